@@ -1,0 +1,4 @@
+//! Distributed training in the shape of TensorFlow's runtime: one program, two worlds.
+pub mod cluster;
+pub mod tensor;
+pub mod units;

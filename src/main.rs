@@ -1,0 +1,2 @@
+//! The `trainyard` binary.
+fn main() {}

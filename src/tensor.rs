@@ -1,0 +1,239 @@
+//! A tensor: an element type, a shape and a reference-counted, aligned buffer. No operations.
+//!
+//! Cloning a tensor copies a pointer, and a tensor once shared is never written: whoever wants to
+//! change one calls [`Tensor::make_mut`], which copies if, and only if, somebody else still holds
+//! the buffer. So no reader ever sees a torn value, and passing tensors between the tasks of one
+//! process costs nothing.
+
+mod buffer;
+mod dtype;
+mod shape;
+
+use std::fmt;
+use std::sync::Arc;
+
+use buffer::Buffer;
+pub use dtype::{DType, Element};
+pub use shape::{PartialShape, Shape};
+
+/// An n-dimensional array, row-major and contiguous. Immutable while shared; cheap to clone.
+#[derive(Clone)]
+pub struct Tensor {
+    dtype: DType,
+    shape: Shape,
+    buffer: Arc<Buffer>,
+}
+
+/// Why a tensor can't be made of, or read as, what was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TensorError {
+    /// The values are more or fewer than the shape holds.
+    #[error("{values} values do not fill the shape {shape}, which holds {}", shape.elements())]
+    Count {
+        /// How many values were given.
+        values: usize,
+        /// The shape they should fill.
+        shape: Shape,
+    },
+    /// The tensor holds another element type.
+    #[error("the tensor holds {found}, not {wanted}")]
+    DType {
+        /// What the tensor holds.
+        found: DType,
+        /// What was asked for.
+        wanted: DType,
+    },
+    /// One value was asked of a tensor that holds another number of them.
+    #[error("the shape {0} holds no single value")]
+    NotScalar(Shape),
+}
+
+impl Tensor {
+    /// A tensor of `values` in row-major order.
+    pub fn new<T: Element>(shape: impl Into<Shape>, values: &[T]) -> Result<Self, TensorError> {
+        let shape = shape.into();
+        if shape.elements() != values.len() {
+            return Err(TensorError::Count { values: values.len(), shape });
+        }
+        let mut tensor = Self::uninitialised::<T>(shape);
+        tensor.make_mut::<T>().copy_from_slice(values);
+        Ok(tensor)
+    }
+
+    /// A tensor of shape `[]` with one value.
+    pub fn scalar<T: Element>(value: T) -> Self {
+        let mut tensor = Self::uninitialised::<T>(Shape::SCALAR);
+        tensor.make_mut::<T>()[0] = value;
+        tensor
+    }
+
+    /// A tensor of zeros (`false` for booleans).
+    pub fn zeros(dtype: DType, shape: impl Into<Shape>) -> Self {
+        let shape = shape.into();
+        Self { dtype, shape, buffer: Arc::new(Buffer::zeroed(shape.elements() * dtype.size())) }
+    }
+
+    /// A tensor of one value everywhere.
+    pub fn full<T: Element>(shape: impl Into<Shape>, value: T) -> Self {
+        let mut tensor = Self::uninitialised::<T>(shape.into());
+        tensor.make_mut::<T>().fill(value);
+        tensor
+    }
+
+    /// A tensor whose values are whatever an earlier one left there: for a kernel that writes every one.
+    pub(crate) fn uninitialised<T: Element>(shape: Shape) -> Self {
+        Self { dtype: T::DTYPE, shape, buffer: Arc::new(Buffer::recycled(shape.elements() * size_of::<T>())) }
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The size of the values [bytes], without any header.
+    pub fn byte_len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// The raw little-endian bytes of the values.
+    pub fn bytes(&self) -> &[u8] {
+        self.buffer.bytes()
+    }
+
+    /// The values in row-major order.
+    pub fn values<T: Element>(&self) -> Result<&[T], TensorError> {
+        if T::DTYPE == self.dtype {
+            Ok(self.buffer.as_slice())
+        } else {
+            Err(TensorError::DType { found: self.dtype, wanted: T::DTYPE })
+        }
+    }
+
+    /// The values, of a type that graph construction has already checked.
+    pub(crate) fn slice<T: Element>(&self) -> &[T] {
+        self.values().expect("the graph was checked for element types when it was built")
+    }
+
+    /// The only value of a tensor that holds one.
+    pub fn item<T: Element>(&self) -> Result<T, TensorError> {
+        match self.values::<T>()? {
+            [value] => Ok(*value),
+            _ => Err(TensorError::NotScalar(self.shape)),
+        }
+    }
+
+    /// The values for writing; copies them first if another tensor shares the buffer.
+    ///
+    /// # Panics
+    /// If the tensor holds another element type.
+    pub(crate) fn make_mut<T: Element>(&mut self) -> &mut [T] {
+        assert_eq!(T::DTYPE, self.dtype, "a tensor is written as what it holds");
+        Arc::make_mut(&mut self.buffer).as_mut_slice()
+    }
+
+    /// The same values under another shape of as many elements.
+    pub(crate) fn reshaped(&self, shape: Shape) -> Self {
+        assert_eq!(shape.elements(), self.shape.elements(), "a reshape keeps the number of elements");
+        Self { dtype: self.dtype, shape, buffer: Arc::clone(&self.buffer) }
+    }
+
+    /// The values as an `ndarray` view, without a copy.
+    pub fn view<T: Element>(&self) -> Result<ndarray::ArrayViewD<'_, T>, TensorError> {
+        let values = self.values()?;
+        Ok(ndarray::ArrayViewD::from_shape(self.shape.dims(), values)
+            .expect("a buffer has as many values as its shape"))
+    }
+}
+
+impl<T: Element, D: ndarray::Dimension> From<ndarray::Array<T, D>> for Tensor {
+    fn from(array: ndarray::Array<T, D>) -> Self {
+        let shape = Shape::new(array.shape());
+        let array = array.as_standard_layout();
+        let values = array.as_slice().expect("the standard layout is contiguous");
+        Self::new(shape, values).expect("an array has as many values as its shape")
+    }
+}
+
+impl<T: Element> From<T> for Tensor {
+    fn from(value: T) -> Self {
+        Self::scalar(value)
+    }
+}
+
+impl PartialEq for Tensor {
+    /// Equal element type, shape and bytes; so a NaN equals itself and `0.0` differs from `-0.0`.
+    fn eq(&self, other: &Self) -> bool {
+        self.dtype == other.dtype && self.shape == other.shape && self.bytes() == other.bytes()
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 8;
+        write!(f, "{}{} ", self.dtype, self.shape)?;
+        let mut list = f.debug_list();
+        self.dtype.entries(&self.buffer, SHOWN, &mut list);
+        if self.shape.elements() > SHOWN {
+            list.entry(&format_args!("…"));
+        }
+        list.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_a_shared_tensor_leaves_the_other_holder_its_values() {
+        let kept = Tensor::new([2, 2], &[1f32, 2.0, 3.0, 4.0]).unwrap();
+        let mut written = kept.clone();
+        written.make_mut::<f32>()[0] = 9.0;
+        assert_eq!(kept.values::<f32>().unwrap(), &[1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(written.values::<f32>().unwrap()[0], 9.0);
+    }
+
+    #[test]
+    fn an_unshared_tensor_is_written_in_place() {
+        let mut tensor = Tensor::new([3], &[1f32, 2.0, 3.0]).unwrap();
+        let before = tensor.bytes().as_ptr();
+        tensor.make_mut::<f32>()[0] = 9.0;
+        assert_eq!(before, tensor.bytes().as_ptr());
+    }
+
+    #[test]
+    fn buffers_are_aligned_for_the_widest_vectors() {
+        for n in [1, 3, 100, 5000] {
+            assert_eq!(Tensor::full([n], 1u8 == 1).bytes().as_ptr() as usize % 64, 0);
+        }
+    }
+
+    #[test]
+    fn a_tensor_of_an_array_reads_back_as_the_array_whatever_its_layout() {
+        let array = ndarray::arr2(&[[1f32, 2.0], [3.0, 4.0]]).reversed_axes();
+        let tensor = Tensor::from(array.clone());
+        assert_eq!(tensor.view::<f32>().unwrap(), array.into_dyn().view());
+    }
+
+    #[test]
+    fn wrong_counts_types_and_ranks_are_errors_that_say_so() {
+        let error = Tensor::new([2, 3], &[1f32]).unwrap_err().to_string();
+        assert!(error.contains("1 values") && error.contains("[2,3]") && error.contains('6'), "{error}");
+        let tensor = Tensor::new([2], &[1i32, 2]).unwrap();
+        assert!(tensor.values::<f32>().unwrap_err().to_string().contains("i32, not f32"));
+        assert!(tensor.item::<i32>().unwrap_err().to_string().contains("[2]"));
+    }
+
+    #[test]
+    fn zeros_are_zero_even_where_a_buffer_was_used_before() {
+        for _ in 0..3 {
+            drop(Tensor::full([1000], 7f32));
+            assert!(Tensor::zeros(DType::F32, [1000]).values::<f32>().unwrap().iter().all(|v| *v == 0.0));
+        }
+    }
+}

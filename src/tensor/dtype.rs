@@ -1,0 +1,69 @@
+//! Element types, and which Rust type each is.
+
+use std::fmt;
+
+use super::buffer::Buffer;
+
+/// The type of a tensor's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DType {
+    /// IEEE 754 single precision.
+    F32,
+    /// 32-bit signed integers: labels, indices.
+    I32,
+    /// 64-bit signed integers: the global step, `argmax`.
+    I64,
+    /// Truth values, a byte each.
+    Bool,
+}
+
+impl DType {
+    /// The size of one element [bytes].
+    pub fn size(self) -> usize {
+        match self {
+            Self::F32 | Self::I32 => 4,
+            Self::I64 => 8,
+            Self::Bool => 1,
+        }
+    }
+
+    /// Writes the first `limit` elements of `buffer` to a debug list.
+    pub(super) fn entries(self, buffer: &Buffer, limit: usize, list: &mut fmt::DebugList<'_, '_>) {
+        match self {
+            Self::F32 => list.entries(buffer.as_slice::<f32>().iter().take(limit)),
+            Self::I32 => list.entries(buffer.as_slice::<i32>().iter().take(limit)),
+            Self::I64 => list.entries(buffer.as_slice::<i64>().iter().take(limit)),
+            Self::Bool => list.entries(buffer.as_slice::<bool>().iter().take(limit)),
+        };
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::F32 => "f32",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::Bool => "bool",
+        })
+    }
+}
+
+/// A Rust type that a tensor can hold.
+pub trait Element: bytemuck::NoUninit + bytemuck::CheckedBitPattern + fmt::Debug + PartialEq + Send + Sync {
+    /// What a tensor calls it.
+    const DTYPE: DType;
+}
+
+impl Element for f32 {
+    const DTYPE: DType = DType::F32;
+}
+impl Element for i32 {
+    const DTYPE: DType = DType::I32;
+}
+impl Element for i64 {
+    const DTYPE: DType = DType::I64;
+}
+impl Element for bool {
+    const DTYPE: DType = DType::Bool;
+}

@@ -1,0 +1,177 @@
+//! Shapes: of a tensor, where every dimension is known, and of a graph's edge, where some are not.
+
+use std::fmt;
+
+/// The most dimensions a shape can have.
+const MAX_RANK: usize = 6;
+
+/// The dimensions of a tensor. Small and `Copy`; rank at most 6.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape {
+    rank: u8,
+    dims: [usize; MAX_RANK],
+}
+
+impl Shape {
+    /// The shape of one value.
+    pub const SCALAR: Self = Self { rank: 0, dims: [0; MAX_RANK] };
+
+    /// A shape of these dimensions.
+    ///
+    /// # Panics
+    /// If there are more than 6.
+    pub fn new(dims: &[usize]) -> Self {
+        assert!(dims.len() <= MAX_RANK, "a shape has at most {MAX_RANK} dimensions, not {}", dims.len());
+        let mut shape = Self { rank: dims.len() as u8, ..Self::SCALAR };
+        shape.dims[..dims.len()].copy_from_slice(dims);
+        shape
+    }
+
+    /// The dimensions, outermost first.
+    pub fn dims(&self) -> &[usize] {
+        &self.dims[..self.rank()]
+    }
+
+    /// How many dimensions there are.
+    pub fn rank(&self) -> usize {
+        usize::from(self.rank)
+    }
+
+    /// How many elements a tensor of this shape has.
+    pub fn elements(&self) -> usize {
+        self.dims().iter().product()
+    }
+
+    /// As a matrix: all but the last dimension are rows. A scalar is one row of one.
+    pub(crate) fn rows_and_columns(&self) -> (usize, usize) {
+        match self.dims() {
+            [] => (1, 1),
+            [rows @ .., columns] => (rows.iter().product(), *columns),
+        }
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Shape {
+    fn from(dims: [usize; N]) -> Self {
+        Self::new(&dims)
+    }
+}
+
+impl From<&[usize]> for Shape {
+    fn from(dims: &[usize]) -> Self {
+        Self::new(dims)
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        PartialShape::from(*self).fmt(f)
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The shape of an edge of a graph: a dimension that only a step knows (the batch) is `None`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PartialShape {
+    rank: u8,
+    dims: [Option<usize>; MAX_RANK],
+}
+
+impl PartialShape {
+    /// A shape of these dimensions, outermost first.
+    ///
+    /// # Panics
+    /// If there are more than 6.
+    pub fn new(dims: &[Option<usize>]) -> Self {
+        assert!(dims.len() <= MAX_RANK, "a shape has at most {MAX_RANK} dimensions, not {}", dims.len());
+        let mut shape = Self { rank: dims.len() as u8, dims: [None; MAX_RANK] };
+        shape.dims[..dims.len()].copy_from_slice(dims);
+        shape
+    }
+
+    /// The dimensions, outermost first.
+    pub fn dims(&self) -> &[Option<usize>] {
+        &self.dims[..usize::from(self.rank)]
+    }
+
+    /// How many dimensions there are.
+    pub fn rank(&self) -> usize {
+        usize::from(self.rank)
+    }
+
+    /// The shape, where every dimension is known.
+    pub fn known(&self) -> Option<Shape> {
+        let dims: Option<Vec<usize>> = self.dims().iter().copied().collect();
+        dims.map(|dims| Shape::new(&dims))
+    }
+
+    /// Whether a tensor of `shape` can travel along an edge of this shape.
+    pub fn admits(&self, shape: Shape) -> bool {
+        self.rank() == shape.rank()
+            && self.dims().iter().zip(shape.dims()).all(|(mine, its)| mine.is_none_or(|mine| mine == *its))
+    }
+
+    /// What is known when a value has both shapes; `None` where no value can.
+    pub fn merge(&self, other: &Self) -> Option<Self> {
+        if self.rank != other.rank {
+            return None;
+        }
+        let mut merged = *self;
+        for (mine, its) in merged.dims.iter_mut().zip(other.dims) {
+            match (*mine, its) {
+                (Some(a), Some(b)) if a != b => return None,
+                (None, known) => *mine = known,
+                _ => {}
+            }
+        }
+        Some(merged)
+    }
+}
+
+impl From<Shape> for PartialShape {
+    fn from(shape: Shape) -> Self {
+        let mut partial = Self { rank: shape.rank, dims: [None; MAX_RANK] };
+        for (to, from) in partial.dims.iter_mut().zip(shape.dims()) {
+            *to = Some(*from);
+        }
+        partial
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for PartialShape {
+    fn from(dims: [usize; N]) -> Self {
+        Shape::from(dims).into()
+    }
+}
+
+impl<const N: usize> From<[Option<usize>; N]> for PartialShape {
+    fn from(dims: [Option<usize>; N]) -> Self {
+        Self::new(&dims)
+    }
+}
+
+impl fmt::Display for PartialShape {
+    /// `[?,64]`: a `?` stands for a dimension that only a step knows.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (i, dim) in self.dims().iter().enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            match dim {
+                Some(dim) => write!(f, "{comma}{dim}")?,
+                None => write!(f, "{comma}?")?,
+            }
+        }
+        f.write_str("]")
+    }
+}
+
+impl fmt::Debug for PartialShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

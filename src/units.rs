@@ -1,0 +1,254 @@
+//! Quantities with their units: bytes, rates, work, durations and virtual time, and how each is written.
+//!
+//! A bare `u64` can be mixed up with another; these can't. Each type parses what a scenario file
+//! writes (`"50us"`, `"10Gbps"`, `"50GFLOP/s"`) and prints it back in the same words.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A point on a clock, in integer nanoseconds since that clock began.
+///
+/// In a simulation the clock is the event queue's; in a deployment it began when the process did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VirtualTime(pub u64);
+
+impl VirtualTime {
+    /// The beginning of the clock.
+    pub const ZERO: Self = Self(0);
+
+    /// Seconds since the clock began [s].
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// This time and `span` later, saturating at the end of the clock (584 years).
+    #[must_use]
+    pub fn after(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    /// The time since `earlier`; zero where `earlier` is not earlier.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl fmt::Display for VirtualTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.6}s", self.as_secs_f64())
+    }
+}
+
+/// An amount of data [bytes].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+/// A rate of data [bytes/s].
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct BytesPerSecond(pub f64);
+
+/// A rate of arithmetic [floating point operations/s].
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct FlopsPerSecond(pub f64);
+
+/// A length of time as a scenario writes it: `"50us"`, `"1.5s"`, `"2min"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(pub Duration);
+
+impl From<Span> for Duration {
+    fn from(span: Span) -> Self {
+        span.0
+    }
+}
+
+/// Why a text is no quantity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no {what}; write a number and one of {units}, such as `{example}`")]
+pub struct ParseQuantityError {
+    text: String,
+    what: &'static str,
+    units: String,
+    example: &'static str,
+}
+
+/// The units a quantity may be written in, each with its factor; the first that divides well is printed.
+struct Scale {
+    what: &'static str,
+    example: &'static str,
+    units: &'static [(&'static str, f64)],
+}
+
+const SPAN: Scale = Scale {
+    what: "length of time",
+    example: "50us",
+    units: &[("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0)],
+};
+const BYTES: Scale = Scale {
+    what: "amount of data",
+    example: "4MiB",
+    units: &[
+        ("B", 1.0),
+        ("kB", 1e3),
+        ("MB", 1e6),
+        ("GB", 1e9),
+        ("TB", 1e12),
+        ("KiB", 1024.0),
+        ("MiB", 1048576.0),
+        ("GiB", 1073741824.0),
+    ],
+};
+const DATA_RATE: Scale = Scale {
+    what: "data rate",
+    example: "10Gbps",
+    units: &[
+        ("bps", 0.125),
+        ("kbps", 125.0),
+        ("Mbps", 125e3),
+        ("Gbps", 125e6),
+        ("Tbps", 125e9),
+        ("B/s", 1.0),
+        ("kB/s", 1e3),
+        ("MB/s", 1e6),
+        ("GB/s", 1e9),
+        ("TB/s", 1e12),
+        ("MiB/s", 1048576.0),
+        ("GiB/s", 1073741824.0),
+    ],
+};
+const FLOP_RATE: Scale = Scale {
+    what: "rate of arithmetic",
+    example: "50GFLOP/s",
+    units: &[("FLOP/s", 1.0), ("kFLOP/s", 1e3), ("MFLOP/s", 1e6), ("GFLOP/s", 1e9), ("TFLOP/s", 1e12)],
+};
+
+impl Scale {
+    fn parse(&self, text: &str) -> Result<f64, ParseQuantityError> {
+        let trimmed = text.trim();
+        let split = trimmed
+            .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | 'e' | '-' | '+' | '_')))
+            .unwrap_or(trimmed.len());
+        let number = trimmed[..split].replace('_', "").parse::<f64>().ok();
+        let unit = trimmed[split..].trim_start();
+        let factor = self.units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| factor);
+        match (number, factor) {
+            (Some(number), Some(factor)) if number.is_finite() && number >= 0.0 => Ok(number * factor),
+            _ => Err(ParseQuantityError {
+                text: text.to_owned(),
+                what: self.what,
+                units: self.units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+                example: self.example,
+            }),
+        }
+    }
+}
+
+impl FromStr for Span {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let seconds = SPAN.parse(text)?;
+        Ok(Self(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)))
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(BYTES.parse(text)?.round() as u64))
+    }
+}
+
+impl FromStr for BytesPerSecond {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(DATA_RATE.parse(text)?))
+    }
+}
+
+impl FromStr for FlopsPerSecond {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(FLOP_RATE.parse(text)?))
+    }
+}
+
+/// `value` in the largest of `steps` that leaves at least one of it.
+fn write_scaled(f: &mut fmt::Formatter<'_>, value: f64, steps: &[(&str, f64)]) -> fmt::Result {
+    let (name, factor) = steps.iter().rev().find(|(_, factor)| value >= *factor).unwrap_or(&steps[0]);
+    let scaled = format!("{:.3}", value / factor);
+    write!(f, "{}{name}", scaled.trim_end_matches('0').trim_end_matches('.'))
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_scaled(f, self.0.as_secs_f64(), &[("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)])
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_scaled(f, self.0 as f64, &BYTES.units[..5])
+    }
+}
+
+impl fmt::Display for BytesPerSecond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_scaled(f, self.0, &DATA_RATE.units[..5])
+    }
+}
+
+impl fmt::Display for FlopsPerSecond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_scaled(f, self.0, FLOP_RATE.units)
+    }
+}
+
+macro_rules! serde_as_text {
+    ($($quantity:ty),*) => {$(
+        impl<'de> Deserialize<'de> for $quantity {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+            }
+        }
+        impl Serialize for $quantity {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+    )*};
+}
+serde_as_text!(Span, Bytes, BytesPerSecond, FlopsPerSecond);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_parse_in_every_unit_a_scenario_uses() {
+        assert_eq!("50us".parse::<Span>().unwrap().0, Duration::from_micros(50));
+        assert_eq!("1.5 s".parse::<Span>().unwrap().0, Duration::from_millis(1500));
+        assert_eq!("10Gbps".parse::<BytesPerSecond>().unwrap().0, 1.25e9);
+        assert_eq!("10GB/s".parse::<BytesPerSecond>().unwrap().0, 10e9);
+        assert_eq!("50GFLOP/s".parse::<FlopsPerSecond>().unwrap().0, 50e9);
+        assert_eq!("4MiB".parse::<Bytes>().unwrap(), Bytes(4 << 20));
+    }
+
+    #[test]
+    fn a_quantity_without_a_unit_or_below_zero_is_refused_with_the_units_to_choose_from() {
+        for text in ["50", "us", "-1s", "1 fortnight", "", "nan s"] {
+            let error = text.parse::<Span>().unwrap_err().to_string();
+            assert!(error.contains("min") && error.contains("50us"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_printed_parses_back_to_the_same_quantity() {
+        for text in ["50us", "1.5s", "250ns", "90ms"] {
+            assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
+        }
+        assert_eq!("10Gbps".parse::<BytesPerSecond>().unwrap().to_string(), "10Gbps");
+        assert_eq!("50GFLOP/s".parse::<FlopsPerSecond>().unwrap().to_string(), "50GFLOP/s");
+    }
+}
