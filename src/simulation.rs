@@ -1,0 +1,5 @@
+//! The simulated world: virtual time, a modelled network and modelled compute under the real actors.
+
+mod law;
+
+pub use law::Law;

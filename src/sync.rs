@@ -1,0 +1,5 @@
+//! When a gradient counts and when it is applied: pure state machines that return effects.
+
+mod mode;
+
+pub use mode::Mode;

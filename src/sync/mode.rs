@@ -1,0 +1,32 @@
+//! How the workers of a training are coordinated.
+
+use std::fmt;
+
+/// How the workers of a training are coordinated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Each worker's gradient is applied as it arrives.
+    Async,
+    /// One update a round, from one gradient of each worker, all of the same version of the
+    /// variables. With backups only the first `workers - backups` gradients of a round count.
+    Sync {
+        /// How many of the workers need not be waited for.
+        backups: u32,
+    },
+    /// Asynchronous, but a worker waits when it is more than `slack` steps ahead of the slowest.
+    BoundedStaleness {
+        /// How many steps ahead of the slowest a worker may be.
+        slack: u32,
+    },
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Async => f.write_str("async"),
+            Self::Sync { backups: 0 } => f.write_str("sync"),
+            Self::Sync { backups } => write!(f, "sync, {backups} backup{}", if *backups == 1 { "" } else { "s" }),
+            Self::BoundedStaleness { slack } => write!(f, "bounded staleness, slack {slack}"),
+        }
+    }
+}
