@@ -1,0 +1,170 @@
+//! The dataflow graph: operations, the edges between them, and the passes that need no cluster.
+//!
+//! A graph is a plain value that runs nothing. A user builds one through [`Graph`] and the
+//! [`Output`]s and [`Variable`]s that it hands out; a session takes a snapshot, a [`GraphDef`].
+//! Shapes are checked as operations are added, with the batch dimension unknown where it is fed,
+//! and each error names the operation, the shapes and the line that built it.
+//!
+//! | TensorFlow | here |
+//! |---|---|
+//! | gradients are placed wherever the scope says | on the device of the operation they are of |
+//! | a device function sees slot variables, and round robin counts them | slots follow their variable, unasked |
+//! | same-named variables of another shape are read without an error | refused when the graph is registered |
+//! | `Identity` of a fetched placeholder, resource handles as values | variables are places, listed apart from inputs |
+
+mod builder;
+mod device_scope;
+mod error;
+mod gradients;
+mod layers;
+mod op;
+mod output;
+mod prune;
+mod shape_inference;
+mod state;
+mod variable;
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::cluster::DeviceSpec;
+use crate::tensor::{DType, PartialShape, Shape};
+
+pub use builder::Graph;
+pub use device_scope::{DeviceFunction, OperationRequest};
+pub use error::{GraphError, GraphProblem};
+pub use gradients::gradients;
+pub use layers::{accuracy, dense, sparse_softmax_cross_entropy};
+pub use op::{Binary, Op, RandomLaw, Reduction, Replica, Unary, UpdateRule, VariableSpec};
+pub use output::{Output, Target};
+pub(crate) use prune::prune;
+pub(crate) use shape_inference::{OutputTypes, infer};
+pub(crate) use state::NewOperation;
+pub use variable::Variable;
+
+/// An operation of a graph: its position in [`GraphDef::operations`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpId(pub u32);
+
+/// One of the values that an operation gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Edge {
+    /// The operation.
+    pub op: OpId,
+    /// Which of its outputs.
+    pub output: u32,
+}
+
+/// An element type and a shape, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TensorType {
+    /// The element type.
+    pub dtype: DType,
+    /// The shape.
+    pub shape: PartialShape,
+}
+
+/// One operation of a graph.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// Its name, unique in the graph.
+    pub name: Arc<str>,
+    /// What it does.
+    pub op: Op,
+    /// The values it needs, in order.
+    pub inputs: SmallVec<[Edge; 3]>,
+    /// The operations that must have run before it.
+    pub control_inputs: SmallVec<[OpId; 2]>,
+    /// The variables it touches: the one it is about, then that one's slots.
+    pub variables: SmallVec<[OpId; 2]>,
+    /// The types of its outputs.
+    pub outputs: OutputTypes,
+    /// The device it must run on, as far as the user said.
+    pub device: DeviceSpec,
+    /// An operation on whose device it must run.
+    pub colocated_with: Option<OpId>,
+    /// The line of the user's program that built it.
+    pub built_at: &'static Location<'static>,
+}
+
+/// A graph as a value: operations in the order they were built, so that inputs come before users.
+#[derive(Clone, Debug, Default)]
+pub struct GraphDef {
+    /// The operations; an [`OpId`] is a position in it.
+    pub operations: Vec<Operation>,
+}
+
+impl GraphDef {
+    /// The operation `id`.
+    pub fn operation(&self, id: OpId) -> &Operation {
+        &self.operations[id.0 as usize]
+    }
+
+    /// All operations with their ids, in the order they were built.
+    pub fn iter(&self) -> impl Iterator<Item = (OpId, &Operation)> {
+        self.operations.iter().enumerate().map(|(i, operation)| (OpId(i as u32), operation))
+    }
+
+    /// What `operation` is a variable of; none for other kinds.
+    pub fn variable(&self, id: OpId) -> Option<&VariableSpec> {
+        match &self.operation(id).op {
+            Op::Variable(spec) => Some(spec),
+            _ => None,
+        }
+    }
+
+    /// The type of the value on `edge`.
+    pub fn edge_type(&self, edge: Edge) -> TensorType {
+        self.operation(edge.op).outputs[edge.output as usize]
+    }
+}
+
+impl TensorType {
+    /// A type of `dtype` and `shape`.
+    pub fn new(dtype: DType, shape: impl Into<PartialShape>) -> Self {
+        Self { dtype, shape: shape.into() }
+    }
+
+    /// The dimensions, where the elements are f32.
+    fn float_dims(&self) -> Option<&[Option<usize>]> {
+        (self.dtype == DType::F32).then(|| self.shape.dims())
+    }
+
+    fn is_float_scalar(&self) -> bool {
+        self.float_dims().is_some_and(<[_]>::is_empty)
+    }
+}
+
+impl VariableSpec {
+    /// The type of the variable's value.
+    pub fn tensor_type(&self) -> TensorType {
+        TensorType::new(self.dtype, self.shape)
+    }
+
+    /// The size of the value [bytes].
+    pub fn byte_size(&self) -> u64 {
+        (self.shape.elements() * self.dtype.size()) as u64
+    }
+}
+
+impl fmt::Display for TensorType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.dtype, self.shape)
+    }
+}
+
+impl fmt::Display for Operation {
+    /// `hidden/MatMul (MatMul)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.op.kind())
+    }
+}
+
+/// The shape of one value, as a graph writes it.
+pub(crate) const SCALAR: Shape = Shape::SCALAR;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! Where operations ask to be placed: the stack of device scopes and functions around their construction.
+
+use std::sync::Arc;
+
+use super::op::Op;
+use super::{OutputTypes, VariableSpec};
+use crate::cluster::DeviceSpec;
+
+/// What a device function is asked about.
+#[derive(Debug)]
+pub struct OperationRequest<'a> {
+    /// The operation's name.
+    pub name: &'a str,
+    /// What it does.
+    pub op: &'a Op,
+    /// The types of its outputs.
+    pub outputs: &'a OutputTypes,
+    /// The device that the scopes inside the function's have asked for.
+    pub device: &'a DeviceSpec,
+}
+
+impl OperationRequest<'_> {
+    /// What the operation is a variable of; none for other kinds.
+    pub fn variable(&self) -> Option<&VariableSpec> {
+        match self.op {
+            Op::Variable(spec) => Some(spec),
+            _ => None,
+        }
+    }
+}
+
+/// A rule that places each operation as it is built (TensorFlow: the function given to `tf.device`).
+///
+/// What it returns replaces the device; one that only fills gaps merges the request's device itself.
+pub trait DeviceFunction: Send + Sync {
+    /// The device for an operation.
+    fn device(&self, request: &OperationRequest<'_>) -> DeviceSpec;
+}
+
+/// One scope around the construction of operations.
+#[derive(Clone)]
+pub(super) enum DeviceScope {
+    /// Fills what inner scopes left open.
+    Spec(DeviceSpec),
+    /// Is asked for each operation.
+    Function(Arc<dyn DeviceFunction>),
+    /// Hides all scopes outside it (TensorFlow: `tf.device(None)`).
+    Reset,
+}
+
+/// The device that `scopes`, outermost first, ask for an operation.
+pub(super) fn resolve(scopes: &[DeviceScope], name: &str, op: &Op, outputs: &OutputTypes) -> DeviceSpec {
+    let mut device = DeviceSpec::default();
+    for scope in scopes.iter().rev() {
+        match scope {
+            DeviceScope::Spec(spec) => device = spec.merged(&device),
+            DeviceScope::Function(function) => {
+                device = function.device(&OperationRequest { name, op, outputs, device: &device });
+            }
+            DeviceScope::Reset => break,
+        }
+    }
+    device
+}

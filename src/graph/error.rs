@@ -1,0 +1,74 @@
+//! What can be wrong with a graph, said with the operation, the shapes and where the user built it.
+
+use std::fmt;
+use std::panic::Location;
+
+use super::TensorType;
+
+/// A mistake in building a graph.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{operation}, built at {built_at}: {problem}")]
+pub struct GraphError {
+    /// The operation's kind and, where it has one, its name.
+    pub operation: String,
+    /// The line of the user's program that built it.
+    pub built_at: &'static Location<'static>,
+    /// What is wrong.
+    pub problem: GraphProblem,
+}
+
+/// What is wrong with an operation.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum GraphProblem {
+    /// The inputs' element types or shapes don't fit the operation.
+    #[error("it needs {needs}, but its inputs are {}", Types(inputs))]
+    Inputs {
+        /// What would fit.
+        needs: String,
+        /// What it was given.
+        inputs: Vec<TensorType>,
+    },
+    /// A value's type differs from that of the variable it is for.
+    #[error("the variable `{variable}` holds {holds}, which is not {given}")]
+    Variable {
+        /// The variable.
+        variable: String,
+        /// Its element type and shape.
+        holds: TensorType,
+        /// What was to be put there.
+        given: TensorType,
+    },
+    /// The name has characters that no operation's name may have.
+    #[error("illegal name: it must match [A-Za-z0-9.][A-Za-z0-9_.\\-/]*")]
+    IllegalName,
+    /// Another operation has that name.
+    #[error("the name is taken by the operation built at {0}")]
+    NameTaken(&'static Location<'static>),
+    /// An input belongs to another graph.
+    #[error("its input `{0}` belongs to another graph")]
+    OtherGraph(String),
+    /// The device's name is malformed.
+    #[error("{0}")]
+    Device(String),
+    /// No gradient is defined for the operation.
+    #[error("no gradient is defined for {0}; it lies between the loss and `{1}`")]
+    NoGradient(&'static str, String),
+    /// The loss does not depend on any of the variables.
+    #[error("no gradient for any variable: the loss does not depend on one that is trainable")]
+    NoGradients,
+}
+
+/// A list of types as an error shows it.
+struct Types<'a>(&'a [TensorType]);
+
+impl fmt::Display for Types<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("none");
+        }
+        for (i, input) in self.0.iter().enumerate() {
+            write!(f, "{}{input}", if i == 0 { "" } else { " and " })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,263 @@
+//! `Output`, a value of a graph that later operations build on, and `Target`, an operation to run.
+
+use std::fmt;
+use std::panic::Location;
+
+use super::error::GraphError;
+use super::op::{Binary, Op, Reduction, Unary};
+use super::{Edge, Graph, NewOperation, OpId, TensorType};
+use crate::tensor::DType;
+
+/// One value of a graph: what a step can be fed in place of, or asked for.
+#[derive(Clone)]
+pub struct Output {
+    graph: Graph,
+    edge: Edge,
+}
+
+/// An operation that a step can be asked to run.
+#[derive(Clone)]
+pub struct Target {
+    graph: Graph,
+    op: OpId,
+}
+
+impl Output {
+    pub(crate) fn new(graph: Graph, edge: Edge) -> Self {
+        Self { graph, edge }
+    }
+
+    /// The graph it belongs to.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The operation and the output of it.
+    pub fn edge(&self) -> Edge {
+        self.edge
+    }
+
+    /// Its element type and shape, as far as they are known.
+    pub fn tensor_type(&self) -> TensorType {
+        self.graph.tensor_type(self.edge)
+    }
+
+    /// The operation that gives it, as something to run.
+    pub fn target(&self) -> Target {
+        Target::new(self.graph.clone(), self.edge.op)
+    }
+
+    /// Another output of the same operation.
+    pub(crate) fn sibling(&self, output: u32) -> Self {
+        Self { graph: self.graph.clone(), edge: Edge { op: self.edge.op, output } }
+    }
+
+    /// The operation's name, with `:1` and so on for outputs after the first.
+    pub fn name(&self) -> String {
+        let name = self.graph.with_operation(self.edge.op, |operation| operation.name.to_string());
+        if self.edge.output == 0 { name } else { format!("{name}:{}", self.edge.output) }
+    }
+
+    /// The matrix product with `b`.
+    ///
+    /// # Errors
+    /// If they are no f32 matrices, or their inner dimensions differ.
+    #[track_caller]
+    pub fn matmul(&self, b: &Self) -> Result<Self, GraphError> {
+        self.matmul_transposed(b, false, false)
+    }
+
+    /// The matrix product with `b`, of either matrix transposed where asked.
+    ///
+    /// # Errors
+    /// If they are no f32 matrices, or their inner dimensions differ.
+    #[track_caller]
+    pub fn matmul_transposed(&self, b: &Self, transpose_a: bool, transpose_b: bool) -> Result<Self, GraphError> {
+        self.with(&[b], Op::MatMul { transpose_a, transpose_b })
+    }
+
+    /// Adds `bias` [columns] to each row.
+    ///
+    /// # Errors
+    /// If the widths differ.
+    #[track_caller]
+    pub fn bias_add(&self, bias: &Self) -> Result<Self, GraphError> {
+        self.with(&[bias], Op::BiasAdd)
+    }
+
+    /// Each row times its factor in `factors` [rows].
+    ///
+    /// # Errors
+    /// If there is not one factor a row.
+    #[track_caller]
+    pub fn scale_rows(&self, factors: &Self) -> Result<Self, GraphError> {
+        self.with(&[factors], Op::ScaleRows)
+    }
+
+    /// Where the integers equal those of `other` (bool).
+    ///
+    /// # Errors
+    /// If they are not integers of one type and shape.
+    #[track_caller]
+    pub fn equal(&self, other: &Self) -> Result<Self, GraphError> {
+        self.with(&[other], Op::Equal)
+    }
+
+    /// The column of each row's greatest value (i64); the first of equals.
+    ///
+    /// # Errors
+    /// If it is no f32 matrix.
+    #[track_caller]
+    pub fn argmax(&self) -> Result<Self, GraphError> {
+        self.with(&[], Op::ArgMax)
+    }
+
+    /// The rows as probabilities.
+    ///
+    /// # Errors
+    /// If it is no f32 matrix.
+    #[track_caller]
+    pub fn softmax(&self) -> Result<Self, GraphError> {
+        self.with(&[], Op::Softmax)
+    }
+
+    /// The values as another element type.
+    #[track_caller]
+    pub fn cast(&self, dtype: DType) -> Self {
+        self.map(Op::Cast(dtype))
+    }
+
+    /// The same value under another name, where the device scope says.
+    #[track_caller]
+    pub fn identity(&self) -> Self {
+        self.map(Op::Identity)
+    }
+
+    /// The operation `op` of this and `other`.
+    #[track_caller]
+    pub(super) fn combine(&self, other: &Self, op: Op) -> Result<Self, GraphError> {
+        self.with(&[other], op)
+    }
+
+    #[track_caller]
+    fn with(&self, others: &[&Self], op: Op) -> Result<Self, GraphError> {
+        for other in others {
+            if !self.graph.same_as(&other.graph) {
+                let problem = super::GraphProblem::OtherGraph(other.name());
+                return Err(self.graph.error("", op.kind(), problem));
+            }
+        }
+        let inputs: Vec<Edge> = std::iter::once(self.edge).chain(others.iter().map(|other| other.edge)).collect();
+        Ok(self.graph.output(self.graph.add(NewOperation { inputs: &inputs, ..NewOperation::of(op) })?))
+    }
+
+    #[track_caller]
+    fn map(&self, op: Op) -> Self {
+        self.graph.add_checked(NewOperation { inputs: &[self.edge], ..NewOperation::of(op) })
+    }
+}
+
+macro_rules! unary {
+    ($($method:ident $function:ident $says:literal),* $(,)?) => {
+        /// Functions of each element. One of a type that it does not have (f32 alone) is reported
+        /// when a session takes the graph.
+        impl Output {$(
+            #[doc = $says]
+            #[track_caller]
+            pub fn $method(&self) -> Self {
+                self.map(Op::Unary(Unary::$function))
+            }
+        )*}
+    };
+}
+unary! {
+    relu Relu "`max(x, 0)`",
+    sigmoid Sigmoid "`1 / (1 + e⁻ˣ)`",
+    tanh Tanh "`tanh x`",
+    exp Exp "`eˣ`",
+    log Log "`ln x`",
+    square Square "`x²`",
+    negate Neg "`−x`",
+}
+
+macro_rules! reduction {
+    ($($method:ident $reduction:ident $says:literal),* $(,)?) => {
+        /// All elements together.
+        impl Output {$(
+            #[doc = $says]
+            #[track_caller]
+            pub fn $method(&self) -> Self {
+                self.map(Op::Reduce(Reduction::$reduction))
+            }
+        )*}
+    };
+}
+reduction! {
+    sum Sum "The sum of all elements, added in a fixed order.",
+    mean Mean "The mean of all elements, added in a fixed order.",
+}
+
+macro_rules! binary {
+    ($($method:ident $function:ident $says:literal),* $(,)?) => {
+        /// Functions of two elements. The shapes are equal, or one is that of a scalar.
+        impl Output {$(
+            #[doc = $says]
+            ///
+            /// # Errors
+            /// If the shapes differ and neither is that of a scalar.
+            #[track_caller]
+            pub fn $method(&self, other: &Self) -> Result<Self, GraphError> {
+                self.with(&[other], Op::Binary(Binary::$function))
+            }
+        )*}
+    };
+}
+binary! {
+    add Add "`a + b`",
+    sub Sub "`a − b`",
+    mul Mul "`a · b`",
+    div Div "`a / b`",
+}
+
+impl Target {
+    pub(crate) fn new(graph: Graph, op: OpId) -> Self {
+        Self { graph, op }
+    }
+
+    /// The graph it belongs to.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The operation.
+    pub fn op_id(&self) -> OpId {
+        self.op
+    }
+
+    /// Output `index` of the operation.
+    pub fn output(&self, index: u32) -> Output {
+        Output::new(self.graph.clone(), Edge { op: self.op, output: index })
+    }
+
+    /// The operation's name.
+    pub fn name(&self) -> String {
+        self.graph.with_operation(self.op, |operation| operation.name.to_string())
+    }
+
+    /// The line of the user's program that built it.
+    pub fn built_at(&self) -> &'static Location<'static> {
+        self.graph.with_operation(self.op, |operation| operation.built_at)
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name(), self.tensor_type())
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}

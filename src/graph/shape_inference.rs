@@ -1,0 +1,163 @@
+//! What each operation gives for what it is given: element types and shapes, as far as they are known.
+//!
+//! Used twice: when a graph is built, where the batch may be unknown, and when a step runs, where
+//! every dimension is known and the result says how much work a kernel is.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::TensorType;
+use super::error::GraphProblem;
+use super::op::Op;
+use crate::tensor::{DType, PartialShape, Shape};
+
+/// The types of an operation's outputs.
+pub(crate) type OutputTypes = SmallVec<[TensorType; 2]>;
+
+/// The outputs of `op` for inputs and variables of these types.
+///
+/// # Errors
+/// [`GraphProblem::Inputs`] or [`GraphProblem::Variable`] where they don't fit.
+pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+    let refuse = |needs: &str| GraphProblem::Inputs { needs: needs.to_owned(), inputs: inputs.to_vec() };
+    match (op, inputs) {
+        (Op::Placeholder { dtype, shape }, []) => Ok(one(*dtype, *shape)),
+        (Op::Const(value), []) => Ok(one(value.dtype(), value.shape())),
+        (Op::Fill { shape, .. } | Op::Random { shape, .. }, []) => Ok(one(DType::F32, *shape)),
+        (Op::Variable(_) | Op::NoOp, []) => Ok(smallvec![]),
+        (Op::Identity, [x]) => Ok(smallvec![*x]),
+        (Op::Cast(dtype), [x]) => Ok(one(*dtype, x.shape)),
+        (op, _) if op.is_stateful() => stateful(op, inputs, variables),
+        (Op::MatMul { transpose_a, transpose_b }, [a, b]) => matmul(*a, *b, *transpose_a, *transpose_b)
+            .ok_or_else(|| refuse("f32 matrices whose inner dimensions agree")),
+        (Op::BiasAdd, [x, bias]) => bias_add(*x, *bias).ok_or_else(|| refuse("f32 [rows, n] and a bias [n]")),
+        (Op::BiasAddGrad, [x]) => match x.float_dims() {
+            Some([_, columns]) => Ok(one(DType::F32, [*columns])),
+            _ => Err(refuse("an f32 matrix")),
+        },
+        (Op::Unary(_), [x]) if x.dtype == DType::F32 => Ok(smallvec![*x]),
+        (Op::UnaryGrad(_), [gradient, x]) => same(&[*gradient, *x]).ok_or_else(|| refuse("two f32 of one shape")),
+        (Op::Binary(_), [a, b]) => {
+            binary(*a, *b).ok_or_else(|| refuse("two f32 of one shape, or a scalar and another"))
+        }
+        (Op::AddN, [_, ..]) => same(inputs).ok_or_else(|| refuse("f32 of one shape")),
+        (Op::ScaleRows, [x, factor]) => {
+            scale_rows(*x, *factor).ok_or_else(|| refuse("an f32 matrix [rows, n] and a factor for each row [rows]"))
+        }
+        (Op::Reduce(_), [x]) if x.dtype == DType::F32 => Ok(one(DType::F32, Shape::SCALAR)),
+        (Op::ReduceGrad(_), [gradient, x]) if gradient.is_float_scalar() && x.dtype == DType::F32 => Ok(smallvec![*x]),
+        (Op::Softmax, [x]) if x.float_dims().is_some_and(|dims| dims.len() == 2) => Ok(smallvec![*x]),
+        (Op::SparseSoftmaxCrossEntropyWithLogits, [logits, labels]) => {
+            cross_entropy(*logits, *labels).ok_or_else(|| refuse("f32 logits [rows, classes] and i32 labels [rows]"))
+        }
+        (Op::ArgMax, [x]) => match x.float_dims() {
+            Some([rows, _]) => Ok(one(DType::I64, [*rows])),
+            _ => Err(refuse("an f32 matrix")),
+        },
+        (Op::Equal, [a, b]) => equal(*a, *b).ok_or_else(|| refuse("two i32 or two i64 of one shape")),
+        (op, _) => Err(refuse(arity(op))),
+    }
+}
+
+/// What an operation needs whose number of inputs, or only input, is wrong.
+fn arity(op: &Op) -> &'static str {
+    match op {
+        Op::Unary(_) | Op::Reduce(_) => "one f32",
+        Op::Softmax => "one f32 matrix [rows, classes]",
+        Op::ReduceGrad(_) => "an f32 scalar and an f32",
+        Op::Identity | Op::Cast(_) | Op::BiasAddGrad | Op::ArgMax => "one input",
+        Op::AddN => "one input or more",
+        Op::Placeholder { .. } | Op::Const(_) | Op::Fill { .. } | Op::Random { .. } | Op::Variable(_) | Op::NoOp => {
+            "none"
+        }
+        _ => "two inputs",
+    }
+}
+
+fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+    let refuse = |needs: &str| GraphProblem::Inputs { needs: needs.to_owned(), inputs: inputs.to_vec() };
+    let count = || TensorType::new(DType::I64, Shape::SCALAR);
+    match (op, inputs, variables) {
+        (Op::ReadVariable, [], [variable]) => Ok(smallvec![*variable, count()]),
+        (Op::IsVariableInitialized, [], [_]) => Ok(one(DType::Bool, Shape::SCALAR)),
+        (Op::Assign | Op::AssignAdd, [value], [variable]) => {
+            stores(*value, *variable)?;
+            Ok(smallvec![*variable])
+        }
+        (Op::ApplyGradient { .. }, [rate, gradient, ..], [variable, ..]) => {
+            stores(*gradient, *variable)?;
+            if rate.is_float_scalar() { Ok(smallvec![]) } else { Err(refuse("an f32 scalar as learning rate")) }
+        }
+        (Op::Vote(_), _, _) => Ok(one(DType::I64, [None])),
+        (Op::CommitStep(_), [_, ..], [_]) => {
+            Ok(smallvec![count(), count(), TensorType::new(DType::Bool, Shape::SCALAR)])
+        }
+        _ => Err(refuse("the inputs its documentation lists")),
+    }
+}
+
+fn stores(value: TensorType, variable: TensorType) -> Result<(), GraphProblem> {
+    if value.dtype == variable.dtype && value.shape.merge(&variable.shape).is_some() {
+        return Ok(());
+    }
+    Err(GraphProblem::Variable { variable: String::new(), holds: variable, given: value })
+}
+
+fn one(dtype: DType, shape: impl Into<PartialShape>) -> OutputTypes {
+    smallvec![TensorType::new(dtype, shape)]
+}
+
+fn matmul(a: TensorType, b: TensorType, transpose_a: bool, transpose_b: bool) -> Option<OutputTypes> {
+    let (&[a0, a1], &[b0, b1]) = (a.float_dims()?, b.float_dims()?) else { return None };
+    let (rows, inner_a) = if transpose_a { (a1, a0) } else { (a0, a1) };
+    let (inner_b, columns) = if transpose_b { (b1, b0) } else { (b0, b1) };
+    agree(inner_a, inner_b)?;
+    Some(one(DType::F32, [rows, columns]))
+}
+
+fn bias_add(x: TensorType, bias: TensorType) -> Option<OutputTypes> {
+    let (&[rows, columns], &[width]) = (x.float_dims()?, bias.float_dims()?) else { return None };
+    Some(one(DType::F32, [rows, agree(columns, width)?]))
+}
+
+fn scale_rows(x: TensorType, factor: TensorType) -> Option<OutputTypes> {
+    let (&[rows, columns], &[factors]) = (x.float_dims()?, factor.float_dims()?) else { return None };
+    Some(one(DType::F32, [agree(rows, factors)?, columns]))
+}
+
+fn cross_entropy(logits: TensorType, labels: TensorType) -> Option<OutputTypes> {
+    let (&[rows, classes], &[labelled]) = (logits.float_dims()?, labels.shape.dims()) else { return None };
+    if labels.dtype != DType::I32 {
+        return None;
+    }
+    let rows = agree(rows, labelled)?;
+    Some(smallvec![TensorType::new(DType::F32, [rows]), TensorType::new(DType::F32, [rows, classes])])
+}
+
+fn equal(a: TensorType, b: TensorType) -> Option<OutputTypes> {
+    let comparable = a.dtype == b.dtype && matches!(a.dtype, DType::I32 | DType::I64);
+    comparable.then(|| a.shape.merge(&b.shape)).flatten().map(|shape| one(DType::Bool, shape))
+}
+
+fn binary(a: TensorType, b: TensorType) -> Option<OutputTypes> {
+    if a.dtype != DType::F32 || b.dtype != DType::F32 {
+        return None;
+    }
+    match (a.shape.rank(), b.shape.rank()) {
+        (_, 0) => Some(smallvec![a]),
+        (0, _) => Some(smallvec![b]),
+        _ => a.shape.merge(&b.shape).map(|shape| one(DType::F32, shape)),
+    }
+}
+
+fn same(inputs: &[TensorType]) -> Option<OutputTypes> {
+    let shape = inputs.iter().try_fold(inputs[0].shape, |shape, input| shape.merge(&input.shape))?;
+    inputs.iter().all(|input| input.dtype == DType::F32).then(|| one(DType::F32, shape))
+}
+
+/// The dimension that is both, where both can be one: `None` where they are known and differ.
+fn agree(a: Option<usize>, b: Option<usize>) -> Option<Option<usize>> {
+    match (a, b) {
+        (Some(a), Some(b)) if a != b => None,
+        (a, b) => Some(a.or(b)),
+    }
+}

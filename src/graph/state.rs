@@ -1,0 +1,159 @@
+//! A graph under construction: adds operations, keeps their names apart, and the scopes they are built in.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::panic::Location;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::device_scope::{self, DeviceScope};
+use super::error::{GraphError, GraphProblem};
+use super::op::Op;
+use super::shape_inference::infer;
+use super::{Edge, GraphDef, OpId, Operation, TensorType};
+
+/// An operation to be added.
+pub(crate) struct NewOperation<'a> {
+    /// Its own name; made from the kind where there is none.
+    pub(crate) name: Option<&'a str>,
+    pub(crate) op: Op,
+    pub(crate) inputs: &'a [Edge],
+    pub(crate) control_inputs: &'a [OpId],
+    pub(crate) variables: &'a [OpId],
+    /// Run where this one runs, whatever the device scopes say.
+    pub(crate) colocated_with: Option<OpId>,
+    pub(crate) built_at: &'static Location<'static>,
+}
+
+/// A graph under construction, and the scopes it is being built in.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) def: GraphDef,
+    pub(super) by_name: BTreeMap<Arc<str>, OpId>,
+    pub(super) device_scopes: Vec<DeviceScope>,
+    pub(super) name_scopes: Vec<String>,
+    pub(super) controls: Vec<OpId>,
+    pub(super) container: Option<Arc<str>>,
+    /// The value output of each variable, once something reads it.
+    pub(super) reads: BTreeMap<OpId, OpId>,
+    pub(super) initializers: Vec<OpId>,
+    pub(super) random_seed: u64,
+    /// The first mistake made by a method that returns no `Result`.
+    pub(super) deferred: Option<GraphError>,
+}
+
+impl NewOperation<'_> {
+    /// An operation without inputs, named after its kind.
+    #[track_caller]
+    pub(crate) fn of(op: Op) -> Self {
+        Self {
+            name: None,
+            op,
+            inputs: &[],
+            control_inputs: &[],
+            variables: &[],
+            colocated_with: None,
+            built_at: Location::caller(),
+        }
+    }
+}
+
+impl State {
+    /// Adds an operation: names it, infers its types, resolves its device.
+    pub(super) fn add(&mut self, new: NewOperation<'_>) -> Result<OpId, GraphError> {
+        let kind = new.op.kind();
+        let name = self.name_for(&new)?;
+        let fail = |problem| GraphError { operation: format!("{name} ({kind})"), built_at: new.built_at, problem };
+        let inputs: SmallVec<[TensorType; 3]> = new.inputs.iter().map(|edge| self.def.edge_type(*edge)).collect();
+        let outputs = infer(&new.op, &inputs, &self.variable_types(new.variables))
+            .map_err(|problem| fail(self.name_variable(problem, new.variables)))?;
+        let device = match new.colocated_with {
+            Some(other) => self.def.operation(other).device.clone(),
+            None => device_scope::resolve(&self.device_scopes, &name, &new.op, &outputs),
+        };
+        let id = OpId(self.def.operations.len() as u32);
+        let mut control_inputs: SmallVec<[OpId; 2]> = new.control_inputs.into();
+        if !matches!(new.op, Op::Variable(_)) {
+            control_inputs.extend(self.controls.iter().copied());
+        }
+        self.by_name.insert(Arc::clone(&name), id);
+        self.def.operations.push(Operation {
+            name,
+            op: new.op,
+            inputs: new.inputs.into(),
+            control_inputs,
+            variables: new.variables.into(),
+            outputs,
+            device,
+            colocated_with: new.colocated_with,
+            built_at: new.built_at,
+        });
+        Ok(id)
+    }
+
+    fn variable_types(&self, variables: &[OpId]) -> SmallVec<[TensorType; 2]> {
+        let spec = |id: &OpId| self.def.variable(*id).expect("only variables are touched as variables");
+        variables.iter().map(|id| spec(id).tensor_type()).collect()
+    }
+
+    /// Shape inference knows types, not names: puts the variable's name into its complaint.
+    fn name_variable(&self, problem: GraphProblem, variables: &[OpId]) -> GraphProblem {
+        match (problem, variables.first()) {
+            (GraphProblem::Variable { holds, given, .. }, Some(variable)) => {
+                let variable = self.def.operation(*variable).name.to_string();
+                GraphProblem::Variable { variable, holds, given }
+            }
+            (problem, _) => problem,
+        }
+    }
+
+    fn name_for(&self, new: &NewOperation<'_>) -> Result<Arc<str>, GraphError> {
+        let Some(name) = new.name else { return Ok(self.unique(&self.scoped(new.op.kind())).into()) };
+        let scoped: Arc<str> = self.scoped(name).into();
+        let operation = || format!("{scoped} ({})", new.op.kind());
+        if !is_legal(&scoped) {
+            let problem = GraphProblem::IllegalName;
+            return Err(GraphError { operation: operation(), built_at: new.built_at, problem });
+        }
+        match self.by_name.get(&scoped) {
+            Some(other) => {
+                let problem = GraphProblem::NameTaken(self.def.operation(*other).built_at);
+                Err(GraphError { operation: operation(), built_at: new.built_at, problem })
+            }
+            None => Ok(scoped),
+        }
+    }
+
+    /// `name` in the innermost name scope.
+    pub(super) fn scoped(&self, name: &str) -> String {
+        match self.name_scopes.last() {
+            Some(scope) => format!("{scope}/{name}"),
+            None => name.to_owned(),
+        }
+    }
+
+    /// `name`, or `name_1`, `name_2` and so on where it is taken.
+    pub(super) fn unique(&self, name: &str) -> String {
+        let taken = |candidate: &str| self.by_name.contains_key(candidate);
+        numbered(name).find(|candidate| !taken(candidate)).expect("numbers don't run out")
+    }
+
+    /// The scope `name` in the innermost one, numbered where operations already have that prefix.
+    pub(super) fn unique_scope(&self, name: &str) -> String {
+        let taken = |scope: &str| {
+            let prefix = format!("{scope}/");
+            self.by_name.range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded)).next().is_some_and(|(name, _)| name.starts_with(&prefix))
+        };
+        numbered(&self.scoped(name)).find(|candidate| !taken(candidate)).expect("numbers don't run out")
+    }
+}
+
+fn numbered(name: &str) -> impl Iterator<Item = String> {
+    std::iter::once(name.to_owned()).chain((1..).map(move |i| format!("{name}_{i}")))
+}
+
+fn is_legal(name: &str) -> bool {
+    let follows = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '\\');
+    name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.') && name.chars().all(follows)
+}

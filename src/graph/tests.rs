@@ -1,0 +1,1 @@
+//! Graph construction, shape inference, gradients by structure, pruning.

@@ -1,0 +1,132 @@
+//! `Variable`: a value that outlives the step, and the operations that read and set it.
+
+use std::fmt;
+
+use super::error::GraphError;
+use super::op::{Op, VariableSpec};
+use super::output::{Output, Target};
+use super::{Graph, NewOperation, OpId};
+use crate::tensor::DType;
+
+/// A variable: a named place on the task that the placer puts it on.
+#[derive(Clone)]
+pub struct Variable {
+    graph: Graph,
+    op: OpId,
+}
+
+impl Variable {
+    pub(crate) fn new(graph: Graph, op: OpId) -> Self {
+        Self { graph, op }
+    }
+
+    /// The operation that declares it.
+    pub fn op_id(&self) -> OpId {
+        self.op
+    }
+
+    /// The graph it belongs to.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// What it holds, and under which name graphs share it.
+    pub fn spec(&self) -> VariableSpec {
+        self.graph.with_operation(self.op, |operation| match &operation.op {
+            Op::Variable(spec) => spec.clone(),
+            other => panic!("a variable is declared by a Variable, not a {}", other.kind()),
+        })
+    }
+
+    /// Its name in the graph.
+    pub fn name(&self) -> String {
+        self.graph.with_operation(self.op, |operation| operation.name.to_string())
+    }
+
+    /// Its value as the step finds it. All readers in a graph share one read, so that a value
+    /// travels once to each task.
+    pub fn read(&self) -> Output {
+        self.graph.output(self.graph.read_of(self.op))
+    }
+
+    /// How many updates it has had (i64).
+    pub(crate) fn version(&self) -> Output {
+        self.read().sibling(1)
+    }
+
+    /// A read that happens after the control dependencies in scope, apart from the shared one.
+    #[track_caller]
+    pub fn read_again(&self) -> Output {
+        let new = self.on_variable(Op::ReadVariable);
+        self.graph.output(self.graph.add(new.as_new(&[])).expect("a variable can be read"))
+    }
+
+    /// Gives it `value`.
+    ///
+    /// # Errors
+    /// If the value is of another type.
+    #[track_caller]
+    pub fn assign(&self, value: &Output) -> Result<Target, GraphError> {
+        self.set(Op::Assign, value)
+    }
+
+    /// Adds `delta`.
+    ///
+    /// # Errors
+    /// If the delta is of another type.
+    #[track_caller]
+    pub fn assign_add(&self, delta: &Output) -> Result<Target, GraphError> {
+        self.set(Op::AssignAdd, delta)
+    }
+
+    /// Whether it has a value yet (bool).
+    #[track_caller]
+    pub fn is_initialized(&self) -> Output {
+        let new = self.on_variable(Op::IsVariableInitialized);
+        let op = self.graph.add(new.as_new(&[])).expect("a variable can be asked for its state");
+        Output::new(self.graph.clone(), super::Edge { op, output: 0 })
+    }
+
+    #[track_caller]
+    fn set(&self, op: Op, value: &Output) -> Result<Target, GraphError> {
+        if !self.graph.same_as(value.graph()) {
+            let problem = super::GraphProblem::OtherGraph(value.name());
+            return Err(self.graph.error(&self.name(), op.kind(), problem));
+        }
+        let new = self.on_variable(op);
+        Ok(Target::new(self.graph.clone(), self.graph.add(new.as_new(&[value.edge()]))?))
+    }
+
+    fn on_variable(&self, op: Op) -> OnVariable {
+        OnVariable { op, variable: [self.op] }
+    }
+
+    /// Whether its elements can be trained.
+    pub(crate) fn is_float(&self) -> bool {
+        self.spec().dtype == DType::F32
+    }
+}
+
+/// An operation about one variable, which runs where the variable is.
+struct OnVariable {
+    op: Op,
+    variable: [OpId; 1],
+}
+
+impl OnVariable {
+    #[track_caller]
+    fn as_new<'a>(&'a self, inputs: &'a [super::Edge]) -> NewOperation<'a> {
+        NewOperation {
+            inputs,
+            variables: &self.variable,
+            colocated_with: Some(self.variable[0]),
+            ..NewOperation::of(self.op.clone())
+        }
+    }
+}
+
+impl fmt::Debug for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name(), self.spec().tensor_type())
+    }
+}

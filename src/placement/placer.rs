@@ -1,0 +1,169 @@
+//! The placer: groups operations that must be together, merges what was asked for them, chooses.
+
+use crate::cluster::{DeviceName, DeviceSpec};
+use crate::graph::{GraphDef, Op, OpId};
+
+/// Where each operation of a step runs.
+pub(crate) struct Placement {
+    devices: Vec<Option<DeviceName>>,
+}
+
+/// Why an operation can't be placed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PlacementError {
+    /// No device of the session is what was asked for.
+    #[error(
+        "cannot assign a device for operation {operation}, built at {built_at}: it asks for `{asked}`, \
+         but available devices are [ {} ]", list(available)
+    )]
+    NoDevice {
+        /// The operation's name and kind.
+        operation: String,
+        /// Where the user built it.
+        built_at: String,
+        /// The device asked for, together with all that it must be colocated with.
+        asked: DeviceSpec,
+        /// The devices that the session may use.
+        available: Vec<DeviceName>,
+    },
+    /// Operations that must be together ask for different devices.
+    #[error("cannot colocate operation {operation}, built at {built_at}, with `{with}`: {conflict}")]
+    Conflict {
+        /// The operation's name and kind.
+        operation: String,
+        /// Where the user built it.
+        built_at: String,
+        /// The operation it must be with.
+        with: String,
+        /// The parts that differ.
+        conflict: String,
+    },
+}
+
+fn list(devices: &[DeviceName]) -> String {
+    devices.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl Placement {
+    /// The device of an operation that was placed.
+    pub(crate) fn device(&self, id: OpId) -> &DeviceName {
+        self.devices[id.0 as usize].as_ref().expect("every operation of a pruned graph is placed")
+    }
+}
+
+/// Places the operations `pruned` of `graph` on `devices`; `default` is for what asks for nothing.
+///
+/// Operations on a variable follow it, and one without inputs that asks for nothing follows its users.
+///
+/// # Errors
+/// The first operation that can't be placed.
+pub(crate) fn place(
+    graph: &GraphDef,
+    pruned: &[OpId],
+    devices: &[DeviceName],
+    default: &DeviceName,
+) -> Result<Placement, PlacementError> {
+    let mut groups = Groups::new(graph);
+    for id in pruned {
+        let operation = graph.operation(*id);
+        for other in operation.variables.iter().chain(&operation.colocated_with) {
+            groups.unite(graph, *id, *other)?;
+        }
+    }
+    let mut placement = Placement { devices: vec![None; graph.operations.len()] };
+    for id in pruned {
+        let asked = groups.asked(*id);
+        let candidates = || devices.iter().filter(|device| asked.matches(device));
+        let chosen = candidates().find(|device| *device == default).or_else(|| candidates().next());
+        let Some(chosen) = chosen else { return Err(no_device(graph, *id, asked.clone(), devices)) };
+        placement.devices[id.0 as usize] = Some(chosen.clone());
+    }
+    follow_users(graph, pruned, &mut groups, &mut placement);
+    Ok(placement)
+}
+
+/// Moves an operation without inputs that asked for nothing to where all its users are.
+fn follow_users(graph: &GraphDef, pruned: &[OpId], groups: &mut Groups, placement: &mut Placement) {
+    let mut only_user: Vec<Option<Option<DeviceName>>> = vec![None; graph.operations.len()];
+    for id in pruned {
+        let device = placement.device(*id).clone();
+        for edge in &graph.operation(*id).inputs {
+            let seen = &mut only_user[edge.op.0 as usize];
+            *seen = match seen.take() {
+                None => Some(Some(device.clone())),
+                Some(Some(other)) if other == device => Some(Some(other)),
+                Some(_) => Some(None),
+            };
+        }
+    }
+    for id in pruned {
+        let operation = graph.operation(*id);
+        let is_source = operation.inputs.is_empty() && !matches!(operation.op, Op::Variable(_) | Op::NoOp);
+        let is_free = *groups.asked(*id) == DeviceSpec::default() && groups.is_alone(*id);
+        if let (true, Some(Some(device))) = (is_source && is_free, only_user[id.0 as usize].take()) {
+            placement.devices[id.0 as usize] = Some(device);
+        }
+    }
+}
+
+fn no_device(graph: &GraphDef, id: OpId, asked: DeviceSpec, devices: &[DeviceName]) -> PlacementError {
+    let operation = graph.operation(id);
+    PlacementError::NoDevice {
+        operation: operation.to_string(),
+        built_at: operation.built_at.to_string(),
+        asked,
+        available: devices.to_vec(),
+    }
+}
+
+/// Operations that must share a device: a union-find whose roots hold what the group asks for.
+struct Groups {
+    parent: Vec<u32>,
+    size: Vec<u32>,
+    asked: Vec<DeviceSpec>,
+}
+
+impl Groups {
+    fn new(graph: &GraphDef) -> Self {
+        let asked = graph.operations.iter().map(|operation| operation.device.clone()).collect();
+        Self { parent: (0..graph.operations.len() as u32).collect(), size: vec![1; graph.operations.len()], asked }
+    }
+
+    fn root(&mut self, id: OpId) -> usize {
+        let mut node = id.0 as usize;
+        while self.parent[node] as usize != node {
+            let above = self.parent[node] as usize;
+            self.parent[node] = self.parent[above];
+            node = above;
+        }
+        node
+    }
+
+    fn unite(&mut self, graph: &GraphDef, id: OpId, with: OpId) -> Result<(), PlacementError> {
+        let (a, b) = (self.root(id), self.root(with));
+        if a == b {
+            return Ok(());
+        }
+        let asked = self.asked[b].unify(&self.asked[a]).map_err(|conflict| PlacementError::Conflict {
+            operation: graph.operation(id).to_string(),
+            built_at: graph.operation(id).built_at.to_string(),
+            with: graph.operation(with).name.to_string(),
+            conflict: conflict.to_string(),
+        })?;
+        let (root, child) = if self.size[a] < self.size[b] { (b, a) } else { (a, b) };
+        self.parent[child] = root as u32;
+        self.size[root] += self.size[child];
+        self.asked[root] = asked;
+        Ok(())
+    }
+
+    fn asked(&mut self, id: OpId) -> &DeviceSpec {
+        let root = self.root(id);
+        &self.asked[root]
+    }
+
+    fn is_alone(&mut self, id: OpId) -> bool {
+        let root = self.root(id);
+        self.size[root] == 1
+    }
+}
