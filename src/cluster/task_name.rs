@@ -1,7 +1,10 @@
 //! The name of a task: its job and its index in it, written `worker:3`.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
+
+use super::job_name::{JobNameError, check_job_name, parse_index};
 
 /// One task of a cluster. Cheap to clone; ordered by job, then index.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,7 +14,7 @@ pub struct TaskName {
 }
 
 impl TaskName {
-    /// Task `index` of `job`.
+    /// Task `index` of `job`, which is taken as it is: a name from outside is parsed instead.
     pub fn new(job: impl Into<Arc<str>>, index: u32) -> Self {
         Self { job: job.into(), index }
     }
@@ -25,10 +28,76 @@ impl TaskName {
     pub fn index(&self) -> u32 {
         self.index
     }
+
+    /// The job's name, shared.
+    pub(super) fn shared_job(&self) -> Arc<str> {
+        Arc::clone(&self.job)
+    }
 }
 
 impl fmt::Display for TaskName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.job, self.index)
+    }
+}
+
+/// Why a text is no task name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TaskNameError {
+    /// No colon parts a job from an index.
+    #[error("`{0}` is no task name; write the job and the index in it, such as `worker:3`")]
+    NoIndex(String),
+    /// What follows the colon is no `u32`.
+    #[error("`{index}` in `{text}` is no task index; write a whole number from 0, such as `worker:3`")]
+    Index {
+        /// The whole text.
+        text: String,
+        /// What follows the colon.
+        index: String,
+    },
+    /// What comes before the colon is no job name.
+    #[error(transparent)]
+    Job(#[from] JobNameError),
+}
+
+impl FromStr for TaskName {
+    type Err = TaskNameError;
+
+    fn from_str(text: &str) -> Result<Self, TaskNameError> {
+        let (job, index) = text.split_once(':').ok_or_else(|| TaskNameError::NoIndex(text.to_owned()))?;
+        check_job_name(job)?;
+        let wrong_index = || TaskNameError::Index { text: text.to_owned(), index: index.to_owned() };
+        Ok(Self::new(job, parse_index(index).ok_or_else(wrong_index)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn each_mistake_in_a_task_name_has_its_own_error() {
+        let error = |text: &str| text.parse::<TaskName>().unwrap_err();
+        assert_eq!(error("worker"), TaskNameError::NoIndex("worker".into()));
+        assert_eq!(error("my-job:0"), JobNameError::Hyphen("my-job".into()).into());
+        for text in ["worker:", "worker:-1", "worker:+1", "worker:4294967296", "worker:1:2", "worker: 1"] {
+            assert!(matches!(error(text), TaskNameError::Index { .. }), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_printed_task_name_parses_back(job in "[A-Za-z][A-Za-z0-9_]{0,8}", index: u32) {
+            let name = TaskName::new(job, index);
+            prop_assert_eq!(name.to_string().parse::<TaskName>().unwrap(), name);
+        }
+
+        #[test]
+        fn any_text_is_parsed_or_refused(text in "\\PC*") {
+            if let Ok(name) = text.parse::<TaskName>() {
+                prop_assert_eq!(name.to_string().parse::<TaskName>().unwrap(), name);
+            }
+        }
     }
 }
