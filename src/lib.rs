@@ -1,6 +1,9 @@
 //! Distributed training in the shape of TensorFlow's runtime: one program, two worlds.
 pub mod cluster;
 pub mod graph;
+pub mod optimizer;
+pub mod partition;
+pub mod placement;
 pub mod random;
 pub mod simulation;
 pub mod sync;

@@ -11,7 +11,7 @@ use super::state::{NewOperation, State};
 use super::variable::Variable;
 use super::{Edge, GraphDef, OpId, Operation, TensorType};
 use crate::cluster::DeviceSpec;
-use crate::tensor::{DType, PartialShape, Tensor};
+use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 /// The container of variables that name none (TensorFlow's default is the empty name, too).
 const DEFAULT_CONTAINER: &str = "";
@@ -81,7 +81,7 @@ impl Graph {
     }
 
     #[track_caller]
-    pub(crate) fn new_variable(
+    fn new_variable(
         &self,
         name: &str,
         initializer: &Output,
@@ -105,6 +105,21 @@ impl Graph {
         let assign = variable.assign(initializer)?;
         self.state().initializers.push(assign.op_id());
         Ok(variable)
+    }
+
+    /// A value that an optimizer keeps beside `variable`: f32, `initial` everywhere, where the variable is.
+    #[track_caller]
+    pub(crate) fn slot_variable(
+        &self,
+        name: &str,
+        shape: Shape,
+        initial: f32,
+        variable: &Variable,
+    ) -> Result<Variable, GraphError> {
+        let beside = Some(variable.op_id());
+        let fill = Op::Fill { shape, value: initial };
+        let initializer = self.output(self.add(NewOperation { colocated_with: beside, ..NewOperation::of(fill) })?);
+        self.new_variable(name, &initializer, false, beside)
     }
 
     /// Gives every variable its first value (TensorFlow: `global_variables_initializer`).
@@ -309,7 +324,7 @@ impl Graph {
     }
 
     #[track_caller]
-    pub(super) fn error(&self, name: &str, kind: &str, problem: GraphProblem) -> GraphError {
+    pub(crate) fn error(&self, name: &str, kind: &str, problem: GraphProblem) -> GraphError {
         GraphError { operation: format!("{name} ({kind})"), built_at: Location::caller(), problem }
     }
 

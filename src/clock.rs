@@ -1,0 +1,22 @@
+//! The clock that everything below the user's program is handed: the wall's or a simulation's.
+
+mod wall;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::units::VirtualTime;
+
+pub use wall::WallClock;
+
+/// A wait that ends at a point in time. Dropping it ends the wait.
+pub type Sleep = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Tells the time, and waits for it. Nothing below `cli` asks the operating system instead.
+pub trait Clock {
+    /// The time since the clock began.
+    fn now(&self) -> VirtualTime;
+
+    /// Waits until `time`; not at all where that has passed.
+    fn sleep_until(&self, time: VirtualTime) -> Sleep;
+}

@@ -1,0 +1,31 @@
+//! The wall clock: real time since the clock was made.
+
+use std::time::{Duration, Instant};
+
+use super::{Clock, Sleep};
+use crate::units::VirtualTime;
+
+/// Real time. Its sleeps need a runtime with tokio's timer, which rounds them up to milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct WallClock {
+    began: Instant,
+}
+
+impl WallClock {
+    /// A clock that begins now.
+    #[expect(clippy::new_without_default, reason = "two clocks that began at different moments are not alike")]
+    pub fn new() -> Self {
+        Self { began: Instant::now() }
+    }
+}
+
+impl Clock for WallClock {
+    fn now(&self) -> VirtualTime {
+        VirtualTime::ZERO.after(self.began.elapsed())
+    }
+
+    fn sleep_until(&self, time: VirtualTime) -> Sleep {
+        let deadline = self.began + Duration::from_nanos(time.0);
+        Box::pin(tokio::time::sleep_until(deadline.into()))
+    }
+}

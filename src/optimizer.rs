@@ -1,0 +1,188 @@
+//! Optimizers: the graph that applies gradients, the slots they need, and the update rules themselves.
+//!
+//! ```
+//! # use trainyard::prelude::*;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let g = Graph::new();
+//! let x = g.placeholder("x", DType::F32, [None, Some(4)])?;
+//! let loss = dense(&x, 1)?.square().mean();
+//! let train_op = Adagrad::new(0.05).minimize(&loss, &g.global_step()?)?;
+//! assert_eq!(train_op.target().name(), "train");
+//! # Ok(())
+//! # }
+//! ```
+
+mod coordinated;
+mod rules;
+mod update;
+
+use crate::graph::{
+    Graph, GraphError, GraphProblem, NewOperation, Op, OpId, Output, Replica, Target, UpdateRule, Variable, gradients,
+};
+use crate::sync::Mode;
+
+pub use coordinated::Coordinated;
+pub use rules::{Adagrad, Adam, GradientDescent, Momentum};
+pub(crate) use update::{Update, apply};
+
+/// A way to change variables by their gradients.
+pub trait Optimizer {
+    /// How a gradient changes a variable.
+    fn rule(&self) -> UpdateRule;
+
+    /// The learning rate.
+    fn learning_rate(&self) -> f32;
+
+    /// Which of the workers this is, that train the same variables.
+    fn replica(&self) -> Replica {
+        Replica { worker: 0, workers: 1, mode: Mode::Async }
+    }
+
+    /// The operation of a training step: computes the gradients of `loss` by all trainable
+    /// variables, applies them, then adds one to `global_step`.
+    ///
+    /// # Errors
+    /// If `loss` depends on no trainable variable, or through an operation without gradient.
+    #[track_caller]
+    fn minimize(&self, loss: &Output, global_step: &Variable) -> Result<TrainOp, GraphError> {
+        let variables = loss.graph().trainable_variables();
+        let reads: Vec<Output> = variables.iter().map(Variable::read).collect();
+        let gradients = gradients(loss, &reads)?;
+        let pairs = variables.into_iter().zip(gradients).filter_map(|(v, g)| Some((v, g?)));
+        self.apply_gradients(&pairs.collect::<Vec<_>>(), global_step)
+    }
+
+    /// The second half of [`Optimizer::minimize`], for gradients that were changed on the way.
+    ///
+    /// # Errors
+    /// If there are none, or one does not fit its variable.
+    #[track_caller]
+    fn apply_gradients(&self, pairs: &[(Variable, Output)], global_step: &Variable) -> Result<TrainOp, GraphError> {
+        let graph = global_step.graph().clone();
+        if pairs.is_empty() {
+            return Err(graph.error("train", "minimize", GraphProblem::NoGradients));
+        }
+        let replica = self.replica();
+        let verdict = match replica.mode {
+            Mode::Sync { backups: 1.. } => Some(vote(&graph, pairs, global_step, replica)?),
+            _ => None,
+        };
+        let step = Step { graph: &graph, replica, verdict };
+        let mut updates = Vec::with_capacity(pairs.len());
+        for (variable, gradient) in pairs {
+            updates.push(step.update(self.rule(), self.learning_rate(), variable, gradient)?);
+        }
+        step.commit(&updates, global_step)
+    }
+}
+
+/// The operation of a training step, and what it tells of the step.
+#[derive(Clone, Debug)]
+pub struct TrainOp {
+    commit: Target,
+}
+
+impl TrainOp {
+    /// The operation, as something to run.
+    pub fn target(&self) -> &Target {
+        &self.commit
+    }
+
+    /// The global step after this one (i64).
+    pub fn global_step(&self) -> Output {
+        self.commit.output(0)
+    }
+
+    /// How many updates were applied between the step's reading of the variables and the
+    /// application of its gradient (i64).
+    pub fn staleness(&self) -> Output {
+        self.commit.output(1)
+    }
+
+    /// Whether the gradient was applied, or came too late and was dropped (bool).
+    pub fn applied(&self) -> Output {
+        self.commit.output(2)
+    }
+}
+
+impl AsRef<Target> for TrainOp {
+    fn as_ref(&self) -> &Target {
+        &self.commit
+    }
+}
+
+/// With backup workers: asks, at the task of the global step, whether this worker is in time.
+fn vote(
+    graph: &Graph,
+    pairs: &[(Variable, Output)],
+    global_step: &Variable,
+    replica: Replica,
+) -> Result<Output, GraphError> {
+    let versions: Vec<_> = pairs.iter().map(|(variable, _)| variable.version().edge()).collect();
+    let computed: Vec<OpId> = pairs.iter().map(|(_, gradient)| gradient.edge().op).collect();
+    let new = NewOperation {
+        name: Some("vote"),
+        inputs: &versions,
+        control_inputs: &computed,
+        variables: &[global_step.op_id()],
+        colocated_with: Some(global_step.op_id()),
+        ..NewOperation::of(Op::Vote(replica))
+    };
+    Ok(graph.output(graph.add(new)?))
+}
+
+/// The operations of one training step, in the making.
+struct Step<'a> {
+    graph: &'a Graph,
+    replica: Replica,
+    verdict: Option<Output>,
+}
+
+impl Step<'_> {
+    /// Updates one variable, where it is.
+    #[track_caller]
+    fn update(
+        &self,
+        rule: UpdateRule,
+        learning_rate: f32,
+        variable: &Variable,
+        gradient: &Output,
+    ) -> Result<OpId, GraphError> {
+        let at = std::panic::Location::caller();
+        let mut variables = vec![variable.op_id()];
+        for slot in rules::slots(rule) {
+            variables.push(slot.create(self.graph, variable)?.op_id());
+        }
+        let beside = |op| NewOperation { colocated_with: Some(variable.op_id()), built_at: at, ..NewOperation::of(op) };
+        let rate = self.graph.add(beside(Op::Const(learning_rate.into())))?;
+        let mut inputs = vec![self.graph.output(rate).edge(), gradient.edge()];
+        let aggregate = matches!(self.replica.mode, Mode::Sync { .. }).then_some(self.replica);
+        if aggregate.is_some() {
+            inputs.push(variable.version().edge());
+            inputs.extend(self.verdict.as_ref().map(Output::edge));
+        }
+        let name = format!("update_{}", variable.name());
+        self.graph.add(NewOperation {
+            name: Some(&name),
+            inputs: &inputs,
+            variables: &variables,
+            ..beside(Op::ApplyGradient { rule, aggregate })
+        })
+    }
+
+    /// Counts the step, where the global step is, after all updates.
+    #[track_caller]
+    fn commit(&self, updates: &[OpId], global_step: &Variable) -> Result<TrainOp, GraphError> {
+        let mut inputs = vec![global_step.read().edge()];
+        inputs.extend(self.verdict.as_ref().map(Output::edge));
+        let commit = self.graph.add(NewOperation {
+            name: Some("train"),
+            inputs: &inputs,
+            control_inputs: updates,
+            variables: &[global_step.op_id()],
+            colocated_with: Some(global_step.op_id()),
+            ..NewOperation::of(Op::CommitStep(self.replica))
+        })?;
+        Ok(TrainOp { commit: Target::new(self.graph.clone(), commit) })
+    }
+}

@@ -1,0 +1,59 @@
+//! `Coordinated`: any optimizer, as one of several workers that train the same variables.
+
+use super::Optimizer;
+use crate::graph::{Replica, UpdateRule};
+use crate::sync::Mode;
+
+/// An optimizer whose steps are coordinated with those of other workers: asynchronous, synchronous
+/// (TensorFlow: `SyncReplicasOptimizer`) or with bounded staleness.
+///
+/// Where TensorFlow's synchronous optimizer counts gradients, hands out tokens that any worker may
+/// take, and begins with free ones, a round here has exactly one gradient of each contributing
+/// worker, all computed from the same version of the variables.
+#[derive(Clone, Debug)]
+pub struct Coordinated<O> {
+    inner: O,
+    replica: Replica,
+}
+
+impl<O: Optimizer> Coordinated<O> {
+    /// `inner`, for worker `worker` of `workers`.
+    ///
+    /// # Panics
+    /// If there is no such worker, or with synchronous training as many backups as workers.
+    pub fn new(inner: O, mode: Mode, worker: u32, workers: u32) -> Self {
+        assert!(worker < workers, "worker {worker} is not one of {workers}");
+        if let Mode::Sync { backups } = mode {
+            assert!(backups < workers, "{backups} backups of {workers} workers leave nobody to wait for");
+        }
+        Self { inner, replica: Replica { worker, workers, mode } }
+    }
+}
+
+impl<O: Optimizer> Optimizer for Coordinated<O> {
+    fn rule(&self) -> UpdateRule {
+        self.inner.rule()
+    }
+
+    fn learning_rate(&self) -> f32 {
+        self.inner.learning_rate()
+    }
+
+    fn replica(&self) -> Replica {
+        self.replica
+    }
+}
+
+impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
+    fn rule(&self) -> UpdateRule {
+        (**self).rule()
+    }
+
+    fn learning_rate(&self) -> f32 {
+        (**self).learning_rate()
+    }
+
+    fn replica(&self) -> Replica {
+        (**self).replica()
+    }
+}

@@ -1,0 +1,116 @@
+//! The end of each worker's step at the task that holds the global step: who counts, who waits.
+//!
+//! Adapts [`Coordinator`], which decides, to the operations `Vote` and `CommitStep`, which are answered.
+
+use std::collections::BTreeMap;
+
+use smallvec::smallvec;
+
+use crate::graph::Replica;
+use crate::sync::{Coordinator, Effect, Mode};
+use crate::tensor::Tensor;
+
+use super::messages::{Served, Ticket, Values, Verdict};
+
+/// One training's coordination.
+pub(super) struct Coordination {
+    coordinator: Coordinator,
+    votes: BTreeMap<u32, Ticket>,
+    commits: BTreeMap<u32, (Ticket, Values)>,
+    /// With backups: the rounds that the global step has counted.
+    rounds: u64,
+    is_over: bool,
+}
+
+impl Coordination {
+    pub(super) fn new(replica: Replica) -> Self {
+        Self {
+            coordinator: Coordinator::new(replica.mode, replica.workers),
+            votes: BTreeMap::new(),
+            commits: BTreeMap::new(),
+            rounds: 0,
+            is_over: false,
+        }
+    }
+
+    /// A worker's gradients of `versions` are on their way.
+    pub(super) fn vote(&mut self, replica: Replica, ticket: Ticket, versions: &[i64]) -> Vec<Served> {
+        let oldest = versions.iter().copied().min().unwrap_or(0);
+        self.votes.insert(replica.worker, ticket);
+        let effects = self.coordinator.vote(replica.worker, oldest as u64);
+        self.answer(effects)
+    }
+
+    /// A worker's updates have been applied or dropped; `read` is the global step that it began at.
+    pub(super) fn commit(
+        &mut self,
+        replica: Replica,
+        ticket: Ticket,
+        global_step: &mut i64,
+        read: i64,
+        verdict: Option<&Verdict>,
+    ) -> Vec<Served> {
+        let before = *global_step;
+        let (applied, staleness) = match (replica.mode, verdict) {
+            (Mode::Async | Mode::BoundedStaleness { .. }, _) => {
+                *global_step += 1;
+                (true, before - read)
+            }
+            (Mode::Sync { .. }, _) if self.is_over => (false, before - read),
+            (Mode::Sync { .. }, Some(Verdict::TooLate)) => (false, before - read),
+            (Mode::Sync { .. }, Some(Verdict::Counts { round, .. })) => {
+                *global_step += i64::from(*round >= self.rounds);
+                self.rounds = self.rounds.max(round + 1);
+                (true, 0)
+            }
+            (Mode::Sync { .. }, None) => {
+                *global_step += i64::from(before == read);
+                (true, *global_step - 1 - read)
+            }
+        };
+        let outputs: Values = smallvec![Tensor::scalar(*global_step), Tensor::scalar(staleness), Tensor::scalar(applied)];
+        self.commits.insert(replica.worker, (ticket, outputs));
+        let effects = self.coordinator.commit(replica.worker);
+        self.answer(effects)
+    }
+
+    pub(super) fn leave(&mut self, worker: u32) -> Vec<Served> {
+        let effects = self.coordinator.leave(worker);
+        self.answer(effects)
+    }
+
+    pub(super) fn finish(&mut self) -> Vec<Served> {
+        self.is_over = true;
+        let effects = self.coordinator.finish();
+        self.answer(effects)
+    }
+
+    /// The workers that others wait for, where some wait.
+    pub(super) fn waiting_for(&self) -> Vec<u32> {
+        if self.votes.is_empty() && self.commits.is_empty() { Vec::new() } else { self.coordinator.waiting_for() }
+    }
+
+    /// The answers that `effects` are.
+    fn answer(&mut self, effects: Vec<Effect>) -> Vec<Served> {
+        let mut served = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Close { round, contributors } => {
+                    let verdict = Verdict::Counts { round, contributors: contributors.clone() };
+                    served.extend(contributors.iter().filter_map(|worker| self.answer_vote(*worker, &verdict)));
+                }
+                Effect::Drop { worker } => served.extend(self.answer_vote(worker, &Verdict::TooLate)),
+                Effect::Release { worker } => {
+                    let released = self.commits.remove(&worker);
+                    served.extend(released.map(|(ticket, outputs)| Served { ticket, outcome: Ok(outputs) }));
+                }
+            }
+        }
+        served
+    }
+
+    fn answer_vote(&mut self, worker: u32, verdict: &Verdict) -> Option<Served> {
+        let ticket = self.votes.remove(&worker)?;
+        Some(Served { ticket, outcome: Ok(smallvec![verdict.to_tensor()]) })
+    }
+}

@@ -1,0 +1,94 @@
+//! The error that a user of the runtime sees: TensorFlow's classes, what happened, and where.
+
+use std::fmt;
+
+use crate::cluster::TaskName;
+use crate::graph::GraphError;
+use crate::placement::PlacementError;
+use crate::tensor::TensorError;
+
+/// The class of an error, which says what a program can do about it (TensorFlow: `error::Code`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// A session or its user ended the step. Final.
+    Cancelled,
+    /// The graph, the placement or a feed is wrong. Mend the program.
+    InvalidArgument,
+    /// The step took longer than it was given. The message says who had not answered.
+    DeadlineExceeded,
+    /// There is no such operation, container or task. Mend the program.
+    NotFound,
+    /// Something has to happen first: a variable is not initialised, a session is closed.
+    FailedPrecondition,
+    /// Another part of the step failed, or state that it needs is gone. Try the step again.
+    Aborted,
+    /// The input is at its end, or the training is over. An orderly end.
+    OutOfRange,
+    /// A task can't be reached. Try again later.
+    Unavailable,
+    /// Nothing can ever happen again in this simulation: everybody waits for somebody else.
+    Stalled,
+    /// The program returned an error of its own.
+    Internal,
+}
+
+/// An error of a step, a session or a server.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub struct Error {
+    /// What a program can do about it.
+    pub code: Code,
+    /// What happened.
+    pub message: String,
+    /// The task on which it happened, where it was one.
+    pub task: Option<TaskName>,
+    /// The operation that failed, where it was one.
+    pub operation: Option<String>,
+}
+
+/// The result of whatever can fail in a user's program.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of a class, with what happened.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), task: None, operation: None }
+    }
+
+    /// The same, having happened on `task`.
+    #[must_use]
+    pub fn on(mut self, task: &TaskName) -> Self {
+        self.task.get_or_insert_with(|| task.clone());
+        self
+    }
+
+    /// The same, having happened in `operation`.
+    #[must_use]
+    pub fn in_operation(mut self, operation: impl Into<String>) -> Self {
+        self.operation.get_or_insert_with(|| operation.into());
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    /// `InvalidArgument: label 12 of row 3 … (operation loss on /job:worker/task:2)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.code, self.message)?;
+        match (&self.operation, &self.task) {
+            (Some(operation), Some(task)) => write!(f, " (operation {operation} on {task})"),
+            (Some(operation), None) => write!(f, " (operation {operation})"),
+            (None, Some(task)) => write!(f, " (on {task})"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+macro_rules! invalid_argument {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::new(Code::InvalidArgument, error.to_string())
+            }
+        }
+    )*};
+}
+invalid_argument!(GraphError, PlacementError, TensorError, crate::cluster::ClusterError);

@@ -1,0 +1,101 @@
+//! A task's three actors as each other and other tasks reach them.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use actix::Addr;
+
+use crate::cluster::TaskName;
+use crate::transport::{Inbox, Messages, PeerId, Transport};
+
+use super::mailbox::tell;
+use super::master::Master;
+use super::messages::{MasterMessage, ParameterServerMessage, PeerMessage, WorkerMessage};
+use super::parameter_server::ParameterServer;
+use super::worker::Worker;
+
+/// The way from one of a task's actors to all others, of this task and of the cluster.
+///
+/// Messages to other tasks wait until [`Link::flush`], so that all an actor sends in one turn to
+/// one task travels in one envelope.
+#[derive(Clone)]
+pub(crate) struct Link {
+    pub(crate) actors: Rc<Actors>,
+    transport: Rc<dyn Transport<PeerMessage>>,
+    outgoing: Rc<RefCell<BTreeMap<PeerId, Messages<PeerMessage>>>>,
+}
+
+/// The addresses of a task's actors.
+pub(crate) struct Actors {
+    pub(crate) master: Addr<Master>,
+    pub(crate) worker: Addr<Worker>,
+    pub(crate) parameter_server: Addr<ParameterServer>,
+    /// Whether the chief has said that the training is over.
+    pub(crate) training_over: std::cell::Cell<bool>,
+}
+
+impl Link {
+    pub(crate) fn new(actors: Rc<Actors>, transport: Rc<dyn Transport<PeerMessage>>) -> Self {
+        Self { actors, transport, outgoing: Rc::default() }
+    }
+
+    /// This task.
+    pub(crate) fn local(&self) -> PeerId {
+        self.transport.local()
+    }
+
+    pub(crate) fn resolve(&self, task: &TaskName) -> Option<PeerId> {
+        self.transport.resolve(task)
+    }
+
+    pub(crate) fn name(&self, peer: PeerId) -> TaskName {
+        self.transport.name(peer)
+    }
+
+    /// Sends `message` to the actor of `to` that it is for; to another task, with the next flush.
+    pub(crate) fn send(&self, to: PeerId, message: PeerMessage) {
+        if to == self.local() {
+            self.actors.dispatch(to, message);
+        } else {
+            self.outgoing.borrow_mut().entry(to).or_default().push(message);
+        }
+    }
+
+    /// Lets go of all that was sent since the last flush.
+    pub(crate) fn flush(&self) {
+        while let Some((to, messages)) = self.outgoing.borrow_mut().pop_first() {
+            self.transport.send(to, messages);
+        }
+    }
+}
+
+impl Actors {
+    /// Hands a message to the actor that it is for.
+    fn dispatch(&self, from: PeerId, message: PeerMessage) {
+        use PeerMessage as M;
+        match message {
+            M::GraphRegistered { .. } | M::GraphDone { .. } | M::ResetDone { .. } => {
+                tell(&self.master, MasterMessage::FromPeer { from, message });
+            }
+            M::RegisterGraph { .. } | M::DeregisterGraphs { .. } | M::RunGraph { .. } | M::Tensors { .. } | M::AbortStep(_) => {
+                tell(&self.worker, WorkerMessage::FromPeer { from, message });
+            }
+            M::TrainingOver => {
+                self.training_over.set(true);
+                tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message });
+            }
+            M::Reset(_) | M::Leave { .. } => {
+                tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message });
+            }
+        }
+    }
+}
+
+impl Inbox<PeerMessage> for Actors {
+    fn deliver(&self, from: PeerId, messages: Messages<PeerMessage>) {
+        for message in messages {
+            self.dispatch(from, message);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! All messages of the runtime: who sends each, who takes it, what answers it.
+//!
+//! What crosses between tasks is a [`PeerMessage`]; the rest stays within one task, between its
+//! three actors and the session that a program holds.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use actix::Message;
+use smallvec::SmallVec;
+use tokio::sync::oneshot;
+
+use crate::graph::{GraphDef, Replica, UpdateRule, VariableSpec};
+use crate::partition::{CrossingId, Partition, Request};
+use crate::tensor::Tensor;
+use crate::transport::{Payload, PeerId};
+use crate::units::{Bytes, VirtualTime};
+
+use super::error::{Error, Result};
+use super::executor::{Frame, NodeFailure};
+
+/// One run of a session's graph: which master began it, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StepId {
+    /// The master, by a number that differs between tasks and between lives of one task.
+    pub master: u64,
+    /// Counts the master's steps.
+    pub number: u64,
+}
+
+/// A partition that a worker keeps ready to run: the master that registered it, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GraphHandle {
+    /// The master, as in [`StepId`].
+    pub master: u64,
+    /// Counts the master's registrations.
+    pub number: u64,
+}
+
+/// A session of a master.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u64);
+
+/// A session whose variables are its own: its master, as in [`StepId`], and its number there.
+pub type Scope = (u64, SessionId);
+
+/// The values of a few outputs.
+pub(crate) type Values = SmallVec<[Tensor; 3]>;
+
+/// What crosses between tasks.
+#[derive(Clone, Debug)]
+pub enum PeerMessage {
+    /// Master to worker: keep this partition ready. Answered by `GraphRegistered`.
+    RegisterGraph {
+        /// How the master will refer to it.
+        graph: GraphHandle,
+        /// What to run.
+        partition: Arc<Partition>,
+        /// The session, where its variables are its own.
+        isolated: Option<Scope>,
+    },
+    /// Worker to master: the partition is ready, or why not.
+    GraphRegistered {
+        /// Which.
+        graph: GraphHandle,
+        /// Whether it is.
+        outcome: Result<()>,
+    },
+    /// Master to worker: the session is closed, forget these partitions.
+    DeregisterGraphs {
+        /// Which.
+        graphs: Vec<GraphHandle>,
+        /// The session, where its variables are its own: they go with it.
+        isolated: Option<Scope>,
+    },
+    /// Master to worker: run a partition. Answered by `GraphDone`.
+    RunGraph {
+        /// The step.
+        step: StepId,
+        /// Which partition.
+        graph: GraphHandle,
+        /// The values fed to it, in the order of the partition's feeds.
+        feeds: Values,
+    },
+    /// Worker to worker: values of a step for the receiver's rendezvous.
+    Tensors {
+        /// The step.
+        step: StepId,
+        /// Which crossing edge brings which value; none for a control edge.
+        arrivals: SmallVec<[Arrival; 2]>,
+    },
+    /// Worker to master: the partition has run, or why not.
+    GraphDone {
+        /// The step.
+        step: StepId,
+        /// The fetched values in the order of the partition's fetches.
+        outcome: Result<Values>,
+        /// When its kernels began and ended to run, where it had any.
+        computed: Option<(VirtualTime, VirtualTime)>,
+    },
+    /// Master to worker: the step has failed elsewhere, forget it.
+    AbortStep(
+        /// The step.
+        StepId,
+    ),
+    /// Master to parameter server: clear the containers, the default one where none is named.
+    /// Answered by `ResetDone`.
+    Reset(
+        /// Which.
+        Vec<String>,
+    ),
+    /// Parameter server to master: the containers are cleared.
+    ResetDone {
+        /// How many variables there were in them.
+        variables: u32,
+    },
+    /// Program to parameter servers: this worker takes no more steps.
+    Leave {
+        /// Which replica it was in the training.
+        worker: u32,
+    },
+    /// Chief to all: the training is over, let go of whoever waits.
+    TrainingOver,
+}
+
+/// A value on a crossing edge.
+pub type Arrival = (CrossingId, Option<Tensor>);
+
+/// The part of a message that is no tensor: kind, ids, lengths [bytes].
+const MESSAGE_HEADER: u64 = 32;
+/// What stands before a tensor's values: element type, shape, length [bytes].
+const TENSOR_HEADER: u64 = 32;
+/// What one operation of a partition takes, names and attributes included [bytes].
+const NODE_SIZE: u64 = 96;
+
+impl Payload for PeerMessage {
+    fn wire_size(&self) -> Bytes {
+        let tensor = |tensor: &Tensor| TENSOR_HEADER + tensor.byte_len() as u64;
+        let content = match self {
+            Self::RegisterGraph { partition, .. } => partition.nodes.len() as u64 * NODE_SIZE,
+            Self::RunGraph { feeds, .. } => feeds.iter().map(tensor).sum(),
+            Self::Tensors { arrivals, .. } => {
+                arrivals.iter().map(|(_, value)| 8 + value.as_ref().map_or(0, tensor)).sum()
+            }
+            Self::GraphDone { outcome: Ok(fetches), .. } => fetches.iter().map(tensor).sum(),
+            Self::GraphDone { outcome: Err(error), .. } | Self::GraphRegistered { outcome: Err(error), .. } => {
+                error.message.len() as u64
+            }
+            Self::DeregisterGraphs { graphs, .. } => 16 * graphs.len() as u64,
+            Self::Reset(containers) => containers.iter().map(|name| 8 + name.len() as u64).sum(),
+            Self::GraphRegistered { outcome: Ok(()), .. }
+            | Self::AbortStep(_)
+            | Self::ResetDone { .. }
+            | Self::Leave { .. }
+            | Self::TrainingOver => 0,
+        };
+        Bytes(MESSAGE_HEADER + content)
+    }
+}
+
+/// Who waits for what, for a report of a hang.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Waiting {
+    /// Who waits.
+    pub who: String,
+    /// For what.
+    pub what: String,
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} waits for {}", self.who, self.what)
+    }
+}
+
+/// Where actors write what they wait for.
+pub type WaitingList = Arc<Mutex<Vec<Waiting>>>;
+
+/// To a task's master.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) enum MasterMessage {
+    /// Session: begin.
+    CreateSession { options: SessionOptions, reply: oneshot::Sender<Result<SessionId>> },
+    /// Session: the graph has grown to this.
+    ExtendSession { session: SessionId, graph: Arc<GraphDef> },
+    /// Session: run a step.
+    RunStep(RunStep),
+    /// Session: end; running steps are cancelled.
+    CloseSession { session: SessionId },
+    /// Program: clear containers on all tasks; ends all sessions of this master.
+    Reset { containers: Vec<String>, reply: oneshot::Sender<Result<()>> },
+    /// The transport: a worker's answer.
+    FromPeer { from: PeerId, message: PeerMessage },
+    /// The clock: a step has had its time.
+    DeadlineReached(StepId),
+    /// The server: say what you wait for.
+    Inquire(WaitingList),
+    /// The server stops: everything that runs is cancelled.
+    Stop,
+}
+
+/// A step as a session asks for it.
+#[derive(Debug)]
+pub(crate) struct RunStep {
+    pub(crate) session: SessionId,
+    pub(crate) request: Arc<Request>,
+    /// In the order of the request's feeds.
+    pub(crate) feeds: Values,
+    /// When the step has had its time; never, where there is none.
+    pub(crate) deadline: Option<VirtualTime>,
+    pub(crate) reply: oneshot::Sender<Result<StepDone>>,
+}
+
+/// What a step gave.
+#[derive(Clone, Debug)]
+pub(crate) struct StepDone {
+    /// In the order of the request's fetches.
+    pub(crate) fetches: Values,
+    /// When kernels of the master's own task began and ended to run.
+    pub(crate) computed: Option<(VirtualTime, VirtualTime)>,
+}
+
+/// What a session is like.
+#[derive(Clone, Debug, Default)]
+pub struct SessionOptions {
+    /// Use only the devices that one of these matches, and those of the session's own server.
+    /// All of the cluster's where there is none.
+    pub device_filters: Vec<crate::cluster::DeviceSpec>,
+    /// Share no variables with other sessions.
+    pub isolate_session_state: bool,
+    /// How long a step may take before it fails and says who had not answered.
+    pub operation_timeout: Option<std::time::Duration>,
+}
+
+/// To a task's worker.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) enum WorkerMessage {
+    /// The transport: a master's order, or another worker's values.
+    FromPeer { from: PeerId, message: PeerMessage },
+    /// The parameter server: the variables of a partition have been found, or why not.
+    Bound { graph: GraphHandle, outcome: Result<Vec<VariableId>> },
+    /// The parameter server: what it was asked has been done.
+    Served(Vec<Served>),
+    /// The device: the kernels have run.
+    Computed { step: StepId, nodes: Vec<u32>, frame: Frame, outcome: Result<(), NodeFailure> },
+    /// The server: say what you wait for.
+    Inquire(WaitingList),
+}
+
+/// A variable of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct VariableId(pub(crate) u32);
+
+/// An operation of a step that a parameter server has been asked to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket {
+    pub(crate) step: StepId,
+    pub(crate) node: u32,
+}
+
+/// The answer to a [`StateRequest`].
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) ticket: Ticket,
+    pub(crate) outcome: Result<Values>,
+}
+
+/// To a task's parameter server.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) enum ParameterServerMessage {
+    /// The worker: which variables are these? Answered by `Bound`.
+    Bind { graph: GraphHandle, scope: Option<Scope>, variables: Vec<VariableSpec> },
+    /// The worker: this session is closed, its own variables go.
+    CloseScope(Scope),
+    /// The worker: run these operations. Each is answered by a `Served`.
+    Serve(Vec<StateRequest>),
+    /// The worker: a step has failed; whatever waits for it waits in vain.
+    Forget(StepId),
+    /// The transport: another task's message.
+    FromPeer { from: PeerId, message: PeerMessage },
+    /// The device: updates have been computed.
+    Updated(Vec<super::variable_store::Updating>),
+    /// The server: answer when every one of `workers` has left.
+    Join { workers: u32, reply: oneshot::Sender<()> },
+    /// The server: say what you wait for.
+    Inquire(WaitingList),
+}
+
+/// An operation on a task's state.
+#[derive(Debug)]
+pub(crate) struct StateRequest {
+    pub(crate) ticket: Ticket,
+    pub(crate) action: Action,
+}
+
+/// What an operation does to a task's state.
+#[derive(Debug)]
+pub(crate) enum Action {
+    Read { variable: VariableId, with_version: bool },
+    IsInitialized(VariableId),
+    Assign(VariableId, Tensor),
+    AssignAdd(VariableId, Tensor),
+    Apply(Box<ApplyGradient>),
+    Vote { global_step: VariableId, replica: Replica, versions: SmallVec<[i64; 8]> },
+    Commit { global_step: VariableId, replica: Replica, read: i64, verdict: Option<Verdict> },
+}
+
+/// A gradient for a variable.
+#[derive(Debug)]
+pub(crate) struct ApplyGradient {
+    /// The variable, then its slots.
+    pub(crate) variables: SmallVec<[VariableId; 3]>,
+    pub(crate) rule: UpdateRule,
+    pub(crate) learning_rate: f32,
+    pub(crate) gradient: Tensor,
+    /// With synchronous training: whose it is, and the version that it was computed from.
+    pub(crate) aggregate: Option<(Replica, u64)>,
+    /// With backup workers: whether it counts.
+    pub(crate) verdict: Option<Verdict>,
+}
+
+/// With backup workers: who contributes to a round, as it travels in a tensor: `[round, worker…]`,
+/// or nothing for a worker that came too late.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Counts { round: u64, contributors: Vec<u32> },
+    TooLate,
+}
+
+impl Verdict {
+    pub(crate) fn to_tensor(&self) -> Tensor {
+        let values: Vec<i64> = match self {
+            Self::Counts { round, contributors } => {
+                std::iter::once(*round as i64).chain(contributors.iter().map(|worker| i64::from(*worker))).collect()
+            }
+            Self::TooLate => vec![],
+        };
+        Tensor::new([values.len()], &values).expect("a vector has as many values as it has")
+    }
+
+    pub(crate) fn from_tensor(tensor: &Tensor) -> Self {
+        match tensor.slice::<i64>() {
+            [] => Self::TooLate,
+            [round, contributors @ ..] => Self::Counts {
+                round: *round as u64,
+                contributors: contributors.iter().map(|worker| *worker as u32).collect(),
+            },
+        }
+    }
+}
+
+/// An error as an answer of a task whose actors have stopped.
+pub(crate) fn stopped() -> Error {
+    Error::new(super::Code::Unavailable, "the server has stopped")
+}

@@ -1,0 +1,140 @@
+//! A partition made ready to run: who uses which slot, what each node waits for, what is constant.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::graph::Op;
+use crate::partition::{Node, Partition, Sent, Slot};
+use crate::tensor::Tensor;
+
+use super::messages::VariableId;
+
+/// A partition and what its executor looks up at each step.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) partition: Arc<Partition>,
+    /// By position in the partition's `variables`.
+    pub(crate) variables: Vec<VariableId>,
+    pub(crate) nodes: Vec<NodePlan>,
+    /// By slot: the nodes that take it as input, one for each time they do.
+    pub(crate) users: Vec<SmallVec<[u32; 2]>>,
+    /// By slot: the sends that send it.
+    pub(crate) sends_of_slot: Vec<SmallVec<[u32; 1]>>,
+    /// By slot: how often its value is needed before it can be dropped.
+    pub(crate) uses: Vec<u16>,
+    /// Nodes that have run before a step begins, and their values.
+    pub(crate) constants: Vec<(u32, Tensor)>,
+    /// By crossing edge: the position of its receive.
+    pub(crate) receive_of_crossing: Vec<Option<u32>>,
+    /// The nodes that nothing holds back once feeds and constants are there, in order.
+    pub(crate) sources: Vec<u32>,
+}
+
+/// What an executor looks up about a node.
+#[derive(Debug)]
+pub(crate) struct NodePlan {
+    /// How many inputs and control edges it waits for at the beginning of a step.
+    pub(crate) pending: u16,
+    /// The nodes that wait for it to have run.
+    pub(crate) before: SmallVec<[u32; 2]>,
+    /// The sends that tell other tasks that it has run.
+    pub(crate) done_sends: SmallVec<[u32; 1]>,
+    /// Whether one of its outputs is sent to another task.
+    pub(crate) feeds_send: bool,
+    /// A constant is not run: its value is there from the beginning, whatever it was to wait for.
+    pub(crate) is_constant: bool,
+}
+
+impl Plan {
+    /// Makes `partition` ready, its variables being `variables`.
+    pub(crate) fn new(partition: Arc<Partition>, variables: Vec<VariableId>) -> Self {
+        let slots = partition.slots as usize;
+        let crossings = partition.receives.iter().map(|receive| receive.crossing.0 as usize + 1).max().unwrap_or(0);
+        let mut plan = Self {
+            nodes: partition.nodes.iter().map(NodePlan::new).collect(),
+            users: vec![SmallVec::new(); slots],
+            sends_of_slot: vec![SmallVec::new(); slots],
+            uses: vec![0; slots],
+            constants: Vec::new(),
+            receive_of_crossing: vec![None; crossings],
+            sources: Vec::new(),
+            variables,
+            partition: Arc::clone(&partition),
+        };
+        plan.index_nodes(&partition.nodes);
+        plan.index_edges(&partition);
+        plan.sources = plan.find_sources();
+        plan
+    }
+
+    fn index_nodes(&mut self, nodes: &[Node]) {
+        for (index, node) in (0u32..).zip(nodes) {
+            for input in &node.inputs {
+                self.users[input.0 as usize].push(index);
+                self.uses[input.0 as usize] += 1;
+            }
+            for before in &node.after {
+                self.nodes[*before as usize].before.push(index);
+            }
+            if let Op::Const(value) = &node.op {
+                self.constants.push((index, value.clone()));
+            }
+        }
+    }
+
+    fn index_edges(&mut self, partition: &Partition) {
+        for (index, send) in (0u32..).zip(&partition.sends) {
+            match send.what {
+                Sent::Value(slot) => {
+                    self.sends_of_slot[slot.0 as usize].push(index);
+                    self.uses[slot.0 as usize] += 1;
+                }
+                Sent::Done(node) => self.nodes[node as usize].done_sends.push(index),
+            }
+        }
+        for (_, slot) in &partition.fetches {
+            self.uses[slot.0 as usize] += 1;
+        }
+        for (index, receive) in (0u32..).zip(&partition.receives) {
+            self.receive_of_crossing[receive.crossing.0 as usize] = Some(index);
+            for node in &receive.before {
+                self.nodes[*node as usize].pending += 1;
+            }
+        }
+        for (plan, node) in self.nodes.iter_mut().zip(&partition.nodes) {
+            plan.feeds_send = slots_of(node).any(|slot| !self.sends_of_slot[slot.0 as usize].is_empty());
+        }
+    }
+
+    fn find_sources(&self) -> Vec<u32> {
+        let free = |node: &u32| self.nodes[*node as usize].pending == 0;
+        (0..self.nodes.len() as u32).filter(free).collect()
+    }
+
+    pub(crate) fn node(&self, node: u32) -> &Node {
+        &self.partition.nodes[node as usize]
+    }
+
+    /// Whether anything in the step needs what is in `slot`.
+    pub(crate) fn is_used(&self, slot: Slot) -> bool {
+        self.uses[slot.0 as usize] > 0
+    }
+}
+
+impl NodePlan {
+    fn new(node: &Node) -> Self {
+        Self {
+            pending: (node.inputs.len() + node.after.len()) as u16,
+            before: SmallVec::new(),
+            done_sends: SmallVec::new(),
+            feeds_send: false,
+            is_constant: matches!(node.op, Op::Const(_)),
+        }
+    }
+}
+
+/// The slots of a node's outputs, in order.
+pub(crate) fn slots_of(node: &Node) -> impl Iterator<Item = Slot> + use<> {
+    (node.first_output.0..node.first_output.0 + node.outputs).map(Slot)
+}

@@ -1,0 +1,94 @@
+//! Where values from other tasks meet the steps that wait for them.
+//!
+//! Values are pushed, so they can be here before the order to run their step is. They are kept for
+//! it; those of a step that has ended are not, and the last of those are remembered for that purpose.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use smallvec::SmallVec;
+
+use super::messages::{Arrival, StepId};
+
+/// How many steps that were aborted are remembered.
+const REMEMBERED: usize = 1024;
+
+/// Values that came before their step.
+#[derive(Debug, Default)]
+pub(crate) struct Rendezvous {
+    early: BTreeMap<StepId, Vec<Arrival>>,
+    aborted: BTreeSet<StepId>,
+    /// The aborted steps, oldest first.
+    order: VecDeque<StepId>,
+}
+
+impl Rendezvous {
+    /// Keeps values for a step that has not begun here; drops them where it has been aborted.
+    pub(crate) fn offer(&mut self, step: StepId, arrivals: SmallVec<[Arrival; 2]>) {
+        if !self.aborted.contains(&step) {
+            self.early.entry(step).or_default().extend(arrivals);
+        }
+    }
+
+    /// What has come for a step that begins here now.
+    pub(crate) fn take(&mut self, step: StepId) -> Vec<Arrival> {
+        self.early.remove(&step).unwrap_or_default()
+    }
+
+    /// Drops what comes for `step` from now on, and what has come.
+    pub(crate) fn abort(&mut self, step: StepId) {
+        self.early.remove(&step);
+        if self.aborted.insert(step) {
+            self.order.push_back(step);
+        }
+        if self.order.len() > REMEMBERED {
+            let oldest = self.order.pop_front().expect("it is longer than nothing");
+            self.aborted.remove(&oldest);
+        }
+    }
+
+    /// Whether `step` has been aborted before it began here.
+    pub(crate) fn is_aborted(&self, step: StepId) -> bool {
+        self.aborted.contains(&step)
+    }
+
+    /// The steps for which values wait.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (StepId, usize)> {
+        self.early.iter().map(|(step, arrivals)| (*step, arrivals.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::partition::CrossingId;
+    use smallvec::smallvec;
+
+    const STEP: StepId = StepId { master: 1, number: 7 };
+
+    #[test]
+    fn values_that_come_before_their_step_wait_for_it_once() {
+        let mut rendezvous = Rendezvous::default();
+        rendezvous.offer(STEP, smallvec![(CrossingId(3), None)]);
+        assert_eq!(rendezvous.take(STEP).len(), 1);
+        assert!(rendezvous.take(STEP).is_empty());
+    }
+
+    #[test]
+    fn values_of_an_aborted_step_are_dropped_before_and_after() {
+        let mut rendezvous = Rendezvous::default();
+        rendezvous.offer(STEP, smallvec![(CrossingId(3), None)]);
+        rendezvous.abort(STEP);
+        rendezvous.offer(STEP, smallvec![(CrossingId(4), None)]);
+        assert!(rendezvous.take(STEP).is_empty());
+        assert!(rendezvous.is_aborted(STEP));
+    }
+
+    #[test]
+    fn memory_of_aborted_steps_is_bounded() {
+        let mut rendezvous = Rendezvous::default();
+        for number in 0..3 * REMEMBERED as u64 {
+            rendezvous.abort(StepId { master: 1, number });
+        }
+        assert_eq!(rendezvous.aborted.len(), REMEMBERED);
+    }
+}

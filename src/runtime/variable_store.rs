@@ -1,0 +1,205 @@
+//! A task's variables: found by name, read as snapshots, locked while an update computes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::graph::VariableSpec;
+use crate::optimizer::Update;
+use crate::sync::Accumulator;
+use crate::tensor::Tensor;
+
+use super::error::{Code, Error, Result};
+use super::messages::{ApplyGradient, Scope, StateRequest, StepId, Ticket, VariableId};
+
+/// The variables of a task.
+#[derive(Default)]
+pub(super) struct VariableStore {
+    variables: Vec<Stored>,
+    by_name: BTreeMap<Name, VariableId>,
+}
+
+/// Session, where the variable is its own; container; name.
+type Name = (Option<Scope>, Arc<str>, Arc<str>);
+
+/// A variable and all that waits for it.
+pub(super) struct Stored {
+    pub(super) spec: VariableSpec,
+    /// None until it is initialised, and while an update computes.
+    pub(super) value: Option<Tensor>,
+    /// How many updates it has had.
+    pub(super) version: u64,
+    /// Whether an update computes, which has the value.
+    pub(super) is_updating: bool,
+    /// What came during the update, in order.
+    pub(super) waiting: VecDeque<StateRequest>,
+    /// With synchronous training: the gradients of the round under way, and whose answer each is.
+    pub(super) round: Option<Accumulator<(Ticket, Tensor)>>,
+}
+
+/// An update that computes.
+#[derive(Debug)]
+pub(crate) struct Updating {
+    pub(super) variables: Vec<VariableId>,
+    pub(super) update: Update,
+    /// Who waits for it.
+    pub(super) tickets: Vec<Ticket>,
+}
+
+impl VariableStore {
+    /// The variables that `specs` name; those that are not there yet are made, uninitialised.
+    ///
+    /// # Errors
+    /// If one is there with another element type or shape.
+    pub(super) fn bind(&mut self, scope: Option<Scope>, specs: Vec<VariableSpec>) -> Result<Vec<VariableId>> {
+        specs.into_iter().map(|spec| self.bind_one(scope, spec)).collect()
+    }
+
+    fn bind_one(&mut self, scope: Option<Scope>, spec: VariableSpec) -> Result<VariableId> {
+        let name: Name = (scope, Arc::clone(&spec.container), Arc::clone(&spec.shared_name));
+        let Some(found) = self.by_name.get(&name) else {
+            let id = VariableId(self.variables.len() as u32);
+            self.by_name.insert(name, id);
+            self.variables.push(Stored::new(spec));
+            return Ok(id);
+        };
+        let there = &self.get(*found).spec;
+        if there.tensor_type() == spec.tensor_type() {
+            return Ok(*found);
+        }
+        let message = format!(
+            "the variable `{}` is {} here, but the graph declares it as {}; rename one, or reset its container",
+            spec.shared_name,
+            there.tensor_type(),
+            spec.tensor_type()
+        );
+        Err(Error::new(Code::InvalidArgument, message))
+    }
+
+    pub(super) fn get(&self, id: VariableId) -> &Stored {
+        &self.variables[id.0 as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, id: VariableId) -> &mut Stored {
+        &mut self.variables[id.0 as usize]
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = VariableId> + use<> {
+        (0..self.variables.len() as u32).map(VariableId)
+    }
+
+    /// Forgets the values in `containers`, the default one where none is named; says how many variables those are.
+    pub(super) fn reset(&mut self, containers: &[String]) -> u32 {
+        let is_meant = |container: &str| match containers {
+            [] => container.is_empty(),
+            named => named.iter().any(|name| name == container),
+        };
+        let mut count = 0;
+        for stored in self.variables.iter_mut().filter(|stored| is_meant(&stored.spec.container)) {
+            (stored.value, stored.version, stored.round) = (None, 0, None);
+            count += 1;
+        }
+        count
+    }
+
+    /// Forgets the variables that were a session's own.
+    pub(super) fn close_scope(&mut self, scope: Scope) {
+        let own: Vec<Name> = self.by_name.keys().filter(|(owner, ..)| *owner == Some(scope)).cloned().collect();
+        for name in own {
+            let id = self.by_name.remove(&name).expect("it was just found");
+            let stored = self.get_mut(id);
+            (stored.value, stored.round) = (None, None);
+        }
+    }
+
+    /// Takes the values that an update by `gradients` needs; they are locked until [`VariableStore::put_back`].
+    ///
+    /// # Errors
+    /// If one is not initialised.
+    pub(super) fn lock(
+        &mut self,
+        apply: &ApplyGradient,
+        gradients: Vec<Tensor>,
+        tickets: Vec<Ticket>,
+    ) -> Result<Updating> {
+        for id in &apply.variables {
+            self.get(*id).initialized()?;
+        }
+        let mut values = Vec::with_capacity(apply.variables.len());
+        for id in &apply.variables {
+            let stored = self.get_mut(*id);
+            stored.is_updating = true;
+            values.push(stored.value.take().expect("it was just seen"));
+        }
+        let update = Update { rule: apply.rule, learning_rate: apply.learning_rate, values, gradients };
+        Ok(Updating { variables: apply.variables.to_vec(), update, tickets })
+    }
+
+    /// Ends an update; gives what waited for it.
+    pub(super) fn put_back(&mut self, variables: &[VariableId], values: Vec<Tensor>) -> VecDeque<StateRequest> {
+        let mut waited = VecDeque::new();
+        for (id, value) in variables.iter().zip(values) {
+            let stored = self.get_mut(*id);
+            stored.value = Some(value);
+            stored.is_updating = false;
+            waited.append(&mut stored.waiting);
+        }
+        self.get_mut(variables[0]).version += 1;
+        waited
+    }
+
+    /// Drops what waits for `step`.
+    pub(super) fn forget(&mut self, step: StepId) {
+        for stored in &mut self.variables {
+            stored.waiting.retain(|request| request.ticket.step != step);
+        }
+    }
+}
+
+impl Stored {
+    fn new(spec: VariableSpec) -> Self {
+        Self { spec, value: None, version: 0, is_updating: false, waiting: VecDeque::new(), round: None }
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    /// If there is none yet.
+    pub(super) fn initialized(&self) -> Result<&Tensor> {
+        self.value.as_ref().ok_or_else(|| {
+            let message = format!(
+                "attempting to use uninitialized value `{}`; run the graph's initializer, or wait until the chief has",
+                self.spec.shared_name
+            );
+            Error::new(Code::FailedPrecondition, message)
+        })
+    }
+
+    /// Gives it a value.
+    ///
+    /// # Errors
+    /// If the value has another type.
+    pub(super) fn assign(&mut self, value: Tensor) -> Result<()> {
+        if value.dtype() != self.spec.dtype || value.shape() != self.spec.shape {
+            let message = format!(
+                "cannot assign {}{} to the variable `{}`, which is {}",
+                value.dtype(),
+                value.shape(),
+                self.spec.shared_name,
+                self.spec.tensor_type()
+            );
+            return Err(Error::new(Code::InvalidArgument, message));
+        }
+        self.value = Some(value);
+        Ok(())
+    }
+
+    /// Adds to its value.
+    ///
+    /// # Errors
+    /// If there is none yet, or the delta has another type.
+    pub(super) fn assign_add(&mut self, delta: &Tensor) -> Result<()> {
+        let sum = crate::kernels::add_values(self.initialized()?, delta);
+        let sum = sum.map_err(|error| Error::new(Code::InvalidArgument, error.to_string()))?;
+        self.assign(sum)
+    }
+}

@@ -1,0 +1,301 @@
+//! The worker service of a task: keeps registered partitions, runs them, brings values together.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix::{Actor, Context, Handler};
+use smallvec::SmallVec;
+use tracing::trace_span;
+
+use crate::clock::Clock;
+use crate::partition::Partition;
+use crate::transport::PeerId;
+use crate::units::VirtualTime;
+
+use super::compute::{ComputeModel, Work};
+use super::error::{Code, Error, Result};
+use super::executor::{Batch, Executor, Frame, Memos, NodeFailure, compute};
+use super::link::Link;
+use super::mailbox::tell;
+use super::messages::{
+    Arrival, GraphHandle, ParameterServerMessage, PeerMessage, Scope, Served, StepId, Values, VariableId, Waiting,
+    WaitingList, WorkerMessage,
+};
+use super::plan::Plan;
+use super::rendezvous::Rendezvous;
+
+/// Runs the partitions that masters give to its task.
+pub(crate) struct Worker {
+    link: Link,
+    clock: Rc<dyn Clock>,
+    device: Rc<dyn ComputeModel>,
+    /// Partitions whose variables the parameter server is looking up, and who wants them.
+    binding: BTreeMap<GraphHandle, (PeerId, Arc<Partition>)>,
+    graphs: BTreeMap<GraphHandle, Graph>,
+    steps: BTreeMap<StepId, Step>,
+    rendezvous: Rendezvous,
+}
+
+/// A partition that is ready to run.
+struct Graph {
+    plan: Arc<Plan>,
+    /// By position of the send: the peer that it goes to.
+    receivers: Vec<PeerId>,
+    memos: Memos,
+}
+
+/// A step that runs here.
+struct Step {
+    graph: GraphHandle,
+    master: PeerId,
+    executor: Executor,
+    computed: Option<(VirtualTime, VirtualTime)>,
+}
+
+impl Worker {
+    pub(crate) fn new(link: Link, clock: Rc<dyn Clock>, device: Rc<dyn ComputeModel>) -> Self {
+        Self {
+            link,
+            clock,
+            device,
+            binding: BTreeMap::new(),
+            graphs: BTreeMap::new(),
+            steps: BTreeMap::new(),
+            rendezvous: Rendezvous::default(),
+        }
+    }
+
+    fn from_peer(&mut self, from: PeerId, message: PeerMessage) {
+        match message {
+            PeerMessage::RegisterGraph { graph, partition, isolated } => self.register(from, graph, partition, isolated),
+            PeerMessage::DeregisterGraphs { graphs, isolated } => self.deregister(&graphs, isolated),
+            PeerMessage::RunGraph { step, graph, feeds } => self.run_graph(from, step, graph, feeds),
+            PeerMessage::Tensors { step, arrivals } => self.receive(step, arrivals),
+            PeerMessage::AbortStep(step) => self.abort(step),
+            other => tracing::warn!(?other, "not for a worker; dropped"),
+        }
+    }
+
+    /// First half: the parameter server finds the variables; [`Worker::bound`] is the second.
+    fn register(
+        &mut self,
+        from: PeerId,
+        graph: GraphHandle,
+        partition: Arc<Partition>,
+        scope: Option<Scope>,
+    ) {
+        let variables = partition.variables.clone();
+        self.binding.insert(graph, (from, partition));
+        tell(&self.link.actors.parameter_server, ParameterServerMessage::Bind { graph, scope, variables });
+    }
+
+    fn bound(&mut self, graph: GraphHandle, outcome: Result<Vec<VariableId>>) {
+        let (master, partition) = self.binding.remove(&graph).expect("only what was asked for is bound");
+        let outcome = outcome.and_then(|variables| {
+            let receivers = self.receivers(&partition)?;
+            let memos = vec![None; partition.nodes.len()];
+            self.graphs.insert(graph, Graph { plan: Arc::new(Plan::new(partition, variables)), receivers, memos });
+            Ok(())
+        });
+        self.link.send(master, PeerMessage::GraphRegistered { graph, outcome });
+    }
+
+    fn deregister(&mut self, graphs: &[GraphHandle], isolated: Option<Scope>) {
+        for graph in graphs {
+            self.graphs.remove(graph);
+        }
+        if let Some(scope) = isolated {
+            tell(&self.link.actors.parameter_server, ParameterServerMessage::CloseScope(scope));
+        }
+    }
+
+    fn receivers(&self, partition: &Partition) -> Result<Vec<PeerId>> {
+        let resolve = |task| {
+            let unknown = || format!("{} does not know the task {task}, to which it has to send", partition.task);
+            self.link.resolve(task).ok_or_else(|| Error::new(Code::Unavailable, unknown()))
+        };
+        partition.sends.iter().map(|send| resolve(&send.to)).collect()
+    }
+
+    /// Hop 3 of a step: its order is here; whatever is ready runs.
+    fn run_graph(&mut self, master: PeerId, step: StepId, graph: GraphHandle, feeds: Values) {
+        let _span = trace_span!("run_graph", step = step.number).entered();
+        if self.rendezvous.is_aborted(step) {
+            return;
+        }
+        let Some(registered) = self.graphs.get(&graph) else {
+            let error = Error::new(Code::Aborted, "the graph is not registered here; this task may have restarted");
+            let outcome = Err(error.on(&self.link.name(self.link.local())));
+            return self.link.send(master, PeerMessage::GraphDone { step, outcome, computed: None });
+        };
+        let mut executor = Executor::new(step, &registered.plan);
+        executor.feed(feeds);
+        for arrival in self.rendezvous.take(step) {
+            executor.receive(arrival);
+        }
+        self.steps.insert(step, Step { graph, master, executor, computed: None });
+        self.run_ready(step);
+    }
+
+    /// Hop 6 of a step: values from other tasks meet who waits for them.
+    fn receive(&mut self, step: StepId, arrivals: SmallVec<[Arrival; 2]>) {
+        let _span = trace_span!("rendezvous", step = step.number, values = arrivals.len()).entered();
+        let Some(running) = self.steps.get_mut(&step) else { return self.rendezvous.offer(step, arrivals) };
+        for arrival in arrivals {
+            let crossing = arrival.0;
+            if !running.executor.receive(arrival) {
+                tracing::warn!(step = step.number, ?crossing, "a value that nobody waits for; dropped");
+            }
+        }
+        self.run_ready(step);
+    }
+
+    fn served(&mut self, served: Vec<Served>) {
+        let mut touched = SmallVec::<[StepId; 4]>::new();
+        for Served { ticket, outcome } in served {
+            let Some(step) = self.steps.get_mut(&ticket.step) else { continue };
+            match outcome {
+                Ok(outputs) => step.executor.served(ticket.node, outputs),
+                Err(error) => {
+                    self.fail_node(ticket.step, ticket.node, error);
+                    continue;
+                }
+            }
+            if !touched.contains(&ticket.step) {
+                touched.push(ticket.step);
+            }
+        }
+        for step in touched {
+            self.run_ready(step);
+        }
+    }
+
+    fn computed(&mut self, step: StepId, nodes: &[u32], frame: Frame, outcome: Result<(), NodeFailure>) {
+        let now = self.clock.now();
+        let Some(running) = self.steps.get_mut(&step) else { return };
+        if let Some((_, until)) = &mut running.computed {
+            *until = now;
+        }
+        match outcome {
+            Ok(()) => {
+                running.executor.computed(nodes, frame);
+                self.run_ready(step);
+            }
+            Err(NodeFailure { node, message }) => {
+                self.fail_node(step, node, Error::new(Code::InvalidArgument, message));
+            }
+        }
+    }
+
+    /// Carries out what is ready, and tells the master when that was the last of it.
+    fn run_ready(&mut self, step: StepId) {
+        let Some(running) = self.steps.get_mut(&step) else { return };
+        let graph = self.graphs.get_mut(&running.graph).expect("a graph outlives its steps");
+        let ready = match running.executor.run_ready(&mut graph.memos) {
+            Ok(ready) => ready,
+            Err(error) => return self.fail(step, error),
+        };
+        let mut arrivals: BTreeMap<PeerId, SmallVec<[Arrival; 2]>> = BTreeMap::new();
+        for (send, value) in ready.sends {
+            let crossing = graph.plan.partition.sends[send as usize].crossing;
+            arrivals.entry(graph.receivers[send as usize]).or_default().push((crossing, value));
+        }
+        for (peer, arrivals) in arrivals {
+            self.link.send(peer, PeerMessage::Tensors { step, arrivals });
+        }
+        if !ready.state_requests.is_empty() {
+            tell(&self.link.actors.parameter_server, ParameterServerMessage::Serve(ready.state_requests));
+        }
+        if let Some(batch) = ready.kernels {
+            let plan = Arc::clone(running.executor.plan());
+            running.computed.get_or_insert_with(|| (self.clock.now(), self.clock.now()));
+            self.launch(step, plan, batch);
+        } else if running.executor.is_finished() {
+            self.finish(step);
+        }
+    }
+
+    /// Hop 5 of a step: kernels go to the device, which brings them back as `Computed`.
+    fn launch(&self, step: StepId, plan: Arc<Plan>, batch: Batch) {
+        let _span = trace_span!("kernels", step = step.number, count = batch.nodes.len()).entered();
+        let Batch { nodes, mut frame, cost } = batch;
+        let worker = self.link.actors.worker.clone();
+        let run = move || {
+            let outcome = compute(&plan, &nodes, &mut frame);
+            (nodes, frame, outcome)
+        };
+        let done = move |(nodes, frame, outcome)| {
+            tell(&worker, WorkerMessage::Computed { step, nodes, frame, outcome });
+        };
+        self.device.launch(Work::new(Some(step), cost, run, done));
+    }
+
+    fn finish(&mut self, step: StepId) {
+        let mut done = self.steps.remove(&step).expect("a step that finishes runs");
+        let outcome = Ok(done.executor.fetches());
+        self.link.send(done.master, PeerMessage::GraphDone { step, outcome, computed: done.computed });
+    }
+
+    fn fail_node(&mut self, step: StepId, node: u32, error: Error) {
+        let Some(running) = self.steps.get(&step) else { return };
+        let partition = &running.executor.plan().partition;
+        let name = partition.nodes[node as usize].name.to_string();
+        let error = error.in_operation(name).on(&partition.task);
+        self.fail(step, error);
+    }
+
+    fn fail(&mut self, step: StepId, error: Error) {
+        if let Some(failed) = self.steps.get(&step) {
+            let master = failed.master;
+            self.abort(step);
+            self.link.send(master, PeerMessage::GraphDone { step, outcome: Err(error), computed: None });
+        }
+    }
+
+    fn abort(&mut self, step: StepId) {
+        self.rendezvous.abort(step);
+        if self.steps.remove(&step).is_some() {
+            tell(&self.link.actors.parameter_server, ParameterServerMessage::Forget(step));
+        }
+    }
+
+    fn inquire(&self, list: &WaitingList) {
+        let who = self.link.name(self.link.local());
+        let mut list = list.lock().expect("nobody panics while writing what it waits for");
+        for (step, running) in &self.steps {
+            let missing: Vec<String> = running.executor.missing().collect();
+            if !missing.is_empty() {
+                let what = missing.join(", ");
+                list.push(Waiting { who: format!("worker of {who}, step {}", step.number), what });
+            }
+        }
+        for (step, values) in self.rendezvous.waiting() {
+            let what = format!("its order to run: {values} values are here");
+            list.push(Waiting { who: format!("worker of {who}, step {}", step.number), what });
+        }
+    }
+}
+
+impl Actor for Worker {
+    type Context = Context<Self>;
+
+    fn started(&mut self, context: &mut Self::Context) {
+        context.set_mailbox_capacity(0);
+    }
+}
+
+impl Handler<WorkerMessage> for Worker {
+    type Result = ();
+
+    fn handle(&mut self, message: WorkerMessage, _: &mut Self::Context) {
+        match message {
+            WorkerMessage::FromPeer { from, message } => self.from_peer(from, message),
+            WorkerMessage::Bound { graph, outcome } => self.bound(graph, outcome),
+            WorkerMessage::Served(served) => self.served(served),
+            WorkerMessage::Computed { step, nodes, frame, outcome } => self.computed(step, &nodes, frame, outcome),
+            WorkerMessage::Inquire(list) => self.inquire(&list),
+        }
+        self.link.flush();
+    }
+}

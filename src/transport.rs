@@ -1,0 +1,65 @@
+//! How messages get from one task to another. Knows nothing of training.
+//!
+//! The contract that every transport keeps: a message arrives once, or not at all and then an error
+//! says so. Messages to one task may overtake each other, so that a large tensor need not delay a
+//! small one; only what travels in one envelope arrives together, in its order.
+
+mod in_memory;
+
+use std::fmt;
+use std::rc::Rc;
+
+use smallvec::SmallVec;
+
+use crate::cluster::TaskName;
+use crate::units::Bytes;
+
+pub use in_memory::InMemoryNetwork;
+
+/// A task as a transport knows it: a number that is cheap to look up, good in this process only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(pub u32);
+
+/// What travels between tasks.
+pub trait Payload: Send + fmt::Debug + 'static {
+    /// How long it is on the wire [bytes].
+    fn wire_size(&self) -> Bytes;
+}
+
+/// Messages that one task sends another at one moment.
+pub type Messages<M> = SmallVec<[M; 2]>;
+
+/// Where a task takes what arrives for it.
+pub trait Inbox<M> {
+    /// Takes messages that arrived together from one task.
+    fn deliver(&self, from: PeerId, messages: Messages<M>);
+}
+
+/// One task's way to the others.
+pub trait Transport<M: Payload> {
+    /// The task that this end belongs to.
+    fn local(&self) -> PeerId;
+
+    /// The peer that is task `name`; none where this end does not know it.
+    fn resolve(&self, name: &TaskName) -> Option<PeerId>;
+
+    /// The task that is `peer`.
+    fn name(&self, peer: PeerId) -> TaskName;
+
+    /// Sends `messages` to `to` in one envelope.
+    fn send(&self, to: PeerId, messages: Messages<M>);
+
+    /// Takes what arrives from now on; what arrives before is lost.
+    fn listen(&self, inbox: Rc<dyn Inbox<M>>);
+
+    /// Takes nothing any more: the task has stopped.
+    fn close(&self);
+}
+
+/// The part of an envelope that is no message: lengths, ids and check values [bytes].
+pub(crate) const ENVELOPE_HEADER: Bytes = Bytes(32);
+
+/// How long an envelope with `messages` is on the wire.
+pub(crate) fn envelope_size<M: Payload>(messages: &[M]) -> Bytes {
+    Bytes(messages.iter().map(|message| message.wire_size().0).sum::<u64>() + ENVELOPE_HEADER.0)
+}

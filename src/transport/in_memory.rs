@@ -1,0 +1,69 @@
+//! Tasks in one process: messages are handed over as they are, without a copy and at once.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::{Inbox, Messages, Payload, PeerId, Transport};
+use crate::cluster::{ClusterSpec, TaskName};
+
+/// A network of tasks on one thread.
+pub struct InMemoryNetwork<M> {
+    tasks: Vec<TaskName>,
+    inboxes: RefCell<Vec<Option<Rc<dyn Inbox<M>>>>>,
+}
+
+impl<M: Payload> InMemoryNetwork<M> {
+    /// A network between the tasks of `cluster`.
+    pub fn new(cluster: &ClusterSpec) -> Rc<Self> {
+        let tasks: Vec<TaskName> = cluster.tasks().collect();
+        let inboxes = RefCell::new(tasks.iter().map(|_| None).collect());
+        Rc::new(Self { tasks, inboxes })
+    }
+
+    /// The end of the network that belongs to `task`; none where it is no task of the cluster.
+    pub fn endpoint(self: &Rc<Self>, task: &TaskName) -> Option<Rc<dyn Transport<M>>> {
+        let local = self.tasks.iter().position(|name| name == task)?;
+        Some(Rc::new(Endpoint { network: Rc::clone(self), local: PeerId(local as u32) }))
+    }
+}
+
+struct Endpoint<M> {
+    network: Rc<InMemoryNetwork<M>>,
+    local: PeerId,
+}
+
+impl<M: Payload> Endpoint<M> {
+    fn set_inbox(&self, inbox: Option<Rc<dyn Inbox<M>>>) {
+        self.network.inboxes.borrow_mut()[self.local.0 as usize] = inbox;
+    }
+}
+
+impl<M: Payload> Transport<M> for Endpoint<M> {
+    fn local(&self) -> PeerId {
+        self.local
+    }
+
+    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
+        self.network.tasks.iter().position(|task| task == name).map(|i| PeerId(i as u32))
+    }
+
+    fn name(&self, peer: PeerId) -> TaskName {
+        self.network.tasks[peer.0 as usize].clone()
+    }
+
+    fn send(&self, to: PeerId, messages: Messages<M>) {
+        let inbox = self.network.inboxes.borrow()[to.0 as usize].clone();
+        match inbox {
+            Some(inbox) => inbox.deliver(self.local, messages),
+            None => tracing::warn!(to = %self.name(to), ?messages, "lost: the task does not listen"),
+        }
+    }
+
+    fn listen(&self, inbox: Rc<dyn Inbox<M>>) {
+        self.set_inbox(Some(inbox));
+    }
+
+    fn close(&self) {
+        self.set_inbox(None);
+    }
+}
