@@ -1,5 +1,6 @@
 //! The barrier of a synchronous training: one gradient of each contributing worker, round by round.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Collects the gradients of one variable until a round is complete.
@@ -77,11 +78,11 @@ impl<G> Accumulator<G> {
             Offer::Departed
         } else if version < self.round {
             Offer::Stale
-        } else if self.offered.contains_key(&worker) {
-            Offer::Duplicate
-        } else {
-            self.offered.insert(worker, gradient);
+        } else if let Entry::Vacant(place) = self.offered.entry(worker) {
+            place.insert(gradient);
             Offer::Held
+        } else {
+            Offer::Duplicate
         }
     }
 

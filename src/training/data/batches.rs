@@ -13,8 +13,8 @@ use crate::tensor::{Shape, Tensor};
 /// An epoch is a permutation of the whole split, drawn from the seed and the epoch's number. The
 /// epochs, one after the other, are dealt to the workers like cards, one sample each in turn: so in
 /// an epoch each sample goes to exactly one worker, all workers come to the epoch's end together,
-/// and the `k`-th batches of all workers are, as a set, the `k`-th batch of a single worker with
-/// batches as large as theirs together. What a worker gets depends on nothing that others do.
+/// and the `k`-th batches of all workers hold the samples of the `k`-th batch of a single worker whose
+/// batches are as large as theirs together. What a worker gets depends on nothing that others do.
 ///
 /// Every batch has the same size; one that comes to the end of an epoch goes on in the next.
 #[derive(Clone, Debug)]
@@ -25,9 +25,10 @@ pub struct Batches {
     batch: usize,
     /// The worker's next sample, counted from the beginning of epoch 0 over all workers' samples.
     next: u64,
-    /// The permutation of the epoch that `next` is in.
-    order: Vec<usize>,
+    /// The epoch of the last sample taken.
     epoch: u64,
+    /// The permutation of that epoch.
+    order: Vec<usize>,
 }
 
 impl Batches {
@@ -44,7 +45,7 @@ impl Batches {
             return Err(DataError::NoSuchWorker { worker, workers });
         }
         let (next, workers, order) = (u64::from(worker), u64::from(workers), vec![0; split.len()]);
-        let mut batches = Self { split, seed, workers, batch, next, order, epoch: 0 };
+        let mut batches = Self { split, seed, workers, batch, next, epoch: 0, order };
         batches.shuffle();
         Ok(batches)
     }
