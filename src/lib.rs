@@ -8,4 +8,5 @@ pub mod random;
 pub mod simulation;
 pub mod sync;
 pub mod tensor;
+pub mod training;
 pub mod units;

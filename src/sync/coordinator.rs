@@ -1,0 +1,178 @@
+//! When a worker's step counts and when the worker goes on: one decision maker for each training.
+
+use super::Mode;
+use super::backup::BackupRounds;
+use super::bounded_staleness::StalenessBound;
+
+/// Decides, at the task that holds the global step, when a worker's step counts.
+///
+/// Every vote gets exactly one answer (a place among the contributors of a [`Effect::Close`], or a
+/// [`Effect::Drop`]) and every commit exactly one [`Effect::Release`], at once or later, also where
+/// workers leave or the training is over: so no worker waits for ever.
+#[derive(Debug)]
+pub struct Coordinator {
+    policy: Policy,
+    finished: bool,
+}
+
+/// What the runtime has to do for a [`Coordinator`], in the order given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The gradients of these workers make `round`: every accumulator has to know, and each of the
+    /// contributors may go on.
+    Close {
+        /// The round, consecutive from 0.
+        round: u64,
+        /// Who contributes, by ascending index.
+        contributors: Vec<u32>,
+    },
+    /// The step that `worker` voted for does not count; it may go on, and does so from a later
+    /// version, which is applied already or on its way.
+    Drop {
+        /// The worker.
+        worker: u32,
+    },
+    /// `worker`, whose step is committed, may go on.
+    Release {
+        /// The worker.
+        worker: u32,
+    },
+}
+
+/// What a mode asks of the coordinator.
+#[derive(Debug)]
+enum Policy {
+    /// Nobody waits here: asynchronous, or synchronous with the barrier in the accumulators.
+    Free,
+    Backups(BackupRounds),
+    Bounded(StalenessBound),
+}
+
+impl Coordinator {
+    /// A coordinator of workers `0..workers`. With backups a round has `workers - backups`
+    /// contributors, never more than there are live workers and at least one.
+    pub fn new(mode: Mode, workers: u32) -> Self {
+        let policy = match mode {
+            Mode::Async | Mode::Sync { backups: 0 } => Policy::Free,
+            Mode::Sync { backups } => Policy::Backups(BackupRounds::new(workers, backups)),
+            Mode::BoundedStaleness { slack } => Policy::Bounded(StalenessBound::new(workers, slack)),
+        };
+        Self { policy, finished: false }
+    }
+
+    /// With backups: `worker` says that its gradient of `version`, the version of its step, is on
+    /// its way to the parameter servers.
+    ///
+    /// # Panics
+    /// If the mode has no backups, or if there is no such version yet.
+    pub fn vote(&mut self, worker: u32, version: u64) -> Vec<Effect> {
+        let Policy::Backups(rounds) = &mut self.policy else {
+            panic!("only a training with backups votes");
+        };
+        if self.finished { vec![Effect::Drop { worker }] } else { rounds.vote(worker, version) }
+    }
+
+    /// The updates of `worker`'s step are applied or dropped. Releases the worker, with bounded
+    /// staleness perhaps later, and perhaps others with it.
+    pub fn commit(&mut self, worker: u32) -> Vec<Effect> {
+        match &mut self.policy {
+            Policy::Bounded(bound) if !self.finished => bound.commit(worker),
+            _ => vec![Effect::Release { worker }],
+        }
+    }
+
+    /// `worker` is gone, finished or failed: it is not waited for from now on. What it had open is
+    /// answered, which tells a worker that only seemed to fail to go on.
+    pub fn leave(&mut self, worker: u32) -> Vec<Effect> {
+        match &mut self.policy {
+            Policy::Free => Vec::new(),
+            Policy::Backups(rounds) => rounds.leave(worker),
+            Policy::Bounded(bound) => bound.leave(worker),
+        }
+    }
+
+    /// The training is over: whoever waits is let go, and from now on nobody waits and no vote counts.
+    pub fn finish(&mut self) -> Vec<Effect> {
+        self.finished = true;
+        match &mut self.policy {
+            Policy::Free => Vec::new(),
+            Policy::Backups(rounds) => rounds.drop_votes(),
+            Policy::Bounded(bound) => bound.release_all(),
+        }
+    }
+
+    /// Whom those who wait here wait for, by ascending index; empty where nobody waits.
+    pub fn waiting_for(&self) -> Vec<u32> {
+        match &self.policy {
+            Policy::Free => Vec::new(),
+            Policy::Backups(rounds) => rounds.waiting_for(),
+            Policy::Bounded(bound) => bound.waiting_for(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(round: u64, contributors: &[u32]) -> Effect {
+        Effect::Close { round, contributors: contributors.to_vec() }
+    }
+
+    #[test]
+    fn async_and_plain_sync_release_a_worker_at_once() {
+        for mode in [Mode::Async, Mode::Sync { backups: 0 }] {
+            let mut coordinator = Coordinator::new(mode, 2);
+            for _ in 0..3 {
+                assert_eq!(coordinator.commit(1), [Effect::Release { worker: 1 }]);
+            }
+            assert!(coordinator.leave(0).is_empty() && coordinator.waiting_for().is_empty());
+        }
+    }
+
+    #[test]
+    fn the_first_votes_close_a_round_and_a_late_one_is_dropped() {
+        let mut coordinator = Coordinator::new(Mode::Sync { backups: 1 }, 3);
+        assert_eq!(coordinator.vote(2, 0), []);
+        assert_eq!(coordinator.waiting_for(), [0, 1]);
+        assert_eq!(coordinator.vote(0, 0), [close(0, &[0, 2])]);
+        assert_eq!(coordinator.vote(1, 0), [Effect::Drop { worker: 1 }]);
+        assert_eq!(coordinator.vote(1, 1), []);
+    }
+
+    #[test]
+    fn a_round_needs_no_more_than_the_live_workers_and_always_one() {
+        let mut coordinator = Coordinator::new(Mode::Sync { backups: 1 }, 3);
+        assert_eq!(coordinator.leave(0), []);
+        assert_eq!(coordinator.vote(1, 0), []);
+        assert_eq!(coordinator.leave(2), [close(0, &[1])]);
+        assert_eq!(coordinator.vote(2, 1), [Effect::Drop { worker: 2 }]);
+        assert_eq!(Coordinator::new(Mode::Sync { backups: 9 }, 2).vote(0, 0), [close(0, &[0])]);
+    }
+
+    #[test]
+    fn bounded_staleness_holds_who_is_ahead_until_the_slowest_comes_near_or_leaves() {
+        let mut coordinator = Coordinator::new(Mode::BoundedStaleness { slack: 1 }, 3);
+        let release = |worker| Effect::Release { worker };
+        assert_eq!(coordinator.commit(0), [release(0)]);
+        assert_eq!(coordinator.commit(0), []);
+        assert_eq!(coordinator.waiting_for(), [1, 2]);
+        assert_eq!(coordinator.commit(2), [release(2)]);
+        assert_eq!(coordinator.commit(1), [release(0), release(1)]);
+        assert_eq!(coordinator.commit(0), []);
+        assert_eq!(coordinator.commit(2), [release(2)]);
+        assert_eq!(coordinator.leave(1), [release(0)]);
+    }
+
+    #[test]
+    fn the_end_of_the_training_lets_everybody_go_and_counts_no_more() {
+        let mut backups = Coordinator::new(Mode::Sync { backups: 1 }, 3);
+        backups.vote(1, 0);
+        assert_eq!(backups.finish(), [Effect::Drop { worker: 1 }]);
+        assert_eq!(backups.vote(0, 0), [Effect::Drop { worker: 0 }]);
+        let mut bounded = Coordinator::new(Mode::BoundedStaleness { slack: 0 }, 2);
+        bounded.commit(0);
+        assert_eq!(bounded.finish(), [Effect::Release { worker: 0 }]);
+        assert_eq!(bounded.commit(0), [Effect::Release { worker: 0 }]);
+    }
+}

@@ -1,0 +1,3 @@
+//! What a user holds: data sets and their batches.
+
+pub mod data;

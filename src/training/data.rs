@@ -1,0 +1,167 @@
+//! Data sets: samples in memory, split into a training and a test part, and dealt out in batches.
+//!
+//! A sample is a row of features and a class label. Where the samples come from is the business of
+//! one file each ([`Dataset::digits`] is embedded in the library); which worker gets which, and in
+//! what order, is [`Batches`]'.
+
+mod batches;
+mod digits;
+
+use crate::tensor::{Tensor, TensorError};
+pub use batches::Batches;
+
+/// A data set in its two parts.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    /// What the workers train on.
+    pub train: Split,
+    /// What the model is evaluated on.
+    pub test: Split,
+}
+
+/// Samples with their labels. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Split {
+    features: Tensor,
+    labels: Tensor,
+    width: usize,
+    classes: usize,
+}
+
+/// Some samples of a [`Split`], to be fed to a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    /// The features, `f32` of shape `[samples, width]`.
+    pub features: Tensor,
+    /// The classes, `i32` of shape `[samples]`.
+    pub labels: Tensor,
+}
+
+/// Why there is no such data set, or no such batches of it.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// The samples can't be read.
+    #[error("the data set `{name}` can't be read: {source}")]
+    Read {
+        /// The data set's name.
+        name: &'static str,
+        /// What is wrong, and in which line.
+        source: csv::Error,
+    },
+    /// The features or the labels are tensors of the wrong shape.
+    #[error("features of shape [n,width] and labels of shape [n] make a split, not {features:?} and {labels:?}")]
+    Shape {
+        /// The shape of the features.
+        features: Vec<usize>,
+        /// The shape of the labels.
+        labels: Vec<usize>,
+    },
+    /// The features are no tensor of `f32`, or the labels none of `i32`.
+    #[error("features are a tensor of f32 and labels one of i32: {0}")]
+    Tensor(#[from] TensorError),
+    /// A label names no class.
+    #[error(
+        "sample {sample} has label {label}, but labels tell {classes} classes apart: they count from 0 and stay below"
+    )]
+    Label {
+        /// The sample's index.
+        sample: usize,
+        /// Its label.
+        label: i32,
+        /// How many classes there are.
+        classes: usize,
+    },
+    /// There is nothing to make batches of.
+    #[error("no batches can be made with no {what}; give at least one")]
+    Empty {
+        /// What there is none of.
+        what: &'static str,
+    },
+    /// The worker is none of those that the samples are dealt to.
+    #[error("worker {worker} gets no samples: they are dealt to {workers} workers, counted from 0")]
+    NoSuchWorker {
+        /// The worker's index.
+        worker: u32,
+        /// How many workers there are.
+        workers: u32,
+    },
+}
+
+impl Dataset {
+    /// The embedded digits: 8x8 pixels from 0 to 1 of 10 classes, 1498 samples to train on and 299
+    /// to test on (E. Alpaydin and C. Kaynak, UCI, CC BY 4.0; `src/training/data/README.md`).
+    ///
+    /// # Errors
+    /// None that is not a defect of the library.
+    pub fn digits() -> Result<Self, DataError> {
+        digits::load()
+    }
+}
+
+impl Split {
+    /// Samples of `features`, `f32` of shape `[n, width]`, and `labels`, `i32` of shape `[n]` from
+    /// 0 to `classes - 1`.
+    ///
+    /// # Errors
+    /// If the tensors are of other types or shapes, or a label is out of range.
+    pub fn new(features: Tensor, labels: Tensor, classes: usize) -> Result<Self, DataError> {
+        features.values::<f32>()?;
+        let classes_of = labels.values::<i32>()?;
+        let (of_features, of_labels) = (features.shape(), labels.shape());
+        let width = match (of_features.dims(), of_labels.dims()) {
+            ([samples, width], [labelled]) if samples == labelled => *width,
+            (features, labels) => {
+                return Err(DataError::Shape { features: features.to_vec(), labels: labels.to_vec() });
+            }
+        };
+        let is_class = |label: &i32| usize::try_from(*label).is_ok_and(|label| label < classes);
+        if let Some(sample) = classes_of.iter().position(|label| !is_class(label)) {
+            return Err(DataError::Label { sample, label: classes_of[sample], classes });
+        }
+        Ok(Self { features, labels, width, classes })
+    }
+
+    /// How many samples there are.
+    pub fn len(&self) -> usize {
+        self.labels.shape().elements()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The features of a sample.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// How many classes the labels tell apart.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// Every sample, in the order of the data set. Copies nothing.
+    pub fn whole(&self) -> Batch {
+        Batch { features: self.features.clone(), labels: self.labels.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::DType;
+
+    #[test]
+    fn a_split_of_unequal_parts_or_unknown_classes_is_refused_with_the_numbers() {
+        let split = |rows: usize, labels: &[i32]| {
+            let labels = Tensor::new([labels.len()], labels).unwrap();
+            Split::new(Tensor::zeros(DType::F32, [rows, 2]), labels, 3).unwrap_err().to_string()
+        };
+        assert!(split(2, &[0, 1, 2]).contains("not [2, 2] and [3]"));
+        assert!(split(2, &[0, 3]).contains("sample 1 has label 3"));
+        assert!(split(2, &[-1, 0]).contains("sample 0 has label -1"));
+        let labels = Tensor::zeros(DType::F32, [2]);
+        assert!(Split::new(Tensor::zeros(DType::F32, [2, 2]), labels, 3).unwrap_err().to_string().contains("not i32"));
+    }
+}

@@ -1,0 +1,114 @@
+//! What the workers' batches are together, and that each worker's are its own affair.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A split whose samples tell their index, in the label and in both features.
+fn numbered(samples: usize) -> Arc<Split> {
+    let labels: Vec<i32> = (0..samples as i32).collect();
+    let features: Vec<f32> = labels.iter().flat_map(|label| [*label as f32, -*label as f32]).collect();
+    let features = Tensor::new([samples, 2], &features).unwrap();
+    Arc::new(Split::new(features, Tensor::new([samples], &labels).unwrap(), samples).unwrap())
+}
+
+/// The indices of the samples in a batch.
+fn indices(batch: &Batch) -> Vec<i32> {
+    let labels = batch.labels.values::<i32>().unwrap();
+    let features = batch.features.values::<f32>().unwrap();
+    for (row, label) in features.chunks(2).zip(labels) {
+        assert_eq!(row, [*label as f32, -*label as f32], "features and label are of one sample");
+    }
+    labels.to_vec()
+}
+
+/// The samples of `worker`'s first `count` batches.
+fn drawn(split: &Arc<Split>, seed: u64, (worker, workers): (u32, u32), batch: usize, count: usize) -> Vec<i32> {
+    let mut batches = Batches::new(Arc::clone(split), seed, worker, workers, batch).unwrap();
+    (0..count).flat_map(|_| indices(&batches.next_batch())).collect()
+}
+
+proptest! {
+    #[test]
+    fn in_each_epoch_each_sample_goes_to_one_worker(samples in 1usize..50, workers in 1u32..8, seed: u64) {
+        let split = numbered(samples);
+        let mut epochs = BTreeMap::<u64, Vec<i32>>::new();
+        for worker in 0..workers {
+            let mut batches = Batches::new(Arc::clone(&split), seed, worker, workers, 1).unwrap();
+            while batches.epoch() < 3 {
+                epochs.entry(batches.epoch()).or_default().extend(indices(&batches.next_batch()));
+            }
+        }
+        prop_assert_eq!(epochs.len(), 3);
+        for (_, mut dealt) in epochs {
+            dealt.sort_unstable();
+            prop_assert_eq!(dealt, (0..samples as i32).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn batches_of_any_size_cut_one_sequence(
+        samples in 1usize..50, workers in 1u32..8, batch in 1usize..20, seed: u64
+    ) {
+        let split = numbered(samples);
+        for worker in 0..workers {
+            let of = (worker, workers);
+            prop_assert_eq!(drawn(&split, seed, of, batch, 6), drawn(&split, seed, of, 1, 6 * batch));
+        }
+    }
+
+    #[test]
+    fn the_workers_batches_together_are_the_batch_of_one_worker(
+        samples in 1usize..50, workers in 1u32..8, batch in 1usize..20, seed: u64
+    ) {
+        let split = numbered(samples);
+        let mut one = Batches::new(Arc::clone(&split), seed, 0, 1, batch * workers as usize).unwrap();
+        let mut all: Vec<Batches> = (0..workers)
+            .map(|worker| Batches::new(Arc::clone(&split), seed, worker, workers, batch).unwrap())
+            .collect();
+        for _ in 0..4 {
+            let mut together: Vec<i32> = all.iter_mut().flat_map(|batches| indices(&batches.next_batch())).collect();
+            let mut alone = indices(&one.next_batch());
+            together.sort_unstable();
+            alone.sort_unstable();
+            prop_assert_eq!(together, alone);
+        }
+    }
+}
+
+#[test]
+fn the_seed_decides_the_order_and_every_epoch_has_its_own() {
+    let split = numbered(100);
+    let epochs = |seed| drawn(&split, seed, (0, 1), 100, 2);
+    assert_eq!(epochs(7), epochs(7));
+    assert_ne!(epochs(7), epochs(8));
+    let both = epochs(7);
+    assert_ne!(both[..100], both[100..]);
+    assert!(both[..100].iter().zip(0..).filter(|(sample, i)| **sample == *i).count() < 10, "it is shuffled");
+}
+
+#[test]
+fn a_workers_batches_are_the_same_whatever_the_others_draw() {
+    let split = numbered(20);
+    let mut other = Batches::new(Arc::clone(&split), 7, 0, 3, 5).unwrap();
+    let mut batches = Batches::new(Arc::clone(&split), 7, 1, 3, 4).unwrap();
+    let mut beside = Vec::new();
+    for _ in 0..9 {
+        other.next_batch();
+        beside.extend(indices(&batches.next_batch()));
+    }
+    assert_eq!(beside, drawn(&split, 7, (1, 3), 4, 9));
+}
+
+#[test]
+fn batches_of_nothing_or_for_nobody_are_errors_that_say_so() {
+    let error = |samples, worker, workers, batch| {
+        Batches::new(numbered(samples), 7, worker, workers, batch).unwrap_err().to_string()
+    };
+    assert!(error(0, 0, 1, 1).contains("no samples;"));
+    assert!(error(5, 0, 0, 1).contains("no workers;"));
+    assert!(error(5, 0, 1, 0).contains("no samples in a batch;"));
+    assert!(error(5, 3, 3, 1).contains("worker 3") && error(5, 3, 3, 1).contains("3 workers"));
+}

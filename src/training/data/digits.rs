@@ -1,0 +1,71 @@
+//! The embedded digits: how they are read and which of them are for testing.
+
+use flate2::read::GzDecoder;
+
+use super::{DataError, Dataset, Split};
+use crate::tensor::Tensor;
+
+/// A header line, then 64 pixels from 0 to 16 and a label a line; `README.md` says where they are from.
+const CSV_GZ: &[u8] = include_bytes!("digits.csv.gz");
+const CLASSES: usize = 10;
+const PIXELS: usize = 64;
+const BRIGHTEST: f32 = 16.0;
+
+/// Reads the digits; every sixth is for testing. The writers come one after the other, so a cut at
+/// one place instead would test on people whose hand was never seen.
+pub(super) fn load() -> Result<Dataset, DataError> {
+    let mut train = Samples::default();
+    let mut test = Samples::default();
+    let mut reader = csv::Reader::from_reader(GzDecoder::new(CSV_GZ));
+    for (row, values) in reader.deserialize::<Vec<u8>>().enumerate() {
+        let values = values.map_err(|source| DataError::Read { name: "digits", source })?;
+        let samples = if row % 6 == 5 { &mut test } else { &mut train };
+        let (label, pixels) = values.split_last().expect("the reader gives every row as many fields as the header");
+        samples.features.extend(pixels.iter().map(|pixel| f32::from(*pixel) / BRIGHTEST));
+        samples.labels.push(i32::from(*label));
+    }
+    Ok(Dataset { train: train.into_split()?, test: test.into_split()? })
+}
+
+/// The values of a split in the making.
+#[derive(Default)]
+struct Samples {
+    features: Vec<f32>,
+    labels: Vec<i32>,
+}
+
+impl Samples {
+    fn into_split(self) -> Result<Split, DataError> {
+        let count = self.labels.len();
+        Split::new(Tensor::new([count, PIXELS], &self.features)?, Tensor::new([count], &self.labels)?, CLASSES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Batch;
+    use super::*;
+
+    #[test]
+    fn every_sixth_digit_is_for_testing_and_pixels_are_from_0_to_1() {
+        let digits = Dataset::digits().unwrap();
+        assert_eq!((digits.train.len(), digits.test.len()), (1498, 299));
+        assert_eq!((digits.train.width(), digits.train.classes()), (64, 10));
+        for split in [&digits.train, &digits.test] {
+            let Batch { features, labels } = split.whole();
+            let pixels = features.values::<f32>().unwrap();
+            assert!(pixels.iter().all(|pixel| (0.0..=1.0).contains(pixel)) && pixels.contains(&1.0));
+            assert!((0..10).all(|class| labels.values::<i32>().unwrap().contains(&class)));
+        }
+    }
+
+    #[test]
+    fn the_first_rows_are_those_of_the_file() {
+        // Rows 0 to 11 are labelled 0 to 9, 0, 1; rows 5 and 11 are for testing.
+        let digits = Dataset::digits().unwrap();
+        let (train, test) = (digits.train.whole(), digits.test.whole());
+        assert_eq!(train.labels.values::<i32>().unwrap()[..10], [0, 1, 2, 3, 4, 6, 7, 8, 9, 0]);
+        assert_eq!(test.labels.values::<i32>().unwrap()[..2], [5, 1]);
+        assert_eq!(train.features.values::<f32>().unwrap()[..5], [0.0, 0.0, 0.3125, 0.8125, 0.5625]);
+    }
+}

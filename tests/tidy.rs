@@ -1,0 +1,497 @@
+//! The house rules that the compiler does not keep: layers, sizes, first lines and banned calls.
+//!
+//! The source is read as text. Comments and literals are blanked first, so a rule sees code alone;
+//! beyond that the reading is rough, and the self-tests at the end say what it is good for.
+
+use std::fs;
+use std::path::Path;
+
+/// Which modules a module of the library may name, besides itself. `ALL` may name every one.
+/// `lib.rs`, `main.rs` and `prelude` join the modules and may name all.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("random", &[]),
+    ("tensor", &["units"]),
+    ("cluster", &["units"]),
+    ("graph", &["tensor", "cluster"]),
+    ("kernels", &["tensor", "graph", "random"]),
+    ("placement", &["graph", "cluster", "kernels"]),
+    ("partition", &["graph", "cluster"]),
+    ("optimizer", &["tensor", "kernels", "graph"]),
+    ("sync", &["cluster", "units"]),
+    ("clock", &["units"]),
+    ("transport", &["cluster", "tensor", "units", "clock"]),
+    ("runtime", &[BELOW]),
+    ("training", &["runtime", BELOW]),
+    ("simulation", &["runtime", BELOW]),
+    ("report", &["units", "cluster"]),
+    ("cli", &[ALL]),
+    ("prelude", &[ALL]),
+    ("lib", &[ALL]),
+    ("main", &[ALL]),
+];
+const ALL: &str = "*";
+/// In `LAYERS`, stands for all of `BELOW_RUNTIME`.
+const BELOW: &str = "below runtime";
+const BELOW_RUNTIME: &[&str] = &[
+    "units",
+    "random",
+    "tensor",
+    "cluster",
+    "graph",
+    "kernels",
+    "placement",
+    "partition",
+    "optimizer",
+    "sync",
+    "clock",
+    "transport",
+];
+
+/// What must not be written, where, and why.
+struct Ban {
+    text: &'static str,
+    /// The modules that it is banned from; empty for all.
+    modules: &'static [&'static str],
+    /// Files, or folders ending in `/`, that may write it, each with the reason.
+    allowed: &'static [(&'static str, &'static str)],
+    instead: &'static str,
+}
+
+const ORDERED: &[&str] = &["runtime", "simulation", "sync", "graph", "placement", "partition", "optimizer", "training"];
+const WALL_CLOCK: &[(&str, &str)] =
+    &[("src/clock/wall.rs", "it is the wall clock"), ("src/cli/progress.rs", "a person watches the bar in real time")];
+const PRINTS: &[(&str, &str)] = &[
+    ("src/cli.rs", "the command line writes results to stdout"),
+    ("src/cli/", "the command line writes results to stdout"),
+    ("src/main.rs", "the binary"),
+    ("src/bin/", "a binary"),
+];
+const BANS: &[Ban] = &[
+    Ban { text: "Instant::now", modules: &[], allowed: WALL_CLOCK, instead: "ask the Clock that was handed in" },
+    Ban { text: "SystemTime::now", modules: &[], allowed: WALL_CLOCK, instead: "ask the Clock that was handed in" },
+    Ban { text: "thread::sleep", modules: &[], allowed: &[], instead: "await Clock::sleep_until" },
+    Ban { text: "rand::rng", modules: &[], allowed: &[], instead: "draw from random::stream" },
+    Ban { text: "HashMap", modules: ORDERED, allowed: &[], instead: "use a BTreeMap, whose order repeats" },
+    Ban { text: "HashSet", modules: ORDERED, allowed: &[], instead: "use a BTreeSet, whose order repeats" },
+    Ban { text: "println!", modules: &[], allowed: PRINTS, instead: "trace, or return what the command line prints" },
+    Ban { text: "print!", modules: &[], allowed: PRINTS, instead: "trace, or return what the command line prints" },
+    Ban {
+        text: "do_send",
+        modules: &[],
+        allowed: &[("src/runtime/mailbox.rs", "it decides what a full or closed mailbox means")],
+        instead: "send through runtime::mailbox, since do_send drops silently on a closed mailbox",
+    },
+    Ban {
+        text: "unsafe",
+        modules: &[],
+        allowed: &[("src/kernels.rs", "vector kernels"), ("src/kernels/", "vector kernels")],
+        instead: "keep it in kernels",
+    },
+];
+
+const COLUMNS: usize = 120;
+const FUNCTION_LINES: usize = 70;
+const FILE_LINES: usize = 500;
+
+/// One source file: its path from the repository's root, its text, and its text with comments and
+/// the contents of literals blanked, line for line.
+struct Source {
+    path: String,
+    text: String,
+    code: String,
+}
+
+impl Source {
+    fn new(path: &str, text: &str) -> Self {
+        Self { path: path.to_owned(), text: text.to_owned(), code: blank(text) }
+    }
+
+    /// The top-level module that a file of the library belongs to.
+    fn module(&self) -> Option<&str> {
+        let inner = self.path.strip_prefix("src/")?;
+        if inner.starts_with("bin/") {
+            return Some("main");
+        }
+        Some(inner.split('/').next().unwrap_or(inner).trim_end_matches(".rs"))
+    }
+
+    fn finding(&self, at: usize, what: impl std::fmt::Display) -> String {
+        let line = self.code[..at].matches('\n').count() + 1;
+        format!("{}:{line}: {what}", self.path)
+    }
+
+    /// Where `text` is in the code, not as a part of a longer name.
+    fn places<'a>(&'a self, text: &'a str) -> impl Iterator<Item = usize> + 'a {
+        let is_name = |c: char| c.is_alphanumeric() || c == '_';
+        self.code.match_indices(text).map(|(at, _)| at).filter(move |at| {
+            let (before, after) = (&self.code[..*at], &self.code[at + text.len()..]);
+            let joins_before = before.ends_with(is_name) && text.starts_with(is_name);
+            let joins_after = text.ends_with(is_name) && after.starts_with(is_name);
+            !joins_before && !joins_after
+        })
+    }
+}
+
+#[test]
+fn the_source_keeps_the_house_rules() {
+    let mut files = Vec::new();
+    for folder in ["src", "tests", "benches", "sims"] {
+        collect(Path::new(env!("CARGO_MANIFEST_DIR")), folder, &mut files);
+    }
+    assert!(files.iter().any(|file| file.path == "src/lib.rs"), "the library was found");
+    let findings: Vec<String> = files.iter().flat_map(check).collect();
+    assert!(findings.is_empty(), "{} breaches of the house rules:\n{}", findings.len(), findings.join("\n"));
+}
+
+/// Reads every Rust file under `folder`, in the order of their paths.
+fn collect(root: &Path, folder: &str, files: &mut Vec<Source>) {
+    let Ok(entries) = fs::read_dir(root.join(folder)) else { return };
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("the folder can be listed").file_name().into_string().expect("a name in UTF-8"))
+        .collect();
+    names.sort();
+    for name in names {
+        let path = format!("{folder}/{name}");
+        if root.join(&path).is_dir() {
+            collect(root, &path, files);
+        } else if path.ends_with(".rs") {
+            let text = fs::read_to_string(root.join(&path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+            files.push(Source::new(&path, &text));
+        }
+    }
+}
+
+/// Every breach in a file, as `path:line: what`.
+fn check(file: &Source) -> Vec<String> {
+    let mut findings = first_line(file);
+    findings.extend(long_lines(file));
+    if let Some(module) = file.module() {
+        findings.extend(long_file(file));
+        findings.extend(long_functions(file));
+        findings.extend(banned(file, module));
+        findings.extend(unbiased_selects(file));
+        findings.extend(forbidden_edges(file, module));
+    }
+    findings
+}
+
+fn first_line(file: &Source) -> Vec<String> {
+    let says_what_it_owns = file.text.lines().next().is_some_and(|line| line.starts_with("//! "));
+    if says_what_it_owns { Vec::new() } else { vec![file.finding(0, "the first line is no `//!`")] }
+}
+
+fn long_lines(file: &Source) -> Vec<String> {
+    let lines = file.text.lines().enumerate().map(|(i, line)| (i + 1, line.chars().count()));
+    let long = lines.filter(|(_, columns)| *columns > COLUMNS);
+    long.map(|(i, columns)| format!("{}:{i}: {columns} columns, more than {COLUMNS}", file.path)).collect()
+}
+
+fn long_file(file: &Source) -> Vec<String> {
+    let lines = file.text.lines().count();
+    let finding = || format!("{}:{lines}: {lines} lines, more than {FILE_LINES}", file.path);
+    (lines > FILE_LINES).then(finding).into_iter().collect()
+}
+
+fn long_functions(file: &Source) -> Vec<String> {
+    let mut findings = Vec::new();
+    for at in file.places("fn") {
+        let name = file.code[at + 2..].trim_start();
+        if !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+            continue; // the type of a function pointer
+        }
+        let Some(body) = body_of(&file.code[at..]) else { continue };
+        let lines = body.matches('\n').count().saturating_sub(1);
+        if lines > FUNCTION_LINES {
+            let name = name.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or(name);
+            findings.push(file.finding(at, format_args!("`{name}` has {lines} lines, more than {FUNCTION_LINES}")));
+        }
+    }
+    findings
+}
+
+/// The braces, and what is between them, of the function that `code` begins with; none if it has no body.
+fn body_of(code: &str) -> Option<&str> {
+    let mut depth = 0;
+    for (at, c) in code.char_indices() {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            ';' if depth == 0 => return None,
+            '{' if depth == 0 => return Some(braced(&code[at..])),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// From the brace that `code` begins with to the one that closes it.
+fn braced(code: &str) -> &str {
+    let mut depth = 0;
+    for (at, c) in code.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return &code[..=at];
+        }
+    }
+    code
+}
+
+fn banned(file: &Source, module: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+    for ban in BANS {
+        let applies = ban.modules.is_empty() || ban.modules.contains(&module);
+        let is_here = |place: &str| file.path == place || (place.ends_with('/') && file.path.starts_with(place));
+        if applies && !ban.allowed.iter().any(|(place, _)| is_here(place)) {
+            let places = file.places(ban.text);
+            findings.extend(places.map(|at| file.finding(at, format_args!("`{}`: {}", ban.text, ban.instead))));
+        }
+    }
+    findings
+}
+
+fn unbiased_selects(file: &Source) -> Vec<String> {
+    let is_unbiased = |at: &usize| {
+        let arms = file.code[at + "select!".len()..].trim_start().trim_start_matches(['{', '(']);
+        !arms.trim_start().starts_with("biased;")
+    };
+    let places = file.places("select!").filter(is_unbiased);
+    places.map(|at| file.finding(at, "`select!` without `biased;` polls in a random order")).collect()
+}
+
+fn forbidden_edges(file: &Source, module: &str) -> Vec<String> {
+    let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == module) else {
+        return vec![file.finding(0, format_args!("the module `{module}` is not in the table of layers"))];
+    };
+    let may_name = |target: &str| {
+        let is_below = allowed.contains(&BELOW) && BELOW_RUNTIME.contains(&target);
+        target == module || is_below || allowed.contains(&ALL) || allowed.contains(&target)
+    };
+    let mut findings = Vec::new();
+    for at in file.places("crate::") {
+        for target in roots(&file.code[at + "crate::".len()..]) {
+            if !may_name(target) {
+                findings.push(file.finding(at, format_args!("`{module}` may not use `{target}`")));
+            }
+        }
+    }
+    findings
+}
+
+/// The names that a path after `crate::` begins with: one, or those of a `{…}` group.
+fn roots(path: &str) -> Vec<&str> {
+    let name = |text: &'_ str| text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
+    let Some(group) = path.trim_start().strip_prefix('{') else {
+        return vec![&path[..name(path)]];
+    };
+    let (mut roots, mut depth, mut begins) = (Vec::new(), 0, true);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => begins = true,
+            _ if begins && !c.is_whitespace() => {
+                roots.push(&group[at..at + name(&group[at..])]);
+                begins = false;
+            }
+            _ => {}
+        }
+    }
+    roots
+}
+
+/// `text` with comments and the contents of string and character literals as spaces; lines stay
+/// lines.
+fn blank(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let skipped = comment(rest).or_else(|| literal(rest, code.chars().next_back()));
+        match skipped {
+            Some(length) => {
+                code.extend(rest[..length].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+                rest = &rest[length..];
+            }
+            None => {
+                code.push(c);
+                rest = &rest[c.len_utf8()..];
+            }
+        }
+    }
+    code
+}
+
+/// The length of the comment that `text` begins with.
+fn comment(text: &str) -> Option<usize> {
+    if text.starts_with("//") {
+        return Some(text.find('\n').unwrap_or(text.len()));
+    }
+    if !text.starts_with("/*") {
+        return None;
+    }
+    let (mut depth, mut at) = (0, 0);
+    while at < text.len() {
+        match &text.as_bytes()[at..] {
+            [b'/', b'*', ..] => (depth, at) = (depth + 1, at + 2),
+            [b'*', b'/', ..] => (depth, at) = (depth - 1, at + 2),
+            _ => at += 1,
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    Some(text.len())
+}
+
+/// The length of the string or character literal that `text`, which follows `before`, begins with.
+fn literal(text: &str, before: Option<char>) -> Option<usize> {
+    let is_in_name = before.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let after_r = text.strip_prefix("br").or_else(|| text.strip_prefix('r'));
+    if let Some(raw) = after_r.filter(|_| !is_in_name) {
+        let hashes = raw.len() - raw.trim_start_matches('#').len();
+        if raw[hashes..].starts_with('"') {
+            let end = format!("\"{}", "#".repeat(hashes));
+            let start = text.len() - raw.len() + hashes + 1;
+            return Some(text[start..].find(&end).map_or(text.len(), |at| start + at + end.len()));
+        }
+    }
+    if text.starts_with('"') {
+        return Some(closing(text, '"'));
+    }
+    let mut after = text.strip_prefix('\'')?.chars();
+    let is_character = match after.next() {
+        Some('\\') => true,
+        _ => after.next() == Some('\''), // otherwise a lifetime
+    };
+    is_character.then(|| closing(text, '\''))
+}
+
+/// The length of a literal that begins and ends with `quote`.
+fn closing(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if c == quote => return at + c.len_utf8(),
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// What the rules find in `code` at `path`, below a first line that is in order.
+fn found(path: &str, code: &str) -> Vec<String> {
+    check(&Source::new(path, &format!("//! Owns an example.\n{code}")))
+}
+
+#[track_caller]
+fn assert_caught(path: &str, code: &str, expected: &str) {
+    let findings = found(path, code);
+    assert!(matches!(&findings[..], [one] if one.contains(expected)), "{code}\nhas {findings:?}, not one `{expected}`");
+}
+
+#[track_caller]
+fn assert_clean(path: &str, code: &str) {
+    assert_eq!(found(path, code), Vec::<String>::new(), "{code}");
+}
+
+#[test]
+fn a_file_that_does_not_say_what_it_owns_is_caught_wherever_it_is() {
+    for path in ["src/graph.rs", "tests/it/main.rs", "benches/kernels.rs"] {
+        let findings = check(&Source::new(path, "use std::fmt;\n//! Late.\n"));
+        assert_eq!(findings, [format!("{path}:1: the first line is no `//!`")]);
+    }
+}
+
+#[test]
+fn long_lines_files_and_functions_are_caught_and_those_at_the_limit_are_not() {
+    let line = |columns: usize| format!("// {}é\n", "x".repeat(columns - 4));
+    assert_clean("tests/it/main.rs", &line(120));
+    assert_caught("tests/it/main.rs", &line(121), "main.rs:2: 121 columns");
+    let function =
+        |lines: usize| format!("fn long(a: [u8; 3]) {{\n{}}}\nfn next() {{}}\n", "    go();\n".repeat(lines));
+    assert_clean("src/graph.rs", &function(70));
+    assert_caught("src/graph.rs", &function(71), "graph.rs:2: `long` has 71 lines");
+    assert_clean("tests/it/main.rs", &function(71));
+    assert_clean("src/graph.rs", &"\n".repeat(499));
+    assert_caught("src/graph.rs", &"\n".repeat(500), "501 lines");
+}
+
+#[test]
+fn a_declaration_or_a_function_pointer_has_no_body_to_measure() {
+    let body = "    go();\n".repeat(80);
+    assert_clean("src/graph.rs", &format!("trait T {{ fn a(&self) -> [u8; 2]; }}\nmod m {{\n{body}}}\n"));
+    assert_clean("src/graph.rs", &format!("type F = fn(u8) -> u8;\nmod m {{\n{body}}}\n"));
+}
+
+#[test]
+fn each_banned_call_is_caught_outside_the_places_that_may_write_it() {
+    let everywhere =
+        ["Instant::now()", "SystemTime::now()", "thread::sleep(d)", "rand::rng()", "println!(x)", "print!(x)"];
+    for call in everywhere.into_iter().chain(["HashMap::new()", "HashSet::new()", "a.do_send(m)", "unsafe { a() }"]) {
+        let text = call.split(['(', ' ']).next().unwrap().trim_start_matches("a.").trim_end_matches("::new");
+        assert_caught("src/runtime/worker.rs", &format!("fn f() {{\n    {call};\n}}\n"), &format!("rs:3: `{text}`"));
+    }
+    assert_clean("src/clock/wall.rs", "fn f() { Instant::now(); }\n");
+    assert_clean("src/cli/sim.rs", "fn f() { println!(); }\n");
+    assert_clean("src/runtime/mailbox.rs", "fn f() { a.do_send(m); }\n");
+    assert_clean("src/kernels/add.rs", "fn f() { unsafe { add() } }\n");
+    assert_clean("src/cluster.rs", "use std::collections::HashMap;\n");
+    assert_clean("src/graph.rs", "#![allow(unsafe_code)]\nfn f() { eprintln!(); rand::rngs(); my_do_send(); }\n");
+    assert_clean("tests/it/main.rs", "fn f() { println!(); }\n");
+}
+
+#[test]
+fn a_select_that_is_not_biased_is_caught() {
+    assert_caught("src/runtime.rs", "fn f() {\n    tokio::select! { a = b => {} }\n}\n", "rs:3: `select!`");
+    assert_clean("src/runtime.rs", "fn f() { tokio::select! {\n    biased;\n    a = b => {}\n} }\n");
+}
+
+#[test]
+fn an_edge_that_the_table_does_not_allow_is_caught_in_every_way_of_writing_it() {
+    assert_caught("src/tensor/shape.rs", "use crate::graph::Graph;\n", "rs:2: `tensor` may not use `graph`");
+    assert_caught("src/tensor.rs", "fn f() -> crate::graph::Graph {}\n", "`tensor` may not use `graph`");
+    let group = "use crate::{\n    units::{Bytes, Span},\n    runtime::Worker,\n};\n";
+    assert_caught("src/sync.rs", group, "`sync` may not use `runtime`");
+    assert_caught("src/sync.rs", "pub(crate) use crate::clock;\n", "`sync` may not use `clock`");
+    assert_caught("src/training.rs", "use crate::simulation::Law;\n", "`training` may not use `simulation`");
+    assert_caught("src/simulation.rs", "use crate::training::Session;\n", "`simulation` may not use `training`");
+    assert_caught("src/runtime.rs", "#[cfg(test)]\nmod tests { use crate::simulation::Law; }\n", "`simulation`");
+    assert_caught("src/runtime.rs", "use crate::prelude::*;\n", "`runtime` may not use `prelude`");
+    assert_caught("src/sync.rs", "use crate::Result;\n", "`sync` may not use `Result`");
+}
+
+#[test]
+fn edges_that_the_table_allows_and_those_inside_a_module_are_not_caught() {
+    assert_clean("src/sync/mode.rs", "use crate::{cluster::TaskName, sync::Round};\npub(crate) fn f() {}\n");
+    assert_clean("src/simulation.rs", "use crate::runtime::Server;\nuse crate::random;\nuse crate::transport::Link;\n");
+    assert_clean("src/cli/sim.rs", "use crate::{simulation, training, report};\n");
+    assert_clean("src/lib.rs", "pub use crate::graph::Graph;\n");
+}
+
+#[test]
+fn a_module_that_is_not_in_the_table_is_caught() {
+    assert_caught("src/gossip/peer.rs", "", "`gossip` is not in the table of layers");
+}
+
+#[test]
+fn comments_and_literals_are_not_code_and_do_not_hide_the_code_after_them() {
+    let hidden = [
+        "//! See [`crate::cli`].\n",
+        "/* unsafe /* println!() */ HashMap */\n",
+        "const A: &str = \"\\\" unsafe { crate::cli }\";\n",
+        "const A: &str = r#\"unsafe \" {\"#;\n",
+        "const A: [char; 3] = ['\"', '\\'', '{'];\n",
+        "fn f<'a>(a: &'a str, b: &'static str) {}\n",
+    ];
+    for text in hidden {
+        assert_clean("src/graph.rs", text);
+        assert_caught("src/graph.rs", &format!("{text}fn g() {{ unsafe {{}} }}\n"), "`unsafe`");
+    }
+}
