@@ -31,6 +31,11 @@ impl DeviceSpec {
         Self { job: Some(task.shared_job()), task: Some(task.index()), ..Self::default() }
     }
 
+    /// Any device of any task of `job`.
+    pub(super) fn of_job(job: &str) -> Self {
+        Self { job: Some(job.into()), ..Self::default() }
+    }
+
     /// The same with the task's index set, as a placement policy does for a job's variables.
     #[must_use]
     pub fn with_task(self, index: u32) -> Self {
