@@ -57,8 +57,8 @@ impl fmt::Display for ConfigWarning {
 /// What is wrong at one place of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigProblem {
-    /// The text is not JSON.
-    #[error("is not JSON: {0}")]
+    /// The text is not JSON, or has a key twice.
+    #[error("cannot be read as JSON: {0}")]
     Json(String),
     /// A value is of the wrong type.
     #[error("must be {expected}, not {found}")]

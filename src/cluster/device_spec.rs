@@ -97,7 +97,7 @@ impl DeviceSpec {
     /// # Errors
     /// [`DeviceConflict`] when both set a part, and differently.
     pub fn unify(&self, other: &Self) -> Result<Self, DeviceConflict> {
-        let conflict = |parts| DeviceConflict { parts, left: self.clone(), right: other.clone() };
+        let conflict = |parts| DeviceConflict { parts, left: Box::new(self.clone()), right: Box::new(other.clone()) };
         Ok(Self {
             job: unify_part(&self.job, &other.job).ok_or_else(|| conflict("jobs"))?,
             replica: unify_part(&self.replica, &other.replica).ok_or_else(|| conflict("replicas"))?,
@@ -133,9 +133,9 @@ fn unify_part<T: Clone + PartialEq>(left: &Option<T>, right: &Option<T>) -> Opti
 pub struct DeviceConflict {
     parts: &'static str,
     /// The one device asked for.
-    pub left: DeviceSpec,
+    pub left: Box<DeviceSpec>,
     /// The other.
-    pub right: DeviceSpec,
+    pub right: Box<DeviceSpec>,
 }
 
 impl From<&DeviceName> for DeviceSpec {

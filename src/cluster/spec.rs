@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::config_error::Problems;
+use super::json::parse_json;
 use super::validator::Validator;
 use super::{ConfigErrors, ConfigProblem, TaskName};
 
@@ -99,7 +100,7 @@ impl ClusterSpec {
     /// # Errors
     /// [`ConfigProblem::Json`], or every mistake in it.
     pub fn from_json(text: &str) -> Result<Self, ConfigErrors> {
-        Self::build(|validator| match serde_json::from_str(text) {
+        Self::build(|validator| match parse_json(text) {
             Ok(value) => validator.cluster("cluster", &value, None),
             Err(error) => validator.problems.add("cluster", ConfigProblem::Json(error.to_string())),
         })
@@ -120,7 +121,7 @@ impl ClusterSpec {
                 if tasks.is_integer() {
                     validator.problems.add(path, ConfigProblem::MixedCounts);
                 } else {
-                    validator.tasks(&path, job, &json(tasks), None);
+                    validator.tasks(&path, job, &to_json(tasks), None);
                 }
             }
         })
@@ -282,14 +283,14 @@ pub(super) fn listed<T: fmt::Display>(items: impl ExactSizeIterator<Item = T>) -
 }
 
 /// The same value in JSON; what JSON has no word for becomes text, which no job's tasks may be.
-fn json(value: &toml::Value) -> Value {
+fn to_json(value: &toml::Value) -> Value {
     match value {
         toml::Value::String(text) => Value::from(text.as_str()),
         toml::Value::Integer(number) => Value::from(*number),
         toml::Value::Float(number) => Value::from(*number),
         toml::Value::Boolean(flag) => Value::from(*flag),
         toml::Value::Datetime(time) => Value::from(time.to_string()),
-        toml::Value::Array(list) => list.iter().map(json).collect(),
-        toml::Value::Table(table) => table.iter().map(|(key, value)| (key.clone(), json(value))).collect(),
+        toml::Value::Array(list) => list.iter().map(to_json).collect(),
+        toml::Value::Table(table) => table.iter().map(|(key, value)| (key.clone(), to_json(value))).collect(),
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::config_error::Problems;
 use super::job_name::parse_index;
+use super::json::parse_json;
 use super::validator::{Validator, described};
 use super::{ClusterError, ClusterSpec, ConfigErrors, ConfigProblem, ConfigWarning, TaskName};
 
@@ -208,7 +209,7 @@ fn read_root(text: Option<&str>, problems: &mut Problems) -> Map<String, Value> 
     if text.trim().is_empty() {
         return Map::new();
     }
-    match serde_json::from_str(text) {
+    match parse_json(text) {
         Ok(Value::Object(root)) => return root,
         Ok(other) => problems.add(VARIABLE, ConfigProblem::Type { expected: "a map", found: described(&other) }),
         Err(error) => problems.add(VARIABLE, ConfigProblem::Json(error.to_string())),

@@ -91,7 +91,8 @@ fn a_scenario_gives_numbers_of_tasks_or_addresses_but_not_both() {
 #[test]
 fn every_mistake_is_reported_at_its_path() {
     let spec = ClusterSpec::from_json(
-        r#"{"my-ps": ["a:1"], "worker": ["b:2222", "B:02222", "c:99999", 5], "x": {"-1": "d:1", "y": "e:1"}, "z": "f:1"}"#,
+        r#"{"my-ps": ["a:1"], "worker": ["b:2222", "B:02222", "c:99999", 5],
+            "x": {"-1": "d:1", "y": "e:1"}, "z": "f:1"}"#,
     );
     let found: Vec<_> = errors(spec).into_iter().map(|error| (error.path, error.problem)).collect();
     let wrong_type = |expected, found: &str| ConfigProblem::Type { expected, found: found.into() };
