@@ -1,13 +1,74 @@
 //! Names and specifications: jobs, tasks, devices, and which addresses make a cluster.
+//!
+//! Everything here is a plain value that is valid once built. It opens no connection and reads no
+//! environment: who calls hands the text of a variable or a file in.
+//!
+//! | type | follows in TensorFlow |
+//! |---|---|
+//! | [`TaskName`] | the pair of `job_name` and `task_index` |
+//! | [`DeviceSpec`] | `tf.DeviceSpec`, `DeviceNameUtils` |
+//! | [`DeviceName`] | `Device::name()` |
+//! | [`ClusterSpec`] | `tf.train.ClusterSpec` |
+//! | [`TfConfig`] | `TFConfigClusterResolver` |
+//! | [`RunConfig`] | `tf.estimator.RunConfig` |
+//! | [`Flags`] | the flags of `mnist_replica.py` |
+//!
+//! Where it differs on purpose:
+//!
+//! | TensorFlow | here |
+//! |---|---|
+//! | a hyphen in a job name passes, then aborts the server | refused where it is written |
+//! | two device-name parsers; a repeated part wins in silence | one grammar; a repeated part is an error |
+//! | `/gpu:1` with `/cpu:*` within it is `CPU:1` | an index is never inherited by another type |
+//! | addresses are not looked at; two tasks may share one | checked, each for one task only |
+//! | a task index may be negative | whole numbers from 0 |
+//! | an empty job is `{}` in `as_dict`, and fails in `job_tasks` | an empty list in both |
+//! | jobs in the order they were written | jobs by name |
+//! | three readers of `TF_CONFIG`; each stops at the first mistake | one validator, every mistake with its path |
+//! | `RunConfig` demands a `chief`, `tf.distribute` none | without one, `worker:0` leads |
+//! | one reader wants the `evaluator` in the cluster, another out | taken in both places, never trains |
+//! | an empty `TF_CONFIG` is an error to one reader | no cluster |
+//! | the number of workers is that of the listed ones | unknown (`None`) when membership is dynamic |
+//!
+//! ```
+//! use trainyard::cluster::RunConfig;
+//!
+//! let text = r#"{
+//!     "cluster": {"ps": ["ps0:2222"], "worker": ["worker0:2222", "worker1:99999"]},
+//!     "task": {"type": "worker", "index": 1}
+//! }"#;
+//! let errors = RunConfig::from_tf_config(Some(text)).unwrap_err();
+//! assert_eq!(errors.to_string(), "cluster.worker[1]: port 99999 is out of range (1 to 65535)");
+//!
+//! let config = RunConfig::from_tf_config(Some(&text.replace("99999", "2222")))?;
+//! assert_eq!(config.task().to_string(), "worker:1");
+//! assert_eq!(config.chief().unwrap().to_string(), "worker:0");
+//! # Ok::<(), trainyard::cluster::ConfigErrors>(())
+//! ```
 
 mod address;
+mod config_error;
 mod device_name;
 mod device_spec;
+mod flags;
 mod job_name;
+mod json;
+mod run_config;
+mod spec;
 mod task_name;
+mod tf_config;
+mod validator;
 
 pub use address::AddressError;
+pub use config_error::{ConfigError, ConfigErrors, ConfigProblem, ConfigWarning};
 pub use device_name::DeviceName;
 pub use device_spec::{DeviceConflict, DeviceNameError, DeviceNameProblem, DeviceSpec};
+pub use flags::Flags;
 pub use job_name::JobNameError;
+pub use run_config::RunConfig;
+pub use spec::{ClusterError, ClusterSpec};
 pub use task_name::{TaskName, TaskNameError};
+pub use tf_config::TfConfig;
+
+/// The most tasks that a job may have, so that an index from outside can't ask for all the memory.
+const MAX_TASKS: u32 = 1 << 20;

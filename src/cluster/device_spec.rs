@@ -31,8 +31,8 @@ impl DeviceSpec {
         Self { job: Some(task.shared_job()), task: Some(task.index()), ..Self::default() }
     }
 
-    /// Any device of the job `job`, whose name must be a legal one.
-    pub(crate) fn of_job(job: &'static str) -> Self {
+    /// Any device of any task of `job`.
+    pub(crate) fn of_job(job: &str) -> Self {
         Self { job: Some(job.into()), ..Self::default() }
     }
 
@@ -97,7 +97,7 @@ impl DeviceSpec {
     /// # Errors
     /// [`DeviceConflict`] when both set a part, and differently.
     pub fn unify(&self, other: &Self) -> Result<Self, DeviceConflict> {
-        let conflict = |parts| DeviceConflict { parts, left: self.clone(), right: other.clone() };
+        let conflict = |parts| DeviceConflict { parts, left: Box::new(self.clone()), right: Box::new(other.clone()) };
         Ok(Self {
             job: unify_part(&self.job, &other.job).ok_or_else(|| conflict("jobs"))?,
             replica: unify_part(&self.replica, &other.replica).ok_or_else(|| conflict("replicas"))?,
@@ -133,9 +133,9 @@ fn unify_part<T: Clone + PartialEq>(left: &Option<T>, right: &Option<T>) -> Opti
 pub struct DeviceConflict {
     parts: &'static str,
     /// The one device asked for.
-    pub left: DeviceSpec,
+    pub left: Box<DeviceSpec>,
     /// The other.
-    pub right: DeviceSpec,
+    pub right: Box<DeviceSpec>,
 }
 
 impl From<&DeviceName> for DeviceSpec {

@@ -11,6 +11,7 @@ use smallvec::smallvec;
 use tokio::sync::oneshot;
 use tracing::trace_span;
 
+use crate::graph::Replica;
 use crate::kernels::Cost;
 use crate::optimizer::apply;
 use crate::sync::{Accumulator, Mode, Offer};
@@ -135,17 +136,10 @@ impl ParameterServer {
             return self.answer(ticket, Ok(Values::new()));
         }
         let variable = apply.variables[0];
-        let departed = &self.departed;
-        let round = self.store.get_mut(variable).round.get_or_insert_with(|| {
-            let new = match replica.mode {
-                Mode::Sync { backups: 1.. } => Accumulator::with_backups,
-                _ => Accumulator::new,
-            };
-            let mut round = new(replica.workers);
-            departed.iter().filter(|worker| **worker < replica.workers).for_each(|worker| round.leave(*worker));
-            round
-        });
-        match round.offer(replica.worker, version, (ticket, apply.gradient.clone())) {
+        let stored = self.store.get_mut(variable);
+        let round = stored.round.get_or_insert_with(|| new_round(replica, &self.departed));
+        let verdict = apply.verdict.clone();
+        match round.offer(replica.worker, version, (ticket, apply)) {
             Offer::Held => {}
             Offer::Stale | Offer::Departed => return self.answer(ticket, Ok(Values::new())),
             Offer::Duplicate => {
@@ -153,20 +147,25 @@ impl ParameterServer {
                 return self.answer(ticket, Err(Error::new(Code::Aborted, message)));
             }
         }
-        if let Some(Verdict::Counts { round: number, contributors }) = &apply.verdict {
-            round.close_on(*number, contributors);
+        if let Some(Verdict::Counts { round: number, contributors }) = verdict {
+            round.close_on(number, &contributors);
         }
-        self.apply_rounds(&apply);
+        self.apply_rounds(variable);
     }
 
     /// Applies the mean of a round's gradients, in the order of the workers, once it is complete.
-    fn apply_rounds(&mut self, apply: &ApplyGradient) {
-        let stored = self.store.get_mut(apply.variables[0]);
+    fn apply_rounds(&mut self, variable: VariableId) {
+        let stored = self.store.get_mut(variable);
         while let Some(round) = stored.round.as_mut().and_then(Accumulator::take_ready) {
             assert!(!stored.is_updating, "a round needs the version that the update before it makes");
-            let (tickets, gradients): (Vec<Ticket>, Vec<Tensor>) =
-                round.gradients.into_iter().map(|(_, gradient)| gradient).unzip();
-            return self.update(apply, gradients, tickets);
+            let (tickets, applies): (Vec<Ticket>, Vec<ApplyGradient>) =
+                round.gradients.into_iter().map(|(_, offered)| offered).unzip();
+            let Some(first) = applies.first() else {
+                stored.version += 1;
+                continue;
+            };
+            let gradients = applies.iter().map(|apply| apply.gradient.clone()).collect();
+            return self.update(first, gradients, tickets);
         }
     }
 
@@ -201,7 +200,7 @@ impl ParameterServer {
         }
     }
 
-    fn coordination(&mut self, global_step: VariableId, replica: crate::graph::Replica) -> &mut Coordination {
+    fn coordination(&mut self, global_step: VariableId, replica: Replica) -> &mut Coordination {
         let departed = &self.departed;
         self.coordinations.entry(global_step).or_insert_with(|| {
             let mut coordination = Coordination::new(replica);
@@ -237,6 +236,7 @@ impl ParameterServer {
         for id in self.store.ids() {
             if let Some(round) = &mut self.store.get_mut(id).round {
                 round.leave(worker);
+                self.apply_rounds(id);
             }
         }
         self.answer_joins();
@@ -301,6 +301,16 @@ impl ParameterServer {
         }
         self.link.flush();
     }
+}
+
+/// The first round of a variable, without the workers that have left before it.
+fn new_round<G>(replica: Replica, departed: &BTreeSet<u32>) -> Accumulator<G> {
+    let mut round = match replica.mode {
+        Mode::Sync { backups: 1.. } => Accumulator::with_backups(replica.workers),
+        _ => Accumulator::new(replica.workers),
+    };
+    departed.iter().filter(|worker| **worker < replica.workers).for_each(|worker| round.leave(*worker));
+    round
 }
 
 impl Actor for ParameterServer {

@@ -33,7 +33,7 @@ pub(super) struct Stored {
     /// What came during the update, in order.
     pub(super) waiting: VecDeque<StateRequest>,
     /// With synchronous training: the gradients of the round under way, and whose answer each is.
-    pub(super) round: Option<Accumulator<(Ticket, Tensor)>>,
+    pub(super) round: Option<Accumulator<(Ticket, ApplyGradient)>>,
 }
 
 /// An update that computes.

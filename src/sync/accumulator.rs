@@ -86,18 +86,24 @@ impl<G> Accumulator<G> {
         }
     }
 
-    /// The coordinator has said who contributes to `round`, the one under way or a later one.
+    /// The coordinator has said who contributes to `round`, the one under way or a later one. It may be said again.
     ///
     /// # Panics
-    /// If the round is over or closed already, or if this accumulator has no backups.
+    /// If the round is over or closed with other contributors, or if this accumulator has no backups.
     pub fn close_on(&mut self, round: u64, contributors: &[u32]) {
         assert!(round >= self.round, "a round closes once: {round}, but {} is under way", self.round);
         contributors.iter().for_each(|worker| self.assert_is_replica(*worker));
         let Contributors::Named(closed) = &mut self.contributors else {
             panic!("only a training with backups names the contributors of a round");
         };
-        let before = closed.insert(round, contributors.iter().copied().collect());
-        assert!(before.is_none(), "a round closes once, round {round} too");
+        let contributors: BTreeSet<u32> = contributors.iter().copied().collect();
+        let named = closed.entry(round).or_insert_with(|| contributors.clone());
+        assert_eq!(*named, contributors, "a round closes once, round {round} too");
+    }
+
+    /// The training is over: hands back what is held, which will not be applied.
+    pub fn finish(&mut self) -> Vec<G> {
+        std::mem::take(&mut self.offered).into_values().collect()
     }
 
     /// The round under way, if all that it waits for is here; the next one is then under way.

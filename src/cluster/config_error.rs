@@ -1,0 +1,155 @@
+//! What can be wrong with a cluster's configuration: every mistake at once, each with its path.
+
+use std::fmt;
+
+use super::{AddressError, ClusterError, JobNameError};
+
+/// All that is wrong with a configuration, in the order it was read; one line each when printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigErrors(Vec<ConfigError>);
+
+impl ConfigErrors {
+    /// The mistakes; at least one.
+    pub fn as_slice(&self) -> &[ConfigError] {
+        &self.0
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (line, error) in self.0.iter().enumerate() {
+            if line > 0 {
+                f.write_str("\n")?;
+            }
+            error.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+/// One mistake in a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct ConfigError {
+    /// Where it is, as the user wrote it: `cluster.worker[2]`, `task.index`, `--ps-hosts[0]`.
+    pub path: String,
+    /// What it is.
+    pub problem: ConfigProblem,
+}
+
+/// Something in a configuration that is ignored, and that its writer should know of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigWarning {
+    /// Where it is.
+    pub path: String,
+    /// What becomes of it.
+    pub note: &'static str,
+}
+
+impl fmt::Display for ConfigWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.note)
+    }
+}
+
+/// What is wrong at one place of a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigProblem {
+    /// The text is not JSON, or has a key twice.
+    #[error("cannot be read as JSON: {0}")]
+    Json(String),
+    /// A value is of the wrong type.
+    #[error("must be {expected}, not {found}")]
+    Type {
+        /// What it must be.
+        expected: &'static str,
+        /// What it is.
+        found: String,
+    },
+    /// A text that means something only when it isn't empty.
+    #[error("must not be empty; leave it out instead")]
+    Empty,
+    /// Both spellings of one key are there.
+    #[error("is there beside `cluster`; give one of them")]
+    TwoClusters,
+    /// A job's name is outside the grammar.
+    #[error(transparent)]
+    JobName(#[from] JobNameError),
+    /// A job is there twice.
+    #[error("the job is there twice")]
+    DuplicateJob,
+    /// Some jobs have addresses and others only a number of tasks.
+    #[error("is a number of tasks where other jobs have addresses; write one or the other for all jobs")]
+    MixedCounts,
+    /// A key of a job's map is no task index.
+    #[error("`{0}` is no task index; write a whole number from 0 to {max}", max = super::MAX_TASKS - 1)]
+    Index(String),
+    /// A task is there twice.
+    #[error("task {0} of the job is there twice")]
+    DuplicateTask(u32),
+    /// A job has more tasks than one may have.
+    #[error("a job has at most {max} tasks, not {0}", max = super::MAX_TASKS)]
+    TooManyTasks(u64),
+    /// A text is no address.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// Two tasks have one address.
+    #[error("`{address}` is the address of {first} already; every task needs its own")]
+    DuplicateAddress {
+        /// The address.
+        address: String,
+        /// The path of the task that has it.
+        first: String,
+    },
+    /// A cluster is there, but not which of its tasks this is.
+    #[error("is missing; with a cluster, every task must be told its type and its index")]
+    Missing,
+    /// The job or task isn't in the cluster.
+    #[error(transparent)]
+    NotInCluster(#[from] ClusterError),
+    /// The chief's job has more than the one task, or not that one.
+    #[error("there must be exactly one `{job}` task, of index 0; its indices are: {indices}")]
+    Chief {
+        /// `chief` or `master`.
+        job: &'static str,
+        /// The indices there are.
+        indices: String,
+    },
+    /// Both names of the chief's job are there.
+    #[error("if job `master` exists, job `chief` is not supported: both lead; keep `chief`")]
+    ChiefAndMaster,
+    /// The legacy `master` job knows no evaluator.
+    #[error("if job `master` exists, an `evaluator` is not supported; rename `master` to `chief`")]
+    EvaluatorWithMaster,
+    /// There is more than one evaluator.
+    #[error("there can be one `evaluator` at most, not {0}")]
+    SeveralEvaluators(usize),
+    /// A single process has a task type of its own.
+    #[error("if no cluster is given, the task type must be `worker`, not `{0}`")]
+    LocalType(String),
+    /// A single process has an index of its own.
+    #[error("if no cluster is given, the task index must be 0, not {0}")]
+    LocalIndex(u32),
+}
+
+/// The mistakes found so far.
+#[derive(Default)]
+pub(super) struct Problems(Vec<ConfigError>);
+
+impl Problems {
+    pub(super) fn add(&mut self, path: impl Into<String>, problem: impl Into<ConfigProblem>) {
+        self.0.push(ConfigError { path: path.into(), problem: problem.into() });
+    }
+
+    /// Whether a mistake was found at `path`, of which a second one may only be a consequence.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.0.iter().any(|error| error.path == path)
+    }
+
+    /// Nothing when there are none.
+    pub(super) fn finish(self) -> Result<(), ConfigErrors> {
+        if self.0.is_empty() { Ok(()) } else { Err(ConfigErrors(self.0)) }
+    }
+}

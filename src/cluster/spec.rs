@@ -1,0 +1,296 @@
+//! Which jobs a cluster has, which tasks each job has, and where they listen.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::config_error::Problems;
+use super::json::parse_json;
+use super::validator::Validator;
+use super::{ConfigErrors, ConfigProblem, TaskName};
+
+/// Jobs by name, each with its tasks' addresses by index.
+pub(super) type Jobs = BTreeMap<Arc<str>, BTreeMap<u32, Arc<str>>>;
+
+/// The tasks of a cluster and their addresses. Valid once built, immutable, cheap to clone.
+///
+/// Two are equal when they have the same jobs, tasks and addresses, however they were written.
+/// TensorFlow: `tf.train.ClusterSpec`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterSpec {
+    jobs: Arc<Jobs>,
+    simulated: bool,
+}
+
+/// A job or a task that a cluster hasn't.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClusterError {
+    /// The job isn't there.
+    #[error("No such job in cluster: '{job}'; its jobs are: {jobs}")]
+    NoSuchJob {
+        /// What was asked for.
+        job: String,
+        /// The jobs there are.
+        jobs: String,
+    },
+    /// The job is there, but not the task.
+    #[error("No task with index {index} in job '{job}'; its indices are: {indices}")]
+    NoSuchTask {
+        /// The job.
+        job: String,
+        /// What was asked for.
+        index: u32,
+        /// The indices there are.
+        indices: String,
+    },
+    /// The address of one task is asked for, and which one this is was never said.
+    #[error("the cluster has several tasks, and which of them this is was not given (task type and index)")]
+    TaskUnknown,
+}
+
+impl ClusterSpec {
+    /// Jobs whose task indices are the positions in their lists of addresses.
+    ///
+    /// # Errors
+    /// Every wrong job name and wrong or repeated address.
+    pub fn dense<J, A>(jobs: impl IntoIterator<Item = (J, A)>) -> Result<Self, ConfigErrors>
+    where
+        J: AsRef<str>,
+        A: IntoIterator<Item: AsRef<str>>,
+    {
+        Self::build(|validator| {
+            for (job, addresses) in jobs {
+                validator.job(format!("cluster.{}", job.as_ref()), job.as_ref());
+                for (index, address) in (0..).zip(addresses) {
+                    let path = format!("cluster.{}[{index}]", job.as_ref());
+                    validator.task(path, job.as_ref(), index, address.as_ref());
+                }
+            }
+        })
+    }
+
+    /// Jobs whose task indices are given and may have holes.
+    ///
+    /// # Errors
+    /// As [`Self::dense`], and every repeated index.
+    pub fn sparse<J, A, T>(jobs: impl IntoIterator<Item = (J, T)>) -> Result<Self, ConfigErrors>
+    where
+        J: AsRef<str>,
+        A: AsRef<str>,
+        T: IntoIterator<Item = (u32, A)>,
+    {
+        Self::build(|validator| {
+            for (job, tasks) in jobs {
+                validator.job(format!("cluster.{}", job.as_ref()), job.as_ref());
+                for (index, address) in tasks {
+                    let path = format!("cluster.{}.{index}", job.as_ref());
+                    validator.task(path, job.as_ref(), index, address.as_ref());
+                }
+            }
+        })
+    }
+
+    /// From JSON: each job a list of addresses, or a map from task index to address.
+    ///
+    /// # Errors
+    /// [`ConfigProblem::Json`], or every mistake in it.
+    pub fn from_json(text: &str) -> Result<Self, ConfigErrors> {
+        Self::build(|validator| match parse_json(text) {
+            Ok(value) => validator.cluster("cluster", &value, None),
+            Err(error) => validator.problems.add("cluster", ConfigProblem::Json(error.to_string())),
+        })
+    }
+
+    /// From the table of a scenario's `[cluster]`: as [`Self::from_json`], or each job a number of tasks.
+    ///
+    /// # Errors
+    /// Every mistake in it.
+    pub fn from_toml(table: &toml::Table) -> Result<Self, ConfigErrors> {
+        let has_addresses = table.values().any(|job| !job.is_integer());
+        if !has_addresses && !table.is_empty() {
+            return Self::counted(table.iter().filter_map(|(job, count)| Some((job, count.as_integer()?))));
+        }
+        Self::build(|validator| {
+            for (job, tasks) in table {
+                let path = format!("cluster.{job}");
+                if tasks.is_integer() {
+                    validator.problems.add(path, ConfigProblem::MixedCounts);
+                } else {
+                    validator.tasks(&path, job, &to_json(tasks), None);
+                }
+            }
+        })
+    }
+
+    /// A cluster of so many tasks a job, whose addresses are names, such as `worker:3`, that lead nowhere.
+    ///
+    /// # Errors
+    /// Every wrong job name or too large number.
+    pub fn simulated<J: AsRef<str>>(jobs: impl IntoIterator<Item = (J, u32)>) -> Result<Self, ConfigErrors> {
+        Self::counted(jobs.into_iter().map(|(job, count)| (job, i64::from(count))))
+    }
+
+    fn counted<J: AsRef<str>>(jobs: impl IntoIterator<Item = (J, i64)>) -> Result<Self, ConfigErrors> {
+        let spec = Self::build(|validator| {
+            for (job, count) in jobs {
+                validator.simulated_job(format!("cluster.{}", job.as_ref()), job.as_ref(), count);
+            }
+        })?;
+        Ok(Self { simulated: true, ..spec })
+    }
+
+    fn build(read: impl FnOnce(&mut Validator<'_>)) -> Result<Self, ConfigErrors> {
+        let mut problems = Problems::default();
+        let mut validator = Validator::new(&mut problems);
+        read(&mut validator);
+        let spec = validator.finish();
+        problems.finish().map(|()| spec)
+    }
+
+    pub(super) fn from_jobs(jobs: Jobs) -> Self {
+        Self { jobs: Arc::new(jobs), simulated: false }
+    }
+
+    /// The same without `job`.
+    pub(super) fn without(&self, job: &str) -> Self {
+        let mut spec = self.clone();
+        if self.jobs.contains_key(job) {
+            Arc::make_mut(&mut spec.jobs).remove(job);
+        }
+        spec
+    }
+
+    /// The names of the jobs, in order.
+    pub fn jobs(&self) -> impl Iterator<Item = &str> {
+        self.jobs.keys().map(|job| &**job)
+    }
+
+    /// Whether there is no job at all; a job without tasks is one.
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Whether the addresses are names for a simulation, where nothing listens.
+    pub fn is_simulated(&self) -> bool {
+        self.simulated
+    }
+
+    /// How many tasks `job` has.
+    ///
+    /// # Errors
+    /// [`ClusterError::NoSuchJob`].
+    pub fn num_tasks(&self, job: &str) -> Result<usize, ClusterError> {
+        Ok(self.tasks_of(job)?.len())
+    }
+
+    /// The indices of the tasks of `job`, in order.
+    ///
+    /// # Errors
+    /// [`ClusterError::NoSuchJob`].
+    pub fn task_indices(&self, job: &str) -> Result<Vec<u32>, ClusterError> {
+        Ok(self.tasks_of(job)?.keys().copied().collect())
+    }
+
+    /// Where `task` listens, `host:port`.
+    ///
+    /// # Errors
+    /// [`ClusterError::NoSuchJob`], [`ClusterError::NoSuchTask`].
+    pub fn task_address(&self, task: &TaskName) -> Result<&str, ClusterError> {
+        let tasks = self.tasks_of(task.job())?;
+        let address = tasks.get(&task.index()).ok_or_else(|| ClusterError::NoSuchTask {
+            job: task.job().to_owned(),
+            index: task.index(),
+            indices: listed(tasks.keys()),
+        })?;
+        Ok(address)
+    }
+
+    /// The addresses of the tasks of `job` by index, `None` where an index is left out.
+    ///
+    /// # Errors
+    /// [`ClusterError::NoSuchJob`].
+    pub fn job_tasks(&self, job: &str) -> Result<Vec<Option<&str>>, ClusterError> {
+        let tasks = self.tasks_of(job)?;
+        let length = tasks.last_key_value().map_or(0, |(last, _)| last + 1);
+        Ok((0..length).map(|index| tasks.get(&index).map(|address| &**address)).collect())
+    }
+
+    /// The JSON that [`Self::from_json`] reads: a list for a job without holes, else a map.
+    pub fn as_dict(&self) -> Value {
+        let job = |(job, tasks): (&Arc<str>, &BTreeMap<u32, Arc<str>>)| {
+            let written = if is_dense(tasks) {
+                tasks.values().map(|address| &**address).collect()
+            } else {
+                tasks.iter().map(|(index, address)| (index.to_string(), &**address)).collect()
+            };
+            (job.to_string(), written)
+        };
+        Value::Object(self.jobs.iter().map(job).collect())
+    }
+
+    /// Every task: the jobs by name, and the tasks of each by index.
+    pub fn tasks(&self) -> impl Iterator<Item = TaskName> {
+        self.jobs.iter().flat_map(|(job, tasks)| tasks.keys().map(move |index| TaskName::new(Arc::clone(job), *index)))
+    }
+
+    /// Whether `task` is one of the cluster's.
+    pub fn contains(&self, task: &TaskName) -> bool {
+        self.jobs.get(task.job()).is_some_and(|tasks| tasks.contains_key(&task.index()))
+    }
+
+    fn tasks_of(&self, job: &str) -> Result<&BTreeMap<u32, Arc<str>>, ClusterError> {
+        self.jobs
+            .get(job)
+            .ok_or_else(|| ClusterError::NoSuchJob { job: job.to_owned(), jobs: listed(self.jobs.keys()) })
+    }
+}
+
+/// As TensorFlow prints it: `ClusterSpec({'ps': ['ps0:2222'], 'worker': {3: 'worker3:2222'}})`.
+impl fmt::Display for ClusterSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let job = |(job, tasks): (&Arc<str>, &BTreeMap<u32, Arc<str>>)| {
+            if is_dense(tasks) {
+                let addresses: Vec<_> = tasks.values().map(|address| format!("'{address}'")).collect();
+                format!("'{job}': [{}]", addresses.join(", "))
+            } else {
+                let tasks: Vec<_> = tasks.iter().map(|(index, address)| format!("{index}: '{address}'")).collect();
+                format!("'{job}': {{{}}}", tasks.join(", "))
+            }
+        };
+        write!(f, "ClusterSpec({{{}}})", self.jobs.iter().map(job).collect::<Vec<_>>().join(", "))
+    }
+}
+
+fn is_dense(tasks: &BTreeMap<u32, Arc<str>>) -> bool {
+    tasks.keys().copied().eq(0..tasks.len() as u32)
+}
+
+/// The first few of `items`, for a message.
+pub(super) fn listed<T: fmt::Display>(items: impl ExactSizeIterator<Item = T>) -> String {
+    const SHOWN: usize = 16;
+    let more = items.len().saturating_sub(SHOWN);
+    let shown = items.take(SHOWN).map(|item| item.to_string()).collect::<Vec<_>>().join(", ");
+    match (shown.is_empty(), more) {
+        (true, _) => "none".to_owned(),
+        (false, 0) => shown,
+        (false, more) => format!("{shown} and {more} more"),
+    }
+}
+
+/// The same value in JSON; what JSON has no word for becomes text, which no job's tasks may be.
+fn to_json(value: &toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => Value::from(text.as_str()),
+        toml::Value::Integer(number) => Value::from(*number),
+        toml::Value::Float(number) => Value::from(*number),
+        toml::Value::Boolean(flag) => Value::from(*flag),
+        toml::Value::Datetime(time) => Value::from(time.to_string()),
+        toml::Value::Array(list) => list.iter().map(to_json).collect(),
+        toml::Value::Table(table) => table.iter().map(|(key, value)| (key.clone(), to_json(value))).collect(),
+    }
+}

@@ -1,0 +1,133 @@
+//! What a master keeps for each set of feeds, fetches and targets: the partitions, and where they are.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::cluster::DeviceName;
+use crate::graph::{Edge, GraphDef, Op, prune};
+use crate::partition::{Partition, Request, split};
+use crate::placement::place;
+use crate::tensor::Tensor;
+use crate::transport::PeerId;
+
+use super::error::{Code, Error, Result};
+use super::messages::{GraphHandle, RunStep};
+
+/// The plan for a request.
+pub(super) enum StepPlan {
+    /// Workers are making the partitions ready.
+    Registering {
+        ready: Ready,
+        /// How many have not answered.
+        outstanding: usize,
+        /// The steps that wait for it.
+        waiting: Vec<RunStep>,
+    },
+    /// Steps can run.
+    Ready(Arc<Ready>),
+}
+
+/// A plan whose partitions are registered.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) parts: Vec<Part>,
+    /// Fetches of fed edges: which fetch, which feed.
+    pub(super) fed_fetches: Vec<(u32, u32)>,
+}
+
+/// One task's part of a step.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) peer: PeerId,
+    pub(super) graph: GraphHandle,
+    /// Which of the step's feeds it takes, in its order.
+    pub(super) feeds: Vec<u32>,
+    /// Which of the step's fetches it gives, in its order.
+    pub(super) fetches: Vec<u32>,
+}
+
+/// How far a registration has come.
+pub(super) enum Progress {
+    Waiting,
+    Ready(Arc<Ready>, Vec<RunStep>),
+    Failed(Error, Vec<RunStep>),
+}
+
+impl StepPlan {
+    /// One more partition is registered, or could not be.
+    pub(super) fn registered(&mut self, outcome: Result<()>) -> Progress {
+        let Self::Registering { ready, outstanding, waiting } = self else { return Progress::Waiting };
+        if let Err(error) = outcome {
+            return Progress::Failed(error, std::mem::take(waiting));
+        }
+        *outstanding -= 1;
+        if *outstanding > 0 {
+            return Progress::Waiting;
+        }
+        let ready = Ready { parts: std::mem::take(&mut ready.parts), fed_fetches: std::mem::take(&mut ready.fed_fetches) };
+        let (ready, waiting) = (Arc::new(ready), std::mem::take(waiting));
+        *self = Self::Ready(Arc::clone(&ready));
+        Progress::Ready(ready, waiting)
+    }
+
+    /// The parts that workers may hold, and the steps that wait for them.
+    pub(super) fn into_parts(self) -> (Vec<Part>, Vec<RunStep>) {
+        match self {
+            Self::Registering { ready, waiting, .. } => (ready.parts, waiting),
+            Self::Ready(ready) => match Arc::try_unwrap(ready) {
+                Ok(ready) => (ready.parts, Vec::new()),
+                Err(shared) => panic!("steps still run on a closed session's plan: {shared:?}"),
+            },
+        }
+    }
+}
+
+impl Part {
+    pub(super) fn new(peer: PeerId, graph: GraphHandle, partition: &Partition) -> Self {
+        let feeds = partition.feeds.iter().map(|(feed, _)| *feed).collect();
+        let fetches = partition.fetches.iter().map(|(fetch, _)| *fetch).collect();
+        Self { peer, graph, feeds, fetches }
+    }
+}
+
+/// Prunes, places and cuts `graph` for `request`; also says which fetches are fed.
+///
+/// # Errors
+/// If an operation can't be placed, or a placeholder that is needed is not fed.
+pub(super) fn plan(
+    graph: &GraphDef,
+    request: &Request,
+    devices: &[DeviceName],
+    default: &DeviceName,
+) -> Result<(Vec<Partition>, Vec<(u32, u32)>)> {
+    let fed: BTreeSet<Edge> = request.feeds.iter().copied().collect();
+    let pruned = prune(graph, &fed, &request.fetches, &request.targets);
+    for id in &pruned {
+        let operation = graph.operation(*id);
+        if matches!(operation.op, Op::Placeholder { .. }) {
+            let message = format!("you must feed a value for the placeholder, {}", operation.outputs[0]);
+            return Err(Error::new(Code::InvalidArgument, message).in_operation(operation.name.to_string()));
+        }
+    }
+    let placement = place(graph, &pruned, devices, default)?;
+    let partitions = split(graph, &pruned, |id| placement.device(id).task(), request);
+    let feed_of = |edge: &Edge| request.feeds.iter().position(|feed| feed == edge);
+    let fed_fetches = request.fetches.iter().zip(0..).filter_map(|(edge, i)| Some((i, feed_of(edge)? as u32)));
+    Ok((partitions, fed_fetches.collect()))
+}
+
+/// Whether `values` can be fed where `request` says.
+///
+/// # Errors
+/// The first that can't, with both types.
+pub(super) fn check_feeds(graph: &GraphDef, request: &Request, values: &[Tensor]) -> Result<()> {
+    for (edge, value) in request.feeds.iter().zip(values) {
+        let wanted = graph.edge_type(*edge);
+        if value.dtype() != wanted.dtype || !wanted.shape.admits(value.shape()) {
+            let message = format!("cannot feed {}{} where {wanted} is needed", value.dtype(), value.shape());
+            let name = graph.operation(edge.op).name.to_string();
+            return Err(Error::new(Code::InvalidArgument, message).in_operation(name));
+        }
+    }
+    Ok(())
+}
