@@ -1,6 +1,7 @@
 //! Distributed training in the shape of TensorFlow's runtime: one program, two worlds.
 pub mod cluster;
 pub mod random;
+pub mod report;
 pub mod simulation;
 pub mod sync;
 pub mod tensor;

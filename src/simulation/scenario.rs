@@ -100,7 +100,7 @@ pub struct Compute {
     pub straggler: Option<Law>,
     /// Tasks that take so many times as long as the others. Default: none.
     pub slow: BTreeMap<TaskName, f64>,
-    /// The computation of a worker step [s], in place of the cost model. Default: none.
+    /// The computation of a worker step, in seconds, in place of the cost model. Default: none.
     pub step_time: Option<Law>,
     /// Whether the numbers are computed. Default: they are.
     pub numerics: Numerics,

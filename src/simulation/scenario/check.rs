@@ -123,7 +123,10 @@ fn cluster(file: Option<BTreeMap<String, TasksFile>>, found: &mut Mistakes) -> B
     }
     let mut cluster = BTreeMap::new();
     for (job, tasks) in file {
-        let path = format!("cluster.{job}");
+        let named = job.starts_with(|c: char| c.is_ascii_alphabetic());
+        let named = named && job.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let path = if named { format!("cluster.{job}") } else { format!("cluster.\"{job}\"") };
+        found.unless(named, &path, || "a job's name is letters, digits and `_`, and begins with a letter".to_owned());
         let tasks = match tasks {
             TasksFile::Count(count) => Tasks::Count(count),
             TasksFile::Addresses(addresses) => Tasks::Addresses(addresses),
@@ -178,7 +181,9 @@ fn compute(file: ComputeFile, cluster: &BTreeMap<String, Tasks>, found: &mut Mis
         let path = format!("compute.slow.\"{name}\"");
         found.unless(factor.is_finite() && factor > 0.0, &path, || format!("{factor} must be finite and above 0"));
         match task_of(&name, cluster) {
-            Ok(task) => drop(slow.insert(task, factor)),
+            Ok(task) => {
+                slow.insert(task, factor);
+            }
             Err(why) => found.note(path, why),
         }
     }
@@ -198,7 +203,8 @@ fn compute(file: ComputeFile, cluster: &BTreeMap<String, Tasks>, found: &mut Mis
 /// The task `name` of `cluster`, or why it has none.
 fn task_of(name: &str, cluster: &BTreeMap<String, Tasks>) -> Result<TaskName, String> {
     let parts = name.split_once(':').and_then(|(job, index)| Some((job, index.parse::<u32>().ok()?)));
-    let (job, index) = parts.ok_or("no task's name; write, for example, `worker:0`")?;
+    let spelt_alike = |(job, index): &(&str, u32)| format!("{job}:{index}") == name; // no "worker:03"
+    let (job, index) = parts.filter(spelt_alike).ok_or("no task's name; write, for example, `worker:0`")?;
     let jobs = || cluster.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     let tasks = cluster.get(job).ok_or_else(|| format!("the cluster has no job `{job}`; it has {}", jobs()))?;
     match tasks.count() {

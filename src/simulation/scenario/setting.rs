@@ -137,6 +137,12 @@ impl Setting {
             }
         }
     }
+
+    /// The error of a file that is no scenario any more since this setting.
+    fn rejected(&self, error: &toml::de::Error) -> SettingError {
+        let message = error.message().to_owned();
+        SettingError::Rejected { setting: self.text.clone(), suggestion: suggestion(&message), message }
+    }
 }
 
 /// The scenario in `text`, after `sets`.
@@ -159,13 +165,6 @@ pub(super) fn read(text: &str, origin: &str, sets: &[Setting]) -> Result<Scenari
         };
     }
     check::build(outcome?, origin, None)
-}
-
-impl Setting {
-    fn rejected(&self, error: &toml::de::Error) -> SettingError {
-        let message = error.message().to_owned();
-        SettingError::Rejected { setting: self.text.clone(), suggestion: suggestion(&message), message }
-    }
 }
 
 /// Every combination of one value of each sweep, the first sweep changing slowest; one, empty, of no sweeps.

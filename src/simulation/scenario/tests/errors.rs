@@ -149,12 +149,20 @@ fn each_contradiction_says_what_to_write_instead() {
             "[cluster]\nworker = [\"a:1\", \"b\"]",
             "2: cluster.worker[1]: `b` is no `host:port`; write, for example, `10.0.0.1:2222`",
         ),
+        (
+            "[cluster]\nworker = 1\n\"a:b\" = 1",
+            "3: cluster.\"a:b\": a job's name is letters, digits and `_`, and begins with a letter",
+        ),
         ("[network.racks]\nuplink = \"1Gbps\"", "1: network.racks: racks need both `hosts_per_rack` and `uplink`"),
         ("[compute]\nrate = \"0FLOP/s\"", "2: compute.rate: must be above 0"),
         ("[compute]\nslow = { \"worker:1\" = -2 }", "2: compute.slow.\"worker:1\": -2 must be finite and above 0"),
         (
             "[compute]\nslow = { worker = 2 }",
             "2: compute.slow.\"worker\": no task's name; write, for example, `worker:0`",
+        ),
+        (
+            "[compute]\nslow = { \"worker:01\" = 2 }",
+            "2: compute.slow.\"worker:01\": no task's name; write, for example, `worker:0`",
         ),
         (
             "[compute]\nslow = { \"wroker:0\" = 2 }",
@@ -241,7 +249,11 @@ fn a_file_that_cannot_be_read_is_named() {
 
 proptest! {
     #[test]
-    fn no_text_makes_the_reader_panic(text in "\\PC*", broken in "[a-z=\\[\\]{}\".,é \n]{0,40}", cut in 0_usize..2200) {
+    fn no_text_makes_the_reader_panic(
+        text in "\\PC*",
+        broken in "[a-z=\\[\\]{}\".,é \n]{0,40}",
+        cut in 0_usize..2200,
+    ) {
         drop(example(&text));
         drop(example(&broken));
         drop(text.parse::<Setting>());
