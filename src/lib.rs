@@ -1,4 +1,5 @@
 //! Distributed training in the shape of TensorFlow's runtime: one program, two worlds.
+mod cli;
 pub mod cluster;
 pub mod random;
 pub mod report;
