@@ -1,10 +1,12 @@
 //! Distributed training in the shape of TensorFlow's runtime: one program, two worlds.
+mod cli;
 pub mod cluster;
 pub mod graph;
 pub mod optimizer;
 pub mod partition;
 pub mod placement;
 pub mod random;
+pub mod report;
 pub mod simulation;
 pub mod sync;
 pub mod tensor;

@@ -1,0 +1,102 @@
+//! The arguments as they are typed. What they mean together is decided where they are used.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Parser, Subcommand};
+
+use super::exit_code;
+use crate::simulation::scenario::{Setting, Sweep};
+
+/// Distributed training in the shape of TensorFlow's runtime: simulated, or for real.
+#[derive(Debug, Parser)]
+#[command(name = "trainyard", version, after_help = exit_code::HELP)]
+pub(crate) struct Args {
+    /// Log more on stderr: once for what happens, twice for every message.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a scenario in simulation and compare its runs.
+    Sim(SimArgs),
+}
+
+/// The arguments of `sim`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SimArgs {
+    /// The scenario's file, such as `sims/sync_vs_async.toml`.
+    pub(crate) scenario: PathBuf,
+
+    /// The seed, in place of the scenario's.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+
+    /// Change one key of the scenario, as in `network.latency=1ms` or `run.0.mode=async`; may be repeated.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub(crate) sets: Vec<Setting>,
+
+    /// Run the scenario for each value of one key, as in `cluster.worker=4,8,16`; repeated, for each combination.
+    #[arg(long = "sweep", value_name = "PATH=A,B,C")]
+    pub(crate) sweeps: Vec<Sweep>,
+
+    /// Run everything so many times, and fail if any two digests of a run differ.
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) repeat: NonZeroU32,
+
+    /// Write the report's files into this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Print the result as JSON in place of the table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    fn sim(args: &str) -> Result<SimArgs, clap::Error> {
+        let Command::Sim(sim) = Args::try_parse_from(["trainyard", "sim"].into_iter().chain(args.split(' ')))?.command;
+        Ok(sim)
+    }
+
+    #[test]
+    fn sim_takes_everything_the_help_lists() {
+        let sim = sim("a.toml --seed 9 --set seed=1 --set name=x --sweep seed=1,2 --repeat 3 --out d --json").unwrap();
+        assert_eq!((sim.scenario, sim.seed, sim.out), (PathBuf::from("a.toml"), Some(9), Some(PathBuf::from("d"))));
+        assert_eq!(sim.sets, ["seed=1", "name=x"].map(|text| text.parse().unwrap()));
+        assert_eq!(sim.sweeps, ["seed=1,2".parse().unwrap()]);
+        assert_eq!((sim.repeat.get(), sim.json), (3, true));
+    }
+
+    #[test]
+    fn the_scenario_alone_is_run_once_and_shown_as_a_table() {
+        let sim = sim("a.toml").unwrap();
+        assert_eq!((sim.repeat.get(), sim.json, sim.seed, sim.out), (1, false, None, None));
+        assert!(sim.sets.is_empty() && sim.sweeps.is_empty());
+    }
+
+    #[test]
+    fn verbosity_counts_before_and_after_the_subcommand() {
+        assert_eq!(Args::try_parse_from(["trainyard", "-v", "sim", "a.toml"]).unwrap().verbose, 1);
+        assert_eq!(Args::try_parse_from(["trainyard", "sim", "a.toml", "-vv"]).unwrap().verbose, 2);
+    }
+
+    #[test]
+    fn a_setting_that_is_none_and_a_repeat_of_0_are_usage_errors() {
+        let error = sim("a.toml --set latency").unwrap_err();
+        assert_eq!((error.kind(), error.exit_code()), (ErrorKind::ValueValidation, 2));
+        assert!(error.to_string().contains("write, for example, `network.latency=1ms`"), "{error}");
+        assert_eq!(sim("a.toml --repeat 0").unwrap_err().kind(), ErrorKind::ValueValidation);
+    }
+}

@@ -1,0 +1,43 @@
+//! `steps.csv`: one row per worker step.
+
+use std::io::{self, Write};
+
+use csv::Writer;
+
+use super::StepRow;
+
+const HEADER: [&str; 9] =
+    ["run", "worker", "local_step", "global_step", "start_s", "end_s", "loss", "staleness", "applied"];
+
+/// The writer of `steps.csv`. Each run is on its way to the file before the next begins, so a crash loses none of it.
+pub struct Steps<W: Write> {
+    out: Writer<W>,
+}
+
+impl<W: Write> Steps<W> {
+    /// A table with its header and no rows, written to `out`.
+    pub fn new(out: W) -> io::Result<Self> {
+        let mut out = Writer::from_writer(out);
+        out.write_record(HEADER)?;
+        Ok(Self { out })
+    }
+
+    /// Appends the worker steps of the run called `run`. Times are in seconds since it began; a loss that
+    /// was not computed is an empty field.
+    pub fn append(&mut self, run: &str, rows: &[StepRow]) -> io::Result<()> {
+        for row in rows {
+            self.out.write_record([
+                run,
+                &row.worker.to_string(),
+                &row.local_step.to_string(),
+                &row.global_step.to_string(),
+                &row.start.as_secs_f64().to_string(),
+                &row.end.as_secs_f64().to_string(),
+                &row.loss.map(|loss| loss.to_string()).unwrap_or_default(),
+                &row.staleness.to_string(),
+                &row.applied.to_string(),
+            ])?;
+        }
+        self.out.flush()
+    }
+}

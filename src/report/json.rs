@@ -1,0 +1,13 @@
+//! `result.json`: the whole report for programs to read.
+
+use std::io::{self, Write};
+
+use super::Report;
+
+/// Writes `report` as one JSON object and a newline.
+///
+/// Every key is always there, in a fixed order; what is absent or not finite is `null`.
+pub fn write(report: &Report, mut out: impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut out, report)?;
+    writeln!(out)
+}

@@ -1,0 +1,115 @@
+//! The result of an experiment as plain values. The fields are those of `result.json`, in its order.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+
+use super::statistics::{Staleness, StepSeconds};
+use crate::cluster::TaskName;
+use crate::units::VirtualTime;
+
+/// The result of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// Where it ran.
+    pub world: World,
+    /// One result a run, in the scenario's order.
+    pub runs: Vec<Run>,
+}
+
+/// Where an experiment ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum World {
+    /// In one process, in virtual time.
+    Simulation,
+    /// One process a task, in real time.
+    Deployment,
+}
+
+/// The result of one run. A number that is not finite is written as `null`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Run {
+    /// The run's name in the scenario.
+    pub name: String,
+    /// How its workers were coordinated, in words.
+    pub mode: String,
+    /// Updates of the variables.
+    pub global_steps: u64,
+    /// Samples whose gradients were computed.
+    pub samples: u64,
+    /// How long the run took, in seconds: virtual in a simulation, wall clock in a deployment.
+    pub seconds: f64,
+    /// How long the run took on the wall clock, in seconds.
+    pub wall_seconds: f64,
+    /// Global steps per second of `seconds`.
+    pub steps_per_second: f64,
+    /// Samples per second of `seconds`.
+    pub samples_per_second: f64,
+    /// How long a worker step took, in seconds; none where there was none.
+    pub step_seconds: Option<StepSeconds>,
+    /// The last loss; none where none was computed, not finite where the training diverged.
+    pub final_loss: Option<f64>,
+    /// The share of the test split that the final model gets right; none where it was not evaluated.
+    pub test_accuracy: Option<f64>,
+    /// When the target accuracy was first seen, in seconds since the run began; none where it was not, or there
+    /// is no target.
+    pub seconds_to_target: Option<f64>,
+    /// By how many global steps the gradients were out of date when they arrived; none where none did.
+    pub staleness: Option<Staleness>,
+    /// What became of the gradients.
+    pub gradients: Gradients,
+    /// Bytes that each task sent to others.
+    #[serde(serialize_with = "by_task")]
+    pub bytes_sent: BTreeMap<TaskName, u64>,
+    /// How long each task waited, in seconds, by cause.
+    #[serde(serialize_with = "by_task")]
+    pub waiting_seconds: BTreeMap<TaskName, BTreeMap<String, f64>>,
+    /// Events of the simulation; none in a deployment.
+    pub events: Option<u64>,
+    /// The audit digest of all events, 16 hex digits; none in a deployment.
+    pub digest: Option<String>,
+    /// The digest of the final variables, 16 hex digits; none where no numbers were computed.
+    pub weights_digest: Option<String>,
+}
+
+/// What became of the gradients of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Gradients {
+    /// Computed by workers.
+    pub computed: u64,
+    /// Part of an update.
+    pub applied: u64,
+    /// Refused because they came too late.
+    pub dropped: u64,
+}
+
+/// One worker step: one row of `steps.csv`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepRow {
+    /// The task that computed.
+    pub worker: TaskName,
+    /// Which of its own steps, from 0.
+    pub local_step: u64,
+    /// The global step after it.
+    pub global_step: u64,
+    /// When it began.
+    pub start: VirtualTime,
+    /// When its result was known.
+    pub end: VirtualTime,
+    /// The loss of its batch; none where none was computed.
+    pub loss: Option<f32>,
+    /// By how many global steps its gradient was out of date when it arrived.
+    pub staleness: u64,
+    /// Whether its gradient became part of an update.
+    pub applied: bool,
+}
+
+/// `{"worker:0": value, ...}`, ordered by job, then index.
+fn by_task<T: Serialize, S: Serializer>(tasks: &BTreeMap<TaskName, T>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(tasks.iter().map(|(task, value)| (task.to_string(), value)))
+}

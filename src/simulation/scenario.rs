@@ -1,0 +1,236 @@
+//! The scenario: a cluster, a network, a program and the runs to compare, read from a TOML file.
+//!
+//! [`parse`] reads a text, [`load`] a file with `--set` applied to it, [`expand`] a file with every
+//! combination of its `--sweep`s. What comes out has been checked as a whole: a [`Scenario`] can be
+//! run. The file's own form is private to `file`; what this module does not own is running it.
+//!
+//! Every section and key may be left out; the defaults are in the fields' documentation.
+
+mod check;
+mod error;
+mod file;
+mod key_path;
+mod law;
+mod setting;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::cluster::TaskName;
+use crate::simulation::Law;
+use crate::sync::Mode;
+use crate::units::{BytesPerSecond, FlopsPerSecond};
+
+pub use error::{Mistake, ScenarioError};
+pub use setting::{Setting, SettingError, Sweep};
+
+/// What to train, on which cluster, and the runs to compare.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// What the report calls it. Default: the file's name without its extension.
+    pub name: String,
+    /// The seed of all randomness. Default: 0.
+    pub seed: u64,
+    /// The tasks of each job. Default: one `ps`, two `worker`s.
+    pub cluster: BTreeMap<String, Tasks>,
+    /// What connects the tasks.
+    pub network: Network,
+    /// How fast the tasks compute.
+    pub compute: Compute,
+    /// What is trained.
+    pub program: Program,
+    /// When a run is over.
+    pub stop: Stop,
+    /// The runs to compare, in the file's order, under different names. Default: one, asynchronous.
+    pub runs: Vec<Run>,
+}
+
+/// The tasks of one job: at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tasks {
+    /// So many tasks, wherever they are put.
+    Count(u32),
+    /// One task at each `host:port`.
+    Addresses(Vec<String>),
+}
+
+impl Tasks {
+    /// How many tasks.
+    pub fn count(&self) -> u32 {
+        match self {
+            Self::Count(count) => *count,
+            Self::Addresses(addresses) => u32::try_from(addresses.len()).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// What connects the tasks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// One way, from any task to any other. Default: 50 µs.
+    pub latency: Duration,
+    /// Of each task's network card, in each direction. Default: 10 Gbit/s.
+    pub bandwidth: BytesPerSecond,
+    /// The sender's fixed cost of a message. Default: 5 µs.
+    pub message_cost: Duration,
+    /// Racks whose uplinks are shared. Default: none, every pair of tasks has the full bandwidth.
+    pub racks: Option<Racks>,
+}
+
+/// Racks: hosts that share one uplink to all the others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Racks {
+    /// How many tasks share one rack.
+    pub hosts_per_rack: u32,
+    /// The capacity of a rack's uplink, in each direction.
+    pub uplink: BytesPerSecond,
+}
+
+/// How fast the tasks compute.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compute {
+    /// Arithmetic of a task's device. Default: 50 GFLOP/s.
+    pub rate: FlopsPerSecond,
+    /// Memory traffic of a task's device. Default: 10 GB/s.
+    pub memory: BytesPerSecond,
+    /// A factor drawn for each worker step; its mean is 1 where the file gives none. Default: none.
+    pub straggler: Option<Law>,
+    /// Tasks that take so many times as long as the others. Default: none.
+    pub slow: BTreeMap<TaskName, f64>,
+    /// The computation of a worker step, in seconds, in place of the cost model. Default: none.
+    pub step_time: Option<Law>,
+    /// Whether the numbers are computed. Default: they are.
+    pub numerics: Numerics,
+}
+
+/// Whether the numbers are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numerics {
+    /// Real gradients, real loss.
+    Real,
+    /// Shapes, costs and bytes only: for models too large for this machine. There is no loss and no accuracy.
+    Shapes,
+}
+
+/// What is trained.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// Default: softmax regression.
+    pub model: Model,
+    /// The widths of the hidden layers, for [`Model::Mlp`] only. Default: one of 128.
+    pub hidden: Vec<usize>,
+    /// Default: the embedded digits.
+    pub dataset: Dataset,
+    /// Samples per worker step. Default: 32.
+    pub batch: usize,
+    /// Default: gradient descent.
+    pub optimizer: Optimizer,
+}
+
+/// A model that can be trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// One dense layer and a softmax.
+    Softmax,
+    /// Hidden layers, a dense layer and a softmax.
+    Mlp,
+    /// Nothing but the global step: measures the runtime itself.
+    Null,
+}
+
+/// Data to train on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dataset {
+    /// The handwritten digits in this program.
+    Digits,
+}
+
+/// The update rule and those of its parameters that the file gives; for the others the optimizer has
+/// TensorFlow's defaults. A parameter that the rule has not is a mistake.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Optimizer {
+    /// The rule.
+    pub rule: Rule,
+    /// Any rule.
+    pub learning_rate: Option<f32>,
+    /// [`Rule::Momentum`] only.
+    pub momentum: Option<f32>,
+    /// [`Rule::Momentum`] only.
+    pub use_nesterov: Option<bool>,
+    /// [`Rule::Adagrad`] only.
+    pub initial_accumulator_value: Option<f32>,
+    /// [`Rule::Adam`] only.
+    pub beta1: Option<f32>,
+    /// [`Rule::Adam`] only.
+    pub beta2: Option<f32>,
+    /// [`Rule::Adam`] only.
+    pub epsilon: Option<f32>,
+}
+
+/// An update rule, named as in TensorFlow's `tf.train`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// `GradientDescentOptimizer`.
+    GradientDescent,
+    /// `MomentumOptimizer`.
+    Momentum,
+    /// `AdagradOptimizer`.
+    Adagrad,
+    /// `AdamOptimizer`.
+    Adam,
+}
+
+/// When a run is over: at the first of these that comes. Without a `[stop]` section, after 1000 global steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stop {
+    /// Global steps.
+    pub steps: Option<u64>,
+    /// The target: accuracy on the test split, above 0 and at most 1. Never alone, as it may never be reached.
+    pub accuracy: Option<f64>,
+    /// Global steps from one look at the accuracy to the next. Default: 50.
+    pub evaluate_every: u64,
+    /// Virtual time; wall clock when deployed.
+    pub time: Option<Duration>,
+}
+
+/// One training of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// What the report calls it. Default: the mode in words.
+    pub name: String,
+    /// How its workers are coordinated.
+    pub mode: Mode,
+}
+
+/// The scenario in `text`. `origin` is the file's name in errors, and names a scenario that has no name.
+pub fn parse(text: &str, origin: &str) -> Result<Scenario, ScenarioError> {
+    setting::read(text, origin, &[])
+}
+
+/// The scenario in the file at `path`, after `sets`.
+pub fn load(path: &Path, sets: &[Setting]) -> Result<Scenario, ScenarioError> {
+    setting::read(&read_file(path)?, &path.display().to_string(), sets)
+}
+
+/// The scenario in the file at `path`, after `sets`, once for each combination of `sweeps`' values.
+///
+/// The first sweep changes slowest. Each scenario comes with its label, such as
+/// `program.batch=32, network.latency=1ms`; without sweeps there is one, with an empty label.
+pub fn expand(path: &Path, sets: &[Setting], sweeps: &[Sweep]) -> Result<Vec<(String, Scenario)>, ScenarioError> {
+    let text = read_file(path)?;
+    let origin = path.display().to_string();
+    let scenario_of = |combination: Vec<Setting>| {
+        let label = combination.iter().map(Setting::to_string).collect::<Vec<_>>().join(", ");
+        let all = [sets, &combination].concat();
+        Ok((label, setting::read(&text, &origin, &all)?))
+    };
+    setting::combinations(sweeps).into_iter().map(scenario_of).collect()
+}
+
+fn read_file(path: &Path) -> Result<String, ScenarioError> {
+    std::fs::read_to_string(path)
+        .map_err(|reason| ScenarioError::Unreadable { origin: path.display().to_string(), reason })
+}

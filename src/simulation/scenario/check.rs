@@ -1,0 +1,263 @@
+//! From what was typed to what it means: defaults filled in, and every mistake found at once.
+
+mod program;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use super::error::{Mistake, ScenarioError, line_of, most_like};
+use super::file::{
+    ComputeFile, DatasetFile, ModeFile, ModelFile, NetworkFile, NumericsFile, RunFile, ScenarioFile, StopFile,
+    TasksFile,
+};
+use super::{Compute, Network, Numerics, Racks, Run, Scenario, Stop, Tasks};
+use crate::cluster::TaskName;
+use crate::sync::Mode;
+use crate::units::{BytesPerSecond, FlopsPerSecond};
+
+/// The mistakes found so far, and what is asked for that can't be done yet: keys and what to say of each.
+#[derive(Default)]
+pub(super) struct Mistakes {
+    mistakes: Vec<(String, String)>,
+    not_yet: Vec<(String, String)>,
+}
+
+impl Mistakes {
+    pub(super) fn note(&mut self, path: impl Into<String>, text: impl Into<String>) {
+        self.mistakes.push((path.into(), text.into()));
+    }
+
+    pub(super) fn unless(&mut self, right: bool, path: impl Into<String>, text: impl FnOnce() -> String) {
+        if !right {
+            self.note(path, text());
+        }
+    }
+
+    fn at_least_1(&mut self, number: u64, path: &str) {
+        self.unless(number >= 1, path, || "0 must be at least 1".to_owned());
+    }
+
+    fn above_0(&mut self, number: f64, path: &str) {
+        self.unless(number > 0.0, path, || "must be above 0".to_owned());
+    }
+
+    /// `scenario`, where nothing is wrong. `text` is the file, or none where its lines mean nothing any more.
+    fn settle(self, scenario: Scenario, origin: &str, text: Option<&str>) -> Result<Scenario, ScenarioError> {
+        let located = |found: Vec<(String, String)>| -> Vec<Mistake> {
+            let locate = |(path, said): (String, String)| {
+                let line = text.and_then(|text| line_of(text, &path));
+                Mistake { path, line, text: said }
+            };
+            let mut located: Vec<_> = found.into_iter().map(locate).collect();
+            located.sort_by_key(|mistake| mistake.line);
+            located
+        };
+        let origin = origin.to_owned();
+        if !self.not_yet.is_empty() {
+            return Err(ScenarioError::NotSupported { origin, features: located(self.not_yet) });
+        }
+        if !self.mistakes.is_empty() {
+            return Err(ScenarioError::Invalid { origin, mistakes: located(self.mistakes) });
+        }
+        Ok(scenario)
+    }
+}
+
+/// The scenario that `file` means. `text` is the file as typed, to find lines in; none where `--set` changed it.
+pub(super) fn build(file: ScenarioFile, origin: &str, text: Option<&str>) -> Result<Scenario, ScenarioError> {
+    let mut found = Mistakes::default();
+    refuse_what_is_to_come(&file, &mut found);
+    let cluster = cluster(file.cluster, &mut found);
+    let workers = cluster.get("worker").map_or(0, Tasks::count);
+    let stop = stop(file.stop, &mut found);
+    if stop.accuracy.is_some() {
+        let computed = file.compute.numerics == NumericsFile::Real && file.program.model != ModelFile::Null;
+        found.unless(computed, "stop.accuracy", || {
+            "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` or `time`".to_owned()
+        });
+    }
+    let scenario = Scenario {
+        name: file.name.unwrap_or_else(|| stem(origin)),
+        seed: file.seed,
+        network: network(file.network, &mut found),
+        compute: compute(file.compute, &cluster, &mut found),
+        program: program::program(file.program, &mut found),
+        stop,
+        runs: runs(file.run, workers, &mut found),
+        cluster,
+    };
+    found.settle(scenario, origin, text)
+}
+
+fn stem(origin: &str) -> String {
+    Path::new(origin).file_stem().map_or_else(|| origin.to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
+fn refuse_what_is_to_come(file: &ScenarioFile, found: &mut Mistakes) {
+    let mut refuse = |asked: bool, path: &str, text: &str| {
+        if asked {
+            found.not_yet.push((path.to_owned(), text.to_owned()));
+        }
+    };
+    let model = file.program.model;
+    refuse(file.fault.is_some(), "fault", "no fault would happen; remove the `[[fault]]` sections");
+    refuse(file.calibration.is_some(), "calibration", "it would be ignored; give `[compute]` and `[network]` instead");
+    refuse(
+        matches!(model, ModelFile::Convnet | ModelFile::Embedding),
+        "program.model",
+        "use `softmax`, `mlp` or `null`",
+    );
+    let elsewhere = matches!(file.program.dataset, DatasetFile::Elsewhere);
+    refuse(elsewhere, "program.dataset", "use the embedded `\"digits\"`");
+}
+
+fn cluster(file: Option<BTreeMap<String, TasksFile>>, found: &mut Mistakes) -> BTreeMap<String, Tasks> {
+    let Some(file) = file else {
+        return BTreeMap::from([("ps".to_owned(), Tasks::Count(1)), ("worker".to_owned(), Tasks::Count(2))]);
+    };
+    if !file.contains_key("worker") {
+        let meant = most_like("worker", file.keys().map(String::as_str));
+        let meant = meant.map(|job| format!("; is `{job}` meant to be it?")).unwrap_or_default();
+        found.note("cluster", format!("no `worker` job, so nobody trains{meant}"));
+    }
+    let mut cluster = BTreeMap::new();
+    for (job, tasks) in file {
+        let named = job.starts_with(|c: char| c.is_ascii_alphabetic());
+        let named = named && job.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let path = if named { format!("cluster.{job}") } else { format!("cluster.\"{job}\"") };
+        found.unless(named, &path, || "a job's name is letters, digits and `_`, and begins with a letter".to_owned());
+        let tasks = match tasks {
+            TasksFile::Count(count) => Tasks::Count(count),
+            TasksFile::Addresses(addresses) => Tasks::Addresses(addresses),
+        };
+        found.unless(tasks.count() >= 1, &path, || "a job has at least 1 task; remove it, or give it one".to_owned());
+        if let Tasks::Addresses(addresses) = &tasks {
+            for (index, address) in addresses.iter().enumerate() {
+                found.unless(is_host_and_port(address), format!("{path}[{index}]"), || {
+                    format!("`{address}` is no `host:port`; write, for example, `10.0.0.1:2222`")
+                });
+            }
+        }
+        cluster.insert(job, tasks);
+    }
+    cluster
+}
+
+fn is_host_and_port(address: &str) -> bool {
+    let parts = address.rsplit_once(':');
+    parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
+}
+
+fn network(file: NetworkFile, found: &mut Mistakes) -> Network {
+    let bandwidth = file.bandwidth.unwrap_or(BytesPerSecond(1.25e9));
+    found.above_0(bandwidth.0, "network.bandwidth");
+    let mut racks = None;
+    if let Some(file) = file.racks {
+        match (file.hosts_per_rack, file.uplink) {
+            (Some(hosts_per_rack), Some(uplink)) => {
+                found.at_least_1(hosts_per_rack.into(), "network.racks.hosts_per_rack");
+                found.above_0(uplink.0, "network.racks.uplink");
+                racks = Some(Racks { hosts_per_rack, uplink });
+            }
+            _ => found.note("network.racks", "racks need both `hosts_per_rack` and `uplink`"),
+        }
+    }
+    Network {
+        latency: file.latency.map_or(Duration::from_micros(50), Duration::from),
+        bandwidth,
+        message_cost: file.message_cost.map_or(Duration::from_micros(5), Duration::from),
+        racks,
+    }
+}
+
+fn compute(file: ComputeFile, cluster: &BTreeMap<String, Tasks>, found: &mut Mistakes) -> Compute {
+    let rate = file.rate.unwrap_or(FlopsPerSecond(50e9));
+    let memory = file.memory.unwrap_or(BytesPerSecond(10e9));
+    found.above_0(rate.0, "compute.rate");
+    found.above_0(memory.0, "compute.memory");
+    let mut slow = BTreeMap::new();
+    for (name, factor) in file.slow {
+        let path = format!("compute.slow.\"{name}\"");
+        found.unless(factor.is_finite() && factor > 0.0, &path, || format!("{factor} must be finite and above 0"));
+        match task_of(&name, cluster) {
+            Ok(task) => {
+                slow.insert(task, factor);
+            }
+            Err(why) => found.note(path, why),
+        }
+    }
+    Compute {
+        rate,
+        memory,
+        straggler: file.straggler.map(|law| law.into_law("compute.straggler", Some(1.0), found)),
+        slow,
+        step_time: file.step_time.map(|law| law.into_law("compute.step_time", None, found)),
+        numerics: match file.numerics {
+            NumericsFile::Real => Numerics::Real,
+            NumericsFile::Shapes => Numerics::Shapes,
+        },
+    }
+}
+
+/// The task `name` of `cluster`, or why it has none.
+fn task_of(name: &str, cluster: &BTreeMap<String, Tasks>) -> Result<TaskName, String> {
+    let parts = name.split_once(':').and_then(|(job, index)| Some((job, index.parse::<u32>().ok()?)));
+    let spelt_alike = |(job, index): &(&str, u32)| format!("{job}:{index}") == name; // no "worker:03"
+    let (job, index) = parts.filter(spelt_alike).ok_or("no task's name; write, for example, `worker:0`")?;
+    let jobs = || cluster.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let tasks = cluster.get(job).ok_or_else(|| format!("the cluster has no job `{job}`; it has {}", jobs()))?;
+    match tasks.count() {
+        count if index < count => Ok(TaskName::new(job, index)),
+        count => Err(format!("the job `{job}` has {count} tasks, counted from 0")),
+    }
+}
+
+fn stop(file: Option<StopFile>, found: &mut Mistakes) -> Stop {
+    let Some(file) = file else {
+        return Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None };
+    };
+    let evaluate_every = file.evaluate_every.unwrap_or(50);
+    found.at_least_1(evaluate_every, "stop.evaluate_every");
+    found.at_least_1(file.steps.unwrap_or(1), "stop.steps");
+    found.above_0(file.time.map_or(1.0, |time| time.0.as_secs_f64()), "stop.time");
+    if let Some(accuracy) = file.accuracy {
+        found.unless(accuracy > 0.0 && accuracy <= 1.0, "stop.accuracy", || {
+            format!("{accuracy} must be above 0 and at most 1")
+        });
+    }
+    if file.steps.is_none() && file.time.is_none() {
+        let why = match file.accuracy {
+            None => "no condition, so no run would end; give `steps` or `time`",
+            Some(_) => "the accuracy may never be reached; give `steps` or `time` as well",
+        };
+        found.note("stop", why);
+    }
+    Stop { steps: file.steps, accuracy: file.accuracy, evaluate_every, time: file.time.map(Duration::from) }
+}
+
+fn runs(file: Option<Vec<RunFile>>, workers: u32, found: &mut Mistakes) -> Vec<Run> {
+    let Some(file) = file else {
+        return vec![Run { name: Mode::Async.to_string(), mode: Mode::Async }];
+    };
+    found.unless(!file.is_empty(), "run", || "no run; give one, or remove the key".to_owned());
+    let mut runs: Vec<Run> = Vec::new();
+    for (index, run) in file.into_iter().enumerate() {
+        let mode = match run.mode {
+            ModeFile::Async => Mode::Async,
+            ModeFile::Sync { backups } => Mode::Sync { backups },
+            ModeFile::BoundedStaleness { slack } => Mode::BoundedStaleness { slack },
+        };
+        if let Mode::Sync { backups } = mode {
+            found.unless(backups < workers.max(1), format!("run[{index}].mode.sync.backups"), || {
+                format!("{backups} backups of {workers} workers leave nobody to wait for")
+            });
+        }
+        let name = run.name.unwrap_or_else(|| mode.to_string());
+        found.unless(runs.iter().all(|earlier| earlier.name != name), format!("run[{index}].name"), || {
+            format!("an earlier run is also called `{name}`")
+        });
+        runs.push(Run { name, mode });
+    }
+    runs
+}

@@ -1,0 +1,164 @@
+//! What can be wrong with a scenario, with the place in the file and what was probably meant.
+
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+
+use super::SettingError;
+use super::key_path::KeyPath;
+
+/// Why there is no scenario. All of these are the user's to mend: exit code 2.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The file can't be read.
+    #[error("{origin}: can't read the scenario: {reason}")]
+    Unreadable {
+        /// The file.
+        origin: String,
+        /// What the system said.
+        reason: std::io::Error,
+    },
+    /// The text is no TOML, or has a key or a value that no scenario has.
+    #[error("{origin}:{line}:{column}: {message}{}\n{excerpt}", help(.suggestion))]
+    Malformed {
+        /// The file.
+        origin: String,
+        /// From 1.
+        line: usize,
+        /// In characters, from 1.
+        column: usize,
+        /// What is wrong.
+        message: String,
+        /// The offending line, with the offending part marked under it.
+        excerpt: String,
+        /// The expected name that is most like the one found.
+        suggestion: Option<String>,
+    },
+    /// Well formed, but contradictory or out of range: all mistakes at once.
+    #[error("{}", list(.origin, .mistakes, ""))]
+    Invalid {
+        /// The file.
+        origin: String,
+        /// What is wrong; at least one, in the order of their lines.
+        mistakes: Vec<Mistake>,
+    },
+    /// It asks for what this version does not do yet.
+    #[error("{}", list(.origin, .features, "not supported yet: "))]
+    NotSupported {
+        /// The file.
+        origin: String,
+        /// What is asked for; at least one, in the order of their lines.
+        features: Vec<Mistake>,
+    },
+    /// A `--set` or `--sweep` does not fit the file.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+}
+
+/// One thing that is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// The key, such as `run[1].mode.sync.backups`.
+    pub path: String,
+    /// The line of the key, or of the section that lacks it; from 1. None where the file has neither,
+    /// or where `--set` changed it.
+    pub line: Option<usize>,
+    /// What is wrong with it, and what to write instead.
+    pub text: String,
+}
+
+impl ScenarioError {
+    /// `error`, which says where in `text` but shows neither the line nor a suggestion.
+    pub(super) fn malformed(origin: &str, text: &str, error: &toml::de::Error) -> Self {
+        let span = error.span().unwrap_or(0..0);
+        let place = Place::of(text, span.start);
+        Self::Malformed {
+            origin: origin.to_owned(),
+            line: place.line,
+            column: place.column,
+            message: error.message().to_owned(),
+            excerpt: place.excerpt(text, &span),
+            suggestion: suggestion(error.message()),
+        }
+    }
+}
+
+/// The expected name that is most like the found one, in serde's message about an unknown name:
+/// "unknown field `a`, expected `b` or `c`".
+pub(super) fn suggestion(message: &str) -> Option<String> {
+    if !message.starts_with("unknown ") {
+        return None;
+    }
+    let mut names = message.split('`').skip(1).step_by(2);
+    let found = names.next()?;
+    most_like(found, names).map(str::to_owned)
+}
+
+/// The one of `names` that is most like `found`, where any is much like it.
+pub(super) fn most_like<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let likeness = |name: &str| match strsim::damerau_levenshtein(found, name) {
+        0 | 1 => 1.0, // one slip of a finger: in short names the other measure asks too much
+        _ => strsim::jaro_winkler(found, name),
+    };
+    let rated = names.into_iter().map(|name| (likeness(name), name));
+    rated.filter(|(likeness, _)| *likeness >= 0.8).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+}
+
+/// "; did you mean ...?", or nothing.
+pub(super) fn help(suggestion: &Option<String>) -> String {
+    suggestion.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+/// The line of the key at `path` in `text`, or of the innermost section around it.
+pub(super) fn line_of(text: &str, path: &str) -> Option<usize> {
+    let document = DeTable::parse(text).ok()?;
+    let path = KeyPath::parse(path)?;
+    let (first, rest) = path.segments().split_first()?;
+    let mut found = document.get_ref().get(first.as_str())?;
+    for segment in rest {
+        let inner = match found.get_ref() {
+            DeValue::Table(table) => table.get(segment.as_str()),
+            DeValue::Array(array) => segment.parse().ok().and_then(|index: usize| array.get(index)),
+            _ => None,
+        };
+        match inner {
+            Some(inner) => found = inner,
+            None => break,
+        }
+    }
+    Some(Place::of(text, found.span().start).line)
+}
+
+/// One line for each of `mistakes`, which all have the same `kind`.
+fn list(origin: &str, mistakes: &[Mistake], kind: &str) -> String {
+    let one = |Mistake { path, line, text }: &Mistake| {
+        let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+        format!("{origin}{line}: {path}: {kind}{text}")
+    };
+    mistakes.iter().map(one).collect::<Vec<_>>().join("\n")
+}
+
+/// A place in a text, counted from 1, and the byte where its line begins.
+struct Place {
+    line: usize,
+    column: usize,
+    line_start: usize,
+}
+
+impl Place {
+    fn of(text: &str, offset: usize) -> Self {
+        let before = &text[..offset.min(text.len())];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Self { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1, line_start }
+    }
+
+    /// The line, and under it a mark as long as the part of `span` that is on it.
+    fn excerpt(&self, text: &str, span: &Range<usize>) -> String {
+        let line = text[self.line_start..].lines().next().unwrap_or_default();
+        let line_end = self.line_start + line.len();
+        let marked = text.get(span.start..span.end.min(line_end)).map_or(0, |part| part.chars().count());
+        let number = self.line.to_string();
+        let (gutter, indent) = (" ".repeat(number.len()), " ".repeat(self.column - 1));
+        format!("{gutter} |\n{number} | {line}\n{gutter} | {indent}{}", "^".repeat(marked.max(1)))
+    }
+}

@@ -1,0 +1,255 @@
+//! The scenario file as it is typed: the keys there are, and their defaults. Serde stops here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
+
+use super::law::{LawFile, Seconds};
+use crate::units::{BytesPerSecond, FlopsPerSecond, Span};
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ScenarioFile {
+    pub(super) name: Option<String>,
+    pub(super) seed: u64,
+    pub(super) cluster: Option<BTreeMap<String, TasksFile>>,
+    pub(super) network: NetworkFile,
+    pub(super) compute: ComputeFile,
+    pub(super) program: ProgramFile,
+    pub(super) stop: Option<StopFile>,
+    pub(super) run: Option<Vec<RunFile>>,
+    pub(super) fault: Option<IgnoredAny>,
+    pub(super) calibration: Option<IgnoredAny>,
+}
+
+/// `2`, or `["host:port", ...]`.
+pub(super) enum TasksFile {
+    Count(u32),
+    Addresses(Vec<String>),
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct NetworkFile {
+    pub(super) latency: Option<Span>,
+    pub(super) bandwidth: Option<BytesPerSecond>,
+    pub(super) message_cost: Option<Span>,
+    pub(super) racks: Option<RacksFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RacksFile {
+    pub(super) hosts_per_rack: Option<u32>,
+    pub(super) uplink: Option<BytesPerSecond>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ComputeFile {
+    pub(super) rate: Option<FlopsPerSecond>,
+    pub(super) memory: Option<BytesPerSecond>,
+    pub(super) straggler: Option<LawFile<f64>>,
+    pub(super) slow: BTreeMap<String, f64>,
+    pub(super) step_time: Option<LawFile<Seconds>>,
+    pub(super) numerics: NumericsFile,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum NumericsFile {
+    #[default]
+    Real,
+    Shapes,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ProgramFile {
+    pub(super) model: ModelFile,
+    pub(super) hidden: Option<Vec<usize>>,
+    pub(super) dataset: DatasetFile,
+    pub(super) batch: Option<usize>,
+    pub(super) optimizer: OptimizerFile,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ModelFile {
+    #[default]
+    Softmax,
+    Mlp,
+    Convnet,
+    Embedding,
+    Null,
+}
+
+/// `"digits"`, or a table that says where the data is.
+#[derive(Default)]
+pub(super) enum DatasetFile {
+    #[default]
+    Digits,
+    Elsewhere,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct OptimizerFile {
+    pub(super) rule: RuleFile,
+    pub(super) learning_rate: Option<f32>,
+    pub(super) momentum: Option<f32>,
+    pub(super) use_nesterov: Option<bool>,
+    pub(super) initial_accumulator_value: Option<f32>,
+    pub(super) beta1: Option<f32>,
+    pub(super) beta2: Option<f32>,
+    pub(super) epsilon: Option<f32>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RuleFile {
+    #[default]
+    GradientDescent,
+    Momentum,
+    Adagrad,
+    Adam,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StopFile {
+    pub(super) steps: Option<u64>,
+    pub(super) accuracy: Option<f64>,
+    pub(super) evaluate_every: Option<u64>,
+    pub(super) time: Option<Span>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunFile {
+    pub(super) name: Option<String>,
+    pub(super) mode: ModeFile,
+}
+
+/// `"async"`, `"sync"`, `{ sync = { backups = 1 } }` or `{ bounded_staleness = { slack = 4 } }`.
+pub(super) enum ModeFile {
+    Async,
+    Sync { backups: u32 },
+    BoundedStaleness { slack: u32 },
+}
+
+/// The modes that have parameters, one of which is given.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModeTable {
+    sync: Option<SyncTable>,
+    bounded_staleness: Option<BoundedStalenessTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[derive(Default)]
+struct SyncTable {
+    backups: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BoundedStalenessTable {
+    slack: u32,
+}
+
+struct TasksVisitor;
+
+impl<'de> Visitor<'de> for TasksVisitor {
+    type Value = TasksFile;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number of tasks or a list of \"host:port\"")
+    }
+
+    fn visit_i64<E: de::Error>(self, count: i64) -> Result<TasksFile, E> {
+        let count = u32::try_from(count).map_err(|_| E::invalid_value(Unexpected::Signed(count), &self))?;
+        Ok(TasksFile::Count(count))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<TasksFile, A::Error> {
+        let mut addresses = Vec::new();
+        while let Some(address) = seq.next_element()? {
+            addresses.push(address);
+        }
+        Ok(TasksFile::Addresses(addresses))
+    }
+}
+
+impl<'de> Deserialize<'de> for TasksFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TasksVisitor)
+    }
+}
+
+struct DatasetVisitor;
+
+impl<'de> Visitor<'de> for DatasetVisitor {
+    type Value = DatasetFile;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"digits\"")
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<DatasetFile, E> {
+        match name {
+            "digits" => Ok(DatasetFile::Digits),
+            other => Err(E::unknown_variant(other, &["digits"])),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DatasetFile, A::Error> {
+        IgnoredAny.visit_map(map)?;
+        Ok(DatasetFile::Elsewhere)
+    }
+}
+
+impl<'de> Deserialize<'de> for DatasetFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(DatasetVisitor)
+    }
+}
+
+struct ModeVisitor;
+
+impl<'de> Visitor<'de> for ModeVisitor {
+    type Value = ModeFile;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"async\", \"sync\", { sync = { backups = 1 } } or { bounded_staleness = { slack = 4 } }")
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<ModeFile, E> {
+        match name {
+            "async" => Ok(ModeFile::Async),
+            "sync" => Ok(ModeFile::Sync { backups: 0 }),
+            "bounded_staleness" => Err(E::invalid_value(Unexpected::Str(name), &self)),
+            other => Err(E::unknown_variant(other, &["async", "sync", "bounded_staleness"])),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ModeFile, A::Error> {
+        match ModeTable::deserialize(MapAccessDeserializer::new(map))? {
+            ModeTable { sync: Some(SyncTable { backups }), bounded_staleness: None } => Ok(ModeFile::Sync { backups }),
+            ModeTable { sync: None, bounded_staleness: Some(BoundedStalenessTable { slack }) } => {
+                Ok(ModeFile::BoundedStaleness { slack })
+            }
+            _ => Err(de::Error::invalid_value(Unexpected::Other("not exactly one mode"), &self)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ModeFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ModeVisitor)
+    }
+}

@@ -1,0 +1,120 @@
+//! Tests of reading scenarios: what the files mean. Each error's text is in `errors`, `--set` in `settings`.
+
+mod errors;
+mod settings;
+
+use super::*;
+
+/// The scenario in `text`, in a file called `sims/example.toml`.
+fn example(text: &str) -> Result<Scenario, ScenarioError> {
+    parse(text, "sims/example.toml")
+}
+
+#[test]
+fn the_shipped_scenario_means_what_its_comments_say() {
+    let scenario = load(Path::new("sims/sync_vs_async.toml"), &[]).unwrap();
+    assert_eq!((scenario.name.as_str(), scenario.seed), ("sync-vs-async", 7));
+    assert_eq!(scenario.cluster["ps"], Tasks::Count(2));
+    assert_eq!(scenario.cluster["worker"], Tasks::Count(8));
+    assert_eq!(scenario.network.latency, Duration::from_micros(50));
+    assert_eq!(scenario.network.bandwidth, BytesPerSecond(1.25e9));
+    assert_eq!(scenario.compute.straggler, Some(Law::Lognormal { mean: 1.0, sigma: 0.3 }));
+    assert_eq!(scenario.compute.slow, BTreeMap::from([(TaskName::new("worker", 3), 2.0)]));
+    assert_eq!(scenario.program.hidden, [128]);
+    assert_eq!(scenario.program.optimizer.rule, Rule::Adagrad);
+    assert_eq!(scenario.program.optimizer.learning_rate, Some(0.05));
+    assert_eq!(scenario.stop.steps, Some(2000));
+    assert_eq!(scenario.stop.time, Some(Duration::from_secs(60)));
+    let runs: Vec<_> = scenario.runs.iter().map(|run| (run.name.as_str(), run.mode)).collect();
+    let expected = [
+        ("sync", Mode::Sync { backups: 0 }),
+        ("sync, 1 backup", Mode::Sync { backups: 1 }),
+        ("async", Mode::Async),
+        ("ssp 4", Mode::BoundedStaleness { slack: 4 }),
+    ];
+    assert_eq!(runs, expected);
+}
+
+#[test]
+fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
+    let scenario = example("").unwrap();
+    let optimizer = Optimizer {
+        rule: Rule::GradientDescent,
+        learning_rate: None,
+        momentum: None,
+        use_nesterov: None,
+        initial_accumulator_value: None,
+        beta1: None,
+        beta2: None,
+        epsilon: None,
+    };
+    let expected = Scenario {
+        name: "example".to_owned(),
+        seed: 0,
+        cluster: BTreeMap::from([("ps".to_owned(), Tasks::Count(1)), ("worker".to_owned(), Tasks::Count(2))]),
+        network: Network {
+            latency: Duration::from_micros(50),
+            bandwidth: "10Gbps".parse().unwrap(),
+            message_cost: Duration::from_micros(5),
+            racks: None,
+        },
+        compute: Compute {
+            rate: "50GFLOP/s".parse().unwrap(),
+            memory: "10GB/s".parse().unwrap(),
+            straggler: None,
+            slow: BTreeMap::new(),
+            step_time: None,
+            numerics: Numerics::Real,
+        },
+        program: Program { model: Model::Softmax, hidden: vec![], dataset: Dataset::Digits, batch: 32, optimizer },
+        stop: Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None },
+        runs: vec![Run { name: "async".to_owned(), mode: Mode::Async }],
+    };
+    assert_eq!(scenario, expected);
+}
+
+#[test]
+fn a_run_without_a_name_is_called_by_its_mode() {
+    let scenario = example("[cluster]\nworker = 4\n[[run]]\nmode = { sync = { backups = 2 } }").unwrap();
+    assert_eq!(scenario.runs[0].name, "sync, 2 backups");
+}
+
+#[test]
+fn a_job_is_a_number_of_tasks_or_their_addresses() {
+    let scenario = example("[cluster]\nps = [\"a:2222\"]\nworker = [\"b:2222\", \"[::1]:2222\"]").unwrap();
+    assert_eq!(scenario.cluster["ps"], Tasks::Addresses(vec!["a:2222".to_owned()]));
+    assert_eq!(scenario.cluster["worker"].count(), 2);
+}
+
+#[test]
+fn racks_come_with_their_size_and_uplink() {
+    let scenario = example("[network.racks]\nhosts_per_rack = 4\nuplink = \"40Gbps\"").unwrap();
+    assert_eq!(scenario.network.racks, Some(Racks { hosts_per_rack: 4, uplink: BytesPerSecond(5e9) }));
+}
+
+#[test]
+fn every_law_is_written_with_its_own_parameters() {
+    let laws = [
+        ("law = \"constant\", value = 2", Law::Constant { value: 2.0 }),
+        ("law = \"uniform\", low = 1, high = 1.5", Law::Uniform { low: 1.0, high: 1.5 }),
+        ("law = \"exponential\"", Law::Exponential { mean: 1.0 }),
+        ("law = \"exponential\", mean = 2", Law::Exponential { mean: 2.0 }),
+        ("law = \"shifted_exponential\", shift = 1, mean = 0.2", Law::ShiftedExponential { shift: 1.0, mean: 0.2 }),
+        ("law = \"lognormal\", mean = 1.5, sigma = 0.3", Law::Lognormal { mean: 1.5, sigma: 0.3 }),
+        ("law = \"pareto\", scale = 1, shape = 2.5", Law::Pareto { scale: 1.0, shape: 2.5 }),
+        ("law = \"weibull\", scale = 1, shape = 0.7", Law::Weibull { scale: 1.0, shape: 0.7 }),
+        ("law = \"empirical\", values = [1, 1.25, 3]", Law::Empirical { values: vec![1.0, 1.25, 3.0] }),
+    ];
+    for (text, law) in laws {
+        let scenario = example(&format!("[compute]\nstraggler = {{ {text} }}")).unwrap();
+        assert_eq!(scenario.compute.straggler, Some(law));
+    }
+}
+
+#[test]
+fn a_law_of_step_times_is_written_in_lengths_of_time_and_means_seconds() {
+    let scenario = example("[compute]\nstep_time = { law = \"exponential\", mean = \"100ms\" }").unwrap();
+    assert_eq!(scenario.compute.step_time, Some(Law::Exponential { mean: 0.1 }));
+    let scenario = example("[compute]\nstep_time = { law = \"empirical\", values = [\"1s\", \"20ms\"] }").unwrap();
+    assert_eq!(scenario.compute.step_time, Some(Law::Empirical { values: vec![1.0, 0.02] }));
+}

@@ -1,0 +1,264 @@
+//! What is said of each mistake in a scenario file.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// The error of a malformed file says `message` at `place`, and marks `marked` in the line.
+#[track_caller]
+fn malformed(text: &str, place: &str, marked: &str, message: &str) {
+    let said = example(text).unwrap_err().to_string();
+    let (first, excerpt) = said.split_once('\n').unwrap();
+    assert_eq!(first, format!("sims/example.toml:{place}: {message}"));
+    let [_, line, marks] = excerpt.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
+    let start = marks.chars().position(|c| c == '^').unwrap();
+    let length = marks.chars().filter(|c| *c == '^').count();
+    assert_eq!(line.chars().skip(start).take(length).collect::<String>(), marked, "{said}");
+}
+
+#[test]
+fn an_unknown_key_is_shown_in_its_line_with_the_one_probably_meant() {
+    let error = example("seed = 7\n\n[compute]\nnumeric = \"real\"\n").unwrap_err();
+    let expected = "\
+sims/example.toml:4:1: unknown field `numeric`, expected one of `rate`, `memory`, `straggler`, `slow`, `step_time`, \
+`numerics`; did you mean `numerics`?
+  |
+4 | numeric = \"real\"
+  | ^^^^^^^";
+    assert_eq!(error.to_string(), expected);
+    let ScenarioError::Malformed { line: 4, column: 1, suggestion: Some(name), .. } = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(name, "numerics");
+}
+
+#[test]
+fn an_unknown_key_like_no_other_is_shown_without_a_guess() {
+    malformed(
+        "[stop]\nwhen = 3",
+        "2:1",
+        "when",
+        "unknown field `when`, expected one of `steps`, `accuracy`, `evaluate_every`, `time`",
+    );
+}
+
+#[test]
+fn an_unknown_value_is_shown_in_its_line_with_the_one_probably_meant() {
+    malformed(
+        "[program]\nmodel = \"mpl\"",
+        "2:9",
+        "\"mpl\"",
+        "unknown variant `mpl`, expected one of `softmax`, `mlp`, `convnet`, `embedding`, `null`; did you mean `mlp`?",
+    );
+    malformed(
+        "[program]\ndataset = \"digit\"",
+        "2:11",
+        "\"digit\"",
+        "unknown variant `digit`, expected `digits`; did you mean `digits`?",
+    );
+    malformed(
+        "[program]\noptimizer = { rule = \"adgrad\" }",
+        "2:22",
+        "\"adgrad\"",
+        "unknown variant `adgrad`, expected one of `gradient_descent`, `momentum`, `adagrad`, `adam`; \
+         did you mean `adagrad`?",
+    );
+    malformed(
+        "[compute]\nstraggler = { law = \"log_normal\" }",
+        "2:21",
+        "\"log_normal\"",
+        "unknown variant `log_normal`, expected one of `constant`, `uniform`, `exponential`, `shifted_exponential`, \
+         `lognormal`, `pareto`, `weibull`, `empirical`; did you mean `lognormal`?",
+    );
+}
+
+#[test]
+fn a_mode_that_there_is_not_is_shown_in_its_line() {
+    let forms = "\"async\", \"sync\", { sync = { backups = 1 } } or { bounded_staleness = { slack = 4 } }";
+    malformed(
+        "[[run]]\nmode = \"asinc\"",
+        "2:8",
+        "\"asinc\"",
+        "unknown variant `asinc`, expected one of `async`, `sync`, `bounded_staleness`; did you mean `async`?",
+    );
+    malformed(
+        "[[run]]\nmode = { snyc = { backups = 1 } }",
+        "2:10",
+        "snyc",
+        "unknown field `snyc`, expected `sync` or `bounded_staleness`; did you mean `sync`?",
+    );
+    malformed(
+        "[[run]]\nmode = { sync = { backup = 1 } }",
+        "2:19",
+        "backup",
+        "unknown field `backup`, expected `backups`; did you mean `backups`?",
+    );
+    malformed(
+        "[[run]]\nmode = \"bounded_staleness\"",
+        "2:8",
+        "\"bounded_staleness\"",
+        &format!("invalid value: string \"bounded_staleness\", expected {forms}"),
+    );
+    let two = "{ sync = {}, bounded_staleness = { slack = 1 } }";
+    let message = format!("invalid value: not exactly one mode, expected {forms}");
+    malformed(&format!("[[run]]\nmode = {two}"), "2:8", two, &message);
+    malformed("[[run]]\nmode = 3", "2:8", "3", &format!("invalid type: integer `3`, expected {forms}"));
+    malformed("[[run]]\nname = \"a\"", "1:1", "[[run]]", "missing field `mode`");
+}
+
+#[test]
+fn a_value_of_the_wrong_type_or_unit_is_shown_in_its_line() {
+    let units = "write a number and one of ns, us, µs, ms, s, min, h, such as `50us`";
+    malformed("[network]\nlatency = \"50\"", "2:11", "\"50\"", &format!("`50` is no length of time; {units}"));
+    let tasks = "expected a number of tasks or a list of \"host:port\"";
+    malformed("[cluster]\nworker = -1", "2:10", "-1", &format!("invalid value: integer `-1`, {tasks}"));
+    malformed("[cluster]\nworker = \"b:1\"", "2:10", "\"b:1\"", &format!("invalid type: string \"b:1\", {tasks}"));
+}
+
+#[test]
+fn what_is_no_toml_is_shown_in_its_line() {
+    malformed("seed = 7\nseed = 8", "2:1", "seed", "duplicate key");
+    malformed("name = \"é\" 8", "1:12", "8", "unexpected key or value, expected newline, `#`");
+    let cut = example("[cluster").unwrap_err().to_string();
+    assert_eq!(cut, "sims/example.toml:1:9: unclosed table, expected `]`\n  |\n1 | [cluster\n  |         ^");
+}
+
+#[test]
+fn all_contradictions_are_reported_at_once_each_with_its_line_and_key() {
+    let text = "[cluster]\nps = 0\nworker = 8\n[network]\nbandwidth = \"0Gbps\"\n[compute]\nslow = { \"worker:8\" = 2 }
+[stop]\nevaluate_every = 0\n[[run]]\nmode = \"sync\"\n[[run]]\nmode = { sync = { backups = 8 } }\n";
+    let expected = "\
+sims/example.toml:2: cluster.ps: a job has at least 1 task; remove it, or give it one
+sims/example.toml:5: network.bandwidth: must be above 0
+sims/example.toml:7: compute.slow.\"worker:8\": the job `worker` has 8 tasks, counted from 0
+sims/example.toml:8: stop: no condition, so no run would end; give `steps` or `time`
+sims/example.toml:9: stop.evaluate_every: 0 must be at least 1
+sims/example.toml:13: run[1].mode.sync.backups: 8 backups of 8 workers leave nobody to wait for";
+    assert_eq!(example(text).unwrap_err().to_string(), expected);
+}
+
+/// Each pair: a file with one mistake, and what is said after the file's name.
+#[test]
+fn each_contradiction_says_what_to_write_instead() {
+    let accuracy = "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` or `time`";
+    let computed = format!("2: stop.accuracy: {accuracy}");
+    let cases = [
+        ("[cluster]\nwroker = 2", "1: cluster: no `worker` job, so nobody trains; is `wroker` meant to be it?"),
+        ("[cluster]\nps = 2", "1: cluster: no `worker` job, so nobody trains"),
+        (
+            "[cluster]\nworker = [\"a:1\", \"b\"]",
+            "2: cluster.worker[1]: `b` is no `host:port`; write, for example, `10.0.0.1:2222`",
+        ),
+        (
+            "[cluster]\nworker = 1\n\"a:b\" = 1",
+            "3: cluster.\"a:b\": a job's name is letters, digits and `_`, and begins with a letter",
+        ),
+        ("[network.racks]\nuplink = \"1Gbps\"", "1: network.racks: racks need both `hosts_per_rack` and `uplink`"),
+        ("[compute]\nrate = \"0FLOP/s\"", "2: compute.rate: must be above 0"),
+        ("[compute]\nslow = { \"worker:1\" = -2 }", "2: compute.slow.\"worker:1\": -2 must be finite and above 0"),
+        (
+            "[compute]\nslow = { worker = 2 }",
+            "2: compute.slow.\"worker\": no task's name; write, for example, `worker:0`",
+        ),
+        (
+            "[compute]\nslow = { \"worker:01\" = 2 }",
+            "2: compute.slow.\"worker:01\": no task's name; write, for example, `worker:0`",
+        ),
+        (
+            "[compute]\nslow = { \"wroker:0\" = 2 }",
+            "2: compute.slow.\"wroker:0\": the cluster has no job `wroker`; it has ps, worker",
+        ),
+        ("[stop]\naccuracy = 0.9", "1: stop: the accuracy may never be reached; give `steps` or `time` as well"),
+        ("[stop]\nsteps = 9\naccuracy = 95", "3: stop.accuracy: 95 must be above 0 and at most 1"),
+        ("[stop]\naccuracy = 0.9\nsteps = 9\n[program]\nmodel = \"null\"", computed.as_str()),
+        ("[stop]\naccuracy = 0.9\nsteps = 9\n[compute]\nnumerics = \"shapes\"", computed.as_str()),
+        ("[program]\nbatch = 0", "2: program.batch: 0 must be at least 1"),
+        (
+            "[program]\nhidden = [8]",
+            "2: program.hidden: only the model `mlp` has hidden layers; use it, or remove them",
+        ),
+        (
+            "[program]\nmodel = \"mlp\"\nhidden = [8, 0]",
+            "3: program.hidden: the model `mlp` needs at least one hidden layer, each of width 1 or more; \
+             without one, it is `softmax`",
+        ),
+        (
+            "[program.optimizer]\nrule = \"adam\"\nmomentum = 0.9",
+            "3: program.optimizer.momentum: the optimizer's `rule` has no such parameter",
+        ),
+        (
+            "[program.optimizer]\nlearning_rate = nan",
+            "2: program.optimizer.learning_rate: must be finite and at least 0",
+        ),
+        (
+            "[program.optimizer]\nrule = \"adam\"\nbeta1 = 1.0",
+            "3: program.optimizer.beta1: must be at least 0 and below 1",
+        ),
+        (
+            "[[run]]\nmode = \"sync\"\n[[run]]\nname = \"sync\"\nmode = \"async\"",
+            "4: run[1].name: an earlier run is also called `sync`",
+        ),
+        ("run = []", "1: run: no run; give one, or remove the key"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(example(text).unwrap_err().to_string(), format!("sims/example.toml:{expected}"));
+    }
+}
+
+/// Each pair: a law, and what is said of it after its key.
+#[test]
+fn a_law_with_the_wrong_parameters_is_refused() {
+    let cases = [
+        ("law = \"lognormal\", sigma = -0.3", ".sigma: -0.3 must be finite and at least 0"),
+        ("law = \"lognormal\"", ".sigma: this law needs it"),
+        ("law = \"constant\", value = 1, sigma = 0.1", ".sigma: this law has no such parameter"),
+        ("law = \"uniform\", low = 2, high = 1", ".high: 1 is less than `low`, 2"),
+        ("law = \"exponential\", mean = 0", ".mean: 0 must be finite and above 0"),
+        ("law = \"pareto\", scale = 1, shape = inf", ".shape: inf must be finite and above 0"),
+        ("law = \"empirical\", values = []", ".values: give at least one value, each finite and at least 0"),
+        ("law = \"empirical\"", ".values: give at least one value, each finite and at least 0"),
+    ];
+    for (law, expected) in cases {
+        let error = example(&format!("[compute]\nstraggler = {{ {law} }}")).unwrap_err();
+        assert_eq!(error.to_string(), format!("sims/example.toml:2: compute.straggler{expected}"));
+    }
+    let error = example("[compute]\nstep_time = { law = \"exponential\" }").unwrap_err();
+    assert_eq!(error.to_string(), "sims/example.toml:2: compute.step_time.mean: this law needs it");
+}
+
+#[test]
+fn what_is_to_come_is_refused_rather_than_ignored() {
+    let text = "seed = 1\n[[fault]]\nat = \"2s\"\n[calibration]\nx = 1\n[program]\nmodel = \"convnet\"
+dataset = { idx = \"DIR\" }";
+    let expected = "\
+sims/example.toml:2: fault: not supported yet: no fault would happen; remove the `[[fault]]` sections
+sims/example.toml:4: calibration: not supported yet: it would be ignored; give `[compute]` and `[network]` instead
+sims/example.toml:7: program.model: not supported yet: use `softmax`, `mlp` or `null`
+sims/example.toml:8: program.dataset: not supported yet: use the embedded `\"digits\"`";
+    let error = example(text).unwrap_err();
+    assert_eq!(error.to_string(), expected);
+    assert!(matches!(error, ScenarioError::NotSupported { features, .. } if features.len() == 4));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let error = load(Path::new("sims/no_such.toml"), &[]).unwrap_err();
+    assert!(matches!(error, ScenarioError::Unreadable { .. }));
+    assert!(error.to_string().starts_with("sims/no_such.toml: can't read the scenario: "), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(
+        text in "\\PC*",
+        broken in "[a-z=\\[\\]{}\".,é \n]{0,40}",
+        cut in 0_usize..2200,
+    ) {
+        drop(example(&text));
+        drop(example(&broken));
+        drop(text.parse::<Setting>());
+        let shipped = include_str!("../../../../sims/sync_vs_async.toml");
+        let (before, after) = shipped.split_at(cut.min(shipped.len()));
+        drop(example(&format!("{before}{broken}{after}")));
+    }
+}

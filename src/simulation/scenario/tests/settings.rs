@@ -1,0 +1,148 @@
+//! What `--set` and `--sweep` do to a scenario, and what is said of those that do not fit it.
+
+use super::*;
+
+const FILE: &str = "sims/sync_vs_async.toml";
+
+fn set(text: &str) -> Setting {
+    text.parse().unwrap()
+}
+
+fn after(sets: &[&str]) -> Result<Scenario, ScenarioError> {
+    load(Path::new(FILE), &sets.iter().map(|text| set(text)).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_setting_replaces_a_value_of_the_file() {
+    let scenario = after(&["network.latency=1ms", "program.batch=64", "run.0.mode=async", "name=9 lives"]).unwrap();
+    assert_eq!(scenario.network.latency, Duration::from_millis(1));
+    assert_eq!(scenario.program.batch, 64);
+    assert_eq!(scenario.runs[0].mode, Mode::Async);
+    assert_eq!(scenario.name, "9 lives");
+}
+
+#[test]
+fn a_setting_adds_a_key_or_a_section_that_the_file_leaves_out() {
+    let scenario = after(&[
+        "compute.slow.\"worker:1\"=3",
+        "program.optimizer.initial_accumulator_value=0.2",
+        "network.racks.hosts_per_rack=5",
+        "network.racks.uplink=10Gbps",
+    ])
+    .unwrap();
+    let slow = [(TaskName::new("worker", 1), 3.0), (TaskName::new("worker", 3), 2.0)];
+    assert_eq!(scenario.compute.slow, BTreeMap::from(slow));
+    assert_eq!(scenario.program.optimizer.initial_accumulator_value, Some(0.2));
+    assert_eq!(scenario.network.racks.unwrap().hosts_per_rack, 5);
+}
+
+#[test]
+fn a_setting_may_be_a_table_and_the_last_of_two_counts() {
+    let scenario = after(&["run[1].mode.sync.backups=2", "run[0].mode={ sync = { backups = 3 } }", "seed=1", "seed=2"]);
+    let scenario = scenario.unwrap();
+    assert_eq!(scenario.runs[0].mode, Mode::Sync { backups: 3 });
+    assert_eq!(scenario.runs[1].mode, Mode::Sync { backups: 2 });
+    assert_eq!(scenario.seed, 2);
+}
+
+/// Each pair: a setting of the shipped scenario, and what is said of it.
+#[test]
+fn a_setting_that_does_not_fit_the_scenario_says_why() {
+    let cases = [
+        ("run.9.mode=async", "`run.9.mode=async`: `run.9` is not there: `run` has 4 elements, counted from 0"),
+        (
+            "run.first.mode=async",
+            "`run.first.mode=async`: `run.first` is not there: `run` has 4 elements, counted from 0",
+        ),
+        (
+            "run.0.mode.sync.backups=1",
+            "`run.0.mode.sync.backups=1`: `run.0.mode` is of type string, with nothing below it; set it as a whole",
+        ),
+        (
+            "netwrok.latency=1ms",
+            "`netwrok.latency=1ms`: unknown field `netwrok`, expected one of `name`, `seed`, `cluster`, `network`, \
+             `compute`, `program`, `stop`, `run`, `fault`, `calibration`; did you mean `network`?",
+        ),
+        (
+            "run.0.mode=asinc",
+            "`run.0.mode=asinc`: unknown variant `asinc`, expected one of `async`, `sync`, `bounded_staleness`; \
+             did you mean `async`?",
+        ),
+        ("network.latency=50", "`network.latency=50`: invalid type: integer `50`, expected a string"),
+        ("program.batch=0", "sims/sync_vs_async.toml: program.batch: 0 must be at least 1"),
+        (
+            "compute.slow.\"worker:8\"=2",
+            "sims/sync_vs_async.toml: compute.slow.\"worker:8\": the job `worker` has 8 tasks, counted from 0",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(after(&[text]).unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn of_several_settings_the_one_that_broke_the_scenario_is_blamed() {
+    let error = after(&["seed=1", "network.racks.uplink=fast", "program.batch=8"]).unwrap_err().to_string();
+    assert!(error.starts_with("`network.racks.uplink=fast`: `fast` is no data rate"), "{error}");
+    let error = after(&["seed=1", "network.racks.uplink=10Gbps"]).unwrap_err().to_string();
+    assert_eq!(error, "sims/sync_vs_async.toml: network.racks: racks need both `hosts_per_rack` and `uplink`");
+}
+
+#[test]
+fn a_text_that_is_no_setting_or_sweep_is_refused_with_an_example() {
+    for text in ["seed", "=1", "a..b=1", "a.\"b=1"] {
+        let error = text.parse::<Setting>().unwrap_err();
+        assert_eq!(error, SettingError::Unreadable(text.to_owned()));
+        assert!(error.to_string().contains("write, for example, `network.latency=1ms`"), "{error}");
+    }
+    for text in ["seed=", "seed=1,,2", "seed=1,"] {
+        let error = text.parse::<Sweep>().unwrap_err();
+        assert_eq!(error.to_string(), format!("`{text}` has an empty value; write `path=a,b,c`"));
+    }
+}
+
+#[test]
+fn sweeps_expand_to_every_combination_with_the_first_changing_slowest() {
+    let sweeps = ["cluster.worker=4,8", "seed=1,2,3"].map(|text| text.parse().unwrap());
+    let expanded = expand(Path::new(FILE), &[set("program.batch=16"), set("seed=9")], &sweeps).unwrap();
+    let labels: Vec<_> = expanded.iter().map(|(label, _)| label.as_str()).collect();
+    let expected = [
+        "cluster.worker=4, seed=1",
+        "cluster.worker=4, seed=2",
+        "cluster.worker=4, seed=3",
+        "cluster.worker=8, seed=1",
+        "cluster.worker=8, seed=2",
+        "cluster.worker=8, seed=3",
+    ];
+    assert_eq!(labels, expected);
+    let (_, last) = &expanded[5];
+    assert_eq!((last.cluster["worker"].count(), last.seed, last.program.batch), (8, 3, 16));
+}
+
+#[test]
+fn commas_within_brackets_or_quotes_do_not_separate_the_values_of_a_sweep() {
+    let sweep = "run.0.mode=async,{ sync = { backups = 1 } },{bounded_staleness={slack=2}}".parse().unwrap();
+    let modes: Vec<_> =
+        expand(Path::new(FILE), &[], &[sweep]).unwrap().iter().map(|(_, each)| each.runs[0].mode).collect();
+    assert_eq!(modes, [Mode::Async, Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 2 }]);
+    let sweep = "program.hidden=[64,64],[128]".parse().unwrap();
+    let hidden: Vec<_> =
+        expand(Path::new(FILE), &[], &[sweep]).unwrap().into_iter().map(|(_, each)| each.program.hidden).collect();
+    assert_eq!(hidden, [vec![64, 64], vec![128]]);
+}
+
+#[test]
+fn without_sweeps_there_is_one_scenario_without_a_label() {
+    let expanded = expand(Path::new(FILE), &[], &[]).unwrap();
+    assert_eq!(expanded, [(String::new(), load(Path::new(FILE), &[]).unwrap())]);
+}
+
+#[test]
+fn a_sweep_whose_value_does_not_fit_the_scenario_is_refused_as_a_whole() {
+    let sweep = "cluster.worker=8,2".parse().unwrap();
+    let error = expand(Path::new(FILE), &[], &[sweep]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "sims/sync_vs_async.toml: compute.slow.\"worker:3\": the job `worker` has 2 tasks, counted from 0"
+    );
+}
