@@ -1,5 +1,7 @@
 //! The simulated world: virtual time, a modelled network and modelled compute under the real actors.
 
+mod device;
 mod law;
 
-pub use law::Law;
+pub use device::{ComputeError, ComputeSpec};
+pub use law::{Law, LawError};
