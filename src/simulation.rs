@@ -2,6 +2,8 @@
 
 mod device;
 mod law;
+mod network;
 
 pub use device::{ComputeError, ComputeSpec};
 pub use law::{Law, LawError};
+pub use network::{NetworkError, NetworkSpec, Racks};
