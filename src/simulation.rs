@@ -1,6 +1,10 @@
 //! The simulated world: virtual time, a modelled network and modelled compute under the real actors.
 
+mod device;
 mod law;
 pub mod scenario;
+mod network;
 
-pub use law::Law;
+pub use device::{ComputeError, ComputeSpec};
+pub use law::{Law, LawError};
+pub use network::{NetworkError, NetworkSpec, Racks};

@@ -1,4 +1,7 @@
-//! Laws of chance for compute times and straggling.
+//! Laws of chance for compute times and straggling: their draws, their means and their limits.
+
+use rand_distr::{Distribution, Exp1, OpenClosed01, StandardNormal, StandardUniform};
+use rand_pcg::Pcg64;
 
 /// A law of chance over non-negative numbers: a factor on a step's time, or a time itself [s].
 #[derive(Clone, Debug, PartialEq)]
@@ -54,3 +57,147 @@ pub enum Law {
         values: Vec<f64>,
     },
 }
+
+/// Why a [`Law`] is none: which of its parameters is out of range, and the range.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum LawError {
+    /// A parameter is outside of its range.
+    #[error("the {law} law has {parameter} = {value}; give {range}")]
+    OutOfRange {
+        /// The law, as a scenario names it.
+        law: &'static str,
+        /// The parameter, as a scenario names it.
+        parameter: &'static str,
+        /// Its value.
+        value: f64,
+        /// The values it may have.
+        range: &'static str,
+    },
+    /// A uniform law whose ends are the wrong way round.
+    #[error("the uniform law has low = {low} above high = {high}; swap them")]
+    Reversed {
+        /// The least value, as given.
+        low: f64,
+        /// The greatest value, as given.
+        high: f64,
+    },
+    /// An empirical law without values.
+    #[error("the empirical law has no values; give at least one")]
+    NoValues,
+}
+
+impl Law {
+    /// One draw from the law.
+    ///
+    /// # Panics
+    /// If the law is empirical and has no values, which [`Law::validate`] refuses.
+    pub fn sample(&self, rng: &mut Pcg64) -> f64 {
+        match self {
+            Self::Constant { value } => *value,
+            Self::Uniform { low, high } => low + (high - low) * unit(&StandardUniform, rng),
+            Self::Exponential { mean } => mean * unit(&Exp1, rng),
+            Self::ShiftedExponential { shift, mean } => shift + mean * unit(&Exp1, rng),
+            Self::Lognormal { mean, sigma } => mean * (sigma * unit(&StandardNormal, rng) - sigma * sigma / 2.0).exp(),
+            Self::Pareto { scale, shape } => scale * unit(&OpenClosed01, rng).powf(-1.0 / shape),
+            Self::Weibull { scale, shape } => scale * unit(&Exp1, rng).powf(1.0 / shape),
+            Self::Empirical { values } => {
+                assert!(!values.is_empty(), "an empirical law that was validated has values");
+                let index = unit(&StandardUniform, rng) * values.len() as f64;
+                values[(index as usize).min(values.len() - 1)]
+            }
+        }
+    }
+
+    /// The mean of the law; infinite for a Pareto law of shape 1 or less, NaN for an empirical one without values.
+    pub fn mean(&self) -> f64 {
+        match self {
+            Self::Constant { value } => *value,
+            Self::Uniform { low, high } => low + (high - low) / 2.0,
+            Self::Exponential { mean } | Self::Lognormal { mean, .. } => *mean,
+            Self::ShiftedExponential { shift, mean } => shift + mean,
+            Self::Pareto { shape, .. } if *shape <= 1.0 => f64::INFINITY,
+            Self::Pareto { scale, shape } => scale * shape / (shape - 1.0),
+            Self::Weibull { scale, shape } => scale * gamma(1.0 + 1.0 / shape),
+            Self::Empirical { values } => values.iter().sum::<f64>() / values.len() as f64,
+        }
+    }
+
+    /// Checks that every draw will be a number that is not negative.
+    ///
+    /// # Errors
+    /// The first parameter that is out of range.
+    pub fn validate(&self) -> Result<(), LawError> {
+        match self {
+            Self::Constant { value } => not_negative("constant", "value", *value),
+            Self::Uniform { low, high } => {
+                not_negative("uniform", "low", *low)?;
+                not_negative("uniform", "high", *high)?;
+                if low > high { Err(LawError::Reversed { low: *low, high: *high }) } else { Ok(()) }
+            }
+            Self::Exponential { mean } => not_negative("exponential", "mean", *mean),
+            Self::ShiftedExponential { shift, mean } => {
+                not_negative("shifted_exponential", "shift", *shift)?;
+                not_negative("shifted_exponential", "mean", *mean)
+            }
+            Self::Lognormal { mean, sigma } => {
+                not_negative("lognormal", "mean", *mean)?;
+                not_negative("lognormal", "sigma", *sigma)
+            }
+            Self::Pareto { scale, shape } => {
+                not_negative("pareto", "scale", *scale)?;
+                positive("pareto", "shape", *shape)
+            }
+            Self::Weibull { scale, shape } => {
+                not_negative("weibull", "scale", *scale)?;
+                positive("weibull", "shape", *shape)
+            }
+            Self::Empirical { values } if values.is_empty() => Err(LawError::NoValues),
+            Self::Empirical { values } => {
+                values.iter().try_for_each(|value| not_negative("empirical", "values", *value))
+            }
+        }
+    }
+}
+
+/// A draw from a distribution that has no parameters.
+fn unit<D: Distribution<f64>>(distribution: &D, rng: &mut Pcg64) -> f64 {
+    distribution.sample(rng)
+}
+
+fn not_negative(law: &'static str, parameter: &'static str, value: f64) -> Result<(), LawError> {
+    if value.is_finite() && value >= 0.0 {
+        return Ok(());
+    }
+    Err(LawError::OutOfRange { law, parameter, value, range: "a finite number that is not negative" })
+}
+
+fn positive(law: &'static str, parameter: &'static str, value: f64) -> Result<(), LawError> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(());
+    }
+    Err(LawError::OutOfRange { law, parameter, value, range: "a finite number above zero" })
+}
+
+/// The gamma function for `x` >= 1, to 1e-14 (Lanczos' approximation, g = 7, 9 terms; Godfrey's coefficients).
+fn gamma(x: f64) -> f64 {
+    const TERMS: [f64; 8] = [
+        676.5203681218851,
+        -1259.1392167224028,
+        771.323_428_777_653_1,
+        -176.615_029_162_140_6,
+        12.507343278686905,
+        -0.13857109526572012,
+        9.984_369_578_019_572e-6,
+        1.5056327351493116e-7,
+    ];
+    let x = x - 1.0;
+    let series =
+        TERMS.iter().zip(1_u8..).fold(0.999_999_999_999_809_9, |sum, (term, k)| sum + term / (x + f64::from(k)));
+    let t = x + 7.5;
+    // Split, as `t^(x + 1/2)` overflows before the gamma function does.
+    let half_power = t.powf((x + 0.5) / 2.0);
+    std::f64::consts::TAU.sqrt() * half_power * (-t).exp() * half_power * series
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! Max-min fair rates by progressive filling, of only the links that a change can touch.
+//!
+//! Filling: the link with the least share for each of its flows holds them all back at that share; take
+//! them and their rates off the other links, and go on with the next (Bertsekas and Gallager, *Data
+//! Networks*, 6.5.2).
+//!
+//! A change touches the links on which flows began or ended, but how far it reaches from there shows only
+//! in the result. So the filling starts with those links, the *region*, and with the flows that the region
+//! holds back, all other rates fixed; it is right unless a neighbour shows otherwise ([`Flows::spread`]), and
+//! then it is done again with that neighbour in the region.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::flows::{FlowId, Flows, NOWHERE};
+use super::route::LinkId;
+use crate::units::VirtualTime;
+
+/// Rates and loads closer than this, relative to their size, are equal but for rounding.
+const ROUNDING: f64 = 1e-11;
+
+/// What a filling keeps of each link and flow while it lasts.
+pub(super) struct Scratch {
+    /// Counts the fillings; a mark that is not of this one is void.
+    round: u64,
+    links: Vec<LinkScratch>,
+    flows: Vec<FlowScratch>,
+    order: BinaryHeap<Reverse<(Share, LinkId)>>,
+}
+
+#[derive(Clone, Default)]
+struct LinkScratch {
+    in_region: bool,
+    /// The capacity that is not taken by fixed and by held flows [bytes/ns].
+    residual: f64,
+    /// How many flows are neither fixed nor held yet.
+    open: u32,
+    /// The new level; infinite while it holds back nothing [bytes/ns].
+    level: f64,
+    /// The round in which its load was summed.
+    summed: u64,
+}
+
+#[derive(Clone, Default)]
+struct FlowScratch {
+    /// The round in which it was held back at `bottleneck`.
+    round: u64,
+    bottleneck: LinkId,
+}
+
+/// A rate that is ordered and is no NaN [bytes/ns].
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+struct Share(f64);
+
+impl Eq for Share {}
+
+impl Ord for Share {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl Scratch {
+    pub(super) fn new(links: usize) -> Self {
+        Self { round: 0, links: vec![LinkScratch::default(); links], flows: Vec::new(), order: BinaryHeap::new() }
+    }
+}
+
+impl Flows {
+    /// Shares out the links of `region` and of as much of its neighbourhood as that touches, which it
+    /// appends to `region`.
+    pub(super) fn refill(&mut self, now: VirtualTime, region: &mut Vec<LinkId>) {
+        if self.fill.flows.len() < self.flows.len() {
+            self.fill.flows.resize(self.flows.len(), FlowScratch::default());
+        }
+        for link in &*region {
+            self.fill.links[*link as usize].in_region = true;
+        }
+        loop {
+            self.fill.round += 1;
+            self.open(region);
+            self.pour();
+            let before = region.len();
+            self.spread(region);
+            if region.len() == before {
+                break;
+            }
+        }
+        self.commit(now, region);
+    }
+
+    /// Opens all flows that the region holds back or nothing does yet, and leaves them what the others don't take.
+    fn open(&mut self, region: &[LinkId]) {
+        for id in region {
+            let link = &self.links[*id as usize];
+            let (mut residual, mut open) = (link.capacity, 0);
+            for flow in &link.flows {
+                if self.is_open(*flow) { open += 1 } else { residual -= self.rate(*flow) }
+            }
+            let scratch = &mut self.fill.links[*id as usize];
+            (scratch.residual, scratch.open, scratch.level) = (residual, open, f64::INFINITY);
+            if open > 0 {
+                self.fill.order.push(Reverse((scratch.share(), *id)));
+            }
+        }
+    }
+
+    fn is_open(&self, flow: FlowId) -> bool {
+        let bottleneck = self.flows[flow as usize].bottleneck;
+        bottleneck == NOWHERE || self.fill.links[bottleneck as usize].in_region
+    }
+
+    /// Holds all open flows back, from the link of the least share to that of the greatest.
+    fn pour(&mut self) {
+        while let Some(Reverse((key, id))) = self.fill.order.pop() {
+            let link = &self.fill.links[id as usize];
+            if link.open == 0 {
+                continue;
+            }
+            // Flows held at other links have left more to each that is open here.
+            let share = link.share();
+            if share > key {
+                self.fill.order.push(Reverse((share, id)));
+                continue;
+            }
+            self.pour_into(id, share.0);
+        }
+    }
+
+    fn pour_into(&mut self, id: LinkId, level: f64) {
+        self.fill.links[id as usize].level = level;
+        for flow in &self.links[id as usize].flows {
+            let round = self.fill.round;
+            if self.fill.flows[*flow as usize].round == round || !self.is_open(*flow) {
+                continue;
+            }
+            self.fill.flows[*flow as usize] = FlowScratch { round, bottleneck: id };
+            for crossed in &*self.flows[*flow as usize].route {
+                let link = &mut self.fill.links[*crossed as usize];
+                link.residual -= level;
+                link.open = link.open.wrapping_sub(1);
+            }
+        }
+    }
+
+    /// Adds to the region what its new levels touch: a link that holds back flows and is crossed by a flow
+    /// of the region whose rate has changed, a link that is now overloaded, and the bottleneck of a flow
+    /// that is faster than a full link of the region allows.
+    fn spread(&mut self, region: &mut Vec<LinkId>) {
+        for at in 0..region.len() {
+            let id = region[at] as usize;
+            let level = self.fill.links[id].level;
+            for place in 0..self.links[id].flows.len() {
+                let flow = self.links[id].flows[place];
+                let (old, new) = (self.rate(flow), self.new_rate(flow));
+                if !self.is_held(flow) {
+                    if old > level * (1.0 + ROUNDING) {
+                        self.include(self.flows[flow as usize].bottleneck, region);
+                    }
+                } else if (old - new).abs() > old * ROUNDING {
+                    let route = self.flows[flow as usize].route;
+                    for neighbour in &*route {
+                        if self.links[*neighbour as usize].held > 0 || self.is_overloaded(*neighbour) {
+                            self.include(*neighbour, region);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn include(&mut self, link: LinkId, region: &mut Vec<LinkId>) {
+        let scratch = &mut self.fill.links[link as usize];
+        if !scratch.in_region {
+            scratch.in_region = true;
+            region.push(link);
+        }
+    }
+
+    /// Whether this filling has held `flow` back; else its rate is fixed.
+    fn is_held(&self, flow: FlowId) -> bool {
+        self.fill.flows[flow as usize].round == self.fill.round
+    }
+
+    fn new_rate(&self, flow: FlowId) -> f64 {
+        if self.is_held(flow) {
+            self.fill.links[self.fill.flows[flow as usize].bottleneck as usize].level
+        } else {
+            self.rate(flow)
+        }
+    }
+
+    /// Whether a link outside of the region has to carry more than it can; no is the answer when asked again.
+    fn is_overloaded(&mut self, link: LinkId) -> bool {
+        let scratch = &mut self.fill.links[link as usize];
+        if scratch.in_region || scratch.summed == self.fill.round {
+            return false;
+        }
+        scratch.summed = self.fill.round;
+        let load: f64 = self.links[link as usize].flows.iter().map(|flow| self.new_rate(*flow)).sum();
+        load > self.links[link as usize].capacity * (1.0 + ROUNDING)
+    }
+
+    /// Makes the filling of the region the state of its links and flows.
+    fn commit(&mut self, now: VirtualTime, region: &[LinkId]) {
+        for link in region {
+            self.links[*link as usize].serve(now);
+        }
+        for id in region {
+            for place in 0..self.links[*id as usize].flows.len() {
+                let flow = self.links[*id as usize].flows[place];
+                let held = &self.fill.flows[flow as usize];
+                let is_here = held.round == self.fill.round && held.bottleneck == *id;
+                if is_here && self.flows[flow as usize].bottleneck != *id {
+                    self.hold_back(flow, *id);
+                }
+            }
+        }
+        for id in region {
+            let scratch = &mut self.fill.links[*id as usize];
+            scratch.in_region = false;
+            if scratch.level.is_finite() {
+                self.links[*id as usize].level = scratch.level;
+            }
+        }
+    }
+}
+
+impl LinkScratch {
+    /// What each open flow can have at most [bytes/ns].
+    fn share(&self) -> Share {
+        Share(self.residual.max(0.0) / f64::from(self.open))
+    }
+}

@@ -1,0 +1,276 @@
+//! The flows that share links: who holds back whom, and when each flow is through.
+//!
+//! Under max-min fairness each flow has a *bottleneck*: a full link on which no other flow is faster. The
+//! flows that one link holds back all have one rate, the link's *level*, so a link keeps one count of the
+//! bytes that it has *served* each of them; a flow is through when that count reaches its *finish*, and a
+//! new level moves none of the finishes. [`super::fill`] finds the bottlenecks and levels.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use super::route::{LinkId, Route};
+use crate::units::VirtualTime;
+
+/// A flow, by the index of its message.
+pub(super) type FlowId = u32;
+
+/// The bottleneck of a flow that has none yet.
+pub(super) const NOWHERE: LinkId = LinkId::MAX;
+/// When a link that holds back no flow has its next end.
+const NEVER: VirtualTime = VirtualTime(u64::MAX);
+
+/// All flows on all links.
+pub(super) struct Flows {
+    pub(super) links: Vec<Link>,
+    pub(super) flows: Vec<Flow>,
+    /// The links on which flows have begun or ended since the rates were last shared out.
+    pub(super) unsettled: Vec<LinkId>,
+    /// How many flows have ever joined.
+    joined: u64,
+    pub(super) fill: super::fill::Scratch,
+}
+
+/// One direction of a NIC or of an uplink.
+pub(super) struct Link {
+    /// [bytes/ns]
+    pub(super) capacity: f64,
+    /// All flows that cross it.
+    pub(super) flows: Vec<FlowId>,
+    /// How many of them it holds back.
+    pub(super) held: usize,
+    /// The rate of each flow that it holds back [bytes/ns].
+    pub(super) level: f64,
+    /// What it has served each flow that it holds back, up to `served_at` [bytes].
+    pub(super) served: f64,
+    served_at: VirtualTime,
+    /// The flows that it holds back, the next to end first, among others that it no longer does.
+    queue: BinaryHeap<Reverse<Ending>>,
+    next_end: VirtualTime,
+    is_unsettled: bool,
+}
+
+/// One flow.
+#[derive(Clone)]
+pub(super) struct Flow {
+    pub(super) route: Route,
+    /// Where it stands in the list of flows of each link of its route.
+    places: [u32; 4],
+    pub(super) bottleneck: LinkId,
+    /// It is through when its bottleneck has served this much; without a bottleneck, its size [bytes].
+    finish: f64,
+    /// Its number among all flows that ever joined; breaks ties.
+    number: u64,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+struct Ending {
+    finish: f64,
+    number: u64,
+    flow: FlowId,
+}
+
+impl Eq for Ending {}
+
+impl PartialOrd for Ending {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ending {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.finish.total_cmp(&other.finish).then(self.number.cmp(&other.number))
+    }
+}
+
+impl Flows {
+    /// No flows on links of the given capacities [bytes/ns].
+    pub(super) fn new(capacities: &[f64]) -> Self {
+        let link = |capacity: &f64| Link {
+            capacity: *capacity,
+            flows: Vec::new(),
+            held: 0,
+            level: 0.0,
+            served: 0.0,
+            served_at: VirtualTime::ZERO,
+            queue: BinaryHeap::new(),
+            next_end: NEVER,
+            is_unsettled: false,
+        };
+        Self {
+            links: capacities.iter().map(link).collect(),
+            flows: Vec::new(),
+            unsettled: Vec::new(),
+            joined: 0,
+            fill: super::fill::Scratch::new(capacities.len()),
+        }
+    }
+
+    /// Whether no flow crosses `link`.
+    pub(super) fn is_idle(&self, link: LinkId) -> bool {
+        self.links[link as usize].flows.is_empty()
+    }
+
+    /// Whether flows have begun or ended since [`Flows::settle`].
+    pub(super) fn are_unsettled(&self) -> bool {
+        !self.unsettled.is_empty()
+    }
+
+    /// When the next of the flows that `link` holds back is through.
+    pub(super) fn next_end(&self, link: LinkId) -> VirtualTime {
+        self.links[link as usize].next_end
+    }
+
+    /// The rate of a flow that is alone on all links of `route` [bytes/ns].
+    pub(super) fn capacity(&self, route: &Route) -> f64 {
+        route.iter().map(|link| self.links[*link as usize].capacity).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The rate of a flow [bytes/ns]; zero before it is first settled.
+    pub(super) fn rate(&self, flow: FlowId) -> f64 {
+        match self.flows[flow as usize].bottleneck {
+            NOWHERE => 0.0,
+            bottleneck => self.links[bottleneck as usize].level,
+        }
+    }
+
+    /// Adds a flow of `size` bytes. It has no rate until [`Flows::settle`].
+    pub(super) fn join(&mut self, id: FlowId, route: Route, size: f64) {
+        let mut flow = Flow { route, places: [0; 4], bottleneck: NOWHERE, finish: size, number: self.joined };
+        self.joined += 1;
+        for (link, place) in route.iter().zip(&mut flow.places) {
+            let flows = &mut self.links[*link as usize].flows;
+            *place = flows.len() as u32;
+            flows.push(id);
+            self.unsettle(*link);
+        }
+        let index = id as usize;
+        if self.flows.len() <= index {
+            self.flows.resize(index + 1, flow.clone());
+        }
+        self.flows[index] = flow;
+    }
+
+    /// Removes all flows that `link` holds back and that are through at `now`, the link's next end; appends
+    /// them to `ended`, in the order in which they end.
+    pub(super) fn end(&mut self, now: VirtualTime, link: LinkId, ended: &mut Vec<FlowId>) {
+        let state = &mut self.links[link as usize];
+        assert_eq!(state.next_end, now, "flows end when their link has its next end");
+        state.next_end = NEVER;
+        state.serve(now);
+        let (level, served) = (state.level, state.served);
+        let before = ended.len();
+        while let Some(next) = self.next_ending(link) {
+            let is_through = span(next.finish - served, level) == 0;
+            // The first is through by the choice of `now`, whatever the rounding says.
+            if !is_through && ended.len() > before {
+                break;
+            }
+            self.links[link as usize].queue.pop();
+            self.leave(next.flow);
+            ended.push(next.flow);
+        }
+    }
+
+    fn leave(&mut self, id: FlowId) {
+        let flow = self.flows[id as usize].clone();
+        self.links[flow.bottleneck as usize].held -= 1;
+        self.flows[id as usize].bottleneck = NOWHERE;
+        for (link, place) in flow.route.iter().zip(flow.places) {
+            let flows = &mut self.links[*link as usize].flows;
+            flows.swap_remove(place as usize);
+            if let Some(moved) = flows.get(place as usize) {
+                let moved = &mut self.flows[*moved as usize];
+                let at = moved.route.iter().position(|other| other == link);
+                moved.places[at.expect("a flow on a link's list has the link on its route")] = place;
+            }
+            self.unsettle(*link);
+        }
+    }
+
+    fn unsettle(&mut self, link: LinkId) {
+        let state = &mut self.links[link as usize];
+        if !state.is_unsettled {
+            state.is_unsettled = true;
+            self.unsettled.push(link);
+        }
+    }
+
+    /// Shares the links out anew, where flows have begun or ended since the last time. Appends the links
+    /// that have another next end to `rescheduled`.
+    pub(super) fn settle(&mut self, now: VirtualTime, rescheduled: &mut Vec<LinkId>) {
+        let mut changed = std::mem::take(&mut self.unsettled);
+        for link in &changed {
+            self.links[*link as usize].is_unsettled = false;
+        }
+        self.refill(now, &mut changed);
+        for link in &changed {
+            if self.reschedule(*link) {
+                rescheduled.push(*link);
+            }
+        }
+        changed.clear();
+        self.unsettled = changed;
+    }
+
+    /// Gives `flow` the bottleneck `link`; both it and the old one have served all up to now.
+    pub(super) fn hold_back(&mut self, id: FlowId, link: LinkId) {
+        let flow = &mut self.flows[id as usize];
+        let left = if flow.bottleneck == NOWHERE {
+            flow.finish
+        } else {
+            let old = &mut self.links[flow.bottleneck as usize];
+            old.held -= 1;
+            (flow.finish - old.served).max(0.0)
+        };
+        let new = &mut self.links[link as usize];
+        new.held += 1;
+        flow.bottleneck = link;
+        flow.finish = new.served + left;
+        new.queue.push(Reverse(Ending { finish: flow.finish, number: flow.number, flow: id }));
+    }
+
+    /// Finds the next end of the flows that `link` holds back; whether it is another, and there is one.
+    fn reschedule(&mut self, link: LinkId) -> bool {
+        let next = self.next_ending(link);
+        let state = &mut self.links[link as usize];
+        let Some(next) = next else {
+            (state.served, state.level, state.next_end) = (0.0, 0.0, NEVER);
+            return false;
+        };
+        let at = VirtualTime(state.served_at.0.saturating_add(span(next.finish - state.served, state.level)));
+        std::mem::replace(&mut state.next_end, at) != at
+    }
+
+    /// The first of the flows that `link` holds back to end.
+    fn next_ending(&mut self, link: LinkId) -> Option<Ending> {
+        let (state, flows) = (&mut self.links[link as usize], &self.flows);
+        let is_held = |ending: &Ending| {
+            let flow = &flows[ending.flow as usize];
+            flow.bottleneck == link && flow.number == ending.number && flow.finish == ending.finish
+        };
+        if state.queue.len() > 2 * state.held + 64 {
+            state.queue.retain(|Reverse(ending)| is_held(ending));
+        }
+        while let Some(Reverse(ending)) = state.queue.peek() {
+            if is_held(ending) {
+                return Some(*ending);
+            }
+            state.queue.pop();
+        }
+        None
+    }
+}
+
+impl Link {
+    /// Serves the flows that it holds back up to `now`.
+    pub(super) fn serve(&mut self, now: VirtualTime) {
+        self.served += self.level * now.since(self.served_at).as_nanos() as f64;
+        self.served_at = now;
+    }
+}
+
+/// How long `bytes` take at `rate` [bytes/ns], to the nearest nanosecond [ns].
+fn span(bytes: f64, rate: f64) -> u64 {
+    (bytes.max(0.0) / rate).round() as u64
+}

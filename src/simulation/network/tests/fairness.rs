@@ -1,0 +1,107 @@
+//! Random flows and messages against the naive references.
+
+use proptest::prelude::*;
+
+use super::naive::{Fluid, ends, fair_rates};
+use super::*;
+
+/// What a random test does to the flows: join on these links with this many bytes, or let the next one end.
+#[derive(Clone, Debug)]
+enum Change {
+    Join { route: Vec<usize>, size: u64 },
+    End,
+}
+
+const LINKS: usize = 9;
+
+fn change() -> impl Strategy<Value = Change> {
+    let route = proptest::sample::subsequence((0..LINKS).collect::<Vec<_>>(), 1..=4);
+    prop_oneof![
+        3 => (route, 1..1_000_000_u64).prop_map(|(route, size)| Change::Join { route, size }),
+        2 => Just(Change::End),
+    ]
+}
+
+/// The flows that are under way, by their ids, with their links.
+type Active = Vec<(FlowId, Vec<usize>)>;
+
+fn apply(flows: &mut Flows, active: &mut Active, now: &mut VirtualTime, id: usize, change: &Change) {
+    match change {
+        Change::Join { route, size } => {
+            let links: Vec<LinkId> = route.iter().map(|link| *link as LinkId).collect();
+            flows.join(id as FlowId, Route::over(&links), *size as f64);
+            active.push((id as FlowId, route.clone()));
+        }
+        Change::End => {
+            let Some(link) = (0..LINKS as LinkId).min_by_key(|link| flows.next_end(*link)) else { return };
+            if active.is_empty() {
+                return;
+            }
+            let mut ended = Vec::new();
+            *now = flows.next_end(link);
+            flows.end(*now, link, &mut ended);
+            assert!(!ended.is_empty(), "an end is the end of a flow");
+            active.retain(|(id, _)| !ended.contains(id));
+        }
+    }
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn rates_are_the_max_min_fair_ones_after_every_change(
+        capacities in proptest::collection::vec(prop_oneof![Just(1.0), 0.1..4.0_f64], LINKS),
+        changes in proptest::collection::vec(change(), 1..60),
+    ) {
+        let mut flows = Flows::new(&capacities);
+        let (mut active, mut now) = (Active::new(), VirtualTime::ZERO);
+        for (id, change) in changes.iter().enumerate() {
+            apply(&mut flows, &mut active, &mut now, id, change);
+            flows.settle(now, &mut Vec::new());
+            let routes: Vec<&[usize]> = active.iter().map(|(_, route)| &**route).collect();
+            let expected = fair_rates(&capacities, &routes);
+            let rates: Vec<f64> = active.iter().map(|(id, _)| flows.rate(*id)).collect();
+            for (flow, route) in routes.iter().enumerate() {
+                prop_assert!(close(rates[flow], expected[flow]), "{rates:?} for {expected:?} over {routes:?}");
+                let is_bottleneck = |link: &usize| {
+                    let on_it = || (0..routes.len()).filter(|other| routes[*other].contains(link)).map(|other| rates[other]);
+                    close(on_it().sum(), capacities[*link]) && on_it().all(|rate| rate <= rates[flow] * (1.0 + 1e-9))
+                };
+                prop_assert!(route.iter().any(is_bottleneck), "flow {flow} has no full link on which it is fastest");
+            }
+        }
+    }
+
+    #[test]
+    fn messages_arrive_when_a_fluid_simulation_has_them_arrive(
+        messages in proptest::collection::vec((0..6_usize, 0..6_usize, 0..3_000_u64, 0..4_000_u64), 1..40),
+        (message_cost, latency) in (prop_oneof![Just(0), 1..300_u64], 0..500_u64),
+        hosts_per_rack in proptest::option::of(1..4_usize),
+    ) {
+        let mut messages = messages;
+        messages.sort_by_key(|message| message.3);
+        let racks = hosts_per_rack.map(|hosts_per_rack| Racks { hosts_per_rack, uplink: BytesPerSecond(NIC * 0.7) });
+        let (latency_span, message_cost) = (Duration::from_nanos(latency), Duration::from_nanos(message_cost));
+        let spec = NetworkSpec { latency: latency_span, message_cost, racks, ..spec() };
+        let (wiring, capacities) = Wiring::new(&spec, 6);
+        let mut sender_free = [0; 6];
+        let flows: Vec<Fluid> = messages.iter().map(|(from, to, size, sent)| {
+            sender_free[*from] = (*sent).max(sender_free[*from]) + message_cost.as_nanos() as u64;
+            let route = wiring.route(*from, *to).iter().map(|link| *link as usize).collect();
+            Fluid { start: sender_free[*from] as f64, size: *size as f64, route }
+        }).collect();
+        let expected = ends(&capacities, &flows);
+        let arrived = arrivals(&spec, 6, &messages);
+        for (index, at) in arrived.iter().enumerate() {
+            let latency = if flows[index].route.is_empty() { 0 } else { latency };
+            let error = (at - latency) as f64 - expected[index];
+            prop_assert!(error.abs() <= 1.0 + messages.len() as f64, "message {index} is {error} ns late");
+        }
+        prop_assert_eq!(arrived, arrivals(&spec, 6, &messages), "two runs are equal bit for bit");
+    }
+}
