@@ -2,8 +2,8 @@
 
 mod device;
 mod law;
-pub mod scenario;
 mod network;
+pub mod scenario;
 
 pub use device::{ComputeError, ComputeSpec};
 pub use law::{Law, LawError};

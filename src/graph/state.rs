@@ -143,7 +143,10 @@ impl State {
     pub(super) fn unique_scope(&self, name: &str) -> String {
         let taken = |scope: &str| {
             let prefix = format!("{scope}/");
-            self.by_name.range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded)).next().is_some_and(|(name, _)| name.starts_with(&prefix))
+            self.by_name
+                .range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded))
+                .next()
+                .is_some_and(|(name, _)| name.starts_with(&prefix))
         };
         numbered(&self.scoped(name)).find(|candidate| !taken(candidate)).expect("numbers don't run out")
     }

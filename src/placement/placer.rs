@@ -14,7 +14,8 @@ pub enum PlacementError {
     /// No device of the session is what was asked for.
     #[error(
         "cannot assign a device for operation {operation}, built at {built_at}: it asks for `{asked}`, \
-         but available devices are [ {} ]", list(available)
+         but available devices are [ {} ]",
+        list(available)
     )]
     NoDevice {
         /// The operation's name and kind.

@@ -68,7 +68,8 @@ impl Coordination {
                 (true, *global_step - 1 - read)
             }
         };
-        let outputs: Values = smallvec![Tensor::scalar(*global_step), Tensor::scalar(staleness), Tensor::scalar(applied)];
+        let outputs: Values =
+            smallvec![Tensor::scalar(*global_step), Tensor::scalar(staleness), Tensor::scalar(applied)];
         self.commits.insert(replica.worker, (ticket, outputs));
         let effects = self.coordinator.commit(replica.worker);
         self.answer(effects)

@@ -321,7 +321,8 @@ impl Executor {
 
 fn foresee(plan: &Plan, node: u32, inputs: &[(DType, Shape)]) -> Result<Memo> {
     let op = &plan.node(node).op;
-    let types: SmallVec<[TensorType; 3]> = inputs.iter().map(|(dtype, shape)| TensorType::new(*dtype, *shape)).collect();
+    let types: SmallVec<[TensorType; 3]> =
+        inputs.iter().map(|(dtype, shape)| TensorType::new(*dtype, *shape)).collect();
     let outputs = infer(op, &types, &[]).map_err(|problem| {
         let error = Error::new(Code::InvalidArgument, problem.to_string());
         error.in_operation(plan.node(node).name.to_string()).on(&plan.partition.task)
@@ -330,7 +331,7 @@ fn foresee(plan: &Plan, node: u32, inputs: &[(DType, Shape)]) -> Result<Memo> {
     let outputs: SmallVec<[(DType, Shape); 2]> = outputs.iter().map(|output| (output.dtype, known(output))).collect();
     let inputs: SmallVec<[Shape; 3]> = inputs.iter().map(|(_, shape)| *shape).collect();
     let output_shapes: SmallVec<[Shape; 2]> = outputs.iter().map(|(_, shape)| *shape).collect();
-    let cost = kernels::cost(op, &inputs, &output_shapes);
+    let cost = kernels::cost_of(op, &inputs, &output_shapes);
     Ok(Memo { inputs, outputs, cost })
 }
 
@@ -344,6 +345,7 @@ pub(crate) fn compute(plan: &Plan, nodes: &[u32], frame: &mut Frame) -> Result<(
         let inputs: SmallVec<[&Tensor; 3]> = node.inputs.iter().map(|slot| frame.get(*slot)).collect();
         let outputs = kernels::call(&node.op, &inputs)
             .map_err(|error| NodeFailure { node: *index, message: error.to_string() })?;
+        drop(inputs);
         for slot in &node.inputs {
             frame.release(*slot);
         }

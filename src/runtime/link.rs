@@ -78,7 +78,11 @@ impl Actors {
             M::GraphRegistered { .. } | M::GraphDone { .. } | M::ResetDone { .. } => {
                 tell(&self.master, MasterMessage::FromPeer { from, message });
             }
-            M::RegisterGraph { .. } | M::DeregisterGraphs { .. } | M::RunGraph { .. } | M::Tensors { .. } | M::AbortStep(_) => {
+            M::RegisterGraph { .. }
+            | M::DeregisterGraphs { .. }
+            | M::RunGraph { .. }
+            | M::Tensors { .. }
+            | M::AbortStep(_) => {
                 tell(&self.worker, WorkerMessage::FromPeer { from, message });
             }
             M::TrainingOver => {

@@ -177,8 +177,7 @@ impl fmt::Display for Waiting {
 pub type WaitingList = Arc<Mutex<Vec<Waiting>>>;
 
 /// To a task's master.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
+#[derive(Debug)]
 pub(crate) enum MasterMessage {
     /// Session: begin.
     CreateSession { options: SessionOptions, reply: oneshot::Sender<Result<SessionId>> },
@@ -234,8 +233,7 @@ pub struct SessionOptions {
 }
 
 /// To a task's worker.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
+#[derive(Debug)]
 pub(crate) enum WorkerMessage {
     /// The transport: a master's order, or another worker's values.
     FromPeer { from: PeerId, message: PeerMessage },
@@ -268,8 +266,7 @@ pub(crate) struct Served {
 }
 
 /// To a task's parameter server.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
+#[derive(Debug)]
 pub(crate) enum ParameterServerMessage {
     /// The worker: which variables are these? Answered by `Bound`.
     Bind { graph: GraphHandle, scope: Option<Scope>, variables: Vec<VariableSpec> },
@@ -350,6 +347,18 @@ impl Verdict {
             },
         }
     }
+}
+
+impl Message for MasterMessage {
+    type Result = ();
+}
+
+impl Message for WorkerMessage {
+    type Result = ();
+}
+
+impl Message for ParameterServerMessage {
+    type Result = ();
 }
 
 /// An error as an answer of a task whose actors have stopped.

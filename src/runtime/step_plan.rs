@@ -64,7 +64,8 @@ impl StepPlan {
         if *outstanding > 0 {
             return Progress::Waiting;
         }
-        let ready = Ready { parts: std::mem::take(&mut ready.parts), fed_fetches: std::mem::take(&mut ready.fed_fetches) };
+        let ready =
+            Ready { parts: std::mem::take(&mut ready.parts), fed_fetches: std::mem::take(&mut ready.fed_fetches) };
         let (ready, waiting) = (Arc::new(ready), std::mem::take(waiting));
         *self = Self::Ready(Arc::clone(&ready));
         Progress::Ready(ready, waiting)

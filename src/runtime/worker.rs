@@ -68,7 +68,9 @@ impl Worker {
 
     fn from_peer(&mut self, from: PeerId, message: PeerMessage) {
         match message {
-            PeerMessage::RegisterGraph { graph, partition, isolated } => self.register(from, graph, partition, isolated),
+            PeerMessage::RegisterGraph { graph, partition, isolated } => {
+                self.register(from, graph, partition, isolated)
+            }
             PeerMessage::DeregisterGraphs { graphs, isolated } => self.deregister(&graphs, isolated),
             PeerMessage::RunGraph { step, graph, feeds } => self.run_graph(from, step, graph, feeds),
             PeerMessage::Tensors { step, arrivals } => self.receive(step, arrivals),
@@ -78,13 +80,7 @@ impl Worker {
     }
 
     /// First half: the parameter server finds the variables; [`Worker::bound`] is the second.
-    fn register(
-        &mut self,
-        from: PeerId,
-        graph: GraphHandle,
-        partition: Arc<Partition>,
-        scope: Option<Scope>,
-    ) {
+    fn register(&mut self, from: PeerId, graph: GraphHandle, partition: Arc<Partition>, scope: Option<Scope>) {
         let variables = partition.variables.clone();
         self.binding.insert(graph, (from, partition));
         tell(&self.link.actors.parameter_server, ParameterServerMessage::Bind { graph, scope, variables });

@@ -1,0 +1,236 @@
+//! A server: one task's three actors, started, joined and stopped (TensorFlow: `tf.train.Server`).
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use actix::{Actor, Addr, Context};
+use tokio::sync::oneshot;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::clock::{Clock, WallClock};
+use crate::cluster::{ClusterSpec, DeviceName, TaskName};
+use crate::transport::{InMemoryNetwork, Transport};
+
+use super::compute::{ComputeModel, Processor};
+use super::error::{Code, Error, Result};
+use super::link::{Actors, Link};
+use super::mailbox::tell;
+use super::master::Master;
+use super::messages::{
+    MasterMessage, ParameterServerMessage, PeerMessage, Waiting, WaitingList, WorkerMessage, stopped,
+};
+use super::parameter_server::ParameterServer;
+use super::worker::Worker;
+
+/// The world that a server lives in: what carries its messages, tells it the time, does its arithmetic.
+#[derive(Clone)]
+pub struct World {
+    /// The task's end of the network.
+    pub transport: Rc<dyn Transport<PeerMessage>>,
+    /// The clock.
+    pub clock: Rc<dyn Clock>,
+    /// The task's device.
+    pub device: Rc<dyn ComputeModel>,
+}
+
+/// What a server is a server of (TensorFlow: `ServerDef`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerDef {
+    /// The cluster.
+    pub cluster: ClusterSpec,
+    /// Which of its tasks the server is.
+    pub task: TaskName,
+}
+
+/// Hosts one task of a cluster: a master, a worker and a parameter server.
+///
+/// A server is made, then started, then stopped, once each; dropping it stops it.
+/// Where TensorFlow's can't be stopped (`Clean shutdown is not currently implemented`) this one can.
+pub struct Server {
+    def: ServerDef,
+    world: World,
+    actors: Rc<Actors>,
+    link: Link,
+    phase: Cell<Phase>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    New,
+    Started,
+    Stopped,
+}
+
+/// A server as a session reaches it (TensorFlow: `server.target`).
+#[derive(Clone)]
+pub struct ServerTarget {
+    task: TaskName,
+    pub(crate) master: Addr<Master>,
+    pub(crate) clock: Rc<dyn Clock>,
+}
+
+impl ServerDef {
+    /// The server of one task of `cluster`. The job may be left open where there is but one, the
+    /// index where the job has but one task.
+    ///
+    /// # Errors
+    /// If what is left open is ambiguous, or there is no such job or task.
+    pub fn new(cluster: ClusterSpec, job: Option<&str>, index: Option<u32>) -> Result<Self> {
+        let job = match (job, cluster.jobs().collect::<Vec<_>>().as_slice()) {
+            (Some(job), _) => job.to_owned(),
+            (None, [only]) => (*only).to_owned(),
+            (None, jobs) => return Err(unclear("job name", &jobs.join(", "))),
+        };
+        let indices = cluster.task_indices(&job)?;
+        let index = match (index, indices.as_slice()) {
+            (Some(index), _) => index,
+            (None, [only]) => *only,
+            (None, _) => return Err(unclear("task index", &format!("{indices:?}"))),
+        };
+        let task = TaskName::new(job, index);
+        if cluster.contains(&task) {
+            return Ok(Self { cluster, task });
+        }
+        Err(Error::new(Code::InvalidArgument, format!("task {task} is not defined in the cluster {cluster}")))
+    }
+}
+
+fn unclear(what: &str, choices: &str) -> Error {
+    Error::new(Code::InvalidArgument, format!("an explicit {what} is needed: one of {choices}"))
+}
+
+impl Server {
+    /// A server in a world; its actors run, but it takes nothing from others until it is started.
+    pub fn new(def: ServerDef, world: World) -> Self {
+        let contexts = (Context::<Master>::new(), Context::<Worker>::new(), Context::<ParameterServer>::new());
+        let actors = Rc::new(Actors {
+            master: actix::AsyncContext::address(&contexts.0),
+            worker: actix::AsyncContext::address(&contexts.1),
+            parameter_server: actix::AsyncContext::address(&contexts.2),
+            training_over: Cell::new(false),
+        });
+        let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport));
+        let devices = def.cluster.tasks().map(|task| DeviceName::cpu(task, 0)).collect();
+        let id = xxh3_64(def.task.to_string().as_bytes());
+        contexts.0.run(Master::new(link(), Rc::clone(&world.clock), id, devices));
+        contexts.1.run(Worker::new(link(), Rc::clone(&world.clock), Rc::clone(&world.device)));
+        contexts.2.run(ParameterServer::new(link(), Rc::clone(&world.device)));
+        let link = link();
+        Self { def, world, actors, link, phase: Cell::new(Phase::New) }
+    }
+
+    /// A started server that is a cluster by itself: the job `localhost` with one task, in this
+    /// process and in real time (TensorFlow: `create_local_server`).
+    ///
+    /// # Panics
+    /// Outside of an actix system.
+    pub fn create_local() -> Self {
+        let cluster = ClusterSpec::simulated([("localhost", 1)]).expect("one job of one task is a cluster");
+        let servers = Self::create_cluster(&cluster);
+        servers.into_iter().next().expect("a cluster of one task has one server")
+    }
+
+    /// Started servers for all tasks of `cluster`, in its order, in this process and in real time.
+    ///
+    /// # Panics
+    /// Outside of an actix system.
+    pub fn create_cluster(cluster: &ClusterSpec) -> Vec<Self> {
+        let network = InMemoryNetwork::new(cluster);
+        let clock: Rc<dyn Clock> = Rc::new(WallClock::new());
+        let server = |task: TaskName| {
+            let transport = network.endpoint(&task).expect("the network is between the tasks of the cluster");
+            let world = World { transport, clock: Rc::clone(&clock), device: Rc::new(Processor) };
+            let server = Self::new(ServerDef { cluster: cluster.clone(), task }, world);
+            server.start().expect("a new server can be started");
+            server
+        };
+        cluster.tasks().map(server).collect()
+    }
+
+    /// Begins to take messages from other tasks. Starting it again does nothing.
+    ///
+    /// # Errors
+    /// If it has been stopped.
+    pub fn start(&self) -> Result<()> {
+        if self.phase.get() == Phase::Stopped {
+            return Err(Error::new(Code::FailedPrecondition, "the server has stopped").on(self.task()));
+        }
+        if self.phase.replace(Phase::Started) == Phase::New {
+            self.world.transport.listen(Rc::clone(&self.actors) as Rc<dyn crate::transport::Inbox<PeerMessage>>);
+        }
+        Ok(())
+    }
+
+    /// Waits until the training is over: until all `workers` replicas have left it.
+    ///
+    /// # Errors
+    /// If the server is not started, or stops before.
+    pub async fn join(&self, workers: u32) -> Result<()> {
+        if self.phase.get() != Phase::Started {
+            return Err(Error::new(Code::FailedPrecondition, "only a server that runs can be joined").on(self.task()));
+        }
+        let (reply, joined) = oneshot::channel();
+        tell(&self.actors.parameter_server, ParameterServerMessage::Join { workers, reply });
+        joined.await.map_err(|_| stopped().on(self.task()))
+    }
+
+    /// Cancels what runs on it, and takes nothing more.
+    pub fn stop(&self) {
+        if self.phase.replace(Phase::Stopped) == Phase::Started {
+            self.world.transport.close();
+            tell(&self.actors.master, MasterMessage::Stop);
+        }
+    }
+
+    /// What a session connects to.
+    pub fn target(&self) -> ServerTarget {
+        let clock = Rc::clone(&self.world.clock);
+        ServerTarget { task: self.def.task.clone(), master: self.actors.master.clone(), clock }
+    }
+
+    /// What it is a server of.
+    pub fn server_def(&self) -> &ServerDef {
+        &self.def
+    }
+
+    /// Which task it is.
+    pub fn task(&self) -> &TaskName {
+        &self.def.task
+    }
+
+    /// Whether the chief has said that the training is over.
+    pub(crate) fn is_training_over(&self) -> bool {
+        self.actors.training_over.get()
+    }
+
+    /// Tells all tasks of the cluster `message`.
+    pub(crate) fn broadcast(&self, message: &PeerMessage) {
+        for task in self.def.cluster.tasks() {
+            if let Some(peer) = self.link.resolve(&task) {
+                self.link.send(peer, message.clone());
+            }
+        }
+        self.link.flush();
+    }
+
+    /// Has the actors write what they wait for, once they have dealt with all that is before it.
+    pub(crate) fn inquire(&self, list: &Arc<Mutex<Vec<Waiting>>>) {
+        let list: &WaitingList = list;
+        tell(&self.actors.master, MasterMessage::Inquire(Arc::clone(list)));
+        tell(&self.actors.worker, WorkerMessage::Inquire(Arc::clone(list)));
+        tell(&self.actors.parameter_server, ParameterServerMessage::Inquire(Arc::clone(list)));
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl std::fmt::Display for ServerTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "trainyard://{}", self.task)
+    }
+}
