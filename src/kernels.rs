@@ -1,0 +1,17 @@
+//! The numbers: every arithmetic operation on tensors, slices in, slices out.
+//!
+//! A kernel reads slices and writes every element of the slices it is handed for its results, which
+//! may hold anything before. It knows no graph, no device and no clock. Lengths that do not fit are
+//! bugs of the caller and assertions here; what a user's data can cause is a typed error.
+//!
+//! **The same bits on any thread count.** Work is cut into chunks whose size depends on the operands
+//! alone, never on the number of threads; float sums have a fixed order, which each kernel states;
+//! what chunks yield is combined by index. Below a measured size a kernel runs on the calling thread,
+//! above it on the rayon pool it is called from.
+//!
+//! Loops are plain and compiled once for each instruction set (`pulp` picks at run time); no
+//! reordering and no fused multiply-add is left to the compiler, so all sets give the same bits.
+//! The exception is [`matmul::matmul`], whose blocking depends on the machine's caches.
+
+mod math;
+mod parallel;
