@@ -13,5 +13,13 @@
 //! reordering and no fused multiply-add is left to the compiler, so all sets give the same bits.
 //! The exception is [`matmul::matmul`], whose blocking depends on the machine's caches.
 
+pub(crate) mod cost;
 mod math;
+pub(crate) mod matmul;
 mod parallel;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod tests;
+
+pub use cost::Cost;
