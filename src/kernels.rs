@@ -13,13 +13,20 @@
 //! reordering and no fused multiply-add is left to the compiler, so all sets give the same bits.
 //! The exception is [`matmul::matmul`], whose blocking depends on the machine's caches.
 
+pub(crate) mod convert;
 pub(crate) mod cost;
+pub(crate) mod elementwise;
 mod math;
 pub(crate) mod matmul;
 mod parallel;
+pub(crate) mod reduce;
 #[cfg(test)]
 mod reference;
+pub(crate) mod rows;
+pub(crate) mod softmax;
 #[cfg(test)]
 mod tests;
+pub(crate) mod update;
 
 pub use cost::Cost;
+pub use softmax::LabelOutOfRange;

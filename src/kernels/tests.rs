@@ -1,6 +1,8 @@
 //! The fast kernels against the references, and against themselves on other numbers of threads.
 
+mod elementwise;
 mod matmul;
+mod rows;
 
 use rand::RngExt;
 
