@@ -19,6 +19,7 @@ pub(crate) mod elementwise;
 mod math;
 pub(crate) mod matmul;
 mod parallel;
+pub(crate) mod random;
 pub(crate) mod reduce;
 #[cfg(test)]
 mod reference;

@@ -3,6 +3,7 @@
 mod elementwise;
 mod matmul;
 mod rows;
+mod threads;
 
 use rand::RngExt;
 
