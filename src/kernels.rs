@@ -11,7 +11,7 @@
 //!
 //! Loops are plain and compiled once for each instruction set (`pulp` picks at run time); no
 //! reordering and no fused multiply-add is left to the compiler, so all sets give the same bits.
-//! The exception is [`matmul::matmul`], whose blocking depends on the machine's caches.
+//! The exception is `matmul`, whose blocking depends on the machine's caches.
 
 pub(crate) mod convert;
 pub(crate) mod cost;

@@ -21,7 +21,7 @@ const DRAW: usize = 20;
 pub struct Cost {
     /// Floating point operations.
     pub flops: u64,
-    /// What is read and written [bytes].
+    /// What is read and written, in bytes.
     pub bytes: u64,
 }
 

@@ -95,7 +95,7 @@ fn binary(a: &[f32], b: &[f32], out: &mut [f32], op: impl Fn(f32, f32) -> f32 + 
 /// # Panics
 /// If there is no input.
 pub(crate) fn add_n(inputs: &[&[f32]], scale: f32, out: &mut [f32]) {
-    /// Small enough to stay in the first-level cache while all inputs are added [elements].
+    /// Small enough to stay in the first-level cache while all inputs are added, in elements.
     const BLOCK: usize = 2048;
     let (first, others) = inputs.split_first().expect("a sum has at least one input");
     assert!(inputs.iter().all(|input| input.len() == out.len()), "the inputs of a sum have the shape of the sum");

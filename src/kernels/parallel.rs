@@ -6,13 +6,13 @@
 use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 
-/// The size from which a kernel is spread over threads [elements].
+/// The size from which a kernel is spread over threads, in elements.
 ///
 /// Measured: a second thread that is awake halves the time from a quarter of this on; one that sleeps
 /// takes 20 to 50 us to wake, as long as 2^18 additions take on one thread.
 pub(super) const PARALLEL_FROM: usize = 1 << 18;
 
-/// What one thread takes at a time [elements]: 64 KiB, so that three operands fit a second-level cache.
+/// What one thread takes at a time, in elements: 64 KiB, so that three operands fit a second-level cache.
 pub(super) const CHUNK: usize = 1 << 14;
 
 /// Runs `work`, compiled for the widest vectors that this machine has.
