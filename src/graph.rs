@@ -144,7 +144,7 @@ impl VariableSpec {
         TensorType::new(self.dtype, self.shape)
     }
 
-    /// The size of the value [bytes].
+    /// The size of the value \[bytes\].
     pub fn byte_size(&self) -> u64 {
         (self.shape.elements() * self.dtype.size()) as u64
     }

@@ -1,7 +1,7 @@
 //! A tensor: an element type, a shape and a reference-counted, aligned buffer. No operations.
 //!
 //! Cloning a tensor copies a pointer, and a tensor once shared is never written: whoever wants to
-//! change one calls [`Tensor::make_mut`], which copies if, and only if, somebody else still holds
+//! change one copies it first if, and only if, somebody else still holds
 //! the buffer. So no reader ever sees a torn value, and passing tensors between the tasks of one
 //! process costs nothing.
 
@@ -95,7 +95,7 @@ impl Tensor {
         self.shape
     }
 
-    /// The size of the values [bytes], without any header.
+    /// The size of the values \[bytes\], without any header.
     pub fn byte_len(&self) -> usize {
         self.buffer.len()
     }

@@ -22,7 +22,7 @@ pub struct PeerId(pub u32);
 
 /// What travels between tasks.
 pub trait Payload: Send + fmt::Debug + 'static {
-    /// How long it is on the wire [bytes].
+    /// How long it is on the wire \[bytes\].
     fn wire_size(&self) -> Bytes;
 }
 
@@ -56,7 +56,7 @@ pub trait Transport<M: Payload> {
     fn close(&self);
 }
 
-/// The part of an envelope that is no message: lengths, ids and check values [bytes].
+/// The part of an envelope that is no message: lengths, ids and check values \[bytes\].
 pub(crate) const ENVELOPE_HEADER: Bytes = Bytes(32);
 
 /// How long an envelope with `messages` is on the wire.

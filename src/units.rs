@@ -19,7 +19,7 @@ impl VirtualTime {
     /// The beginning of the clock.
     pub const ZERO: Self = Self(0);
 
-    /// Seconds since the clock began [s].
+    /// Seconds since the clock began \[s\].
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -42,15 +42,15 @@ impl fmt::Display for VirtualTime {
     }
 }
 
-/// An amount of data [bytes].
+/// An amount of data \[bytes\].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
-/// A rate of data [bytes/s].
+/// A rate of data \[bytes/s\].
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct BytesPerSecond(pub f64);
 
-/// A rate of arithmetic [floating point operations/s].
+/// A rate of arithmetic \[floating point operations/s\].
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct FlopsPerSecond(pub f64);
 

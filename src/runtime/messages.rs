@@ -126,11 +126,11 @@ pub enum PeerMessage {
 /// A value on a crossing edge.
 pub type Arrival = (CrossingId, Option<Tensor>);
 
-/// The part of a message that is no tensor: kind, ids, lengths [bytes].
+/// The part of a message that is no tensor: kind, ids, lengths \[bytes\].
 const MESSAGE_HEADER: u64 = 32;
-/// What stands before a tensor's values: element type, shape, length [bytes].
+/// What stands before a tensor's values: element type, shape, length \[bytes\].
 const TENSOR_HEADER: u64 = 32;
-/// What one operation of a partition takes, names and attributes included [bytes].
+/// What one operation of a partition takes, names and attributes included \[bytes\].
 const NODE_SIZE: u64 = 96;
 
 impl Payload for PeerMessage {

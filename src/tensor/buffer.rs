@@ -8,11 +8,11 @@ use std::sync::Mutex;
 
 use super::dtype::Element;
 
-/// Buffers smaller than this are cheaper to allocate than to keep [bytes].
+/// Buffers smaller than this are cheaper to allocate than to keep \[bytes\].
 const SMALLEST_KEPT: usize = 4096;
-/// What the free list holds of each power of two at most [bytes].
+/// What the free list holds of each power of two at most \[bytes\].
 const KEPT_BYTES: usize = 64 << 20;
-/// The size of a cache line, and the alignment of every tensor [bytes].
+/// The size of a cache line, and the alignment of every tensor \[bytes\].
 const LINE: usize = 64;
 /// The number of size classes: one a power of two, up to 1 TiB.
 const CLASSES: usize = 40;

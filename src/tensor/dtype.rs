@@ -18,7 +18,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// The size of one element [bytes].
+    /// The size of one element \[bytes\].
     pub fn size(self) -> usize {
         match self {
             Self::F32 | Self::I32 => 4,

@@ -1,0 +1,36 @@
+//! The numbers: every arithmetic operation on tensors, slices in, slices out.
+//!
+//! A kernel reads slices and writes every element of the slices it is handed for its results, which
+//! may hold anything before. It knows no graph, no device and no clock. Lengths that do not fit are
+//! bugs of the caller and assertions here; what a user's data can cause is a typed error.
+//!
+//! **The same bits on any thread count.** Work is cut into chunks whose size depends on the operands
+//! alone, never on the number of threads; float sums have a fixed order, which each kernel states;
+//! what chunks yield is combined by index. Below a measured size a kernel runs on the calling thread,
+//! above it on the rayon pool it is called from.
+//!
+//! Loops are plain and compiled once for each instruction set (`pulp` picks at run time); no
+//! reordering and no fused multiply-add is left to the compiler, so all sets give the same bits.
+//! The exception is `matmul`, whose blocking depends on the machine's caches.
+
+pub(crate) mod convert;
+pub(crate) mod cost;
+pub(crate) mod elementwise;
+mod math;
+pub(crate) mod matmul;
+mod parallel;
+pub(crate) mod random;
+pub(crate) mod reduce;
+mod registry;
+#[cfg(test)]
+mod reference;
+pub(crate) mod rows;
+pub(crate) mod softmax;
+#[cfg(test)]
+mod tests;
+pub(crate) mod update;
+
+pub use cost::Cost;
+pub use registry::KernelError;
+pub(crate) use registry::{add_values, call, cost as cost_of};
+pub use softmax::LabelOutOfRange;

@@ -1,0 +1,60 @@
+//! Kernels that change or compare types: casts, equality, a value everywhere.
+
+use super::parallel::{for_chunks, map, map2};
+
+/// A type whose values can be cast to `To` (TensorFlow `Cast`).
+pub(crate) trait CastTo<To>: Copy + Sync {
+    /// The value as `To`. Floats are cut towards 0 and, where TensorFlow leaves it open, saturate at the
+    /// integer's limits, with 0 for NaN; wide integers wrap; a truth value is 0 or 1; every number but 0
+    /// is true, NaN included.
+    fn cast(self) -> To;
+}
+
+macro_rules! cast_numbers {
+    ($($from:ty => $($to:ty),+;)+) => {$($(
+        impl CastTo<$to> for $from {
+            #[inline(always)]
+            fn cast(self) -> $to {
+                self as $to
+            }
+        }
+    )+)+};
+}
+cast_numbers! {
+    f32 => i32, i64;
+    i32 => f32, i64;
+    i64 => f32, i32;
+}
+
+macro_rules! cast_truth {
+    ($($number:ty),+) => {$(
+        impl CastTo<bool> for $number {
+            #[inline(always)]
+            fn cast(self) -> bool {
+                self != 0 as $number
+            }
+        }
+        impl CastTo<$number> for bool {
+            #[inline(always)]
+            fn cast(self) -> $number {
+                u8::from(self) as $number
+            }
+        }
+    )+};
+}
+cast_truth!(f32, i32, i64);
+
+/// `out[i] = x[i]` as another type; [`CastTo::cast`] says how.
+pub(crate) fn cast<From: CastTo<To>, To: Send>(x: &[From], out: &mut [To]) {
+    map(x, out, From::cast);
+}
+
+/// `out[i] = a[i] == b[i]` (TensorFlow `Equal`; no NaN equals anything).
+pub(crate) fn equal<T: Copy + Sync + PartialEq>(a: &[T], b: &[T], out: &mut [bool]) {
+    map2(a, b, out, |a, b| a == b);
+}
+
+/// `out[i] = value` (TensorFlow `Fill`).
+pub(crate) fn fill<T: Copy + Send + Sync>(value: T, out: &mut [T]) {
+    for_chunks(out, 1, |_, out| out.fill(value));
+}

@@ -1,0 +1,133 @@
+//! What a kernel costs, from the sizes of its operands alone: the compute model's input.
+//!
+//! Every element that a kernel reads or writes counts once, whatever the caches do. An addition, a
+//! multiplication, a comparison, a division and a root count as one operation each; a fused
+//! multiply-add as two; a function counts as its polynomial has operations.
+
+use std::iter::Sum;
+use std::ops::Add;
+
+use super::matmul::MatMul;
+
+/// The operations of an exponential or a logarithm.
+pub(crate) const EXP: usize = 20;
+/// The operations of a sigmoid or a hyperbolic tangent.
+pub(crate) const TANH: usize = 32;
+/// The operations of one random value.
+const DRAW: usize = 20;
+
+/// The work of a kernel: arithmetic and memory traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Floating point operations.
+    pub flops: u64,
+    /// What is read and written, in bytes.
+    pub bytes: u64,
+}
+
+impl Add for Cost {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { flops: self.flops + other.flops, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl Sum for Cost {
+    fn sum<I: Iterator<Item = Self>>(costs: I) -> Self {
+        costs.fold(Self::default(), Add::add)
+    }
+}
+
+impl Cost {
+    /// `flops` operations on `floats` elements of 4 bytes, read and written together.
+    fn of(flops: usize, floats: usize) -> Self {
+        Self { flops: flops as u64, bytes: 4 * floats as u64 }
+    }
+
+    /// [`matmul`](super::matmul::matmul): 2mkn flops, 4(mk + kn + mn) bytes.
+    pub(crate) fn matmul(dims: MatMul) -> Self {
+        let MatMul { m, k, n, .. } = dims;
+        Self::of(2 * m * k * n, m * k + k * n + m * n)
+    }
+
+    /// A kernel of one result an element from `inputs` operands of the same shape, as in `elementwise`:
+    /// `flops` operations and 4(inputs + 1) bytes an element.
+    pub(crate) fn elementwise(elements: usize, inputs: usize, flops: usize) -> Self {
+        Self::of(elements * flops, elements * (inputs + 1))
+    }
+
+    /// A kernel of one operation an element, whose second operand is a row or a column of `other`
+    /// elements, as `bias_add` and `scale_rows`: rc flops, 4(2rc + other) bytes.
+    pub(crate) fn broadcast(elements: usize, other: usize) -> Self {
+        Self::of(elements, 2 * elements + other)
+    }
+
+    /// A reduction of `elements` to `results`, as `sum`, `argmax` and `bias_add_grad`: a flop an element,
+    /// 4(elements + results) bytes.
+    pub(crate) fn reduction(elements: usize, results: usize) -> Self {
+        Self::of(elements, elements + results)
+    }
+
+    /// `softmax` and `log_softmax`: an exponential and 4 flops an element, 8 bytes an element.
+    pub(crate) fn softmax(rows: usize, classes: usize) -> Self {
+        Self::of(rows * classes * (EXP + 4), 2 * rows * classes)
+    }
+
+    /// `sparse_softmax_cross_entropy`: a softmax, and a logarithm and 2 flops a row; a label is read and a
+    /// loss written for each.
+    pub(crate) fn cross_entropy(rows: usize, classes: usize) -> Self {
+        Self::softmax(rows, classes) + Self::of(rows * (EXP + 2), 2 * rows)
+    }
+
+    /// The kernels of `random`: 20 flops and 4 bytes an element.
+    pub(crate) fn random(elements: usize) -> Self {
+        Self::of(elements * DRAW, elements)
+    }
+
+    /// A kernel that only moves data, as a cast or a fill: no flops.
+    pub(crate) fn moved(bytes: usize) -> Self {
+        Self { flops: 0, bytes: bytes as u64 }
+    }
+
+    /// `add_n`: a flop an element of each input (the last is the scale's), 4(inputs + 1) bytes an element.
+    pub(crate) fn add_n(inputs: usize, elements: usize) -> Self {
+        Self::elementwise(elements, inputs, inputs)
+    }
+
+    /// `gradient_descent`: 2 flops an element, 2 values read and 1 written.
+    pub(crate) fn gradient_descent(elements: usize) -> Self {
+        Self::of(2 * elements, 3 * elements)
+    }
+
+    /// `momentum`: 4 flops an element (7 with Nesterov), 3 values read and 2 written.
+    pub(crate) fn momentum(elements: usize, nesterov: bool) -> Self {
+        Self::of(elements * if nesterov { 7 } else { 4 }, 5 * elements)
+    }
+
+    /// `adagrad`: 6 flops an element, 3 values read and 2 written.
+    pub(crate) fn adagrad(elements: usize) -> Self {
+        Self::of(6 * elements, 5 * elements)
+    }
+
+    /// `adam`: 12 flops an element, 4 values read and 3 written.
+    pub(crate) fn adam(elements: usize) -> Self {
+        Self::of(12 * elements, 7 * elements)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_of_a_product_is_twice_its_volume_and_each_matrix_once() {
+        let dims = MatMul { m: 32, k: 64, n: 10, transpose_a: false, transpose_b: true };
+        assert_eq!(Cost::matmul(dims), Cost { flops: 2 * 32 * 64 * 10, bytes: 4 * (32 * 64 + 64 * 10 + 32 * 10) });
+    }
+
+    #[test]
+    fn costs_add_up() {
+        let costs = [Cost::gradient_descent(3), Cost::moved(8)];
+        assert_eq!(costs.into_iter().sum::<Cost>(), Cost { flops: 6, bytes: 36 + 8 });
+    }
+}

@@ -1,0 +1,69 @@
+//! Each kernel as its definition says, one element after the other: what the fast versions are tested against.
+//!
+//! Functions and long sums are computed in `f64`, so that what a test finds is the fast version's error.
+
+use super::matmul::MatMul;
+
+/// `op(a) * op(b)`.
+pub(super) fn matmul(a: &[f32], b: &[f32], dims: MatMul) -> Vec<f32> {
+    let MatMul { m, k, n, transpose_a, transpose_b } = dims;
+    let a = |i: usize, l: usize| f64::from(a[if transpose_a { l * m + i } else { i * k + l }]);
+    let b = |l: usize, j: usize| f64::from(b[if transpose_b { j * k + l } else { l * n + j }]);
+    let element = |i: usize, j: usize| (0..k).map(|l| a(i, l) * b(l, j)).sum::<f64>() as f32;
+    (0..m).flat_map(|i| (0..n).map(move |j| (i, j))).map(|(i, j)| element(i, j)).collect()
+}
+
+/// `f` of each element.
+pub(super) fn map<X: Copy, Y>(x: &[X], f: impl Fn(X) -> Y) -> Vec<Y> {
+    x.iter().map(|x| f(*x)).collect()
+}
+
+/// `f` of each pair.
+pub(super) fn map2<X: Copy, Y>(a: &[X], b: &[X], f: impl Fn(X, X) -> Y) -> Vec<Y> {
+    a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect()
+}
+
+/// `f` of each element of a matrix and its column.
+pub(super) fn map_columns(x: &[f32], columns: usize, f: impl Fn(f32, usize) -> f32) -> Vec<f32> {
+    x.iter().enumerate().map(|(i, x)| f(*x, i % columns)).collect()
+}
+
+/// `f` of each element of a matrix and its row.
+pub(super) fn map_rows(x: &[f32], columns: usize, f: impl Fn(f32, usize) -> f32) -> Vec<f32> {
+    x.iter().enumerate().map(|(i, x)| f(*x, i / columns)).collect()
+}
+
+/// The sums of the columns.
+pub(super) fn column_sums(x: &[f32], columns: usize) -> Vec<f32> {
+    (0..columns).map(|c| sum(x.iter().skip(c).step_by(columns))).collect()
+}
+
+/// The sum.
+pub(super) fn sum<'a>(x: impl IntoIterator<Item = &'a f32>) -> f32 {
+    x.into_iter().map(|x| f64::from(*x)).sum::<f64>() as f32
+}
+
+/// The index of the first greatest element of each row.
+pub(super) fn argmax(x: &[f32], columns: usize) -> Vec<i64> {
+    let of_row = |row: &[f32]| {
+        let greatest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        row.iter().position(|x| *x == greatest).expect("the greatest of a row is in it") as i64
+    };
+    x.chunks(columns).map(of_row).collect()
+}
+
+/// The logarithm of the softmax of each row.
+pub(super) fn log_softmax(x: &[f32], classes: usize) -> Vec<f64> {
+    let of_row = |row: &[f32]| {
+        let greatest = f64::from(row.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+        let log_sum = row.iter().map(|x| (f64::from(*x) - greatest).exp()).sum::<f64>().ln();
+        row.iter().map(|x| f64::from(*x) - greatest - log_sum).collect::<Vec<_>>()
+    };
+    x.chunks(classes).flat_map(of_row).collect()
+}
+
+/// `((inputs[0] + inputs[1]) + ...) * scale`.
+pub(super) fn add_n(inputs: &[&[f32]], scale: f32) -> Vec<f32> {
+    let sum = |i: usize| inputs[1..].iter().fold(inputs[0][i], |sum, input| sum + input[i]);
+    (0..inputs[0].len()).map(|i| sum(i) * scale).collect()
+}

@@ -1,0 +1,240 @@
+//! From an operation of a graph to its kernel, and to what the kernel costs.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::cost::Cost;
+use super::matmul::MatMul;
+use super::{convert, cost, elementwise, matmul, random, reduce, rows, softmax};
+use crate::graph::{Binary, Op, RandomLaw, Reduction, Unary};
+use crate::tensor::{DType, Element, Shape, Tensor};
+
+/// The outputs of a kernel.
+pub(crate) type Outputs = SmallVec<[Tensor; 2]>;
+
+/// Why a kernel can't do its work, on account of the values it was given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KernelError {
+    /// A label that names no class.
+    #[error(transparent)]
+    Label(#[from] softmax::LabelOutOfRange),
+    /// Values of different types or shapes.
+    #[error("{0} and {1} can't be added")]
+    Unlike(String, String),
+}
+
+/// Runs the kernel of `op`, whose inputs shape inference has checked.
+///
+/// # Errors
+/// If the values, as distinct from their types, are not what the operation can work on.
+///
+/// # Panics
+/// If `op` is one that a parameter server runs, or the graph never does.
+pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> {
+    let outputs = match (op, inputs) {
+        (Op::NoOp, _) => smallvec![],
+        (Op::Identity, [x]) => smallvec![(*x).clone()],
+        (Op::Fill { shape, value }, []) => one(*shape, |out| convert::fill(*value, out)),
+        (Op::Random { law, shape, seeds }, []) => one(*shape, |out| draw(*law, *seeds, out)),
+        (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
+            let dims = matmul_dims(a.shape(), b.shape(), *transpose_a, *transpose_b);
+            one(Shape::from([dims.m, dims.n]), |out| matmul::matmul(a.slice(), b.slice(), out, dims))
+        }
+        (Op::BiasAdd, [x, bias]) => one(x.shape(), |out| rows::bias_add(x.slice(), bias.slice(), out)),
+        (Op::BiasAddGrad, [x]) => {
+            let (_, columns) = x.shape().rows_and_columns();
+            one(Shape::from([columns]), |out| rows::bias_add_grad(x.slice(), out))
+        }
+        (Op::ScaleRows, [x, factors]) => one(x.shape(), |out| rows::scale_rows(x.slice(), factors.slice(), out)),
+        (Op::Unary(unary), [x]) => one(x.shape(), |out| apply_unary(*unary, x.slice(), out)),
+        (Op::UnaryGrad(unary), [dy, seen]) => {
+            one(dy.shape(), |out| apply_unary_grad(*unary, dy.slice(), seen.slice(), out))
+        }
+        (Op::Binary(binary), [a, b]) => {
+            let shape = if a.shape().rank() == 0 { b.shape() } else { a.shape() };
+            one(shape, |out| apply_binary(*binary, a.slice(), b.slice(), out))
+        }
+        (Op::AddN, [first, ..]) => {
+            let slices: SmallVec<[&[f32]; 8]> = inputs.iter().map(|input| input.slice()).collect();
+            one(first.shape(), |out| elementwise::add_n(&slices, 1.0, out))
+        }
+        (Op::Reduce(reduction), [x]) => smallvec![Tensor::scalar(reduced(*reduction, x.slice()))],
+        (Op::ReduceGrad(reduction), [dy, x]) => {
+            let share = dy.slice::<f32>()[0] / divisor(*reduction, x.shape());
+            one(x.shape(), |out| convert::fill(share, out))
+        }
+        (Op::Softmax, [x]) => {
+            let (_, classes) = x.shape().rows_and_columns();
+            one(x.shape(), |out| softmax::softmax(x.slice(), classes, out))
+        }
+        (Op::SparseSoftmaxCrossEntropyWithLogits, [logits, labels]) => {
+            let mut loss = Tensor::uninitialised::<f32>(labels.shape());
+            let mut backprop = Tensor::uninitialised::<f32>(logits.shape());
+            let labels = labels.slice();
+            softmax::sparse_softmax_cross_entropy(logits.slice(), labels, loss.make_mut(), backprop.make_mut())?;
+            smallvec![loss, backprop]
+        }
+        (Op::ArgMax, [x]) => {
+            let (rows, _) = x.shape().rows_and_columns();
+            one(Shape::from([rows]), |out| reduce::argmax(x.slice(), out))
+        }
+        (Op::Equal, [a, b]) => one(a.shape(), |out| match a.dtype() {
+            DType::I32 => convert::equal(a.slice::<i32>(), b.slice(), out),
+            _ => convert::equal(a.slice::<i64>(), b.slice(), out),
+        }),
+        (Op::Cast(to), [x]) => smallvec![cast(x, *to)],
+        (op, _) => panic!("{} has no kernel for {} inputs", op.kind(), inputs.len()),
+    };
+    Ok(outputs)
+}
+
+/// What the kernel of `op` costs, for inputs and outputs of these shapes.
+pub(crate) fn cost(op: &Op, inputs: &[Shape], outputs: &[Shape]) -> Cost {
+    let elements = outputs.first().map_or(0, Shape::elements);
+    match (op, inputs) {
+        (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
+            Cost::matmul(matmul_dims(*a, *b, *transpose_a, *transpose_b))
+        }
+        (Op::Fill { .. }, _) | (Op::ReduceGrad(_), _) => Cost::moved(4 * elements),
+        (Op::Random { .. }, _) => Cost::random(elements),
+        (Op::BiasAdd | Op::ScaleRows, [_, other]) => Cost::broadcast(elements, other.elements()),
+        (Op::BiasAddGrad | Op::Reduce(_) | Op::ArgMax, [x]) => Cost::reduction(x.elements(), elements),
+        (Op::Unary(unary), _) => Cost::elementwise(elements, 1, unary_flops(*unary)),
+        (Op::UnaryGrad(_), _) => Cost::elementwise(elements, 2, 2),
+        (Op::Binary(_) | Op::Equal, _) => Cost::elementwise(elements, 2, 1),
+        (Op::AddN, inputs) => Cost::add_n(inputs.len(), elements),
+        (Op::Softmax, [x]) => {
+            let (rows, classes) = x.rows_and_columns();
+            Cost::softmax(rows, classes)
+        }
+        (Op::SparseSoftmaxCrossEntropyWithLogits, [logits, _]) => {
+            let (rows, classes) = logits.rows_and_columns();
+            Cost::cross_entropy(rows, classes)
+        }
+        (Op::Cast(_), _) => Cost::moved(8 * elements),
+        _ => Cost::default(),
+    }
+}
+
+/// `a + b`, of any numbers of one type and shape.
+///
+/// # Errors
+/// If the types or shapes differ.
+pub(crate) fn add_values(a: &Tensor, b: &Tensor) -> Result<Tensor, KernelError> {
+    fn sum<T: Element + std::ops::Add<Output = T>>(a: &Tensor, b: &Tensor) -> Tensor {
+        let mut sum = Tensor::uninitialised::<T>(a.shape());
+        let pairs = a.slice::<T>().iter().zip(b.slice::<T>());
+        sum.make_mut::<T>().iter_mut().zip(pairs).for_each(|(sum, (a, b))| *sum = *a + *b);
+        sum
+    }
+    match (a.dtype(), b.dtype()) {
+        (DType::F32, DType::F32) if a.shape() == b.shape() => Ok(sum::<f32>(a, b)),
+        (DType::I32, DType::I32) if a.shape() == b.shape() => Ok(sum::<i32>(a, b)),
+        (DType::I64, DType::I64) if a.shape() == b.shape() => Ok(sum::<i64>(a, b)),
+        _ => {
+            let name = |x: &Tensor| format!("{}{}", x.dtype(), x.shape());
+            Err(KernelError::Unlike(name(a), name(b)))
+        }
+    }
+}
+
+/// The output of a kernel that writes every element.
+fn one<T: Element>(shape: Shape, write: impl FnOnce(&mut [T])) -> Outputs {
+    let mut out = Tensor::uninitialised::<T>(shape);
+    write(out.make_mut());
+    smallvec![out]
+}
+
+fn matmul_dims(a: Shape, b: Shape, transpose_a: bool, transpose_b: bool) -> MatMul {
+    let (&[a0, a1], &[b0, b1]) = (a.dims(), b.dims()) else { panic!("shape inference lets only matrices through") };
+    let (m, k) = if transpose_a { (a1, a0) } else { (a0, a1) };
+    let n = if transpose_b { b0 } else { b1 };
+    MatMul { m, k, n, transpose_a, transpose_b }
+}
+
+fn draw(law: RandomLaw, (seed, operation): (u64, u64), out: &mut [f32]) {
+    let key = random::Key { seed, operation };
+    match law {
+        RandomLaw::Uniform { low, high } => random::uniform(key, low, high, out),
+        RandomLaw::Normal { mean, deviation } => random::normal(key, mean, deviation, out),
+        RandomLaw::TruncatedNormal { mean, deviation } => random::truncated_normal(key, mean, deviation, out),
+    }
+}
+
+fn apply_unary(unary: Unary, x: &[f32], out: &mut [f32]) {
+    match unary {
+        Unary::Relu => elementwise::relu(x, out),
+        Unary::Sigmoid => elementwise::sigmoid(x, out),
+        Unary::Tanh => elementwise::tanh(x, out),
+        Unary::Exp => elementwise::exp(x, out),
+        Unary::Log => elementwise::log(x, out),
+        Unary::Square => elementwise::square(x, out),
+        Unary::Neg => elementwise::negate(x, out),
+    }
+}
+
+fn unary_flops(unary: Unary) -> usize {
+    match unary {
+        Unary::Relu | Unary::Square | Unary::Neg => 1,
+        Unary::Exp | Unary::Log => cost::EXP,
+        Unary::Sigmoid | Unary::Tanh => cost::TANH,
+    }
+}
+
+/// `seen` is the function's result, or its input where [`Unary::gradient_needs_input`] says so.
+fn apply_unary_grad(unary: Unary, dy: &[f32], seen: &[f32], out: &mut [f32]) {
+    match unary {
+        Unary::Relu => elementwise::relu_grad(dy, seen, out),
+        Unary::Sigmoid => elementwise::sigmoid_grad(seen, dy, out),
+        Unary::Tanh => elementwise::tanh_grad(seen, dy, out),
+        Unary::Exp => elementwise::mul(dy, seen, out),
+        Unary::Log => elementwise::div(dy, seen, out),
+        Unary::Square => elementwise::square_grad(dy, seen, out),
+        Unary::Neg => elementwise::negate(dy, out),
+    }
+}
+
+fn apply_binary(binary: Binary, a: &[f32], b: &[f32], out: &mut [f32]) {
+    match binary {
+        Binary::Add => elementwise::add(a, b, out),
+        Binary::Sub => elementwise::sub(a, b, out),
+        Binary::Mul => elementwise::mul(a, b, out),
+        Binary::Div => elementwise::div(a, b, out),
+    }
+}
+
+fn reduced(reduction: Reduction, x: &[f32]) -> f32 {
+    match reduction {
+        Reduction::Sum => reduce::sum(x),
+        Reduction::Mean => reduce::mean(x),
+    }
+}
+
+fn divisor(reduction: Reduction, shape: Shape) -> f32 {
+    match reduction {
+        Reduction::Sum => 1.0,
+        Reduction::Mean => shape.elements() as f32,
+    }
+}
+
+fn cast(x: &Tensor, to: DType) -> Tensor {
+    fn into<F: Element + convert::CastTo<T>, T: Element>(x: &Tensor) -> Tensor {
+        let mut out = Tensor::uninitialised::<T>(x.shape());
+        convert::cast(x.slice::<F>(), out.make_mut::<T>());
+        out
+    }
+    match (x.dtype(), to) {
+        (from, to) if from == to => x.clone(),
+        (DType::F32, DType::I32) => into::<f32, i32>(x),
+        (DType::F32, DType::I64) => into::<f32, i64>(x),
+        (DType::F32, _) => into::<f32, bool>(x),
+        (DType::I32, DType::F32) => into::<i32, f32>(x),
+        (DType::I32, DType::I64) => into::<i32, i64>(x),
+        (DType::I32, _) => into::<i32, bool>(x),
+        (DType::I64, DType::F32) => into::<i64, f32>(x),
+        (DType::I64, DType::I32) => into::<i64, i32>(x),
+        (DType::I64, _) => into::<i64, bool>(x),
+        (DType::Bool, DType::F32) => into::<bool, f32>(x),
+        (DType::Bool, DType::I32) => into::<bool, i32>(x),
+        (DType::Bool, _) => into::<bool, i64>(x),
+    }
+}

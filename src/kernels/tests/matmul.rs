@@ -1,0 +1,41 @@
+//! Products of every shape and transposition against the definition.
+
+use proptest::prelude::*;
+
+use super::super::matmul::{MatMul, matmul};
+use super::super::reference;
+use super::{assert_close, values, written};
+
+fn check(dims: MatMul) {
+    let (a, b) = (values(1, dims.m * dims.k), values(2, dims.k * dims.n));
+    let found = written(dims.m * dims.n, 1, |out| matmul(&a, &b, out, dims));
+    // k roundings of sums that grow as the root of k: their errors' deviation grows as k.
+    let tolerance = 4.0 * f32::EPSILON * dims.k as f32;
+    assert_close(&found, &reference::matmul(&a, &b, dims), tolerance);
+}
+
+#[test]
+fn every_small_shape_and_transposition_gives_the_product() {
+    for (m, k, n) in (0..6).flat_map(|m| (0..6).flat_map(move |k| [0, 1, 2, 5, 16, 17].map(|n| (m, k, n)))) {
+        for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
+            check(MatMul { m, k, n, transpose_a, transpose_b });
+        }
+    }
+}
+
+#[test]
+fn a_product_spread_over_threads_is_still_the_product_where_columns_do_not_divide() {
+    for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
+        check(MatMul { m: 129, k: 129, n: 261, transpose_a, transpose_b });
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_shape_and_transposition_gives_the_product(
+        m in 0usize..70, k in 0usize..140, n in 0usize..70, transpose_a: bool, transpose_b: bool,
+    ) {
+        check(MatMul { m, k, n, transpose_a, transpose_b });
+    }
+}

@@ -1,0 +1,103 @@
+//! The same bits on 1, 2, 3 and 4 threads, for every kernel that is spread over them.
+
+use super::super::matmul::{self, MatMul, matmul};
+use super::super::parallel::{CHUNK, PARALLEL_FROM};
+use super::super::random::{Key, normal, truncated_normal, uniform};
+use super::super::softmax::{log_softmax, softmax, sparse_softmax_cross_entropy};
+use super::super::{convert, elementwise, reduce, rows, update};
+use super::{bits, values};
+
+/// Asserts that `kernel`, which fills a slice of `len`, gives the same bits on any number of threads.
+#[track_caller]
+fn assert_invariant(len: usize, kernel: impl Fn(&mut [f32]) + Sync) {
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a small pool starts");
+        let mut out = vec![f32::NAN; len];
+        pool.install(|| kernel(&mut out));
+        bits(&out)
+    };
+    let one = on(1);
+    for threads in 2..=4 {
+        assert!(on(threads) == one, "{threads} threads give other bits than one");
+    }
+}
+
+#[test]
+fn products_do_not_depend_on_threads_whatever_their_shape_and_however_long_their_sums() {
+    let shapes = [(128, 300, 128), (64, 3000, 60), (1, 5000, 900), (900, 5000, 1), (7, 900, 700), (1500, 3, 1000)];
+    for (m, k, n) in shapes.into_iter().chain([(2200, 2, 1000), (30, 40_000, 5), (163, 163, 163), (16, 17_000, 16)]) {
+        assert!(m * k * n >= matmul::PARALLEL_FROM, "smaller products are computed on one thread anyway");
+        let (a, b) = (values(1, m * k), values(2, k * n));
+        for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
+            let dims = MatMul { m, k, n, transpose_a, transpose_b };
+            assert_invariant(m * n, |out| matmul(&a, &b, out, dims));
+        }
+    }
+}
+
+#[test]
+fn elementwise_kernels_do_not_depend_on_threads() {
+    let len = PARALLEL_FROM + CHUNK / 3;
+    let (a, b) = (values(1, len), values(2, len));
+    assert_invariant(len, |out| elementwise::tanh(&a, out));
+    assert_invariant(len, |out| elementwise::mul(&a, &b, out));
+    assert_invariant(len, |out| elementwise::add_n(&[&a, &b, &a], 0.3, out));
+    assert_invariant(len, |out| convert::fill(0.3, out));
+}
+
+#[test]
+fn sums_do_not_depend_on_threads() {
+    for len in [CHUNK + 1, PARALLEL_FROM - 1, PARALLEL_FROM, 3 * PARALLEL_FROM + 17] {
+        let x = values(1, len);
+        assert_invariant(1, |out| out[0] = reduce::sum(&x));
+    }
+    for columns in [1, 10, 500, 20_000] {
+        let x = values(1, (PARALLEL_FROM + 50_000) / columns * columns);
+        assert_invariant(columns, |out| rows::bias_add_grad(&x, out));
+    }
+}
+
+#[test]
+fn kernels_on_rows_do_not_depend_on_threads() {
+    for columns in [10, 1000, 30_000] {
+        let count = PARALLEL_FROM / columns + 3;
+        let (x, bias, factors) = (values(1, count * columns), values(2, columns), values(3, count));
+        let labels: Vec<i32> = (0..count).map(|i| (i % columns) as i32).collect();
+        assert_invariant(x.len(), |out| rows::bias_add(&x, &bias, out));
+        assert_invariant(x.len(), |out| rows::scale_rows(&x, &factors, out));
+        assert_invariant(x.len(), |out| softmax(&x, columns, out));
+        assert_invariant(x.len(), |out| log_softmax(&x, columns, out));
+        assert_invariant(x.len() + count, |out| {
+            let (loss, backprop) = out.split_at_mut(count);
+            sparse_softmax_cross_entropy(&x, &labels, loss, backprop).expect("the labels are in range");
+        });
+    }
+}
+
+#[test]
+fn random_values_do_not_depend_on_threads() {
+    let key = Key { seed: 1, operation: 2 };
+    assert_invariant(PARALLEL_FROM + 1, |out| uniform(key, -1.0, 1.0, out));
+    assert_invariant(PARALLEL_FROM + 1, |out| normal(key, 0.0, 1.0, out));
+    assert_invariant(PARALLEL_FROM + 1, |out| truncated_normal(key, 0.0, 1.0, out));
+}
+
+#[test]
+fn update_rules_do_not_depend_on_threads() {
+    const LEN: usize = PARALLEL_FROM + CHUNK / 3;
+    let (start, gradient) = (values(1, 3 * LEN), values(2, LEN));
+    type Rule = fn(&mut [f32], &mut [f32], &mut [f32], &[f32]);
+    let with = |out: &mut [f32], rule: Rule| {
+        elementwise::square(&start, out);
+        let (variable, slots) = out.split_at_mut(LEN);
+        let (first, second) = slots.split_at_mut(LEN);
+        rule(variable, first, second, &gradient);
+    };
+    const MOMENTUM: update::Momentum = update::Momentum { rate: 0.5, momentum: 0.9, nesterov: true };
+    const ADAM: update::Adam =
+        update::Adam { rate: 0.5, beta1: 0.9, beta2: 0.99, beta1_power: 0.9, beta2_power: 0.99, epsilon: 1e-8 };
+    assert_invariant(3 * LEN, |out| with(out, |v, _, _, g| update::gradient_descent(v, g, 0.5)));
+    assert_invariant(3 * LEN, |out| with(out, |v, a, _, g| update::momentum(v, a, g, MOMENTUM)));
+    assert_invariant(3 * LEN, |out| with(out, |v, a, _, g| update::adagrad(v, a, g, 0.5)));
+    assert_invariant(3 * LEN, |out| with(out, |v, a, b, g| update::adam(v, a, b, g, ADAM)));
+}
