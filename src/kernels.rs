@@ -21,9 +21,9 @@ pub(crate) mod matmul;
 mod parallel;
 pub(crate) mod random;
 pub(crate) mod reduce;
-mod registry;
 #[cfg(test)]
 mod reference;
+mod registry;
 pub(crate) mod rows;
 pub(crate) mod softmax;
 #[cfg(test)]

@@ -1,3 +1,6 @@
-//! What a user holds: data sets and their batches.
+//! What a user holds: sessions, hooks, data sets and their batches.
 
 pub mod data;
+mod session;
+
+pub use session::{Fetched, Run, Session};

@@ -261,3 +261,9 @@ impl fmt::Debug for Target {
         f.write_str(&self.name())
     }
 }
+
+impl AsRef<Self> for Target {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}

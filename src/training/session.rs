@@ -1,0 +1,222 @@
+//! A session: a program's way to run steps of its graph on a server's cluster.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tokio::sync::oneshot;
+use tracing::trace_span;
+
+use crate::graph::{Graph, Output, Target};
+use crate::partition::Request;
+use crate::runtime::{
+    Code, Error, MasterMessage, Result, RunStep, ServerTarget, SessionId, SessionOptions, StepDone, Values, stopped,
+    tell,
+};
+use crate::tensor::{Element, Tensor};
+
+/// Runs steps of one graph through one server's master (TensorFlow: `tf.Session`).
+///
+/// Several sessions can use one server, and one program sessions on several servers. Variables are
+/// shared by name among all sessions of a cluster unless a session asks to be isolated.
+///
+/// Dropping a session closes it.
+pub struct Session {
+    target: ServerTarget,
+    id: SessionId,
+    graph: Graph,
+    options: SessionOptions,
+    /// How much of the graph the master knows [operations].
+    known: Cell<usize>,
+    /// What has been asked before, so that asking again costs no allocation.
+    requests: RefCell<Vec<Arc<Request>>>,
+}
+
+impl Session {
+    /// A session of `graph` on the server at `target`.
+    ///
+    /// # Errors
+    /// If the server has stopped.
+    pub async fn new(target: &ServerTarget, graph: &Graph) -> Result<Self> {
+        Self::with_options(target, graph, SessionOptions::default()).await
+    }
+
+    /// A session with options of its own.
+    ///
+    /// # Errors
+    /// If the server has stopped.
+    pub async fn with_options(target: &ServerTarget, graph: &Graph, options: SessionOptions) -> Result<Self> {
+        let (reply, created) = oneshot::channel();
+        tell(&target.master, MasterMessage::CreateSession { options: options.clone(), reply });
+        let id = created.await.map_err(|_| stopped())??;
+        let (target, graph) = (target.clone(), graph.clone());
+        Ok(Self { target, id, graph, options, known: Cell::new(0), requests: RefCell::default() })
+    }
+
+    /// A step, to be told what to feed, fetch and run, and then awaited.
+    pub fn run(&self) -> Run<'_> {
+        Run::new(self)
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Closes the session; steps that still run are cancelled.
+    pub fn close(self) {}
+
+    /// Clears `containers`, the default one where none is named, on all tasks of the cluster of `target`.
+    /// All sessions of that server end (TensorFlow: `tf.Session.reset`).
+    ///
+    /// # Errors
+    /// If the named containers hold no variable, or the server has stopped.
+    pub async fn reset(target: &ServerTarget, containers: &[&str]) -> Result<()> {
+        let containers = containers.iter().map(|name| (*name).to_owned()).collect();
+        let (reply, done) = oneshot::channel();
+        tell(&target.master, MasterMessage::Reset { containers, reply });
+        done.await.map_err(|_| stopped())?
+    }
+
+    /// Hop 1 of a step: hands it to the master.
+    pub(crate) async fn run_step(&self, step: Asked) -> Result<StepDone> {
+        let span = trace_span!("session", session = self.id.0);
+        let (reply, done) = oneshot::channel();
+        span.in_scope(|| -> Result<()> {
+            self.extend()?;
+            let deadline = self.options.operation_timeout.map(|limit| self.target.clock.now().after(limit));
+            let request = self.request(step.request);
+            let run = RunStep { session: self.id, request, feeds: step.feeds, deadline, reply };
+            tell(&self.target.master, MasterMessage::RunStep(run));
+            Ok(())
+        })?;
+        done.await.map_err(|_| stopped())?
+    }
+
+    /// Tells the master of operations that were added since the last step.
+    fn extend(&self) -> Result<()> {
+        let now = self.graph.len();
+        if self.known.replace(now) != now {
+            let graph = Arc::new(self.graph.snapshot()?);
+            tell(&self.target.master, MasterMessage::ExtendSession { session: self.id, graph });
+        }
+        Ok(())
+    }
+
+    fn request(&self, request: Request) -> Arc<Request> {
+        let mut known = self.requests.borrow_mut();
+        if let Some(same) = known.iter().find(|known| ***known == request) {
+            return Arc::clone(same);
+        }
+        let request = Arc::new(request);
+        known.push(Arc::clone(&request));
+        request
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        tell(&self.target.master, MasterMessage::CloseSession { session: self.id });
+    }
+}
+
+/// What a step is asked for, and fed.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) request: Request,
+    /// In the order of the request's feeds.
+    pub(crate) feeds: Values,
+}
+
+/// A step in the making: feed, fetch and target what it needs, then `.await` it.
+#[must_use = "a step runs when it is awaited"]
+pub struct Run<'a> {
+    session: &'a Session,
+    asked: Asked,
+    /// The first thing asked that belongs to another graph.
+    foreign: Option<String>,
+}
+
+impl<'a> Run<'a> {
+    fn new(session: &'a Session) -> Self {
+        Self { session, asked: Asked::default(), foreign: None }
+    }
+
+    /// Feeds `value` wherever `output` is needed.
+    pub fn feed(mut self, output: &Output, value: impl Into<Tensor>) -> Self {
+        self.check(output.graph(), || output.name());
+        self.asked.request.feeds.push(output.edge());
+        self.asked.feeds.push(value.into());
+        self
+    }
+
+    /// Fetches the value of `output`. What is fetched first is first in the result.
+    pub fn fetch(mut self, output: &Output) -> Self {
+        self.check(output.graph(), || output.name());
+        self.asked.request.fetches.push(output.edge());
+        self
+    }
+
+    /// Runs `target`.
+    pub fn target(mut self, target: impl AsRef<Target>) -> Self {
+        let target = target.as_ref();
+        self.check(target.graph(), || target.name());
+        self.asked.request.targets.push(target.op_id());
+        self
+    }
+
+    fn check(&mut self, graph: &Graph, name: impl FnOnce() -> String) {
+        if !graph.same_as(&self.session.graph) {
+            self.foreign.get_or_insert_with(name);
+        }
+    }
+
+    /// What was asked, if it all belongs to the session's graph.
+    pub(crate) fn into_asked(self) -> Result<Asked> {
+        match self.foreign {
+            None => Ok(self.asked),
+            Some(name) => {
+                let message = format!("`{name}` belongs to another graph than the session");
+                Err(Error::new(Code::InvalidArgument, message))
+            }
+        }
+    }
+}
+
+impl<'a> IntoFuture for Run<'a> {
+    type Output = Result<Fetched>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let session = self.session;
+        Box::pin(async move {
+            let done = session.run_step(self.into_asked()?).await?;
+            Ok(Fetched(done.fetches.into_iter().collect()))
+        })
+    }
+}
+
+/// The values that a step fetched, in the order in which they were asked for.
+#[derive(Clone, Debug)]
+pub struct Fetched(pub(crate) SmallVec<[Tensor; 3]>);
+
+impl Fetched {
+    /// The only element of fetch `index`.
+    ///
+    /// # Errors
+    /// If it has another type or more elements, or there are fewer fetches.
+    pub fn scalar<T: Element>(&self, index: usize) -> Result<T> {
+        let none = || Error::new(Code::InvalidArgument, format!("fetch {index} of {}", self.0.len()));
+        Ok(self.0.get(index).ok_or_else(none)?.item()?)
+    }
+}
+
+impl std::ops::Index<usize> for Fetched {
+    type Output = Tensor;
+
+    fn index(&self, index: usize) -> &Tensor {
+        &self.0[index]
+    }
+}

@@ -1,0 +1,3 @@
+//! What the system does as a whole; one file a behaviour.
+
+mod sessions;
