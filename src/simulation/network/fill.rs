@@ -160,7 +160,7 @@ impl Flows {
                 } else if (old - new).abs() > old * ROUNDING {
                     let route = self.flows[flow as usize].route;
                     for neighbour in &*route {
-                        if self.links[*neighbour as usize].held > 0 || self.is_overloaded(*neighbour) {
+                        if self.links[*neighbour as usize].held > 0 || (new > old && self.is_overloaded(*neighbour)) {
                             self.include(*neighbour, region);
                         }
                     }
