@@ -49,10 +49,16 @@ struct FlowScratch {
 }
 
 /// A rate that is ordered and is no NaN [bytes/ns].
-#[derive(Clone, Copy, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, PartialEq)]
 struct Share(f64);
 
 impl Eq for Share {}
+
+impl PartialOrd for Share {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl Ord for Share {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
@@ -138,6 +144,7 @@ impl Flows {
             for crossed in &*self.flows[*flow as usize].route {
                 let link = &mut self.fill.links[*crossed as usize];
                 link.residual -= level;
+                // Outside of the region the count is void, and may wrap.
                 link.open = link.open.wrapping_sub(1);
             }
         }
