@@ -196,7 +196,6 @@ impl<'a, F: Fn(OpId) -> &'a TaskName> Cut<'_, F> {
     /// The slot of `edge` in the partition of `task`, fed, received or computed there.
     fn value(&mut self, edge: Edge, task: &TaskName) -> Slot {
         let feed = self.fed.get(&edge).copied();
-        let source = (self.task_of)(edge.op);
         let part = self.part(task);
         if let (Some(feed), fed_slot) = (feed, part.fed_slot(edge)) {
             return fed_slot.unwrap_or_else(|| {
@@ -209,9 +208,10 @@ impl<'a, F: Fn(OpId) -> &'a TaskName> Cut<'_, F> {
         if let Some(slot) = part.values.get(&edge) {
             return *slot;
         }
-        assert_ne!(source, task, "inputs are added before their users");
         let slot = part.new_slots(1);
         part.values.insert(edge, slot);
+        let source = (self.task_of)(edge.op);
+        assert_ne!(source, task, "inputs are added before their users");
         let sent = self.parts[source].values[&edge];
         let name = edge_name(self.graph, edge);
         self.cross(source, task, Sent::Value(sent), Some(slot), name);

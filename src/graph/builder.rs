@@ -93,13 +93,8 @@ impl Graph {
             let needs = "an initializer whose shape is known".to_owned();
             return Err(self.error(name, "Variable", GraphProblem::Inputs { needs, inputs: vec![value] }));
         };
-        let spec = VariableSpec {
-            shared_name: self.state().scoped(name).into(),
-            container: self.container(),
-            dtype: value.dtype,
-            shape,
-            trainable,
-        };
+        let (shared_name, container) = (self.scoped_name(name).into(), self.container());
+        let spec = VariableSpec { shared_name, container, dtype: value.dtype, shape, trainable };
         let new = NewOperation { name: Some(name), colocated_with, ..NewOperation::of(Op::Variable(spec)) };
         let variable = Variable::new(self.clone(), self.add(new)?);
         let assign = variable.assign(initializer)?;

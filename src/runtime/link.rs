@@ -64,7 +64,10 @@ impl Link {
 
     /// Lets go of all that was sent since the last flush.
     pub(crate) fn flush(&self) {
-        while let Some((to, messages)) = self.outgoing.borrow_mut().pop_first() {
+        if self.outgoing.borrow().is_empty() {
+            return;
+        }
+        for (to, messages) in self.outgoing.take() {
             self.transport.send(to, messages);
         }
     }

@@ -18,7 +18,7 @@ pub struct ComputeSpec {
     pub memory: BytesPerSecond,
     /// A factor on the time of each worker step, drawn once a step.
     pub straggler: Option<Law>,
-    /// The compute time of each worker step [s]; replaces the cost model of the worker's steps.
+    /// The compute time of each worker step, in seconds; replaces the cost model of the worker's steps.
     pub step_time: Option<Law>,
 }
 
@@ -81,7 +81,7 @@ struct Step {
     id: u64,
     /// The factor on the cost of its pieces.
     factor: f64,
-    /// The drawn time of the step [s], until a piece has taken it.
+    /// The drawn time of the step in seconds, until a piece has taken it.
     time: Option<f64>,
 }
 
@@ -116,7 +116,7 @@ impl Device {
         (start, self.busy_until)
     }
 
-    /// What a piece of step `id` takes that the cost model gives `roofline` [s].
+    /// What a piece of step `id` takes that the cost model gives `roofline` seconds.
     fn step_seconds(&mut self, id: u64, roofline: f64) -> f64 {
         let draws = &mut self.draws;
         let step = match &mut self.step {

@@ -14,75 +14,22 @@
 //! and schedules their arrival at once, and takes that back only if another message begins on one of the
 //! links before they are through ([`Network::revoke`]).
 
+mod event;
 mod fill;
 mod flows;
 mod route;
+mod spec;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
+use event::{Event, What};
 use flows::{FlowId, Flows};
 use route::{LinkId, Route, Wiring};
+pub use spec::{NetworkError, NetworkSpec, Racks};
 
-use crate::units::{Bytes, BytesPerSecond, VirtualTime};
-
-/// What the links between the hosts can do.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NetworkSpec {
-    /// From a message's last byte sent to its arrival, one way.
-    pub latency: Duration,
-    /// Of each host's NIC, in each direction [bytes/s].
-    pub bandwidth: BytesPerSecond,
-    /// What each message costs its sender before its first byte is sent; a sender does one at a time.
-    pub message_cost: Duration,
-    /// How the hosts are racked; `None` connects all to one switch that is never the bottleneck.
-    pub racks: Option<Racks>,
-}
-
-/// Racks of hosts in the order of their numbers, each with an uplink that messages to other racks share.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Racks {
-    /// How many hosts a rack holds.
-    pub hosts_per_rack: usize,
-    /// Of each rack's uplink, in each direction [bytes/s].
-    pub uplink: BytesPerSecond,
-}
-
-/// Why a [`NetworkSpec`] is none.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum NetworkError {
-    /// A rate is zero, negative or not finite, so that messages would never arrive.
-    #[error("the network's {what} is {rate}; give a finite rate above zero")]
-    Rate {
-        /// `bandwidth` or `racks.uplink`.
-        what: &'static str,
-        /// The rate.
-        rate: BytesPerSecond,
-    },
-    /// Racks of no hosts.
-    #[error("racks.hosts_per_rack is 0; give at least 1, or leave out the racks")]
-    EmptyRacks,
-}
-
-impl NetworkSpec {
-    /// Checks that every message between two hosts arrives.
-    ///
-    /// # Errors
-    /// The first field that is out of range.
-    pub fn validate(&self) -> Result<(), NetworkError> {
-        let uplink = self.racks.as_ref().map_or(self.bandwidth, |racks| racks.uplink);
-        for (what, rate) in [("bandwidth", self.bandwidth), ("racks.uplink", uplink)] {
-            if !(rate.0.is_finite() && rate.0 > 0.0) {
-                return Err(NetworkError::Rate { what, rate });
-            }
-        }
-        if self.racks.as_ref().is_some_and(|racks| racks.hosts_per_rack == 0) {
-            return Err(NetworkError::EmptyRacks);
-        }
-        Ok(())
-    }
-}
+use crate::units::{Bytes, VirtualTime};
 
 /// A message that has arrived.
 #[derive(Debug, PartialEq)]
@@ -134,23 +81,6 @@ struct Message<T> {
 struct Reservation {
     message: FlowId,
     until: VirtualTime,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Event {
-    at: VirtualTime,
-    sequence: u64,
-    what: What,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
-    /// A message's first byte is sent.
-    Start(FlowId),
-    /// The first of the flows that a link holds back is through.
-    End(LinkId),
-    /// A message arrives.
-    Arrive(FlowId),
 }
 
 impl<T> Network<T> {
@@ -214,9 +144,7 @@ impl<T> Network<T> {
     pub(crate) fn advance(&mut self, now: VirtualTime) -> Option<Delivery<T>> {
         assert_eq!(self.next_event(), Some(now), "the network is advanced by one event at a time");
         self.now = now;
-        // Rates are shared out once for all that begins and ends at the same time.
-        let due = self.events.peek().is_some_and(|Reverse(event)| event.at == now);
-        let Some(Reverse(event)) = (if due { self.events.pop() } else { None }) else {
+        let Some(event) = self.pop_due() else {
             self.settle();
             return None;
         };
@@ -327,6 +255,16 @@ impl<T> Network<T> {
 
     fn size(&self, id: FlowId) -> Bytes {
         self.messages[id as usize].delivery.as_ref().expect("a message under way has not been delivered").size
+    }
+
+    /// Takes the next event off the heap, if it is due now. Else the links are to be shared out: once, after all
+    /// that begins and ends at one time.
+    fn pop_due(&mut self) -> Option<Event> {
+        let Reverse(next) = self.events.peek()?;
+        if next.at > self.now {
+            return None;
+        }
+        self.events.pop().map(|Reverse(event)| event)
     }
 
     /// Schedules the next event of a message, in place of any other.

@@ -49,10 +49,16 @@ struct FlowScratch {
 }
 
 /// A rate that is ordered and is no NaN [bytes/ns].
-#[derive(Clone, Copy, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, PartialEq)]
 struct Share(f64);
 
 impl Eq for Share {}
+
+impl PartialOrd for Share {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl Ord for Share {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
@@ -138,6 +144,7 @@ impl Flows {
             for crossed in &*self.flows[*flow as usize].route {
                 let link = &mut self.fill.links[*crossed as usize];
                 link.residual -= level;
+                // Outside of the region the count is void, and may wrap.
                 link.open = link.open.wrapping_sub(1);
             }
         }
@@ -160,7 +167,7 @@ impl Flows {
                 } else if (old - new).abs() > old * ROUNDING {
                     let route = self.flows[flow as usize].route;
                     for neighbour in &*route {
-                        if self.links[*neighbour as usize].held > 0 || self.is_overloaded(*neighbour) {
+                        if self.links[*neighbour as usize].held > 0 || (new > old && self.is_overloaded(*neighbour)) {
                             self.include(*neighbour, region);
                         }
                     }

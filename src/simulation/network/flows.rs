@@ -40,7 +40,7 @@ pub(super) struct Link {
     pub(super) held: usize,
     /// The rate of each flow that it holds back [bytes/ns].
     pub(super) level: f64,
-    /// What it has served each flow that it holds back, up to `served_at` [bytes].
+    /// What it has served each flow that it holds back, up to `served_at`, in bytes.
     pub(super) served: f64,
     served_at: VirtualTime,
     /// The flows that it holds back, the next to end first, among others that it no longer does.
@@ -56,7 +56,7 @@ pub(super) struct Flow {
     /// Where it stands in the list of flows of each link of its route.
     places: [u32; 4],
     pub(super) bottleneck: LinkId,
-    /// It is through when its bottleneck has served this much; without a bottleneck, its size [bytes].
+    /// It is through when its bottleneck has served this much; without a bottleneck, its size, in bytes.
     finish: f64,
     /// Its number among all flows that ever joined; breaks ties.
     number: u64,
@@ -270,7 +270,7 @@ impl Link {
     }
 }
 
-/// How long `bytes` take at `rate` [bytes/ns], to the nearest nanosecond [ns].
+/// How long `bytes` take at `rate` [bytes/ns], to the nearest nanosecond.
 fn span(bytes: f64, rate: f64) -> u64 {
     (bytes.max(0.0) / rate).round() as u64
 }

@@ -4,6 +4,7 @@ mod fairness;
 mod naive;
 
 use super::*;
+use crate::units::BytesPerSecond;
 
 const NIC: f64 = 1e9; // [bytes/s]: a byte a nanosecond
 

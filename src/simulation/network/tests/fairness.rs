@@ -69,8 +69,10 @@ proptest! {
             for (flow, route) in routes.iter().enumerate() {
                 prop_assert!(close(rates[flow], expected[flow]), "{rates:?} for {expected:?} over {routes:?}");
                 let is_bottleneck = |link: &usize| {
-                    let on_it = || (0..routes.len()).filter(|other| routes[*other].contains(link)).map(|other| rates[other]);
-                    close(on_it().sum(), capacities[*link]) && on_it().all(|rate| rate <= rates[flow] * (1.0 + 1e-9))
+                    let crossing = (0..routes.len()).filter(|other| routes[*other].contains(link));
+                    let on_link: Vec<f64> = crossing.map(|other| rates[other]).collect();
+                    let is_fastest = on_link.iter().all(|rate| *rate <= rates[flow] * (1.0 + 1e-9));
+                    is_fastest && close(on_link.iter().sum(), capacities[*link])
                 };
                 prop_assert!(route.iter().any(is_bottleneck), "flow {flow} has no full link on which it is fastest");
             }

@@ -1,0 +1,24 @@
+//! The events of the network, in their total order.
+
+use super::flows::FlowId;
+use super::route::LinkId;
+use crate::units::VirtualTime;
+
+/// Something that happens at a time; events of one time are ordered by their sequence numbers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Event {
+    pub(super) at: VirtualTime,
+    pub(super) sequence: u64,
+    pub(super) what: What,
+}
+
+/// What happens.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum What {
+    /// A message's first byte is sent.
+    Start(FlowId),
+    /// The first of the flows that a link holds back is through.
+    End(LinkId),
+    /// A message arrives.
+    Arrive(FlowId),
+}

@@ -1,0 +1,62 @@
+//! What a network is made of, and the limits of that.
+
+use std::time::Duration;
+
+use crate::units::BytesPerSecond;
+
+/// What the links between the hosts can do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NetworkSpec {
+    /// From a message's last byte sent to its arrival, one way.
+    pub latency: Duration,
+    /// Of each host's NIC, in each direction [bytes/s].
+    pub bandwidth: BytesPerSecond,
+    /// What each message costs its sender before its first byte is sent; a sender does one at a time.
+    pub message_cost: Duration,
+    /// How the hosts are racked; `None` connects all to one switch that is never the bottleneck.
+    pub racks: Option<Racks>,
+}
+
+/// Racks of hosts in the order of their numbers, each with an uplink that messages to other racks share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Racks {
+    /// How many hosts a rack holds.
+    pub hosts_per_rack: usize,
+    /// Of each rack's uplink, in each direction [bytes/s].
+    pub uplink: BytesPerSecond,
+}
+
+/// Why a [`NetworkSpec`] is none.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NetworkError {
+    /// A rate is zero, negative or not finite, so that messages would never arrive.
+    #[error("the network's {what} is {rate}; give a finite rate above zero")]
+    Rate {
+        /// `bandwidth` or `racks.uplink`.
+        what: &'static str,
+        /// The rate.
+        rate: BytesPerSecond,
+    },
+    /// Racks of no hosts.
+    #[error("racks.hosts_per_rack is 0; give at least 1, or leave out the racks")]
+    EmptyRacks,
+}
+
+impl NetworkSpec {
+    /// Checks that every message between two hosts arrives.
+    ///
+    /// # Errors
+    /// The first field that is out of range.
+    pub fn validate(&self) -> Result<(), NetworkError> {
+        let uplink = self.racks.as_ref().map_or(self.bandwidth, |racks| racks.uplink);
+        for (what, rate) in [("bandwidth", self.bandwidth), ("racks.uplink", uplink)] {
+            if !(rate.0.is_finite() && rate.0 > 0.0) {
+                return Err(NetworkError::Rate { what, rate });
+            }
+        }
+        if self.racks.as_ref().is_some_and(|racks| racks.hosts_per_rack == 0) {
+            return Err(NetworkError::EmptyRacks);
+        }
+        Ok(())
+    }
+}
