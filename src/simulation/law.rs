@@ -3,11 +3,7 @@
 use rand_distr::{Distribution, Exp1, OpenClosed01, StandardNormal, StandardUniform};
 use rand_pcg::Pcg64;
 
-<<<<<<< HEAD
-/// A law of chance over non-negative numbers: a factor on a step's time, or a time itself \[s\].
-=======
 /// A law of chance over non-negative numbers: a factor on a step's time, or a time itself in seconds.
->>>>>>> network
 #[derive(Clone, Debug, PartialEq)]
 pub enum Law {
     /// Always `value`.
