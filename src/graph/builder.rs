@@ -124,6 +124,14 @@ impl Graph {
         self.group_ids("init", &initializers)
     }
 
+    /// The variables, each with the operation that gives it its first value.
+    pub fn initializers(&self) -> Vec<(Variable, Target)> {
+        let state = self.state();
+        let variable = |assign: &OpId| state.def.operation(*assign).variables[0];
+        let pair = |assign| (Variable::new(self.clone(), variable(assign)), Target::new(self.clone(), *assign));
+        state.initializers.iter().map(pair).collect()
+    }
+
     /// An operation that runs all of `targets` (TensorFlow: `tf.group`).
     #[track_caller]
     pub fn group(&self, name: &str, targets: &[&Target]) -> Target {
