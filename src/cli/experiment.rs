@@ -43,9 +43,7 @@ impl Experiment {
         let settings = settings(scenario);
         let dataset = match settings.model {
             Model::Null { .. } => None,
-            Model::Softmax | Model::Mlp { .. } => {
-                Some(Arc::new(Dataset::digits().map_err(|error| invalid(&error))?))
-            }
+            Model::Softmax | Model::Mlp { .. } => Some(Arc::new(Dataset::digits().map_err(|error| invalid(&error))?)),
         };
         Ok(Self { cluster, settings, dataset, runs: scenario.runs.clone() })
     }
@@ -85,12 +83,7 @@ fn settings(scenario: &Scenario) -> Settings {
         model,
         optimizer: optimizer(&program.optimizer),
         batch: program.batch,
-        stop: Stop {
-            steps: stop.steps,
-            accuracy: stop.accuracy,
-            evaluate_every: stop.evaluate_every,
-            time: stop.time,
-        },
+        stop: Stop { steps: stop.steps, accuracy: stop.accuracy, evaluate_every: stop.evaluate_every, time: stop.time },
     }
 }
 
@@ -104,9 +97,9 @@ fn optimizer(optimizer: &scenario::Optimizer) -> OptimizerSettings {
             momentum: optimizer.momentum.unwrap_or(0.9),
             use_nesterov: optimizer.use_nesterov.unwrap_or(false),
         },
-        Rule::Adagrad => UpdateRule::Adagrad {
-            initial_accumulator_value: optimizer.initial_accumulator_value.unwrap_or(0.1),
-        },
+        Rule::Adagrad => {
+            UpdateRule::Adagrad { initial_accumulator_value: optimizer.initial_accumulator_value.unwrap_or(0.1) }
+        }
         Rule::Adam => UpdateRule::Adam {
             beta1: optimizer.beta1.unwrap_or(0.9),
             beta2: optimizer.beta2.unwrap_or(0.999),

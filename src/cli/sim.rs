@@ -66,11 +66,7 @@ fn repeat(
 }
 
 /// Runs a run once.
-fn simulate(
-    experiment: &Experiment,
-    run: &scenario::Run,
-    trainer: &impl Trainer,
-) -> Result<(Run, Recording), Failure> {
+fn simulate(experiment: &Experiment, run: &scenario::Run, trainer: &impl Trainer) -> Result<(Run, Recording), Failure> {
     let wall = WallClock::new();
     let progress = Progress::new(&*run.name, experiment.settings.stop.steps);
     let recording = SharedRecording::showing(progress);

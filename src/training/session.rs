@@ -127,7 +127,6 @@ impl Drop for Session {
 }
 
 /// What a step is asked for, and fed.
-#[derive(Debug)]
 pub(super) struct Asked {
     graph: Graph,
     pub(super) request: Request,
