@@ -143,13 +143,13 @@ impl ParameterServer {
 
     /// Applies a gradient at once, or offers it to the round of its variable.
     fn apply(&mut self, ticket: Ticket, apply: ApplyGradient) {
+        if self.is_over || apply.verdict == Some(Verdict::TooLate) {
+            return self.answer(ticket, Ok(Values::new()));
+        }
         let Some((replica, version)) = apply.aggregate else {
             let gradient = apply.gradient.clone();
             return self.update(&apply, vec![gradient], vec![ticket]);
         };
-        if self.is_over || apply.verdict == Some(Verdict::TooLate) {
-            return self.answer(ticket, Ok(Values::new()));
-        }
         let variable = apply.variables[0];
         let stored = self.store.get_mut(variable);
         let round = stored.round.get_or_insert_with(|| new_round(replica, &self.departed));
@@ -234,6 +234,8 @@ impl ParameterServer {
             PeerMessage::Reset(containers) => {
                 let variables = self.store.reset(&containers);
                 self.coordinations.clear();
+                self.departed.clear();
+                self.is_over = false;
                 self.link.send(from, PeerMessage::ResetDone { variables });
             }
             other => tracing::warn!(?other, "not for a parameter server; dropped"),
