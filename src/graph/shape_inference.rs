@@ -86,12 +86,16 @@ fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<
         }
         (Op::ApplyGradient { .. }, [rate, gradient, ..], [variable, ..]) => {
             stores(*gradient, *variable)?;
+            if gradient.dtype != DType::F32 {
+                return Err(refuse("an f32 gradient"));
+            }
             if rate.is_float_scalar() { Ok(smallvec![]) } else { Err(refuse("an f32 scalar as learning rate")) }
         }
         (Op::Vote(_), _, _) => Ok(one(DType::I64, [None])),
-        (Op::CommitStep(_), [_, ..], [_]) => {
+        (Op::CommitStep(_), [read, ..], [step]) if *read == count() && *step == count() => {
             Ok(smallvec![count(), count(), TensorType::new(DType::Bool, Shape::SCALAR)])
         }
+        (Op::CommitStep(_), _, _) => Err(refuse("an i64 scalar as global step")),
         _ => Err(refuse("the inputs its documentation lists")),
     }
 }

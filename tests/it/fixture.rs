@@ -53,3 +53,20 @@ fn advance<F: Future>(value: &mut Option<F::Output>, future: Pin<&mut F>, contex
         *value = Some(ready);
     }
 }
+
+/// A step's time where it waits for ever unless a deadline ends it.
+pub const SOON: Duration = Duration::from_millis(50);
+
+/// Options of a session whose steps end after [`SOON`].
+pub fn impatient() -> SessionOptions {
+    SessionOptions { operation_timeout: Some(SOON), ..SessionOptions::default() }
+}
+
+/// Asserts that `outcome` is an error of `code` whose text says all of `says`.
+#[track_caller]
+pub fn assert_error<T>(outcome: Result<T>, code: Code, says: &[&str]) {
+    let Err(error) = outcome else { panic!("no error, where {code:?} was expected") };
+    let text = error.to_string();
+    assert_eq!(error.code, code, "{text}");
+    says.iter().for_each(|part| assert!(text.contains(part), "`{text}` does not say `{part}`"));
+}
