@@ -70,3 +70,14 @@ pub fn assert_error<T>(outcome: Result<T>, code: Code, says: &[&str]) {
     assert_eq!(error.code, code, "{text}");
     says.iter().for_each(|part| assert!(text.contains(part), "`{text}` does not say `{part}`"));
 }
+
+/// Waits for all of `steps`, which happen at the same time.
+pub async fn all<F: Future<Output = Result<T>>, T>(steps: impl IntoIterator<Item = F>) -> Result<Vec<T>> {
+    let mut steps: Vec<_> = steps.into_iter().map(|step| (Box::pin(step), None)).collect();
+    poll_fn(|context| {
+        steps.iter_mut().for_each(|(step, value)| advance(value, step.as_mut(), context));
+        if steps.iter().all(|(_, value)| value.is_some()) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    steps.into_iter().map(|(_, value)| value.unwrap()).collect()
+}

@@ -2,5 +2,6 @@
 
 mod errors;
 mod fixture;
+mod peer_to_peer;
 mod servers;
 mod sessions;
