@@ -50,6 +50,8 @@ pub enum Op {
     AssignAdd,
     /// Whether the variable has a value yet.
     IsVariableInitialized,
+    /// Completes once the variable has a value, however long that takes; at once where it has.
+    AwaitVariable,
     /// Updates a variable by a gradient: `(learning_rate, gradient)`, and where gradients are
     /// aggregated `(…, version read)` or, with backup workers, `(…, version read, verdict)`.
     /// Variables: the variable, then its slots.
@@ -122,6 +124,7 @@ impl Op {
             Self::Assign => "Assign",
             Self::AssignAdd => "AssignAdd",
             Self::IsVariableInitialized => "IsVariableInitialized",
+            Self::AwaitVariable => "AwaitVariable",
             Self::ApplyGradient { rule, .. } => rule.kind(),
             Self::Vote(_) => "Vote",
             Self::CommitStep(_) => "CommitStep",
@@ -155,6 +158,7 @@ impl Op {
                 | Self::Assign
                 | Self::AssignAdd
                 | Self::IsVariableInitialized
+                | Self::AwaitVariable
                 | Self::ApplyGradient { .. }
                 | Self::Vote(_)
                 | Self::CommitStep(_)

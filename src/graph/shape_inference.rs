@@ -59,6 +59,7 @@ fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<
     match (op, inputs, variables) {
         (Op::ReadVariable, [], [variable]) => Ok(smallvec![*variable, count()]),
         (Op::IsVariableInitialized, [], [_]) => Ok(one(DType::Bool, Shape::SCALAR)),
+        (Op::AwaitVariable, [], [_]) => Ok(smallvec![]),
         (Op::AssignAdd, [value], [_]) if value.dtype == DType::Bool => Err(refuse("numbers")),
         (Op::Assign | Op::AssignAdd, [value], [variable]) => {
             stores(*value, *variable)?;

@@ -83,6 +83,12 @@ impl Variable {
         self.graph.output(self.add(Op::IsVariableInitialized, &[]).expect("a variable can be asked for its state"))
     }
 
+    /// Completes once it has a value.
+    #[track_caller]
+    pub(super) fn await_value(&self) -> OpId {
+        self.add(Op::AwaitVariable, &[]).expect("a variable can be waited for")
+    }
+
     #[track_caller]
     fn set(&self, op: Op, value: &Output) -> Result<Target, GraphError> {
         self.graph.check_own(op.kind(), value)?;

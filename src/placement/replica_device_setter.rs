@@ -16,7 +16,8 @@ pub struct ReplicaDeviceSetter {
     cluster: ClusterSpec,
     ps_device: DeviceSpec,
     worker_device: DeviceSpec,
-    strategy: Mutex<Box<dyn PsStrategy>>,
+    /// None until the first variable, where the default is not replaced.
+    strategy: Mutex<Option<Box<dyn PsStrategy>>>,
 }
 
 impl ReplicaDeviceSetter {
@@ -26,7 +27,7 @@ impl ReplicaDeviceSetter {
             cluster: cluster.clone(),
             ps_device: DeviceSpec::of_job("ps"),
             worker_device: DeviceSpec::of_job("worker"),
-            strategy: Mutex::new(Box::new(RoundRobin::default())),
+            strategy: Mutex::new(None),
         }
     }
 
@@ -47,7 +48,7 @@ impl ReplicaDeviceSetter {
     /// Chooses among the parameter servers by `strategy` instead of in turn.
     #[must_use]
     pub fn strategy(mut self, strategy: impl PsStrategy + 'static) -> Self {
-        self.strategy = Mutex::new(Box::new(strategy));
+        self.strategy = Mutex::new(Some(Box::new(strategy)));
         self
     }
 }
@@ -66,6 +67,7 @@ impl DeviceFunction for ReplicaDeviceSetter {
             return merged;
         }
         let mut strategy = self.strategy.lock().unwrap_or_else(PoisonError::into_inner);
-        merged.with_task(strategy.next(variable, servers))
+        let strategy = strategy.get_or_insert_with(|| Box::new(RoundRobin::new(servers)));
+        merged.with_task(strategy.next(variable))
     }
 }

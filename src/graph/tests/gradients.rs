@@ -106,7 +106,11 @@ fn a_loss_through_an_operation_without_gradient_is_refused_by_its_name_and_line(
     let (loss, line) = (accuracy(&logits, &labels).unwrap(), line!());
     let error = gradients(&loss, &[logits]).unwrap_err();
     assert!(matches!(error.problem, GraphProblem::NoGradient { .. }), "{error}");
-    assert_says(&error, "gradients.rs", &["no gradient is defined for Cast_1 (Cast)", &format!("tests/gradients.rs:{line}:")]);
+    assert_says(
+        &error,
+        "gradients.rs",
+        &["no gradient is defined for Cast_1 (Cast)", &format!("tests/gradients.rs:{line}:")],
+    );
 }
 
 #[test]
