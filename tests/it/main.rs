@@ -1,4 +1,6 @@
 //! What the system does as a whole; one file a behaviour.
 
 mod fixture;
+mod gradients;
+mod optimizers;
 mod sessions;
