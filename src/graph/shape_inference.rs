@@ -71,9 +71,10 @@ fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<
             if is_f32 { Ok(smallvec![]) } else { Err(refuse("an f32 scalar as learning rate and an f32 gradient")) }
         }
         (Op::Vote(_), _, _) => Ok(one(DType::I64, [None])),
-        (Op::CommitStep(_), [_, ..], [_]) => {
+        (Op::CommitStep(_), [read, ..], [step]) if *read == count() && *step == count() => {
             Ok(smallvec![count(), count(), TensorType::new(DType::Bool, Shape::SCALAR)])
         }
+        (Op::CommitStep(_), _, _) => Err(refuse("an i64 scalar as global step")),
         _ => Err(refuse("another number of inputs or variables")),
     }
 }

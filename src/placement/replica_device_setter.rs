@@ -16,8 +16,7 @@ pub struct ReplicaDeviceSetter {
     cluster: ClusterSpec,
     ps_device: DeviceSpec,
     worker_device: DeviceSpec,
-    /// None until the first variable, where the default is not replaced.
-    strategy: Mutex<Option<Box<dyn PsStrategy>>>,
+    strategy: Mutex<Box<dyn PsStrategy>>,
 }
 
 impl ReplicaDeviceSetter {
@@ -27,7 +26,7 @@ impl ReplicaDeviceSetter {
             cluster: cluster.clone(),
             ps_device: DeviceSpec::of_job("ps"),
             worker_device: DeviceSpec::of_job("worker"),
-            strategy: Mutex::new(None),
+            strategy: Mutex::new(Box::new(RoundRobin::default())),
         }
     }
 
@@ -48,7 +47,7 @@ impl ReplicaDeviceSetter {
     /// Chooses among the parameter servers by `strategy` instead of in turn.
     #[must_use]
     pub fn strategy(mut self, strategy: impl PsStrategy + 'static) -> Self {
-        self.strategy = Mutex::new(Some(Box::new(strategy)));
+        self.strategy = Mutex::new(Box::new(strategy));
         self
     }
 }
@@ -67,7 +66,6 @@ impl DeviceFunction for ReplicaDeviceSetter {
             return merged;
         }
         let mut strategy = self.strategy.lock().unwrap_or_else(PoisonError::into_inner);
-        let strategy = strategy.get_or_insert_with(|| Box::new(RoundRobin::new(servers)));
-        merged.with_task(strategy.next(variable))
+        merged.with_task(strategy.next(variable, servers))
     }
 }

@@ -4,48 +4,36 @@ use crate::graph::VariableSpec;
 
 /// Chooses a parameter server for each variable, in the order they are built.
 pub trait PsStrategy: Send {
-    /// The index of the server for `variable`.
-    fn next(&mut self, variable: &VariableSpec) -> u32;
+    /// The index, below `servers`, of the server for `variable`. There is at least one server, and
+    /// there are as many at each call.
+    fn next(&mut self, variable: &VariableSpec, servers: u32) -> u32;
 }
 
 /// One server after the other (TensorFlow's default).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RoundRobin {
-    servers: u32,
     next: u32,
 }
 
-impl RoundRobin {
-    /// Over `servers` parameter servers; at least one.
-    pub fn new(servers: u32) -> Self {
-        Self { servers: servers.max(1), next: 0 }
-    }
-}
-
 impl PsStrategy for RoundRobin {
-    fn next(&mut self, _: &VariableSpec) -> u32 {
+    fn next(&mut self, _: &VariableSpec, servers: u32) -> u32 {
         let chosen = self.next;
-        self.next = (chosen + 1) % self.servers;
+        self.next = (chosen + 1) % servers;
         chosen
     }
 }
 
 /// The server that holds the fewest bytes so far; of equals the first
 /// (TensorFlow: `GreedyLoadBalancingStrategy` with `byte_size_load_fn`).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct GreedyByBytes {
+    /// By server \[bytes\].
     loads: Vec<u64>,
 }
 
-impl GreedyByBytes {
-    /// Over `servers` parameter servers; at least one.
-    pub fn new(servers: u32) -> Self {
-        Self { loads: vec![0; servers.max(1) as usize] }
-    }
-}
-
 impl PsStrategy for GreedyByBytes {
-    fn next(&mut self, variable: &VariableSpec) -> u32 {
+    fn next(&mut self, variable: &VariableSpec, servers: u32) -> u32 {
+        self.loads.resize(servers as usize, 0);
         let lightest = (0..self.loads.len()).min_by_key(|server| self.loads[*server]);
         let chosen = lightest.expect("there is at least one server");
         self.loads[chosen] += variable.byte_size();

@@ -23,9 +23,8 @@ pub async fn train(task: Task) -> Result<()> {
     }
     let g = Graph::new();
     g.set_random_seed(task.seed());
-    let servers = task.cluster().num_tasks("ps").unwrap_or(0) as u32;
     let setter =
-        ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device()).strategy(GreedyByBytes::new(servers));
+        ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device()).strategy(GreedyByBytes::default());
     let model = g.with_device_fn(setter, |g| build(g, &task))?;
     let mut builder = MonitoredSession::builder(&task, g);
     if let Some(steps) = task.settings().stop.steps {

@@ -58,6 +58,18 @@ pub struct Replica {
     pub mode: Mode,
 }
 
+impl Replica {
+    /// Whether this is another worker of the training that `other` is of, or what is different about it.
+    pub(crate) fn check_trains_with(&self, other: &Self) -> Result<(), String> {
+        if (self.workers, self.mode) == (other.workers, other.mode) {
+            return Ok(());
+        }
+        let (worker, workers, mode) = (self.worker, self.workers, self.mode);
+        let known = format!("{} workers ({})", other.workers, other.mode);
+        Err(format!("worker {worker} of {workers} ({mode}) can't join a training of {known}; all must say the same"))
+    }
+}
+
 /// How a gradient changes a variable: TensorFlow's dense rules, without the learning rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum UpdateRule {

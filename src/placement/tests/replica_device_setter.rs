@@ -97,13 +97,13 @@ fn tasks(setter: ReplicaDeviceSetter, shapes: &[[usize; 2]], with_slots: bool) -
 #[test]
 fn greedy_balances_bytes_as_tensorflow_does() {
     let shapes = [[2, 2], [2, 1], [2, 2], [1, 3]];
-    assert_eq!(tasks(setter().strategy(GreedyByBytes::new(2)), &shapes, false), [0, 1, 1, 0]);
+    assert_eq!(tasks(setter().strategy(GreedyByBytes::default()), &shapes, false), [0, 1, 1, 0]);
 }
 
 #[test]
 fn greedy_balancing_of_equals_is_round_robin() {
-    assert_eq!(tasks(setter().strategy(GreedyByBytes::new(2)), &[[1, 1]; 5], false), [0, 1, 0, 1, 0]);
-    assert_eq!(tasks(setter().strategy(RoundRobin::new(2)), &[[1, 1]; 5], false), [0, 1, 0, 1, 0]);
+    assert_eq!(tasks(setter().strategy(GreedyByBytes::default()), &[[1, 1]; 5], false), [0, 1, 0, 1, 0]);
+    assert_eq!(tasks(setter().strategy(RoundRobin::default()), &[[1, 1]; 5], false), [0, 1, 0, 1, 0]);
 }
 
 /// Where TensorFlow's counts each slot as a variable.
@@ -111,5 +111,5 @@ fn greedy_balancing_of_equals_is_round_robin() {
 fn a_slot_is_with_its_variable_and_takes_no_turn() {
     let shapes = [[2, 2], [2, 1], [2, 2], [1, 3]];
     assert_eq!(tasks(setter(), &shapes, true), [0, 1, 0, 1]);
-    assert_eq!(tasks(setter().strategy(GreedyByBytes::new(2)), &shapes, true), [0, 1, 1, 0]);
+    assert_eq!(tasks(setter().strategy(GreedyByBytes::default()), &shapes, true), [0, 1, 1, 0]);
 }
