@@ -13,7 +13,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("random", &[]),
     ("tensor", &["units"]),
     ("cluster", &["units"]),
-    ("graph", &["tensor", "cluster", "sync"]),
+    ("graph", &["tensor", "cluster", "sync", "random"]),
     ("kernels", &["tensor", "graph", "random"]),
     ("placement", &["graph", "cluster", "kernels"]),
     ("partition", &["graph", "cluster"]),

@@ -45,7 +45,7 @@ fn print(config: &RunConfig) -> io::Result<()> {
     writeln!(out, "master   {:?}", config.master())?;
     for task in config.cluster_spec().tasks() {
         let address = config.cluster_spec().task_address(&task).unwrap_or("unknown");
-        writeln!(out, "{task:<8} {address}")?;
+        writeln!(out, "{:<8} {address}", task.to_string())?;
     }
     Ok(())
 }
