@@ -13,6 +13,6 @@ mod replica_device_setter;
 mod strategy;
 
 pub use placer::PlacementError;
-pub(crate) use placer::{Placement, place};
+pub(crate) use placer::place;
 pub use replica_device_setter::ReplicaDeviceSetter;
 pub use strategy::{GreedyByBytes, PsStrategy, RoundRobin};

@@ -64,11 +64,11 @@ impl Coordination {
         }
         let before = *global_step;
         let (applied, staleness) = match (replica.mode, verdict) {
+            _ if self.is_over => (false, before - read),
             (Mode::Async | Mode::BoundedStaleness { .. }, _) => {
                 *global_step += 1;
                 (true, before - read)
             }
-            (Mode::Sync { .. }, _) if self.is_over => (false, before - read),
             (Mode::Sync { .. }, Some(Verdict::TooLate)) => (false, before - read),
             (Mode::Sync { .. }, Some(Verdict::Counts { round, .. })) => {
                 *global_step += i64::from(*round >= self.rounds);

@@ -171,6 +171,8 @@ impl ParameterServer {
                 let cleared = self.store.reset(&containers);
                 let variables = cleared.variables.len() as u32;
                 self.forget_trainings(cleared);
+                self.departed.clear();
+                self.is_over = false;
                 self.link.send(from, PeerMessage::ResetDone { variables });
             }
             other => tracing::warn!(?other, "not for a parameter server; dropped"),

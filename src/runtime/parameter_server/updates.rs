@@ -23,12 +23,10 @@ impl ParameterServer {
             return self.answer(ticket, Err(error));
         }
         match apply.aggregate {
+            _ if self.is_over || apply.verdict == Some(Verdict::TooLate) => self.answer(ticket, Ok(Values::new())),
             None => {
                 let gradient = apply.gradient.clone();
                 self.update(&apply, vec![gradient], vec![ticket]);
-            }
-            Some(_) if self.is_over || apply.verdict == Some(Verdict::TooLate) => {
-                self.answer(ticket, Ok(Values::new()));
             }
             Some((replica, version)) => self.offer(ticket, apply, replica, version),
         }
