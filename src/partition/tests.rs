@@ -157,7 +157,7 @@ fn a_fetch_comes_from_the_task_that_computes_it_in_the_clients_numbering() {
 fn a_second_output_is_sent_under_its_own_name() -> Built {
     let g = Graph::new();
     let v = on(&g, 0, |g| g.variable("v", &g.zeros([2])))?;
-    let seen = on(&g, 1, |_| v.read().target().output(1).identity());
+    let seen = on(&g, 1, |_| v.read().target().output(1).unwrap().identity());
     let parts = cut(&g, &request(&[], &[&seen], &[]));
     assert_eq!(sends(&parts[0]), ["v/read:1>t:1"]);
     assert_eq!(parts[0].sends[0].what, Sent::Value(super::Slot(parts[0].nodes[0].first_output.0 + 1)));
