@@ -2,4 +2,47 @@
 
 mod args;
 mod exit_code;
+mod experiment;
+mod failure;
+mod logging;
 mod progress;
+mod recording;
+mod sim;
+mod summary;
+
+use std::future::Future;
+
+use clap::Parser;
+
+use crate::runtime::Result;
+use crate::training::Task;
+
+use args::{Args, Command};
+use exit_code::ExitCode;
+
+/// A program that runs as every task of a cluster.
+pub(crate) trait Trainer: Fn(Task) -> Self::Running + Sync {
+    /// One task's run of it.
+    type Running: Future<Output = Result<()>> + 'static;
+}
+
+impl<T: Fn(Task) -> F + Sync, F: Future<Output = Result<()>> + 'static> Trainer for T {
+    type Running = F;
+}
+
+/// Runs the command line for `trainer`.
+pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            let code = if error.use_stderr() { ExitCode::Usage } else { ExitCode::Done };
+            // Where even the terminal is gone, the exit code is all that is left to say.
+            return error.print().map_or(ExitCode::Internal, |()| code);
+        }
+    };
+    logging::start(args.verbose);
+    let outcome = match &args.command {
+        Command::Sim(args) => sim::run(args, &trainer),
+    };
+    outcome.unwrap_or_else(|failure| failure.report())
+}

@@ -1,2 +1,5 @@
-//! The `trainyard` binary.
-fn main() {}
+//! The binary `trainyard`: every subcommand, for the built-in trainer.
+
+fn main() -> std::process::ExitCode {
+    trainyard::main(trainyard::training::train)
+}

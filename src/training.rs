@@ -1,6 +1,18 @@
-//! What a user holds: sessions, hooks, data sets and their batches.
+//! What a user holds: the task that a program is, sessions, hooks, data sets, and the built-in trainer.
 
 pub mod data;
+mod hooks;
+mod monitored_session;
+mod record;
 mod session;
+mod settings;
+mod task;
+mod trainer;
 
+pub use hooks::{Flow, Hook, StopAtStep};
+pub use monitored_session::{Builder, MonitoredRun, MonitoredSession};
+pub use record::{Ending, Evaluation, Recorder, StepStats};
 pub use session::{Fetched, Run, Session};
+pub use settings::{Model, OptimizerSettings, Settings, Stop};
+pub use task::{Task, TaskParts};
+pub use trainer::train;

@@ -124,6 +124,23 @@ impl Graph {
         self.group_ids("init", &initializers)
     }
 
+    /// The variables, each with the operation that gives it its first value.
+    pub fn initializers(&self) -> Vec<(Variable, Target)> {
+        let state = self.state();
+        let variable = |assign: &OpId| state.def.operation(*assign).variables[0];
+        let pair = |assign| (Variable::new(self.clone(), variable(assign)), Target::new(self.clone(), *assign));
+        state.initializers.iter().map(pair).collect()
+    }
+
+    /// Completes once every variable has a value, however long that takes: how a worker learns at
+    /// once that the chief has initialised the model, where TensorFlow's asks every 30 seconds
+    /// (`SessionManager.wait_for_session`).
+    #[track_caller]
+    pub fn await_initialization(&self) -> Target {
+        let awaited: Vec<OpId> = self.variables().iter().map(Variable::await_value).collect();
+        self.group_ids("await_initialization", &awaited)
+    }
+
     /// An operation that runs all of `targets` (TensorFlow: `tf.group`).
     #[track_caller]
     pub fn group(&self, name: &str, targets: &[&Target]) -> Target {

@@ -47,6 +47,8 @@ pub enum Op {
     AssignAdd,
     /// Whether the variable has a value yet.
     IsVariableInitialized,
+    /// Completes once the variable has a value, however long that takes; at once where it has.
+    AwaitVariable,
     /// Updates a variable by a gradient: `(learning_rate, gradient)`, and where gradients are
     /// aggregated `(…, version read)` or, with backup workers, `(…, version read, verdict)`.
     /// Variables: the variable, then its slots.
@@ -249,6 +251,7 @@ impl Op {
             Self::Assign => "Assign",
             Self::AssignAdd => "AssignAdd",
             Self::IsVariableInitialized => "IsVariableInitialized",
+            Self::AwaitVariable => "AwaitVariable",
             Self::ApplyGradient { rule: UpdateRule::GradientDescent, .. } => "ApplyGradientDescent",
             Self::ApplyGradient { rule: UpdateRule::Momentum { .. }, .. } => "ApplyMomentum",
             Self::ApplyGradient { rule: UpdateRule::Adagrad { .. }, .. } => "ApplyAdagrad",
@@ -288,6 +291,7 @@ impl Op {
                 | Self::Assign
                 | Self::AssignAdd
                 | Self::IsVariableInitialized
+                | Self::AwaitVariable
                 | Self::ApplyGradient { .. }
                 | Self::Vote(_)
                 | Self::CommitStep(_)

@@ -244,6 +244,11 @@ impl Target {
         self.graph.with_operation(self.op, |operation| operation.name.to_string())
     }
 
+    /// Whether it ends a training step.
+    pub(crate) fn is_train_op(&self) -> bool {
+        self.graph.with_operation(self.op, |operation| matches!(operation.op, Op::CommitStep(_)))
+    }
+
     /// The line of the user's program that built it.
     pub fn built_at(&self) -> &'static Location<'static> {
         self.graph.with_operation(self.op, |operation| operation.built_at)
@@ -256,14 +261,14 @@ impl fmt::Debug for Output {
     }
 }
 
-impl fmt::Debug for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name())
-    }
-}
-
 impl AsRef<Self> for Target {
     fn as_ref(&self) -> &Self {
         self
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
     }
 }

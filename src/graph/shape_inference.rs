@@ -79,6 +79,7 @@ fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<
     match (op, inputs, variables) {
         (Op::ReadVariable, [], [variable]) => Ok(smallvec![*variable, count()]),
         (Op::IsVariableInitialized, [], [_]) => Ok(one(DType::Bool, Shape::SCALAR)),
+        (Op::AwaitVariable, [], [_]) => Ok(smallvec![]),
         (Op::Assign | Op::AssignAdd, [value], [variable]) => {
             stores(*value, *variable)?;
             Ok(smallvec![*variable])

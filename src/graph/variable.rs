@@ -87,6 +87,13 @@ impl Variable {
         Output::new(self.graph.clone(), super::Edge { op, output: 0 })
     }
 
+    /// Completes once it has a value.
+    #[track_caller]
+    pub(super) fn await_value(&self) -> OpId {
+        let new = self.on_variable(Op::AwaitVariable);
+        self.graph.add(new.as_new(&[])).expect("a variable can be waited for")
+    }
+
     #[track_caller]
     fn set(&self, op: Op, value: &Output) -> Result<Target, GraphError> {
         if !self.graph.same_as(value.graph()) {

@@ -298,6 +298,7 @@ pub(crate) struct StateRequest {
 pub(crate) enum Action {
     Read { variable: VariableId, with_version: bool },
     IsInitialized(VariableId),
+    Await(VariableId),
     Assign(VariableId, Tensor),
     AssignAdd(VariableId, Tensor),
     Apply(Box<ApplyGradient>),

@@ -3,7 +3,7 @@
 //! A variable that is being updated is locked: what comes for it meanwhile waits in order, so that no
 //! reader sees a torn value. Where nobody else holds the value the update happens in place.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use actix::{Actor, Context, Handler};
@@ -77,10 +77,8 @@ impl ParameterServer {
                 let is_initialized = self.store.get(variable).value.is_some();
                 self.answer(ticket, Ok(smallvec![Tensor::scalar(is_initialized)]));
             }
-            Action::Assign(variable, value) => {
-                let outcome = self.store.get_mut(variable).assign(value.clone());
-                self.answer(ticket, outcome.map(|()| smallvec![value]));
-            }
+            Action::Await(variable) => self.await_value(variable, ticket),
+            Action::Assign(variable, value) => self.assign(variable, ticket, value),
             Action::AssignAdd(variable, delta) => {
                 let outcome = self.store.get_mut(variable).assign_add(&delta);
                 let outcome = outcome.and_then(|()| self.read(variable, false));
@@ -113,8 +111,25 @@ impl ParameterServer {
             | Action::Assign(variable, _)
             | Action::AssignAdd(variable, _) => Some(*variable).filter(is_locked),
             Action::Apply(apply) if apply.aggregate.is_none() => apply.variables.iter().copied().find(is_locked),
-            Action::Apply(_) | Action::Vote { .. } | Action::Commit { .. } => None,
+            Action::Await(_) | Action::Apply(_) | Action::Vote { .. } | Action::Commit { .. } => None,
         }
+    }
+
+    fn await_value(&mut self, variable: VariableId, ticket: Ticket) {
+        let stored = self.store.get_mut(variable);
+        if stored.is_initialized() {
+            return self.answer(ticket, Ok(Values::new()));
+        }
+        stored.waiting.push_back(StateRequest { ticket, action: Action::Await(variable) });
+    }
+
+    /// Gives a variable a value, and lets go whoever waited for the first one.
+    fn assign(&mut self, variable: VariableId, ticket: Ticket, value: Tensor) {
+        let stored = self.store.get_mut(variable);
+        let outcome = stored.assign(value.clone());
+        let waited = if outcome.is_ok() { std::mem::take(&mut stored.waiting) } else { VecDeque::new() };
+        self.answer(ticket, outcome.map(|()| smallvec![value]));
+        waited.into_iter().for_each(|request| self.serve(request));
     }
 
     fn read(&self, variable: VariableId, with_version: bool) -> Result<Values> {
@@ -284,6 +299,10 @@ impl ParameterServer {
             for worker in stored.round.as_ref().map(Accumulator::waiting_for).unwrap_or_default() {
                 let what = format!("worker {worker}'s gradient of `{}`", stored.spec.shared_name);
                 list.push(Waiting { who: who.clone(), what });
+            }
+            for request in stored.waiting.iter().filter(|_| !stored.is_initialized()) {
+                let who = format!("{who}, step {}", request.ticket.step.number);
+                list.push(Waiting { who, what: format!("the initialization of `{}`", stored.spec.shared_name) });
             }
         }
         for (workers, _) in &self.joins {

@@ -20,6 +20,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Action {
             Action::Read { variable: variable(0), with_version }
         }
         Op::IsVariableInitialized => Action::IsInitialized(variable(0)),
+        Op::AwaitVariable => Action::Await(variable(0)),
         Op::Assign => Action::Assign(variable(0), next()),
         Op::AssignAdd => Action::AssignAdd(variable(0), next()),
         Op::ApplyGradient { rule, aggregate } => {

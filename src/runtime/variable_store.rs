@@ -30,7 +30,7 @@ pub(super) struct Stored {
     pub(super) version: u64,
     /// Whether an update computes, which has the value.
     pub(super) is_updating: bool,
-    /// What came during the update, in order.
+    /// What came during the update, in order; until there is a value, who waits for it.
     pub(super) waiting: VecDeque<StateRequest>,
     /// With synchronous training: the gradients of the round under way, and whose answer each is.
     pub(super) round: Option<Accumulator<(Ticket, ApplyGradient)>>,
@@ -158,6 +158,10 @@ impl VariableStore {
 impl Stored {
     fn new(spec: VariableSpec) -> Self {
         Self { spec, value: None, version: 0, is_updating: false, waiting: VecDeque::new(), round: None }
+    }
+
+    pub(super) fn is_initialized(&self) -> bool {
+        self.value.is_some() || self.is_updating
     }
 
     /// The value.

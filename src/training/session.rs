@@ -57,7 +57,7 @@ impl Session {
 
     /// A step, to be told what to feed, fetch and run, and then awaited.
     pub fn run(&self) -> Run<'_> {
-        Run::new(self)
+        Run { session: self, asked: Asked::of(&self.graph) }
     }
 
     /// The graph.
@@ -81,10 +81,14 @@ impl Session {
     }
 
     /// Hop 1 of a step: hands it to the master.
-    pub(crate) async fn run_step(&self, step: Asked) -> Result<StepDone> {
+    pub(super) async fn run_step(&self, step: Asked) -> Result<StepDone> {
         let span = trace_span!("session", session = self.id.0);
         let (reply, done) = oneshot::channel();
         span.in_scope(|| -> Result<()> {
+            if let Some(name) = step.foreign {
+                let message = format!("`{name}` belongs to another graph than the session");
+                return Err(Error::new(Code::InvalidArgument, message));
+            }
             self.extend()?;
             let deadline = self.options.operation_timeout.map(|limit| self.target.clock.now().after(limit));
             let request = self.request(step.request);
@@ -123,11 +127,41 @@ impl Drop for Session {
 }
 
 /// What a step is asked for, and fed.
-#[derive(Debug, Default)]
-pub(crate) struct Asked {
-    pub(crate) request: Request,
+pub(super) struct Asked {
+    graph: Graph,
+    pub(super) request: Request,
     /// In the order of the request's feeds.
-    pub(crate) feeds: Values,
+    feeds: Values,
+    /// The first thing asked that belongs to another graph.
+    foreign: Option<String>,
+}
+
+impl Asked {
+    pub(super) fn of(graph: &Graph) -> Self {
+        Self { graph: graph.clone(), request: Request::default(), feeds: Values::new(), foreign: None }
+    }
+
+    pub(super) fn feed(&mut self, output: &Output, value: Tensor) {
+        self.check(output.graph(), || output.name());
+        self.request.feeds.push(output.edge());
+        self.feeds.push(value);
+    }
+
+    pub(super) fn fetch(&mut self, output: &Output) {
+        self.check(output.graph(), || output.name());
+        self.request.fetches.push(output.edge());
+    }
+
+    pub(super) fn target(&mut self, target: &Target) {
+        self.check(target.graph(), || target.name());
+        self.request.targets.push(target.op_id());
+    }
+
+    fn check(&mut self, graph: &Graph, name: impl FnOnce() -> String) {
+        if !graph.same_as(&self.graph) {
+            self.foreign.get_or_insert_with(name);
+        }
+    }
 }
 
 /// A step in the making: feed, fetch and target what it needs, then `.await` it.
@@ -135,53 +169,25 @@ pub(crate) struct Asked {
 pub struct Run<'a> {
     session: &'a Session,
     asked: Asked,
-    /// The first thing asked that belongs to another graph.
-    foreign: Option<String>,
 }
 
-impl<'a> Run<'a> {
-    fn new(session: &'a Session) -> Self {
-        Self { session, asked: Asked::default(), foreign: None }
-    }
-
+impl Run<'_> {
     /// Feeds `value` wherever `output` is needed.
     pub fn feed(mut self, output: &Output, value: impl Into<Tensor>) -> Self {
-        self.check(output.graph(), || output.name());
-        self.asked.request.feeds.push(output.edge());
-        self.asked.feeds.push(value.into());
+        self.asked.feed(output, value.into());
         self
     }
 
     /// Fetches the value of `output`. What is fetched first is first in the result.
     pub fn fetch(mut self, output: &Output) -> Self {
-        self.check(output.graph(), || output.name());
-        self.asked.request.fetches.push(output.edge());
+        self.asked.fetch(output);
         self
     }
 
     /// Runs `target`.
     pub fn target(mut self, target: impl AsRef<Target>) -> Self {
-        let target = target.as_ref();
-        self.check(target.graph(), || target.name());
-        self.asked.request.targets.push(target.op_id());
+        self.asked.target(target.as_ref());
         self
-    }
-
-    fn check(&mut self, graph: &Graph, name: impl FnOnce() -> String) {
-        if !graph.same_as(&self.session.graph) {
-            self.foreign.get_or_insert_with(name);
-        }
-    }
-
-    /// What was asked, if it all belongs to the session's graph.
-    pub(crate) fn into_asked(self) -> Result<Asked> {
-        match self.foreign {
-            None => Ok(self.asked),
-            Some(name) => {
-                let message = format!("`{name}` belongs to another graph than the session");
-                Err(Error::new(Code::InvalidArgument, message))
-            }
-        }
     }
 }
 
@@ -192,15 +198,15 @@ impl<'a> IntoFuture for Run<'a> {
     fn into_future(self) -> Self::IntoFuture {
         let session = self.session;
         Box::pin(async move {
-            let done = session.run_step(self.into_asked()?).await?;
-            Ok(Fetched(done.fetches.into_iter().collect()))
+            let done = session.run_step(self.asked).await?;
+            Ok(Fetched(done.fetches))
         })
     }
 }
 
 /// The values that a step fetched, in the order in which they were asked for.
 #[derive(Clone, Debug)]
-pub struct Fetched(pub(crate) SmallVec<[Tensor; 3]>);
+pub struct Fetched(pub(super) SmallVec<[Tensor; 3]>);
 
 impl Fetched {
     /// The only element of fetch `index`.

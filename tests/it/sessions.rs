@@ -1,19 +1,8 @@
 //! Sessions on servers: sharing, isolation, resets and errors, after TensorFlow's `server_lib_test.py`.
 
-use std::future::Future;
-
 use trainyard::prelude::*;
 
-/// Runs a test on actix, in real time.
-fn on_actix(test: impl Future<Output = Result<()>>) {
-    let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let outcome = actix_rt::System::with_tokio_rt(runtime).block_on(test);
-    outcome.unwrap();
-}
-
-fn matrix(rows: usize, columns: usize, values: &[f32]) -> Tensor {
-    Tensor::new([rows, columns], values).unwrap()
-}
+use crate::fixture::{both, cluster, matrix, on_actix};
 
 #[test]
 fn a_product_of_constants_comes_back_from_a_local_server() {
@@ -57,6 +46,29 @@ fn a_model_trains() {
             last = fetched.scalar(0)?;
         }
         assert!(last < 0.2, "{last}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_step_that_awaits_the_initialization_ends_once_another_session_has_initialized_the_model() {
+    on_actix(async {
+        let cluster = cluster(1, 2);
+        let g = Graph::new();
+        let w = g.with_device("/job:ps", |g| g.variable("w", &g.filled([2], 3.0)))?;
+        let (ready, init) = (g.await_initialization(), g.initializer());
+        let chief = Session::new(&cluster[1].target(), &g).await?;
+        let worker = Session::new(&cluster[2].target(), &g).await?;
+        let initialize = async {
+            // Steps that run meanwhile show that nothing but the initialisation ends the wait.
+            for _ in 0..3 {
+                assert!(!chief.run().fetch(&w.is_initialized()).await?.scalar::<bool>(0)?);
+            }
+            chief.run().target(&init).await
+        };
+        let (waited, initialized) = both(worker.run().target(&ready), initialize).await;
+        (waited?, initialized?);
+        assert_eq!(worker.run().fetch(&w.read()).target(&ready).await?[0], Tensor::new([2], &[3.0f32, 3.0])?);
         Ok(())
     });
 }

@@ -1,0 +1,111 @@
+//! An experiment: what a scenario means. What is here can be run.
+
+use std::sync::Arc;
+
+use super::failure::Failure;
+use crate::cluster::ClusterSpec;
+use crate::graph::UpdateRule;
+use crate::simulation::scenario::{self, Numerics, Rule, Scenario};
+use crate::simulation::{Cluster, ComputeSpec, NetworkSpec, Racks};
+use crate::training::data::Dataset;
+use crate::training::{Model, OptimizerSettings, Settings, Stop};
+
+/// A cluster, a training, and the runs to compare.
+pub(super) struct Experiment {
+    pub(super) cluster: Cluster,
+    pub(super) settings: Settings,
+    pub(super) dataset: Option<Arc<Dataset>>,
+    pub(super) runs: Vec<scenario::Run>,
+}
+
+impl Experiment {
+    /// What `scenario` means.
+    ///
+    /// # Errors
+    /// If it asks for what does not exist yet.
+    pub(super) fn new(scenario: &Scenario) -> Result<Self, Failure> {
+        if scenario.compute.numerics == Numerics::Shapes {
+            let missing = "compute.numerics: `shapes` is not supported yet; use `real`";
+            return Err(Failure::NotSupported(missing.to_owned()));
+        }
+        let invalid = |error: &dyn std::fmt::Display| Failure::NotSupported(error.to_string());
+        let jobs = scenario.cluster.iter().map(|(job, tasks)| (job.as_str(), tasks.count()));
+        let spec = ClusterSpec::simulated(jobs).map_err(|error| invalid(&error))?;
+        let cluster = Cluster {
+            spec,
+            network: network(&scenario.network),
+            compute: compute(&scenario.compute),
+            slow: scenario.compute.slow.clone(),
+            seed: scenario.seed,
+        };
+        cluster.network.validate().map_err(|error| invalid(&error))?;
+        cluster.compute.validate().map_err(|error| invalid(&error))?;
+        let settings = settings(scenario);
+        let dataset = match settings.model {
+            Model::Null { .. } => None,
+            Model::Softmax | Model::Mlp { .. } => Some(Arc::new(Dataset::digits().map_err(|error| invalid(&error))?)),
+        };
+        Ok(Self { cluster, settings, dataset, runs: scenario.runs.clone() })
+    }
+}
+
+fn network(network: &scenario::Network) -> NetworkSpec {
+    let racks = |racks: &scenario::Racks| Racks { hosts_per_rack: racks.hosts_per_rack as usize, uplink: racks.uplink };
+    NetworkSpec {
+        latency: network.latency,
+        bandwidth: network.bandwidth,
+        message_cost: network.message_cost,
+        racks: network.racks.as_ref().map(racks),
+    }
+}
+
+fn compute(compute: &scenario::Compute) -> ComputeSpec {
+    ComputeSpec {
+        rate: compute.rate,
+        memory: compute.memory,
+        straggler: compute.straggler.clone(),
+        step_time: compute.step_time.clone(),
+    }
+}
+
+/// How many variables the model `null` reads and updates, as TensorFlow's null step has.
+const NULL_VARIABLES: usize = 16;
+
+fn settings(scenario: &Scenario) -> Settings {
+    let program = &scenario.program;
+    let model = match program.model {
+        scenario::Model::Softmax => Model::Softmax,
+        scenario::Model::Mlp => Model::Mlp { hidden: program.hidden.clone() },
+        scenario::Model::Null => Model::Null { variables: NULL_VARIABLES },
+    };
+    let stop = &scenario.stop;
+    Settings {
+        model,
+        optimizer: optimizer(&program.optimizer),
+        batch: program.batch,
+        stop: Stop { steps: stop.steps, accuracy: stop.accuracy, evaluate_every: stop.evaluate_every, time: stop.time },
+    }
+}
+
+/// The learning rate where a scenario names none. TensorFlow has a default for Adam alone.
+const LEARNING_RATE: f32 = 0.01;
+
+fn optimizer(optimizer: &scenario::Optimizer) -> OptimizerSettings {
+    let rule = match optimizer.rule {
+        Rule::GradientDescent => UpdateRule::GradientDescent,
+        Rule::Momentum => UpdateRule::Momentum {
+            momentum: optimizer.momentum.unwrap_or(0.9),
+            use_nesterov: optimizer.use_nesterov.unwrap_or(false),
+        },
+        Rule::Adagrad => {
+            UpdateRule::Adagrad { initial_accumulator_value: optimizer.initial_accumulator_value.unwrap_or(0.1) }
+        }
+        Rule::Adam => UpdateRule::Adam {
+            beta1: optimizer.beta1.unwrap_or(0.9),
+            beta2: optimizer.beta2.unwrap_or(0.999),
+            epsilon: optimizer.epsilon.unwrap_or(1e-8),
+        },
+    };
+    let default = if optimizer.rule == Rule::Adam { 0.001 } else { LEARNING_RATE };
+    OptimizerSettings { rule, learning_rate: optimizer.learning_rate.unwrap_or(default) }
+}

@@ -1,0 +1,85 @@
+//! What can end a command early, and the exit code that says so.
+
+use std::io;
+
+use super::exit_code::ExitCode;
+use crate::runtime::{Code, Error};
+use crate::simulation::scenario::ScenarioError;
+
+/// Why a command ended early.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    /// The scenario can't be run.
+    #[error("{0}")]
+    Scenario(#[from] ScenarioError),
+    /// The scenario asks for what does not exist yet.
+    #[error("{0}")]
+    NotSupported(String),
+    /// A run failed.
+    #[error("run `{run}`: {error}")]
+    Run {
+        /// Which.
+        run: String,
+        /// Why.
+        error: Error,
+    },
+    /// A repeat of a run gave another result.
+    #[error("run `{run}` differed when it was repeated with the same seed: {was} became {is}")]
+    RepeatDiffered {
+        /// Which.
+        run: String,
+        /// The first digests.
+        was: String,
+        /// The digests of the repeat.
+        is: String,
+    },
+    /// A result could not be written.
+    #[error("cannot write {what}: {error}")]
+    Write {
+        /// What was to be written.
+        what: String,
+        /// Why it could not.
+        error: io::Error,
+    },
+}
+
+impl Failure {
+    pub(super) fn writing(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        |error| Self::Write { what, error }
+    }
+
+    /// Says what went wrong, and gives the exit code.
+    pub(super) fn report(&self) -> ExitCode {
+        eprintln!("error: {self}");
+        self.exit_code()
+    }
+
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Scenario(_) | Self::NotSupported(_) => ExitCode::Usage,
+            Self::RepeatDiffered { .. } => ExitCode::RepeatDiffered,
+            Self::Write { .. } => ExitCode::Internal,
+            Self::Run { error, .. } => match error.code {
+                Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => ExitCode::Usage,
+                Code::Stalled => ExitCode::Stalled,
+                Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => ExitCode::PeersLost,
+                Code::Cancelled | Code::OutOfRange | Code::Internal => ExitCode::Internal,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exit_code_says_whether_to_mend_the_program_or_to_try_again() {
+        let code = |code| Failure::Run { run: "r".into(), error: Error::new(code, "") }.exit_code();
+        assert_eq!(code(Code::InvalidArgument), ExitCode::Usage);
+        assert_eq!(code(Code::Stalled), ExitCode::Stalled);
+        assert_eq!(code(Code::Unavailable), ExitCode::PeersLost);
+        assert_eq!(code(Code::Internal), ExitCode::Internal);
+    }
+}

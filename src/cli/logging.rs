@@ -1,0 +1,16 @@
+//! Logs on stderr: warnings always, more with each `-v`.
+
+use tracing::level_filters::LevelFilter;
+
+/// Starts logging. A program that has set up its own logging keeps it.
+pub(super) fn start(verbose: u8) {
+    let level = match verbose {
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    let logs = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level).without_time().finish();
+    if tracing::subscriber::set_global_default(logs).is_err() {
+        tracing::debug!("the program logs by itself");
+    }
+}

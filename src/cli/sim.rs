@@ -1,0 +1,138 @@
+//! `sim`: runs a scenario in simulation, run by run, and compares the runs.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::rc::Rc;
+
+use super::Trainer;
+use super::args::SimArgs;
+use super::exit_code::ExitCode;
+use super::experiment::Experiment;
+use super::failure::Failure;
+use super::progress::Progress;
+use super::recording::{Recording, SharedRecording};
+use super::summary;
+use crate::clock::{Clock, WallClock};
+use crate::report::{Report, Run, World, csv, json, table};
+use crate::runtime::Error;
+use crate::simulation::{self, Host, scenario};
+use crate::training::{Task, TaskParts};
+use crate::units::VirtualTime;
+
+/// Runs the command.
+pub(super) fn run(args: &SimArgs, trainer: &impl Trainer) -> Result<ExitCode, Failure> {
+    let mut scenarios = scenario::expand(&args.scenario, &args.sets, &args.sweeps)?;
+    if let Some(seed) = args.seed {
+        scenarios.iter_mut().for_each(|(_, scenario)| scenario.seed = seed);
+    }
+    let first = &scenarios[0].1;
+    let mut report = Report { scenario: first.name.clone(), seed: first.seed, world: World::Simulation, runs: vec![] };
+    let target = first.stop.accuracy;
+    let mut files = args.out.as_deref().map(Files::create).transpose()?;
+    for (label, scenario) in &scenarios {
+        let experiment = Experiment::new(scenario)?;
+        for run in &experiment.runs {
+            let name = if label.is_empty() { run.name.clone() } else { format!("{} ({label})", run.name) };
+            let run = scenario::Run { name, ..run.clone() };
+            let (result, recording) = repeat(args, &experiment, &run, trainer)?;
+            report.runs.push(result);
+            if let Some(files) = &mut files {
+                files.append(&report, &run.name, &recording)?;
+            }
+        }
+    }
+    print(args, &report, target).map_err(Failure::writing("the result"))?;
+    Ok(exit_code(&report, target))
+}
+
+/// Runs a run as often as was asked, and holds each repeat against the first.
+fn repeat(
+    args: &SimArgs,
+    experiment: &Experiment,
+    run: &scenario::Run,
+    trainer: &impl Trainer,
+) -> Result<(Run, Recording), Failure> {
+    let first = simulate(experiment, run, trainer)?;
+    let digests = |run: &Run| format!("{:?} {:?}", run.digest, run.weights_digest);
+    for _ in 1..args.repeat.get() {
+        let (again, _) = simulate(experiment, run, trainer)?;
+        let (was, is) = (digests(&first.0), digests(&again));
+        if was != is {
+            return Err(Failure::RepeatDiffered { run: run.name.clone(), was, is });
+        }
+    }
+    Ok(first)
+}
+
+/// Runs a run once.
+fn simulate(experiment: &Experiment, run: &scenario::Run, trainer: &impl Trainer) -> Result<(Run, Recording), Failure> {
+    let wall = WallClock::new();
+    let progress = Progress::new(&*run.name, experiment.settings.stop.steps);
+    let recording = SharedRecording::showing(progress);
+    let start = |host: Host| {
+        let parts = TaskParts {
+            server: host.server,
+            clock: host.clock,
+            mode: run.mode,
+            seed: experiment.cluster.seed,
+            settings: experiment.settings.clone(),
+            dataset: experiment.dataset.clone(),
+            recorder: Rc::new(recording.clone()),
+        };
+        let running = Task::new(parts).map(trainer);
+        async { running?.await }
+    };
+    let outcome = simulation::run(&experiment.cluster, start);
+    let recording = recording.finish();
+    if let Err(error) = &outcome.result {
+        return Err(Failure::Run { run: run.name.clone(), error: Error::clone(error) });
+    }
+    let took = wall.now().since(VirtualTime::ZERO);
+    Ok((summary::of_simulation(run, &experiment.settings, &recording, &outcome, took), recording))
+}
+
+/// The files of a report, written run by run, so that a later failure loses nothing.
+struct Files<'a> {
+    directory: &'a Path,
+    steps: csv::Steps<File>,
+}
+
+impl<'a> Files<'a> {
+    fn create(directory: &'a Path) -> Result<Self, Failure> {
+        let failed = || Failure::writing(directory.display().to_string());
+        fs::create_dir_all(directory).map_err(failed())?;
+        let file = File::create(directory.join("steps.csv")).map_err(failed())?;
+        Ok(Self { directory, steps: csv::Steps::new(file).map_err(failed())? })
+    }
+
+    fn append(&mut self, report: &Report, run: &str, recording: &Recording) -> Result<(), Failure> {
+        let failed = || Failure::writing(self.directory.display().to_string());
+        self.steps.append(run, &summary::rows(recording)).map_err(failed())?;
+        let result = File::create(self.directory.join("result.json")).map_err(failed())?;
+        json::write(report, result).map_err(failed())
+    }
+}
+
+fn print(args: &SimArgs, report: &Report, target: Option<f64>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if args.json {
+        return json::write(report, out);
+    }
+    write!(out, "{}", table::render(report, target))?;
+    for run in &report.runs {
+        let known = |digest: &Option<String>| digest.clone().unwrap_or_else(|| "-".to_owned());
+        writeln!(out, "{}: digest={} weights={}", run.name, known(&run.digest), known(&run.weights_digest))?;
+    }
+    Ok(())
+}
+
+fn exit_code(report: &Report, target: Option<f64>) -> ExitCode {
+    match report.runs.as_slice() {
+        [] => ExitCode::NothingToRun,
+        runs if target.is_some() && runs.iter().any(|run| run.seconds_to_target.is_none()) => {
+            ExitCode::TargetNotReached
+        }
+        _ => ExitCode::Done,
+    }
+}

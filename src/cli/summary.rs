@@ -1,0 +1,94 @@
+//! A recording and what its world observed, summed up as one run of the report.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::recording::Recording;
+use crate::cluster::TaskName;
+use crate::report::{Gradients, Run, Staleness, StepRow, StepSeconds};
+use crate::simulation::Outcome;
+use crate::simulation::scenario;
+use crate::training::{Settings, StepStats};
+use crate::units::VirtualTime;
+
+/// Sums up a run in simulation that took `wall` on this machine.
+pub(super) fn of_simulation(
+    run: &scenario::Run,
+    settings: &Settings,
+    recording: &Recording,
+    outcome: &Outcome<()>,
+    wall: Duration,
+) -> Run {
+    let steps = &recording.steps;
+    let global_steps = steps.iter().map(|step| step.global_step).max().unwrap_or(0);
+    let seconds = steps.iter().map(|step| step.ended).max().unwrap_or(outcome.ended).as_secs_f64();
+    let samples = (steps.len() * settings.batch) as u64;
+    let applied = steps.iter().filter(|step| step.applied).count() as u64;
+    let durations: Vec<f64> = steps.iter().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
+    let last = recording.evaluations.last();
+    Run {
+        name: run.name.clone(),
+        mode: run.mode.to_string(),
+        global_steps,
+        samples,
+        seconds,
+        wall_seconds: wall.as_secs_f64(),
+        steps_per_second: global_steps as f64 / seconds,
+        samples_per_second: samples as f64 / seconds,
+        step_seconds: StepSeconds::of(&durations),
+        final_loss: last.map(|evaluation| f64::from(evaluation.loss)),
+        test_accuracy: last.map(|evaluation| evaluation.accuracy),
+        seconds_to_target: seconds_to_target(settings, recording),
+        staleness: Staleness::of(&staleness(steps)),
+        gradients: Gradients { computed: steps.len() as u64, applied, dropped: steps.len() as u64 - applied },
+        bytes_sent: outcome.bytes_sent.clone(),
+        waiting_seconds: waiting(steps),
+        events: Some(outcome.events),
+        digest: Some(outcome.digest.to_string()),
+        weights_digest: recording.ending.map(|ending| format!("{:016x}", ending.weights_digest)),
+    }
+}
+
+/// The rows of `steps.csv`.
+pub(super) fn rows(recording: &Recording) -> Vec<StepRow> {
+    let row = |step: &StepStats| StepRow {
+        worker: step.worker.clone(),
+        local_step: step.local_step,
+        global_step: step.global_step,
+        start: step.started,
+        end: step.ended,
+        loss: step.loss,
+        staleness: step.staleness,
+        applied: step.applied,
+    };
+    recording.steps.iter().map(row).collect()
+}
+
+fn seconds_to_target(settings: &Settings, recording: &Recording) -> Option<f64> {
+    let target = settings.stop.accuracy?;
+    let reached = recording.evaluations.iter().find(|evaluation| evaluation.accuracy >= target)?;
+    Some(reached.at.as_secs_f64())
+}
+
+/// How many of the gradients that were applied had which staleness.
+fn staleness(steps: &[StepStats]) -> BTreeMap<u64, u64> {
+    let mut counts = BTreeMap::new();
+    for step in steps.iter().filter(|step| step.applied) {
+        *counts.entry(step.staleness).or_default() += 1;
+    }
+    counts
+}
+
+/// How long each worker waited in its steps: for its parameters before its kernels ran, and after
+/// them for its gradient to be applied and the others to come as far as the mode demands.
+fn waiting(steps: &[StepStats]) -> BTreeMap<TaskName, BTreeMap<String, f64>> {
+    let mut waiting: BTreeMap<TaskName, BTreeMap<String, f64>> = BTreeMap::new();
+    let seconds = |from: VirtualTime, until: VirtualTime| until.since(from).as_secs_f64();
+    for step in steps {
+        let (from, until) = step.computed.unwrap_or((step.started, step.started));
+        let causes = waiting.entry(step.worker.clone()).or_default();
+        *causes.entry("parameters".to_owned()).or_default() += seconds(step.started, from);
+        *causes.entry("coordination".to_owned()).or_default() += seconds(until, step.ended);
+    }
+    waiting
+}

@@ -1,0 +1,268 @@
+//! The world of a simulation: one virtual clock, one network, a device a task, and what happens next.
+//!
+//! All actors of a simulation live on one thread. When none of them can run, tokio parks the thread,
+//! and the hook set here lets the next thing happen: it moves the clock and wakes whom it concerns.
+//! When nothing can happen and the program has not finished, the simulation has stalled.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use crate::clock::{Clock, Sleep};
+use crate::cluster::TaskName;
+use crate::random;
+use crate::runtime::{ComputeModel, PeerMessage, Work};
+use crate::transport::{Inbox, Messages, PeerId, Transport, envelope_size};
+use crate::units::VirtualTime;
+
+use super::audit::{Audit, Digest};
+use super::device::{ComputeSpec, Device};
+use super::events::{Alarm, EventQueue, Happening};
+use super::network::{Network, NetworkSpec};
+use super::pool::Job;
+
+/// The whole of a simulated cluster but the actors in it.
+pub(super) struct SimulatedWorld {
+    now: Cell<VirtualTime>,
+    tasks: Vec<TaskName>,
+    queue: RefCell<EventQueue>,
+    network: RefCell<Network<Messages<PeerMessage>>>,
+    inboxes: RefCell<Vec<Option<Rc<dyn Inbox<PeerMessage>>>>>,
+    bytes_sent: RefCell<Vec<u64>>,
+    audit: RefCell<Audit>,
+    /// Called when nothing can happen any more.
+    on_stall: RefCell<Option<Box<dyn FnOnce()>>>,
+    is_finished: Cell<bool>,
+}
+
+/// What a world has seen by its end.
+pub(super) struct Observed {
+    pub(super) now: VirtualTime,
+    pub(super) events: u64,
+    pub(super) digest: Digest,
+    /// By task.
+    pub(super) bytes_sent: Vec<u64>,
+}
+
+thread_local! {
+    /// The world whose clock the park hook of this thread moves.
+    static CURRENT: RefCell<Option<Rc<SimulatedWorld>>> = const { RefCell::new(None) };
+}
+
+/// tokio's hook: the thread has nothing to run. Lets one thing happen.
+pub(super) fn on_park() {
+    let world = CURRENT.with_borrow(Clone::clone);
+    if let Some(world) = world {
+        world.tick();
+    }
+}
+
+impl SimulatedWorld {
+    /// A world of `tasks`, at the beginning of its clock; it becomes this thread's.
+    pub(super) fn enter(tasks: Vec<TaskName>, network: &NetworkSpec) -> Rc<Self> {
+        let world = Rc::new(Self {
+            now: Cell::default(),
+            queue: RefCell::default(),
+            network: RefCell::new(Network::new(network, tasks.len())),
+            inboxes: RefCell::new(tasks.iter().map(|_| None).collect()),
+            bytes_sent: RefCell::new(vec![0; tasks.len()]),
+            audit: RefCell::default(),
+            on_stall: RefCell::default(),
+            is_finished: Cell::new(false),
+            tasks,
+        });
+        CURRENT.set(Some(Rc::clone(&world)));
+        world
+    }
+
+    /// Ends the world: nothing happens in it any more.
+    pub(super) fn leave(&self) -> Observed {
+        self.is_finished.set(true);
+        CURRENT.set(None);
+        self.inboxes.borrow_mut().clear();
+        let audit = self.audit.borrow();
+        Observed {
+            now: self.now.get(),
+            events: audit.events(),
+            digest: audit.digest(),
+            bytes_sent: self.bytes_sent.borrow().clone(),
+        }
+    }
+
+    /// Calls `act` once nothing can happen any more.
+    pub(super) fn when_stalled(&self, act: impl FnOnce() + 'static) {
+        *self.on_stall.borrow_mut() = Some(Box::new(act));
+    }
+
+    /// Lets the next thing happen: of an instant, first what the queue has, then what the network has.
+    fn tick(&self) {
+        if self.is_finished.get() {
+            return;
+        }
+        loop {
+            let queued = self.queue.borrow_mut().next_time();
+            let arriving = self.network.borrow().next_event();
+            match (queued, arriving) {
+                (None, None) => return self.stall(),
+                (Some(queued), arriving) if arriving.is_none_or(|arriving| queued <= arriving) => {
+                    self.now.set(queued);
+                    return self.happen();
+                }
+                (_, Some(arriving)) => {
+                    self.now.set(arriving);
+                    if self.arrive() {
+                        return;
+                    }
+                }
+                (Some(_), None) => unreachable!("a queued event without a network event was taken above"),
+            }
+        }
+    }
+
+    fn happen(&self) {
+        let happening = self.queue.borrow_mut().pop().expect("its time was just asked for");
+        match happening {
+            Happening::Wake(alarm) => {
+                self.audit.borrow_mut().record([self.now.get().0, 1, 0, 0]);
+                alarm.has_rung.set(true);
+                if let Some(waker) = alarm.waker.take() {
+                    waker.wake();
+                }
+            }
+            Happening::WorkDone { job, done } => {
+                self.audit.borrow_mut().record([self.now.get().0, 2, 0, 0]);
+                job.finish();
+                done();
+            }
+        }
+    }
+
+    /// Advances the network by one event; says whether a message arrived.
+    fn arrive(&self) -> bool {
+        let Some(delivery) = self.network.borrow_mut().advance(self.now.get()) else { return false };
+        let route = (delivery.from as u64) << 32 | delivery.to as u64;
+        self.audit.borrow_mut().record([self.now.get().0, 3, route, delivery.size.0]);
+        let inbox = self.inboxes.borrow()[delivery.to].clone();
+        match inbox {
+            Some(inbox) => inbox.deliver(PeerId(delivery.from as u32), delivery.payload),
+            None => tracing::warn!(to = %self.tasks[delivery.to], "lost: the task does not listen"),
+        }
+        true
+    }
+
+    fn stall(&self) {
+        let act = self.on_stall.borrow_mut().take();
+        if let Some(act) = act {
+            act();
+        }
+    }
+}
+
+/// The virtual clock.
+pub(super) struct SimulatedClock(pub(super) Rc<SimulatedWorld>);
+
+impl Clock for SimulatedClock {
+    fn now(&self) -> VirtualTime {
+        self.0.now.get()
+    }
+
+    fn sleep_until(&self, time: VirtualTime) -> Sleep {
+        let alarm = Rc::new(Alarm::default());
+        let time = time.max(self.0.now.get());
+        self.0.queue.borrow_mut().push(time, Happening::Wake(Rc::clone(&alarm)));
+        Box::pin(SimulatedSleep(alarm))
+    }
+}
+
+struct SimulatedSleep(Rc<Alarm>);
+
+impl Future for SimulatedSleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.0.has_rung.get() {
+            return Poll::Ready(());
+        }
+        self.0.waker.set(Some(context.waker().clone()));
+        Poll::Pending
+    }
+}
+
+impl Drop for SimulatedSleep {
+    fn drop(&mut self) {
+        self.0.is_cancelled.set(true);
+    }
+}
+
+/// One task's end of the simulated network.
+pub(super) struct SimulatedTransport {
+    pub(super) world: Rc<SimulatedWorld>,
+    pub(super) local: PeerId,
+}
+
+impl SimulatedTransport {
+    fn set_inbox(&self, inbox: Option<Rc<dyn Inbox<PeerMessage>>>) {
+        self.world.inboxes.borrow_mut()[self.local.0 as usize] = inbox;
+    }
+}
+
+impl Transport<PeerMessage> for SimulatedTransport {
+    fn local(&self) -> PeerId {
+        self.local
+    }
+
+    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
+        self.world.tasks.iter().position(|task| task == name).map(|i| PeerId(i as u32))
+    }
+
+    fn name(&self, peer: PeerId) -> TaskName {
+        self.world.tasks[peer.0 as usize].clone()
+    }
+
+    fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
+        let size = envelope_size(&messages);
+        let (from, to) = (self.local.0 as usize, to.0 as usize);
+        self.world.bytes_sent.borrow_mut()[from] += size.0;
+        self.world.network.borrow_mut().send(self.world.now.get(), from, to, size, messages);
+    }
+
+    fn listen(&self, inbox: Rc<dyn Inbox<PeerMessage>>) {
+        self.set_inbox(Some(inbox));
+    }
+
+    fn close(&self) {
+        self.set_inbox(None);
+    }
+}
+
+/// One task's device: real arithmetic that takes modelled time.
+pub(super) struct SimulatedDevice {
+    world: Rc<SimulatedWorld>,
+    model: RefCell<Device>,
+    /// Whether straggling, and a drawn step time, concern this task: they are of workers.
+    is_worker: bool,
+}
+
+impl SimulatedDevice {
+    pub(super) fn new(world: &Rc<SimulatedWorld>, task: &TaskName, spec: &ComputeSpec, slow: f64, seed: u64) -> Self {
+        let draws = random::stream(seed, &[&task.to_string(), "straggler"]);
+        let model = RefCell::new(Device::new(spec, slow, draws));
+        Self { world: Rc::clone(world), model, is_worker: task.job() != "ps" }
+    }
+}
+
+impl ComputeModel for SimulatedDevice {
+    fn launch(&self, work: Work) {
+        let step = work.step.filter(|_| self.is_worker).map(|step| step.number);
+        let now = self.world.now.get();
+        let (_, end) = self.model.borrow_mut().occupy(now, step, work.cost.flops, work.cost.bytes);
+        let job = Job::start(work.run, work.cost);
+        if end == now {
+            job.finish();
+            return (work.done)();
+        }
+        self.world.queue.borrow_mut().push(end, Happening::WorkDone { job, done: work.done });
+    }
+}

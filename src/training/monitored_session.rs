@@ -1,0 +1,223 @@
+//! A session that looks after a training: initialises or waits, runs hooks, stops in good order.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::graph::{Graph, Output, Target};
+use crate::runtime::{Code, Error, Result};
+use crate::tensor::{DType, Tensor};
+use crate::units::VirtualTime;
+
+use super::hooks::{Flow, Hook};
+use super::record::{Ending, StepStats};
+use super::session::{Asked, Fetched, Session};
+use super::task::Task;
+
+/// A session for training (TensorFlow: `MonitoredTrainingSession`).
+///
+/// The chief gives the variables their first values, where they have none; the other workers wait
+/// until it has, and are told at once.
+pub struct MonitoredSession {
+    task: Task,
+    session: Session,
+    hooks: Vec<Box<dyn Hook>>,
+    local_step: u64,
+    last_step_ended: VirtualTime,
+    stop_requested: bool,
+}
+
+/// A monitored session in the making.
+#[must_use = "a session is opened by `open`"]
+pub struct Builder {
+    task: Task,
+    graph: Graph,
+    hooks: Vec<Box<dyn Hook>>,
+}
+
+impl Builder {
+    /// Adds a hook; hooks run in the order in which they were added.
+    pub fn hook(mut self, hook: impl Hook + 'static) -> Self {
+        self.hooks.push(Box::new(hook));
+        self
+    }
+
+    /// Opens the session: when it returns, all variables have their values.
+    ///
+    /// # Errors
+    /// If the graph has a mistake, or a task fails.
+    pub async fn open(mut self) -> Result<MonitoredSession> {
+        let session = Session::new(&self.task.target(), &self.graph).await?;
+        if self.task.is_chief() {
+            initialize(&session).await?;
+        } else {
+            session.run().target(self.graph.await_initialization()).await?;
+        }
+        let global_step = session.run().fetch(&self.graph.global_step()?.read()).await?.scalar::<i64>(0)?;
+        for hook in &mut self.hooks {
+            hook.after_create_session(global_step as u64);
+        }
+        let (task, hooks, last_step_ended) = (self.task, self.hooks, VirtualTime::ZERO);
+        Ok(MonitoredSession { task, session, hooks, local_step: 0, last_step_ended, stop_requested: false })
+    }
+}
+
+/// Gives a first value to each variable that has none.
+async fn initialize(session: &Session) -> Result<()> {
+    let initializers = session.graph().initializers();
+    let mut asked = session.run();
+    for (variable, _) in &initializers {
+        asked = asked.fetch(&variable.is_initialized());
+    }
+    let known = asked.await?;
+    let mut run = session.run();
+    for (index, (_, initializer)) in initializers.iter().enumerate() {
+        if !known.scalar::<bool>(index)? {
+            run = run.target(initializer);
+        }
+    }
+    run.await.map(|_| ())
+}
+
+impl MonitoredSession {
+    /// A session of `graph` for the training of `task`.
+    pub fn builder(task: &Task, graph: Graph) -> Builder {
+        Builder { task: task.clone(), graph, hooks: Vec::new() }
+    }
+
+    /// Whether the training is over for this worker: a hook stopped it, or the chief ended it for all.
+    pub fn should_stop(&self) -> bool {
+        self.stop_requested || self.task.is_training_over()
+    }
+
+    /// Stops the session after the step that is under way.
+    pub fn request_stop(&mut self) {
+        self.stop_requested = true;
+    }
+
+    /// A step, to be told what to feed, fetch and run, and then awaited. One that runs a train op
+    /// counts as a training step: it is reported, and hooks run after it.
+    pub fn run(&mut self) -> MonitoredRun<'_> {
+        MonitoredRun { asked: Asked::of(self.session.graph()), train_op: None, monitored: self }
+    }
+
+    /// The session itself, for steps that are no training: evaluation, say.
+    pub fn raw(&self) -> &Session {
+        &self.session
+    }
+
+    /// Ends this worker's training in good order; the chief reports the weights.
+    ///
+    /// # Errors
+    /// If the weights can't be read.
+    pub async fn close(self) -> Result<()> {
+        if self.task.is_chief() {
+            let weights_digest = weights_digest(&self.session).await?;
+            self.task.recorder().ending(Ending { at: self.last_step_ended, weights_digest });
+        }
+        self.task.leave();
+        Ok(())
+    }
+
+    fn after_training_step(&mut self, mut stats: StepStats) {
+        stats.local_step = self.local_step;
+        self.local_step += 1;
+        self.last_step_ended = stats.ended;
+        for hook in &mut self.hooks {
+            if hook.after_run(&stats) == Flow::Stop {
+                self.stop_requested = true;
+            }
+        }
+        self.task.recorder().step(stats);
+    }
+}
+
+/// A hash of all trainable variables, by name.
+async fn weights_digest(session: &Session) -> Result<u64> {
+    let mut variables = session.graph().trainable_variables();
+    variables.sort_by_key(|variable| variable.name());
+    let mut run = session.run();
+    for variable in &variables {
+        run = run.fetch(&variable.read());
+    }
+    let values = run.await?;
+    let mut hash = Xxh3::new();
+    for (index, variable) in variables.iter().enumerate() {
+        hash.update(variable.name().as_bytes());
+        hash.update(values[index].bytes());
+    }
+    Ok(hash.digest())
+}
+
+/// A step of a monitored session in the making.
+#[must_use = "a step runs when it is awaited"]
+pub struct MonitoredRun<'a> {
+    monitored: &'a mut MonitoredSession,
+    asked: Asked,
+    /// The train op, where one is run.
+    train_op: Option<Target>,
+}
+
+impl MonitoredRun<'_> {
+    /// Feeds `value` wherever `output` is needed.
+    pub fn feed(mut self, output: &Output, value: impl Into<Tensor>) -> Self {
+        self.asked.feed(output, value.into());
+        self
+    }
+
+    /// Fetches the value of `output`. What is fetched first is first in the result.
+    pub fn fetch(mut self, output: &Output) -> Self {
+        self.asked.fetch(output);
+        self
+    }
+
+    /// Runs `target`.
+    pub fn target(mut self, target: impl AsRef<Target>) -> Self {
+        let target = target.as_ref();
+        if target.is_train_op() {
+            self.train_op = Some(target.clone());
+        }
+        self.asked.target(target);
+        self
+    }
+
+    async fn run(self) -> Result<Fetched> {
+        let Self { monitored, mut asked, train_op } = self;
+        if monitored.should_stop() {
+            return Err(Error::new(Code::FailedPrecondition, "run called even after should_stop requested a stop"));
+        }
+        let own = asked.request.fetches.len();
+        let Some(train_op) = train_op else {
+            return Ok(Fetched(monitored.session.run_step(asked).await?.fetches));
+        };
+        (0..3).for_each(|told| asked.fetch(&train_op.output(told)));
+        let started = monitored.task.now();
+        let done = monitored.session.run_step(asked).await?;
+        let mut fetches = done.fetches;
+        let told: Vec<Tensor> = fetches.drain(own..).collect();
+        let is_scalar = |value: &&Tensor| value.dtype() == DType::F32 && value.shape().rank() == 0;
+        let stats = StepStats {
+            worker: monitored.task.name().clone(),
+            local_step: 0,
+            global_step: told[0].item::<i64>()? as u64,
+            started,
+            ended: monitored.task.now(),
+            computed: done.computed,
+            loss: fetches.iter().find(is_scalar).map(Tensor::item).transpose()?,
+            staleness: told[1].item::<i64>()? as u64,
+            applied: told[2].item()?,
+        };
+        monitored.after_training_step(stats);
+        Ok(Fetched(fetches))
+    }
+}
+
+impl<'a> IntoFuture for MonitoredRun<'a> {
+    type Output = Result<Fetched>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}

@@ -1,0 +1,190 @@
+//! `Task`: what a program is handed, from which it finds out what it is and what to train.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::cluster::{ClusterSpec, DeviceSpec, TaskName};
+use crate::graph::Replica;
+use crate::optimizer::{Coordinated, Optimizer};
+use crate::runtime::{Code, Error, PeerMessage, Result, Server, ServerTarget};
+use crate::sync::Mode;
+use crate::units::VirtualTime;
+
+use super::data::{Batch, Batches, Dataset};
+use super::record::{Evaluation, Recorder};
+use super::settings::{Settings, replica_of};
+
+/// One task of a cluster, as its program sees it. Cheap to clone.
+#[derive(Clone)]
+pub struct Task {
+    inner: Rc<Inner>,
+}
+
+/// What a task is made of; whoever starts the program, in either world, puts it together.
+pub struct TaskParts {
+    /// The task's server, started.
+    pub server: Rc<Server>,
+    /// The clock.
+    pub clock: Rc<dyn Clock>,
+    /// How the workers are coordinated.
+    pub mode: Mode,
+    /// The seed of the run.
+    pub seed: u64,
+    /// What is to be trained.
+    pub settings: Settings,
+    /// What it is trained on; none for a model without data.
+    pub dataset: Option<Arc<Dataset>>,
+    /// Takes what the training tells of itself.
+    pub recorder: Rc<dyn Recorder>,
+}
+
+struct Inner {
+    parts: TaskParts,
+    replica: Option<Replica>,
+    batches: RefCell<Option<Batches>>,
+}
+
+impl Task {
+    /// A task of `parts`.
+    ///
+    /// # Errors
+    /// If the data can't be dealt to the workers.
+    pub fn new(parts: TaskParts) -> Result<Self> {
+        let cluster = &parts.server.server_def().cluster;
+        let workers: Vec<TaskName> = cluster.tasks().filter(is_worker).collect();
+        let position = workers.iter().position(|worker| worker == parts.server.task());
+        let replica = replica_of(position, workers.len(), parts.mode);
+        let batches = match (&parts.dataset, replica) {
+            (Some(dataset), Some(Replica { worker, workers, .. })) => {
+                let train = Arc::new(dataset.train.clone());
+                let batches = Batches::new(train, parts.seed, worker, workers, parts.settings.batch);
+                Some(batches.map_err(|error| Error::new(Code::InvalidArgument, error.to_string()))?)
+            }
+            _ => None,
+        };
+        Ok(Self { inner: Rc::new(Inner { parts, replica, batches: RefCell::new(batches) }) })
+    }
+
+    /// Which task it is.
+    pub fn name(&self) -> &TaskName {
+        self.inner.parts.server.task()
+    }
+
+    /// Its job.
+    pub fn job(&self) -> &str {
+        self.name().job()
+    }
+
+    /// Its index in the job.
+    pub fn index(&self) -> u32 {
+        self.name().index()
+    }
+
+    /// The cluster.
+    pub fn cluster(&self) -> &ClusterSpec {
+        &self.inner.parts.server.server_def().cluster
+    }
+
+    /// Any device of this task.
+    pub fn device(&self) -> DeviceSpec {
+        DeviceSpec::of_task(self.name())
+    }
+
+    /// What a session connects to.
+    pub fn target(&self) -> ServerTarget {
+        self.inner.parts.server.target()
+    }
+
+    /// Which of the workers it is; none for a task that does not train.
+    pub fn replica(&self) -> Option<Replica> {
+        self.inner.replica
+    }
+
+    /// Whether it is the worker that initialises the variables and looks at the test split.
+    pub fn is_chief(&self) -> bool {
+        self.inner.replica.is_some_and(|replica| replica.worker == 0)
+    }
+
+    /// The seed of the run.
+    pub fn seed(&self) -> u64 {
+        self.inner.parts.seed
+    }
+
+    /// What the scenario wants trained.
+    pub fn settings(&self) -> &Settings {
+        &self.inner.parts.settings
+    }
+
+    /// What it is trained on.
+    ///
+    /// # Errors
+    /// If the scenario has no data.
+    pub fn dataset(&self) -> Result<&Dataset> {
+        self.inner.parts.dataset.as_deref().ok_or_else(|| Error::new(Code::NotFound, "the scenario has no data set"))
+    }
+
+    /// The time.
+    pub fn now(&self) -> VirtualTime {
+        self.inner.parts.clock.now()
+    }
+
+    /// `optimizer`, coordinated with the other workers as the run says.
+    ///
+    /// # Panics
+    /// On a task that is no worker.
+    pub fn coordinated<O: Optimizer>(&self, optimizer: O) -> Coordinated<O> {
+        let replica = self.inner.replica.expect("only a worker trains");
+        Coordinated::new(optimizer, replica.mode, replica.worker, replica.workers)
+    }
+
+    /// The worker's next batch of its share of the data, which has no end.
+    ///
+    /// # Errors
+    /// If the scenario has no data, or the task is no worker.
+    pub fn next_batch(&self) -> Result<Batch> {
+        let mut batches = self.inner.batches.borrow_mut();
+        let none = || Error::new(Code::FailedPrecondition, format!("{} has no share of any data", self.name()));
+        batches.as_mut().map(Batches::next_batch).ok_or_else(none)
+    }
+
+    /// What a parameter server does: serves, until every worker has left the training.
+    ///
+    /// # Errors
+    /// If the server stops before.
+    pub async fn join(&self) -> Result<()> {
+        let workers = self.cluster().tasks().filter(is_worker).count() as u32;
+        self.inner.parts.server.join(workers).await
+    }
+
+    /// Reports a look at the test split.
+    pub fn report_evaluation(&self, evaluation: Evaluation) {
+        self.inner.parts.recorder.evaluation(evaluation);
+    }
+
+    /// Ends the training of all workers: their sessions stop, and whoever waits is let go.
+    pub fn finish_training(&self) {
+        self.inner.parts.server.broadcast(&PeerMessage::TrainingOver);
+    }
+
+    pub(super) fn is_training_over(&self) -> bool {
+        self.inner.parts.server.is_training_over()
+    }
+
+    /// Tells all tasks that this worker takes no more steps.
+    pub(super) fn leave(&self) {
+        if let Some(replica) = self.inner.replica {
+            self.inner.parts.server.broadcast(&PeerMessage::Leave { worker: replica.worker });
+        }
+    }
+
+    pub(super) fn recorder(&self) -> &dyn Recorder {
+        &*self.inner.parts.recorder
+    }
+}
+
+/// Every task trains that is no parameter server.
+fn is_worker(task: &TaskName) -> bool {
+    task.job() != "ps"
+}

@@ -1,0 +1,153 @@
+//! The built-in trainer: what a scenario's `[program]` describes, written as any user's trainer is.
+
+use crate::graph::{Graph, GraphError, Output, Variable, accuracy, dense, sparse_softmax_cross_entropy};
+use crate::optimizer::{Optimizer, TrainOp};
+use crate::placement::ReplicaDeviceSetter;
+use crate::runtime::Result;
+use crate::tensor::DType;
+use crate::units::VirtualTime;
+
+use super::hooks::StopAtStep;
+use super::monitored_session::MonitoredSession;
+use super::record::Evaluation;
+use super::settings::Model;
+use super::task::Task;
+
+/// Trains what the task's settings say, until they say that it is over.
+///
+/// # Errors
+/// Whatever a step can fail with.
+pub async fn train(task: Task) -> Result<()> {
+    if task.job() == "ps" {
+        return task.join().await;
+    }
+    let g = Graph::new();
+    g.set_random_seed(task.seed());
+    let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+    let model = g.with_device_fn(setter, |g| build(g, &task))?;
+    let mut builder = MonitoredSession::builder(&task, g);
+    if let Some(steps) = task.settings().stop.steps {
+        builder = builder.hook(StopAtStep::last_step(steps));
+    }
+    let mut session = builder.open().await?;
+    let mut watch = Watch::default();
+    while !session.should_stop() {
+        let global_step = model.step(&task, &mut session).await?;
+        if watch.is_time_up(&task) || watch.is_target_reached(&task, &session, &model, global_step).await? {
+            task.finish_training();
+            session.request_stop();
+        }
+    }
+    watch.look(&task, &session, &model).await?;
+    session.close().await
+}
+
+/// A model in a graph, and how it is trained and measured.
+struct Built {
+    train_op: TrainOp,
+    global_step: Variable,
+    data: Option<Fed>,
+}
+
+/// What a model with data is fed and gives.
+struct Fed {
+    features: Output,
+    labels: Output,
+    loss: Output,
+    accuracy: Output,
+}
+
+fn build(g: &Graph, task: &Task) -> Result<Built> {
+    let settings = task.settings();
+    let optimizer = task.coordinated(settings.optimizer);
+    let global_step = g.global_step()?;
+    let hidden: &[usize] = match &settings.model {
+        Model::Null { variables } => return Ok(null(g, *variables, &optimizer, global_step)?),
+        Model::Softmax => &[],
+        Model::Mlp { hidden } => hidden,
+    };
+    let split = &task.dataset()?.train;
+    let features = g.placeholder("features", DType::F32, [None, Some(split.width())])?;
+    let labels = g.placeholder("labels", DType::I32, [None])?;
+    let mut layer = features.clone();
+    for units in hidden {
+        layer = dense(&layer, *units)?.relu();
+    }
+    let logits = dense(&layer, split.classes())?;
+    let loss = sparse_softmax_cross_entropy(&logits, &labels)?.mean();
+    let accuracy = accuracy(&logits, &labels)?;
+    let train_op = optimizer.minimize(&loss, &global_step)?;
+    Ok(Built { train_op, global_step, data: Some(Fed { features, labels, loss, accuracy }) })
+}
+
+/// Reads scalar variables and updates each by itself.
+fn null(g: &Graph, variables: usize, optimizer: &impl Optimizer, step: Variable) -> Result<Built, GraphError> {
+    let mut pairs = Vec::with_capacity(variables);
+    for i in 0..variables {
+        let variable = g.variable(&format!("v{i}"), &g.constant(0f32))?;
+        let gradient = variable.read().identity();
+        pairs.push((variable, gradient));
+    }
+    Ok(Built { train_op: optimizer.apply_gradients(&pairs, &step)?, global_step: step, data: None })
+}
+
+impl Built {
+    /// Takes one training step; gives the global step after it.
+    async fn step(&self, task: &Task, session: &mut MonitoredSession) -> Result<u64> {
+        let mut run = session.run().target(&self.train_op).fetch(&self.train_op.global_step());
+        if let Some(data) = &self.data {
+            let batch = task.next_batch()?;
+            run = run.feed(&data.features, batch.features).feed(&data.labels, batch.labels).fetch(&data.loss);
+        }
+        Ok(run.await?.scalar::<i64>(0)? as u64)
+    }
+}
+
+/// The chief's eye on the clock and the test split.
+#[derive(Default)]
+struct Watch {
+    /// How many times it was time to look at the test split.
+    rounds: u64,
+}
+
+impl Watch {
+    fn is_time_up(&self, task: &Task) -> bool {
+        let limit = task.settings().stop.time;
+        task.is_chief() && limit.is_some_and(|limit| task.now().since(VirtualTime::ZERO) >= limit)
+    }
+
+    /// Looks at the test split when it is time to; says whether the accuracy is what was asked for.
+    async fn is_target_reached(
+        &mut self,
+        task: &Task,
+        session: &MonitoredSession,
+        model: &Built,
+        global_step: u64,
+    ) -> Result<bool> {
+        let stop = &task.settings().stop;
+        let round = global_step / stop.evaluate_every;
+        let Some(target) = stop.accuracy else { return Ok(false) };
+        if !task.is_chief() || round == self.rounds {
+            return Ok(false);
+        }
+        self.rounds = round;
+        Ok(self.look(task, session, model).await?.is_some_and(|accuracy| accuracy >= target))
+    }
+
+    /// Measures the model on the test split, where there is one, and reports it; the chief alone does.
+    async fn look(&self, task: &Task, session: &MonitoredSession, model: &Built) -> Result<Option<f64>> {
+        let Some(data) = model.data.as_ref().filter(|_| task.is_chief()) else { return Ok(None) };
+        let test = task.dataset()?.test.whole();
+        let run = session.raw().run().feed(&data.features, test.features).feed(&data.labels, test.labels);
+        let step = model.global_step.read();
+        let measured = run.fetch(&data.loss).fetch(&data.accuracy).fetch(&step).await?;
+        let evaluation = Evaluation {
+            loss: measured.scalar(0)?,
+            accuracy: f64::from(measured.scalar::<f32>(1)?),
+            global_step: measured.scalar::<i64>(2)? as u64,
+            at: task.now(),
+        };
+        task.report_evaluation(evaluation);
+        Ok(Some(evaluation.accuracy))
+    }
+}

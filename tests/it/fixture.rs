@@ -1,0 +1,55 @@
+//! What the tests of sessions and servers share: a runtime with a limit on time, clusters, waiting for several steps.
+
+use std::future::{Future, IntoFuture, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use trainyard::cluster::ClusterSpec;
+use trainyard::prelude::*;
+
+/// No test takes this long, unless it hangs.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Runs a test on actix, in real time. A hang fails it.
+pub fn on_actix(test: impl Future<Output = Result<()>>) {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let limited = async { tokio::time::timeout(LIMIT, test).await };
+    actix_rt::System::with_tokio_rt(runtime).block_on(limited).expect("the test hangs").unwrap();
+}
+
+/// Started servers of `ps` and `worker` tasks, the parameter servers first.
+pub fn cluster(ps: u32, worker: u32) -> Vec<Server> {
+    Server::create_cluster(&ClusterSpec::simulated([("ps", ps), ("worker", worker)]).unwrap())
+}
+
+/// An f32 matrix, row by row.
+pub fn matrix(rows: usize, columns: usize, values: &[f32]) -> Tensor {
+    Tensor::new([rows, columns], values).unwrap()
+}
+
+/// Waits for two things that happen at the same time.
+pub async fn both<A: IntoFuture, B: IntoFuture>(a: A, b: B) -> (A::Output, B::Output) {
+    let (mut a, mut b) = (pin!(a.into_future()), pin!(b.into_future()));
+    let (mut first, mut second) = (None, None);
+    poll_fn(move |context| {
+        advance(&mut first, a.as_mut(), context);
+        advance(&mut second, b.as_mut(), context);
+        match (first.take(), second.take()) {
+            (Some(first), Some(second)) => Poll::Ready((first, second)),
+            (one, other) => {
+                (first, second) = (one, other);
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+fn advance<F: Future>(value: &mut Option<F::Output>, future: Pin<&mut F>, context: &mut Context<'_>) {
+    if value.is_none()
+        && let Poll::Ready(ready) = future.poll(context)
+    {
+        *value = Some(ready);
+    }
+}
