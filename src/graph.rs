@@ -10,7 +10,7 @@
 //! | gradients are placed wherever the scope says | on the device of the operation they are of |
 //! | a device function sees slot variables, and round robin counts them | slots follow their variable, unasked |
 //! | same-named variables of another shape are read without an error | refused when the graph is registered |
-//! | `Identity` of a fetched placeholder, resource handles as values | variables are places, listed apart from inputs |
+//! | a variable is a resource handle, an input of operations | a place that operations name, apart from their inputs |
 
 mod builder;
 mod device_scope;
@@ -20,6 +20,7 @@ mod layers;
 mod op;
 mod output;
 mod prune;
+mod scopes;
 mod shape_inference;
 mod state;
 mod variable;
@@ -31,7 +32,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::cluster::DeviceSpec;
-use crate::tensor::{DType, PartialShape, Shape};
+use crate::tensor::{DType, PartialShape};
 
 pub use builder::Graph;
 pub use device_scope::{DeviceFunction, OperationRequest};
@@ -42,7 +43,7 @@ pub use op::{Binary, Op, RandomLaw, Reduction, Replica, Unary, UpdateRule, Varia
 pub use output::{Output, Target};
 pub(crate) use prune::prune;
 pub(crate) use shape_inference::{OutputTypes, infer};
-pub(crate) use state::NewOperation;
+pub(crate) use state::{Name, NewOperation};
 pub use variable::Variable;
 
 /// An operation of a graph: its position in [`GraphDef::operations`].
@@ -108,7 +109,7 @@ impl GraphDef {
         self.operations.iter().enumerate().map(|(i, operation)| (OpId(i as u32), operation))
     }
 
-    /// What `operation` is a variable of; none for other kinds.
+    /// What the operation `id` declares, where it declares a variable.
     pub fn variable(&self, id: OpId) -> Option<&VariableSpec> {
         match &self.operation(id).op {
             Op::Variable(spec) => Some(spec),
@@ -138,18 +139,6 @@ impl TensorType {
     }
 }
 
-impl VariableSpec {
-    /// The type of the variable's value.
-    pub fn tensor_type(&self) -> TensorType {
-        TensorType::new(self.dtype, self.shape)
-    }
-
-    /// The size of the value \[bytes\].
-    pub fn byte_size(&self) -> u64 {
-        (self.shape.elements() * self.dtype.size()) as u64
-    }
-}
-
 impl fmt::Display for TensorType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.dtype, self.shape)
@@ -162,9 +151,6 @@ impl fmt::Display for Operation {
         write!(f, "{} ({})", self.name, self.op.kind())
     }
 }
-
-/// The shape of one value, as a graph writes it.
-pub(crate) const SCALAR: Shape = Shape::SCALAR;
 
 #[cfg(test)]
 mod tests;

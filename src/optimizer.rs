@@ -17,7 +17,8 @@ mod rules;
 mod update;
 
 use crate::graph::{
-    Graph, GraphError, GraphProblem, NewOperation, Op, OpId, Output, Replica, Target, UpdateRule, Variable, gradients,
+    Graph, GraphError, GraphProblem, Name, NewOperation, Op, OpId, Output, Replica, Target, UpdateRule, Variable,
+    gradients,
 };
 use crate::sync::Mode;
 
@@ -55,12 +56,16 @@ pub trait Optimizer {
     /// The second half of [`Optimizer::minimize`], for gradients that were changed on the way.
     ///
     /// # Errors
-    /// If there are none, or one does not fit its variable.
+    /// If there are none, one does not fit its variable, or they are of another graph than `global_step`.
     #[track_caller]
     fn apply_gradients(&self, pairs: &[(Variable, Output)], global_step: &Variable) -> Result<TrainOp, GraphError> {
         let graph = global_step.graph().clone();
         if pairs.is_empty() {
-            return Err(graph.error("train", "minimize", GraphProblem::NoGradients));
+            return Err(GraphError::new("apply_gradients", GraphProblem::NoGradients));
+        }
+        for (variable, gradient) in pairs {
+            graph.check_own("apply_gradients", &variable.read())?;
+            graph.check_own("apply_gradients", gradient)?;
         }
         let replica = self.replica();
         let verdict = match replica.mode {
@@ -90,18 +95,24 @@ impl TrainOp {
 
     /// The global step after this one (i64).
     pub fn global_step(&self) -> Output {
-        self.commit.output(0)
+        self.told(0)
     }
 
     /// How many updates were applied between the step's reading of the variables and the
     /// application of its gradient (i64).
     pub fn staleness(&self) -> Output {
-        self.commit.output(1)
+        self.told(1)
     }
 
     /// Whether the gradient was applied, or came too late and was dropped (bool).
     pub fn applied(&self) -> Output {
-        self.commit.output(2)
+        self.told(2)
+    }
+}
+
+impl TrainOp {
+    fn told(&self, output: u32) -> Output {
+        self.commit.output(output).expect("a training step tells three things")
     }
 }
 
@@ -112,6 +123,7 @@ impl AsRef<Target> for TrainOp {
 }
 
 /// With backup workers: asks, at the task of the global step, whether this worker is in time.
+#[track_caller]
 fn vote(
     graph: &Graph,
     pairs: &[(Variable, Output)],
@@ -121,7 +133,7 @@ fn vote(
     let versions: Vec<_> = pairs.iter().map(|(variable, _)| variable.version().edge()).collect();
     let computed: Vec<OpId> = pairs.iter().map(|(_, gradient)| gradient.edge().op).collect();
     let new = NewOperation {
-        name: Some("vote"),
+        name: Name::Numbered("vote"),
         inputs: &versions,
         control_inputs: &computed,
         variables: &[global_step.op_id()],
@@ -154,7 +166,8 @@ impl Step<'_> {
             variables.push(slot.create(self.graph, variable)?.op_id());
         }
         let beside = |op| NewOperation { colocated_with: Some(variable.op_id()), built_at: at, ..NewOperation::of(op) };
-        let rate = self.graph.add(beside(Op::Const(learning_rate.into())))?;
+        let rate = beside(Op::Const(learning_rate.into()));
+        let rate = self.graph.add(NewOperation { name: Name::Numbered("learning_rate"), ..rate })?;
         let mut inputs = vec![self.graph.output(rate).edge(), gradient.edge()];
         let aggregate = matches!(self.replica.mode, Mode::Sync { .. }).then_some(self.replica);
         if aggregate.is_some() {
@@ -163,7 +176,7 @@ impl Step<'_> {
         }
         let name = format!("update_{}", variable.name());
         self.graph.add(NewOperation {
-            name: Some(&name),
+            name: Name::Numbered(&name),
             inputs: &inputs,
             variables: &variables,
             ..beside(Op::ApplyGradient { rule, aggregate })
@@ -176,7 +189,7 @@ impl Step<'_> {
         let mut inputs = vec![global_step.read().edge()];
         inputs.extend(self.verdict.as_ref().map(Output::edge));
         let commit = self.graph.add(NewOperation {
-            name: Some("train"),
+            name: Name::Numbered("train"),
             inputs: &inputs,
             control_inputs: updates,
             variables: &[global_step.op_id()],

@@ -3,9 +3,9 @@
 //!
 //! | TensorFlow | here |
 //! |---|---|
-//! | the whole graph is placed, so that a bad operation nobody fetches fails the session | the pruned graph of the step |
+//! | the whole graph is placed: a bad operation nobody fetches fails the session | the pruned graph of a step |
 //! | soft placement relaxes device types without a word | nothing is relaxed |
-//! | round robin also counts operations that end up elsewhere, slots and pinned variables among them | only those that it places |
+//! | round robin also counts what ends up elsewhere, slots and pinned variables | only what it places |
 //! | greedy balancing weighs resource variables as 0 bytes | as the bytes of their value |
 
 mod placer;
@@ -13,6 +13,6 @@ mod replica_device_setter;
 mod strategy;
 
 pub use placer::PlacementError;
-pub(crate) use placer::{Placement, place};
+pub(crate) use placer::place;
 pub use replica_device_setter::ReplicaDeviceSetter;
 pub use strategy::{GreedyByBytes, PsStrategy, RoundRobin};

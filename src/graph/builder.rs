@@ -1,20 +1,14 @@
 //! `Graph`: what a user builds a graph through.
 
-use std::panic::Location;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::device_scope::{DeviceFunction, DeviceScope};
 use super::error::{GraphError, GraphProblem};
 use super::op::{Op, VariableSpec};
 use super::output::{Output, Target};
-use super::state::{NewOperation, State};
+use super::state::{Name, NewOperation, State};
 use super::variable::Variable;
 use super::{Edge, GraphDef, OpId, Operation, TensorType};
-use crate::cluster::DeviceSpec;
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
-
-/// The container of variables that name none (TensorFlow's default is the empty name, too).
-const DEFAULT_CONTAINER: &str = "";
 
 /// A graph under construction. Cloning it gives another handle to the same graph.
 #[derive(Clone, Default)]
@@ -49,7 +43,7 @@ impl Graph {
     #[track_caller]
     pub fn placeholder(&self, name: &str, dtype: DType, shape: impl Into<PartialShape>) -> Result<Output, GraphError> {
         let op = Op::Placeholder { dtype, shape: shape.into() };
-        Ok(self.output(self.add(NewOperation { name: Some(name), ..NewOperation::of(op) })?))
+        Ok(self.output(self.add(NewOperation { name: Name::Exactly(name), ..NewOperation::of(op) })?))
     }
 
     /// The same value in each step.
@@ -61,48 +55,32 @@ impl Graph {
     /// A variable, and the operation that gives it the value of `initializer`.
     ///
     /// # Errors
-    /// If the name is taken or illegal, or `initializer` is of another type.
+    /// If the name is taken or illegal, or the shape of `initializer` is not known in full.
     #[track_caller]
     pub fn variable(&self, name: &str, initializer: &Output) -> Result<Variable, GraphError> {
-        self.new_variable(name, initializer, true, None)
+        let new = NewVariable { name, initializer, trainable: true, beside: None };
+        self.new_variable(&new)
     }
 
     /// The step counter that all workers of a training share: an i64 from 0, not trainable.
+    /// Whatever the scopes, its name is `global_step`.
     ///
     /// # Errors
     /// If `global_step` is already something else.
     #[track_caller]
     pub fn global_step(&self) -> Result<Variable, GraphError> {
-        let existing = self.state().by_name.get("global_step").copied();
-        match existing {
-            Some(op) => Ok(Variable::new(self.clone(), op)),
-            None => self.new_variable("global_step", &self.constant(0i64), false, None),
+        let name = "global_step";
+        let existing = self.state().variable_of_type(name, TensorType::new(DType::I64, Shape::SCALAR));
+        if let Some(op) = existing {
+            return Ok(Variable::new(self.clone(), op));
         }
-    }
-
-    #[track_caller]
-    fn new_variable(
-        &self,
-        name: &str,
-        initializer: &Output,
-        trainable: bool,
-        colocated_with: Option<OpId>,
-    ) -> Result<Variable, GraphError> {
-        let value = initializer.tensor_type();
-        let Some(shape) = value.shape.known() else {
-            let needs = "an initializer whose shape is known".to_owned();
-            return Err(self.error(name, "Variable", GraphProblem::Inputs { needs, inputs: vec![value] }));
-        };
-        let (shared_name, container) = (self.scoped_name(name).into(), self.container());
-        let spec = VariableSpec { shared_name, container, dtype: value.dtype, shape, trainable };
-        let new = NewOperation { name: Some(name), colocated_with, ..NewOperation::of(Op::Variable(spec)) };
-        let variable = Variable::new(self.clone(), self.add(new)?);
-        let assign = variable.assign(initializer)?;
-        self.state().initializers.push(assign.op_id());
-        Ok(variable)
+        let zero = NewOperation { is_detached: true, ..NewOperation::of(Op::Const(0i64.into())) };
+        let initializer = &self.output(self.add(NewOperation { name: Name::Numbered("global_step/zero"), ..zero })?);
+        self.new_variable(&NewVariable { name, initializer, trainable: false, beside: None })
     }
 
     /// A value that an optimizer keeps beside `variable`: f32, `initial` everywhere, where the variable is.
+    /// It is named from the root, and is the one that is there where an optimizer of the kind has been before.
     #[track_caller]
     pub(crate) fn slot_variable(
         &self,
@@ -111,17 +89,54 @@ impl Graph {
         initial: f32,
         variable: &Variable,
     ) -> Result<Variable, GraphError> {
-        let beside = Some(variable.op_id());
-        let fill = Op::Fill { shape, value: initial };
-        let initializer = self.output(self.add(NewOperation { colocated_with: beside, ..NewOperation::of(fill) })?);
-        self.new_variable(name, &initializer, false, beside)
+        if let Some(op) = self.state().variable_of_type(name, TensorType::new(DType::F32, shape)) {
+            return Ok(Variable::new(self.clone(), op));
+        }
+        let fill = self.add(NewOperation {
+            name: Name::Numbered(&format!("{name}/initial")),
+            colocated_with: Some(variable.op_id()),
+            is_detached: true,
+            ..NewOperation::of(Op::Fill { shape, value: initial })
+        })?;
+        let initializer = &self.output(fill);
+        self.new_variable(&NewVariable { name, initializer, trainable: false, beside: Some(variable) })
+    }
+
+    #[track_caller]
+    fn new_variable(&self, new: &NewVariable<'_>) -> Result<Variable, GraphError> {
+        self.check_own("Variable", new.initializer)?;
+        let value = new.initializer.tensor_type();
+        let Some(shape) = value.shape.known() else {
+            let needs = "an initializer whose shape is known".to_owned();
+            let operation = format!("{} (Variable)", new.name);
+            return Err(GraphError::new(operation, GraphProblem::Inputs { needs, inputs: vec![value] }));
+        };
+        let container = new.beside.map_or_else(|| self.state().container.clone(), |variable| variable.spec().container);
+        let shared_name = if new.trainable { self.scoped_name(new.name) } else { new.name.to_owned() }.into();
+        let spec = VariableSpec { shared_name, container, dtype: value.dtype, shape, trainable: new.trainable };
+        let variable = self.add(NewOperation {
+            name: Name::Exactly(new.name),
+            colocated_with: new.beside.map(Variable::op_id),
+            is_detached: !new.trainable,
+            ..NewOperation::of(Op::Variable(spec.clone()))
+        })?;
+        let assign = self.add(NewOperation {
+            name: Name::Numbered(&format!("{}/Assign", spec.shared_name)),
+            inputs: &[new.initializer.edge()],
+            variables: &[variable],
+            colocated_with: Some(variable),
+            is_detached: true,
+            ..NewOperation::of(Op::Assign)
+        })?;
+        self.state().initializers.push(assign);
+        Ok(Variable::new(self.clone(), variable))
     }
 
     /// Gives every variable its first value (TensorFlow: `global_variables_initializer`).
     #[track_caller]
     pub fn initializer(&self) -> Target {
         let initializers = self.state().initializers.clone();
-        self.group_ids("init", &initializers)
+        self.group_ids("init", &initializers).expect("`init` is a legal name in any scope")
     }
 
     /// The variables, each with the operation that gives it its first value.
@@ -138,21 +153,33 @@ impl Graph {
     #[track_caller]
     pub fn await_initialization(&self) -> Target {
         let awaited: Vec<OpId> = self.variables().iter().map(Variable::await_value).collect();
-        self.group_ids("await_initialization", &awaited)
+        self.group_ids("await_initialization", &awaited).expect("`await_initialization` is a legal name in any scope")
     }
 
-    /// An operation that runs all of `targets` (TensorFlow: `tf.group`).
+    /// An operation that runs all of `targets` (TensorFlow: `tf.group`). Its name is numbered where it is taken.
+    ///
+    /// # Errors
+    /// If the name is illegal, or a target belongs to another graph.
     #[track_caller]
-    pub fn group(&self, name: &str, targets: &[&Target]) -> Target {
-        let ids: Vec<OpId> = targets.iter().map(|target| target.op_id()).collect();
-        self.group_ids(name, &ids)
+    pub fn group(&self, name: &str, targets: &[&Target]) -> Result<Target, GraphError> {
+        self.group_ids(name, &self.ids_of(name, targets)?)
     }
 
     #[track_caller]
-    fn group_ids(&self, name: &str, control_inputs: &[OpId]) -> Target {
-        let name = self.state().unique(name);
-        let new = NewOperation { name: Some(&name), control_inputs, ..NewOperation::of(Op::NoOp) };
-        Target::new(self.clone(), self.add(new).expect("a group of a fresh name fits any graph"))
+    fn group_ids(&self, name: &str, control_inputs: &[OpId]) -> Result<Target, GraphError> {
+        let name = Name::Numbered(name);
+        let group = self.add(NewOperation { name, control_inputs, ..NewOperation::of(Op::NoOp) })?;
+        Ok(Target::new(self.clone(), group))
+    }
+
+    /// The operations that are to run before `operation`.
+    #[track_caller]
+    pub(super) fn ids_of(&self, operation: &str, targets: &[&Target]) -> Result<Vec<OpId>, GraphError> {
+        let own = |target: &&&Target| target.graph().same_as(self);
+        match targets.iter().find(|target| !own(target)) {
+            None => Ok(targets.iter().map(|target| target.op_id()).collect()),
+            Some(foreign) => Err(GraphError::new(operation, GraphProblem::OtherGraph(foreign.name()))),
+        }
     }
 
     /// All variables, in the order they were built.
@@ -165,97 +192,6 @@ impl Graph {
     /// The variables that an optimizer updates, in the order they were built.
     pub fn trainable_variables(&self) -> Vec<Variable> {
         self.variables().into_iter().filter(|variable| variable.spec().trainable).collect()
-    }
-
-    /// Builds with `device`, a partial device name, wherever a scope inside leaves a part open.
-    /// The empty name asks for nothing; see [`Graph::without_device`] to forget outer scopes.
-    ///
-    /// # Errors
-    /// If the name is malformed, and what `build` returns.
-    #[track_caller]
-    pub fn with_device<T, E: From<GraphError>>(
-        &self,
-        device: &str,
-        build: impl FnOnce(&Self) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let spec = device.parse::<DeviceSpec>();
-        let spec = spec.map_err(|error| self.error(device, "device scope", GraphProblem::Device(error.to_string())))?;
-        self.in_device_scope(DeviceScope::Spec(spec), build)
-    }
-
-    /// Builds with `function` asked for each operation's device.
-    ///
-    /// # Errors
-    /// What `build` returns.
-    pub fn with_device_fn<T, E>(
-        &self,
-        function: impl DeviceFunction + 'static,
-        build: impl FnOnce(&Self) -> Result<T, E>,
-    ) -> Result<T, E> {
-        self.in_device_scope(DeviceScope::Function(Arc::new(function)), build)
-    }
-
-    /// Builds as if no device scope were around (TensorFlow: `tf.device(None)`).
-    ///
-    /// # Errors
-    /// What `build` returns.
-    pub fn without_device<T, E>(&self, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
-        self.in_device_scope(DeviceScope::Reset, build)
-    }
-
-    fn in_device_scope<T, E>(&self, scope: DeviceScope, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
-        self.state().device_scopes.push(scope);
-        let built = build(self);
-        self.state().device_scopes.pop();
-        built
-    }
-
-    /// Builds with names below `name/`.
-    ///
-    /// # Errors
-    /// What `build` returns.
-    pub fn with_name_scope<T, E>(&self, name: &str, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
-        let unique = self.state().unique_scope(name);
-        self.state().name_scopes.push(unique);
-        let built = build(self);
-        self.state().name_scopes.pop();
-        built
-    }
-
-    /// Builds operations that run only after all of `targets`.
-    ///
-    /// # Errors
-    /// What `build` returns.
-    pub fn with_control_dependencies<T, E>(
-        &self,
-        targets: &[&Target],
-        build: impl FnOnce(&Self) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let outer = self.state().controls.len();
-        self.state().controls.extend(targets.iter().map(|target| target.op_id()));
-        let built = build(self);
-        self.state().controls.truncate(outer);
-        built
-    }
-
-    /// Builds variables in the namespace `container`, which a session's reset clears as one.
-    ///
-    /// # Errors
-    /// What `build` returns.
-    pub fn with_container<T, E>(&self, container: &str, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
-        let outer = self.state().container.replace(container.into());
-        let built = build(self);
-        self.state().container = outer;
-        built
-    }
-
-    /// `name` below the name scope in force.
-    pub(super) fn scoped_name(&self, name: &str) -> String {
-        self.state().scoped(name)
-    }
-
-    fn container(&self) -> Arc<str> {
-        self.state().container.clone().unwrap_or_else(|| DEFAULT_CONTAINER.into())
     }
 
     /// The graph as a value.
@@ -280,8 +216,7 @@ impl Graph {
 
     /// Adds an operation.
     pub(crate) fn add(&self, new: NewOperation<'_>) -> Result<OpId, GraphError> {
-        let mut state = self.state();
-        state.add(new)
+        self.state().add(new)
     }
 
     /// Adds an operation of one output through a method that returns no `Result`: a mistake is kept
@@ -305,22 +240,28 @@ impl Graph {
         if let Some(read) = state.reads.get(&variable) {
             return *read;
         }
-        let variable_name = Arc::clone(&state.def.operation(variable).name);
-        let scopes = std::mem::take(&mut state.name_scopes);
-        let controls = std::mem::take(&mut state.controls);
-        let name = state.unique(&format!("{variable_name}/read"));
+        let Operation { name, built_at, .. } = state.def.operation(variable);
+        let (name, built_at) = (format!("{name}/read"), *built_at);
         let new = NewOperation {
-            name: Some(&name),
+            name: Name::Numbered(&name),
             variables: &[variable],
             colocated_with: Some(variable),
-            built_at: state.def.operation(variable).built_at,
+            is_detached: true,
+            built_at,
             ..NewOperation::of(Op::ReadVariable)
         };
         let read = state.add(new).expect("a variable can be read");
-        state.name_scopes = scopes;
-        state.controls = controls;
         state.reads.insert(variable, read);
         read
+    }
+
+    /// Refuses `input` to `operation` where it belongs to another graph.
+    #[track_caller]
+    pub(crate) fn check_own(&self, operation: &str, input: &Output) -> Result<(), GraphError> {
+        if self.same_as(input.graph()) {
+            return Ok(());
+        }
+        Err(GraphError::new(operation, GraphProblem::OtherGraph(input.name())))
     }
 
     pub(crate) fn output(&self, op: OpId) -> Output {
@@ -335,12 +276,18 @@ impl Graph {
         look(self.state().def.operation(id))
     }
 
-    #[track_caller]
-    pub(crate) fn error(&self, name: &str, kind: &str, problem: GraphProblem) -> GraphError {
-        GraphError { operation: format!("{name} ({kind})"), built_at: Location::caller(), problem }
+    /// A device function of the user's may panic while the graph is locked, but nothing has changed by then.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no method of Graph panics while it holds the lock")
-    }
+/// A variable to be added.
+struct NewVariable<'a> {
+    name: &'a str,
+    initializer: &'a Output,
+    /// What is not, keeps the books of a training: it is named from the root, whatever the scopes.
+    trainable: bool,
+    /// The variable it belongs to, on whose device and in whose container it is.
+    beside: Option<&'a Variable>,
 }

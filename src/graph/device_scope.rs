@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::op::Op;
-use super::{OutputTypes, VariableSpec};
+use super::{TensorType, VariableSpec};
 use crate::cluster::DeviceSpec;
 
 /// What a device function is asked about.
@@ -14,13 +14,13 @@ pub struct OperationRequest<'a> {
     /// What it does.
     pub op: &'a Op,
     /// The types of its outputs.
-    pub outputs: &'a OutputTypes,
-    /// The device that the scopes inside the function's have asked for.
+    pub outputs: &'a [TensorType],
+    /// The device that the scopes inside the function's own have asked for.
     pub device: &'a DeviceSpec,
 }
 
 impl OperationRequest<'_> {
-    /// What the operation is a variable of; none for other kinds.
+    /// What the operation declares, where it declares a variable.
     pub fn variable(&self) -> Option<&VariableSpec> {
         match self.op {
             Op::Variable(spec) => Some(spec),
@@ -32,6 +32,8 @@ impl OperationRequest<'_> {
 /// A rule that places each operation as it is built (TensorFlow: the function given to `tf.device`).
 ///
 /// What it returns replaces the device; one that only fills gaps merges the request's device itself.
+/// It is not asked about an operation that belongs beside another, such as the read of a variable.
+/// The graph is locked while it is asked: it must decide by the request, without a look at the graph.
 pub trait DeviceFunction: Send + Sync {
     /// The device for an operation.
     fn device(&self, request: &OperationRequest<'_>) -> DeviceSpec;
@@ -49,7 +51,7 @@ pub(super) enum DeviceScope {
 }
 
 /// The device that `scopes`, outermost first, ask for an operation.
-pub(super) fn resolve(scopes: &[DeviceScope], name: &str, op: &Op, outputs: &OutputTypes) -> DeviceSpec {
+pub(super) fn resolve(scopes: &[DeviceScope], name: &str, op: &Op, outputs: &[TensorType]) -> DeviceSpec {
     let mut device = DeviceSpec::default();
     for scope in scopes.iter().rev() {
         match scope {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::panic::Location;
 
 use super::TensorType;
+use crate::cluster::DeviceNameError;
 
 /// A mistake in building a graph.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -39,23 +40,38 @@ pub enum GraphProblem {
         given: TensorType,
     },
     /// The name has characters that no operation's name may have.
-    #[error("illegal name: it must match [A-Za-z0-9.][A-Za-z0-9_.\\-/]*")]
+    #[error(
+        "illegal name: it must be of letters, digits and `_`, `.`, `-`, `/`, and begin with a letter, digit or `.`"
+    )]
     IllegalName,
     /// Another operation has that name.
     #[error("the name is taken by the operation built at {0}")]
     NameTaken(&'static Location<'static>),
-    /// An input belongs to another graph.
-    #[error("its input `{0}` belongs to another graph")]
+    /// What it is built on belongs to another graph.
+    #[error("`{0}` belongs to another graph")]
     OtherGraph(String),
     /// The device's name is malformed.
-    #[error("{0}")]
-    Device(String),
-    /// No gradient is defined for the operation.
-    #[error("no gradient is defined for {0}; it lies between the loss and `{1}`")]
-    NoGradient(&'static str, String),
+    #[error(transparent)]
+    Device(#[from] DeviceNameError),
+    /// An operation through which the loss depends on what it is differentiated by has no gradient.
+    #[error("no gradient is defined for {operation}, built at {built_at}, and the loss is computed through it")]
+    NoGradient {
+        /// The operation's name and kind.
+        operation: String,
+        /// The line of the user's program that built it.
+        built_at: &'static Location<'static>,
+    },
     /// The loss does not depend on any of the variables.
     #[error("no gradient for any variable: the loss does not depend on one that is trainable")]
     NoGradients,
+}
+
+impl GraphError {
+    /// A mistake of the caller's, in building `operation`.
+    #[track_caller]
+    pub(crate) fn new(operation: impl Into<String>, problem: GraphProblem) -> Self {
+        Self { operation: operation.into(), built_at: Location::caller(), problem }
+    }
 }
 
 /// A list of types as an error shows it.

@@ -48,29 +48,33 @@ impl Graph {
 /// If `x` is no f32 matrix of known width.
 #[track_caller]
 pub fn dense(x: &Output, units: usize) -> Result<Output, GraphError> {
-    let graph = x.graph();
     let Some(&[_, Some(width)]) = x.tensor_type().float_dims() else {
         let needs = "an f32 matrix [rows, n] of known width".to_owned();
-        return Err(graph.error("", "dense", GraphProblem::Inputs { needs, inputs: vec![x.tensor_type()] }));
+        return Err(GraphError::new("dense", GraphProblem::Inputs { needs, inputs: vec![x.tensor_type()] }));
     };
-    let at = std::panic::Location::caller();
-    graph
-        .with_name_scope("dense", |graph| {
-            let kernel_name = graph.scoped_name("kernel");
-            let kernel = graph.variable("kernel", &graph.glorot_uniform(&kernel_name, [width, units]))?;
-            let bias = graph.variable("bias", &graph.zeros([units]))?;
-            x.matmul(&kernel.read())?.bias_add(&bias.read())
-        })
-        .map_err(|error: GraphError| GraphError { built_at: at, ..error })
+    x.graph().enter_name_scope("dense")?;
+    let built = dense_in_scope(x, width, units);
+    x.graph().leave_name_scope();
+    built
 }
 
-/// The cross-entropy of each row's softmax against its label (f32 [rows]).
+/// Apart from [`dense`], so that every operation is built at the line of `dense`'s caller.
+#[track_caller]
+fn dense_in_scope(x: &Output, width: usize, units: usize) -> Result<Output, GraphError> {
+    let graph = x.graph();
+    let purpose = graph.scoped_name("kernel");
+    let kernel = graph.variable("kernel", &graph.glorot_uniform(&purpose, [width, units]))?;
+    let bias = graph.variable("bias", &graph.zeros([units]))?;
+    x.matmul(&kernel.read())?.bias_add(&bias.read())
+}
+
+/// The cross-entropy of each row's softmax against its label (f32 \[rows\]).
 ///
 /// # Errors
 /// If `logits` is no f32 matrix, or `labels` not one i32 a row.
 #[track_caller]
 pub fn sparse_softmax_cross_entropy(logits: &Output, labels: &Output) -> Result<Output, GraphError> {
-    logits.combine(labels, Op::SparseSoftmaxCrossEntropyWithLogits)
+    logits.with(&[labels], Op::SparseSoftmaxCrossEntropyWithLogits)
 }
 
 /// The share of rows whose greatest logit is that of the label (f32).

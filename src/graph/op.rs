@@ -1,9 +1,12 @@
 //! The kinds of operation a graph is made of, and their attributes. Names are TensorFlow's where it has one.
 
-use std::sync::Arc;
+mod attributes;
+mod function;
 
-use crate::sync::Mode;
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
+
+pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
+pub use function::{Binary, Reduction, Unary};
 
 /// What an operation does.
 ///
@@ -63,7 +66,7 @@ pub enum Op {
     /// round, none where this worker's gradient came too late (i64 vector).
     Vote(Replica),
     /// Ends a worker's step, after its updates: `(global step read)`, with backup workers `(…, verdict)`.
-    /// Gives the global step after it (i64), the staleness of the worker's gradient [updates] (i64)
+    /// Gives the global step after it (i64), the staleness of the worker's gradient \[updates\] (i64)
     /// and whether it was applied (bool).
     CommitStep(Replica),
 
@@ -108,134 +111,6 @@ pub enum Op {
     Cast(DType),
 }
 
-/// The distribution of random values.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum RandomLaw {
-    /// Uniform in `[low, high)`.
-    Uniform {
-        /// The least value.
-        low: f32,
-        /// The bound above.
-        high: f32,
-    },
-    /// Normal.
-    Normal {
-        /// The mean.
-        mean: f32,
-        /// The standard deviation.
-        deviation: f32,
-    },
-    /// Normal, drawn again where farther than two deviations from the mean.
-    TruncatedNormal {
-        /// The mean.
-        mean: f32,
-        /// The standard deviation, before truncation.
-        deviation: f32,
-    },
-}
-
-/// What a variable is. Two graphs that name the same one share it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct VariableSpec {
-    /// The name under which graphs share the variable; the operation's own unless another was given.
-    pub shared_name: Arc<str>,
-    /// The namespace of resources that `Session::reset` clears as one.
-    pub container: Arc<str>,
-    /// The element type.
-    pub dtype: DType,
-    /// The shape.
-    pub shape: Shape,
-    /// Whether an optimizer updates it.
-    pub trainable: bool,
-}
-
-/// One of the workers that train the same variables.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Replica {
-    /// Which one, from 0.
-    pub worker: u32,
-    /// How many there are.
-    pub workers: u32,
-    /// How they are coordinated.
-    pub mode: Mode,
-}
-
-/// How a gradient changes a variable: TensorFlow's dense rules, without the learning rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum UpdateRule {
-    /// `v -= lr·g`
-    GradientDescent,
-    /// `m = μ·m + g; v -= lr·m`, with Nesterov `v -= lr·g + lr·μ·m`
-    Momentum {
-        /// μ.
-        momentum: f32,
-        /// Look ahead.
-        use_nesterov: bool,
-    },
-    /// `a += g²; v -= lr·g/√a`
-    Adagrad {
-        /// What `a` begins with.
-        initial_accumulator_value: f32,
-    },
-    /// `m += (g−m)(1−β1); s += (g²−s)(1−β2); v -= lr·√(1−β2ᵗ)/(1−β1ᵗ)·m/(√s+ε)`
-    Adam {
-        /// β1.
-        beta1: f32,
-        /// β2.
-        beta2: f32,
-        /// ε, outside the root ("epsilon hat").
-        epsilon: f32,
-    },
-}
-
-/// A function of one element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unary {
-    /// `max(x, 0)`
-    Relu,
-    /// `1 / (1 + e⁻ˣ)`
-    Sigmoid,
-    /// `tanh x`
-    Tanh,
-    /// `eˣ`
-    Exp,
-    /// `ln x`
-    Log,
-    /// `x²`
-    Square,
-    /// `−x`
-    Neg,
-}
-
-impl Unary {
-    /// Whether the gradient is computed from the function's input instead of its result.
-    pub(crate) fn gradient_needs_input(self) -> bool {
-        matches!(self, Self::Log | Self::Square)
-    }
-}
-
-/// A function of two elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binary {
-    /// `a + b`
-    Add,
-    /// `a − b`
-    Sub,
-    /// `a · b`
-    Mul,
-    /// `a / b`
-    Div,
-}
-
-/// What becomes of all elements together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reduction {
-    /// Their sum.
-    Sum,
-    /// Their mean.
-    Mean,
-}
-
 impl Op {
     /// What the kind is called in errors and in names: TensorFlow's word.
     pub fn kind(&self) -> &'static str {
@@ -243,19 +118,14 @@ impl Op {
             Self::Placeholder { .. } => "Placeholder",
             Self::Const(_) => "Const",
             Self::Fill { .. } => "Fill",
-            Self::Random { law: RandomLaw::Uniform { .. }, .. } => "RandomUniform",
-            Self::Random { law: RandomLaw::Normal { .. }, .. } => "RandomStandardNormal",
-            Self::Random { law: RandomLaw::TruncatedNormal { .. }, .. } => "TruncatedNormal",
+            Self::Random { law, .. } => law.kind(),
             Self::Variable(_) => "Variable",
             Self::ReadVariable => "ReadVariable",
             Self::Assign => "Assign",
             Self::AssignAdd => "AssignAdd",
             Self::IsVariableInitialized => "IsVariableInitialized",
             Self::AwaitVariable => "AwaitVariable",
-            Self::ApplyGradient { rule: UpdateRule::GradientDescent, .. } => "ApplyGradientDescent",
-            Self::ApplyGradient { rule: UpdateRule::Momentum { .. }, .. } => "ApplyMomentum",
-            Self::ApplyGradient { rule: UpdateRule::Adagrad { .. }, .. } => "ApplyAdagrad",
-            Self::ApplyGradient { rule: UpdateRule::Adam { .. }, .. } => "ApplyAdam",
+            Self::ApplyGradient { rule, .. } => rule.kind(),
             Self::Vote(_) => "Vote",
             Self::CommitStep(_) => "CommitStep",
             Self::NoOp => "NoOp",
@@ -265,10 +135,7 @@ impl Op {
             Self::BiasAddGrad => "BiasAddGrad",
             Self::Unary(unary) => unary.kind(),
             Self::UnaryGrad(unary) => unary.gradient_kind(),
-            Self::Binary(Binary::Add) => "Add",
-            Self::Binary(Binary::Sub) => "Sub",
-            Self::Binary(Binary::Mul) => "Mul",
-            Self::Binary(Binary::Div) => "RealDiv",
+            Self::Binary(binary) => binary.kind(),
             Self::AddN => "AddN",
             Self::ScaleRows => "ScaleRows",
             Self::Reduce(Reduction::Sum) => "Sum",
@@ -296,31 +163,5 @@ impl Op {
                 | Self::Vote(_)
                 | Self::CommitStep(_)
         )
-    }
-}
-
-impl Unary {
-    fn kind(self) -> &'static str {
-        match self {
-            Self::Relu => "Relu",
-            Self::Sigmoid => "Sigmoid",
-            Self::Tanh => "Tanh",
-            Self::Exp => "Exp",
-            Self::Log => "Log",
-            Self::Square => "Square",
-            Self::Neg => "Neg",
-        }
-    }
-
-    fn gradient_kind(self) -> &'static str {
-        match self {
-            Self::Relu => "ReluGrad",
-            Self::Sigmoid => "SigmoidGrad",
-            Self::Tanh => "TanhGrad",
-            Self::Exp => "ExpGrad",
-            Self::Log => "LogGrad",
-            Self::Square => "SquareGrad",
-            Self::Neg => "NegGrad",
-        }
     }
 }

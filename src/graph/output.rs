@@ -76,7 +76,7 @@ impl Output {
         self.with(&[b], Op::MatMul { transpose_a, transpose_b })
     }
 
-    /// Adds `bias` [columns] to each row.
+    /// Adds `bias` \[columns\] to each row.
     ///
     /// # Errors
     /// If the widths differ.
@@ -85,7 +85,7 @@ impl Output {
         self.with(&[bias], Op::BiasAdd)
     }
 
-    /// Each row times its factor in `factors` [rows].
+    /// Each row times its factor in `factors` \[rows\].
     ///
     /// # Errors
     /// If there is not one factor a row.
@@ -133,19 +133,11 @@ impl Output {
         self.map(Op::Identity)
     }
 
-    /// The operation `op` of this and `other`.
+    /// The operation `op` of this and `others`.
     #[track_caller]
-    pub(super) fn combine(&self, other: &Self, op: Op) -> Result<Self, GraphError> {
-        self.with(&[other], op)
-    }
-
-    #[track_caller]
-    fn with(&self, others: &[&Self], op: Op) -> Result<Self, GraphError> {
+    pub(super) fn with(&self, others: &[&Self], op: Op) -> Result<Self, GraphError> {
         for other in others {
-            if !self.graph.same_as(&other.graph) {
-                let problem = super::GraphProblem::OtherGraph(other.name());
-                return Err(self.graph.error("", op.kind(), problem));
-            }
+            self.graph.check_own(op.kind(), other)?;
         }
         let inputs: Vec<Edge> = std::iter::once(self.edge).chain(others.iter().map(|other| other.edge)).collect();
         Ok(self.graph.output(self.graph.add(NewOperation { inputs: &inputs, ..NewOperation::of(op) })?))
@@ -234,9 +226,11 @@ impl Target {
         self.op
     }
 
-    /// Output `index` of the operation.
-    pub fn output(&self, index: u32) -> Output {
-        Output::new(self.graph.clone(), Edge { op: self.op, output: index })
+    /// Output `index` of the operation; none where it has no such output.
+    pub fn output(&self, index: u32) -> Option<Output> {
+        let outputs = self.graph.with_operation(self.op, |operation| operation.outputs.len());
+        let edge = Edge { op: self.op, output: index };
+        ((index as usize) < outputs).then(|| Output::new(self.graph.clone(), edge))
     }
 
     /// The operation's name.

@@ -18,59 +18,39 @@ pub(crate) type OutputTypes = SmallVec<[TensorType; 2]>;
 /// # Errors
 /// [`GraphProblem::Inputs`] or [`GraphProblem::Variable`] where they don't fit.
 pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
-    let refuse = |needs: &str| GraphProblem::Inputs { needs: needs.to_owned(), inputs: inputs.to_vec() };
-    match (op, inputs) {
-        (Op::Placeholder { dtype, shape }, []) => Ok(one(*dtype, *shape)),
-        (Op::Const(value), []) => Ok(one(value.dtype(), value.shape())),
-        (Op::Fill { shape, .. } | Op::Random { shape, .. }, []) => Ok(one(DType::F32, *shape)),
-        (Op::Variable(_) | Op::NoOp, []) => Ok(smallvec![]),
-        (Op::Identity, [x]) => Ok(smallvec![*x]),
-        (Op::Cast(dtype), [x]) => Ok(one(*dtype, x.shape)),
-        (op, _) if op.is_stateful() => stateful(op, inputs, variables),
-        (Op::MatMul { transpose_a, transpose_b }, [a, b]) => matmul(*a, *b, *transpose_a, *transpose_b)
-            .ok_or_else(|| refuse("f32 matrices whose inner dimensions agree")),
-        (Op::BiasAdd, [x, bias]) => bias_add(*x, *bias).ok_or_else(|| refuse("f32 [rows, n] and a bias [n]")),
-        (Op::BiasAddGrad, [x]) => match x.float_dims() {
-            Some([_, columns]) => Ok(one(DType::F32, [*columns])),
-            _ => Err(refuse("an f32 matrix")),
-        },
-        (Op::Unary(_), [x]) if x.dtype == DType::F32 => Ok(smallvec![*x]),
-        (Op::UnaryGrad(_), [gradient, x]) => same(&[*gradient, *x]).ok_or_else(|| refuse("two f32 of one shape")),
-        (Op::Binary(_), [a, b]) => {
-            binary(*a, *b).ok_or_else(|| refuse("two f32 of one shape, or a scalar and another"))
+    if op.is_stateful() {
+        return stateful(op, inputs, variables);
+    }
+    let (outputs, needs) = match (op, inputs) {
+        (Op::Placeholder { dtype, shape }, []) => return Ok(one(*dtype, *shape)),
+        (Op::Const(value), []) => return Ok(one(value.dtype(), value.shape())),
+        (Op::Fill { shape, .. } | Op::Random { shape, .. }, []) => return Ok(one(DType::F32, *shape)),
+        (Op::Variable(_) | Op::NoOp, []) => return Ok(smallvec![]),
+        (Op::Identity, [x]) => return Ok(smallvec![*x]),
+        (Op::Cast(dtype), [x]) => return Ok(one(*dtype, x.shape)),
+        (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
+            (matmul(*a, *b, *transpose_a, *transpose_b), "f32 matrices whose inner dimensions agree")
         }
-        (Op::AddN, [_, ..]) => same(inputs).ok_or_else(|| refuse("f32 of one shape")),
+        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 [rows, n] and a bias [n]"),
+        (Op::BiasAddGrad, [x]) => (matrix(*x).map(|[_, columns]| one(DType::F32, [columns])), "an f32 matrix"),
+        (Op::Unary(_), [x]) => (same(inputs).map(|_| smallvec![*x]), "one f32"),
+        (Op::UnaryGrad(_), [_, _]) => (same(inputs), "two f32 of one shape"),
+        (Op::Binary(_), [a, b]) => (binary(*a, *b), "two f32 of one shape, or a scalar and another"),
+        (Op::AddN, [_, ..]) => (same(inputs), "f32 of one shape"),
         (Op::ScaleRows, [x, factor]) => {
-            scale_rows(*x, *factor).ok_or_else(|| refuse("an f32 matrix [rows, n] and a factor for each row [rows]"))
+            (scale_rows(*x, *factor), "an f32 matrix [rows, n] and a factor for each row [rows]")
         }
-        (Op::Reduce(_), [x]) if x.dtype == DType::F32 => Ok(one(DType::F32, Shape::SCALAR)),
-        (Op::ReduceGrad(_), [gradient, x]) if gradient.is_float_scalar() && x.dtype == DType::F32 => Ok(smallvec![*x]),
-        (Op::Softmax, [x]) if x.float_dims().is_some_and(|dims| dims.len() == 2) => Ok(smallvec![*x]),
+        (Op::Reduce(_), [_]) => (same(inputs).map(|_| one(DType::F32, Shape::SCALAR)), "one f32"),
+        (Op::ReduceGrad(_), [gradient, x]) => (reduce_grad(*gradient, *x), "an f32 scalar and an f32"),
+        (Op::Softmax, [x]) => (matrix(*x).map(|_| smallvec![*x]), "an f32 matrix [rows, classes]"),
         (Op::SparseSoftmaxCrossEntropyWithLogits, [logits, labels]) => {
-            cross_entropy(*logits, *labels).ok_or_else(|| refuse("f32 logits [rows, classes] and i32 labels [rows]"))
+            (cross_entropy(*logits, *labels), "f32 logits [rows, classes] and i32 labels [rows]")
         }
-        (Op::ArgMax, [x]) => match x.float_dims() {
-            Some([rows, _]) => Ok(one(DType::I64, [*rows])),
-            _ => Err(refuse("an f32 matrix")),
-        },
-        (Op::Equal, [a, b]) => equal(*a, *b).ok_or_else(|| refuse("two i32 or two i64 of one shape")),
-        (op, _) => Err(refuse(arity(op))),
-    }
-}
-
-/// What an operation needs whose number of inputs, or only input, is wrong.
-fn arity(op: &Op) -> &'static str {
-    match op {
-        Op::Unary(_) | Op::Reduce(_) => "one f32",
-        Op::Softmax => "one f32 matrix [rows, classes]",
-        Op::ReduceGrad(_) => "an f32 scalar and an f32",
-        Op::Identity | Op::Cast(_) | Op::BiasAddGrad | Op::ArgMax => "one input",
-        Op::AddN => "one input or more",
-        Op::Placeholder { .. } | Op::Const(_) | Op::Fill { .. } | Op::Random { .. } | Op::Variable(_) | Op::NoOp => {
-            "none"
-        }
-        _ => "two inputs",
-    }
+        (Op::ArgMax, [x]) => (matrix(*x).map(|[rows, _]| one(DType::I64, [rows])), "an f32 matrix"),
+        (Op::Equal, [a, b]) => (equal(*a, *b), "two i32 or two i64 of one shape"),
+        _ => (None, "another number of inputs"),
+    };
+    outputs.ok_or_else(|| GraphProblem::Inputs { needs: needs.to_owned(), inputs: inputs.to_vec() })
 }
 
 fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
@@ -80,19 +60,22 @@ fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<
         (Op::ReadVariable, [], [variable]) => Ok(smallvec![*variable, count()]),
         (Op::IsVariableInitialized, [], [_]) => Ok(one(DType::Bool, Shape::SCALAR)),
         (Op::AwaitVariable, [], [_]) => Ok(smallvec![]),
+        (Op::AssignAdd, [value], [_]) if value.dtype == DType::Bool => Err(refuse("numbers")),
         (Op::Assign | Op::AssignAdd, [value], [variable]) => {
             stores(*value, *variable)?;
             Ok(smallvec![*variable])
         }
         (Op::ApplyGradient { .. }, [rate, gradient, ..], [variable, ..]) => {
             stores(*gradient, *variable)?;
-            if rate.is_float_scalar() { Ok(smallvec![]) } else { Err(refuse("an f32 scalar as learning rate")) }
+            let is_f32 = rate.is_float_scalar() && gradient.dtype == DType::F32;
+            if is_f32 { Ok(smallvec![]) } else { Err(refuse("an f32 scalar as learning rate and an f32 gradient")) }
         }
         (Op::Vote(_), _, _) => Ok(one(DType::I64, [None])),
-        (Op::CommitStep(_), [_, ..], [_]) => {
+        (Op::CommitStep(_), [read, ..], [step]) if *read == count() && *step == count() => {
             Ok(smallvec![count(), count(), TensorType::new(DType::Bool, Shape::SCALAR)])
         }
-        _ => Err(refuse("the inputs its documentation lists")),
+        (Op::CommitStep(_), _, _) => Err(refuse("an i64 scalar as global step")),
+        _ => Err(refuse("another number of inputs or variables")),
     }
 }
 
@@ -107,8 +90,17 @@ fn one(dtype: DType, shape: impl Into<PartialShape>) -> OutputTypes {
     smallvec![TensorType::new(dtype, shape)]
 }
 
+/// The dimensions of an f32 matrix.
+fn matrix(x: TensorType) -> Option<[Option<usize>; 2]> {
+    x.float_dims()?.try_into().ok()
+}
+
+fn reduce_grad(gradient: TensorType, x: TensorType) -> Option<OutputTypes> {
+    (gradient.is_float_scalar() && x.dtype == DType::F32).then(|| smallvec![x])
+}
+
 fn matmul(a: TensorType, b: TensorType, transpose_a: bool, transpose_b: bool) -> Option<OutputTypes> {
-    let (&[a0, a1], &[b0, b1]) = (a.float_dims()?, b.float_dims()?) else { return None };
+    let ([a0, a1], [b0, b1]) = (matrix(a)?, matrix(b)?);
     let (rows, inner_a) = if transpose_a { (a1, a0) } else { (a0, a1) };
     let (inner_b, columns) = if transpose_b { (b1, b0) } else { (b0, b1) };
     agree(inner_a, inner_b)?;
@@ -116,17 +108,17 @@ fn matmul(a: TensorType, b: TensorType, transpose_a: bool, transpose_b: bool) ->
 }
 
 fn bias_add(x: TensorType, bias: TensorType) -> Option<OutputTypes> {
-    let (&[rows, columns], &[width]) = (x.float_dims()?, bias.float_dims()?) else { return None };
+    let ([rows, columns], &[width]) = (matrix(x)?, bias.float_dims()?) else { return None };
     Some(one(DType::F32, [rows, agree(columns, width)?]))
 }
 
 fn scale_rows(x: TensorType, factor: TensorType) -> Option<OutputTypes> {
-    let (&[rows, columns], &[factors]) = (x.float_dims()?, factor.float_dims()?) else { return None };
+    let ([rows, columns], &[factors]) = (matrix(x)?, factor.float_dims()?) else { return None };
     Some(one(DType::F32, [agree(rows, factors)?, columns]))
 }
 
 fn cross_entropy(logits: TensorType, labels: TensorType) -> Option<OutputTypes> {
-    let (&[rows, classes], &[labelled]) = (logits.float_dims()?, labels.shape.dims()) else { return None };
+    let ([rows, classes], &[labelled]) = (matrix(logits)?, labels.shape.dims()) else { return None };
     if labels.dtype != DType::I32 {
         return None;
     }

@@ -13,16 +13,26 @@ use super::op::Op;
 use super::shape_inference::infer;
 use super::{Edge, GraphDef, OpId, Operation, TensorType};
 
+/// What an operation is to be called, below the name scope in force.
+#[derive(Clone, Copy)]
+pub(crate) enum Name<'a> {
+    /// This; an error where it is taken.
+    Exactly(&'a str),
+    /// This, numbered where it is taken.
+    Numbered(&'a str),
+}
+
 /// An operation to be added.
 pub(crate) struct NewOperation<'a> {
-    /// Its own name; made from the kind where there is none.
-    pub(crate) name: Option<&'a str>,
+    pub(crate) name: Name<'a>,
     pub(crate) op: Op,
     pub(crate) inputs: &'a [Edge],
     pub(crate) control_inputs: &'a [OpId],
     pub(crate) variables: &'a [OpId],
     /// Run where this one runs, whatever the device scopes say.
     pub(crate) colocated_with: Option<OpId>,
+    /// Named from the root and run without control dependencies, whatever those scopes say.
+    pub(crate) is_detached: bool,
     pub(crate) built_at: &'static Location<'static>,
 }
 
@@ -34,7 +44,8 @@ pub(super) struct State {
     pub(super) device_scopes: Vec<DeviceScope>,
     pub(super) name_scopes: Vec<String>,
     pub(super) controls: Vec<OpId>,
-    pub(super) container: Option<Arc<str>>,
+    /// The namespace of new variables; the default one has the empty name, as in TensorFlow.
+    pub(super) container: Arc<str>,
     /// The value output of each variable, once something reads it.
     pub(super) reads: BTreeMap<OpId, OpId>,
     pub(super) initializers: Vec<OpId>,
@@ -48,12 +59,13 @@ impl NewOperation<'_> {
     #[track_caller]
     pub(crate) fn of(op: Op) -> Self {
         Self {
-            name: None,
+            name: Name::Numbered(op.kind()),
             op,
             inputs: &[],
             control_inputs: &[],
             variables: &[],
             colocated_with: None,
+            is_detached: false,
             built_at: Location::caller(),
         }
     }
@@ -74,7 +86,7 @@ impl State {
         };
         let id = OpId(self.def.operations.len() as u32);
         let mut control_inputs: SmallVec<[OpId; 2]> = new.control_inputs.into();
-        if !matches!(new.op, Op::Variable(_)) {
+        if !new.is_detached && !matches!(new.op, Op::Variable(_)) {
             control_inputs.extend(self.controls.iter().copied());
         }
         self.by_name.insert(Arc::clone(&name), id);
@@ -109,20 +121,26 @@ impl State {
     }
 
     fn name_for(&self, new: &NewOperation<'_>) -> Result<Arc<str>, GraphError> {
-        let Some(name) = new.name else { return Ok(self.unique(&self.scoped(new.op.kind())).into()) };
-        let scoped: Arc<str> = self.scoped(name).into();
-        let operation = || format!("{scoped} ({})", new.op.kind());
-        if !is_legal(&scoped) {
-            let problem = GraphProblem::IllegalName;
-            return Err(GraphError { operation: operation(), built_at: new.built_at, problem });
+        let (Name::Exactly(name) | Name::Numbered(name)) = new.name;
+        let full = if new.is_detached { name.to_owned() } else { self.scoped(name) };
+        let fail = |problem| {
+            let operation = format!("{full} ({})", new.op.kind());
+            Err(GraphError { operation, built_at: new.built_at, problem })
+        };
+        if !is_legal(&full) {
+            return fail(GraphProblem::IllegalName);
         }
-        match self.by_name.get(&scoped) {
-            Some(other) => {
-                let problem = GraphProblem::NameTaken(self.def.operation(*other).built_at);
-                Err(GraphError { operation: operation(), built_at: new.built_at, problem })
-            }
-            None => Ok(scoped),
+        match (new.name, self.by_name.get(full.as_str())) {
+            (_, None) => Ok(full.into()),
+            (Name::Exactly(_), Some(other)) => fail(GraphProblem::NameTaken(self.def.operation(*other).built_at)),
+            (Name::Numbered(_), Some(_)) => Ok(self.unique(&full).into()),
         }
+    }
+
+    /// The variable called `name` that holds values of type `holds`.
+    pub(super) fn variable_of_type(&self, name: &str, holds: TensorType) -> Option<OpId> {
+        let op = *self.by_name.get(name)?;
+        (self.def.variable(op)?.tensor_type() == holds).then_some(op)
     }
 
     /// `name` in the innermost name scope.
@@ -134,7 +152,7 @@ impl State {
     }
 
     /// `name`, or `name_1`, `name_2` and so on where it is taken.
-    pub(super) fn unique(&self, name: &str) -> String {
+    fn unique(&self, name: &str) -> String {
         let taken = |candidate: &str| self.by_name.contains_key(candidate);
         numbered(name).find(|candidate| !taken(candidate)).expect("numbers don't run out")
     }
@@ -156,7 +174,8 @@ fn numbered(name: &str) -> impl Iterator<Item = String> {
     std::iter::once(name.to_owned()).chain((1..).map(move |i| format!("{name}_{i}")))
 }
 
-fn is_legal(name: &str) -> bool {
-    let follows = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '\\');
+/// Whether an operation or a scope may have the full name `name`: TensorFlow's grammar.
+pub(super) fn is_legal(name: &str) -> bool {
+    let follows = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
     name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.') && name.chars().all(follows)
 }

@@ -5,8 +5,7 @@ use std::fmt;
 use super::error::GraphError;
 use super::op::{Op, VariableSpec};
 use super::output::{Output, Target};
-use super::{Graph, NewOperation, OpId};
-use crate::tensor::DType;
+use super::{Edge, Graph, NewOperation, OpId};
 
 /// A variable: a named place on the task that the placer puts it on.
 #[derive(Clone)]
@@ -57,8 +56,7 @@ impl Variable {
     /// A read that happens after the control dependencies in scope, apart from the shared one.
     #[track_caller]
     pub fn read_again(&self) -> Output {
-        let new = self.on_variable(Op::ReadVariable);
-        self.graph.output(self.graph.add(new.as_new(&[])).expect("a variable can be read"))
+        self.graph.output(self.add(Op::ReadVariable, &[]).expect("a variable can be read"))
     }
 
     /// Gives it `value`.
@@ -73,7 +71,7 @@ impl Variable {
     /// Adds `delta`.
     ///
     /// # Errors
-    /// If the delta is of another type.
+    /// If the delta is of another type, or that is none of numbers.
     #[track_caller]
     pub fn assign_add(&self, delta: &Output) -> Result<Target, GraphError> {
         self.set(Op::AssignAdd, delta)
@@ -82,53 +80,26 @@ impl Variable {
     /// Whether it has a value yet (bool).
     #[track_caller]
     pub fn is_initialized(&self) -> Output {
-        let new = self.on_variable(Op::IsVariableInitialized);
-        let op = self.graph.add(new.as_new(&[])).expect("a variable can be asked for its state");
-        Output::new(self.graph.clone(), super::Edge { op, output: 0 })
+        self.graph.output(self.add(Op::IsVariableInitialized, &[]).expect("a variable can be asked for its state"))
     }
 
     /// Completes once it has a value.
     #[track_caller]
     pub(super) fn await_value(&self) -> OpId {
-        let new = self.on_variable(Op::AwaitVariable);
-        self.graph.add(new.as_new(&[])).expect("a variable can be waited for")
+        self.add(Op::AwaitVariable, &[]).expect("a variable can be waited for")
     }
 
     #[track_caller]
     fn set(&self, op: Op, value: &Output) -> Result<Target, GraphError> {
-        if !self.graph.same_as(value.graph()) {
-            let problem = super::GraphProblem::OtherGraph(value.name());
-            return Err(self.graph.error(&self.name(), op.kind(), problem));
-        }
-        let new = self.on_variable(op);
-        Ok(Target::new(self.graph.clone(), self.graph.add(new.as_new(&[value.edge()]))?))
+        self.graph.check_own(op.kind(), value)?;
+        Ok(Target::new(self.graph.clone(), self.add(op, &[value.edge()])?))
     }
 
-    fn on_variable(&self, op: Op) -> OnVariable {
-        OnVariable { op, variable: [self.op] }
-    }
-
-    /// Whether its elements can be trained.
-    pub(crate) fn is_float(&self) -> bool {
-        self.spec().dtype == DType::F32
-    }
-}
-
-/// An operation about one variable, which runs where the variable is.
-struct OnVariable {
-    op: Op,
-    variable: [OpId; 1],
-}
-
-impl OnVariable {
+    /// Adds an operation about this variable, which runs where the variable is.
     #[track_caller]
-    fn as_new<'a>(&'a self, inputs: &'a [super::Edge]) -> NewOperation<'a> {
-        NewOperation {
-            inputs,
-            variables: &self.variable,
-            colocated_with: Some(self.variable[0]),
-            ..NewOperation::of(self.op.clone())
-        }
+    fn add(&self, op: Op, inputs: &[Edge]) -> Result<OpId, GraphError> {
+        let colocated_with = Some(self.op);
+        self.graph.add(NewOperation { inputs, variables: &[self.op], colocated_with, ..NewOperation::of(op) })
     }
 }
 

@@ -162,13 +162,10 @@ impl Slot {
         Self { name, initial, is_scalar: true }
     }
 
-    /// The slot of `variable`; the one that is there, where an optimizer of the kind was applied before.
+    /// The slot of `variable`.
     #[track_caller]
     pub(super) fn create(&self, graph: &Graph, variable: &Variable) -> Result<Variable, GraphError> {
         let name = format!("{}/{}", variable.name(), self.name);
-        if let Some(existing) = graph.variables().into_iter().find(|other| other.name() == name) {
-            return Ok(existing);
-        }
         let shape = if self.is_scalar { Shape::SCALAR } else { variable.spec().shape };
         graph.slot_variable(&name, shape, self.initial, variable)
     }

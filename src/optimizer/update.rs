@@ -18,9 +18,18 @@ pub(crate) struct Update {
 impl Update {
     /// What the update costs a device.
     pub(crate) fn cost(&self) -> Cost {
-        let elements = self.values[0].shape().elements() as u64;
-        let tensors = (self.gradients.len() + 2 * self.values.len()) as u64;
-        Cost { flops: elements * (4 + self.gradients.len() as u64), bytes: 4 * elements * tensors }
+        let elements = self.values[0].shape().elements();
+        let rule = match self.rule {
+            UpdateRule::GradientDescent => Cost::gradient_descent(elements),
+            UpdateRule::Momentum { use_nesterov, .. } => Cost::momentum(elements, use_nesterov),
+            UpdateRule::Adagrad { .. } => Cost::adagrad(elements),
+            UpdateRule::Adam { .. } => Cost::adam(elements),
+        };
+        match self.gradients.len() {
+            0 => Cost::default(),
+            1 => rule,
+            several => Cost::add_n(several, elements) + rule,
+        }
     }
 }
 

@@ -8,21 +8,25 @@ use crate::cluster::{ClusterSpec, DeviceSpec};
 use crate::graph::{DeviceFunction, OperationRequest};
 
 /// A device function for between-graph replication.
+///
+/// Where the cluster has no task of the parameter servers' job it moves nothing, so that the same
+/// program runs on one machine. A device scope inside fills in for it, part by part: a variable
+/// built for `/job:ps/task:1` stays there, and one built for `/job:worker` is given no task.
 pub struct ReplicaDeviceSetter {
-    /// None where the cluster has no parameter servers: then no operation is moved.
-    ps: Option<Mutex<Box<dyn PsStrategy>>>,
+    cluster: ClusterSpec,
     ps_device: DeviceSpec,
     worker_device: DeviceSpec,
+    strategy: Mutex<Box<dyn PsStrategy>>,
 }
 
 impl ReplicaDeviceSetter {
     /// Variables go to the job `ps` of `cluster` in turn, all else to the job `worker`.
     pub fn new(cluster: &ClusterSpec) -> Self {
-        let servers = cluster.num_tasks("ps").unwrap_or(0) as u32;
         Self {
-            ps: (servers > 0).then(|| Mutex::new(Box::new(RoundRobin::new(servers)) as Box<dyn PsStrategy>)),
+            cluster: cluster.clone(),
             ps_device: DeviceSpec::of_job("ps"),
             worker_device: DeviceSpec::of_job("worker"),
+            strategy: Mutex::new(Box::new(RoundRobin::default())),
         }
     }
 
@@ -33,7 +37,7 @@ impl ReplicaDeviceSetter {
         self
     }
 
-    /// Sends variables to `device`; which of its tasks, the strategy says.
+    /// Sends variables to `device`, as a rule another job than `ps`; which of its tasks, the strategy says.
     #[must_use]
     pub fn ps_device(mut self, device: DeviceSpec) -> Self {
         self.ps_device = device;
@@ -43,22 +47,25 @@ impl ReplicaDeviceSetter {
     /// Chooses among the parameter servers by `strategy` instead of in turn.
     #[must_use]
     pub fn strategy(mut self, strategy: impl PsStrategy + 'static) -> Self {
-        self.ps = self.ps.map(|_| Mutex::new(Box::new(strategy) as Box<dyn PsStrategy>));
+        self.strategy = Mutex::new(Box::new(strategy));
         self
     }
 }
 
 impl DeviceFunction for ReplicaDeviceSetter {
     fn device(&self, request: &OperationRequest<'_>) -> DeviceSpec {
-        let Some(ps) = &self.ps else { return request.device.clone() };
-        let Some(variable) = request.variable() else { return self.worker_device.merged(request.device) };
         let asked = request.device;
-        let is_ours = asked.job().is_none() || asked.job() == self.ps_device.job();
+        let servers = self.ps_device.job().map_or(1, |job| self.cluster.num_tasks(job).unwrap_or(0) as u32);
+        if servers == 0 {
+            return asked.clone();
+        }
+        let Some(variable) = request.variable() else { return self.worker_device.merged(asked) };
         let merged = self.ps_device.merged(asked);
-        if self.ps_device.job().is_none() || !is_ours || asked.task().is_some() {
+        let is_ours = merged.job().is_some() && merged.job() == self.ps_device.job();
+        if !is_ours || merged.task().is_some() {
             return merged;
         }
-        let index = ps.lock().unwrap_or_else(PoisonError::into_inner).next(variable);
-        merged.with_task(index)
+        let mut strategy = self.strategy.lock().unwrap_or_else(PoisonError::into_inner);
+        merged.with_task(strategy.next(variable, servers))
     }
 }

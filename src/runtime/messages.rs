@@ -10,6 +10,7 @@ use actix::Message;
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
+use crate::cluster::DeviceSpec;
 use crate::graph::{GraphDef, Replica, UpdateRule, VariableSpec};
 use crate::partition::{CrossingId, Partition, Request};
 use crate::tensor::Tensor;
@@ -187,12 +188,14 @@ pub(crate) enum MasterMessage {
     RunStep(RunStep),
     /// Session: end; running steps are cancelled.
     CloseSession { session: SessionId },
-    /// Program: clear containers on all tasks; ends all sessions of this master.
-    Reset { containers: Vec<String>, reply: oneshot::Sender<Result<()>> },
+    /// Program: clear containers on the cluster's tasks; ends all sessions of this master.
+    Reset(ResetContainers),
     /// The transport: a worker's answer.
     FromPeer { from: PeerId, message: PeerMessage },
     /// The clock: a step has had its time.
     DeadlineReached(StepId),
+    /// The clock: the reset has had its time.
+    ResetDeadlineReached,
     /// The server: say what you wait for.
     Inquire(WaitingList),
     /// The server stops: everything that runs is cancelled.
@@ -211,6 +214,18 @@ pub(crate) struct RunStep {
     pub(crate) reply: oneshot::Sender<Result<StepDone>>,
 }
 
+/// Containers to be cleared.
+#[derive(Debug)]
+pub(crate) struct ResetContainers {
+    /// The default one where none is named.
+    pub(crate) containers: Vec<String>,
+    /// On which tasks, as in [`SessionOptions`].
+    pub(crate) device_filters: Vec<DeviceSpec>,
+    /// When the reset has had its time; never, where there is none.
+    pub(crate) deadline: Option<VirtualTime>,
+    pub(crate) reply: oneshot::Sender<Result<()>>,
+}
+
 /// What a step gave.
 #[derive(Clone, Debug)]
 pub(crate) struct StepDone {
@@ -225,7 +240,7 @@ pub(crate) struct StepDone {
 pub struct SessionOptions {
     /// Use only the devices that one of these matches, and those of the session's own server.
     /// All of the cluster's where there is none.
-    pub device_filters: Vec<crate::cluster::DeviceSpec>,
+    pub device_filters: Vec<DeviceSpec>,
     /// Share no variables with other sessions.
     pub isolate_session_state: bool,
     /// How long a step may take before it fails and says who had not answered.
@@ -245,6 +260,8 @@ pub(crate) enum WorkerMessage {
     Computed { step: StepId, nodes: Vec<u32>, frame: Frame, outcome: Result<(), NodeFailure> },
     /// The server: say what you wait for.
     Inquire(WaitingList),
+    /// The server stops: masters that wait for a step here are told.
+    Stop,
 }
 
 /// A variable of a task.
@@ -284,6 +301,8 @@ pub(crate) enum ParameterServerMessage {
     Join { workers: u32, reply: oneshot::Sender<()> },
     /// The server: say what you wait for.
     Inquire(WaitingList),
+    /// The server stops: nobody is answered any more.
+    Stop,
 }
 
 /// An operation on a task's state.

@@ -3,31 +3,30 @@
 //! A variable that is being updated is locked: what comes for it meanwhile waits in order, so that no
 //! reader sees a torn value. Where nobody else holds the value the update happens in place.
 
+mod updates;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use actix::{Actor, Context, Handler};
+use actix::{Actor, ActorContext, Context, Handler};
 use smallvec::smallvec;
 use tokio::sync::oneshot;
 use tracing::trace_span;
 
 use crate::graph::Replica;
-use crate::kernels::Cost;
-use crate::optimizer::apply;
-use crate::sync::{Accumulator, Mode, Offer};
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
-use super::compute::{ComputeModel, Work};
+use super::compute::ComputeModel;
 use super::coordination::Coordination;
 use super::error::{Code, Error, Result};
 use super::link::Link;
 use super::mailbox::tell;
 use super::messages::{
-    Action, ApplyGradient, ParameterServerMessage, PeerMessage, Served, StateRequest, Ticket, Values, VariableId,
-    Verdict, Waiting, WaitingList, WorkerMessage,
+    Action, ParameterServerMessage, PeerMessage, Served, StateRequest, Ticket, Values, VariableId, Verdict, Waiting,
+    WaitingList, WorkerMessage,
 };
-use super::variable_store::{Updating, VariableStore};
+use super::variable_store::{Cleared, Updating, VariableStore};
 
 /// Holds a task's variables and serves its worker.
 pub(crate) struct ParameterServer {
@@ -90,14 +89,7 @@ impl ParameterServer {
                 self.served.extend(answers);
             }
             Action::Commit { global_step, replica, read, verdict } => {
-                let mut now = match self.store.get(global_step).initialized() {
-                    Ok(value) => value.slice::<i64>()[0],
-                    Err(error) => return self.answer(ticket, Err(error)),
-                };
-                let coordination = self.coordination(global_step, replica);
-                let answers = coordination.commit(replica, ticket, &mut now, read, verdict.as_ref());
-                self.served.extend(answers);
-                self.store.get_mut(global_step).value = Some(Tensor::scalar(now));
+                self.commit(ticket, global_step, replica, read, verdict.as_ref());
             }
         }
     }
@@ -141,78 +133,22 @@ impl ParameterServer {
         Ok(outputs)
     }
 
-    /// Applies a gradient at once, or offers it to the round of its variable.
-    fn apply(&mut self, ticket: Ticket, apply: ApplyGradient) {
-        let Some((replica, version)) = apply.aggregate else {
-            let gradient = apply.gradient.clone();
-            return self.update(&apply, vec![gradient], vec![ticket]);
+    /// Ends a worker's step where the global step is.
+    fn commit(
+        &mut self,
+        ticket: Ticket,
+        global_step: VariableId,
+        replica: Replica,
+        read: i64,
+        verdict: Option<&Verdict>,
+    ) {
+        let mut now = match self.store.get(global_step).initialized() {
+            Ok(value) => value.slice::<i64>()[0],
+            Err(error) => return self.answer(ticket, Err(error)),
         };
-        if self.is_over || apply.verdict == Some(Verdict::TooLate) {
-            return self.answer(ticket, Ok(Values::new()));
-        }
-        let variable = apply.variables[0];
-        let stored = self.store.get_mut(variable);
-        let round = stored.round.get_or_insert_with(|| new_round(replica, &self.departed));
-        let verdict = apply.verdict.clone();
-        match round.offer(replica.worker, version, (ticket, apply)) {
-            Offer::Held => {}
-            Offer::Stale | Offer::Departed => return self.answer(ticket, Ok(Values::new())),
-            Offer::Duplicate => {
-                let message = format!("worker {} has contributed to this round already", replica.worker);
-                return self.answer(ticket, Err(Error::new(Code::Aborted, message)));
-            }
-        }
-        if let Some(Verdict::Counts { round: number, contributors }) = verdict {
-            round.close_on(number, &contributors);
-        }
-        self.apply_rounds(variable);
-    }
-
-    /// Applies the mean of a round's gradients, in the order of the workers, once it is complete.
-    fn apply_rounds(&mut self, variable: VariableId) {
-        let stored = self.store.get_mut(variable);
-        while let Some(round) = stored.round.as_mut().and_then(Accumulator::take_ready) {
-            assert!(!stored.is_updating, "a round needs the version that the update before it makes");
-            let (tickets, applies): (Vec<Ticket>, Vec<ApplyGradient>) =
-                round.gradients.into_iter().map(|(_, offered)| offered).unzip();
-            let Some(first) = applies.first() else {
-                stored.version += 1;
-                continue;
-            };
-            let gradients = applies.iter().map(|apply| apply.gradient.clone()).collect();
-            return self.update(first, gradients, tickets);
-        }
-    }
-
-    fn update(&mut self, apply: &ApplyGradient, gradients: Vec<Tensor>, tickets: Vec<Ticket>) {
-        match self.store.lock(apply, gradients, tickets.clone()) {
-            Ok(updating) => self.updates.push(updating),
-            Err(error) => tickets.into_iter().for_each(|ticket| self.answer(ticket, Err(error.clone()))),
-        }
-    }
-
-    /// The updates of this turn go to the device as one piece of work.
-    fn launch(&mut self) {
-        if self.updates.is_empty() {
-            return;
-        }
-        let mut updates = std::mem::take(&mut self.updates);
-        let cost: Cost = updates.iter().map(|updating| updating.update.cost()).sum();
-        let this = self.link.actors.parameter_server.clone();
-        let run = move || {
-            updates.iter_mut().for_each(|updating| apply(&mut updating.update));
-            updates
-        };
-        let done = move |updates| tell(&this, ParameterServerMessage::Updated(updates));
-        self.device.launch(Work::new(None, cost, run, done));
-    }
-
-    fn updated(&mut self, updates: Vec<Updating>) {
-        for Updating { variables, update, tickets } in updates {
-            let waited = self.store.put_back(&variables, update.values);
-            tickets.into_iter().for_each(|ticket| self.answer(ticket, Ok(Values::new())));
-            waited.into_iter().for_each(|request| self.serve(request));
-        }
+        let answers = self.coordination(global_step, replica).commit(replica, ticket, &mut now, read, verdict);
+        self.served.extend(answers);
+        self.store.get_mut(global_step).value = Some(Tensor::scalar(now));
     }
 
     fn coordination(&mut self, global_step: VariableId, replica: Replica) -> &mut Coordination {
@@ -232,11 +168,24 @@ impl ParameterServer {
             PeerMessage::Leave { worker } => self.leave(worker),
             PeerMessage::TrainingOver => self.finish(),
             PeerMessage::Reset(containers) => {
-                let variables = self.store.reset(&containers);
-                self.coordinations.clear();
+                let cleared = self.store.reset(&containers);
+                let variables = cleared.variables.len() as u32;
+                self.forget_trainings(cleared);
+                self.departed.clear();
+                self.is_over = false;
                 self.link.send(from, PeerMessage::ResetDone { variables });
             }
             other => tracing::warn!(?other, "not for a parameter server; dropped"),
+        }
+    }
+
+    /// The variables are cleared: who waits for something in their trainings waits in vain.
+    fn forget_trainings(&mut self, cleared: Cleared) {
+        let coordinations = cleared.variables.iter().filter_map(|id| self.coordinations.remove(id));
+        let waiting: Vec<Ticket> =
+            cleared.waiting.into_iter().chain(coordinations.flat_map(Coordination::waiting)).collect();
+        for ticket in waiting {
+            self.answer(ticket, Err(Error::new(Code::Aborted, "the variables of the training were reset")));
         }
     }
 
@@ -249,8 +198,10 @@ impl ParameterServer {
             self.served.extend(coordination.leave(worker));
         }
         for id in self.store.ids() {
-            if let Some(round) = &mut self.store.get_mut(id).round {
-                round.leave(worker);
+            if let Some(rounds) = &mut self.store.get_mut(id).rounds
+                && worker < rounds.training.workers
+            {
+                rounds.gradients.leave(worker);
                 self.apply_rounds(id);
             }
         }
@@ -264,8 +215,8 @@ impl ParameterServer {
             self.served.extend(coordination.finish());
         }
         for id in self.store.ids() {
-            let round = self.store.get_mut(id).round.as_mut();
-            for (ticket, _) in round.map(Accumulator::finish).unwrap_or_default() {
+            let rounds = self.store.get_mut(id).rounds.as_mut();
+            for (ticket, _) in rounds.map(|rounds| rounds.gradients.finish()).unwrap_or_default() {
                 self.answer(ticket, Ok(Values::new()));
             }
         }
@@ -296,7 +247,7 @@ impl ParameterServer {
         }
         for id in self.store.ids() {
             let stored = self.store.get(id);
-            for worker in stored.round.as_ref().map(Accumulator::waiting_for).unwrap_or_default() {
+            for worker in stored.rounds.as_ref().map(|rounds| rounds.gradients.waiting_for()).unwrap_or_default() {
                 let what = format!("worker {worker}'s gradient of `{}`", stored.spec.shared_name);
                 list.push(Waiting { who: who.clone(), what });
             }
@@ -322,16 +273,6 @@ impl ParameterServer {
     }
 }
 
-/// The first round of a variable, without the workers that have left before it.
-fn new_round<G>(replica: Replica, departed: &BTreeSet<u32>) -> Accumulator<G> {
-    let mut round = match replica.mode {
-        Mode::Sync { backups: 1.. } => Accumulator::with_backups(replica.workers),
-        _ => Accumulator::new(replica.workers),
-    };
-    departed.iter().filter(|worker| **worker < replica.workers).for_each(|worker| round.leave(*worker));
-    round
-}
-
 impl Actor for ParameterServer {
     type Context = Context<Self>;
 
@@ -343,14 +284,17 @@ impl Actor for ParameterServer {
 impl Handler<ParameterServerMessage> for ParameterServer {
     type Result = ();
 
-    fn handle(&mut self, message: ParameterServerMessage, _: &mut Self::Context) {
+    fn handle(&mut self, message: ParameterServerMessage, context: &mut Self::Context) {
         match message {
             ParameterServerMessage::Bind { graph, scope, variables } => {
                 let outcome = self.store.bind(scope, variables);
                 let outcome = outcome.map_err(|error| error.on(&self.link.name(self.link.local())));
                 tell(&self.link.actors.worker, WorkerMessage::Bound { graph, outcome });
             }
-            ParameterServerMessage::CloseScope(scope) => self.store.close_scope(scope),
+            ParameterServerMessage::CloseScope(scope) => {
+                let cleared = self.store.close_scope(scope);
+                self.forget_trainings(cleared);
+            }
             ParameterServerMessage::Serve(requests) => requests.into_iter().for_each(|request| self.serve(request)),
             ParameterServerMessage::Forget(step) => self.store.forget(step),
             ParameterServerMessage::FromPeer { from, message } => self.from_peer(from, message),
@@ -360,6 +304,7 @@ impl Handler<ParameterServerMessage> for ParameterServer {
                 self.answer_joins();
             }
             ParameterServerMessage::Inquire(list) => self.inquire(&list),
+            ParameterServerMessage::Stop => context.stop(),
         }
         self.end_turn();
     }

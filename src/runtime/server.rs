@@ -112,7 +112,7 @@ impl Server {
         });
         let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport));
         let devices = def.cluster.tasks().map(|task| DeviceName::cpu(task, 0)).collect();
-        let id = xxh3_64(def.task.to_string().as_bytes());
+        let id = xxh3_64(format!("{} {}", def.task, world.clock.now().0).as_bytes());
         contexts.0.run(Master::new(link(), Rc::clone(&world.clock), id, devices));
         contexts.1.run(Worker::new(link(), Rc::clone(&world.clock), Rc::clone(&world.device)));
         contexts.2.run(ParameterServer::new(link(), Rc::clone(&world.device)));
@@ -167,19 +167,29 @@ impl Server {
     /// # Errors
     /// If the server is not started, or stops before.
     pub async fn join(&self, workers: u32) -> Result<()> {
-        if self.phase.get() != Phase::Started {
-            return Err(Error::new(Code::FailedPrecondition, "only a server that runs can be joined").on(self.task()));
+        match self.phase.get() {
+            Phase::New => {
+                let message = "a server that is not started can't be joined; start it first";
+                return Err(Error::new(Code::FailedPrecondition, message).on(self.task()));
+            }
+            Phase::Stopped => return Err(stopped().on(self.task())),
+            Phase::Started => {}
         }
         let (reply, joined) = oneshot::channel();
         tell(&self.actors.parameter_server, ParameterServerMessage::Join { workers, reply });
         joined.await.map_err(|_| stopped().on(self.task()))
     }
 
-    /// Cancels what runs on it, and takes nothing more.
+    /// Cancels what runs on it, and takes nothing more. Stopping it again does nothing.
     pub fn stop(&self) {
-        if self.phase.replace(Phase::Stopped) == Phase::Started {
+        let before = self.phase.replace(Phase::Stopped);
+        if before == Phase::Started {
             self.world.transport.close();
+        }
+        if before != Phase::Stopped {
             tell(&self.actors.master, MasterMessage::Stop);
+            tell(&self.actors.worker, WorkerMessage::Stop);
+            tell(&self.actors.parameter_server, ParameterServerMessage::Stop);
         }
     }
 
@@ -226,6 +236,12 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+impl ServerTarget {
+    pub(crate) fn task(&self) -> &TaskName {
+        &self.task
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use actix::SpawnHandle;
+
 use crate::cluster::DeviceName;
 use crate::graph::{Edge, GraphDef, Op, prune};
 use crate::partition::{Partition, Request, split};
@@ -11,17 +13,25 @@ use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
 use super::error::{Code, Error, Result};
-use super::messages::{GraphHandle, RunStep};
+use super::messages::{GraphHandle, RunStep, StepId};
+
+/// A step that a session has asked for and that has not begun.
+pub(super) struct Accepted {
+    pub(super) step: StepId,
+    /// Ends the step when it has had its time.
+    pub(super) timer: Option<SpawnHandle>,
+    pub(super) run: RunStep,
+}
 
 /// The plan for a request.
 pub(super) enum StepPlan {
     /// Workers are making the partitions ready.
     Registering {
         ready: Ready,
-        /// How many have not answered.
-        outstanding: usize,
+        /// Who has not answered.
+        outstanding: Vec<PeerId>,
         /// The steps that wait for it.
-        waiting: Vec<RunStep>,
+        waiting: Vec<Accepted>,
     },
     /// Steps can run.
     Ready(Arc<Ready>),
@@ -49,19 +59,19 @@ pub(super) struct Part {
 /// How far a registration has come.
 pub(super) enum Progress {
     Waiting,
-    Ready(Arc<Ready>, Vec<RunStep>),
-    Failed(Error, Vec<RunStep>),
+    Ready(Arc<Ready>, Vec<Accepted>),
+    Failed(Error, Vec<Accepted>),
 }
 
 impl StepPlan {
     /// One more partition is registered, or could not be.
-    pub(super) fn registered(&mut self, outcome: Result<()>) -> Progress {
+    pub(super) fn registered(&mut self, from: PeerId, outcome: Result<()>) -> Progress {
         let Self::Registering { ready, outstanding, waiting } = self else { return Progress::Waiting };
         if let Err(error) = outcome {
             return Progress::Failed(error, std::mem::take(waiting));
         }
-        *outstanding -= 1;
-        if *outstanding > 0 {
+        outstanding.retain(|peer| *peer != from);
+        if !outstanding.is_empty() {
             return Progress::Waiting;
         }
         let ready =
@@ -71,8 +81,25 @@ impl StepPlan {
         Progress::Ready(ready, waiting)
     }
 
+    /// Whether `step` waits for the registration.
+    pub(super) fn is_awaited_by(&self, step: StepId) -> bool {
+        matches!(self, Self::Registering { waiting, .. } if waiting.iter().any(|accepted| accepted.step == step))
+    }
+
+    /// Whether nobody waits any more for a registration that is under way.
+    pub(super) fn is_awaited_by_none(&self) -> bool {
+        matches!(self, Self::Registering { waiting, .. } if waiting.is_empty())
+    }
+
+    /// Takes out `step`, which waits no longer; also says who had not answered.
+    pub(super) fn withdraw(&mut self, step: StepId) -> Option<(Accepted, Vec<PeerId>)> {
+        let Self::Registering { outstanding, waiting, .. } = self else { return None };
+        let position = waiting.iter().position(|accepted| accepted.step == step)?;
+        Some((waiting.remove(position), outstanding.clone()))
+    }
+
     /// The parts that workers may hold, and the steps that wait for them.
-    pub(super) fn into_parts(self) -> (Vec<Part>, Vec<RunStep>) {
+    pub(super) fn into_parts(self) -> (Vec<Part>, Vec<Accepted>) {
         match self {
             Self::Registering { ready, waiting, .. } => (ready.parts, waiting),
             Self::Ready(ready) => match Arc::try_unwrap(ready) {
@@ -94,14 +121,22 @@ impl Part {
 /// Prunes, places and cuts `graph` for `request`; also says which fetches are fed.
 ///
 /// # Errors
-/// If an operation can't be placed, or a placeholder that is needed is not fed.
+/// If the graph has no such value, one is fed twice, an operation can't be placed, or a placeholder
+/// that is needed is not fed.
 pub(super) fn plan(
     graph: &GraphDef,
     request: &Request,
     devices: &[DeviceName],
     default: &DeviceName,
 ) -> Result<(Vec<Partition>, Vec<(u32, u32)>)> {
-    let fed: BTreeSet<Edge> = request.feeds.iter().copied().collect();
+    for edge in request.feeds.iter().chain(&request.fetches) {
+        check_exists(graph, *edge)?;
+    }
+    let mut fed = BTreeSet::new();
+    if let Some(twice) = request.feeds.iter().find(|edge| !fed.insert(**edge)) {
+        let name = graph.operation(twice.op).name.to_string();
+        return Err(Error::new(Code::InvalidArgument, "it is fed twice in one step").in_operation(name));
+    }
     let pruned = prune(graph, &fed, &request.fetches, &request.targets);
     for id in &pruned {
         let operation = graph.operation(*id);
@@ -115,6 +150,15 @@ pub(super) fn plan(
     let feed_of = |edge: &Edge| request.feeds.iter().position(|feed| feed == edge);
     let fed_fetches = request.fetches.iter().zip(0..).filter_map(|(edge, i)| Some((i, feed_of(edge)? as u32)));
     Ok((partitions, fed_fetches.collect()))
+}
+
+fn check_exists(graph: &GraphDef, edge: Edge) -> Result<()> {
+    let operation = graph.operation(edge.op);
+    if (edge.output as usize) < operation.outputs.len() {
+        return Ok(());
+    }
+    let message = format!("there is no output {} of a {}", edge.output, operation.op.kind());
+    Err(Error::new(Code::NotFound, message).in_operation(operation.name.to_string()))
 }
 
 /// Whether `values` can be fed where `request` says.

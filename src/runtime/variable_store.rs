@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::graph::VariableSpec;
+use crate::graph::{Replica, VariableSpec};
 use crate::optimizer::Update;
 use crate::sync::Accumulator;
 use crate::tensor::Tensor;
@@ -30,10 +30,27 @@ pub(super) struct Stored {
     pub(super) version: u64,
     /// Whether an update computes, which has the value.
     pub(super) is_updating: bool,
+    /// Whether the variable was cleared during the update, whose result is then dropped.
+    is_cleared: bool,
     /// What came during the update, in order; until there is a value, who waits for it.
     pub(super) waiting: VecDeque<StateRequest>,
-    /// With synchronous training: the gradients of the round under way, and whose answer each is.
-    pub(super) round: Option<Accumulator<(Ticket, ApplyGradient)>>,
+    /// With synchronous training.
+    pub(super) rounds: Option<Rounds>,
+}
+
+/// A variable's part in a synchronous training.
+pub(super) struct Rounds {
+    /// One of those who train it.
+    pub(super) training: Replica,
+    /// The gradients of the round under way, and whose answer each is.
+    pub(super) gradients: Accumulator<(Ticket, ApplyGradient)>,
+}
+
+/// Variables that have lost their values.
+pub(super) struct Cleared {
+    pub(super) variables: Vec<VariableId>,
+    /// The operations that waited for a round of one of them.
+    pub(super) waiting: Vec<Ticket>,
 }
 
 /// An update that computes.
@@ -87,28 +104,26 @@ impl VariableStore {
         (0..self.variables.len() as u32).map(VariableId)
     }
 
-    /// Forgets the values in `containers`, the default one where none is named; says how many variables those are.
-    pub(super) fn reset(&mut self, containers: &[String]) -> u32 {
+    /// Forgets the values in `containers`, the default one where none is named.
+    pub(super) fn reset(&mut self, containers: &[String]) -> Cleared {
         let is_meant = |container: &str| match containers {
             [] => container.is_empty(),
             named => named.iter().any(|name| name == container),
         };
-        let mut count = 0;
-        for stored in self.variables.iter_mut().filter(|stored| is_meant(&stored.spec.container)) {
-            (stored.value, stored.version, stored.round) = (None, 0, None);
-            count += 1;
-        }
-        count
+        let meant = self.ids().filter(|id| is_meant(&self.get(*id).spec.container)).collect();
+        self.clear(meant)
     }
 
     /// Forgets the variables that were a session's own.
-    pub(super) fn close_scope(&mut self, scope: Scope) {
-        let own: Vec<Name> = self.by_name.keys().filter(|(owner, ..)| *owner == Some(scope)).cloned().collect();
-        for name in own {
-            let id = self.by_name.remove(&name).expect("it was just found");
-            let stored = self.get_mut(id);
-            (stored.value, stored.round) = (None, None);
-        }
+    pub(super) fn close_scope(&mut self, scope: Scope) -> Cleared {
+        let own = self.by_name.extract_if(.., |(owner, ..), _| *owner == Some(scope));
+        let own = own.map(|(_, id)| id).collect();
+        self.clear(own)
+    }
+
+    fn clear(&mut self, variables: Vec<VariableId>) -> Cleared {
+        let waiting = variables.iter().flat_map(|id| self.variables[id.0 as usize].clear()).collect();
+        Cleared { variables, waiting }
     }
 
     /// Takes the values that an update by `gradients` needs; they are locked until [`VariableStore::put_back`].
@@ -139,11 +154,12 @@ impl VariableStore {
         let mut waited = VecDeque::new();
         for (id, value) in variables.iter().zip(values) {
             let stored = self.get_mut(*id);
-            stored.value = Some(value);
-            stored.is_updating = false;
+            stored.value = Some(value).filter(|_| !stored.is_cleared);
+            (stored.is_updating, stored.is_cleared) = (false, false);
             waited.append(&mut stored.waiting);
         }
-        self.get_mut(variables[0]).version += 1;
+        let variable = self.get_mut(variables[0]);
+        variable.version += u64::from(variable.value.is_some());
         waited
     }
 
@@ -157,11 +173,44 @@ impl VariableStore {
 
 impl Stored {
     fn new(spec: VariableSpec) -> Self {
-        Self { spec, value: None, version: 0, is_updating: false, waiting: VecDeque::new(), round: None }
+        Self {
+            spec,
+            value: None,
+            version: 0,
+            is_updating: false,
+            is_cleared: false,
+            waiting: VecDeque::new(),
+            rounds: None,
+        }
+    }
+
+    /// Forgets all but what it is, and who waits for a value; gives who waited in a round.
+    fn clear(&mut self) -> Vec<Ticket> {
+        (self.value, self.version, self.is_cleared) = (None, 0, self.is_updating);
+        let held = self.rounds.take().map(|mut rounds| rounds.gradients.finish()).unwrap_or_default();
+        held.into_iter().map(|(ticket, _)| ticket).collect()
+    }
+
+    /// Whether it can be updated by `gradient`.
+    ///
+    /// # Errors
+    /// If the gradient has another type.
+    pub(super) fn check_gradient(&self, gradient: &Tensor) -> Result<()> {
+        if gradient.dtype() == self.spec.dtype && gradient.shape() == self.spec.shape {
+            return Ok(());
+        }
+        let message = format!(
+            "a gradient {}{} does not fit the variable `{}`, which is {}",
+            gradient.dtype(),
+            gradient.shape(),
+            self.spec.shared_name,
+            self.spec.tensor_type()
+        );
+        Err(Error::new(Code::InvalidArgument, message))
     }
 
     pub(super) fn is_initialized(&self) -> bool {
-        self.value.is_some() || self.is_updating
+        self.value.is_some() || (self.is_updating && !self.is_cleared)
     }
 
     /// The value.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use actix::{Actor, Context, Handler};
+use actix::{Actor, ActorContext, Context, Handler};
 use smallvec::SmallVec;
 use tracing::trace_span;
 
@@ -20,7 +20,7 @@ use super::link::Link;
 use super::mailbox::tell;
 use super::messages::{
     Arrival, GraphHandle, ParameterServerMessage, PeerMessage, Scope, Served, StepId, Values, VariableId, Waiting,
-    WaitingList, WorkerMessage,
+    WaitingList, WorkerMessage, stopped,
 };
 use super::plan::Plan;
 use super::rendezvous::Rendezvous;
@@ -87,7 +87,7 @@ impl Worker {
     }
 
     fn bound(&mut self, graph: GraphHandle, outcome: Result<Vec<VariableId>>) {
-        let (master, partition) = self.binding.remove(&graph).expect("only what was asked for is bound");
+        let Some((master, partition)) = self.binding.remove(&graph) else { return };
         let outcome = outcome.and_then(|variables| {
             let receivers = self.receivers(&partition)?;
             let memos = vec![None; partition.nodes.len()];
@@ -98,7 +98,12 @@ impl Worker {
     }
 
     fn deregister(&mut self, graphs: &[GraphHandle], isolated: Option<Scope>) {
+        // The order to abort a step can still be on its way.
+        let orphans: Vec<StepId> =
+            self.steps.iter().filter(|(_, step)| graphs.contains(&step.graph)).map(|(id, _)| *id).collect();
+        orphans.into_iter().for_each(|step| self.abort(step));
         for graph in graphs {
+            self.binding.remove(graph);
             self.graphs.remove(graph);
         }
         if let Some(scope) = isolated {
@@ -256,6 +261,14 @@ impl Worker {
         }
     }
 
+    /// The server stops: who waits for a step here is told, as far as messages still get out.
+    fn stop(&mut self, context: &mut Context<Self>) {
+        let name = self.link.name(self.link.local());
+        let running: Vec<StepId> = self.steps.keys().copied().collect();
+        running.into_iter().for_each(|step| self.fail(step, stopped().on(&name)));
+        context.stop();
+    }
+
     fn inquire(&self, list: &WaitingList) {
         let who = self.link.name(self.link.local());
         let mut list = list.lock().expect("nobody panics while writing what it waits for");
@@ -284,13 +297,14 @@ impl Actor for Worker {
 impl Handler<WorkerMessage> for Worker {
     type Result = ();
 
-    fn handle(&mut self, message: WorkerMessage, _: &mut Self::Context) {
+    fn handle(&mut self, message: WorkerMessage, context: &mut Self::Context) {
         match message {
             WorkerMessage::FromPeer { from, message } => self.from_peer(from, message),
             WorkerMessage::Bound { graph, outcome } => self.bound(graph, outcome),
             WorkerMessage::Served(served) => self.served(served),
             WorkerMessage::Computed { step, nodes, frame, outcome } => self.computed(step, &nodes, frame, outcome),
             WorkerMessage::Inquire(list) => self.inquire(&list),
+            WorkerMessage::Stop => self.stop(context),
         }
         self.link.flush();
     }

@@ -1,6 +1,5 @@
 //! The barrier of a synchronous training: one gradient of each contributing worker, round by round.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Collects the gradients of one variable until a round is complete.
@@ -29,13 +28,14 @@ enum Contributors {
 
 /// What became of a gradient offered to an [`Accumulator`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offer {
+pub enum Offer<G> {
     /// It is held for the round under way.
     Held,
     /// It was computed from a version that has since been updated; it is dropped.
     Stale,
-    /// The worker has offered one in this round already; that one stays and this one is dropped.
-    Duplicate,
+    /// It is held in the place of this one, which the worker offered in the same round: it has
+    /// restarted, or given up that step.
+    Replaced(G),
     /// The worker has left; the gradient is dropped.
     Departed,
 }
@@ -66,23 +66,31 @@ impl<G> Accumulator<G> {
         Self { contributors: Contributors::Named(BTreeMap::new()), ..Self::new(replicas) }
     }
 
+    /// The same, for a variable that has had `round` updates before.
+    #[must_use]
+    pub fn from_round(self, round: u64) -> Self {
+        Self { round, ..self }
+    }
+
+    /// The round under way, and so the variable's version.
+    pub fn round(&self) -> u64 {
+        self.round
+    }
+
     /// Offers `worker`'s gradient, computed from `version` of the variables: the version of the
     /// worker's step, which is the least that it read where variables differ.
     ///
     /// # Panics
     /// If there is no such worker or no such version yet.
-    pub fn offer(&mut self, worker: u32, version: u64, gradient: G) -> Offer {
+    pub fn offer(&mut self, worker: u32, version: u64, gradient: G) -> Offer<G> {
         self.assert_is_replica(worker);
         assert!(version <= self.round, "a gradient comes of a version that exists: {version}, not {}", self.round);
         if self.departed.contains(&worker) {
             Offer::Departed
         } else if version < self.round {
             Offer::Stale
-        } else if let Entry::Vacant(place) = self.offered.entry(worker) {
-            place.insert(gradient);
-            Offer::Held
         } else {
-            Offer::Duplicate
+            self.offered.insert(worker, gradient).map_or(Offer::Held, Offer::Replaced)
         }
     }
 
@@ -193,10 +201,10 @@ mod tests {
     }
 
     #[test]
-    fn stale_and_second_gradients_are_refused_and_change_nothing() {
+    fn a_second_gradient_of_a_round_takes_the_place_of_the_first_and_a_stale_one_is_refused() {
         let mut accumulator = offered(Accumulator::new(2), [(0, "a"), (1, "b")]);
-        assert_eq!(accumulator.offer(0, 0, "again"), Offer::Duplicate);
-        assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a"), (1, "b")]);
+        assert_eq!(accumulator.offer(0, 0, "again"), Offer::Replaced("a"));
+        assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "again"), (1, "b")]);
         assert_eq!(accumulator.offer(0, 0, "late"), Offer::Stale);
         assert_eq!(accumulator.waiting_for(), [0, 1]);
     }

@@ -23,6 +23,10 @@ impl BackupRounds {
         Self { wanted, live: (0..workers).collect(), round: 0, votes: BTreeSet::new() }
     }
 
+    pub(super) fn round(&self) -> u64 {
+        self.round
+    }
+
     /// `worker`'s gradient of `version` is on its way. A worker that votes twice before it is
     /// answered (it restarted) has one vote and gets one answer.
     pub(super) fn vote(&mut self, worker: u32, version: u64) -> Vec<Effect> {

@@ -60,6 +60,14 @@ impl Coordinator {
         Self { policy, finished: false }
     }
 
+    /// With backups: the round under way, and so the version of the variables that comes next.
+    pub fn round(&self) -> u64 {
+        match &self.policy {
+            Policy::Backups(rounds) => rounds.round(),
+            Policy::Free | Policy::Bounded(_) => 0,
+        }
+    }
+
     /// With backups: `worker` says that its gradient of `version`, the version of its step, is on
     /// its way to the parameter servers.
     ///

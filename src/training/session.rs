@@ -12,8 +12,8 @@ use tracing::trace_span;
 use crate::graph::{Graph, Output, Target};
 use crate::partition::Request;
 use crate::runtime::{
-    Code, Error, MasterMessage, Result, RunStep, ServerTarget, SessionId, SessionOptions, StepDone, Values, stopped,
-    tell,
+    Code, Error, MasterMessage, ResetContainers, Result, RunStep, ServerTarget, SessionId, SessionOptions, StepDone,
+    Values, stopped, tell,
 };
 use crate::tensor::{Element, Tensor};
 
@@ -50,7 +50,7 @@ impl Session {
     pub async fn with_options(target: &ServerTarget, graph: &Graph, options: SessionOptions) -> Result<Self> {
         let (reply, created) = oneshot::channel();
         tell(&target.master, MasterMessage::CreateSession { options: options.clone(), reply });
-        let id = created.await.map_err(|_| stopped())??;
+        let id = created.await.map_err(|_| stopped().on(target.task()))??;
         let (target, graph) = (target.clone(), graph.clone());
         Ok(Self { target, id, graph, options, known: Cell::new(0), requests: RefCell::default() })
     }
@@ -65,8 +65,10 @@ impl Session {
         &self.graph
     }
 
-    /// Closes the session; steps that still run are cancelled.
-    pub fn close(self) {}
+    /// Closes the session: steps that still run are cancelled, and no more are taken.
+    pub fn close(&self) {
+        tell(&self.target.master, MasterMessage::CloseSession { session: self.id });
+    }
 
     /// Clears `containers`, the default one where none is named, on all tasks of the cluster of `target`.
     /// All sessions of that server end (TensorFlow: `tf.Session.reset`).
@@ -74,10 +76,20 @@ impl Session {
     /// # Errors
     /// If the named containers hold no variable, or the server has stopped.
     pub async fn reset(target: &ServerTarget, containers: &[&str]) -> Result<()> {
+        Self::reset_with_options(target, containers, SessionOptions::default()).await
+    }
+
+    /// [`Session::reset`] on the tasks that the options' device filters name, within their timeout.
+    ///
+    /// # Errors
+    /// If the named containers hold no variable, a task does not answer in time, or the server has stopped.
+    pub async fn reset_with_options(target: &ServerTarget, containers: &[&str], options: SessionOptions) -> Result<()> {
         let containers = containers.iter().map(|name| (*name).to_owned()).collect();
+        let deadline = options.operation_timeout.map(|limit| target.clock.now().after(limit));
         let (reply, done) = oneshot::channel();
-        tell(&target.master, MasterMessage::Reset { containers, reply });
-        done.await.map_err(|_| stopped())?
+        let device_filters = options.device_filters;
+        tell(&target.master, MasterMessage::Reset(ResetContainers { containers, device_filters, deadline, reply }));
+        done.await.map_err(|_| stopped().on(target.task()))?
     }
 
     /// Hop 1 of a step: hands it to the master.
@@ -96,7 +108,7 @@ impl Session {
             tell(&self.target.master, MasterMessage::RunStep(run));
             Ok(())
         })?;
-        done.await.map_err(|_| stopped())?
+        done.await.map_err(|_| stopped().on(self.target.task()))?
     }
 
     /// Tells the master of operations that were added since the last step.
@@ -122,7 +134,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        tell(&self.target.master, MasterMessage::CloseSession { session: self.id });
+        self.close();
     }
 }
 

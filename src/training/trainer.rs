@@ -2,7 +2,7 @@
 
 use crate::graph::{Graph, GraphError, Output, Variable, accuracy, dense, sparse_softmax_cross_entropy};
 use crate::optimizer::{Optimizer, TrainOp};
-use crate::placement::ReplicaDeviceSetter;
+use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
 use crate::runtime::Result;
 use crate::tensor::DType;
 use crate::units::VirtualTime;
@@ -23,7 +23,8 @@ pub async fn train(task: Task) -> Result<()> {
     }
     let g = Graph::new();
     g.set_random_seed(task.seed());
-    let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+    let setter =
+        ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device()).strategy(GreedyByBytes::default());
     let model = g.with_device_fn(setter, |g| build(g, &task))?;
     let mut builder = MonitoredSession::builder(&task, g);
     if let Some(steps) = task.settings().stop.steps {
@@ -38,7 +39,9 @@ pub async fn train(task: Task) -> Result<()> {
             session.request_stop();
         }
     }
-    watch.look(&task, &session, &model).await?;
+    if !watch.has_seen_target {
+        watch.look(&task, &session, &model).await?;
+    }
     session.close().await
 }
 
@@ -108,6 +111,7 @@ impl Built {
 struct Watch {
     /// How many times it was time to look at the test split.
     rounds: u64,
+    has_seen_target: bool,
 }
 
 impl Watch {
@@ -131,7 +135,8 @@ impl Watch {
             return Ok(false);
         }
         self.rounds = round;
-        Ok(self.look(task, session, model).await?.is_some_and(|accuracy| accuracy >= target))
+        self.has_seen_target = self.look(task, session, model).await?.is_some_and(|accuracy| accuracy >= target);
+        Ok(self.has_seen_target)
     }
 
     /// Measures the model on the test split, where there is one, and reports it; the chief alone does.

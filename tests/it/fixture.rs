@@ -53,3 +53,31 @@ fn advance<F: Future>(value: &mut Option<F::Output>, future: Pin<&mut F>, contex
         *value = Some(ready);
     }
 }
+
+/// A step's time where it waits for ever unless a deadline ends it.
+pub const SOON: Duration = Duration::from_millis(50);
+
+/// Options of a session whose steps end after [`SOON`].
+pub fn impatient() -> SessionOptions {
+    SessionOptions { operation_timeout: Some(SOON), ..SessionOptions::default() }
+}
+
+/// Asserts that `outcome` is an error of `code` whose text says all of `says`.
+#[track_caller]
+pub fn assert_error<T>(outcome: Result<T>, code: Code, says: &[&str]) {
+    let Err(error) = outcome else { panic!("no error, where {code:?} was expected") };
+    let text = error.to_string();
+    assert_eq!(error.code, code, "{text}");
+    says.iter().for_each(|part| assert!(text.contains(part), "`{text}` does not say `{part}`"));
+}
+
+/// Waits for all of `steps`, which happen at the same time.
+pub async fn all<F: Future<Output = Result<T>>, T>(steps: impl IntoIterator<Item = F>) -> Result<Vec<T>> {
+    let mut steps: Vec<_> = steps.into_iter().map(|step| (Box::pin(step), None)).collect();
+    poll_fn(|context| {
+        steps.iter_mut().for_each(|(step, value)| advance(value, step.as_mut(), context));
+        if steps.iter().all(|(_, value)| value.is_some()) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    steps.into_iter().map(|(_, value)| value.unwrap()).collect()
+}

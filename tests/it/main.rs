@@ -1,4 +1,7 @@
 //! What the system does as a whole; one file a behaviour.
 
+mod errors;
 mod fixture;
+mod peer_to_peer;
+mod servers;
 mod sessions;

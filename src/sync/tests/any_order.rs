@@ -74,7 +74,7 @@ impl Training {
         match message {
             Message::Gradient { worker, version, variable } => {
                 let offer = self.accumulators[variable].offer(worker, version, version);
-                assert_ne!(offer, Offer::Duplicate, "a worker offers one gradient of a version");
+                assert!(!matches!(offer, Offer::Replaced(_)), "a worker offers one gradient of a version");
             }
             Message::Vote { worker, version } => {
                 let effects = self.coordinator.vote(worker, version);

@@ -1,0 +1,132 @@
+//! What operations are given besides their inputs: laws of chance, variables, update rules.
+
+use std::sync::Arc;
+
+use crate::graph::TensorType;
+use crate::sync::Mode;
+use crate::tensor::{DType, Shape};
+
+/// The distribution of random values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RandomLaw {
+    /// Uniform in `[low, high)`.
+    Uniform {
+        /// The least value.
+        low: f32,
+        /// The bound above.
+        high: f32,
+    },
+    /// Normal.
+    Normal {
+        /// The mean.
+        mean: f32,
+        /// The standard deviation.
+        deviation: f32,
+    },
+    /// Normal, drawn again where farther than two deviations from the mean.
+    TruncatedNormal {
+        /// The mean.
+        mean: f32,
+        /// The standard deviation, before truncation.
+        deviation: f32,
+    },
+}
+
+/// What a variable is. Two graphs that name the same one share it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VariableSpec {
+    /// The name under which graphs share the variable; the operation's own unless another was given.
+    pub shared_name: Arc<str>,
+    /// The namespace of resources that `Session::reset` clears as one.
+    pub container: Arc<str>,
+    /// The element type.
+    pub dtype: DType,
+    /// The shape.
+    pub shape: Shape,
+    /// Whether an optimizer updates it.
+    pub trainable: bool,
+}
+
+/// One of the workers that train the same variables.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Replica {
+    /// Which one, from 0.
+    pub worker: u32,
+    /// How many there are.
+    pub workers: u32,
+    /// How they are coordinated.
+    pub mode: Mode,
+}
+
+impl Replica {
+    /// Whether this is another worker of the training that `other` is of, or what is different about it.
+    pub(crate) fn check_trains_with(&self, other: &Self) -> Result<(), String> {
+        if (self.workers, self.mode) == (other.workers, other.mode) {
+            return Ok(());
+        }
+        let (worker, workers, mode) = (self.worker, self.workers, self.mode);
+        let known = format!("{} workers ({})", other.workers, other.mode);
+        Err(format!("worker {worker} of {workers} ({mode}) can't join a training of {known}; all must say the same"))
+    }
+}
+
+/// How a gradient changes a variable: TensorFlow's dense rules, without the learning rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum UpdateRule {
+    /// `v -= lr·g`
+    GradientDescent,
+    /// `m = μ·m + g; v -= lr·m`, with Nesterov `v -= lr·g + lr·μ·m`
+    Momentum {
+        /// μ.
+        momentum: f32,
+        /// Look ahead.
+        use_nesterov: bool,
+    },
+    /// `a += g²; v -= lr·g/√a`
+    Adagrad {
+        /// What `a` begins with.
+        initial_accumulator_value: f32,
+    },
+    /// `m += (g−m)(1−β1); s += (g²−s)(1−β2); v -= lr·√(1−β2ᵗ)/(1−β1ᵗ)·m/(√s+ε)`
+    Adam {
+        /// β1.
+        beta1: f32,
+        /// β2.
+        beta2: f32,
+        /// ε, outside the root ("epsilon hat").
+        epsilon: f32,
+    },
+}
+
+impl RandomLaw {
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            Self::Uniform { .. } => "RandomUniform",
+            Self::Normal { .. } => "RandomStandardNormal",
+            Self::TruncatedNormal { .. } => "TruncatedNormal",
+        }
+    }
+}
+
+impl VariableSpec {
+    /// The type of the variable's value.
+    pub fn tensor_type(&self) -> TensorType {
+        TensorType::new(self.dtype, self.shape)
+    }
+
+    /// The size of the value \[bytes\].
+    pub fn byte_size(&self) -> u64 {
+        (self.shape.elements() * self.dtype.size()) as u64
+    }
+}
+
+impl UpdateRule {
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            Self::GradientDescent => "ApplyGradientDescent",
+            Self::Momentum { .. } => "ApplyMomentum",
+            Self::Adagrad { .. } => "ApplyAdagrad",
+            Self::Adam { .. } => "ApplyAdam",
+        }
+    }
+}

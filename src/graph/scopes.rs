@@ -1,0 +1,121 @@
+//! The scopes that a part of a graph is built in: devices, names, control dependencies, containers.
+
+use std::sync::Arc;
+
+use super::Graph;
+use super::device_scope::{DeviceFunction, DeviceScope};
+use super::error::{GraphError, GraphProblem};
+use super::output::Target;
+use super::state::is_legal;
+
+/// Scopes. Each ends when `build` returns, and those inside it have ended by then.
+impl Graph {
+    /// Builds with `device`, a partial device name, wherever a scope inside leaves a part open.
+    /// The empty name asks for nothing; see [`Graph::without_device`] to forget outer scopes.
+    ///
+    /// # Errors
+    /// If the name is malformed, and what `build` returns.
+    #[track_caller]
+    pub fn with_device<T, E: From<GraphError>>(
+        &self,
+        device: &str,
+        build: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        match device.parse() {
+            Ok(spec) => self.in_device_scope(DeviceScope::Spec(spec), build),
+            Err(error) => Err(GraphError::new("device scope", GraphProblem::Device(error)).into()),
+        }
+    }
+
+    /// Builds with `function` asked for each operation's device.
+    ///
+    /// # Errors
+    /// What `build` returns.
+    pub fn with_device_fn<T, E>(
+        &self,
+        function: impl DeviceFunction + 'static,
+        build: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.in_device_scope(DeviceScope::Function(Arc::new(function)), build)
+    }
+
+    /// Builds as if no device scope were around (TensorFlow: `tf.device(None)`).
+    ///
+    /// # Errors
+    /// What `build` returns.
+    pub fn without_device<T, E>(&self, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
+        self.in_device_scope(DeviceScope::Reset, build)
+    }
+
+    fn in_device_scope<T, E>(&self, scope: DeviceScope, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
+        self.state().device_scopes.push(scope);
+        let built = build(self);
+        self.state().device_scopes.pop();
+        built
+    }
+
+    /// Builds with names below `name/`, numbered where another scope has that name.
+    ///
+    /// # Errors
+    /// If the name is illegal, and what `build` returns.
+    #[track_caller]
+    pub fn with_name_scope<T, E: From<GraphError>>(
+        &self,
+        name: &str,
+        build: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.enter_name_scope(name)?;
+        let built = build(self);
+        self.leave_name_scope();
+        built
+    }
+
+    #[track_caller]
+    pub(super) fn enter_name_scope(&self, name: &str) -> Result<(), GraphError> {
+        let mut state = self.state();
+        let scope = state.unique_scope(name);
+        if !is_legal(&scope) {
+            return Err(GraphError::new(format!("{name} (name scope)"), GraphProblem::IllegalName));
+        }
+        state.name_scopes.push(scope);
+        Ok(())
+    }
+
+    pub(super) fn leave_name_scope(&self) {
+        self.state().name_scopes.pop();
+    }
+
+    /// `name` below the name scope in force.
+    pub(super) fn scoped_name(&self, name: &str) -> String {
+        self.state().scoped(name)
+    }
+
+    /// Builds operations that run only after all of `targets`.
+    ///
+    /// # Errors
+    /// If a target belongs to another graph, and what `build` returns.
+    #[track_caller]
+    pub fn with_control_dependencies<T, E: From<GraphError>>(
+        &self,
+        targets: &[&Target],
+        build: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let controls = self.ids_of("control dependencies", targets)?;
+        let outer = self.state().controls.len();
+        self.state().controls.extend(controls);
+        let built = build(self);
+        self.state().controls.truncate(outer);
+        built
+    }
+
+    /// Builds variables in the namespace `container`, which a session's reset clears as one.
+    ///
+    /// # Errors
+    /// What `build` returns.
+    pub fn with_container<T, E>(&self, container: &str, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
+        let outer = std::mem::replace(&mut self.state().container, container.into());
+        let built = build(self);
+        self.state().container = outer;
+        built
+    }
+}

@@ -1,0 +1,147 @@
+//! Gradients by their structure; `tests/it/gradients.rs` holds their values to finite differences.
+
+use super::{assert_says, floats, operation, snapshot, written};
+use crate::graph::{Graph, GraphError, GraphProblem, Output, accuracy, gradients, sparse_softmax_cross_entropy};
+use crate::tensor::DType;
+
+/// The operations that `gradients` adds to `g` for `loss` by `by`, and the names of the results.
+#[track_caller]
+fn added(g: &Graph, loss: &Output, by: &[&Output]) -> (Vec<String>, Vec<String>) {
+    let before = snapshot(g).operations.len();
+    let by: Vec<Output> = by.iter().map(|x| (*x).clone()).collect();
+    let results = gradients(loss, &by).unwrap();
+    let name = |result: &Option<Output>| result.as_ref().map_or("none".to_owned(), Output::name);
+    (written(&snapshot(g), before), results.iter().map(name).collect())
+}
+
+#[test]
+fn the_gradient_of_a_layer_has_one_operation_for_each_that_is_asked_for() {
+    let g = Graph::new();
+    let (x, w, b) = (floats(&g, "x", [None, Some(3)]), floats(&g, "w", [Some(3), Some(2)]), floats(&g, "b", [Some(2)]));
+    let loss = x.matmul(&w).unwrap().bias_add(&b).unwrap().tanh().mean();
+    let (operations, results) = added(&g, &loss, &[&w, &b]);
+    let expected = [
+        "gradients/Fill()",
+        "gradients/MeanGrad(gradients/Fill, Tanh)",
+        "gradients/TanhGrad(gradients/MeanGrad, Tanh)",
+        "gradients/BiasAddGrad(gradients/TanhGrad)",
+        "gradients/MatMul(x, gradients/TanhGrad)",
+    ];
+    assert_eq!(operations, expected, "none by x, which nobody asked about");
+    assert_eq!(results, ["gradients/MatMul", "gradients/BiasAddGrad"]);
+}
+
+#[test]
+fn the_loss_by_itself_is_one_and_by_what_it_does_not_use_nothing() {
+    let g = Graph::new();
+    let (x, other) = (floats(&g, "x", [Some(2)]), floats(&g, "other", [Some(2)]));
+    let loss = x.sum();
+    let (_, results) = added(&g, &loss, &[&loss, &other, &x]);
+    assert_eq!(results, ["gradients/Fill", "none", "gradients/SumGrad"]);
+}
+
+#[test]
+fn gradients_that_meet_are_added_in_the_order_in_which_they_arrive() {
+    let g = Graph::new();
+    let x = floats(&g, "x", [Some(2)]);
+    let loss = x.square().mul(&x.exp()).unwrap().sum();
+    let (operations, results) = added(&g, &loss, &[&x]);
+    assert_eq!(operations.last().unwrap(), "gradients/AddN(gradients/ExpGrad, gradients/SquareGrad)");
+    assert_eq!(results, ["gradients/AddN"]);
+}
+
+#[test]
+fn a_scalar_that_met_a_matrix_gets_the_sum_and_two_scalars_none() {
+    let g = Graph::new();
+    let (x, s) = (floats(&g, "x", [None, Some(2)]), floats(&g, "s", []));
+    let (operations, _) = added(&g, &x.mul(&s).unwrap().sum(), &[&s]);
+    assert_eq!(operations[2..], ["gradients/Mul(gradients/SumGrad, x)", "gradients/Sum(gradients/Mul)"]);
+    let (operations, _) = added(&g, &s.mul(&s).unwrap(), &[&s]);
+    assert!(operations.iter().all(|operation| !operation.contains("Sum")), "{operations:?}");
+}
+
+#[test]
+fn a_gradient_runs_where_the_operation_does_that_it_is_of() -> Result<(), GraphError> {
+    let g = Graph::new();
+    let x = floats(&g, "x", [Some(2), Some(2)]);
+    let w = g.with_device("/job:ps/task:0", |g| g.variable("w", &g.zeros([2, 2])))?;
+    let product = g.with_device("/job:worker/task:1", |_| x.matmul(&w.read()))?;
+    let loss = g.with_device("/job:worker/task:2", |_| Ok::<_, GraphError>(product.sum()))?;
+    g.with_device("/job:elsewhere", |_| gradients(&loss, &[w.read()]))?;
+    let def = snapshot(&g);
+    assert_eq!(operation(&def, "gradients/SumGrad").device.to_string(), "/job:worker/task:2");
+    assert_eq!(operation(&def, "gradients/MatMul").device.to_string(), "/job:worker/task:1");
+    Ok(())
+}
+
+#[test]
+fn gradients_are_added_where_they_all_are_and_otherwise_where_their_variable_is() -> Result<(), GraphError> {
+    let sum_device = |first: &str, second: &str| {
+        let g = Graph::new();
+        let w = g.with_device("/job:ps", |g| g.variable("w", &g.zeros([2])))?;
+        let used_at = |device: &str| g.with_device(device, |_| Ok::<_, GraphError>(w.read().square()));
+        let loss = used_at(first)?.add(&used_at(second)?)?.sum();
+        gradients(&loss, &[w.read()])?;
+        Ok::<_, GraphError>(operation(&snapshot(&g), "gradients/AddN").device.to_string())
+    };
+    assert_eq!(sum_device("/job:worker/task:1", "/job:worker/task:1")?, "/job:worker/task:1");
+    assert_eq!(sum_device("/job:worker/task:1", "/job:worker/task:2")?, "/job:ps");
+    Ok(())
+}
+
+#[test]
+fn the_gradient_of_the_cross_entropy_is_what_the_forward_pass_left() {
+    let g = Graph::new();
+    let (logits, labels) = (floats(&g, "z", [None, Some(3)]), g.placeholder("y", DType::I32, [None]).unwrap());
+    let loss = sparse_softmax_cross_entropy(&logits, &labels).unwrap();
+    let (operations, _) = added(&g, &loss.mean(), &[&logits]);
+    let name = loss.name();
+    assert_eq!(operations[2..], [format!("gradients/ScaleRows({name}:1, gradients/MeanGrad)")]);
+}
+
+#[test]
+fn a_loss_through_an_operation_without_gradient_is_refused_by_its_name_and_line() {
+    let g = Graph::new();
+    let (logits, labels) = (floats(&g, "z", [None, Some(3)]), g.placeholder("y", DType::I32, [None]).unwrap());
+    let (loss, line) = (accuracy(&logits, &labels).unwrap(), line!());
+    let error = gradients(&loss, &[logits]).unwrap_err();
+    assert!(matches!(error.problem, GraphProblem::NoGradient { .. }), "{error}");
+    assert_says(
+        &error,
+        "gradients.rs",
+        &["no gradient is defined for Cast_1 (Cast)", &format!("tests/gradients.rs:{line}:")],
+    );
+}
+
+#[test]
+fn a_second_derivative_of_the_cross_entropy_is_refused_and_not_dropped() {
+    let g = Graph::new();
+    let (logits, labels) = (floats(&g, "z", [None, Some(3)]), g.placeholder("y", DType::I32, [None]).unwrap());
+    let by_logits = sparse_softmax_cross_entropy(&logits, &labels).unwrap().target().output(1).unwrap();
+    let error = gradients(&by_logits.square().sum(), &[logits]).unwrap_err();
+    assert_says(&error, "gradients.rs", &["SparseSoftmaxCrossEntropyWithLogits"]);
+}
+
+#[test]
+fn only_an_f32_scalar_can_be_a_loss() {
+    let g = Graph::new();
+    let x = floats(&g, "x", [None, Some(2)]);
+    let error = gradients(&x.square(), &[x]).unwrap_err();
+    assert_says(&error, "gradients.rs", &["an f32 scalar as loss", "f32[?,2]"]);
+}
+
+#[test]
+fn a_mistake_made_before_is_told_when_gradients_are_asked_for() {
+    let g = Graph::new();
+    let x = floats(&g, "x", [Some(2)]);
+    g.constant(1i32).relu();
+    assert_says(&gradients(&x.sum(), &[x]).unwrap_err(), "gradients.rs", &["Relu (Relu)"]);
+}
+
+#[test]
+fn the_gradient_of_a_row_sum_needs_the_width() {
+    let g = Graph::new();
+    let x = floats(&g, "x", [None, None]);
+    let error = gradients(&x.softmax().unwrap().square().sum(), &[x]).unwrap_err();
+    assert_says(&error, "gradients.rs", &["Softmax (Softmax)", "known width", "f32[?,?]"]);
+}

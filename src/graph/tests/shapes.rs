@@ -1,0 +1,170 @@
+//! What each operation gives for what it is given, and what is said where that does not fit.
+
+use super::{assert_says, floats, snapshot};
+use crate::graph::{
+    Binary, Graph, GraphError, GraphProblem, Op, Output, Reduction, TensorType, Unary, dense, infer,
+    sparse_softmax_cross_entropy,
+};
+use crate::tensor::{DType, Shape, Tensor};
+
+const UNKNOWN: Option<usize> = None;
+
+/// What `op` gives for inputs written `f32[?,3] i32[4]`, written alike; `-` where they don't fit.
+fn inferred(op: &Op, inputs: &str) -> String {
+    let outputs = infer(op, &inputs.split_whitespace().map(read_type).collect::<Vec<_>>(), &[]);
+    let write = |types: super::super::OutputTypes| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    outputs.map_or_else(|_| "-".to_owned(), write)
+}
+
+fn read_type(text: &str) -> TensorType {
+    let (dtype, dims) = text.trim_end_matches(']').split_once('[').unwrap();
+    let dtypes = [DType::F32, DType::I32, DType::I64, DType::Bool];
+    let dtype = dtypes.into_iter().find(|known| known.to_string() == dtype).unwrap();
+    let dims: Vec<Option<usize>> = dims.split(',').filter(|dim| !dim.is_empty()).map(|dim| dim.parse().ok()).collect();
+    TensorType::new(dtype, crate::tensor::PartialShape::new(&dims))
+}
+
+#[track_caller]
+fn assert_table(op: &Op, rows: &[(&str, &str)]) {
+    for (inputs, outputs) in rows {
+        assert_eq!(inferred(op, inputs), *outputs, "{} of {inputs}", op.kind());
+    }
+}
+
+#[test]
+fn a_product_has_the_outer_dimensions_of_its_factors_as_they_are_transposed() {
+    let product = |transpose_a, transpose_b| Op::MatMul { transpose_a, transpose_b };
+    let mismatches = [("f32[2,3] f32[2,3]", "-"), ("f32[2,3] f32[3]", "-"), ("f32[2,3] i32[3,4]", "-"), ("", "-")];
+    assert_table(&product(false, false), &mismatches);
+    assert_table(&product(false, false), &[("f32[?,3] f32[3,4]", "f32[?,4]"), ("f32[2,?] f32[3,4]", "f32[2,4]")]);
+    assert_table(&product(true, false), &[("f32[3,?] f32[3,4]", "f32[?,4]"), ("f32[2,3] f32[3,4]", "-")]);
+    assert_table(&product(false, true), &[("f32[?,3] f32[4,3]", "f32[?,4]")]);
+    assert_table(&product(true, true), &[("f32[3,2] f32[4,3]", "f32[2,4]")]);
+}
+
+#[test]
+fn a_matrix_meets_a_row_or_a_column_of_its_size() {
+    assert_table(&Op::BiasAdd, &[("f32[?,3] f32[3]", "f32[?,3]"), ("f32[?,?] f32[3]", "f32[?,3]")]);
+    assert_table(&Op::BiasAdd, &[("f32[2,3] f32[2]", "-"), ("f32[3] f32[3]", "-"), ("f32[2,3] f32[1,3]", "-")]);
+    assert_table(&Op::BiasAddGrad, &[("f32[?,3]", "f32[3]"), ("f32[3]", "-")]);
+    assert_table(&Op::ScaleRows, &[("f32[?,3] f32[2]", "f32[2,3]"), ("f32[2,3] f32[3]", "-")]);
+}
+
+#[test]
+fn elementwise_operations_take_f32_of_one_shape_or_a_scalar() {
+    assert_table(&Op::Unary(Unary::Relu), &[("f32[?,3]", "f32[?,3]"), ("f32[]", "f32[]"), ("i32[3]", "-")]);
+    assert_table(&Op::UnaryGrad(Unary::Relu), &[("f32[?,3] f32[2,?]", "f32[2,3]"), ("f32[2] f32[3]", "-")]);
+    let add = Op::Binary(Binary::Add);
+    assert_table(&add, &[("f32[?,3] f32[2,?]", "f32[2,3]"), ("f32[] f32[2]", "f32[2]"), ("f32[2] f32[]", "f32[2]")]);
+    assert_table(&add, &[("f32[2] f32[3]", "-"), ("f32[1,3] f32[3]", "-"), ("i64[] i64[]", "-"), ("f32[] i32[]", "-")]);
+    assert_table(&Op::AddN, &[("f32[?] f32[2] f32[?]", "f32[2]"), ("f32[2] f32[3]", "-"), ("", "-")]);
+}
+
+#[test]
+fn reductions_give_scalars_and_their_gradients_the_shape_that_was_reduced() {
+    assert_table(&Op::Reduce(Reduction::Mean), &[("f32[?,3]", "f32[]"), ("i64[3]", "-")]);
+    assert_table(&Op::ReduceGrad(Reduction::Mean), &[("f32[] f32[?,3]", "f32[?,3]"), ("f32[3] f32[3]", "-")]);
+    assert_table(&Op::ArgMax, &[("f32[?,3]", "i64[?]"), ("f32[3]", "-"), ("i32[2,3]", "-")]);
+}
+
+#[test]
+fn a_loss_takes_one_i32_label_a_row() {
+    let loss = Op::SparseSoftmaxCrossEntropyWithLogits;
+    assert_table(&loss, &[("f32[?,3] i32[?]", "f32[?] f32[?,3]"), ("f32[?,3] i32[8]", "f32[8] f32[8,3]")]);
+    assert_table(&loss, &[("f32[4,3] i32[8]", "-"), ("f32[4,3] i64[4]", "-"), ("f32[4,3] i32[4,1]", "-")]);
+    assert_table(&Op::Softmax, &[("f32[?,3]", "f32[?,3]"), ("f32[3]", "-")]);
+}
+
+#[test]
+fn integers_are_compared_and_everything_is_cast_and_passed_on() {
+    assert_table(&Op::Equal, &[("i64[?] i64[3]", "bool[3]"), ("i32[3] i64[3]", "-"), ("f32[3] f32[3]", "-")]);
+    assert_table(&Op::Cast(DType::F32), &[("bool[?]", "f32[?]"), ("i64[]", "f32[]"), ("", "-")]);
+    assert_table(&Op::Identity, &[("bool[?]", "bool[?]"), ("f32[] f32[]", "-")]);
+}
+
+#[test]
+fn a_mistake_is_told_with_the_operation_both_shapes_and_the_users_line() {
+    let g = Graph::new();
+    let (a, b) = (floats(&g, "a", [UNKNOWN, Some(3)]), floats(&g, "b", [Some(4), Some(5)]));
+    let error = g.with_name_scope("layer", |_| a.matmul(&b)).unwrap_err();
+    let told = ["layer/MatMul (MatMul)", "inner dimensions agree", "f32[?,3] and f32[4,5]"];
+    assert_says(&error, "shapes.rs", &told);
+    assert_eq!(error.built_at.line(), line!() - 3);
+    let error = dense(&floats(&g, "c", [UNKNOWN, UNKNOWN]), 4).unwrap_err();
+    assert_says(&error, "shapes.rs", &["dense", "known width", "f32[?,?]"]);
+    let error = sparse_softmax_cross_entropy(&b, &a).unwrap_err();
+    assert_says(&error, "shapes.rs", &["SparseSoftmaxCrossEntropyWithLogits", "f32[4,5] and f32[?,3]"]);
+}
+
+#[test]
+fn every_operation_of_a_layer_is_built_at_the_line_that_asked_for_the_layer() {
+    let g = Graph::new();
+    let x = floats(&g, "x", [UNKNOWN, Some(3)]);
+    let here = line!() + 1;
+    dense(&x, 4).unwrap();
+    for operation in snapshot(&g).operations.iter().filter(|operation| &*operation.name != "x") {
+        assert!(operation.built_at.file().ends_with("tests/shapes.rs"), "{operation} at {}", operation.built_at);
+        assert_eq!(operation.built_at.line(), here, "{operation}");
+    }
+}
+
+#[test]
+fn a_mistake_in_a_method_without_result_fails_the_snapshot_and_the_first_of_several_is_told() {
+    let g = Graph::new();
+    let counts = g.placeholder("counts", DType::I32, [UNKNOWN]).unwrap();
+    let first = line!() + 1;
+    let wrong = counts.relu();
+    wrong.log();
+    let error = g.snapshot().unwrap_err();
+    assert_says(&error, "shapes.rs", &["Relu (Relu)", "one f32", "i32[?]"]);
+    assert_eq!(error.built_at.line(), first);
+}
+
+#[test]
+fn a_variable_is_only_given_what_it_holds() {
+    let g = Graph::new();
+    let w = g.variable("w", &g.zeros([2, 3])).unwrap();
+    let error = w.assign(&g.zeros([3, 2])).unwrap_err();
+    assert_says(&error, "shapes.rs", &["(Assign)", "`w` holds f32[2,3]", "not f32[3,2]"]);
+    let error = w.assign_add(&g.constant(1i64)).unwrap_err();
+    assert_says(&error, "shapes.rs", &["(AssignAdd)", "`w` holds f32[2,3]", "not i64[]"]);
+    w.assign(&floats(&g, "fed", [UNKNOWN, Some(3)])).unwrap();
+    let ready = g.variable("ready", &g.constant(true)).unwrap();
+    assert_says(&ready.assign_add(&g.constant(true)).unwrap_err(), "shapes.rs", &["numbers", "bool[]"]);
+}
+
+#[test]
+fn a_variable_needs_an_initializer_of_known_shape() {
+    let g = Graph::new();
+    let error = g.variable("w", &floats(&g, "x", [UNKNOWN])).unwrap_err();
+    assert_says(&error, "shapes.rs", &["w (Variable)", "shape is known", "f32[?]"]);
+}
+
+#[test]
+fn what_belongs_to_another_graph_is_refused_by_its_name() {
+    let (g, other) = (Graph::new(), Graph::new());
+    let (x, foreign) = (floats(&g, "x", [Some(2), Some(2)]), floats(&other, "foreign", [Some(2), Some(2)]));
+    let w = g.variable("w", &x).unwrap();
+    let refused: Vec<GraphError> = vec![
+        x.matmul(&foreign).unwrap_err(),
+        w.assign(&foreign).unwrap_err(),
+        g.variable("v", &foreign).unwrap_err(),
+        g.group("both", &[&x.target(), &foreign.target()]).unwrap_err(),
+        g.with_control_dependencies(&[&foreign.target()], |g| Ok::<Output, GraphError>(g.constant(1f32))).unwrap_err(),
+        crate::graph::gradients(&x.sum(), std::slice::from_ref(&foreign)).unwrap_err(),
+    ];
+    for error in refused {
+        assert_eq!(error.problem, GraphProblem::OtherGraph("foreign".to_owned()), "{error}");
+        assert_says(&error, "shapes.rs", &[]);
+    }
+    g.variable("v", &x).expect("a name that was refused is free");
+}
+
+#[test]
+fn constants_have_the_type_of_their_value() {
+    let g = Graph::new();
+    let value = Tensor::new([2, 2], &[1i32, 2, 3, 4]).unwrap();
+    assert_eq!(g.constant(value).tensor_type(), TensorType::new(DType::I32, [2, 2]));
+    assert_eq!(g.filled([3], 0.5).tensor_type(), TensorType::new(DType::F32, [3]));
+    assert_eq!(g.constant(1i64).tensor_type(), TensorType::new(DType::I64, Shape::SCALAR));
+}

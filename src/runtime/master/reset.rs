@@ -1,0 +1,69 @@
+//! A master's reset: clears containers on the tasks of the cluster, and ends all its own sessions.
+
+use actix::{AsyncContext, Context, SpawnHandle};
+use tokio::sync::oneshot;
+
+use crate::transport::PeerId;
+
+use super::super::error::{Code, Error, Result};
+use super::super::messages::{MasterMessage, PeerMessage, ResetContainers, SessionId};
+use super::{Master, answer};
+
+/// A reset that waits for the parameter servers.
+pub(super) struct Reset {
+    outstanding: Vec<PeerId>,
+    /// How many variables there were in the containers.
+    variables: u32,
+    containers: Vec<String>,
+    timer: Option<SpawnHandle>,
+    reply: oneshot::Sender<Result<()>>,
+}
+
+impl Master {
+    pub(super) fn reset(&mut self, asked: ResetContainers, context: &mut Context<Self>) {
+        let ResetContainers { containers, device_filters, deadline, reply } = asked;
+        if self.reset.is_some() {
+            let error = Error::new(Code::Aborted, "another reset is under way; try again");
+            return answer(reply, Err(error));
+        }
+        let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
+        for session in sessions {
+            self.close_session(session, "the session's server was reset", context);
+        }
+        let devices = self.visible_devices(&device_filters);
+        let outstanding: Vec<PeerId> = devices.iter().filter_map(|device| self.link.resolve(device.task())).collect();
+        for peer in &outstanding {
+            self.link.send(*peer, PeerMessage::Reset(containers.clone()));
+        }
+        let timer = deadline.map(|deadline| self.set_timer(deadline, MasterMessage::ResetDeadlineReached, context));
+        self.reset = Some(Reset { outstanding, variables: 0, containers, timer, reply });
+    }
+
+    pub(super) fn reset_done(&mut self, from: PeerId, variables: u32, context: &mut Context<Self>) {
+        let Some(mut reset) = self.reset.take() else { return };
+        reset.outstanding.retain(|peer| *peer != from);
+        reset.variables += variables;
+        if !reset.outstanding.is_empty() {
+            self.reset = Some(reset);
+            return;
+        }
+        if let Some(timer) = reset.timer {
+            context.cancel_future(timer);
+        }
+        let found = reset.variables > 0 || reset.containers.is_empty();
+        let none = || Error::new(Code::NotFound, format!("no variable is in {:?}", reset.containers));
+        answer(reset.reply, if found { Ok(()) } else { Err(none()) });
+    }
+
+    pub(super) fn reset_deadline_reached(&mut self) {
+        if let Some(reset) = self.reset.take() {
+            let error = self.too_slow("the reset", &reset.outstanding);
+            answer(reset.reply, Err(error));
+        }
+    }
+
+    /// The tasks whose answer the reset lacks, where one is under way.
+    pub(super) fn reset_waits_for(&self) -> Option<String> {
+        self.reset.as_ref().map(|reset| self.names(&reset.outstanding))
+    }
+}

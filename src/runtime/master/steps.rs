@@ -1,0 +1,160 @@
+//! The steps that a master runs: ordered, collected, ended by their first error or by their deadline.
+
+use std::sync::Arc;
+
+use actix::{AsyncContext, Context, SpawnHandle, WrapFuture};
+use tokio::sync::oneshot;
+use tracing::trace_span;
+
+use crate::tensor::Tensor;
+use crate::transport::PeerId;
+use crate::units::VirtualTime;
+
+use super::super::error::{Code, Error, Result};
+use super::super::mailbox::tell;
+use super::super::messages::{MasterMessage, PeerMessage, SessionId, StepDone, StepId, Values};
+use super::super::step_plan::{Accepted, Ready, check_feeds};
+use super::{Master, answer, refuse};
+
+/// A step that runs.
+pub(super) struct Step {
+    pub(super) session: SessionId,
+    outstanding: Vec<PeerId>,
+    plan: Arc<Ready>,
+    fetches: Vec<Option<Tensor>>,
+    computed: Option<(VirtualTime, VirtualTime)>,
+    timer: Option<SpawnHandle>,
+    reply: oneshot::Sender<Result<StepDone>>,
+}
+
+impl Master {
+    /// Orders every partition of a step to run.
+    pub(super) fn start(&mut self, accepted: Accepted, plan: Arc<Ready>, context: &mut Context<Self>) {
+        let graph = &self.sessions[&accepted.run.session].graph;
+        if let Err(error) = check_feeds(graph, &accepted.run.request, &accepted.run.feeds) {
+            return refuse(accepted, error, context);
+        }
+        let Accepted { step, timer, run } = accepted;
+        for part in &plan.parts {
+            let feeds: Values = part.feeds.iter().map(|feed| run.feeds[*feed as usize].clone()).collect();
+            self.link.send(part.peer, PeerMessage::RunGraph { step, graph: part.graph, feeds });
+        }
+        let mut fetches = vec![None; run.request.fetches.len()];
+        for (fetch, feed) in &plan.fed_fetches {
+            fetches[*fetch as usize] = Some(run.feeds[*feed as usize].clone());
+        }
+        let outstanding = plan.parts.iter().map(|part| part.peer).collect();
+        let (session, reply) = (run.session, run.reply);
+        self.steps.insert(step, Step { session, outstanding, plan, fetches, computed: None, timer, reply });
+        self.end_if_done(step, context);
+    }
+
+    pub(super) fn set_timer(
+        &self,
+        deadline: VirtualTime,
+        message: MasterMessage,
+        context: &mut Context<Self>,
+    ) -> SpawnHandle {
+        let sleep = self.clock.sleep_until(deadline);
+        let master = self.link.actors.master.clone();
+        let reached = async move {
+            sleep.await;
+            tell(&master, message);
+        };
+        context.spawn(reached.into_actor(self))
+    }
+
+    /// Hop 9 of a step: a partition has run, or why not.
+    pub(super) fn collect(
+        &mut self,
+        from: PeerId,
+        step: StepId,
+        outcome: Result<Values>,
+        computed: Option<(VirtualTime, VirtualTime)>,
+        context: &mut Context<Self>,
+    ) {
+        let _span = trace_span!("collect", step = step.number).entered();
+        let Some(running) = self.steps.get_mut(&step) else { return };
+        let Some(asked) = running.outstanding.iter().position(|peer| *peer == from) else {
+            return tracing::warn!(step = step.number, ?from, "an answer that nobody waits for; dropped");
+        };
+        let part = running.plan.parts.iter().find(|part| part.peer == from).expect("who is asked has a part");
+        let values = match outcome {
+            Ok(values) if values.len() == part.fetches.len() => values,
+            Ok(values) => {
+                let message = format!("{} values came of {} that were asked for", values.len(), part.fetches.len());
+                let error = Error::new(Code::Internal, message).on(&self.link.name(from));
+                return self.fail(step, error, context);
+            }
+            Err(error) => return self.fail(step, error, context),
+        };
+        running.outstanding.swap_remove(asked);
+        if from == self.link.local() {
+            running.computed = computed;
+        }
+        for (fetch, value) in part.fetches.iter().zip(values) {
+            running.fetches[*fetch as usize] = Some(value);
+        }
+        self.end_if_done(step, context);
+    }
+
+    fn end_if_done(&mut self, step: StepId, context: &mut Context<Self>) {
+        if !self.steps[&step].outstanding.is_empty() {
+            return;
+        }
+        let done = self.take_step(step, context);
+        let fetches = done.fetches.into_iter().map(|value| value.expect("every partition brings its fetches"));
+        answer(done.reply, Ok(StepDone { fetches: fetches.collect(), computed: done.computed }));
+    }
+
+    /// Ends a step for its first error, which is the root cause: what follows elsewhere is not reported.
+    pub(super) fn fail(&mut self, step: StepId, error: Error, context: &mut Context<Self>) {
+        let failed = self.take_step(step, context);
+        for part in &failed.plan.parts {
+            self.link.send(part.peer, PeerMessage::AbortStep(step));
+        }
+        answer(failed.reply, Err(error));
+    }
+
+    fn take_step(&mut self, step: StepId, context: &mut Context<Self>) -> Step {
+        let step = self.steps.remove(&step).expect("a step that ends runs");
+        if let Some(timer) = step.timer {
+            context.cancel_future(timer);
+        }
+        step
+    }
+
+    /// A step has had its time, whether it runs or waits until its plan is registered.
+    pub(super) fn deadline_reached(&mut self, step: StepId, context: &mut Context<Self>) {
+        if let Some(running) = self.steps.get(&step) {
+            let error = self.too_slow("the step", &running.outstanding);
+            return self.fail(step, error, context);
+        }
+        let found = self.sessions.iter_mut().find_map(|(id, session)| {
+            let (request, plan) = session.plans.iter_mut().find(|(_, plan)| plan.is_awaited_by(step))?;
+            let (withdrawn, unregistered) = plan.withdraw(step)?;
+            Some((*id, Arc::clone(request), withdrawn, unregistered))
+        });
+        let Some((session, request, withdrawn, unregistered)) = found else { return };
+        refuse(withdrawn, self.too_slow("making the step ready", &unregistered), context);
+        // What was sent may be lost: the next step that asks for the same sends it anew.
+        if self.sessions[&session].plans[&request].is_awaited_by_none() {
+            self.forget_plan(session, &request);
+        }
+    }
+
+    /// The error of what took longer than it was given, which says who has not answered.
+    pub(super) fn too_slow(&self, what: &str, unanswered: &[PeerId]) -> Error {
+        let message = format!("{what} took longer than it was given; no answer from {}", self.names(unanswered));
+        Error::new(Code::DeadlineExceeded, message)
+    }
+
+    /// The tasks whose answer a step lacks.
+    pub(super) fn unanswered(&self, step: StepId) -> String {
+        self.names(&self.steps[&step].outstanding)
+    }
+
+    pub(super) fn names(&self, peers: &[PeerId]) -> String {
+        peers.iter().map(|peer| self.link.name(*peer).to_string()).collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,138 @@
+//! Gradients at a parameter server: applied one by one, or collected into rounds, then computed on the device.
+
+use std::collections::BTreeSet;
+
+use crate::graph::Replica;
+use crate::kernels::Cost;
+use crate::optimizer::apply;
+use crate::sync::{Accumulator, Mode, Offer};
+use crate::tensor::Tensor;
+
+use super::super::compute::Work;
+use super::super::error::{Code, Error, Result};
+use super::super::mailbox::tell;
+use super::super::messages::{ApplyGradient, ParameterServerMessage, Ticket, Values, VariableId, Verdict};
+use super::super::variable_store::{Rounds, Stored, Updating};
+use super::ParameterServer;
+
+impl ParameterServer {
+    /// Applies a gradient at once, or offers it to the round of its variable.
+    pub(super) fn apply(&mut self, ticket: Ticket, apply: ApplyGradient) {
+        let stored = self.store.get_mut(apply.variables[0]);
+        if let Err(error) = stored.check_gradient(&apply.gradient) {
+            return self.answer(ticket, Err(error));
+        }
+        match apply.aggregate {
+            _ if self.is_over || apply.verdict == Some(Verdict::TooLate) => self.answer(ticket, Ok(Values::new())),
+            None => {
+                let gradient = apply.gradient.clone();
+                self.update(&apply, vec![gradient], vec![ticket]);
+            }
+            Some((replica, version)) => self.offer(ticket, apply, replica, version),
+        }
+    }
+
+    fn offer(&mut self, ticket: Ticket, apply: ApplyGradient, replica: Replica, version: u64) {
+        let variable = apply.variables[0];
+        let stored = self.store.get_mut(variable);
+        if stored.rounds.is_none() {
+            stored.rounds = Some(new_rounds(replica, stored.version, &self.departed));
+        }
+        if let Err(error) = check_training(stored, replica, version) {
+            return self.answer(ticket, Err(error));
+        }
+        let gradients = &mut stored.rounds.as_mut().expect("it was just made").gradients;
+        match &apply.verdict {
+            Some(Verdict::Counts { round, contributors }) if *round >= gradients.round() => {
+                gradients.close_on(*round, contributors);
+            }
+            _ => {}
+        }
+        match gradients.offer(replica.worker, version, (ticket, apply)) {
+            Offer::Held => {}
+            Offer::Stale | Offer::Departed => self.answer(ticket, Ok(Values::new())),
+            Offer::Replaced((older, _)) => {
+                let message = format!("worker {} has begun another step, which takes its place", replica.worker);
+                self.answer(older, Err(Error::new(Code::Aborted, message)));
+            }
+        }
+        self.apply_rounds(variable);
+    }
+
+    /// Applies the mean of a round's gradients, in the order of the workers, once it is complete.
+    pub(super) fn apply_rounds(&mut self, variable: VariableId) {
+        loop {
+            let stored = self.store.get_mut(variable);
+            let Some(round) = stored.rounds.as_mut().and_then(|rounds| rounds.gradients.take_ready()) else { return };
+            for (_, (ticket, _)) in round.left_over {
+                self.answer(ticket, Ok(Values::new()));
+            }
+            let (tickets, applies): (Vec<Ticket>, Vec<ApplyGradient>) =
+                round.gradients.into_iter().map(|(_, offered)| offered).unzip();
+            let Some(first) = applies.first() else {
+                self.store.get_mut(variable).version += 1;
+                continue;
+            };
+            let gradients = applies.iter().map(|apply| apply.gradient.clone()).collect();
+            return self.update(first, gradients, tickets);
+        }
+    }
+
+    fn update(&mut self, apply: &ApplyGradient, gradients: Vec<Tensor>, tickets: Vec<Ticket>) {
+        match self.store.lock(apply, gradients, tickets.clone()) {
+            Ok(updating) => self.updates.push(updating),
+            Err(error) => tickets.into_iter().for_each(|ticket| self.answer(ticket, Err(error.clone()))),
+        }
+    }
+
+    /// The updates of this turn go to the device as one piece of work.
+    pub(super) fn launch(&mut self) {
+        if self.updates.is_empty() {
+            return;
+        }
+        let mut updates = std::mem::take(&mut self.updates);
+        let cost: Cost = updates.iter().map(|updating| updating.update.cost()).sum();
+        let this = self.link.actors.parameter_server.clone();
+        let run = move || {
+            updates.iter_mut().for_each(|updating| apply(&mut updating.update));
+            updates
+        };
+        let done = move |updates| tell(&this, ParameterServerMessage::Updated(updates));
+        self.device.launch(Work::new(None, cost, run, done));
+    }
+
+    pub(super) fn updated(&mut self, updates: Vec<Updating>) {
+        for Updating { variables, update, tickets } in updates {
+            let waited = self.store.put_back(&variables, update.values);
+            tickets.into_iter().for_each(|ticket| self.answer(ticket, Ok(Values::new())));
+            waited.into_iter().for_each(|request| self.serve(request));
+        }
+    }
+}
+
+/// The rounds of a variable that has had `version` updates, without the workers that have left before.
+fn new_rounds(training: Replica, version: u64, departed: &BTreeSet<u32>) -> Rounds {
+    let mut gradients = match training.mode {
+        // The coordinator counts these rounds, from 0.
+        Mode::Sync { backups: 1.. } => Accumulator::with_backups(training.workers),
+        _ => Accumulator::new(training.workers).from_round(version),
+    };
+    departed.iter().filter(|worker| **worker < training.workers).for_each(|worker| gradients.leave(*worker));
+    Rounds { training, gradients }
+}
+
+/// Whether a gradient of `version` by `replica` is of the training that the variable is in.
+fn check_training(stored: &Stored, replica: Replica, version: u64) -> Result<()> {
+    let rounds = stored.rounds.as_ref().expect("a gradient is offered to rounds that have begun");
+    replica.check_trains_with(&rounds.training).map_err(|problem| Error::new(Code::InvalidArgument, problem))?;
+    if version <= rounds.gradients.round() {
+        return Ok(());
+    }
+    let message = format!(
+        "the gradient is of update {version} of `{}`, but the synchronous training here is at {}: the variable was \
+         reset or updated from outside of the training; reset its container and initialize it",
+        stored.spec.shared_name,
+        rounds.gradients.round()
+    );
+    Err(Error::new(Code::FailedPrecondition, message))
+}
