@@ -185,6 +185,6 @@ fn to_wait_for_a_fed_placeholder_or_a_declaration_is_to_wait_for_nothing() -> Bu
     let y = g.with_control_dependencies(&[&x.target(), &declared], |g| Ok::<_, GraphError>(g.zeros([1])))?;
     let parts = cut(&g, &request(&[&x], &[&y], &[]));
     assert_eq!(parts.len(), 1);
-    assert_eq!((names(&parts[0]), parts[0].nodes[0].after.len()), (vec!["Fill_1"], 0));
+    assert_eq!((names(&parts[0]), parts[0].nodes[0].after.len()), (vec![y.name().as_str()], 0));
     Ok(())
 }
