@@ -103,7 +103,7 @@ fn a_place_that_is_not_in_the_cluster_is_named_with_those_that_are() {
         })?;
         let found = g.constant(1.0f32);
         let session = Session::new(&servers[1].target(), &g).await?;
-        let run = session.run().feed(&g.operation("lost").unwrap().output(0), 1.0f32).fetch(&lost);
+        let run = session.run().feed(&g.operation("lost").unwrap().output(0).unwrap(), 1.0f32).fetch(&lost);
         assert_error(
             run.await,
             Code::InvalidArgument,
@@ -133,7 +133,7 @@ fn a_variable_declared_with_another_shape_is_refused_with_both() {
 }
 
 #[test]
-fn what_belongs_to_another_graph_is_refused() {
+fn what_belongs_to_another_graph_or_does_not_exist_is_refused() {
     on_actix(async {
         let server = Server::create_local();
         let (g, other) = (Graph::new(), Graph::new());
@@ -147,6 +147,8 @@ fn what_belongs_to_another_graph_is_refused() {
         ] {
             assert_error(run.await, Code::InvalidArgument, &["`foreign`", "another graph"]);
         }
+        let nothing = g.initializer();
+        assert!(nothing.output(0).is_none());
         session.run().fetch(&own).await?;
         Ok(())
     });

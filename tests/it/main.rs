@@ -2,6 +2,8 @@
 
 mod errors;
 mod fixture;
+mod gradients;
+mod optimizers;
 mod peer_to_peer;
 mod servers;
 mod sessions;
