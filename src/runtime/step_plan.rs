@@ -56,6 +56,9 @@ pub(super) struct Part {
     pub(super) fetches: Vec<u32>,
 }
 
+/// The partitions of a request, and which of its fetches are which of its feeds.
+pub(super) type Planned = (Vec<Partition>, Vec<(u32, u32)>);
+
 /// How far a registration has come.
 pub(super) enum Progress {
     Waiting,
@@ -127,7 +130,7 @@ pub(super) fn plan(
     request: &Request,
     devices: &[DeviceName],
     default: &DeviceName,
-) -> Result<(Vec<Partition>, Vec<(u32, u32)>)> {
+) -> Result<Planned> {
     let mut fed = BTreeSet::new();
     if let Some(twice) = request.feeds.iter().find(|edge| !fed.insert(**edge)) {
         let name = graph.operation(twice.op).name.to_string();

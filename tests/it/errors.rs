@@ -133,7 +133,7 @@ fn a_variable_declared_with_another_shape_is_refused_with_both() {
 }
 
 #[test]
-fn what_belongs_to_another_graph_is_refused() {
+fn what_belongs_to_another_graph_or_does_not_exist_is_refused() {
     on_actix(async {
         let server = Server::create_local();
         let (g, other) = (Graph::new(), Graph::new());
