@@ -13,6 +13,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use tracing::trace_span;
 
 use crate::graph::{TensorType, infer};
 use crate::kernels::{self, Cost};
@@ -171,11 +172,12 @@ impl Executor {
         }
     }
 
-    /// Takes all that can be done now.
+    /// Hop 4 of a step: takes all that can be done now.
     ///
     /// # Errors
     /// If the inputs that a step brought don't fit an operation.
     pub(crate) fn run_ready(&mut self, memos: &mut Memos) -> Result<Ready> {
+        let _span = trace_span!("run_ready", step = self.step.number).entered();
         let mut ready = Ready { sends: std::mem::take(&mut self.sends), ..Ready::default() };
         if self.frame.is_some() {
             let stateful = std::mem::take(&mut self.stateful);
