@@ -1,6 +1,7 @@
 //! The command line: arguments to experiments, progress on stderr, results on stdout, exit codes.
 
 mod args;
+mod cluster;
 mod exit_code;
 mod experiment;
 mod failure;
@@ -43,6 +44,7 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
     logging::start(args.verbose);
     let outcome = match &args.command {
         Command::Sim(args) => sim::run(args, &trainer),
+        Command::Cluster(args) => cluster::run(args),
     };
     outcome.unwrap_or_else(|failure| failure.report())
 }

@@ -10,7 +10,7 @@
 //! | gradients are placed wherever the scope says | on the device of the operation they are of |
 //! | a device function sees slot variables, and round robin counts them | slots follow their variable, unasked |
 //! | same-named variables of another shape are read without an error | refused when the graph is registered |
-//! | a variable is a resource handle, a value that operations take as input | a place that operations name, listed apart from their inputs |
+//! | a variable is a resource handle, an input like others | a place that operations name, apart from their inputs |
 
 mod builder;
 mod device_scope;

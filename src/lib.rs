@@ -1,4 +1,77 @@
 //! Distributed training in the shape of TensorFlow's runtime: one program, two worlds.
+//!
+//! A program is one async function that every task of a cluster runs. It builds a dataflow graph, opens
+//! a session, and takes training steps; parameter servers hold the variables, workers compute, a master
+//! coordinates each step. The same program runs in *simulation*, where all tasks are actors of one
+//! process on a virtual clock, with a modelled network, modelled compute time and real gradients.
+//!
+//! ```no_run
+//! use trainyard::prelude::*;
+//!
+//! async fn trainer(task: Task) -> Result<()> {
+//!     if task.job() == "ps" {
+//!         return task.join().await;
+//!     }
+//!     let g = Graph::new();
+//!     g.set_random_seed(task.seed());
+//!     let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+//!     let (x, y, loss, train_op) = g.with_device_fn(setter, |g| -> Result<_> {
+//!         let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
+//!         let y = g.placeholder("y", DType::I32, [None])?;
+//!         let logits = dense(&dense(&x, 128)?.relu(), 10)?;
+//!         let loss = sparse_softmax_cross_entropy(&logits, &y)?.mean();
+//!         let train_op = task.coordinated(Adagrad::new(0.05)).minimize(&loss, &g.global_step()?)?;
+//!         Ok((x, y, loss, train_op))
+//!     })?;
+//!     let mut session = MonitoredSession::builder(&task, g).hook(StopAtStep::last_step(100)).open().await?;
+//!     while !session.should_stop() {
+//!         let batch = task.next_batch()?;
+//!         session.run().feed(&x, batch.features).feed(&y, batch.labels).target(&train_op).fetch(&loss).await?;
+//!     }
+//!     session.close().await
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     trainyard::main(trainer) // every subcommand of the command line, for this program
+//! }
+//! ```
+//!
+//! # A map of the code
+//!
+//! From what knows least to what knows most; a module uses only those above it in this table (a test
+//! reads the edges from the code). Policies are plain structs with tests; actors only adapt them.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`units`], [`random`] | quantities with their units; seeded streams |
+//! | [`tensor`] | element type, shape, aligned reference-counted buffer |
+//! | [`cluster`] | names and specifications of jobs, tasks and devices |
+//! | [`sync`] | when a gradient counts and when it is applied |
+//! | [`graph`] | operations, edges, shape inference, gradients, pruning |
+//! | [`kernels`] | the numbers, and what they cost |
+//! | [`placement`], [`partition`] | operations to devices; a placed graph, cut by task |
+//! | [`optimizer`] | update rules and the graph that applies them |
+//! | [`clock`], [`transport`] | what tells the time and carries messages, in either world |
+//! | [`runtime`] | the actors: master, worker, parameter server |
+//! | [`training`] | tasks, sessions, hooks, data sets |
+//! | [`simulation`] | virtual time, network and compute models, scenarios |
+//! | [`report`] | results and how they are written |
+//!
+//! # The life of a step
+//!
+//! | hop | where | decides | hands on |
+//! |---|---|---|---|
+//! | 1 | `training/session.rs` `Session::run_step` | feeds, fetches | `RunStep` |
+//! | 2 | `runtime/master.rs` `Master::run_step` | plan known, or prune, place, partition, register | `RunGraph` a task |
+//! | 3 | `runtime/worker.rs` `Worker::run_graph` | what has come for the step already | a new executor |
+//! | 4 | `runtime/executor.rs` `Executor::run_ready` | what is ready, in a fixed order | kernels, requests, sends |
+//! | 5 | `kernels/registry.rs` `call` | the numbers, and their cost | tensors |
+//! | 6 | `runtime/worker.rs` `Worker::receive` | who waits for a value | ready operations |
+//! | 7 | `transport`, `simulation/world.rs` | when an envelope arrives | delivery |
+//! | 8 | `runtime/parameter_server.rs` `ParameterServer::serve` | asks [`sync`], applies the [`optimizer`] | `Served` |
+//! | 9 | `runtime/master.rs` `Master::collect` | all done, or who failed and why | `StepDone` |
+//! | 10 | `training/hooks.rs` | stop, log | a row of the report |
+
 mod cli;
 pub mod clock;
 pub mod cluster;

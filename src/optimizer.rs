@@ -95,18 +95,24 @@ impl TrainOp {
 
     /// The global step after this one (i64).
     pub fn global_step(&self) -> Output {
-        self.commit.output(0)
+        self.told(0)
     }
 
     /// How many updates were applied between the step's reading of the variables and the
     /// application of its gradient (i64).
     pub fn staleness(&self) -> Output {
-        self.commit.output(1)
+        self.told(1)
     }
 
     /// Whether the gradient was applied, or came too late and was dropped (bool).
     pub fn applied(&self) -> Output {
-        self.commit.output(2)
+        self.told(2)
+    }
+}
+
+impl TrainOp {
+    fn told(&self, output: u32) -> Output {
+        self.commit.output(output).expect("a training step tells three things")
     }
 }
 

@@ -3,14 +3,16 @@
 //!
 //! | TensorFlow | here |
 //! |---|---|
-//! | the whole graph is placed, so that a bad operation nobody fetches fails the session | the pruned graph of the step |
+//! | the whole graph is placed, and an operation that nobody fetches can fail it | the pruned graph of the step |
 //! | soft placement relaxes device types without a word | nothing is relaxed |
-//! | round robin also counts operations that end up elsewhere, slots and pinned variables among them | only those that it places |
+//! | slots and variables pinned to a task take a turn of the round robin | only what it places does |
 //! | greedy balancing weighs resource variables as 0 bytes | as the bytes of their value |
 
 mod placer;
 mod replica_device_setter;
 mod strategy;
+#[cfg(test)]
+mod tests;
 
 pub use placer::PlacementError;
 pub(crate) use placer::place;

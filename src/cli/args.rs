@@ -26,6 +26,28 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run a scenario in simulation and compare its runs.
     Sim(SimArgs),
+    /// Show the cluster and the role that TF_CONFIG, or the flags, give this task, or what is wrong with them.
+    Cluster(ClusterArgs),
+}
+
+/// The arguments of `cluster`: the flags of TensorFlow's example trainer, dashes or underscores.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ClusterArgs {
+    /// The addresses of the parameter servers, separated by commas.
+    #[arg(long, alias = "ps_hosts", value_name = "HOST:PORT,...")]
+    pub(crate) ps_hosts: Option<String>,
+
+    /// The addresses of the workers, separated by commas.
+    #[arg(long, alias = "worker_hosts", value_name = "HOST:PORT,...")]
+    pub(crate) worker_hosts: Option<String>,
+
+    /// The job of this task: `ps` or `worker`.
+    #[arg(long, alias = "job_name", value_name = "JOB")]
+    pub(crate) job_name: Option<String>,
+
+    /// The index of this task within its job.
+    #[arg(long, alias = "task_index", value_name = "N")]
+    pub(crate) task_index: Option<u32>,
 }
 
 /// The arguments of `sim`.
@@ -66,8 +88,10 @@ mod tests {
     use super::*;
 
     fn sim(args: &str) -> Result<SimArgs, clap::Error> {
-        let Command::Sim(sim) = Args::try_parse_from(["trainyard", "sim"].into_iter().chain(args.split(' ')))?.command;
-        Ok(sim)
+        match Args::try_parse_from(["trainyard", "sim"].into_iter().chain(args.split(' ')))?.command {
+            Command::Sim(sim) => Ok(sim),
+            other => panic!("`sim` was parsed as {other:?}"),
+        }
     }
 
     #[test]

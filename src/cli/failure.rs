@@ -15,6 +15,14 @@ pub(super) enum Failure {
     /// The scenario asks for what does not exist yet.
     #[error("{0}")]
     NotSupported(String),
+    /// What describes the cluster is wrong.
+    #[error("{origin}:\n{mistakes}")]
+    Cluster {
+        /// Where it is described.
+        origin: &'static str,
+        /// All that is wrong, a line each.
+        mistakes: String,
+    },
     /// A run failed.
     #[error("run `{run}`: {error}")]
     Run {
@@ -57,7 +65,7 @@ impl Failure {
 
     fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Scenario(_) | Self::NotSupported(_) => ExitCode::Usage,
+            Self::Scenario(_) | Self::NotSupported(_) | Self::Cluster { .. } => ExitCode::Usage,
             Self::RepeatDiffered { .. } => ExitCode::RepeatDiffered,
             Self::Write { .. } => ExitCode::Internal,
             Self::Run { error, .. } => match error.code {

@@ -136,7 +136,7 @@ impl Graph {
     #[track_caller]
     pub fn initializer(&self) -> Target {
         let initializers = self.state().initializers.clone();
-        self.group_ids("init", &initializers).expect("`init` is a legal name in any scope")
+        self.group_ids("init", &initializers).expect("a legal name in any scope")
     }
 
     /// The variables, each with the operation that gives it its first value.
@@ -153,7 +153,7 @@ impl Graph {
     #[track_caller]
     pub fn await_initialization(&self) -> Target {
         let awaited: Vec<OpId> = self.variables().iter().map(Variable::await_value).collect();
-        self.group_ids("await_initialization", &awaited).expect("`await_initialization` is a legal name in any scope")
+        self.group_ids("await_initialization", &awaited).expect("a legal name in any scope")
     }
 
     /// An operation that runs all of `targets` (TensorFlow: `tf.group`). Its name is numbered where it is taken.

@@ -35,9 +35,9 @@ pub enum GraphProblem {
         /// The variable.
         variable: String,
         /// Its element type and shape.
-        holds: TensorType,
+        holds: Box<TensorType>,
         /// What was to be put there.
-        given: TensorType,
+        given: Box<TensorType>,
     },
     /// The name has characters that no operation's name may have.
     #[error(

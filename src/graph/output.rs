@@ -226,14 +226,11 @@ impl Target {
         self.op
     }
 
-    /// Output `index` of the operation.
-    ///
-    /// # Panics
-    /// If the operation has no such output.
-    pub fn output(&self, index: u32) -> Output {
+    /// Output `index` of the operation; none where it has no such output.
+    pub fn output(&self, index: u32) -> Option<Output> {
         let outputs = self.graph.with_operation(self.op, |operation| operation.outputs.len());
-        assert!((index as usize) < outputs, "`{}` has {outputs} outputs, none of index {index}", self.name());
-        Output::new(self.graph.clone(), Edge { op: self.op, output: index })
+        let edge = Edge { op: self.op, output: index };
+        ((index as usize) < outputs).then(|| Output::new(self.graph.clone(), edge))
     }
 
     /// The operation's name.

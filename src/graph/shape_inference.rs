@@ -83,7 +83,7 @@ fn stores(value: TensorType, variable: TensorType) -> Result<(), GraphProblem> {
     if value.dtype == variable.dtype && value.shape.merge(&variable.shape).is_some() {
         return Ok(());
     }
-    Err(GraphProblem::Variable { variable: String::new(), holds: variable, given: value })
+    Err(GraphProblem::Variable { variable: String::new(), holds: Box::new(variable), given: Box::new(value) })
 }
 
 fn one(dtype: DType, shape: impl Into<PartialShape>) -> OutputTypes {

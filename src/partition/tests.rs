@@ -1,1 +1,190 @@
-//! T.
+//! The cut: TensorFlow's `graph_partition_test.cc`, and random graphs that must run to their end.
+
+mod random_graphs;
+
+use std::collections::BTreeSet;
+
+use super::{Partition, Request, Sent, split};
+use crate::cluster::TaskName;
+use crate::graph::{Graph, GraphError, Output, Target, prune};
+
+type Built<T = ()> = Result<T, GraphError>;
+
+fn request(feeds: &[&Output], fetches: &[&Output], targets: &[&Target]) -> Request {
+    Request {
+        feeds: feeds.iter().map(|x| x.edge()).collect(),
+        fetches: fetches.iter().map(|x| x.edge()).collect(),
+        targets: targets.iter().map(|target| target.op_id()).collect(),
+    }
+}
+
+/// Cuts what `request` needs of `g`, each operation being on the task `t:N` that its device says, or `t:0`.
+fn cut(g: &Graph, request: &Request) -> Vec<Partition> {
+    let def = g.snapshot().unwrap();
+    let feeds: BTreeSet<_> = request.feeds.iter().copied().collect();
+    let pruned = prune(&def, &feeds, &request.fetches, &request.targets);
+    let task = |operation: &crate::graph::Operation| TaskName::new("t", operation.device.task().unwrap_or(0));
+    let tasks: Vec<TaskName> = def.operations.iter().map(task).collect();
+    split(&def, &pruned, |id| &tasks[id.0 as usize], request)
+}
+
+/// Builds on task `t:task`.
+fn on<T>(g: &Graph, task: u32, build: impl FnOnce(&Graph) -> T) -> T {
+    let built: Built<T> = g.with_device(&format!("/job:t/task:{task}"), |g| Ok(build(g)));
+    built.unwrap()
+}
+
+fn placeholder(g: &Graph, name: &str) -> Output {
+    let like = g.zeros([2]).tensor_type();
+    g.placeholder(name, like.dtype, like.shape).unwrap()
+}
+
+fn names(partition: &Partition) -> Vec<&str> {
+    partition.nodes.iter().map(|node| &*node.name).collect()
+}
+
+/// What is sent, each written `name>task`.
+fn sends(partition: &Partition) -> Vec<String> {
+    partition.sends.iter().map(|send| format!("{}>{}", send.name, send.to)).collect()
+}
+
+/// What is received, each written `task>name`.
+fn receives(partition: &Partition) -> Vec<String> {
+    partition.receives.iter().map(|receive| format!("{}>{}", receive.from, receive.name)).collect()
+}
+
+#[test]
+fn a_graph_on_one_task_is_one_partition_that_sends_and_receives_nothing() {
+    let g = Graph::new();
+    let y = g.zeros([2]).relu();
+    let parts = cut(&g, &request(&[], &[&y], &[]));
+    assert_eq!(parts.len(), 1);
+    assert_eq!(names(&parts[0]), ["Fill", "Relu"]);
+    assert_eq!((parts[0].sends.len(), parts[0].receives.len()), (0, 0));
+    assert_eq!(parts[0].nodes[1].inputs[0], parts[0].nodes[0].first_output);
+}
+
+#[test]
+fn a_value_goes_to_a_task_once_however_many_users_it_has_there() {
+    let g = Graph::new();
+    let x = on(&g, 0, |g| g.zeros([2]));
+    let users: Vec<Output> = [1, 1, 2].into_iter().map(|task| on(&g, task, |_| x.relu())).collect();
+    let parts = cut(&g, &request(&[], &users.iter().collect::<Vec<_>>(), &[]));
+    assert_eq!(sends(&parts[0]), ["Fill>t:1", "Fill>t:2"]);
+    assert_eq!((receives(&parts[1]), receives(&parts[2])), (vec!["t:0>Fill".into()], vec!["t:0>Fill".into()]));
+    assert_eq!(parts[1].nodes[0].inputs, parts[1].nodes[1].inputs);
+    assert_eq!(parts[0].sends[0].what, Sent::Value(parts[0].nodes[0].first_output));
+    assert_eq!(parts[1].receives[0].slot, Some(parts[1].nodes[0].inputs[0]));
+    assert_eq!(parts[0].sends[0].crossing, parts[1].receives[0].crossing);
+    assert_ne!(parts[0].sends[1].crossing, parts[1].receives[0].crossing);
+}
+
+#[test]
+fn a_control_edge_that_crosses_is_a_pair_that_carries_nothing() -> Built {
+    let g = Graph::new();
+    let x = on(&g, 0, |g| g.zeros([2]));
+    let after = |g: &Graph| g.with_control_dependencies(&[&x.target()], |g| Ok::<_, GraphError>(g.zeros([1])));
+    let (a, b) = on(&g, 1, |g| Ok::<_, GraphError>((after(g)?, after(g)?)))?;
+    let parts = cut(&g, &request(&[], &[&a, &b], &[]));
+    assert_eq!(sends(&parts[0]), ["^Fill>t:1"]);
+    assert_eq!(parts[0].sends[0].what, Sent::Done(0));
+    let receive = &parts[1].receives[0];
+    assert_eq!((receive.slot, receive.before.as_slice()), (None, [0, 1].as_slice()));
+    Ok(())
+}
+
+#[test]
+fn a_control_edge_within_a_task_is_an_order_of_its_nodes() -> Built {
+    let g = Graph::new();
+    let x = g.zeros([2]);
+    let controls = [&x.target(), &x.target()];
+    let after = g.with_control_dependencies(&controls, |g| Ok::<_, GraphError>(g.zeros([1])))?;
+    let parts = cut(&g, &request(&[], &[&after], &[]));
+    assert_eq!(parts[0].nodes[1].after.as_slice(), [0], "once, though it was said twice");
+    Ok(())
+}
+
+#[test]
+fn a_data_edge_and_a_control_edge_between_the_same_two_are_two_pairs() -> Built {
+    let g = Graph::new();
+    let x = on(&g, 0, |g| g.zeros([2]));
+    let y = on(&g, 1, |g| g.with_control_dependencies(&[&x.target()], |_| Ok::<_, GraphError>(x.relu())))?;
+    let parts = cut(&g, &request(&[], &[&y], &[]));
+    assert_eq!(sends(&parts[0]), ["Fill>t:1", "^Fill>t:1"]);
+    assert_eq!(receives(&parts[1]), ["t:0>Fill", "t:0>^Fill"]);
+    Ok(())
+}
+
+#[test]
+fn a_feed_goes_from_the_client_to_each_task_that_uses_it_and_is_never_sent_between_tasks() {
+    let g = Graph::new();
+    let (x, unused) = (placeholder(&g, "x"), placeholder(&g, "unused"));
+    let h = on(&g, 1, |_| x.relu());
+    let fetched: Vec<Output> = [(0, &x), (2, &x), (2, &h), (2, &h)].map(|(task, x)| on(&g, task, |_| x.tanh())).into();
+    let parts = cut(&g, &request(&[&unused, &x, &h], &fetched.iter().collect::<Vec<_>>(), &[]));
+    let feeds = |partition: &Partition| partition.feeds.iter().map(|(feed, _)| *feed).collect::<Vec<_>>();
+    assert_eq!(parts.iter().map(feeds).collect::<Vec<_>>(), [vec![1], vec![1, 2]], "no part is left on t:1");
+    assert!(parts.iter().all(|partition| partition.sends.is_empty() && partition.receives.is_empty()));
+    assert_eq!(parts[1].nodes[0].inputs[0], parts[1].feeds[0].1);
+    assert_eq!(parts[1].nodes[1].inputs, parts[1].nodes[2].inputs);
+}
+
+#[test]
+fn a_feed_stands_for_its_edge_also_where_the_operation_runs_for_another_reason() {
+    let g = Graph::new();
+    let h = g.zeros([2]).relu();
+    let y = h.tanh();
+    let parts = cut(&g, &request(&[&h], &[&y], &[&h.target()]));
+    assert_eq!(names(&parts[0]), ["Fill", "Relu", "Tanh"]);
+    assert_eq!(parts[0].nodes[2].inputs[0], parts[0].feeds[0].1);
+    assert_ne!(parts[0].nodes[1].first_output, parts[0].feeds[0].1);
+}
+
+#[test]
+fn a_fetch_comes_from_the_task_that_computes_it_in_the_clients_numbering() {
+    let g = Graph::new();
+    let x = placeholder(&g, "x");
+    let a = on(&g, 0, |_| x.relu());
+    let b = on(&g, 1, |_| a.tanh());
+    let parts = cut(&g, &request(&[&x], &[&b, &x, &a, &b], &[]));
+    let fetches = |partition: &Partition| partition.fetches.clone();
+    assert_eq!(fetches(&parts[0]), [(2, parts[0].nodes[0].first_output)], "the client has what it feeds");
+    let of_b = parts[1].nodes[0].first_output;
+    assert_eq!(fetches(&parts[1]), [(0, of_b), (3, of_b)]);
+}
+
+#[test]
+fn a_second_output_is_sent_under_its_own_name() -> Built {
+    let g = Graph::new();
+    let v = on(&g, 0, |g| g.variable("v", &g.zeros([2])))?;
+    let seen = on(&g, 1, |_| v.read().target().output(1).identity());
+    let parts = cut(&g, &request(&[], &[&seen], &[]));
+    assert_eq!(sends(&parts[0]), ["v/read:1>t:1"]);
+    assert_eq!(parts[0].sends[0].what, Sent::Value(super::Slot(parts[0].nodes[0].first_output.0 + 1)));
+    Ok(())
+}
+
+#[test]
+fn a_variable_is_no_node_and_is_listed_once_for_all_that_touch_it() -> Built {
+    let g = Graph::new();
+    let (v, w) = (g.variable("v", &g.zeros([2]))?, g.variable("w", &g.zeros([2]))?);
+    let (assign, add) = (v.assign(&w.read())?, w.assign_add(&v.read())?);
+    let parts = cut(&g, &request(&[], &[], &[&assign, &add]));
+    let listed: Vec<&str> = parts[0].variables.iter().map(|spec| &*spec.shared_name).collect();
+    assert_eq!((names(&parts[0]), listed), (vec!["w/read", "Assign", "v/read", "AssignAdd"], vec!["w", "v"]));
+    let touched: Vec<u32> = parts[0].nodes.iter().map(|node| node.variables[0]).collect();
+    assert_eq!(touched, [0, 1, 1, 0]);
+    Ok(())
+}
+
+#[test]
+fn to_wait_for_a_fed_placeholder_or_a_declaration_is_to_wait_for_nothing() -> Built {
+    let g = Graph::new();
+    let (x, v) = (placeholder(&g, "x"), on(&g, 1, |g| g.variable("v", &g.zeros([2])))?);
+    let declared = g.operation(&v.name()).expect("a variable is an operation");
+    let y = g.with_control_dependencies(&[&x.target(), &declared], |g| Ok::<_, GraphError>(g.zeros([1])))?;
+    let parts = cut(&g, &request(&[&x], &[&y], &[]));
+    assert_eq!(parts.len(), 1);
+    assert_eq!((names(&parts[0]), parts[0].nodes[0].after.len()), (vec!["Fill_1"], 0));
+    Ok(())
+}

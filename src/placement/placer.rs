@@ -23,7 +23,7 @@ pub enum PlacementError {
         /// Where the user built it.
         built_at: String,
         /// The device asked for, together with all that it must be colocated with.
-        asked: DeviceSpec,
+        asked: Box<DeviceSpec>,
         /// The devices that the session may use.
         available: Vec<DeviceName>,
     },
@@ -112,7 +112,7 @@ fn no_device(graph: &GraphDef, id: OpId, asked: DeviceSpec, devices: &[DeviceNam
     PlacementError::NoDevice {
         operation: operation.to_string(),
         built_at: operation.built_at.to_string(),
-        asked,
+        asked: Box::new(asked),
         available: devices.to_vec(),
     }
 }

@@ -194,7 +194,7 @@ impl MonitoredRun<'_> {
         let Some(train_op) = train_op else {
             return Ok(Fetched(monitored.session.run_step(asked).await?.fetches));
         };
-        (0..3).for_each(|told| asked.fetch(&train_op.output(told)));
+        (0..).map_while(|told| train_op.output(told)).for_each(|told| asked.fetch(&told));
         let started = monitored.task.now();
         let done = monitored.session.run_step(asked).await?;
         let mut fetches = done.fetches;

@@ -117,7 +117,7 @@ fn a_loss_through_an_operation_without_gradient_is_refused_by_its_name_and_line(
 fn a_second_derivative_of_the_cross_entropy_is_refused_and_not_dropped() {
     let g = Graph::new();
     let (logits, labels) = (floats(&g, "z", [None, Some(3)]), g.placeholder("y", DType::I32, [None]).unwrap());
-    let by_logits = sparse_softmax_cross_entropy(&logits, &labels).unwrap().target().output(1);
+    let by_logits = sparse_softmax_cross_entropy(&logits, &labels).unwrap().target().output(1).unwrap();
     let error = gradients(&by_logits.square().sum(), &[logits]).unwrap_err();
     assert_says(&error, "gradients.rs", &["SparseSoftmaxCrossEntropyWithLogits"]);
 }

@@ -1,0 +1,200 @@
+//! Whatever the graph and wherever its operations are: pairs match, and all partitions together reach their end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::cut;
+use crate::graph::{Edge, Graph, GraphDef, NewOperation, Op, OpId, Output, Target, prune};
+use crate::partition::{CrossingId, Node, Partition, Request, Sent, Slot};
+
+/// An operation of a random graph: its task, and which of those before it are its inputs and controls.
+type Built = (u32, Vec<Index>, Vec<Index>);
+
+fn graph(operations: &[Built]) -> Graph {
+    let g = Graph::new();
+    let mut built: Vec<Output> = Vec::new();
+    for (task, inputs, controls) in operations {
+        let edges: Vec<Edge> = inputs.iter().filter(|_| !built.is_empty()).map(|i| i.get(&built).edge()).collect();
+        let op = if edges.is_empty() { Op::Fill { shape: [2].into(), value: 1.0 } } else { Op::AddN };
+        let controls: Vec<OpId> =
+            controls.iter().filter(|_| !built.is_empty()).map(|i| i.get(&built).edge().op).collect();
+        let id = super::on(&g, *task, |g| {
+            g.add(NewOperation { inputs: &edges, control_inputs: &controls, ..NewOperation::of(op) }).unwrap()
+        });
+        built.push(g.output(id));
+    }
+    g
+}
+
+/// Where each of the pruned operations is, and what they use of which.
+struct Expected {
+    names: BTreeMap<String, Vec<String>>,
+    pairs: BTreeSet<(String, u32)>,
+}
+
+fn expected(def: &GraphDef, request: &Request) -> Expected {
+    let fed: BTreeSet<Edge> = request.feeds.iter().copied().collect();
+    let pruned = prune(def, &fed, &request.fetches, &request.targets);
+    let task = |id: OpId| def.operation(id).device.task().unwrap();
+    let name = |id: OpId| def.operation(id).name.to_string();
+    let mut expected = Expected { names: BTreeMap::new(), pairs: BTreeSet::new() };
+    for id in pruned {
+        let operation = def.operation(id);
+        expected.names.insert(name(id), operation.inputs.iter().map(|edge| name(edge.op)).collect());
+        let data = operation.inputs.iter().filter(|edge| !fed.contains(edge)).map(|edge| (edge.op, name(edge.op)));
+        let controls = operation.control_inputs.iter().map(|control| (*control, format!("^{}", name(*control))));
+        let crossing = data.chain(controls).filter(|(from, _)| task(*from) != task(id));
+        expected.pairs.extend(crossing.map(|(_, name)| (name, task(id))));
+    }
+    expected
+}
+
+/// A partition as it runs: each slot holds the name of the operation whose value is in it.
+struct Running {
+    partition: Partition,
+    slots: Vec<Option<String>>,
+    ran: Vec<bool>,
+    received: Vec<bool>,
+    sent: Vec<bool>,
+}
+
+impl Running {
+    fn new(partition: Partition, def: &GraphDef, request: &Request) -> Self {
+        let mut slots = vec![None; partition.slots as usize];
+        for (feed, slot) in &partition.feeds {
+            slots[slot.0 as usize] = Some(def.operation(request.feeds[*feed as usize].op).name.to_string());
+        }
+        let (ran, received) = (vec![false; partition.nodes.len()], vec![false; partition.receives.len()]);
+        Self { slots, ran, received, sent: vec![false; partition.sends.len()], partition }
+    }
+
+    fn value(&self, slot: Slot) -> Option<String> {
+        self.slots[slot.0 as usize].clone()
+    }
+
+    fn is_ready(&self, index: usize, node: &Node) -> bool {
+        let waits = |(at, receive): (usize, &crate::partition::Receive)| {
+            receive.before.contains(&(index as u32)) && !self.received[at]
+        };
+        node.inputs.iter().all(|slot| self.value(*slot).is_some())
+            && node.after.iter().all(|before| self.ran[*before as usize])
+            && !self.partition.receives.iter().enumerate().any(waits)
+    }
+
+    /// Runs one node that is ready; false where there is none.
+    fn run_one(&mut self, expected: &Expected) -> bool {
+        let nodes = self.partition.nodes.iter().enumerate();
+        let ready = nodes.into_iter().find(|(index, node)| !self.ran[*index] && self.is_ready(*index, node));
+        let Some((index, node)) = ready else { return false };
+        let inputs: Vec<String> = node.inputs.iter().filter_map(|slot| self.value(*slot)).collect();
+        assert_eq!(inputs, expected.names[&*node.name], "the inputs of {}", node.name);
+        self.slots[node.first_output.0 as usize] = Some(node.name.to_string());
+        self.ran[index] = true;
+        true
+    }
+
+    /// Takes one thing that can be sent.
+    fn send_one(&mut self) -> Option<(CrossingId, Option<String>)> {
+        let sends = self.partition.sends.iter().enumerate().filter(|(index, _)| !self.sent[*index]);
+        let (index, crossing, value) = sends.into_iter().find_map(|(index, send)| match send.what {
+            Sent::Value(slot) => self.value(slot).map(|value| (index, send.crossing, Some(value))),
+            Sent::Done(node) => self.ran[node as usize].then_some((index, send.crossing, None)),
+        })?;
+        self.sent[index] = true;
+        Some((crossing, value))
+    }
+
+    fn receive(&mut self, crossing: CrossingId, value: Option<String>) -> bool {
+        let Some(at) = self.partition.receives.iter().position(|receive| receive.crossing == crossing) else {
+            return false;
+        };
+        assert!(!std::mem::replace(&mut self.received[at], true), "one value a crossing");
+        assert_eq!(self.partition.receives[at].slot.is_some(), value.is_some());
+        if let Some(slot) = self.partition.receives[at].slot {
+            self.slots[slot.0 as usize] = value;
+        }
+        true
+    }
+
+    fn is_finished(&self) -> bool {
+        [&self.ran, &self.received, &self.sent].into_iter().flatten().all(|done| *done)
+    }
+}
+
+/// Runs all partitions until nothing moves.
+fn run(parts: &mut [Running], expected: &Expected) {
+    loop {
+        let mut moved = false;
+        for from in 0..parts.len() {
+            while parts[from].run_one(expected) {
+                moved = true;
+            }
+            while let Some((crossing, value)) = parts[from].send_one() {
+                let takers = parts.iter_mut().map(|part| part.receive(crossing, value.clone()));
+                assert_eq!(takers.filter(|taken| *taken).count(), 1, "one receive a send");
+                moved = true;
+            }
+        }
+        if !moved {
+            return;
+        }
+    }
+}
+
+/// Every pair once, between the tasks that it names, and no other than the graph asks for.
+fn check_pairs(parts: &[Partition], expected: &Expected) {
+    let sends: BTreeMap<_, _> = parts
+        .iter()
+        .flat_map(|part| {
+            part.sends.iter().map(|send| (send.crossing, (part.task.clone(), send.to.clone(), &send.name)))
+        })
+        .collect();
+    let receives: BTreeMap<_, _> = parts
+        .iter()
+        .flat_map(|part| part.receives.iter().map(|it| (it.crossing, (it.from.clone(), part.task.clone(), &it.name))))
+        .collect();
+    assert_eq!(sends, receives);
+    assert_eq!(sends.len(), parts.iter().map(|part| part.sends.len()).sum::<usize>(), "one send a crossing");
+    assert_eq!(receives.len(), parts.iter().map(|part| part.receives.len()).sum::<usize>(), "one receive a crossing");
+    let pairs: Vec<_> = sends.values().map(|(_, to, name)| (name.to_string(), to.index())).collect();
+    assert_eq!(pairs.len(), expected.pairs.len());
+    assert_eq!(pairs.into_iter().collect::<BTreeSet<_>>(), expected.pairs);
+}
+
+proptest! {
+    #[test]
+    fn every_crossing_has_one_send_and_one_receive_and_the_partitions_run_to_their_end(
+        operations in prop::collection::vec(
+            (0..4u32, prop::collection::vec(any::<Index>(), 0..4), prop::collection::vec(any::<Index>(), 0..3)),
+            1..24,
+        ),
+        (feeds, fetches, targets) in (
+            prop::collection::btree_set(0..24usize, 0..3),
+            prop::collection::vec(any::<Index>(), 1..4),
+            prop::collection::vec(any::<Index>(), 0..3),
+        ),
+    ) {
+        let g = graph(&operations);
+        let def = g.snapshot().unwrap();
+        let op = |at: usize| g.operation(&def.operations[at].name).unwrap();
+        let outputs: Vec<Output> = (0..def.operations.len()).map(|at| op(at).output(0)).collect();
+        let some = |picks: &[Index]| picks.iter().map(|pick| pick.get(&outputs)).collect::<Vec<_>>();
+        let fed: Vec<&Output> = feeds.iter().filter_map(|at| outputs.get(*at)).collect();
+        let run_too: Vec<Target> = some(&targets).into_iter().map(Output::target).collect();
+        let request = super::request(&fed, &some(&fetches), &run_too.iter().collect::<Vec<_>>());
+        let (parts, expected) = (cut(&g, &request), expected(&def, &request));
+        check_pairs(&parts, &expected);
+        prop_assert_eq!(parts.iter().map(|part| part.nodes.len()).sum::<usize>(), expected.names.len());
+        let mut running: Vec<Running> = parts.into_iter().map(|part| Running::new(part, &def, &request)).collect();
+        run(&mut running, &expected);
+        prop_assert!(running.iter().all(Running::is_finished));
+        for part in &running {
+            for (fetch, slot) in &part.partition.fetches {
+                let edge = request.fetches[*fetch as usize];
+                prop_assert_eq!(part.value(*slot), Some(def.operation(edge.op).name.to_string()));
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! TensorFlow's `device_setter_test.py`: which device each operation asks for.
+
+use super::{Built, asked, asked_of, variable};
+use crate::cluster::{ClusterSpec, DeviceSpec};
+use crate::graph::{Graph, Output};
+use crate::placement::{GreedyByBytes, ReplicaDeviceSetter, RoundRobin};
+
+fn setter() -> ReplicaDeviceSetter {
+    ReplicaDeviceSetter::new(&ClusterSpec::simulated([("ps", 2), ("worker", 3)]).unwrap())
+}
+
+fn spec(text: &str) -> DeviceSpec {
+    text.parse().unwrap()
+}
+
+/// The devices of `v`, built for `inner`, of `w`, and of their sum, built for `of_sum`.
+fn v_w_sum(setter: ReplicaDeviceSetter, inner: &str, of_sum: &str) -> [String; 3] {
+    let g = Graph::new();
+    let built: Built<_> = g.with_device_fn(setter, |g| {
+        let v = g.with_device(inner, |g| variable(g, "v", [1, 2]))?;
+        let w = variable(g, "w", [1, 2])?;
+        let sum: Output = g.with_device(of_sum, |_| v.read().add(&w.read()))?;
+        Ok((v, w, sum))
+    });
+    let (v, w, sum) = built.unwrap();
+    for name in ["v", "w"] {
+        let of = |name: &str| asked(&g, g.operation(name).unwrap().op_id());
+        assert_eq!(of(&format!("{name}/Assign")), of(name), "the initializer is with its variable");
+    }
+    [asked(&g, v.op_id()), asked(&g, w.op_id()), asked_of(&g, &sum)]
+}
+
+#[test]
+fn variables_go_to_the_parameter_servers_in_turn_and_all_else_to_the_worker() {
+    assert_eq!(v_w_sum(setter(), "", ""), ["/job:ps/task:0", "/job:ps/task:1", "/job:worker"]);
+    let to_a_worker = setter().worker_device(spec("/job:worker/task:2"));
+    assert_eq!(v_w_sum(to_a_worker, "", "")[2], "/job:worker/task:2");
+}
+
+#[test]
+fn a_device_asked_for_inside_is_merged() {
+    let devices = v_w_sum(setter(), "/cpu:0", "/cpu:0");
+    assert_eq!(devices, ["/job:ps/task:0/device:CPU:0", "/job:ps/task:1", "/job:worker/device:CPU:0"]);
+}
+
+#[test]
+fn another_job_asked_for_inside_stays_without_a_task_and_takes_no_turn() {
+    assert_eq!(v_w_sum(setter(), "/job:moon", ""), ["/job:moon", "/job:ps/task:0", "/job:worker"]);
+}
+
+#[test]
+fn the_servers_own_job_asked_for_inside_gets_a_task_in_its_turn() {
+    assert_eq!(v_w_sum(setter(), "/job:ps", ""), ["/job:ps/task:0", "/job:ps/task:1", "/job:worker"]);
+}
+
+/// Where TensorFlow's takes a turn.
+#[test]
+fn a_task_asked_for_inside_is_kept_and_takes_no_turn() {
+    assert_eq!(v_w_sum(setter(), "/job:ps/task:1", "")[..2], ["/job:ps/task:1", "/job:ps/task:0"]);
+}
+
+#[test]
+fn a_device_without_a_job_gets_no_task() {
+    let devices = v_w_sum(setter().ps_device(spec("/cpu:0")), "", "");
+    assert_eq!(devices, ["/device:CPU:0", "/device:CPU:0", "/job:worker"]);
+}
+
+#[test]
+fn the_jobs_may_have_other_names() {
+    let cluster = ClusterSpec::simulated([("moon", 2), ("sun", 3)]).unwrap();
+    let setter = ReplicaDeviceSetter::new(&cluster).ps_device(spec("/job:moon")).worker_device(spec("/job:sun"));
+    assert_eq!(v_w_sum(setter, "", ""), ["/job:moon/task:0", "/job:moon/task:1", "/job:sun"]);
+}
+
+#[test]
+fn without_parameter_servers_nothing_is_moved() {
+    let setter = ReplicaDeviceSetter::new(&ClusterSpec::simulated([("worker", 2)]).unwrap());
+    assert_eq!(v_w_sum(setter, "/cpu:0", ""), ["/device:CPU:0", "", ""]);
+}
+
+/// The tasks that variables of these shapes go to, of the first `n` a slot being built too.
+fn tasks(setter: ReplicaDeviceSetter, shapes: &[[usize; 2]], with_slots: bool) -> Vec<u32> {
+    let g = Graph::new();
+    let build = |(i, shape): (usize, &[usize; 2])| {
+        let built = variable(&g, &format!("v{i}"), *shape).unwrap();
+        if with_slots {
+            let slot = g.slot_variable(&format!("v{i}/slot"), (*shape).into(), 0.0, &built).unwrap();
+            assert_eq!(asked(&g, slot.op_id()), asked(&g, built.op_id()));
+        }
+        g.snapshot().unwrap().operation(built.op_id()).device.task().unwrap()
+    };
+    let built: Built<_> = g.with_device_fn(setter, |_| Ok(shapes.iter().enumerate().map(build).collect()));
+    built.unwrap()
+}
+
+/// TensorFlow's contrib `device_setter_test.py`.
+#[test]
+fn greedy_balances_bytes_as_tensorflow_does() {
+    let shapes = [[2, 2], [2, 1], [2, 2], [1, 3]];
+    assert_eq!(tasks(setter().strategy(GreedyByBytes::default()), &shapes, false), [0, 1, 1, 0]);
+}
+
+#[test]
+fn greedy_balancing_of_equals_is_round_robin() {
+    assert_eq!(tasks(setter().strategy(GreedyByBytes::default()), &[[1, 1]; 5], false), [0, 1, 0, 1, 0]);
+    assert_eq!(tasks(setter().strategy(RoundRobin::default()), &[[1, 1]; 5], false), [0, 1, 0, 1, 0]);
+}
+
+/// Where TensorFlow's counts each slot as a variable.
+#[test]
+fn a_slot_is_with_its_variable_and_takes_no_turn() {
+    let shapes = [[2, 2], [2, 1], [2, 2], [1, 3]];
+    assert_eq!(tasks(setter(), &shapes, true), [0, 1, 0, 1]);
+    assert_eq!(tasks(setter().strategy(GreedyByBytes::default()), &shapes, true), [0, 1, 1, 0]);
+}

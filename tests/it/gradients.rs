@@ -1,0 +1,211 @@
+//! The values of gradients, held to finite differences on random graphs of every operation that has one.
+
+use std::cell::Cell;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::{Config, TestRunner};
+use trainyard::graph::GraphError;
+use trainyard::prelude::*;
+
+use crate::fixture::on_actix;
+
+/// An operation of a random graph. Those that could leave the range where f32 tells a difference
+/// are damped, and those with a pole are kept off it.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    MatMul { transpose_a: bool, transpose_b: bool },
+    BiasAdd,
+    ScaleRows,
+    Relu,
+    Sigmoid,
+    Tanh,
+    Exp,
+    Log,
+    Square,
+    Negate,
+    Identity,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Sum,
+    Mean,
+    Softmax,
+    CrossEntropy,
+}
+
+const KINDS: &[Kind] = &[
+    Kind::MatMul { transpose_a: false, transpose_b: false },
+    Kind::MatMul { transpose_a: true, transpose_b: false },
+    Kind::MatMul { transpose_a: false, transpose_b: true },
+    Kind::MatMul { transpose_a: true, transpose_b: true },
+    Kind::BiasAdd,
+    Kind::ScaleRows,
+    Kind::Relu,
+    Kind::Sigmoid,
+    Kind::Tanh,
+    Kind::Exp,
+    Kind::Log,
+    Kind::Square,
+    Kind::Negate,
+    Kind::Identity,
+    Kind::Add,
+    Kind::Sub,
+    Kind::Mul,
+    Kind::Div,
+    Kind::Sum,
+    Kind::Mean,
+    Kind::Softmax,
+    Kind::CrossEntropy,
+];
+
+/// An operation and where to begin to look for operands that fit it.
+type Step = (Kind, u8, u8);
+
+fn apply(kind: Kind, a: &Output, b: &Output) -> Result<Output, GraphError> {
+    let g = a.graph();
+    let damped = |x: Output| x.mul(&g.constant(0.4f32));
+    let above_one = |x: &Output| x.square().add(&g.constant(1f32));
+    match kind {
+        Kind::MatMul { transpose_a, transpose_b } => damped(a.matmul_transposed(b, transpose_a, transpose_b)?),
+        Kind::BiasAdd => a.bias_add(b),
+        Kind::ScaleRows => a.scale_rows(b),
+        Kind::Relu => Ok(a.relu()),
+        Kind::Sigmoid => Ok(a.sigmoid()),
+        Kind::Tanh => Ok(a.tanh()),
+        Kind::Exp => Ok(a.tanh().exp()),
+        Kind::Log => Ok(above_one(a)?.log()),
+        Kind::Square => damped(a.square()),
+        Kind::Negate => Ok(a.negate()),
+        Kind::Identity => Ok(a.identity()),
+        Kind::Add => a.add(b),
+        Kind::Sub => a.sub(b),
+        Kind::Mul => damped(a.mul(b)?),
+        Kind::Div => a.div(&above_one(b)?),
+        Kind::Sum => damped(a.sum()),
+        Kind::Mean => Ok(a.mean()),
+        Kind::Softmax => a.softmax(),
+        Kind::CrossEntropy => {
+            let rows = a.tensor_type().shape.dims().first().copied().flatten().unwrap_or(1);
+            let labels: Vec<i32> = (0..rows as i32).map(|row| row % 2).collect();
+            sparse_softmax_cross_entropy(a, &g.constant(Tensor::new([rows], &labels).unwrap()))
+        }
+    }
+}
+
+/// The operation on the first operands that fit, from where the step says.
+fn add_step(values: &mut Vec<Output>, (kind, a, b): &Step) {
+    let (n, a, b) = (values.len(), usize::from(*a), usize::from(*b));
+    let pairs = (0..n * n).map(|i| ((a + i / n) % n, (b + i) % n));
+    let found = pairs.into_iter().find_map(|(a, b)| apply(*kind, &values[a], &values[b]).ok());
+    values.extend(found);
+}
+
+/// Variables of several shapes, with values away from zero.
+fn variables(g: &Graph) -> Result<Vec<Variable>> {
+    let shapes: [&[usize]; 6] = [&[2, 3], &[3, 2], &[2, 2], &[3], &[2], &[]];
+    let mut built = Vec::new();
+    for (i, shape) in shapes.into_iter().enumerate() {
+        let elements: usize = shape.iter().product();
+        let values: Vec<f32> = (0..elements).map(|j| 0.5 + 0.13 * ((7 * i + 5 * j) % 9) as f32).collect();
+        let signed: Vec<f32> = values.iter().enumerate().map(|(j, v)| if (i + j) % 3 == 0 { -v } else { *v }).collect();
+        built.push(g.variable(&format!("v{i}"), &g.constant(Tensor::new(shape, &signed).unwrap()))?);
+    }
+    Ok(built)
+}
+
+/// The last values of a random graph, added up, so that what is before them is used more than once.
+fn loss(g: &Graph, variables: &[Variable], steps: &[Step]) -> Result<Output, GraphError> {
+    let mut values: Vec<Output> = variables.iter().map(Variable::read).collect();
+    steps.iter().for_each(|step| add_step(&mut values, step));
+    values.iter().rev().take(3).try_fold(g.constant(0f32), |sum, value| sum.add(&value.mean()))
+}
+
+/// What finite differences say of one element.
+enum Slope {
+    Is(f64),
+    /// The differences of two steps disagree: a kink, or too steep a curve.
+    Unclear,
+}
+
+/// The slope at 0 of what `at` gives for a shift, from central differences of two steps (Richardson).
+async fn slope(at: impl AsyncFn(f32) -> Result<f64>) -> Result<Slope> {
+    const STEP: f32 = 1.0 / 64.0;
+    let wide = (at(STEP).await? - at(-STEP).await?) / f64::from(2.0 * STEP);
+    let narrow = (at(STEP / 2.0).await? - at(-STEP / 2.0).await?) / f64::from(STEP);
+    let is_clear = (wide - narrow).abs() <= 2e-3 * (1.0 + narrow.abs());
+    Ok(if is_clear { Slope::Is((4.0 * narrow - wide) / 3.0) } else { Slope::Unclear })
+}
+
+/// How many elements were compared, and how many could not be.
+#[derive(Default)]
+struct Tally {
+    compared: Cell<u32>,
+    unclear: Cell<u32>,
+}
+
+async fn compare(steps: &[Step], tally: &Tally) -> Result<()> {
+    let g = Graph::new();
+    let variables = variables(&g)?;
+    let loss = loss(&g, &variables, steps)?;
+    let reads: Vec<Output> = variables.iter().map(Variable::read).collect();
+    let gradients = gradients(&loss, &reads)?;
+    let server = Server::create_local();
+    let session = Session::new(&server.target(), &g).await?;
+    session.run().target(g.initializer()).await?;
+    for (read, gradient) in reads.iter().zip(gradients) {
+        let Some(gradient) = gradient else { continue };
+        let fetched = session.run().fetch(read).fetch(&gradient).await?;
+        assert_eq!(fetched[0].shape(), fetched[1].shape(), "a gradient has the shape of its variable");
+        let (values, analytic) = (fetched[0].values::<f32>()?, fetched[1].values::<f32>()?);
+        for (element, analytic) in analytic.iter().enumerate() {
+            let shifted = async |shift: f32| {
+                let mut values = values.to_vec();
+                values[element] += shift;
+                let moved = Tensor::new(fetched[0].shape(), &values)?;
+                Ok(f64::from(session.run().feed(read, moved).fetch(&loss).await?.scalar::<f32>(0)?))
+            };
+            let Slope::Is(expected) = slope(shifted).await? else {
+                tally.unclear.set(tally.unclear.get() + 1);
+                continue;
+            };
+            let error = (f64::from(*analytic) - expected).abs();
+            let name = gradient.name();
+            assert!(
+                error <= 5e-3 * (1.0 + expected.abs()),
+                "{name}[{element}] is {analytic}, but {expected} in {steps:?}"
+            );
+            tally.compared.set(tally.compared.get() + 1);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn gradients_are_what_finite_differences_say_whatever_the_graph() {
+    let steps = prop::collection::vec((select(KINDS), any::<u8>(), any::<u8>()), 1..9);
+    let tally = Tally::default();
+    let mut runner = TestRunner::new(Config { cases: 96, failure_persistence: None, ..Config::default() });
+    let checked = runner.run(&steps, |steps| {
+        on_actix(compare(&steps, &tally));
+        Ok(())
+    });
+    checked.unwrap_or_else(|error| panic!("{error}"));
+    let (compared, unclear) = (tally.compared.get(), tally.unclear.get());
+    assert!(compared > 500 && compared > 10 * unclear, "{compared} compared, {unclear} unclear");
+}
+
+#[test]
+fn the_gradient_of_each_operation_alone_is_what_finite_differences_say() {
+    let tally = Tally::default();
+    on_actix(async {
+        for kind in KINDS {
+            for (a, b) in [(0, 1), (2, 2), (3, 5), (5, 0)] {
+                compare(&[(*kind, a, b)], &tally).await?;
+            }
+        }
+        Ok(())
+    });
+    assert!(tally.compared.get() > 300 && tally.unclear.get() < 30, "{}", tally.unclear.get());
+}

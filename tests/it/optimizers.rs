@@ -1,0 +1,218 @@
+//! Optimizers through graphs and a session: TensorFlow's numbers, and where the slots are.
+
+use trainyard::graph::{GraphError, GraphProblem};
+use trainyard::optimizer::TrainOp;
+use trainyard::prelude::*;
+
+use crate::fixture::on_actix;
+
+fn vector(values: &[f32]) -> Tensor {
+    Tensor::new([values.len()], values).unwrap()
+}
+
+/// Variables with constant gradients, and a session on a local server.
+struct Trained {
+    _server: Server,
+    graph: Graph,
+    session: Session,
+    variables: Vec<Variable>,
+}
+
+impl Trained {
+    /// Each pair is a variable's first value and its gradient; `build` adds the train ops.
+    async fn new<const N: usize>(
+        pairs: [([f32; 2], [f32; 2]); N],
+        build: impl Fn(&[(Variable, Output)], &Variable) -> Result<Vec<TrainOp>, GraphError>,
+    ) -> Result<(Self, Vec<TrainOp>)> {
+        let graph = Graph::new();
+        let mut built = Vec::new();
+        for (i, (value, gradient)) in pairs.iter().enumerate() {
+            let variable = graph.variable(&format!("var{i}"), &graph.constant(vector(value)))?;
+            built.push((variable, graph.constant(vector(gradient))));
+        }
+        let train_ops = build(&built, &graph.global_step()?)?;
+        let server = Server::create_local();
+        let session = Session::new(&server.target(), &graph).await?;
+        session.run().target(graph.initializer()).await?;
+        let variables = built.into_iter().map(|(variable, _)| variable).collect();
+        Ok((Self { _server: server, graph, session, variables }, train_ops))
+    }
+
+    async fn value(&self, of: &Output) -> Result<Vec<f32>> {
+        Ok(self.session.run().fetch(of).await?[0].values::<f32>()?.to_vec())
+    }
+
+    async fn assert_values(&self, expected: &[[f32; 2]]) -> Result<()> {
+        for (variable, expected) in self.variables.iter().zip(expected) {
+            let values = self.value(&variable.read()).await?;
+            for (value, expected) in values.iter().zip(expected) {
+                let error = (value - expected).abs();
+                assert!(error <= 2e-6 * expected.abs().max(1.0), "{variable:?} is {values:?}, not {expected}");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The values after three steps from `[1, 2]` with the gradient `[0.1, 0.1]`.
+fn assert_three_steps(optimizer: impl Optimizer, expected: [f32; 2]) {
+    on_actix(async {
+        let apply = |pairs: &[_], step: &_| Ok(vec![optimizer.apply_gradients(pairs, step)?]);
+        let (trained, ops) = Trained::new([([1.0, 2.0], [0.1, 0.1])], apply).await?;
+        for step in 1..=3 {
+            let told = trained.session.run().target(&ops[0]).fetch(&ops[0].global_step()).await?;
+            assert_eq!(told.scalar::<i64>(0)?, step);
+        }
+        trained.assert_values(&[expected]).await
+    });
+}
+
+#[test]
+fn three_steps_give_tensorflows_values() {
+    assert_three_steps(GradientDescent::new(0.5), [0.85, 1.85]);
+    assert_three_steps(Momentum::new(0.5, 0.9), [0.7195, 1.7195]);
+    assert_three_steps(Momentum::new(0.5, 0.9).use_nesterov(), [0.59755, 1.59755]);
+    assert_three_steps(Adagrad::new(0.5), [0.5662317, 1.566232]);
+    assert_three_steps(Adam::new(0.5), [-0.4999914, 0.5000086]);
+}
+
+/// TensorFlow's `adagrad_test.py`.
+#[test]
+fn adagrad_with_a_learning_rate_of_3_gives_tensorflows_values_for_both_variables() {
+    on_actix(async {
+        let apply = |pairs: &[_], step: &_| Ok(vec![Adagrad::new(3.0).apply_gradients(pairs, step)?]);
+        let pairs = [([1.0, 2.0], [0.1, 0.1]), ([3.0, 4.0], [0.01, 0.01])];
+        let (trained, ops) = Trained::new(pairs, apply).await?;
+        for _ in 0..3 {
+            trained.session.run().target(&ops[0]).await?;
+        }
+        trained.assert_values(&[[-1.6026099, -0.6026099], [2.7156792, 3.7156792]]).await
+    });
+}
+
+/// TensorFlow's `testSharing`: two applies, two steps of one and one of the other.
+#[test]
+fn two_applies_of_one_kind_share_their_slots() {
+    on_actix(async {
+        let apply = |pairs: &[_], step: &_| {
+            let optimizer = Adagrad::new(3.0);
+            Ok(vec![optimizer.apply_gradients(pairs, step)?, optimizer.apply_gradients(pairs, step)?])
+        };
+        let pairs = [([1.0, 2.0], [0.1, 0.1]), ([3.0, 4.0], [0.01, 0.01])];
+        let (trained, ops) = Trained::new(pairs, apply).await?;
+        for op in [&ops[0], &ops[1], &ops[0]] {
+            trained.session.run().target(op).await?;
+        }
+        trained.assert_values(&[[-1.6026099, -0.6026099], [2.7156792, 3.7156792]]).await?;
+        let names: Vec<String> = trained.graph.variables().iter().map(Variable::name).collect();
+        assert_eq!(names, ["var0", "var1", "global_step", "var0/Adagrad", "var1/Adagrad"]);
+        assert_eq!([ops[0].target().name(), ops[1].target().name()], ["train", "train_1"]);
+        Ok(())
+    });
+}
+
+/// The slots of `rule` beside `var0`, with the values that they begin with.
+fn slots(optimizer: impl Optimizer) -> Vec<(String, Vec<f32>)> {
+    let slots = std::cell::RefCell::new(Vec::new());
+    on_actix(async {
+        let apply = |pairs: &[(Variable, Output)], step: &_| {
+            pairs[0].0.graph().with_name_scope("tower", |_| Ok(vec![optimizer.apply_gradients(pairs, step)?]))
+        };
+        let (trained, _) = Trained::new([([1.0, 2.0], [0.1, 0.1])], apply).await?;
+        for slot in trained.graph.variables().iter().filter(|variable| variable.name().contains('/')) {
+            assert!(!slot.spec().trainable);
+            let value = trained.value(&slot.read()).await?;
+            slots.borrow_mut().push((slot.name(), value));
+        }
+        Ok(())
+    });
+    slots.into_inner()
+}
+
+#[test]
+fn slots_are_named_after_their_variable_and_the_rule_whatever_the_scopes() {
+    assert_eq!(slots(GradientDescent::new(0.1)), []);
+    assert_eq!(slots(Momentum::new(0.1, 0.9)), [("var0/Momentum".into(), vec![0.0, 0.0])]);
+    let adagrad = Adagrad::new(0.1).initial_accumulator_value(0.25);
+    assert_eq!(slots(adagrad), [("var0/Adagrad".into(), vec![0.25, 0.25])]);
+    let adam = [
+        ("var0/Adam".into(), vec![0.0, 0.0]),
+        ("var0/Adam_1".into(), vec![0.0, 0.0]),
+        ("var0/beta1_power".into(), vec![0.9]),
+        ("var0/beta2_power".into(), vec![0.999]),
+    ];
+    assert_eq!(slots(Adam::default()), adam);
+}
+
+#[test]
+fn updates_and_slots_are_where_their_variable_is_and_the_step_is_counted_where_its_counter_is() {
+    let g = Graph::new();
+    let build = |g: &Graph| {
+        let (w, v) = (g.variable("w", &g.zeros([2]))?, g.variable("v", &g.zeros([2]))?);
+        let loss = w.read().mul(&v.read())?.sum();
+        Adam::new(0.1).minimize(&loss, &g.global_step()?)
+    };
+    let cluster = trainyard::cluster::ClusterSpec::simulated([("ps", 2), ("worker", 1)]).unwrap();
+    let train = g.with_device_fn(ReplicaDeviceSetter::new(&cluster), build).unwrap();
+    let def = g.snapshot().unwrap();
+    let device = |name: &str| def.operation(g.operation(name).expect(name).op_id()).device.to_string();
+    for (variable, task) in [("w", "/job:ps/task:0"), ("v", "/job:ps/task:1")] {
+        let beside = ["", "/Assign", "/read", "/Adam", "/Adam_1", "/beta1_power", "/Adam/initial"];
+        for name in beside.map(|suffix| format!("{variable}{suffix}")) {
+            assert_eq!(device(&name), task, "{name}");
+        }
+        assert_eq!(device(&format!("update_{variable}")), task);
+    }
+    assert_eq!(device(&train.target().name()), "/job:ps/task:0", "the counter is built third");
+    assert_eq!(device("gradients/SumGrad"), "/job:worker");
+    let updates = ["update_w", "update_v"].map(|name| g.operation(name).unwrap().op_id());
+    assert_eq!(def.operation(train.target().op_id()).control_inputs.as_slice(), updates);
+}
+
+#[test]
+fn without_a_gradient_there_is_nothing_to_apply() {
+    let g = Graph::new();
+    let (x, step) = (g.placeholder("x", DType::F32, [2]).unwrap(), g.global_step().unwrap());
+    let unused = g.variable("unused", &g.zeros([2])).unwrap();
+    for refused in
+        [GradientDescent::new(0.1).minimize(&x.sum(), &step), GradientDescent::new(0.1).apply_gradients(&[], &step)]
+    {
+        let error = refused.unwrap_err();
+        assert_eq!(error.problem, GraphProblem::NoGradients);
+        assert!(error.to_string().contains("tests/it/optimizers.rs"), "{error}");
+    }
+    let by = gradients(&x.sum(), &[unused.read()]).unwrap();
+    assert!(by[0].is_none());
+}
+
+#[test]
+fn a_variable_that_the_loss_does_not_use_gets_no_slot() {
+    let g = Graph::new();
+    let (used, _unused) = (g.variable("used", &g.zeros([2])).unwrap(), g.variable("unused", &g.zeros([2])).unwrap());
+    Adagrad::new(0.1).minimize(&used.read().square().sum(), &g.global_step().unwrap()).unwrap();
+    assert!(g.operation("used/Adagrad").is_some() && g.operation("unused/Adagrad").is_none());
+}
+
+#[test]
+fn a_gradient_that_does_not_fit_its_variable_or_its_graph_is_refused() {
+    let (g, other) = (Graph::new(), Graph::new());
+    let (w, step) = (g.variable("w", &g.zeros([2])).unwrap(), g.global_step().unwrap());
+    let apply = |variable: &Variable, gradient: &Output| {
+        Momentum::new(0.1, 0.9).apply_gradients(&[(variable.clone(), gradient.clone())], &step).unwrap_err()
+    };
+    let error = apply(&w, &g.zeros([3])).to_string();
+    assert!(error.contains("update_w (ApplyMomentum)") && error.contains("f32[3]"), "{error}");
+    let counts = g.variable("counts", &g.constant(0i64)).unwrap();
+    let error = apply(&counts, &g.constant(0i64)).to_string();
+    assert!(error.contains("f32 gradient"), "{error}");
+    assert_eq!(apply(&w, &other.zeros([2])).problem, GraphProblem::OtherGraph("Fill".to_owned()));
+}
+
+#[test]
+fn a_variable_of_the_name_of_a_slot_is_not_taken_for_one_of_another_shape() {
+    let g = Graph::new();
+    let (w, step) = (g.variable("w", &g.zeros([2])).unwrap(), g.global_step().unwrap());
+    g.variable("w/Adagrad", &g.zeros([3])).unwrap();
+    let error = Adagrad::new(0.1).apply_gradients(&[(w, g.zeros([2]))], &step).unwrap_err();
+    assert!(matches!(error.problem, GraphProblem::NameTaken(_)), "{error}");
+}
