@@ -104,7 +104,7 @@ where
 /// What a trainer needs, in one `use`.
 pub mod prelude {
     pub use crate::graph::{Graph, Output, Target, Variable, accuracy, dense, gradients, sparse_softmax_cross_entropy};
-    pub use crate::optimizer::{Adagrad, Adam, Coordinated, GradientDescent, Momentum, Optimizer};
+    pub use crate::optimizer::{Adagrad, Adam, Coordinated, GradientDescent, Momentum, Optimizer, TrainOp};
     pub use crate::placement::ReplicaDeviceSetter;
     pub use crate::runtime::{Code, Error, Result, Server, SessionOptions};
     pub use crate::tensor::{DType, Tensor};

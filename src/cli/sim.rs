@@ -29,6 +29,7 @@ pub(super) fn run(args: &SimArgs, trainer: &impl Trainer) -> Result<ExitCode, Fa
     let first = &scenarios[0].1;
     let mut report = Report { scenario: first.name.clone(), seed: first.seed, world: World::Simulation, runs: vec![] };
     let target = first.stop.accuracy;
+    let mut is_target_missed = false;
     let mut files = args.out.as_deref().map(Files::create).transpose()?;
     for (label, scenario) in &scenarios {
         let experiment = Experiment::new(scenario)?;
@@ -36,6 +37,7 @@ pub(super) fn run(args: &SimArgs, trainer: &impl Trainer) -> Result<ExitCode, Fa
             let name = if label.is_empty() { run.name.clone() } else { format!("{} ({label})", run.name) };
             let run = scenario::Run { name, ..run.clone() };
             let (result, recording) = repeat(args, &experiment, &run, trainer)?;
+            is_target_missed |= scenario.stop.accuracy.is_some() && result.seconds_to_target.is_none();
             report.runs.push(result);
             if let Some(files) = &mut files {
                 files.append(&report, &run.name, &recording)?;
@@ -43,7 +45,11 @@ pub(super) fn run(args: &SimArgs, trainer: &impl Trainer) -> Result<ExitCode, Fa
         }
     }
     print(args, &report, target).map_err(Failure::writing("the result"))?;
-    Ok(exit_code(&report, target))
+    Ok(match report.runs.as_slice() {
+        [] => ExitCode::NothingToRun,
+        _ if is_target_missed => ExitCode::TargetNotReached,
+        _ => ExitCode::Done,
+    })
 }
 
 /// Runs a run as often as was asked, and holds each repeat against the first.
@@ -54,7 +60,6 @@ fn repeat(
     trainer: &impl Trainer,
 ) -> Result<(Run, Recording), Failure> {
     let first = simulate(experiment, run, trainer)?;
-    let digests = |run: &Run| format!("{:?} {:?}", run.digest, run.weights_digest);
     for _ in 1..args.repeat.get() {
         let (again, _) = simulate(experiment, run, trainer)?;
         let (was, is) = (digests(&first.0), digests(&again));
@@ -121,18 +126,13 @@ fn print(args: &SimArgs, report: &Report, target: Option<f64>) -> io::Result<()>
     }
     write!(out, "{}", table::render(report, target))?;
     for run in &report.runs {
-        let known = |digest: &Option<String>| digest.clone().unwrap_or_else(|| "-".to_owned());
-        writeln!(out, "{}: digest={} weights={}", run.name, known(&run.digest), known(&run.weights_digest))?;
+        writeln!(out, "{}: {}", run.name, digests(run))?;
     }
     Ok(())
 }
 
-fn exit_code(report: &Report, target: Option<f64>) -> ExitCode {
-    match report.runs.as_slice() {
-        [] => ExitCode::NothingToRun,
-        runs if target.is_some() && runs.iter().any(|run| run.seconds_to_target.is_none()) => {
-            ExitCode::TargetNotReached
-        }
-        _ => ExitCode::Done,
-    }
+/// What two runs have in common where they are the same.
+fn digests(run: &Run) -> String {
+    let known = |digest: &Option<String>| digest.clone().unwrap_or_else(|| "-".to_owned());
+    format!("digest={} weights={}", known(&run.digest), known(&run.weights_digest))
 }

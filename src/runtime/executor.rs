@@ -16,6 +16,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use tracing::trace_span;
 
 use crate::kernels::Cost;
 use crate::partition::Slot;
@@ -142,11 +143,12 @@ impl Executor {
         }
     }
 
-    /// Takes all that can be done now.
+    /// Hop 4 of a step: takes all that can be done now.
     ///
     /// # Errors
     /// If the inputs that a step brought don't fit an operation.
     pub(crate) fn run_ready(&mut self, memos: &mut Memos) -> Result<Ready> {
+        let _span = trace_span!("run_ready", step = self.step.number).entered();
         let (plan, progress) = (&*self.plan, &mut self.progress);
         let mut ready = Ready { sends: std::mem::take(&mut progress.sends), ..Ready::default() };
         if let Some(frame) = &mut progress.frame {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use actix::Addr;
+use tracing::trace_span;
 
 use crate::cluster::TaskName;
 use crate::transport::{Inbox, Messages, PeerId, Transport};
@@ -62,12 +63,13 @@ impl Link {
         }
     }
 
-    /// Lets go of all that was sent since the last flush.
+    /// Hop 7 of a step: lets go of all that was sent since the last flush.
     pub(crate) fn flush(&self) {
         if self.outgoing.borrow().is_empty() {
             return;
         }
         for (to, messages) in self.outgoing.take() {
+            let _span = trace_span!("transport", to = to.0, messages = messages.len()).entered();
             self.transport.send(to, messages);
         }
     }

@@ -85,9 +85,9 @@ impl EventQueue {
         None
     }
 
-    /// The next event, which happens now.
-    pub(super) fn pop(&mut self) -> Option<Happening> {
+    /// The next event, which happens now, and its number in the order of scheduling.
+    pub(super) fn pop(&mut self) -> Option<(u64, Happening)> {
         self.next_time()?;
-        self.heap.pop().map(|Reverse(event)| event.happening)
+        self.heap.pop().map(|Reverse(event)| (event.seq, event.happening))
     }
 }

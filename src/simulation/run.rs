@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
+use tokio::task::JoinError;
 
 use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, TaskName};
@@ -86,12 +87,13 @@ where
         builder.on_thread_park(on_park).build().expect("a runtime without drivers needs nothing of the system")
     };
     let result = actix_rt::System::with_tokio_rt(runtime).block_on(async {
+        world.attend().await;
         let hosts = hosts(cluster, &world, &tasks);
         let (ending, ended) = Ending::new(tasks.len());
         watch_for_stall(&world, &hosts, &ending);
         for (task, host) in tasks.iter().zip(hosts) {
-            let (task, ending, running) = (task.clone(), Rc::clone(&ending), program(host));
-            actix_rt::spawn(async move { ending.returned(task, running.await) });
+            let (task, ending, running) = (task.clone(), Rc::clone(&ending), actix_rt::spawn(program(host)));
+            actix_rt::spawn(async move { ending.returned(task, panic_as_error(running.await)) });
         }
         ended.await.expect("the ending outlives the tasks")
     });
@@ -120,6 +122,15 @@ fn hosts(cluster: &Cluster, world: &Rc<SimulatedWorld>, tasks: &[TaskName]) -> V
         Host { server: Rc::new(server), clock: Rc::clone(&clock) }
     };
     (0..).zip(tasks).map(host).collect()
+}
+
+/// What a task's program returned. A panic in it is its error, and not one of the simulation.
+fn panic_as_error<T>(joined: Result<Result<T, Error>, JoinError>) -> Result<T, Error> {
+    joined.unwrap_or_else(|error| {
+        let panic = error.try_into_panic().expect("nobody cancels a task's program");
+        let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+        Err(Error::new(Code::Internal, format!("the program panicked: {}", text.unwrap_or("without a message"))))
+    })
 }
 
 /// What is known of the end of a run.

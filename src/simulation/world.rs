@@ -5,10 +5,10 @@
 //! When nothing can happen and the program has not finished, the simulation has stalled.
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use crate::clock::{Clock, Sleep};
 use crate::cluster::TaskName;
@@ -32,9 +32,11 @@ pub(super) struct SimulatedWorld {
     inboxes: RefCell<Vec<Option<Rc<dyn Inbox<PeerMessage>>>>>,
     bytes_sent: RefCell<Vec<u64>>,
     audit: RefCell<Audit>,
+    /// The run itself. Every event wakes it, so that the thread does not park for good where the event
+    /// concerned nobody any more: a message that is lost, an alarm that is not awaited.
+    run: RefCell<Option<Waker>>,
     /// Called when nothing can happen any more.
     on_stall: RefCell<Option<Box<dyn FnOnce()>>>,
-    is_finished: Cell<bool>,
 }
 
 /// What a world has seen by its end.
@@ -56,6 +58,9 @@ pub(super) fn on_park() {
     let world = CURRENT.with_borrow(Clone::clone);
     if let Some(world) = world {
         world.tick();
+        if let Some(run) = &*world.run.borrow() {
+            run.wake_by_ref();
+        }
     }
 }
 
@@ -69,19 +74,20 @@ impl SimulatedWorld {
             inboxes: RefCell::new(tasks.iter().map(|_| None).collect()),
             bytes_sent: RefCell::new(vec![0; tasks.len()]),
             audit: RefCell::default(),
+            run: RefCell::default(),
             on_stall: RefCell::default(),
-            is_finished: Cell::new(false),
             tasks,
         });
         CURRENT.set(Some(Rc::clone(&world)));
         world
     }
 
-    /// Ends the world: nothing happens in it any more.
+    /// Ends the world: nothing happens in it any more, and it lets go of what holds on to it.
     pub(super) fn leave(&self) -> Observed {
-        self.is_finished.set(true);
         CURRENT.set(None);
-        self.inboxes.borrow_mut().clear();
+        drop((self.run.take(), self.on_stall.take()));
+        drop(self.queue.take());
+        self.inboxes.borrow_mut().fill_with(|| None);
         let audit = self.audit.borrow();
         Observed {
             now: self.now.get(),
@@ -91,6 +97,15 @@ impl SimulatedWorld {
         }
     }
 
+    /// The future that awaits this is the run itself.
+    pub(super) async fn attend(&self) {
+        let remember = |context: &mut Context<'_>| {
+            *self.run.borrow_mut() = Some(context.waker().clone());
+            Poll::Ready(())
+        };
+        poll_fn(remember).await;
+    }
+
     /// Calls `act` once nothing can happen any more.
     pub(super) fn when_stalled(&self, act: impl FnOnce() + 'static) {
         *self.on_stall.borrow_mut() = Some(Box::new(act));
@@ -98,9 +113,6 @@ impl SimulatedWorld {
 
     /// Lets the next thing happen: of an instant, first what the queue has, then what the network has.
     fn tick(&self) {
-        if self.is_finished.get() {
-            return;
-        }
         loop {
             let queued = self.queue.borrow_mut().next_time();
             let arriving = self.network.borrow().next_event();
@@ -122,17 +134,17 @@ impl SimulatedWorld {
     }
 
     fn happen(&self) {
-        let happening = self.queue.borrow_mut().pop().expect("its time was just asked for");
+        let (seq, happening) = self.queue.borrow_mut().pop().expect("its time was just asked for");
         match happening {
             Happening::Wake(alarm) => {
-                self.audit.borrow_mut().record([self.now.get().0, 1, 0, 0]);
+                self.audit.borrow_mut().record([self.now.get().0, 1, seq, 0]);
                 alarm.has_rung.set(true);
                 if let Some(waker) = alarm.waker.take() {
                     waker.wake();
                 }
             }
             Happening::WorkDone { job, done } => {
-                self.audit.borrow_mut().record([self.now.get().0, 2, 0, 0]);
+                self.audit.borrow_mut().record([self.now.get().0, 2, seq, 0]);
                 job.finish();
                 done();
             }

@@ -3,6 +3,7 @@
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
+use tracing::trace_span;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::graph::{Graph, Output, Target};
@@ -120,7 +121,9 @@ impl MonitoredSession {
         Ok(())
     }
 
+    /// Hop 10 of a step: numbers it, shows it to the hooks, and reports it.
     fn after_training_step(&mut self, mut stats: StepStats) {
+        let _span = trace_span!("hooks", local_step = self.local_step, global_step = stats.global_step).entered();
         stats.local_step = self.local_step;
         self.local_step += 1;
         self.last_step_ended = stats.ended;

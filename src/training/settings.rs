@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::graph::{Replica, UpdateRule};
+use crate::graph::UpdateRule;
 use crate::optimizer::Optimizer;
 
 /// The training that a scenario describes.
@@ -30,7 +30,7 @@ pub enum Model {
         /// The widths of the layers before the last.
         hidden: Vec<usize>,
     },
-    /// No arithmetic: scalar variables are read and updated, which shows what a step itself costs.
+    /// Next to no arithmetic: scalar variables are read and updated, which shows what a step itself costs.
     Null {
         /// How many variables there are.
         variables: usize,
@@ -67,9 +67,4 @@ impl Optimizer for OptimizerSettings {
     fn learning_rate(&self) -> f32 {
         self.learning_rate
     }
-}
-
-/// A worker's place among those that train the same variables.
-pub(super) fn replica_of(position: Option<usize>, workers: usize, mode: crate::sync::Mode) -> Option<Replica> {
-    position.map(|worker| Replica { worker: worker as u32, workers: workers as u32, mode })
 }

@@ -14,7 +14,7 @@ use crate::units::VirtualTime;
 
 use super::data::{Batch, Batches, Dataset};
 use super::record::{Evaluation, Recorder};
-use super::settings::{Settings, replica_of};
+use super::settings::Settings;
 
 /// One task of a cluster, as its program sees it. Cheap to clone.
 #[derive(Clone)]
@@ -55,7 +55,8 @@ impl Task {
         let cluster = &parts.server.server_def().cluster;
         let workers: Vec<TaskName> = cluster.tasks().filter(is_worker).collect();
         let position = workers.iter().position(|worker| worker == parts.server.task());
-        let replica = replica_of(position, workers.len(), parts.mode);
+        let of_worker = |worker| Replica { worker: worker as u32, workers: workers.len() as u32, mode: parts.mode };
+        let replica = position.map(of_worker);
         let batches = match (&parts.dataset, replica) {
             (Some(dataset), Some(Replica { worker, workers, .. })) => {
                 let train = Arc::new(dataset.train.clone());

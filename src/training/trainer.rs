@@ -83,12 +83,13 @@ fn build(g: &Graph, task: &Task) -> Result<Built> {
     Ok(Built { train_op, global_step, data: Some(Fed { features, labels, loss, accuracy }) })
 }
 
-/// Reads scalar variables and updates each by itself.
+/// Reads scalar variables and updates each by itself. The negation is the least arithmetic there is: a
+/// scenario's drawn step time falls on it.
 fn null(g: &Graph, variables: usize, optimizer: &impl Optimizer, step: Variable) -> Result<Built, GraphError> {
     let mut pairs = Vec::with_capacity(variables);
     for i in 0..variables {
         let variable = g.variable(&format!("v{i}"), &g.constant(0f32))?;
-        let gradient = variable.read().identity();
+        let gradient = variable.read().negate();
         pairs.push((variable, gradient));
     }
     Ok(Built { train_op: optimizer.apply_gradients(&pairs, &step)?, global_step: step, data: None })

@@ -1,9 +1,17 @@
 //! What the system does as a whole; one file a behaviour.
 
+mod checkers;
+mod cli;
 mod errors;
 mod fixture;
 mod gradients;
+mod life_of_a_step;
 mod optimizers;
 mod peer_to_peer;
 mod servers;
 mod sessions;
+mod simulated;
+mod simulation;
+mod staleness;
+mod stall;
+mod user_program;

@@ -1,0 +1,197 @@
+//! The command line: exit codes, what is said of mistakes, and where results go.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// A scenario that is over in a moment.
+const SMALL: &str = r#"
+name = "small"
+seed = 3
+[cluster]
+ps = 1
+worker = 2
+[program]
+model = "softmax"
+batch = 8
+[stop]
+steps = 20
+[[run]]
+name = "sync"
+mode = "sync"
+[[run]]
+name = "async"
+mode = "async"
+"#;
+
+/// What the program said.
+struct Said {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn trainyard(args: &[&str]) -> Said {
+    let output = Command::new(env!("CARGO_BIN_EXE_trainyard")).args(args).env("RUST_BACKTRACE", "0").output();
+    let Output { status, stdout, stderr } = output.unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said { code: status.code().expect("it was not killed"), out: text(stdout), err: text(stderr) }
+}
+
+/// An empty folder for the test called `test`.
+fn folder(test: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).unwrap();
+    }
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// The path of a file with `text`.
+fn scenario(test: &str, text: &str) -> String {
+    let path = folder(test).join("scenario.toml");
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// Asserts that `args` are refused as the user's to mend, before anything ran, and that all of `words` are said.
+#[track_caller]
+fn assert_refused(args: &[&str], words: &[&str]) {
+    let said = trainyard(args);
+    assert_eq!((said.code, said.out.as_str()), (2, ""), "{}", said.err);
+    for word in words {
+        assert!(said.err.contains(word), "no `{word}` in: {}", said.err);
+    }
+}
+
+#[test]
+fn help_lists_the_exit_codes_and_is_no_error() {
+    let said = trainyard(&["--help"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    assert!(said.out.contains("sim") && said.out.contains("target not reached"), "{}", said.out);
+}
+
+#[test]
+fn what_is_typed_wrong_is_refused_with_the_way_to_write_it() {
+    assert_refused(&["simulate"], &["simulate", "sim"]);
+    assert_refused(&[], &["Usage"]);
+    assert_refused(&["sim", "x.toml", "--set", "latency"], &["network.latency=1ms"]);
+    assert_refused(&["sim", "no/such.toml"], &["no/such.toml", "can't read"]);
+}
+
+#[test]
+fn a_wrong_key_is_refused_with_its_line_and_what_was_meant() {
+    let path = scenario("wrong_key", &SMALL.replace("batch = 8", "bach = 8"));
+    assert_refused(&["sim", &path], &["scenario.toml:9:1", "bach", "did you mean `batch`?"]);
+}
+
+#[test]
+fn all_wrong_values_are_told_at_once() {
+    let text = SMALL.replace("steps = 20", "steps = 0").replace("batch = 8", "batch = 0");
+    let text = text.replace(r#"mode = "sync""#, "mode = { sync = { backups = 2 } }");
+    let path = scenario("wrong_values", &text);
+    assert_refused(&["sim", &path], &["stop.steps", "program.batch", "2 backups of 2 workers"]);
+}
+
+#[test]
+fn what_does_not_exist_yet_is_refused_and_not_ignored() {
+    let path = scenario("shapes", SMALL);
+    assert_refused(&["sim", &path, "--set", "compute.numerics=shapes"], &["shapes", "not supported yet"]);
+    assert_refused(&["sim", &path, "--set", "program.model=convnet"], &["program.model", "not supported yet"]);
+}
+
+#[test]
+fn the_table_and_the_digests_go_to_stdout_and_nothing_else_does() {
+    let path = scenario("table", SMALL);
+    let said = trainyard(&["sim", &path]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let digests: Vec<&str> = said.out.lines().filter(|line| line.contains("digest=")).collect();
+    assert_eq!(digests.len(), 2, "{}", said.out);
+    assert!(digests[0].starts_with("sync: digest=") && digests[1].starts_with("async: digest="));
+    assert!(!said.err.contains("digest="), "{}", said.err);
+}
+
+#[test]
+fn logs_go_to_stderr() {
+    let path = scenario("logs", SMALL);
+    let said = trainyard(&["sim", &path, "--json", "-vv", "--set", "stop.steps=1"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains("run_step"), "{}", said.err);
+    serde_json::from_str::<serde_json::Value>(&said.out).expect("stdout is JSON alone");
+}
+
+#[test]
+fn json_has_the_keys_that_were_agreed_on() {
+    let path = scenario("json", SMALL);
+    let said = trainyard(&["sim", &path, "--json"]);
+    let result: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((&result["scenario"], &result["seed"]), (&"small".into(), &3.into()));
+    assert_eq!(result["world"], "simulation");
+    let run = &result["runs"][1];
+    assert_eq!((&run["name"], &run["mode"]), (&"async".into(), &"async".into()));
+    let keys = "global_steps samples seconds wall_seconds steps_per_second samples_per_second step_seconds final_loss \
+         test_accuracy seconds_to_target staleness gradients bytes_sent waiting_seconds events digest weights_digest";
+    for key in keys.split_whitespace() {
+        assert!(run.get(key).is_some(), "no `{key}`");
+    }
+    for key in ["mean", "p10", "p50", "p90", "p99"] {
+        assert!(run["step_seconds"][key].as_f64().unwrap() > 0.0, "{key}");
+    }
+    assert_eq!(run["gradients"]["computed"], run["gradients"]["applied"]);
+    assert!(run["bytes_sent"]["ps:0"].as_u64().unwrap() > 0);
+    assert!(run["staleness"]["mean"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn out_gets_the_result_and_a_row_for_each_step() {
+    let path = scenario("out", SMALL);
+    let out = folder("out_files").join("new").join("folder");
+    let said = trainyard(&["sim", &path, "--json", "--out", out.to_str().unwrap()]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert_eq!(fs::read_to_string(out.join("result.json")).unwrap(), said.out);
+    let rows = fs::read_to_string(out.join("steps.csv")).unwrap();
+    let count = |run: &str| rows.lines().filter(|row| row.starts_with(run)).count();
+    assert_eq!(count("sync,"), 40, "2 workers of 20 steps");
+    assert!((20..=21).contains(&count("async,")), "20 steps, and what the other worker had begun");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_an_error_of_the_machine() {
+    let path = scenario("unwritable", SMALL);
+    let said = trainyard(&["sim", &path, "--out", &path]);
+    assert_eq!(said.code, 1, "{}", said.err);
+    assert!(said.err.contains("cannot write") && said.err.contains("scenario.toml"), "{}", said.err);
+}
+
+#[test]
+fn a_target_that_is_not_reached_is_exit_code_3_and_the_result_is_still_told() {
+    let path = scenario("target", SMALL);
+    let said = trainyard(&["sim", &path, "--set", "stop.accuracy=1.0"]);
+    assert_eq!(said.code, 3, "{}", said.err);
+    assert!(said.out.contains("digest="), "{}", said.out);
+    let said = trainyard(&["sim", &path, "--set", "stop.accuracy=0.05", "--set", "stop.evaluate_every=5"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+}
+
+#[test]
+fn repeats_with_one_seed_are_equal_and_seeds_differ() {
+    let path = scenario("repeat", SMALL);
+    let said = trainyard(&["sim", &path, "--repeat", "3"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let other = trainyard(&["sim", &path, "--seed", "4"]);
+    let digests = |said: &Said| said.out.lines().filter(|line| line.contains("digest=")).count();
+    assert_eq!((digests(&said), digests(&other)), (2, 2));
+    assert_ne!(said.out.lines().last(), other.out.lines().last());
+}
+
+#[test]
+fn a_sweep_runs_each_value_and_names_it() {
+    let path = scenario("sweep", SMALL);
+    let said = trainyard(&["sim", &path, "--json", "--sweep", "cluster.worker=1,3", "--set", "stop.steps=10"]);
+    let result: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let names: Vec<&str> = result["runs"].as_array().unwrap().iter().map(|run| run["name"].as_str().unwrap()).collect();
+    let expected = ["sync (cluster.worker=1)", "async (cluster.worker=1)", "sync (cluster.worker=3)"];
+    assert_eq!(names[..3], expected);
+    assert_eq!(result["runs"][2]["gradients"]["computed"], 30);
+}

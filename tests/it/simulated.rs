@@ -1,0 +1,212 @@
+//! Trainings in simulation, as tests ask for them, and what they told of themselves.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use trainyard::cluster::{ClusterSpec, TaskName};
+use trainyard::graph::UpdateRule;
+use trainyard::prelude::*;
+use trainyard::simulation::{self, Cluster, ComputeSpec, Host, Law, NetworkSpec, Outcome};
+use trainyard::sync::Mode;
+use trainyard::training::data::Dataset;
+use trainyard::training::{
+    Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, TaskParts, train,
+};
+use trainyard::units::{BytesPerSecond, FlopsPerSecond};
+
+/// A training to be run. It begins as the null program on a network that takes next to no time.
+#[derive(Clone)]
+pub(crate) struct Simulated {
+    cluster: Cluster,
+    settings: Settings,
+    mode: Mode,
+    dataset: Option<Arc<Dataset>>,
+    /// How much wall clock time the recorder wastes at each step.
+    wasted: Duration,
+}
+
+/// What a training told, and what its world saw.
+pub(crate) struct Trained {
+    pub(crate) steps: Vec<StepStats>,
+    pub(crate) evaluations: Vec<Evaluation>,
+    pub(crate) ending: Option<Ending>,
+    pub(crate) outcome: Outcome<()>,
+}
+
+/// What is known of a training so far.
+#[derive(Default)]
+struct Told {
+    steps: Vec<StepStats>,
+    evaluations: Vec<Evaluation>,
+    ending: Option<Ending>,
+}
+
+#[derive(Clone, Default)]
+struct Notes {
+    told: Arc<Mutex<Told>>,
+    wasted: Duration,
+}
+
+impl Recorder for Notes {
+    fn step(&self, stats: StepStats) {
+        let began = std::time::Instant::now();
+        while began.elapsed() < self.wasted {}
+        self.told.lock().unwrap().steps.push(stats);
+    }
+
+    fn evaluation(&self, evaluation: Evaluation) {
+        self.told.lock().unwrap().evaluations.push(evaluation);
+    }
+
+    fn ending(&self, ending: Ending) {
+        self.told.lock().unwrap().ending = Some(ending);
+    }
+}
+
+impl Simulated {
+    pub(crate) fn new(ps: u32, workers: u32, mode: Mode) -> Self {
+        let network = NetworkSpec {
+            latency: Duration::from_nanos(1),
+            bandwidth: BytesPerSecond(1e12),
+            message_cost: Duration::ZERO,
+            racks: None,
+        };
+        let (rate, memory) = (FlopsPerSecond(50e9), BytesPerSecond(10e9));
+        let compute = ComputeSpec { rate, memory, straggler: None, step_time: None };
+        let spec = ClusterSpec::simulated([("ps", ps), ("worker", workers)]).unwrap();
+        let settings = Settings {
+            model: Model::Null { variables: 1 },
+            optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.1 },
+            batch: 8,
+            stop: Stop { steps: Some(100), accuracy: None, evaluate_every: 50, time: None },
+        };
+        let cluster = Cluster { spec, network, compute, slow: BTreeMap::new(), seed: 7 };
+        Self { cluster, settings, mode, dataset: None, wasted: Duration::ZERO }
+    }
+
+    pub(crate) fn seed(mut self, seed: u64) -> Self {
+        self.cluster.seed = seed;
+        self
+    }
+
+    pub(crate) fn steps(mut self, steps: u64) -> Self {
+        self.settings.stop.steps = Some(steps);
+        self
+    }
+
+    /// The computation of each worker step \[s\].
+    pub(crate) fn step_time(mut self, law: Law) -> Self {
+        self.cluster.compute.step_time = Some(law);
+        self
+    }
+
+    /// Softmax regression of the digits, with a straggler law, on a network that is felt.
+    pub(crate) fn digits(mut self) -> Self {
+        self.settings.model = Model::Softmax;
+        self.dataset = Some(Arc::new(Dataset::digits().unwrap()));
+        self.cluster.compute.straggler = Some(Law::Lognormal { mean: 1.0, sigma: 0.3 });
+        self.cluster.network.latency = Duration::from_micros(50);
+        self.cluster.network.bandwidth = BytesPerSecond(1.25e9);
+        self.cluster.network.message_cost = Duration::from_micros(5);
+        self
+    }
+
+    pub(crate) fn slow(mut self, worker: u32, factor: f64) -> Self {
+        self.cluster.slow.insert(TaskName::new("worker", worker), factor);
+        self
+    }
+
+    /// Makes this machine slower: each step takes so much more of the wall clock.
+    pub(crate) fn wasting(mut self, wasted: Duration) -> Self {
+        self.wasted = wasted;
+        self
+    }
+
+    /// Runs the built-in trainer to its end.
+    pub(crate) fn run(&self) -> Trained {
+        let trained = self.run_program(train);
+        assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+        trained
+    }
+
+    /// Runs the built-in trainer, in which each worker begins a share of `period` after the one before.
+    pub(crate) fn run_staggered(&self, period: Duration) -> Trained {
+        self.run_hosted(|host, task| async move {
+            let workers = task.replica().map_or(1, |replica| replica.workers);
+            let delay = period * task.index() / workers;
+            host.clock.sleep_until(host.clock.now().after(delay)).await;
+            train(task).await
+        })
+    }
+
+    /// Runs `program` as every task.
+    pub(crate) fn run_program<F>(&self, program: impl Fn(Task) -> F + Sync) -> Trained
+    where
+        F: Future<Output = Result<()>> + 'static,
+    {
+        self.run_hosted(|_, task| program(task))
+    }
+
+    /// Runs `program` as every task, with what hosts it.
+    pub(crate) fn run_hosted<F>(&self, program: impl Fn(Host, Task) -> F + Sync) -> Trained
+    where
+        F: Future<Output = Result<()>> + 'static,
+    {
+        let notes = Notes { wasted: self.wasted, ..Notes::default() };
+        let outcome = simulation::run(&self.cluster, |host| {
+            let parts = TaskParts {
+                server: Rc::clone(&host.server),
+                clock: Rc::clone(&host.clock),
+                mode: self.mode,
+                seed: self.cluster.seed,
+                settings: self.settings.clone(),
+                dataset: self.dataset.clone(),
+                recorder: Rc::new(notes.clone()),
+            };
+            program(host, Task::new(parts).unwrap())
+        });
+        let Told { steps, evaluations, ending } = std::mem::take(&mut *notes.told.lock().unwrap());
+        Trained { steps, evaluations, ending, outcome }
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.cluster.spec.num_tasks("worker").unwrap()
+    }
+}
+
+impl Trained {
+    /// The events, and the weights where there are any.
+    pub(crate) fn digests(&self) -> (u64, Option<u64>) {
+        (self.outcome.digest.0, self.ending.map(|ending| ending.weights_digest))
+    }
+
+    /// The steps whose gradient was applied, after the first `warm_up` global steps and up to `last`.
+    pub(crate) fn applied(&self, warm_up: u64, last: u64) -> impl Iterator<Item = &StepStats> + Clone {
+        let is_wanted = move |step: &&StepStats| step.applied && step.global_step > warm_up && step.global_step <= last;
+        self.steps.iter().filter(is_wanted)
+    }
+
+    /// When the global step `step` was reached \[s\].
+    pub(crate) fn reached(&self, step: u64) -> f64 {
+        let at = self.steps.iter().filter(|stats| stats.applied && stats.global_step >= step).map(|stats| stats.ended);
+        at.min().expect("the training got there").as_secs_f64()
+    }
+}
+
+pub(crate) fn mean(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    values.clone().sum::<f64>() / values.count() as f64
+}
+
+/// Asserts that `measured` is within `share` of `expected`.
+#[track_caller]
+pub(crate) fn assert_near(what: &str, measured: f64, expected: f64, share: f64) {
+    let off = (measured / expected - 1.0).abs();
+    assert!(off <= share, "{what}: measured {measured}, expected {expected}: off by {:.2} %", off * 100.0);
+}
