@@ -141,12 +141,6 @@ impl Tensor {
         Arc::make_mut(&mut self.buffer).as_mut_slice()
     }
 
-    /// The same values under another shape of as many elements.
-    pub(crate) fn reshaped(&self, shape: Shape) -> Self {
-        assert_eq!(shape.elements(), self.shape.elements(), "a reshape keeps the number of elements");
-        Self { dtype: self.dtype, shape, buffer: Arc::clone(&self.buffer) }
-    }
-
     /// The values as an `ndarray` view, without a copy.
     pub fn view<T: Element>(&self) -> Result<ndarray::ArrayViewD<'_, T>, TensorError> {
         let values = self.values()?;

@@ -9,8 +9,6 @@ mod in_memory;
 use std::fmt;
 use std::rc::Rc;
 
-use smallvec::SmallVec;
-
 use crate::cluster::TaskName;
 use crate::units::Bytes;
 
@@ -27,7 +25,7 @@ pub trait Payload: Send + fmt::Debug + 'static {
 }
 
 /// Messages that one task sends another at one moment.
-pub type Messages<M> = SmallVec<[M; 2]>;
+pub type Messages<M> = Vec<M>;
 
 /// Where a task takes what arrives for it.
 pub trait Inbox<M> {

@@ -17,12 +17,8 @@ pub(crate) enum ExitCode {
     RepeatDiffered = 5,
     /// Nothing could happen any more, but the program had not finished.
     Stalled = 6,
-    /// Stopped by Ctrl-C (128 + SIGINT); the checkpoint is saved.
-    Interrupted = 130,
     /// Peers are lost; restart this task.
     PeersLost = 138,
-    /// Stopped by SIGTERM (128 + it); the checkpoint is saved.
-    Terminated = 143,
 }
 
 impl From<ExitCode> for std::process::ExitCode {
@@ -41,9 +37,7 @@ Exit codes:
     4  nothing to run
     5  a repeat differed
     6  stalled
-  130  stopped by Ctrl-C, checkpoint saved
-  138  peers lost, restart me
-  143  stopped by SIGTERM, checkpoint saved";
+  138  peers lost, restart me";
 
 #[cfg(test)]
 mod tests {
@@ -52,18 +46,7 @@ mod tests {
     #[test]
     fn the_help_lists_each_code_and_no_other() {
         use ExitCode::*;
-        let codes = [
-            Done,
-            Internal,
-            Usage,
-            TargetNotReached,
-            NothingToRun,
-            RepeatDiffered,
-            Stalled,
-            Interrupted,
-            PeersLost,
-            Terminated,
-        ];
+        let codes = [Done, Internal, Usage, TargetNotReached, NothingToRun, RepeatDiffered, Stalled, PeersLost];
         let codes = codes.map(|code| (code as u8).to_string());
         let listed: Vec<_> = HELP.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
         assert_eq!(listed, codes);

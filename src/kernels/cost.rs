@@ -68,7 +68,7 @@ impl Cost {
         Self::of(elements, elements + results)
     }
 
-    /// `softmax` and `log_softmax`: an exponential and 4 flops an element, 8 bytes an element.
+    /// `softmax`: an exponential and 4 flops an element, 8 bytes an element.
     pub(crate) fn softmax(rows: usize, classes: usize) -> Self {
         Self::of(rows * classes * (EXP + 4), 2 * rows * classes)
     }

@@ -60,11 +60,6 @@ pub(crate) fn negate(x: &[f32], out: &mut [f32]) {
     map(x, out, |x| -x);
 }
 
-/// `x * factor`.
-pub(crate) fn scale(x: &[f32], factor: f32, out: &mut [f32]) {
-    map(x, out, |x| x * factor);
-}
-
 /// `a + b`; an operand of one element stands for that value everywhere.
 pub(crate) fn add(a: &[f32], b: &[f32], out: &mut [f32]) {
     binary(a, b, out, |a, b| a + b);

@@ -1,4 +1,4 @@
-//! Softmax over the rows of logits, its logarithm, and the cross entropy with the labels.
+//! Softmax over the rows of logits, and the cross entropy with the labels.
 //!
 //! Rows are taken 64 at a time through three passes: subtract the greatest, exponentiate all of them
 //! as one vector (a row of ten classes would leave most lanes idle), then sum and normalise. Order of
@@ -30,11 +30,6 @@ pub struct LabelOutOfRange {
 /// `out[r, c] = e^x[r, c] / sum of e^x[r, ..]` (TensorFlow `Softmax`).
 pub(crate) fn softmax(logits: &[f32], classes: usize, out: &mut [f32]) {
     for_row_blocks(logits, classes, out, |logits, out| vectorised(Softmax { logits, classes, out }));
-}
-
-/// The logarithm of [`softmax`], without its underflow (TensorFlow `LogSoftmax`).
-pub(crate) fn log_softmax(logits: &[f32], classes: usize, out: &mut [f32]) {
-    for_row_blocks(logits, classes, out, |logits, out| vectorised(LogSoftmax { logits, classes, out }));
 }
 
 /// Cross entropy of the rows of `logits` with their `labels`, and its gradient.
@@ -96,33 +91,6 @@ impl NullaryFnOnce for Softmax<'_> {
         exponentiate(self.out);
         for row in self.out.chunks_exact_mut(self.classes) {
             normalise(row);
-        }
-    }
-}
-
-/// [`log_softmax`] of a block of rows.
-struct LogSoftmax<'a> {
-    logits: &'a [f32],
-    classes: usize,
-    out: &'a mut [f32],
-}
-
-impl NullaryFnOnce for LogSoftmax<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        let Self { logits, classes, out } = self;
-        shift(logits, classes, out);
-        exponentiate(out);
-        let mut log_sums = [1.0; ROWS];
-        for (log_sum, row) in log_sums.iter_mut().zip(out.chunks_exact(classes)) {
-            *log_sum = sum(row);
-        }
-        log_sums.iter_mut().for_each(|log_sum| *log_sum = math::log(*log_sum));
-        shift(logits, classes, out);
-        for (row, log_sum) in out.chunks_exact_mut(classes).zip(log_sums) {
-            row.iter_mut().for_each(|x| *x -= log_sum);
         }
     }
 }

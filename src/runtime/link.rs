@@ -92,10 +92,10 @@ impl Actors {
             }
             M::TrainingOver => {
                 self.training_over.set(true);
-                tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message });
+                tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message: Box::new(message) });
             }
             M::Reset(_) | M::Leave { .. } => {
-                tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message });
+                tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message: Box::new(message) });
             }
         }
     }

@@ -46,7 +46,7 @@ pub struct SessionId(pub u64);
 pub type Scope = (u64, SessionId);
 
 /// The values of a few outputs.
-pub(crate) type Values = SmallVec<[Tensor; 3]>;
+pub(crate) type Values = SmallVec<[Tensor; 1]>;
 
 /// What crosses between tasks.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ pub enum PeerMessage {
         /// The step.
         step: StepId,
         /// Which crossing edge brings which value; none for a control edge.
-        arrivals: SmallVec<[Arrival; 2]>,
+        arrivals: SmallVec<[Arrival; 1]>,
     },
     /// Worker to master: the partition has run, or why not.
     GraphDone {
@@ -294,7 +294,7 @@ pub(crate) enum ParameterServerMessage {
     /// The worker: a step has failed; whatever waits for it waits in vain.
     Forget(StepId),
     /// The transport: another task's message.
-    FromPeer { from: PeerId, message: PeerMessage },
+    FromPeer { from: PeerId, message: Box<PeerMessage> },
     /// The device: updates have been computed.
     Updated(Vec<super::variable_store::Updating>),
     /// The server: answer when every one of `workers` has left.

@@ -297,7 +297,7 @@ impl Handler<ParameterServerMessage> for ParameterServer {
             }
             ParameterServerMessage::Serve(requests) => requests.into_iter().for_each(|request| self.serve(request)),
             ParameterServerMessage::Forget(step) => self.store.forget(step),
-            ParameterServerMessage::FromPeer { from, message } => self.on_peer_message(from, message),
+            ParameterServerMessage::FromPeer { from, message } => self.on_peer_message(from, *message),
             ParameterServerMessage::Updated(updates) => self.updated(updates),
             ParameterServerMessage::Join { workers, reply } => {
                 self.joins.push((workers, reply));

@@ -23,7 +23,7 @@ pub(crate) struct Rendezvous {
 
 impl Rendezvous {
     /// Keeps values for a step that has not begun here; drops them where it has been aborted.
-    pub(crate) fn offer(&mut self, step: StepId, arrivals: SmallVec<[Arrival; 2]>) {
+    pub(crate) fn offer(&mut self, step: StepId, arrivals: SmallVec<[Arrival; 1]>) {
         if !self.aborted.contains(&step) {
             self.early.entry(step).or_default().extend(arrivals);
         }

@@ -140,7 +140,7 @@ impl Worker {
     }
 
     /// Hop 6 of a step: values from other tasks meet who waits for them.
-    fn receive(&mut self, step: StepId, arrivals: SmallVec<[Arrival; 2]>) {
+    fn receive(&mut self, step: StepId, arrivals: SmallVec<[Arrival; 1]>) {
         let _span = trace_span!("rendezvous", step = step.number, values = arrivals.len()).entered();
         let Some(running) = self.steps.get_mut(&step) else { return self.rendezvous.offer(step, arrivals) };
         for arrival in arrivals {
@@ -197,7 +197,7 @@ impl Worker {
             Ok(ready) => ready,
             Err(error) => return self.fail(step, error),
         };
-        let mut arrivals: BTreeMap<PeerId, SmallVec<[Arrival; 2]>> = BTreeMap::new();
+        let mut arrivals: BTreeMap<PeerId, SmallVec<[Arrival; 1]>> = BTreeMap::new();
         for (send, value) in ready.sends {
             let crossing = graph.plan.partition.sends[send as usize].crossing;
             arrivals.entry(graph.receivers[send as usize]).or_default().push((crossing, value));

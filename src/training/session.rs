@@ -5,7 +5,6 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
 use tokio::sync::oneshot;
 use tracing::trace_span;
 
@@ -218,7 +217,7 @@ impl<'a> IntoFuture for Run<'a> {
 
 /// The values that a step fetched, in the order in which they were asked for.
 #[derive(Clone, Debug)]
-pub struct Fetched(pub(super) SmallVec<[Tensor; 3]>);
+pub struct Fetched(pub(super) Values);
 
 impl Fetched {
     /// The only element of fetch `index`.

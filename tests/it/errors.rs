@@ -187,7 +187,8 @@ fn an_error_on_one_task_ends_what_the_step_does_on_the_others() {
         let failed = session.run().target(&ready).fetch(&v.read()).await;
         assert_error(failed, Code::FailedPrecondition, &["`v`", "v/read", "ps:1"]);
         let (waited, initialized) = both(session.run().target(&ready), session.run().target(&init)).await;
-        (waited?, initialized?);
+        waited?;
+        initialized?;
         session.run().fetch(&w.read()).fetch(&v.read()).await?;
         Ok(())
     });

@@ -273,7 +273,8 @@ fn asynchronous_clients_train_one_model_each_at_its_own_pace() {
             }
         };
         let (fast, slow) = both(run(0, 8), run(1, 3)).await;
-        (fast?, slow?);
+        fast?;
+        slow?;
         assert_eq!(clients[1].step(0).await?, Told { global_step: 12, staleness: 0, applied: true });
         let (one, other) = (clients[0].weights().await?, clients[1].weights().await?);
         assert!(one == other && one != before);

@@ -68,7 +68,8 @@ fn a_step_that_awaits_the_initialization_ends_once_another_session_has_initializ
             chief.run().target(&init).await
         };
         let (waited, initialized) = both(worker.run().target(&ready), initialize).await;
-        (waited?, initialized?);
+        waited?;
+        initialized?;
         assert_eq!(worker.run().fetch(&w.read()).target(&ready).await?[0], Tensor::new([2], &[3.0f32, 3.0])?);
         Ok(())
     });

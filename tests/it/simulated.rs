@@ -31,7 +31,6 @@ pub(crate) struct Simulated {
 /// What a training told, and what its world saw.
 pub(crate) struct Trained {
     pub(crate) steps: Vec<StepStats>,
-    pub(crate) evaluations: Vec<Evaluation>,
     pub(crate) ending: Option<Ending>,
     pub(crate) outcome: Outcome<()>,
 }
@@ -168,8 +167,8 @@ impl Simulated {
             };
             program(host, Task::new(parts).unwrap())
         });
-        let Told { steps, evaluations, ending } = std::mem::take(&mut *notes.told.lock().unwrap());
-        Trained { steps, evaluations, ending, outcome }
+        let Told { steps, ending, .. } = std::mem::take(&mut *notes.told.lock().unwrap());
+        Trained { steps, ending, outcome }
     }
 
     pub(crate) fn mode(&self) -> Mode {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::softmax::{LabelOutOfRange, log_softmax, softmax, sparse_softmax_cross_entropy};
+use super::super::softmax::{LabelOutOfRange, softmax, sparse_softmax_cross_entropy};
 use super::super::{reduce, reference, rows};
 use super::{LENGTHS, assert_close, bits, values, written};
 
@@ -85,12 +85,10 @@ proptest! {
     }
 
     #[test]
-    fn softmax_its_logarithm_and_cross_entropy_are_those_of_the_reference(count in 0usize..150, classes in 1usize..70) {
+    fn softmax_and_cross_entropy_are_those_of_the_reference(count in 0usize..150, classes in 1usize..70) {
         let x = values(count as u64, count * classes);
         let labels: Vec<i32> = (0..count).map(|i| (i * 7 % classes) as i32).collect();
         let exact = reference::log_softmax(&x, classes);
-        let log = written(x.len(), 1, |out| log_softmax(&x, classes, out));
-        assert_close(&log, &reference::map(&exact, |x| x as f32), 1e-6);
         let probabilities = reference::map(&exact, |x| x.exp() as f32);
         assert_close(&written(x.len(), 1, |out| softmax(&x, classes, out)), &probabilities, 3e-7);
 

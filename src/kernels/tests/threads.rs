@@ -3,7 +3,7 @@
 use super::super::matmul::{self, MatMul, matmul};
 use super::super::parallel::{CHUNK, PARALLEL_FROM};
 use super::super::random::{Key, normal, truncated_normal, uniform};
-use super::super::softmax::{log_softmax, softmax, sparse_softmax_cross_entropy};
+use super::super::softmax::{softmax, sparse_softmax_cross_entropy};
 use super::super::{convert, elementwise, reduce, rows, update};
 use super::{bits, values};
 
@@ -66,7 +66,6 @@ fn kernels_on_rows_do_not_depend_on_threads() {
         assert_invariant(x.len(), |out| rows::bias_add(&x, &bias, out));
         assert_invariant(x.len(), |out| rows::scale_rows(&x, &factors, out));
         assert_invariant(x.len(), |out| softmax(&x, columns, out));
-        assert_invariant(x.len(), |out| log_softmax(&x, columns, out));
         assert_invariant(x.len() + count, |out| {
             let (loss, backprop) = out.split_at_mut(count);
             sparse_softmax_cross_entropy(&x, &labels, loss, backprop).expect("the labels are in range");
