@@ -15,7 +15,7 @@ fn main() -> std::process::ExitCode {
 }
 
 /// What runs as every task of the cluster.
-pub async fn trainer(task: Task) -> Result<()> {
+pub(crate) async fn trainer(task: Task) -> Result<()> {
     if task.job() == "ps" {
         return task.join().await; // returns when the training is over
     }

@@ -31,7 +31,6 @@ pub(crate) struct Simulated {
 /// What a training told, and what its world saw.
 pub(crate) struct Trained {
     pub(crate) steps: Vec<StepStats>,
-    pub(crate) evaluations: Vec<Evaluation>,
     pub(crate) ending: Option<Ending>,
     pub(crate) outcome: Outcome<()>,
 }
@@ -40,7 +39,6 @@ pub(crate) struct Trained {
 #[derive(Default)]
 struct Told {
     steps: Vec<StepStats>,
-    evaluations: Vec<Evaluation>,
     ending: Option<Ending>,
 }
 
@@ -57,9 +55,7 @@ impl Recorder for Notes {
         self.told.lock().unwrap().steps.push(stats);
     }
 
-    fn evaluation(&self, evaluation: Evaluation) {
-        self.told.lock().unwrap().evaluations.push(evaluation);
-    }
+    fn evaluation(&self, _: Evaluation) {}
 
     fn ending(&self, ending: Ending) {
         self.told.lock().unwrap().ending = Some(ending);
@@ -168,8 +164,8 @@ impl Simulated {
             };
             program(host, Task::new(parts).unwrap())
         });
-        let Told { steps, evaluations, ending } = std::mem::take(&mut *notes.told.lock().unwrap());
-        Trained { steps, evaluations, ending, outcome }
+        let Told { steps, ending } = std::mem::take(&mut *notes.told.lock().unwrap());
+        Trained { steps, ending, outcome }
     }
 
     pub(crate) fn mode(&self) -> Mode {
