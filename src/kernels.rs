@@ -31,6 +31,7 @@ mod tests;
 pub(crate) mod update;
 
 pub use cost::Cost;
+pub(crate) use parallel::may_spread;
 pub use registry::KernelError;
 pub(crate) use registry::{add_values, call, cost as cost_of};
 pub use softmax::LabelOutOfRange;

@@ -62,7 +62,7 @@
 //! | hop | where | decides | hands on |
 //! |---|---|---|---|
 //! | 1 | `training/session.rs` `Session::run_step` | feeds, fetches | `RunStep` |
-//! | 2 | `runtime/master.rs` `Master::run_step` | plan known, or prune, place, partition, register | `RunGraph` a task |
+//! | 2 | `runtime/master.rs` `Master::run_step` | known plan, or prune, place, partition, register | `RunGraph`s |
 //! | 3 | `runtime/worker.rs` `Worker::run_graph` | what has come for the step already | a new executor |
 //! | 4 | `runtime/executor.rs` `Executor::run_ready` | what is ready, in a fixed order | kernels, requests, sends |
 //! | 5 | `kernels/registry.rs` `call` | the numbers, and their cost | tensors |

@@ -81,7 +81,12 @@ impl Tensor {
     }
 
     /// A tensor whose values are whatever an earlier one left there: for a kernel that writes every one.
+    ///
+    /// Booleans are `false`, since the bytes of an earlier tensor need not be booleans.
     pub(crate) fn uninitialised<T: Element>(shape: Shape) -> Self {
+        if T::DTYPE == DType::Bool {
+            return Self::zeros(DType::Bool, shape);
+        }
         Self { dtype: T::DTYPE, shape, buffer: Arc::new(Buffer::recycled(shape.elements() * size_of::<T>())) }
     }
 
@@ -234,6 +239,13 @@ mod tests {
         for _ in 0..3 {
             drop(Tensor::full([1000], 7f32));
             assert!(Tensor::zeros(DType::F32, [1000]).values::<f32>().unwrap().iter().all(|v| *v == 0.0));
+        }
+    }
+    #[test]
+    fn booleans_can_be_written_where_a_buffer_held_other_values_before() {
+        for n in [1, 4096] {
+            drop(Tensor::full([n], f32::NAN));
+            assert!(Tensor::full([n * size_of::<f32>()], true).values::<bool>().unwrap().iter().all(|value| *value));
         }
     }
 }

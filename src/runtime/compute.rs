@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::kernels::Cost;
+use crate::kernels::{self, Cost};
 
 use super::messages::StepId;
 
@@ -43,13 +43,38 @@ impl Work {
 /// The processor of this machine: work takes as long as it takes.
 ///
 /// It runs on the thread that launches it, where a small kernel is done before another thread
-/// would have woken; large ones spread over rayon's threads by themselves.
+/// would have woken. Work with a kernel large enough to spread over rayon's threads is run by one of
+/// them, so that the others wake once for all its kernels, and not for each.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Processor;
 
 impl ComputeModel for Processor {
     fn launch(&self, work: Work) {
-        (work.run)();
+        if kernels::may_spread(work.cost) {
+            rayon::scope(|_| (work.run)());
+        } else {
+            (work.run)();
+        }
         (work.done)();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the processor runs work of this cost on one of rayon's threads.
+    fn is_on_the_pool(cost: Cost) -> bool {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let run = rayon::current_thread_index;
+        Processor.launch(Work::new(None, cost, run, move |thread| sender.send(thread).expect("it is received")));
+        receiver.recv().expect("the work is done").is_some()
+    }
+
+    #[test]
+    fn only_work_that_may_spread_leaves_the_thread_that_launched_it() {
+        assert!(!is_on_the_pool(Cost { flops: 1 << 22, bytes: 1 << 20 }));
+        assert!(is_on_the_pool(Cost { flops: 1 << 23, bytes: 0 }));
+        assert!(is_on_the_pool(Cost { flops: 0, bytes: 1 << 21 }));
     }
 }

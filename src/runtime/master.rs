@@ -238,7 +238,7 @@ impl Master {
         }
     }
 
-    fn from_peer(&mut self, from: PeerId, message: PeerMessage, context: &mut Context<Self>) {
+    fn on_peer_message(&mut self, from: PeerId, message: PeerMessage, context: &mut Context<Self>) {
         match message {
             PeerMessage::GraphRegistered { graph, outcome } => self.registered(from, graph, outcome, context),
             PeerMessage::GraphDone { step, outcome, computed } => self.collect(from, step, outcome, computed, context),
@@ -287,7 +287,7 @@ impl Handler<MasterMessage> for Master {
             MasterMessage::RunStep(run) => self.run_step(run, context),
             MasterMessage::CloseSession { session } => self.close_session(session, CLOSED, context),
             MasterMessage::Reset(asked) => self.reset(asked, context),
-            MasterMessage::FromPeer { from, message } => self.from_peer(from, message, context),
+            MasterMessage::FromPeer { from, message } => self.on_peer_message(from, message, context),
             MasterMessage::DeadlineReached(step) => self.deadline_reached(step, context),
             MasterMessage::Inquire(list) => self.inquire(&list),
             MasterMessage::ResetDeadlineReached => self.reset_deadline_reached(),

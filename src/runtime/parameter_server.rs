@@ -163,7 +163,7 @@ impl ParameterServer {
         })
     }
 
-    fn from_peer(&mut self, from: PeerId, message: PeerMessage) {
+    fn on_peer_message(&mut self, from: PeerId, message: PeerMessage) {
         match message {
             PeerMessage::Leave { worker } => self.leave(worker),
             PeerMessage::TrainingOver => self.finish(),
@@ -297,7 +297,7 @@ impl Handler<ParameterServerMessage> for ParameterServer {
             }
             ParameterServerMessage::Serve(requests) => requests.into_iter().for_each(|request| self.serve(request)),
             ParameterServerMessage::Forget(step) => self.store.forget(step),
-            ParameterServerMessage::FromPeer { from, message } => self.from_peer(from, message),
+            ParameterServerMessage::FromPeer { from, message } => self.on_peer_message(from, message),
             ParameterServerMessage::Updated(updates) => self.updated(updates),
             ParameterServerMessage::Join { workers, reply } => {
                 self.joins.push((workers, reply));

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use actix::{Actor, Addr, Context};
+use actix::{Addr, Context};
 use tokio::sync::oneshot;
 use xxhash_rust::xxh3::xxh3_64;
 

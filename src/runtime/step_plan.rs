@@ -56,6 +56,9 @@ pub(super) struct Part {
     pub(super) fetches: Vec<u32>,
 }
 
+/// The partitions of a request, and which of its fetches are which of its feeds.
+pub(super) type Planned = (Vec<Partition>, Vec<(u32, u32)>);
+
 /// How far a registration has come.
 pub(super) enum Progress {
     Waiting,
@@ -121,17 +124,13 @@ impl Part {
 /// Prunes, places and cuts `graph` for `request`; also says which fetches are fed.
 ///
 /// # Errors
-/// If the graph has no such value, one is fed twice, an operation can't be placed, or a placeholder
-/// that is needed is not fed.
+/// If a value is fed twice, an operation can't be placed, or a placeholder that is needed is not fed.
 pub(super) fn plan(
     graph: &GraphDef,
     request: &Request,
     devices: &[DeviceName],
     default: &DeviceName,
-) -> Result<(Vec<Partition>, Vec<(u32, u32)>)> {
-    for edge in request.feeds.iter().chain(&request.fetches) {
-        check_exists(graph, *edge)?;
-    }
+) -> Result<Planned> {
     let mut fed = BTreeSet::new();
     if let Some(twice) = request.feeds.iter().find(|edge| !fed.insert(**edge)) {
         let name = graph.operation(twice.op).name.to_string();
@@ -150,15 +149,6 @@ pub(super) fn plan(
     let feed_of = |edge: &Edge| request.feeds.iter().position(|feed| feed == edge);
     let fed_fetches = request.fetches.iter().zip(0..).filter_map(|(edge, i)| Some((i, feed_of(edge)? as u32)));
     Ok((partitions, fed_fetches.collect()))
-}
-
-fn check_exists(graph: &GraphDef, edge: Edge) -> Result<()> {
-    let operation = graph.operation(edge.op);
-    if (edge.output as usize) < operation.outputs.len() {
-        return Ok(());
-    }
-    let message = format!("there is no output {} of a {}", edge.output, operation.op.kind());
-    Err(Error::new(Code::NotFound, message).in_operation(operation.name.to_string()))
 }
 
 /// Whether `values` can be fed where `request` says.

@@ -116,8 +116,9 @@ impl VariableStore {
 
     /// Forgets the variables that were a session's own.
     pub(super) fn close_scope(&mut self, scope: Scope) -> Cleared {
-        let own = self.by_name.extract_if(.., |(owner, ..), _| *owner == Some(scope));
-        let own = own.map(|(_, id)| id).collect();
+        let is_own = |(owner, ..): &Name| *owner == Some(scope);
+        let own = self.by_name.iter().filter(|(name, _)| is_own(name)).map(|(_, id)| *id).collect();
+        self.by_name.retain(|name, _| !is_own(name));
         self.clear(own)
     }
 

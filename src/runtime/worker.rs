@@ -66,7 +66,7 @@ impl Worker {
         }
     }
 
-    fn from_peer(&mut self, from: PeerId, message: PeerMessage) {
+    fn on_peer_message(&mut self, from: PeerId, message: PeerMessage) {
         match message {
             PeerMessage::RegisterGraph { graph, partition, isolated } => {
                 self.register(from, graph, partition, isolated)
@@ -299,7 +299,7 @@ impl Handler<WorkerMessage> for Worker {
 
     fn handle(&mut self, message: WorkerMessage, context: &mut Self::Context) {
         match message {
-            WorkerMessage::FromPeer { from, message } => self.from_peer(from, message),
+            WorkerMessage::FromPeer { from, message } => self.on_peer_message(from, message),
             WorkerMessage::Bound { graph, outcome } => self.bound(graph, outcome),
             WorkerMessage::Served(served) => self.served(served),
             WorkerMessage::Computed { step, nodes, frame, outcome } => self.computed(step, &nodes, frame, outcome),

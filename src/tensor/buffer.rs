@@ -1,15 +1,14 @@
 //! The memory under a tensor: aligned for the widest vectors, and used again instead of freed.
 //!
-//! A training step makes the same buffers as the step before it. Those of a page and more go back
-//! to a free list when their last tensor is dropped, so that a steady step neither asks the system
-//! for memory nor touches a cold page. The list keeps at most [`KEPT_BYTES`] a size.
+//! A training step makes the same buffers as the step before it. They go back to a free list when
+//! their last tensor is dropped, so that a steady step neither asks the system for memory nor touches
+//! a cold page; and even for a scalar the list is faster than an aligned allocation. It keeps at most
+//! [`KEPT_BYTES`] a size.
 
 use std::sync::Mutex;
 
 use super::dtype::Element;
 
-/// Buffers smaller than this are cheaper to allocate than to keep \[bytes\].
-const SMALLEST_KEPT: usize = 4096;
 /// What the free list holds of each power of two at most \[bytes\].
 const KEPT_BYTES: usize = 64 << 20;
 /// The size of a cache line, and the alignment of every tensor \[bytes\].
@@ -89,10 +88,10 @@ impl Drop for Buffer {
     }
 }
 
-/// The size class of a buffer of `len` bytes, none where it is not worth keeping.
+/// The size class of a buffer of `len` bytes, none where it has no memory or too much to keep.
 fn class(len: usize) -> Option<usize> {
-    let class = len.next_power_of_two().trailing_zeros() as usize;
-    (len >= SMALLEST_KEPT && class < CLASSES).then_some(class)
+    let class = len.max(LINE).next_power_of_two().trailing_zeros() as usize;
+    (len > 0 && class < CLASSES).then_some(class)
 }
 
 fn free_list(class: usize) -> std::sync::MutexGuard<'static, Vec<Vec<Line>>> {

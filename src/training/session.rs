@@ -238,3 +238,6 @@ impl std::ops::Index<usize> for Fetched {
         &self.0[index]
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -197,11 +197,11 @@ fn a_reset_clears_its_containers_and_no_others_and_ends_the_sessions_of_its_serv
 fn a_reset_ends_what_waits_in_the_trainings_of_its_variables() {
     on_actix(async {
         let servers = cluster(1, 2);
-        let (g, w, init) = model(&[1.0])?;
+        let (g, w, _) = model(&[1.0])?;
         let step = g.with_device("/job:ps", |g| g.global_step())?;
         let sync = Coordinated::new(GradientDescent::new(0.1), Mode::Sync { backups: 0 }, 0, 2);
         let train = sync.minimize(&w.read().square().mean(), &step)?;
-        let init = g.group("all", &[&init, &g.initializer()])?;
+        let init = g.initializer();
         let trainer = Session::new(&servers[1].target(), &g).await?;
         trainer.run().target(&init).await?;
         let reset = async {

@@ -179,7 +179,7 @@ proptest! {
         let g = graph(&operations);
         let def = g.snapshot().unwrap();
         let op = |at: usize| g.operation(&def.operations[at].name).unwrap();
-        let outputs: Vec<Output> = (0..def.operations.len()).map(|at| op(at).output(0)).collect();
+        let outputs: Vec<Output> = (0..def.operations.len()).map(|at| op(at).output(0).unwrap()).collect();
         let some = |picks: &[Index]| picks.iter().map(|pick| pick.get(&outputs)).collect::<Vec<_>>();
         let fed: Vec<&Output> = feeds.iter().filter_map(|at| outputs.get(*at)).collect();
         let run_too: Vec<Target> = some(&targets).into_iter().map(Output::target).collect();

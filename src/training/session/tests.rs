@@ -1,0 +1,48 @@
+//! What a server says it waits for, while a session's step waits.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use super::Session;
+use crate::cluster::ClusterSpec;
+use crate::graph::Graph;
+use crate::runtime::{Result, Server};
+
+#[test]
+fn a_server_says_which_steps_wait_for_which_initialization() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
+    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+        let servers = Server::create_cluster(&ClusterSpec::simulated([("ps", 1), ("worker", 1)]).unwrap());
+        let waiting = waiting(&servers).await.unwrap();
+        let expected = [
+            "master of worker:0, step 2 waits for ps:0, worker:0",
+            "parameter server of ps:0, step 2 waits for the initialization of `w`",
+            "worker of worker:0, step 2 waits for `^AwaitVariable_1` from ps:0",
+        ];
+        assert_eq!(waiting, expected);
+    });
+}
+
+/// What the servers say while a step awaits `w`, but not `v`, which is initialised.
+async fn waiting(servers: &[Server]) -> Result<Vec<String>> {
+    let g = Graph::new();
+    g.with_device("/job:ps", |g| g.variable("v", &g.zeros([1])))?;
+    let init = g.initializer();
+    g.with_device("/job:ps", |g| g.variable("w", &g.zeros([1])))?;
+    let ready = g.await_initialization();
+    let session = Rc::new(Session::new(&servers[1].target(), &g).await?);
+    session.run().target(&init).await?;
+    let waiter = Rc::clone(&session);
+    let step = actix_rt::spawn(async move { waiter.run().target(&ready).await });
+    for _ in 0..3 {
+        session.run().target(&init).await?;
+    }
+    let list = Arc::new(Mutex::new(Vec::new()));
+    servers.iter().for_each(|server| server.inquire(&list));
+    session.run().target(&init).await?;
+    session.close();
+    assert!(step.await.expect("the step does not panic").is_err());
+    let mut said: Vec<String> = list.lock().unwrap().iter().map(ToString::to_string).collect();
+    said.sort();
+    Ok(said)
+}
