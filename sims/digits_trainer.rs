@@ -5,7 +5,8 @@
 //! ```
 //!
 //! The cluster, the network, the mode and the batches are the scenario's; the model and the optimizer
-//! are this program's, whatever `[program]` says of them.
+//! are this program's, whatever `[program]` says of them. It never looks at the test split, so that a target
+//! accuracy is not reached (exit code 3): it ends by `stop.steps`.
 
 use trainyard::prelude::*;
 
@@ -15,7 +16,7 @@ fn main() -> std::process::ExitCode {
 }
 
 /// What runs as every task of the cluster.
-pub async fn trainer(task: Task) -> Result<()> {
+pub(crate) async fn trainer(task: Task) -> Result<()> {
     if task.job() == "ps" {
         return task.join().await; // returns when the training is over
     }

@@ -69,7 +69,13 @@ impl Link {
             return;
         }
         for (to, messages) in self.outgoing.take() {
-            let _span = trace_span!("transport", to = to.0, messages = messages.len()).entered();
+            let span = trace_span!(
+                "transport",
+                from = %self.name(self.local()),
+                to = %self.name(to),
+                messages = messages.len()
+            );
+            let _in_span = span.entered();
             self.transport.send(to, messages);
         }
     }

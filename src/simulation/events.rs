@@ -91,3 +91,35 @@ impl EventQueue {
         self.heap.pop().map(|Reverse(event)| (event.seq, event.happening))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What pops next, by its number.
+    fn pop(queue: &mut EventQueue) -> Option<(VirtualTime, u64)> {
+        let time = queue.next_time()?;
+        queue.pop().map(|(seq, _)| (time, seq))
+    }
+
+    #[test]
+    fn events_happen_in_the_order_of_time_and_at_one_instant_in_that_of_scheduling() {
+        let mut queue = EventQueue::default();
+        for time in [5, 3, 5, 3, 4] {
+            queue.push(VirtualTime(time), Happening::Wake(Rc::default()));
+        }
+        let order: Vec<(u64, u64)> = std::iter::from_fn(|| pop(&mut queue)).map(|(time, seq)| (time.0, seq)).collect();
+        assert_eq!(order, [(3, 1), (3, 3), (4, 4), (5, 0), (5, 2)]);
+    }
+
+    #[test]
+    fn a_sleep_that_was_dropped_is_no_event_and_does_not_move_the_clock() {
+        let mut queue = EventQueue::default();
+        let alarm = Rc::new(Alarm::default());
+        queue.push(VirtualTime(1), Happening::Wake(Rc::clone(&alarm)));
+        queue.push(VirtualTime(2), Happening::Wake(Rc::default()));
+        alarm.is_cancelled.set(true);
+        assert_eq!(pop(&mut queue), Some((VirtualTime(2), 1)));
+        assert_eq!(queue.next_time(), None);
+    }
+}

@@ -54,3 +54,20 @@ impl Shared {
         self.finished.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    #[test]
+    fn work_large_or_small_is_done_once_and_by_the_time_that_it_is_waited_for() {
+        let runs = Arc::new(AtomicU32::new(0));
+        for (count, flops) in (1..).zip([1, WORTH_A_THREAD.flops].repeat(200)) {
+            let counted = Arc::clone(&runs);
+            let add = move || drop(counted.fetch_add(1, Ordering::Relaxed));
+            Job::start(Box::new(add), Cost { flops, bytes: 0 }).finish();
+            assert_eq!(runs.load(Ordering::Relaxed), count);
+        }
+    }
+}

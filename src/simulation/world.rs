@@ -88,6 +88,9 @@ impl SimulatedWorld {
         drop((self.run.take(), self.on_stall.take()));
         drop(self.queue.take());
         self.inboxes.borrow_mut().fill_with(|| None);
+        let network = self.network.borrow();
+        let (sent, arrived) = (network.bytes_accepted().0, network.bytes_delivered().0);
+        assert!(arrived == sent || network.in_flight() > 0, "{arrived} of {sent} bytes arrived, and none are under way");
         let audit = self.audit.borrow();
         Observed {
             now: self.now.get(),

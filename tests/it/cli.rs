@@ -1,8 +1,8 @@
 //! The command line: exit codes, what is said of mistakes, and where results go.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+
+use crate::binary::{Said, folder, scenario, trainyard};
 
 /// A scenario that is over in a moment.
 const SMALL: &str = r#"
@@ -23,37 +23,6 @@ mode = "sync"
 name = "async"
 mode = "async"
 "#;
-
-/// What the program said.
-struct Said {
-    code: i32,
-    out: String,
-    err: String,
-}
-
-fn trainyard(args: &[&str]) -> Said {
-    let output = Command::new(env!("CARGO_BIN_EXE_trainyard")).args(args).env("RUST_BACKTRACE", "0").output();
-    let Output { status, stdout, stderr } = output.unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said { code: status.code().expect("it was not killed"), out: text(stdout), err: text(stderr) }
-}
-
-/// An empty folder for the test called `test`.
-fn folder(test: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).unwrap();
-    }
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-/// The path of a file with `text`.
-fn scenario(test: &str, text: &str) -> String {
-    let path = folder(test).join("scenario.toml");
-    fs::write(&path, text).unwrap();
-    path.to_str().unwrap().to_owned()
-}
 
 /// Asserts that `args` are refused as the user's to mend, before anything ran, and that all of `words` are said.
 #[track_caller]

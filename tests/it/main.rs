@@ -1,5 +1,6 @@
 //! What the system does as a whole; one file a behaviour.
 
+mod binary;
 mod checkers;
 mod cli;
 mod errors;

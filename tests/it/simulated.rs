@@ -39,7 +39,6 @@ pub(crate) struct Trained {
 #[derive(Default)]
 struct Told {
     steps: Vec<StepStats>,
-    evaluations: Vec<Evaluation>,
     ending: Option<Ending>,
 }
 
@@ -56,9 +55,7 @@ impl Recorder for Notes {
         self.told.lock().unwrap().steps.push(stats);
     }
 
-    fn evaluation(&self, evaluation: Evaluation) {
-        self.told.lock().unwrap().evaluations.push(evaluation);
-    }
+    fn evaluation(&self, _: Evaluation) {}
 
     fn ending(&self, ending: Ending) {
         self.told.lock().unwrap().ending = Some(ending);
@@ -167,7 +164,7 @@ impl Simulated {
             };
             program(host, Task::new(parts).unwrap())
         });
-        let Told { steps, ending, .. } = std::mem::take(&mut *notes.told.lock().unwrap());
+        let Told { steps, ending } = std::mem::take(&mut *notes.told.lock().unwrap());
         Trained { steps, ending, outcome }
     }
 

@@ -1,5 +1,7 @@
 //! Programs that can't go on: a run ends all the same, and says why.
 
+use std::time::Duration;
+
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
 use trainyard::training::train;
@@ -46,7 +48,7 @@ fn a_parameter_server_that_stops_at_once_stalls_the_workers_and_is_named() {
     });
     let error = trained.outcome.result.unwrap_err();
     assert_eq!(error.code, Code::Stalled);
-    assert!(error.message.contains("master of worker:1 step 0 waits for ps:0 to make it ready"), "{error}");
+    assert!(error.message.contains("master of worker:1, step 0 waits for ps:0 to make it ready"), "{error}");
 }
 
 #[test]
@@ -75,4 +77,20 @@ fn a_program_that_panics_ends_the_run_and_says_where() {
     assert_eq!(error.code, Code::Internal);
     assert!(error.message.contains("worker 1 is confused"), "{error}");
     assert_eq!(error.task.unwrap().to_string(), "worker:1");
+}
+
+#[test]
+fn an_alarm_that_nobody_awaits_does_not_hold_up_the_rest() {
+    let trained = Simulated::new(1, 1, Mode::Async).run_hosted(|host, task| async move {
+        if task.job() == "ps" {
+            return Ok(());
+        }
+        let at = |seconds| host.clock.now().after(Duration::from_secs(seconds));
+        let (ignored, awaited) = (host.clock.sleep_until(at(1)), host.clock.sleep_until(at(2)));
+        awaited.await;
+        drop(ignored);
+        Ok(())
+    });
+    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+    assert_eq!(trained.outcome.ended.as_secs_f64(), 2.0);
 }
