@@ -5,6 +5,8 @@
 //! stopped is lost, which happens only while a server shuts down; whoever waits for its answer
 //! learns of the loss from the dropped reply.
 
+use std::cell::Cell;
+
 use actix::dev::ToEnvelope;
 use actix::{Actor, Addr, Handler, Message};
 
@@ -16,5 +18,17 @@ where
     M: Message + Send + 'static,
     M::Result: Send,
 {
-    actor.do_send(message);
+    if actor.connected() {
+        TOLD.set(TOLD.get() + 1);
+        actor.do_send(message);
+    }
+}
+
+thread_local! {
+    static TOLD: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many messages this thread has put into mailboxes: where it has grown, an actor has something to do.
+pub(crate) fn told() -> u64 {
+    TOLD.get()
 }

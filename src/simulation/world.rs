@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use crate::clock::{Clock, Sleep};
 use crate::cluster::TaskName;
 use crate::random;
-use crate::runtime::{ComputeModel, PeerMessage, Work};
+use crate::runtime::{ComputeModel, PeerMessage, Work, told};
 use crate::transport::{Inbox, Messages, PeerId, Transport, envelope_size};
 use crate::units::VirtualTime;
 
@@ -53,15 +53,22 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<SimulatedWorld>>> = const { RefCell::new(None) };
 }
 
-/// tokio's hook: the thread has nothing to run. Lets one thing happen.
+/// tokio's hook: the thread has nothing to run. Lets things happen until there is something.
 pub(super) fn on_park() {
     let world = CURRENT.with_borrow(Clone::clone);
     if let Some(world) = world {
-        world.tick();
-        if let Some(run) = &*world.run.borrow() {
-            run.wake_by_ref();
-        }
+        let before = told();
+        while told() == before && world.tick() == Tick::WokeNobody {}
     }
+}
+
+/// What came of letting one thing happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tick {
+    /// A program or the run itself has been woken.
+    Woke,
+    /// No waker was called; whether an actor was told something, [`told`] says.
+    WokeNobody,
 }
 
 impl SimulatedWorld {
@@ -90,7 +97,10 @@ impl SimulatedWorld {
         self.inboxes.borrow_mut().fill_with(|| None);
         let network = self.network.borrow();
         let (sent, arrived) = (network.bytes_accepted().0, network.bytes_delivered().0);
-        assert!(arrived == sent || network.in_flight() > 0, "{arrived} of {sent} bytes arrived, and none are under way");
+        assert!(
+            arrived == sent || network.in_flight() > 0,
+            "{arrived} of {sent} bytes arrived, and none are under way"
+        );
         let audit = self.audit.borrow();
         Observed {
             now: self.now.get(),
@@ -115,48 +125,46 @@ impl SimulatedWorld {
     }
 
     /// Lets the next thing happen: of an instant, first what the queue has, then what the network has.
-    fn tick(&self) {
-        loop {
-            let queued = self.queue.borrow_mut().next_time();
-            let arriving = self.network.borrow().next_event();
-            match (queued, arriving) {
-                (None, None) => return self.stall(),
-                (Some(queued), arriving) if arriving.is_none_or(|arriving| queued <= arriving) => {
-                    self.now.set(queued);
-                    return self.happen();
-                }
-                (_, Some(arriving)) => {
-                    self.now.set(arriving);
-                    if self.arrive() {
-                        return;
-                    }
-                }
-                (Some(_), None) => unreachable!("a queued event without a network event was taken above"),
+    fn tick(&self) -> Tick {
+        let queued = self.queue.borrow_mut().next_time();
+        let arriving = self.network.borrow().next_event();
+        match (queued, arriving) {
+            (None, None) => self.stall(),
+            (Some(queued), arriving) if arriving.is_none_or(|arriving| queued <= arriving) => {
+                self.now.set(queued);
+                self.happen()
             }
+            (_, Some(arriving)) => {
+                self.now.set(arriving);
+                self.arrive();
+                Tick::WokeNobody
+            }
+            (Some(_), None) => unreachable!("a queued event without a network event was taken above"),
         }
     }
 
-    fn happen(&self) {
+    fn happen(&self) -> Tick {
         let (seq, happening) = self.queue.borrow_mut().pop().expect("its time was just asked for");
         match happening {
             Happening::Wake(alarm) => {
                 self.audit.borrow_mut().record([self.now.get().0, 1, seq, 0]);
                 alarm.has_rung.set(true);
-                if let Some(waker) = alarm.waker.take() {
-                    waker.wake();
-                }
+                let Some(waker) = alarm.waker.take() else { return Tick::WokeNobody };
+                waker.wake();
+                Tick::Woke
             }
             Happening::WorkDone { job, done } => {
                 self.audit.borrow_mut().record([self.now.get().0, 2, seq, 0]);
                 job.finish();
                 done();
+                Tick::WokeNobody
             }
         }
     }
 
-    /// Advances the network by one event; says whether a message arrived.
-    fn arrive(&self) -> bool {
-        let Some(delivery) = self.network.borrow_mut().advance(self.now.get()) else { return false };
+    /// Advances the network by one event; if that is a message's arrival, hands it over.
+    fn arrive(&self) {
+        let Some(delivery) = self.network.borrow_mut().advance(self.now.get()) else { return };
         let route = (delivery.from as u64) << 32 | delivery.to as u64;
         self.audit.borrow_mut().record([self.now.get().0, 3, route, delivery.size.0]);
         let inbox = self.inboxes.borrow()[delivery.to].clone();
@@ -164,14 +172,18 @@ impl SimulatedWorld {
             Some(inbox) => inbox.deliver(PeerId(delivery.from as u32), delivery.payload),
             None => tracing::warn!(to = %self.tasks[delivery.to], "lost: the task does not listen"),
         }
-        true
     }
 
-    fn stall(&self) {
+    /// Nothing can happen any more: acts on it, and wakes the run, which may have been told its end.
+    fn stall(&self) -> Tick {
         let act = self.on_stall.borrow_mut().take();
         if let Some(act) = act {
             act();
         }
+        if let Some(run) = &*self.run.borrow() {
+            run.wake_by_ref();
+        }
+        Tick::Woke
     }
 }
 
