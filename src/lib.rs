@@ -20,7 +20,7 @@
 //!         let y = g.placeholder("y", DType::I32, [None])?;
 //!         let logits = dense(&dense(&x, 128)?.relu(), 10)?;
 //!         let loss = sparse_softmax_cross_entropy(&logits, &y)?.mean();
-//!         let train_op = task.coordinated(Adagrad::new(0.05)).minimize(&loss, &g.global_step()?)?;
+//!         let train_op = task.coordinated(Adagrad::new(0.05))?.minimize(&loss, &g.global_step()?)?;
 //!         Ok((x, y, loss, train_op))
 //!     })?;
 //!     let mut session = MonitoredSession::builder(&task, g).hook(StopAtStep::last_step(100)).open().await?;

@@ -25,6 +25,13 @@ pub(super) struct Coordination {
     is_over: bool,
 }
 
+/// What a worker is told of its step.
+struct Counted {
+    global_step: i64,
+    staleness: i64,
+    applied: bool,
+}
+
 impl Coordination {
     pub(super) fn new(replica: Replica) -> Self {
         Self {
@@ -62,31 +69,38 @@ impl Coordination {
         if let Err(error) = self.check(replica, 0) {
             return vec![Served { ticket, outcome: Err(error) }];
         }
-        let before = *global_step;
-        let (applied, staleness) = match (replica.mode, verdict) {
-            _ if self.is_over => (false, before - read),
-            (Mode::Async | Mode::BoundedStaleness { .. }, _) => {
-                *global_step += 1;
-                (true, before - read)
-            }
-            (Mode::Sync { .. }, Some(Verdict::TooLate)) => (false, before - read),
-            (Mode::Sync { .. }, Some(Verdict::Counts { round, .. })) => {
-                *global_step += i64::from(*round >= self.rounds);
-                self.rounds = self.rounds.max(round + 1);
-                (true, 0)
-            }
-            (Mode::Sync { .. }, None) => {
-                *global_step += i64::from(before == read);
-                (true, *global_step - 1 - read)
-            }
-        };
+        let Counted { global_step, staleness, applied } = self.count(replica.mode, global_step, read, verdict);
         let outputs: Values =
-            smallvec![Tensor::scalar(*global_step), Tensor::scalar(staleness), Tensor::scalar(applied)];
+            smallvec![Tensor::scalar(global_step), Tensor::scalar(staleness), Tensor::scalar(applied)];
         let mut answers = Self::taken_over(replica, self.commits.get(&replica.worker).map(|(ticket, _)| *ticket));
         self.commits.insert(replica.worker, (ticket, outputs));
         let effects = self.coordinator.commit(replica.worker);
         answers.extend(self.answer(effects));
         answers
+    }
+
+    /// Counts a step: each one by itself, or with synchronous training the first of its round.
+    fn count(&mut self, mode: Mode, now: &mut i64, read: i64, verdict: Option<&Verdict>) -> Counted {
+        let before = *now;
+        let dropped = Counted { global_step: before, staleness: before - read, applied: false };
+        match (mode, verdict) {
+            _ if self.is_over => dropped,
+            (Mode::Async | Mode::BoundedStaleness { .. }, _) => {
+                *now += 1;
+                Counted { global_step: *now, staleness: before - read, applied: true }
+            }
+            (Mode::Sync { .. }, Some(Verdict::TooLate)) => dropped,
+            (Mode::Sync { .. }, Some(Verdict::Counts { round, .. })) => {
+                *now += i64::from(*round >= self.rounds);
+                self.rounds = self.rounds.max(round + 1);
+                let rounds_since = (self.rounds - (round + 1)) as i64;
+                Counted { global_step: *now - rounds_since, staleness: 0, applied: true }
+            }
+            (Mode::Sync { .. }, None) => {
+                *now += i64::from(before == read);
+                Counted { global_step: *now, staleness: *now - 1 - read, applied: true }
+            }
+        }
     }
 
     pub(super) fn leave(&mut self, worker: u32) -> Vec<Served> {

@@ -27,7 +27,7 @@ pub struct Session {
     id: SessionId,
     graph: Graph,
     options: SessionOptions,
-    /// How much of the graph the master knows [operations].
+    /// How much of the graph the master knows \[operations\].
     known: Cell<usize>,
     /// What has been asked before, so that asking again costs no allocation.
     requests: RefCell<Vec<Arc<Request>>>,

@@ -133,11 +133,13 @@ impl Task {
 
     /// `optimizer`, coordinated with the other workers as the run says.
     ///
-    /// # Panics
-    /// On a task that is no worker.
-    pub fn coordinated<O: Optimizer>(&self, optimizer: O) -> Coordinated<O> {
-        let replica = self.inner.replica.expect("only a worker trains");
-        Coordinated::new(optimizer, replica.mode, replica.worker, replica.workers)
+    /// # Errors
+    /// If the task is no worker.
+    pub fn coordinated<O: Optimizer>(&self, optimizer: O) -> Result<Coordinated<O>> {
+        let no_worker =
+            || Error::new(Code::FailedPrecondition, format!("{} is no worker: it trains nothing", self.name()));
+        let replica = self.inner.replica.ok_or_else(no_worker)?;
+        Ok(Coordinated::new(optimizer, replica.mode, replica.worker, replica.workers))
     }
 
     /// The worker's next batch of its share of the data, which has no end.

@@ -62,7 +62,7 @@ struct Fed {
 
 fn build(g: &Graph, task: &Task) -> Result<Built> {
     let settings = task.settings();
-    let optimizer = task.coordinated(settings.optimizer);
+    let optimizer = task.coordinated(settings.optimizer)?;
     let global_step = g.global_step()?;
     let hidden: &[usize] = match &settings.model {
         Model::Null { variables } => return Ok(null(g, *variables, &optimizer, global_step)?),
