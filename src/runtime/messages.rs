@@ -3,6 +3,9 @@
 //! What crosses between tasks is a [`PeerMessage`]; the rest stays within one task, between its
 //! three actors and the session that a program holds.
 
+mod payload;
+mod verdict;
+
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -14,11 +17,13 @@ use crate::cluster::DeviceSpec;
 use crate::graph::{GraphDef, Replica, UpdateRule, VariableSpec};
 use crate::partition::{CrossingId, Partition, Request};
 use crate::tensor::Tensor;
-use crate::transport::{Payload, PeerId};
-use crate::units::{Bytes, VirtualTime};
+use crate::transport::PeerId;
+use crate::units::VirtualTime;
 
 use super::error::{Error, Result};
 use super::executor::{Frame, NodeFailure};
+
+pub(crate) use verdict::Verdict;
 
 /// One run of a session's graph: which master began it, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -126,38 +131,6 @@ pub enum PeerMessage {
 
 /// A value on a crossing edge.
 pub type Arrival = (CrossingId, Option<Tensor>);
-
-/// The part of a message that is no tensor: kind, ids, lengths \[bytes\].
-const MESSAGE_HEADER: u64 = 32;
-/// What stands before a tensor's values: element type, shape, length \[bytes\].
-const TENSOR_HEADER: u64 = 32;
-/// What one operation of a partition takes, names and attributes included \[bytes\].
-const NODE_SIZE: u64 = 96;
-
-impl Payload for PeerMessage {
-    fn wire_size(&self) -> Bytes {
-        let tensor = |tensor: &Tensor| TENSOR_HEADER + tensor.byte_len() as u64;
-        let content = match self {
-            Self::RegisterGraph { partition, .. } => partition.nodes.len() as u64 * NODE_SIZE,
-            Self::RunGraph { feeds, .. } => feeds.iter().map(tensor).sum(),
-            Self::Tensors { arrivals, .. } => {
-                arrivals.iter().map(|(_, value)| 8 + value.as_ref().map_or(0, tensor)).sum()
-            }
-            Self::GraphDone { outcome: Ok(fetches), .. } => fetches.iter().map(tensor).sum(),
-            Self::GraphDone { outcome: Err(error), .. } | Self::GraphRegistered { outcome: Err(error), .. } => {
-                error.message.len() as u64
-            }
-            Self::DeregisterGraphs { graphs, .. } => 16 * graphs.len() as u64,
-            Self::Reset(containers) => containers.iter().map(|name| 8 + name.len() as u64).sum(),
-            Self::GraphRegistered { outcome: Ok(()), .. }
-            | Self::AbortStep(_)
-            | Self::ResetDone { .. }
-            | Self::Leave { .. }
-            | Self::TrainingOver => 0,
-        };
-        Bytes(MESSAGE_HEADER + content)
-    }
-}
 
 /// Who waits for what, for a report of a hang.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -337,36 +310,6 @@ pub(crate) struct ApplyGradient {
     pub(crate) aggregate: Option<(Replica, u64)>,
     /// With backup workers: whether it counts.
     pub(crate) verdict: Option<Verdict>,
-}
-
-/// With backup workers: who contributes to a round, as it travels in a tensor: `[round, worker…]`,
-/// or nothing for a worker that came too late.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Counts { round: u64, contributors: Vec<u32> },
-    TooLate,
-}
-
-impl Verdict {
-    pub(crate) fn to_tensor(&self) -> Tensor {
-        let values: Vec<i64> = match self {
-            Self::Counts { round, contributors } => {
-                std::iter::once(*round as i64).chain(contributors.iter().map(|worker| i64::from(*worker))).collect()
-            }
-            Self::TooLate => vec![],
-        };
-        Tensor::new([values.len()], &values).expect("a vector has as many values as it has")
-    }
-
-    pub(crate) fn from_tensor(tensor: &Tensor) -> Self {
-        match tensor.slice::<i64>() {
-            [] => Self::TooLate,
-            [round, contributors @ ..] => Self::Counts {
-                round: *round as u64,
-                contributors: contributors.iter().map(|worker| *worker as u32).collect(),
-            },
-        }
-    }
 }
 
 impl Message for MasterMessage {
