@@ -8,7 +8,7 @@ use clap::{ArgAction, Parser, Subcommand};
 use super::exit_code;
 use crate::simulation::scenario::{Setting, Sweep};
 
-/// Distributed training in the shape of TensorFlow's runtime: simulated, or for real.
+/// Distributed training in the shape of TensorFlow's runtime, simulated.
 #[derive(Debug, Parser)]
 #[command(name = "trainyard", version, after_help = exit_code::HELP)]
 pub(crate) struct Args {
@@ -56,7 +56,7 @@ pub(crate) struct SimArgs {
     /// The scenario's file, such as `sims/sync_vs_async.toml`.
     pub(crate) scenario: PathBuf,
 
-    /// The seed, in place of the scenario's.
+    /// The seed, in place of the scenario's, and of any that is set or swept.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 

@@ -28,15 +28,17 @@ pub(super) fn run(args: &SimArgs, trainer: &impl Trainer) -> Result<ExitCode, Fa
     }
     let first = &scenarios[0].1;
     let mut report = Report { scenario: first.name.clone(), seed: first.seed, world: World::Simulation, runs: vec![] };
-    let target = first.stop.accuracy;
+    // Runs with different targets are compared by their speed.
+    let targets = scenarios.iter().map(|(_, scenario)| scenario.stop.accuracy);
+    let target = targets.reduce(|one, other| one.filter(|_| one == other)).flatten();
+    let experiments = scenarios.iter().map(|(_, scenario)| Experiment::new(scenario)).collect::<Result<Vec<_>, _>>()?;
     let mut is_target_missed = false;
     let mut files = args.out.as_deref().map(Files::create).transpose()?;
-    for (label, scenario) in &scenarios {
-        let experiment = Experiment::new(scenario)?;
+    for ((label, scenario), experiment) in scenarios.iter().zip(&experiments) {
         for run in &experiment.runs {
             let name = if label.is_empty() { run.name.clone() } else { format!("{} ({label})", run.name) };
             let run = scenario::Run { name, ..run.clone() };
-            let (result, recording) = repeat(args, &experiment, &run, trainer)?;
+            let (result, recording) = repeat(args, experiment, &run, trainer)?;
             is_target_missed |= scenario.stop.accuracy.is_some() && result.seconds_to_target.is_none();
             report.runs.push(result);
             if let Some(files) = &mut files {

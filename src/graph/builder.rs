@@ -194,6 +194,11 @@ impl Graph {
         self.variables().into_iter().filter(|variable| variable.spec().trainable).collect()
     }
 
+    /// The first mistake made by a method that returns no `Result`, where there was one.
+    pub(crate) fn check(&self) -> Result<(), GraphError> {
+        self.state().deferred.clone().map_or(Ok(()), Err)
+    }
+
     /// The graph as a value.
     ///
     /// # Errors

@@ -18,9 +18,10 @@ pub enum Code {
     DeadlineExceeded,
     /// There is no such operation, container or task. Mend the program.
     NotFound,
-    /// Something has to happen first: a variable is not initialised, a session is closed.
+    /// Something has to happen first: a variable is not initialised, a server is not started.
     FailedPrecondition,
-    /// Another part of the step failed, or state that it needs is gone. Try the step again.
+    /// Another part of the step failed, or state that it needs is gone, a session that was closed or reset among
+    /// it. Try again, with a new session where the old one is gone.
     Aborted,
     /// The input is at its end, or the training is over. An orderly end.
     OutOfRange,

@@ -152,13 +152,17 @@ impl ParameterServer {
     }
 
     fn coordination(&mut self, global_step: VariableId, replica: Replica) -> &mut Coordination {
-        let departed = &self.departed;
+        let (departed, is_over) = (&self.departed, self.is_over);
         self.coordinations.entry(global_step).or_insert_with(|| {
             let mut coordination = Coordination::new(replica);
+            let mut answers = Vec::new();
             for worker in departed.iter().filter(|worker| **worker < replica.workers) {
-                let answers = coordination.leave(*worker);
-                assert!(answers.is_empty(), "nobody waits at a coordination that has just begun");
+                answers.extend(coordination.leave(*worker));
             }
+            if is_over {
+                answers.extend(coordination.finish());
+            }
+            assert!(answers.is_empty(), "nobody waits at a coordination that has just begun");
             coordination
         })
     }
@@ -171,8 +175,11 @@ impl ParameterServer {
                 let cleared = self.store.reset(&containers);
                 let variables = cleared.variables.len() as u32;
                 self.forget_trainings(cleared);
-                self.departed.clear();
-                self.is_over = false;
+                if containers.is_empty() || variables > 0 {
+                    self.departed.clear();
+                    self.is_over = false;
+                    self.link.actors.training_over.set(false);
+                }
                 self.link.send(from, PeerMessage::ResetDone { variables });
             }
             other => tracing::warn!(?other, "not for a parameter server; dropped"),

@@ -32,8 +32,7 @@ pub(super) struct SimulatedWorld {
     inboxes: RefCell<Vec<Option<Rc<dyn Inbox<PeerMessage>>>>>,
     bytes_sent: RefCell<Vec<u64>>,
     audit: RefCell<Audit>,
-    /// The run itself. Every event wakes it, so that the thread does not park for good where the event
-    /// concerned nobody any more: a message that is lost, an alarm that is not awaited.
+    /// The run itself. A stall wakes it, so that the thread does not park for good.
     run: RefCell<Option<Waker>>,
     /// Called when nothing can happen any more.
     on_stall: RefCell<Option<Box<dyn FnOnce()>>>,
@@ -65,7 +64,7 @@ pub(super) fn on_park() {
 /// What came of letting one thing happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tick {
-    /// A program or the run itself has been woken.
+    /// A waker was called: a sleep is over, or nothing can happen any more.
     Woke,
     /// No waker was called; whether an actor was told something, [`told`] says.
     WokeNobody,

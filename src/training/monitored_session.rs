@@ -9,7 +9,6 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::graph::{Graph, Output, Target};
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
-use crate::units::VirtualTime;
 
 use super::hooks::{Flow, Hook};
 use super::record::{Ending, StepStats};
@@ -25,7 +24,6 @@ pub struct MonitoredSession {
     session: Session,
     hooks: Vec<Box<dyn Hook>>,
     local_step: u64,
-    last_step_ended: VirtualTime,
     stop_requested: bool,
 }
 
@@ -59,8 +57,8 @@ impl Builder {
         for hook in &mut self.hooks {
             hook.after_create_session(global_step as u64);
         }
-        let (task, hooks, last_step_ended) = (self.task, self.hooks, VirtualTime::ZERO);
-        Ok(MonitoredSession { task, session, hooks, local_step: 0, last_step_ended, stop_requested: false })
+        let (task, hooks) = (self.task, self.hooks);
+        Ok(MonitoredSession { task, session, hooks, local_step: 0, stop_requested: false })
     }
 }
 
@@ -113,11 +111,16 @@ impl MonitoredSession {
     /// # Errors
     /// If the weights can't be read.
     pub async fn close(self) -> Result<()> {
+        let reported = self.report_weights().await;
+        self.task.leave();
+        reported
+    }
+
+    async fn report_weights(&self) -> Result<()> {
         if self.task.is_chief() {
             let weights_digest = weights_digest(&self.session).await?;
-            self.task.recorder().ending(Ending { at: self.last_step_ended, weights_digest });
+            self.task.recorder().ending(Ending { weights_digest });
         }
-        self.task.leave();
         Ok(())
     }
 
@@ -126,7 +129,6 @@ impl MonitoredSession {
         let _span = trace_span!("hooks", local_step = self.local_step, global_step = stats.global_step).entered();
         stats.local_step = self.local_step;
         self.local_step += 1;
-        self.last_step_ended = stats.ended;
         for hook in &mut self.hooks {
             if hook.after_run(&stats) == Flow::Stop {
                 self.stop_requested = true;
@@ -203,12 +205,12 @@ impl MonitoredRun<'_> {
         let stats = StepStats {
             worker: monitored.task.name().clone(),
             local_step: 0,
-            global_step: told[0].item::<i64>()? as u64,
+            global_step: told[0].item::<i64>()?.max(0) as u64,
             started,
             ended: monitored.task.now(),
             computed: done.computed,
             loss: fetches.iter().find(is_scalar).map(Tensor::item).transpose()?,
-            staleness: told[1].item::<i64>()? as u64,
+            staleness: told[1].item::<i64>()?.max(0) as u64,
             applied: told[2].item()?,
         };
         monitored.after_training_step(stats);

@@ -42,8 +42,6 @@ pub struct Evaluation {
 /// How a training ended, as its chief saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
-    /// When the chief took its last step.
-    pub at: VirtualTime,
     /// A hash of the trainable variables, by name; equal for equal weights.
     pub weights_digest: u64,
 }

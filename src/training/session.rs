@@ -112,6 +112,7 @@ impl Session {
 
     /// Tells the master of operations that were added since the last step.
     fn extend(&self) -> Result<()> {
+        self.graph.check()?;
         let now = self.graph.len();
         if self.known.replace(now) != now {
             let graph = Arc::new(self.graph.snapshot()?);

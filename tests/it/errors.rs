@@ -193,3 +193,21 @@ fn an_error_on_one_task_ends_what_the_step_does_on_the_others() {
         Ok(())
     });
 }
+
+#[test]
+fn a_mistake_of_a_method_without_result_fails_every_step_from_then_on_and_no_other_session() {
+    on_actix(async {
+        let server = Server::create_local();
+        let (g, other) = (Graph::new(), Graph::new());
+        let (one, two) = (g.constant(1.0f32), other.constant(2.0f32));
+        let session = Session::new(&server.target(), &g).await?;
+        session.run().fetch(&one).await?;
+        let wrong = g.constant(1i32).relu();
+        for _ in 0..2 {
+            assert_error(session.run().fetch(&wrong).await, Code::InvalidArgument, &["Relu", "i32"]);
+        }
+        let fetched = Session::new(&server.target(), &other).await?.run().fetch(&two).await?;
+        assert_eq!(fetched.scalar::<f32>(0)?, 2.0);
+        Ok(())
+    });
+}

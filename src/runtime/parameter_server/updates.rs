@@ -50,7 +50,12 @@ impl ParameterServer {
         }
         match gradients.offer(replica.worker, version, (ticket, apply)) {
             Offer::Held => {}
-            Offer::Stale | Offer::Departed => self.answer(ticket, Ok(Values::new())),
+            Offer::Stale => self.answer(ticket, Ok(Values::new())),
+            Offer::Departed => {
+                let worker = replica.worker;
+                let message = format!("worker {worker} has left this training; reset its container to begin another");
+                self.answer(ticket, Err(Error::new(Code::FailedPrecondition, message)));
+            }
             Offer::Replaced((older, _)) => {
                 let message = format!("worker {} has begun another step, which takes its place", replica.worker);
                 self.answer(older, Err(Error::new(Code::Aborted, message)));
