@@ -100,7 +100,7 @@ impl Actors {
                 self.training_over.set(true);
                 tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message: Box::new(message) });
             }
-            M::Reset(_) | M::Leave { .. } => {
+            M::Reset { .. } | M::Leave { .. } => {
                 tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message: Box::new(message) });
             }
         }

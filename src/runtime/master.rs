@@ -43,6 +43,7 @@ pub(crate) struct Master {
     registering: BTreeMap<GraphHandle, (SessionId, Arc<Request>)>,
     steps: BTreeMap<StepId, Step>,
     reset: Option<Reset>,
+    next_reset: u64,
 }
 
 struct Session {
@@ -68,6 +69,7 @@ impl Master {
             registering: BTreeMap::new(),
             steps: BTreeMap::new(),
             reset: None,
+            next_reset: 0,
         }
     }
 
@@ -242,7 +244,7 @@ impl Master {
         match message {
             PeerMessage::GraphRegistered { graph, outcome } => self.registered(from, graph, outcome, context),
             PeerMessage::GraphDone { step, outcome, computed } => self.collect(from, step, outcome, computed, context),
-            PeerMessage::ResetDone { variables } => self.reset_done(from, variables, context),
+            PeerMessage::ResetDone { number, variables } => self.reset_done(from, number, variables, context),
             other => tracing::warn!(?other, "not for a master; dropped"),
         }
     }

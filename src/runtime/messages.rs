@@ -111,12 +111,16 @@ pub enum PeerMessage {
     ),
     /// Master to parameter server: clear the containers, the default one where none is named.
     /// Answered by `ResetDone`.
-    Reset(
+    Reset {
+        /// Counts the master's resets.
+        number: u64,
         /// Which.
-        Vec<String>,
-    ),
+        containers: Vec<String>,
+    },
     /// Parameter server to master: the containers are cleared.
     ResetDone {
+        /// Which of the master's resets.
+        number: u64,
         /// How many variables there were in them.
         variables: u32,
     },

@@ -171,7 +171,7 @@ impl ParameterServer {
         match message {
             PeerMessage::Leave { worker } => self.leave(worker),
             PeerMessage::TrainingOver => self.finish(),
-            PeerMessage::Reset(containers) => {
+            PeerMessage::Reset { number, containers } => {
                 let cleared = self.store.reset(&containers);
                 let variables = cleared.variables.len() as u32;
                 self.forget_trainings(cleared);
@@ -180,7 +180,7 @@ impl ParameterServer {
                     self.is_over = false;
                     self.link.actors.training_over.set(false);
                 }
-                self.link.send(from, PeerMessage::ResetDone { variables });
+                self.link.send(from, PeerMessage::ResetDone { number, variables });
             }
             other => tracing::warn!(?other, "not for a parameter server; dropped"),
         }

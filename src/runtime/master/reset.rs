@@ -11,6 +11,8 @@ use super::{Master, answer};
 
 /// A reset that waits for the parameter servers.
 pub(super) struct Reset {
+    /// Which it is: the answers to one that took too long are not taken for those to the next.
+    number: u64,
     outstanding: Vec<PeerId>,
     /// How many variables there were in the containers.
     variables: u32,
@@ -32,15 +34,17 @@ impl Master {
         }
         let devices = self.visible_devices(&device_filters);
         let outstanding: Vec<PeerId> = devices.iter().filter_map(|device| self.link.resolve(device.task())).collect();
+        let number = self.next_reset;
+        self.next_reset += 1;
         for peer in &outstanding {
-            self.link.send(*peer, PeerMessage::Reset(containers.clone()));
+            self.link.send(*peer, PeerMessage::Reset { number, containers: containers.clone() });
         }
         let timer = deadline.map(|deadline| self.set_timer(deadline, MasterMessage::ResetDeadlineReached, context));
-        self.reset = Some(Reset { outstanding, variables: 0, containers, timer, reply });
+        self.reset = Some(Reset { number, outstanding, variables: 0, containers, timer, reply });
     }
 
-    pub(super) fn reset_done(&mut self, from: PeerId, variables: u32, context: &mut Context<Self>) {
-        let Some(mut reset) = self.reset.take() else { return };
+    pub(super) fn reset_done(&mut self, from: PeerId, number: u64, variables: u32, context: &mut Context<Self>) {
+        let Some(mut reset) = self.reset.take_if(|reset| reset.number == number) else { return };
         reset.outstanding.retain(|peer| *peer != from);
         reset.variables += variables;
         if !reset.outstanding.is_empty() {

@@ -26,7 +26,7 @@ impl Payload for PeerMessage {
                 error.message.len() as u64
             }
             Self::DeregisterGraphs { graphs, .. } => 16 * graphs.len() as u64,
-            Self::Reset(containers) => containers.iter().map(|name| 8 + name.len() as u64).sum(),
+            Self::Reset { containers, .. } => containers.iter().map(|name| 8 + name.len() as u64).sum(),
             Self::GraphRegistered { outcome: Ok(()), .. }
             | Self::AbortStep(_)
             | Self::ResetDone { .. }
