@@ -6,7 +6,7 @@ use super::failure::Failure;
 use crate::cluster::ClusterSpec;
 use crate::graph::UpdateRule;
 use crate::simulation::scenario::{self, Numerics, Rule, Scenario};
-use crate::simulation::{Cluster, ComputeSpec, NetworkSpec, Racks};
+use crate::simulation::{Cluster, ComputeSpec};
 use crate::training::data::Dataset;
 use crate::training::{Model, OptimizerSettings, Settings, Stop};
 
@@ -33,7 +33,7 @@ impl Experiment {
         let spec = ClusterSpec::simulated(jobs).map_err(|error| invalid(&error))?;
         let cluster = Cluster {
             spec,
-            network: network(&scenario.network),
+            network: scenario.network.clone(),
             compute: compute(&scenario.compute),
             slow: scenario.compute.slow.clone(),
             seed: scenario.seed,
@@ -46,16 +46,6 @@ impl Experiment {
             Model::Softmax | Model::Mlp { .. } => Some(Arc::new(Dataset::digits().map_err(|error| invalid(&error))?)),
         };
         Ok(Self { cluster, settings, dataset, runs: scenario.runs.clone() })
-    }
-}
-
-fn network(network: &scenario::Network) -> NetworkSpec {
-    let racks = |racks: &scenario::Racks| Racks { hosts_per_rack: racks.hosts_per_rack as usize, uplink: racks.uplink };
-    NetworkSpec {
-        latency: network.latency,
-        bandwidth: network.bandwidth,
-        message_cost: network.message_cost,
-        racks: network.racks.as_ref().map(racks),
     }
 }
 

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::cluster::TaskName;
-use crate::simulation::Law;
+use crate::simulation::{Law, NetworkSpec};
 use crate::sync::Mode;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
 
@@ -36,8 +36,8 @@ pub struct Scenario {
     pub seed: u64,
     /// The tasks of each job. Default: one `ps`, two `worker`s.
     pub cluster: BTreeMap<String, Tasks>,
-    /// What connects the tasks.
-    pub network: Network,
+    /// What connects the tasks. Default: 50 µs of latency, 10 Gbit/s, 5 µs a message, no racks.
+    pub network: NetworkSpec,
     /// How fast the tasks compute.
     pub compute: Compute,
     /// What is trained.
@@ -65,28 +65,6 @@ impl Tasks {
             Self::Addresses(addresses) => u32::try_from(addresses.len()).unwrap_or(u32::MAX),
         }
     }
-}
-
-/// What connects the tasks.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Network {
-    /// One way, from any task to any other. Default: 50 µs.
-    pub latency: Duration,
-    /// Of each task's network card, in each direction. Default: 10 Gbit/s.
-    pub bandwidth: BytesPerSecond,
-    /// The sender's fixed cost of a message. Default: 5 µs.
-    pub message_cost: Duration,
-    /// Racks whose uplinks are shared. Default: none, every pair of tasks has the full bandwidth.
-    pub racks: Option<Racks>,
-}
-
-/// Racks: hosts that share one uplink to all the others.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Racks {
-    /// How many tasks share one rack.
-    pub hosts_per_rack: u32,
-    /// The capacity of a rack's uplink, in each direction.
-    pub uplink: BytesPerSecond,
 }
 
 /// How fast the tasks compute.

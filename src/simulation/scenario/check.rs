@@ -11,8 +11,9 @@ use super::file::{
     ComputeFile, DatasetFile, ModeFile, ModelFile, NetworkFile, NumericsFile, RunFile, ScenarioFile, StopFile,
     TasksFile,
 };
-use super::{Compute, Network, Numerics, Racks, Run, Scenario, Stop, Tasks};
+use super::{Compute, Numerics, Run, Scenario, Stop, Tasks};
 use crate::cluster::TaskName;
+use crate::simulation::{NetworkSpec, Racks};
 use crate::sync::Mode;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
 
@@ -149,7 +150,7 @@ fn is_host_and_port(address: &str) -> bool {
     parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
 }
 
-fn network(file: NetworkFile, found: &mut Mistakes) -> Network {
+fn network(file: NetworkFile, found: &mut Mistakes) -> NetworkSpec {
     let bandwidth = file.bandwidth.unwrap_or(BytesPerSecond(1.25e9));
     found.above_0(bandwidth.0, "network.bandwidth");
     let mut racks = None;
@@ -158,12 +159,12 @@ fn network(file: NetworkFile, found: &mut Mistakes) -> Network {
             (Some(hosts_per_rack), Some(uplink)) => {
                 found.at_least_1(hosts_per_rack.into(), "network.racks.hosts_per_rack");
                 found.above_0(uplink.0, "network.racks.uplink");
-                racks = Some(Racks { hosts_per_rack, uplink });
+                racks = Some(Racks { hosts_per_rack: hosts_per_rack as usize, uplink });
             }
             _ => found.note("network.racks", "racks need both `hosts_per_rack` and `uplink`"),
         }
     }
-    Network {
+    NetworkSpec {
         latency: file.latency.map_or(Duration::from_micros(50), Duration::from),
         bandwidth,
         message_cost: file.message_cost.map_or(Duration::from_micros(5), Duration::from),

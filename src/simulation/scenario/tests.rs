@@ -4,6 +4,7 @@ mod errors;
 mod settings;
 
 use super::*;
+use crate::simulation::Racks;
 
 /// The scenario in `text`, in a file called `sims/example.toml`.
 fn example(text: &str) -> Result<Scenario, ScenarioError> {
@@ -52,7 +53,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         name: "example".to_owned(),
         seed: 0,
         cluster: BTreeMap::from([("ps".to_owned(), Tasks::Count(1)), ("worker".to_owned(), Tasks::Count(2))]),
-        network: Network {
+        network: NetworkSpec {
             latency: Duration::from_micros(50),
             bandwidth: "10Gbps".parse().unwrap(),
             message_cost: Duration::from_micros(5),
