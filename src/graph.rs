@@ -39,7 +39,7 @@ pub use device_scope::{DeviceFunction, OperationRequest};
 pub use error::{GraphError, GraphProblem};
 pub use gradients::gradients;
 pub use layers::{accuracy, dense, sparse_softmax_cross_entropy};
-pub use op::{Binary, Op, RandomLaw, Reduction, Replica, Unary, UpdateRule, VariableSpec};
+pub use op::{Array, Binary, Op, RandomLaw, Reduction, Replica, Unary, UpdateRule, VariableSpec};
 pub use output::{Output, Target};
 pub(crate) use prune::prune;
 pub(crate) use shape_inference::{OutputTypes, infer};

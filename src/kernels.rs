@@ -33,5 +33,5 @@ pub(crate) mod update;
 pub use cost::Cost;
 pub(crate) use parallel::may_spread;
 pub use registry::KernelError;
-pub(crate) use registry::{add_values, call, cost as cost_of};
+pub(crate) use registry::{Known, add_values, call, cost as cost_of};
 pub use softmax::LabelOutOfRange;

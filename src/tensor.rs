@@ -90,6 +90,15 @@ impl Tensor {
         Self { dtype: T::DTYPE, shape, buffer: Arc::new(Buffer::recycled(shape.elements() * size_of::<T>())) }
     }
 
+    /// The same values in another shape, sharing the buffer.
+    ///
+    /// # Panics
+    /// If the shape holds another number of elements.
+    pub(crate) fn reshaped(&self, shape: Shape) -> Self {
+        assert_eq!(shape.elements(), self.shape.elements(), "a shape of as many elements");
+        Self { shape, ..self.clone() }
+    }
+
     /// The element type.
     pub fn dtype(&self) -> DType {
         self.dtype

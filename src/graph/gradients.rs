@@ -1,9 +1,12 @@
 //! Gradients, built as graph: reverse-mode differentiation of a scalar by variables or other values.
 
+mod array;
 mod rules;
 
 use std::collections::BTreeMap;
 use std::panic::Location;
+
+use smallvec::SmallVec;
 
 use super::error::{GraphError, GraphProblem};
 use super::op::Op;
@@ -50,6 +53,9 @@ fn depends_on(def: &GraphDef, by: &[Output]) -> Vec<bool> {
     depends
 }
 
+/// The gradients of an operation's outputs; none for one that the loss does not depend on.
+type Arrived = SmallVec<[Option<Edge>; 2]>;
+
 struct Backward<'a> {
     graph: &'a Graph,
     /// The graph before the pass.
@@ -81,12 +87,12 @@ impl Backward<'_> {
     /// Hands the gradient at the output of `id` on to its inputs.
     fn through(&mut self, id: OpId) -> Result<(), GraphError> {
         let operation = self.def.operation(id);
-        let others = (1..operation.outputs.len() as u32).map(|output| Edge { op: id, output });
-        if others.into_iter().any(|edge| self.arrived.contains_key(&edge)) {
-            return Err(self.no_gradient(operation));
+        let outputs = (0..operation.outputs.len() as u32).map(|output| Edge { op: id, output });
+        let arrived: Arrived = outputs.map(|edge| self.total(edge)).collect::<Result<_, _>>()?;
+        if arrived.iter().all(Option::is_none) {
+            return Ok(());
         }
-        let Some(gradient) = self.total(Edge { op: id, output: 0 })? else { return Ok(()) };
-        let inputs = self.gradient(id, operation, gradient)?;
+        let inputs = self.gradient(id, operation, &arrived)?;
         for (edge, gradient) in operation.inputs.iter().zip(inputs) {
             self.arrived.entry(*edge).or_default().extend(gradient);
         }

@@ -1,10 +1,12 @@
 //! The kinds of operation a graph is made of, and their attributes. Names are TensorFlow's where it has one.
 
+mod array;
 mod attributes;
 mod function;
 
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
+pub use array::Array;
 pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
 pub use function::{Binary, Reduction, Unary};
 
@@ -109,6 +111,8 @@ pub enum Op {
     Equal,
     /// `(x)` as another element type.
     Cast(DType),
+    /// The same elements in another shape or order.
+    Array(Array),
 }
 
 impl Op {
@@ -147,6 +151,7 @@ impl Op {
             Self::ArgMax => "ArgMax",
             Self::Equal => "Equal",
             Self::Cast(_) => "Cast",
+            Self::Array(array) => array.kind(),
         }
     }
 

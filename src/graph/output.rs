@@ -1,5 +1,7 @@
 //! `Output`, a value of a graph that later operations build on, and `Target`, an operation to run.
 
+mod array;
+
 use std::fmt;
 use std::panic::Location;
 

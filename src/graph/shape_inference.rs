@@ -3,6 +3,8 @@
 //! Used twice: when a graph is built, where the batch may be unknown, and when a step runs, where
 //! every dimension is known and the result says how much work a kernel is.
 
+mod array;
+
 use smallvec::{SmallVec, smallvec};
 
 use super::TensorType;
@@ -28,6 +30,7 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::Variable(_) | Op::NoOp, []) => return Ok(smallvec![]),
         (Op::Identity, [x]) => return Ok(smallvec![*x]),
         (Op::Cast(dtype), [x]) => return Ok(one(*dtype, x.shape)),
+        (Op::Array(array), inputs) => return array::infer(array, inputs),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
             (matmul(*a, *b, *transpose_a, *transpose_b), "f32 matrices whose inner dimensions agree")
         }
@@ -50,11 +53,16 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::Equal, [a, b]) => (equal(*a, *b), "two i32 or two i64 of one shape"),
         _ => (None, "another number of inputs"),
     };
-    outputs.ok_or_else(|| GraphProblem::Inputs { needs: needs.to_owned(), inputs: inputs.to_vec() })
+    outputs.ok_or_else(|| refused(needs, inputs))
+}
+
+/// That `inputs` are not what an operation needs.
+fn refused(needs: &str, inputs: &[TensorType]) -> GraphProblem {
+    GraphProblem::Inputs { needs: needs.to_owned(), inputs: inputs.to_vec() }
 }
 
 fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
-    let refuse = |needs: &str| GraphProblem::Inputs { needs: needs.to_owned(), inputs: inputs.to_vec() };
+    let refuse = |needs: &str| refused(needs, inputs);
     let count = || TensorType::new(DType::I64, Shape::SCALAR);
     match (op, inputs, variables) {
         (Op::ReadVariable, [], [variable]) => Ok(smallvec![*variable, count()]),

@@ -1,5 +1,7 @@
 //! From an operation of a graph to its kernel, and to what the kernel costs.
 
+mod array;
+
 use smallvec::{SmallVec, smallvec};
 
 use super::cost::Cost;
@@ -10,6 +12,9 @@ use crate::tensor::{DType, Element, Shape, Tensor};
 
 /// The outputs of a kernel.
 pub(crate) type Outputs = SmallVec<[Tensor; 2]>;
+
+/// The element type and the shape of a value.
+pub(crate) type Known = (DType, Shape);
 
 /// Why a kernel can't do its work, on account of the values it was given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,15 +87,18 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
             _ => convert::equal(a.slice::<i64>(), b.slice(), out),
         }),
         (Op::Cast(to), [x]) => smallvec![cast(x, *to)],
+        (Op::Array(array), inputs) => return array::call(array, inputs),
         (op, _) => panic!("{} has no kernel for {} inputs", op.kind(), inputs.len()),
     };
     Ok(outputs)
 }
 
-/// What the kernel of `op` costs, for inputs and outputs of these shapes.
-pub(crate) fn cost(op: &Op, inputs: &[Shape], outputs: &[Shape]) -> Cost {
-    let elements = outputs.first().map_or(0, Shape::elements);
-    match (op, inputs) {
+/// What the kernel of `op` costs, for inputs and outputs of these types.
+pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
+    let elements = outputs.first().map_or(0, |(_, shape)| shape.elements());
+    let shapes: SmallVec<[Shape; 3]> = inputs.iter().map(|(_, shape)| *shape).collect();
+    match (op, shapes.as_slice()) {
+        (Op::Array(array), _) => array::cost(array, inputs, outputs),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
             Cost::matmul(matmul_dims(*a, *b, *transpose_a, *transpose_b))
         }

@@ -12,10 +12,26 @@ use crate::tensor::Shape;
 pub(super) type InputGradients = SmallVec<[Option<Edge>; 2]>;
 
 impl Backward<'_> {
-    /// The gradients for the inputs of `operation`, whose id is `id`, when `dy` is that of its first output.
+    /// The gradients for the inputs of `operation`, whose id is `id`, when `arrived` are those of its outputs.
     ///
     /// An operation with one input is only asked where that input's gradient is wanted.
-    pub(super) fn gradient(&self, id: OpId, operation: &Operation, dy: Edge) -> Result<InputGradients, GraphError> {
+    pub(super) fn gradient(
+        &self,
+        id: OpId,
+        operation: &Operation,
+        arrived: &[Option<Edge>],
+    ) -> Result<InputGradients, GraphError> {
+        match &operation.op {
+            Op::Array(array) => self.array(id, operation, array, arrived),
+            _ => match arrived {
+                [Some(dy), others @ ..] if others.iter().all(Option::is_none) => self.simple(id, operation, *dy),
+                _ => Err(self.no_gradient(operation)),
+            },
+        }
+    }
+
+    /// The same, for an operation of which only the first output has a gradient.
+    fn simple(&self, id: OpId, operation: &Operation, dy: Edge) -> Result<InputGradients, GraphError> {
         let y = Edge { op: id, output: 0 };
         let add = |op, inputs: &[Edge]| self.add(id, op, inputs);
         Ok(match (&operation.op, operation.inputs.as_slice()) {
@@ -47,7 +63,7 @@ impl Backward<'_> {
     }
 
     /// The gradient for input `x`, where it is wanted.
-    fn for_input(
+    pub(super) fn for_input(
         &self,
         x: Edge,
         gradient: impl FnOnce() -> Result<Edge, GraphError>,

@@ -5,14 +5,13 @@ use smallvec::SmallVec;
 use super::super::error::{Code, Error, Result};
 use super::super::plan::Plan;
 use crate::graph::{TensorType, infer};
-use crate::kernels::{self, Cost};
-use crate::tensor::{DType, Shape};
+use crate::kernels::{self, Cost, Known};
 
 /// What a node gave and cost when its inputs last had these types.
 #[derive(Clone, Debug)]
 pub(crate) struct Memo {
-    inputs: SmallVec<[(DType, Shape); 3]>,
-    pub(super) outputs: SmallVec<[(DType, Shape); 2]>,
+    inputs: SmallVec<[Known; 3]>,
+    pub(super) outputs: SmallVec<[Known; 2]>,
     pub(super) cost: Cost,
 }
 
@@ -23,19 +22,14 @@ pub(crate) type Memos = Vec<Option<Memo>>;
 ///
 /// # Errors
 /// If they don't fit the operation.
-pub(super) fn foresee<'a>(
-    memo: &'a mut Option<Memo>,
-    plan: &Plan,
-    node: u32,
-    inputs: &[(DType, Shape)],
-) -> Result<&'a Memo> {
+pub(super) fn foresee<'a>(memo: &'a mut Option<Memo>, plan: &Plan, node: u32, inputs: &[Known]) -> Result<&'a Memo> {
     if memo.as_ref().is_none_or(|memo| *memo.inputs != *inputs) {
         *memo = Some(infer_memo(plan, node, inputs)?);
     }
     Ok(memo.as_ref().expect("it was just written"))
 }
 
-fn infer_memo(plan: &Plan, node: u32, inputs: &[(DType, Shape)]) -> Result<Memo> {
+fn infer_memo(plan: &Plan, node: u32, inputs: &[Known]) -> Result<Memo> {
     let op = &plan.node(node).op;
     let types: SmallVec<[TensorType; 3]> =
         inputs.iter().map(|(dtype, shape)| TensorType::new(*dtype, *shape)).collect();
@@ -44,8 +38,7 @@ fn infer_memo(plan: &Plan, node: u32, inputs: &[(DType, Shape)]) -> Result<Memo>
         error.in_operation(plan.node(node).name.to_string()).on(&plan.partition.task)
     })?;
     let known = |output: &TensorType| output.shape.known().expect("known inputs make known outputs");
-    let outputs: SmallVec<[(DType, Shape); 2]> = outputs.iter().map(|output| (output.dtype, known(output))).collect();
-    let shapes = |types: &[(DType, Shape)]| types.iter().map(|(_, shape)| *shape).collect::<SmallVec<[Shape; 3]>>();
-    let cost = kernels::cost_of(op, &shapes(inputs), &shapes(&outputs));
+    let outputs: SmallVec<[Known; 2]> = outputs.iter().map(|output| (output.dtype, known(output))).collect();
+    let cost = kernels::cost_of(op, inputs, &outputs);
     Ok(Memo { inputs: inputs.into(), outputs, cost })
 }
