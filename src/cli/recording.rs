@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::progress::Progress;
-use crate::training::{Ending, Evaluation, Recorder, StepStats};
+use crate::training::{Ending, Evaluation, Recorder, StepStats, Trained};
 
 /// What a run has told so far.
 #[derive(Default)]
 pub(super) struct Recording {
+    pub(super) trained: Option<Trained>,
     pub(super) steps: Vec<StepStats>,
     pub(super) evaluations: Vec<Evaluation>,
     pub(super) ending: Option<Ending>,
@@ -39,6 +40,10 @@ impl SharedRecording {
 }
 
 impl Recorder for SharedRecording {
+    fn beginning(&self, trained: Trained) {
+        self.lock().trained = Some(trained);
+    }
+
     fn step(&self, stats: StepStats) {
         let mut recording = self.lock();
         if let Some(progress) = &mut recording.progress {

@@ -29,6 +29,7 @@ pub(super) fn of_simulation(
     Run {
         name: run.name.clone(),
         mode: run.mode.to_string(),
+        parameters: recording.trained.map(|trained| trained.parameters),
         global_steps,
         samples,
         seconds,

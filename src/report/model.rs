@@ -38,6 +38,8 @@ pub struct Run {
     pub name: String,
     /// How its workers were coordinated, in words.
     pub mode: String,
+    /// The trainable values of the model; none where the run ended before they were known.
+    pub parameters: Option<u64>,
     /// Updates of the variables.
     pub global_steps: u64,
     /// Samples whose gradients were computed.

@@ -25,7 +25,7 @@ pub fn render(report: &Report, target: Option<f64>) -> String {
         World::Simulation => "simulation, virtual seconds",
         World::Deployment => "deployment, seconds of the wall clock",
     };
-    let mut text = format!("{}, seed {}: {clock}\n\n", report.scenario, report.seed);
+    let mut text = format!("{}, seed {}{}: {clock}\n\n", report.scenario, report.seed, parameters(&report.runs));
     let rows: Vec<_> = std::iter::once(COLUMNS.map(str::to_owned)).chain(report.runs.iter().map(cells)).collect();
     let widths: [usize; COLUMNS.len()] =
         std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
@@ -44,6 +44,19 @@ pub fn render(report: &Report, target: Option<f64>) -> String {
         text += &format!("\n{}\n", comparison.join("\n"));
     }
     text
+}
+
+/// ", 9,610 parameters", where all runs train as many.
+fn parameters(runs: &[Run]) -> String {
+    let same = |run: &&Run| run.parameters == runs[0].parameters;
+    let Some(parameters) = runs.first().and_then(|run| run.parameters).filter(|_| runs.iter().all(|run| same(&run)))
+    else {
+        return String::new();
+    };
+    let digits = parameters.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).expect("digits")).collect();
+    format!(", {} parameters", groups.join(","))
 }
 
 fn cells(run: &Run) -> [String; COLUMNS.len()] {

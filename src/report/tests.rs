@@ -10,6 +10,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
     Run {
         name: name.to_owned(),
         mode: "sync, 1 backup".to_owned(),
+        parameters: Some(9_610),
         global_steps: 1200,
         samples: 307_200,
         seconds: 2.5,
@@ -35,6 +36,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
 /// A run that has only what every run has.
 fn bare_run() -> Run {
     Run {
+        parameters: None,
         step_seconds: None,
         final_loss: None,
         test_accuracy: None,
@@ -101,6 +103,13 @@ fn a_single_run_is_compared_with_nothing() {
 }
 
 #[test]
+fn the_table_says_how_large_a_model_is_that_all_runs_train() {
+    let same = Report { runs: vec![run("a", None, 1.0), run("b", None, 1.0)], ..report() };
+    assert!(table::render(&same, None).starts_with("sync-vs-async, seed 7, 9,610 parameters: simulation"));
+    assert!(table::render(&report(), None).starts_with("sync-vs-async, seed 7: simulation"));
+}
+
+#[test]
 fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
     let text = json_of(&report());
     let keys_at = |depth: usize| {
@@ -110,10 +119,10 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
         keys.collect::<Vec<_>>()
     };
     assert_eq!(keys_at(1), ["scenario", "seed", "world", "runs"]);
-    let of_a_run = "name mode global_steps samples seconds wall_seconds steps_per_second samples_per_second \
+    let of_a_run = "name mode parameters global_steps samples seconds wall_seconds steps_per_second samples_per_second \
                     step_seconds final_loss test_accuracy seconds_to_target staleness gradients bytes_sent \
                     waiting_seconds events digest weights_digest";
-    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 19).collect::<Vec<_>>();
+    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 20).collect::<Vec<_>>();
     assert_eq!(keys_at(3), of_all_runs);
     let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped ps:0 worker:9 worker:10 \
                   worker:0";

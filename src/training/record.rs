@@ -39,6 +39,13 @@ pub struct Evaluation {
     pub accuracy: f64,
 }
 
+/// What is trained, as its chief built it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trained {
+    /// The values of all trainable variables together.
+    pub parameters: u64,
+}
+
 /// How a training ended, as its chief saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
@@ -48,6 +55,9 @@ pub struct Ending {
 
 /// Takes what a training tells of itself.
 pub trait Recorder {
+    /// The chief is about to begin its training.
+    fn beginning(&self, trained: Trained);
+
     /// A worker has taken a step.
     fn step(&self, stats: StepStats);
 

@@ -13,7 +13,7 @@ use trainyard::simulation::{self, Cluster, ComputeSpec, Host, Law, NetworkSpec, 
 use trainyard::sync::Mode;
 use trainyard::training::data::Dataset;
 use trainyard::training::{
-    Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, TaskParts, train,
+    Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, TaskParts, Trained, train,
 };
 use trainyard::units::{BytesPerSecond, FlopsPerSecond};
 
@@ -54,6 +54,8 @@ impl Recorder for Notes {
         while began.elapsed() < self.wasted {}
         self.told.lock().unwrap().steps.push(stats);
     }
+
+    fn beginning(&self, _: Trained) {}
 
     fn evaluation(&self, _: Evaluation) {}
 
