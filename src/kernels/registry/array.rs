@@ -6,7 +6,7 @@ use super::{Cost, KernelError, Known, Outputs};
 use crate::graph::Array;
 use crate::tensor::{Shape, Tensor};
 
-/// As [`super::call`].
+/// As [X].
 pub(super) fn call(op: &Array, inputs: &[&Tensor]) -> Result<Outputs, KernelError> {
     Ok(match (op, inputs) {
         (Array::Reshape(shape), [x]) => {
@@ -20,7 +20,7 @@ pub(super) fn call(op: &Array, inputs: &[&Tensor]) -> Result<Outputs, KernelErro
     })
 }
 
-/// As [`super::cost`].
+/// As [`super::cost()`].
 pub(super) fn cost(op: &Array, _inputs: &[Known], _outputs: &[Known]) -> Cost {
     match op {
         Array::Reshape(_) | Array::ReshapeLike => Cost::default(),
