@@ -6,7 +6,7 @@ use super::{Cost, KernelError, Known, Outputs};
 use crate::graph::Array;
 use crate::tensor::{Shape, Tensor};
 
-/// As [X].
+/// As [`super::call()`].
 pub(super) fn call(op: &Array, inputs: &[&Tensor]) -> Result<Outputs, KernelError> {
     Ok(match (op, inputs) {
         (Array::Reshape(shape), [x]) => {
