@@ -90,6 +90,30 @@ impl Tensor {
         Self { dtype: T::DTYPE, shape, buffer: Arc::new(Buffer::recycled(shape.elements() * size_of::<T>())) }
     }
 
+    /// A tensor of any element type that is written as words of its elements' size, every one of them.
+    pub(crate) fn unwritten(dtype: DType, shape: Shape) -> Self {
+        Self { dtype, shape, buffer: Arc::new(Buffer::recycled(shape.elements() * dtype.size())) }
+    }
+
+    /// The elements as words of their size, for what moves them without a look at their values.
+    ///
+    /// # Panics
+    /// If the words are of another size.
+    pub(crate) fn words<W: bytemuck::Pod>(&self) -> &[W] {
+        assert_eq!(size_of::<W>(), self.dtype.size(), "a word is as large as an element");
+        bytemuck::cast_slice(self.buffer.bytes())
+    }
+
+    /// The elements for writing, as words of their size that make values of the type; copies them
+    /// first if another tensor shares the buffer.
+    ///
+    /// # Panics
+    /// If the words are of another size.
+    pub(crate) fn words_mut<W: bytemuck::Pod>(&mut self) -> &mut [W] {
+        assert_eq!(size_of::<W>(), self.dtype.size(), "a word is as large as an element");
+        bytemuck::cast_slice_mut(Arc::make_mut(&mut self.buffer).bytes_mut())
+    }
+
     /// The same values in another shape, sharing the buffer.
     ///
     /// # Panics

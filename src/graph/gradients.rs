@@ -1,6 +1,7 @@
 //! Gradients, built as graph: reverse-mode differentiation of a scalar by variables or other values.
 
 mod array;
+mod indexed;
 mod rules;
 
 use std::collections::BTreeMap;

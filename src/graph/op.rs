@@ -3,12 +3,18 @@
 mod array;
 mod attributes;
 mod function;
+mod indexed;
+mod range;
+mod subscript;
 
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub use array::Array;
 pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
 pub use function::{Binary, Reduction, Unary};
+pub use indexed::Indexed;
+pub(crate) use range::range_len;
+pub use subscript::{Mirror, Subscript};
 
 /// What an operation does.
 ///
@@ -113,6 +119,8 @@ pub enum Op {
     Cast(DType),
     /// The same elements in another shape or order.
     Array(Array),
+    /// Elements found by indices.
+    Indexed(Indexed),
 }
 
 impl Op {
@@ -152,6 +160,7 @@ impl Op {
             Self::Equal => "Equal",
             Self::Cast(_) => "Cast",
             Self::Array(array) => array.kind(),
+            Self::Indexed(indexed) => indexed.kind(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! `Output`, a value of a graph that later operations build on, and `Target`, an operation to run.
 
 mod array;
+mod indexed;
 
 use std::fmt;
 use std::panic::Location;
@@ -9,6 +10,7 @@ use super::error::GraphError;
 use super::op::{Binary, Op, Reduction, Unary};
 use super::{Edge, Graph, NewOperation, OpId, TensorType};
 use crate::tensor::DType;
+pub use array::{concat, stack};
 
 /// One value of a graph: what a step can be fed in place of, or asked for.
 #[derive(Clone)]

@@ -4,6 +4,8 @@
 //! every dimension is known and the result says how much work a kernel is.
 
 mod array;
+mod indexed;
+mod slices;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -31,6 +33,7 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::Identity, [x]) => return Ok(smallvec![*x]),
         (Op::Cast(dtype), [x]) => return Ok(one(*dtype, x.shape)),
         (Op::Array(array), inputs) => return array::infer(array, inputs),
+        (Op::Indexed(indexed), inputs) => return indexed::infer(indexed, inputs),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
             (matmul(*a, *b, *transpose_a, *transpose_b), "f32 matrices whose inner dimensions agree")
         }

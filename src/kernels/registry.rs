@@ -1,11 +1,14 @@
 //! From an operation of a graph to its kernel, and to what the kernel costs.
 
 mod array;
+mod indexed;
+mod views;
 
 use smallvec::{SmallVec, smallvec};
 
 use super::cost::Cost;
 use super::matmul::MatMul;
+use super::indexed::IndexOutOfRange;
 use super::{convert, cost, elementwise, matmul, random, reduce, rows, softmax};
 use crate::graph::{Binary, Op, RandomLaw, Reduction, Unary};
 use crate::tensor::{DType, Element, Shape, Tensor};
@@ -22,6 +25,9 @@ pub enum KernelError {
     /// A label that names no class.
     #[error(transparent)]
     Label(#[from] softmax::LabelOutOfRange),
+    /// An index that is no position.
+    #[error(transparent)]
+    Index(#[from] IndexOutOfRange),
     /// Values of different types or shapes.
     #[error("{0} and {1} can't be added")]
     Unlike(String, String),
@@ -88,6 +94,7 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         }),
         (Op::Cast(to), [x]) => smallvec![cast(x, *to)],
         (Op::Array(array), inputs) => return array::call(array, inputs),
+        (Op::Indexed(indexed), inputs) => return indexed::call(indexed, inputs),
         (op, _) => panic!("{} has no kernel for {} inputs", op.kind(), inputs.len()),
     };
     Ok(outputs)
@@ -99,6 +106,7 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
     let shapes: SmallVec<[Shape; 3]> = inputs.iter().map(|(_, shape)| *shape).collect();
     match (op, shapes.as_slice()) {
         (Op::Array(array), _) => array::cost(array, inputs, outputs),
+        (Op::Indexed(indexed), _) => indexed::cost(indexed, inputs, outputs),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
             Cost::matmul(matmul_dims(*a, *b, *transpose_a, *transpose_b))
         }
