@@ -5,6 +5,7 @@
 
 mod array;
 mod indexed;
+mod resource;
 mod slices;
 
 use smallvec::{SmallVec, smallvec};
@@ -29,7 +30,7 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::Placeholder { dtype, shape }, []) => return Ok(one(*dtype, *shape)),
         (Op::Const(value), []) => return Ok(one(value.dtype(), value.shape())),
         (Op::Fill { shape, .. } | Op::Random { shape, .. }, []) => return Ok(one(DType::F32, *shape)),
-        (Op::Variable(_) | Op::NoOp, []) => return Ok(smallvec![]),
+        (Op::Variable(_) | Op::Resource(_) | Op::NoOp, []) => return Ok(smallvec![]),
         (Op::Identity, [x]) => return Ok(smallvec![*x]),
         (Op::Cast(dtype), [x]) => return Ok(one(*dtype, x.shape)),
         (Op::Array(array), inputs) => return array::infer(array, inputs),
@@ -68,6 +69,7 @@ fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<
     let refuse = |needs: &str| refused(needs, inputs);
     let count = || TensorType::new(DType::I64, Shape::SCALAR);
     match (op, inputs, variables) {
+        (Op::OnResource { resource, action }, inputs, _) => resource::infer(&resource.kind, action, inputs),
         (Op::ReadVariable, [], [variable]) => Ok(smallvec![*variable, count()]),
         (Op::IsVariableInitialized, [], [_]) => Ok(one(DType::Bool, Shape::SCALAR)),
         (Op::AwaitVariable, [], [_]) => Ok(smallvec![]),
