@@ -11,7 +11,8 @@ use trainyard::graph::UpdateRule;
 use trainyard::simulation::{Cluster, ComputeSpec, Host, NetworkSpec, run};
 use trainyard::sync::Mode;
 use trainyard::training::{
-    Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, Task, TaskParts, Trained, train,
+    Beginning, Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, Task, TaskParts,
+    train,
 };
 use trainyard::units::{BytesPerSecond, FlopsPerSecond};
 
@@ -24,7 +25,7 @@ struct Silence;
 impl Recorder for Silence {
     fn step(&self, _: StepStats) {}
     fn evaluation(&self, _: Evaluation) {}
-    fn beginning(&self, _: Trained) {}
+    fn beginning(&self, _: Beginning) {}
     fn ending(&self, _: Ending) {}
 }
 

@@ -11,7 +11,7 @@ mod trainer;
 
 pub use hooks::{Flow, Hook, StopAtStep};
 pub use monitored_session::{Builder, MonitoredRun, MonitoredSession};
-pub use record::{Ending, Evaluation, Recorder, StepStats, Trained};
+pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};
 pub use session::{Fetched, Run, Session};
 pub use settings::{Model, OptimizerSettings, Settings, Stop};
 pub use task::{Task, TaskParts};

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::progress::Progress;
-use crate::training::{Ending, Evaluation, Recorder, StepStats, Trained};
+use crate::training::{Beginning, Ending, Evaluation, Recorder, StepStats};
 
 /// What a run has told so far.
 #[derive(Default)]
 pub(super) struct Recording {
-    pub(super) trained: Option<Trained>,
+    pub(super) beginning: Option<Beginning>,
     pub(super) steps: Vec<StepStats>,
     pub(super) evaluations: Vec<Evaluation>,
     pub(super) ending: Option<Ending>,
@@ -40,8 +40,8 @@ impl SharedRecording {
 }
 
 impl Recorder for SharedRecording {
-    fn beginning(&self, trained: Trained) {
-        self.lock().trained = Some(trained);
+    fn beginning(&self, beginning: Beginning) {
+        self.lock().beginning = Some(beginning);
     }
 
     fn step(&self, stats: StepStats) {

@@ -29,7 +29,7 @@ pub(super) fn of_simulation(
     Run {
         name: run.name.clone(),
         mode: run.mode.to_string(),
-        parameters: recording.trained.map(|trained| trained.parameters),
+        parameters: recording.beginning.map(|beginning| beginning.parameters),
         global_steps,
         samples,
         seconds,

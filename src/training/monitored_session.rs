@@ -11,7 +11,7 @@ use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
 
 use super::hooks::{Flow, Hook};
-use super::record::{Ending, StepStats, Trained};
+use super::record::{Beginning, Ending, StepStats};
 use super::session::{Asked, Fetched, Session};
 use super::task::Task;
 
@@ -50,7 +50,7 @@ impl Builder {
         let session = Session::new(&self.task.target(), &self.graph).await?;
         if self.task.is_chief() {
             let sizes = self.graph.trainable_variables().into_iter().map(|variable| variable.spec().shape.elements());
-            self.task.recorder().beginning(Trained { parameters: sizes.map(|size| size as u64).sum() });
+            self.task.recorder().beginning(Beginning { parameters: sizes.map(|size| size as u64).sum() });
             initialize(&session).await?;
         } else {
             session.run().target(self.graph.await_initialization()).await?;

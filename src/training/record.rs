@@ -41,7 +41,7 @@ pub struct Evaluation {
 
 /// What is trained, as its chief built it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trained {
+pub struct Beginning {
     /// The values of all trainable variables together.
     pub parameters: u64,
 }
@@ -56,7 +56,7 @@ pub struct Ending {
 /// Takes what a training tells of itself.
 pub trait Recorder {
     /// The chief is about to begin its training.
-    fn beginning(&self, trained: Trained);
+    fn beginning(&self, beginning: Beginning);
 
     /// A worker has taken a step.
     fn step(&self, stats: StepStats);

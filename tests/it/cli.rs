@@ -1,6 +1,7 @@
 //! The command line: exit codes, what is said of mistakes, and where results go.
 
 use std::fs;
+use std::path::Path;
 
 use crate::binary::{Said, folder, scenario, trainyard};
 
@@ -68,6 +69,26 @@ fn what_does_not_exist_yet_is_refused_and_not_ignored() {
     let path = scenario("shapes", SMALL);
     assert_refused(&["sim", &path, "--set", "compute.numerics=shapes"], &["shapes", "not supported yet"]);
     assert_refused(&["sim", &path, "--set", "program.model=convnet"], &["program.model", "not supported yet"]);
+}
+
+#[test]
+fn a_data_set_beside_the_scenario_is_trained_on() {
+    let data = r#"dataset = { csv = "points.csv", label = "side" }"#;
+    let path = scenario("csv", &SMALL.replace("batch = 8", &format!("batch = 8\n{data}")));
+    let row = |i: i32| format!("{},{},{}\n", i % 7 - 3, i % 5, if i % 7 >= 3 { "right" } else { "left" });
+    let points: String = (0..200).map(row).collect();
+    fs::write(Path::new(&path).with_file_name("points.csv"), format!("x,noise,side\n{points}")).unwrap();
+    let said = trainyard(&["sim", &path, "--json", "--set", "program.optimizer.learning_rate=0.5"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let result: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(result["runs"][0]["parameters"], 6, "2 features and a bias for each of 2 classes");
+    assert!(result["runs"][0]["test_accuracy"].as_f64().unwrap() > 0.9, "{}", said.out);
+}
+
+#[test]
+fn a_data_set_that_cannot_be_read_is_refused_with_the_file() {
+    let path = scenario("no_data", &SMALL.replace("batch = 8", r#"dataset = { idx = "mnist" }"#));
+    assert_refused(&["sim", &path], &["program.dataset", "mnist/train-images-idx3-ubyte", "can't read"]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use trainyard::simulation::{self, Cluster, ComputeSpec, Host, Law, NetworkSpec, 
 use trainyard::sync::Mode;
 use trainyard::training::data::Dataset;
 use trainyard::training::{
-    Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, TaskParts, Trained, train,
+    Beginning, Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, TaskParts, train,
 };
 use trainyard::units::{BytesPerSecond, FlopsPerSecond};
 
@@ -55,7 +55,7 @@ impl Recorder for Notes {
         self.told.lock().unwrap().steps.push(stats);
     }
 
-    fn beginning(&self, _: Trained) {}
+    fn beginning(&self, _: Beginning) {}
 
     fn evaluation(&self, _: Evaluation) {}
 

@@ -8,7 +8,7 @@ use crate::graph::Indexed;
 use crate::kernels::indexed::{self, nd_positions, positions};
 use crate::tensor::{DType, Shape, Tensor};
 
-/// As [`super::call`].
+/// As [`super::call()`].
 pub(super) fn call(op: &Indexed, inputs: &[&Tensor]) -> Result<Outputs, KernelError> {
     Ok(match (op, inputs) {
         (Indexed::Gather { axis }, [params, indices]) => {
@@ -98,7 +98,7 @@ fn added(mut x: Tensor, indices: &Tensor, updates: &Tensor) -> Result<Tensor, Ke
     Ok(x)
 }
 
-/// As [`super::cost`].
+/// As [`super::cost()`].
 pub(super) fn cost(op: &Indexed, inputs: &[Known], outputs: &[Known]) -> Cost {
     let written: usize = outputs.iter().map(bytes).sum();
     match (op, inputs) {
