@@ -29,6 +29,7 @@ pub(crate) mod softmax;
 #[cfg(test)]
 mod tests;
 pub(crate) mod update;
+pub(crate) mod window;
 
 pub use cost::Cost;
 pub(crate) use parallel::may_spread;

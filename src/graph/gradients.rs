@@ -2,6 +2,7 @@
 
 mod array;
 mod rules;
+mod window;
 
 use std::collections::BTreeMap;
 use std::panic::Location;

@@ -3,12 +3,14 @@
 mod array;
 mod attributes;
 mod function;
+mod window;
 
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub use array::Array;
 pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
 pub use function::{Binary, Reduction, Unary};
+pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
 
 /// What an operation does.
 ///
@@ -83,9 +85,9 @@ pub enum Op {
         /// Multiply by `b` transposed.
         transpose_b: bool,
     },
-    /// `(x [rows, columns], bias [columns])`
+    /// `(x […, columns], bias [columns])`
     BiasAdd,
-    /// `(gradient [rows, columns])`: the sum over rows.
+    /// `(gradient […, columns])`: the sum over all but the columns.
     BiasAddGrad,
     /// One function of each element of `(x)`.
     Unary(Unary),
@@ -113,6 +115,8 @@ pub enum Op {
     Cast(DType),
     /// The same elements in another shape or order.
     Array(Array),
+    /// Windows over images.
+    Window(Window),
 }
 
 impl Op {
@@ -152,6 +156,7 @@ impl Op {
             Self::Equal => "Equal",
             Self::Cast(_) => "Cast",
             Self::Array(array) => array.kind(),
+            Self::Window(window) => window.kind(),
         }
     }
 

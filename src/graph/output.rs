@@ -1,6 +1,7 @@
 //! `Output`, a value of a graph that later operations build on, and `Target`, an operation to run.
 
 mod array;
+mod window;
 
 use std::fmt;
 use std::panic::Location;
@@ -78,7 +79,7 @@ impl Output {
         self.with(&[b], Op::MatMul { transpose_a, transpose_b })
     }
 
-    /// Adds `bias` \[columns\] to each row.
+    /// Adds `bias` \[columns\] to each row: along the last dimension of two or more.
     ///
     /// # Errors
     /// If the widths differ.

@@ -1,6 +1,7 @@
 //! From an operation of a graph to its kernel, and to what the kernel costs.
 
 mod array;
+mod window;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -88,6 +89,7 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         }),
         (Op::Cast(to), [x]) => smallvec![cast(x, *to)],
         (Op::Array(array), inputs) => return array::call(array, inputs),
+        (Op::Window(window), inputs) => return window::call(window, inputs),
         (op, _) => panic!("{} has no kernel for {} inputs", op.kind(), inputs.len()),
     };
     Ok(outputs)
@@ -99,6 +101,7 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
     let shapes: SmallVec<[Shape; 3]> = inputs.iter().map(|(_, shape)| *shape).collect();
     match (op, shapes.as_slice()) {
         (Op::Array(array), _) => array::cost(array, inputs, outputs),
+        (Op::Window(window), _) => window::cost(window, inputs, outputs),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
             Cost::matmul(matmul_dims(*a, *b, *transpose_a, *transpose_b))
         }

@@ -4,6 +4,7 @@ mod elementwise;
 mod matmul;
 mod rows;
 mod threads;
+mod window;
 
 use rand::RngExt;
 
