@@ -39,12 +39,13 @@ pub use builder::Graph;
 pub use device_scope::{DeviceFunction, OperationRequest};
 pub use error::{GraphError, GraphProblem};
 pub use gradients::gradients;
-pub use layers::{accuracy, dense, sparse_softmax_cross_entropy};
+pub use layers::{accuracy, avg_pool2d, conv2d, dense, flatten, max_pool2d, sparse_softmax_cross_entropy};
 pub(crate) use op::range_len;
 pub use op::{
     Array, Binary, Indexed, Mirror, Op, RandomLaw, Reduction, Replica, ResourceAction, ResourceKind, ResourceSpec,
     Subscript, Unary, UpdateRule, VariableSpec,
 };
+pub use op::{Channels, Convolution, Padding, Pool, Sliding, Window};
 pub use output::{Output, Target, concat, stack};
 pub(crate) use prune::prune;
 pub use resource::{ConditionalAccumulator, FifoQueue};

@@ -32,6 +32,7 @@ pub(crate) mod strided;
 #[cfg(test)]
 mod tests;
 pub(crate) mod update;
+pub(crate) mod window;
 
 pub use cost::Cost;
 pub use indexed::IndexOutOfRange;

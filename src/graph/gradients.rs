@@ -3,6 +3,7 @@
 mod array;
 mod indexed;
 mod rules;
+mod window;
 
 use std::collections::BTreeMap;
 use std::panic::Location;

@@ -9,6 +9,7 @@ mod resource;
 mod subscript;
 
 use std::sync::Arc;
+mod window;
 
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
@@ -19,6 +20,7 @@ pub use indexed::Indexed;
 pub(crate) use range::range_len;
 pub use resource::{ResourceAction, ResourceKind, ResourceSpec};
 pub use subscript::{Mirror, Subscript};
+pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
 
 /// What an operation does.
 ///
@@ -103,9 +105,9 @@ pub enum Op {
         /// Multiply by `b` transposed.
         transpose_b: bool,
     },
-    /// `(x [rows, columns], bias [columns])`
+    /// `(x […, columns], bias [columns])`
     BiasAdd,
-    /// `(gradient [rows, columns])`: the sum over rows.
+    /// `(gradient […, columns])`: the sum over all but the columns.
     BiasAddGrad,
     /// One function of each element of `(x)`.
     Unary(Unary),
@@ -135,6 +137,8 @@ pub enum Op {
     Array(Array),
     /// Elements found by indices.
     Indexed(Indexed),
+    /// Windows over images.
+    Window(Window),
 }
 
 impl Op {
@@ -177,6 +181,7 @@ impl Op {
             Self::Cast(_) => "Cast",
             Self::Array(array) => array.kind(),
             Self::Indexed(indexed) => indexed.kind(),
+            Self::Window(window) => window.kind(),
         }
     }
 

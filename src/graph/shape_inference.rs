@@ -7,6 +7,7 @@ mod array;
 mod indexed;
 mod resource;
 mod slices;
+mod window;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -35,11 +36,12 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::Cast(dtype), [x]) => return Ok(one(*dtype, x.shape)),
         (Op::Array(array), inputs) => return array::infer(array, inputs),
         (Op::Indexed(indexed), inputs) => return indexed::infer(indexed, inputs),
+        (Op::Window(window), inputs) => return window::infer(window, inputs),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
             (matmul(*a, *b, *transpose_a, *transpose_b), "f32 matrices whose inner dimensions agree")
         }
-        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 [rows, n] and a bias [n]"),
-        (Op::BiasAddGrad, [x]) => (matrix(*x).map(|[_, columns]| one(DType::F32, [columns])), "an f32 matrix"),
+        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 […, n] and a bias [n]"),
+        (Op::BiasAddGrad, [x]) => (columns(*x).map(|columns| one(DType::F32, [columns])), "f32 of rank 2 or more"),
         (Op::Unary(_), [x]) => (same(inputs).map(|_| smallvec![*x]), "one f32"),
         (Op::UnaryGrad(_), [_, _]) => (same(inputs), "two f32 of one shape"),
         (Op::Binary(_), [a, b]) => (binary(*a, *b), "two f32 of one shape, or a scalar and another"),
@@ -110,6 +112,11 @@ fn matrix(x: TensorType) -> Option<[Option<usize>; 2]> {
     x.float_dims()?.try_into().ok()
 }
 
+/// The last dimension of an f32 that has others before it.
+fn columns(x: TensorType) -> Option<Option<usize>> {
+    x.float_dims()?.split_last().filter(|(_, rows)| !rows.is_empty()).map(|(columns, _)| *columns)
+}
+
 fn reduce_grad(gradient: TensorType, x: TensorType) -> Option<OutputTypes> {
     (gradient.is_float_scalar() && x.dtype == DType::F32).then(|| smallvec![x])
 }
@@ -123,8 +130,10 @@ fn matmul(a: TensorType, b: TensorType, transpose_a: bool, transpose_b: bool) ->
 }
 
 fn bias_add(x: TensorType, bias: TensorType) -> Option<OutputTypes> {
-    let ([rows, columns], &[width]) = (matrix(x)?, bias.float_dims()?) else { return None };
-    Some(one(DType::F32, [rows, agree(columns, width)?]))
+    let &[width] = bias.float_dims()? else { return None };
+    let width = agree(columns(x)?, width)?;
+    let rows = &x.shape.dims()[..x.shape.rank() - 1];
+    Some(one(DType::F32, PartialShape::new(&[rows, &[width]].concat())))
 }
 
 fn scale_rows(x: TensorType, factor: TensorType) -> Option<OutputTypes> {

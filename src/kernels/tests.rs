@@ -6,6 +6,7 @@ mod indexed;
 mod matmul;
 mod rows;
 mod threads;
+mod window;
 
 use rand::RngExt;
 
