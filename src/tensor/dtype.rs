@@ -27,6 +27,11 @@ impl DType {
         }
     }
 
+    /// Whether it is one of real numbers.
+    pub(crate) fn is_float(self) -> bool {
+        matches!(self, Self::F32)
+    }
+
     /// Writes the first `limit` elements of `buffer` to a debug list.
     pub(super) fn entries(self, buffer: &Buffer, limit: usize, list: &mut fmt::DebugList<'_, '_>) {
         match self {

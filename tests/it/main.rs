@@ -10,6 +10,7 @@ mod life_of_a_step;
 mod optimizers;
 mod peer_to_peer;
 mod servers;
+mod shapes;
 mod sessions;
 mod simulated;
 mod simulation;
