@@ -33,8 +33,11 @@ impl Update {
     }
 }
 
-/// Applies `update` to its values, in place where nobody else holds them.
+/// Applies `update` to its values, in place where nobody else holds them. Does nothing to hollow ones.
 pub(crate) fn apply(update: &mut Update) {
+    if update.values.iter().any(Tensor::is_hollow) {
+        return;
+    }
     let mean;
     let gradient = match update.gradients.as_slice() {
         [] => return,

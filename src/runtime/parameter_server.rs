@@ -128,6 +128,7 @@ impl ParameterServer {
 
     /// Gives a variable a value, and lets go whoever waited for the first one.
     fn assign(&mut self, variable: VariableId, ticket: Ticket, value: Tensor) {
+        let value = self.device.numerics().kept(value);
         let stored = self.store.get_mut(variable);
         let outcome = stored.assign(value.clone());
         let waited = if outcome.is_ok() { std::mem::take(&mut stored.waiting) } else { VecDeque::new() };
@@ -153,8 +154,9 @@ impl ParameterServer {
         read: i64,
         verdict: Option<&Verdict>,
     ) {
-        let mut now = match self.store.get(global_step).initialized() {
-            Ok(value) => value.slice::<i64>()[0],
+        let now = self.store.get(global_step).initialized();
+        let mut now = match now.and_then(|value| Ok(value.item::<i64>()?)) {
+            Ok(now) => now,
             Err(error) => return self.answer(ticket, Err(error)),
         };
         let answers = self.coordination(global_step, replica).commit(replica, ticket, &mut now, read, verdict);

@@ -6,18 +6,23 @@ use smallvec::SmallVec;
 
 use crate::graph::Op;
 use crate::partition::Slot;
+use crate::tensor::TensorError;
 
+use super::error::Result;
 use super::messages::{Action, ApplyGradient, Values, VariableId, Verdict};
 use super::plan::Plan;
 use super::resources::OnResource;
 
 /// What node `node` of `plan` asks of the parameter server, given its inputs.
-pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Action {
+///
+/// # Errors
+/// If one of them that decides what is done has no numbers.
+pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
     let node = plan.node(node);
     let variable = |i: usize| plan.variables[node.variables[i] as usize];
     let mut inputs = inputs.into_iter();
     let mut next = || inputs.next().expect("shape inference has counted the inputs");
-    match &node.op {
+    Ok(match &node.op {
         Op::ReadVariable => {
             let with_version = plan.is_used(Slot(node.first_output.0 + 1));
             Action::Read { variable: variable(0), with_version }
@@ -28,20 +33,22 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Action {
         Op::AssignAdd => Action::AssignAdd(variable(0), next()),
         Op::ApplyGradient { rule, aggregate } => {
             let variables: SmallVec<[VariableId; 3]> = (0..node.variables.len()).map(variable).collect();
-            let learning_rate = next().slice::<f32>()[0];
+            // A variable without numbers is not changed, whatever the rate.
+            let learning_rate = next().values().map_or(0.0, |rate| rate[0]);
             let gradient = next();
-            let aggregate = aggregate.map(|replica| (replica, next().slice::<i64>()[0] as u64));
-            let verdict = inputs.next().map(|verdict| Verdict::from_tensor(&verdict));
+            let aggregate = aggregate.map(|replica| Ok::<_, TensorError>((replica, next().item::<i64>()? as u64)));
+            let aggregate = aggregate.transpose()?;
+            let verdict = inputs.next().map(|verdict| Verdict::from_tensor(&verdict)).transpose()?;
             let apply = ApplyGradient { variables, rule: *rule, learning_rate, gradient, aggregate, verdict };
             Action::Apply(Box::new(apply))
         }
         Op::Vote(replica) => {
-            let versions = inputs.map(|version| version.slice::<i64>()[0]).collect();
+            let versions = inputs.map(|version| version.item::<i64>()).collect::<Result<_, _>>()?;
             Action::Vote { global_step: variable(0), replica: *replica, versions }
         }
         Op::CommitStep(replica) => {
-            let read = next().slice::<i64>()[0];
-            let verdict = inputs.next().map(|verdict| Verdict::from_tensor(&verdict));
+            let read = next().item()?;
+            let verdict = inputs.next().map(|verdict| Verdict::from_tensor(&verdict)).transpose()?;
             Action::Commit { global_step: variable(0), replica: *replica, read, verdict }
         }
         Op::OnResource { resource, action } => Action::OnResource(Box::new(OnResource {
@@ -51,5 +58,5 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Action {
             inputs: inputs.collect(),
         })),
         other => panic!("{} is a kernel, not an operation on state", other.kind()),
-    }
+    })
 }

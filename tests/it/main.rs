@@ -11,6 +11,7 @@ mod optimizers;
 mod peer_to_peer;
 mod queues;
 mod servers;
+mod shapes;
 mod sessions;
 mod simulated;
 mod simulation;
