@@ -16,6 +16,7 @@ mod builder;
 mod device_scope;
 mod error;
 mod gradients;
+mod indexed_slices;
 mod layers;
 mod op;
 mod output;
@@ -37,11 +38,13 @@ use crate::tensor::{DType, PartialShape};
 pub use builder::Graph;
 pub use device_scope::{DeviceFunction, OperationRequest};
 pub use error::{GraphError, GraphProblem};
-pub use gradients::gradients;
+pub use gradients::{gradients, variable_gradients};
+pub use indexed_slices::{Gradient, IndexedSlices};
 pub use layers::{accuracy, dense, sparse_softmax_cross_entropy};
 pub(crate) use op::range_len;
 pub use op::{
-    Array, Binary, Indexed, Mirror, Op, RandomLaw, Reduction, Replica, Subscript, Unary, UpdateRule, VariableSpec,
+    Array, Binary, Indexed, Mirror, Op, RandomLaw, Reduction, Replica, ShardStrategy, Sharding, Sparse, Subscript,
+    Unary, UpdateRule, VariableSpec,
 };
 pub use output::{Output, Target, concat, stack};
 pub(crate) use prune::prune;

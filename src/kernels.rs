@@ -28,6 +28,7 @@ mod reference;
 mod registry;
 pub(crate) mod rows;
 pub(crate) mod softmax;
+pub(crate) mod sparse;
 pub(crate) mod strided;
 #[cfg(test)]
 mod tests;
@@ -37,5 +38,5 @@ pub use cost::Cost;
 pub use indexed::IndexOutOfRange;
 pub(crate) use parallel::may_spread;
 pub use registry::KernelError;
-pub(crate) use registry::{Known, add_values, call, cost as cost_of};
+pub(crate) use registry::{Known, add_values, call, cost as cost_of, gather_rows};
 pub use softmax::LabelOutOfRange;

@@ -5,6 +5,7 @@ mod attributes;
 mod function;
 mod indexed;
 mod range;
+mod sparse;
 mod subscript;
 
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
@@ -14,6 +15,7 @@ pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
 pub use function::{Binary, Reduction, Unary};
 pub use indexed::Indexed;
 pub(crate) use range::range_len;
+pub use sparse::{ShardStrategy, Sharding, Sparse};
 pub use subscript::{Mirror, Subscript};
 
 /// What an operation does.
@@ -46,12 +48,16 @@ pub enum Op {
         shape: Shape,
         /// The graph's seed, and the operation's own.
         seeds: (u64, u64),
+        /// Where in the values of these seeds they begin: a part of a larger value is made by itself.
+        offset: usize,
     },
 
     /// A place for a value that outlives the step (TensorFlow: `VarHandleOp`). Not run itself.
     Variable(VariableSpec),
     /// The variable's value, and its version: how many updates it has had (i64).
     ReadVariable,
+    /// The rows `(ids […])` of the variable, and its version: nothing else of it is copied or travels.
+    ResourceGather,
     /// Stores `(value)`; gives the value.
     Assign,
     /// Adds `(delta)`; gives the new value.
@@ -61,11 +67,14 @@ pub enum Op {
     /// Completes once the variable has a value, however long that takes; at once where it has.
     AwaitVariable,
     /// Updates a variable by a gradient: `(learning_rate, gradient)`, and where gradients are
-    /// aggregated `(…, version read)` or, with backup workers, `(…, version read, verdict)`.
-    /// Variables: the variable, then its slots.
+    /// aggregated `(…, versions read…)` or, with backup workers, `(…, verdict, versions read…)`; the
+    /// least version counts. Variables: the variable, then its slots.
     ApplyGradient {
         /// The update rule.
         rule: UpdateRule,
+        /// The gradient is of some rows, `(learning_rate, rows [n, row…], ids [n], …)`; of a row that
+        /// comes more than once the sum.
+        is_sparse: bool,
         /// With synchronous training: wait for the other workers' gradients and apply their mean.
         aggregate: Option<Replica>,
     },
@@ -119,6 +128,8 @@ pub enum Op {
     Cast(DType),
     /// The same elements in another shape or order.
     Array(Array),
+    /// Rows found by their number.
+    Sparse(Sparse),
     /// Elements found by indices.
     Indexed(Indexed),
 }
@@ -133,11 +144,13 @@ impl Op {
             Self::Random { law, .. } => law.kind(),
             Self::Variable(_) => "Variable",
             Self::ReadVariable => "ReadVariable",
+            Self::ResourceGather => "ResourceGather",
             Self::Assign => "Assign",
             Self::AssignAdd => "AssignAdd",
             Self::IsVariableInitialized => "IsVariableInitialized",
             Self::AwaitVariable => "AwaitVariable",
-            Self::ApplyGradient { rule, .. } => rule.kind(),
+            Self::ApplyGradient { rule, is_sparse: false, .. } => rule.kind(),
+            Self::ApplyGradient { rule, is_sparse: true, .. } => rule.sparse_kind(),
             Self::Vote(_) => "Vote",
             Self::CommitStep(_) => "CommitStep",
             Self::NoOp => "NoOp",
@@ -160,6 +173,7 @@ impl Op {
             Self::Equal => "Equal",
             Self::Cast(_) => "Cast",
             Self::Array(array) => array.kind(),
+            Self::Sparse(sparse) => sparse.kind(),
             Self::Indexed(indexed) => indexed.kind(),
         }
     }
@@ -169,6 +183,7 @@ impl Op {
         matches!(
             self,
             Self::ReadVariable
+                | Self::ResourceGather
                 | Self::Assign
                 | Self::AssignAdd
                 | Self::IsVariableInitialized

@@ -2,6 +2,7 @@
 
 mod array;
 mod indexed;
+mod sparse;
 
 use std::fmt;
 use std::panic::Location;

@@ -3,7 +3,10 @@
 use smallvec::SmallVec;
 
 use crate::graph::Op;
+use crate::optimizer::Delta;
 use crate::partition::Slot;
+use crate::sync::Mode;
+use crate::tensor::{DType, Tensor};
 
 use super::messages::{Action, ApplyGradient, Values, VariableId, Verdict};
 use super::plan::Plan;
@@ -17,18 +20,26 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Action {
     match &node.op {
         Op::ReadVariable => {
             let with_version = plan.is_used(Slot(node.first_output.0 + 1));
+            if with_version && !plan.is_used(node.first_output) {
+                // A value that nobody takes is not held, lest an update copy it: none of its rows stand for it.
+                return Action::Gather { variable: variable(0), ids: Tensor::zeros(DType::I64, [0]) };
+            }
             Action::Read { variable: variable(0), with_version }
         }
+        Op::ResourceGather => Action::Gather { variable: variable(0), ids: next() },
         Op::IsVariableInitialized => Action::IsInitialized(variable(0)),
         Op::AwaitVariable => Action::Await(variable(0)),
         Op::Assign => Action::Assign(variable(0), next()),
         Op::AssignAdd => Action::AssignAdd(variable(0), next()),
-        Op::ApplyGradient { rule, aggregate } => {
+        Op::ApplyGradient { rule, is_sparse, aggregate } => {
             let variables: SmallVec<[VariableId; 3]> = (0..node.variables.len()).map(variable).collect();
             let learning_rate = next().slice::<f32>()[0];
-            let gradient = next();
-            let aggregate = aggregate.map(|replica| (replica, next().slice::<i64>()[0] as u64));
-            let verdict = inputs.next().map(|verdict| Verdict::from_tensor(&verdict));
+            let value = next();
+            let gradient = if *is_sparse { Delta::Slices { rows: value, ids: next() } } else { Delta::Dense(value) };
+            let has_verdict = aggregate.is_some_and(|replica| matches!(replica.mode, Mode::Sync { backups: 1.. }));
+            let verdict = has_verdict.then(|| Verdict::from_tensor(&next()));
+            let version = inputs.map(|version| version.slice::<i64>()[0] as u64).min();
+            let aggregate = aggregate.zip(version);
             let apply = ApplyGradient { variables, rule: *rule, learning_rate, gradient, aggregate, verdict };
             Action::Apply(Box::new(apply))
         }

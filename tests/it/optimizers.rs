@@ -175,7 +175,7 @@ fn without_a_gradient_there_is_nothing_to_apply() {
     let (x, step) = (g.placeholder("x", DType::F32, [2]).unwrap(), g.global_step().unwrap());
     let unused = g.variable("unused", &g.zeros([2])).unwrap();
     for refused in
-        [GradientDescent::new(0.1).minimize(&x.sum(), &step), GradientDescent::new(0.1).apply_gradients(&[], &step)]
+        [GradientDescent::new(0.1).minimize(&x.sum(), &step), GradientDescent::new(0.1).apply_gradients::<Output>(&[], &step)]
     {
         let error = refused.unwrap_err();
         assert_eq!(error.problem, GraphProblem::NoGradients);

@@ -23,6 +23,7 @@ impl Backward<'_> {
     ) -> Result<InputGradients, GraphError> {
         match &operation.op {
             Op::Array(array) => self.array(id, operation, array, arrived),
+            Op::Sparse(sparse) => self.sparse(id, operation, sparse, arrived),
             Op::Indexed(indexed) => self.indexed(id, operation, indexed, arrived),
             _ => match arrived {
                 [Some(dy), others @ ..] if others.iter().all(Option::is_none) => self.simple(id, operation, *dy),
@@ -59,6 +60,7 @@ impl Backward<'_> {
                 let by_logits = Edge { op: id, output: 1 };
                 smallvec![Some(add(Op::ScaleRows, &[by_logits, dy])?), None]
             }
+            (Op::ResourceGather, [_]) => smallvec![None],
             _ => return Err(self.no_gradient(operation)),
         })
     }
