@@ -20,6 +20,8 @@ mod indexed_slices;
 mod layers;
 mod op;
 mod output;
+mod partitioned_variable;
+mod partitioner;
 mod prune;
 mod scopes;
 mod shape_inference;
@@ -47,6 +49,8 @@ pub use op::{
     Unary, UpdateRule, VariableSpec,
 };
 pub use output::{Output, Target, concat, stack};
+pub use partitioned_variable::{InitialRows, PartitionedVariable, embedding_lookup, embedding_lookup_unique};
+pub use partitioner::Partitioner;
 pub(crate) use prune::prune;
 pub(crate) use shape_inference::{OutputTypes, infer};
 pub(crate) use state::{Name, NewOperation};

@@ -3,6 +3,7 @@
 mod binary;
 mod checkers;
 mod cli;
+mod embeddings;
 mod errors;
 mod fixture;
 mod gradients;

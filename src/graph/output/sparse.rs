@@ -1,7 +1,6 @@
 //! Rows found by their number.
 
 use super::Output;
-use crate::graph::NewOperation;
 use crate::graph::error::GraphError;
 use crate::graph::op::{Op, Sparse};
 
@@ -28,15 +27,5 @@ impl Output {
     #[track_caller]
     pub fn unsorted_segment_sum(&self, ids: &Self, rows: usize) -> Result<Self, GraphError> {
         self.with(&[ids], Op::Sparse(Sparse::UnsortedSegmentSum(Some(rows))))
-    }
-
-    /// The operation `op` of `inputs`, as all its outputs.
-    #[track_caller]
-    pub(in crate::graph) fn outputs_of(inputs: &[&Self], op: Op) -> Result<Vec<Self>, GraphError> {
-        let graph = inputs[0].graph();
-        let edges: Vec<_> = inputs.iter().map(|input| input.edge()).collect();
-        let first = graph.output(graph.add(NewOperation { inputs: &edges, ..NewOperation::of(op) })?);
-        let count = graph.with_operation(first.edge().op, |operation| operation.outputs.len() as u32);
-        Ok((0..count).map(|output| first.sibling(output)).collect())
     }
 }
