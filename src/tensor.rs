@@ -169,7 +169,7 @@ impl Tensor {
 
     /// The raw bytes of a tensor that nobody shares yet, to be written with values of its type.
     fn bytes_mut(&mut self) -> &mut [u8] {
-        Arc::make_mut(&mut self.buffer).bytes_mut()
+        self.own_buffer().bytes_mut()
     }
 
     /// The element type.

@@ -31,7 +31,7 @@ impl Graph {
     #[track_caller]
     pub fn random(&self, purpose: &str, law: RandomLaw, shape: impl Into<Shape>) -> Output {
         let seeds = (self.random_seed(), xxh3_64(purpose.as_bytes()));
-        self.add_checked(NewOperation::of(Op::Random { law, shape: shape.into(), seeds }))
+        self.add_checked(NewOperation::of(Op::Random { law, shape: shape.into(), seeds, offset: 0 }))
     }
 
     /// Uniform in ±√(6 / (rows + columns)) (Glorot and Bengio 2010; TensorFlow: `glorot_uniform_initializer`).

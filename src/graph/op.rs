@@ -6,6 +6,7 @@ mod function;
 mod indexed;
 mod range;
 mod resource;
+mod sparse;
 mod subscript;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub use function::{Binary, Reduction, Unary};
 pub use indexed::Indexed;
 pub(crate) use range::range_len;
 pub use resource::{ResourceAction, ResourceKind, ResourceSpec};
+pub use sparse::{ShardStrategy, Sharding, Sparse};
 pub use subscript::{Mirror, Subscript};
 pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
 
@@ -52,12 +54,16 @@ pub enum Op {
         shape: Shape,
         /// The graph's seed, and the operation's own.
         seeds: (u64, u64),
+        /// Where in the values of these seeds they begin: a part of a larger value is made by itself.
+        offset: usize,
     },
 
     /// A place for a value that outlives the step (TensorFlow: `VarHandleOp`). Not run itself.
     Variable(VariableSpec),
     /// The variable's value, and its version: how many updates it has had (i64).
     ReadVariable,
+    /// The rows `(ids […])` of the variable, and its version: nothing else of it is copied or travels.
+    ResourceGather,
     /// Stores `(value)`; gives the value.
     Assign,
     /// Adds `(delta)`; gives the new value.
@@ -67,11 +73,14 @@ pub enum Op {
     /// Completes once the variable has a value, however long that takes; at once where it has.
     AwaitVariable,
     /// Updates a variable by a gradient: `(learning_rate, gradient)`, and where gradients are
-    /// aggregated `(…, version read)` or, with backup workers, `(…, version read, verdict)`.
-    /// Variables: the variable, then its slots.
+    /// aggregated `(…, versions read…)` or, with backup workers, `(…, verdict, versions read…)`; the
+    /// least version counts. Variables: the variable, then its slots.
     ApplyGradient {
         /// The update rule.
         rule: UpdateRule,
+        /// The gradient is of some rows, `(learning_rate, rows [n, row…], ids [n], …)`; of a row that
+        /// comes more than once the sum.
+        is_sparse: bool,
         /// With synchronous training: wait for the other workers' gradients and apply their mean.
         aggregate: Option<Replica>,
     },
@@ -135,6 +144,8 @@ pub enum Op {
     Cast(DType),
     /// The same elements in another shape or order.
     Array(Array),
+    /// Rows found by their number.
+    Sparse(Sparse),
     /// Elements found by indices.
     Indexed(Indexed),
     /// Windows over images.
@@ -151,11 +162,13 @@ impl Op {
             Self::Random { law, .. } => law.kind(),
             Self::Variable(_) => "Variable",
             Self::ReadVariable => "ReadVariable",
+            Self::ResourceGather => "ResourceGather",
             Self::Assign => "Assign",
             Self::AssignAdd => "AssignAdd",
             Self::IsVariableInitialized => "IsVariableInitialized",
             Self::AwaitVariable => "AwaitVariable",
-            Self::ApplyGradient { rule, .. } => rule.kind(),
+            Self::ApplyGradient { rule, is_sparse: false, .. } => rule.kind(),
+            Self::ApplyGradient { rule, is_sparse: true, .. } => rule.sparse_kind(),
             Self::Vote(_) => "Vote",
             Self::CommitStep(_) => "CommitStep",
             Self::Resource(spec) => spec.kind.name(),
@@ -180,6 +193,7 @@ impl Op {
             Self::Equal => "Equal",
             Self::Cast(_) => "Cast",
             Self::Array(array) => array.kind(),
+            Self::Sparse(sparse) => sparse.kind(),
             Self::Indexed(indexed) => indexed.kind(),
             Self::Window(window) => window.kind(),
         }
@@ -195,6 +209,7 @@ impl Op {
         matches!(
             self,
             Self::ReadVariable
+                | Self::ResourceGather
                 | Self::Assign
                 | Self::AssignAdd
                 | Self::IsVariableInitialized

@@ -2,6 +2,7 @@
 
 mod array;
 mod indexed;
+mod sparse;
 mod window;
 
 use std::fmt;

@@ -7,6 +7,7 @@ mod array;
 mod indexed;
 mod resource;
 mod slices;
+mod sparse;
 mod window;
 
 use smallvec::{SmallVec, smallvec};
@@ -35,6 +36,7 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::Identity, [x]) => return Ok(smallvec![*x]),
         (Op::Cast(dtype), [x]) => return Ok(one(*dtype, x.shape)),
         (Op::Array(array), inputs) => return array::infer(array, inputs),
+        (Op::Sparse(sparse), inputs) => return sparse::infer(sparse, inputs),
         (Op::Indexed(indexed), inputs) => return indexed::infer(indexed, inputs),
         (Op::Window(window), inputs) => return window::infer(window, inputs),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
@@ -75,12 +77,21 @@ fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<
     match (op, inputs, variables) {
         (Op::OnResource { resource, action }, inputs, _) => resource::infer(&resource.kind, action, inputs),
         (Op::ReadVariable, [], [variable]) => Ok(smallvec![*variable, count()]),
+        (Op::ResourceGather, [ids], [table]) => match sparse::gathered(*ids, *table) {
+            Some(rows) => Ok(rows.into_iter().chain([count()]).collect()),
+            None => Err(refuse("i32 or i64 as ids of the rows of an f32 variable")),
+        },
         (Op::IsVariableInitialized, [], [_]) => Ok(one(DType::Bool, Shape::SCALAR)),
         (Op::AwaitVariable, [], [_]) => Ok(smallvec![]),
         (Op::AssignAdd, [value], [_]) if matches!(value.dtype, DType::Bool | DType::BF16) => Err(refuse("numbers")),
         (Op::Assign | Op::AssignAdd, [value], [variable]) => {
             stores(*value, *variable)?;
             Ok(smallvec![*variable])
+        }
+        (Op::ApplyGradient { is_sparse: true, .. }, [rate, rows, ids, ..], [variable, ..]) => {
+            let fits = rate.is_float_scalar() && sparse::are_slices(*rows, *ids, *variable);
+            let needs = || format!("an f32 scalar as learning rate, rows of {variable} and an id for each");
+            if fits { Ok(smallvec![]) } else { Err(refuse(&needs())) }
         }
         (Op::ApplyGradient { .. }, [rate, gradient, ..], [variable, ..]) => {
             stores(*gradient, *variable)?;

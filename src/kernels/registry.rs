@@ -2,6 +2,7 @@
 
 mod array;
 mod indexed;
+mod sparse;
 mod views;
 mod window;
 
@@ -11,6 +12,7 @@ use smallvec::{SmallVec, smallvec};
 use super::cost::Cost;
 use super::indexed::IndexOutOfRange;
 use super::matmul::MatMul;
+use super::sparse::NoSuchRow;
 use super::{convert, cost, elementwise, matmul, random, reduce, rows, softmax};
 use crate::graph::{Binary, Op, RandomLaw, Reduction, Unary};
 use crate::tensor::{DType, Element, Shape, Tensor};
@@ -30,10 +32,15 @@ pub enum KernelError {
     /// An index that is no position.
     #[error(transparent)]
     Index(#[from] IndexOutOfRange),
+    /// An id that names no row.
+    #[error(transparent)]
+    Row(#[from] NoSuchRow),
     /// Values of different types or shapes.
     #[error("{0} and {1} can't be added")]
     Unlike(String, String),
 }
+
+pub(crate) use sparse::gather_rows;
 
 /// Runs the kernel of `op`, whose inputs shape inference has checked.
 ///
@@ -47,7 +54,7 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         (Op::NoOp, _) => smallvec![],
         (Op::Identity, [x]) => smallvec![(*x).clone()],
         (Op::Fill { shape, value }, []) => one(*shape, |out| convert::fill(*value, out)),
-        (Op::Random { law, shape, seeds }, []) => one(*shape, |out| draw(*law, *seeds, out)),
+        (Op::Random { law, shape, seeds, offset }, []) => one(*shape, |out| draw(*law, *seeds, *offset, out)),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
             let dims = matmul_dims(a.shape(), b.shape(), *transpose_a, *transpose_b);
             one(Shape::from([dims.m, dims.n]), |out| matmul::matmul(a.slice(), b.slice(), out, dims))
@@ -96,6 +103,7 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         }),
         (Op::Cast(to), [x]) => smallvec![cast(x, *to)],
         (Op::Array(array), inputs) => return array::call(array, inputs),
+        (Op::Sparse(sparse), inputs) => return sparse::call(sparse, inputs),
         (Op::Indexed(indexed), inputs) => return indexed::call(indexed, inputs),
         (Op::Window(window), inputs) => return window::call(window, inputs),
         (op, _) => panic!("{} has no kernel for {} inputs", op.kind(), inputs.len()),
@@ -109,6 +117,7 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
     let shapes: SmallVec<[Shape; 3]> = inputs.iter().map(|(_, shape)| *shape).collect();
     match (op, shapes.as_slice()) {
         (Op::Array(array), _) => array::cost(array, inputs, outputs),
+        (Op::Sparse(sparse), _) => sparse::cost(sparse, inputs, outputs),
         (Op::Indexed(indexed), _) => indexed::cost(indexed, inputs, outputs),
         (Op::Window(window), _) => window::cost(window, inputs, outputs),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
@@ -180,8 +189,8 @@ fn matmul_dims(a: Shape, b: Shape, transpose_a: bool, transpose_b: bool) -> MatM
     MatMul { m, k, n, transpose_a, transpose_b }
 }
 
-fn draw(law: RandomLaw, (seed, operation): (u64, u64), out: &mut [f32]) {
-    let key = random::Key { seed, operation };
+fn draw(law: RandomLaw, (seed, operation): (u64, u64), offset: usize, out: &mut [f32]) {
+    let key = random::Key { seed, operation, offset };
     match law {
         RandomLaw::Uniform { low, high } => random::uniform(key, low, high, out),
         RandomLaw::Normal { mean, deviation } => random::normal(key, mean, deviation, out),

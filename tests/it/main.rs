@@ -3,6 +3,7 @@
 mod binary;
 mod checkers;
 mod cli;
+mod embeddings;
 mod errors;
 mod fixture;
 mod gradients;
@@ -11,8 +12,8 @@ mod optimizers;
 mod peer_to_peer;
 mod queues;
 mod servers;
-mod shapes;
 mod sessions;
+mod shapes;
 mod simulated;
 mod simulation;
 mod staleness;

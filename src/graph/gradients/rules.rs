@@ -23,6 +23,7 @@ impl Backward<'_> {
     ) -> Result<InputGradients, GraphError> {
         match &operation.op {
             Op::Array(array) => self.array(id, operation, array, arrived),
+            Op::Sparse(sparse) => self.sparse(id, operation, sparse, arrived),
             Op::Indexed(indexed) => self.indexed(id, operation, indexed, arrived),
             Op::Window(window) => self.window(id, operation, window, arrived),
             _ => match arrived {
@@ -61,6 +62,7 @@ impl Backward<'_> {
                 let by_logits = Edge { op: id, output: 1 };
                 smallvec![Some(add(Op::ScaleRows, &[by_logits, dy])?), None]
             }
+            (Op::ResourceGather, [_]) => smallvec![None],
             _ => return Err(self.no_gradient(operation)),
         })
     }

@@ -133,7 +133,7 @@ fn depthwise_convolutions_and_pools_do_not_depend_on_threads() {
 
 #[test]
 fn random_values_do_not_depend_on_threads() {
-    let key = Key { seed: 1, operation: 2 };
+    let key = Key { seed: 1, operation: 2, offset: 0 };
     assert_invariant(PARALLEL_FROM + 1, |out| uniform(key, -1.0, 1.0, out));
     assert_invariant(PARALLEL_FROM + 1, |out| normal(key, 0.0, 1.0, out));
     assert_invariant(PARALLEL_FROM + 1, |out| truncated_normal(key, 0.0, 1.0, out));
