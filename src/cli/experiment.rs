@@ -40,7 +40,7 @@ impl Experiment {
         let settings = settings(scenario);
         let dataset = match settings.model {
             Model::Null { .. } => None,
-            Model::Softmax | Model::Mlp { .. } => {
+            Model::Softmax | Model::Mlp { .. } | Model::Convnet => {
                 Some(Arc::new(dataset(&scenario.program.dataset, scenario.seed).map_err(Failure::Data)?))
             }
         };
@@ -78,6 +78,7 @@ fn settings(scenario: &Scenario) -> Settings {
     let model = match program.model {
         scenario::Model::Softmax => Model::Softmax,
         scenario::Model::Mlp => Model::Mlp { hidden: program.hidden.clone() },
+        scenario::Model::Convnet => Model::Convnet,
         scenario::Model::Null => Model::Null { variables: NULL_VARIABLES },
     };
     let stop = &scenario.stop;

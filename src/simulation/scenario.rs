@@ -107,6 +107,8 @@ pub enum Model {
     Softmax,
     /// Hidden layers, a dense layer and a softmax.
     Mlp,
+    /// Convolutions and pools before the dense layers: for images.
+    Convnet,
     /// Nothing but the global step: measures the runtime itself.
     Null,
 }

@@ -1,6 +1,6 @@
 //! The built-in trainer: what a scenario's `[program]` describes, written as any user's trainer is.
 
-use crate::graph::{Graph, GraphError, Output, Variable, accuracy, dense, sparse_softmax_cross_entropy};
+use crate::graph::{Graph, GraphError, Output, Variable, accuracy, sparse_softmax_cross_entropy};
 use crate::optimizer::{Optimizer, TrainOp};
 use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
 use crate::runtime::Result;
@@ -8,6 +8,7 @@ use crate::tensor::DType;
 use crate::units::VirtualTime;
 
 use super::hooks::StopAtStep;
+use super::models;
 use super::monitored_session::MonitoredSession;
 use super::record::Evaluation;
 use super::settings::Model;
@@ -64,19 +65,13 @@ fn build(g: &Graph, task: &Task) -> Result<Built> {
     let settings = task.settings();
     let optimizer = task.coordinated(settings.optimizer)?;
     let global_step = g.global_step()?;
-    let hidden: &[usize] = match &settings.model {
-        Model::Null { variables } => return Ok(null(g, *variables, &optimizer, global_step)?),
-        Model::Softmax => &[],
-        Model::Mlp { hidden } => hidden,
-    };
+    if let Model::Null { variables } = settings.model {
+        return Ok(null(g, variables, &optimizer, global_step)?);
+    }
     let split = &task.dataset()?.train;
     let features = g.placeholder("features", DType::F32, [None, Some(split.width())])?;
     let labels = g.placeholder("labels", DType::I32, [None])?;
-    let mut layer = features.clone();
-    for units in hidden {
-        layer = dense(&layer, *units)?.relu();
-    }
-    let logits = dense(&layer, split.classes())?;
+    let logits = models::logits(&settings.model, &features, split)?;
     let loss = sparse_softmax_cross_entropy(&logits, &labels)?.mean();
     let accuracy = accuracy(&logits, &labels)?;
     let train_op = optimizer.minimize(&loss, &global_step)?;
