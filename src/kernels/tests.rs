@@ -7,6 +7,7 @@ mod matmul;
 mod moves;
 mod rows;
 mod threads;
+mod window;
 
 use rand::RngExt;
 

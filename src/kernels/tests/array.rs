@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::super::call;
 use super::super::reference::{by_position, place};
+use super::super::registry::call;
 use crate::graph::{Array, Mirror, Op, Subscript, TensorType, infer};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 

@@ -51,6 +51,7 @@ fn a_range_counts_from_its_start_in_every_type() {
     let range = |start: Tensor, limit: Tensor, delta: Tensor| array(Array::Range { start, limit, delta }, &[]);
     assert_eq!(range(3i32.into(), 10i32.into(), 3i32.into()).slice::<i32>(), [3, 6, 9]);
     assert_eq!(range(3i64.into(), 0i64.into(), (-2i64).into()).slice::<i64>(), [3, 1]);
+    assert_eq!(range(0f64.into(), 1f64.into(), 0.5f64.into()).slice::<f64>(), [0.0, 0.5]);
     assert_eq!(range(0f32.into(), 1f32.into(), 0.25f32.into()).slice::<f32>(), [0.0, 0.25, 0.5, 0.75]);
 }
 
