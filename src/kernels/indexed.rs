@@ -191,17 +191,22 @@ pub(crate) trait Number: Copy + Send + Sync {
     fn times(self, count: usize) -> Self;
 }
 
-impl Number for f32 {
-    const ZERO: Self = 0.0;
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self + other
-    }
-    #[inline(always)]
-    fn times(self, count: usize) -> Self {
-        self * count as Self
-    }
+macro_rules! floats {
+    ($($float:ty),+) => {$(
+        impl Number for $float {
+            const ZERO: Self = 0.0;
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+            #[inline(always)]
+            fn times(self, count: usize) -> Self {
+                self * count as Self
+            }
+        }
+    )+};
 }
+floats!(f32, f64);
 
 macro_rules! integers {
     ($($integer:ty),+) => {$(

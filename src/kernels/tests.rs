@@ -4,6 +4,7 @@ mod array;
 mod elementwise;
 mod indexed;
 mod matmul;
+mod moves;
 mod rows;
 mod threads;
 mod window;
