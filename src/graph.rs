@@ -17,6 +17,7 @@ mod device_scope;
 mod error;
 mod gradients;
 mod layers;
+mod losses;
 mod op;
 mod output;
 mod prune;
@@ -38,12 +39,16 @@ pub use builder::Graph;
 pub use device_scope::{DeviceFunction, OperationRequest};
 pub use error::{GraphError, GraphProblem};
 pub use gradients::gradients;
-pub use layers::{accuracy, dense, sparse_softmax_cross_entropy};
+pub use layers::{accuracy, dense};
+pub use losses::{
+    huber_loss, l2_loss, mean_squared_error, sigmoid_cross_entropy, softmax_cross_entropy, sparse_softmax_cross_entropy,
+};
+pub(crate) use op::range_len;
 pub use op::{
-    Array, Binary, Indexed, Mirror, Op, RandomLaw, Reduction, Replica, Subscript, Unary, UpdateRule, VariableSpec,
+    Array, Axes, Binary, Indexed, Loss, Mirror, Op, Order, RandomLaw, Reduce, Reduction, Replica, Subscript, Unary,
+    UpdateRule, VariableSpec,
 };
 pub use output::{Output, Target, concat, stack};
-pub(crate) use op::range_len;
 pub(crate) use prune::prune;
 pub(crate) use shape_inference::{OutputTypes, infer};
 pub(crate) use state::{Name, NewOperation};

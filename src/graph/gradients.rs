@@ -2,6 +2,9 @@
 
 mod array;
 mod indexed;
+mod loss;
+mod product;
+mod reduce;
 mod rules;
 
 use std::collections::BTreeMap;

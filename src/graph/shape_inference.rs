@@ -5,6 +5,10 @@
 
 mod array;
 mod indexed;
+mod loss;
+mod order;
+mod product;
+mod reduce;
 mod slices;
 
 use smallvec::{SmallVec, smallvec};
@@ -34,9 +38,8 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::Cast(dtype), [x]) => return Ok(one(*dtype, x.shape)),
         (Op::Array(array), inputs) => return array::infer(array, inputs),
         (Op::Indexed(indexed), inputs) => return indexed::infer(indexed, inputs),
-        (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
-            (matmul(*a, *b, *transpose_a, *transpose_b), "f32 matrices whose inner dimensions agree")
-        }
+        (Op::MatMul { transpose_a, transpose_b }, inputs) => return product::infer(inputs, *transpose_a, *transpose_b),
+        (Op::BatchMatMul { adj_x, adj_y }, inputs) => return product::infer_batch(inputs, *adj_x, *adj_y),
         (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 [rows, n] and a bias [n]"),
         (Op::BiasAddGrad, [x]) => (matrix(*x).map(|[_, columns]| one(DType::F32, [columns])), "an f32 matrix"),
         (Op::Unary(_), [x]) => (same(inputs).map(|_| smallvec![*x]), "one f32"),
@@ -46,13 +49,10 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::ScaleRows, [x, factor]) => {
             (scale_rows(*x, *factor), "an f32 matrix [rows, n] and a factor for each row [rows]")
         }
-        (Op::Reduce(_), [_]) => (same(inputs).map(|_| one(DType::F32, Shape::SCALAR)), "one f32"),
-        (Op::ReduceGrad(_), [gradient, x]) => (reduce_grad(*gradient, *x), "an f32 scalar and an f32"),
-        (Op::Softmax, [x]) => (matrix(*x).map(|_| smallvec![*x]), "an f32 matrix [rows, classes]"),
-        (Op::SparseSoftmaxCrossEntropyWithLogits, [logits, labels]) => {
-            (cross_entropy(*logits, *labels), "f32 logits [rows, classes] and i32 labels [rows]")
-        }
-        (Op::ArgMax, [x]) => (matrix(*x).map(|[rows, _]| one(DType::I64, [rows])), "an f32 matrix"),
+        (Op::Reduce(op), inputs) => return reduce::infer(op, inputs),
+        (Op::ReduceGrad(op), inputs) => return reduce::infer_grad(op, inputs),
+        (Op::Order(order), inputs) => return order::infer(order, inputs),
+        (Op::Loss(loss), inputs) => return loss::infer(loss, inputs),
         (Op::Equal, [a, b]) => (equal(*a, *b), "two i32 or two i64 of one shape"),
         _ => (None, "another number of inputs"),
     };
@@ -108,18 +108,6 @@ fn matrix(x: TensorType) -> Option<[Option<usize>; 2]> {
     x.float_dims()?.try_into().ok()
 }
 
-fn reduce_grad(gradient: TensorType, x: TensorType) -> Option<OutputTypes> {
-    (gradient.is_float_scalar() && x.dtype == DType::F32).then(|| smallvec![x])
-}
-
-fn matmul(a: TensorType, b: TensorType, transpose_a: bool, transpose_b: bool) -> Option<OutputTypes> {
-    let ([a0, a1], [b0, b1]) = (matrix(a)?, matrix(b)?);
-    let (rows, inner_a) = if transpose_a { (a1, a0) } else { (a0, a1) };
-    let (inner_b, columns) = if transpose_b { (b1, b0) } else { (b0, b1) };
-    agree(inner_a, inner_b)?;
-    Some(one(DType::F32, [rows, columns]))
-}
-
 fn bias_add(x: TensorType, bias: TensorType) -> Option<OutputTypes> {
     let ([rows, columns], &[width]) = (matrix(x)?, bias.float_dims()?) else { return None };
     Some(one(DType::F32, [rows, agree(columns, width)?]))
@@ -128,15 +116,6 @@ fn bias_add(x: TensorType, bias: TensorType) -> Option<OutputTypes> {
 fn scale_rows(x: TensorType, factor: TensorType) -> Option<OutputTypes> {
     let ([rows, columns], &[factors]) = (matrix(x)?, factor.float_dims()?) else { return None };
     Some(one(DType::F32, [agree(rows, factors)?, columns]))
-}
-
-fn cross_entropy(logits: TensorType, labels: TensorType) -> Option<OutputTypes> {
-    let ([rows, classes], &[labelled]) = (matrix(logits)?, labels.shape.dims()) else { return None };
-    if labels.dtype != DType::I32 {
-        return None;
-    }
-    let rows = agree(rows, labelled)?;
-    Some(smallvec![TensorType::new(DType::F32, [rows]), TensorType::new(DType::F32, [rows, classes])])
 }
 
 fn equal(a: TensorType, b: TensorType) -> Option<OutputTypes> {

@@ -3,12 +3,15 @@
 //! Indices come checked, as positions ([`positions`], [`nd_positions`]); where they repeat, updates
 //! count in the order of the indices.
 
+use super::number::Number;
 use super::parallel::for_chunks;
 use crate::tensor::{DType, Tensor};
 
 /// An index that is no position of its axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the index {index}, at place {place} of the indices, is outside its axis, which has {size} positions from 0 on")]
+#[error(
+    "the index {index}, at place {place} of the indices, is outside its axis, which has {size} positions from 0 on"
+)]
 pub struct IndexOutOfRange {
     /// The index.
     pub index: i64,
@@ -158,44 +161,5 @@ pub(crate) fn cumsum<T: Number>(x: &[T], size: usize, inner: usize, exclusive: b
 
 /// `start`, `start + delta`, … (TensorFlow `Range`).
 pub(crate) fn range<T: Number>(start: T, delta: T, out: &mut [T]) {
-    (0..).zip(out).for_each(|(i, out)| *out = start.plus(delta.times(i)));
+    (0..).zip(out).for_each(|(i, out)| *out = start.plus(delta.times(T::counted(i))));
 }
-
-/// What can be added up. Integers wrap.
-pub(crate) trait Number: Copy + Send + Sync {
-    /// The sum of none.
-    const ZERO: Self;
-    /// The sum of two.
-    fn plus(self, other: Self) -> Self;
-    /// The sum of this `count` times.
-    fn times(self, count: usize) -> Self;
-}
-
-impl Number for f32 {
-    const ZERO: Self = 0.0;
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self + other
-    }
-    #[inline(always)]
-    fn times(self, count: usize) -> Self {
-        self * count as Self
-    }
-}
-
-macro_rules! integers {
-    ($($integer:ty),+) => {$(
-        impl Number for $integer {
-            const ZERO: Self = 0;
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self {
-                self.wrapping_add(other)
-            }
-            #[inline(always)]
-            fn times(self, count: usize) -> Self {
-                self.wrapping_mul(count as Self)
-            }
-        }
-    )+};
-}
-integers!(i32, i64);

@@ -1,7 +1,9 @@
 //! The fast kernels against the references, and against themselves on other numbers of threads.
 
 mod elementwise;
+mod losses;
 mod matmul;
+mod reduce;
 mod rows;
 mod threads;
 

@@ -6,6 +6,7 @@ use super::super::random::{Key, normal, truncated_normal, uniform};
 use super::super::softmax::{softmax, sparse_softmax_cross_entropy};
 use super::super::{convert, elementwise, reduce, rows, update};
 use super::{bits, values};
+use crate::graph::Reduction;
 
 /// Asserts that `kernel`, which fills a slice of `len`, gives the same bits on any number of threads.
 #[track_caller]
@@ -49,7 +50,8 @@ fn elementwise_kernels_do_not_depend_on_threads() {
 fn sums_do_not_depend_on_threads() {
     for len in [CHUNK + 1, PARALLEL_FROM - 1, PARALLEL_FROM, 3 * PARALLEL_FROM + 17] {
         let x = values(1, len);
-        assert_invariant(1, |out| out[0] = reduce::sum(&x));
+        let all = [0].into_iter().collect();
+        assert_invariant(1, |out| reduce::numbers(Reduction::Sum, &x, [len].into(), all, out));
     }
     for columns in [1, 10, 500, 20_000] {
         let x = values(1, (PARALLEL_FROM + 50_000) / columns * columns);
