@@ -133,7 +133,8 @@ fn apply(kind: Kind, a: &Output, b: &Output) -> Result<Output, GraphError> {
         Kind::MeanSquared => damped(mean_squared_error(a, b)?),
         Kind::CrossEntropy => {
             let rows = a.tensor_type().shape.dims().first().copied().flatten().unwrap_or(1);
-            let labels: Vec<i32> = (0..rows as i32).map(|row| row % 2).collect();
+            let classes = a.tensor_type().shape.dims().last().copied().flatten().unwrap_or(1).min(2) as i32;
+            let labels: Vec<i32> = (0..rows as i32).map(|row| row % classes).collect();
             sparse_softmax_cross_entropy(a, &g.constant(Tensor::new([rows], &labels).unwrap()))
         }
     }
