@@ -3,6 +3,8 @@
 mod array;
 mod indexed;
 mod reduce;
+mod sparse;
+mod window;
 
 use std::fmt;
 use std::panic::Location;
@@ -87,7 +89,7 @@ impl Output {
         self.with(&[b], if are_matrices { Op::MatMul { transpose_a, transpose_b } } else { many })
     }
 
-    /// Adds `bias` \[columns\] to each row.
+    /// Adds `bias` \[columns\] to each row: along the last dimension of two or more.
     ///
     /// # Errors
     /// If the widths differ.

@@ -2,6 +2,8 @@
 //!
 //! Functions and long sums are computed in `f64`, so that what a test finds is the fast version's error.
 
+pub(super) mod window;
+
 use super::matmul::MatMul;
 use crate::graph::Axes;
 use crate::tensor::Shape;
@@ -97,4 +99,23 @@ pub(super) fn reduce(x: &[f64], shape: Shape, axes: Axes, f: impl Fn(&[f64]) -> 
     let mut taken = vec![Vec::new(); left];
     places(shape, axes).iter().zip(x).for_each(|(place, x)| taken[*place].push(*x));
     taken.iter().map(|x| f(x)).collect()
+}
+
+/// A dense value of dimensions `dims` of `f` of each combination of positions.
+pub(super) fn by_position<T>(dims: &[usize], f: impl Fn(&[usize]) -> T) -> Vec<T> {
+    let elements: usize = dims.iter().product();
+    let positions = |mut i: usize| {
+        let mut at = vec![0; dims.len()];
+        for (at, dim) in at.iter_mut().zip(dims).rev() {
+            (*at, i) = (i % dim, i / dim);
+        }
+        at
+    };
+    (0..elements).map(|i| f(&positions(i))).collect()
+}
+
+/// Where the element at `at` is in a dense value of dimensions `dims`.
+pub(super) fn place(dims: &[usize], at: &[usize]) -> usize {
+    assert_eq!(dims.len(), at.len());
+    dims.iter().zip(at).fold(0, |place, (dim, at)| place * dim + at)
 }

@@ -5,13 +5,16 @@ mod indexed;
 mod loss;
 mod product;
 mod reduce;
+mod sparse;
 mod views;
+mod window;
 
 use half::bf16;
 use smallvec::{SmallVec, smallvec};
 
 use super::cost::Cost;
 use super::indexed::IndexOutOfRange;
+use super::sparse::NoSuchRow;
 use super::{convert, cost, elementwise, random, rows, softmax};
 use crate::graph::{Binary, Op, RandomLaw, Unary};
 use crate::tensor::{DType, Element, Shape, Tensor};
@@ -31,10 +34,15 @@ pub enum KernelError {
     /// An index that is no position.
     #[error(transparent)]
     Index(#[from] IndexOutOfRange),
+    /// An id that names no row.
+    #[error(transparent)]
+    Row(#[from] NoSuchRow),
     /// Values of different types or shapes.
     #[error("{0} and {1} can't be added")]
     Unlike(String, String),
 }
+
+pub(crate) use sparse::gather_rows;
 
 /// Runs the kernel of `op`, whose inputs shape inference has checked.
 ///
@@ -48,7 +56,7 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         (Op::NoOp, _) => smallvec![],
         (Op::Identity, [x]) => smallvec![(*x).clone()],
         (Op::Fill { shape, value }, []) => one(*shape, |out| convert::fill(*value, out)),
-        (Op::Random { law, shape, seeds }, []) => one(*shape, |out| draw(*law, *seeds, out)),
+        (Op::Random { law, shape, seeds, offset }, []) => one(*shape, |out| draw(*law, *seeds, *offset, out)),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => product::call(a, b, *transpose_a, *transpose_b),
         (Op::BatchMatMul { adj_x, adj_y }, [x, y]) => product::call(x, y, *adj_x, *adj_y),
         (Op::BiasAdd, [x, bias]) => one(x.shape(), |out| rows::bias_add(x.slice(), bias.slice(), out)),
@@ -79,7 +87,9 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         }),
         (Op::Cast(to), [x]) => smallvec![cast(x, *to)],
         (Op::Array(array), inputs) => return array::call(array, inputs),
+        (Op::Sparse(sparse), inputs) => return sparse::call(sparse, inputs),
         (Op::Indexed(indexed), inputs) => return indexed::call(indexed, inputs),
+        (Op::Window(window), inputs) => return window::call(window, inputs),
         (op, _) => panic!("{} has no kernel for {} inputs", op.kind(), inputs.len()),
     };
     Ok(outputs)
@@ -91,7 +101,9 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
     let shapes: SmallVec<[Shape; 3]> = inputs.iter().map(|(_, shape)| *shape).collect();
     match (op, shapes.as_slice()) {
         (Op::Array(array), _) => array::cost(array, inputs, outputs),
+        (Op::Sparse(sparse), _) => sparse::cost(sparse, inputs, outputs),
         (Op::Indexed(indexed), _) => indexed::cost(indexed, inputs, outputs),
+        (Op::Window(window), _) => window::cost(window, inputs, outputs),
         (Op::MatMul { transpose_a: a, transpose_b: b } | Op::BatchMatMul { adj_x: a, adj_y: b }, _) => {
             product::cost(inputs, outputs, *a, *b)
         }
@@ -127,6 +139,9 @@ pub(crate) fn add_values(a: &Tensor, b: &Tensor) -> Result<Tensor, KernelError> 
         sum
     }
     match (a.dtype(), b.dtype()) {
+        (dtype, other) if (a.is_hollow() || b.is_hollow()) && dtype == other && a.shape() == b.shape() => {
+            Ok(Tensor::hollow(dtype, a.shape()))
+        }
         (DType::F32, DType::F32) if a.shape() == b.shape() => Ok(sum::<f32>(a, b)),
         (DType::F64, DType::F64) if a.shape() == b.shape() => Ok(sum::<f64>(a, b)),
         (DType::I32, DType::I32) if a.shape() == b.shape() => Ok(sum::<i32>(a, b)),
@@ -145,8 +160,8 @@ fn one<T: Element>(shape: Shape, write: impl FnOnce(&mut [T])) -> Outputs {
     smallvec![out]
 }
 
-fn draw(law: RandomLaw, (seed, operation): (u64, u64), out: &mut [f32]) {
-    let key = random::Key { seed, operation };
+fn draw(law: RandomLaw, (seed, operation): (u64, u64), offset: usize, out: &mut [f32]) {
+    let key = random::Key { seed, operation, offset };
     match law {
         RandomLaw::Uniform { low, high } => random::uniform(key, low, high, out),
         RandomLaw::Normal { mean, deviation } => random::normal(key, mean, deviation, out),

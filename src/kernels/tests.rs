@@ -1,11 +1,14 @@
 //! The fast kernels against the references, and against themselves on other numbers of threads.
 
+mod array;
 mod elementwise;
+mod indexed;
 mod losses;
 mod matmul;
 mod reduce;
 mod rows;
 mod threads;
+mod window;
 
 use rand::RngExt;
 

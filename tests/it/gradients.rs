@@ -1,5 +1,7 @@
 //! The values of gradients, held to finite differences on random graphs of every operation that has one.
 
+mod moves;
+
 use std::cell::Cell;
 
 use proptest::prelude::*;
@@ -49,6 +51,7 @@ enum Kind {
     L2Loss,
     Huber,
     MeanSquared,
+    Moved(usize),
 }
 
 const KINDS: &[Kind] = &[
@@ -131,6 +134,7 @@ fn apply(kind: Kind, a: &Output, b: &Output) -> Result<Output, GraphError> {
         Kind::L2Loss => damped(l2_loss(a)?),
         Kind::Huber => huber_loss(a, b, 0.7),
         Kind::MeanSquared => damped(mean_squared_error(a, b)?),
+        Kind::Moved(index) => moves::apply(index, a, b),
         Kind::CrossEntropy => {
             let rows = a.tensor_type().shape.dims().first().copied().flatten().unwrap_or(1);
             let classes = a.tensor_type().shape.dims().last().copied().flatten().unwrap_or(1).min(2) as i32;

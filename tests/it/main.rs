@@ -3,14 +3,17 @@
 mod binary;
 mod checkers;
 mod cli;
+mod embeddings;
 mod errors;
 mod fixture;
 mod gradients;
 mod life_of_a_step;
 mod optimizers;
 mod peer_to_peer;
+mod queues;
 mod servers;
 mod sessions;
+mod shapes;
 mod simulated;
 mod simulation;
 mod staleness;

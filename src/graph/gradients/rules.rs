@@ -22,7 +22,9 @@ impl Backward<'_> {
     ) -> Result<InputGradients, GraphError> {
         match &operation.op {
             Op::Array(array) => self.array(id, operation, array, arrived),
+            Op::Sparse(sparse) => self.sparse(id, operation, sparse, arrived),
             Op::Indexed(indexed) => self.indexed(id, operation, indexed, arrived),
+            Op::Window(window) => self.window(id, operation, window, arrived),
             _ => match arrived {
                 [Some(dy), others @ ..] if others.iter().all(Option::is_none) => self.simple(id, operation, *dy),
                 _ => Err(self.no_gradient(operation)),
@@ -58,6 +60,7 @@ impl Backward<'_> {
             }
             (Op::Cast(_), &[x]) => smallvec![self.cast_back(id, x, dy)?],
             (Op::Loss(loss), _) => self.loss(id, operation, *loss, dy)?,
+            (Op::ResourceGather, [_]) => smallvec![None],
             _ => return Err(self.no_gradient(operation)),
         })
     }
