@@ -18,6 +18,7 @@ mod error;
 mod gradients;
 mod indexed_slices;
 mod layers;
+mod losses;
 mod op;
 mod output;
 mod partitioned_variable;
@@ -43,11 +44,14 @@ pub use device_scope::{DeviceFunction, OperationRequest};
 pub use error::{GraphError, GraphProblem};
 pub use gradients::{gradients, variable_gradients};
 pub use indexed_slices::{Gradient, IndexedSlices};
-pub use layers::{accuracy, avg_pool2d, conv2d, dense, flatten, max_pool2d, sparse_softmax_cross_entropy};
+pub use layers::{accuracy, avg_pool2d, conv2d, dense, flatten, max_pool2d};
+pub use losses::{
+    huber_loss, l2_loss, mean_squared_error, sigmoid_cross_entropy, softmax_cross_entropy, sparse_softmax_cross_entropy,
+};
 pub(crate) use op::range_len;
 pub use op::{
-    Array, Binary, Indexed, Mirror, Op, RandomLaw, Reduction, Replica, ResourceAction, ResourceKind, ResourceSpec,
-    ShardStrategy, Sharding, Sparse, Subscript, Unary, UpdateRule, VariableSpec,
+    Array, Axes, Binary, Indexed, Loss, Mirror, Op, Order, RandomLaw, Reduce, Reduction, Replica, ResourceAction,
+    ResourceKind, ResourceSpec, ShardStrategy, Sharding, Sparse, Subscript, Unary, UpdateRule, VariableSpec,
 };
 pub use op::{Channels, Convolution, Padding, Pool, Sliding, Window};
 pub use output::{Output, Target, concat, stack};

@@ -2,6 +2,9 @@
 
 mod array;
 mod indexed;
+mod loss;
+mod product;
+mod reduce;
 mod rules;
 mod sparse;
 mod window;

@@ -1,4 +1,4 @@
-//! What models are built from: initial values, layers, losses and measures, each made of graph operations.
+//! What models are built from: initial values, layers and measures, each made of graph operations.
 
 mod window;
 
@@ -70,15 +70,6 @@ fn dense_in_scope(x: &Output, width: usize, units: usize) -> Result<Output, Grap
     let kernel = graph.variable("kernel", &graph.glorot_uniform(&purpose, [width, units]))?;
     let bias = graph.variable("bias", &graph.zeros([units]))?;
     x.matmul(&kernel.read())?.bias_add(&bias.read())
-}
-
-/// The cross-entropy of each row's softmax against its label (f32 \[rows\]).
-///
-/// # Errors
-/// If `logits` is no f32 matrix, or `labels` not one i32 a row.
-#[track_caller]
-pub fn sparse_softmax_cross_entropy(logits: &Output, labels: &Output) -> Result<Output, GraphError> {
-    logits.with(&[labels], Op::SparseSoftmaxCrossEntropyWithLogits)
 }
 
 /// The share of rows whose greatest logit is that of the label (f32).

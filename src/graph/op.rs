@@ -4,7 +4,10 @@ mod array;
 mod attributes;
 mod function;
 mod indexed;
+mod loss;
+mod order;
 mod range;
+mod reduce;
 mod resource;
 mod sparse;
 mod subscript;
@@ -16,9 +19,12 @@ use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub use array::Array;
 pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
-pub use function::{Binary, Reduction, Unary};
+pub use function::{Binary, Unary};
 pub use indexed::Indexed;
+pub use loss::Loss;
+pub use order::Order;
 pub(crate) use range::range_len;
+pub use reduce::{Axes, Reduce, Reduction};
 pub use resource::{ResourceAction, ResourceKind, ResourceSpec};
 pub use sparse::{ShardStrategy, Sharding, Sparse};
 pub use subscript::{Mirror, Subscript};
@@ -114,6 +120,14 @@ pub enum Op {
         /// Multiply by `b` transposed.
         transpose_b: bool,
     },
+    /// `(x […, m, k], y […, k, n])`: the product of each pair of matrices, of either transposed where asked;
+    /// the dimensions before them are repeated by the rules of NumPy (TensorFlow `BatchMatMulV2`).
+    BatchMatMul {
+        /// Multiply by `x` transposed.
+        adj_x: bool,
+        /// Multiply by `y` transposed.
+        adj_y: bool,
+    },
     /// `(x […, columns], bias [columns])`
     BiasAdd,
     /// `(gradient […, columns])`: the sum over all but the columns.
@@ -128,16 +142,15 @@ pub enum Op {
     AddN,
     /// `(x, factor [rows])`: each row of `x` times its factor.
     ScaleRows,
-    /// The sum or mean of all elements of `(x)`.
-    Reduce(Reduction),
-    /// `(gradient, x)`: the gradient of a reduction, spread over the shape of `x`.
-    ReduceGrad(Reduction),
-    /// `(logits [rows, classes])`
-    Softmax,
-    /// `(logits [rows, classes], labels [rows])`: the loss of each row, and its gradient by the logits.
-    SparseSoftmaxCrossEntropyWithLogits,
-    /// `(x [rows, columns])`: the column of each row's greatest value (i64); the first of equals.
-    ArgMax,
+    /// The elements of `(x)` along some axes, taken together.
+    Reduce(Reduce),
+    /// `(gradient, x)`, and `y` where the reduction is that of the greatest or least: the gradient, spread
+    /// over the shape of `x`.
+    ReduceGrad(Reduce),
+    /// Softmax, or a loss.
+    Loss(Loss),
+    /// The order of elements along an axis.
+    Order(Order),
     /// `(a, b)`: where they are equal (bool).
     Equal,
     /// `(x)` as another element type.
@@ -176,6 +189,7 @@ impl Op {
             Self::NoOp => "NoOp",
             Self::Identity => "Identity",
             Self::MatMul { .. } => "MatMul",
+            Self::BatchMatMul { .. } => "BatchMatMulV2",
             Self::BiasAdd => "BiasAdd",
             Self::BiasAddGrad => "BiasAddGrad",
             Self::Unary(unary) => unary.kind(),
@@ -183,13 +197,10 @@ impl Op {
             Self::Binary(binary) => binary.kind(),
             Self::AddN => "AddN",
             Self::ScaleRows => "ScaleRows",
-            Self::Reduce(Reduction::Sum) => "Sum",
-            Self::Reduce(Reduction::Mean) => "Mean",
-            Self::ReduceGrad(Reduction::Sum) => "SumGrad",
-            Self::ReduceGrad(Reduction::Mean) => "MeanGrad",
-            Self::Softmax => "Softmax",
-            Self::SparseSoftmaxCrossEntropyWithLogits => "SparseSoftmaxCrossEntropyWithLogits",
-            Self::ArgMax => "ArgMax",
+            Self::Reduce(reduce) => reduce.reduction.kind(),
+            Self::ReduceGrad(reduce) => reduce.reduction.gradient_kind(),
+            Self::Loss(loss) => loss.kind(),
+            Self::Order(order) => order.kind(),
             Self::Equal => "Equal",
             Self::Cast(_) => "Cast",
             Self::Array(array) => array.kind(),

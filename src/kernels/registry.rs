@@ -2,6 +2,9 @@
 
 mod array;
 mod indexed;
+mod loss;
+mod product;
+mod reduce;
 mod sparse;
 mod views;
 mod window;
@@ -11,10 +14,9 @@ use smallvec::{SmallVec, smallvec};
 
 use super::cost::Cost;
 use super::indexed::IndexOutOfRange;
-use super::matmul::MatMul;
 use super::sparse::NoSuchRow;
-use super::{convert, cost, elementwise, matmul, random, reduce, rows, softmax};
-use crate::graph::{Binary, Op, RandomLaw, Reduction, Unary};
+use super::{convert, cost, elementwise, random, rows, softmax};
+use crate::graph::{Binary, Op, RandomLaw, Unary};
 use crate::tensor::{DType, Element, Shape, Tensor};
 
 /// The outputs of a kernel.
@@ -55,10 +57,8 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         (Op::Identity, [x]) => smallvec![(*x).clone()],
         (Op::Fill { shape, value }, []) => one(*shape, |out| convert::fill(*value, out)),
         (Op::Random { law, shape, seeds, offset }, []) => one(*shape, |out| draw(*law, *seeds, *offset, out)),
-        (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
-            let dims = matmul_dims(a.shape(), b.shape(), *transpose_a, *transpose_b);
-            one(Shape::from([dims.m, dims.n]), |out| matmul::matmul(a.slice(), b.slice(), out, dims))
-        }
+        (Op::MatMul { transpose_a, transpose_b }, [a, b]) => product::call(a, b, *transpose_a, *transpose_b),
+        (Op::BatchMatMul { adj_x, adj_y }, [x, y]) => product::call(x, y, *adj_x, *adj_y),
         (Op::BiasAdd, [x, bias]) => one(x.shape(), |out| rows::bias_add(x.slice(), bias.slice(), out)),
         (Op::BiasAddGrad, [x]) => {
             let (_, columns) = x.shape().rows_and_columns();
@@ -77,26 +77,10 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
             let slices: SmallVec<[&[f32]; 8]> = inputs.iter().map(|input| input.slice()).collect();
             one(first.shape(), |out| elementwise::add_n(&slices, 1.0, out))
         }
-        (Op::Reduce(reduction), [x]) => smallvec![Tensor::scalar(reduced(*reduction, x.slice()))],
-        (Op::ReduceGrad(reduction), [dy, x]) => {
-            let share = dy.slice::<f32>()[0] / divisor(*reduction, x.shape());
-            one(x.shape(), |out| convert::fill(share, out))
-        }
-        (Op::Softmax, [x]) => {
-            let (_, classes) = x.shape().rows_and_columns();
-            one(x.shape(), |out| softmax::softmax(x.slice(), classes, out))
-        }
-        (Op::SparseSoftmaxCrossEntropyWithLogits, [logits, labels]) => {
-            let mut loss = Tensor::uninitialised::<f32>(labels.shape());
-            let mut backprop = Tensor::uninitialised::<f32>(logits.shape());
-            let labels = labels.slice();
-            softmax::sparse_softmax_cross_entropy(logits.slice(), labels, loss.make_mut(), backprop.make_mut())?;
-            smallvec![loss, backprop]
-        }
-        (Op::ArgMax, [x]) => {
-            let (rows, _) = x.shape().rows_and_columns();
-            one(Shape::from([rows]), |out| reduce::argmax(x.slice(), out))
-        }
+        (Op::Reduce(op), [x]) => reduce::call(*op, x),
+        (Op::ReduceGrad(op), inputs) => reduce::call_grad(*op, inputs),
+        (Op::Order(order), inputs) => reduce::call_order(*order, inputs),
+        (Op::Loss(loss), inputs) => return loss::call(*loss, inputs),
         (Op::Equal, [a, b]) => one(a.shape(), |out| match a.dtype() {
             DType::I32 => convert::equal(a.slice::<i32>(), b.slice(), out),
             _ => convert::equal(a.slice::<i64>(), b.slice(), out),
@@ -120,25 +104,19 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
         (Op::Sparse(sparse), _) => sparse::cost(sparse, inputs, outputs),
         (Op::Indexed(indexed), _) => indexed::cost(indexed, inputs, outputs),
         (Op::Window(window), _) => window::cost(window, inputs, outputs),
-        (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
-            Cost::matmul(matmul_dims(*a, *b, *transpose_a, *transpose_b))
+        (Op::MatMul { transpose_a: a, transpose_b: b } | Op::BatchMatMul { adj_x: a, adj_y: b }, _) => {
+            product::cost(inputs, outputs, *a, *b)
         }
-        (Op::Fill { .. }, _) | (Op::ReduceGrad(_), _) => Cost::moved(4 * elements),
+        (Op::Reduce(_) | Op::ReduceGrad(_) | Op::Order(_), _) => reduce::cost(inputs, outputs),
+        (Op::Fill { .. }, _) => Cost::moved(4 * elements),
         (Op::Random { .. }, _) => Cost::random(elements),
         (Op::BiasAdd | Op::ScaleRows, [_, other]) => Cost::broadcast(elements, other.elements()),
-        (Op::BiasAddGrad | Op::Reduce(_) | Op::ArgMax, [x]) => Cost::reduction(x.elements(), elements),
+        (Op::BiasAddGrad, [x]) => Cost::reduction(x.elements(), elements),
         (Op::Unary(unary), _) => Cost::elementwise(elements, 1, unary_flops(*unary)),
         (Op::UnaryGrad(_), _) => Cost::elementwise(elements, 2, 2),
         (Op::Binary(_) | Op::Equal, _) => Cost::elementwise(elements, 2, 1),
         (Op::AddN, inputs) => Cost::add_n(inputs.len(), elements),
-        (Op::Softmax, [x]) => {
-            let (rows, classes) = x.rows_and_columns();
-            Cost::softmax(rows, classes)
-        }
-        (Op::SparseSoftmaxCrossEntropyWithLogits, [logits, _]) => {
-            let (rows, classes) = logits.rows_and_columns();
-            Cost::cross_entropy(rows, classes)
-        }
+        (Op::Loss(loss), _) => loss::cost(*loss, inputs, outputs),
         (Op::Cast(_), _) => Cost::moved(bytes(inputs) + bytes(outputs)),
         _ => Cost::default(),
     }
@@ -180,13 +158,6 @@ fn one<T: Element>(shape: Shape, write: impl FnOnce(&mut [T])) -> Outputs {
     let mut out = Tensor::uninitialised::<T>(shape);
     write(out.make_mut());
     smallvec![out]
-}
-
-fn matmul_dims(a: Shape, b: Shape, transpose_a: bool, transpose_b: bool) -> MatMul {
-    let (&[a0, a1], &[b0, b1]) = (a.dims(), b.dims()) else { panic!("shape inference lets only matrices through") };
-    let (m, k) = if transpose_a { (a1, a0) } else { (a0, a1) };
-    let n = if transpose_b { b0 } else { b1 };
-    MatMul { m, k, n, transpose_a, transpose_b }
 }
 
 fn draw(law: RandomLaw, (seed, operation): (u64, u64), offset: usize, out: &mut [f32]) {
@@ -237,20 +208,6 @@ fn apply_binary(binary: Binary, a: &[f32], b: &[f32], out: &mut [f32]) {
         Binary::Sub => elementwise::sub(a, b, out),
         Binary::Mul => elementwise::mul(a, b, out),
         Binary::Div => elementwise::div(a, b, out),
-    }
-}
-
-fn reduced(reduction: Reduction, x: &[f32]) -> f32 {
-    match reduction {
-        Reduction::Sum => reduce::sum(x),
-        Reduction::Mean => reduce::mean(x),
-    }
-}
-
-fn divisor(reduction: Reduction, shape: Shape) -> f32 {
-    match reduction {
-        Reduction::Sum => 1.0,
-        Reduction::Mean => shape.elements() as f32,
     }
 }
 

@@ -3,8 +3,10 @@
 mod array;
 mod elementwise;
 mod indexed;
+mod losses;
 mod matmul;
 mod moves;
+mod reduce;
 mod rows;
 mod threads;
 mod window;

@@ -9,7 +9,7 @@ use super::super::strided::{self, View, dense};
 use super::super::window::{self, Windows};
 use super::super::{convert, elementwise, indexed, reduce, rows, update};
 use super::{bits, values};
-use crate::graph::{Padding, Sliding};
+use crate::graph::{Padding, Reduction, Sliding};
 use crate::tensor::Shape;
 
 /// Asserts that `kernel`, which fills a slice of `len`, gives the same bits on any number of threads.
@@ -75,7 +75,8 @@ fn moved_elements_do_not_depend_on_threads() {
 fn sums_do_not_depend_on_threads() {
     for len in [CHUNK + 1, PARALLEL_FROM - 1, PARALLEL_FROM, 3 * PARALLEL_FROM + 17] {
         let x = values(1, len);
-        assert_invariant(1, |out| out[0] = reduce::sum(&x));
+        let all = [0].into_iter().collect();
+        assert_invariant(1, |out| reduce::numbers(Reduction::Sum, &x, [len].into(), all, out));
     }
     for columns in [1, 10, 500, 20_000] {
         let x = values(1, (PARALLEL_FROM + 50_000) / columns * columns);
