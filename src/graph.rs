@@ -39,7 +39,9 @@ pub use device_scope::{DeviceFunction, OperationRequest};
 pub use error::{GraphError, GraphProblem};
 pub use gradients::gradients;
 pub use layers::{accuracy, dense, sparse_softmax_cross_entropy};
-pub use op::{Array, Binary, Op, RandomLaw, Reduction, Replica, Unary, UpdateRule, VariableSpec};
+#[cfg(test)]
+pub(crate) use op::Seen;
+pub use op::{Array, Binary, Comparison, Logical, Op, RandomLaw, Reduction, Replica, Unary, UpdateRule, VariableSpec};
 pub use output::{Output, Target};
 pub(crate) use prune::prune;
 pub(crate) use shape_inference::{OutputTypes, infer};
@@ -127,6 +129,16 @@ impl TensorType {
     /// A type of `dtype` and `shape`.
     pub fn new(dtype: DType, shape: impl Into<PartialShape>) -> Self {
         Self { dtype, shape: shape.into() }
+    }
+
+    /// Whether the elements are of a type of real numbers that is computed with.
+    fn is_real(&self) -> bool {
+        matches!(self.dtype, DType::F32 | DType::F64)
+    }
+
+    /// Whether the elements are of a type of numbers that is computed with.
+    fn is_number(&self) -> bool {
+        self.is_real() || matches!(self.dtype, DType::I32 | DType::I64)
     }
 
     /// The dimensions, where the elements are f32.

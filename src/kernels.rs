@@ -13,11 +13,14 @@
 //! reordering and no fused multiply-add is left to the compiler, so all sets give the same bits.
 //! The exception is `matmul`, whose blocking depends on the machine's caches.
 
+mod broadcast;
 pub(crate) mod convert;
 pub(crate) mod cost;
 pub(crate) mod elementwise;
+mod functions;
 mod math;
 pub(crate) mod matmul;
+mod number;
 mod parallel;
 pub(crate) mod random;
 pub(crate) mod reduce;

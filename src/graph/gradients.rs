@@ -1,6 +1,7 @@
 //! Gradients, built as graph: reverse-mode differentiation of a scalar by variables or other values.
 
 mod array;
+mod elementwise;
 mod rules;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use super::error::{GraphError, GraphProblem};
 use super::op::Op;
 use super::output::Output;
 use super::{Edge, Graph, GraphDef, NewOperation, OpId};
-use crate::tensor::Shape;
+use crate::tensor::{Shape, Tensor};
 
 /// The derivative of `loss`, a scalar, by each of `by`; none where the loss does not depend on it.
 ///
@@ -21,14 +22,14 @@ use crate::tensor::Shape;
 /// on the device where they all are, and travel as one.
 ///
 /// # Errors
-/// If the loss is no f32 scalar, or is computed from one of `by` through an operation without
+/// If the loss is no f32 or f64 scalar, or is computed from one of `by` through an operation without
 /// gradient, or one of `by` belongs to another graph.
 #[track_caller]
 pub fn gradients(loss: &Output, by: &[Output]) -> Result<Vec<Option<Output>>, GraphError> {
     let graph = loss.graph();
     let given = loss.tensor_type();
-    if !given.is_float_scalar() {
-        let needs = "an f32 scalar as loss".to_owned();
+    if !given.is_real() || given.shape.rank() > 0 {
+        let needs = "an f32 or f64 scalar as loss".to_owned();
         return Err(GraphError::new("gradients", GraphProblem::Inputs { needs, inputs: vec![given] }));
     }
     for x in by {
@@ -69,7 +70,8 @@ struct Backward<'a> {
 
 impl Backward<'_> {
     fn run(&mut self, loss: Edge, by: &[Output]) -> Result<Vec<Option<Output>>, GraphError> {
-        let one = self.add(loss.op, Op::Fill { shape: Shape::SCALAR, value: 1.0 }, &[])?;
+        let value = Tensor::scalar_of(self.def.edge_type(loss).dtype, 1.0);
+        let one = self.add(loss.op, Op::Fill { shape: Shape::SCALAR, value }, &[])?;
         self.arrived.insert(loss, vec![one]);
         for id in (0..=loss.op.0).rev().map(OpId) {
             if self.def.operation(id).inputs.iter().any(|edge| self.depends(*edge)) {

@@ -19,7 +19,7 @@ impl Graph {
     /// `value` everywhere in `shape`.
     #[track_caller]
     pub fn filled(&self, shape: impl Into<Shape>, value: f32) -> Output {
-        self.add_checked(NewOperation::of(Op::Fill { shape: shape.into(), value }))
+        self.add_checked(NewOperation::of(Op::Fill { shape: shape.into(), value: value.into() }))
     }
 
     /// Random values that depend on the graph's seed and on `purpose`, a name, and on nothing else:

@@ -2,13 +2,18 @@
 
 mod array;
 mod attributes;
+mod binary;
 mod function;
+mod unary;
 
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub use array::Array;
 pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
-pub use function::{Binary, Reduction, Unary};
+pub use binary::{Binary, Comparison, Logical};
+pub use function::Reduction;
+pub(crate) use unary::Seen;
+pub use unary::Unary;
 
 /// What an operation does.
 ///
@@ -29,8 +34,8 @@ pub enum Op {
     Fill {
         /// The shape.
         shape: Shape,
-        /// The value.
-        value: f32,
+        /// The value, a scalar.
+        value: Tensor,
     },
     /// Random values that depend on the two seeds alone, not on where they are made.
     Random {
@@ -89,10 +94,19 @@ pub enum Op {
     BiasAddGrad,
     /// One function of each element of `(x)`.
     Unary(Unary),
-    /// The gradient of a unary function: `(gradient, y)`, or `(gradient, x)` where the function says.
+    /// The gradient of a unary function: `(gradient, x)` or `(gradient, y)`, by the function.
     UnaryGrad(Unary),
-    /// `(a, b)`: of equal shapes, or one of them a scalar.
+    /// One function of each two elements of `(a, b)`, broadcast.
     Binary(Binary),
+    /// Each two elements of `(a, b)`, broadcast, compared (bool).
+    Compare(Comparison),
+    /// One function of truth values, broadcast.
+    Logical(Logical),
+    /// `(condition, a, b)`, broadcast: an element of `a` where the condition holds, else of `b`
+    /// (TensorFlow `SelectV2`).
+    Select,
+    /// `(gradient, x)`: the gradient summed over what `x` was broadcast along, so that it has the shape of `x`.
+    SumToLike,
     /// The sum of all inputs, in their order.
     AddN,
     /// `(x, factor [rows])`: each row of `x` times its factor.
@@ -107,8 +121,6 @@ pub enum Op {
     SparseSoftmaxCrossEntropyWithLogits,
     /// `(x [rows, columns])`: the column of each row's greatest value (i64); the first of equals.
     ArgMax,
-    /// `(a, b)`: where they are equal (bool).
-    Equal,
     /// `(x)` as another element type.
     Cast(DType),
     /// The same elements in another shape or order.
@@ -140,6 +152,10 @@ impl Op {
             Self::Unary(unary) => unary.kind(),
             Self::UnaryGrad(unary) => unary.gradient_kind(),
             Self::Binary(binary) => binary.kind(),
+            Self::Compare(comparison) => comparison.kind(),
+            Self::Logical(logical) => logical.kind(),
+            Self::Select => "SelectV2",
+            Self::SumToLike => "SumToLike",
             Self::AddN => "AddN",
             Self::ScaleRows => "ScaleRows",
             Self::Reduce(Reduction::Sum) => "Sum",
@@ -149,7 +165,6 @@ impl Op {
             Self::Softmax => "Softmax",
             Self::SparseSoftmaxCrossEntropyWithLogits => "SparseSoftmaxCrossEntropyWithLogits",
             Self::ArgMax => "ArgMax",
-            Self::Equal => "Equal",
             Self::Cast(_) => "Cast",
             Self::Array(array) => array.kind(),
         }

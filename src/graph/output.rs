@@ -1,12 +1,13 @@
 //! `Output`, a value of a graph that later operations build on, and `Target`, an operation to run.
 
 mod array;
+mod elementwise;
 
 use std::fmt;
 use std::panic::Location;
 
 use super::error::GraphError;
-use super::op::{Binary, Op, Reduction, Unary};
+use super::op::{Op, Reduction};
 use super::{Edge, Graph, NewOperation, OpId, TensorType};
 use crate::tensor::DType;
 
@@ -78,10 +79,10 @@ impl Output {
         self.with(&[b], Op::MatMul { transpose_a, transpose_b })
     }
 
-    /// Adds `bias` \[columns\] to each row.
+    /// Adds `bias` \[n\] to each row of n, the last of two or more dimensions (TensorFlow `BiasAdd`, `NHWC`).
     ///
     /// # Errors
-    /// If the widths differ.
+    /// If the widths or the types differ.
     #[track_caller]
     pub fn bias_add(&self, bias: &Self) -> Result<Self, GraphError> {
         self.with(&[bias], Op::BiasAdd)
@@ -94,15 +95,6 @@ impl Output {
     #[track_caller]
     pub fn scale_rows(&self, factors: &Self) -> Result<Self, GraphError> {
         self.with(&[factors], Op::ScaleRows)
-    }
-
-    /// Where the integers equal those of `other` (bool).
-    ///
-    /// # Errors
-    /// If they are not integers of one type and shape.
-    #[track_caller]
-    pub fn equal(&self, other: &Self) -> Result<Self, GraphError> {
-        self.with(&[other], Op::Equal)
     }
 
     /// The column of each row's greatest value (i64); the first of equals.
@@ -151,29 +143,6 @@ impl Output {
     }
 }
 
-macro_rules! unary {
-    ($($method:ident $function:ident $says:literal),* $(,)?) => {
-        /// Functions of each element. One of a type that it does not have (f32 alone) is reported
-        /// when a session takes the graph.
-        impl Output {$(
-            #[doc = $says]
-            #[track_caller]
-            pub fn $method(&self) -> Self {
-                self.map(Op::Unary(Unary::$function))
-            }
-        )*}
-    };
-}
-unary! {
-    relu Relu "`max(x, 0)`",
-    sigmoid Sigmoid "`1 / (1 + e⁻ˣ)`",
-    tanh Tanh "`tanh x`",
-    exp Exp "`eˣ`",
-    log Log "`ln x`",
-    square Square "`x²`",
-    negate Neg "`−x`",
-}
-
 macro_rules! reduction {
     ($($method:ident $reduction:ident $says:literal),* $(,)?) => {
         /// All elements together.
@@ -189,28 +158,6 @@ macro_rules! reduction {
 reduction! {
     sum Sum "The sum of all elements, added in a fixed order.",
     mean Mean "The mean of all elements, added in a fixed order.",
-}
-
-macro_rules! binary {
-    ($($method:ident $function:ident $says:literal),* $(,)?) => {
-        /// Functions of two elements. The shapes are equal, or one is that of a scalar.
-        impl Output {$(
-            #[doc = $says]
-            ///
-            /// # Errors
-            /// If the shapes differ and neither is that of a scalar.
-            #[track_caller]
-            pub fn $method(&self, other: &Self) -> Result<Self, GraphError> {
-                self.with(&[other], Op::Binary(Binary::$function))
-            }
-        )*}
-    };
-}
-binary! {
-    add Add "`a + b`",
-    sub Sub "`a − b`",
-    mul Mul "`a · b`",
-    div Div "`a / b`",
 }
 
 impl Target {

@@ -4,6 +4,7 @@
 //! every dimension is known and the result says how much work a kernel is.
 
 mod array;
+mod elementwise;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -26,22 +27,21 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
     let (outputs, needs) = match (op, inputs) {
         (Op::Placeholder { dtype, shape }, []) => return Ok(one(*dtype, *shape)),
         (Op::Const(value), []) => return Ok(one(value.dtype(), value.shape())),
-        (Op::Fill { shape, .. } | Op::Random { shape, .. }, []) => return Ok(one(DType::F32, *shape)),
+        (Op::Fill { shape, value }, []) => return Ok(one(value.dtype(), *shape)),
+        (Op::Random { shape, .. }, []) => return Ok(one(DType::F32, *shape)),
         (Op::Variable(_) | Op::NoOp, []) => return Ok(smallvec![]),
         (Op::Identity, [x]) => return Ok(smallvec![*x]),
         (Op::Cast(dtype), [x]) => return Ok(one(*dtype, x.shape)),
         (Op::Array(array), inputs) => return array::infer(array, inputs),
+        (Op::Unary(_) | Op::UnaryGrad(_) | Op::Binary(_) | Op::Compare(_) | Op::Logical(_), inputs)
+        | (Op::Select | Op::SumToLike | Op::AddN, inputs) => return elementwise::infer(op, inputs),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
             (matmul(*a, *b, *transpose_a, *transpose_b), "f32 matrices whose inner dimensions agree")
         }
-        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 [rows, n] and a bias [n]"),
-        (Op::BiasAddGrad, [x]) => (matrix(*x).map(|[_, columns]| one(DType::F32, [columns])), "an f32 matrix"),
-        (Op::Unary(_), [x]) => (same(inputs).map(|_| smallvec![*x]), "one f32"),
-        (Op::UnaryGrad(_), [_, _]) => (same(inputs), "two f32 of one shape"),
-        (Op::Binary(_), [a, b]) => (binary(*a, *b), "two f32 of one shape, or a scalar and another"),
-        (Op::AddN, [_, ..]) => (same(inputs), "f32 of one shape"),
+        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 or f64 [..., n] and a bias [n]"),
+        (Op::BiasAddGrad, [x]) => (columns(*x).map(|n| one(x.dtype, [n])), "an f32 or f64 of at least two dimensions"),
         (Op::ScaleRows, [x, factor]) => {
-            (scale_rows(*x, *factor), "an f32 matrix [rows, n] and a factor for each row [rows]")
+            (scale_rows(*x, *factor), "an f32 or f64 matrix [rows, n] and a factor for each row [rows]")
         }
         (Op::Reduce(_), [_]) => (same(inputs).map(|_| one(DType::F32, Shape::SCALAR)), "one f32"),
         (Op::ReduceGrad(_), [gradient, x]) => (reduce_grad(*gradient, *x), "an f32 scalar and an f32"),
@@ -50,7 +50,6 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
             (cross_entropy(*logits, *labels), "f32 logits [rows, classes] and i32 labels [rows]")
         }
         (Op::ArgMax, [x]) => (matrix(*x).map(|[rows, _]| one(DType::I64, [rows])), "an f32 matrix"),
-        (Op::Equal, [a, b]) => (equal(*a, *b), "two i32 or two i64 of one shape"),
         _ => (None, "another number of inputs"),
     };
     outputs.ok_or_else(|| refused(needs, inputs))
@@ -117,14 +116,23 @@ fn matmul(a: TensorType, b: TensorType, transpose_a: bool, transpose_b: bool) ->
     Some(one(DType::F32, [rows, columns]))
 }
 
+/// The last dimension of what has at least two, of real numbers.
+fn columns(x: TensorType) -> Option<Option<usize>> {
+    let [.., _, columns] = x.shape.dims() else { return None };
+    x.is_real().then_some(*columns)
+}
+
 fn bias_add(x: TensorType, bias: TensorType) -> Option<OutputTypes> {
-    let ([rows, columns], &[width]) = (matrix(x)?, bias.float_dims()?) else { return None };
-    Some(one(DType::F32, [rows, agree(columns, width)?]))
+    let (own, &[width]) = (columns(x)?, bias.shape.dims()) else { return None };
+    let mut dims = x.shape.dims().to_vec();
+    *dims.last_mut()? = agree(own, width)?;
+    (x.dtype == bias.dtype).then(|| one(x.dtype, PartialShape::new(&dims)))
 }
 
 fn scale_rows(x: TensorType, factor: TensorType) -> Option<OutputTypes> {
-    let ([rows, columns], &[factors]) = (matrix(x)?, factor.float_dims()?) else { return None };
-    Some(one(DType::F32, [agree(rows, factors)?, columns]))
+    let (&[rows, columns], &[factors]) = (x.shape.dims(), factor.shape.dims()) else { return None };
+    let rows = agree(rows, factors)?;
+    (x.is_real() && x.dtype == factor.dtype).then(|| one(x.dtype, [rows, columns]))
 }
 
 fn cross_entropy(logits: TensorType, labels: TensorType) -> Option<OutputTypes> {
@@ -134,22 +142,6 @@ fn cross_entropy(logits: TensorType, labels: TensorType) -> Option<OutputTypes> 
     }
     let rows = agree(rows, labelled)?;
     Some(smallvec![TensorType::new(DType::F32, [rows]), TensorType::new(DType::F32, [rows, classes])])
-}
-
-fn equal(a: TensorType, b: TensorType) -> Option<OutputTypes> {
-    let comparable = a.dtype == b.dtype && matches!(a.dtype, DType::I32 | DType::I64);
-    comparable.then(|| a.shape.merge(&b.shape)).flatten().map(|shape| one(DType::Bool, shape))
-}
-
-fn binary(a: TensorType, b: TensorType) -> Option<OutputTypes> {
-    if a.dtype != DType::F32 || b.dtype != DType::F32 {
-        return None;
-    }
-    match (a.shape.rank(), b.shape.rank()) {
-        (_, 0) => Some(smallvec![a]),
-        (0, _) => Some(smallvec![b]),
-        _ => a.shape.merge(&b.shape).map(|shape| one(DType::F32, shape)),
-    }
 }
 
 fn same(inputs: &[TensorType]) -> Option<OutputTypes> {

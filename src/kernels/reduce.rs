@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::number::Float;
 use super::parallel::{CHUNK, PARALLEL_FROM, vectorised};
 
 /// How many partial results a fold keeps: one a lane of the widest vectors.
@@ -13,7 +14,7 @@ const LANES: usize = 16;
 /// elements `i`, `i + 16`, `i + 32` ... in that order, then lane `i` takes lane `i + 8`, `i + 4`, `i + 2`,
 /// `i + 1` in turn.
 #[inline(always)]
-pub(super) fn fold(x: &[f32], neutral: f32, op: impl Fn(f32, f32) -> f32) -> f32 {
+pub(super) fn fold<T: Copy>(x: &[T], neutral: T, op: impl Fn(T, T) -> T) -> T {
     if x.len() < LANES {
         return x.iter().fold(neutral, |folded, x| op(folded, *x));
     }
@@ -35,12 +36,12 @@ pub(super) fn fold(x: &[f32], neutral: f32, op: impl Fn(f32, f32) -> f32) -> f32
 /// The sum of all elements; 0 of none (TensorFlow `Sum` over all axes).
 ///
 /// Order: chunks of [`CHUNK`] elements are each folded over 16 lanes, their sums then likewise, by index.
-pub(crate) fn sum(x: &[f32]) -> f32 {
-    let of_chunk = |x: &[f32]| vectorised(|| fold(x, 0.0, |a, b| a + b));
+pub(crate) fn sum<T: Float>(x: &[T]) -> T {
+    let of_chunk = |x: &[T]| vectorised(|| fold(x, T::ZERO, |a, b| a + b));
     if x.len() <= CHUNK {
         return of_chunk(x);
     }
-    let partial: Vec<f32> = if x.len() < PARALLEL_FROM {
+    let partial: Vec<T> = if x.len() < PARALLEL_FROM {
         x.chunks(CHUNK).map(of_chunk).collect()
     } else {
         x.par_chunks(CHUNK).map(of_chunk).collect()

@@ -3,6 +3,7 @@
 //! Functions and long sums are computed in `f64`, so that what a test finds is the fast version's error.
 
 use super::matmul::MatMul;
+use crate::tensor::Shape;
 
 /// `op(a) * op(b)`.
 pub(super) fn matmul(a: &[f32], b: &[f32], dims: MatMul) -> Vec<f32> {
@@ -18,9 +19,22 @@ pub(super) fn map<X: Copy, Y>(x: &[X], f: impl Fn(X) -> Y) -> Vec<Y> {
     x.iter().map(|x| f(*x)).collect()
 }
 
-/// `f` of each pair.
-pub(super) fn map2<X: Copy, Y>(a: &[X], b: &[X], f: impl Fn(X, X) -> Y) -> Vec<Y> {
-    a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect()
+/// For each element of a result of shape `out`, where it is in an operand of shape `from` that broadcasts to it.
+pub(super) fn sources(from: Shape, out: Shape) -> Vec<usize> {
+    let source = |mut at: usize| {
+        let (mut position, mut stride) = (0, 1);
+        for axis in (0..out.rank()).rev() {
+            let index = at % out.dims()[axis];
+            at /= out.dims()[axis];
+            let Some(own) = (axis + from.rank()).checked_sub(out.rank()).map(|axis| from.dims()[axis]) else {
+                continue;
+            };
+            position += if own == 1 { 0 } else { index * stride };
+            stride *= own;
+        }
+        position
+    };
+    (0..out.elements()).map(source).collect()
 }
 
 /// `f` of each element of a matrix and its column.

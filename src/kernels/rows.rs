@@ -2,21 +2,22 @@
 
 use rayon::prelude::*;
 
+use super::number::Float;
 use super::parallel::{CHUNK, PARALLEL_FROM, for_chunks, vectorised};
 
-/// `out[r, c] = x[r, c] + bias[c]` (TensorFlow `BiasAdd`).
-pub(crate) fn bias_add(x: &[f32], bias: &[f32], out: &mut [f32]) {
+/// `out[r, c] = x[r, c] + bias[c]` (TensorFlow `BiasAdd`), a row being the last dimension of any shape.
+pub(crate) fn bias_add<T: Float>(x: &[T], bias: &[T], out: &mut [T]) {
     assert_eq!(x.len(), out.len(), "a bias keeps the shape of what it is added to");
     if out.is_empty() {
         return;
     }
     let columns = bias.len();
     assert!(columns > 0 && x.len().is_multiple_of(columns), "a bias has one value a column");
-    for_chunks(out, columns, |start, out| {
+    for_chunks(out, columns, &|start, out| {
         let x = &x[start..][..out.len()];
         vectorised(|| {
             for (out, x) in out.chunks_exact_mut(columns).zip(x.chunks_exact(columns)) {
-                out.iter_mut().zip(x).zip(bias).for_each(|((out, x), bias)| *out = x + bias);
+                out.iter_mut().zip(x).zip(bias).for_each(|((out, x), bias)| *out = *x + *bias);
             }
         });
     });
@@ -26,7 +27,7 @@ pub(crate) fn bias_add(x: &[f32], bias: &[f32], out: &mut [f32]) {
 ///
 /// Order: the rows are cut into blocks of as many rows as have [`CHUNK`] elements; a block is summed
 /// from its first row to its last, then the blocks' sums are.
-pub(crate) fn bias_add_grad(x: &[f32], out: &mut [f32]) {
+pub(crate) fn bias_add_grad<T: Float>(x: &[T], out: &mut [T]) {
     let columns = out.len();
     if columns == 0 {
         return assert!(x.is_empty(), "a matrix without columns has no elements");
@@ -36,7 +37,7 @@ pub(crate) fn bias_add_grad(x: &[f32], out: &mut [f32]) {
     if x.len() <= block {
         return sum_rows(x, out);
     }
-    let mut partial = vec![0.0; x.len().div_ceil(block) * columns];
+    let mut partial = vec![T::ZERO; x.len().div_ceil(block) * columns];
     if x.len() < PARALLEL_FROM {
         partial.chunks_exact_mut(columns).zip(x.chunks(block)).for_each(|(out, x)| sum_rows(x, out));
     } else {
@@ -46,29 +47,29 @@ pub(crate) fn bias_add_grad(x: &[f32], out: &mut [f32]) {
 }
 
 /// The column sums, from the first row to the last.
-fn sum_rows(x: &[f32], out: &mut [f32]) {
+fn sum_rows<T: Float>(x: &[T], out: &mut [T]) {
     vectorised(|| {
-        out.fill(0.0);
+        out.fill(T::ZERO);
         for row in x.chunks_exact(out.len()) {
-            out.iter_mut().zip(row).for_each(|(out, x)| *out += x);
+            out.iter_mut().zip(row).for_each(|(out, x)| *out = *out + *x);
         }
     });
 }
 
 /// `out[r, c] = x[r, c] * factors[r]`.
-pub(crate) fn scale_rows(x: &[f32], factors: &[f32], out: &mut [f32]) {
+pub(crate) fn scale_rows<T: Float>(x: &[T], factors: &[T], out: &mut [T]) {
     assert_eq!(x.len(), out.len(), "a factor a row keeps the shape");
     if out.is_empty() {
         return;
     }
     assert!(!factors.is_empty() && x.len().is_multiple_of(factors.len()), "there is one factor a row");
     let columns = x.len() / factors.len();
-    for_chunks(out, columns, |start, out| {
+    for_chunks(out, columns, &|start, out| {
         let x = &x[start..][..out.len()];
         vectorised(|| {
             let rows = out.chunks_exact_mut(columns).zip(x.chunks_exact(columns));
             for ((out, x), factor) in rows.zip(&factors[start / columns..]) {
-                out.iter_mut().zip(x).for_each(|(out, x)| *out = x * factor);
+                out.iter_mut().zip(x).for_each(|(out, x)| *out = *x * *factor);
             }
         });
     });

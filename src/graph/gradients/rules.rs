@@ -4,9 +4,9 @@ use smallvec::{SmallVec, smallvec};
 
 use super::Backward;
 use crate::graph::error::{GraphError, GraphProblem};
-use crate::graph::op::{Binary, Op, Reduction, Unary};
+use crate::graph::op::{Binary, Op};
 use crate::graph::{Edge, OpId, Operation};
-use crate::tensor::Shape;
+use crate::tensor::{Shape, Tensor};
 
 /// The gradients for an operation's inputs; none for one that nobody asks about.
 pub(super) type InputGradients = SmallVec<[Option<Edge>; 2]>;
@@ -32,7 +32,6 @@ impl Backward<'_> {
 
     /// The same, for an operation of which only the first output has a gradient.
     fn simple(&self, id: OpId, operation: &Operation, dy: Edge) -> Result<InputGradients, GraphError> {
-        let y = Edge { op: id, output: 0 };
         let add = |op, inputs: &[Edge]| self.add(id, op, inputs);
         Ok(match (&operation.op, operation.inputs.as_slice()) {
             (Op::Identity, [_]) => smallvec![Some(dy)],
@@ -43,11 +42,7 @@ impl Backward<'_> {
             (Op::BiasAdd, &[x, bias]) => {
                 smallvec![self.for_input(x, || Ok(dy))?, self.for_input(bias, || add(Op::BiasAddGrad, &[dy]))?]
             }
-            (Op::Unary(unary), &[x]) => {
-                let seen = if unary.gradient_needs_input() { x } else { y };
-                smallvec![Some(add(Op::UnaryGrad(*unary), &[dy, seen])?)]
-            }
-            (Op::Binary(binary), &[a, b]) => self.binary(id, *binary, dy, (a, b))?,
+            (Op::Unary(_) | Op::Binary(_) | Op::Select, _) => self.elementwise(id, operation, dy)?,
             (Op::Reduce(reduction), &[x]) => smallvec![Some(add(Op::ReduceGrad(*reduction), &[dy, x])?)],
             (Op::ScaleRows, &[x, factor]) => {
                 let by_factor = || self.row_sums(operation, id, add(Op::Binary(Binary::Mul), &[dy, x])?);
@@ -87,33 +82,6 @@ impl Backward<'_> {
         Ok(smallvec![self.for_input(a, da)?, self.for_input(b, db)?])
     }
 
-    fn binary(&self, id: OpId, op: Binary, dy: Edge, (a, b): (Edge, Edge)) -> Result<InputGradients, GraphError> {
-        let add = |op, inputs: &[Edge]| self.add(id, op, inputs);
-        let mul = |x, y| add(Op::Binary(Binary::Mul), &[x, y]);
-        let negated = |x| add(Op::Unary(Unary::Neg), &[x]);
-        let fitted =
-            |x, gradient: &dyn Fn() -> Result<Edge, GraphError>| self.for_input(x, || self.fitted(id, gradient()?, x));
-        let (da, db) = match op {
-            Binary::Add => (fitted(a, &|| Ok(dy))?, fitted(b, &|| Ok(dy))?),
-            Binary::Sub => (fitted(a, &|| Ok(dy))?, fitted(b, &|| negated(dy))?),
-            Binary::Mul => (fitted(a, &|| mul(dy, b))?, fitted(b, &|| mul(dy, a))?),
-            Binary::Div => {
-                let (quotient, by_a) = (Edge { op: id, output: 0 }, add(Op::Binary(Binary::Div), &[dy, b])?);
-                (fitted(a, &|| Ok(by_a))?, fitted(b, &|| negated(mul(by_a, quotient)?))?)
-            }
-        };
-        Ok(smallvec![da, db])
-    }
-
-    /// A gradient of the shape of `x`: summed, where `x` is a scalar that met a larger value.
-    fn fitted(&self, id: OpId, gradient: Edge, x: Edge) -> Result<Edge, GraphError> {
-        let is_scalar = |edge| self.graph.tensor_type(edge).shape.rank() == 0;
-        if is_scalar(x) && !is_scalar(gradient) {
-            return self.add(id, Op::Reduce(Reduction::Sum), &[gradient]);
-        }
-        Ok(gradient)
-    }
-
     /// `dx = dy∘y − y·Σ(dy∘y)`, the sum over each row.
     fn softmax(&self, operation: &Operation, id: OpId, dy: Edge) -> Result<Edge, GraphError> {
         let y = Edge { op: id, output: 0 };
@@ -131,7 +99,8 @@ impl Backward<'_> {
             let problem = GraphProblem::Inputs { needs, inputs: vec![given] };
             return Err(GraphError { operation: operation.to_string(), built_at: operation.built_at, problem });
         };
-        let ones = self.add(id, Op::Fill { shape: Shape::from([1, width]), value: 1.0 }, &[])?;
+        let ones =
+            self.add(id, Op::Fill { shape: Shape::from([1, width]), value: Tensor::scalar_of(given.dtype, 1.0) }, &[])?;
         let row = self.add(id, Op::MatMul { transpose_a: false, transpose_b: true }, &[ones, x])?;
         self.add(id, Op::BiasAddGrad, &[row])
     }
