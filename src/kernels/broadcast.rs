@@ -105,7 +105,7 @@ pub(super) fn map2_broadcast<X: Copy + Sync, Y: Send>(
     op: impl Fn(X, X) -> Y + Copy + Sync,
 ) {
     let layout = &Layout::new([a_shape, b_shape], out_shape);
-    for_chunks(out, 1, &|start, out| vectorised(Zipped { layout, start, a, b, out, op }));
+    for_chunks(out, 1, |start, out| vectorised(Zipped { layout, start, a, b, out, op }));
 }
 
 /// A part of a result of two broadcast operands, from element `start` on.
@@ -143,7 +143,7 @@ pub(super) fn select<X: Copy + Send + Sync>(
     out_shape: Shape,
 ) {
     let layout = &Layout::new([condition_shape, a_shape, b_shape], out_shape);
-    for_chunks(out, 1, &|start, out| vectorised(Selected { layout, start, condition, a, b, out }));
+    for_chunks(out, 1, |start, out| vectorised(Selected { layout, start, condition, a, b, out }));
 }
 
 /// A part of a selection, from element `start` on.

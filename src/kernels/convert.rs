@@ -99,5 +99,5 @@ impl<T: CastTo<f32> + CastTo<f64> + CastTo<bf16> + CastTo<i32> + CastTo<i64> + C
 
 /// `out[i] = value` (TensorFlow `Fill`).
 pub(crate) fn fill<T: Copy + Send + Sync>(value: T, out: &mut [T]) {
-    for_chunks(out, 1, &|_, out| out.fill(value));
+    for_chunks(out, 1, |_, out| out.fill(value));
 }

@@ -13,7 +13,7 @@ pub(crate) fn add_n<T: Number>(inputs: &[&[T]], scale: T, out: &mut [T]) {
     const BLOCK: usize = 2048;
     let (first, others) = inputs.split_first().expect("a sum has at least one input");
     assert!(inputs.iter().all(|input| input.len() == out.len()), "the inputs of a sum have the shape of the sum");
-    for_chunks(out, BLOCK, &|chunk, out| {
+    for_chunks(out, BLOCK, |chunk, out| {
         for (i, out) in out.chunks_mut(BLOCK).enumerate() {
             let here = chunk + i * BLOCK..chunk + i * BLOCK + out.len();
             vectorised(|| {

@@ -42,7 +42,7 @@ where
     Y: Send,
 {
     assert_eq!(x.len(), out.len(), "an elementwise kernel writes as many values as it reads");
-    for_chunks(out, 1, &|start, out| {
+    for_chunks(out, 1, |start, out| {
         let x = &x[start..][..out.len()];
         vectorised(|| x.iter().zip(out).for_each(|(x, out)| *out = op(*x)));
     });
@@ -57,7 +57,7 @@ where
 {
     assert_eq!(a.len(), b.len(), "the operands of an elementwise kernel have one shape");
     assert_eq!(a.len(), out.len(), "an elementwise kernel writes as many values as it reads");
-    for_chunks(out, 1, &|start, out| {
+    for_chunks(out, 1, |start, out| {
         let (a, b) = (&a[start..][..out.len()], &b[start..][..out.len()]);
         vectorised(|| a.iter().zip(b).zip(out).for_each(|((a, b), out)| *out = op(*a, *b)));
     });
@@ -65,10 +65,14 @@ where
 
 /// Calls `work(first element of the chunk, chunk of out)` for chunks of about [`CHUNK`] elements that
 /// begin at multiples of `unit` (a row, a block).
-///
-/// The work is a pointer, so that all kernels share what spreads it over threads: a call a chunk costs
-/// nothing, and a copy a kernel would take minutes to compile.
-pub(super) fn for_chunks<Y: Send>(out: &mut [Y], unit: usize, work: &(dyn Fn(usize, &mut [Y]) + Sync)) {
+#[inline(always)]
+pub(super) fn for_chunks<Y: Send>(out: &mut [Y], unit: usize, work: impl Fn(usize, &mut [Y]) + Sync) {
+    spread(out, unit, &work);
+}
+
+/// As [`for_chunks`], with the work behind a pointer: a call a chunk costs nothing, and what spreads the chunks
+/// over threads is compiled once, not once a kernel, which would take minutes.
+fn spread<Y: Send>(out: &mut [Y], unit: usize, work: &(dyn Fn(usize, &mut [Y]) + Sync)) {
     if out.len() < PARALLEL_FROM {
         return work(0, out);
     }

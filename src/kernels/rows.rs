@@ -13,7 +13,7 @@ pub(crate) fn bias_add<T: Float>(x: &[T], bias: &[T], out: &mut [T]) {
     }
     let columns = bias.len();
     assert!(columns > 0 && x.len().is_multiple_of(columns), "a bias has one value a column");
-    for_chunks(out, columns, &|start, out| {
+    for_chunks(out, columns, |start, out| {
         let x = &x[start..][..out.len()];
         vectorised(|| {
             for (out, x) in out.chunks_exact_mut(columns).zip(x.chunks_exact(columns)) {
@@ -64,7 +64,7 @@ pub(crate) fn scale_rows<T: Float>(x: &[T], factors: &[T], out: &mut [T]) {
     }
     assert!(!factors.is_empty() && x.len().is_multiple_of(factors.len()), "there is one factor a row");
     let columns = x.len() / factors.len();
-    for_chunks(out, columns, &|start, out| {
+    for_chunks(out, columns, |start, out| {
         let x = &x[start..][..out.len()];
         vectorised(|| {
             let rows = out.chunks_exact_mut(columns).zip(x.chunks_exact(columns));
