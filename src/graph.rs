@@ -20,6 +20,7 @@ mod layers;
 mod op;
 mod output;
 mod prune;
+mod resource;
 mod scopes;
 mod shape_inference;
 mod state;
@@ -38,12 +39,18 @@ pub use builder::Graph;
 pub use device_scope::{DeviceFunction, OperationRequest};
 pub use error::{GraphError, GraphProblem};
 pub use gradients::gradients;
-pub use layers::{accuracy, dense, sparse_softmax_cross_entropy};
+pub use layers::{accuracy, avg_pool2d, conv2d, dense, flatten, max_pool2d, sparse_softmax_cross_entropy};
 #[cfg(test)]
 pub(crate) use op::Seen;
-pub use op::{Array, Binary, Comparison, Logical, Op, RandomLaw, Reduction, Replica, Unary, UpdateRule, VariableSpec};
-pub use output::{Output, Target};
+pub(crate) use op::range_len;
+pub use op::{
+    Array, Binary, Comparison, Indexed, Logical, Mirror, Op, RandomLaw, Reduction, Replica, ResourceAction,
+    ResourceKind, ResourceSpec, Subscript, Unary, UpdateRule, VariableSpec,
+};
+pub use op::{Channels, Convolution, Padding, Pool, Sliding, Window};
+pub use output::{Output, Target, concat, stack};
 pub(crate) use prune::prune;
+pub use resource::{ConditionalAccumulator, FifoQueue};
 pub(crate) use shape_inference::{OutputTypes, infer};
 pub(crate) use state::{Name, NewOperation};
 pub use variable::Variable;

@@ -18,9 +18,11 @@ pub(crate) mod convert;
 pub(crate) mod cost;
 pub(crate) mod elementwise;
 mod functions;
+pub(crate) mod indexed;
 mod math;
 pub(crate) mod matmul;
 mod number;
+pub(crate) mod pad;
 mod parallel;
 pub(crate) mod random;
 pub(crate) mod reduce;
@@ -29,11 +31,14 @@ mod reference;
 mod registry;
 pub(crate) mod rows;
 pub(crate) mod softmax;
+pub(crate) mod strided;
 #[cfg(test)]
 mod tests;
 pub(crate) mod update;
+pub(crate) mod window;
 
 pub use cost::Cost;
+pub use indexed::IndexOutOfRange;
 pub(crate) use parallel::may_spread;
 pub use registry::KernelError;
 pub(crate) use registry::{Known, add_values, call, cost as cost_of};

@@ -102,6 +102,30 @@ impl Tensor {
         Self { dtype: T::DTYPE, shape, buffer: Arc::new(Buffer::recycled(shape.elements() * size_of::<T>())) }
     }
 
+    /// A tensor of any element type that is written as words of its elements' size, every one of them.
+    pub(crate) fn unwritten(dtype: DType, shape: Shape) -> Self {
+        Self { dtype, shape, buffer: Arc::new(Buffer::recycled(shape.elements() * dtype.size())) }
+    }
+
+    /// The elements as words of their size, for what moves them without a look at their values.
+    ///
+    /// # Panics
+    /// If the words are of another size.
+    pub(crate) fn words<W: bytemuck::Pod>(&self) -> &[W] {
+        assert_eq!(size_of::<W>(), self.dtype.size(), "a word is as large as an element");
+        bytemuck::cast_slice(self.buffer.bytes())
+    }
+
+    /// The elements for writing, as words of their size that make values of the type; copies them
+    /// first if another tensor shares the buffer.
+    ///
+    /// # Panics
+    /// If the words are of another size.
+    pub(crate) fn words_mut<W: bytemuck::Pod>(&mut self) -> &mut [W] {
+        assert_eq!(size_of::<W>(), self.dtype.size(), "a word is as large as an element");
+        bytemuck::cast_slice_mut(Arc::make_mut(&mut self.buffer).bytes_mut())
+    }
+
     /// The same values in another shape, sharing the buffer.
     ///
     /// # Panics
@@ -109,6 +133,39 @@ impl Tensor {
     pub(crate) fn reshaped(&self, shape: Shape) -> Self {
         assert_eq!(shape.elements(), self.shape.elements(), "a shape of as many elements");
         Self { shape, ..self.clone() }
+    }
+
+    /// Row `row`: what is at that position of the first dimension.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub(crate) fn row(&self, row: usize) -> Self {
+        let dims = self.shape.dims();
+        assert!(row < dims[0], "a row is one of those there are");
+        let mut one = Self::unwritten(self.dtype, Shape::new(&dims[1..]));
+        let len = one.byte_len();
+        one.bytes_mut().copy_from_slice(&self.bytes()[row * len..][..len]);
+        one
+    }
+
+    /// The tensor whose rows these are, all of one type.
+    ///
+    /// # Panics
+    /// If they are of different types, or there are none.
+    pub(crate) fn of_rows(rows: &[&Self]) -> Self {
+        let dims: Vec<usize> = std::iter::once(rows.len()).chain(rows[0].shape.dims().iter().copied()).collect();
+        let mut all = Self::unwritten(rows[0].dtype, Shape::new(&dims));
+        let len = rows[0].byte_len();
+        for (row, to) in rows.iter().zip(all.bytes_mut().chunks_exact_mut(len.max(1))) {
+            assert_eq!((row.dtype, row.shape), (rows[0].dtype, rows[0].shape), "rows are of one type");
+            to.copy_from_slice(row.bytes());
+        }
+        all
+    }
+
+    /// The raw bytes of a tensor that nobody shares yet, to be written with values of its type.
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        Arc::make_mut(&mut self.buffer).bytes_mut()
     }
 
     /// The element type.

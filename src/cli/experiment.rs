@@ -7,7 +7,7 @@ use crate::cluster::ClusterSpec;
 use crate::graph::UpdateRule;
 use crate::simulation::scenario::{self, Numerics, Rule, Scenario};
 use crate::simulation::{Cluster, ComputeSpec};
-use crate::training::data::Dataset;
+use crate::training::data::{DataError, Dataset};
 use crate::training::{Model, OptimizerSettings, Settings, Stop};
 
 /// A cluster, a training, and the runs to compare.
@@ -43,9 +43,24 @@ impl Experiment {
         let settings = settings(scenario);
         let dataset = match settings.model {
             Model::Null { .. } => None,
-            Model::Softmax | Model::Mlp { .. } => Some(Arc::new(Dataset::digits().map_err(|error| invalid(&error))?)),
+            Model::Softmax | Model::Mlp { .. } => {
+                Some(Arc::new(dataset(&scenario.program.dataset, scenario.seed).map_err(Failure::Data)?))
+            }
         };
         Ok(Self { cluster, settings, dataset, runs: scenario.runs.clone() })
+    }
+}
+
+fn dataset(dataset: &scenario::Dataset, seed: u64) -> Result<Dataset, DataError> {
+    match dataset {
+        scenario::Dataset::Digits => Dataset::digits(),
+        scenario::Dataset::Idx { directory } => Dataset::idx(directory),
+        scenario::Dataset::Csv { file, label, test } => Dataset::csv(file, label, test.as_deref(), seed),
+        scenario::Dataset::LibSvm { file, test } => Dataset::libsvm(file, test.as_deref(), seed),
+        scenario::Dataset::Npy { train: (features, labels), test } => {
+            let test = test.as_ref().map(|(features, labels)| (features.as_path(), labels.as_path()));
+            Dataset::npy((features, labels), test, seed)
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use super::exit_code::ExitCode;
 use crate::runtime::{Code, Error};
 use crate::simulation::scenario::ScenarioError;
+use crate::training::data::DataError;
 
 /// Why a command ended early.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,9 @@ pub(super) enum Failure {
     /// The scenario asks for what does not exist yet.
     #[error("{0}")]
     NotSupported(String),
+    /// The data set can't be read.
+    #[error("program.dataset: {0}")]
+    Data(DataError),
     /// What describes the cluster is wrong.
     #[error("{origin}:\n{mistakes}")]
     Cluster {
@@ -65,7 +69,7 @@ impl Failure {
 
     fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Scenario(_) | Self::NotSupported(_) | Self::Cluster { .. } => ExitCode::Usage,
+            Self::Scenario(_) | Self::NotSupported(_) | Self::Data(_) | Self::Cluster { .. } => ExitCode::Usage,
             Self::RepeatDiffered { .. } => ExitCode::RepeatDiffered,
             Self::Write { .. } => ExitCode::Internal,
             Self::Run { error, .. } => match error.code {

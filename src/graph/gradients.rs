@@ -2,7 +2,9 @@
 
 mod array;
 mod elementwise;
+mod indexed;
 mod rules;
+mod window;
 
 use std::collections::BTreeMap;
 use std::panic::Location;

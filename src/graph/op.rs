@@ -4,7 +4,14 @@ mod array;
 mod attributes;
 mod binary;
 mod function;
+mod indexed;
+mod range;
+mod resource;
+mod subscript;
 mod unary;
+mod window;
+
+use std::sync::Arc;
 
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
@@ -12,8 +19,13 @@ pub use array::Array;
 pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
 pub use binary::{Binary, Comparison, Logical};
 pub use function::Reduction;
+pub use indexed::Indexed;
+pub(crate) use range::range_len;
+pub use resource::{ResourceAction, ResourceKind, ResourceSpec};
+pub use subscript::{Mirror, Subscript};
 pub(crate) use unary::Seen;
 pub use unary::Unary;
+pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
 
 /// What an operation does.
 ///
@@ -77,6 +89,16 @@ pub enum Op {
     /// and whether it was applied (bool).
     CommitStep(Replica),
 
+    /// A queue or an accumulator, which outlives the step. Not run itself.
+    Resource(Arc<ResourceSpec>),
+    /// What is done to one.
+    OnResource {
+        /// Which.
+        resource: Arc<ResourceSpec>,
+        /// What.
+        action: ResourceAction,
+    },
+
     /// Does nothing; runs after its control inputs (TensorFlow: `NoOp`, made by `group`).
     NoOp,
     /// `(x)`
@@ -88,9 +110,9 @@ pub enum Op {
         /// Multiply by `b` transposed.
         transpose_b: bool,
     },
-    /// `(x [rows, columns], bias [columns])`
+    /// `(x […, columns], bias [columns])`
     BiasAdd,
-    /// `(gradient [rows, columns])`: the sum over rows.
+    /// `(gradient […, columns])`: the sum over all but the columns.
     BiasAddGrad,
     /// One function of each element of `(x)`.
     Unary(Unary),
@@ -125,6 +147,10 @@ pub enum Op {
     Cast(DType),
     /// The same elements in another shape or order.
     Array(Array),
+    /// Elements found by indices.
+    Indexed(Indexed),
+    /// Windows over images.
+    Window(Window),
 }
 
 impl Op {
@@ -144,6 +170,8 @@ impl Op {
             Self::ApplyGradient { rule, .. } => rule.kind(),
             Self::Vote(_) => "Vote",
             Self::CommitStep(_) => "CommitStep",
+            Self::Resource(spec) => spec.kind.name(),
+            Self::OnResource { action, .. } => action.kind(),
             Self::NoOp => "NoOp",
             Self::Identity => "Identity",
             Self::MatMul { .. } => "MatMul",
@@ -167,7 +195,14 @@ impl Op {
             Self::ArgMax => "ArgMax",
             Self::Cast(_) => "Cast",
             Self::Array(array) => array.kind(),
+            Self::Indexed(indexed) => indexed.kind(),
+            Self::Window(window) => window.kind(),
         }
+    }
+
+    /// Whether it only says that something is there, and is not run.
+    pub(crate) fn is_declaration(&self) -> bool {
+        matches!(self, Self::Variable(_) | Self::Resource(_))
     }
 
     /// Whether the operation reads or changes what outlives the step, so that its task's parameter server runs it.
@@ -182,6 +217,7 @@ impl Op {
                 | Self::ApplyGradient { .. }
                 | Self::Vote(_)
                 | Self::CommitStep(_)
+                | Self::OnResource { .. }
         )
     }
 }

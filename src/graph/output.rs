@@ -2,6 +2,8 @@
 
 mod array;
 mod elementwise;
+mod indexed;
+mod window;
 
 use std::fmt;
 use std::panic::Location;
@@ -10,6 +12,7 @@ use super::error::GraphError;
 use super::op::{Op, Reduction};
 use super::{Edge, Graph, NewOperation, OpId, TensorType};
 use crate::tensor::DType;
+pub use array::{concat, stack};
 
 /// One value of a graph: what a step can be fed in place of, or asked for.
 #[derive(Clone)]

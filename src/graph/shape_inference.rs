@@ -5,6 +5,10 @@
 
 mod array;
 mod elementwise;
+mod indexed;
+mod resource;
+mod slices;
+mod window;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -29,16 +33,18 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::Const(value), []) => return Ok(one(value.dtype(), value.shape())),
         (Op::Fill { shape, value }, []) => return Ok(one(value.dtype(), *shape)),
         (Op::Random { shape, .. }, []) => return Ok(one(DType::F32, *shape)),
-        (Op::Variable(_) | Op::NoOp, []) => return Ok(smallvec![]),
+        (Op::Variable(_) | Op::Resource(_) | Op::NoOp, []) => return Ok(smallvec![]),
         (Op::Identity, [x]) => return Ok(smallvec![*x]),
         (Op::Cast(dtype), [x]) => return Ok(one(*dtype, x.shape)),
         (Op::Array(array), inputs) => return array::infer(array, inputs),
+        (Op::Indexed(indexed), inputs) => return indexed::infer(indexed, inputs),
+        (Op::Window(window), inputs) => return window::infer(window, inputs),
         (Op::Unary(_) | Op::UnaryGrad(_) | Op::Binary(_) | Op::Compare(_) | Op::Logical(_), inputs)
         | (Op::Select | Op::SumToLike | Op::AddN, inputs) => return elementwise::infer(op, inputs),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
             (matmul(*a, *b, *transpose_a, *transpose_b), "f32 matrices whose inner dimensions agree")
         }
-        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 or f64 [..., n] and a bias [n]"),
+        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 or f64 […, n] and a bias [n]"),
         (Op::BiasAddGrad, [x]) => (columns(*x).map(|n| one(x.dtype, [n])), "an f32 or f64 of at least two dimensions"),
         (Op::ScaleRows, [x, factor]) => {
             (scale_rows(*x, *factor), "an f32 or f64 matrix [rows, n] and a factor for each row [rows]")
@@ -66,6 +72,7 @@ fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<
     let refuse = |needs: &str| refused(needs, inputs);
     let count = || TensorType::new(DType::I64, Shape::SCALAR);
     match (op, inputs, variables) {
+        (Op::OnResource { resource, action }, inputs, _) => resource::infer(&resource.kind, action, inputs),
         (Op::ReadVariable, [], [variable]) => Ok(smallvec![*variable, count()]),
         (Op::IsVariableInitialized, [], [_]) => Ok(one(DType::Bool, Shape::SCALAR)),
         (Op::AwaitVariable, [], [_]) => Ok(smallvec![]),

@@ -2,11 +2,15 @@
 
 mod array;
 mod elementwise;
+mod indexed;
+mod views;
+mod window;
 
 use half::bf16;
 use smallvec::{SmallVec, smallvec};
 
 use super::cost::Cost;
+use super::indexed::IndexOutOfRange;
 use super::matmul::MatMul;
 use super::number::Float;
 use super::{convert, matmul, random, reduce, rows, softmax};
@@ -30,6 +34,9 @@ pub enum KernelError {
         "{0} of integers needs divisors other than 0 and exponents of at least 0; cast to a float type where others come"
     )]
     Integers(&'static str),
+    /// An index that is no position.
+    #[error(transparent)]
+    Index(#[from] IndexOutOfRange),
     /// Values of different types or shapes.
     #[error("{0} and {1} can't be added")]
     Unlike(String, String),
@@ -80,6 +87,8 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         (Op::Array(array), inputs) => return array::call(array, inputs),
         (Op::Unary(_) | Op::UnaryGrad(_) | Op::Binary(_) | Op::Compare(_) | Op::Logical(_), _)
         | (Op::Select | Op::SumToLike | Op::AddN, _) => return elementwise::call(op, inputs),
+        (Op::Indexed(indexed), inputs) => return indexed::call(indexed, inputs),
+        (Op::Window(window), inputs) => return window::call(window, inputs),
         (op, _) => panic!("{} has no kernel for {} inputs", op.kind(), inputs.len()),
     };
     Ok(outputs)
@@ -93,6 +102,8 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
         (Op::Array(array), _) => array::cost(array, inputs, outputs),
         (Op::Unary(_) | Op::UnaryGrad(_) | Op::Binary(_) | Op::Compare(_) | Op::Logical(_), _)
         | (Op::Select | Op::SumToLike | Op::AddN, _) => elementwise::cost(op, inputs, outputs),
+        (Op::Indexed(indexed), _) => indexed::cost(indexed, inputs, outputs),
+        (Op::Window(window), _) => window::cost(window, inputs, outputs),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
             Cost::matmul(matmul_dims(*a, *b, *transpose_a, *transpose_b))
         }

@@ -1,12 +1,15 @@
 //! The fast kernels against the references, and against themselves on other numbers of threads.
 
+mod array;
 mod broadcast;
 mod convert;
 mod elementwise;
+mod indexed;
 mod matmul;
 mod rows;
 mod threads;
 mod update;
+mod window;
 
 use rand::RngExt;
 

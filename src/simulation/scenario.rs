@@ -16,7 +16,7 @@ mod setting;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cluster::TaskName;
@@ -120,10 +120,40 @@ pub enum Model {
 }
 
 /// Data to train on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// Where a table names no samples for testing, a fifth is held out. Relative paths begin at the scenario's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dataset {
     /// The handwritten digits in this program.
     Digits,
+    /// MNIST's four files.
+    Idx {
+        /// Where they are.
+        directory: PathBuf,
+    },
+    /// A table with a header.
+    Csv {
+        /// The samples.
+        file: PathBuf,
+        /// The column of the class.
+        label: String,
+        /// The samples for testing.
+        test: Option<PathBuf>,
+    },
+    /// Sparse samples.
+    LibSvm {
+        /// The samples.
+        file: PathBuf,
+        /// The samples for testing.
+        test: Option<PathBuf>,
+    },
+    /// NumPy arrays: features and labels.
+    Npy {
+        /// The samples.
+        train: (PathBuf, PathBuf),
+        /// The samples for testing.
+        test: Option<(PathBuf, PathBuf)>,
+    },
 }
 
 /// The update rule and those of its parameters that the file gives; for the others the optimizer has

@@ -60,13 +60,16 @@ impl Buffer {
         &bytemuck::cast_slice(&self.lines)[..self.len]
     }
 
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
+    }
+
     pub(super) fn as_slice<T: Element>(&self) -> &[T] {
         bytemuck::checked::cast_slice(self.bytes())
     }
 
     pub(super) fn as_mut_slice<T: Element>(&mut self) -> &mut [T] {
-        let bytes = &mut bytemuck::cast_slice_mut::<Line, u8>(&mut self.lines)[..self.len];
-        bytemuck::checked::cast_slice_mut(bytes)
+        bytemuck::checked::cast_slice_mut(self.bytes_mut())
     }
 }
 

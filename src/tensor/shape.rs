@@ -94,6 +94,11 @@ impl PartialShape {
         shape
     }
 
+    /// The same; none where there are more dimensions than a shape can have.
+    pub(crate) fn checked(dims: &[Option<usize>]) -> Option<Self> {
+        (dims.len() <= MAX_RANK).then(|| Self::new(dims))
+    }
+
     /// The dimensions, outermost first.
     pub fn dims(&self) -> &[Option<usize>] {
         &self.dims[..usize::from(self.rank)]

@@ -3,12 +3,28 @@
 //! A sample is a row of features and a class label. Where the samples come from is the business of
 //! one file each ([`Dataset::digits`] is embedded in the library); which worker gets which, and in
 //! what order, is [`Batches`]'.
+//!
+//! A file can be gzipped. What it says of its own size is checked before memory is taken, and what is
+//! wrong with it is told with the file and the place.
 
 mod batches;
+mod deal;
 mod digits;
+mod file;
+mod idx;
+mod libsvm;
+mod npy;
+mod samples;
+mod sparse;
+mod table;
+
+use std::io;
+use std::path::Path;
 
 use crate::tensor::{Tensor, TensorError};
 pub use batches::Batches;
+pub use libsvm::{LibSvm, SparseSample};
+pub use sparse::{SparseBatches, SparseDataset, SparseSplit};
 
 /// A data set in its two parts.
 #[derive(Clone, Debug)]
@@ -37,16 +53,41 @@ pub struct Batch {
     pub labels: Tensor,
 }
 
+/// Some samples of a [`SparseSplit`], to be fed to a graph.
+///
+/// A sample has as many places as the one with the most features in the batch. Those that it does not fill
+/// have id 0 and value 0, so that a sum of what the ids look up, weighted by the values, is that of its own
+/// features.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SparseBatch {
+    /// Which features, `i64` of shape `[samples, most features]`, in ascending order.
+    pub ids: Tensor,
+    /// What they are, `f32` of the same shape.
+    pub values: Tensor,
+    /// The classes, `i32` of shape `[samples]`.
+    pub labels: Tensor,
+}
+
 /// Why there is no such data set, or no such batches of it.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
-    /// The samples can't be read.
-    #[error("the data set `{name}` can't be read: {source}")]
-    Read {
-        /// The data set's name.
-        name: &'static str,
-        /// What is wrong, and in which line.
-        source: csv::Error,
+    /// A file can't be read.
+    #[error("can't read {file}: {source}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file holds something else than it should.
+    #[error("{file}, {place}: {problem}")]
+    Malformed {
+        /// The file.
+        file: String,
+        /// Where in it: a line, a column, a range of bytes.
+        place: String,
+        /// What is wrong there.
+        problem: String,
     },
     /// The features or the labels are tensors of the wrong shape.
     #[error("features of shape [n,width] and labels of shape [n] make a split, not {features:?} and {labels:?}")]
@@ -95,6 +136,53 @@ impl Dataset {
     /// None that is not a defect of the library.
     pub fn digits() -> Result<Self, DataError> {
         digits::load()
+    }
+
+    /// The IDX files in `directory`, as MNIST ships them: `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`
+    /// and the same of `t10k` for testing, each with `.gz` or without. Pixels are scaled to 0 to 1.
+    ///
+    /// # Errors
+    /// If one is missing or malformed, or they don't fit each other.
+    pub fn idx(directory: &Path) -> Result<Self, DataError> {
+        idx::load(directory)
+    }
+
+    /// A CSV file with a header: the class is in the column `label`, every other column is a number.
+    ///
+    /// Labels that are all whole numbers are the classes' numbers; others are numbered in alphabetical
+    /// order. The samples of `test` are for testing; without it, a fifth of them, drawn by `seed`.
+    ///
+    /// # Errors
+    /// If a file is missing or malformed: told with line and column.
+    pub fn csv(file: &Path, label: &str, test: Option<&Path>, seed: u64) -> Result<Self, DataError> {
+        table::load(file, label, test, seed)
+    }
+
+    /// A LIBSVM file, every feature in its place and absent ones 0. Labels are numbered in ascending order.
+    /// The samples of `test` are for testing; without it, a fifth of them, drawn by `seed`.
+    ///
+    /// To read one without holding it in memory there is [`LibSvm`].
+    ///
+    /// # Errors
+    /// If a file is missing or malformed, or has more features than fit densely into memory.
+    pub fn libsvm(file: &Path, test: Option<&Path>, seed: u64) -> Result<Self, DataError> {
+        libsvm::load(file, test, seed)
+    }
+
+    /// NumPy arrays in `.npy` files: features `[n, …]` and labels `[n]`, of float32, float64, int32, int64,
+    /// uint8 (pixels, scaled to 0 to 1) or bool. The samples of `test` are for testing; without it, a fifth
+    /// of them, drawn by `seed`.
+    ///
+    /// # Errors
+    /// If a file is missing or malformed, or they don't fit each other.
+    pub fn npy(train: (&Path, &Path), test: Option<(&Path, &Path)>, seed: u64) -> Result<Self, DataError> {
+        npy::load(train, test, seed)
+    }
+}
+
+impl DataError {
+    fn malformed(file: &Path, place: &str, problem: String) -> Self {
+        Self::Malformed { file: file.display().to_string(), place: place.to_owned(), problem }
     }
 }
 
@@ -148,20 +236,4 @@ impl Split {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tensor::DType;
-
-    #[test]
-    fn a_split_of_unequal_parts_or_unknown_classes_is_refused_with_the_numbers() {
-        let split = |rows: usize, labels: &[i32]| {
-            let labels = Tensor::new([labels.len()], labels).unwrap();
-            Split::new(Tensor::zeros(DType::F32, [rows, 2]), labels, 3).unwrap_err().to_string()
-        };
-        assert!(split(2, &[0, 1, 2]).contains("not [2, 2] and [3]"));
-        assert!(split(2, &[0, 3]).contains("sample 1 has label 3"));
-        assert!(split(2, &[-1, 0]).contains("sample 0 has label -1"));
-        let labels = Tensor::zeros(DType::F32, [2]);
-        assert!(Split::new(Tensor::zeros(DType::F32, [2, 2]), labels, 3).unwrap_err().to_string().contains("not i32"));
-    }
-}
+mod tests;

@@ -9,6 +9,7 @@ mod gradients;
 mod life_of_a_step;
 mod optimizers;
 mod peer_to_peer;
+mod queues;
 mod servers;
 mod sessions;
 mod simulated;

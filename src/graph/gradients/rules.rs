@@ -23,6 +23,8 @@ impl Backward<'_> {
     ) -> Result<InputGradients, GraphError> {
         match &operation.op {
             Op::Array(array) => self.array(id, operation, array, arrived),
+            Op::Indexed(indexed) => self.indexed(id, operation, indexed, arrived),
+            Op::Window(window) => self.window(id, operation, window, arrived),
             _ => match arrived {
                 [Some(dy), others @ ..] if others.iter().all(Option::is_none) => self.simple(id, operation, *dy),
                 _ => Err(self.no_gradient(operation)),

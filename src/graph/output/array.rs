@@ -1,10 +1,54 @@
-//! The same elements in another shape or order.
+//! The same elements in another shape or order. A negative axis counts from the innermost, which is -1.
 
 use super::Output;
-use crate::graph::error::GraphError;
-use crate::graph::op::{Array, Op};
-use crate::tensor::PartialShape;
+use crate::graph::error::{GraphError, GraphProblem};
+use crate::graph::op::{Array, Mirror, Op, Subscript};
+use crate::graph::{Graph, NewOperation};
+use crate::tensor::{DType, PartialShape, Tensor};
 
+/// The values one after the other along `axis` (TensorFlow `tf.concat`).
+///
+/// # Errors
+/// If there is none, their types differ, or their shapes do along another axis.
+#[track_caller]
+pub fn concat(values: &[&Output], axis: isize) -> Result<Output, GraphError> {
+    let (first, others) = first_of(values, "ConcatV2")?;
+    let axis = first.axis(axis)?;
+    first.with(others, Op::Array(Array::Concat { axis }))
+}
+
+/// The values, of one shape, along a new axis that is number `axis` of the result (TensorFlow `tf.stack`).
+///
+/// # Errors
+/// If there is none, or their types or shapes differ.
+#[track_caller]
+pub fn stack(values: &[&Output], axis: isize) -> Result<Output, GraphError> {
+    let (first, others) = first_of(values, "Pack")?;
+    let axis = first.new_axis(axis)?;
+    first.with(others, Op::Array(Array::Stack { axis }))
+}
+
+#[track_caller]
+fn first_of<'a>(values: &'a [&'a Output], kind: &str) -> Result<(&'a Output, &'a [&'a Output]), GraphError> {
+    match values {
+        [first, others @ ..] => Ok((first, others)),
+        [] => Err(GraphError::new(kind, GraphProblem::Inputs { needs: "at least one".to_owned(), inputs: vec![] })),
+    }
+}
+
+impl Graph {
+    /// `start`, `start + delta`, … as long as `limit` is not reached: f32, i32 or i64 (TensorFlow `tf.range`).
+    ///
+    /// # Errors
+    /// If the three are not of one type, `delta` is 0, or the values are without end.
+    #[track_caller]
+    pub fn range<T: Into<Tensor>>(&self, start: T, limit: T, delta: T) -> Result<Output, GraphError> {
+        let range = Array::Range { start: start.into(), limit: limit.into(), delta: delta.into() };
+        Ok(self.output(self.add(NewOperation::of(Op::Array(range)))?))
+    }
+}
+
+/// Another shape for the same elements.
 impl Output {
     /// The same elements in another shape; one dimension may be `None`, and is what the others leave.
     ///
@@ -13,5 +57,215 @@ impl Output {
     #[track_caller]
     pub fn reshape(&self, shape: impl Into<PartialShape>) -> Result<Self, GraphError> {
         self.with(&[], Op::Array(Array::Reshape(shape.into())))
+    }
+
+    /// With a new axis of size 1 that is number `axis` of the result (TensorFlow `tf.expand_dims`).
+    ///
+    /// # Errors
+    /// If there is no such place for an axis, or no room for one.
+    #[track_caller]
+    pub fn expand_dims(&self, axis: isize) -> Result<Self, GraphError> {
+        let axis = self.new_axis(axis)?;
+        self.with(&[], Op::Array(Array::ExpandDims(axis)))
+    }
+
+    /// Without these axes, which are of size 1; without every axis known to be of size 1 where none is
+    /// named (TensorFlow `tf.squeeze`).
+    ///
+    /// # Errors
+    /// If there is no such axis, or one of another size.
+    #[track_caller]
+    pub fn squeeze(&self, axes: &[isize]) -> Result<Self, GraphError> {
+        let axes = if axes.is_empty() {
+            let dims = self.tensor_type().shape;
+            (0..).zip(dims.dims()).filter(|(_, dim)| **dim == Some(1)).map(|(axis, _)| axis).collect()
+        } else {
+            self.axes(axes)?
+        };
+        self.with(&[], Op::Array(Array::Squeeze(axes)))
+    }
+
+    /// Axis `i` of the result is axis `order[i]` (TensorFlow `tf.transpose`).
+    ///
+    /// # Errors
+    /// If `order` does not name each axis once.
+    #[track_caller]
+    pub fn transpose(&self, order: &[isize]) -> Result<Self, GraphError> {
+        let order = self.axes(order)?;
+        self.with(&[], Op::Array(Array::Transpose(order)))
+    }
+
+    /// In the opposite order along these axes (TensorFlow `tf.reverse`).
+    ///
+    /// # Errors
+    /// If there is no such axis.
+    #[track_caller]
+    pub fn reverse(&self, axes: &[isize]) -> Result<Self, GraphError> {
+        let axes = self.axes(axes)?;
+        self.with(&[], Op::Array(Array::Reverse(axes)))
+    }
+}
+
+/// Parts.
+impl Output {
+    /// Parts of these sizes along `axis`, which together are as long as it (TensorFlow `tf.split`).
+    ///
+    /// # Errors
+    /// If there is no such axis, or the sizes don't add up to it.
+    #[track_caller]
+    pub fn split(&self, sizes: &[usize], axis: isize) -> Result<Vec<Self>, GraphError> {
+        let axis = self.axis(axis)?;
+        let first = self.with(&[], Op::Array(Array::Split { axis, sizes: sizes.to_vec() }))?;
+        Ok((0..sizes.len() as u32).map(|part| first.sibling(part)).collect())
+    }
+
+    /// The value at each position of `axis`, without that axis (TensorFlow `tf.unstack`).
+    ///
+    /// # Errors
+    /// If there is no such axis, or its size is not known.
+    #[track_caller]
+    pub fn unstack(&self, axis: isize) -> Result<Vec<Self>, GraphError> {
+        let axis = self.axis(axis)?;
+        let first = self.with(&[], Op::Array(Array::Unstack { axis }))?;
+        let count = self.tensor_type().shape.dims()[axis].unwrap_or_default();
+        Ok((0..count as u32).map(|part| first.sibling(part)).collect())
+    }
+
+    /// The part of `size` that begins at `begin`; `None` is all that is left along an axis (TensorFlow
+    /// `tf.slice`, where it is -1).
+    ///
+    /// # Errors
+    /// If there is not one of each for each axis, or the part ends outside.
+    #[track_caller]
+    pub fn slice(&self, begin: &[usize], size: &[Option<usize>]) -> Result<Self, GraphError> {
+        self.with(&[], Op::Array(Array::Slice { begin: begin.to_vec(), size: size.to_vec() }))
+    }
+
+    /// What the subscripts take, axis by axis, and all along the axes after them (TensorFlow
+    /// `tf.strided_slice`): `x[1:-1, 3]` is `x.strided_slice(&[(1..-1).into(), 3.into()])`.
+    ///
+    /// # Errors
+    /// If there are more subscripts than axes, a position is outside its axis, or a stride is 0.
+    #[track_caller]
+    pub fn strided_slice(&self, subscripts: &[Subscript]) -> Result<Self, GraphError> {
+        self.with(&[], Op::Array(Array::StridedSlice(subscripts.to_vec())))
+    }
+}
+
+/// More of the same.
+impl Output {
+    /// With `value` so many times before and after along each axis (TensorFlow `tf.pad`).
+    ///
+    /// # Errors
+    /// If there is not a pair for each axis, or the value is no scalar of the same type.
+    #[track_caller]
+    pub fn pad(&self, paddings: &[(usize, usize)], value: impl Into<Tensor>) -> Result<Self, GraphError> {
+        self.with(&[], Op::Array(Array::Pad { paddings: paddings.to_vec(), value: value.into() }))
+    }
+
+    /// With its own elements, mirrored, before and after along each axis (TensorFlow `tf.pad`, modes
+    /// `REFLECT` and `SYMMETRIC`).
+    ///
+    /// # Errors
+    /// If there is not a pair for each axis, or an axis has fewer elements to mirror than are asked for.
+    #[track_caller]
+    pub fn mirror_pad(&self, paddings: &[(usize, usize)], mirror: Mirror) -> Result<Self, GraphError> {
+        self.with(&[], Op::Array(Array::MirrorPad { paddings: paddings.to_vec(), mirror }))
+    }
+
+    /// Repeated so many times along each axis (TensorFlow `tf.tile`).
+    ///
+    /// # Errors
+    /// If there is not a number for each axis.
+    #[track_caller]
+    pub fn tile(&self, multiples: &[usize]) -> Result<Self, GraphError> {
+        self.with(&[], Op::Array(Array::Tile(multiples.to_vec())))
+    }
+
+    /// Repeated along new outer axes and those of size 1 to fill `shape`, where `None` keeps a size
+    /// (TensorFlow `tf.broadcast_to`).
+    ///
+    /// # Errors
+    /// If an axis is of another size and not of size 1.
+    #[track_caller]
+    pub fn broadcast_to(&self, shape: impl Into<PartialShape>) -> Result<Self, GraphError> {
+        self.with(&[], Op::Array(Array::BroadcastTo(shape.into())))
+    }
+
+    /// The sums along `axis` up to each element; with `exclusive` without that itself, with `reverse` from
+    /// the end (TensorFlow `tf.cumsum`). Integers wrap.
+    ///
+    /// # Errors
+    /// If there is no such axis, or nothing that can be added.
+    #[track_caller]
+    pub fn cumsum(&self, axis: isize, exclusive: bool, reverse: bool) -> Result<Self, GraphError> {
+        let axis = self.axis(axis)?;
+        self.with(&[], Op::Array(Array::Cumsum { axis, exclusive, reverse }))
+    }
+
+    /// Zeros (`false`) of the same type and shape (TensorFlow `tf.zeros_like`).
+    #[track_caller]
+    pub fn zeros_like(&self) -> Self {
+        self.map(Op::Array(Array::ZerosLike))
+    }
+}
+
+/// Sizes, as values that a step computes with.
+impl Output {
+    /// The size of each dimension, as i32 or i64 (TensorFlow `tf.shape`).
+    ///
+    /// # Errors
+    /// If `dtype` is another.
+    #[track_caller]
+    pub fn shape_of(&self, dtype: DType) -> Result<Self, GraphError> {
+        self.with(&[], Op::Array(Array::Shape(dtype)))
+    }
+
+    /// How many elements there are, as i32 or i64 (TensorFlow `tf.size`).
+    ///
+    /// # Errors
+    /// If `dtype` is another.
+    #[track_caller]
+    pub fn size(&self, dtype: DType) -> Result<Self, GraphError> {
+        self.with(&[], Op::Array(Array::Size(dtype)))
+    }
+
+    /// How many dimensions there are (i32; TensorFlow `tf.rank`).
+    #[track_caller]
+    pub fn rank(&self) -> Self {
+        self.map(Op::Array(Array::Rank))
+    }
+}
+
+impl Output {
+    /// The axis, counted from the outermost.
+    #[track_caller]
+    pub(super) fn axis(&self, axis: isize) -> Result<usize, GraphError> {
+        self.axis_of(axis, self.tensor_type().shape.rank())
+    }
+
+    /// The same of a result with one axis more.
+    #[track_caller]
+    pub(super) fn new_axis(&self, axis: isize) -> Result<usize, GraphError> {
+        self.axis_of(axis, self.tensor_type().shape.rank() + 1)
+    }
+
+    #[track_caller]
+    fn axis_of(&self, axis: isize, rank: usize) -> Result<usize, GraphError> {
+        let counted = if axis < 0 { axis.saturating_add(rank as isize) } else { axis };
+        if let Some(axis) = usize::try_from(counted).ok().filter(|axis| *axis < rank) {
+            return Ok(axis);
+        }
+        let needs = format!("more dimensions to have an axis {axis}");
+        Err(GraphError::new(self.name(), GraphProblem::Inputs { needs, inputs: vec![self.tensor_type()] }))
+    }
+
+    #[track_caller]
+    fn axes(&self, axes: &[isize]) -> Result<Vec<usize>, GraphError> {
+        let mut counted = Vec::with_capacity(axes.len());
+        for axis in axes {
+            counted.push(self.axis(*axis)?);
+        }
+        Ok(counted)
     }
 }

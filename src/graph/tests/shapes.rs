@@ -25,7 +25,7 @@ fn read_type(text: &str) -> TensorType {
 }
 
 #[track_caller]
-fn assert_table(op: &Op, rows: &[(&str, &str)]) {
+pub(super) fn assert_table(op: &Op, rows: &[(&str, &str)]) {
     for (inputs, outputs) in rows {
         assert_eq!(inferred(op, inputs), *outputs, "{} of {inputs}", op.kind());
     }

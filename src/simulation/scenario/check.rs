@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use super::error::{Mistake, ScenarioError, line_of, most_like};
 use super::file::{
-    ComputeFile, DatasetFile, ModeFile, ModelFile, NetworkFile, NumericsFile, RunFile, ScenarioFile, StopFile,
-    TasksFile,
+    ComputeFile, ModeFile, ModelFile, NetworkFile, NumericsFile, RunFile, ScenarioFile, StopFile, TasksFile,
 };
 use super::{Compute, Numerics, Run, Scenario, Stop, Tasks};
 use crate::cluster::TaskName;
@@ -83,7 +82,7 @@ pub(super) fn build(file: ScenarioFile, origin: &str, text: Option<&str>) -> Res
         seed: file.seed,
         network: network(file.network, &mut found),
         compute: compute(file.compute, &cluster, &mut found),
-        program: program::program(file.program, &mut found),
+        program: program::program(file.program, origin, &mut found),
         stop,
         runs: runs(file.run, workers, &mut found),
         cluster,
@@ -109,8 +108,6 @@ fn refuse_what_is_to_come(file: &ScenarioFile, found: &mut Mistakes) {
         "program.model",
         "use `softmax`, `mlp` or `null`",
     );
-    let elsewhere = matches!(file.program.dataset, DatasetFile::Elsewhere);
-    refuse(elsewhere, "program.dataset", "use the embedded `\"digits\"`");
 }
 
 fn cluster(file: Option<BTreeMap<String, TasksFile>>, found: &mut Mistakes) -> BTreeMap<String, Tasks> {

@@ -1,5 +1,7 @@
 //! The scenario file as it is typed: the keys there are, and their defaults. Serde stops here.
 
+mod dataset;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -9,6 +11,8 @@ use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Unexpected
 
 use super::law::{LawFile, Seconds};
 use crate::units::{BytesPerSecond, FlopsPerSecond, Span};
+
+pub(super) use dataset::{DatasetFile, NpyFile};
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -85,14 +89,6 @@ pub(super) enum ModelFile {
     Convnet,
     Embedding,
     Null,
-}
-
-/// `"digits"`, or a table that says where the data is.
-#[derive(Default)]
-pub(super) enum DatasetFile {
-    #[default]
-    Digits,
-    Elsewhere,
 }
 
 #[derive(Default, Deserialize)]
@@ -188,34 +184,6 @@ impl<'de> Visitor<'de> for TasksVisitor {
 impl<'de> Deserialize<'de> for TasksFile {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TasksVisitor)
-    }
-}
-
-struct DatasetVisitor;
-
-impl<'de> Visitor<'de> for DatasetVisitor {
-    type Value = DatasetFile;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("\"digits\"")
-    }
-
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<DatasetFile, E> {
-        match name {
-            "digits" => Ok(DatasetFile::Digits),
-            other => Err(E::unknown_variant(other, &["digits"])),
-        }
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DatasetFile, A::Error> {
-        IgnoredAny.visit_map(map)?;
-        Ok(DatasetFile::Elsewhere)
-    }
-}
-
-impl<'de> Deserialize<'de> for DatasetFile {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(DatasetVisitor)
     }
 }
 

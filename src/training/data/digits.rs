@@ -2,8 +2,8 @@
 
 use flate2::read::GzDecoder;
 
-use super::{DataError, Dataset, Split};
-use crate::tensor::Tensor;
+use super::samples::Samples;
+use super::{DataError, Dataset};
 
 /// A header line, then 64 pixels from 0 to 16 and a label a line; `README.md` says where they are from.
 const CSV_GZ: &[u8] = include_bytes!("digits.csv.gz");
@@ -18,27 +18,17 @@ pub(super) fn load() -> Result<Dataset, DataError> {
     let mut test = Samples::default();
     let mut reader = csv::Reader::from_reader(GzDecoder::new(CSV_GZ));
     for (row, values) in reader.deserialize::<Vec<u8>>().enumerate() {
-        let values = values.map_err(|source| DataError::Read { name: "digits", source })?;
+        let values = values.map_err(|error| DataError::Malformed {
+            file: "the embedded digits".to_owned(),
+            place: format!("sample {row}"),
+            problem: error.to_string(),
+        })?;
         let samples = if row % 6 == 5 { &mut test } else { &mut train };
         let (label, pixels) = values.split_last().expect("the reader gives every row as many fields as the header");
         samples.features.extend(pixels.iter().map(|pixel| f32::from(*pixel) / BRIGHTEST));
         samples.labels.push(i32::from(*label));
     }
-    Ok(Dataset { train: train.into_split()?, test: test.into_split()? })
-}
-
-/// The values of a split in the making.
-#[derive(Default)]
-struct Samples {
-    features: Vec<f32>,
-    labels: Vec<i32>,
-}
-
-impl Samples {
-    fn into_split(self) -> Result<Split, DataError> {
-        let count = self.labels.len();
-        Split::new(Tensor::new([count, PIXELS], &self.features)?, Tensor::new([count], &self.labels)?, CLASSES)
-    }
+    Ok(Dataset { train: train.into_split(PIXELS, CLASSES)?, test: test.into_split(PIXELS, CLASSES)? })
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! The program that a scenario means: model, data and optimizer.
 
+use std::path::{Path, PathBuf};
+
 use super::Mistakes;
-use crate::simulation::scenario::file::{ModelFile, OptimizerFile, ProgramFile, RuleFile};
+use crate::simulation::scenario::file::{DatasetFile, ModelFile, NpyFile, OptimizerFile, ProgramFile, RuleFile};
 use crate::simulation::scenario::{Dataset, Model, Optimizer, Program, Rule};
 
-pub(super) fn program(file: ProgramFile, found: &mut Mistakes) -> Program {
+/// `origin` is the scenario's file: relative paths begin where it is.
+pub(super) fn program(file: ProgramFile, origin: &str, found: &mut Mistakes) -> Program {
     let batch = file.batch.unwrap_or(32);
     found.at_least_1(batch as u64, "program.batch");
     let model = match file.model {
@@ -26,7 +29,25 @@ pub(super) fn program(file: ProgramFile, found: &mut Mistakes) -> Program {
         }),
     }
     let optimizer = optimizer(file.optimizer, found);
-    Program { model, hidden, dataset: Dataset::Digits, batch, optimizer }
+    Program { model, hidden, dataset: dataset(file.dataset, origin, found), batch, optimizer }
+}
+
+fn dataset(file: DatasetFile, origin: &str, found: &mut Mistakes) -> Dataset {
+    let folder = Path::new(origin).parent().unwrap_or(Path::new(""));
+    let beside = |path: PathBuf| folder.join(path);
+    match file {
+        DatasetFile::Digits => Dataset::Digits,
+        DatasetFile::Idx { directory } => Dataset::Idx { directory: beside(directory) },
+        DatasetFile::Csv { file, label, test } => Dataset::Csv { file: beside(file), label, test: test.map(beside) },
+        DatasetFile::LibSvm { file, test } => Dataset::LibSvm { file: beside(file), test: test.map(beside) },
+        DatasetFile::Npy(NpyFile { features, labels, test_features, test_labels }) => {
+            let train = (beside(features), beside(labels));
+            found.unless(test_features.is_some() == test_labels.is_some(), "program.dataset", || {
+                "samples for testing need both `test_features` and `test_labels`".to_owned()
+            });
+            Dataset::Npy { train, test: test_features.map(beside).zip(test_labels.map(beside)) }
+        }
+    }
 }
 
 fn optimizer(file: OptimizerFile, found: &mut Mistakes) -> Optimizer {

@@ -228,16 +228,14 @@ fn a_law_with_the_wrong_parameters_is_refused() {
 
 #[test]
 fn what_is_to_come_is_refused_rather_than_ignored() {
-    let text = "seed = 1\n[[fault]]\nat = \"2s\"\n[calibration]\nx = 1\n[program]\nmodel = \"convnet\"
-dataset = { idx = \"DIR\" }";
+    let text = "seed = 1\n[[fault]]\nat = \"2s\"\n[calibration]\nx = 1\n[program]\nmodel = \"convnet\"";
     let expected = "\
 sims/example.toml:2: fault: not supported yet: no fault would happen; remove the `[[fault]]` sections
 sims/example.toml:4: calibration: not supported yet: it would be ignored; give `[compute]` and `[network]` instead
-sims/example.toml:7: program.model: not supported yet: use `softmax`, `mlp` or `null`
-sims/example.toml:8: program.dataset: not supported yet: use the embedded `\"digits\"`";
+sims/example.toml:7: program.model: not supported yet: use `softmax`, `mlp` or `null`";
     let error = example(text).unwrap_err();
     assert_eq!(error.to_string(), expected);
-    assert!(matches!(error, ScenarioError::NotSupported { features, .. } if features.len() == 4));
+    assert!(matches!(error, ScenarioError::NotSupported { features, .. } if features.len() == 3));
 }
 
 #[test]

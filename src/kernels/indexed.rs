@@ -1,0 +1,221 @@
+//! Kernels that find slices by their index.
+//!
+//! Indices come checked, as positions ([`positions`], [`nd_positions`]); where they repeat, updates
+//! count in the order of the indices.
+
+use super::parallel::for_chunks;
+use crate::tensor::{DType, Tensor};
+
+/// An index that is no position of its axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the index {index}, at place {place} of the indices, is outside its axis, which has {size} positions from 0 on"
+)]
+pub struct IndexOutOfRange {
+    /// The index.
+    pub index: i64,
+    /// Which of all indices it is, in row-major order.
+    pub place: usize,
+    /// The size of the axis that it is to be a position of.
+    pub size: usize,
+}
+
+/// The indices, i32 or i64, as positions of an axis of `size`.
+///
+/// # Errors
+/// For the first that is none.
+pub(crate) fn positions(indices: &Tensor, size: usize) -> Result<Vec<usize>, IndexOutOfRange> {
+    nd_positions(indices, &[size])
+}
+
+/// The position that each row of the indices, i32 or i64, is in a dense value of dimensions `dims`.
+///
+/// # Errors
+/// For the first index that is outside its axis.
+pub(crate) fn nd_positions(indices: &Tensor, dims: &[usize]) -> Result<Vec<usize>, IndexOutOfRange> {
+    if dims.is_empty() {
+        let (rows, _) = indices.shape().rows_and_columns();
+        return Ok(vec![0; rows]);
+    }
+    match indices.dtype() {
+        DType::I32 => checked(indices.slice::<i32>(), dims),
+        _ => checked(indices.slice::<i64>(), dims),
+    }
+}
+
+fn checked<I: Copy + Into<i64>>(indices: &[I], dims: &[usize]) -> Result<Vec<usize>, IndexOutOfRange> {
+    let within = |place: usize, index: i64, size: usize| {
+        let position = usize::try_from(index).ok().filter(|position| *position < size);
+        position.ok_or(IndexOutOfRange { index, place, size })
+    };
+    let row = |(row, indices): (usize, &[I])| {
+        (0..).zip(indices).zip(dims).try_fold(0, |flat, ((column, index), size)| {
+            Ok(flat * size + within(row * dims.len() + column, (*index).into(), *size)?)
+        })
+    };
+    indices.chunks(dims.len()).enumerate().map(row).collect()
+}
+
+/// For each of the outer slices of `params`, of `size` slices of `width` elements, those at the positions
+/// (TensorFlow `GatherV2`, `GatherNd`).
+pub(crate) fn gather<T: Copy + Send + Sync>(
+    params: &[T],
+    size: usize,
+    positions: &[usize],
+    width: usize,
+    out: &mut [T],
+) {
+    if out.is_empty() {
+        return;
+    }
+    for_chunks(out, width, |begin, out| {
+        let first = begin / width;
+        let (mut outer, mut at) = (first / positions.len(), first % positions.len());
+        for out in out.chunks_mut(width) {
+            out.copy_from_slice(&params[(outer * size + positions[at]) * width..][..width]);
+            at += 1;
+            if at == positions.len() {
+                (outer, at) = (outer + 1, 0);
+            }
+        }
+    });
+}
+
+/// Adds each slice of `updates` to the slice of `out` that [`gather`] would find in its place.
+pub(crate) fn scatter_add<T: Number>(updates: &[T], size: usize, positions: &[usize], width: usize, out: &mut [T]) {
+    scatter(updates, size, positions, width, out, |out, updates| {
+        out.iter_mut().zip(updates).for_each(|(out, update)| *out = out.plus(*update));
+    });
+}
+
+/// Puts each slice of `updates` in the place of the slice of `out` at its position.
+pub(crate) fn scatter_update<T: Copy + Send + Sync>(updates: &[T], positions: &[usize], width: usize, out: &mut [T]) {
+    let size = out.len().checked_div(width).unwrap_or(0);
+    scatter(updates, size, positions, width, out, <[T]>::copy_from_slice);
+}
+
+fn scatter<T: Copy + Send + Sync>(
+    updates: &[T],
+    size: usize,
+    positions: &[usize],
+    width: usize,
+    out: &mut [T],
+    put: impl Fn(&mut [T], &[T]) + Sync,
+) {
+    if updates.is_empty() || out.is_empty() {
+        return;
+    }
+    let (block, updates_of_block) = (size * width, positions.len() * width);
+    for_chunks(out, block, |begin, out| {
+        let updates = updates.chunks(updates_of_block).skip(begin / block);
+        for (out, updates) in out.chunks_mut(block).zip(updates) {
+            for (position, update) in positions.iter().zip(updates.chunks(width)) {
+                put(&mut out[position * width..][..width], update);
+            }
+        }
+    });
+}
+
+/// `on` at the index along an axis of `depth`, outside which there are the indices of an outer slice and
+/// inside which there are `inner` of them (TensorFlow `OneHot`).
+pub(crate) fn one_hot<T: Copy>(indices: &Tensor, depth: usize, inner: usize, (on, off): (T, T), out: &mut [T]) {
+    out.fill(off);
+    let mut mark = |(i, index): (usize, i64)| {
+        if let Some(position) = usize::try_from(index).ok().filter(|position| *position < depth) {
+            out[(i / inner * depth + position) * inner + i % inner] = on;
+        }
+    };
+    match indices.dtype() {
+        DType::I32 => indices.slice::<i32>().iter().map(|index| i64::from(*index)).enumerate().for_each(&mut mark),
+        _ => indices.slice::<i64>().iter().copied().enumerate().for_each(&mut mark),
+    }
+}
+
+/// The sums along an axis of `size` with `inner` elements inside each position, up to each position or, from
+/// the end, down to it; without its own element where `exclusive` (TensorFlow `Cumsum`). One after the other.
+pub(crate) fn cumsum<T: Number>(x: &[T], size: usize, inner: usize, exclusive: bool, reverse: bool, out: &mut [T]) {
+    let block = size * inner;
+    if out.is_empty() {
+        return;
+    }
+    for_chunks(out, block, |begin, out| {
+        for (out, x) in out.chunks_mut(block).zip(x[begin..].chunks(block)) {
+            match inner {
+                1 => scan(x, exclusive, reverse, out),
+                _ => scan_rows(x, inner, exclusive, reverse, out),
+            }
+        }
+    });
+}
+
+fn scan<T: Number>(x: &[T], exclusive: bool, reverse: bool, out: &mut [T]) {
+    let mut sum = T::ZERO;
+    let add = |(out, x): (&mut T, &T)| {
+        let before = sum;
+        sum = sum.plus(*x);
+        *out = if exclusive { before } else { sum };
+    };
+    let pairs = out.iter_mut().zip(x);
+    if reverse { pairs.rev().for_each(add) } else { pairs.for_each(add) }
+}
+
+/// [`scan`] of rows of `inner` elements, each element with those of its column.
+fn scan_rows<T: Number>(x: &[T], inner: usize, exclusive: bool, reverse: bool, out: &mut [T]) {
+    let (rows, mut last) = (x.len() / inner, None);
+    for step in 0..rows {
+        let at = inner * if reverse { rows - 1 - step } else { step };
+        match last {
+            Some(last) => out.copy_within(last..last + inner, at),
+            None => out[at..at + inner].fill(T::ZERO),
+        }
+        if let Some(added) = if exclusive { last } else { Some(at) } {
+            let pairs = out[at..at + inner].iter_mut().zip(&x[added..added + inner]);
+            pairs.for_each(|(out, x)| *out = out.plus(*x));
+        }
+        last = Some(at);
+    }
+}
+
+/// `start`, `start + delta`, … (TensorFlow `Range`).
+pub(crate) fn range<T: Number>(start: T, delta: T, out: &mut [T]) {
+    (0..).zip(out).for_each(|(i, out)| *out = start.plus(delta.times(i)));
+}
+
+/// What can be added up. Integers wrap.
+pub(crate) trait Number: Copy + Send + Sync {
+    /// The sum of none.
+    const ZERO: Self;
+    /// The sum of two.
+    fn plus(self, other: Self) -> Self;
+    /// The sum of this `count` times.
+    fn times(self, count: usize) -> Self;
+}
+
+impl Number for f32 {
+    const ZERO: Self = 0.0;
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+    #[inline(always)]
+    fn times(self, count: usize) -> Self {
+        self * count as Self
+    }
+}
+
+macro_rules! integers {
+    ($($integer:ty),+) => {$(
+        impl Number for $integer {
+            const ZERO: Self = 0;
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn times(self, count: usize) -> Self {
+                self.wrapping_mul(count as Self)
+            }
+        }
+    )+};
+}
+integers!(i32, i64);

@@ -1,0 +1,114 @@
+//! LIBSVM files (Chang and Lin): a sparse sample a line, read one after the other.
+
+use std::io::BufRead;
+use std::path::Path;
+
+use super::file::{self, MOST_VALUES};
+use super::samples::Samples;
+use super::sparse::{SparseDataset, SparseSplit};
+use super::{DataError, Dataset};
+
+/// A sparse sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SparseSample {
+    /// Its label as it is written: a class's number, or -1 and 1.
+    pub label: i32,
+    /// Which features it has, from 0, in ascending order. The file counts from 1.
+    pub indices: Vec<u32>,
+    /// What they are.
+    pub values: Vec<f32>,
+}
+
+/// The samples of a LIBSVM file, read as they are asked for.
+///
+/// After an error there are no more samples.
+pub struct LibSvm {
+    file: String,
+    lines: Option<Box<dyn BufRead>>,
+    text: String,
+    line: usize,
+}
+
+impl LibSvm {
+    /// The samples of the file at `path`, gzipped or not.
+    ///
+    /// # Errors
+    /// If it can't be opened.
+    pub fn open(path: &Path) -> Result<Self, DataError> {
+        let lines = Some(file::open(path)?);
+        Ok(Self { file: path.display().to_string(), lines, text: String::new(), line: 0 })
+    }
+
+    /// The next sample; none at the end.
+    fn read(&mut self, lines: &mut dyn BufRead) -> Result<Option<SparseSample>, DataError> {
+        loop {
+            self.text.clear();
+            self.line += 1;
+            let unreadable = |source| DataError::Unreadable { file: self.file.clone(), source };
+            if lines.read_line(&mut self.text).map_err(unreadable)? == 0 {
+                return Ok(None);
+            }
+            let content = self.text.split('#').next().unwrap_or_default().trim();
+            if !content.is_empty() {
+                let place = || format!("line {}", self.line);
+                let malformed = |problem| DataError::Malformed { file: self.file.clone(), place: place(), problem };
+                return parse(content).map(Some).map_err(malformed);
+            }
+        }
+    }
+}
+
+impl Iterator for LibSvm {
+    type Item = Result<SparseSample, DataError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut lines = self.lines.take()?;
+        let read = self.read(&mut *lines);
+        if matches!(read, Ok(Some(_))) {
+            self.lines = Some(lines);
+        }
+        read.transpose()
+    }
+}
+
+/// `1 3:0.5 7:1`
+fn parse(line: &str) -> Result<SparseSample, String> {
+    let mut fields = line.split_ascii_whitespace();
+    let label = fields.next().unwrap_or_default();
+    let number: f64 = label.parse().map_err(|_| format!("`{label}` is no label"))?;
+    if number.fract() != 0.0 || number.abs() > f64::from(i32::MAX) {
+        return Err(format!("the label {label} is no class"));
+    }
+    let mut sample = SparseSample { label: number as i32, indices: Vec::new(), values: Vec::new() };
+    for field in fields {
+        let parts = field.split_once(':').and_then(|(index, value)| Some((index.parse().ok()?, value.parse().ok()?)));
+        let (index, value): (u32, f32) = parts.ok_or_else(|| format!("`{field}` is no index:value"))?;
+        let index = index.checked_sub(1).ok_or_else(|| format!("`{field}`: features count from 1"))?;
+        if sample.indices.last().is_some_and(|last| *last >= index) {
+            return Err(format!("`{field}` comes after a feature of the same or a greater index"));
+        }
+        sample.indices.push(index);
+        sample.values.push(value);
+    }
+    Ok(sample)
+}
+
+/// [`SparseDataset::libsvm`] with every feature in its place, absent ones 0.
+pub(super) fn load(path: &Path, test: Option<&Path>, seed: u64) -> Result<Dataset, DataError> {
+    let SparseDataset { train, test } = SparseDataset::libsvm(path, test, seed)?;
+    let (width, classes) = (train.width(), train.classes());
+    let count = train.samples().len() + test.samples().len();
+    if width.saturating_mul(count) > MOST_VALUES {
+        let problem = format!("{count} samples of {width} features are too many to be dense");
+        return Err(DataError::malformed(path, "the whole", problem));
+    }
+    let dense = |split: &SparseSplit| {
+        let mut features = vec![0.0; split.samples().len() * width];
+        for (row, sample) in features.chunks_exact_mut(width.max(1)).zip(split.samples()) {
+            sample.indices.iter().zip(&sample.values).for_each(|(index, value)| row[*index as usize] = *value);
+        }
+        let labels = split.samples().iter().map(|sample| sample.label).collect();
+        Samples { features, labels }.into_split(width, classes)
+    };
+    Ok(Dataset { train: dense(&train)?, test: dense(&test)? })
+}

@@ -1,0 +1,80 @@
+//! CSV files: a header, a column of labels, and numbers in all others.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use csv::StringRecord;
+
+use super::file::{self, MOST_VALUES};
+use super::samples::Samples;
+use super::{DataError, Dataset};
+
+/// A file as it was read: the features, and each label as it is written.
+struct Table {
+    width: usize,
+    features: Vec<f32>,
+    labels: Vec<String>,
+}
+
+/// The data set in `path`, whose column `label` says the class; the samples of `test` are for testing, where it
+/// is given, else a fifth drawn by `seed`.
+///
+/// Labels that are all whole numbers from 0 are the classes' numbers; others are numbered in alphabetical order.
+pub(super) fn load(path: &Path, label: &str, test: Option<&Path>, seed: u64) -> Result<Dataset, DataError> {
+    let train = read(path, label)?;
+    let test = test.map(|path| Ok::<_, DataError>((path, read(path, label)?))).transpose()?;
+    if let Some((path, test)) = &test
+        && test.width != train.width
+    {
+        let problem = format!("{} features, where the file for training has {}", test.width, train.width);
+        return Err(DataError::malformed(path, "the header", problem));
+    }
+    let test = test.map(|(_, test)| test);
+    let labels = train.labels.iter().chain(test.iter().flat_map(|test| &test.labels));
+    let names: BTreeSet<String> = labels.cloned().collect();
+    let number = |label: &String| -> i32 {
+        let is_number = |name: &String| name.parse::<u16>().is_ok();
+        if names.iter().all(is_number) {
+            return label.parse::<u16>().map_or(0, i32::from);
+        }
+        names.range::<String, _>(..label).count() as i32
+    };
+    let samples =
+        |table: Table| Samples { labels: table.labels.iter().map(number).collect(), features: table.features };
+    let width = train.width;
+    samples(train).into_dataset(test.map(samples), width, seed)
+}
+
+fn read(path: &Path, label: &str) -> Result<Table, DataError> {
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(file::open(path)?);
+    let in_csv = |error: csv::Error| {
+        let line = error.position().map_or_else(|| "the file".to_owned(), |at| format!("line {}", at.line()));
+        DataError::malformed(path, &line, error.to_string())
+    };
+    let header = reader.headers().map_err(in_csv)?.clone();
+    let Some(column) = header.iter().position(|name| name == label) else {
+        let columns: Vec<&str> = header.iter().collect();
+        return Err(DataError::malformed(
+            path,
+            "the header",
+            format!("no column `{label}`; it has {}", columns.join(", ")),
+        ));
+    };
+    let mut table = Table { width: header.len() - 1, features: Vec::new(), labels: Vec::new() };
+    let mut row = StringRecord::new();
+    while reader.read_record(&mut row).map_err(in_csv)? {
+        let line = row.position().map_or(0, csv::Position::line);
+        for (index, field) in row.iter().enumerate().filter(|(index, _)| *index != column) {
+            let number = field.parse().map_err(|_| {
+                let place = format!("line {line}, column `{}`", &header[index]);
+                DataError::malformed(path, &place, format!("`{field}` is no number"))
+            })?;
+            table.features.push(number);
+        }
+        table.labels.push(row[column].to_owned());
+        if table.features.len() > MOST_VALUES {
+            return Err(DataError::malformed(path, &format!("line {line}"), format!("more than {MOST_VALUES} values")));
+        }
+    }
+    Ok(table)
+}

@@ -1,0 +1,241 @@
+//! What each format gives, and what is said of files that are not what they should be.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::*;
+use crate::tensor::DType;
+
+/// A folder of its own for a test's files, gone when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("trainyard-data-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn gzipped(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let mut zipped = GzEncoder::new(Vec::new(), Compression::fast());
+        zipped.write_all(bytes).unwrap();
+        self.file(name, &zipped.finish().unwrap())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn features(split: &Split) -> Vec<f32> {
+    split.whole().features.values().unwrap().to_vec()
+}
+
+fn labels(split: &Split) -> Vec<i32> {
+    split.whole().labels.values().unwrap().to_vec()
+}
+
+/// An IDX file of unsigned bytes.
+fn idx(dims: &[u32], values: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0, 0, 8, dims.len() as u8];
+    dims.iter().for_each(|dim| bytes.extend(dim.to_be_bytes()));
+    bytes.extend(values);
+    bytes
+}
+
+#[test]
+fn idx_files_are_read_as_mnist_ships_them_gzipped_or_not() {
+    let folder = Folder::new("idx");
+    folder.gzipped("train-images-idx3-ubyte.gz", &idx(&[2, 1, 2], &[0, 255, 51, 102]));
+    folder.file("train-labels-idx1-ubyte", &idx(&[2], &[7, 0]));
+    folder.file("t10k-images.idx3-ubyte", &idx(&[1, 1, 2], &[255, 0]));
+    folder.gzipped("t10k-labels-idx1-ubyte.gz", &idx(&[1], &[9]));
+    let dataset = Dataset::idx(&folder.0).unwrap();
+    assert_eq!((features(&dataset.train), labels(&dataset.train)), (vec![0.0, 1.0, 0.2, 0.4], vec![7, 0]));
+    assert_eq!((features(&dataset.test), labels(&dataset.test)), (vec![1.0, 0.0], vec![9]));
+    assert_eq!((dataset.train.classes(), dataset.test.classes()), (10, 10));
+}
+
+#[test]
+fn idx_files_that_lie_about_themselves_are_named_with_the_place() {
+    let folder = Folder::new("idx-errors");
+    let error = |images: &[u8], labels: &[u8]| {
+        folder.file("train-images-idx3-ubyte", images);
+        folder.file("train-labels-idx1-ubyte", labels);
+        Dataset::idx(&folder.0).unwrap_err().to_string()
+    };
+    let (images, labels) = (idx(&[1, 1, 2], &[1, 2]), idx(&[1], &[1]));
+    assert!(error(b"\0\0\x0d\x03", &labels).contains("bytes 0 to 3"));
+    assert!(error(&images[..17], &labels).contains("ends after 1 of 2 bytes"));
+    assert!(error(&idx(&[u32::MAX, u32::MAX, u32::MAX], &[]), &labels).contains("are more than"));
+    assert!(error(&idx(&[1, 1, 1], &[1, 2]), &labels).contains("more follows"));
+    assert!(error(&images, &idx(&[2], &[1, 2])).contains("2 labels for 1 images"));
+    assert!(error(&images, &labels).contains("t10k-images-idx3-ubyte"), "the missing file is named");
+}
+
+#[test]
+fn a_csv_file_has_its_classes_by_number_or_by_name() {
+    let folder = Folder::new("csv");
+    let flowers = folder.file("flowers.csv", b"length, kind ,width\n1,setosa,2\n3,iris,4.5\n");
+    let other = folder.file("other.csv", b"length,kind,width\n5,setosa,6\n");
+    let dataset = Dataset::csv(&flowers, "kind", Some(&other), 0).unwrap();
+    assert_eq!((features(&dataset.train), labels(&dataset.train)), (vec![1.0, 2.0, 3.0, 4.5], vec![1, 0]));
+    assert_eq!((features(&dataset.test), labels(&dataset.test)), (vec![5.0, 6.0], vec![1]));
+    let numbers = folder.gzipped("numbers.csv.gz", b"y,x\n3,1\n10,2\n");
+    let dataset = Dataset::csv(&numbers, "y", Some(&numbers), 0).unwrap();
+    assert_eq!((labels(&dataset.train), dataset.train.classes()), (vec![3, 10], 11));
+}
+
+#[test]
+fn a_mistake_in_a_csv_file_is_told_with_line_and_column() {
+    let folder = Folder::new("csv-errors");
+    let error = |text: &str, label: &str| {
+        let file = folder.file("data.csv", text.as_bytes());
+        Dataset::csv(&file, label, None, 0).unwrap_err().to_string()
+    };
+    let number = error("x,y\n1,0\nno,1\n", "y");
+    assert!(number.contains("line 3, column `x`: `no` is no number"), "{number}");
+    assert!(error("x,y\n1,0\n", "z").contains("no column `z`; it has x, y"));
+    assert!(error("x,y\n1,0\n1\n", "y").contains("line 3"));
+}
+
+#[test]
+fn a_libsvm_file_is_read_a_sample_at_a_time_or_made_dense() {
+    let folder = Folder::new("libsvm");
+    let file = folder.file("data", b"# a comment\n+1 1:0.5 4:2\n-1 # nothing\n\n-1 2:1e-1\n");
+    let samples: Vec<SparseSample> = LibSvm::open(&file).unwrap().map(Result::unwrap).collect();
+    assert_eq!(samples.len(), 3);
+    assert_eq!(samples[0], SparseSample { label: 1, indices: vec![0, 3], values: vec![0.5, 2.0] });
+    let dataset = Dataset::libsvm(&file, Some(&file), 0).unwrap();
+    assert_eq!(labels(&dataset.train), [1, 0, 0]);
+    assert_eq!(features(&dataset.train), [0.5, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1, 0.0, 0.0]);
+}
+
+#[test]
+fn a_mistake_in_a_libsvm_file_is_told_with_its_line_and_ends_the_reading() {
+    let folder = Folder::new("libsvm-errors");
+    for (line, said) in [
+        ("x 1:1", "`x` is no label"),
+        ("0.5 1:1", "0.5 is no class"),
+        ("1 1=1", "`1=1` is no index:value"),
+        ("1 0:1", "features count from 1"),
+        ("1 2:1 2:1", "`2:1` comes after"),
+    ] {
+        let file = folder.file("data", format!("1 1:1\n{line}\n1 1:1\n").as_bytes());
+        let read: Vec<_> = LibSvm::open(&file).unwrap().collect();
+        assert_eq!(read.len(), 2);
+        let error = read[1].as_ref().unwrap_err().to_string();
+        assert!(error.contains("line 2") && error.contains(said), "{error}");
+    }
+    let wide = folder.file("wide", b"1 4000000000:1\n");
+    assert!(Dataset::libsvm(&wide, None, 0).unwrap_err().to_string().contains("too many to be dense"));
+}
+
+#[test]
+fn batches_of_sparse_samples_are_padded_and_those_of_their_dense_form() {
+    let folder = Folder::new("sparse");
+    let sample = |i: usize| match i % 3 {
+        0 => format!("{} {}:{i}\n", i % 2, i + 1),
+        1 => format!("{}\n", i % 2),
+        _ => format!("{} 1:-1 {}:0.5 40:{i}\n", i % 2, i + 1),
+    };
+    let file = folder.file("data", (0..33).map(sample).collect::<String>().as_bytes());
+    let (sparse, dense) = (SparseDataset::libsvm(&file, None, 5).unwrap(), Dataset::libsvm(&file, None, 5).unwrap());
+    assert_eq!((sparse.train.samples().len(), sparse.test.samples().len()), (27, 6));
+    assert_eq!((sparse.train.width(), sparse.test.classes()), (40, 2));
+    let spread = |batch: &SparseBatch| {
+        let mut rows = vec![0.0; batch.labels.shape().elements() * 40];
+        let (_, widest) = batch.ids.shape().rows_and_columns();
+        let places = batch.ids.values::<i64>().unwrap().iter().zip(batch.values.values::<f32>().unwrap());
+        places.enumerate().for_each(|(i, (id, value))| rows[i / widest * 40 + *id as usize] += value);
+        (rows, batch.labels.clone())
+    };
+    let same = |sparse: &SparseBatch, dense: Batch| {
+        assert_eq!(spread(sparse), (dense.features.values::<f32>().unwrap().to_vec(), dense.labels));
+    };
+    same(&sparse.test.whole(), dense.test.whole());
+    for worker in 0..2 {
+        let mut batches = SparseBatches::new(sparse.train.clone(), 9, worker, 2, 5).unwrap();
+        let mut of_dense = Batches::new(dense.train.clone().into(), 9, worker, 2, 5).unwrap();
+        for _ in 0..8 {
+            same(&batches.next_batch(), of_dense.next_batch());
+            assert_eq!(batches.epoch(), of_dense.epoch());
+        }
+    }
+    assert!(SparseBatches::new(sparse.train, 9, 2, 2, 5).is_err());
+}
+
+#[test]
+fn sparse_samples_without_features_have_no_places() {
+    let folder = Folder::new("sparse-empty");
+    let file = folder.file("data", b"3\n-3\n");
+    let batch = SparseDataset::libsvm(&file, Some(&file), 0).unwrap().train.whole();
+    assert_eq!((batch.ids.shape().dims(), batch.values.shape().dims()), (&[2, 0][..], &[2, 0][..]));
+    assert_eq!(batch.labels.values::<i32>().unwrap(), [1, 0]);
+}
+
+/// A `.npy` file of version 1.
+fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+#[test]
+fn numpy_arrays_are_read_and_pixels_scaled() {
+    let folder = Folder::new("npy");
+    let bytes = folder.file("bytes.npy", &npy("|u1", "(2, 1, 2)", &[0, 255, 51, 102]));
+    let doubles: Vec<u8> = [1.5f64, -2.0, 0.0, 4.0].into_iter().flat_map(f64::to_le_bytes).collect();
+    let doubles = folder.file("doubles.npy", &npy("<f8", "(2, 2)", &doubles));
+    let classes: Vec<u8> = [2i64, 0].into_iter().flat_map(i64::to_le_bytes).collect();
+    let classes = folder.file("classes.npy", &npy("<i8", "(2,)", &classes));
+    let dataset = Dataset::npy((&bytes, &classes), Some((&doubles, &classes)), 0).unwrap();
+    assert_eq!((features(&dataset.train), labels(&dataset.train)), (vec![0.0, 1.0, 0.2, 0.4], vec![2, 0]));
+    assert_eq!(features(&dataset.test), [1.5, -2.0, 0.0, 4.0]);
+}
+
+#[test]
+fn an_array_that_cannot_be_used_is_refused_with_the_reason() {
+    let folder = Folder::new("npy-errors");
+    let classes = folder.file("classes.npy", &npy("|u1", "(1,)", &[0]));
+    let error = |bytes: &[u8]| {
+        let file = folder.file("data.npy", bytes);
+        Dataset::npy((&file, &classes), None, 0).unwrap_err().to_string()
+    };
+    assert!(error(b"PK\x03\x04rest").contains("no NumPy array"));
+    assert!(error(&npy(">f4", "(1, 1)", &[0; 4])).contains("`>f4` is none of"));
+    assert!(error(&npy("<f4", "(1, 1)", &[0; 3])).contains("ends after 3 of 4 bytes"));
+    assert!(error(&npy("<f4", "(1, 1)", &[0; 5])).contains("more follows"));
+    assert!(error(&npy("<f4", "(99999999, 99999999)", &[])).contains("are more than"));
+    assert!(error(&npy("<f4", "(2, 1)", &[0; 8])).contains("one label for each of 2 samples"));
+    let fortran = String::from_utf8_lossy(&npy("|u1", "(1, 1)", b"0")[8..]).replace("False", "True ");
+    assert!(error(&[b"\x93NUMPY\x01\x00", fortran.as_bytes()].concat()).contains("Fortran order"));
+}
+
+#[test]
+fn a_split_of_unequal_parts_or_unknown_classes_is_refused_with_the_numbers() {
+    let split = |rows: usize, labels: &[i32]| {
+        let labels = Tensor::new([labels.len()], labels).unwrap();
+        Split::new(Tensor::zeros(DType::F32, [rows, 2]), labels, 3).unwrap_err().to_string()
+    };
+    assert!(split(2, &[0, 1, 2]).contains("not [2, 2] and [3]"));
+    assert!(split(2, &[0, 3]).contains("sample 1 has label 3"));
+    assert!(split(2, &[-1, 0]).contains("sample 0 has label -1"));
+    let labels = Tensor::zeros(DType::F32, [2]);
+    assert!(Split::new(Tensor::zeros(DType::F32, [2, 2]), labels, 3).unwrap_err().to_string().contains("not i32"));
+}
