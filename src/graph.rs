@@ -13,9 +13,11 @@
 //! | a variable is a resource handle, an input like others | a place that operations name, apart from their inputs |
 
 mod builder;
+mod clip;
 mod device_scope;
 mod error;
 mod gradients;
+mod initializers;
 mod layers;
 mod op;
 mod output;
@@ -36,9 +38,11 @@ use crate::cluster::DeviceSpec;
 use crate::tensor::{DType, PartialShape};
 
 pub use builder::Graph;
+pub use clip::{clip_by_global_norm, global_norm};
 pub use device_scope::{DeviceFunction, OperationRequest};
 pub use error::{GraphError, GraphProblem};
 pub use gradients::gradients;
+pub use initializers::{Fan, Spread, VarianceScaling};
 pub use layers::{accuracy, avg_pool2d, conv2d, dense, flatten, max_pool2d, sparse_softmax_cross_entropy};
 #[cfg(test)]
 pub(crate) use op::Seen;
