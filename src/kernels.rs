@@ -22,6 +22,7 @@ mod functions;
 pub(crate) mod indexed;
 mod math;
 pub(crate) mod matmul;
+pub(crate) mod normalise;
 mod number;
 mod numerics;
 pub(crate) mod order;

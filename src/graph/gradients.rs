@@ -4,6 +4,7 @@ mod array;
 mod elementwise;
 mod indexed;
 mod loss;
+mod normalise;
 mod product;
 mod reduce;
 mod rules;

@@ -5,6 +5,7 @@ mod attributes;
 mod binary;
 mod indexed;
 mod loss;
+mod normalise;
 mod order;
 mod range;
 mod reduce;
@@ -23,6 +24,7 @@ pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
 pub use binary::{Binary, Comparison, Logical};
 pub use indexed::Indexed;
 pub use loss::Loss;
+pub use normalise::Normalise;
 pub use order::Order;
 pub(crate) use range::range_len;
 pub use reduce::{Axes, Reduce, Reduction};
@@ -173,6 +175,8 @@ pub enum Op {
     Indexed(Indexed),
     /// Windows over images.
     Window(Window),
+    /// Normalisation and dropout.
+    Normalise(Normalise),
 }
 
 impl Op {
@@ -220,6 +224,7 @@ impl Op {
             Self::Sparse(sparse) => sparse.kind(),
             Self::Indexed(indexed) => indexed.kind(),
             Self::Window(window) => window.kind(),
+            Self::Normalise(normalise) => normalise.kind(),
         }
     }
 

@@ -4,6 +4,7 @@ mod array;
 mod elementwise;
 mod indexed;
 mod loss;
+mod normalise;
 mod product;
 mod reduce;
 mod sparse;
@@ -81,6 +82,7 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         | (Op::Select | Op::SumToLike | Op::AddN, _) => return elementwise::call(op, inputs),
         (Op::Indexed(indexed), inputs) => return indexed::call(indexed, inputs),
         (Op::Window(window), inputs) => return window::call(window, inputs),
+        (Op::Normalise(normalise), inputs) => return normalise::call(normalise, inputs),
         (op, _) => panic!("{} has no kernel for {} inputs", op.kind(), inputs.len()),
     };
     Ok(outputs)
@@ -100,6 +102,7 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
         (Op::MatMul { transpose_a: a, transpose_b: b } | Op::BatchMatMul { adj_x: a, adj_y: b }, _) => {
             product::cost(inputs, outputs, *a, *b)
         }
+        (Op::Normalise(normalise), _) => normalise::cost(normalise, inputs, outputs),
         (Op::Reduce(_) | Op::ReduceGrad(_) | Op::Order(_), _) => reduce::cost(inputs, outputs),
         (Op::Fill { .. }, _) => Cost::moved(bytes(outputs)),
         (Op::Random { .. }, _) => Cost::random(elements),

@@ -8,6 +8,7 @@ mod indexed;
 mod losses;
 mod matmul;
 mod moves;
+mod normalise;
 mod reduce;
 mod rows;
 mod threads;

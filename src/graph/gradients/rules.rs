@@ -25,6 +25,7 @@ impl Backward<'_> {
             Op::Sparse(sparse) => self.sparse(id, operation, sparse, arrived),
             Op::Indexed(indexed) => self.indexed(id, operation, indexed, arrived),
             Op::Window(window) => self.window(id, operation, window, arrived),
+            Op::Normalise(normalise) => self.normalise(id, operation, *normalise, arrived),
             _ => match arrived {
                 [Some(dy), others @ ..] if others.iter().all(Option::is_none) => self.simple(id, operation, *dy),
                 _ => Err(self.no_gradient(operation)),
