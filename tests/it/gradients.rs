@@ -1,6 +1,7 @@
 //! The values of gradients, held to finite differences on random graphs of every operation that has one.
 
 mod moves;
+mod windows;
 
 use std::cell::Cell;
 
@@ -36,6 +37,7 @@ enum Kind {
     Softmax,
     CrossEntropy,
     Moved(usize),
+    Windowed(usize),
 }
 
 const KINDS: &[Kind] = &[
@@ -90,6 +92,7 @@ fn apply(kind: Kind, a: &Output, b: &Output) -> Result<Output, GraphError> {
         Kind::Mean => Ok(a.mean()),
         Kind::Softmax => a.softmax(),
         Kind::Moved(index) => moves::apply(index, a, b),
+        Kind::Windowed(index) => windows::apply(index, a, b),
         Kind::CrossEntropy => {
             let rows = a.tensor_type().shape.dims().first().copied().flatten().unwrap_or(1);
             let labels: Vec<i32> = (0..rows as i32).map(|row| row % 2).collect();
