@@ -7,6 +7,7 @@ mod names;
 mod prune;
 mod scopes;
 mod shapes;
+mod windows;
 
 use super::{Graph, GraphDef, GraphError, Operation, Output};
 use crate::tensor::DType;

@@ -1,6 +1,7 @@
 //! The values of gradients, held to finite differences on random graphs of every operation that has one.
 
 mod moves;
+mod windows;
 
 use std::cell::Cell;
 
@@ -52,6 +53,7 @@ enum Kind {
     Huber,
     MeanSquared,
     Moved(usize),
+    Windowed(usize),
 }
 
 const KINDS: &[Kind] = &[
@@ -135,6 +137,7 @@ fn apply(kind: Kind, a: &Output, b: &Output) -> Result<Output, GraphError> {
         Kind::Huber => huber_loss(a, b, 0.7),
         Kind::MeanSquared => damped(mean_squared_error(a, b)?),
         Kind::Moved(index) => moves::apply(index, a, b),
+        Kind::Windowed(index) => windows::apply(index, a, b),
         Kind::CrossEntropy => {
             let rows = a.tensor_type().shape.dims().first().copied().flatten().unwrap_or(1);
             let classes = a.tensor_type().shape.dims().last().copied().flatten().unwrap_or(1).min(2) as i32;

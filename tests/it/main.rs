@@ -3,6 +3,7 @@
 mod binary;
 mod checkers;
 mod cli;
+mod convnet;
 mod embeddings;
 mod errors;
 mod fixture;

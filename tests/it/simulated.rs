@@ -33,6 +33,8 @@ pub(crate) struct Simulated {
 pub(crate) struct Trained {
     pub(crate) steps: Vec<StepStats>,
     pub(crate) ending: Option<Ending>,
+    /// The last look at the test split.
+    pub(crate) evaluation: Option<Evaluation>,
     pub(crate) outcome: Outcome<()>,
 }
 
@@ -41,6 +43,7 @@ pub(crate) struct Trained {
 struct Told {
     steps: Vec<StepStats>,
     ending: Option<Ending>,
+    evaluation: Option<Evaluation>,
 }
 
 #[derive(Clone, Default)]
@@ -58,7 +61,9 @@ impl Recorder for Notes {
 
     fn beginning(&self, _: Beginning) {}
 
-    fn evaluation(&self, _: Evaluation) {}
+    fn evaluation(&self, evaluation: Evaluation) {
+        self.told.lock().unwrap().evaluation = Some(evaluation);
+    }
 
     fn ending(&self, ending: Ending) {
         self.told.lock().unwrap().ending = Some(ending);
@@ -124,6 +129,17 @@ impl Simulated {
         self
     }
 
+    pub(crate) fn adam(mut self, learning_rate: f32) -> Self {
+        let rule = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+        self.settings.optimizer = OptimizerSettings { rule, learning_rate };
+        self
+    }
+
+    pub(crate) fn batch(mut self, batch: usize) -> Self {
+        self.settings.batch = batch;
+        self
+    }
+
     pub(crate) fn slow(mut self, worker: u32, factor: f64) -> Self {
         self.cluster.slow.insert(TaskName::new("worker", worker), factor);
         self
@@ -178,8 +194,8 @@ impl Simulated {
             };
             program(host, Task::new(parts).unwrap())
         });
-        let Told { steps, ending } = std::mem::take(&mut *notes.told.lock().unwrap());
-        Trained { steps, ending, outcome }
+        let Told { steps, ending, evaluation } = std::mem::take(&mut *notes.told.lock().unwrap());
+        Trained { steps, ending, evaluation, outcome }
     }
 
     pub(crate) fn mode(&self) -> Mode {

@@ -42,6 +42,7 @@ mod tests {
         let digits = Dataset::digits().unwrap();
         assert_eq!((digits.train.len(), digits.test.len()), (1498, 299));
         assert_eq!((digits.train.width(), digits.train.classes()), (64, 10));
+        assert_eq!(digits.test.image_shape(), Some([8, 8, 1]));
         for split in [&digits.train, &digits.test] {
             let Batch { features, labels } = split.whole();
             let pixels = features.values::<f32>().unwrap();
