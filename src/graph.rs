@@ -44,13 +44,13 @@ pub use device_scope::{DeviceFunction, OperationRequest};
 pub use error::{GraphError, GraphProblem};
 pub use gradients::{gradients, variable_gradients};
 pub use indexed_slices::{Gradient, IndexedSlices};
-pub use layers::{accuracy, avg_pool2d, conv2d, dense, flatten, max_pool2d};
+pub use layers::{BatchNorm, accuracy, avg_pool2d, conv2d, dense, dropout, flatten, layer_norm, max_pool2d, moments};
 pub use losses::{
     huber_loss, l2_loss, mean_squared_error, sigmoid_cross_entropy, softmax_cross_entropy, sparse_softmax_cross_entropy,
 };
 pub(crate) use op::range_len;
 pub use op::{
-    Array, Axes, Binary, Indexed, Loss, Mirror, Op, Order, RandomLaw, Reduce, Reduction, Replica, ResourceAction,
+    Array, Axes, Binary, Indexed, Loss, Mirror, Norm, Op, Order, RandomLaw, Reduce, Reduction, Replica, ResourceAction,
     ResourceKind, ResourceSpec, ShardStrategy, Sharding, Sparse, Subscript, Unary, UpdateRule, VariableSpec,
 };
 pub use op::{Channels, Convolution, Padding, Pool, Sliding, Window};

@@ -16,10 +16,12 @@
 mod batch_matmul;
 pub(crate) mod convert;
 pub(crate) mod cost;
+pub(crate) mod dropout;
 pub(crate) mod elementwise;
 pub(crate) mod indexed;
 mod math;
 pub(crate) mod matmul;
+pub(crate) mod norm;
 mod number;
 mod numerics;
 pub(crate) mod order;

@@ -3,6 +3,7 @@
 mod array;
 mod indexed;
 mod loss;
+mod norm;
 mod product;
 mod reduce;
 mod rules;

@@ -1,5 +1,6 @@
 //! What models are built from: initial values, layers and measures, each made of graph operations.
 
+mod norm;
 mod window;
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -10,6 +11,7 @@ use super::output::Output;
 use super::{Graph, NewOperation};
 use crate::tensor::{DType, Shape};
 
+pub use norm::{BatchNorm, dropout, layer_norm, moments};
 pub use window::{avg_pool2d, conv2d, flatten, max_pool2d};
 
 /// Values for the first step of a variable.

@@ -5,6 +5,7 @@ mod attributes;
 mod function;
 mod indexed;
 mod loss;
+mod norm;
 mod order;
 mod range;
 mod reduce;
@@ -22,6 +23,7 @@ pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
 pub use function::{Binary, Unary};
 pub use indexed::Indexed;
 pub use loss::Loss;
+pub use norm::Norm;
 pub use order::Order;
 pub(crate) use range::range_len;
 pub use reduce::{Axes, Reduce, Reduction};
@@ -149,6 +151,8 @@ pub enum Op {
     ReduceGrad(Reduce),
     /// Softmax, or a loss.
     Loss(Loss),
+    /// Normalisation, or dropout.
+    Norm(Norm),
     /// The order of elements along an axis.
     Order(Order),
     /// `(a, b)`: where they are equal (bool).
@@ -200,6 +204,7 @@ impl Op {
             Self::Reduce(reduce) => reduce.reduction.kind(),
             Self::ReduceGrad(reduce) => reduce.reduction.gradient_kind(),
             Self::Loss(loss) => loss.kind(),
+            Self::Norm(norm) => norm.kind(),
             Self::Order(order) => order.kind(),
             Self::Equal => "Equal",
             Self::Cast(_) => "Cast",

@@ -6,6 +6,7 @@
 mod array;
 mod indexed;
 mod loss;
+mod norm;
 mod order;
 mod product;
 mod reduce;
@@ -57,6 +58,7 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::Reduce(op), inputs) => return reduce::infer(op, inputs),
         (Op::ReduceGrad(op), inputs) => return reduce::infer_grad(op, inputs),
         (Op::Order(order), inputs) => return order::infer(order, inputs),
+        (Op::Norm(norm), inputs) => return norm::infer(norm, inputs),
         (Op::Loss(loss), inputs) => return loss::infer(loss, inputs),
         (Op::Equal, [a, b]) => (equal(*a, *b), "two i32 or two i64 of one shape"),
         _ => (None, "another number of inputs"),

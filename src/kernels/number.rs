@@ -41,6 +41,8 @@ pub(crate) trait Number: Element + PartialOrd {
 
 /// A real number.
 pub(crate) trait Float: Number {
+    /// The same, or the nearest.
+    fn of(x: f32) -> Self;
     /// The difference.
     fn minus(self, other: Self) -> Self;
     /// The quotient.
@@ -122,6 +124,11 @@ macro_rules! float {
         }
 
         impl Float for $float {
+            #[inline(always)]
+            fn of(x: f32) -> Self {
+                x.into()
+            }
+
             #[inline(always)]
             fn minus(self, other: Self) -> Self {
                 self - other

@@ -3,6 +3,7 @@
 mod array;
 mod indexed;
 mod loss;
+mod norm;
 mod product;
 mod reduce;
 mod sparse;
@@ -80,6 +81,7 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         (Op::Reduce(op), [x]) => reduce::call(*op, x),
         (Op::ReduceGrad(op), inputs) => reduce::call_grad(*op, inputs),
         (Op::Order(order), inputs) => reduce::call_order(*order, inputs),
+        (Op::Norm(norm), inputs) => norm::call(*norm, inputs),
         (Op::Loss(loss), inputs) => return loss::call(*loss, inputs),
         (Op::Equal, [a, b]) => one(a.shape(), |out| match a.dtype() {
             DType::I32 => convert::equal(a.slice::<i32>(), b.slice(), out),
@@ -116,6 +118,7 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
         (Op::UnaryGrad(_), _) => Cost::elementwise(elements, 2, 2),
         (Op::Binary(_) | Op::Equal, _) => Cost::elementwise(elements, 2, 1),
         (Op::AddN, inputs) => Cost::add_n(inputs.len(), elements),
+        (Op::Norm(norm), _) => norm::cost(*norm, inputs, outputs),
         (Op::Loss(loss), _) => loss::cost(*loss, inputs, outputs),
         (Op::Cast(_), _) => Cost::moved(bytes(inputs) + bytes(outputs)),
         _ => Cost::default(),

@@ -5,6 +5,7 @@ mod elementwise;
 mod indexed;
 mod losses;
 mod matmul;
+mod norm;
 mod reduce;
 mod rows;
 mod threads;

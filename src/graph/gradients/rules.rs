@@ -59,6 +59,7 @@ impl Backward<'_> {
                 smallvec![self.for_input(x, || add(Op::ScaleRows, &[dy, factor]))?, self.for_input(factor, by_factor)?]
             }
             (Op::Cast(_), &[x]) => smallvec![self.cast_back(id, x, dy)?],
+            (Op::Norm(norm), _) => self.norm(id, operation, *norm, dy)?,
             (Op::Loss(loss), _) => self.loss(id, operation, *loss, dy)?,
             (Op::ResourceGather, [_]) => smallvec![None],
             _ => return Err(self.no_gradient(operation)),
