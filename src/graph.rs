@@ -48,7 +48,7 @@ pub use error::{GraphError, GraphProblem};
 pub use gradients::{gradients, variable_gradients};
 pub use indexed_slices::{Gradient, IndexedSlices};
 pub use initializers::{Fan, Spread, VarianceScaling};
-pub use layers::{BatchNorm, accuracy, avg_pool2d, conv2d, dense, dropout, flatten, layer_norm, max_pool2d};
+pub use layers::{BatchNorm, accuracy, avg_pool2d, conv2d, dense, dropout, flatten, layer_norm, max_pool2d, moments};
 pub use losses::{
     huber_loss, l2_loss, mean_squared_error, sigmoid_cross_entropy, softmax_cross_entropy, sparse_softmax_cross_entropy,
 };
@@ -56,9 +56,9 @@ pub use losses::{
 pub(crate) use op::Seen;
 pub(crate) use op::range_len;
 pub use op::{
-    Array, Axes, Binary, Comparison, Indexed, Logical, Loss, Mirror, Normalise, Op, Order, RandomLaw, Reduce,
-    Reduction, Replica, ResourceAction, ResourceKind, ResourceSpec, ShardStrategy, Sharding, Sparse, Subscript, Unary,
-    UpdateRule, VariableSpec,
+    Array, Axes, Binary, Comparison, Indexed, Logical, Loss, Mirror, Norm, Op, Order, RandomLaw, Reduce, Reduction,
+    Replica, ResourceAction, ResourceKind, ResourceSpec, ShardStrategy, Sharding, Sparse, Subscript, Unary, UpdateRule,
+    VariableSpec,
 };
 pub use op::{Channels, Convolution, Padding, Pool, Sliding, Window};
 pub use output::{Output, Target, concat, stack};

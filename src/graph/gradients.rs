@@ -4,7 +4,7 @@ mod array;
 mod elementwise;
 mod indexed;
 mod loss;
-mod normalise;
+mod norm;
 mod product;
 mod reduce;
 mod rules;

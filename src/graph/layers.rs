@@ -1,13 +1,13 @@
 //! What models are built from: layers and measures, each made of graph operations.
 
-mod normalise;
+mod norm;
 mod window;
 
 use super::error::{GraphError, GraphProblem};
 use super::output::Output;
 use crate::tensor::DType;
 
-pub use normalise::{BatchNorm, dropout, layer_norm};
+pub use norm::{BatchNorm, dropout, layer_norm, moments};
 pub use window::{avg_pool2d, conv2d, flatten, max_pool2d};
 
 /// A fully connected layer without activation: `x · kernel + bias`, of `units` columns.

@@ -5,7 +5,7 @@ mod attributes;
 mod binary;
 mod indexed;
 mod loss;
-mod normalise;
+mod norm;
 mod order;
 mod range;
 mod reduce;
@@ -24,7 +24,7 @@ pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
 pub use binary::{Binary, Comparison, Logical};
 pub use indexed::Indexed;
 pub use loss::Loss;
-pub use normalise::Normalise;
+pub use norm::Norm;
 pub use order::Order;
 pub(crate) use range::range_len;
 pub use reduce::{Axes, Reduce, Reduction};
@@ -163,6 +163,8 @@ pub enum Op {
     ReduceGrad(Reduce),
     /// Softmax, or a loss.
     Loss(Loss),
+    /// Normalisation, or dropout.
+    Norm(Norm),
     /// The order of elements along an axis.
     Order(Order),
     /// `(x)` as another element type.
@@ -175,8 +177,6 @@ pub enum Op {
     Indexed(Indexed),
     /// Windows over images.
     Window(Window),
-    /// Normalisation and dropout.
-    Normalise(Normalise),
 }
 
 impl Op {
@@ -218,13 +218,13 @@ impl Op {
             Self::Reduce(reduce) => reduce.reduction.kind(),
             Self::ReduceGrad(reduce) => reduce.reduction.gradient_kind(),
             Self::Loss(loss) => loss.kind(),
+            Self::Norm(norm) => norm.kind(),
             Self::Order(order) => order.kind(),
             Self::Cast(_) => "Cast",
             Self::Array(array) => array.kind(),
             Self::Sparse(sparse) => sparse.kind(),
             Self::Indexed(indexed) => indexed.kind(),
             Self::Window(window) => window.kind(),
-            Self::Normalise(normalise) => normalise.kind(),
         }
     }
 

@@ -7,7 +7,7 @@ mod array;
 mod elementwise;
 mod indexed;
 mod loss;
-mod normalise;
+mod norm;
 mod order;
 mod product;
 mod reduce;
@@ -52,13 +52,13 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::BatchMatMul { adj_x, adj_y }, inputs) => return product::infer_batch(inputs, *adj_x, *adj_y),
         (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 or f64 […, n] and a bias [n]"),
         (Op::BiasAddGrad, [x]) => (columns(*x).map(|n| one(x.dtype, [n])), "an f32 or f64 of at least two dimensions"),
-        (Op::Normalise(normalise), inputs) => return normalise::infer(normalise, inputs),
         (Op::ScaleRows, [x, factor]) => {
             (scale_rows(*x, *factor), "an f32 or f64 matrix [rows, n] and a factor for each row [rows]")
         }
         (Op::Reduce(op), inputs) => return reduce::infer(op, inputs),
         (Op::ReduceGrad(op), inputs) => return reduce::infer_grad(op, inputs),
         (Op::Order(order), inputs) => return order::infer(order, inputs),
+        (Op::Norm(norm), inputs) => return norm::infer(norm, inputs),
         (Op::Loss(loss), inputs) => return loss::infer(loss, inputs),
         _ => (None, "another number of inputs"),
     };

@@ -8,7 +8,7 @@ use super::number::Float;
 
 /// A type of elements that matrices are multiplied of.
 pub(crate) trait Factor: Float {
-    /// `out = op(a) * op(b)`: one product, as [`matmul`] says.
+    /// `out = op(a) * op(b)`: one product, as [`matmul()`] says.
     fn product(a: &[Self], b: &[Self], out: &mut [Self], dims: MatMul);
 }
 

@@ -1,4 +1,4 @@
-//! The gradients of reductions. Runs and the order of sums are those of [`reduce`](super::reduce).
+//! The gradients of reductions. Runs and the order of sums are those of [`reduce`].
 
 use rayon::prelude::*;
 

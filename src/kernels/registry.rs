@@ -4,7 +4,7 @@ mod array;
 mod elementwise;
 mod indexed;
 mod loss;
-mod normalise;
+mod norm;
 mod product;
 mod reduce;
 mod sparse;
@@ -74,6 +74,7 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         (Op::Reduce(op), [x]) => reduce::call(*op, x),
         (Op::ReduceGrad(op), inputs) => reduce::call_grad(*op, inputs),
         (Op::Order(order), inputs) => reduce::call_order(*order, inputs),
+        (Op::Norm(norm), inputs) => norm::call(*norm, inputs),
         (Op::Loss(loss), inputs) => return loss::call(*loss, inputs),
         (Op::Cast(to), [x]) => smallvec![cast(x, *to)],
         (Op::Array(array), inputs) => return array::call(array, inputs),
@@ -82,7 +83,6 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         | (Op::Select | Op::SumToLike | Op::AddN, _) => return elementwise::call(op, inputs),
         (Op::Indexed(indexed), inputs) => return indexed::call(indexed, inputs),
         (Op::Window(window), inputs) => return window::call(window, inputs),
-        (Op::Normalise(normalise), inputs) => return normalise::call(normalise, inputs),
         (op, _) => panic!("{} has no kernel for {} inputs", op.kind(), inputs.len()),
     };
     Ok(outputs)
@@ -99,10 +99,10 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
         | (Op::Select | Op::SumToLike | Op::AddN, _) => elementwise::cost(op, inputs, outputs),
         (Op::Indexed(indexed), _) => indexed::cost(indexed, inputs, outputs),
         (Op::Window(window), _) => window::cost(window, inputs, outputs),
+        (Op::Norm(norm), _) => norm::cost(*norm, inputs, outputs),
         (Op::MatMul { transpose_a: a, transpose_b: b } | Op::BatchMatMul { adj_x: a, adj_y: b }, _) => {
             product::cost(inputs, outputs, *a, *b)
         }
-        (Op::Normalise(normalise), _) => normalise::cost(normalise, inputs, outputs),
         (Op::Reduce(_) | Op::ReduceGrad(_) | Op::Order(_), _) => reduce::cost(inputs, outputs),
         (Op::Fill { .. }, _) => Cost::moved(bytes(outputs)),
         (Op::Random { .. }, _) => Cost::random(elements),

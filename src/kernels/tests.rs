@@ -8,7 +8,7 @@ mod indexed;
 mod losses;
 mod matmul;
 mod moves;
-mod normalise;
+mod norm;
 mod reduce;
 mod rows;
 mod threads;

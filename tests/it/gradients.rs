@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 use trainyard::graph::{
-    GraphError, huber_loss, l2_loss, mean_squared_error, sigmoid_cross_entropy, softmax_cross_entropy, stack,
+    BatchNorm, GraphError, dropout, huber_loss, l2_loss, layer_norm, mean_squared_error, moments,
+    sigmoid_cross_entropy, softmax_cross_entropy, stack,
 };
 use trainyard::prelude::*;
 
@@ -52,6 +53,10 @@ enum Kind {
     L2Loss,
     Huber,
     MeanSquared,
+    BatchNorm,
+    LayerNorm,
+    Variance,
+    Dropout,
     Moved(usize),
     Windowed(usize),
 }
@@ -93,11 +98,20 @@ const KINDS: &[Kind] = &[
     Kind::L2Loss,
     Kind::Huber,
     Kind::MeanSquared,
+    Kind::BatchNorm,
+    Kind::LayerNorm,
+    Kind::Variance,
+    Kind::Dropout,
     Kind::CrossEntropy,
 ];
 
 /// An operation and where to begin to look for operands that fit it.
 type Step = (Kind, u8, u8);
+
+/// The size of the last axis.
+fn width(x: &Output) -> usize {
+    x.tensor_type().shape.dims().last().copied().flatten().unwrap_or(1)
+}
 
 fn apply(kind: Kind, a: &Output, b: &Output) -> Result<Output, GraphError> {
     let g = a.graph();
@@ -136,11 +150,15 @@ fn apply(kind: Kind, a: &Output, b: &Output) -> Result<Output, GraphError> {
         Kind::L2Loss => damped(l2_loss(a)?),
         Kind::Huber => huber_loss(a, b, 0.7),
         Kind::MeanSquared => damped(mean_squared_error(a, b)?),
+        Kind::BatchNorm => BatchNorm::new(g, width(a))?.epsilon(0.1).train(a).map(|(y, _)| y),
+        Kind::LayerNorm => layer_norm(a, 0.1),
+        Kind::Variance => moments(a, &[-1], false).map(|(_, variance)| variance),
+        Kind::Dropout => dropout(a, 0.4, &g.constant(3i64)),
         Kind::Moved(index) => moves::apply(index, a, b),
         Kind::Windowed(index) => windows::apply(index, a, b),
         Kind::CrossEntropy => {
             let rows = a.tensor_type().shape.dims().first().copied().flatten().unwrap_or(1);
-            let classes = a.tensor_type().shape.dims().last().copied().flatten().unwrap_or(1).min(2) as i32;
+            let classes = width(a).min(2) as i32;
             let labels: Vec<i32> = (0..rows as i32).map(|row| row % classes).collect();
             sparse_softmax_cross_entropy(a, &g.constant(Tensor::new([rows], &labels).unwrap()))
         }

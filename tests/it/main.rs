@@ -9,6 +9,7 @@ mod errors;
 mod fixture;
 mod gradients;
 mod life_of_a_step;
+mod normalisation;
 mod optimizers;
 mod peer_to_peer;
 mod queues;

@@ -25,7 +25,6 @@ impl Backward<'_> {
             Op::Sparse(sparse) => self.sparse(id, operation, sparse, arrived),
             Op::Indexed(indexed) => self.indexed(id, operation, indexed, arrived),
             Op::Window(window) => self.window(id, operation, window, arrived),
-            Op::Normalise(normalise) => self.normalise(id, operation, *normalise, arrived),
             _ => match arrived {
                 [Some(dy), others @ ..] if others.iter().all(Option::is_none) => self.simple(id, operation, *dy),
                 _ => Err(self.no_gradient(operation)),
@@ -55,6 +54,7 @@ impl Backward<'_> {
                 smallvec![self.for_input(x, || add(Op::ScaleRows, &[dy, factor]))?, self.for_input(factor, by_factor)?]
             }
             (Op::Cast(_), &[x]) => smallvec![self.cast_back(id, x, dy)?],
+            (Op::Norm(norm), _) => self.norm(id, operation, *norm, dy)?,
             (Op::Loss(loss), _) => self.loss(id, operation, *loss, dy)?,
             (Op::ResourceGather, [_]) => smallvec![None],
             _ => return Err(self.no_gradient(operation)),

@@ -240,7 +240,7 @@ impl Output {
 impl Output {
     /// The axis, counted from the outermost.
     #[track_caller]
-    pub(super) fn axis(&self, axis: isize) -> Result<usize, GraphError> {
+    pub(in crate::graph) fn axis(&self, axis: isize) -> Result<usize, GraphError> {
         self.axis_of(axis, self.tensor_type().shape.rank())
     }
 

@@ -7,7 +7,7 @@ use super::super::random::{Key, normal, truncated_normal, uniform};
 use super::super::softmax::{softmax, sparse_softmax_cross_entropy};
 use super::super::strided::{self, View, dense};
 use super::super::window::{self, Windows};
-use super::super::{convert, elementwise, indexed, normalise, reduce, rows, update};
+use super::super::{convert, elementwise, indexed, reduce, rows, update};
 use super::{applied, bits, values};
 use crate::graph::{Binary, Comparison, Op, Padding, Reduction, Sliding, Unary};
 use crate::tensor::{Shape, Tensor};
@@ -148,28 +148,6 @@ fn depthwise_convolutions_and_pools_do_not_depend_on_threads() {
     assert_invariant(dy.len(), |out| window::avg_pool(&x, out, &windows, 32));
     assert_invariant(x.len(), |out| window::max_pool_grad(&x, &dy, &dy, out, &windows, 32));
     assert_invariant(x.len(), |out| window::avg_pool_grad(&dy, out, &windows, 32));
-}
-
-#[test]
-fn normalisation_and_dropout_do_not_depend_on_threads() {
-    let columns = 70;
-    let (x, dy) = (values(1, PARALLEL_FROM / columns * columns), values(2, PARALLEL_FROM / columns * columns));
-    let (scale, offset) = (values(3, columns), values(4, columns));
-    assert_invariant(x.len(), |out| {
-        normalise::batch(&x, &normalise::moments(&x, columns), 1e-3, &scale, &offset, out);
-    });
-    assert_invariant(x.len() + 2 * columns, |out| {
-        let (dx, sums) = out.split_at_mut(x.len());
-        let (d_scale, d_offset) = normalise::batch_grad(&dy, &x, &normalise::moments(&x, columns), 1e-3, &scale, dx);
-        sums.copy_from_slice(&[d_scale, d_offset].concat());
-    });
-    assert_invariant(x.len(), |out| normalise::layer(&x, 1e-3, &scale, &offset, out));
-    assert_invariant(x.len() + 2 * columns, |out| {
-        let (dx, sums) = out.split_at_mut(x.len());
-        let (d_scale, d_offset) = normalise::layer_grad(&dy, &x, 1e-3, &scale, dx);
-        sums.copy_from_slice(&[d_scale, d_offset].concat());
-    });
-    assert_invariant(x.len(), |out| normalise::dropout(&x, Key { seed: 1, operation: 2, offset: 0 }, 0.5, out));
 }
 
 #[test]
