@@ -6,6 +6,7 @@ mod names;
 mod prune;
 mod scopes;
 mod shapes;
+mod sparse;
 
 use super::{Graph, GraphDef, GraphError, Operation, Output};
 use crate::tensor::DType;

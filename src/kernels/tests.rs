@@ -5,6 +5,7 @@ mod elementwise;
 mod indexed;
 mod matmul;
 mod rows;
+mod sparse;
 mod threads;
 
 use rand::RngExt;

@@ -30,11 +30,28 @@ pub enum Model {
         /// The widths of the layers before the last.
         hidden: Vec<usize>,
     },
+    /// Wide and deep, of sparse samples.
+    Embedding(Embedding),
     /// Next to no arithmetic: scalar variables are read and updated, which shows what a step itself costs.
     Null {
         /// How many variables there are.
         variables: usize,
     },
+}
+
+/// The sizes of [`Model::Embedding`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Embedding {
+    /// The rows of its table: how many features there are.
+    pub rows: usize,
+    /// The width of a row.
+    pub dim: usize,
+    /// The features of a sample.
+    pub slots: usize,
+    /// The shards that its tables are cut into.
+    pub partitions: usize,
+    /// The widths of the dense layers before the last.
+    pub hidden: Vec<usize>,
 }
 
 /// An update rule and its learning rate.

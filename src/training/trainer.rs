@@ -4,10 +4,12 @@ use crate::graph::{Graph, GraphError, Output, Variable, accuracy, dense, sparse_
 use crate::optimizer::{Optimizer, TrainOp};
 use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
 use crate::runtime::Result;
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
 use crate::units::VirtualTime;
 
+use super::data::Batch;
 use super::hooks::StopAtStep;
+use super::models::embedding_logits;
 use super::monitored_session::MonitoredSession;
 use super::record::Evaluation;
 use super::settings::Model;
@@ -55,6 +57,8 @@ struct Built {
 /// What a model with data is fed and gives.
 struct Fed {
     features: Output,
+    /// Of sparse data.
+    ids: Option<Output>,
     labels: Output,
     loss: Output,
     accuracy: Output,
@@ -66,21 +70,27 @@ fn build(g: &Graph, task: &Task) -> Result<Built> {
     let global_step = g.global_step()?;
     let hidden: &[usize] = match &settings.model {
         Model::Null { variables } => return Ok(null(g, *variables, &optimizer, global_step)?),
-        Model::Softmax => &[],
+        Model::Softmax | Model::Embedding(_) => &[],
         Model::Mlp { hidden } => hidden,
     };
     let split = &task.dataset()?.train;
     let features = g.placeholder("features", DType::F32, [None, Some(split.width())])?;
     let labels = g.placeholder("labels", DType::I32, [None])?;
-    let mut layer = features.clone();
+    let (mut layer, mut ids) = (features.clone(), None);
     for units in hidden {
         layer = dense(&layer, *units)?.relu();
     }
-    let logits = dense(&layer, split.classes())?;
+    let logits = match &settings.model {
+        Model::Embedding(embedding) => {
+            let fed = &*ids.insert(g.placeholder("ids", DType::I64, [None, Some(split.width())])?);
+            embedding_logits(g, (fed, &features), embedding, split.classes())?
+        }
+        _ => dense(&layer, split.classes())?,
+    };
     let loss = sparse_softmax_cross_entropy(&logits, &labels)?.mean();
     let accuracy = accuracy(&logits, &labels)?;
     let train_op = optimizer.minimize(&loss, &global_step)?;
-    Ok(Built { train_op, global_step, data: Some(Fed { features, labels, loss, accuracy }) })
+    Ok(Built { train_op, global_step, data: Some(Fed { features, ids, labels, loss, accuracy }) })
 }
 
 /// Reads scalar variables and updates each by itself. The negation is the least arithmetic there is: a
@@ -100,10 +110,20 @@ impl Built {
     async fn step(&self, task: &Task, session: &mut MonitoredSession) -> Result<u64> {
         let mut run = session.run().target(&self.train_op).fetch(&self.train_op.global_step());
         if let Some(data) = &self.data {
-            let batch = task.next_batch()?;
-            run = run.feed(&data.features, batch.features).feed(&data.labels, batch.labels).fetch(&data.loss);
+            for (place, value) in data.feeds(task.next_batch()?) {
+                run = run.feed(place, value);
+            }
+            run = run.fetch(&data.loss);
         }
         Ok(run.await?.scalar::<i64>(0)? as u64)
+    }
+}
+
+impl Fed {
+    /// Where the parts of a batch go.
+    fn feeds(&self, batch: Batch) -> impl Iterator<Item = (&Output, Tensor)> {
+        let always = [(&self.features, batch.features), (&self.labels, batch.labels)];
+        always.into_iter().chain(self.ids.as_ref().zip(batch.ids))
     }
 }
 
@@ -143,8 +163,10 @@ impl Watch {
     /// Measures the model on the test split, where there is one, and reports it; the chief alone does.
     async fn look(&self, task: &Task, session: &MonitoredSession, model: &Built) -> Result<Option<f64>> {
         let Some(data) = model.data.as_ref().filter(|_| task.is_chief()) else { return Ok(None) };
-        let test = task.dataset()?.test.whole();
-        let run = session.raw().run().feed(&data.features, test.features).feed(&data.labels, test.labels);
+        let mut run = session.raw().run();
+        for (place, value) in data.feeds(task.dataset()?.test.whole()) {
+            run = run.feed(place, value);
+        }
         let step = model.global_step.read();
         let measured = run.fetch(&data.loss).fetch(&data.accuracy).fetch(&step).await?;
         let evaluation = Evaluation {

@@ -13,6 +13,8 @@ const HELD_OUT: usize = 5;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     pub(super) features: Vec<f32>,
+    /// Of sparse samples which feature each of these is; empty of others.
+    pub(super) ids: Vec<i64>,
     pub(super) labels: Vec<i32>,
 }
 
@@ -20,7 +22,9 @@ impl Samples {
     /// A split of rows of `width` that tells `classes` classes apart.
     pub(super) fn into_split(self, width: usize, classes: usize) -> Result<Split, DataError> {
         let count = self.labels.len();
-        Split::new(Tensor::new([count, width], &self.features)?, Tensor::new([count], &self.labels)?, classes)
+        let (features, labels) = (Tensor::new([count, width], &self.features)?, Tensor::new([count], &self.labels)?);
+        let split = Split::new(features, labels, classes)?;
+        if self.ids.is_empty() { Ok(split) } else { split.with_ids(Tensor::new([count, width], &self.ids)?) }
     }
 
     /// A data set of these for training and `test` for testing; without it, of a fifth of these, drawn by `seed`.
@@ -46,8 +50,10 @@ impl Samples {
         let mut positions = positions.to_vec();
         positions.sort_unstable();
         let rows = positions.iter().flat_map(|sample| &self.features[sample * width..][..width]);
+        let ids = positions.iter().filter_map(|sample| self.ids.get(sample * width..)?.get(..width)).flatten();
         Self {
             features: rows.copied().collect(),
+            ids: ids.copied().collect(),
             labels: positions.iter().map(|sample| self.labels[*sample]).collect(),
         }
     }
@@ -59,7 +65,11 @@ mod tests {
 
     #[test]
     fn a_fifth_is_held_out_by_seed_and_no_sample_is_in_both_parts() {
-        let samples = || Samples { features: (0..40).map(|i| i as f32).collect(), labels: (0..20).collect() };
+        let samples = || Samples {
+            features: (0..40).map(|i| i as f32).collect(),
+            labels: (0..20).collect(),
+            ..Samples::default()
+        };
         let parts = |seed| {
             let dataset = samples().into_dataset(None, 2, seed).unwrap();
             [dataset.train, dataset.test].map(|split| split.whole())
