@@ -128,8 +128,11 @@ fn an_id_that_is_no_row_fails_the_step_with_the_variable_the_id_and_the_size() {
     });
 }
 
+/// Makes an optimizer.
+type Build = dyn Fn() -> Box<dyn Optimizer>;
+
 /// A table with slices as its gradient, and what three steps of `optimizer` make of it.
-fn after_three_steps(optimizer: &dyn Fn() -> Box<dyn Optimizer>, start: &[f32], rows: &[i64], by: &[f32]) -> Vec<f32> {
+fn after_three_steps(optimizer: &Build, start: &[f32], rows: &[i64], by: &[f32]) -> Vec<f32> {
     let values = std::cell::RefCell::new(Vec::new());
     on_actix(async {
         let g = Graph::new();
@@ -156,7 +159,7 @@ fn assert_close(found: &[f32], wanted: &[f32]) {
 
 #[test]
 fn three_sparse_steps_give_tensorflows_values_and_leave_the_other_rows() {
-    let rules: [(&dyn Fn() -> Box<dyn Optimizer>, f32); 4] = [
+    let rules: [(&Build, f32); 4] = [
         (&|| Box::new(GradientDescent::new(0.5)), 0.85),
         (&|| Box::new(Momentum::new(0.5, 0.9)), 0.7195),
         (&|| Box::new(Momentum::new(0.5, 0.9).use_nesterov()), 0.59755),
@@ -168,7 +171,7 @@ fn three_sparse_steps_give_tensorflows_values_and_leave_the_other_rows() {
         assert_close(&after_three_steps(optimizer, &start, &[1, 1], &[0.06, 0.04]), &[5.0, expected, 6.0]);
         assert_eq!(after_three_steps(optimizer, &start, &[], &[]), start, "no row, no change");
     }
-    let adagrad: &dyn Fn() -> Box<dyn Optimizer> = &|| Box::new(Adagrad::new(3.0));
+    let adagrad: &Build = &|| Box::new(Adagrad::new(3.0));
     assert_close(&after_three_steps(adagrad, &[1.0, 2.0], &[0, 1], &[0.1, 0.1]), &[-1.6026099, -0.6026099]);
 }
 
