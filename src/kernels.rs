@@ -19,6 +19,7 @@ pub(crate) mod elementwise;
 pub(crate) mod indexed;
 mod math;
 pub(crate) mod matmul;
+mod numerics;
 pub(crate) mod pad;
 mod parallel;
 pub(crate) mod random;
@@ -33,10 +34,12 @@ pub(crate) mod strided;
 #[cfg(test)]
 mod tests;
 pub(crate) mod update;
+pub(crate) mod window;
 
 pub use cost::Cost;
 pub use indexed::IndexOutOfRange;
+pub use numerics::Numerics;
 pub(crate) use parallel::may_spread;
 pub use registry::KernelError;
-pub(crate) use registry::{Known, add_values, call, cost as cost_of, gather_rows};
+pub(crate) use registry::{Known, add_values, cost as cost_of, gather_rows};
 pub use softmax::LabelOutOfRange;

@@ -4,6 +4,7 @@ mod array;
 mod indexed;
 mod rules;
 mod sparse;
+mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;

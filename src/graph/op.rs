@@ -5,8 +5,12 @@ mod attributes;
 mod function;
 mod indexed;
 mod range;
+mod resource;
 mod sparse;
 mod subscript;
+
+use std::sync::Arc;
+mod window;
 
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
@@ -15,8 +19,10 @@ pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
 pub use function::{Binary, Reduction, Unary};
 pub use indexed::Indexed;
 pub(crate) use range::range_len;
+pub use resource::{ResourceAction, ResourceKind, ResourceSpec};
 pub use sparse::{ShardStrategy, Sharding, Sparse};
 pub use subscript::{Mirror, Subscript};
+pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
 
 /// What an operation does.
 ///
@@ -87,6 +93,16 @@ pub enum Op {
     /// and whether it was applied (bool).
     CommitStep(Replica),
 
+    /// A queue or an accumulator, which outlives the step. Not run itself.
+    Resource(Arc<ResourceSpec>),
+    /// What is done to one.
+    OnResource {
+        /// Which.
+        resource: Arc<ResourceSpec>,
+        /// What.
+        action: ResourceAction,
+    },
+
     /// Does nothing; runs after its control inputs (TensorFlow: `NoOp`, made by `group`).
     NoOp,
     /// `(x)`
@@ -98,9 +114,9 @@ pub enum Op {
         /// Multiply by `b` transposed.
         transpose_b: bool,
     },
-    /// `(x [rows, columns], bias [columns])`
+    /// `(x […, columns], bias [columns])`
     BiasAdd,
-    /// `(gradient [rows, columns])`: the sum over rows.
+    /// `(gradient […, columns])`: the sum over all but the columns.
     BiasAddGrad,
     /// One function of each element of `(x)`.
     Unary(Unary),
@@ -132,6 +148,8 @@ pub enum Op {
     Sparse(Sparse),
     /// Elements found by indices.
     Indexed(Indexed),
+    /// Windows over images.
+    Window(Window),
 }
 
 impl Op {
@@ -153,6 +171,8 @@ impl Op {
             Self::ApplyGradient { rule, is_sparse: true, .. } => rule.sparse_kind(),
             Self::Vote(_) => "Vote",
             Self::CommitStep(_) => "CommitStep",
+            Self::Resource(spec) => spec.kind.name(),
+            Self::OnResource { action, .. } => action.kind(),
             Self::NoOp => "NoOp",
             Self::Identity => "Identity",
             Self::MatMul { .. } => "MatMul",
@@ -175,7 +195,13 @@ impl Op {
             Self::Array(array) => array.kind(),
             Self::Sparse(sparse) => sparse.kind(),
             Self::Indexed(indexed) => indexed.kind(),
+            Self::Window(window) => window.kind(),
         }
+    }
+
+    /// Whether it only says that something is there, and is not run.
+    pub(crate) fn is_declaration(&self) -> bool {
+        matches!(self, Self::Variable(_) | Self::Resource(_))
     }
 
     /// Whether the operation reads or changes what outlives the step, so that its task's parameter server runs it.
@@ -191,6 +217,7 @@ impl Op {
                 | Self::ApplyGradient { .. }
                 | Self::Vote(_)
                 | Self::CommitStep(_)
+                | Self::OnResource { .. }
         )
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Functions and long sums are computed in `f64`, so that what a test finds is the fast version's error.
 
+pub(super) mod window;
+
 use super::matmul::MatMul;
 
 /// `op(a) * op(b)`.

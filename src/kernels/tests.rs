@@ -7,6 +7,7 @@ mod matmul;
 mod rows;
 mod sparse;
 mod threads;
+mod window;
 
 use rand::RngExt;
 

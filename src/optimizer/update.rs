@@ -92,8 +92,11 @@ impl Delta {
     }
 }
 
-/// Applies `update` to its values, in place where nobody else holds them.
+/// Applies `update` to its values, in place where nobody else holds them. Does nothing to hollow ones.
 pub(crate) fn apply(update: &mut Update) {
+    if update.values.iter().any(Tensor::is_hollow) {
+        return;
+    }
     match update.mean() {
         Mean::Nothing => {}
         Mean::Rows(rows) => apply_to_rows(update, &rows),

@@ -159,8 +159,8 @@ impl Executor {
         let mut ready = Ready { sends: std::mem::take(&mut progress.sends), ..Ready::default() };
         if let Some(frame) = &mut progress.frame {
             let stateful = std::mem::take(&mut progress.stateful);
-            ready.state_requests =
-                stateful.into_iter().map(|node| state_request(plan, frame, self.step, node)).collect();
+            let requests = stateful.into_iter().map(|node| state_request(plan, frame, self.step, node));
+            ready.state_requests = requests.collect::<Result<_>>()?;
             ready.kernels = progress.batch(plan, memos)?;
         }
         Ok(ready)
@@ -314,7 +314,9 @@ impl Progress {
     }
 }
 
-fn state_request(plan: &Plan, frame: &mut Frame, step: StepId, node: u32) -> StateRequest {
+fn state_request(plan: &Plan, frame: &mut Frame, step: StepId, node: u32) -> Result<StateRequest> {
     let inputs: Values = plan.node(node).inputs.iter().map(|slot| frame.take(*slot)).collect();
-    StateRequest { ticket: Ticket { step, node }, action: action(plan, node, inputs) }
+    let action = action(plan, node, inputs);
+    let action = action.map_err(|error| error.in_operation(&*plan.node(node).name).on(&plan.partition.task))?;
+    Ok(StateRequest { ticket: Ticket { step, node }, action })
 }

@@ -26,6 +26,7 @@ use super::messages::{
     Action, ParameterServerMessage, PeerMessage, Served, StateRequest, Ticket, Values, VariableId, Verdict, Waiting,
     WaitingList, WorkerMessage,
 };
+use super::resources::Resources;
 use super::variable_store::{Cleared, Updating, VariableStore};
 
 /// Holds a task's variables and serves its worker.
@@ -33,6 +34,7 @@ pub(crate) struct ParameterServer {
     link: Link,
     device: Rc<dyn ComputeModel>,
     store: VariableStore,
+    resources: Resources,
     /// By global step: a task can hold those of several trainings.
     coordinations: BTreeMap<VariableId, Coordination>,
     /// The workers that take no more steps.
@@ -53,6 +55,7 @@ impl ParameterServer {
             link,
             device,
             store: VariableStore::default(),
+            resources: Resources::default(),
             coordinations: BTreeMap::new(),
             departed: BTreeSet::new(),
             is_over: false,
@@ -95,6 +98,10 @@ impl ParameterServer {
             Action::Commit { global_step, replica, read, verdict } => {
                 self.commit(ticket, global_step, replica, read, verdict.as_ref());
             }
+            Action::OnResource(asked) => {
+                let served = self.resources.serve(ticket, *asked);
+                self.served.extend(served);
+            }
         }
     }
 
@@ -108,7 +115,11 @@ impl ParameterServer {
             | Action::Assign(variable, _)
             | Action::AssignAdd(variable, _) => Some(*variable).filter(is_locked),
             Action::Apply(apply) if apply.aggregate.is_none() => apply.variables.iter().copied().find(is_locked),
-            Action::Await(_) | Action::Apply(_) | Action::Vote { .. } | Action::Commit { .. } => None,
+            Action::Await(_)
+            | Action::Apply(_)
+            | Action::Vote { .. }
+            | Action::Commit { .. }
+            | Action::OnResource(_) => None,
         }
     }
 
@@ -122,6 +133,7 @@ impl ParameterServer {
 
     /// Gives a variable a value, and lets go whoever waited for the first one.
     fn assign(&mut self, variable: VariableId, ticket: Ticket, value: Tensor) {
+        let value = self.device.numerics().kept(value);
         let stored = self.store.get_mut(variable);
         let outcome = stored.assign(value.clone());
         let waited = if outcome.is_ok() { std::mem::take(&mut stored.waiting) } else { VecDeque::new() };
@@ -147,8 +159,9 @@ impl ParameterServer {
         read: i64,
         verdict: Option<&Verdict>,
     ) {
-        let mut now = match self.store.get(global_step).initialized() {
-            Ok(value) => value.slice::<i64>()[0],
+        let now = self.store.get(global_step).initialized();
+        let mut now = match now.and_then(|value| Ok(value.item::<i64>()?)) {
+            Ok(now) => now,
             Err(error) => return self.answer(ticket, Err(error)),
         };
         let answers = self.coordination(global_step, replica).commit(replica, ticket, &mut now, read, verdict);
@@ -178,8 +191,10 @@ impl ParameterServer {
             PeerMessage::TrainingOver => self.finish(),
             PeerMessage::Reset { number, containers } => {
                 let cleared = self.store.reset(&containers);
-                let variables = cleared.variables.len() as u32;
+                let (resources, waiting) = self.resources.reset(&containers);
+                let variables = cleared.variables.len() as u32 + resources;
                 self.forget_trainings(cleared);
+                self.refuse_waiting(waiting);
                 if containers.is_empty() || variables > 0 {
                     self.departed.clear();
                     self.is_over = false;
@@ -196,8 +211,13 @@ impl ParameterServer {
         let coordinations = cleared.variables.iter().filter_map(|id| self.coordinations.remove(id));
         let waiting: Vec<Ticket> =
             cleared.waiting.into_iter().chain(coordinations.flat_map(Coordination::waiting)).collect();
+        self.refuse_waiting(waiting);
+    }
+
+    /// What `waiting` wait for was reset.
+    fn refuse_waiting(&mut self, waiting: Vec<Ticket>) {
         for ticket in waiting {
-            self.answer(ticket, Err(Error::new(Code::Aborted, "the variables of the training were reset")));
+            self.answer(ticket, Err(Error::new(Code::Aborted, "what the step waits for was reset")));
         }
     }
 
@@ -268,6 +288,9 @@ impl ParameterServer {
                 list.push(Waiting { who, what: format!("the initialization of `{}`", stored.spec.shared_name) });
             }
         }
+        for (ticket, what) in self.resources.waiting() {
+            list.push(Waiting { who: format!("{who}, step {}", ticket.step.number), what });
+        }
         for (workers, _) in &self.joins {
             let what = format!("{} of {workers} workers to leave", workers - self.departed.len() as u32);
             list.push(Waiting { who: who.clone(), what });
@@ -307,9 +330,14 @@ impl Handler<ParameterServerMessage> for ParameterServer {
             ParameterServerMessage::CloseScope(scope) => {
                 let cleared = self.store.close_scope(scope);
                 self.forget_trainings(cleared);
+                let waiting = self.resources.close_scope(scope);
+                self.refuse_waiting(waiting);
             }
             ParameterServerMessage::Serve(requests) => requests.into_iter().for_each(|request| self.serve(request)),
-            ParameterServerMessage::Forget(step) => self.store.forget(step),
+            ParameterServerMessage::Forget(step) => {
+                self.store.forget(step);
+                self.served.extend(self.resources.forget(step));
+            }
             ParameterServerMessage::FromPeer { from, message } => self.on_peer_message(from, *message),
             ParameterServerMessage::Gathered(served) => self.served.extend(served),
             ParameterServerMessage::Updated(updates) => self.updated(updates),

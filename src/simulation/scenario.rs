@@ -24,6 +24,7 @@ use crate::simulation::{Law, NetworkSpec};
 use crate::sync::Mode;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
 
+pub use crate::kernels::Numerics;
 pub use error::{Mistake, ScenarioError};
 pub use setting::{Setting, SettingError, Sweep};
 
@@ -82,15 +83,6 @@ pub struct Compute {
     pub step_time: Option<Law>,
     /// Whether the numbers are computed. Default: they are.
     pub numerics: Numerics,
-}
-
-/// Whether the numbers are computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Numerics {
-    /// Real gradients, real loss.
-    Real,
-    /// Shapes, costs and bytes only: for models too large for this machine. There is no loss and no accuracy.
-    Shapes,
 }
 
 /// What is trained.

@@ -8,12 +8,15 @@
 //! wrong with it is told with the file and the place.
 
 mod batches;
+mod deal;
 mod digits;
 mod file;
 mod idx;
 mod libsvm;
 mod npy;
+mod padded;
 mod samples;
+mod sparse;
 mod synthetic;
 mod table;
 
@@ -23,6 +26,7 @@ use std::path::Path;
 use crate::tensor::{Tensor, TensorError};
 pub use batches::Batches;
 pub use libsvm::{LibSvm, SparseSample};
+pub use sparse::{SparseBatches, SparseDataset, SparseSplit};
 
 /// A data set in its two parts.
 #[derive(Clone, Debug)]
@@ -51,6 +55,21 @@ pub struct Batch {
     /// Of sparse data which feature each of those is, `i64` of their shape. A sample with fewer has some
     /// of value 0 at the end.
     pub ids: Option<Tensor>,
+    /// The classes, `i32` of shape `[samples]`.
+    pub labels: Tensor,
+}
+
+/// Some samples of a [`SparseSplit`], to be fed to a graph.
+///
+/// A sample has as many places as the one with the most features in the batch. Those that it does not fill
+/// have id 0 and value 0, so that a sum of what the ids look up, weighted by the values, is that of its own
+/// features.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SparseBatch {
+    /// Which features, `i64` of shape `[samples, most features]`, in ascending order.
+    pub ids: Tensor,
+    /// What they are, `f32` of the same shape.
+    pub values: Tensor,
     /// The classes, `i32` of shape `[samples]`.
     pub labels: Tensor,
 }
@@ -147,7 +166,7 @@ impl Dataset {
         (rows, slots): (usize, usize),
         seed: u64,
     ) -> Result<Self, DataError> {
-        libsvm::load_sparse(path, test, (rows, slots), seed)
+        padded::libsvm(path, test, (rows, slots), seed)
     }
 
     /// The IDX files in `directory`, as MNIST ships them: `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::super::cost_of;
 use super::super::reference::{by_position, place};
-use super::super::{call, cost_of};
+use super::super::registry::call;
 use super::{bits, values};
 use crate::graph::{Array, Mirror, Op, Subscript, TensorType, infer};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};

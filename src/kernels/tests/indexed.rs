@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::super::reference::{by_position, place};
-use super::super::{IndexOutOfRange, KernelError, call};
+use super::super::registry::call;
+use super::super::{IndexOutOfRange, KernelError};
 use super::array::{numbered, run};
 use crate::graph::{Indexed, Op};
 use crate::tensor::{DType, Tensor};

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::super::plan::{Plan, slots_of};
-use crate::kernels::{self, Known};
+use crate::kernels::{Known, Numerics};
 use crate::partition::Slot;
 use crate::tensor::Tensor;
 
@@ -59,15 +59,16 @@ pub(crate) struct NodeFailure {
     pub(crate) message: String,
 }
 
-/// Runs the kernels of `nodes` on the values of `frame`.
+/// Runs the kernels of `nodes` on the values of `frame`, as far as `numerics` has them computed.
 ///
 /// # Errors
 /// The first kernel that could not do its work, on account of the values it was given.
-pub(crate) fn compute(plan: &Plan, nodes: &[u32], frame: &mut Frame) -> Result<(), NodeFailure> {
+pub(crate) fn compute(plan: &Plan, nodes: &[u32], frame: &mut Frame, numerics: Numerics) -> Result<(), NodeFailure> {
     for index in nodes {
         let node = plan.node(*index);
         let inputs: SmallVec<[&Tensor; 3]> = node.inputs.iter().map(|slot| frame.get(*slot)).collect();
-        let outputs = kernels::call(&node.op, &inputs)
+        let outputs = numerics
+            .call(&node.op, &inputs)
             .map_err(|error| NodeFailure { node: *index, message: error.to_string() })?;
         drop(inputs);
         for slot in &node.inputs {

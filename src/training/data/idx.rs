@@ -44,7 +44,7 @@ fn samples(images: &Path, labels: &Path) -> Result<(Samples, usize), DataError> 
     }
     let features = pixels.iter().map(|pixel| f32::from(*pixel) / 255.0).collect();
     let labels = classes.iter().map(|class| i32::from(*class)).collect();
-    Ok((Samples { features, labels, ..Samples::default() }, dims[1] * dims[2]))
+    Ok((Samples { features, labels }, dims[1] * dims[2]))
 }
 
 /// The bytes of an IDX file of `RANK` dimensions.

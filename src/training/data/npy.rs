@@ -61,7 +61,7 @@ fn samples((features, labels): Files<'_>) -> Result<(Samples, usize), DataError>
         i32::try_from(number).map_err(|_| problem())
     };
     let labels = numbers.into_iter().enumerate().map(label).collect::<Result<_, _>>()?;
-    Ok((Samples { features, labels, ..Samples::default() }, width))
+    Ok((Samples { features, labels }, width))
 }
 
 fn read(path: &Path, scales_bytes: bool) -> Result<Array, DataError> {

@@ -13,8 +13,6 @@ const HELD_OUT: usize = 5;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     pub(super) features: Vec<f32>,
-    /// Of sparse samples which feature each of these is; empty of others.
-    pub(super) ids: Vec<i64>,
     pub(super) labels: Vec<i32>,
 }
 
@@ -22,9 +20,7 @@ impl Samples {
     /// A split of rows of `width` that tells `classes` classes apart.
     pub(super) fn into_split(self, width: usize, classes: usize) -> Result<Split, DataError> {
         let count = self.labels.len();
-        let (features, labels) = (Tensor::new([count, width], &self.features)?, Tensor::new([count], &self.labels)?);
-        let split = Split::new(features, labels, classes)?;
-        if self.ids.is_empty() { Ok(split) } else { split.with_ids(Tensor::new([count, width], &self.ids)?) }
+        Split::new(Tensor::new([count, width], &self.features)?, Tensor::new([count], &self.labels)?, classes)
     }
 
     /// A data set of these for training and `test` for testing; without it, of a fifth of these, drawn by `seed`.
@@ -39,24 +35,29 @@ impl Samples {
     }
 
     fn hold_out(&self, width: usize, seed: u64) -> (Self, Self) {
-        let mut order: Vec<usize> = (0..self.labels.len()).collect();
-        order.shuffle(&mut random::stream(seed, &["data", "hold out"]));
-        let (test, train) = order.split_at(order.len() / HELD_OUT);
-        (self.pick(train, width), self.pick(test, width))
+        let (train, test) = held_out(self.labels.len(), seed);
+        (self.pick(&train, width), self.pick(&test, width))
     }
 
-    /// The samples at `positions`, which are put in order: the shuffle says which, not when.
+    /// The samples at `positions`.
     fn pick(&self, positions: &[usize], width: usize) -> Self {
-        let mut positions = positions.to_vec();
-        positions.sort_unstable();
         let rows = positions.iter().flat_map(|sample| &self.features[sample * width..][..width]);
-        let ids = positions.iter().filter_map(|sample| self.ids.get(sample * width..)?.get(..width)).flatten();
         Self {
             features: rows.copied().collect(),
-            ids: ids.copied().collect(),
             labels: positions.iter().map(|sample| self.labels[*sample]).collect(),
         }
     }
+}
+
+/// Which of so many samples are for training, and which for testing, in their order: the shuffle by `seed`
+/// says which, not when.
+pub(super) fn held_out(samples: usize, seed: u64) -> (Vec<usize>, Vec<usize>) {
+    let mut order: Vec<usize> = (0..samples).collect();
+    order.shuffle(&mut random::stream(seed, &["data", "hold out"]));
+    let mut train = order.split_off(samples / HELD_OUT);
+    train.sort_unstable();
+    order.sort_unstable();
+    (train, order)
 }
 
 #[cfg(test)]
@@ -65,11 +66,7 @@ mod tests {
 
     #[test]
     fn a_fifth_is_held_out_by_seed_and_no_sample_is_in_both_parts() {
-        let samples = || Samples {
-            features: (0..40).map(|i| i as f32).collect(),
-            labels: (0..20).collect(),
-            ..Samples::default()
-        };
+        let samples = || Samples { features: (0..40).map(|i| i as f32).collect(), labels: (0..20).collect() };
         let parts = |seed| {
             let dataset = samples().into_dataset(None, 2, seed).unwrap();
             [dataset.train, dataset.test].map(|split| split.whole())

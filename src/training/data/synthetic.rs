@@ -3,7 +3,7 @@
 use rand::RngExt;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::samples::Samples;
+use super::padded::sparse_split;
 use super::{DataError, Dataset};
 use crate::random;
 
@@ -18,7 +18,7 @@ pub(super) fn draw(rows: usize, slots: usize, seed: u64) -> Result<Dataset, Data
     }
     let mut parts = ["train", "test"].into_iter().zip(SAMPLES).map(|(part, count)| {
         let mut stream = random::stream(seed, &["data", "synthetic", part]);
-        let mut samples = Samples::default();
+        let (mut ids, mut labels) = (Vec::with_capacity(count * slots), Vec::with_capacity(count));
         for _ in 0..count {
             let mut weight = 0;
             for _ in 0..slots {
@@ -26,12 +26,11 @@ pub(super) fn draw(rows: usize, slots: usize, seed: u64) -> Result<Dataset, Data
                 let rank = (rows as f64).powf(stream.random::<f64>()) as u64 - 1;
                 let id = rank.wrapping_mul(SPREAD) % rows as u64;
                 weight += if xxh3_64_with_seed(&id.to_le_bytes(), seed) & 1 == 1 { 1 } else { -1 };
-                samples.ids.push(id as i64);
-                samples.features.push(1.0);
+                ids.push(id as i64);
             }
-            samples.labels.push(i32::from(weight > 0));
+            labels.push(i32::from(weight > 0));
         }
-        samples.into_split(slots, 2)
+        sparse_split(&ids, &vec![1.0; ids.len()], &labels, (slots, 2))
     });
     let mut next = || parts.next().expect("there are two parts");
     Ok(Dataset { train: next()?, test: next()? })

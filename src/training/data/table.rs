@@ -39,11 +39,8 @@ pub(super) fn load(path: &Path, label: &str, test: Option<&Path>, seed: u64) -> 
         }
         names.range::<String, _>(..label).count() as i32
     };
-    let samples = |table: Table| Samples {
-        labels: table.labels.iter().map(number).collect(),
-        features: table.features,
-        ..Samples::default()
-    };
+    let samples =
+        |table: Table| Samples { labels: table.labels.iter().map(number).collect(), features: table.features };
     let width = train.width;
     samples(train).into_dataset(test.map(samples), width, seed)
 }
