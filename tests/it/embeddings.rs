@@ -374,3 +374,12 @@ fn the_built_in_model_learns_with_any_rule_and_gives_the_same_again() {
         assert_eq!(train().digests(), trained.digests());
     }
 }
+
+#[test]
+fn a_table_without_numbers_is_trained_in_the_same_time_and_of_a_size_that_fits_no_memory() {
+    let training = |rows| Simulated::new(4, 2, Mode::Async).embedding(rows).steps(20);
+    let durations = |trained: Trained| steps_of(&trained).into_iter().map(|(time, _)| time).collect::<Vec<_>>();
+    let (real, shapes) = (durations(training(400).run()), durations(training(400).shapes().run()));
+    assert_eq!(real, shapes);
+    assert_eq!(durations(training(4_000_000_000).shapes().run())[4..], shapes[4..]);
+}
