@@ -7,6 +7,7 @@ mod names;
 mod prune;
 mod scopes;
 mod shapes;
+mod sparse;
 mod windows;
 
 use super::{Graph, GraphDef, GraphError, Operation, Output};

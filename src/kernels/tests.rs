@@ -11,6 +11,7 @@ mod moves;
 mod norm;
 mod reduce;
 mod rows;
+mod sparse;
 mod threads;
 mod update;
 mod window;

@@ -90,9 +90,10 @@ pub struct Compute {
 pub struct Program {
     /// Default: softmax regression.
     pub model: Model,
-    /// The widths of the hidden layers, for [`Model::Mlp`] only. Default: one of 128.
+    /// The widths of the hidden layers, for [`Model::Mlp`] and [`Model::Embedding`] only. Default: one of
+    /// 128 for the one, one of 32 for the other.
     pub hidden: Vec<usize>,
-    /// Default: the embedded digits.
+    /// Default: the embedded digits, for [`Model::Embedding`] synthetic samples.
     pub dataset: Dataset,
     /// Samples per worker step. Default: 32.
     pub batch: usize,
@@ -109,8 +110,23 @@ pub enum Model {
     Mlp,
     /// Convolutions and pools before the dense layers: for images.
     Convnet,
+    /// Wide and deep, of sparse samples.
+    Embedding(Embedding),
     /// Nothing but the global step: measures the runtime itself.
     Null,
+}
+
+/// The sizes of [`Model::Embedding`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Embedding {
+    /// The rows of its table: how many features there are. Default: 10 000.
+    pub rows: usize,
+    /// The width of a row. Default: 16.
+    pub dim: usize,
+    /// The features of a sample; with fewer, the others count nothing. Default: 8.
+    pub slots: usize,
+    /// The shards that the table is cut into. Default: one a parameter server.
+    pub partitions: usize,
 }
 
 /// Data to train on.
@@ -120,6 +136,8 @@ pub enum Model {
 pub enum Dataset {
     /// The handwritten digits in this program.
     Digits,
+    /// Sparse samples drawn from the seed, for [`Model::Embedding`] only.
+    Synthetic,
     /// MNIST's four files.
     Idx {
         /// Where they are.

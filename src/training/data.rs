@@ -14,8 +14,10 @@ mod file;
 mod idx;
 mod libsvm;
 mod npy;
+mod padded;
 mod samples;
 mod sparse;
+mod synthetic;
 mod table;
 
 use std::io;
@@ -39,6 +41,7 @@ pub struct Dataset {
 #[derive(Clone, Debug)]
 pub struct Split {
     features: Tensor,
+    ids: Option<Tensor>,
     labels: Tensor,
     width: usize,
     image_shape: Option<[usize; 3]>,
@@ -50,6 +53,9 @@ pub struct Split {
 pub struct Batch {
     /// The features, `f32` of shape `[samples, width]`.
     pub features: Tensor,
+    /// Of sparse data which feature each of those is, `i64` of their shape. A sample with fewer has some
+    /// of value 0 at the end.
+    pub ids: Option<Tensor>,
     /// The classes, `i32` of shape `[samples]`.
     pub labels: Tensor,
 }
@@ -99,7 +105,7 @@ pub enum DataError {
         labels: Vec<usize>,
     },
     /// The features are no tensor of `f32`, or the labels none of `i32`.
-    #[error("features are a tensor of f32 and labels one of i32: {0}")]
+    #[error("features are a tensor of f32, ids one of i64 and labels one of i32: {0}")]
     Tensor(#[from] TensorError),
     /// The samples can't be images of that size.
     #[error("a sample has {width} features, which are no image of height, width and channels {shape:?}")]
@@ -145,6 +151,31 @@ impl Dataset {
     /// None that is not a defect of the library.
     pub fn digits() -> Result<Self, DataError> {
         digits::load()
+    }
+
+    /// Sparse samples of `slots` features each, of `rows` that there are, drawn from `seed`: a few
+    /// features are frequent and most are rare, and what a sample's features weigh together decides
+    /// which of two classes it is of. 8192 samples to train on and 2048 to test on.
+    ///
+    /// # Errors
+    /// If there are no slots or no rows.
+    pub fn synthetic(rows: usize, slots: usize, seed: u64) -> Result<Self, DataError> {
+        synthetic::draw(rows, slots, seed)
+    }
+
+    /// The LIBSVM file `path` as sparse samples of `slots` features each, of `rows` that there are.
+    /// `test` and `seed` are as those of [`Dataset::libsvm`].
+    ///
+    /// # Errors
+    /// If a file can't be read or is malformed, or a sample has more features than slots or one that is none
+    /// of the rows.
+    pub fn libsvm_sparse(
+        path: &Path,
+        test: Option<&Path>,
+        (rows, slots): (usize, usize),
+        seed: u64,
+    ) -> Result<Self, DataError> {
+        padded::libsvm(path, test, (rows, slots), seed)
     }
 
     /// The IDX files in `directory`, as MNIST ships them: `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`
@@ -225,7 +256,7 @@ impl Split {
         if let Some(sample) = classes_of.iter().position(|label| !is_class(label)) {
             return Err(DataError::Label { sample, label: classes_of[sample], classes });
         }
-        Ok(Self { features, labels, width, image_shape: None, classes })
+        Ok(Self { features, ids: None, labels, width, image_shape: None, classes })
     }
 
     /// The same samples, each of which is an image of `shape` `[height, width, channels]`, row by row.
@@ -242,6 +273,20 @@ impl Split {
     /// The height, width and channels of a sample, where it is an image.
     pub fn image_shape(&self) -> Option<[usize; 3]> {
         self.image_shape
+    }
+
+    /// The same, of sparse samples: `ids`, `i64` of the features' shape, says which feature each is.
+    ///
+    /// # Errors
+    /// If the ids have another type or shape.
+    pub fn with_ids(mut self, ids: Tensor) -> Result<Self, DataError> {
+        ids.values::<i64>()?;
+        if ids.shape() != self.features.shape() {
+            let (features, labels) = (ids.shape().dims().to_vec(), self.labels.shape().dims().to_vec());
+            return Err(DataError::Shape { features, labels });
+        }
+        self.ids = Some(ids);
+        Ok(self)
     }
 
     /// How many samples there are.
@@ -266,7 +311,7 @@ impl Split {
 
     /// Every sample, in the order of the data set. Copies nothing.
     pub fn whole(&self) -> Batch {
-        Batch { features: self.features.clone(), labels: self.labels.clone() }
+        Batch { features: self.features.clone(), ids: self.ids.clone(), labels: self.labels.clone() }
     }
 }
 

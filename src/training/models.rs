@@ -1,25 +1,48 @@
 //! The networks of the built-in trainer, one file each: from a batch's features to a logit for each class.
 
 mod convnet;
+mod embedding;
 mod mlp;
 
-use crate::graph::Output;
+use crate::graph::{Output, Target};
 use crate::runtime::{Code, Error, Result};
+use crate::tensor::DType;
 
 use super::data::Split;
 use super::settings::Model;
 
-/// The logits that `model` gives for `features` `[rows, width]`, which are like those of `split`.
-pub(super) fn logits(model: &Model, features: &Output, split: &Split) -> Result<Output> {
-    let logits = match model {
-        Model::Softmax => mlp::logits(features, &[], split.classes()),
-        Model::Mlp { hidden } => mlp::logits(features, hidden, split.classes()),
+/// A network in a graph.
+pub(super) struct Network {
+    /// A logit for each class, row by row.
+    pub(super) logits: Output,
+    /// What is fed beside the features: which feature each is, of a sparse sample.
+    pub(super) ids: Option<Output>,
+    /// What is to run with each training step.
+    pub(super) updates: Vec<Target>,
+}
+
+impl Network {
+    fn of(logits: Output) -> Self {
+        Self { logits, ids: None, updates: Vec::new() }
+    }
+}
+
+/// The network that `model` makes of `features` `[rows, width]`, which are like those of `split`.
+pub(super) fn build(model: &Model, features: &Output, split: &Split) -> Result<Network> {
+    Ok(match model {
+        Model::Softmax => Network::of(mlp::logits(features, &[], split.classes())?),
+        Model::Mlp { hidden } => Network::of(mlp::logits(features, hidden, split.classes())?),
         Model::Convnet => {
             let no_images = "the model `convnet` needs images, but the data set has rows of features";
             let shape = split.image_shape().ok_or_else(|| Error::new(Code::InvalidArgument, no_images))?;
-            convnet::logits(features, shape, split.classes())
+            Network::of(convnet::logits(features, shape, split.classes())?)
+        }
+        Model::Embedding(embedding) => {
+            let g = features.graph();
+            let ids = g.placeholder("ids", DType::I64, [None, Some(split.width())])?;
+            let logits = embedding::logits(g, (&ids, features), embedding, split.classes())?;
+            Network { ids: Some(ids), ..Network::of(logits) }
         }
         Model::Null { .. } => return Err(Error::new(Code::Internal, "the model `null` gives no logits")),
-    };
-    Ok(logits?)
+    })
 }

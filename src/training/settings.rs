@@ -33,11 +33,28 @@ pub enum Model {
     /// Convolutions with relu and pools, then dense layers: for data sets of images. Large ones get the network
     /// of TensorFlow's tutorial for MNIST, small ones a smaller.
     Convnet,
+    /// Wide and deep, of sparse samples.
+    Embedding(Embedding),
     /// Next to no arithmetic: scalar variables are read and updated, which shows what a step itself costs.
     Null {
         /// How many variables there are.
         variables: usize,
     },
+}
+
+/// The sizes of [`Model::Embedding`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Embedding {
+    /// The rows of its table: how many features there are.
+    pub rows: usize,
+    /// The width of a row.
+    pub dim: usize,
+    /// The features of a sample.
+    pub slots: usize,
+    /// The shards that its tables are cut into.
+    pub partitions: usize,
+    /// The widths of the dense layers before the last.
+    pub hidden: Vec<usize>,
 }
 
 /// An update rule and its learning rate.

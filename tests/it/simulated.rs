@@ -12,9 +12,10 @@ use trainyard::kernels::Numerics;
 use trainyard::prelude::*;
 use trainyard::simulation::{self, Cluster, ComputeSpec, Host, Law, NetworkSpec, Outcome};
 use trainyard::sync::Mode;
-use trainyard::training::data::Dataset;
+use trainyard::training::data::{Dataset, Split};
 use trainyard::training::{
-    Beginning, Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, TaskParts, train,
+    Beginning, Embedding, Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, TaskParts,
+    train,
 };
 use trainyard::units::{BytesPerSecond, FlopsPerSecond};
 
@@ -115,6 +116,27 @@ impl Simulated {
         self.cluster.network.latency = Duration::from_micros(50);
         self.cluster.network.bandwidth = BytesPerSecond(1.25e9);
         self.cluster.network.message_cost = Duration::from_micros(5);
+        self
+    }
+
+    /// A wide and deep model with a table of `rows` rows in four shards, on a network that is felt. The samples'
+    /// ids are spread over the table likewise, whatever its size.
+    pub(crate) fn embedding(mut self, rows: usize) -> Self {
+        const SAMPLES: usize = 64;
+        let ids: Vec<i64> = (0..SAMPLES * 4).map(|i| ((i * i * 7 + 3 * i) % 100 * (rows / 100)) as i64).collect();
+        let labels: Vec<i32> = (0..SAMPLES).map(|i| (ids[4 * i] > ids[4 * i + 1]) as i32).collect();
+        let ids = Tensor::new([SAMPLES, 4], &ids).unwrap();
+        let labels = Tensor::new([SAMPLES], &labels).unwrap();
+        let split = Split::new(Tensor::full([SAMPLES, 4], 1f32), labels, 2).unwrap().with_ids(ids).unwrap();
+        self.dataset = Some(Arc::new(Dataset { train: split.clone(), test: split }));
+        self.settings.model = Model::Embedding(Embedding { rows, dim: 16, slots: 4, partitions: 4, hidden: vec![8] });
+        self.cluster.network.latency = Duration::from_micros(50);
+        self.cluster.network.bandwidth = BytesPerSecond(1.25e9);
+        self
+    }
+
+    pub(crate) fn rule(mut self, rule: UpdateRule) -> Self {
+        self.settings.optimizer.rule = rule;
         self
     }
 

@@ -63,14 +63,18 @@ pub(super) fn cost(op: &Sparse, inputs: &[Known], outputs: &[Known]) -> Cost {
     }
 }
 
-/// The rows of `table` that `ids` name, in the shape of the ids.
+/// The rows of `table` that `ids` name, in the shape of the ids; hollow, where the table is.
 ///
 /// # Errors
 /// If the table has no row of such an id.
 pub(crate) fn gather_rows(table: &Tensor, ids: &Tensor) -> Result<Tensor, indexed::IndexOutOfRange> {
     let (rows, row) = table.shape().dims().split_first().map(|(rows, row)| (*rows, row.to_vec())).unwrap_or_default();
     let positions = positions(ids, rows)?;
-    let mut out = Tensor::uninitialised::<f32>(Shape::new(&[ids.shape().dims(), &row].concat()));
+    let shape = Shape::new(&[ids.shape().dims(), &row].concat());
+    if table.is_hollow() {
+        return Ok(Tensor::hollow(DType::F32, shape));
+    }
+    let mut out = Tensor::uninitialised::<f32>(shape);
     indexed::gather(table.slice::<f32>(), rows, &positions, row.iter().product(), out.make_mut());
     Ok(out)
 }

@@ -75,7 +75,11 @@ pub(super) enum NumericsFile {
 pub(super) struct ProgramFile {
     pub(super) model: ModelFile,
     pub(super) hidden: Option<Vec<usize>>,
-    pub(super) dataset: DatasetFile,
+    pub(super) rows: Option<usize>,
+    pub(super) dim: Option<usize>,
+    pub(super) slots: Option<usize>,
+    pub(super) partitions: Option<usize>,
+    pub(super) dataset: Option<DatasetFile>,
     pub(super) batch: Option<usize>,
     pub(super) optimizer: OptimizerFile,
 }

@@ -38,13 +38,18 @@ impl Batches {
         let mut features = Tensor::uninitialised::<f32>(Shape::from([self.batch, width]));
         let mut labels = Tensor::uninitialised::<i32>(Shape::from([self.batch]));
         let (from_features, from_labels) = (self.split.features.slice::<f32>(), self.split.labels.slice::<i32>());
+        let mut ids = self.split.ids.as_ref().map(|_| Tensor::uninitialised::<i64>(Shape::from([self.batch, width])));
         let rows = features.make_mut::<f32>();
         for (i, label) in labels.make_mut::<i32>().iter_mut().enumerate() {
             let sample = self.deal.next_sample();
             rows[i * width..][..width].copy_from_slice(&from_features[sample * width..][..width]);
+            if let (Some(ids), Some(from)) = (&mut ids, &self.split.ids) {
+                let from = &from.slice::<i64>()[sample * width..][..width];
+                ids.make_mut::<i64>()[i * width..][..width].copy_from_slice(from);
+            }
             *label = from_labels[sample];
         }
-        Batch { features, labels }
+        Batch { features, ids, labels }
     }
 
     /// The epoch, from 0, that the next batch begins in.

@@ -44,7 +44,7 @@ mod tests {
         assert_eq!((digits.train.width(), digits.train.classes()), (64, 10));
         assert_eq!(digits.test.image_shape(), Some([8, 8, 1]));
         for split in [&digits.train, &digits.test] {
-            let Batch { features, labels } = split.whole();
+            let Batch { features, labels, .. } = split.whole();
             let pixels = features.values::<f32>().unwrap();
             assert!(pixels.iter().all(|pixel| (0.0..=1.0).contains(pixel)) && pixels.contains(&1.0));
             assert!((0..10).all(|class| labels.values::<i32>().unwrap().contains(&class)));

@@ -175,7 +175,7 @@ fn each_contradiction_says_what_to_write_instead() {
         ("[program]\nbatch = 0", "2: program.batch: 0 must be at least 1"),
         (
             "[program]\nhidden = [8]",
-            "2: program.hidden: only the model `mlp` has hidden layers; use it, or remove them",
+            "2: program.hidden: only the models `mlp` and `embedding` have hidden layers; use one, or remove them",
         ),
         (
             "[program]\nmodel = \"mlp\"\nhidden = [8, 0]",
@@ -199,6 +199,13 @@ fn each_contradiction_says_what_to_write_instead() {
             "4: run[1].name: an earlier run is also called `sync`",
         ),
         ("run = []", "1: run: no run; give one, or remove the key"),
+        ("[program]\nrows = 7", "2: program.rows: only the model `embedding` has `rows`; use it, or remove this"),
+        ("[program]\nmodel = \"embedding\"\ndim = 0", "3: program.dim: 0 must be at least 1"),
+        (
+            "[program]\nmodel = \"embedding\"\ndataset = \"digits\"",
+            "3: program.dataset: the model `embedding` needs sparse samples: `{ libsvm = \"FILE\" }`, or no key for \
+             synthetic ones",
+        ),
     ];
     for (text, expected) in cases {
         assert_eq!(example(text).unwrap_err().to_string(), format!("sims/example.toml:{expected}"));
