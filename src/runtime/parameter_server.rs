@@ -6,7 +6,6 @@
 mod updates;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::rc::Rc;
 
 use actix::{Actor, ActorContext, Context, Handler};
 use smallvec::smallvec;
@@ -17,7 +16,7 @@ use crate::graph::Replica;
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
-use super::compute::ComputeModel;
+use super::compute::Devices;
 use super::coordination::Coordination;
 use super::error::{Code, Error, Result};
 use super::link::Link;
@@ -31,7 +30,7 @@ use super::variable_store::{Cleared, Updating, VariableStore};
 /// Holds a task's variables and serves its worker.
 pub(crate) struct ParameterServer {
     link: Link,
-    device: Rc<dyn ComputeModel>,
+    devices: Devices,
     store: VariableStore,
     /// By global step: a task can hold those of several trainings.
     coordinations: BTreeMap<VariableId, Coordination>,
@@ -46,10 +45,10 @@ pub(crate) struct ParameterServer {
 }
 
 impl ParameterServer {
-    pub(crate) fn new(link: Link, device: Rc<dyn ComputeModel>) -> Self {
+    pub(crate) fn new(link: Link, devices: Devices) -> Self {
         Self {
             link,
-            device,
+            devices,
             store: VariableStore::default(),
             coordinations: BTreeMap::new(),
             departed: BTreeSet::new(),
@@ -117,7 +116,7 @@ impl ParameterServer {
 
     /// Gives a variable a value, and lets go whoever waited for the first one.
     fn assign(&mut self, variable: VariableId, ticket: Ticket, value: Tensor) {
-        let value = self.device.numerics().kept(value);
+        let value = self.devices[0].numerics().kept(value);
         let stored = self.store.get_mut(variable);
         let outcome = stored.assign(value.clone());
         let waited = if outcome.is_ok() { std::mem::take(&mut stored.waiting) } else { VecDeque::new() };

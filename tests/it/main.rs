@@ -3,6 +3,7 @@
 mod binary;
 mod checkers;
 mod cli;
+mod devices;
 mod errors;
 mod fixture;
 mod gradients;
@@ -10,8 +11,8 @@ mod life_of_a_step;
 mod optimizers;
 mod peer_to_peer;
 mod servers;
-mod shapes;
 mod sessions;
+mod shapes;
 mod simulated;
 mod simulation;
 mod staleness;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -82,7 +83,15 @@ impl Simulated {
             batch: 8,
             stop: Stop { steps: Some(100), accuracy: None, evaluate_every: 50, time: None },
         };
-        let cluster = Cluster { spec, network, compute, slow: BTreeMap::new(), numerics: Numerics::Real, seed: 7 };
+        let cluster = Cluster {
+            spec,
+            network,
+            compute,
+            devices: NonZeroU32::MIN,
+            slow: BTreeMap::new(),
+            numerics: Numerics::Real,
+            seed: 7,
+        };
         Self { cluster, settings, mode, dataset: None, wasted: Duration::ZERO }
     }
 
@@ -110,6 +119,12 @@ impl Simulated {
         self.cluster.network.latency = Duration::from_micros(50);
         self.cluster.network.bandwidth = BytesPerSecond(1.25e9);
         self.cluster.network.message_cost = Duration::from_micros(5);
+        self
+    }
+
+    /// Gives each task so many devices.
+    pub(crate) fn devices(mut self, devices: u32) -> Self {
+        self.cluster.devices = NonZeroU32::new(devices).unwrap();
         self
     }
 

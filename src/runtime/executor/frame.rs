@@ -58,12 +58,7 @@ pub(crate) struct NodeFailure {
 ///
 /// # Errors
 /// The first kernel that could not do its work, on account of the values it was given.
-pub(crate) fn compute(
-    plan: &Plan,
-    nodes: &[u32],
-    frame: &mut Frame,
-    numerics: Numerics,
-) -> Result<(), NodeFailure> {
+pub(crate) fn compute(plan: &Plan, nodes: &[u32], frame: &mut Frame, numerics: Numerics) -> Result<(), NodeFailure> {
     for index in nodes {
         let node = plan.node(*index);
         let inputs: SmallVec<[&Tensor; 3]> = node.inputs.iter().map(|slot| frame.get(*slot)).collect();
