@@ -16,10 +16,14 @@ mod builder;
 mod device_scope;
 mod error;
 mod gradients;
+mod indexed_slices;
 mod layers;
 mod op;
 mod output;
+mod partitioned_variable;
+mod partitioner;
 mod prune;
+mod resource;
 mod scopes;
 mod shape_inference;
 mod state;
@@ -37,14 +41,20 @@ use crate::tensor::{DType, PartialShape};
 pub use builder::Graph;
 pub use device_scope::{DeviceFunction, OperationRequest};
 pub use error::{GraphError, GraphProblem};
-pub use gradients::gradients;
-pub use layers::{accuracy, dense, sparse_softmax_cross_entropy};
+pub use gradients::{gradients, variable_gradients};
+pub use indexed_slices::{Gradient, IndexedSlices};
+pub use layers::{accuracy, avg_pool2d, conv2d, dense, flatten, max_pool2d, sparse_softmax_cross_entropy};
 pub(crate) use op::range_len;
 pub use op::{
-    Array, Binary, Indexed, Mirror, Op, RandomLaw, Reduction, Replica, Subscript, Unary, UpdateRule, VariableSpec,
+    Array, Binary, Indexed, Mirror, Op, RandomLaw, Reduction, Replica, ResourceAction, ResourceKind, ResourceSpec,
+    ShardStrategy, Sharding, Sparse, Subscript, Unary, UpdateRule, VariableSpec,
 };
+pub use op::{Channels, Convolution, Padding, Pool, Sliding, Window};
 pub use output::{Output, Target, concat, stack};
+pub use partitioned_variable::{InitialRows, PartitionedVariable, embedding_lookup, embedding_lookup_unique};
+pub use partitioner::Partitioner;
 pub(crate) use prune::prune;
+pub use resource::{ConditionalAccumulator, FifoQueue};
 pub(crate) use shape_inference::{OutputTypes, infer};
 pub(crate) use state::{Name, NewOperation};
 pub use variable::Variable;

@@ -29,15 +29,17 @@ mod reference;
 mod registry;
 pub(crate) mod rows;
 pub(crate) mod softmax;
+pub(crate) mod sparse;
 pub(crate) mod strided;
 #[cfg(test)]
 mod tests;
 pub(crate) mod update;
+pub(crate) mod window;
 
 pub use cost::Cost;
 pub use indexed::IndexOutOfRange;
 pub use numerics::Numerics;
 pub(crate) use parallel::may_spread;
 pub use registry::KernelError;
-pub(crate) use registry::{Known, add_values, cost as cost_of};
+pub(crate) use registry::{Known, add_values, cost as cost_of, gather_rows};
 pub use softmax::LabelOutOfRange;

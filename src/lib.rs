@@ -49,7 +49,7 @@
 //! | [`sync`] | when a gradient counts and when it is applied |
 //! | [`graph`] | operations, edges, shape inference, gradients, pruning |
 //! | [`kernels`] | the numbers, and what they cost |
-//! | [`placement`], [`partition`] | operations to devices; a placed graph, cut by task |
+//! | [`placement`], [`partition`] | operations to devices; a placed graph, cut by device |
 //! | [`optimizer`] | update rules and the graph that applies them |
 //! | [`clock`], [`transport`] | what tells the time and carries messages, in either world |
 //! | [`runtime`] | the actors: master, worker, parameter server |
@@ -103,7 +103,10 @@ where
 
 /// What a trainer needs, in one `use`.
 pub mod prelude {
-    pub use crate::graph::{Graph, Output, Target, Variable, accuracy, dense, gradients, sparse_softmax_cross_entropy};
+    pub use crate::graph::{
+        Graph, Output, Target, Variable, accuracy, concat, dense, gradients, sparse_softmax_cross_entropy, stack,
+    };
+    pub use crate::graph::{Padding, Sliding, avg_pool2d, conv2d, flatten, max_pool2d};
     pub use crate::optimizer::{Adagrad, Adam, Coordinated, GradientDescent, Momentum, Optimizer, TrainOp};
     pub use crate::placement::ReplicaDeviceSetter;
     pub use crate::runtime::{Code, Error, Result, Server, SessionOptions};

@@ -1,5 +1,7 @@
 //! What models are built from: initial values, layers, losses and measures, each made of graph operations.
 
+mod window;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::error::{GraphError, GraphProblem};
@@ -7,6 +9,8 @@ use super::op::{Op, RandomLaw};
 use super::output::Output;
 use super::{Graph, NewOperation};
 use crate::tensor::{DType, Shape};
+
+pub use window::{avg_pool2d, conv2d, flatten, max_pool2d};
 
 /// Values for the first step of a variable.
 impl Graph {
@@ -27,7 +31,7 @@ impl Graph {
     #[track_caller]
     pub fn random(&self, purpose: &str, law: RandomLaw, shape: impl Into<Shape>) -> Output {
         let seeds = (self.random_seed(), xxh3_64(purpose.as_bytes()));
-        self.add_checked(NewOperation::of(Op::Random { law, shape: shape.into(), seeds }))
+        self.add_checked(NewOperation::of(Op::Random { law, shape: shape.into(), seeds, offset: 0 }))
     }
 
     /// Uniform in ±√(6 / (rows + columns)) (Glorot and Bengio 2010; TensorFlow: `glorot_uniform_initializer`).

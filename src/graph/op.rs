@@ -5,7 +5,12 @@ mod attributes;
 mod function;
 mod indexed;
 mod range;
+mod resource;
+mod sparse;
 mod subscript;
+
+use std::sync::Arc;
+mod window;
 
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
@@ -14,7 +19,10 @@ pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
 pub use function::{Binary, Reduction, Unary};
 pub use indexed::Indexed;
 pub(crate) use range::range_len;
+pub use resource::{ResourceAction, ResourceKind, ResourceSpec};
+pub use sparse::{ShardStrategy, Sharding, Sparse};
 pub use subscript::{Mirror, Subscript};
+pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
 
 /// What an operation does.
 ///
@@ -46,12 +54,16 @@ pub enum Op {
         shape: Shape,
         /// The graph's seed, and the operation's own.
         seeds: (u64, u64),
+        /// Where in the values of these seeds they begin: a part of a larger value is made by itself.
+        offset: usize,
     },
 
     /// A place for a value that outlives the step (TensorFlow: `VarHandleOp`). Not run itself.
     Variable(VariableSpec),
     /// The variable's value, and its version: how many updates it has had (i64).
     ReadVariable,
+    /// The rows `(ids […])` of the variable, and its version: nothing else of it is copied or travels.
+    ResourceGather,
     /// Stores `(value)`; gives the value.
     Assign,
     /// Adds `(delta)`; gives the new value.
@@ -61,11 +73,14 @@ pub enum Op {
     /// Completes once the variable has a value, however long that takes; at once where it has.
     AwaitVariable,
     /// Updates a variable by a gradient: `(learning_rate, gradient)`, and where gradients are
-    /// aggregated `(…, version read)` or, with backup workers, `(…, version read, verdict)`.
-    /// Variables: the variable, then its slots.
+    /// aggregated `(…, versions read…)` or, with backup workers, `(…, verdict, versions read…)`; the
+    /// least version counts. Variables: the variable, then its slots.
     ApplyGradient {
         /// The update rule.
         rule: UpdateRule,
+        /// The gradient is of some rows, `(learning_rate, rows [n, row…], ids [n], …)`; of a row that
+        /// comes more than once the sum.
+        is_sparse: bool,
         /// With synchronous training: wait for the other workers' gradients and apply their mean.
         aggregate: Option<Replica>,
     },
@@ -78,6 +93,16 @@ pub enum Op {
     /// and whether it was applied (bool).
     CommitStep(Replica),
 
+    /// A queue or an accumulator, which outlives the step. Not run itself.
+    Resource(Arc<ResourceSpec>),
+    /// What is done to one.
+    OnResource {
+        /// Which.
+        resource: Arc<ResourceSpec>,
+        /// What.
+        action: ResourceAction,
+    },
+
     /// Does nothing; runs after its control inputs (TensorFlow: `NoOp`, made by `group`).
     NoOp,
     /// `(x)`
@@ -89,9 +114,9 @@ pub enum Op {
         /// Multiply by `b` transposed.
         transpose_b: bool,
     },
-    /// `(x [rows, columns], bias [columns])`
+    /// `(x […, columns], bias [columns])`
     BiasAdd,
-    /// `(gradient [rows, columns])`: the sum over rows.
+    /// `(gradient […, columns])`: the sum over all but the columns.
     BiasAddGrad,
     /// One function of each element of `(x)`.
     Unary(Unary),
@@ -119,8 +144,12 @@ pub enum Op {
     Cast(DType),
     /// The same elements in another shape or order.
     Array(Array),
+    /// Rows found by their number.
+    Sparse(Sparse),
     /// Elements found by indices.
     Indexed(Indexed),
+    /// Windows over images.
+    Window(Window),
 }
 
 impl Op {
@@ -133,13 +162,17 @@ impl Op {
             Self::Random { law, .. } => law.kind(),
             Self::Variable(_) => "Variable",
             Self::ReadVariable => "ReadVariable",
+            Self::ResourceGather => "ResourceGather",
             Self::Assign => "Assign",
             Self::AssignAdd => "AssignAdd",
             Self::IsVariableInitialized => "IsVariableInitialized",
             Self::AwaitVariable => "AwaitVariable",
-            Self::ApplyGradient { rule, .. } => rule.kind(),
+            Self::ApplyGradient { rule, is_sparse: false, .. } => rule.kind(),
+            Self::ApplyGradient { rule, is_sparse: true, .. } => rule.sparse_kind(),
             Self::Vote(_) => "Vote",
             Self::CommitStep(_) => "CommitStep",
+            Self::Resource(spec) => spec.kind.name(),
+            Self::OnResource { action, .. } => action.kind(),
             Self::NoOp => "NoOp",
             Self::Identity => "Identity",
             Self::MatMul { .. } => "MatMul",
@@ -160,8 +193,15 @@ impl Op {
             Self::Equal => "Equal",
             Self::Cast(_) => "Cast",
             Self::Array(array) => array.kind(),
+            Self::Sparse(sparse) => sparse.kind(),
             Self::Indexed(indexed) => indexed.kind(),
+            Self::Window(window) => window.kind(),
         }
+    }
+
+    /// Whether it only says that something is there, and is not run.
+    pub(crate) fn is_declaration(&self) -> bool {
+        matches!(self, Self::Variable(_) | Self::Resource(_))
     }
 
     /// Whether the operation reads or changes what outlives the step, so that its task's parameter server runs it.
@@ -169,6 +209,7 @@ impl Op {
         matches!(
             self,
             Self::ReadVariable
+                | Self::ResourceGather
                 | Self::Assign
                 | Self::AssignAdd
                 | Self::IsVariableInitialized
@@ -176,6 +217,7 @@ impl Op {
                 | Self::ApplyGradient { .. }
                 | Self::Vote(_)
                 | Self::CommitStep(_)
+                | Self::OnResource { .. }
         )
     }
 }

@@ -2,6 +2,8 @@
 
 mod array;
 mod indexed;
+mod sparse;
+mod window;
 
 use std::fmt;
 use std::panic::Location;
@@ -80,7 +82,7 @@ impl Output {
         self.with(&[b], Op::MatMul { transpose_a, transpose_b })
     }
 
-    /// Adds `bias` \[columns\] to each row.
+    /// Adds `bias` \[columns\] to each row: along the last dimension of two or more.
     ///
     /// # Errors
     /// If the widths differ.

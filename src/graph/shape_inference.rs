@@ -5,7 +5,10 @@
 
 mod array;
 mod indexed;
+mod resource;
 mod slices;
+mod sparse;
+mod window;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -29,16 +32,18 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::Placeholder { dtype, shape }, []) => return Ok(one(*dtype, *shape)),
         (Op::Const(value), []) => return Ok(one(value.dtype(), value.shape())),
         (Op::Fill { shape, .. } | Op::Random { shape, .. }, []) => return Ok(one(DType::F32, *shape)),
-        (Op::Variable(_) | Op::NoOp, []) => return Ok(smallvec![]),
+        (Op::Variable(_) | Op::Resource(_) | Op::NoOp, []) => return Ok(smallvec![]),
         (Op::Identity, [x]) => return Ok(smallvec![*x]),
         (Op::Cast(dtype), [x]) => return Ok(one(*dtype, x.shape)),
         (Op::Array(array), inputs) => return array::infer(array, inputs),
+        (Op::Sparse(sparse), inputs) => return sparse::infer(sparse, inputs),
         (Op::Indexed(indexed), inputs) => return indexed::infer(indexed, inputs),
+        (Op::Window(window), inputs) => return window::infer(window, inputs),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
             (matmul(*a, *b, *transpose_a, *transpose_b), "f32 matrices whose inner dimensions agree")
         }
-        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 [rows, n] and a bias [n]"),
-        (Op::BiasAddGrad, [x]) => (matrix(*x).map(|[_, columns]| one(DType::F32, [columns])), "an f32 matrix"),
+        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 […, n] and a bias [n]"),
+        (Op::BiasAddGrad, [x]) => (columns(*x).map(|columns| one(DType::F32, [columns])), "f32 of rank 2 or more"),
         (Op::Unary(_), [x]) => (same(inputs).map(|_| smallvec![*x]), "one f32"),
         (Op::UnaryGrad(_), [_, _]) => (same(inputs), "two f32 of one shape"),
         (Op::Binary(_), [a, b]) => (binary(*a, *b), "two f32 of one shape, or a scalar and another"),
@@ -61,20 +66,32 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
 
 /// That `inputs` are not what an operation needs.
 fn refused(needs: &str, inputs: &[TensorType]) -> GraphProblem {
-    GraphProblem::Inputs { needs: needs.to_owned(), inputs: inputs.to_vec() }
+    let stored = inputs.iter().any(|input| input.dtype == DType::BF16);
+    let hint = if stored { " (bf16 is for storage: cast it to f32 to compute with it)" } else { "" };
+    GraphProblem::Inputs { needs: format!("{needs}{hint}"), inputs: inputs.to_vec() }
 }
 
 fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
     let refuse = |needs: &str| refused(needs, inputs);
     let count = || TensorType::new(DType::I64, Shape::SCALAR);
     match (op, inputs, variables) {
+        (Op::OnResource { resource, action }, inputs, _) => resource::infer(&resource.kind, action, inputs),
         (Op::ReadVariable, [], [variable]) => Ok(smallvec![*variable, count()]),
+        (Op::ResourceGather, [ids], [table]) => match sparse::gathered(*ids, *table) {
+            Some(rows) => Ok(rows.into_iter().chain([count()]).collect()),
+            None => Err(refuse("i32 or i64 as ids of the rows of an f32 variable")),
+        },
         (Op::IsVariableInitialized, [], [_]) => Ok(one(DType::Bool, Shape::SCALAR)),
         (Op::AwaitVariable, [], [_]) => Ok(smallvec![]),
-        (Op::AssignAdd, [value], [_]) if value.dtype == DType::Bool => Err(refuse("numbers")),
+        (Op::AssignAdd, [value], [_]) if matches!(value.dtype, DType::Bool | DType::BF16) => Err(refuse("numbers")),
         (Op::Assign | Op::AssignAdd, [value], [variable]) => {
             stores(*value, *variable)?;
             Ok(smallvec![*variable])
+        }
+        (Op::ApplyGradient { is_sparse: true, .. }, [rate, rows, ids, ..], [variable, ..]) => {
+            let fits = rate.is_float_scalar() && sparse::are_slices(*rows, *ids, *variable);
+            let needs = || format!("an f32 scalar as learning rate, rows of {variable} and an id for each");
+            if fits { Ok(smallvec![]) } else { Err(refuse(&needs())) }
         }
         (Op::ApplyGradient { .. }, [rate, gradient, ..], [variable, ..]) => {
             stores(*gradient, *variable)?;
@@ -106,6 +123,11 @@ fn matrix(x: TensorType) -> Option<[Option<usize>; 2]> {
     x.float_dims()?.try_into().ok()
 }
 
+/// The last dimension of an f32 that has others before it.
+fn columns(x: TensorType) -> Option<Option<usize>> {
+    x.float_dims()?.split_last().filter(|(_, rows)| !rows.is_empty()).map(|(columns, _)| *columns)
+}
+
 fn reduce_grad(gradient: TensorType, x: TensorType) -> Option<OutputTypes> {
     (gradient.is_float_scalar() && x.dtype == DType::F32).then(|| smallvec![x])
 }
@@ -119,8 +141,10 @@ fn matmul(a: TensorType, b: TensorType, transpose_a: bool, transpose_b: bool) ->
 }
 
 fn bias_add(x: TensorType, bias: TensorType) -> Option<OutputTypes> {
-    let ([rows, columns], &[width]) = (matrix(x)?, bias.float_dims()?) else { return None };
-    Some(one(DType::F32, [rows, agree(columns, width)?]))
+    let &[width] = bias.float_dims()? else { return None };
+    let width = agree(columns(x)?, width)?;
+    let rows = &x.shape.dims()[..x.shape.rank() - 1];
+    Some(one(DType::F32, PartialShape::new(&[rows, &[width]].concat())))
 }
 
 fn scale_rows(x: TensorType, factor: TensorType) -> Option<OutputTypes> {

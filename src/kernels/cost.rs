@@ -94,6 +94,12 @@ impl Cost {
         Self::elementwise(elements, inputs, inputs)
     }
 
+    /// The kernels of `window`: two flops for each element of each window, one for a pool's; 4 bytes for each
+    /// element of the operands and the result, of which each counts once however many windows cover it.
+    pub(crate) fn windows(flops: usize, floats: usize) -> Self {
+        Self::of(flops, floats)
+    }
+
     /// `gradient_descent`: 2 flops an element, 2 values read and 1 written.
     pub(crate) fn gradient_descent(elements: usize) -> Self {
         Self::of(2 * elements, 3 * elements)

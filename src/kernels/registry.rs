@@ -2,13 +2,17 @@
 
 mod array;
 mod indexed;
+mod sparse;
 mod views;
+mod window;
 
+use half::bf16;
 use smallvec::{SmallVec, smallvec};
 
 use super::cost::Cost;
 use super::indexed::IndexOutOfRange;
 use super::matmul::MatMul;
+use super::sparse::NoSuchRow;
 use super::{convert, cost, elementwise, matmul, random, reduce, rows, softmax};
 use crate::graph::{Binary, Op, RandomLaw, Reduction, Unary};
 use crate::tensor::{DType, Element, Shape, Tensor};
@@ -28,10 +32,21 @@ pub enum KernelError {
     /// An index that is no position.
     #[error(transparent)]
     Index(#[from] IndexOutOfRange),
+    /// An id that names no row.
+    #[error(transparent)]
+    Row(#[from] NoSuchRow),
     /// Values of different types or shapes.
     #[error("{0} and {1} can't be added")]
     Unlike(String, String),
+    /// The shape of the result depends on values that are not computed.
+    #[error(
+        "the shape of what {0} gives depends on numbers that numerics = \"shapes\" does not compute; feed its input, \
+         or make it of integers alone"
+    )]
+    Shapeless(&'static str),
 }
+
+pub(crate) use sparse::gather_rows;
 
 /// Runs the kernel of `op`, whose inputs shape inference has checked.
 ///
@@ -45,7 +60,7 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         (Op::NoOp, _) => smallvec![],
         (Op::Identity, [x]) => smallvec![(*x).clone()],
         (Op::Fill { shape, value }, []) => one(*shape, |out| convert::fill(*value, out)),
-        (Op::Random { law, shape, seeds }, []) => one(*shape, |out| draw(*law, *seeds, out)),
+        (Op::Random { law, shape, seeds, offset }, []) => one(*shape, |out| draw(*law, *seeds, *offset, out)),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
             let dims = matmul_dims(a.shape(), b.shape(), *transpose_a, *transpose_b);
             one(Shape::from([dims.m, dims.n]), |out| matmul::matmul(a.slice(), b.slice(), out, dims))
@@ -94,7 +109,9 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         }),
         (Op::Cast(to), [x]) => smallvec![cast(x, *to)],
         (Op::Array(array), inputs) => return array::call(array, inputs),
+        (Op::Sparse(sparse), inputs) => return sparse::call(sparse, inputs),
         (Op::Indexed(indexed), inputs) => return indexed::call(indexed, inputs),
+        (Op::Window(window), inputs) => return window::call(window, inputs),
         (op, _) => panic!("{} has no kernel for {} inputs", op.kind(), inputs.len()),
     };
     Ok(outputs)
@@ -106,7 +123,9 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
     let shapes: SmallVec<[Shape; 3]> = inputs.iter().map(|(_, shape)| *shape).collect();
     match (op, shapes.as_slice()) {
         (Op::Array(array), _) => array::cost(array, inputs, outputs),
+        (Op::Sparse(sparse), _) => sparse::cost(sparse, inputs, outputs),
         (Op::Indexed(indexed), _) => indexed::cost(indexed, inputs, outputs),
+        (Op::Window(window), _) => window::cost(window, inputs, outputs),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
             Cost::matmul(matmul_dims(*a, *b, *transpose_a, *transpose_b))
         }
@@ -126,9 +145,14 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
             let (rows, classes) = logits.rows_and_columns();
             Cost::cross_entropy(rows, classes)
         }
-        (Op::Cast(_), _) => Cost::moved(8 * elements),
+        (Op::Cast(_), _) => Cost::moved(bytes(inputs) + bytes(outputs)),
         _ => Cost::default(),
     }
+}
+
+/// How much memory values of these types take \[bytes\].
+fn bytes(types: &[Known]) -> usize {
+    types.iter().map(|(dtype, shape)| dtype.size() * shape.elements()).sum()
 }
 
 /// `a + b`, of any numbers of one type and shape.
@@ -147,6 +171,7 @@ pub(crate) fn add_values(a: &Tensor, b: &Tensor) -> Result<Tensor, KernelError> 
             Ok(Tensor::hollow(dtype, a.shape()))
         }
         (DType::F32, DType::F32) if a.shape() == b.shape() => Ok(sum::<f32>(a, b)),
+        (DType::F64, DType::F64) if a.shape() == b.shape() => Ok(sum::<f64>(a, b)),
         (DType::I32, DType::I32) if a.shape() == b.shape() => Ok(sum::<i32>(a, b)),
         (DType::I64, DType::I64) if a.shape() == b.shape() => Ok(sum::<i64>(a, b)),
         _ => {
@@ -170,8 +195,8 @@ fn matmul_dims(a: Shape, b: Shape, transpose_a: bool, transpose_b: bool) -> MatM
     MatMul { m, k, n, transpose_a, transpose_b }
 }
 
-fn draw(law: RandomLaw, (seed, operation): (u64, u64), out: &mut [f32]) {
-    let key = random::Key { seed, operation };
+fn draw(law: RandomLaw, (seed, operation): (u64, u64), offset: usize, out: &mut [f32]) {
+    let key = random::Key { seed, operation, offset };
     match law {
         RandomLaw::Uniform { low, high } => random::uniform(key, low, high, out),
         RandomLaw::Normal { mean, deviation } => random::normal(key, mean, deviation, out),
@@ -236,24 +261,29 @@ fn divisor(reduction: Reduction, shape: Shape) -> f32 {
 }
 
 fn cast(x: &Tensor, to: DType) -> Tensor {
-    fn into<F: Element + convert::CastTo<T>, T: Element>(x: &Tensor) -> Tensor {
-        let mut out = Tensor::uninitialised::<T>(x.shape());
-        convert::cast(x.slice::<F>(), out.make_mut::<T>());
+    match x.dtype() {
+        from if from == to => x.clone(),
+        DType::F32 => cast_from::<f32>(x, to),
+        DType::F64 => cast_from::<f64>(x, to),
+        DType::BF16 => cast_from::<bf16>(x, to),
+        DType::I32 => cast_from::<i32>(x, to),
+        DType::I64 => cast_from::<i64>(x, to),
+        DType::Bool => cast_from::<bool>(x, to),
+    }
+}
+
+fn cast_from<From: Element + convert::CastToAny>(x: &Tensor, to: DType) -> Tensor {
+    fn into<From: Element + convert::CastTo<To>, To: Element>(x: &Tensor) -> Tensor {
+        let mut out = Tensor::uninitialised::<To>(x.shape());
+        convert::cast(x.slice::<From>(), out.make_mut::<To>());
         out
     }
-    match (x.dtype(), to) {
-        (from, to) if from == to => x.clone(),
-        (DType::F32, DType::I32) => into::<f32, i32>(x),
-        (DType::F32, DType::I64) => into::<f32, i64>(x),
-        (DType::F32, _) => into::<f32, bool>(x),
-        (DType::I32, DType::F32) => into::<i32, f32>(x),
-        (DType::I32, DType::I64) => into::<i32, i64>(x),
-        (DType::I32, _) => into::<i32, bool>(x),
-        (DType::I64, DType::F32) => into::<i64, f32>(x),
-        (DType::I64, DType::I32) => into::<i64, i32>(x),
-        (DType::I64, _) => into::<i64, bool>(x),
-        (DType::Bool, DType::F32) => into::<bool, f32>(x),
-        (DType::Bool, DType::I32) => into::<bool, i32>(x),
-        (DType::Bool, _) => into::<bool, i64>(x),
+    match to {
+        DType::F32 => into::<From, f32>(x),
+        DType::F64 => into::<From, f64>(x),
+        DType::BF16 => into::<From, bf16>(x),
+        DType::I32 => into::<From, i32>(x),
+        DType::I64 => into::<From, i64>(x),
+        DType::Bool => into::<From, bool>(x),
     }
 }

@@ -1,9 +1,12 @@
 //! The fast kernels against the references, and against themselves on other numbers of threads.
 
+mod array;
 mod elementwise;
+mod indexed;
 mod matmul;
 mod rows;
 mod threads;
+mod window;
 
 use rand::RngExt;
 

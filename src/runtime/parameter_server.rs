@@ -3,6 +3,7 @@
 //! A variable that is being updated is locked: what comes for it meanwhile waits in order, so that no
 //! reader sees a torn value. Where nobody else holds the value the update happens in place.
 
+mod departures;
 mod updates;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,20 +19,22 @@ use crate::transport::PeerId;
 
 use super::compute::Devices;
 use super::coordination::Coordination;
-use super::error::{Code, Error, Result};
+use super::error::Result;
 use super::link::Link;
 use super::mailbox::tell;
 use super::messages::{
     Action, ParameterServerMessage, PeerMessage, Served, StateRequest, Ticket, Values, VariableId, Verdict, Waiting,
     WaitingList, WorkerMessage,
 };
-use super::variable_store::{Cleared, Updating, VariableStore};
+use super::resources::Resources;
+use super::variable_store::{Updating, VariableStore};
 
 /// Holds a task's variables and serves its worker.
 pub(crate) struct ParameterServer {
     link: Link,
     devices: Devices,
     store: VariableStore,
+    resources: Resources,
     /// By global step: a task can hold those of several trainings.
     coordinations: BTreeMap<VariableId, Coordination>,
     /// The workers that take no more steps.
@@ -40,6 +43,8 @@ pub(crate) struct ParameterServer {
     joins: Vec<(u32, oneshot::Sender<()>)>,
     /// Answers for the worker, until the end of the turn.
     served: Vec<Served>,
+    /// Answers with copied rows, until the end of the turn.
+    gathered: Vec<Served>,
     /// Updates to compute, until the end of the turn.
     updates: Vec<Updating>,
 }
@@ -50,11 +55,13 @@ impl ParameterServer {
             link,
             devices,
             store: VariableStore::default(),
+            resources: Resources::default(),
             coordinations: BTreeMap::new(),
             departed: BTreeSet::new(),
             is_over: false,
             joins: Vec::new(),
             served: Vec::new(),
+            gathered: Vec::new(),
             updates: Vec::new(),
         }
     }
@@ -71,6 +78,7 @@ impl ParameterServer {
                 let outcome = self.read(variable, with_version);
                 self.answer(ticket, outcome);
             }
+            Action::Gather { variable, ids } => self.gather(ticket, variable, &ids),
             Action::IsInitialized(variable) => {
                 let is_initialized = self.store.get(variable).value.is_some();
                 self.answer(ticket, Ok(smallvec![Tensor::scalar(is_initialized)]));
@@ -90,6 +98,10 @@ impl ParameterServer {
             Action::Commit { global_step, replica, read, verdict } => {
                 self.commit(ticket, global_step, replica, read, verdict.as_ref());
             }
+            Action::OnResource(asked) => {
+                let served = self.resources.serve(ticket, *asked);
+                self.served.extend(served);
+            }
         }
     }
 
@@ -98,11 +110,16 @@ impl ParameterServer {
         let is_locked = |id: &VariableId| self.store.get(*id).is_updating;
         match action {
             Action::Read { variable, .. }
+            | Action::Gather { variable, .. }
             | Action::IsInitialized(variable)
             | Action::Assign(variable, _)
             | Action::AssignAdd(variable, _) => Some(*variable).filter(is_locked),
             Action::Apply(apply) if apply.aggregate.is_none() => apply.variables.iter().copied().find(is_locked),
-            Action::Await(_) | Action::Apply(_) | Action::Vote { .. } | Action::Commit { .. } => None,
+            Action::Await(_)
+            | Action::Apply(_)
+            | Action::Vote { .. }
+            | Action::Commit { .. }
+            | Action::OnResource(_) => None,
         }
     }
 
@@ -174,8 +191,10 @@ impl ParameterServer {
             PeerMessage::TrainingOver => self.finish(),
             PeerMessage::Reset { number, containers } => {
                 let cleared = self.store.reset(&containers);
-                let variables = cleared.variables.len() as u32;
+                let (resources, waiting) = self.resources.reset(&containers);
+                let variables = cleared.variables.len() as u32 + resources;
                 self.forget_trainings(cleared);
+                self.refuse_waiting(waiting);
                 if containers.is_empty() || variables > 0 {
                     self.departed.clear();
                     self.is_over = false;
@@ -184,60 +203,6 @@ impl ParameterServer {
                 self.link.send(from, PeerMessage::ResetDone { number, variables });
             }
             other => tracing::warn!(?other, "not for a parameter server; dropped"),
-        }
-    }
-
-    /// The variables are cleared: who waits for something in their trainings waits in vain.
-    fn forget_trainings(&mut self, cleared: Cleared) {
-        let coordinations = cleared.variables.iter().filter_map(|id| self.coordinations.remove(id));
-        let waiting: Vec<Ticket> =
-            cleared.waiting.into_iter().chain(coordinations.flat_map(Coordination::waiting)).collect();
-        for ticket in waiting {
-            self.answer(ticket, Err(Error::new(Code::Aborted, "the variables of the training were reset")));
-        }
-    }
-
-    /// `worker` takes no more steps: nobody waits for it from now on.
-    fn leave(&mut self, worker: u32) {
-        if !self.departed.insert(worker) {
-            return;
-        }
-        for coordination in self.coordinations.values_mut() {
-            self.served.extend(coordination.leave(worker));
-        }
-        for id in self.store.ids() {
-            if let Some(rounds) = &mut self.store.get_mut(id).rounds
-                && worker < rounds.training.workers
-            {
-                rounds.gradients.leave(worker);
-                self.apply_rounds(id);
-            }
-        }
-        self.answer_joins();
-    }
-
-    /// The training is over: whoever waits is let go, without its gradient.
-    fn finish(&mut self) {
-        self.is_over = true;
-        for coordination in self.coordinations.values_mut() {
-            self.served.extend(coordination.finish());
-        }
-        for id in self.store.ids() {
-            let rounds = self.store.get_mut(id).rounds.as_mut();
-            for (ticket, _) in rounds.map(|rounds| rounds.gradients.finish()).unwrap_or_default() {
-                self.answer(ticket, Ok(Values::new()));
-            }
-        }
-    }
-
-    fn answer_joins(&mut self) {
-        let departed = self.departed.len() as u32;
-        for (workers, reply) in std::mem::take(&mut self.joins) {
-            if departed < workers {
-                self.joins.push((workers, reply));
-            } else if reply.send(()).is_err() {
-                tracing::debug!("nobody waits any more for the end of the training");
-            }
         }
     }
 
@@ -264,6 +229,9 @@ impl ParameterServer {
                 list.push(Waiting { who, what: format!("the initialization of `{}`", stored.spec.shared_name) });
             }
         }
+        for (ticket, what) in self.resources.waiting() {
+            list.push(Waiting { who: format!("{who}, step {}", ticket.step.number), what });
+        }
         for (workers, _) in &self.joins {
             let what = format!("{} of {workers} workers to leave", workers - self.departed.len() as u32);
             list.push(Waiting { who: who.clone(), what });
@@ -272,6 +240,7 @@ impl ParameterServer {
 
     /// Ends a turn: what it decided takes effect.
     fn end_turn(&mut self) {
+        self.launch_gathers();
         self.launch();
         if !self.served.is_empty() {
             let served = std::mem::take(&mut self.served);
@@ -302,10 +271,16 @@ impl Handler<ParameterServerMessage> for ParameterServer {
             ParameterServerMessage::CloseScope(scope) => {
                 let cleared = self.store.close_scope(scope);
                 self.forget_trainings(cleared);
+                let waiting = self.resources.close_scope(scope);
+                self.refuse_waiting(waiting);
             }
             ParameterServerMessage::Serve(requests) => requests.into_iter().for_each(|request| self.serve(request)),
-            ParameterServerMessage::Forget(step) => self.store.forget(step),
+            ParameterServerMessage::Forget(step) => {
+                self.store.forget(step);
+                self.served.extend(self.resources.forget(step));
+            }
             ParameterServerMessage::FromPeer { from, message } => self.on_peer_message(from, *message),
+            ParameterServerMessage::Gathered(served) => self.served.extend(served),
             ParameterServerMessage::Updated(updates) => self.updated(updates),
             ParameterServerMessage::Join { workers, reply } => {
                 self.joins.push((workers, reply));

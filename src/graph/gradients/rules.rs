@@ -23,7 +23,9 @@ impl Backward<'_> {
     ) -> Result<InputGradients, GraphError> {
         match &operation.op {
             Op::Array(array) => self.array(id, operation, array, arrived),
+            Op::Sparse(sparse) => self.sparse(id, operation, sparse, arrived),
             Op::Indexed(indexed) => self.indexed(id, operation, indexed, arrived),
+            Op::Window(window) => self.window(id, operation, window, arrived),
             _ => match arrived {
                 [Some(dy), others @ ..] if others.iter().all(Option::is_none) => self.simple(id, operation, *dy),
                 _ => Err(self.no_gradient(operation)),
@@ -54,11 +56,13 @@ impl Backward<'_> {
                 let by_factor = || self.row_sums(operation, id, add(Op::Binary(Binary::Mul), &[dy, x])?);
                 smallvec![self.for_input(x, || add(Op::ScaleRows, &[dy, factor]))?, self.for_input(factor, by_factor)?]
             }
+            (Op::Cast(_), &[x]) => smallvec![self.cast_back(id, x, dy)?],
             (Op::Softmax, [_]) => smallvec![Some(self.softmax(operation, id, dy)?)],
             (Op::SparseSoftmaxCrossEntropyWithLogits, [_, _]) => {
                 let by_logits = Edge { op: id, output: 1 };
                 smallvec![Some(add(Op::ScaleRows, &[by_logits, dy])?), None]
             }
+            (Op::ResourceGather, [_]) => smallvec![None],
             _ => return Err(self.no_gradient(operation)),
         })
     }
@@ -70,6 +74,12 @@ impl Backward<'_> {
         gradient: impl FnOnce() -> Result<Edge, GraphError>,
     ) -> Result<Option<Edge>, GraphError> {
         self.depends(x).then(gradient).transpose()
+    }
+
+    /// The gradient as the type of `x`; none where a cast was from or to what is no real number.
+    fn cast_back(&self, id: OpId, x: Edge, dy: Edge) -> Result<Option<Edge>, GraphError> {
+        let [from, to] = [x, dy].map(|edge| self.graph.tensor_type(edge).dtype);
+        (from.is_float() && to.is_float()).then(|| self.add(id, Op::Cast(from), &[dy])).transpose()
     }
 
     /// `da = dy·bᵀ` and `db = aᵀ·dy`, transposed along with the factors.

@@ -1,11 +1,16 @@
 //! The same bits on 1, 2, 3 and 4 threads, for every kernel that is spread over them.
 
 use super::super::matmul::{self, MatMul, matmul};
+use super::super::pad::{self, Padded};
 use super::super::parallel::{CHUNK, PARALLEL_FROM};
 use super::super::random::{Key, normal, truncated_normal, uniform};
 use super::super::softmax::{softmax, sparse_softmax_cross_entropy};
-use super::super::{convert, elementwise, reduce, rows, update};
+use super::super::strided::{self, View, dense};
+use super::super::window::{self, Windows};
+use super::super::{convert, elementwise, indexed, reduce, rows, update};
 use super::{bits, values};
+use crate::graph::{Padding, Sliding};
+use crate::tensor::Shape;
 
 /// Asserts that `kernel`, which fills a slice of `len`, gives the same bits on any number of threads.
 #[track_caller]
@@ -46,6 +51,27 @@ fn elementwise_kernels_do_not_depend_on_threads() {
 }
 
 #[test]
+fn moved_elements_do_not_depend_on_threads() {
+    let (outer, rows, columns) = (3, 517, 301);
+    let x = values(1, outer * rows * columns);
+    let axes = dense(&[outer, rows, columns]);
+    for order in [[0, 2, 1], [2, 1, 0], [1, 0, 2]] {
+        let view = View::new(0, order.map(|axis| axes[axis]));
+        assert_invariant(x.len(), |out| strided::copy(&x, &view, out));
+    }
+    let padded = [Padded { before: 1, len: outer * rows, after: 2 }, Padded { before: 3, len: columns, after: 0 }];
+    assert_invariant((outer * rows + 3) * (columns + 3), |out| pad::pad(&x, &padded, 0.5, out));
+    assert_invariant(2 * x.len(), |out| pad::concat(&[(&x, columns), (&x, columns)], out));
+    let positions: Vec<usize> = (0..rows).map(|i| i * i % rows).collect();
+    assert_invariant(x.len(), |out| indexed::gather(&x, rows, &positions, columns, out));
+    assert_invariant(x.len(), |out| {
+        out.fill(0.0);
+        indexed::scatter_add(&x, rows, &positions, columns, out);
+    });
+    assert_invariant(x.len(), |out| indexed::cumsum(&x, rows, columns, false, true, out));
+}
+
+#[test]
 fn sums_do_not_depend_on_threads() {
     for len in [CHUNK + 1, PARALLEL_FROM - 1, PARALLEL_FROM, 3 * PARALLEL_FROM + 17] {
         let x = values(1, len);
@@ -74,8 +100,40 @@ fn kernels_on_rows_do_not_depend_on_threads() {
 }
 
 #[test]
+fn convolutions_do_not_depend_on_threads_whatever_is_large() {
+    let cases = [([20, 30, 30], 5, [8, 40]), ([1, 200, 64], 3, [16, 33]), ([70, 4, 4], 3, [64, 96])];
+    for ([images, height, width], size, [c, o]) in cases {
+        for stride in [1, 2] {
+            let sliding = Sliding::from(Padding::Same).strides([stride, stride]);
+            let windows = Windows::new(&sliding, Shape::from([images, height, width, c]), [size, size]);
+            let (x, filter) = (values(1, images * height * width * c), values(2, size * size * c * o));
+            let dy = values(3, windows.len() * c.max(o));
+            assert!(windows.len() * filter.len() >= matmul::PARALLEL_FROM, "smaller ones are on one thread anyway");
+            let results = &dy[..windows.len() * o];
+            assert_invariant(results.len(), |out| window::convolution(&x, &filter, out, &windows, [c, o]));
+            assert_invariant(x.len(), |out| window::input_gradient(results, &filter, out, &windows, [c, o]));
+            assert_invariant(filter.len(), |out| window::filter_gradient(&x, results, out, &windows, [c, o]));
+        }
+    }
+}
+
+#[test]
+fn depthwise_convolutions_and_pools_do_not_depend_on_threads() {
+    let windows = Windows::new(&Padding::Same.into(), Shape::from([20, 60, 60, 32]), [3, 3]);
+    let (x, filter, dy) = (values(1, windows.len() * 32), values(2, 9 * 32), values(3, windows.len() * 32));
+    assert!(x.len() >= PARALLEL_FROM && x.len() * 9 >= matmul::PARALLEL_FROM, "smaller ones are on one thread anyway");
+    assert_invariant(dy.len(), |out| window::depthwise(&x, &filter, out, &windows, [32, 1]));
+    assert_invariant(x.len(), |out| window::depthwise_input_gradient(&dy, &filter, out, &windows, [32, 1]));
+    assert_invariant(filter.len(), |out| window::depthwise_filter_gradient(&x, &dy, out, &windows, [32, 1]));
+    assert_invariant(dy.len(), |out| window::max_pool(&x, out, &windows, 32));
+    assert_invariant(dy.len(), |out| window::avg_pool(&x, out, &windows, 32));
+    assert_invariant(x.len(), |out| window::max_pool_grad(&x, &dy, &dy, out, &windows, 32));
+    assert_invariant(x.len(), |out| window::avg_pool_grad(&dy, out, &windows, 32));
+}
+
+#[test]
 fn random_values_do_not_depend_on_threads() {
-    let key = Key { seed: 1, operation: 2 };
+    let key = Key { seed: 1, operation: 2, offset: 0 };
     assert_invariant(PARALLEL_FROM + 1, |out| uniform(key, -1.0, 1.0, out));
     assert_invariant(PARALLEL_FROM + 1, |out| normal(key, 0.0, 1.0, out));
     assert_invariant(PARALLEL_FROM + 1, |out| truncated_normal(key, 0.0, 1.0, out));

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::super::plan::{Plan, slots_of};
-use crate::kernels::Numerics;
+use crate::kernels::{Known, Numerics};
 use crate::partition::Slot;
 use crate::tensor::Tensor;
 
@@ -22,6 +22,11 @@ impl Frame {
 
     pub(super) fn put(&mut self, slot: Slot, value: Tensor) {
         self.values[slot.0 as usize] = Some(value);
+    }
+
+    /// The type of the value in `slot`, where it is there.
+    pub(super) fn known(&self, slot: Slot) -> Option<Known> {
+        self.values[slot.0 as usize].as_ref().map(|value| (value.dtype(), value.shape()))
     }
 
     fn get(&self, slot: Slot) -> &Tensor {
