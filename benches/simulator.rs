@@ -3,6 +3,7 @@
 //! `cargo bench --bench simulator`: the null program of TensorFlow's OSDI paper (one scalar on each of
 //! 16 parameter servers, read and updated by every worker), asynchronous, with more and more workers.
 
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,7 @@ fn cluster(workers: u32) -> Cluster {
             straggler: None,
             step_time: None,
         },
+        devices: NonZeroU32::MIN,
         slow: Default::default(),
         numerics: Numerics::Real,
         seed: 7,

@@ -49,7 +49,7 @@
 //! | [`sync`] | when a gradient counts and when it is applied |
 //! | [`graph`] | operations, edges, shape inference, gradients, pruning |
 //! | [`kernels`] | the numbers, and what they cost |
-//! | [`placement`], [`partition`] | operations to devices; a placed graph, cut by task |
+//! | [`placement`], [`partition`] | operations to devices; a placed graph, cut by device |
 //! | [`optimizer`] | update rules and the graph that applies them |
 //! | [`clock`], [`transport`] | what tells the time and carries messages, in either world |
 //! | [`runtime`] | the actors: master, worker, parameter server |

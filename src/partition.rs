@@ -1,7 +1,8 @@
-//! A placed graph, cut into one partition a task, with a send and a receive wherever an edge crosses.
+//! A placed graph, cut into one partition a device, with a send and a receive wherever an edge crosses.
 //!
-//! Each crossing edge has one pair for each task it goes to, however many users it has there. A
-//! control edge that crosses is a pair that carries nothing.
+//! Each crossing edge has one send for each task it goes to, however many users it has there, and a
+//! receive on each of that task's devices with such a user: what several devices of a task need
+//! crosses the network once. A control edge that crosses carries nothing.
 //! (TensorFlow: `graph_partition.cc`, which cuts twice: by task in the master, by device in the worker.)
 
 mod cut;
@@ -21,15 +22,17 @@ pub(crate) use cut::split;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);
 
-/// An edge of a cut graph that crosses between tasks: the same number on both sides.
+/// An edge of a cut graph that crosses to a task, or between its devices: the same number on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CrossingId(pub u32);
 
-/// What one task runs of a step.
+/// What one device of a task runs of a step.
 #[derive(Clone, Debug)]
 pub struct Partition {
     /// The task.
     pub task: TaskName,
+    /// Which of the task's devices: `/device:CPU:` this.
+    pub device: u32,
     /// Its operations, in an order in which they could run.
     pub nodes: Vec<Node>,
     /// How many slots the values need.
@@ -40,9 +43,9 @@ pub struct Partition {
     pub feeds: Vec<(u32, Slot)>,
     /// What the client fetches: which of the step's fetches, and where it is.
     pub fetches: Vec<(u32, Slot)>,
-    /// What is sent to other tasks.
+    /// What is sent to other devices.
     pub sends: Vec<Send>,
-    /// What comes from other tasks.
+    /// What comes from other devices.
     pub receives: Vec<Receive>,
 }
 
@@ -65,7 +68,7 @@ pub struct Node {
     pub variables: SmallVec<[u32; 2]>,
 }
 
-/// A value, or the news that a node has run, on its way to another task.
+/// A value, or the news that a node has run, on its way to another task, or to other devices of its own.
 #[derive(Clone, Debug)]
 pub struct Send {
     /// Which crossing edge.
@@ -74,6 +77,8 @@ pub struct Send {
     pub what: Sent,
     /// To which task.
     pub to: TaskName,
+    /// To which devices there.
+    pub devices: SmallVec<[u32; 1]>,
     /// The edge's name, for errors: `x/read` or `^update`.
     pub name: Arc<str>,
 }
@@ -87,7 +92,7 @@ pub enum Sent {
     Done(u32),
 }
 
-/// A value, or the news that a node has run, from another task.
+/// A value, or the news that a node has run, from another device.
 #[derive(Clone, Debug)]
 pub struct Receive {
     /// Which crossing edge.

@@ -31,6 +31,8 @@ mod worker;
 pub use compute::{ComputeModel, Processor, Work};
 pub use error::{Code, Error, Result};
 pub(crate) use mailbox::{tell, told};
-pub use messages::{Arrival, GraphHandle, PeerMessage, Scope, SessionId, SessionOptions, StepId, Waiting, WaitingList};
+pub use messages::{
+    Arrival, Arrivals, GraphHandle, PeerMessage, Scope, SessionId, SessionOptions, StepId, Waiting, WaitingList,
+};
 pub(crate) use messages::{MasterMessage, ResetContainers, RunStep, StepDone, Values, stopped};
 pub use server::{Server, ServerDef, ServerTarget, World};

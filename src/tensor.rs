@@ -158,18 +158,24 @@ impl Tensor {
     pub(crate) fn row(&self, row: usize) -> Self {
         let dims = self.shape.dims();
         assert!(row < dims[0], "a row is one of those there are");
+        if self.is_hollow() {
+            return Self::hollow(self.dtype, Shape::new(&dims[1..]));
+        }
         let mut one = Self::unwritten(self.dtype, Shape::new(&dims[1..]));
         let len = one.byte_len();
         one.bytes_mut().copy_from_slice(&self.bytes()[row * len..][..len]);
         one
     }
 
-    /// The tensor whose rows these are, all of one type.
+    /// The tensor whose rows these are, all of one type; hollow where one of them is.
     ///
     /// # Panics
     /// If they are of different types, or there are none.
     pub(crate) fn of_rows(rows: &[&Self]) -> Self {
         let dims: Vec<usize> = std::iter::once(rows.len()).chain(rows[0].shape.dims().iter().copied()).collect();
+        if rows.iter().any(|row| row.is_hollow()) {
+            return Self::hollow(rows[0].dtype, Shape::new(&dims));
+        }
         let mut all = Self::unwritten(rows[0].dtype, Shape::new(&dims));
         let len = rows[0].byte_len();
         for (row, to) in rows.iter().zip(all.bytes_mut().chunks_exact_mut(len.max(1))) {

@@ -31,6 +31,7 @@ impl Experiment {
             spec,
             network: scenario.network.clone(),
             compute: compute(&scenario.compute),
+            devices: scenario.compute.devices,
             slow: scenario.compute.slow.clone(),
             numerics: scenario.compute.numerics,
             seed: scenario.seed,

@@ -26,7 +26,7 @@ impl Numerics {
     pub(crate) fn call(self, op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> {
         let hollow = match self {
             Self::Real => None,
-            Self::Shapes => hollow_outputs(op, inputs),
+            Self::Shapes => hollow_outputs(op, inputs)?,
         };
         hollow.map_or_else(|| registry::call(op, inputs), Ok)
     }
@@ -41,16 +41,23 @@ impl Numerics {
 }
 
 /// What `op` gives where floats have no numbers; none where it gives numbers all the same.
-fn hollow_outputs(op: &Op, inputs: &[&Tensor]) -> Option<Outputs> {
+///
+/// # Errors
+/// If the shape of the outputs depends on an input that has no numbers.
+fn hollow_outputs(op: &Op, inputs: &[&Tensor]) -> Result<Option<Outputs>, KernelError> {
     if let Op::Array(Array::Shape(_) | Array::Size(_) | Array::Rank) = op {
-        return None;
+        return Ok(None);
     }
     let types: Vec<TensorType> = inputs.iter().map(|input| TensorType::new(input.dtype(), input.shape())).collect();
     let outputs = infer(op, &types, &[]).expect("an operation runs once its outputs are foreseen");
     let is_hollow =
         inputs.iter().any(|input| input.is_hollow()) || outputs.iter().any(|output| output.dtype.is_float());
-    let known = |output: &TensorType| output.shape.known().expect("known inputs make known outputs");
-    is_hollow.then(|| outputs.iter().map(|output| Tensor::hollow(output.dtype, known(output))).collect())
+    if !is_hollow {
+        return Ok(None);
+    }
+    let known = |output: &TensorType| output.shape.known().ok_or(KernelError::Shapeless(op.kind()));
+    let hollow = outputs.iter().map(|output| Ok(Tensor::hollow(output.dtype, known(output)?)));
+    hollow.collect::<Result<_, _>>().map(Some)
 }
 
 #[cfg(test)]
@@ -58,6 +65,7 @@ mod tests {
     use super::*;
     use crate::graph::Comparison;
     use crate::graph::Order;
+    use crate::graph::Sparse;
     use crate::tensor::{DType, Shape};
 
     fn shapes(op: &Op, inputs: &[&Tensor]) -> Tensor {
@@ -88,6 +96,15 @@ mod tests {
         assert_eq!(shapes(&Op::Compare(Comparison::Equal), &[&ids, &ids]).values::<bool>().unwrap(), [true, true]);
         let hollow = Tensor::hollow(DType::F32, [5, 6]);
         assert_eq!(shapes(&Op::Array(Array::Shape(DType::I32)), &[&hollow]).values::<i32>().unwrap(), [5, 6]);
+    }
+
+    #[test]
+    fn an_operation_whose_shape_depends_on_numbers_needs_them() {
+        let unique = Op::Sparse(Sparse::Unique);
+        let ids = Tensor::new([3], &[4i64, 4, 9]).unwrap();
+        assert_eq!(shapes(&unique, &[&ids]).values::<i64>().unwrap(), [4, 9]);
+        let refused = Numerics::Shapes.call(&unique, &[&Tensor::hollow(DType::I64, [3])]).unwrap_err().to_string();
+        assert!(refused.contains("Unique") && refused.contains("shapes"), "{refused}");
     }
 
     #[test]

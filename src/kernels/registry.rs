@@ -48,6 +48,12 @@ pub enum KernelError {
     /// Values of different types or shapes.
     #[error("{0} and {1} can't be added")]
     Unlike(String, String),
+    /// The shape of the result depends on values that are not computed.
+    #[error(
+        "the shape of what {0} gives depends on numbers that numerics = \"shapes\" does not compute; feed its input, \
+         or make it of integers alone"
+    )]
+    Shapeless(&'static str),
 }
 
 pub(crate) use sparse::gather_rows;

@@ -1,4 +1,4 @@
-//! The cut: goes through the operations in order and gives each what it needs in its task's partition.
+//! The cut: goes through the operations in order and gives each what it needs in its device's partition.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,27 +6,27 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{CrossingId, Node, Partition, Receive, Request, Send, Sent, Slot};
-use crate::cluster::TaskName;
+use crate::cluster::{DeviceName, TaskName};
 use crate::graph::{Edge, GraphDef, Op, OpId};
 
-/// Cuts the operations `pruned` of `graph`, placed by `task_of`, into one partition a task.
+/// Cuts the operations `pruned` of `graph`, placed by `device_of`, into one partition a device.
 ///
 /// A fetch of a fed edge is no partition's: the client has it. To wait for a variable's declaration, or
 /// for a placeholder, which is fed, is to wait for nothing.
 pub(crate) fn split<'a>(
     graph: &GraphDef,
     pruned: &[OpId],
-    task_of: impl Fn(OpId) -> &'a TaskName,
+    device_of: impl Fn(OpId) -> &'a DeviceName,
     request: &Request,
 ) -> Vec<Partition> {
     let fed: BTreeMap<Edge, u32> = request.feeds.iter().zip(0..).map(|(edge, i)| (*edge, i)).collect();
-    let mut cut = Cut { graph, fed, task_of, parts: BTreeMap::new(), crossings: 0 };
+    let mut cut = Cut { graph, fed, device_of, parts: BTreeMap::new(), sends: BTreeMap::new(), crossings: 0 };
     for id in pruned {
         cut.add(*id);
     }
     for (fetch, edge) in (0u32..).zip(&request.fetches) {
         if !cut.fed.contains_key(edge) {
-            let part = cut.part((cut.task_of)(edge.op));
+            let part = cut.part((cut.device_of)(edge.op));
             let slot = part.values[edge];
             part.partition.fetches.push((fetch, slot));
         }
@@ -38,8 +38,10 @@ struct Cut<'a, F> {
     graph: &'a GraphDef,
     /// Which of the step's feeds an edge is.
     fed: BTreeMap<Edge, u32>,
-    task_of: F,
-    parts: BTreeMap<TaskName, Part>,
+    device_of: F,
+    parts: BTreeMap<DeviceName, Part>,
+    /// By edge and task: the position of the send in the partition that the edge comes from.
+    sends: BTreeMap<(Arc<str>, TaskName), usize>,
     crossings: u32,
 }
 
@@ -51,23 +53,23 @@ struct Part {
     /// What the client feeds, also where an operation here gives that value, too.
     fed: BTreeMap<Edge, Slot>,
     nodes: BTreeMap<OpId, u32>,
-    /// The receive of each control edge that came from another task.
+    /// The receive of each control edge that came from another device.
     control_receives: BTreeMap<OpId, usize>,
     variables: BTreeMap<OpId, u32>,
 }
 
-impl<'a, F: Fn(OpId) -> &'a TaskName> Cut<'_, F> {
-    fn part(&mut self, task: &TaskName) -> &mut Part {
-        self.parts.entry(task.clone()).or_insert_with(|| Part::new(task.clone()))
+impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, F> {
+    fn part(&mut self, device: &DeviceName) -> &mut Part {
+        self.parts.entry(device.clone()).or_insert_with(|| Part::new(device))
     }
 
     fn add(&mut self, id: OpId) {
-        let (graph, task) = (self.graph, (self.task_of)(id));
+        let (graph, device) = (self.graph, (self.device_of)(id));
         let operation = graph.operation(id);
         if operation.op.is_declaration() {
             return;
         }
-        let inputs = operation.inputs.iter().map(|edge| self.value(*edge, task)).collect();
+        let inputs = operation.inputs.iter().map(|edge| self.value(*edge, device)).collect();
         let mut after: SmallVec<[u32; 2]> = SmallVec::new();
         let mut awaited: SmallVec<[usize; 2]> = SmallVec::new();
         let waits = |id: &OpId| {
@@ -76,12 +78,12 @@ impl<'a, F: Fn(OpId) -> &'a TaskName> Cut<'_, F> {
         };
         let controls: BTreeSet<OpId> = operation.control_inputs.iter().copied().filter(waits).collect();
         for control in controls {
-            match self.control(control, task) {
+            match self.control(control, device) {
                 Control::Node(node) => after.push(node),
                 Control::Receive(receive) => awaited.push(receive),
             }
         }
-        let part = self.part(task);
+        let part = self.part(device);
         let variables = operation.variables.iter().map(|variable| part.variable(graph, *variable)).collect();
         let node = part.partition.nodes.len() as u32;
         let first_output = part.new_slots(operation.outputs.len() as u32);
@@ -103,51 +105,69 @@ impl<'a, F: Fn(OpId) -> &'a TaskName> Cut<'_, F> {
         });
     }
 
-    /// The slot of `edge` in the partition of `task`, fed, received or computed there.
-    fn value(&mut self, edge: Edge, task: &TaskName) -> Slot {
+    /// The slot of `edge` in the partition of `device`, fed, received or computed there.
+    fn value(&mut self, edge: Edge, device: &DeviceName) -> Slot {
         if let Some(feed) = self.fed.get(&edge) {
             let feed = *feed;
-            return self.part(task).feed(edge, feed);
+            return self.part(device).feed(edge, feed);
         }
-        let part = self.part(task);
+        let part = self.part(device);
         if let Some(slot) = part.values.get(&edge) {
             return *slot;
         }
         let slot = part.new_slots(1);
         part.values.insert(edge, slot);
-        let source = (self.task_of)(edge.op);
-        assert_ne!(source, task, "inputs are added before their users");
+        let source = (self.device_of)(edge.op);
+        assert_ne!(source, device, "inputs are added before their users");
         let sent = self.parts[source].values[&edge];
         let name = edge_name(self.graph, edge);
-        self.cross(source, task, Sent::Value(sent), Some(slot), name);
+        self.cross(source, device, Sent::Value(sent), Some(slot), name);
         slot
     }
 
-    /// What a node on `task` waits for so that operation `id` has run.
-    fn control(&mut self, id: OpId, task: &TaskName) -> Control {
-        let source = (self.task_of)(id);
-        if source == task {
-            return Control::Node(self.parts[task].nodes[&id]);
+    /// What a node on `device` waits for so that operation `id` has run.
+    fn control(&mut self, id: OpId, device: &DeviceName) -> Control {
+        let source = (self.device_of)(id);
+        if source == device {
+            return Control::Node(self.parts[device].nodes[&id]);
         }
-        if let Some(receive) = self.part(task).control_receives.get(&id) {
+        if let Some(receive) = self.part(device).control_receives.get(&id) {
             return Control::Receive(*receive);
         }
         let node = self.parts[source].nodes[&id];
         let name = format!("^{}", self.graph.operation(id).name).into();
-        let receive = self.cross(source, task, Sent::Done(node), None, name);
-        self.part(task).control_receives.insert(id, receive);
+        let receive = self.cross(source, device, Sent::Done(node), None, name);
+        self.part(device).control_receives.insert(id, receive);
         Control::Receive(receive)
     }
 
-    /// Adds a send to `from` and its receive to `to`; returns the position of the receive.
-    fn cross(&mut self, from: &TaskName, to: &TaskName, what: Sent, slot: Option<Slot>, name: Arc<str>) -> usize {
+    /// Adds a receive to `to`, and to `from` a send where none goes to that task yet; returns the
+    /// position of the receive.
+    fn cross(&mut self, from: &DeviceName, to: &DeviceName, what: Sent, slot: Option<Slot>, name: Arc<str>) -> usize {
+        let key = (Arc::clone(&name), to.task().clone());
+        let send = match self.sends.get(&key) {
+            Some(send) => *send,
+            None => {
+                let send = self.send(from, to.task(), what, Arc::clone(&name));
+                self.sends.insert(key, send);
+                send
+            }
+        };
+        let send = &mut self.part(from).partition.sends[send];
+        send.devices.push(to.index());
+        let crossing = send.crossing;
+        let receives = &mut self.part(to).partition.receives;
+        receives.push(Receive { crossing, slot, before: SmallVec::new(), from: from.task().clone(), name });
+        receives.len() - 1
+    }
+
+    /// Adds a send to no device yet; returns its position.
+    fn send(&mut self, from: &DeviceName, to: &TaskName, what: Sent, name: Arc<str>) -> usize {
         let crossing = CrossingId(self.crossings);
         self.crossings += 1;
-        let send = Send { crossing, what, to: to.clone(), name: Arc::clone(&name) };
-        self.part(from).partition.sends.push(send);
-        let receives = &mut self.part(to).partition.receives;
-        receives.push(Receive { crossing, slot, before: SmallVec::new(), from: from.clone(), name });
-        receives.len() - 1
+        let sends = &mut self.part(from).partition.sends;
+        sends.push(Send { crossing, what, to: to.clone(), devices: SmallVec::new(), name });
+        sends.len() - 1
     }
 }
 
@@ -157,10 +177,11 @@ enum Control {
 }
 
 impl Part {
-    fn new(task: TaskName) -> Self {
+    fn new(device: &DeviceName) -> Self {
         Self {
             partition: Partition {
-                task,
+                task: device.task().clone(),
+                device: device.index(),
                 nodes: Vec::new(),
                 slots: 0,
                 variables: Vec::new(),

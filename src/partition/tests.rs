@@ -5,7 +5,7 @@ mod random_graphs;
 use std::collections::BTreeSet;
 
 use super::{Partition, Request, Sent, split};
-use crate::cluster::TaskName;
+use crate::cluster::{DeviceName, TaskName};
 use crate::graph::{Graph, GraphError, Output, Target, prune};
 
 type Built<T = ()> = Result<T, GraphError>;
@@ -18,19 +18,28 @@ fn request(feeds: &[&Output], fetches: &[&Output], targets: &[&Target]) -> Reque
     }
 }
 
-/// Cuts what `request` needs of `g`, each operation being on the task `t:N` that its device says, or `t:0`.
+/// Cuts what `request` needs of `g`, each operation being on the device of the task `t:N` that its device
+/// says, the first of `t:0` where it says nothing.
 fn cut(g: &Graph, request: &Request) -> Vec<Partition> {
     let def = g.snapshot().unwrap();
     let feeds: BTreeSet<_> = request.feeds.iter().copied().collect();
     let pruned = prune(&def, &feeds, &request.fetches, &request.targets);
-    let task = |operation: &crate::graph::Operation| TaskName::new("t", operation.device.task().unwrap_or(0));
-    let tasks: Vec<TaskName> = def.operations.iter().map(task).collect();
-    split(&def, &pruned, |id| &tasks[id.0 as usize], request)
+    let device = |operation: &crate::graph::Operation| {
+        let asked = &operation.device;
+        DeviceName::cpu(TaskName::new("t", asked.task().unwrap_or(0)), asked.device_index().unwrap_or(0))
+    };
+    let devices: Vec<DeviceName> = def.operations.iter().map(device).collect();
+    split(&def, &pruned, |id| &devices[id.0 as usize], request)
 }
 
 /// Builds on task `t:task`.
 fn on<T>(g: &Graph, task: u32, build: impl FnOnce(&Graph) -> T) -> T {
-    let built: Built<T> = g.with_device(&format!("/job:t/task:{task}"), |g| Ok(build(g)));
+    on_device(g, task, 0, build)
+}
+
+/// Builds on a device of task `t:task`.
+fn on_device<T>(g: &Graph, task: u32, device: u32, build: impl FnOnce(&Graph) -> T) -> T {
+    let built: Built<T> = g.with_device(&format!("/job:t/task:{task}/device:CPU:{device}"), |g| Ok(build(g)));
     built.unwrap()
 }
 
@@ -77,6 +86,31 @@ fn a_value_goes_to_a_task_once_however_many_users_it_has_there() {
     assert_eq!(parts[1].receives[0].slot, Some(parts[1].nodes[0].inputs[0]));
     assert_eq!(parts[0].sends[0].crossing, parts[1].receives[0].crossing);
     assert_ne!(parts[0].sends[1].crossing, parts[1].receives[0].crossing);
+}
+
+#[test]
+fn a_value_for_several_devices_of_a_task_is_sent_there_once_and_received_on_each() {
+    let g = Graph::new();
+    let x = on(&g, 0, |g| g.zeros([2]));
+    let users: Vec<Output> = [0, 1, 1].map(|device| on_device(&g, 1, device, |_| x.relu())).into();
+    let parts = cut(&g, &request(&[], &users.iter().collect::<Vec<_>>(), &[]));
+    assert_eq!(parts.iter().map(|part| (part.task.index(), part.device)).collect::<Vec<_>>(), [(0, 0), (1, 0), (1, 1)]);
+    assert_eq!((sends(&parts[0]), parts[0].sends[0].devices.as_slice()), (vec!["Fill>t:1".into()], [0, 1].as_slice()));
+    for part in &parts[1..] {
+        assert_eq!(receives(part), ["t:0>Fill"]);
+        assert_eq!(part.receives[0].crossing, parts[0].sends[0].crossing);
+    }
+}
+
+#[test]
+fn an_edge_between_two_devices_of_a_task_crosses() {
+    let g = Graph::new();
+    let x = on_device(&g, 0, 1, |g| g.zeros([2]));
+    let y = on_device(&g, 0, 0, |_| x.relu());
+    let parts = cut(&g, &request(&[], &[&y], &[]));
+    assert_eq!((names(&parts[0]), names(&parts[1])), (vec!["Relu"], vec!["Fill"]));
+    assert_eq!((sends(&parts[1]), parts[1].sends[0].devices.as_slice()), (vec!["Fill>t:0".into()], [0].as_slice()));
+    assert_eq!(receives(&parts[0]), ["t:0>Fill"]);
 }
 
 #[test]

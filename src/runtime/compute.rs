@@ -1,5 +1,6 @@
 //! The device of a task: what runs kernels, and says when they are done.
 
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use crate::kernels::{self, Cost, Numerics};
@@ -44,6 +45,9 @@ impl Work {
         Self { step, cost, run, done: Box::new(move || done(take().expect("work is done after it was run"))) }
     }
 }
+
+/// The devices of a task, `/device:CPU:0` and on: at least one. Each does its own work, at the same time as the others.
+pub(crate) type Devices = Rc<[Rc<dyn ComputeModel>]>;
 
 /// The processor of this machine: work takes as long as it takes.
 ///

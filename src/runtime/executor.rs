@@ -40,7 +40,7 @@ const SEND_AFTER: Cost = Cost { flops: 1 << 20, bytes: 1 << 22 };
 pub(crate) struct Ready {
     /// For the parameter server.
     pub(crate) state_requests: Vec<StateRequest>,
-    /// For other tasks: the position of the send, and the value.
+    /// For other devices: the position of the send, and the value.
     pub(crate) sends: Vec<(u32, Option<Tensor>)>,
     /// For the device.
     pub(crate) kernels: Option<Batch>,
@@ -177,7 +177,7 @@ impl Executor {
         self.plan.partition.fetches.iter().map(|(_, slot)| frame.take(*slot)).collect()
     }
 
-    /// The names of what has not come from other tasks, and from which.
+    /// The names of what has not come from other devices, and from which tasks.
     pub(crate) fn missing(&self) -> impl Iterator<Item = String> {
         let receives = self.plan.partition.receives.iter().zip(&self.progress.received);
         receives.filter(|(_, here)| !**here).map(|(receive, _)| format!("`{}` from {}", receive.name, receive.from))
@@ -318,5 +318,5 @@ fn state_request(plan: &Plan, frame: &mut Frame, step: StepId, node: u32) -> Res
     let inputs: Values = plan.node(node).inputs.iter().map(|slot| frame.take(*slot)).collect();
     let action = action(plan, node, inputs);
     let action = action.map_err(|error| error.in_operation(&*plan.node(node).name).on(&plan.partition.task))?;
-    Ok(StateRequest { ticket: Ticket { step, node }, action })
+    Ok(StateRequest { ticket: Ticket { step, device: plan.partition.device, node }, action })
 }

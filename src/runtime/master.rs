@@ -32,7 +32,7 @@ pub(crate) struct Master {
     clock: Rc<dyn Clock>,
     /// Differs from that of any other master, and of an earlier one of this task.
     id: u64,
-    /// One device a task.
+    /// All of the cluster.
     devices: Vec<DeviceName>,
     default_device: DeviceName,
     sessions: BTreeMap<SessionId, Session>,
@@ -135,7 +135,8 @@ impl Master {
             plans.insert(request, StepPlan::Ready(Arc::clone(&ready)));
             return self.start(accepted, ready, context);
         }
-        plans.insert(request, StepPlan::Registering { ready, outstanding: peers, waiting: vec![accepted] });
+        let outstanding = ready.parts.iter().map(|part| part.graph).collect();
+        plans.insert(request, StepPlan::Registering { ready, outstanding, waiting: vec![accepted] });
     }
 
     fn peer_of(&self, task: &crate::cluster::TaskName) -> Result<PeerId> {
@@ -156,11 +157,11 @@ impl Master {
     }
 
     /// A worker has a partition ready, or can't; the last one starts the steps that wait.
-    fn registered(&mut self, from: PeerId, graph: GraphHandle, outcome: Result<()>, context: &mut Context<Self>) {
+    fn registered(&mut self, graph: GraphHandle, outcome: Result<()>, context: &mut Context<Self>) {
         let Some((session_id, request)) = self.registering.remove(&graph) else { return };
         let Some(session) = self.sessions.get_mut(&session_id) else { return };
         let Some(plan) = session.plans.get_mut(&request) else { return };
-        match plan.registered(from, outcome) {
+        match plan.registered(graph, outcome) {
             Progress::Waiting => {}
             Progress::Ready(ready, waiting) => {
                 for accepted in waiting {
@@ -229,10 +230,10 @@ impl Master {
             list.push(Waiting { who, what: self.unanswered(*step) });
         }
         for plan in self.sessions.values().flat_map(|session| session.plans.values()) {
-            let StepPlan::Registering { outstanding, waiting, .. } = plan else { continue };
+            let StepPlan::Registering { ready, outstanding, waiting } = plan else { continue };
             for accepted in waiting {
                 let who = format!("master of {who}, step {}", accepted.step.number);
-                list.push(Waiting { who, what: format!("{} to make it ready", self.names(outstanding)) });
+                list.push(Waiting { who, what: format!("{} to make it ready", self.names(&ready.peers(outstanding))) });
             }
         }
         if let Some(tasks) = self.reset_waits_for() {
@@ -242,8 +243,10 @@ impl Master {
 
     fn on_peer_message(&mut self, from: PeerId, message: PeerMessage, context: &mut Context<Self>) {
         match message {
-            PeerMessage::GraphRegistered { graph, outcome } => self.registered(from, graph, outcome, context),
-            PeerMessage::GraphDone { step, outcome, computed } => self.collect(from, step, outcome, computed, context),
+            PeerMessage::GraphRegistered { graph, outcome } => self.registered(graph, outcome, context),
+            PeerMessage::GraphDone { step, graph, outcome, computed } => {
+                self.collect(step, graph, outcome, computed, context);
+            }
             PeerMessage::ResetDone { number, variables } => self.reset_done(from, number, variables, context),
             other => tracing::warn!(?other, "not for a master; dropped"),
         }

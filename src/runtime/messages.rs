@@ -36,6 +36,13 @@ pub struct StepId {
     pub number: u64,
 }
 
+/// The part of a step that one device of a task runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct StepPart {
+    pub(crate) step: StepId,
+    pub(crate) device: u32,
+}
+
 /// A partition that a worker keeps ready to run: the master that registered it, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GraphHandle {
@@ -94,13 +101,17 @@ pub enum PeerMessage {
     Tensors {
         /// The step.
         step: StepId,
+        /// Those of the receiver's devices that need all of them.
+        devices: SmallVec<[u32; 1]>,
         /// Which crossing edge brings which value; none for a control edge.
-        arrivals: SmallVec<[Arrival; 1]>,
+        arrivals: Arrivals,
     },
     /// Worker to master: the partition has run, or why not.
     GraphDone {
         /// The step.
         step: StepId,
+        /// Which partition.
+        graph: GraphHandle,
         /// The fetched values in the order of the partition's fetches.
         outcome: Result<Values>,
         /// When its kernels began and ended to run, where it had any.
@@ -137,6 +148,9 @@ pub enum PeerMessage {
 
 /// A value on a crossing edge.
 pub type Arrival = (CrossingId, Option<Tensor>);
+
+/// What comes over several edges at once.
+pub type Arrivals = SmallVec<[Arrival; 1]>;
 
 /// Who waits for what, for a report of a hang.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -236,7 +250,7 @@ pub(crate) enum WorkerMessage {
     /// The parameter server: what it was asked has been done.
     Served(Vec<Served>),
     /// The device: the kernels have run.
-    Computed { step: StepId, nodes: Vec<u32>, frame: Frame, outcome: Result<(), NodeFailure> },
+    Computed { part: StepPart, nodes: Vec<u32>, frame: Frame, outcome: Result<(), NodeFailure> },
     /// The server: say what you wait for.
     Inquire(WaitingList),
     /// The server stops: masters that wait for a step here are told.
@@ -251,6 +265,8 @@ pub(crate) struct VariableId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket {
     pub(crate) step: StepId,
+    /// Which of the task's devices runs the part of the step that the node is of.
+    pub(crate) device: u32,
     pub(crate) node: u32,
 }
 

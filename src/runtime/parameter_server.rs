@@ -3,10 +3,10 @@
 //! A variable that is being updated is locked: what comes for it meanwhile waits in order, so that no
 //! reader sees a torn value. Where nobody else holds the value the update happens in place.
 
+mod departures;
 mod updates;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::rc::Rc;
 
 use actix::{Actor, ActorContext, Context, Handler};
 use smallvec::smallvec;
@@ -17,9 +17,9 @@ use crate::graph::Replica;
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
-use super::compute::ComputeModel;
+use super::compute::Devices;
 use super::coordination::Coordination;
-use super::error::{Code, Error, Result};
+use super::error::Result;
 use super::link::Link;
 use super::mailbox::tell;
 use super::messages::{
@@ -27,12 +27,12 @@ use super::messages::{
     WaitingList, WorkerMessage,
 };
 use super::resources::Resources;
-use super::variable_store::{Cleared, Updating, VariableStore};
+use super::variable_store::{Updating, VariableStore};
 
 /// Holds a task's variables and serves its worker.
 pub(crate) struct ParameterServer {
     link: Link,
-    device: Rc<dyn ComputeModel>,
+    devices: Devices,
     store: VariableStore,
     resources: Resources,
     /// By global step: a task can hold those of several trainings.
@@ -50,10 +50,10 @@ pub(crate) struct ParameterServer {
 }
 
 impl ParameterServer {
-    pub(crate) fn new(link: Link, device: Rc<dyn ComputeModel>) -> Self {
+    pub(crate) fn new(link: Link, devices: Devices) -> Self {
         Self {
             link,
-            device,
+            devices,
             store: VariableStore::default(),
             resources: Resources::default(),
             coordinations: BTreeMap::new(),
@@ -133,7 +133,7 @@ impl ParameterServer {
 
     /// Gives a variable a value, and lets go whoever waited for the first one.
     fn assign(&mut self, variable: VariableId, ticket: Ticket, value: Tensor) {
-        let value = self.device.numerics().kept(value);
+        let value = self.devices[0].numerics().kept(value);
         let stored = self.store.get_mut(variable);
         let outcome = stored.assign(value.clone());
         let waited = if outcome.is_ok() { std::mem::take(&mut stored.waiting) } else { VecDeque::new() };
@@ -203,65 +203,6 @@ impl ParameterServer {
                 self.link.send(from, PeerMessage::ResetDone { number, variables });
             }
             other => tracing::warn!(?other, "not for a parameter server; dropped"),
-        }
-    }
-
-    /// The variables are cleared: who waits for something in their trainings waits in vain.
-    fn forget_trainings(&mut self, cleared: Cleared) {
-        let coordinations = cleared.variables.iter().filter_map(|id| self.coordinations.remove(id));
-        let waiting: Vec<Ticket> =
-            cleared.waiting.into_iter().chain(coordinations.flat_map(Coordination::waiting)).collect();
-        self.refuse_waiting(waiting);
-    }
-
-    /// What `waiting` wait for was reset.
-    fn refuse_waiting(&mut self, waiting: Vec<Ticket>) {
-        for ticket in waiting {
-            self.answer(ticket, Err(Error::new(Code::Aborted, "what the step waits for was reset")));
-        }
-    }
-
-    /// `worker` takes no more steps: nobody waits for it from now on.
-    fn leave(&mut self, worker: u32) {
-        if !self.departed.insert(worker) {
-            return;
-        }
-        for coordination in self.coordinations.values_mut() {
-            self.served.extend(coordination.leave(worker));
-        }
-        for id in self.store.ids() {
-            if let Some(rounds) = &mut self.store.get_mut(id).rounds
-                && worker < rounds.training.workers
-            {
-                rounds.gradients.leave(worker);
-                self.apply_rounds(id);
-            }
-        }
-        self.answer_joins();
-    }
-
-    /// The training is over: whoever waits is let go, without its gradient.
-    fn finish(&mut self) {
-        self.is_over = true;
-        for coordination in self.coordinations.values_mut() {
-            self.served.extend(coordination.finish());
-        }
-        for id in self.store.ids() {
-            let rounds = self.store.get_mut(id).rounds.as_mut();
-            for (ticket, _) in rounds.map(|rounds| rounds.gradients.finish()).unwrap_or_default() {
-                self.answer(ticket, Ok(Values::new()));
-            }
-        }
-    }
-
-    fn answer_joins(&mut self) {
-        let departed = self.departed.len() as u32;
-        for (workers, reply) in std::mem::take(&mut self.joins) {
-            if departed < workers {
-                self.joins.push((workers, reply));
-            } else if reply.send(()).is_err() {
-                tracing::debug!("nobody waits any more for the end of the training");
-            }
         }
     }
 

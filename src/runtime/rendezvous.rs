@@ -5,9 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use smallvec::SmallVec;
-
-use super::messages::{Arrival, StepId};
+use super::messages::{Arrival, Arrivals, StepId, StepPart};
 
 /// How many steps that were aborted are remembered.
 const REMEMBERED: usize = 1024;
@@ -15,28 +13,28 @@ const REMEMBERED: usize = 1024;
 /// Values that came before their step.
 #[derive(Debug, Default)]
 pub(crate) struct Rendezvous {
-    early: BTreeMap<StepId, Vec<Arrival>>,
+    early: BTreeMap<StepPart, Vec<Arrival>>,
     aborted: BTreeSet<StepId>,
     /// The aborted steps, oldest first.
     order: VecDeque<StepId>,
 }
 
 impl Rendezvous {
-    /// Keeps values for a step that has not begun here; drops them where it has been aborted.
-    pub(crate) fn offer(&mut self, step: StepId, arrivals: SmallVec<[Arrival; 1]>) {
-        if !self.aborted.contains(&step) {
-            self.early.entry(step).or_default().extend(arrivals);
+    /// Keeps values for a part of a step that has not begun; drops them where the step has been aborted.
+    pub(crate) fn offer(&mut self, part: StepPart, arrivals: Arrivals) {
+        if !self.aborted.contains(&part.step) {
+            self.early.entry(part).or_default().extend(arrivals);
         }
     }
 
-    /// What has come for a step that begins here now.
-    pub(crate) fn take(&mut self, step: StepId) -> Vec<Arrival> {
-        self.early.remove(&step).unwrap_or_default()
+    /// What has come for a part of a step that begins now.
+    pub(crate) fn take(&mut self, part: StepPart) -> Vec<Arrival> {
+        self.early.remove(&part).unwrap_or_default()
     }
 
     /// Drops what comes for `step` from now on, and what has come.
     pub(crate) fn abort(&mut self, step: StepId) {
-        self.early.remove(&step);
+        self.early.retain(|part, _| part.step != step);
         if self.aborted.insert(step) {
             self.order.push_back(step);
         }
@@ -53,7 +51,7 @@ impl Rendezvous {
 
     /// The steps for which values wait.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (StepId, usize)> {
-        self.early.iter().map(|(step, arrivals)| (*step, arrivals.len()))
+        self.early.iter().map(|(part, arrivals)| (part.step, arrivals.len()))
     }
 }
 
@@ -64,22 +62,23 @@ mod tests {
     use smallvec::smallvec;
 
     const STEP: StepId = StepId { master: 1, number: 7 };
+    const PART: StepPart = StepPart { step: STEP, device: 1 };
 
     #[test]
     fn values_that_come_before_their_step_wait_for_it_once() {
         let mut rendezvous = Rendezvous::default();
-        rendezvous.offer(STEP, smallvec![(CrossingId(3), None)]);
-        assert_eq!(rendezvous.take(STEP).len(), 1);
-        assert!(rendezvous.take(STEP).is_empty());
+        rendezvous.offer(PART, smallvec![(CrossingId(3), None)]);
+        assert_eq!(rendezvous.take(PART).len(), 1);
+        assert!(rendezvous.take(PART).is_empty());
     }
 
     #[test]
     fn values_of_an_aborted_step_are_dropped_before_and_after() {
         let mut rendezvous = Rendezvous::default();
-        rendezvous.offer(STEP, smallvec![(CrossingId(3), None)]);
+        rendezvous.offer(PART, smallvec![(CrossingId(3), None)]);
         rendezvous.abort(STEP);
-        rendezvous.offer(STEP, smallvec![(CrossingId(4), None)]);
-        assert!(rendezvous.take(STEP).is_empty());
+        rendezvous.offer(PART, smallvec![(CrossingId(4), None)]);
+        assert!(rendezvous.take(PART).is_empty());
         assert!(rendezvous.is_aborted(STEP));
     }
 

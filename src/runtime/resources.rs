@@ -215,15 +215,15 @@ fn on_accumulator(
     inputs: &[Tensor],
 ) -> Result<Vec<Served>> {
     let done = || Served { ticket, outcome: Ok(Values::new()) };
-    let count = |inputs: &[Tensor]| inputs[0].slice::<i64>()[0];
+    let count = |inputs: &[Tensor]| inputs[0].item::<i64>();
     Ok(match action {
         ResourceAction::ApplyGradient => {
             check_shape(accumulator.gradients(), &inputs[1], &spec.shared_name)?;
-            let taken = accumulator.apply(count(inputs), inputs[1].clone());
+            let taken = accumulator.apply(count(inputs)?, inputs[1].clone());
             std::iter::once(done()).chain(taken.map(|taken| reduced(taken, spec))).collect()
         }
         ResourceAction::TakeGradient => {
-            let required = inputs[0].slice::<i32>()[0];
+            let required = inputs[0].item::<i32>()?;
             let number = usize::try_from(required).ok().filter(|number| *number > 0).ok_or_else(|| {
                 let message =
                     format!("`{}` gives the mean of at least one gradient, not of {required}", spec.shared_name);
@@ -232,7 +232,7 @@ fn on_accumulator(
             accumulator.take(ticket, number).map(|taken| reduced(taken, spec)).into_iter().collect()
         }
         ResourceAction::SetGlobalStep => {
-            accumulator.set_global_step(count(inputs));
+            accumulator.set_global_step(count(inputs)?);
             vec![done()]
         }
         ResourceAction::NumAccumulated => told(ticket, Tensor::scalar(accumulator.count() as i32)),
@@ -256,6 +256,10 @@ fn reduced((ticket, gradients): (Ticket, Vec<Tensor>), spec: &ResourceSpec) -> S
     let ResourceKind::ConditionalAccumulator { reduction, .. } = &spec.kind else {
         panic!("gradients come from an accumulator")
     };
+    if gradients.iter().any(Tensor::is_hollow) {
+        let hollow = Tensor::hollow(gradients[0].dtype(), gradients[0].shape());
+        return Served { ticket, outcome: Ok(smallvec![hollow]) };
+    }
     let slices: Vec<&[f32]> = gradients.iter().map(Tensor::slice).collect();
     let scale = if *reduction == Reduction::Mean { 1.0 / slices.len() as f32 } else { 1.0 };
     let shape: Shape = gradients[0].shape();

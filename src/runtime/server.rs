@@ -1,6 +1,7 @@
 //! A server: one task's three actors, started, joined and stopped (TensorFlow: `tf.train.Server`).
 
 use std::cell::Cell;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +13,7 @@ use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, DeviceName, TaskName};
 use crate::transport::{InMemoryNetwork, Transport};
 
-use super::compute::{ComputeModel, Processor};
+use super::compute::{ComputeModel, Devices, Processor};
 use super::error::{Code, Error, Result};
 use super::link::{Actors, Link};
 use super::mailbox::tell;
@@ -30,8 +31,8 @@ pub struct World {
     pub transport: Rc<dyn Transport<PeerMessage>>,
     /// The clock.
     pub clock: Rc<dyn Clock>,
-    /// The task's device.
-    pub device: Rc<dyn ComputeModel>,
+    /// The task's devices, `/device:CPU:0` and on: at least one, and as many as each other task of the cluster has.
+    pub devices: Rc<[Rc<dyn ComputeModel>]>,
 }
 
 /// What a server is a server of (TensorFlow: `ServerDef`).
@@ -111,11 +112,13 @@ impl Server {
             training_over: Cell::new(false),
         });
         let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport));
-        let devices = def.cluster.tasks().map(|task| DeviceName::cpu(task, 0)).collect();
+        assert!(!world.devices.is_empty(), "a task has at least one device");
+        let of_task = |task: TaskName| (0..world.devices.len() as u32).map(move |i| DeviceName::cpu(task.clone(), i));
+        let devices = def.cluster.tasks().flat_map(of_task).collect();
         let id = xxh3_64(format!("{} {}", def.task, world.clock.now().0).as_bytes());
         contexts.0.run(Master::new(link(), Rc::clone(&world.clock), id, devices));
-        contexts.1.run(Worker::new(link(), Rc::clone(&world.clock), Rc::clone(&world.device)));
-        contexts.2.run(ParameterServer::new(link(), Rc::clone(&world.device)));
+        contexts.1.run(Worker::new(link(), Rc::clone(&world.clock), Rc::clone(&world.devices)));
+        contexts.2.run(ParameterServer::new(link(), Rc::clone(&world.devices)));
         let link = link();
         Self { def, world, actors, link, phase: Cell::new(Phase::New) }
     }
@@ -136,11 +139,21 @@ impl Server {
     /// # Panics
     /// Outside of an actix system.
     pub fn create_cluster(cluster: &ClusterSpec) -> Vec<Self> {
+        Self::create_cluster_with_devices(cluster, NonZeroU32::MIN)
+    }
+
+    /// [`Server::create_cluster`] of tasks with `devices` devices each, which all compute on this
+    /// machine's one processor (TensorFlow: `ConfigProto.device_count`).
+    ///
+    /// # Panics
+    /// Outside of an actix system.
+    pub fn create_cluster_with_devices(cluster: &ClusterSpec, devices: NonZeroU32) -> Vec<Self> {
+        let devices: Devices = (0..devices.get()).map(|_| Rc::new(Processor) as Rc<dyn ComputeModel>).collect();
         let network = InMemoryNetwork::new(cluster);
         let clock: Rc<dyn Clock> = Rc::new(WallClock::new());
         let server = |task: TaskName| {
             let transport = network.endpoint(&task).expect("the network is between the tasks of the cluster");
-            let world = World { transport, clock: Rc::clone(&clock), device: Rc::new(Processor) };
+            let world = World { transport, clock: Rc::clone(&clock), devices: Rc::clone(&devices) };
             let server = Self::new(ServerDef { cluster: cluster.clone(), task }, world);
             server.start().expect("a new server can be started");
             server
@@ -207,6 +220,11 @@ impl Server {
     /// Which task it is.
     pub fn task(&self) -> &TaskName {
         &self.def.task
+    }
+
+    /// The names of the task's devices.
+    pub fn devices(&self) -> impl Iterator<Item = DeviceName> {
+        (0..self.world.devices.len() as u32).map(|index| DeviceName::cpu(self.def.task.clone(), index))
     }
 
     /// Whether the chief has said that the training is over.

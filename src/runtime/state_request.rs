@@ -34,7 +34,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
             }
             Action::Read { variable: variable(0), with_version }
         }
-        Op::ResourceGather => Action::Gather { variable: variable(0), ids: next() },
+        Op::ResourceGather => Action::Gather { variable: variable(0), ids: with_numbers(next())? },
         Op::IsVariableInitialized => Action::IsInitialized(variable(0)),
         Op::AwaitVariable => Action::Await(variable(0)),
         Op::Assign => Action::Assign(variable(0), next()),
@@ -44,7 +44,10 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
             // A variable without numbers is not changed, whatever the rate.
             let learning_rate = next().values().map_or(0.0, |rate| rate[0]);
             let value = next();
-            let gradient = if *is_sparse { Delta::Slices { rows: value, ids: next() } } else { Delta::Dense(value) };
+            let gradient = match is_sparse {
+                true => Delta::Slices { rows: value, ids: with_numbers(next())? },
+                false => Delta::Dense(value),
+            };
             let has_verdict = aggregate.is_some_and(|replica| matches!(replica.mode, Mode::Sync { backups: 1.. }));
             let verdict = has_verdict.then(|| Verdict::from_tensor(&next())).transpose()?;
             let versions: Vec<i64> = inputs.map(|version| version.item()).collect::<Result<_, TensorError>>()?;
@@ -70,4 +73,9 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
         })),
         other => panic!("{} is a kernel, not an operation on state", other.kind()),
     })
+}
+
+/// `tensor`, whose numbers decide what is done.
+fn with_numbers(tensor: Tensor) -> Result<Tensor, TensorError> {
+    if tensor.is_hollow() { Err(TensorError::Hollow(tensor.dtype(), tensor.shape())) } else { Ok(tensor) }
 }

@@ -29,7 +29,7 @@ pub(super) enum StepPlan {
     Registering {
         ready: Ready,
         /// Who has not answered.
-        outstanding: Vec<PeerId>,
+        outstanding: Vec<GraphHandle>,
         /// The steps that wait for it.
         waiting: Vec<Accepted>,
     },
@@ -45,7 +45,7 @@ pub(super) struct Ready {
     pub(super) fed_fetches: Vec<(u32, u32)>,
 }
 
-/// One task's part of a step.
+/// One device's part of a step.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) peer: PeerId,
@@ -68,12 +68,12 @@ pub(super) enum Progress {
 
 impl StepPlan {
     /// One more partition is registered, or could not be.
-    pub(super) fn registered(&mut self, from: PeerId, outcome: Result<()>) -> Progress {
+    pub(super) fn registered(&mut self, graph: GraphHandle, outcome: Result<()>) -> Progress {
         let Self::Registering { ready, outstanding, waiting } = self else { return Progress::Waiting };
         if let Err(error) = outcome {
             return Progress::Failed(error, std::mem::take(waiting));
         }
-        outstanding.retain(|peer| *peer != from);
+        outstanding.retain(|awaited| *awaited != graph);
         if !outstanding.is_empty() {
             return Progress::Waiting;
         }
@@ -96,9 +96,9 @@ impl StepPlan {
 
     /// Takes out `step`, which waits no longer; also says who had not answered.
     pub(super) fn withdraw(&mut self, step: StepId) -> Option<(Accepted, Vec<PeerId>)> {
-        let Self::Registering { outstanding, waiting, .. } = self else { return None };
+        let Self::Registering { ready, outstanding, waiting } = self else { return None };
         let position = waiting.iter().position(|accepted| accepted.step == step)?;
-        Some((waiting.remove(position), outstanding.clone()))
+        Some((waiting.remove(position), ready.peers(outstanding)))
     }
 
     /// The parts that workers may hold, and the steps that wait for them.
@@ -110,6 +110,16 @@ impl StepPlan {
                 Err(shared) => panic!("steps still run on a closed session's plan: {shared:?}"),
             },
         }
+    }
+}
+
+impl Ready {
+    /// Where the parts are that `graphs` are the handles of, each task once.
+    pub(super) fn peers(&self, graphs: &[GraphHandle]) -> Vec<PeerId> {
+        let parts = self.parts.iter().filter(|part| graphs.contains(&part.graph));
+        let mut peers: Vec<PeerId> = parts.map(|part| part.peer).collect();
+        peers.dedup();
+        peers
     }
 }
 
@@ -145,7 +155,7 @@ pub(super) fn plan(
         }
     }
     let placement = place(graph, &pruned, devices, default)?;
-    let partitions = split(graph, &pruned, |id| placement.device(id).task(), request);
+    let partitions = split(graph, &pruned, |id| placement.device(id), request);
     let feed_of = |edge: &Edge| request.feeds.iter().position(|feed| feed == edge);
     let fed_fetches = request.fetches.iter().zip(0..).filter_map(|(edge, i)| Some((i, feed_of(edge)? as u32)));
     Ok((partitions, fed_fetches.collect()))

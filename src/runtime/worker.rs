@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use tracing::trace_span;
 
 use crate::clock::Clock;
+use crate::cluster::DeviceName;
 use crate::graph::Op;
 use crate::kernels::Numerics;
 use crate::partition::Partition;
@@ -16,14 +17,14 @@ use crate::tensor::{Tensor, TensorError};
 use crate::transport::PeerId;
 use crate::units::VirtualTime;
 
-use super::compute::{ComputeModel, Work};
+use super::compute::{Devices, Work};
 use super::error::{Code, Error, Result};
 use super::executor::{Batch, Executor, Frame, Memos, NodeFailure, compute};
 use super::link::Link;
 use super::mailbox::tell;
 use super::messages::{
-    Arrival, GraphHandle, ParameterServerMessage, PeerMessage, Scope, Served, StepId, Values, VariableId, Waiting,
-    WaitingList, WorkerMessage, stopped,
+    Arrivals, GraphHandle, ParameterServerMessage, PeerMessage, Scope, Served, StepId, StepPart, Values, VariableId,
+    Waiting, WaitingList, WorkerMessage, stopped,
 };
 use super::plan::Plan;
 use super::rendezvous::Rendezvous;
@@ -32,11 +33,11 @@ use super::rendezvous::Rendezvous;
 pub(crate) struct Worker {
     link: Link,
     clock: Rc<dyn Clock>,
-    device: Rc<dyn ComputeModel>,
+    devices: Devices,
     /// Partitions whose variables the parameter server is looking up.
     binding: BTreeMap<GraphHandle, Binding>,
     graphs: BTreeMap<GraphHandle, Graph>,
-    steps: BTreeMap<StepId, Step>,
+    steps: BTreeMap<StepPart, Step>,
     rendezvous: Rendezvous,
 }
 
@@ -55,7 +56,7 @@ struct Graph {
     memos: Memos,
 }
 
-/// A step that runs here.
+/// A part of a step that runs here.
 struct Step {
     graph: GraphHandle,
     master: PeerId,
@@ -64,11 +65,11 @@ struct Step {
 }
 
 impl Worker {
-    pub(crate) fn new(link: Link, clock: Rc<dyn Clock>, device: Rc<dyn ComputeModel>) -> Self {
+    pub(crate) fn new(link: Link, clock: Rc<dyn Clock>, devices: Devices) -> Self {
         Self {
             link,
             clock,
-            device,
+            devices,
             binding: BTreeMap::new(),
             graphs: BTreeMap::new(),
             steps: BTreeMap::new(),
@@ -83,7 +84,7 @@ impl Worker {
             }
             PeerMessage::DeregisterGraphs { graphs, isolated } => self.deregister(&graphs, isolated),
             PeerMessage::RunGraph { step, graph, feeds } => self.run_graph(from, step, graph, feeds),
-            PeerMessage::Tensors { step, arrivals } => self.receive(step, arrivals),
+            PeerMessage::Tensors { step, devices, arrivals } => self.receive(step, &devices, &arrivals),
             PeerMessage::AbortStep(step) => self.abort(step),
             other => tracing::warn!(?other, "not for a worker; dropped"),
         }
@@ -99,6 +100,7 @@ impl Worker {
     fn bound(&mut self, graph: GraphHandle, outcome: Result<Vec<VariableId>>) {
         let Some(Binding { master, partition, scope }) = self.binding.remove(&graph) else { return };
         let outcome = outcome.and_then(|variables| {
+            self.check_device(&partition)?;
             let receivers = self.receivers(&partition)?;
             self.refuse_hollow(partition.nodes.iter().filter_map(|node| match &node.op {
                 Op::Const(value) => Some(value),
@@ -115,7 +117,7 @@ impl Worker {
     fn deregister(&mut self, graphs: &[GraphHandle], isolated: Option<Scope>) {
         // The order to abort a step can still be on its way.
         let orphans: Vec<StepId> =
-            self.steps.iter().filter(|(_, step)| graphs.contains(&step.graph)).map(|(id, _)| *id).collect();
+            self.steps.iter().filter(|(_, step)| graphs.contains(&step.graph)).map(|(part, _)| part.step).collect();
         orphans.into_iter().for_each(|step| self.abort(step));
         for graph in graphs {
             self.binding.remove(graph);
@@ -124,6 +126,17 @@ impl Worker {
         if let Some(scope) = isolated {
             tell(&self.link.actors.parameter_server, ParameterServerMessage::CloseScope(scope));
         }
+    }
+
+    fn check_device(&self, partition: &Partition) -> Result<()> {
+        let own = self.devices.len() as u32;
+        if partition.device < own {
+            return Ok(());
+        }
+        let name = |index| DeviceName::cpu(partition.task.clone(), index).to_string();
+        let there = (0..own).map(name).collect::<Vec<_>>().join(", ");
+        let message = format!("there is no {}; the devices of the task are {there}", name(partition.device));
+        Err(Error::new(Code::InvalidArgument, message).on(&partition.task))
     }
 
     fn receivers(&self, partition: &Partition) -> Result<Vec<PeerId>> {
@@ -143,7 +156,7 @@ impl Worker {
 
     /// Whether `values`, which come from a program, have the numbers that this task computes with.
     fn refuse_hollow<'a>(&self, values: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
-        let needs_numbers = self.device.numerics() == Numerics::Real;
+        let needs_numbers = self.devices[0].numerics() == Numerics::Real;
         match values.into_iter().find(|value| needs_numbers && value.is_hollow()) {
             Some(hollow) => Err(TensorError::Hollow(hollow.dtype(), hollow.shape()).into()),
             None => Ok(()),
@@ -160,83 +173,91 @@ impl Worker {
             Ok(plan) => plan,
             Err(error) => {
                 let outcome = Err(error.on(&self.link.name(self.link.local())));
-                return self.link.send(master, PeerMessage::GraphDone { step, outcome, computed: None });
+                return self.link.send(master, PeerMessage::GraphDone { step, graph, outcome, computed: None });
             }
         };
+        let part = StepPart { step, device: plan.partition.device };
         let mut executor = Executor::new(step, plan);
         executor.feed(feeds);
-        for arrival in self.rendezvous.take(step) {
+        for arrival in self.rendezvous.take(part) {
             executor.receive(arrival);
         }
-        self.steps.insert(step, Step { graph, master, executor, computed: None });
-        self.run_ready(step);
+        self.steps.insert(part, Step { graph, master, executor, computed: None });
+        self.run_ready(part);
     }
 
-    /// Hop 6 of a step: values from other tasks meet who waits for them.
-    fn receive(&mut self, step: StepId, arrivals: SmallVec<[Arrival; 1]>) {
+    /// Hop 6 of a step: values from other devices meet who waits for them.
+    fn receive(&mut self, step: StepId, devices: &[u32], arrivals: &Arrivals) {
         let _span = trace_span!("rendezvous", step = step.number, values = arrivals.len()).entered();
-        let Some(running) = self.steps.get_mut(&step) else { return self.rendezvous.offer(step, arrivals) };
-        for arrival in arrivals {
-            let crossing = arrival.0;
-            if !running.executor.receive(arrival) {
-                tracing::warn!(step = step.number, ?crossing, "a value that nobody waits for; dropped");
+        for device in devices {
+            let part = StepPart { step, device: *device };
+            let Some(running) = self.steps.get_mut(&part) else {
+                self.rendezvous.offer(part, arrivals.clone());
+                continue;
+            };
+            for arrival in arrivals {
+                if !running.executor.receive(arrival.clone()) {
+                    tracing::warn!(step = step.number, crossing = ?arrival.0, "a value that nobody waits for; dropped");
+                }
             }
+            self.run_ready(part);
         }
-        self.run_ready(step);
     }
 
     fn served(&mut self, served: Vec<Served>) {
-        let mut touched = SmallVec::<[StepId; 4]>::new();
+        let mut touched = SmallVec::<[StepPart; 4]>::new();
         for Served { ticket, outcome } in served {
-            let Some(step) = self.steps.get_mut(&ticket.step) else { continue };
+            let part = StepPart { step: ticket.step, device: ticket.device };
+            let Some(step) = self.steps.get_mut(&part) else { continue };
             match outcome {
                 Ok(outputs) => step.executor.served(ticket.node, outputs),
                 Err(error) => {
-                    self.fail_node(ticket.step, ticket.node, error);
+                    self.fail_node(part, ticket.node, error);
                     continue;
                 }
             }
-            if !touched.contains(&ticket.step) {
-                touched.push(ticket.step);
+            if !touched.contains(&part) {
+                touched.push(part);
             }
         }
-        for step in touched {
-            self.run_ready(step);
+        for part in touched {
+            self.run_ready(part);
         }
     }
 
-    fn computed(&mut self, step: StepId, nodes: &[u32], frame: Frame, outcome: Result<(), NodeFailure>) {
+    fn computed(&mut self, part: StepPart, nodes: &[u32], frame: Frame, outcome: Result<(), NodeFailure>) {
         let now = self.clock.now();
-        let Some(running) = self.steps.get_mut(&step) else { return };
+        let Some(running) = self.steps.get_mut(&part) else { return };
         if let Some((_, until)) = &mut running.computed {
             *until = now;
         }
         match outcome {
             Ok(()) => {
                 running.executor.computed(nodes, frame);
-                self.run_ready(step);
+                self.run_ready(part);
             }
             Err(NodeFailure { node, message }) => {
-                self.fail_node(step, node, Error::new(Code::InvalidArgument, message));
+                self.fail_node(part, node, Error::new(Code::InvalidArgument, message));
             }
         }
     }
 
     /// Carries out what is ready, and tells the master when that was the last of it.
-    fn run_ready(&mut self, step: StepId) {
-        let Some(running) = self.steps.get_mut(&step) else { return };
+    fn run_ready(&mut self, part: StepPart) {
+        let Some(running) = self.steps.get_mut(&part) else { return };
         let graph = self.graphs.get_mut(&running.graph).expect("a graph outlives its steps");
         let ready = match running.executor.run_ready(&mut graph.memos) {
             Ok(ready) => ready,
-            Err(error) => return self.fail(step, error),
+            Err(error) => return self.fail(part, error),
         };
-        let mut arrivals: BTreeMap<PeerId, SmallVec<[Arrival; 1]>> = BTreeMap::new();
+        let mut arrivals: BTreeMap<(PeerId, &[u32]), Arrivals> = BTreeMap::new();
         for (send, value) in ready.sends {
-            let crossing = graph.plan.partition.sends[send as usize].crossing;
-            arrivals.entry(graph.receivers[send as usize]).or_default().push((crossing, value));
+            let to = &graph.plan.partition.sends[send as usize];
+            let receiver = (graph.receivers[send as usize], to.devices.as_slice());
+            arrivals.entry(receiver).or_default().push((to.crossing, value));
         }
-        for (peer, arrivals) in arrivals {
-            self.link.send(peer, PeerMessage::Tensors { step, arrivals });
+        for ((peer, devices), arrivals) in arrivals {
+            self.link.send(peer, PeerMessage::Tensors { step: part.step, devices: devices.into(), arrivals });
         }
         if !ready.state_requests.is_empty() {
             tell(&self.link.actors.parameter_server, ParameterServerMessage::Serve(ready.state_requests));
@@ -244,53 +265,58 @@ impl Worker {
         if let Some(batch) = ready.kernels {
             let plan = Arc::clone(running.executor.plan());
             running.computed.get_or_insert_with(|| (self.clock.now(), self.clock.now()));
-            self.launch(step, plan, batch);
+            self.launch(part, plan, batch);
         } else if running.executor.is_finished() {
-            self.finish(step);
+            self.finish(part);
         }
     }
 
     /// Hop 5 of a step: kernels go to the device, which brings them back as `Computed`.
-    fn launch(&self, step: StepId, plan: Arc<Plan>, batch: Batch) {
-        let _span = trace_span!("kernels", step = step.number, count = batch.nodes.len()).entered();
+    fn launch(&self, part: StepPart, plan: Arc<Plan>, batch: Batch) {
+        let _span = trace_span!("kernels", step = part.step.number, count = batch.nodes.len()).entered();
         let Batch { nodes, mut frame, cost } = batch;
         let worker = self.link.actors.worker.clone();
-        let numerics = self.device.numerics();
+        let device = &self.devices[part.device as usize];
+        let numerics = device.numerics();
         let run = move || {
             let outcome = compute(&plan, &nodes, &mut frame, numerics);
             (nodes, frame, outcome)
         };
         let done = move |(nodes, frame, outcome)| {
-            tell(&worker, WorkerMessage::Computed { step, nodes, frame, outcome });
+            tell(&worker, WorkerMessage::Computed { part, nodes, frame, outcome });
         };
-        self.device.launch(Work::new(Some(step), cost, run, done));
+        device.launch(Work::new(Some(part.step), cost, run, done));
     }
 
-    fn finish(&mut self, step: StepId) {
-        let mut done = self.steps.remove(&step).expect("a step that finishes runs");
-        let outcome = Ok(done.executor.fetches());
-        self.link.send(done.master, PeerMessage::GraphDone { step, outcome, computed: done.computed });
+    fn finish(&mut self, part: StepPart) {
+        let mut done = self.steps.remove(&part).expect("a step that finishes runs");
+        let (step, graph, outcome) = (part.step, done.graph, Ok(done.executor.fetches()));
+        self.link.send(done.master, PeerMessage::GraphDone { step, graph, outcome, computed: done.computed });
     }
 
-    fn fail_node(&mut self, step: StepId, node: u32, error: Error) {
-        let Some(running) = self.steps.get(&step) else { return };
+    fn fail_node(&mut self, part: StepPart, node: u32, error: Error) {
+        let Some(running) = self.steps.get(&part) else { return };
         let partition = &running.executor.plan().partition;
         let name = partition.nodes[node as usize].name.to_string();
         let error = error.in_operation(name).on(&partition.task);
-        self.fail(step, error);
+        self.fail(part, error);
     }
 
-    fn fail(&mut self, step: StepId, error: Error) {
-        if let Some(failed) = self.steps.get(&step) {
-            let master = failed.master;
+    /// Ends a step on all devices of this task.
+    fn fail(&mut self, part: StepPart, error: Error) {
+        if let Some(failed) = self.steps.get(&part) {
+            let (master, step, graph) = (failed.master, part.step, failed.graph);
             self.abort(step);
-            self.link.send(master, PeerMessage::GraphDone { step, outcome: Err(error), computed: None });
+            self.link.send(master, PeerMessage::GraphDone { step, graph, outcome: Err(error), computed: None });
         }
     }
 
     fn abort(&mut self, step: StepId) {
         self.rendezvous.abort(step);
-        if self.steps.remove(&step).is_some() {
+        let parts = StepPart { step, device: 0 }..=StepPart { step, device: u32::MAX };
+        let running: SmallVec<[StepPart; 1]> = self.steps.range(parts).map(|(part, _)| *part).collect();
+        running.iter().for_each(|part| drop(self.steps.remove(part)));
+        if !running.is_empty() {
             tell(&self.link.actors.parameter_server, ParameterServerMessage::Forget(step));
         }
     }
@@ -298,15 +324,15 @@ impl Worker {
     /// The server stops: who waits for a step here is told, as far as messages still get out.
     fn stop(&mut self, context: &mut Context<Self>) {
         let name = self.link.name(self.link.local());
-        let running: Vec<StepId> = self.steps.keys().copied().collect();
-        running.into_iter().for_each(|step| self.fail(step, stopped().on(&name)));
+        let running: Vec<StepPart> = self.steps.keys().copied().collect();
+        running.into_iter().for_each(|part| self.fail(part, stopped().on(&name)));
         context.stop();
     }
 
     fn inquire(&self, list: &WaitingList) {
         let who = self.link.name(self.link.local());
         let mut list = list.lock().expect("nobody panics while writing what it waits for");
-        for (step, running) in &self.steps {
+        for (StepPart { step, .. }, running) in &self.steps {
             let missing: Vec<String> = running.executor.missing().collect();
             if !missing.is_empty() {
                 let what = missing.join(", ");
@@ -336,7 +362,7 @@ impl Handler<WorkerMessage> for Worker {
             WorkerMessage::FromPeer { from, message } => self.on_peer_message(from, message),
             WorkerMessage::Bound { graph, outcome } => self.bound(graph, outcome),
             WorkerMessage::Served(served) => self.served(served),
-            WorkerMessage::Computed { step, nodes, frame, outcome } => self.computed(step, &nodes, frame, outcome),
+            WorkerMessage::Computed { part, nodes, frame, outcome } => self.computed(part, &nodes, frame, outcome),
             WorkerMessage::Inquire(list) => self.inquire(&list),
             WorkerMessage::Stop => self.stop(context),
         }

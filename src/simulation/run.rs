@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +13,7 @@ use tokio::task::JoinError;
 use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::kernels::Numerics;
-use crate::runtime::{Code, Error, Server, ServerDef, Waiting, WaitingList, World};
+use crate::runtime::{Code, ComputeModel, Error, Server, ServerDef, Waiting, WaitingList, World};
 use crate::transport::PeerId;
 use crate::units::VirtualTime;
 
@@ -30,6 +31,8 @@ pub struct Cluster {
     pub network: NetworkSpec,
     /// What each of them computes with.
     pub compute: ComputeSpec,
+    /// How many devices each of them has, every one of which computes as `compute` says.
+    pub devices: NonZeroU32,
     /// How many times as long some of them take.
     pub slow: BTreeMap<TaskName, f64>,
     /// Whether they compute numbers, or only shapes.
@@ -113,10 +116,11 @@ where
 fn hosts(cluster: &Cluster, world: &Rc<SimulatedWorld>, tasks: &[TaskName]) -> Vec<Host> {
     let clock: Rc<dyn Clock> = Rc::new(SimulatedClock(Rc::clone(world)));
     let host = |(local, task): (u32, &TaskName)| {
+        let device = |index| Rc::new(SimulatedDevice::new(world, task, index, cluster)) as Rc<dyn ComputeModel>;
         let own = World {
             transport: Rc::new(SimulatedTransport { world: Rc::clone(world), local: PeerId(local) }),
             clock: Rc::clone(&clock),
-            device: Rc::new(SimulatedDevice::new(world, task, cluster)),
+            devices: (0..cluster.devices.get()).map(device).collect(),
         };
         let def = ServerDef { cluster: cluster.spec.clone(), task: task.clone() };
         let server = Server::new(def, own);

@@ -16,6 +16,7 @@ mod setting;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -75,6 +76,8 @@ pub struct Compute {
     pub rate: FlopsPerSecond,
     /// Memory traffic of a task's device. Default: 10 GB/s.
     pub memory: BytesPerSecond,
+    /// How many devices each task has, for programs that place operations on them. Default: 1.
+    pub devices: NonZeroU32,
     /// A factor drawn for each worker step; its mean is 1 where the file gives none. Default: none.
     pub straggler: Option<Law>,
     /// Tasks that take so many times as long as the others. Default: none.

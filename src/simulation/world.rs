@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use crate::clock::{Clock, Sleep};
-use crate::cluster::TaskName;
+use crate::cluster::{DeviceName, TaskName};
 use crate::kernels::{Cost, Numerics};
 use crate::random;
 use crate::runtime::{ComputeModel, PeerMessage, Work, told};
@@ -265,7 +265,7 @@ impl Transport<PeerMessage> for SimulatedTransport {
     }
 }
 
-/// One task's device: arithmetic, real or not, that takes modelled time.
+/// One device of a task: arithmetic, real or not, that takes modelled time.
 pub(super) struct SimulatedDevice {
     world: Rc<SimulatedWorld>,
     model: RefCell<Device>,
@@ -275,8 +275,10 @@ pub(super) struct SimulatedDevice {
 }
 
 impl SimulatedDevice {
-    pub(super) fn new(world: &Rc<SimulatedWorld>, task: &TaskName, cluster: &Cluster) -> Self {
-        let draws = random::stream(cluster.seed, &[&task.to_string(), "straggler"]);
+    /// Device `index` of `task`. Each of a task's devices straggles by itself.
+    pub(super) fn new(world: &Rc<SimulatedWorld>, task: &TaskName, index: u32, cluster: &Cluster) -> Self {
+        let name = if index == 0 { task.to_string() } else { DeviceName::cpu(task.clone(), index).to_string() };
+        let draws = random::stream(cluster.seed, &[&name, "straggler"]);
         let slow = cluster.slow.get(task).copied().unwrap_or(1.0);
         let model = RefCell::new(Device::new(&cluster.compute, slow, draws));
         Self { world: Rc::clone(world), model, is_worker: task.job() != "ps", numerics: cluster.numerics }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::cluster::{ClusterSpec, DeviceSpec, TaskName};
+use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, TaskName};
 use crate::graph::Replica;
 use crate::optimizer::{Coordinated, Optimizer};
 use crate::runtime::{Code, Error, PeerMessage, Result, Server, ServerTarget};
@@ -91,6 +91,11 @@ impl Task {
     /// Any device of this task.
     pub fn device(&self) -> DeviceSpec {
         DeviceSpec::of_task(self.name())
+    }
+
+    /// The names of this task's devices, to place operations on one of them.
+    pub fn devices(&self) -> impl Iterator<Item = DeviceName> {
+        self.inner.parts.server.devices()
     }
 
     /// What a session connects to.

@@ -4,6 +4,7 @@ mod binary;
 mod checkers;
 mod cli;
 mod convnet;
+mod devices;
 mod embeddings;
 mod errors;
 mod fixture;

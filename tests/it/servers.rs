@@ -13,7 +13,7 @@ use crate::fixture::{assert_error, both, cluster, impatient, on_actix};
 /// A server on `network` that is not started.
 fn server_in(network: &Rc<InMemoryNetwork<PeerMessage>>, def: ServerDef) -> Server {
     let transport = network.endpoint(&def.task).unwrap();
-    Server::new(def, World { transport, clock: Rc::new(WallClock::new()), device: Rc::new(Processor) })
+    Server::new(def, World { transport, clock: Rc::new(WallClock::new()), devices: Rc::new([Rc::new(Processor)]) })
 }
 
 #[test]

@@ -2,8 +2,12 @@
 
 use std::process::Command;
 
+use trainyard::graph::{
+    ConditionalAccumulator, FifoQueue, InitialRows, Partitioner, RandomLaw, Reduction, ShardStrategy, embedding_lookup,
+};
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
+use trainyard::tensor::Shape;
 use trainyard::training::{Model, Session};
 
 use crate::fixture::assert_error;
@@ -74,6 +78,64 @@ fn a_variable_of_integers_counts_and_one_of_floats_is_hollow() {
         session.close().await
     });
     assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+}
+
+/// What waits for a gradient or an element is served also where these have no numbers.
+#[test]
+fn queues_and_accumulators_hand_on_hollow_values() {
+    let trained = Simulated::new(1, 1, Mode::Async).shapes().run_program(|task| async move {
+        if task.job() == "ps" {
+            return task.join().await;
+        }
+        let g = Graph::new();
+        g.global_step()?;
+        let shape = Shape::from([1 << 16, 1 << 12]);
+        let queue = FifoQueue::new(&g, "queue", None, &[(DType::F32, shape), (DType::I64, Shape::SCALAR)])?;
+        let huge = g.zeros(shape);
+        let (enqueue, pair) = (queue.enqueue(&[&huge, &g.constant(5i64)])?, queue.dequeue_many(2));
+        let held = ConditionalAccumulator::new(&g, "held", DType::F32, shape, Reduction::Mean)?;
+        let (apply, take) = (held.apply_grad(&huge, &g.constant(0i64))?, held.take_grad(&g.constant(2i32))?);
+        let session = MonitoredSession::builder(&task, g).open().await?;
+        for _ in 0..2 {
+            session.raw().run().target(&enqueue).target(&apply).await?;
+        }
+        let fetched = session.raw().run().fetch(&pair[0]).fetch(&pair[1]).fetch(&take).await?;
+        assert_eq!((fetched[0].byte_len(), fetched[2].byte_len()), (2 << 30, 1 << 30));
+        assert!(fetched[0].is_hollow() && fetched[2].is_hollow());
+        assert_eq!(fetched[1].values::<i64>()?, [5, 5]);
+        session.close().await
+    });
+    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+}
+
+/// Ids are real where only shapes are computed, and so are their shards: what travels are their rows alone.
+#[test]
+fn rows_of_a_table_of_sixteen_gigabytes_are_looked_up_and_updated() {
+    let trained = Simulated::new(4, 1, Mode::Async).shapes().run_program(|task| async move {
+        if task.job() == "ps" {
+            return task.join().await;
+        }
+        let g = Graph::new();
+        let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+        let (ids, train) = g.with_device_fn(setter, |g| -> Result<_> {
+            let rows = InitialRows::Random(RandomLaw::Normal { mean: 0.0, deviation: 1.0 });
+            let table = g.partitioned_variable("table", [1 << 26, 64], rows, Partitioner::FixedSize(4))?;
+            let ids = g.placeholder("ids", DType::I64, [None])?;
+            let loss = embedding_lookup(&table, &ids, ShardStrategy::Mod)?.square().mean();
+            let train = task.coordinated(GradientDescent::new(0.1))?.minimize(&loss, &g.global_step()?)?;
+            Ok((ids, train))
+        })?;
+        let mut session = MonitoredSession::builder(&task, g).hook(StopAtStep::last_step(3)).open().await?;
+        while !session.should_stop() {
+            let drawn: Vec<i64> = (0..32).map(|i| (i * 7_919_113) % (1 << 26)).collect();
+            session.run().feed(&ids, Tensor::new([32], &drawn)?).target(&train).await?;
+        }
+        session.close().await
+    });
+    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+    let sent: u64 = trained.outcome.bytes_sent.values().sum();
+    let in_steps = sent - (16 << 30);
+    assert!((6 * 32 * 256..100_000).contains(&in_steps), "beside the table read at the end: {in_steps}");
 }
 
 /// Five layers of 16384 units make four matrices of 1 GiB, each on a parameter server of its own; with

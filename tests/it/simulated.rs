@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -88,7 +89,15 @@ impl Simulated {
             batch: 8,
             stop: Stop { steps: Some(100), accuracy: None, evaluate_every: 50, time: None },
         };
-        let cluster = Cluster { spec, network, compute, slow: BTreeMap::new(), numerics: Numerics::Real, seed: 7 };
+        let cluster = Cluster {
+            spec,
+            network,
+            compute,
+            devices: NonZeroU32::MIN,
+            slow: BTreeMap::new(),
+            numerics: Numerics::Real,
+            seed: 7,
+        };
         Self { cluster, settings, mode, dataset: None, wasted: Duration::ZERO }
     }
 
@@ -137,6 +146,12 @@ impl Simulated {
 
     pub(crate) fn rule(mut self, rule: UpdateRule) -> Self {
         self.settings.optimizer.rule = rule;
+        self
+    }
+
+    /// Gives each task so many devices.
+    pub(crate) fn devices(mut self, devices: u32) -> Self {
+        self.cluster.devices = NonZeroU32::new(devices).unwrap();
         self
     }
 

@@ -72,7 +72,7 @@ pub(crate) fn gather_rows(table: &Tensor, ids: &Tensor) -> Result<Tensor, indexe
     let positions = positions(ids, rows)?;
     let shape = Shape::new(&[ids.shape().dims(), &row].concat());
     if table.is_hollow() {
-        return Ok(Tensor::hollow(DType::F32, shape));
+        return Ok(Tensor::hollow(table.dtype(), shape));
     }
     let mut out = Tensor::uninitialised::<f32>(shape);
     indexed::gather(table.slice::<f32>(), rows, &positions, row.iter().product(), out.make_mut());

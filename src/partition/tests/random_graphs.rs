@@ -7,20 +7,20 @@ use proptest::sample::Index;
 
 use super::cut;
 use crate::graph::{Edge, Graph, GraphDef, NewOperation, Op, OpId, Output, Target, prune};
-use crate::partition::{CrossingId, Node, Partition, Request, Sent, Slot};
+use crate::partition::{CrossingId, Node, Partition, Request, Send, Sent, Slot};
 
-/// An operation of a random graph: its task, and which of those before it are its inputs and controls.
+/// An operation of a random graph: its place, two to a task, and which of those before it are its inputs and controls.
 type Built = (u32, Vec<Index>, Vec<Index>);
 
 fn graph(operations: &[Built]) -> Graph {
     let g = Graph::new();
     let mut built: Vec<Output> = Vec::new();
-    for (task, inputs, controls) in operations {
+    for (place, inputs, controls) in operations {
         let edges: Vec<Edge> = inputs.iter().filter(|_| !built.is_empty()).map(|i| i.get(&built).edge()).collect();
         let op = if edges.is_empty() { Op::Fill { shape: [2].into(), value: 1f32.into() } } else { Op::AddN };
         let controls: Vec<OpId> =
             controls.iter().filter(|_| !built.is_empty()).map(|i| i.get(&built).edge().op).collect();
-        let id = super::on(&g, *task, |g| {
+        let id = super::on_device(&g, place / 2, place % 2, |g| {
             g.add(NewOperation { inputs: &edges, control_inputs: &controls, ..NewOperation::of(op) }).unwrap()
         });
         built.push(g.output(id));
@@ -31,22 +31,29 @@ fn graph(operations: &[Built]) -> Graph {
 /// Where each of the pruned operations is, and what they use of which.
 struct Expected {
     names: BTreeMap<String, Vec<String>>,
-    pairs: BTreeSet<(String, u32)>,
+    /// By name of an edge and the task to which it crosses: on which devices there it is used.
+    crossings: BTreeMap<(String, u32), BTreeSet<u32>>,
 }
 
 fn expected(def: &GraphDef, request: &Request) -> Expected {
     let fed: BTreeSet<Edge> = request.feeds.iter().copied().collect();
     let pruned = prune(def, &fed, &request.fetches, &request.targets);
-    let task = |id: OpId| def.operation(id).device.task().unwrap();
+    let place = |id: OpId| {
+        let device = &def.operation(id).device;
+        (device.task().unwrap(), device.device_index().unwrap())
+    };
     let name = |id: OpId| def.operation(id).name.to_string();
-    let mut expected = Expected { names: BTreeMap::new(), pairs: BTreeSet::new() };
+    let mut expected = Expected { names: BTreeMap::new(), crossings: BTreeMap::new() };
     for id in pruned {
         let operation = def.operation(id);
         expected.names.insert(name(id), operation.inputs.iter().map(|edge| name(edge.op)).collect());
         let data = operation.inputs.iter().filter(|edge| !fed.contains(edge)).map(|edge| (edge.op, name(edge.op)));
         let controls = operation.control_inputs.iter().map(|control| (*control, format!("^{}", name(*control))));
-        let crossing = data.chain(controls).filter(|(from, _)| task(*from) != task(id));
-        expected.pairs.extend(crossing.map(|(_, name)| (name, task(id))));
+        let crossing = data.chain(controls).filter(|(from, _)| place(*from) != place(id));
+        let (task, device) = place(id);
+        for (_, name) in crossing {
+            expected.crossings.entry((name, task)).or_default().insert(device);
+        }
     }
     expected
 }
@@ -96,14 +103,15 @@ impl Running {
     }
 
     /// Takes one thing that can be sent.
-    fn send_one(&mut self) -> Option<(CrossingId, Option<String>)> {
+    fn send_one(&mut self) -> Option<(Send, Option<String>)> {
         let sends = self.partition.sends.iter().enumerate().filter(|(index, _)| !self.sent[*index]);
-        let (index, crossing, value) = sends.into_iter().find_map(|(index, send)| match send.what {
-            Sent::Value(slot) => self.value(slot).map(|value| (index, send.crossing, Some(value))),
-            Sent::Done(node) => self.ran[node as usize].then_some((index, send.crossing, None)),
+        let (index, send, value) = sends.into_iter().find_map(|(index, send)| match send.what {
+            Sent::Value(slot) => self.value(slot).map(|value| (index, send, Some(value))),
+            Sent::Done(node) => self.ran[node as usize].then_some((index, send, None)),
         })?;
+        let send = send.clone();
         self.sent[index] = true;
-        Some((crossing, value))
+        Some((send, value))
     }
 
     fn receive(&mut self, crossing: CrossingId, value: Option<String>) -> bool {
@@ -131,9 +139,9 @@ fn run(parts: &mut [Running], expected: &Expected) {
             while parts[from].run_one(expected) {
                 moved = true;
             }
-            while let Some((crossing, value)) = parts[from].send_one() {
-                let takers = parts.iter_mut().map(|part| part.receive(crossing, value.clone()));
-                assert_eq!(takers.filter(|taken| *taken).count(), 1, "one receive a send");
+            while let Some((send, value)) = parts[from].send_one() {
+                let takers = parts.iter_mut().map(|part| part.receive(send.crossing, value.clone()));
+                assert_eq!(takers.filter(|taken| *taken).count(), send.devices.len(), "one receive a device");
                 moved = true;
             }
         }
@@ -143,29 +151,30 @@ fn run(parts: &mut [Running], expected: &Expected) {
     }
 }
 
-/// Every pair once, between the tasks that it names, and no other than the graph asks for.
-fn check_pairs(parts: &[Partition], expected: &Expected) {
-    let sends: BTreeMap<_, _> = parts
-        .iter()
-        .flat_map(|part| {
-            part.sends.iter().map(|send| (send.crossing, (part.task.clone(), send.to.clone(), &send.name)))
-        })
-        .collect();
-    let receives: BTreeMap<_, _> = parts
-        .iter()
-        .flat_map(|part| part.receives.iter().map(|it| (it.crossing, (it.from.clone(), part.task.clone(), &it.name))))
-        .collect();
-    assert_eq!(sends, receives);
-    assert_eq!(sends.len(), parts.iter().map(|part| part.sends.len()).sum::<usize>(), "one send a crossing");
-    assert_eq!(receives.len(), parts.iter().map(|part| part.receives.len()).sum::<usize>(), "one receive a crossing");
-    let pairs: Vec<_> = sends.values().map(|(_, to, name)| (name.to_string(), to.index())).collect();
-    assert_eq!(pairs.len(), expected.pairs.len());
-    assert_eq!(pairs.into_iter().collect::<BTreeSet<_>>(), expected.pairs);
+/// Every send once, to the devices that it names, each with one receive, and no other than the graph asks for.
+fn check_crossings(parts: &[Partition], expected: &Expected) {
+    let mut sent = BTreeMap::new();
+    for (part, send) in parts.iter().flat_map(|part| part.sends.iter().map(move |send| (part, send))) {
+        let devices: BTreeSet<u32> = send.devices.iter().copied().collect();
+        assert_eq!(devices.len(), send.devices.len(), "each device once");
+        let crossing = (part.task.clone(), send.to.clone(), send.name.to_string(), devices);
+        assert!(sent.insert(send.crossing, crossing).is_none(), "one send a crossing");
+    }
+    let mut received = BTreeMap::new();
+    for (part, receive) in parts.iter().flat_map(|part| part.receives.iter().map(move |receive| (part, receive))) {
+        let new = || (receive.from.clone(), part.task.clone(), receive.name.to_string(), BTreeSet::new());
+        let (from, to, _, devices) = received.entry(receive.crossing).or_insert_with(new);
+        assert_eq!((&*from, &*to), (&receive.from, &part.task), "a crossing goes to one task");
+        assert!(devices.insert(part.device), "one receive a device");
+    }
+    assert_eq!(sent, received);
+    let crossings = sent.into_values().map(|(_, to, name, devices)| ((name, to.index()), devices));
+    assert_eq!(crossings.collect::<BTreeMap<_, _>>(), expected.crossings);
 }
 
 proptest! {
     #[test]
-    fn every_crossing_has_one_send_and_one_receive_and_the_partitions_run_to_their_end(
+    fn every_crossing_has_one_send_and_a_receive_on_each_device_and_the_partitions_run_to_their_end(
         operations in prop::collection::vec(
             (0..4u32, prop::collection::vec(any::<Index>(), 0..4), prop::collection::vec(any::<Index>(), 0..3)),
             1..24,
@@ -185,7 +194,7 @@ proptest! {
         let run_too: Vec<Target> = some(&targets).into_iter().map(Output::target).collect();
         let request = super::request(&fed, &some(&fetches), &run_too.iter().collect::<Vec<_>>());
         let (parts, expected) = (cut(&g, &request), expected(&def, &request));
-        check_pairs(&parts, &expected);
+        check_crossings(&parts, &expected);
         prop_assert_eq!(parts.iter().map(|part| part.nodes.len()).sum::<usize>(), expected.names.len());
         let mut running: Vec<Running> = parts.into_iter().map(|part| Running::new(part, &def, &request)).collect();
         run(&mut running, &expected);

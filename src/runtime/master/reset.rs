@@ -33,7 +33,9 @@ impl Master {
             self.close_session(session, "the session's server was reset", context);
         }
         let devices = self.visible_devices(&device_filters);
-        let outstanding: Vec<PeerId> = devices.iter().filter_map(|device| self.link.resolve(device.task())).collect();
+        let mut outstanding: Vec<PeerId> =
+            devices.iter().filter_map(|device| self.link.resolve(device.task())).collect();
+        outstanding.dedup();
         let number = self.next_reset;
         self.next_reset += 1;
         for peer in &outstanding {

@@ -12,19 +12,38 @@ use crate::units::VirtualTime;
 
 use super::super::error::{Code, Error, Result};
 use super::super::mailbox::tell;
-use super::super::messages::{MasterMessage, PeerMessage, SessionId, StepDone, StepId, Values};
+use super::super::messages::{GraphHandle, MasterMessage, PeerMessage, SessionId, StepDone, StepId, Values};
 use super::super::step_plan::{Accepted, Ready, check_feeds};
 use super::{Master, answer, refuse};
+
+/// A begin and an end.
+type Span = (VirtualTime, VirtualTime);
 
 /// A step that runs.
 pub(super) struct Step {
     pub(super) session: SessionId,
-    outstanding: Vec<PeerId>,
+    /// The parts that run.
+    outstanding: Vec<GraphHandle>,
     plan: Arc<Ready>,
     fetches: Vec<Option<Tensor>>,
-    computed: Option<(VirtualTime, VirtualTime)>,
+    computed: Option<Span>,
     timer: Option<SpawnHandle>,
     reply: oneshot::Sender<Result<StepDone>>,
+}
+
+/// From the first begin to the last end.
+fn spanned(one: Option<Span>, other: Option<Span>) -> Option<Span> {
+    match (one, other) {
+        (Some((begin, end)), Some((other_begin, other_end))) => Some((begin.min(other_begin), end.max(other_end))),
+        (one, other) => one.or(other),
+    }
+}
+
+impl Step {
+    /// The tasks whose answer it lacks.
+    fn unanswered(&self) -> Vec<PeerId> {
+        self.plan.peers(&self.outstanding)
+    }
 }
 
 impl Master {
@@ -43,7 +62,7 @@ impl Master {
         for (fetch, feed) in &plan.fed_fetches {
             fetches[*fetch as usize] = Some(run.feeds[*feed as usize].clone());
         }
-        let outstanding = plan.parts.iter().map(|part| part.peer).collect();
+        let outstanding = plan.parts.iter().map(|part| part.graph).collect();
         let (session, reply) = (run.session, run.reply);
         self.steps.insert(step, Step { session, outstanding, plan, fetches, computed: None, timer, reply });
         self.end_if_done(step, context);
@@ -67,30 +86,30 @@ impl Master {
     /// Hop 9 of a step: a partition has run, or why not.
     pub(super) fn collect(
         &mut self,
-        from: PeerId,
         step: StepId,
+        graph: GraphHandle,
         outcome: Result<Values>,
-        computed: Option<(VirtualTime, VirtualTime)>,
+        computed: Option<Span>,
         context: &mut Context<Self>,
     ) {
         let _span = trace_span!("collect", step = step.number).entered();
         let Some(running) = self.steps.get_mut(&step) else { return };
-        let Some(asked) = running.outstanding.iter().position(|peer| *peer == from) else {
-            return tracing::warn!(step = step.number, ?from, "an answer that nobody waits for; dropped");
+        let Some(asked) = running.outstanding.iter().position(|awaited| *awaited == graph) else {
+            return tracing::warn!(step = step.number, ?graph, "an answer that nobody waits for; dropped");
         };
-        let part = running.plan.parts.iter().find(|part| part.peer == from).expect("who is asked has a part");
+        let part = running.plan.parts.iter().find(|part| part.graph == graph).expect("who is asked has a part");
         let values = match outcome {
             Ok(values) if values.len() == part.fetches.len() => values,
             Ok(values) => {
                 let message = format!("{} values came of {} that were asked for", values.len(), part.fetches.len());
-                let error = Error::new(Code::Internal, message).on(&self.link.name(from));
+                let error = Error::new(Code::Internal, message).on(&self.link.name(part.peer));
                 return self.fail(step, error, context);
             }
             Err(error) => return self.fail(step, error, context),
         };
         running.outstanding.swap_remove(asked);
-        if from == self.link.local() {
-            running.computed = computed;
+        if part.peer == self.link.local() {
+            running.computed = spanned(running.computed, computed);
         }
         for (fetch, value) in part.fetches.iter().zip(values) {
             running.fetches[*fetch as usize] = Some(value);
@@ -110,8 +129,9 @@ impl Master {
     /// Ends a step for its first error, which is the root cause: what follows elsewhere is not reported.
     pub(super) fn fail(&mut self, step: StepId, error: Error, context: &mut Context<Self>) {
         let failed = self.take_step(step, context);
-        for part in &failed.plan.parts {
-            self.link.send(part.peer, PeerMessage::AbortStep(step));
+        let all: Vec<GraphHandle> = failed.plan.parts.iter().map(|part| part.graph).collect();
+        for peer in failed.plan.peers(&all) {
+            self.link.send(peer, PeerMessage::AbortStep(step));
         }
         answer(failed.reply, Err(error));
     }
@@ -127,7 +147,7 @@ impl Master {
     /// A step has had its time, whether it runs or waits until its plan is registered.
     pub(super) fn deadline_reached(&mut self, step: StepId, context: &mut Context<Self>) {
         if let Some(running) = self.steps.get(&step) {
-            let error = self.too_slow("the step", &running.outstanding);
+            let error = self.too_slow("the step", &running.unanswered());
             return self.fail(step, error, context);
         }
         let found = self.sessions.iter_mut().find_map(|(id, session)| {
@@ -151,7 +171,7 @@ impl Master {
 
     /// The tasks whose answer a step lacks.
     pub(super) fn unanswered(&self, step: StepId) -> String {
-        self.names(&self.steps[&step].outstanding)
+        self.names(&self.steps[&step].unanswered())
     }
 
     pub(super) fn names(&self, peers: &[PeerId]) -> String {

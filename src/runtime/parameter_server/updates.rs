@@ -1,6 +1,6 @@
 //! Gradients at a parameter server: applied one by one, or collected into rounds, then computed on the device.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::graph::Replica;
 use crate::kernels::Cost;
@@ -96,25 +96,33 @@ impl ParameterServer {
         self.gathered.push(Served { ticket, outcome });
     }
 
-    /// The answers with copied rows come once the device has had the time that copying takes.
+    /// The answers with copied rows come once the devices have had the time that copying takes.
     pub(super) fn launch_gathers(&mut self) {
-        if self.gathered.is_empty() {
-            return;
+        let mut by_device: BTreeMap<u32, Vec<Served>> = BTreeMap::new();
+        for served in std::mem::take(&mut self.gathered) {
+            by_device.entry(served.ticket.device).or_default().push(served);
         }
-        let gathered = std::mem::take(&mut self.gathered);
-        let copied = gathered.iter().flat_map(|served| served.outcome.iter().map(|outputs| outputs[0].byte_len()));
-        let cost = Cost::moved(2 * copied.sum::<usize>());
-        let this = self.link.actors.parameter_server.clone();
-        let done = move |gathered| tell(&this, ParameterServerMessage::Gathered(gathered));
-        self.device.launch(Work::new(None, cost, || gathered, done));
+        for (device, gathered) in by_device {
+            let copied = gathered.iter().flat_map(|served| served.outcome.iter().map(|outputs| outputs[0].byte_len()));
+            let cost = Cost::moved(2 * copied.sum::<usize>());
+            let this = self.link.actors.parameter_server.clone();
+            let done = move |gathered| tell(&this, ParameterServerMessage::Gathered(gathered));
+            self.devices[device as usize].launch(Work::new(None, cost, || gathered, done));
+        }
     }
 
-    /// The updates of this turn go to the device as one piece of work.
+    /// The updates of this turn go to the devices, to each as one piece of work.
     pub(super) fn launch(&mut self) {
-        if self.updates.is_empty() {
-            return;
+        let mut by_device: BTreeMap<u32, Vec<Updating>> = BTreeMap::new();
+        for updating in std::mem::take(&mut self.updates) {
+            by_device.entry(updating.tickets[0].device).or_default().push(updating);
         }
-        let mut updates = std::mem::take(&mut self.updates);
+        for (device, updates) in by_device {
+            self.launch_on(device, updates);
+        }
+    }
+
+    fn launch_on(&self, device: u32, mut updates: Vec<Updating>) {
         let cost: Cost = updates.iter().map(|updating| updating.update.cost()).sum();
         let this = self.link.actors.parameter_server.clone();
         let run = move || {
@@ -122,7 +130,7 @@ impl ParameterServer {
             updates
         };
         let done = move |updates| tell(&this, ParameterServerMessage::Updated(updates));
-        self.device.launch(Work::new(None, cost, run, done));
+        self.devices[device as usize].launch(Work::new(None, cost, run, done));
     }
 
     pub(super) fn updated(&mut self, updates: Vec<Updating>) {

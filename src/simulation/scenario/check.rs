@@ -3,6 +3,7 @@
 mod program;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
@@ -163,11 +164,18 @@ fn network(file: NetworkFile, found: &mut Mistakes) -> NetworkSpec {
     }
 }
 
+/// More devices of one task than any machine has.
+const MAX_DEVICES: u32 = 1024;
+
 fn compute(file: ComputeFile, cluster: &BTreeMap<String, Tasks>, found: &mut Mistakes) -> Compute {
     let rate = file.rate.unwrap_or(FlopsPerSecond(50e9));
     let memory = file.memory.unwrap_or(BytesPerSecond(10e9));
     found.above_0(rate.0, "compute.rate");
     found.above_0(memory.0, "compute.memory");
+    let devices = file.devices.unwrap_or(1);
+    found.unless((1..=MAX_DEVICES).contains(&devices), "compute.devices", || {
+        format!("{devices} must be at least 1 and at most {MAX_DEVICES}")
+    });
     let mut slow = BTreeMap::new();
     for (name, factor) in file.slow {
         let path = format!("compute.slow.\"{name}\"");
@@ -182,6 +190,7 @@ fn compute(file: ComputeFile, cluster: &BTreeMap<String, Tasks>, found: &mut Mis
     Compute {
         rate,
         memory,
+        devices: NonZeroU32::new(devices).unwrap_or(NonZeroU32::MIN),
         straggler: file.straggler.map(|law| law.into_law("compute.straggler", Some(1.0), found)),
         slow,
         step_time: file.step_time.map(|law| law.into_law("compute.step_time", None, found)),

@@ -56,6 +56,7 @@ pub(super) struct RacksFile {
 pub(super) struct ComputeFile {
     pub(super) rate: Option<FlopsPerSecond>,
     pub(super) memory: Option<BytesPerSecond>,
+    pub(super) devices: Option<u32>,
     pub(super) straggler: Option<LawFile<f64>>,
     pub(super) slow: BTreeMap<String, f64>,
     pub(super) step_time: Option<LawFile<Seconds>>,

@@ -3,6 +3,8 @@
 mod errors;
 mod settings;
 
+use std::num::NonZeroU32;
+
 use super::*;
 use crate::simulation::Racks;
 
@@ -70,6 +72,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         compute: Compute {
             rate: "50GFLOP/s".parse().unwrap(),
             memory: "10GB/s".parse().unwrap(),
+            devices: NonZeroU32::MIN,
             straggler: None,
             slow: BTreeMap::new(),
             step_time: None,
