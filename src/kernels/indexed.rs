@@ -8,7 +8,9 @@ use crate::tensor::{DType, Tensor};
 
 /// An index that is no position of its axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the index {index}, at place {place} of the indices, is outside its axis, which has {size} positions from 0 on")]
+#[error(
+    "the index {index}, at place {place} of the indices, is outside its axis, which has {size} positions from 0 on"
+)]
 pub struct IndexOutOfRange {
     /// The index.
     pub index: i64,

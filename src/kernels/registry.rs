@@ -7,8 +7,8 @@ mod views;
 use smallvec::{SmallVec, smallvec};
 
 use super::cost::Cost;
-use super::matmul::MatMul;
 use super::indexed::IndexOutOfRange;
+use super::matmul::MatMul;
 use super::{convert, cost, elementwise, matmul, random, reduce, rows, softmax};
 use crate::graph::{Binary, Op, RandomLaw, Reduction, Unary};
 use crate::tensor::{DType, Element, Shape, Tensor};

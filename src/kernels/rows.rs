@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::parallel::{CHUNK, PARALLEL_FROM, for_chunks, vectorised};
+use crate::tensor::{Shape, Tensor};
 
 /// `out[r, c] = x[r, c] + bias[c]` (TensorFlow `BiasAdd`).
 pub(crate) fn bias_add(x: &[f32], bias: &[f32], out: &mut [f32]) {
@@ -36,13 +37,14 @@ pub(crate) fn bias_add_grad(x: &[f32], out: &mut [f32]) {
     if x.len() <= block {
         return sum_rows(x, out);
     }
-    let mut partial = vec![0.0; x.len().div_ceil(block) * columns];
+    let mut partial = Tensor::uninitialised::<f32>(Shape::from([x.len().div_ceil(block), columns]));
+    let partial = partial.make_mut::<f32>();
     if x.len() < PARALLEL_FROM {
         partial.chunks_exact_mut(columns).zip(x.chunks(block)).for_each(|(out, x)| sum_rows(x, out));
     } else {
         partial.par_chunks_exact_mut(columns).zip(x.par_chunks(block)).for_each(|(out, x)| sum_rows(x, out));
     }
-    sum_rows(&partial, out);
+    sum_rows(partial, out);
 }
 
 /// The column sums, from the first row to the last.
