@@ -48,7 +48,10 @@ pub use error::{GraphError, GraphProblem};
 pub use gradients::{gradients, variable_gradients};
 pub use indexed_slices::{Gradient, IndexedSlices};
 pub use initializers::{Fan, Spread, VarianceScaling};
-pub use layers::{BatchNorm, accuracy, avg_pool2d, conv2d, dense, dropout, flatten, layer_norm, max_pool2d, moments};
+pub use layers::{
+    BatchNorm, accuracy, avg_pool2d, conv2d, conv2d_without_bias, dense, dropout, flatten, layer_norm, max_pool2d,
+    moments,
+};
 pub use losses::{
     huber_loss, l2_loss, mean_squared_error, sigmoid_cross_entropy, softmax_cross_entropy, sparse_softmax_cross_entropy,
 };

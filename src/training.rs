@@ -14,6 +14,6 @@ pub use hooks::{Flow, Hook, StopAtStep};
 pub use monitored_session::{Builder, MonitoredRun, MonitoredSession};
 pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};
 pub use session::{Fetched, Run, Session};
-pub use settings::{Embedding, Model, OptimizerSettings, Settings, Stop};
+pub use settings::{Embedding, Model, OptimizerSettings, Published, Settings, Stop};
 pub use task::{Task, TaskParts};
 pub use trainer::train;

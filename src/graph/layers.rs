@@ -8,7 +8,7 @@ use super::output::Output;
 use crate::tensor::DType;
 
 pub use norm::{BatchNorm, dropout, layer_norm, moments};
-pub use window::{avg_pool2d, conv2d, flatten, max_pool2d};
+pub use window::{avg_pool2d, conv2d, conv2d_without_bias, flatten, max_pool2d};
 
 /// A fully connected layer without activation: `x · kernel + bias`, of `units` columns.
 ///

@@ -96,7 +96,7 @@ pub struct Program {
     /// The widths of the hidden layers, for [`Model::Mlp`] and [`Model::Embedding`] only. Default: one of
     /// 128 for the one, one of 32 for the other.
     pub hidden: Vec<usize>,
-    /// Default: the embedded digits, for [`Model::Embedding`] synthetic samples.
+    /// Default: the embedded digits, for [`Model::Embedding`] and [`Model::Published`] synthetic samples.
     pub dataset: Dataset,
     /// Samples per worker step. Default: 32.
     pub batch: usize,
@@ -115,8 +115,23 @@ pub enum Model {
     Convnet,
     /// Wide and deep, of sparse samples.
     Embedding(Embedding),
+    /// An image model as it was published.
+    Published(Published),
     /// Nothing but the global step: measures the runtime itself.
     Null,
+}
+
+/// An image model as it was published. It is trained on random images of its own size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Published {
+    /// AlexNet.
+    Alexnet,
+    /// VGG-16.
+    Vgg16,
+    /// Inception-v3.
+    InceptionV3,
+    /// ResNet-50.
+    Resnet50,
 }
 
 /// The sizes of [`Model::Embedding`].
@@ -139,7 +154,7 @@ pub struct Embedding {
 pub enum Dataset {
     /// The handwritten digits in this program.
     Digits,
-    /// Sparse samples drawn from the seed, for [`Model::Embedding`] only.
+    /// Samples drawn from the seed, for [`Model::Embedding`] and [`Model::Published`] only.
     Synthetic,
     /// MNIST's four files.
     Idx {

@@ -1,15 +1,24 @@
 //! The networks of the built-in trainer, one file each: from a batch's features to a logit for each class.
 
+mod alexnet;
 mod convnet;
 mod embedding;
+mod inception_v3;
 mod mlp;
+mod network;
+mod resnet50;
+#[cfg(test)]
+mod size;
+mod table;
+mod vgg16;
 
 use crate::graph::{Output, Target};
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::DType;
 
 use super::data::Split;
-use super::settings::Model;
+use super::settings::{Model, Published};
+use table::Table;
 
 /// A network in a graph.
 pub(super) struct Network {
@@ -24,6 +33,23 @@ pub(super) struct Network {
 impl Network {
     fn of(logits: Output) -> Self {
         Self { logits, ids: None, updates: Vec::new() }
+    }
+}
+
+impl Published {
+    fn table(self) -> &'static Table {
+        match self {
+            Self::Alexnet => &alexnet::ALEXNET,
+            Self::Vgg16 => &vgg16::VGG16,
+            Self::InceptionV3 => &inception_v3::INCEPTION_V3,
+            Self::Resnet50 => &resnet50::RESNET50,
+        }
+    }
+
+    /// Height, width and channels of its images, and how many classes it tells apart.
+    pub fn images(self) -> ([usize; 3], usize) {
+        let table = self.table();
+        (table.image, table.classes)
     }
 }
 
@@ -42,6 +68,10 @@ pub(super) fn build(model: &Model, features: &Output, split: &Split) -> Result<N
             let ids = g.placeholder("ids", DType::I64, [None, Some(split.width())])?;
             let logits = embedding::logits(g, (&ids, features), embedding, split.classes())?;
             Network { ids: Some(ids), ..Network::of(logits) }
+        }
+        Model::Published(published) => {
+            let (logits, updates) = network::logits(published.table(), features)?;
+            Network { updates, ..Network::of(logits) }
         }
         Model::Null { .. } => return Err(Error::new(Code::Internal, "the model `null` gives no logits")),
     })

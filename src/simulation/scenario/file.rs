@@ -93,6 +93,13 @@ pub(super) enum ModelFile {
     Mlp,
     Convnet,
     Embedding,
+    Alexnet,
+    #[serde(rename = "vgg16")]
+    Vgg16,
+    #[serde(rename = "inception_v3")]
+    InceptionV3,
+    #[serde(rename = "resnet50")]
+    Resnet50,
     Null,
 }
 

@@ -1,11 +1,13 @@
-//! Sparse samples drawn from a seed: categories of which few are frequent, as words or users are.
+//! Samples drawn from a seed: categories of which few are frequent, as words or users are, and noise for images.
 
 use rand::RngExt;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::padded::sparse_split;
-use super::{DataError, Dataset};
+use super::{DataError, Dataset, Split};
+use crate::kernels::Numerics;
 use crate::random;
+use crate::tensor::{DType, Tensor};
 
 /// How many samples there are to train on and to test on.
 const SAMPLES: [usize; 2] = [8192, 2048];
@@ -34,6 +36,29 @@ pub(super) fn draw(rows: usize, slots: usize, seed: u64) -> Result<Dataset, Data
     });
     let mut next = || parts.next().expect("there are two parts");
     Ok(Dataset { train: next()?, test: next()? })
+}
+
+/// How many random images there are to train on and to test on.
+const IMAGES: [usize; 2] = [64, 16];
+
+pub(super) fn images(image: [usize; 3], classes: usize, numerics: Numerics, seed: u64) -> Result<Dataset, DataError> {
+    if classes == 0 {
+        return Err(DataError::Empty { what: "classes" });
+    }
+    let part = |name: &str, count: usize| {
+        let mut stream = random::stream(seed, &["data", "images", name]);
+        let shape = [count, image.iter().product()];
+        let labels: Vec<i32> = (0..count).map(|_| stream.random_range(0..classes as i32)).collect();
+        let features = match numerics {
+            Numerics::Shapes => Tensor::hollow(DType::F32, shape),
+            Numerics::Real => {
+                let values: Vec<f32> = (0..shape[0] * shape[1]).map(|_| stream.random()).collect();
+                Tensor::new(shape, &values)?
+            }
+        };
+        Split::new(features, Tensor::new([count], &labels)?, classes)?.of_images(image)
+    };
+    Ok(Dataset { train: part("train", IMAGES[0])?, test: part("test", IMAGES[1])? })
 }
 
 #[cfg(test)]

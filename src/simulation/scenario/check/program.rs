@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Mistakes;
 use crate::simulation::scenario::file::{DatasetFile, ModelFile, NpyFile, OptimizerFile, ProgramFile, RuleFile};
-use crate::simulation::scenario::{Dataset, Embedding, Model, Optimizer, Program, Rule};
+use crate::simulation::scenario::{Dataset, Embedding, Model, Optimizer, Program, Published, Rule};
 
 /// `origin` is the scenario's file: relative paths begin where it is. `servers` are the parameter servers.
 pub(super) fn program(file: ProgramFile, origin: &str, servers: u32, found: &mut Mistakes) -> Program {
@@ -14,6 +14,10 @@ pub(super) fn program(file: ProgramFile, origin: &str, servers: u32, found: &mut
     let model = match file.model {
         ModelFile::Mlp => Model::Mlp,
         ModelFile::Embedding => Model::Embedding(sizes),
+        ModelFile::Alexnet => Model::Published(Published::Alexnet),
+        ModelFile::Vgg16 => Model::Published(Published::Vgg16),
+        ModelFile::InceptionV3 => Model::Published(Published::InceptionV3),
+        ModelFile::Resnet50 => Model::Published(Published::Resnet50),
         ModelFile::Null => Model::Null,
         ModelFile::Convnet => Model::Convnet,
         ModelFile::Softmax => Model::Softmax,
@@ -31,13 +35,15 @@ pub(super) fn program(file: ProgramFile, origin: &str, servers: u32, found: &mut
         Model::Embedding(_) => {
             found.unless(!hidden.contains(&0), "program.hidden", || "a hidden layer is of width 1 or more".to_owned())
         }
-        Model::Softmax | Model::Convnet | Model::Null => found.unless(hidden.is_empty(), "program.hidden", || {
-            "only the models `mlp` and `embedding` have hidden layers; use one, or remove them".to_owned()
-        }),
+        Model::Softmax | Model::Convnet | Model::Published(_) | Model::Null => {
+            found.unless(hidden.is_empty(), "program.hidden", || {
+                "only the models `mlp` and `embedding` have hidden layers; use one, or remove them".to_owned()
+            })
+        }
     }
     let optimizer = optimizer(file.optimizer, found);
     let dataset = match (file.dataset, model) {
-        (None, Model::Embedding(_)) => Dataset::Synthetic,
+        (None, Model::Embedding(_) | Model::Published(_)) => Dataset::Synthetic,
         (given, _) => dataset(given.unwrap_or(DatasetFile::Digits), origin, found),
     };
     check_samples(model, &dataset, found);
@@ -49,6 +55,10 @@ fn check_samples(model: Model, dataset: &Dataset, found: &mut Mistakes) {
     let has_images = matches!(dataset, Dataset::Digits | Dataset::Idx { .. });
     found.unless(model != Model::Convnet || has_images, "program.dataset", || {
         "the model `convnet` needs images; use the embedded \"digits\", or MNIST's files".to_owned()
+    });
+    let is_random = *dataset == Dataset::Synthetic;
+    found.unless(is_random || !matches!(model, Model::Published(_)), "program.dataset", || {
+        "a published model has random images of its own size; remove the key".to_owned()
     });
     let is_sparse = matches!(dataset, Dataset::LibSvm { .. } | Dataset::Synthetic);
     found.unless(is_sparse || !matches!(model, Model::Embedding(_)), "program.dataset", || {
