@@ -98,16 +98,22 @@ impl Write<'_> {
     }
 
     #[inline(always)]
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "an iterator's own functions would be compiled without wide vectors"
+    )]
     fn tile<S: Simd, const ROWS: usize, const VECTORS: usize>(&mut self, simd: S, rows: &[Row; ROWS]) {
         assert_eq!(VECTORS * S::F32_LANES, PANEL, "so many vectors make a panel");
         // SAFETY: `Panel::write` has checked every row, run and row of `b`, and a panel is as wide as they are.
         #[expect(unsafe_code, reason = "the loop is all there is to a convolution, and its bounds are checked once")]
         let sums = unsafe { sums::<S, ROWS, VECTORS>(simd, self.panel, rows) };
-        for (row, sums) in rows.iter().zip(&sums) {
-            let sums: &[f32] = bytemuck::cast_slice(sums);
-            let out = &mut self.out[row.out..][..self.panel.columns];
+        for i in 0..ROWS {
+            let sums: &[f32] = bytemuck::cast_slice(&sums[i]);
+            let out = &mut self.out[rows[i].out..][..self.panel.columns];
             if self.adds {
-                out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
+                for c in 0..out.len() {
+                    out[c] += sums[c];
+                }
             } else {
                 out.copy_from_slice(&sums[..out.len()]);
             }
@@ -122,6 +128,7 @@ impl Write<'_> {
 /// `VECTORS * S::F32_LANES` elements as the runs are long together.
 #[inline(always)]
 #[expect(unsafe_code, reason = "the loop is all there is to a convolution, and its bounds are checked once")]
+#[expect(clippy::needless_range_loop, reason = "an iterator's own functions would be compiled without wide vectors")]
 unsafe fn sums<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     panel: &Panel<'_>,
@@ -130,17 +137,22 @@ unsafe fn sums<S: Simd, const ROWS: usize, const VECTORS: usize>(
     let mut sums = [[simd.splat_f32s(0.0); VECTORS]; ROWS];
     let mut b = panel.b.as_ptr();
     for run in panel.runs {
-        let a = rows.map(|row| panel.a.as_ptr().wrapping_add(row.a + run.start));
+        let mut a = [panel.a.as_ptr(); ROWS];
+        for i in 0..ROWS {
+            a[i] = a[i].wrapping_add(rows[i].a + run.start);
+        }
         let mut at = 0;
         for _ in 0..run.len {
             // SAFETY: the caller vouches for the elements of the run and for a row of `b` for each.
             unsafe {
-                let b: [S::f32s; VECTORS] =
-                    std::array::from_fn(|v| b.add(v * S::F32_LANES).cast::<S::f32s>().read_unaligned());
-                for (sums, a) in sums.iter_mut().zip(&a) {
-                    let a = simd.splat_f32s(*a.add(at));
-                    for (sum, b) in sums.iter_mut().zip(&b) {
-                        *sum = simd.mul_add_f32s(a, *b, *sum);
+                let mut of_b = [simd.splat_f32s(0.0); VECTORS];
+                for v in 0..VECTORS {
+                    of_b[v] = b.add(v * S::F32_LANES).cast::<S::f32s>().read_unaligned();
+                }
+                for i in 0..ROWS {
+                    let of_a = simd.splat_f32s(*a[i].add(at));
+                    for v in 0..VECTORS {
+                        sums[i][v] = simd.mul_add_f32s(of_a, of_b[v], sums[i][v]);
                     }
                 }
             }
