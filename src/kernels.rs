@@ -13,17 +13,25 @@
 //! reordering and no fused multiply-add is left to the compiler, so all sets give the same bits.
 //! The exception is `matmul`, whose blocking depends on the machine's caches.
 
+mod batch_matmul;
+mod broadcast;
 pub(crate) mod convert;
 pub(crate) mod cost;
+pub(crate) mod dropout;
 pub(crate) mod elementwise;
+mod functions;
 pub(crate) mod indexed;
 mod math;
 pub(crate) mod matmul;
+pub(crate) mod norm;
+mod number;
 mod numerics;
+pub(crate) mod order;
 pub(crate) mod pad;
 mod parallel;
 pub(crate) mod random;
 pub(crate) mod reduce;
+pub(crate) mod reduce_grad;
 #[cfg(test)]
 mod reference;
 mod registry;

@@ -2,6 +2,7 @@
 
 pub mod data;
 mod hooks;
+mod models;
 mod monitored_session;
 mod record;
 mod session;
@@ -13,6 +14,6 @@ pub use hooks::{Flow, Hook, StopAtStep};
 pub use monitored_session::{Builder, MonitoredRun, MonitoredSession};
 pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};
 pub use session::{Fetched, Run, Session};
-pub use settings::{Model, OptimizerSettings, Settings, Stop};
+pub use settings::{Embedding, Model, OptimizerSettings, Published, Settings, Stop};
 pub use task::{Task, TaskParts};
 pub use trainer::train;

@@ -8,7 +8,7 @@ use crate::graph::UpdateRule;
 use crate::simulation::scenario::{self, Rule, Scenario};
 use crate::simulation::{Cluster, ComputeSpec};
 use crate::training::data::{DataError, Dataset};
-use crate::training::{Model, OptimizerSettings, Settings, Stop};
+use crate::training::{Embedding, Model, OptimizerSettings, Published, Settings, Stop};
 
 /// A cluster, a training, and the runs to compare.
 pub(super) struct Experiment {
@@ -41,8 +41,17 @@ impl Experiment {
         let settings = settings(scenario);
         let dataset = match settings.model {
             Model::Null { .. } => None,
-            Model::Softmax | Model::Mlp { .. } => {
+            Model::Softmax | Model::Mlp { .. } | Model::Convnet => {
                 Some(Arc::new(dataset(&scenario.program.dataset, scenario.seed).map_err(Failure::Data)?))
+            }
+            Model::Published(published) => {
+                let (image, classes) = published.images();
+                let images = Dataset::random_images(image, classes, scenario.compute.numerics, scenario.seed);
+                Some(Arc::new(images.map_err(Failure::Data)?))
+            }
+            Model::Embedding(Embedding { rows, slots, .. }) => {
+                let samples = sparse_dataset(&scenario.program.dataset, (rows, slots), scenario.seed);
+                Some(Arc::new(samples.map_err(Failure::Data)?))
             }
         };
         Ok(Self { cluster, settings, dataset, runs: scenario.runs.clone() })
@@ -52,6 +61,7 @@ impl Experiment {
 fn dataset(dataset: &scenario::Dataset, seed: u64) -> Result<Dataset, DataError> {
     match dataset {
         scenario::Dataset::Digits => Dataset::digits(),
+        scenario::Dataset::Synthetic => panic!("a scenario has synthetic samples only for models that make their own"),
         scenario::Dataset::Idx { directory } => Dataset::idx(directory),
         scenario::Dataset::Csv { file, label, test } => Dataset::csv(file, label, test.as_deref(), seed),
         scenario::Dataset::LibSvm { file, test } => Dataset::libsvm(file, test.as_deref(), seed),
@@ -59,6 +69,14 @@ fn dataset(dataset: &scenario::Dataset, seed: u64) -> Result<Dataset, DataError>
             let test = test.as_ref().map(|(features, labels)| (features.as_path(), labels.as_path()));
             Dataset::npy((features, labels), test, seed)
         }
+    }
+}
+
+/// Samples of `slots` features of `rows` that there are.
+fn sparse_dataset(dataset: &scenario::Dataset, (rows, slots): (usize, usize), seed: u64) -> Result<Dataset, DataError> {
+    match dataset {
+        scenario::Dataset::LibSvm { file, test } => Dataset::libsvm_sparse(file, test.as_deref(), (rows, slots), seed),
+        _ => Dataset::synthetic(rows, slots, seed),
     }
 }
 
@@ -79,6 +97,16 @@ fn settings(scenario: &Scenario) -> Settings {
     let model = match program.model {
         scenario::Model::Softmax => Model::Softmax,
         scenario::Model::Mlp => Model::Mlp { hidden: program.hidden.clone() },
+        scenario::Model::Convnet => Model::Convnet,
+        scenario::Model::Embedding(scenario::Embedding { rows, dim, slots, partitions }) => {
+            Model::Embedding(Embedding { rows, dim, slots, partitions, hidden: program.hidden.clone() })
+        }
+        scenario::Model::Published(published) => Model::Published(match published {
+            scenario::Published::Alexnet => Published::Alexnet,
+            scenario::Published::Vgg16 => Published::Vgg16,
+            scenario::Published::InceptionV3 => Published::InceptionV3,
+            scenario::Published::Resnet50 => Published::Resnet50,
+        }),
         scenario::Model::Null => Model::Null { variables: NULL_VARIABLES },
     };
     let stop = &scenario.stop;

@@ -63,6 +63,16 @@ impl Graph {
         self.new_variable(&new)
     }
 
+    /// A variable that no optimizer updates, and the operation that gives it the value of `initializer`.
+    ///
+    /// # Errors
+    /// As [`Graph::variable`].
+    #[track_caller]
+    pub fn untrainable_variable(&self, name: &str, initializer: &Output) -> Result<Variable, GraphError> {
+        let name = &self.scoped_name(name);
+        self.new_variable(&NewVariable { name, initializer, trainable: false, beside: None })
+    }
+
     /// The step counter that all workers of a training share: an i64 from 0, not trainable.
     /// Whatever the scopes, its name is `global_step`.
     ///
@@ -97,7 +107,7 @@ impl Graph {
             name: Name::Numbered(&format!("{name}/initial")),
             colocated_with: Some(variable.op_id()),
             is_detached: true,
-            ..NewOperation::of(Op::Fill { shape, value: initial })
+            ..NewOperation::of(Op::Fill { shape, value: initial.into() })
         })?;
         let initializer = &self.output(fill);
         self.new_variable(&NewVariable { name, initializer, trainable: false, beside: Some(variable) })

@@ -2,26 +2,37 @@
 
 mod array;
 mod attributes;
-mod function;
+mod binary;
 mod indexed;
+mod loss;
+mod norm;
+mod order;
 mod range;
+mod reduce;
 mod resource;
 mod sparse;
 mod subscript;
+mod unary;
+mod window;
 
 use std::sync::Arc;
-mod window;
 
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub use array::Array;
 pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
-pub use function::{Binary, Reduction, Unary};
+pub use binary::{Binary, Comparison, Logical};
 pub use indexed::Indexed;
+pub use loss::Loss;
+pub use norm::Norm;
+pub use order::Order;
 pub(crate) use range::range_len;
+pub use reduce::{Axes, Reduce, Reduction};
 pub use resource::{ResourceAction, ResourceKind, ResourceSpec};
 pub use sparse::{ShardStrategy, Sharding, Sparse};
 pub use subscript::{Mirror, Subscript};
+pub(crate) use unary::Seen;
+pub use unary::Unary;
 pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
 
 /// What an operation does.
@@ -43,8 +54,8 @@ pub enum Op {
     Fill {
         /// The shape.
         shape: Shape,
-        /// The value.
-        value: f32,
+        /// The value, a scalar.
+        value: Tensor,
     },
     /// Random values that depend on the two seeds alone, not on where they are made.
     Random {
@@ -114,32 +125,48 @@ pub enum Op {
         /// Multiply by `b` transposed.
         transpose_b: bool,
     },
+    /// `(x […, m, k], y […, k, n])`: the product of each pair of matrices, of either transposed where asked;
+    /// the dimensions before them are repeated by the rules of NumPy (TensorFlow `BatchMatMulV2`).
+    BatchMatMul {
+        /// Multiply by `x` transposed.
+        adj_x: bool,
+        /// Multiply by `y` transposed.
+        adj_y: bool,
+    },
     /// `(x […, columns], bias [columns])`
     BiasAdd,
     /// `(gradient […, columns])`: the sum over all but the columns.
     BiasAddGrad,
     /// One function of each element of `(x)`.
     Unary(Unary),
-    /// The gradient of a unary function: `(gradient, y)`, or `(gradient, x)` where the function says.
+    /// The gradient of a unary function: `(gradient, x)` or `(gradient, y)`, by the function.
     UnaryGrad(Unary),
-    /// `(a, b)`: of equal shapes, or one of them a scalar.
+    /// One function of each two elements of `(a, b)`, broadcast.
     Binary(Binary),
+    /// Each two elements of `(a, b)`, broadcast, compared (bool).
+    Compare(Comparison),
+    /// One function of truth values, broadcast.
+    Logical(Logical),
+    /// `(condition, a, b)`, broadcast: an element of `a` where the condition holds, else of `b`
+    /// (TensorFlow `SelectV2`).
+    Select,
+    /// `(gradient, x)`: the gradient summed over what `x` was broadcast along, so that it has the shape of `x`.
+    SumToLike,
     /// The sum of all inputs, in their order.
     AddN,
     /// `(x, factor [rows])`: each row of `x` times its factor.
     ScaleRows,
-    /// The sum or mean of all elements of `(x)`.
-    Reduce(Reduction),
-    /// `(gradient, x)`: the gradient of a reduction, spread over the shape of `x`.
-    ReduceGrad(Reduction),
-    /// `(logits [rows, classes])`
-    Softmax,
-    /// `(logits [rows, classes], labels [rows])`: the loss of each row, and its gradient by the logits.
-    SparseSoftmaxCrossEntropyWithLogits,
-    /// `(x [rows, columns])`: the column of each row's greatest value (i64); the first of equals.
-    ArgMax,
-    /// `(a, b)`: where they are equal (bool).
-    Equal,
+    /// The elements of `(x)` along some axes, taken together.
+    Reduce(Reduce),
+    /// `(gradient, x)`, and `y` where the reduction is that of the greatest or least: the gradient, spread
+    /// over the shape of `x`.
+    ReduceGrad(Reduce),
+    /// Softmax, or a loss.
+    Loss(Loss),
+    /// Normalisation, or dropout.
+    Norm(Norm),
+    /// The order of elements along an axis.
+    Order(Order),
     /// `(x)` as another element type.
     Cast(DType),
     /// The same elements in another shape or order.
@@ -176,21 +203,23 @@ impl Op {
             Self::NoOp => "NoOp",
             Self::Identity => "Identity",
             Self::MatMul { .. } => "MatMul",
+            Self::BatchMatMul { .. } => "BatchMatMulV2",
             Self::BiasAdd => "BiasAdd",
             Self::BiasAddGrad => "BiasAddGrad",
             Self::Unary(unary) => unary.kind(),
             Self::UnaryGrad(unary) => unary.gradient_kind(),
             Self::Binary(binary) => binary.kind(),
+            Self::Compare(comparison) => comparison.kind(),
+            Self::Logical(logical) => logical.kind(),
+            Self::Select => "SelectV2",
+            Self::SumToLike => "SumToLike",
             Self::AddN => "AddN",
             Self::ScaleRows => "ScaleRows",
-            Self::Reduce(Reduction::Sum) => "Sum",
-            Self::Reduce(Reduction::Mean) => "Mean",
-            Self::ReduceGrad(Reduction::Sum) => "SumGrad",
-            Self::ReduceGrad(Reduction::Mean) => "MeanGrad",
-            Self::Softmax => "Softmax",
-            Self::SparseSoftmaxCrossEntropyWithLogits => "SparseSoftmaxCrossEntropyWithLogits",
-            Self::ArgMax => "ArgMax",
-            Self::Equal => "Equal",
+            Self::Reduce(reduce) => reduce.reduction.kind(),
+            Self::ReduceGrad(reduce) => reduce.reduction.gradient_kind(),
+            Self::Loss(loss) => loss.kind(),
+            Self::Norm(norm) => norm.kind(),
+            Self::Order(order) => order.kind(),
             Self::Cast(_) => "Cast",
             Self::Array(array) => array.kind(),
             Self::Sparse(sparse) => sparse.kind(),

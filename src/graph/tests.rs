@@ -2,10 +2,13 @@
 
 mod array;
 mod gradients;
+mod initializers;
 mod names;
 mod prune;
 mod scopes;
 mod shapes;
+mod sparse;
+mod windows;
 
 use super::{Graph, GraphDef, GraphError, Operation, Output};
 use crate::tensor::DType;

@@ -44,39 +44,15 @@ impl Cost {
         Self { flops: flops as u64, bytes: 4 * floats as u64 }
     }
 
-    /// [`matmul`](super::matmul::matmul): 2mkn flops, 4(mk + kn + mn) bytes.
-    pub(crate) fn matmul(dims: MatMul) -> Self {
+    /// `products` products as [`matmul`](super::matmul::matmul): 2mkn flops each; `bytes` are those of all operands.
+    pub(crate) fn matmul(dims: MatMul, products: usize, bytes: usize) -> Self {
         let MatMul { m, k, n, .. } = dims;
-        Self::of(2 * m * k * n, m * k + k * n + m * n)
+        Self { flops: (2 * products * m * k * n) as u64, bytes: bytes as u64 }
     }
 
-    /// A kernel of one result an element from `inputs` operands of the same shape, as in `elementwise`:
-    /// `flops` operations and 4(inputs + 1) bytes an element.
-    pub(crate) fn elementwise(elements: usize, inputs: usize, flops: usize) -> Self {
-        Self::of(elements * flops, elements * (inputs + 1))
-    }
-
-    /// A kernel of one operation an element, whose second operand is a row or a column of `other`
-    /// elements, as `bias_add` and `scale_rows`: rc flops, 4(2rc + other) bytes.
-    pub(crate) fn broadcast(elements: usize, other: usize) -> Self {
-        Self::of(elements, 2 * elements + other)
-    }
-
-    /// A reduction of `elements` to `results`, as `sum`, `argmax` and `bias_add_grad`: a flop an element,
-    /// 4(elements + results) bytes.
-    pub(crate) fn reduction(elements: usize, results: usize) -> Self {
-        Self::of(elements, elements + results)
-    }
-
-    /// `softmax`: an exponential and 4 flops an element, 8 bytes an element.
-    pub(crate) fn softmax(rows: usize, classes: usize) -> Self {
-        Self::of(rows * classes * (EXP + 4), 2 * rows * classes)
-    }
-
-    /// `sparse_softmax_cross_entropy`: a softmax, and a logarithm and 2 flops a row; a label is read and a
-    /// loss written for each.
-    pub(crate) fn cross_entropy(rows: usize, classes: usize) -> Self {
-        Self::softmax(rows, classes) + Self::of(rows * (EXP + 2), 2 * rows)
+    /// A kernel that says itself what it computes and how many bytes it reads and writes.
+    pub(crate) fn work(flops: usize, bytes: usize) -> Self {
+        Self { flops: flops as u64, bytes: bytes as u64 }
     }
 
     /// The kernels of `random`: 20 flops and 4 bytes an element.
@@ -89,9 +65,9 @@ impl Cost {
         Self { flops: 0, bytes: bytes as u64 }
     }
 
-    /// `add_n`: a flop an element of each input (the last is the scale's), 4(inputs + 1) bytes an element.
+    /// `add_n` of f32: a flop an element of each input (the last is the scale's), 4(inputs + 1) bytes an element.
     pub(crate) fn add_n(inputs: usize, elements: usize) -> Self {
-        Self::elementwise(elements, inputs, inputs)
+        Self::of(elements * inputs, elements * (inputs + 1))
     }
 
     /// The kernels of `window`: two flops for each element of each window, one for a pool's; 4 bytes for each
@@ -128,7 +104,8 @@ mod tests {
     #[test]
     fn the_cost_of_a_product_is_twice_its_volume_and_each_matrix_once() {
         let dims = MatMul { m: 32, k: 64, n: 10, transpose_a: false, transpose_b: true };
-        assert_eq!(Cost::matmul(dims), Cost { flops: 2 * 32 * 64 * 10, bytes: 4 * (32 * 64 + 64 * 10 + 32 * 10) });
+        let bytes = 4 * (32 * 64 + 64 * 10 + 32 * 10);
+        assert_eq!(Cost::matmul(dims, 3, 3 * bytes), Cost { flops: 3 * 2 * 32 * 64 * 10, bytes: 3 * bytes as u64 });
     }
 
     #[test]

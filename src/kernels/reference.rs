@@ -5,13 +5,20 @@
 pub(super) mod window;
 
 use super::matmul::MatMul;
+use crate::graph::Axes;
+use crate::tensor::Shape;
 
 /// `op(a) * op(b)`.
 pub(super) fn matmul(a: &[f32], b: &[f32], dims: MatMul) -> Vec<f32> {
+    matmul_wide(a, b, dims).iter().map(|x| *x as f32).collect()
+}
+
+/// The same, not rounded.
+pub(super) fn matmul_wide(a: &[f32], b: &[f32], dims: MatMul) -> Vec<f64> {
     let MatMul { m, k, n, transpose_a, transpose_b } = dims;
     let a = |i: usize, l: usize| f64::from(a[if transpose_a { l * m + i } else { i * k + l }]);
     let b = |l: usize, j: usize| f64::from(b[if transpose_b { j * k + l } else { l * n + j }]);
-    let element = |i: usize, j: usize| (0..k).map(|l| a(i, l) * b(l, j)).sum::<f64>() as f32;
+    let element = |i: usize, j: usize| (0..k).map(|l| a(i, l) * b(l, j)).sum::<f64>();
     (0..m).flat_map(|i| (0..n).map(move |j| (i, j))).map(|(i, j)| element(i, j)).collect()
 }
 
@@ -20,9 +27,22 @@ pub(super) fn map<X: Copy, Y>(x: &[X], f: impl Fn(X) -> Y) -> Vec<Y> {
     x.iter().map(|x| f(*x)).collect()
 }
 
-/// `f` of each pair.
-pub(super) fn map2<X: Copy, Y>(a: &[X], b: &[X], f: impl Fn(X, X) -> Y) -> Vec<Y> {
-    a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect()
+/// For each element of a result of shape `out`, where it is in an operand of shape `from` that broadcasts to it.
+pub(super) fn sources(from: Shape, out: Shape) -> Vec<usize> {
+    let source = |mut at: usize| {
+        let (mut position, mut stride) = (0, 1);
+        for axis in (0..out.rank()).rev() {
+            let index = at % out.dims()[axis];
+            at /= out.dims()[axis];
+            let Some(own) = (axis + from.rank()).checked_sub(out.rank()).map(|axis| from.dims()[axis]) else {
+                continue;
+            };
+            position += if own == 1 { 0 } else { index * stride };
+            stride *= own;
+        }
+        position
+    };
+    (0..out.elements()).map(source).collect()
 }
 
 /// `f` of each element of a matrix and its column.
@@ -68,6 +88,30 @@ pub(super) fn log_softmax(x: &[f32], classes: usize) -> Vec<f64> {
 pub(super) fn add_n(inputs: &[&[f32]], scale: f32) -> Vec<f32> {
     let sum = |i: usize| inputs[1..].iter().fold(inputs[0][i], |sum, input| sum + input[i]);
     (0..inputs[0].len()).map(|i| sum(i) * scale).collect()
+}
+
+/// Where each element of a tensor goes when some of its axes are reduced.
+pub(super) fn places(shape: Shape, axes: Axes) -> Vec<usize> {
+    let place = |mut element: usize| {
+        let (mut place, mut stride) = (0, 1);
+        for (axis, dim) in shape.dims().iter().enumerate().rev() {
+            if !axes.contains(axis) {
+                place += element % dim * stride;
+                stride *= dim;
+            }
+            element /= dim;
+        }
+        place
+    };
+    (0..shape.elements()).map(place).collect()
+}
+
+/// `f` of the elements of each result.
+pub(super) fn reduce(x: &[f64], shape: Shape, axes: Axes, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+    let left = shape.dims().iter().enumerate().filter(|(axis, _)| !axes.contains(*axis)).map(|(_, dim)| dim).product();
+    let mut taken = vec![Vec::new(); left];
+    places(shape, axes).iter().zip(x).for_each(|(place, x)| taken[*place].push(*x));
+    taken.iter().map(|x| f(x)).collect()
 }
 
 /// A dense value of dimensions `dims` of `f` of each combination of positions.

@@ -105,3 +105,78 @@ pub(super) fn apply_to_rows(update: &mut Update, rows: &Rows) {
         (rule, slots) => panic!("{rule:?} does not keep {} slots", slots.len()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::Cost;
+    use crate::optimizer::apply;
+    use crate::tensor::DType;
+
+    /// A worker's rows of a table of 7 rows of `width`, whose ids repeat.
+    fn slices(worker: usize, width: usize) -> Delta {
+        let ids: Vec<i64> = (0..5).map(|i| ((i * i + 2 * worker) % 6) as i64).collect();
+        let rows: Vec<f32> = (0..5 * width).map(|i| ((i * 31 + worker * 17) % 13) as f32 * 0.137 - 0.7).collect();
+        Delta::Slices { rows: Tensor::new([5, width], &rows).unwrap(), ids: Tensor::new([5], &ids).unwrap() }
+    }
+
+    /// The same as a dense gradient: each row added to its place.
+    fn dense(delta: &Delta, width: usize) -> Delta {
+        let Delta::Slices { rows, ids } = delta else { panic!("these are slices") };
+        let mut whole = vec![0f32; 7 * width];
+        for (row, id) in ids.slice::<i64>().iter().enumerate() {
+            (0..width).for_each(|c| whole[*id as usize * width + c] += rows.slice::<f32>()[row * width + c]);
+        }
+        Delta::Dense(Tensor::new([7, width], &whole).unwrap())
+    }
+
+    fn update(rule: UpdateRule, width: usize, gradients: Vec<Delta>) -> Update {
+        let values: Vec<f32> = (0..7 * width).map(|i| (i % 11) as f32 * 0.3 - 1.0).collect();
+        let slots = if rule == UpdateRule::GradientDescent { 0 } else { 1 };
+        let slots = (0..slots).map(|_| Tensor::full([7, width], 0.1f32));
+        let values = std::iter::once(Tensor::new([7, width], &values).unwrap()).chain(slots).collect();
+        Update { rule, learning_rate: 0.3, values, gradients }
+    }
+
+    const RULES: [UpdateRule; 2] =
+        [UpdateRule::GradientDescent, UpdateRule::Adagrad { initial_accumulator_value: 0.1 }];
+
+    #[test]
+    fn the_mean_of_slices_is_that_of_the_dense_gradients_to_the_last_bit_also_where_they_are_mixed() {
+        for width in [1, 3, 16, 33] {
+            for (rule, workers) in RULES.into_iter().flat_map(|rule| (1..4).map(move |workers| (rule, workers))) {
+                let sparse: Vec<Delta> = (0..workers).map(|worker| slices(worker, width)).collect();
+                let whole: Vec<Delta> = sparse.iter().map(|delta| dense(delta, width)).collect();
+                let mixed = [&sparse[..1], &whole[1..]].concat();
+                let [by_rows, by_all, by_both] = [sparse, whole, mixed].map(|gradients| {
+                    let mut update = update(rule, width, gradients);
+                    apply(&mut update);
+                    update.values
+                });
+                assert!(by_rows == by_all && by_both == by_all, "{rule:?}, {workers} of width {width}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_updated_in_place() {
+        let mut update = update(UpdateRule::GradientDescent, 4, vec![slices(0, 4)]);
+        let before = update.values[0].bytes().as_ptr();
+        apply(&mut update);
+        assert_eq!(update.values[0].bytes().as_ptr(), before);
+    }
+
+    #[test]
+    fn an_update_of_rows_costs_what_they_are_and_not_what_the_table_is_except_with_adam() {
+        let cost = |rule, rows: usize| {
+            let values = vec![Tensor::zeros(DType::F32, [rows, 4])];
+            Update { rule, learning_rate: 0.3, values, gradients: vec![slices(0, 4)] }.cost()
+        };
+        for rule in RULES {
+            assert_eq!(cost(rule, 7), cost(rule, 7000), "{rule:?}");
+        }
+        let adam = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+        assert!(cost(adam, 7000).bytes > 900 * cost(adam, 7).bytes);
+        assert_eq!(cost(RULES[0], 7), Cost::add_n(1, 20) + Cost::gradient_descent(20));
+    }
+}

@@ -39,7 +39,8 @@ impl Update {
         let elements = self.values[0].shape().elements();
         let summed = match (given, self.gradients.len()) {
             (_, 0) => return Cost::default(),
-            (Some(given), several) => Cost::add_n(1, given) + Cost::add_n(several - 1, given),
+            (Some(given), 1) => Cost::add_n(1, given),
+            (Some(given), _) => Cost::add_n(1, given) + Cost::add_n(1, given),
             (None, 1) => Cost::default(),
             (None, several) => Cost::add_n(several, elements),
         };

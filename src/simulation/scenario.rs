@@ -93,9 +93,10 @@ pub struct Compute {
 pub struct Program {
     /// Default: softmax regression.
     pub model: Model,
-    /// The widths of the hidden layers, for [`Model::Mlp`] only. Default: one of 128.
+    /// The widths of the hidden layers, for [`Model::Mlp`] and [`Model::Embedding`] only. Default: one of
+    /// 128 for the one, one of 32 for the other.
     pub hidden: Vec<usize>,
-    /// Default: the embedded digits.
+    /// Default: the embedded digits, for [`Model::Embedding`] and [`Model::Published`] synthetic samples.
     pub dataset: Dataset,
     /// Samples per worker step. Default: 32.
     pub batch: usize,
@@ -110,8 +111,40 @@ pub enum Model {
     Softmax,
     /// Hidden layers, a dense layer and a softmax.
     Mlp,
+    /// Convolutions and pools before the dense layers: for images.
+    Convnet,
+    /// Wide and deep, of sparse samples.
+    Embedding(Embedding),
+    /// An image model as it was published.
+    Published(Published),
     /// Nothing but the global step: measures the runtime itself.
     Null,
+}
+
+/// An image model as it was published. It is trained on random images of its own size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Published {
+    /// AlexNet.
+    Alexnet,
+    /// VGG-16.
+    Vgg16,
+    /// Inception-v3.
+    InceptionV3,
+    /// ResNet-50.
+    Resnet50,
+}
+
+/// The sizes of [`Model::Embedding`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Embedding {
+    /// The rows of its table: how many features there are. Default: 10 000.
+    pub rows: usize,
+    /// The width of a row. Default: 16.
+    pub dim: usize,
+    /// The features of a sample; with fewer, the others count nothing. Default: 8.
+    pub slots: usize,
+    /// The shards that the table is cut into. Default: one a parameter server.
+    pub partitions: usize,
 }
 
 /// Data to train on.
@@ -121,6 +154,8 @@ pub enum Model {
 pub enum Dataset {
     /// The handwritten digits in this program.
     Digits,
+    /// Samples drawn from the seed, for [`Model::Embedding`] and [`Model::Published`] only.
+    Synthetic,
     /// MNIST's four files.
     Idx {
         /// Where they are.

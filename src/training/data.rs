@@ -14,14 +14,17 @@ mod file;
 mod idx;
 mod libsvm;
 mod npy;
+mod padded;
 mod samples;
 mod sparse;
+mod synthetic;
 mod table;
 
 use std::io;
 use std::path::Path;
 
-use crate::tensor::{Tensor, TensorError};
+use crate::kernels::Numerics;
+use crate::tensor::{DType, Tensor, TensorError};
 pub use batches::Batches;
 pub use libsvm::{LibSvm, SparseSample};
 pub use sparse::{SparseBatches, SparseDataset, SparseSplit};
@@ -39,8 +42,10 @@ pub struct Dataset {
 #[derive(Clone, Debug)]
 pub struct Split {
     features: Tensor,
+    ids: Option<Tensor>,
     labels: Tensor,
     width: usize,
+    image_shape: Option<[usize; 3]>,
     classes: usize,
 }
 
@@ -49,6 +54,9 @@ pub struct Split {
 pub struct Batch {
     /// The features, `f32` of shape `[samples, width]`.
     pub features: Tensor,
+    /// Of sparse data which feature each of those is, `i64` of their shape. A sample with fewer has some
+    /// of value 0 at the end.
+    pub ids: Option<Tensor>,
     /// The classes, `i32` of shape `[samples]`.
     pub labels: Tensor,
 }
@@ -98,8 +106,16 @@ pub enum DataError {
         labels: Vec<usize>,
     },
     /// The features are no tensor of `f32`, or the labels none of `i32`.
-    #[error("features are a tensor of f32 and labels one of i32: {0}")]
+    #[error("features are a tensor of f32, ids one of i64 and labels one of i32: {0}")]
     Tensor(#[from] TensorError),
+    /// The samples can't be images of that size.
+    #[error("a sample has {width} features, which are no image of height, width and channels {shape:?}")]
+    Image {
+        /// How many features a sample has.
+        width: usize,
+        /// The image's height, width and channels.
+        shape: [usize; 3],
+    },
     /// A label names no class.
     #[error(
         "sample {sample} has label {label}, but labels tell {classes} classes apart: they count from 0 and stay below"
@@ -136,6 +152,31 @@ impl Dataset {
     /// None that is not a defect of the library.
     pub fn digits() -> Result<Self, DataError> {
         digits::load()
+    }
+
+    /// Sparse samples of `slots` features each, of `rows` that there are, drawn from `seed`: a few
+    /// features are frequent and most are rare, and what a sample's features weigh together decides
+    /// which of two classes it is of. 8192 samples to train on and 2048 to test on.
+    ///
+    /// # Errors
+    /// If there are no slots or no rows.
+    pub fn synthetic(rows: usize, slots: usize, seed: u64) -> Result<Self, DataError> {
+        synthetic::draw(rows, slots, seed)
+    }
+
+    /// The LIBSVM file `path` as sparse samples of `slots` features each, of `rows` that there are.
+    /// `test` and `seed` are as those of [`Dataset::libsvm`].
+    ///
+    /// # Errors
+    /// If a file can't be read or is malformed, or a sample has more features than slots or one that is none
+    /// of the rows.
+    pub fn libsvm_sparse(
+        path: &Path,
+        test: Option<&Path>,
+        (rows, slots): (usize, usize),
+        seed: u64,
+    ) -> Result<Self, DataError> {
+        padded::libsvm(path, test, (rows, slots), seed)
     }
 
     /// The IDX files in `directory`, as MNIST ships them: `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`
@@ -180,6 +221,27 @@ impl Dataset {
     }
 }
 
+impl Dataset {
+    /// The same samples, each of which is an image: as [`Split::of_images`].
+    ///
+    /// # Errors
+    /// If a sample has another number of features.
+    pub fn of_images(self, shape: [usize; 3]) -> Result<Self, DataError> {
+        Ok(Self { train: self.train.of_images(shape)?, test: self.test.of_images(shape)? })
+    }
+}
+
+impl Dataset {
+    /// Random images of `image` `[height, width, channels]` and labels of `classes`, drawn by `seed`: what costs
+    /// a training as much as real ones. Without numbers they take no memory.
+    ///
+    /// # Errors
+    /// If there are no classes.
+    pub fn random_images(image: [usize; 3], classes: usize, numerics: Numerics, seed: u64) -> Result<Self, DataError> {
+        synthetic::images(image, classes, numerics, seed)
+    }
+}
+
 impl DataError {
     fn malformed(file: &Path, place: &str, problem: String) -> Self {
         Self::Malformed { file: file.display().to_string(), place: place.to_owned(), problem }
@@ -193,7 +255,9 @@ impl Split {
     /// # Errors
     /// If the tensors are of other types or shapes, or a label is out of range.
     pub fn new(features: Tensor, labels: Tensor, classes: usize) -> Result<Self, DataError> {
-        features.values::<f32>()?;
+        if !features.is_hollow() || features.dtype() != DType::F32 {
+            features.values::<f32>()?;
+        }
         let classes_of = labels.values::<i32>()?;
         let (of_features, of_labels) = (features.shape(), labels.shape());
         let width = match (of_features.dims(), of_labels.dims()) {
@@ -206,7 +270,37 @@ impl Split {
         if let Some(sample) = classes_of.iter().position(|label| !is_class(label)) {
             return Err(DataError::Label { sample, label: classes_of[sample], classes });
         }
-        Ok(Self { features, labels, width, classes })
+        Ok(Self { features, ids: None, labels, width, image_shape: None, classes })
+    }
+
+    /// The same samples, each of which is an image of `shape` `[height, width, channels]`, row by row.
+    ///
+    /// # Errors
+    /// If a sample has another number of features.
+    pub fn of_images(self, shape: [usize; 3]) -> Result<Self, DataError> {
+        if shape.iter().product::<usize>() != self.width {
+            return Err(DataError::Image { width: self.width, shape });
+        }
+        Ok(Self { image_shape: Some(shape), ..self })
+    }
+
+    /// The height, width and channels of a sample, where it is an image.
+    pub fn image_shape(&self) -> Option<[usize; 3]> {
+        self.image_shape
+    }
+
+    /// The same, of sparse samples: `ids`, `i64` of the features' shape, says which feature each is.
+    ///
+    /// # Errors
+    /// If the ids have another type or shape.
+    pub fn with_ids(mut self, ids: Tensor) -> Result<Self, DataError> {
+        ids.values::<i64>()?;
+        if ids.shape() != self.features.shape() {
+            let (features, labels) = (ids.shape().dims().to_vec(), self.labels.shape().dims().to_vec());
+            return Err(DataError::Shape { features, labels });
+        }
+        self.ids = Some(ids);
+        Ok(self)
     }
 
     /// How many samples there are.
@@ -231,7 +325,7 @@ impl Split {
 
     /// Every sample, in the order of the data set. Copies nothing.
     pub fn whole(&self) -> Batch {
-        Batch { features: self.features.clone(), labels: self.labels.clone() }
+        Batch { features: self.features.clone(), ids: self.ids.clone(), labels: self.labels.clone() }
     }
 }
 

@@ -1,13 +1,15 @@
 //! The built-in trainer: what a scenario's `[program]` describes, written as any user's trainer is.
 
-use crate::graph::{Graph, GraphError, Output, Variable, accuracy, dense, sparse_softmax_cross_entropy};
+use crate::graph::{Graph, GraphError, Output, Target, Variable, accuracy, sparse_softmax_cross_entropy};
 use crate::optimizer::{Optimizer, TrainOp};
 use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
 use crate::runtime::Result;
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
 use crate::units::VirtualTime;
 
+use super::data::Batch;
 use super::hooks::StopAtStep;
+use super::models::{self, Network};
 use super::monitored_session::MonitoredSession;
 use super::record::Evaluation;
 use super::settings::Model;
@@ -49,12 +51,16 @@ pub async fn train(task: Task) -> Result<()> {
 struct Built {
     train_op: TrainOp,
     global_step: Variable,
+    /// What else is run with each training step.
+    updates: Vec<Target>,
     data: Option<Fed>,
 }
 
 /// What a model with data is fed and gives.
 struct Fed {
     features: Output,
+    /// Of sparse data.
+    ids: Option<Output>,
     labels: Output,
     loss: Output,
     accuracy: Output,
@@ -64,23 +70,17 @@ fn build(g: &Graph, task: &Task) -> Result<Built> {
     let settings = task.settings();
     let optimizer = task.coordinated(settings.optimizer)?;
     let global_step = g.global_step()?;
-    let hidden: &[usize] = match &settings.model {
-        Model::Null { variables } => return Ok(null(g, *variables, &optimizer, global_step)?),
-        Model::Softmax => &[],
-        Model::Mlp { hidden } => hidden,
-    };
+    if let Model::Null { variables } = settings.model {
+        return Ok(null(g, variables, &optimizer, global_step)?);
+    }
     let split = &task.dataset()?.train;
     let features = g.placeholder("features", DType::F32, [None, Some(split.width())])?;
     let labels = g.placeholder("labels", DType::I32, [None])?;
-    let mut layer = features.clone();
-    for units in hidden {
-        layer = dense(&layer, *units)?.relu();
-    }
-    let logits = dense(&layer, split.classes())?;
+    let Network { logits, ids, updates } = models::build(&settings.model, &features, split)?;
     let loss = sparse_softmax_cross_entropy(&logits, &labels)?.mean();
     let accuracy = accuracy(&logits, &labels)?;
     let train_op = optimizer.minimize(&loss, &global_step)?;
-    Ok(Built { train_op, global_step, data: Some(Fed { features, labels, loss, accuracy }) })
+    Ok(Built { train_op, global_step, updates, data: Some(Fed { features, ids, labels, loss, accuracy }) })
 }
 
 /// Reads scalar variables and updates each by itself. The negation is the least arithmetic there is: a
@@ -92,7 +92,8 @@ fn null(g: &Graph, variables: usize, optimizer: &impl Optimizer, step: Variable)
         let gradient = variable.read().negate();
         pairs.push((variable, gradient));
     }
-    Ok(Built { train_op: optimizer.apply_gradients(&pairs, &step)?, global_step: step, data: None })
+    let train_op = optimizer.apply_gradients(&pairs, &step)?;
+    Ok(Built { train_op, global_step: step, updates: Vec::new(), data: None })
 }
 
 impl Built {
@@ -100,10 +101,23 @@ impl Built {
     async fn step(&self, task: &Task, session: &mut MonitoredSession) -> Result<u64> {
         let mut run = session.run().target(&self.train_op).fetch(&self.train_op.global_step());
         if let Some(data) = &self.data {
-            let batch = task.next_batch()?;
-            run = run.feed(&data.features, batch.features).feed(&data.labels, batch.labels).fetch(&data.loss);
+            for (place, value) in data.feeds(task.next_batch()?) {
+                run = run.feed(place, value);
+            }
+            run = run.fetch(&data.loss);
+        }
+        for update in &self.updates {
+            run = run.target(update);
         }
         Ok(run.await?.scalar::<i64>(0)? as u64)
+    }
+}
+
+impl Fed {
+    /// Where the parts of a batch go.
+    fn feeds(&self, batch: Batch) -> impl Iterator<Item = (&Output, Tensor)> {
+        let always = [(&self.features, batch.features), (&self.labels, batch.labels)];
+        always.into_iter().chain(self.ids.as_ref().zip(batch.ids))
     }
 }
 
@@ -144,8 +158,10 @@ impl Watch {
     /// only shapes are computed there is nothing to report, but the time it takes is the same.
     async fn look(&self, task: &Task, session: &MonitoredSession, model: &Built) -> Result<Option<f64>> {
         let Some(data) = model.data.as_ref().filter(|_| task.is_chief()) else { return Ok(None) };
-        let test = task.dataset()?.test.whole();
-        let run = session.raw().run().feed(&data.features, test.features).feed(&data.labels, test.labels);
+        let mut run = session.raw().run();
+        for (place, value) in data.feeds(task.dataset()?.test.whole()) {
+            run = run.feed(place, value);
+        }
         let step = model.global_step.read();
         let measured = run.fetch(&data.loss).fetch(&data.accuracy).fetch(&step).await?;
         if measured[0].is_hollow() {

@@ -3,12 +3,14 @@
 mod binary;
 mod checkers;
 mod cli;
+mod convnet;
 mod devices;
 mod embeddings;
 mod errors;
 mod fixture;
 mod gradients;
 mod life_of_a_step;
+mod normalisation;
 mod optimizers;
 mod peer_to_peer;
 mod queues;

@@ -13,9 +13,10 @@ use trainyard::kernels::Numerics;
 use trainyard::prelude::*;
 use trainyard::simulation::{self, Cluster, ComputeSpec, Host, Law, NetworkSpec, Outcome};
 use trainyard::sync::Mode;
-use trainyard::training::data::Dataset;
+use trainyard::training::data::{Dataset, Split};
 use trainyard::training::{
-    Beginning, Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, TaskParts, train,
+    Beginning, Embedding, Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, TaskParts,
+    train,
 };
 use trainyard::units::{BytesPerSecond, FlopsPerSecond};
 
@@ -34,6 +35,8 @@ pub(crate) struct Simulated {
 pub(crate) struct Trained {
     pub(crate) steps: Vec<StepStats>,
     pub(crate) ending: Option<Ending>,
+    /// The last look at the test split.
+    pub(crate) evaluation: Option<Evaluation>,
     pub(crate) outcome: Outcome<()>,
 }
 
@@ -42,6 +45,7 @@ pub(crate) struct Trained {
 struct Told {
     steps: Vec<StepStats>,
     ending: Option<Ending>,
+    evaluation: Option<Evaluation>,
 }
 
 #[derive(Clone, Default)]
@@ -59,7 +63,9 @@ impl Recorder for Notes {
 
     fn beginning(&self, _: Beginning) {}
 
-    fn evaluation(&self, _: Evaluation) {}
+    fn evaluation(&self, evaluation: Evaluation) {
+        self.told.lock().unwrap().evaluation = Some(evaluation);
+    }
 
     fn ending(&self, ending: Ending) {
         self.told.lock().unwrap().ending = Some(ending);
@@ -122,6 +128,27 @@ impl Simulated {
         self
     }
 
+    /// A wide and deep model with a table of `rows` rows in four shards, on a network that is felt. The samples'
+    /// ids are spread over the table likewise, whatever its size.
+    pub(crate) fn embedding(mut self, rows: usize) -> Self {
+        const SAMPLES: usize = 64;
+        let ids: Vec<i64> = (0..SAMPLES * 4).map(|i| ((i * i * 7 + 3 * i) % 100 * (rows / 100)) as i64).collect();
+        let labels: Vec<i32> = (0..SAMPLES).map(|i| (ids[4 * i] > ids[4 * i + 1]) as i32).collect();
+        let ids = Tensor::new([SAMPLES, 4], &ids).unwrap();
+        let labels = Tensor::new([SAMPLES], &labels).unwrap();
+        let split = Split::new(Tensor::full([SAMPLES, 4], 1f32), labels, 2).unwrap().with_ids(ids).unwrap();
+        self.dataset = Some(Arc::new(Dataset { train: split.clone(), test: split }));
+        self.settings.model = Model::Embedding(Embedding { rows, dim: 16, slots: 4, partitions: 4, hidden: vec![8] });
+        self.cluster.network.latency = Duration::from_micros(50);
+        self.cluster.network.bandwidth = BytesPerSecond(1.25e9);
+        self
+    }
+
+    pub(crate) fn rule(mut self, rule: UpdateRule) -> Self {
+        self.settings.optimizer.rule = rule;
+        self
+    }
+
     /// Gives each task so many devices.
     pub(crate) fn devices(mut self, devices: u32) -> Self {
         self.cluster.devices = NonZeroU32::new(devices).unwrap();
@@ -136,6 +163,17 @@ impl Simulated {
 
     pub(crate) fn model(mut self, model: Model) -> Self {
         self.settings.model = model;
+        self
+    }
+
+    pub(crate) fn adam(mut self, learning_rate: f32) -> Self {
+        let rule = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+        self.settings.optimizer = OptimizerSettings { rule, learning_rate };
+        self
+    }
+
+    pub(crate) fn batch(mut self, batch: usize) -> Self {
+        self.settings.batch = batch;
         self
     }
 
@@ -193,8 +231,8 @@ impl Simulated {
             };
             program(host, Task::new(parts).unwrap())
         });
-        let Told { steps, ending } = std::mem::take(&mut *notes.told.lock().unwrap());
-        Trained { steps, ending, outcome }
+        let Told { steps, ending, evaluation } = std::mem::take(&mut *notes.told.lock().unwrap());
+        Trained { steps, ending, evaluation, outcome }
     }
 
     pub(crate) fn mode(&self) -> Mode {

@@ -14,25 +14,54 @@ use super::super::output::Output;
 /// If `x` is no f32 of rank 4 with a known number of channels, or smaller with its padding than the window.
 #[track_caller]
 pub fn conv2d(x: &Output, filters: usize, size: [usize; 2], sliding: impl Into<Sliding>) -> Result<Output, GraphError> {
-    let Some(&[_, _, _, Some(channels)]) = x.tensor_type().float_dims() else {
-        return Err(refused("conv2d", "f32 images [n, height, width, channels] of known channels", x));
-    };
+    let filter = filter_of(x, filters, size)?;
     x.graph().enter_name_scope("conv2d")?;
-    let built = conv2d_in_scope(x, [size[0], size[1], channels, filters], sliding.into());
+    let built = convolved(x, filter, sliding.into(), true);
     x.graph().leave_name_scope();
     built
 }
 
+/// The same without the bias: for a normalisation to follow.
+///
+/// # Errors
+/// As [`conv2d`].
+#[track_caller]
+pub fn conv2d_without_bias(
+    x: &Output,
+    filters: usize,
+    size: [usize; 2],
+    sliding: impl Into<Sliding>,
+) -> Result<Output, GraphError> {
+    let filter = filter_of(x, filters, size)?;
+    x.graph().enter_name_scope("conv2d")?;
+    let built = convolved(x, filter, sliding.into(), false);
+    x.graph().leave_name_scope();
+    built
+}
+
+/// The shape of the filter `[height, width, in, out]`.
+#[track_caller]
+fn filter_of(x: &Output, filters: usize, [height, width]: [usize; 2]) -> Result<[usize; 4], GraphError> {
+    match x.tensor_type().float_dims() {
+        Some(&[_, _, _, Some(channels)]) => Ok([height, width, channels, filters]),
+        _ => Err(refused("conv2d", "f32 images [n, height, width, channels] of known channels", x)),
+    }
+}
+
 /// Apart from [`conv2d`], so that every operation is built at the line of its caller.
 #[track_caller]
-fn conv2d_in_scope(x: &Output, filter: [usize; 4], sliding: Sliding) -> Result<Output, GraphError> {
+fn convolved(x: &Output, filter: [usize; 4], sliding: Sliding, has_bias: bool) -> Result<Output, GraphError> {
     let graph = x.graph();
     let [height, width, channels, filters] = filter;
     let limit = (6.0 / (height * width * (channels + filters)) as f32).sqrt();
     let law = RandomLaw::Uniform { low: -limit, high: limit };
     let kernel = graph.variable("kernel", &graph.random(&graph.scoped_name("kernel"), law, filter))?;
+    let y = x.conv2d(&kernel.read(), sliding)?;
+    if !has_bias {
+        return Ok(y);
+    }
     let bias = graph.variable("bias", &graph.zeros([filters]))?;
-    x.conv2d(&kernel.read(), sliding)?.bias_add(&bias.read())
+    y.bias_add(&bias.read())
 }
 
 /// The greatest of each window of `size` by `strides`; an incomplete one at the edge counts only

@@ -47,7 +47,7 @@ pub(super) fn call(op: &Sparse, inputs: &[&Tensor]) -> Result<Outputs, KernelErr
     })
 }
 
-/// As [`super::cost`]: the values that are read and written, and an addition for each that is summed.
+/// As [`super::cost()`]: the values that are read and written, and an addition for each that is summed.
 pub(super) fn cost(op: &Sparse, inputs: &[Known], outputs: &[Known]) -> Cost {
     let bytes = |values: &[Known]| values.iter().map(|(dtype, shape)| shape.elements() * dtype.size()).sum::<usize>();
     match op {
@@ -63,7 +63,7 @@ pub(super) fn cost(op: &Sparse, inputs: &[Known], outputs: &[Known]) -> Cost {
     }
 }
 
-/// The rows of `table` that `ids` name, in the shape of the ids.
+/// The rows of `table` that `ids` name, in the shape of the ids; hollow, where the table is.
 ///
 /// # Errors
 /// If the table has no row of such an id.

@@ -65,6 +65,7 @@ struct Write<'a> {
     adds: bool,
 }
 
+/// From here on loops are no closures: those would be compiled without the wide instructions.
 impl WithSimd for Write<'_> {
     type Output = ();
 
@@ -84,10 +85,16 @@ impl Write<'_> {
     #[inline(always)]
     fn tiles<S: Simd, const ROWS: usize, const VECTORS: usize>(mut self, simd: S) {
         let (tiles, rest) = self.rows.as_chunks::<ROWS>();
-        tiles.iter().for_each(|rows| self.tile::<S, ROWS, VECTORS>(simd, rows));
+        for rows in tiles {
+            self.tile::<S, ROWS, VECTORS>(simd, rows);
+        }
         let (tiles, rest) = rest.as_chunks::<4>();
-        tiles.iter().for_each(|rows| self.tile::<S, 4, VECTORS>(simd, rows));
-        rest.iter().for_each(|row| self.tile::<S, 1, VECTORS>(simd, &[*row]));
+        for rows in tiles {
+            self.tile::<S, 4, VECTORS>(simd, rows);
+        }
+        for row in rest {
+            self.tile::<S, 1, VECTORS>(simd, &[*row]);
+        }
     }
 
     #[inline(always)]
@@ -132,7 +139,9 @@ unsafe fn sums<S: Simd, const ROWS: usize, const VECTORS: usize>(
                     std::array::from_fn(|v| b.add(v * S::F32_LANES).cast::<S::f32s>().read_unaligned());
                 for (sums, a) in sums.iter_mut().zip(&a) {
                     let a = simd.splat_f32s(*a.add(at));
-                    sums.iter_mut().zip(&b).for_each(|(sum, b)| *sum = simd.mul_add_f32s(a, *b, *sum));
+                    for (sum, b) in sums.iter_mut().zip(&b) {
+                        *sum = simd.mul_add_f32s(a, *b, *sum);
+                    }
                 }
             }
             b = b.wrapping_add(panel.b_stride);

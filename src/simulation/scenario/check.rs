@@ -83,7 +83,7 @@ pub(super) fn build(file: ScenarioFile, origin: &str, text: Option<&str>) -> Res
         seed: file.seed,
         network: network(file.network, &mut found),
         compute: compute(file.compute, &cluster, &mut found),
-        program: program::program(file.program, origin, &mut found),
+        program: program::program(file.program, origin, cluster.get("ps").map_or(1, Tasks::count), &mut found),
         stop,
         runs: runs(file.run, workers, &mut found),
         cluster,
@@ -101,14 +101,8 @@ fn refuse_what_is_to_come(file: &ScenarioFile, found: &mut Mistakes) {
             found.not_yet.push((path.to_owned(), text.to_owned()));
         }
     };
-    let model = file.program.model;
     refuse(file.fault.is_some(), "fault", "no fault would happen; remove the `[[fault]]` sections");
     refuse(file.calibration.is_some(), "calibration", "it would be ignored; give `[compute]` and `[network]` instead");
-    refuse(
-        matches!(model, ModelFile::Convnet | ModelFile::Embedding),
-        "program.model",
-        "use `softmax`, `mlp` or `null`",
-    );
 }
 
 fn cluster(file: Option<BTreeMap<String, TasksFile>>, found: &mut Mistakes) -> BTreeMap<String, Tasks> {

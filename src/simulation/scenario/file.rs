@@ -76,7 +76,11 @@ pub(super) enum NumericsFile {
 pub(super) struct ProgramFile {
     pub(super) model: ModelFile,
     pub(super) hidden: Option<Vec<usize>>,
-    pub(super) dataset: DatasetFile,
+    pub(super) rows: Option<usize>,
+    pub(super) dim: Option<usize>,
+    pub(super) slots: Option<usize>,
+    pub(super) partitions: Option<usize>,
+    pub(super) dataset: Option<DatasetFile>,
     pub(super) batch: Option<usize>,
     pub(super) optimizer: OptimizerFile,
 }
@@ -89,6 +93,13 @@ pub(super) enum ModelFile {
     Mlp,
     Convnet,
     Embedding,
+    Alexnet,
+    #[serde(rename = "vgg16")]
+    Vgg16,
+    #[serde(rename = "inception_v3")]
+    InceptionV3,
+    #[serde(rename = "resnet50")]
+    Resnet50,
     Null,
 }
 

@@ -14,6 +14,14 @@ fn example(text: &str) -> Result<Scenario, ScenarioError> {
 }
 
 #[test]
+fn the_embedding_scenario_is_of_a_table_of_1_gb_in_a_shard_a_server() {
+    let program = load(Path::new("sims/embedding.toml"), &[]).unwrap().program;
+    let sizes = Embedding { rows: 4_000_000, dim: 64, slots: 8, partitions: 4 };
+    assert_eq!((program.model, program.dataset), (Model::Embedding(sizes), Dataset::Synthetic));
+    assert_eq!(4 * sizes.rows * sizes.dim, 1_024_000_000);
+}
+
+#[test]
 fn the_shipped_scenario_means_what_its_comments_say() {
     let scenario = load(Path::new("sims/sync_vs_async.toml"), &[]).unwrap();
     assert_eq!((scenario.name.as_str(), scenario.seed), ("sync-vs-async", 7));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::deal::Deal;
 use super::{Batch, DataError, Split};
-use crate::tensor::{Shape, Tensor};
+use crate::tensor::{Element, Shape, Tensor};
 
 /// Endless shuffled batches of one worker's share of a split.
 ///
@@ -34,23 +34,31 @@ impl Batches {
 
     /// The next batch: features `f32` of shape `[batch, width]`, labels `i32` of shape `[batch]`.
     pub fn next_batch(&mut self) -> Batch {
-        let width = self.split.width;
-        let mut features = Tensor::uninitialised::<f32>(Shape::from([self.batch, width]));
-        let mut labels = Tensor::uninitialised::<i32>(Shape::from([self.batch]));
-        let (from_features, from_labels) = (self.split.features.slice::<f32>(), self.split.labels.slice::<i32>());
-        let rows = features.make_mut::<f32>();
-        for (i, label) in labels.make_mut::<i32>().iter_mut().enumerate() {
-            let sample = self.deal.next_sample();
-            rows[i * width..][..width].copy_from_slice(&from_features[sample * width..][..width]);
-            *label = from_labels[sample];
+        let samples: Vec<usize> = (0..self.batch).map(|_| self.deal.next_sample()).collect();
+        let shape = Shape::from([self.batch, self.split.width]);
+        Batch {
+            features: rows::<f32>(&self.split.features, &samples, shape),
+            ids: self.split.ids.as_ref().map(|ids| rows::<i64>(ids, &samples, shape)),
+            labels: rows::<i32>(&self.split.labels, &samples, Shape::from([self.batch])),
         }
-        Batch { features, labels }
     }
 
     /// The epoch, from 0, that the next batch begins in.
     pub fn epoch(&self) -> u64 {
         self.deal.epoch()
     }
+}
+
+/// The rows of `from` at the positions `samples`, in `shape`.
+fn rows<T: Element>(from: &Tensor, samples: &[usize], shape: Shape) -> Tensor {
+    if from.is_hollow() {
+        return Tensor::hollow(from.dtype(), shape);
+    }
+    let mut picked = Tensor::uninitialised::<T>(shape);
+    let (width, from) = (shape.elements() / samples.len(), from.slice::<T>());
+    let rows = picked.make_mut::<T>().chunks_exact_mut(width.max(1));
+    rows.zip(samples).for_each(|(row, sample)| row.copy_from_slice(&from[sample * width..][..width]));
+    picked
 }
 
 #[cfg(test)]

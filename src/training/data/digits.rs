@@ -8,7 +8,8 @@ use super::{DataError, Dataset};
 /// A header line, then 64 pixels from 0 to 16 and a label a line; `README.md` says where they are from.
 const CSV_GZ: &[u8] = include_bytes!("digits.csv.gz");
 const CLASSES: usize = 10;
-const PIXELS: usize = 64;
+const IMAGE: [usize; 3] = [8, 8, 1];
+const PIXELS: usize = IMAGE[0] * IMAGE[1] * IMAGE[2];
 const BRIGHTEST: f32 = 16.0;
 
 /// Reads the digits; every sixth is for testing. The writers come one after the other, so a cut at
@@ -28,7 +29,7 @@ pub(super) fn load() -> Result<Dataset, DataError> {
         samples.features.extend(pixels.iter().map(|pixel| f32::from(*pixel) / BRIGHTEST));
         samples.labels.push(i32::from(*label));
     }
-    Ok(Dataset { train: train.into_split(PIXELS, CLASSES)?, test: test.into_split(PIXELS, CLASSES)? })
+    Dataset { train: train.into_split(PIXELS, CLASSES)?, test: test.into_split(PIXELS, CLASSES)? }.of_images(IMAGE)
 }
 
 #[cfg(test)]
@@ -41,8 +42,9 @@ mod tests {
         let digits = Dataset::digits().unwrap();
         assert_eq!((digits.train.len(), digits.test.len()), (1498, 299));
         assert_eq!((digits.train.width(), digits.train.classes()), (64, 10));
+        assert_eq!(digits.test.image_shape(), Some([8, 8, 1]));
         for split in [&digits.train, &digits.test] {
-            let Batch { features, labels } = split.whole();
+            let Batch { features, labels, .. } = split.whole();
             let pixels = features.values::<f32>().unwrap();
             assert!(pixels.iter().all(|pixel| (0.0..=1.0).contains(pixel)) && pixels.contains(&1.0));
             assert!((0..10).all(|class| labels.values::<i32>().unwrap().contains(&class)));

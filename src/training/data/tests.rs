@@ -66,6 +66,7 @@ fn idx_files_are_read_as_mnist_ships_them_gzipped_or_not() {
     assert_eq!((features(&dataset.train), labels(&dataset.train)), (vec![0.0, 1.0, 0.2, 0.4], vec![7, 0]));
     assert_eq!((features(&dataset.test), labels(&dataset.test)), (vec![1.0, 0.0], vec![9]));
     assert_eq!((dataset.train.classes(), dataset.test.classes()), (10, 10));
+    assert_eq!(dataset.train.image_shape(), Some([1, 2, 1]));
 }
 
 #[test]
@@ -238,4 +239,16 @@ fn a_split_of_unequal_parts_or_unknown_classes_is_refused_with_the_numbers() {
     assert!(split(2, &[-1, 0]).contains("sample 0 has label -1"));
     let labels = Tensor::zeros(DType::F32, [2]);
     assert!(Split::new(Tensor::zeros(DType::F32, [2, 2]), labels, 3).unwrap_err().to_string().contains("not i32"));
+}
+
+#[test]
+fn samples_are_images_only_of_as_many_pixels_as_they_have_features() {
+    let split = || {
+        let labels = Tensor::new([1], &[0i32]).unwrap();
+        Split::new(Tensor::zeros(DType::F32, [1, 12]), labels, 1).unwrap()
+    };
+    assert_eq!(split().image_shape(), None);
+    assert_eq!(split().of_images([2, 3, 2]).unwrap().image_shape(), Some([2, 3, 2]));
+    let error = split().of_images([2, 3, 3]).unwrap_err().to_string();
+    assert!(error.contains("12 features") && error.contains("[2, 3, 3]"), "{error}");
 }

@@ -8,22 +8,11 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 
 /// `"digits"`, or a table that names files.
-#[derive(Default)]
 pub(in crate::simulation::scenario) enum DatasetFile {
-    #[default]
     Digits,
-    Idx {
-        directory: PathBuf,
-    },
-    Csv {
-        file: PathBuf,
-        label: String,
-        test: Option<PathBuf>,
-    },
-    LibSvm {
-        file: PathBuf,
-        test: Option<PathBuf>,
-    },
+    Idx { directory: PathBuf },
+    Csv { file: PathBuf, label: String, test: Option<PathBuf> },
+    LibSvm { file: PathBuf, test: Option<PathBuf> },
     Npy(NpyFile),
 }
 

@@ -176,7 +176,7 @@ fn each_contradiction_says_what_to_write_instead() {
         ("[program]\nbatch = 0", "2: program.batch: 0 must be at least 1"),
         (
             "[program]\nhidden = [8]",
-            "2: program.hidden: only the model `mlp` has hidden layers; use it, or remove them",
+            "2: program.hidden: only the models `mlp` and `embedding` have hidden layers; use one, or remove them",
         ),
         (
             "[program]\nmodel = \"mlp\"\nhidden = [8, 0]",
@@ -200,6 +200,13 @@ fn each_contradiction_says_what_to_write_instead() {
             "4: run[1].name: an earlier run is also called `sync`",
         ),
         ("run = []", "1: run: no run; give one, or remove the key"),
+        ("[program]\nrows = 7", "2: program.rows: only the model `embedding` has `rows`; use it, or remove this"),
+        ("[program]\nmodel = \"embedding\"\ndim = 0", "3: program.dim: 0 must be at least 1"),
+        (
+            "[program]\nmodel = \"embedding\"\ndataset = \"digits\"",
+            "3: program.dataset: the model `embedding` needs sparse samples: `{ libsvm = \"FILE\" }`, or no key for \
+             synthetic ones",
+        ),
     ];
     for (text, expected) in cases {
         assert_eq!(example(text).unwrap_err().to_string(), format!("sims/example.toml:{expected}"));
@@ -228,12 +235,19 @@ fn a_law_with_the_wrong_parameters_is_refused() {
 }
 
 #[test]
+fn a_convnet_of_what_are_no_images_is_a_mistake() {
+    let text = "[program]\nmodel = \"convnet\"\ndataset = { csv = \"table.csv\", label = \"class\" }";
+    let error = example(text).unwrap_err().to_string();
+    assert!(error.starts_with("sims/example.toml:3: program.dataset: the model `convnet` needs images"), "{error}");
+}
+
+#[test]
 fn what_is_to_come_is_refused_rather_than_ignored() {
-    let text = "seed = 1\n[[fault]]\nat = \"2s\"\n[calibration]\nx = 1\n[program]\nmodel = \"convnet\"";
+    let text = "seed = 1\n[[fault]]\nat = \"2s\"\n[calibration]\nx = 1\n[program]\nmodel = \"embedding\"";
     let expected = "\
 sims/example.toml:2: fault: not supported yet: no fault would happen; remove the `[[fault]]` sections
 sims/example.toml:4: calibration: not supported yet: it would be ignored; give `[compute]` and `[network]` instead
-sims/example.toml:7: program.model: not supported yet: use `softmax`, `mlp` or `null`";
+sims/example.toml:7: program.model: not supported yet: use `softmax`, `mlp`, `convnet` or `null`";
     let error = example(text).unwrap_err();
     assert_eq!(error.to_string(), expected);
     assert!(matches!(error, ScenarioError::NotSupported { features, .. } if features.len() == 3));

@@ -1,0 +1,149 @@
+//! Matrix products as a graph runs them against the `gemm` crate called directly. One JSON line a shape.
+//!
+//! `cargo bench --bench kernels`: the products of the models that `peer` trains, forward and of both gradients.
+//! A step runs [`PRODUCTS`] of them, so that it costs next to nothing beside them. `gemm` has its best setting
+//! for each shape: one thread, or all.
+
+use std::time::Instant;
+
+use gemm::Parallelism;
+use serde::Serialize;
+use trainyard::prelude::*;
+
+/// How many products a step has.
+const PRODUCTS: usize = 32;
+/// How many steps are timed, and not timed before.
+const STEPS: usize = 100;
+
+/// `op(a)` is `[m, k]`, `op(b)` is `[k, n]`; which of them is transposed.
+type Product = ([usize; 3], (bool, bool));
+
+const NEITHER: (bool, bool) = (false, false);
+const A: (bool, bool) = (true, false);
+const B: (bool, bool) = (false, true);
+
+#[rustfmt::skip]
+const SHAPES: &[Product] = &[
+    ([128, 784, 512], NEITHER), ([128, 512, 512], NEITHER), ([128, 512, 10], NEITHER),
+    ([784, 128, 512], A), ([512, 128, 512], A), ([512, 128, 10], A),
+    ([128, 512, 512], B), ([128, 10, 512], B),
+    ([32, 64, 128], NEITHER), ([32, 128, 10], NEITHER), ([64, 32, 128], A), ([128, 32, 10], A), ([32, 10, 128], B),
+    ([32, 64, 10], NEITHER), ([64, 32, 10], A),
+];
+
+/// One result; times are of one product.
+#[derive(Serialize)]
+struct Line {
+    case: &'static str,
+    shape: [usize; 3],
+    transposed: (bool, bool),
+    trainyard_us: f64,
+    gemm_us: f64,
+    ratio: f64,
+}
+
+fn main() -> Result<()> {
+    let runtime = || tokio::runtime::Builder::new_current_thread().build().expect("a thread can have a runtime");
+    actix_rt::System::with_tokio_rt(runtime).block_on(async {
+        for product in SHAPES {
+            let trainyard_us = in_a_graph(product).await?;
+            let gemm_us = direct(product, Parallelism::None).min(direct(product, Parallelism::Rayon(0)));
+            let (shape, transposed) = *product;
+            let ratio = trainyard_us / gemm_us;
+            let line = Line { case: "matmul", shape, transposed, trainyard_us, gemm_us, ratio };
+            println!("{}", serde_json::to_string(&line).expect("numbers are JSON"));
+        }
+        Ok(())
+    })
+}
+
+/// How `a` and `b` are stored.
+fn stored(([m, k, n], (a, b)): &Product) -> [[usize; 2]; 2] {
+    let turn = |[rows, columns]: [usize; 2], turn: bool| if turn { [columns, rows] } else { [rows, columns] };
+    [turn([*m, *k], *a), turn([*k, *n], *b)]
+}
+
+fn values(len: usize) -> Vec<f32> {
+    (0..len).map(|i| (i % 17) as f32 / 16.0 - 0.5).collect()
+}
+
+/// What a product takes in a step that runs many \[us\].
+async fn in_a_graph(product: &Product) -> Result<f64> {
+    let server = Server::create_local();
+    let g = Graph::new();
+    let [a, b] = stored(product).map(|shape| {
+        let value = Tensor::new(shape, &values(shape[0] * shape[1])).expect("there is a value for each element");
+        g.constant(value)
+    });
+    let session = Session::new(&server.target(), &g).await?;
+    let (transpose_a, transpose_b) = product.1;
+    let mut products = Vec::new();
+    for _ in 0..PRODUCTS {
+        products.push(a.matmul_transposed(&b, transpose_a, transpose_b)?.target());
+    }
+    let all = g.group("all", &products.iter().collect::<Vec<_>>())?;
+    let mut times = Vec::new();
+    for step in 0..2 * STEPS {
+        let begin = Instant::now();
+        session.run().target(&all).await?;
+        if step >= STEPS {
+            times.push(begin.elapsed().as_secs_f64() * 1e6 / PRODUCTS as f64);
+        }
+    }
+    Ok(low(times))
+}
+
+/// What `gemm` takes for a product \[us\].
+fn direct(product: &Product, parallelism: Parallelism) -> f64 {
+    let ([m, k, n], (transpose_a, transpose_b)) = *product;
+    let (a, b, mut out) = (values(m * k), values(k * n), vec![0f32; m * n]);
+    let (a_row, a_column) = if transpose_a { (1, m) } else { (k, 1) };
+    let (b_row, b_column) = if transpose_b { (1, k) } else { (n, 1) };
+    let mut multiply = || {
+        let (to, a, b) = (out.as_mut_ptr(), a.as_ptr(), b.as_ptr());
+        let [a_row, a_column, b_row, b_column] = [a_row, a_column, b_row, b_column].map(|step| step as isize);
+        #[expect(unsafe_code, reason = "gemm takes pointers")]
+        // SAFETY: the three have as many elements as the shape says, by these steps.
+        unsafe {
+            gemm::gemm(
+                m,
+                n,
+                k,
+                to,
+                1,
+                n as isize,
+                false,
+                a,
+                a_column,
+                a_row,
+                b,
+                b_column,
+                b_row,
+                0.0,
+                1.0,
+                false,
+                false,
+                false,
+                parallelism,
+            );
+        }
+    };
+    let mut times = Vec::new();
+    // On one of rayon's threads, as a step's kernels are.
+    rayon::scope(|_| {
+        for step in 0..2 * STEPS {
+            let begin = Instant::now();
+            (0..PRODUCTS).for_each(|_| multiply());
+            if step >= STEPS {
+                times.push(begin.elapsed().as_secs_f64() * 1e6 / PRODUCTS as f64);
+            }
+        }
+    });
+    low(times)
+}
+
+/// The time that a tenth of `times` does not exceed.
+fn low(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 10]
+}

@@ -1,0 +1,94 @@
+//! Rows found by their number: what is known of their shapes, where they are, and their gradients' structure.
+
+use super::{assert_says, floats, operation, snapshot};
+use crate::cluster::ClusterSpec;
+use crate::graph::{
+    Gradient, Graph, GraphError, GraphProblem, IndexedSlices, InitialRows, Partitioner, ShardStrategy,
+    embedding_lookup, embedding_lookup_unique, variable_gradients,
+};
+use crate::placement::ReplicaDeviceSetter;
+use crate::tensor::DType;
+
+#[test]
+fn a_dimension_that_values_decide_is_unknown_and_one_that_they_do_not_is_known() {
+    let g = Graph::new();
+    let ids = g.placeholder("ids", DType::I64, [Some(6)]).unwrap();
+    let (values, index) = ids.unique().unwrap();
+    assert_eq!([values, index].map(|x| x.tensor_type().to_string()), ["i64[?]", "i32[6]"]);
+    let sums = floats(&g, "x", [Some(6), None, Some(2)]).unsorted_segment_sum(&ids, 4).unwrap();
+    assert_eq!(sums.tensor_type().to_string(), "f32[4,?,2]");
+    let v = g.variable("v", &g.zeros([5, 3])).unwrap();
+    let by_slots = g.placeholder("by_slots", DType::I32, [None, Some(2)]).unwrap();
+    assert_eq!(v.gather(&by_slots).unwrap().tensor_type().to_string(), "f32[?,2,3]");
+}
+
+#[test]
+fn what_has_no_rows_and_what_is_no_id_is_refused() {
+    let g = Graph::new();
+    let (x, ids) = (floats(&g, "x", [None]), g.placeholder("ids", DType::I64, [None, None]).unwrap());
+    assert_says(&x.unique().unwrap_err(), "sparse.rs", &["Unique", "a vector of i32 or i64", "f32[?]"]);
+    let scalar = g.variable("scalar", &g.constant(1f32)).unwrap();
+    assert_says(&scalar.gather(&ids).unwrap_err(), "sparse.rs", &["ResourceGather", "rows of an f32 variable"]);
+    let error = IndexedSlices::new(&floats(&g, "y", [Some(3), None]), &g.constant(1i64), 4).unwrap_err();
+    assert_says(&error, "sparse.rs", &["IndexedSlices", "f32[3,?] and i64[]"]);
+    let two = Partitioner::FixedSize(2);
+    let table = g.partitioned_variable("t", [4, 2], InitialRows::Constant(0.0), two).unwrap();
+    let error = embedding_lookup(&table, &ids, ShardStrategy::Div).unwrap_err();
+    assert_says(&error, "sparse.rs", &["embedding_lookup", "at most one dimension"]);
+    let none = Partitioner::FixedSize(0);
+    let error = g.partitioned_variable("u", [4, 2], InitialRows::Constant(0.0), none).unwrap_err();
+    assert_says(&error, "sparse.rs", &["u (PartitionedVariable)", "at least one shard"]);
+    let foreign = Graph::new().placeholder("ids", DType::I64, [None]).unwrap();
+    let error = embedding_lookup(&table, &foreign, ShardStrategy::Div).unwrap_err();
+    assert_eq!(error.problem, GraphProblem::OtherGraph("ids".to_owned()));
+}
+
+#[test]
+fn a_shard_and_all_that_is_about_it_alone_is_on_its_parameter_server() -> Result<(), GraphError> {
+    let g = Graph::new();
+    let cluster = ClusterSpec::simulated([("ps", 2), ("worker", 1)]).unwrap();
+    let table = g.with_device_fn(ReplicaDeviceSetter::new(&cluster), |g| {
+        let ids = g.placeholder("ids", DType::I64, [None])?;
+        let table = g.partitioned_variable("t", [5, 2], InitialRows::Constant(0.0), Partitioner::FixedSize(2))?;
+        let loss = embedding_lookup_unique(&table, &ids, ShardStrategy::Div)?.square().sum();
+        variable_gradients(&loss, table.shards()).map(|_| table)
+    })?;
+    let names: Vec<String> = table.shards().iter().map(|shard| shard.name()).collect();
+    assert_eq!(names, ["t/part_0", "t/part_1"]);
+    let rows: Vec<usize> = table.shards().iter().map(|shard| shard.spec().shape.dims()[0]).collect();
+    assert_eq!(rows, [3, 2]);
+    let device = |name: &str| operation(&snapshot(&g), name).device.to_string();
+    assert_eq!([device("t/part_0"), device("t/part_1")], ["/job:ps/task:0", "/job:ps/task:1"]);
+    assert_eq!(device("embedding_lookup/ResourceGather_1"), "/job:ps/task:1");
+    assert_eq!(device("Fill"), "", "it follows its only user, the shard's first assignment");
+    for name in ["embedding_lookup/Unique", "embedding_lookup/ShardIds", "gradients/DynamicStitchGrad"] {
+        assert_eq!(device(name), "/job:worker", "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn only_a_variable_whose_rows_alone_are_read_has_a_gradient_of_rows() -> Result<(), GraphError> {
+    let g = Graph::new();
+    let (rows, whole, unused) =
+        (g.variable("a", &g.zeros([4, 2]))?, g.variable("b", &g.zeros([4, 2]))?, g.variable("c", &g.zeros([4, 2]))?);
+    let ids = g.placeholder("ids", DType::I64, [None, Some(3)])?;
+    let gathered = rows.gather(&ids)?;
+    let loss = gathered.sum().add(&whole.gather(&ids)?.sum())?.add(&whole.read().sum())?;
+    let found = variable_gradients(&loss, &[rows.clone(), whole, unused])?;
+    let [Some(Gradient::Slices(slices)), Some(Gradient::Dense(dense)), None] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    let types = [slices.values(), slices.indices(), &slices.to_dense(), dense].map(|x| x.tensor_type().to_string());
+    assert_eq!(types, ["f32[?,2]", "i64[?]", "f32[4,2]", "f32[4,2]"]);
+    let versions =
+        |gradient: &Gradient| rows.versions(gradient).iter().map(|version| version.name()).collect::<Vec<_>>();
+    assert_eq!(versions(&IndexedSlices::new(&g.zeros([1, 2]), &g.constant(one_id()), 4)?.into()), ["a/read:1"]);
+    let of_values = variable_gradients(&gathered.square().sum(), std::slice::from_ref(&rows))?.remove(0).unwrap();
+    assert_eq!(versions(&of_values), ["ResourceGather:1"], "the version that the rows are of");
+    Ok(())
+}
+
+fn one_id() -> crate::tensor::Tensor {
+    crate::tensor::Tensor::full([1], 0i64)
+}
