@@ -31,7 +31,8 @@ pub struct Cluster {
     pub network: NetworkSpec,
     /// What each of them computes with.
     pub compute: ComputeSpec,
-    /// How many devices each of them has, every one of which computes as `compute` says.
+    /// How many devices each of them has, every one of which computes as `compute` says. Values go between
+    /// the devices of a task in no time, since these share its memory.
     pub devices: NonZeroU32,
     /// How many times as long some of them take.
     pub slow: BTreeMap<TaskName, f64>,

@@ -20,7 +20,7 @@ fn malformed(text: &str, place: &str, marked: &str, message: &str) {
 fn an_unknown_key_is_shown_in_its_line_with_the_one_probably_meant() {
     let error = example("seed = 7\n\n[compute]\nnumeric = \"real\"\n").unwrap_err();
     let expected = "\
-sims/example.toml:4:1: unknown field `numeric`, expected one of `rate`, `memory`, `straggler`, `slow`, `step_time`, \
+sims/example.toml:4:1: unknown field `numeric`, expected one of `rate`, `memory`, `devices`, `straggler`, `slow`, `step_time`, \
 `numerics`; did you mean `numerics`?
   |
 4 | numeric = \"real\"
@@ -155,6 +155,7 @@ fn each_contradiction_says_what_to_write_instead() {
         ),
         ("[network.racks]\nuplink = \"1Gbps\"", "1: network.racks: racks need both `hosts_per_rack` and `uplink`"),
         ("[compute]\nrate = \"0FLOP/s\"", "2: compute.rate: must be above 0"),
+        ("[compute]\ndevices = 0", "2: compute.devices: 0 must be at least 1 and at most 1024"),
         ("[compute]\nslow = { \"worker:1\" = -2 }", "2: compute.slow.\"worker:1\": -2 must be finite and above 0"),
         (
             "[compute]\nslow = { worker = 2 }",
