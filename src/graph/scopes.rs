@@ -86,7 +86,7 @@ impl Graph {
     }
 
     /// `name` below the name scope in force.
-    pub(super) fn scoped_name(&self, name: &str) -> String {
+    pub(crate) fn scoped_name(&self, name: &str) -> String {
         self.state().scoped(name)
     }
 

@@ -6,6 +6,7 @@ mod cli;
 mod errors;
 mod fixture;
 mod gradients;
+mod graphdefs;
 mod life_of_a_step;
 mod optimizers;
 mod peer_to_peer;
