@@ -20,6 +20,7 @@ mod layers;
 mod op;
 mod output;
 mod prune;
+mod resource;
 mod scopes;
 mod shape_inference;
 mod state;
@@ -39,12 +40,14 @@ pub use device_scope::{DeviceFunction, OperationRequest};
 pub use error::{GraphError, GraphProblem};
 pub use gradients::gradients;
 pub use layers::{accuracy, dense, sparse_softmax_cross_entropy};
+pub(crate) use op::range_len;
 pub use op::{
-    Array, Binary, Indexed, Mirror, Op, RandomLaw, Reduction, Replica, Subscript, Unary, UpdateRule, VariableSpec,
+    Array, Binary, Indexed, Mirror, Op, RandomLaw, Reduction, Replica, ResourceAction, ResourceKind, ResourceSpec,
+    Subscript, Unary, UpdateRule, VariableSpec,
 };
 pub use output::{Output, Target, concat, stack};
-pub(crate) use op::range_len;
 pub(crate) use prune::prune;
+pub use resource::{ConditionalAccumulator, FifoQueue};
 pub(crate) use shape_inference::{OutputTypes, infer};
 pub(crate) use state::{Name, NewOperation};
 pub use variable::Variable;

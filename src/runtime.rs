@@ -21,6 +21,7 @@ mod messages;
 mod parameter_server;
 mod plan;
 mod rendezvous;
+mod resources;
 mod server;
 mod state_request;
 mod step_plan;

@@ -6,17 +6,24 @@
 //! until the round's update can be applied; it is the barrier. Neither knows of actors, messages
 //! or time: the runtime tells them what came in and carries out what they answer.
 //!
+//! Beside them are what TensorFlow's own synchronous training is made of, for programs that use it
+//! themselves: [`FifoQueue`] and [`ConditionalAccumulator`].
+//!
 //! A *worker* here is its replica index, from 0. A *round* is one update of a synchronous training,
 //! and rounds are consecutive from 0; the version of a variable is the number of rounds applied to it.
 
 mod accumulator;
 mod backup;
 mod bounded_staleness;
+mod conditional_accumulator;
 mod coordinator;
+mod fifo_queue;
 mod mode;
 
 pub use accumulator::{Accumulator, Offer, Round};
+pub use conditional_accumulator::ConditionalAccumulator;
 pub use coordinator::{Coordinator, Effect};
+pub use fifo_queue::{Answer, FifoQueue};
 pub use mode::Mode;
 
 #[cfg(test)]

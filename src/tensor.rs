@@ -123,6 +123,39 @@ impl Tensor {
         Self { shape, ..self.clone() }
     }
 
+    /// Row `row`: what is at that position of the first dimension.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub(crate) fn row(&self, row: usize) -> Self {
+        let dims = self.shape.dims();
+        assert!(row < dims[0], "a row is one of those there are");
+        let mut one = Self::unwritten(self.dtype, Shape::new(&dims[1..]));
+        let len = one.byte_len();
+        one.bytes_mut().copy_from_slice(&self.bytes()[row * len..][..len]);
+        one
+    }
+
+    /// The tensor whose rows these are, all of one type.
+    ///
+    /// # Panics
+    /// If they are of different types, or there are none.
+    pub(crate) fn of_rows(rows: &[&Self]) -> Self {
+        let dims: Vec<usize> = std::iter::once(rows.len()).chain(rows[0].shape.dims().iter().copied()).collect();
+        let mut all = Self::unwritten(rows[0].dtype, Shape::new(&dims));
+        let len = rows[0].byte_len();
+        for (row, to) in rows.iter().zip(all.bytes_mut().chunks_exact_mut(len.max(1))) {
+            assert_eq!((row.dtype, row.shape), (rows[0].dtype, rows[0].shape), "rows are of one type");
+            to.copy_from_slice(row.bytes());
+        }
+        all
+    }
+
+    /// The raw bytes of a tensor that nobody shares yet, to be written with values of its type.
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        Arc::make_mut(&mut self.buffer).bytes_mut()
+    }
+
     /// The element type.
     pub fn dtype(&self) -> DType {
         self.dtype

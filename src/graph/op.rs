@@ -5,7 +5,10 @@ mod attributes;
 mod function;
 mod indexed;
 mod range;
+mod resource;
 mod subscript;
+
+use std::sync::Arc;
 
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
@@ -14,6 +17,7 @@ pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
 pub use function::{Binary, Reduction, Unary};
 pub use indexed::Indexed;
 pub(crate) use range::range_len;
+pub use resource::{ResourceAction, ResourceKind, ResourceSpec};
 pub use subscript::{Mirror, Subscript};
 
 /// What an operation does.
@@ -78,6 +82,16 @@ pub enum Op {
     /// and whether it was applied (bool).
     CommitStep(Replica),
 
+    /// A queue or an accumulator, which outlives the step. Not run itself.
+    Resource(Arc<ResourceSpec>),
+    /// What is done to one.
+    OnResource {
+        /// Which.
+        resource: Arc<ResourceSpec>,
+        /// What.
+        action: ResourceAction,
+    },
+
     /// Does nothing; runs after its control inputs (TensorFlow: `NoOp`, made by `group`).
     NoOp,
     /// `(x)`
@@ -140,6 +154,8 @@ impl Op {
             Self::ApplyGradient { rule, .. } => rule.kind(),
             Self::Vote(_) => "Vote",
             Self::CommitStep(_) => "CommitStep",
+            Self::Resource(spec) => spec.kind.name(),
+            Self::OnResource { action, .. } => action.kind(),
             Self::NoOp => "NoOp",
             Self::Identity => "Identity",
             Self::MatMul { .. } => "MatMul",
@@ -164,6 +180,11 @@ impl Op {
         }
     }
 
+    /// Whether it only says that something is there, and is not run.
+    pub(crate) fn is_declaration(&self) -> bool {
+        matches!(self, Self::Variable(_) | Self::Resource(_))
+    }
+
     /// Whether the operation reads or changes what outlives the step, so that its task's parameter server runs it.
     pub fn is_stateful(&self) -> bool {
         matches!(
@@ -176,6 +197,7 @@ impl Op {
                 | Self::ApplyGradient { .. }
                 | Self::Vote(_)
                 | Self::CommitStep(_)
+                | Self::OnResource { .. }
         )
     }
 }

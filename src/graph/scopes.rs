@@ -85,6 +85,11 @@ impl Graph {
         self.state().name_scopes.pop();
     }
 
+    /// The namespace of resources in force.
+    pub(super) fn container(&self) -> Arc<str> {
+        Arc::clone(&self.state().container)
+    }
+
     /// `name` below the name scope in force.
     pub(crate) fn scoped_name(&self, name: &str) -> String {
         self.state().scoped(name)

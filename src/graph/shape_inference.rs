@@ -5,6 +5,7 @@
 
 mod array;
 mod indexed;
+mod resource;
 mod slices;
 
 use smallvec::{SmallVec, smallvec};
@@ -29,7 +30,7 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::Placeholder { dtype, shape }, []) => return Ok(one(*dtype, *shape)),
         (Op::Const(value), []) => return Ok(one(value.dtype(), value.shape())),
         (Op::Fill { shape, .. } | Op::Random { shape, .. }, []) => return Ok(one(DType::F32, *shape)),
-        (Op::Variable(_) | Op::NoOp, []) => return Ok(smallvec![]),
+        (Op::Variable(_) | Op::Resource(_) | Op::NoOp, []) => return Ok(smallvec![]),
         (Op::Identity, [x]) => return Ok(smallvec![*x]),
         (Op::Cast(dtype), [x]) => return Ok(one(*dtype, x.shape)),
         (Op::Array(array), inputs) => return array::infer(array, inputs),
@@ -61,17 +62,20 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
 
 /// That `inputs` are not what an operation needs.
 fn refused(needs: &str, inputs: &[TensorType]) -> GraphProblem {
-    GraphProblem::Inputs { needs: needs.to_owned(), inputs: inputs.to_vec() }
+    let stored = inputs.iter().any(|input| input.dtype == DType::BF16);
+    let hint = if stored { " (bf16 is for storage: cast it to f32 to compute with it)" } else { "" };
+    GraphProblem::Inputs { needs: format!("{needs}{hint}"), inputs: inputs.to_vec() }
 }
 
 fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
     let refuse = |needs: &str| refused(needs, inputs);
     let count = || TensorType::new(DType::I64, Shape::SCALAR);
     match (op, inputs, variables) {
+        (Op::OnResource { resource, action }, inputs, _) => resource::infer(&resource.kind, action, inputs),
         (Op::ReadVariable, [], [variable]) => Ok(smallvec![*variable, count()]),
         (Op::IsVariableInitialized, [], [_]) => Ok(one(DType::Bool, Shape::SCALAR)),
         (Op::AwaitVariable, [], [_]) => Ok(smallvec![]),
-        (Op::AssignAdd, [value], [_]) if value.dtype == DType::Bool => Err(refuse("numbers")),
+        (Op::AssignAdd, [value], [_]) if matches!(value.dtype, DType::Bool | DType::BF16) => Err(refuse("numbers")),
         (Op::Assign | Op::AssignAdd, [value], [variable]) => {
             stores(*value, *variable)?;
             Ok(smallvec![*variable])

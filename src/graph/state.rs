@@ -86,7 +86,7 @@ impl State {
         };
         let id = OpId(self.def.operations.len() as u32);
         let mut control_inputs: SmallVec<[OpId; 2]> = new.control_inputs.into();
-        if !new.is_detached && !matches!(new.op, Op::Variable(_)) {
+        if !new.is_detached && !new.op.is_declaration() {
             control_inputs.extend(self.controls.iter().copied());
         }
         self.by_name.insert(Arc::clone(&name), id);

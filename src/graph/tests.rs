@@ -1,5 +1,6 @@
 //! Graph construction: shapes, names, scopes, pruning, and gradients by their structure.
 
+mod array;
 mod gradients;
 mod names;
 mod prune;

@@ -1,5 +1,7 @@
 //! Element types, shapes and tensors from the wire, held to limits: the bytes may be anybody's.
 
+use half::bf16;
+
 use super::error::NodeProblem;
 use super::wire::{TensorProto, TensorShapeProto};
 use crate::tensor::{DType, Element, PartialShape, Shape, Tensor};
@@ -17,9 +19,11 @@ const REFERENCE: i32 = 100;
 pub(super) fn dtype(dtype: i32) -> Option<DType> {
     match dtype % REFERENCE {
         1 => Some(DType::F32),
+        2 => Some(DType::F64),
         3 => Some(DType::I32),
         9 => Some(DType::I64),
         10 => Some(DType::Bool),
+        14 => Some(DType::BF16),
         _ => None,
     }
 }
@@ -66,7 +70,12 @@ pub(super) fn tensor(proto: &TensorProto) -> Result<Tensor, NodeProblem> {
         Some(DType::I32) => values(proto, shape, &proto.int_val),
         Some(DType::I64) => values(proto, shape, &proto.int64_val),
         Some(DType::Bool) => values(proto, shape, &proto.bool_val),
-        _ => Err(no_such_type(proto.dtype)),
+        Some(DType::F64) => values(proto, shape, &proto.double_val),
+        Some(DType::BF16) => {
+            let listed: Vec<bf16> = proto.half_val.iter().map(|bits| bf16::from_bits(*bits as u16)).collect();
+            values(proto, shape, &listed)
+        }
+        None => Err(no_such_type(proto.dtype)),
     }
 }
 

@@ -87,10 +87,15 @@ pub(super) struct TensorProto {
     pub(super) tensor_content: Vec<u8>,
     #[prost(float, repeated, tag = "5")]
     pub(super) float_val: Vec<f32>,
+    #[prost(double, repeated, tag = "6")]
+    pub(super) double_val: Vec<f64>,
     #[prost(int32, repeated, tag = "7")]
     pub(super) int_val: Vec<i32>,
     #[prost(int64, repeated, tag = "10")]
     pub(super) int64_val: Vec<i64>,
     #[prost(bool, repeated, tag = "11")]
     pub(super) bool_val: Vec<bool>,
+    /// Of `DT_BFLOAT16`: the bits of each.
+    #[prost(int32, repeated, tag = "13")]
+    pub(super) half_val: Vec<i32>,
 }

@@ -1,13 +1,22 @@
 //! Kernels that change or compare types: casts, equality, a value everywhere.
 
+use half::bf16;
+
 use super::parallel::{for_chunks, map, map2};
 
 /// A type whose values can be cast to `To` (TensorFlow `Cast`).
 pub(crate) trait CastTo<To>: Copy + Sync {
     /// The value as `To`. Floats are cut towards 0 and, where TensorFlow leaves it open, saturate at the
     /// integer's limits, with 0 for NaN; wide integers wrap; a truth value is 0 or 1; every number but 0
-    /// is true, NaN included.
+    /// is true, NaN included. To `bf16` goes what goes to `f32`, then to the nearest, of two to the even one.
     fn cast(self) -> To;
+}
+
+impl<T: Copy + Sync> CastTo<T> for T {
+    #[inline(always)]
+    fn cast(self) -> T {
+        self
+    }
 }
 
 macro_rules! cast_numbers {
@@ -21,10 +30,29 @@ macro_rules! cast_numbers {
     )+)+};
 }
 cast_numbers! {
-    f32 => i32, i64;
-    i32 => f32, i64;
-    i64 => f32, i32;
+    f32 => f64, i32, i64;
+    f64 => f32, i32, i64;
+    i32 => f32, f64, i64;
+    i64 => f32, f64, i32;
 }
+
+macro_rules! cast_halves {
+    ($($number:ty),+) => {$(
+        impl CastTo<bf16> for $number {
+            #[inline(always)]
+            fn cast(self) -> bf16 {
+                bf16::from_f32(self as f32)
+            }
+        }
+        impl CastTo<$number> for bf16 {
+            #[inline(always)]
+            fn cast(self) -> $number {
+                self.to_f32() as $number
+            }
+        }
+    )+};
+}
+cast_halves!(f32, f64, i32, i64);
 
 macro_rules! cast_truth {
     ($($number:ty),+) => {$(
@@ -42,12 +70,32 @@ macro_rules! cast_truth {
         }
     )+};
 }
-cast_truth!(f32, i32, i64);
+cast_truth!(f32, f64, i32, i64);
+
+impl CastTo<bool> for bf16 {
+    #[inline(always)]
+    fn cast(self) -> bool {
+        self.to_f32() != 0.0
+    }
+}
+impl CastTo<bf16> for bool {
+    #[inline(always)]
+    fn cast(self) -> bf16 {
+        bf16::from_f32(f32::from(u8::from(self)))
+    }
+}
 
 /// `out[i] = x[i]` as another type; [`CastTo::cast`] says how.
 pub(crate) fn cast<From: CastTo<To>, To: Send>(x: &[From], out: &mut [To]) {
     map(x, out, From::cast);
 }
+
+/// A type that can be cast to any that a tensor can hold.
+pub(crate) trait CastToAny:
+    CastTo<f32> + CastTo<f64> + CastTo<bf16> + CastTo<i32> + CastTo<i64> + CastTo<bool>
+{
+}
+impl<T: CastTo<f32> + CastTo<f64> + CastTo<bf16> + CastTo<i32> + CastTo<i64> + CastTo<bool>> CastToAny for T {}
 
 /// `out[i] = a[i] == b[i]` (TensorFlow `Equal`; no NaN equals anything).
 pub(crate) fn equal<T: Copy + Sync + PartialEq>(a: &[T], b: &[T], out: &mut [bool]) {

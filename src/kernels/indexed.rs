@@ -8,7 +8,9 @@ use crate::tensor::{DType, Tensor};
 
 /// An index that is no position of its axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the index {index}, at place {place} of the indices, is outside its axis, which has {size} positions from 0 on")]
+#[error(
+    "the index {index}, at place {place} of the indices, is outside its axis, which has {size} positions from 0 on"
+)]
 pub struct IndexOutOfRange {
     /// The index.
     pub index: i64,
@@ -138,22 +140,40 @@ pub(crate) fn cumsum<T: Number>(x: &[T], size: usize, inner: usize, exclusive: b
     }
     for_chunks(out, block, |begin, out| {
         for (out, x) in out.chunks_mut(block).zip(x[begin..].chunks(block)) {
-            let mut last: Option<usize> = None;
-            for step in 0..size {
-                let at = inner * if reverse { size - 1 - step } else { step };
-                match last {
-                    Some(last) => out.copy_within(last..last + inner, at),
-                    None => out[at..at + inner].fill(T::ZERO),
-                }
-                let added = if exclusive { last } else { Some(at) };
-                if let Some(added) = added {
-                    let pairs = out[at..at + inner].iter_mut().zip(&x[added..added + inner]);
-                    pairs.for_each(|(out, x)| *out = out.plus(*x));
-                }
-                last = Some(at);
+            match inner {
+                1 => scan(x, exclusive, reverse, out),
+                _ => scan_rows(x, inner, exclusive, reverse, out),
             }
         }
     });
+}
+
+fn scan<T: Number>(x: &[T], exclusive: bool, reverse: bool, out: &mut [T]) {
+    let mut sum = T::ZERO;
+    let add = |(out, x): (&mut T, &T)| {
+        let before = sum;
+        sum = sum.plus(*x);
+        *out = if exclusive { before } else { sum };
+    };
+    let pairs = out.iter_mut().zip(x);
+    if reverse { pairs.rev().for_each(add) } else { pairs.for_each(add) }
+}
+
+/// [`scan`] of rows of `inner` elements, each element with those of its column.
+fn scan_rows<T: Number>(x: &[T], inner: usize, exclusive: bool, reverse: bool, out: &mut [T]) {
+    let (rows, mut last) = (x.len() / inner, None);
+    for step in 0..rows {
+        let at = inner * if reverse { rows - 1 - step } else { step };
+        match last {
+            Some(last) => out.copy_within(last..last + inner, at),
+            None => out[at..at + inner].fill(T::ZERO),
+        }
+        if let Some(added) = if exclusive { last } else { Some(at) } {
+            let pairs = out[at..at + inner].iter_mut().zip(&x[added..added + inner]);
+            pairs.for_each(|(out, x)| *out = out.plus(*x));
+        }
+        last = Some(at);
+    }
 }
 
 /// `start`, `start + delta`, … (TensorFlow `Range`).

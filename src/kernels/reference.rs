@@ -67,3 +67,22 @@ pub(super) fn add_n(inputs: &[&[f32]], scale: f32) -> Vec<f32> {
     let sum = |i: usize| inputs[1..].iter().fold(inputs[0][i], |sum, input| sum + input[i]);
     (0..inputs[0].len()).map(|i| sum(i) * scale).collect()
 }
+
+/// A dense value of dimensions `dims` of `f` of each combination of positions.
+pub(super) fn by_position<T>(dims: &[usize], f: impl Fn(&[usize]) -> T) -> Vec<T> {
+    let elements: usize = dims.iter().product();
+    let positions = |mut i: usize| {
+        let mut at = vec![0; dims.len()];
+        for (at, dim) in at.iter_mut().zip(dims).rev() {
+            (*at, i) = (i % dim, i / dim);
+        }
+        at
+    };
+    (0..elements).map(|i| f(&positions(i))).collect()
+}
+
+/// Where the element at `at` is in a dense value of dimensions `dims`.
+pub(super) fn place(dims: &[usize], at: &[usize]) -> usize {
+    assert_eq!(dims.len(), at.len());
+    dims.iter().zip(at).fold(0, |place, (dim, at)| place * dim + at)
+}

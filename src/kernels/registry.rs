@@ -4,11 +4,12 @@ mod array;
 mod indexed;
 mod views;
 
+use half::bf16;
 use smallvec::{SmallVec, smallvec};
 
 use super::cost::Cost;
-use super::matmul::MatMul;
 use super::indexed::IndexOutOfRange;
+use super::matmul::MatMul;
 use super::{convert, cost, elementwise, matmul, random, reduce, rows, softmax};
 use crate::graph::{Binary, Op, RandomLaw, Reduction, Unary};
 use crate::tensor::{DType, Element, Shape, Tensor};
@@ -126,9 +127,14 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
             let (rows, classes) = logits.rows_and_columns();
             Cost::cross_entropy(rows, classes)
         }
-        (Op::Cast(_), _) => Cost::moved(8 * elements),
+        (Op::Cast(_), _) => Cost::moved(bytes(inputs) + bytes(outputs)),
         _ => Cost::default(),
     }
+}
+
+/// How much memory values of these types take \[bytes\].
+fn bytes(types: &[Known]) -> usize {
+    types.iter().map(|(dtype, shape)| dtype.size() * shape.elements()).sum()
 }
 
 /// `a + b`, of any numbers of one type and shape.
@@ -144,6 +150,7 @@ pub(crate) fn add_values(a: &Tensor, b: &Tensor) -> Result<Tensor, KernelError> 
     }
     match (a.dtype(), b.dtype()) {
         (DType::F32, DType::F32) if a.shape() == b.shape() => Ok(sum::<f32>(a, b)),
+        (DType::F64, DType::F64) if a.shape() == b.shape() => Ok(sum::<f64>(a, b)),
         (DType::I32, DType::I32) if a.shape() == b.shape() => Ok(sum::<i32>(a, b)),
         (DType::I64, DType::I64) if a.shape() == b.shape() => Ok(sum::<i64>(a, b)),
         _ => {
@@ -233,24 +240,29 @@ fn divisor(reduction: Reduction, shape: Shape) -> f32 {
 }
 
 fn cast(x: &Tensor, to: DType) -> Tensor {
-    fn into<F: Element + convert::CastTo<T>, T: Element>(x: &Tensor) -> Tensor {
-        let mut out = Tensor::uninitialised::<T>(x.shape());
-        convert::cast(x.slice::<F>(), out.make_mut::<T>());
+    match x.dtype() {
+        from if from == to => x.clone(),
+        DType::F32 => cast_from::<f32>(x, to),
+        DType::F64 => cast_from::<f64>(x, to),
+        DType::BF16 => cast_from::<bf16>(x, to),
+        DType::I32 => cast_from::<i32>(x, to),
+        DType::I64 => cast_from::<i64>(x, to),
+        DType::Bool => cast_from::<bool>(x, to),
+    }
+}
+
+fn cast_from<From: Element + convert::CastToAny>(x: &Tensor, to: DType) -> Tensor {
+    fn into<From: Element + convert::CastTo<To>, To: Element>(x: &Tensor) -> Tensor {
+        let mut out = Tensor::uninitialised::<To>(x.shape());
+        convert::cast(x.slice::<From>(), out.make_mut::<To>());
         out
     }
-    match (x.dtype(), to) {
-        (from, to) if from == to => x.clone(),
-        (DType::F32, DType::I32) => into::<f32, i32>(x),
-        (DType::F32, DType::I64) => into::<f32, i64>(x),
-        (DType::F32, _) => into::<f32, bool>(x),
-        (DType::I32, DType::F32) => into::<i32, f32>(x),
-        (DType::I32, DType::I64) => into::<i32, i64>(x),
-        (DType::I32, _) => into::<i32, bool>(x),
-        (DType::I64, DType::F32) => into::<i64, f32>(x),
-        (DType::I64, DType::I32) => into::<i64, i32>(x),
-        (DType::I64, _) => into::<i64, bool>(x),
-        (DType::Bool, DType::F32) => into::<bool, f32>(x),
-        (DType::Bool, DType::I32) => into::<bool, i32>(x),
-        (DType::Bool, _) => into::<bool, i64>(x),
+    match to {
+        DType::F32 => into::<From, f32>(x),
+        DType::F64 => into::<From, f64>(x),
+        DType::BF16 => into::<From, bf16>(x),
+        DType::I32 => into::<From, i32>(x),
+        DType::I64 => into::<From, i64>(x),
+        DType::Bool => into::<From, bool>(x),
     }
 }

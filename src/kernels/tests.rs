@@ -1,6 +1,8 @@
 //! The fast kernels against the references, and against themselves on other numbers of threads.
 
+mod array;
 mod elementwise;
+mod indexed;
 mod matmul;
 mod rows;
 mod threads;

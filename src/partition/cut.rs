@@ -64,13 +64,16 @@ impl<'a, F: Fn(OpId) -> &'a TaskName> Cut<'_, F> {
     fn add(&mut self, id: OpId) {
         let (graph, task) = (self.graph, (self.task_of)(id));
         let operation = graph.operation(id);
-        if matches!(operation.op, Op::Variable(_)) {
+        if operation.op.is_declaration() {
             return;
         }
         let inputs = operation.inputs.iter().map(|edge| self.value(*edge, task)).collect();
         let mut after: SmallVec<[u32; 2]> = SmallVec::new();
         let mut awaited: SmallVec<[usize; 2]> = SmallVec::new();
-        let waits = |id: &OpId| !matches!(graph.operation(*id).op, Op::Variable(_) | Op::Placeholder { .. });
+        let waits = |id: &OpId| {
+            let op = &graph.operation(*id).op;
+            !op.is_declaration() && !matches!(op, Op::Placeholder { .. })
+        };
         let controls: BTreeSet<OpId> = operation.control_inputs.iter().copied().filter(waits).collect();
         for control in controls {
             match self.control(control, task) {

@@ -99,7 +99,7 @@ fn follow_users(graph: &GraphDef, pruned: &[OpId], groups: &mut Groups, placemen
     }
     for id in pruned {
         let operation = graph.operation(*id);
-        let is_source = operation.inputs.is_empty() && !matches!(operation.op, Op::Variable(_) | Op::NoOp);
+        let is_source = operation.inputs.is_empty() && !operation.op.is_declaration() && operation.op != Op::NoOp;
         let is_free = *groups.asked(*id) == DeviceSpec::default() && groups.is_alone(*id);
         if let (true, Some(Some(device))) = (is_source && is_free, only_user[id.0 as usize].take()) {
             placement.devices[id.0 as usize] = Some(device);

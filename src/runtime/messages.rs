@@ -22,6 +22,7 @@ use crate::units::VirtualTime;
 
 use super::error::{Error, Result};
 use super::executor::{Frame, NodeFailure};
+use super::resources::OnResource;
 
 pub(crate) use verdict::Verdict;
 
@@ -300,6 +301,7 @@ pub(crate) enum Action {
     Apply(Box<ApplyGradient>),
     Vote { global_step: VariableId, replica: Replica, versions: SmallVec<[i64; 8]> },
     Commit { global_step: VariableId, replica: Replica, read: i64, verdict: Option<Verdict> },
+    OnResource(Box<OnResource>),
 }
 
 /// A gradient for a variable.

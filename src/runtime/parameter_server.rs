@@ -26,6 +26,7 @@ use super::messages::{
     Action, ParameterServerMessage, PeerMessage, Served, StateRequest, Ticket, Values, VariableId, Verdict, Waiting,
     WaitingList, WorkerMessage,
 };
+use super::resources::Resources;
 use super::variable_store::{Cleared, Updating, VariableStore};
 
 /// Holds a task's variables and serves its worker.
@@ -33,6 +34,7 @@ pub(crate) struct ParameterServer {
     link: Link,
     device: Rc<dyn ComputeModel>,
     store: VariableStore,
+    resources: Resources,
     /// By global step: a task can hold those of several trainings.
     coordinations: BTreeMap<VariableId, Coordination>,
     /// The workers that take no more steps.
@@ -51,6 +53,7 @@ impl ParameterServer {
             link,
             device,
             store: VariableStore::default(),
+            resources: Resources::default(),
             coordinations: BTreeMap::new(),
             departed: BTreeSet::new(),
             is_over: false,
@@ -91,6 +94,10 @@ impl ParameterServer {
             Action::Commit { global_step, replica, read, verdict } => {
                 self.commit(ticket, global_step, replica, read, verdict.as_ref());
             }
+            Action::OnResource(asked) => {
+                let served = self.resources.serve(ticket, *asked);
+                self.served.extend(served);
+            }
         }
     }
 
@@ -103,7 +110,11 @@ impl ParameterServer {
             | Action::Assign(variable, _)
             | Action::AssignAdd(variable, _) => Some(*variable).filter(is_locked),
             Action::Apply(apply) if apply.aggregate.is_none() => apply.variables.iter().copied().find(is_locked),
-            Action::Await(_) | Action::Apply(_) | Action::Vote { .. } | Action::Commit { .. } => None,
+            Action::Await(_)
+            | Action::Apply(_)
+            | Action::Vote { .. }
+            | Action::Commit { .. }
+            | Action::OnResource(_) => None,
         }
     }
 
@@ -173,8 +184,10 @@ impl ParameterServer {
             PeerMessage::TrainingOver => self.finish(),
             PeerMessage::Reset { number, containers } => {
                 let cleared = self.store.reset(&containers);
-                let variables = cleared.variables.len() as u32;
+                let (resources, waiting) = self.resources.reset(&containers);
+                let variables = cleared.variables.len() as u32 + resources;
                 self.forget_trainings(cleared);
+                self.refuse_waiting(waiting);
                 if containers.is_empty() || variables > 0 {
                     self.departed.clear();
                     self.is_over = false;
@@ -191,8 +204,13 @@ impl ParameterServer {
         let coordinations = cleared.variables.iter().filter_map(|id| self.coordinations.remove(id));
         let waiting: Vec<Ticket> =
             cleared.waiting.into_iter().chain(coordinations.flat_map(Coordination::waiting)).collect();
+        self.refuse_waiting(waiting);
+    }
+
+    /// What `waiting` wait for was reset.
+    fn refuse_waiting(&mut self, waiting: Vec<Ticket>) {
         for ticket in waiting {
-            self.answer(ticket, Err(Error::new(Code::Aborted, "the variables of the training were reset")));
+            self.answer(ticket, Err(Error::new(Code::Aborted, "what the step waits for was reset")));
         }
     }
 
@@ -263,6 +281,9 @@ impl ParameterServer {
                 list.push(Waiting { who, what: format!("the initialization of `{}`", stored.spec.shared_name) });
             }
         }
+        for (ticket, what) in self.resources.waiting() {
+            list.push(Waiting { who: format!("{who}, step {}", ticket.step.number), what });
+        }
         for (workers, _) in &self.joins {
             let what = format!("{} of {workers} workers to leave", workers - self.departed.len() as u32);
             list.push(Waiting { who: who.clone(), what });
@@ -301,9 +322,14 @@ impl Handler<ParameterServerMessage> for ParameterServer {
             ParameterServerMessage::CloseScope(scope) => {
                 let cleared = self.store.close_scope(scope);
                 self.forget_trainings(cleared);
+                let waiting = self.resources.close_scope(scope);
+                self.refuse_waiting(waiting);
             }
             ParameterServerMessage::Serve(requests) => requests.into_iter().for_each(|request| self.serve(request)),
-            ParameterServerMessage::Forget(step) => self.store.forget(step),
+            ParameterServerMessage::Forget(step) => {
+                self.store.forget(step);
+                self.served.extend(self.resources.forget(step));
+            }
             ParameterServerMessage::FromPeer { from, message } => self.on_peer_message(from, *message),
             ParameterServerMessage::Updated(updates) => self.updated(updates),
             ParameterServerMessage::Join { workers, reply } => {

@@ -8,7 +8,7 @@ use crate::graph::Op;
 use crate::partition::{Node, Partition, Sent, Slot};
 use crate::tensor::Tensor;
 
-use super::messages::VariableId;
+use super::messages::{Scope, VariableId};
 
 /// A partition and what its executor looks up at each step.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct Plan {
     pub(crate) partition: Arc<Partition>,
     /// By position in the partition's `variables`.
     pub(crate) variables: Vec<VariableId>,
+    /// The session, where its state is its own.
+    pub(crate) scope: Option<Scope>,
     pub(crate) nodes: Vec<NodePlan>,
     /// By slot: the nodes that take it as input, one for each time they do.
     pub(crate) users: Vec<SmallVec<[u32; 2]>>,
@@ -47,8 +49,8 @@ pub(crate) struct NodePlan {
 }
 
 impl Plan {
-    /// Makes `partition` ready, its variables being `variables`.
-    pub(crate) fn new(partition: Arc<Partition>, variables: Vec<VariableId>) -> Self {
+    /// Makes `partition` ready, its variables being `variables`; in `scope`, where its session's state is its own.
+    pub(crate) fn new(partition: Arc<Partition>, variables: Vec<VariableId>, scope: Option<Scope>) -> Self {
         let slots = partition.slots as usize;
         let crossings = partition.receives.iter().map(|receive| receive.crossing.0 as usize + 1).max().unwrap_or(0);
         let mut plan = Self {
@@ -60,6 +62,7 @@ impl Plan {
             receive_of_crossing: vec![None; crossings],
             sources: Vec::new(),
             variables,
+            scope,
             partition: Arc::clone(&partition),
         };
         plan.index_nodes(&partition.nodes);

@@ -1,5 +1,7 @@
 //! A stateful operation and its inputs, as a request to the task's parameter server.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use crate::graph::Op;
@@ -7,6 +9,7 @@ use crate::partition::Slot;
 
 use super::messages::{Action, ApplyGradient, Values, VariableId, Verdict};
 use super::plan::Plan;
+use super::resources::OnResource;
 
 /// What node `node` of `plan` asks of the parameter server, given its inputs.
 pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Action {
@@ -41,6 +44,12 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Action {
             let verdict = inputs.next().map(|verdict| Verdict::from_tensor(&verdict));
             Action::Commit { global_step: variable(0), replica: *replica, read, verdict }
         }
+        Op::OnResource { resource, action } => Action::OnResource(Box::new(OnResource {
+            scope: plan.scope,
+            spec: Arc::clone(resource),
+            action: action.clone(),
+            inputs: inputs.collect(),
+        })),
         other => panic!("{} is a kernel, not an operation on state", other.kind()),
     }
 }

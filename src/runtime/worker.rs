@@ -30,11 +30,18 @@ pub(crate) struct Worker {
     link: Link,
     clock: Rc<dyn Clock>,
     device: Rc<dyn ComputeModel>,
-    /// Partitions whose variables the parameter server is looking up, and who wants them.
-    binding: BTreeMap<GraphHandle, (PeerId, Arc<Partition>)>,
+    /// Partitions whose variables the parameter server is looking up.
+    binding: BTreeMap<GraphHandle, Binding>,
     graphs: BTreeMap<GraphHandle, Graph>,
     steps: BTreeMap<StepId, Step>,
     rendezvous: Rendezvous,
+}
+
+/// A partition whose variables are being looked up.
+struct Binding {
+    master: PeerId,
+    partition: Arc<Partition>,
+    scope: Option<Scope>,
 }
 
 /// A partition that is ready to run.
@@ -82,16 +89,17 @@ impl Worker {
     /// First half: the parameter server finds the variables; [`Worker::bound`] is the second.
     fn register(&mut self, from: PeerId, graph: GraphHandle, partition: Arc<Partition>, scope: Option<Scope>) {
         let variables = partition.variables.clone();
-        self.binding.insert(graph, (from, partition));
+        self.binding.insert(graph, Binding { master: from, partition, scope });
         tell(&self.link.actors.parameter_server, ParameterServerMessage::Bind { graph, scope, variables });
     }
 
     fn bound(&mut self, graph: GraphHandle, outcome: Result<Vec<VariableId>>) {
-        let Some((master, partition)) = self.binding.remove(&graph) else { return };
+        let Some(Binding { master, partition, scope }) = self.binding.remove(&graph) else { return };
         let outcome = outcome.and_then(|variables| {
             let receivers = self.receivers(&partition)?;
             let memos = vec![None; partition.nodes.len()];
-            self.graphs.insert(graph, Graph { plan: Arc::new(Plan::new(partition, variables)), receivers, memos });
+            self.graphs
+                .insert(graph, Graph { plan: Arc::new(Plan::new(partition, variables, scope)), receivers, memos });
             Ok(())
         });
         self.link.send(master, PeerMessage::GraphRegistered { graph, outcome });

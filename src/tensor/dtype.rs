@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use half::bf16;
+
 use super::buffer::Buffer;
 
 /// The type of a tensor's elements.
@@ -9,6 +11,10 @@ use super::buffer::Buffer;
 pub enum DType {
     /// IEEE 754 single precision.
     F32,
+    /// IEEE 754 double precision.
+    F64,
+    /// The upper half of an [`F32`](Self::F32), for storage and the wire: it is cast to be computed with.
+    BF16,
     /// 32-bit signed integers: labels, indices.
     I32,
     /// 64-bit signed integers: the global step, `argmax`.
@@ -22,15 +28,23 @@ impl DType {
     pub fn size(self) -> usize {
         match self {
             Self::F32 | Self::I32 => 4,
-            Self::I64 => 8,
+            Self::F64 | Self::I64 => 8,
+            Self::BF16 => 2,
             Self::Bool => 1,
         }
+    }
+
+    /// Whether it is one of real numbers.
+    pub(crate) fn is_float(self) -> bool {
+        matches!(self, Self::F32 | Self::F64 | Self::BF16)
     }
 
     /// Writes the first `limit` elements of `buffer` to a debug list.
     pub(super) fn entries(self, buffer: &Buffer, limit: usize, list: &mut fmt::DebugList<'_, '_>) {
         match self {
             Self::F32 => list.entries(buffer.as_slice::<f32>().iter().take(limit)),
+            Self::F64 => list.entries(buffer.as_slice::<f64>().iter().take(limit)),
+            Self::BF16 => list.entries(buffer.as_slice::<bf16>().iter().take(limit)),
             Self::I32 => list.entries(buffer.as_slice::<i32>().iter().take(limit)),
             Self::I64 => list.entries(buffer.as_slice::<i64>().iter().take(limit)),
             Self::Bool => list.entries(buffer.as_slice::<bool>().iter().take(limit)),
@@ -42,6 +56,8 @@ impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::F32 => "f32",
+            Self::F64 => "f64",
+            Self::BF16 => "bf16",
             Self::I32 => "i32",
             Self::I64 => "i64",
             Self::Bool => "bool",
@@ -57,6 +73,12 @@ pub trait Element: bytemuck::NoUninit + bytemuck::CheckedBitPattern + fmt::Debug
 
 impl Element for f32 {
     const DTYPE: DType = DType::F32;
+}
+impl Element for f64 {
+    const DTYPE: DType = DType::F64;
+}
+impl Element for bf16 {
+    const DTYPE: DType = DType::BF16;
 }
 impl Element for i32 {
     const DTYPE: DType = DType::I32;

@@ -8,12 +8,14 @@
 //! wrong with it is told with the file and the place.
 
 mod batches;
+mod deal;
 mod digits;
 mod file;
 mod idx;
 mod libsvm;
 mod npy;
 mod samples;
+mod sparse;
 mod table;
 
 use std::io;
@@ -22,6 +24,7 @@ use std::path::Path;
 use crate::tensor::{Tensor, TensorError};
 pub use batches::Batches;
 pub use libsvm::{LibSvm, SparseSample};
+pub use sparse::{SparseBatches, SparseDataset, SparseSplit};
 
 /// A data set in its two parts.
 #[derive(Clone, Debug)]
@@ -46,6 +49,21 @@ pub struct Split {
 pub struct Batch {
     /// The features, `f32` of shape `[samples, width]`.
     pub features: Tensor,
+    /// The classes, `i32` of shape `[samples]`.
+    pub labels: Tensor,
+}
+
+/// Some samples of a [`SparseSplit`], to be fed to a graph.
+///
+/// A sample has as many places as the one with the most features in the batch. Those that it does not fill
+/// have id 0 and value 0, so that a sum of what the ids look up, weighted by the values, is that of its own
+/// features.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SparseBatch {
+    /// Which features, `i64` of shape `[samples, most features]`, in ascending order.
+    pub ids: Tensor,
+    /// What they are, `f32` of the same shape.
+    pub values: Tensor,
     /// The classes, `i32` of shape `[samples]`.
     pub labels: Tensor,
 }

@@ -85,6 +85,56 @@ fn a_data_set_beside_the_scenario_is_trained_on() {
     assert!(result["runs"][0]["test_accuracy"].as_f64().unwrap() > 0.9, "{}", said.out);
 }
 
+/// The accuracy of both runs on data that `write` puts beside the scenario, which names it by `dataset`.
+fn accuracies(test: &str, dataset: &str, write: impl FnOnce(&Path)) -> Vec<f64> {
+    let path = scenario(test, &SMALL.replace("batch = 8", &format!("batch = 8\ndataset = {dataset}")));
+    write(Path::new(&path).parent().unwrap());
+    let said = trainyard(&["sim", &path, "--json", "--set", "program.optimizer.learning_rate=0.5"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let result: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    result["runs"].as_array().unwrap().iter().map(|run| run["test_accuracy"].as_f64().unwrap()).collect()
+}
+
+/// Images of 2 by 2 pixels, of which the brightest is that of the class.
+fn images(count: usize) -> (Vec<u8>, Vec<u8>) {
+    let classes: Vec<u8> = (0..count).map(|i| (i * 7 % 4) as u8).collect();
+    let pixel =
+        |i: usize, class: u8, at: u8| if at == class { 255 } else { (i * 31 + usize::from(at) * 17) as u8 % 90 };
+    let of_image = |(i, class): (usize, &u8)| (0..4).map(|at| pixel(i, *class, at)).collect::<Vec<u8>>();
+    (classes.iter().enumerate().flat_map(of_image).collect(), classes)
+}
+
+#[test]
+fn idx_files_beside_the_scenario_are_trained_on_and_their_test_part_is_evaluated() {
+    let found = accuracies("idx", r#"{ idx = "images" }"#, |folder| {
+        fs::create_dir(folder.join("images")).unwrap();
+        for (part, count) in [("train", 300usize), ("t10k", 50)] {
+            let (pixels, classes) = images(count);
+            let size = (count as u32).to_be_bytes();
+            let head = [&[0, 0, 8, 3][..], &size, &[0, 0, 0, 2], &[0, 0, 0, 2]].concat();
+            let path = |rest| folder.join("images").join(format!("{part}-{rest}-ubyte"));
+            fs::write(path("images-idx3"), [head, pixels].concat()).unwrap();
+            fs::write(path("labels-idx1"), [&[0, 0, 8, 1][..], &size, &classes].concat()).unwrap();
+        }
+    });
+    assert!(found.len() == 2 && found.iter().all(|accuracy| *accuracy > 0.9), "{found:?}");
+}
+
+#[test]
+fn numpy_arrays_beside_the_scenario_are_trained_on_and_a_fifth_is_evaluated() {
+    let files = r#"{ npy = { features = "x.npy", labels = "y.npy" } }"#;
+    let found = accuracies("npy", files, |folder| {
+        let (pixels, classes) = images(300);
+        for (name, shape, data) in [("x.npy", "(300, 2, 2)", pixels), ("y.npy", "(300,)", classes)] {
+            let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}\n");
+            let length = (header.len() as u16).to_le_bytes();
+            let bytes = [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), &data].concat();
+            fs::write(folder.join(name), bytes).unwrap();
+        }
+    });
+    assert!(found.len() == 2 && found.iter().all(|accuracy| *accuracy > 0.9), "{found:?}");
+}
+
 #[test]
 fn a_data_set_that_cannot_be_read_is_refused_with_the_file() {
     let path = scenario("no_data", &SMALL.replace("batch = 8", r#"dataset = { idx = "mnist" }"#));

@@ -1,5 +1,7 @@
 //! The values of gradients, held to finite differences on random graphs of every operation that has one.
 
+mod moves;
+
 use std::cell::Cell;
 
 use proptest::prelude::*;
@@ -33,6 +35,7 @@ enum Kind {
     Mean,
     Softmax,
     CrossEntropy,
+    Moved(usize),
 }
 
 const KINDS: &[Kind] = &[
@@ -86,6 +89,7 @@ fn apply(kind: Kind, a: &Output, b: &Output) -> Result<Output, GraphError> {
         Kind::Sum => damped(a.sum()),
         Kind::Mean => Ok(a.mean()),
         Kind::Softmax => a.softmax(),
+        Kind::Moved(index) => moves::apply(index, a, b),
         Kind::CrossEntropy => {
             let rows = a.tensor_type().shape.dims().first().copied().flatten().unwrap_or(1);
             let labels: Vec<i32> = (0..rows as i32).map(|row| row % 2).collect();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use trainyard::prelude::*;
-use trainyard::import::{self, ImportError, Imported};
+use trainyard::import::{self, Imported};
 
 use crate::fixture::on_actix;
 
@@ -27,6 +27,7 @@ fn tensor(told: &Value) -> Tensor {
     let ints = || values.iter().map(|value| value.as_i64().unwrap());
     match told["dtype"].as_str().unwrap() {
         "f32" => Tensor::new(&shape[..], &values.iter().map(|v| v.as_f64().unwrap() as f32).collect::<Vec<_>>()),
+        "f64" => Tensor::new(&shape[..], &values.iter().map(|v| v.as_f64().unwrap()).collect::<Vec<_>>()),
         "i32" => Tensor::new(&shape[..], &ints().map(|value| value as i32).collect::<Vec<_>>()),
         "i64" => Tensor::new(&shape[..], &ints().collect::<Vec<_>>()),
         "bool" => Tensor::new(&shape[..], &values.iter().map(|value| value.as_bool().unwrap()).collect::<Vec<_>>()),

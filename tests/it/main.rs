@@ -10,6 +10,7 @@ mod graphdefs;
 mod life_of_a_step;
 mod optimizers;
 mod peer_to_peer;
+mod queues;
 mod servers;
 mod sessions;
 mod simulated;

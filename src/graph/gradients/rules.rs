@@ -54,6 +54,7 @@ impl Backward<'_> {
                 let by_factor = || self.row_sums(operation, id, add(Op::Binary(Binary::Mul), &[dy, x])?);
                 smallvec![self.for_input(x, || add(Op::ScaleRows, &[dy, factor]))?, self.for_input(factor, by_factor)?]
             }
+            (Op::Cast(_), &[x]) => smallvec![self.cast_back(id, x, dy)?],
             (Op::Softmax, [_]) => smallvec![Some(self.softmax(operation, id, dy)?)],
             (Op::SparseSoftmaxCrossEntropyWithLogits, [_, _]) => {
                 let by_logits = Edge { op: id, output: 1 };
@@ -70,6 +71,12 @@ impl Backward<'_> {
         gradient: impl FnOnce() -> Result<Edge, GraphError>,
     ) -> Result<Option<Edge>, GraphError> {
         self.depends(x).then(gradient).transpose()
+    }
+
+    /// The gradient as the type of `x`; none where a cast was from or to what is no real number.
+    fn cast_back(&self, id: OpId, x: Edge, dy: Edge) -> Result<Option<Edge>, GraphError> {
+        let [from, to] = [x, dy].map(|edge| self.graph.tensor_type(edge).dtype);
+        (from.is_float() && to.is_float()).then(|| self.add(id, Op::Cast(from), &[dy])).transpose()
     }
 
     /// `da = dy·bᵀ` and `db = aᵀ·dy`, transposed along with the factors.

@@ -37,9 +37,10 @@ pub(super) fn infer(op: &Array, inputs: &[TensorType]) -> Result<OutputTypes, Gr
             (stack(*axis, inputs), format!("one type and shape, with room for an axis before axis {axis}"))
         }
         (Array::Unstack { axis }, [x]) => (unstack(*x, *axis), format!("an axis {axis} of known size")),
-        (Array::TileGrad(multiples), [x]) => {
-            (tile_grad(*x, multiples), format!("a floating-point number of dimensions that are multiples of {multiples:?}"))
-        }
+        (Array::TileGrad(multiples), [x]) => (
+            tile_grad(*x, multiples),
+            format!("a floating-point number of dimensions that are multiples of {multiples:?}"),
+        ),
         (Array::BroadcastTo(shape), [x]) => (
             broadcast_to(x.shape, *shape).map(|shape| one(x.dtype, shape)),
             format!("a shape that can be repeated to fill {shape}"),
@@ -54,9 +55,10 @@ pub(super) fn infer(op: &Array, inputs: &[TensorType]) -> Result<OutputTypes, Gr
         (Array::Shape(dtype), [x]) => (is_index(*dtype).then(|| one(*dtype, [x.shape.rank()])), INDEX.to_owned()),
         (Array::Size(dtype), [_]) => (is_index(*dtype).then(|| one(*dtype, Shape::SCALAR)), INDEX.to_owned()),
         (Array::Rank, [_]) => (Some(one(DType::I32, Shape::SCALAR)), String::new()),
-        (Array::StridedSliceGrad(subscripts), [dy, x]) => {
-            (slices::strided_grad(subscripts, *dy, *x), "the gradient of what the subscripts take of the other".to_owned())
-        }
+        (Array::StridedSliceGrad(subscripts), [dy, x]) => (
+            slices::strided_grad(subscripts, *dy, *x),
+            "the gradient of what the subscripts take of the other".to_owned(),
+        ),
         (op, [x]) => match moved(op, *x) {
             Some((dims, needs)) => (dims.and_then(|dims| typed(x.dtype, &dims)), needs),
             None => (None, "another number of inputs".to_owned()),
@@ -198,7 +200,9 @@ fn split_like(x: TensorType, axis: usize, parts: &[TensorType]) -> Option<Output
 fn stack(axis: usize, inputs: &[TensorType]) -> Option<OutputTypes> {
     let dtype = one_type(inputs)?;
     let shape = inputs.iter().try_fold(inputs[0].shape, |shape, input| shape.merge(&input.shape))?;
-    (axis <= shape.rank()).then(|| inserted(shape.dims(), axis, Some(inputs.len()))).and_then(|dims| typed(dtype, &dims))
+    (axis <= shape.rank())
+        .then(|| inserted(shape.dims(), axis, Some(inputs.len())))
+        .and_then(|dims| typed(dtype, &dims))
 }
 
 fn unstack(x: TensorType, axis: usize) -> Option<OutputTypes> {

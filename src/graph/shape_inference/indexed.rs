@@ -40,7 +40,10 @@ pub(super) fn infer(op: &Indexed, inputs: &[TensorType]) -> Result<OutputTypes, 
             let dims = indices.shape.dims();
             let fits = are_scalars && is_index(indices.dtype) && *axis <= dims.len();
             let outputs = fits.then(|| inserted(dims, *axis, Some(*depth))).and_then(|dims| typed(on.dtype(), &dims));
-            (outputs, format!("i32 or i64 indices with room for an axis before axis {axis}, and two scalars of one type"))
+            (
+                outputs,
+                format!("i32 or i64 indices with room for an axis before axis {axis}, and two scalars of one type"),
+            )
         }
         _ => (None, "another number of inputs".to_owned()),
     };

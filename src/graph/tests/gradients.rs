@@ -102,15 +102,23 @@ fn the_gradient_of_the_cross_entropy_is_what_the_forward_pass_left() {
 #[test]
 fn a_loss_through_an_operation_without_gradient_is_refused_by_its_name_and_line() {
     let g = Graph::new();
-    let (logits, labels) = (floats(&g, "z", [None, Some(3)]), g.placeholder("y", DType::I32, [None]).unwrap());
-    let (loss, line) = (accuracy(&logits, &labels).unwrap(), line!());
-    let error = gradients(&loss, &[logits]).unwrap_err();
+    let x = floats(&g, "x", [Some(3)]);
+    let (slope, line) = (gradients(&x.tanh().sum(), std::slice::from_ref(&x)).unwrap().remove(0), line!());
+    let error = gradients(&slope.unwrap().sum(), &[x]).unwrap_err();
     assert!(matches!(error.problem, GraphProblem::NoGradient { .. }), "{error}");
-    assert_says(
-        &error,
-        "gradients.rs",
-        &["no gradient is defined for Cast_1 (Cast)", &format!("tests/gradients.rs:{line}:")],
-    );
+    let told = ["no gradient is defined for gradients/TanhGrad (TanhGrad)", &format!("tests/gradients.rs:{line}:")];
+    assert_says(&error, "gradients.rs", &told);
+}
+
+#[test]
+fn nothing_passes_back_through_a_cast_from_integers_and_all_through_one_between_floats() {
+    let g = Graph::new();
+    let (logits, labels) = (floats(&g, "z", [None, Some(3)]), g.placeholder("y", DType::I32, [None]).unwrap());
+    let (_, results) = added(&g, &accuracy(&logits, &labels).unwrap(), &[&logits]);
+    assert_eq!(results, ["none"]);
+    let rounded = logits.cast(DType::BF16).cast(DType::F32);
+    let (operations, _) = added(&g, &rounded.sum(), &[&logits]);
+    assert_eq!(operations[2..], ["gradients_1/Cast(gradients_1/SumGrad)", "gradients_1/Cast_1(gradients_1/Cast)"]);
 }
 
 #[test]

@@ -18,14 +18,14 @@ fn inferred(op: &Op, inputs: &str) -> String {
 
 fn read_type(text: &str) -> TensorType {
     let (dtype, dims) = text.trim_end_matches(']').split_once('[').unwrap();
-    let dtypes = [DType::F32, DType::I32, DType::I64, DType::Bool];
+    let dtypes = [DType::F32, DType::F64, DType::BF16, DType::I32, DType::I64, DType::Bool];
     let dtype = dtypes.into_iter().find(|known| known.to_string() == dtype).unwrap();
     let dims: Vec<Option<usize>> = dims.split(',').filter(|dim| !dim.is_empty()).map(|dim| dim.parse().ok()).collect();
     TensorType::new(dtype, crate::tensor::PartialShape::new(&dims))
 }
 
 #[track_caller]
-fn assert_table(op: &Op, rows: &[(&str, &str)]) {
+pub(super) fn assert_table(op: &Op, rows: &[(&str, &str)]) {
     for (inputs, outputs) in rows {
         assert_eq!(inferred(op, inputs), *outputs, "{} of {inputs}", op.kind());
     }
@@ -131,6 +131,18 @@ fn a_variable_is_only_given_what_it_holds() {
     w.assign(&floats(&g, "fed", [UNKNOWN, Some(3)])).unwrap();
     let ready = g.variable("ready", &g.constant(true)).unwrap();
     assert_says(&ready.assign_add(&g.constant(true)).unwrap_err(), "shapes.rs", &["numbers", "bool[]"]);
+}
+
+#[test]
+fn bf16_is_stored_and_cast_and_to_compute_with_it_is_refused_with_advice() {
+    let g = Graph::new();
+    let x = floats(&g, "x", [Some(2)]).cast(DType::BF16);
+    let stored = g.variable("stored", &x).unwrap();
+    stored.assign(&x.identity()).unwrap();
+    assert_eq!(stored.read().cast(DType::F64).tensor_type(), TensorType::new(DType::F64, [2]));
+    for error in [x.add(&x).unwrap_err(), stored.assign_add(&x).unwrap_err(), x.bias_add(&x).unwrap_err()] {
+        assert_says(&error, "shapes.rs", &["bf16[2]", "cast it to f32"]);
+    }
 }
 
 #[test]

@@ -5,9 +5,9 @@ use smallvec::{SmallVec, smallvec};
 use super::views::{around, padded, padded_shape, repeated, taken, tiles};
 use super::{Cost, KernelError, Known, Outputs};
 use crate::graph::{Array, Mirror, Subscript, range_len};
+use crate::kernels::indexed;
 use crate::kernels::pad;
 use crate::kernels::strided::{self, Axis, View, dense};
-use crate::kernels::indexed;
 use crate::tensor::{DType, Element, Shape, Tensor};
 
 /// Runs `$body` with `$word` as the unsigned integer that is as large as an element of `$dtype`.
@@ -115,8 +115,9 @@ fn moved(op: &Array, x: &Tensor) -> Tensor {
         Array::Transpose(order) => viewed(x, 0, order.iter().map(|axis| axes[*axis])),
         Array::Slice { begin, size } => {
             let first = begin.iter().zip(&axes).map(|(begin, axis)| *begin as isize * axis.step).sum();
-            let part = |((axis, begin), size): ((&Axis, &usize), &Option<usize>)| {
-                Axis { len: size.unwrap_or(axis.len - begin), ..*axis }
+            let part = |((axis, begin), size): ((&Axis, &usize), &Option<usize>)| Axis {
+                len: size.unwrap_or(axis.len - begin),
+                ..*axis
             };
             viewed(x, first, axes.iter().zip(begin).zip(size).map(part))
         }

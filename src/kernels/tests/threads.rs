@@ -1,10 +1,12 @@
 //! The same bits on 1, 2, 3 and 4 threads, for every kernel that is spread over them.
 
 use super::super::matmul::{self, MatMul, matmul};
+use super::super::pad::{self, Padded};
 use super::super::parallel::{CHUNK, PARALLEL_FROM};
 use super::super::random::{Key, normal, truncated_normal, uniform};
 use super::super::softmax::{softmax, sparse_softmax_cross_entropy};
-use super::super::{convert, elementwise, reduce, rows, update};
+use super::super::strided::{self, View, dense};
+use super::super::{convert, elementwise, indexed, reduce, rows, update};
 use super::{bits, values};
 
 /// Asserts that `kernel`, which fills a slice of `len`, gives the same bits on any number of threads.
@@ -43,6 +45,27 @@ fn elementwise_kernels_do_not_depend_on_threads() {
     assert_invariant(len, |out| elementwise::mul(&a, &b, out));
     assert_invariant(len, |out| elementwise::add_n(&[&a, &b, &a], 0.3, out));
     assert_invariant(len, |out| convert::fill(0.3, out));
+}
+
+#[test]
+fn moved_elements_do_not_depend_on_threads() {
+    let (outer, rows, columns) = (3, 517, 301);
+    let x = values(1, outer * rows * columns);
+    let axes = dense(&[outer, rows, columns]);
+    for order in [[0, 2, 1], [2, 1, 0], [1, 0, 2]] {
+        let view = View::new(0, order.map(|axis| axes[axis]));
+        assert_invariant(x.len(), |out| strided::copy(&x, &view, out));
+    }
+    let padded = [Padded { before: 1, len: outer * rows, after: 2 }, Padded { before: 3, len: columns, after: 0 }];
+    assert_invariant((outer * rows + 3) * (columns + 3), |out| pad::pad(&x, &padded, 0.5, out));
+    assert_invariant(2 * x.len(), |out| pad::concat(&[(&x, columns), (&x, columns)], out));
+    let positions: Vec<usize> = (0..rows).map(|i| i * i % rows).collect();
+    assert_invariant(x.len(), |out| indexed::gather(&x, rows, &positions, columns, out));
+    assert_invariant(x.len(), |out| {
+        out.fill(0.0);
+        indexed::scatter_add(&x, rows, &positions, columns, out);
+    });
+    assert_invariant(x.len(), |out| indexed::cumsum(&x, rows, columns, false, true, out));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! LIBSVM files (Chang and Lin): a sparse sample a line, read one after the other.
 
-use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::path::Path;
 
 use super::file::{self, MOST_VALUES};
 use super::samples::Samples;
+use super::sparse::{SparseDataset, SparseSplit};
 use super::{DataError, Dataset};
 
 /// A sparse sample.
@@ -93,25 +93,22 @@ fn parse(line: &str) -> Result<SparseSample, String> {
     Ok(sample)
 }
 
-/// The data set in `path` with every feature in its place, absent ones 0; the samples of `test` are for
-/// testing, where it is given, else a fifth drawn by `seed`. Labels are numbered in ascending order.
+/// [`SparseDataset::libsvm`] with every feature in its place, absent ones 0.
 pub(super) fn load(path: &Path, test: Option<&Path>, seed: u64) -> Result<Dataset, DataError> {
-    let read = |path: &Path| LibSvm::open(path)?.collect::<Result<Vec<SparseSample>, DataError>>();
-    let (train, test) = (read(path)?, test.map(read).transpose()?);
-    let all = || train.iter().chain(test.iter().flatten());
-    let width = all().filter_map(|sample| sample.indices.last()).max().map_or(0, |last| *last as usize + 1);
-    if width.saturating_mul(all().count()) > MOST_VALUES {
-        let problem = format!("{} samples of {width} features are too many to be dense", all().count());
+    let SparseDataset { train, test } = SparseDataset::libsvm(path, test, seed)?;
+    let (width, classes) = (train.width(), train.classes());
+    let count = train.samples().len() + test.samples().len();
+    if width.saturating_mul(count) > MOST_VALUES {
+        let problem = format!("{count} samples of {width} features are too many to be dense");
         return Err(DataError::malformed(path, "the whole", problem));
     }
-    let labels: BTreeSet<i32> = all().map(|sample| sample.label).collect();
-    let dense = |samples: &[SparseSample]| {
-        let mut features = vec![0.0; samples.len() * width];
-        for (row, sample) in features.chunks_exact_mut(width.max(1)).zip(samples) {
+    let dense = |split: &SparseSplit| {
+        let mut features = vec![0.0; split.samples().len() * width];
+        for (row, sample) in features.chunks_exact_mut(width.max(1)).zip(split.samples()) {
             sample.indices.iter().zip(&sample.values).for_each(|(index, value)| row[*index as usize] = *value);
         }
-        let number = |sample: &SparseSample| labels.range(..sample.label).count() as i32;
-        Samples { features, labels: samples.iter().map(number).collect() }
+        let labels = split.samples().iter().map(|sample| sample.label).collect();
+        Samples { features, labels }.into_split(width, classes)
     };
-    dense(&train).into_dataset(test.as_deref().map(dense), width, seed)
+    Ok(Dataset { train: dense(&train)?, test: dense(&test)? })
 }

@@ -35,22 +35,29 @@ impl Samples {
     }
 
     fn hold_out(&self, width: usize, seed: u64) -> (Self, Self) {
-        let mut order: Vec<usize> = (0..self.labels.len()).collect();
-        order.shuffle(&mut random::stream(seed, &["data", "hold out"]));
-        let (test, train) = order.split_at(order.len() / HELD_OUT);
-        (self.pick(train, width), self.pick(test, width))
+        let (train, test) = held_out(self.labels.len(), seed);
+        (self.pick(&train, width), self.pick(&test, width))
     }
 
-    /// The samples at `positions`, which are put in order: the shuffle says which, not when.
+    /// The samples at `positions`.
     fn pick(&self, positions: &[usize], width: usize) -> Self {
-        let mut positions = positions.to_vec();
-        positions.sort_unstable();
         let rows = positions.iter().flat_map(|sample| &self.features[sample * width..][..width]);
         Self {
             features: rows.copied().collect(),
             labels: positions.iter().map(|sample| self.labels[*sample]).collect(),
         }
     }
+}
+
+/// Which of so many samples are for training, and which for testing, in their order: the shuffle by `seed`
+/// says which, not when.
+pub(super) fn held_out(samples: usize, seed: u64) -> (Vec<usize>, Vec<usize>) {
+    let mut order: Vec<usize> = (0..samples).collect();
+    order.shuffle(&mut random::stream(seed, &["data", "hold out"]));
+    let mut train = order.split_off(samples / HELD_OUT);
+    train.sort_unstable();
+    order.sort_unstable();
+    (train, order)
 }
 
 #[cfg(test)]

@@ -143,6 +143,49 @@ fn a_mistake_in_a_libsvm_file_is_told_with_its_line_and_ends_the_reading() {
     assert!(Dataset::libsvm(&wide, None, 0).unwrap_err().to_string().contains("too many to be dense"));
 }
 
+#[test]
+fn batches_of_sparse_samples_are_padded_and_those_of_their_dense_form() {
+    let folder = Folder::new("sparse");
+    let sample = |i: usize| match i % 3 {
+        0 => format!("{} {}:{i}\n", i % 2, i + 1),
+        1 => format!("{}\n", i % 2),
+        _ => format!("{} 1:-1 {}:0.5 40:{i}\n", i % 2, i + 1),
+    };
+    let file = folder.file("data", (0..33).map(sample).collect::<String>().as_bytes());
+    let (sparse, dense) = (SparseDataset::libsvm(&file, None, 5).unwrap(), Dataset::libsvm(&file, None, 5).unwrap());
+    assert_eq!((sparse.train.samples().len(), sparse.test.samples().len()), (27, 6));
+    assert_eq!((sparse.train.width(), sparse.test.classes()), (40, 2));
+    let spread = |batch: &SparseBatch| {
+        let mut rows = vec![0.0; batch.labels.shape().elements() * 40];
+        let (_, widest) = batch.ids.shape().rows_and_columns();
+        let places = batch.ids.values::<i64>().unwrap().iter().zip(batch.values.values::<f32>().unwrap());
+        places.enumerate().for_each(|(i, (id, value))| rows[i / widest * 40 + *id as usize] += value);
+        (rows, batch.labels.clone())
+    };
+    let same = |sparse: &SparseBatch, dense: Batch| {
+        assert_eq!(spread(sparse), (dense.features.values::<f32>().unwrap().to_vec(), dense.labels));
+    };
+    same(&sparse.test.whole(), dense.test.whole());
+    for worker in 0..2 {
+        let mut batches = SparseBatches::new(sparse.train.clone(), 9, worker, 2, 5).unwrap();
+        let mut of_dense = Batches::new(dense.train.clone().into(), 9, worker, 2, 5).unwrap();
+        for _ in 0..8 {
+            same(&batches.next_batch(), of_dense.next_batch());
+            assert_eq!(batches.epoch(), of_dense.epoch());
+        }
+    }
+    assert!(SparseBatches::new(sparse.train, 9, 2, 2, 5).is_err());
+}
+
+#[test]
+fn sparse_samples_without_features_have_no_places() {
+    let folder = Folder::new("sparse-empty");
+    let file = folder.file("data", b"3\n-3\n");
+    let batch = SparseDataset::libsvm(&file, Some(&file), 0).unwrap().train.whole();
+    assert_eq!((batch.ids.shape().dims(), batch.values.shape().dims()), (&[2, 0][..], &[2, 0][..]));
+    assert_eq!(batch.labels.values::<i32>().unwrap(), [1, 0]);
+}
+
 /// A `.npy` file of version 1.
 fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");

@@ -1,0 +1,208 @@
+//! Queues and accumulators as a user holds them.
+
+use std::sync::Arc;
+
+use super::error::{GraphError, GraphProblem};
+use super::op::{Op, Reduction, ResourceAction, ResourceKind, ResourceSpec};
+use super::output::{Output, Target};
+use super::{Edge, Graph, Name, NewOperation, OpId, TensorType};
+use crate::tensor::{DType, PartialShape, Shape};
+
+/// A resource: a named place on the task that the placer puts it on.
+#[derive(Clone)]
+struct Resource {
+    graph: Graph,
+    op: OpId,
+    spec: Arc<ResourceSpec>,
+}
+
+/// A queue of elements, each of several tensors, first in, first out (TensorFlow: `tf.queue.FIFOQueue`).
+///
+/// It is where the device scopes say, and sessions of all graphs that name it share it, as they share
+/// variables. A step that enqueues into a full queue, or dequeues from an empty one, waits. One that is
+/// closed stays closed until its container is reset.
+#[derive(Clone)]
+pub struct FifoQueue {
+    resource: Resource,
+    components: usize,
+}
+
+/// Collects gradients, whoever sends them, until as many are there as somebody wants to take
+/// (TensorFlow: `tf.compat.v1.ConditionalAccumulator`).
+///
+/// Gradients of steps before the accumulator's own, which each taking raises by one, are dropped
+/// without a word.
+#[derive(Clone)]
+pub struct ConditionalAccumulator {
+    resource: Resource,
+}
+
+impl Resource {
+    #[track_caller]
+    fn new(g: &Graph, name: &str, kind: ResourceKind) -> Result<Self, GraphError> {
+        let container = g.container();
+        let spec = Arc::new(ResourceSpec { shared_name: g.scoped_name(name).into(), container, kind });
+        let declared = NewOperation { name: Name::Exactly(name), ..NewOperation::of(Op::Resource(Arc::clone(&spec))) };
+        Ok(Self { graph: g.clone(), op: g.add(declared)?, spec })
+    }
+
+    /// Adds an operation on the resource, which runs where it is.
+    #[track_caller]
+    fn add(&self, action: ResourceAction, inputs: &[&Output]) -> Result<Target, GraphError> {
+        let op = Op::OnResource { resource: Arc::clone(&self.spec), action };
+        for input in inputs {
+            self.graph.check_own(op.kind(), input)?;
+        }
+        let inputs: Vec<Edge> = inputs.iter().map(|input| input.edge()).collect();
+        let new = NewOperation { inputs: &inputs, colocated_with: Some(self.op), ..NewOperation::of(op) };
+        Ok(Target::new(self.graph.clone(), self.graph.add(new)?))
+    }
+
+    /// The only output of an operation without inputs.
+    #[track_caller]
+    fn ask(&self, action: ResourceAction) -> Output {
+        let target = self.add(action, &[]).expect("a resource can be asked about itself");
+        target.output(0).expect("what asks has an answer")
+    }
+}
+
+impl FifoQueue {
+    /// A queue of at most `capacity` elements, any number without one; an element has a tensor of each of `components`.
+    ///
+    /// # Errors
+    /// If the name is taken or illegal, or there are no components.
+    #[track_caller]
+    pub fn new(
+        g: &Graph,
+        name: &str,
+        capacity: Option<usize>,
+        components: &[(DType, Shape)],
+    ) -> Result<Self, GraphError> {
+        if components.is_empty() || capacity == Some(0) {
+            let needs = "at least one component, and a capacity above 0".to_owned();
+            return Err(GraphError::new(name, GraphProblem::Inputs { needs, inputs: Vec::new() }));
+        }
+        let types = components.iter().map(|(dtype, shape)| TensorType::new(*dtype, *shape)).collect();
+        let resource = Resource::new(g, name, ResourceKind::FifoQueue { capacity, components: types })?;
+        Ok(Self { resource, components: components.len() })
+    }
+
+    /// Puts an element in; waits for room.
+    ///
+    /// # Errors
+    /// If they are not the components of an element.
+    #[track_caller]
+    pub fn enqueue(&self, components: &[&Output]) -> Result<Target, GraphError> {
+        self.resource.add(ResourceAction::Enqueue, components)
+    }
+
+    /// Puts elements in, one for each row of the components, in order; waits for room.
+    ///
+    /// # Errors
+    /// If their rows are not the components of elements.
+    #[track_caller]
+    pub fn enqueue_many(&self, components: &[&Output]) -> Result<Target, GraphError> {
+        self.resource.add(ResourceAction::EnqueueMany, components)
+    }
+
+    /// Takes an element out; waits until there is one.
+    #[track_caller]
+    pub fn dequeue(&self) -> Vec<Output> {
+        self.take(ResourceAction::Dequeue)
+    }
+
+    /// Takes `count` elements out, each component stacked; waits until there are as many.
+    #[track_caller]
+    pub fn dequeue_many(&self, count: usize) -> Vec<Output> {
+        self.take(ResourceAction::DequeueMany(count))
+    }
+
+    /// Takes `count` elements out, or those that are left where the queue is closed.
+    #[track_caller]
+    pub fn dequeue_up_to(&self, count: usize) -> Vec<Output> {
+        self.take(ResourceAction::DequeueUpTo(count))
+    }
+
+    /// Closes the queue: elements that are in it can be taken, none can be put in. Waits for those who
+    /// wait for room, or refuses them where `cancel_pending_enqueues`.
+    #[track_caller]
+    pub fn close(&self, cancel_pending_enqueues: bool) -> Target {
+        let action = ResourceAction::CloseQueue { cancel_pending_enqueues };
+        self.resource.add(action, &[]).expect("a queue can be closed")
+    }
+
+    /// How many elements there are (i32).
+    #[track_caller]
+    pub fn size(&self) -> Output {
+        self.resource.ask(ResourceAction::QueueSize)
+    }
+
+    /// Whether it is closed (bool).
+    #[track_caller]
+    pub fn is_closed(&self) -> Output {
+        self.resource.ask(ResourceAction::QueueIsClosed)
+    }
+
+    #[track_caller]
+    fn take(&self, action: ResourceAction) -> Vec<Output> {
+        let target = self.resource.add(action, &[]).expect("an element can be asked for");
+        (0..self.components as u32).filter_map(|component| target.output(component)).collect()
+    }
+}
+
+impl ConditionalAccumulator {
+    /// An accumulator of gradients of this type; what is taken is their mean or their sum.
+    ///
+    /// # Errors
+    /// If the name is taken or illegal, or the values are no numbers.
+    #[track_caller]
+    pub fn new(
+        g: &Graph,
+        name: &str,
+        dtype: DType,
+        shape: impl Into<PartialShape>,
+        reduction: Reduction,
+    ) -> Result<Self, GraphError> {
+        let value = TensorType::new(dtype, shape);
+        if value.dtype != DType::F32 || !matches!(reduction, Reduction::Sum | Reduction::Mean) {
+            let needs = "gradients of f32, and their mean or sum".to_owned();
+            return Err(GraphError::new(name, GraphProblem::Inputs { needs, inputs: vec![value] }));
+        }
+        let kind = ResourceKind::ConditionalAccumulator { value, reduction };
+        Ok(Self { resource: Resource::new(g, name, kind)? })
+    }
+
+    /// Adds `gradient`, unless `local_step` (i64), the step that it was computed in, is before the accumulator's.
+    ///
+    /// # Errors
+    /// If the gradient is of another type.
+    #[track_caller]
+    pub fn apply_grad(&self, gradient: &Output, local_step: &Output) -> Result<Target, GraphError> {
+        self.resource.add(ResourceAction::ApplyGradient, &[local_step, gradient])
+    }
+
+    /// The mean or sum of all gradients, as soon as there are `number` (i32); ends the accumulator's step.
+    ///
+    /// # Errors
+    /// If `number` is no i32 scalar.
+    #[track_caller]
+    pub fn take_grad(&self, number: &Output) -> Result<Output, GraphError> {
+        let target = self.resource.add(ResourceAction::TakeGradient, &[number])?;
+        Ok(target.output(0).expect("what takes a gradient gives it"))
+    }
+
+    /// How many gradients there are (i32).
+    #[track_caller]
+    pub fn num_accumulated(&self) -> Output {
+        self.resource.ask(ResourceAction::NumAccumulated)
+    }
+
+    /// From now on drops gradients of steps before `step` (i64).
+    ///
+    /// # Errors
+    /// If `step` is no i64 scalar.
+    #[track_caller]
+    pub fn set_global_step(&self, step: &Output) -> Result<Target, GraphError> {
+        self.resource.add(ResourceAction::SetGlobalStep, &[step])
+    }
+}

@@ -1,0 +1,88 @@
+//! What operations on queues and accumulators give.
+
+use smallvec::smallvec;
+
+use super::{OutputTypes, one, refused};
+use crate::graph::TensorType;
+use crate::graph::error::GraphProblem;
+use crate::graph::op::{ResourceAction, ResourceKind};
+use crate::tensor::{DType, PartialShape, Shape};
+
+/// The outputs of `action` on a resource of `kind`.
+///
+/// # Errors
+/// [`GraphProblem::Inputs`] where the inputs are not what it takes.
+pub(super) fn infer(
+    kind: &ResourceKind,
+    action: &ResourceAction,
+    inputs: &[TensorType],
+) -> Result<OutputTypes, GraphProblem> {
+    use ResourceAction as Do;
+    use ResourceKind::{ConditionalAccumulator, FifoQueue};
+    let outputs = match (kind, action, inputs) {
+        (FifoQueue { components, .. }, Do::Enqueue, inputs) => fit(components, inputs).then(OutputTypes::new),
+        (FifoQueue { components, .. }, Do::EnqueueMany, inputs) => {
+            fit(&rows_of(components, None), inputs).then(OutputTypes::new)
+        }
+        (FifoQueue { components, .. }, Do::Dequeue, []) => Some(components.iter().copied().collect()),
+        (FifoQueue { components, .. }, Do::DequeueMany(count), []) => {
+            Some(rows_of(components, Some(*count)).into_iter().collect())
+        }
+        (FifoQueue { components, .. }, Do::DequeueUpTo(_), []) => Some(rows_of(components, None).into_iter().collect()),
+        (FifoQueue { .. }, Do::CloseQueue { .. }, []) => Some(smallvec![]),
+        (FifoQueue { .. }, Do::QueueIsClosed, []) => Some(one(DType::Bool, Shape::SCALAR)),
+        (FifoQueue { .. }, Do::QueueSize, []) | (ConditionalAccumulator { .. }, Do::NumAccumulated, []) => {
+            Some(one(DType::I32, Shape::SCALAR))
+        }
+        (ConditionalAccumulator { value, .. }, Do::ApplyGradient, [step, gradient]) => {
+            (is_scalar(DType::I64, step) && fits(value, gradient)).then(OutputTypes::new)
+        }
+        (ConditionalAccumulator { value, .. }, Do::TakeGradient, [number]) => {
+            is_scalar(DType::I32, number).then(|| smallvec![*value])
+        }
+        (ConditionalAccumulator { .. }, Do::SetGlobalStep, [step]) => {
+            is_scalar(DType::I64, step).then(OutputTypes::new)
+        }
+        _ => None,
+    };
+    outputs.ok_or_else(|| refused(&needs(kind, action), inputs))
+}
+
+fn needs(kind: &ResourceKind, action: &ResourceAction) -> String {
+    let list = |types: &[TensorType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+    match (kind, action) {
+        (ResourceKind::FifoQueue { components, .. }, ResourceAction::Enqueue) => {
+            format!("the components of an element, {}", list(components))
+        }
+        (ResourceKind::FifoQueue { components, .. }, ResourceAction::EnqueueMany) => {
+            format!("the components of elements, {}", list(&rows_of(components, None)))
+        }
+        (ResourceKind::ConditionalAccumulator { value, .. }, ResourceAction::ApplyGradient) => {
+            format!("an i64 scalar as local step and a gradient {value}")
+        }
+        (_, ResourceAction::TakeGradient) => "an i32 scalar as number of gradients".to_owned(),
+        (_, ResourceAction::SetGlobalStep) => "an i64 scalar as global step".to_owned(),
+        _ => "no inputs".to_owned(),
+    }
+}
+
+fn is_scalar(dtype: DType, x: &TensorType) -> bool {
+    x.dtype == dtype && x.shape.rank() == 0
+}
+
+fn fit(wanted: &[TensorType], given: &[TensorType]) -> bool {
+    wanted.len() == given.len() && wanted.iter().zip(given).all(|(wanted, given)| fits(wanted, given))
+}
+
+fn fits(wanted: &TensorType, given: &TensorType) -> bool {
+    wanted.dtype == given.dtype && wanted.shape.merge(&given.shape).is_some()
+}
+
+/// Components of `count` elements, stacked.
+fn rows_of(components: &[TensorType], count: Option<usize>) -> Vec<TensorType> {
+    let rows = |component: &TensorType| {
+        let dims: Vec<Option<usize>> = std::iter::once(count).chain(component.shape.dims().iter().copied()).collect();
+        TensorType::new(component.dtype, PartialShape::new(&dims))
+    };
+    components.iter().map(rows).collect()
+}

@@ -1,0 +1,264 @@
+//! A task's queues and accumulators: found by name, made when first used, answered when they can be.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use smallvec::smallvec;
+
+use crate::graph::{Reduction, ResourceAction, ResourceKind, ResourceSpec};
+use crate::kernels;
+use crate::sync::{Answer, ConditionalAccumulator, FifoQueue};
+use crate::tensor::{Shape, Tensor};
+
+use super::error::{Code, Error, Result};
+use super::messages::{Scope, Served, StepId, Ticket, Values};
+
+/// Session, where the resource is its own; container; name.
+type Name = (Option<Scope>, Arc<str>, Arc<str>);
+
+/// The queues and accumulators of a task.
+#[derive(Default)]
+pub(super) struct Resources {
+    by_name: BTreeMap<Name, Resource>,
+}
+
+struct Resource {
+    spec: Arc<ResourceSpec>,
+    state: State,
+}
+
+enum State {
+    Queue(FifoQueue<Waiter, Values>),
+    Accumulator(ConditionalAccumulator<Ticket, Tensor>),
+}
+
+/// Who waits at a queue, and whether for elements stacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waiter {
+    ticket: Ticket,
+    stacks: bool,
+}
+
+/// An operation on a resource.
+#[derive(Debug)]
+pub(crate) struct OnResource {
+    pub(crate) scope: Option<Scope>,
+    pub(crate) spec: Arc<ResourceSpec>,
+    pub(crate) action: ResourceAction,
+    pub(crate) inputs: Values,
+}
+
+impl Resources {
+    /// Does what is asked; gives the answers that follow from it.
+    pub(super) fn serve(&mut self, ticket: Ticket, asked: OnResource) -> Vec<Served> {
+        let OnResource { scope, spec, action, inputs } = asked;
+        let name: Name = (scope, Arc::clone(&spec.container), Arc::clone(&spec.shared_name));
+        let resource = self.by_name.entry(name).or_insert_with(|| Resource::new(Arc::clone(&spec)));
+        if resource.spec.kind != spec.kind {
+            let (name, is, wanted) = (&spec.shared_name, &resource.spec.kind, &spec.kind);
+            let message = format!("`{name}` is {is:?} here, but the graph declares it as {wanted:?}; rename one");
+            return vec![Served { ticket, outcome: Err(Error::new(Code::InvalidArgument, message)) }];
+        }
+        let served = match &mut resource.state {
+            State::Queue(queue) => on_queue(queue, &spec.shared_name, ticket, &action, inputs),
+            State::Accumulator(accumulator) => on_accumulator(accumulator, &spec, ticket, &action, &inputs),
+        };
+        served.unwrap_or_else(|error| vec![Served { ticket, outcome: Err(error) }])
+    }
+
+    /// Drops what waits for `step`; gives the answers of those who can now go on.
+    pub(super) fn forget(&mut self, step: StepId) -> Vec<Served> {
+        let mut served = Vec::new();
+        for resource in self.by_name.values_mut() {
+            let Resource { spec, state } = resource;
+            match state {
+                State::Queue(queue) => {
+                    let answers = queue.forget(|waiter| waiter.ticket.step == step);
+                    served.extend(answers.into_iter().map(|answer| answered(answer, &spec.shared_name)));
+                }
+                State::Accumulator(accumulator) => {
+                    let taken = accumulator.forget(|ticket| ticket.step == step);
+                    served.extend(taken.map(|taken| reduced(taken, spec)));
+                }
+            }
+        }
+        served
+    }
+
+    /// Forgets the resources in `containers`, the default one where none is named; gives how many, and who waited.
+    pub(super) fn reset(&mut self, containers: &[String]) -> (u32, Vec<Ticket>) {
+        let is_meant = |(_, container, _): &Name| match containers {
+            [] => container.is_empty(),
+            named => named.iter().any(|name| **name == **container),
+        };
+        self.remove(is_meant)
+    }
+
+    /// Forgets the resources that were a session's own; gives who waited.
+    pub(super) fn close_scope(&mut self, scope: Scope) -> Vec<Ticket> {
+        self.remove(|(owner, ..)| *owner == Some(scope)).1
+    }
+
+    fn remove(&mut self, is_meant: impl Fn(&Name) -> bool) -> (u32, Vec<Ticket>) {
+        let removed: Vec<Resource> = self.by_name.extract_if(.., |name, _| is_meant(name)).map(|(_, it)| it).collect();
+        let count = removed.len() as u32;
+        (count, removed.into_iter().flat_map(Resource::into_waiting).collect())
+    }
+
+    /// Who waits, and for what.
+    pub(super) fn waiting(&self) -> Vec<(Ticket, String)> {
+        let mut waiting = Vec::new();
+        for Resource { spec, state } in self.by_name.values() {
+            let name = &spec.shared_name;
+            match state {
+                State::Queue(queue) => {
+                    let (enqueuers, dequeuers) = queue.waiting();
+                    waiting.extend(enqueuers.map(|who| (who.ticket, format!("room in the queue `{name}`"))));
+                    waiting.extend(dequeuers.map(|who| (who.ticket, format!("elements of the queue `{name}`"))));
+                }
+                State::Accumulator(accumulator) => {
+                    let what = |wanted| format!("{wanted} gradients in `{name}`, which has {}", accumulator.count());
+                    waiting.extend(accumulator.waiting().map(|(ticket, wanted)| (*ticket, what(*wanted))));
+                }
+            }
+        }
+        waiting
+    }
+}
+
+impl Resource {
+    fn new(spec: Arc<ResourceSpec>) -> Self {
+        let state = match &spec.kind {
+            ResourceKind::FifoQueue { capacity, .. } => State::Queue(FifoQueue::new(*capacity)),
+            ResourceKind::ConditionalAccumulator { .. } => State::Accumulator(ConditionalAccumulator::default()),
+        };
+        Self { spec, state }
+    }
+
+    fn into_waiting(self) -> Vec<Ticket> {
+        match self.state {
+            State::Queue(mut queue) => queue.clear().into_iter().map(|waiter| waiter.ticket).collect(),
+            State::Accumulator(mut accumulator) => accumulator.clear(),
+        }
+    }
+}
+
+fn on_queue(
+    queue: &mut FifoQueue<Waiter, Values>,
+    name: &str,
+    ticket: Ticket,
+    action: &ResourceAction,
+    inputs: Values,
+) -> Result<Vec<Served>> {
+    let stacks = matches!(action, ResourceAction::DequeueMany(_) | ResourceAction::DequeueUpTo(_));
+    let who = Waiter { ticket, stacks };
+    let answers = match action {
+        ResourceAction::Enqueue => queue.enqueue(who, vec![inputs]),
+        ResourceAction::EnqueueMany => queue.enqueue(who, elements(&inputs)?),
+        ResourceAction::Dequeue => queue.dequeue(who, 1, false),
+        ResourceAction::DequeueMany(count) => queue.dequeue(who, *count, false),
+        ResourceAction::DequeueUpTo(count) => queue.dequeue(who, *count, true),
+        ResourceAction::CloseQueue { cancel_pending_enqueues } => queue.close(who, *cancel_pending_enqueues),
+        ResourceAction::QueueSize => return Ok(told(ticket, Tensor::scalar(queue.size() as i32))),
+        ResourceAction::QueueIsClosed => return Ok(told(ticket, Tensor::scalar(queue.is_closed()))),
+        other => panic!("{other:?} is no operation on a queue"),
+    };
+    Ok(answers.into_iter().map(|answer| answered(answer, name)).collect())
+}
+
+fn told(ticket: Ticket, value: Tensor) -> Vec<Served> {
+    vec![Served { ticket, outcome: Ok(smallvec![value]) }]
+}
+
+/// The elements whose components are the rows of `components`.
+fn elements(components: &[Tensor]) -> Result<Vec<Values>> {
+    let rows = components[0].shape().dims()[0];
+    if components.iter().any(|component| component.shape().dims()[0] != rows) {
+        let shapes: Vec<String> = components.iter().map(|component| component.shape().to_string()).collect();
+        let message = format!("the components have different numbers of rows: {}", shapes.join(", "));
+        return Err(Error::new(Code::InvalidArgument, message));
+    }
+    Ok((0..rows).map(|row| components.iter().map(|component| component.row(row)).collect()).collect())
+}
+
+fn answered(answer: Answer<Waiter, Values>, name: &str) -> Served {
+    match answer {
+        Answer::Done(who) => Served { ticket: who.ticket, outcome: Ok(Values::new()) },
+        Answer::Taken(who, elements) => {
+            let outcome = if who.stacks { stacked(&elements) } else { elements.into_iter().next().unwrap_or_default() };
+            Served { ticket: who.ticket, outcome: Ok(outcome) }
+        }
+        Answer::Closed(who) => {
+            let message = format!("the queue `{name}` is closed; reset its container to use it again");
+            Served { ticket: who.ticket, outcome: Err(Error::new(Code::Cancelled, message)) }
+        }
+        Answer::Exhausted { who, wanted, size } => {
+            let message = format!("the queue `{name}` is closed and has {size} elements, not {wanted}");
+            Served { ticket: who.ticket, outcome: Err(Error::new(Code::OutOfRange, message)) }
+        }
+    }
+}
+
+/// Each component of `elements` as the rows of one tensor.
+fn stacked(elements: &[Values]) -> Values {
+    let component = |index: usize| elements.iter().map(|element| &element[index]).collect::<Vec<_>>();
+    let components = elements.first().map_or(0, |element| element.len());
+    (0..components).map(|index| Tensor::of_rows(&component(index))).collect()
+}
+
+fn on_accumulator(
+    accumulator: &mut ConditionalAccumulator<Ticket, Tensor>,
+    spec: &ResourceSpec,
+    ticket: Ticket,
+    action: &ResourceAction,
+    inputs: &[Tensor],
+) -> Result<Vec<Served>> {
+    let done = || Served { ticket, outcome: Ok(Values::new()) };
+    let count = |inputs: &[Tensor]| inputs[0].slice::<i64>()[0];
+    Ok(match action {
+        ResourceAction::ApplyGradient => {
+            check_shape(accumulator.gradients(), &inputs[1], &spec.shared_name)?;
+            let taken = accumulator.apply(count(inputs), inputs[1].clone());
+            std::iter::once(done()).chain(taken.map(|taken| reduced(taken, spec))).collect()
+        }
+        ResourceAction::TakeGradient => {
+            let required = inputs[0].slice::<i32>()[0];
+            let number = usize::try_from(required).ok().filter(|number| *number > 0).ok_or_else(|| {
+                let message =
+                    format!("`{}` gives the mean of at least one gradient, not of {required}", spec.shared_name);
+                Error::new(Code::InvalidArgument, message)
+            })?;
+            accumulator.take(ticket, number).map(|taken| reduced(taken, spec)).into_iter().collect()
+        }
+        ResourceAction::SetGlobalStep => {
+            accumulator.set_global_step(count(inputs));
+            vec![done()]
+        }
+        ResourceAction::NumAccumulated => told(ticket, Tensor::scalar(accumulator.count() as i32)),
+        other => panic!("{other:?} is no operation on an accumulator"),
+    })
+}
+
+/// All gradients of a step have the shape of the first.
+fn check_shape(held: &[Tensor], gradient: &Tensor, name: &str) -> Result<()> {
+    match held.first().map(Tensor::shape) {
+        Some(shape) if shape != gradient.shape() => {
+            let message = format!("a gradient {} does not fit those in `{name}`, which are {shape}", gradient.shape());
+            Err(Error::new(Code::InvalidArgument, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The answer to who has taken gradients: their mean or their sum, added in the order in which they came.
+fn reduced((ticket, gradients): (Ticket, Vec<Tensor>), spec: &ResourceSpec) -> Served {
+    let ResourceKind::ConditionalAccumulator { reduction, .. } = &spec.kind else {
+        panic!("gradients come from an accumulator")
+    };
+    let slices: Vec<&[f32]> = gradients.iter().map(Tensor::slice).collect();
+    let scale = if *reduction == Reduction::Mean { 1.0 / slices.len() as f32 } else { 1.0 };
+    let shape: Shape = gradients[0].shape();
+    let mut sum = Tensor::uninitialised::<f32>(shape);
+    kernels::elementwise::add_n(&slices, scale, sum.make_mut());
+    Served { ticket, outcome: Ok(smallvec![sum]) }
+}

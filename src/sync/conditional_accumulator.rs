@@ -1,0 +1,117 @@
+//! Gradients collected until as many are there as somebody wants: TensorFlow's way, by count.
+
+use std::collections::VecDeque;
+
+/// TensorFlow's `ConditionalAccumulator`: gradients `G`, and `W` for whoever waits for them.
+///
+/// It counts gradients, whoever sent them, and drops those of earlier steps without a word. Methods
+/// return the taker whose number is complete, and all the gradients there were. What an optimizer's
+/// synchronous mode uses instead is [`Accumulator`](super::Accumulator).
+#[derive(Debug)]
+pub struct ConditionalAccumulator<W, G> {
+    step: i64,
+    gradients: Vec<G>,
+    takers: VecDeque<(W, usize)>,
+}
+
+impl<W, G> Default for ConditionalAccumulator<W, G> {
+    fn default() -> Self {
+        Self { step: 0, gradients: Vec::new(), takers: VecDeque::new() }
+    }
+}
+
+impl<W, G> ConditionalAccumulator<W, G> {
+    /// How many gradients there are.
+    pub fn count(&self) -> usize {
+        self.gradients.len()
+    }
+
+    /// The gradients there are, in the order in which they came.
+    pub fn gradients(&self) -> &[G] {
+        &self.gradients
+    }
+
+    /// A gradient of the worker's step `local_step`; it is dropped where that is before the accumulator's.
+    pub fn apply(&mut self, local_step: i64, gradient: G) -> Option<(W, Vec<G>)> {
+        if local_step >= self.step {
+            self.gradients.push(gradient);
+        }
+        self.settle()
+    }
+
+    /// Takes all gradients as soon as there are `required`; ends the step.
+    pub fn take(&mut self, who: W, required: usize) -> Option<(W, Vec<G>)> {
+        self.takers.push_back((who, required));
+        self.settle()
+    }
+
+    /// From now on gradients of steps before `step` are dropped.
+    pub fn set_global_step(&mut self, step: i64) {
+        self.step = step;
+    }
+
+    /// Whoever `is_gone` waits no more.
+    pub fn forget(&mut self, is_gone: impl Fn(&W) -> bool) -> Option<(W, Vec<G>)> {
+        self.takers.retain(|(who, _)| !is_gone(who));
+        self.settle()
+    }
+
+    /// Who waits, and for how many gradients.
+    pub fn waiting(&self) -> impl Iterator<Item = &(W, usize)> {
+        self.takers.iter()
+    }
+
+    /// Everybody who waits; nobody does any more, and no gradient is left.
+    pub fn clear(&mut self) -> Vec<W> {
+        (self.step, self.gradients) = (0, Vec::new());
+        self.takers.drain(..).map(|(who, _)| who).collect()
+    }
+
+    /// The first taker gets all there is. At most one does at a time, since it leaves none.
+    fn settle(&mut self) -> Option<(W, Vec<G>)> {
+        let (who, _) = self.takers.pop_front_if(|(_, required)| *required <= self.gradients.len())?;
+        self.step += 1;
+        Some((who, std::mem::take(&mut self.gradients)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_taker_gets_all_there_is_once_its_number_is_complete() {
+        let mut accumulator = ConditionalAccumulator::default();
+        assert_eq!(accumulator.take("a", 2), None);
+        assert_eq!(accumulator.take("b", 1), None);
+        assert_eq!(accumulator.apply(0, 10), None, "b waits behind a");
+        assert_eq!(accumulator.apply(0, 20), Some(("a", vec![10, 20])));
+        assert_eq!(accumulator.apply(1, 30), Some(("b", vec![30])));
+        assert_eq!(accumulator.count(), 0);
+    }
+
+    #[test]
+    fn a_gradient_of_an_earlier_step_is_dropped_and_one_of_a_later_counts() {
+        let mut accumulator = ConditionalAccumulator::default();
+        accumulator.apply(0, 1);
+        assert_eq!(accumulator.take("a", 1), Some(("a", vec![1])));
+        accumulator.apply(0, 2);
+        assert_eq!(accumulator.count(), 0);
+        accumulator.apply(7, 3);
+        assert_eq!(accumulator.count(), 1);
+        accumulator.set_global_step(9);
+        accumulator.apply(8, 4);
+        assert_eq!(accumulator.take("b", 1), Some(("b", vec![3])));
+    }
+
+    #[test]
+    fn who_is_forgotten_lets_the_next_go_on() {
+        let mut accumulator = ConditionalAccumulator::default();
+        accumulator.take("gone", 5);
+        accumulator.take("next", 1);
+        accumulator.apply(0, 1);
+        assert_eq!(accumulator.forget(|who| *who == "gone"), Some(("next", vec![1])));
+        accumulator.take("last", 1);
+        assert_eq!(accumulator.clear(), ["last"]);
+    }
+}

@@ -1,0 +1,128 @@
+//! Sparse samples in memory, and their batches: what an embedding looks up.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::deal::Deal;
+use super::libsvm::{LibSvm, SparseSample};
+use super::samples::held_out;
+use super::{DataError, SparseBatch};
+use crate::tensor::{Shape, Tensor};
+
+/// A data set of sparse samples in its two parts.
+#[derive(Clone, Debug)]
+pub struct SparseDataset {
+    /// What the workers train on.
+    pub train: SparseSplit,
+    /// What the model is evaluated on.
+    pub test: SparseSplit,
+}
+
+/// Sparse samples with their classes. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct SparseSplit {
+    samples: Arc<[SparseSample]>,
+    width: usize,
+    classes: usize,
+}
+
+impl SparseDataset {
+    /// A LIBSVM file. Labels are numbered in ascending order. The samples of `test` are for testing; without
+    /// it, a fifth of them, drawn by `seed`.
+    ///
+    /// # Errors
+    /// If a file is missing or malformed.
+    pub fn libsvm(file: &Path, test: Option<&Path>, seed: u64) -> Result<Self, DataError> {
+        let read = |path: &Path| LibSvm::open(path)?.collect::<Result<Vec<SparseSample>, DataError>>();
+        let (mut train, mut test) = match test {
+            Some(test) => (read(file)?, read(test)?),
+            None => {
+                let all = read(file)?;
+                let (train, test) = held_out(all.len(), seed);
+                let pick = |positions: Vec<usize>| positions.iter().map(|sample| all[*sample].clone()).collect();
+                (pick(train), pick(test))
+            }
+        };
+        let labels: BTreeSet<i32> = train.iter().chain(&test).map(|sample| sample.label).collect();
+        for sample in train.iter_mut().chain(&mut test) {
+            sample.label = labels.range(..sample.label).count() as i32;
+        }
+        let last = |sample: &SparseSample| sample.indices.last().copied();
+        let width = train.iter().chain(&test).filter_map(last).max().map_or(0, |last| last as usize + 1);
+        let split = |samples: Vec<SparseSample>| SparseSplit { samples: samples.into(), width, classes: labels.len() };
+        Ok(Self { train: split(train), test: split(test) })
+    }
+}
+
+impl SparseSplit {
+    /// The samples; their labels are the numbers of their classes.
+    pub fn samples(&self) -> &[SparseSample] {
+        &self.samples
+    }
+
+    /// How many features there are to have.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// How many classes the labels tell apart.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// Every sample, in the order of the data set.
+    pub fn whole(&self) -> SparseBatch {
+        batch(&self.samples.iter().collect::<Vec<_>>())
+    }
+}
+
+/// Endless shuffled batches of one worker's share of a sparse split: the same samples, in the same order, as
+/// [`Batches`](super::Batches) takes from the dense form of the split.
+#[derive(Clone, Debug)]
+pub struct SparseBatches {
+    split: SparseSplit,
+    deal: Deal,
+    size: usize,
+}
+
+impl SparseBatches {
+    /// The batches of `worker`, one of `workers`, of `size` samples each.
+    ///
+    /// # Errors
+    /// If the split, the batch or the number of workers is zero, or `worker` is none of them.
+    pub fn new(split: SparseSplit, seed: u64, worker: u32, workers: u32, size: usize) -> Result<Self, DataError> {
+        let deal = Deal::new(split.samples.len(), seed, worker, workers, size)?;
+        Ok(Self { split, deal, size })
+    }
+
+    /// The next batch.
+    pub fn next_batch(&mut self) -> SparseBatch {
+        let samples: Vec<&SparseSample> =
+            (0..self.size).map(|_| &self.split.samples[self.deal.next_sample()]).collect();
+        batch(&samples)
+    }
+
+    /// The epoch, from 0, that the next batch begins in.
+    pub fn epoch(&self) -> u64 {
+        self.deal.epoch()
+    }
+}
+
+fn batch(samples: &[&SparseSample]) -> SparseBatch {
+    let widest = samples.iter().map(|sample| sample.indices.len()).max().unwrap_or(0);
+    let mut ids = vec![0; samples.len() * widest];
+    let mut values = vec![0.0; ids.len()];
+    for (row, sample) in samples.iter().enumerate() {
+        let begin = row * widest;
+        ids[begin..].iter_mut().zip(&sample.indices).for_each(|(id, index)| *id = i64::from(*index));
+        values[begin..][..sample.values.len()].copy_from_slice(&sample.values);
+    }
+    let labels: Vec<i32> = samples.iter().map(|sample| sample.label).collect();
+    let shape = Shape::from([samples.len(), widest]);
+    SparseBatch {
+        ids: Tensor::new(shape, &ids).expect("an id for each place"),
+        values: Tensor::new(shape, &values).expect("a value for each place"),
+        labels: Tensor::new([labels.len()], &labels).expect("a label a sample"),
+    }
+}
