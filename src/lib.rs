@@ -105,11 +105,10 @@ where
 
 /// What a trainer needs, in one `use`.
 pub mod prelude {
-    pub use crate::graph::{Graph, Output, Target, Variable, accuracy, dense, gradients, sparse_softmax_cross_entropy};
-    pub use crate::import;
     pub use crate::graph::{
         Graph, Output, Target, Variable, accuracy, concat, dense, gradients, sparse_softmax_cross_entropy, stack,
     };
+    pub use crate::import;
     pub use crate::optimizer::{Adagrad, Adam, Coordinated, GradientDescent, Momentum, Optimizer, TrainOp};
     pub use crate::placement::ReplicaDeviceSetter;
     pub use crate::runtime::{Code, Error, Result, Server, SessionOptions};

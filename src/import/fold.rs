@@ -31,8 +31,18 @@ pub(super) fn fold(node: &Node<'_>) -> Option<Vec<Known>> {
 /// Whether there is an operation of this kind that only the importer computes.
 pub(super) fn knows(kind: &str) -> bool {
     let kinds = [
-        "Shape", "ShapeN", "Size", "Rank", "BroadcastGradientArgs", "Prod", "Range", "FloorDiv", "FloorMod", "Maximum",
-        "Minimum", "DynamicStitch",
+        "Shape",
+        "ShapeN",
+        "Size",
+        "Rank",
+        "BroadcastGradientArgs",
+        "Prod",
+        "Range",
+        "FloorDiv",
+        "FloorMod",
+        "Maximum",
+        "Minimum",
+        "DynamicStitch",
     ];
     kinds.contains(&kind)
 }

@@ -145,13 +145,7 @@ impl<'a> Importer<'a> {
     }
 
     /// The same, for one that touches variables; it runs where the first of them is.
-    fn emit_on(
-        &mut self,
-        node: &Node<'_>,
-        op: Op,
-        inputs: &[Output],
-        variables: &[OpId],
-    ) -> Result<OpId, NodeProblem> {
+    fn emit_on(&mut self, node: &Node<'_>, op: Op, inputs: &[Output], variables: &[OpId]) -> Result<OpId, NodeProblem> {
         let inputs: Vec<_> = inputs.iter().map(Output::edge).collect();
         let id = self.graph.add(NewOperation {
             name: Name::Exactly(&node.def.name),

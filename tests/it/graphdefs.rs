@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use trainyard::prelude::*;
 use trainyard::import::{self, Imported};
+use trainyard::prelude::*;
 
 use crate::fixture::on_actix;
 

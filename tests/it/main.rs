@@ -6,6 +6,7 @@ mod cli;
 mod errors;
 mod fixture;
 mod gradients;
+mod graph_command;
 mod graphdefs;
 mod life_of_a_step;
 mod optimizers;

@@ -47,9 +47,9 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "OnesLike" => Box::new(ones_like),
         "Range" => Box::new(range),
         "Fill" => Box::new(fill),
-        "Shape" => with_attributes(|def| {
-            Ok(Op::Array(Array::Shape(def.optional_dtype("out_type")?.unwrap_or(DType::I32))))
-        }),
+        "Shape" => {
+            with_attributes(|def| Ok(Op::Array(Array::Shape(def.optional_dtype("out_type")?.unwrap_or(DType::I32)))))
+        }
         _ => return None,
     })
 }
@@ -80,9 +80,7 @@ fn reshape(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (x, shape) = (importer.input(node, 0)?, node.known(1)?);
     let dims = shape.dims_or_unknown();
     match &shape.like {
-        Some(like) if dims.contains(&-1) => {
-            importer.emit(node, Op::Array(Array::ReshapeLike), &[x, like.clone()])
-        }
+        Some(like) if dims.contains(&-1) => importer.emit(node, Op::Array(Array::ReshapeLike), &[x, like.clone()]),
         _ if dims.iter().filter(|dim| **dim == -1).count() > 1 => Err(NodeProblem::NotConstant { input: 1 }),
         _ => importer.emit(node, Op::Array(Array::Reshape(partial_shape(&dims)?)), &[x]),
     }

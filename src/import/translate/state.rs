@@ -15,9 +15,9 @@ use crate::tensor::{DType, Shape};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
-        "Placeholder" => with_attributes(|def| {
-            Ok(Op::Placeholder { dtype: def.dtype("dtype")?, shape: def.shape("shape")? })
-        }),
+        "Placeholder" => {
+            with_attributes(|def| Ok(Op::Placeholder { dtype: def.dtype("dtype")?, shape: def.shape("shape")? }))
+        }
         "PlaceholderWithDefault" => Box::new(identity),
         "Const" => Box::new(constant),
         "RandomUniform" => random(RandomLaw::Uniform { low: 0.0, high: 1.0 }),
@@ -125,7 +125,8 @@ fn variable(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let id = importer.emit_on(node, Op::Variable(spec.clone()), &[], &[])?;
     importer.operations.remove(&def.name);
     if importer.roles.powers.contains_key(&def.name) {
-        let powers = [power(importer, node, id, &spec, "beta1_power")?, power(importer, node, id, &spec, "beta2_power")?];
+        let powers =
+            [power(importer, node, id, &spec, "beta1_power")?, power(importer, node, id, &spec, "beta2_power")?];
         importer.roles.kept.insert(id, powers);
     }
     Ok(vec![Value { variable: Some((id, None)), ..Value::default() }])
@@ -142,7 +143,11 @@ fn power(
     let shared_name = format!("{}/{name}", spec.shared_name).into();
     let spec = VariableSpec { shared_name, shape: Shape::SCALAR, trainable: false, ..spec.clone() };
     let name = format!("{}/{name}", node.def.name);
-    let new = NewOperation { name: Name::Numbered(&name), colocated_with: Some(slot), ..NewOperation::of(Op::Variable(spec)) };
+    let new = NewOperation {
+        name: Name::Numbered(&name),
+        colocated_with: Some(slot),
+        ..NewOperation::of(Op::Variable(spec))
+    };
     Ok(importer.graph.add(new)?)
 }
 
@@ -201,9 +206,7 @@ struct Update {
 /// The update that `kind` is; none where it is none that exists here.
 fn update(kind: &str) -> Option<Translate> {
     let update = match kind.strip_prefix("Resource").unwrap_or(kind) {
-        "ApplyGradientDescent" => {
-            Update { slots: 0, rate: 1, gradient: 2, rule: |_| Ok(UpdateRule::GradientDescent) }
-        }
+        "ApplyGradientDescent" => Update { slots: 0, rate: 1, gradient: 2, rule: |_| Ok(UpdateRule::GradientDescent) },
         "ApplyMomentum" => Update {
             slots: 1,
             rate: 2,
