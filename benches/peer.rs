@@ -19,19 +19,28 @@ type Case = (&'static str, fn() -> Result<()>);
 
 const CASES: &[Case] = &[("local-step", local_step)];
 
-/// A multilayer perceptron and what it is trained on.
+/// A network and what it is trained on.
 struct Model {
     name: &'static str,
-    /// The widths of the input and of each layer.
+    /// The channels of the 5x5 convolutions before the dense layers, each with a pool; none in a perceptron.
+    filters: &'static [usize],
+    /// The widths of the input and of each dense layer.
     layers: &'static [usize],
     batch: usize,
     steps: usize,
 }
 
 const MODELS: &[Model] = &[
-    Model { name: "softmax 64-10", layers: &[64, 10], batch: 32, steps: 500 },
-    Model { name: "mlp 64-128-10", layers: &[64, 128, 10], batch: 32, steps: 500 },
-    Model { name: "mlp 784-512-512-10", layers: &[784, 512, 512, 10], batch: 128, steps: 200 },
+    Model { name: "softmax 64-10", filters: &[], layers: &[64, 10], batch: 32, steps: 500 },
+    Model { name: "mlp 64-128-10", filters: &[], layers: &[64, 128, 10], batch: 32, steps: 500 },
+    Model { name: "mlp 784-512-512-10", filters: &[], layers: &[784, 512, 512, 10], batch: 128, steps: 200 },
+    Model {
+        name: "convnet 28x28 5x5 32-64 fc1024",
+        filters: &[32, 64],
+        layers: &[784, 1024, 10],
+        batch: 64,
+        steps: 40,
+    },
 ];
 
 /// One result.
@@ -89,7 +98,7 @@ async fn step_times(model: &Model) -> Result<Vec<f64>> {
     let (width, classes) = (model.layers[0], model.layers[model.layers.len() - 1]);
     let x = g.placeholder("x", DType::F32, [Some(model.batch), Some(width)])?;
     let y = g.placeholder("y", DType::I32, [Some(model.batch)])?;
-    let mut logits = dense(&x, model.layers[1])?;
+    let mut logits = dense(&convolved(&x, model.filters)?, model.layers[1])?;
     for units in &model.layers[2..] {
         logits = dense(&logits.relu(), *units)?;
     }
@@ -112,6 +121,19 @@ async fn step_times(model: &Model) -> Result<Vec<f64>> {
     times.drain(..WARM_UP);
     times.sort_by(f64::total_cmp);
     Ok(times)
+}
+
+/// What the convolutions make of square images of one channel: rows again.
+fn convolved(x: &Output, filters: &[usize]) -> Result<Output> {
+    if filters.is_empty() {
+        return Ok(x.clone());
+    }
+    let mut images = x.reshape([None, Some(28), Some(28), Some(1)])?;
+    for filters in filters {
+        let features = conv2d(&images, *filters, [5, 5], Padding::Same)?.relu();
+        images = max_pool2d(&features, [2, 2], [2, 2], Padding::Same)?;
+    }
+    Ok(flatten(&images)?)
 }
 
 /// Uniform images, `[rows, width]`, and labels.

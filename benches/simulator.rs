@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use trainyard::cluster::ClusterSpec;
 use trainyard::graph::UpdateRule;
+use trainyard::kernels::Numerics;
 use trainyard::simulation::{Cluster, ComputeSpec, Host, NetworkSpec, run};
 use trainyard::sync::Mode;
 use trainyard::training::{
@@ -45,6 +46,7 @@ fn cluster(workers: u32) -> Cluster {
             step_time: None,
         },
         slow: Default::default(),
+        numerics: Numerics::Real,
         seed: 7,
     }
 }

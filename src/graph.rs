@@ -16,9 +16,13 @@ mod builder;
 mod device_scope;
 mod error;
 mod gradients;
+mod indexed_slices;
 mod layers;
+mod losses;
 mod op;
 mod output;
+mod partitioned_variable;
+mod partitioner;
 mod prune;
 mod resource;
 mod scopes;
@@ -38,14 +42,21 @@ use crate::tensor::{DType, PartialShape};
 pub use builder::Graph;
 pub use device_scope::{DeviceFunction, OperationRequest};
 pub use error::{GraphError, GraphProblem};
-pub use gradients::gradients;
-pub use layers::{accuracy, dense, sparse_softmax_cross_entropy};
+pub use gradients::{gradients, variable_gradients};
+pub use indexed_slices::{Gradient, IndexedSlices};
+pub use layers::{accuracy, avg_pool2d, conv2d, dense, flatten, max_pool2d};
+pub use losses::{
+    huber_loss, l2_loss, mean_squared_error, sigmoid_cross_entropy, softmax_cross_entropy, sparse_softmax_cross_entropy,
+};
 pub(crate) use op::range_len;
 pub use op::{
-    Array, Binary, Indexed, Mirror, Op, RandomLaw, Reduction, Replica, ResourceAction, ResourceKind, ResourceSpec,
-    Subscript, Unary, UpdateRule, VariableSpec,
+    Array, Axes, Binary, Indexed, Loss, Mirror, Op, Order, RandomLaw, Reduce, Reduction, Replica, ResourceAction,
+    ResourceKind, ResourceSpec, ShardStrategy, Sharding, Sparse, Subscript, Unary, UpdateRule, VariableSpec,
 };
+pub use op::{Channels, Convolution, Padding, Pool, Sliding, Window};
 pub use output::{Output, Target, concat, stack};
+pub use partitioned_variable::{InitialRows, PartitionedVariable, embedding_lookup, embedding_lookup_unique};
+pub use partitioner::Partitioner;
 pub(crate) use prune::prune;
 pub use resource::{ConditionalAccumulator, FifoQueue};
 pub(crate) use shape_inference::{OutputTypes, infer};

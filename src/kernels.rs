@@ -13,29 +13,37 @@
 //! reordering and no fused multiply-add is left to the compiler, so all sets give the same bits.
 //! The exception is `matmul`, whose blocking depends on the machine's caches.
 
+mod batch_matmul;
 pub(crate) mod convert;
 pub(crate) mod cost;
 pub(crate) mod elementwise;
 pub(crate) mod indexed;
 mod math;
 pub(crate) mod matmul;
+mod number;
+mod numerics;
+pub(crate) mod order;
 pub(crate) mod pad;
 mod parallel;
 pub(crate) mod random;
 pub(crate) mod reduce;
+pub(crate) mod reduce_grad;
 #[cfg(test)]
 mod reference;
 mod registry;
 pub(crate) mod rows;
 pub(crate) mod softmax;
+pub(crate) mod sparse;
 pub(crate) mod strided;
 #[cfg(test)]
 mod tests;
 pub(crate) mod update;
+pub(crate) mod window;
 
 pub use cost::Cost;
 pub use indexed::IndexOutOfRange;
+pub use numerics::Numerics;
 pub(crate) use parallel::may_spread;
 pub use registry::KernelError;
-pub(crate) use registry::{Known, add_values, call, cost as cost_of};
+pub(crate) use registry::{Known, add_values, cost as cost_of, gather_rows};
 pub use softmax::LabelOutOfRange;

@@ -108,6 +108,7 @@ pub mod prelude {
     pub use crate::graph::{
         Graph, Output, Target, Variable, accuracy, concat, dense, gradients, sparse_softmax_cross_entropy, stack,
     };
+    pub use crate::graph::{Padding, Sliding, avg_pool2d, conv2d, flatten, max_pool2d};
     pub use crate::import;
     pub use crate::optimizer::{Adagrad, Adam, Coordinated, GradientDescent, Momentum, Optimizer, TrainOp};
     pub use crate::placement::ReplicaDeviceSetter;

@@ -13,18 +13,19 @@
 //! ```
 
 mod coordinated;
+mod rows;
 mod rules;
 mod update;
 
 use crate::graph::{
-    Graph, GraphError, GraphProblem, Name, NewOperation, Op, OpId, Output, Replica, Target, UpdateRule, Variable,
-    gradients,
+    Gradient, Graph, GraphError, GraphProblem, Name, NewOperation, Op, OpId, Output, Replica, Target, UpdateRule,
+    Variable, variable_gradients,
 };
 use crate::sync::Mode;
 
 pub use coordinated::Coordinated;
 pub use rules::{Adagrad, Adam, GradientDescent, Momentum};
-pub(crate) use update::{Update, apply};
+pub(crate) use update::{Delta, Update, apply};
 
 /// A way to change variables by their gradients.
 pub trait Optimizer {
@@ -40,45 +41,66 @@ pub trait Optimizer {
     }
 
     /// The operation of a training step: computes the gradients of `loss` by all trainable
-    /// variables, applies them, then adds one to `global_step`.
+    /// variables, applies them, then adds one to `global_step`. Where only rows of a variable were
+    /// gathered, these rows alone are updated.
     ///
     /// # Errors
     /// If `loss` depends on no trainable variable, or through an operation without gradient.
     #[track_caller]
     fn minimize(&self, loss: &Output, global_step: &Variable) -> Result<TrainOp, GraphError> {
         let variables = loss.graph().trainable_variables();
-        let reads: Vec<Output> = variables.iter().map(Variable::read).collect();
-        let gradients = gradients(loss, &reads)?;
+        let gradients = variable_gradients(loss, &variables)?;
         let pairs = variables.into_iter().zip(gradients).filter_map(|(v, g)| Some((v, g?)));
-        self.apply_gradients(&pairs.collect::<Vec<_>>(), global_step)
+        train_op(self, &pairs.collect::<Vec<_>>(), global_step)
     }
 
-    /// The second half of [`Optimizer::minimize`], for gradients that were changed on the way.
+    /// The second half of [`Optimizer::minimize`], for gradients that were changed on the way: each is an
+    /// [`Output`], [`IndexedSlices`](crate::graph::IndexedSlices) or a [`Gradient`], which is either.
     ///
     /// # Errors
     /// If there are none, one does not fit its variable, or they are of another graph than `global_step`.
     #[track_caller]
-    fn apply_gradients(&self, pairs: &[(Variable, Output)], global_step: &Variable) -> Result<TrainOp, GraphError> {
-        let graph = global_step.graph().clone();
-        if pairs.is_empty() {
-            return Err(GraphError::new("apply_gradients", GraphProblem::NoGradients));
-        }
-        for (variable, gradient) in pairs {
-            graph.check_own("apply_gradients", &variable.read())?;
-            graph.check_own("apply_gradients", gradient)?;
-        }
-        let replica = self.replica();
-        let verdict = match replica.mode {
-            Mode::Sync { backups: 1.. } => Some(vote(&graph, pairs, global_step, replica)?),
-            _ => None,
-        };
-        let step = Step { graph: &graph, replica, verdict };
-        let mut updates = Vec::with_capacity(pairs.len());
-        for (variable, gradient) in pairs {
-            updates.push(step.update(self.rule(), self.learning_rate(), variable, gradient)?);
-        }
-        step.commit(&updates, global_step)
+    fn apply_gradients<G: Into<Gradient> + Clone>(
+        &self,
+        pairs: &[(Variable, G)],
+        global_step: &Variable,
+    ) -> Result<TrainOp, GraphError>
+    where
+        Self: Sized,
+    {
+        let gradient = |(variable, gradient): &(Variable, G)| (variable.clone(), gradient.clone().into());
+        train_op(self, &pairs.iter().map(gradient).collect::<Vec<_>>(), global_step)
     }
+}
+
+/// The operation of a training step that applies these gradients.
+#[track_caller]
+fn train_op(
+    optimizer: &(impl Optimizer + ?Sized),
+    pairs: &[(Variable, Gradient)],
+    global_step: &Variable,
+) -> Result<TrainOp, GraphError> {
+    let graph = global_step.graph().clone();
+    if pairs.is_empty() {
+        return Err(GraphError::new("apply_gradients", GraphProblem::NoGradients));
+    }
+    for (variable, gradient) in pairs {
+        graph.check_own_variable("apply_gradients", variable)?;
+        for part in gradient.parts() {
+            graph.check_own("apply_gradients", part)?;
+        }
+    }
+    let replica = optimizer.replica();
+    let verdict = match replica.mode {
+        Mode::Sync { backups: 1.. } => Some(vote(&graph, pairs, global_step, replica)?),
+        _ => None,
+    };
+    let step = Step { graph: &graph, replica, verdict };
+    let mut updates = Vec::with_capacity(pairs.len());
+    for (variable, gradient) in pairs {
+        updates.push(step.update(optimizer.rule(), optimizer.learning_rate(), variable, gradient)?);
+    }
+    step.commit(&updates, global_step)
 }
 
 /// The operation of a training step, and what it tells of the step.
@@ -126,12 +148,14 @@ impl AsRef<Target> for TrainOp {
 #[track_caller]
 fn vote(
     graph: &Graph,
-    pairs: &[(Variable, Output)],
+    pairs: &[(Variable, Gradient)],
     global_step: &Variable,
     replica: Replica,
 ) -> Result<Output, GraphError> {
-    let versions: Vec<_> = pairs.iter().map(|(variable, _)| variable.version().edge()).collect();
-    let computed: Vec<OpId> = pairs.iter().map(|(_, gradient)| gradient.edge().op).collect();
+    let versions = pairs.iter().flat_map(|(variable, gradient)| variable.versions(gradient));
+    let versions: Vec<_> = versions.map(|version| version.edge()).collect();
+    let parts = pairs.iter().flat_map(|(_, gradient)| gradient.parts());
+    let computed: Vec<OpId> = parts.map(|part| part.edge().op).collect();
     let new = NewOperation {
         name: Name::Numbered("vote"),
         inputs: &versions,
@@ -158,7 +182,7 @@ impl Step<'_> {
         rule: UpdateRule,
         learning_rate: f32,
         variable: &Variable,
-        gradient: &Output,
+        gradient: &Gradient,
     ) -> Result<OpId, GraphError> {
         let at = std::panic::Location::caller();
         let mut variables = vec![variable.op_id()];
@@ -168,18 +192,20 @@ impl Step<'_> {
         let beside = |op| NewOperation { colocated_with: Some(variable.op_id()), built_at: at, ..NewOperation::of(op) };
         let rate = beside(Op::Const(learning_rate.into()));
         let rate = self.graph.add(NewOperation { name: Name::Numbered("learning_rate"), ..rate })?;
-        let mut inputs = vec![self.graph.output(rate).edge(), gradient.edge()];
+        let mut inputs = vec![self.graph.output(rate).edge()];
+        inputs.extend(gradient.parts().iter().map(|part| part.edge()));
         let aggregate = matches!(self.replica.mode, Mode::Sync { .. }).then_some(self.replica);
         if aggregate.is_some() {
-            inputs.push(variable.version().edge());
             inputs.extend(self.verdict.as_ref().map(Output::edge));
+            inputs.extend(variable.versions(gradient).iter().map(Output::edge));
         }
+        let is_sparse = matches!(gradient, Gradient::Slices(_));
         let name = format!("update_{}", variable.name());
         self.graph.add(NewOperation {
             name: Name::Numbered(&name),
             inputs: &inputs,
             variables: &variables,
-            ..beside(Op::ApplyGradient { rule, aggregate })
+            ..beside(Op::ApplyGradient { rule, is_sparse, aggregate })
         })
     }
 

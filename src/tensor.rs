@@ -4,6 +4,9 @@
 //! change one copies it first if, and only if, somebody else still holds
 //! the buffer. So no reader ever sees a torn value, and passing tensors between the tasks of one
 //! process costs nothing.
+//!
+//! A tensor can be *hollow*: an element type and a shape, and no memory under them. It stands for values
+//! that nobody computes, and is as long on the wire as they would be.
 
 mod buffer;
 mod dtype;
@@ -21,7 +24,8 @@ pub use shape::{PartialShape, Shape};
 pub struct Tensor {
     dtype: DType,
     shape: Shape,
-    buffer: Arc<Buffer>,
+    /// None under a hollow tensor.
+    buffer: Option<Arc<Buffer>>,
 }
 
 /// Why a tensor can't be made of, or read as, what was asked.
@@ -46,6 +50,9 @@ pub enum TensorError {
     /// One value was asked of a tensor that holds another number of them.
     #[error("the shape {0} holds no single value")]
     NotScalar(Shape),
+    /// The tensor is hollow.
+    #[error("{0}{1} has no numbers: it was made with numerics = \"shapes\"; use \"real\" to have them computed")]
+    Hollow(DType, Shape),
 }
 
 impl Tensor {
@@ -70,7 +77,16 @@ impl Tensor {
     /// A tensor of zeros (`false` for booleans).
     pub fn zeros(dtype: DType, shape: impl Into<Shape>) -> Self {
         let shape = shape.into();
-        Self { dtype, shape, buffer: Arc::new(Buffer::zeroed(shape.elements() * dtype.size())) }
+        Self::over(dtype, shape, Buffer::zeroed(shape.elements() * dtype.size()))
+    }
+
+    /// A tensor without numbers, which takes no memory whatever its shape.
+    pub(crate) fn hollow(dtype: DType, shape: impl Into<Shape>) -> Self {
+        Self { dtype, shape: shape.into(), buffer: None }
+    }
+
+    fn over(dtype: DType, shape: Shape, buffer: Buffer) -> Self {
+        Self { dtype, shape, buffer: Some(Arc::new(buffer)) }
     }
 
     /// A tensor of one value everywhere.
@@ -87,12 +103,12 @@ impl Tensor {
         if T::DTYPE == DType::Bool {
             return Self::zeros(DType::Bool, shape);
         }
-        Self { dtype: T::DTYPE, shape, buffer: Arc::new(Buffer::recycled(shape.elements() * size_of::<T>())) }
+        Self::over(T::DTYPE, shape, Buffer::recycled(shape.elements() * size_of::<T>()))
     }
 
     /// A tensor of any element type that is written as words of its elements' size, every one of them.
     pub(crate) fn unwritten(dtype: DType, shape: Shape) -> Self {
-        Self { dtype, shape, buffer: Arc::new(Buffer::recycled(shape.elements() * dtype.size())) }
+        Self::over(dtype, shape, Buffer::recycled(shape.elements() * dtype.size()))
     }
 
     /// The elements as words of their size, for what moves them without a look at their values.
@@ -101,7 +117,7 @@ impl Tensor {
     /// If the words are of another size.
     pub(crate) fn words<W: bytemuck::Pod>(&self) -> &[W] {
         assert_eq!(size_of::<W>(), self.dtype.size(), "a word is as large as an element");
-        bytemuck::cast_slice(self.buffer.bytes())
+        bytemuck::cast_slice(self.buffer().expect("a tensor whose elements are moved has some").bytes())
     }
 
     /// The elements for writing, as words of their size that make values of the type; copies them
@@ -111,7 +127,7 @@ impl Tensor {
     /// If the words are of another size.
     pub(crate) fn words_mut<W: bytemuck::Pod>(&mut self) -> &mut [W] {
         assert_eq!(size_of::<W>(), self.dtype.size(), "a word is as large as an element");
-        bytemuck::cast_slice_mut(Arc::make_mut(&mut self.buffer).bytes_mut())
+        bytemuck::cast_slice_mut(self.own_buffer().bytes_mut())
     }
 
     /// The same values in another shape, sharing the buffer.
@@ -153,7 +169,7 @@ impl Tensor {
 
     /// The raw bytes of a tensor that nobody shares yet, to be written with values of its type.
     fn bytes_mut(&mut self) -> &mut [u8] {
-        Arc::make_mut(&mut self.buffer).bytes_mut()
+        self.own_buffer().bytes_mut()
     }
 
     /// The element type.
@@ -166,22 +182,36 @@ impl Tensor {
         self.shape
     }
 
-    /// The size of the values \[bytes\], without any header.
+    /// The size of the values \[bytes\], without any header; that of the values it stands for, where it is hollow.
     pub fn byte_len(&self) -> usize {
-        self.buffer.len()
+        self.shape.elements() * self.dtype.size()
     }
 
-    /// The raw little-endian bytes of the values.
+    /// Whether it has no numbers, because it was made where only shapes are computed.
+    pub fn is_hollow(&self) -> bool {
+        self.buffer.is_none()
+    }
+
+    fn buffer(&self) -> Option<&Buffer> {
+        self.buffer.as_deref()
+    }
+
+    /// The buffer for writing; copies it first if another tensor shares it.
+    fn own_buffer(&mut self) -> &mut Buffer {
+        Arc::make_mut(self.buffer.as_mut().expect("a tensor that is written has memory"))
+    }
+
+    /// The raw little-endian bytes of the values; none of a hollow tensor.
     pub fn bytes(&self) -> &[u8] {
-        self.buffer.bytes()
+        self.buffer().map_or(&[], Buffer::bytes)
     }
 
     /// The values in row-major order.
     pub fn values<T: Element>(&self) -> Result<&[T], TensorError> {
-        if T::DTYPE == self.dtype {
-            Ok(self.buffer.as_slice())
-        } else {
-            Err(TensorError::DType { found: self.dtype, wanted: T::DTYPE })
+        match self.buffer() {
+            _ if T::DTYPE != self.dtype => Err(TensorError::DType { found: self.dtype, wanted: T::DTYPE }),
+            Some(buffer) => Ok(buffer.as_slice()),
+            None => Err(TensorError::Hollow(self.dtype, self.shape)),
         }
     }
 
@@ -204,7 +234,7 @@ impl Tensor {
     /// If the tensor holds another element type.
     pub(crate) fn make_mut<T: Element>(&mut self) -> &mut [T] {
         assert_eq!(T::DTYPE, self.dtype, "a tensor is written as what it holds");
-        Arc::make_mut(&mut self.buffer).as_mut_slice()
+        self.own_buffer().as_mut_slice()
     }
 
     /// The values as an `ndarray` view, without a copy.
@@ -231,9 +261,11 @@ impl<T: Element> From<T> for Tensor {
 }
 
 impl PartialEq for Tensor {
-    /// Equal element type, shape and bytes; so a NaN equals itself and `0.0` differs from `-0.0`.
+    /// Equal element type, shape and bytes; so a NaN equals itself and `0.0` differs from `-0.0`. A hollow
+    /// tensor equals another.
     fn eq(&self, other: &Self) -> bool {
-        self.dtype == other.dtype && self.shape == other.shape && self.bytes() == other.bytes()
+        let is_alike = self.is_hollow() == other.is_hollow() && self.dtype == other.dtype;
+        is_alike && self.shape == other.shape && self.bytes() == other.bytes()
     }
 }
 
@@ -241,8 +273,9 @@ impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 8;
         write!(f, "{}{} ", self.dtype, self.shape)?;
+        let Some(buffer) = self.buffer() else { return f.write_str("hollow") };
         let mut list = f.debug_list();
-        self.dtype.entries(&self.buffer, SHOWN, &mut list);
+        self.dtype.entries(buffer, SHOWN, &mut list);
         if self.shape.elements() > SHOWN {
             list.entry(&format_args!("…"));
         }
@@ -301,6 +334,18 @@ mod tests {
             assert!(Tensor::zeros(DType::F32, [1000]).values::<f32>().unwrap().iter().all(|v| *v == 0.0));
         }
     }
+
+    #[test]
+    fn a_hollow_tensor_is_as_long_as_its_values_would_be_and_says_that_it_has_none() {
+        let hollow = Tensor::hollow(DType::F32, [1 << 20, 1 << 20]);
+        assert_eq!((hollow.byte_len(), hollow.bytes().len()), (4 << 40, 0));
+        assert_eq!(format!("{hollow:?}"), "f32[1048576,1048576] hollow");
+        assert!(hollow.values::<f32>().unwrap_err().to_string().contains("no numbers"));
+        assert!(matches!(hollow.values::<i32>(), Err(TensorError::DType { .. })));
+        assert_eq!(hollow, hollow.reshaped(hollow.shape()));
+        assert_ne!(Tensor::hollow(DType::F32, [0]), Tensor::zeros(DType::F32, [0]));
+    }
+
     #[test]
     fn booleans_can_be_written_where_a_buffer_held_other_values_before() {
         for n in [1, 4096] {

@@ -2,6 +2,7 @@
 
 pub mod data;
 mod hooks;
+mod models;
 mod monitored_session;
 mod record;
 mod session;

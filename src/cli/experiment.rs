@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::failure::Failure;
 use crate::cluster::ClusterSpec;
 use crate::graph::UpdateRule;
-use crate::simulation::scenario::{self, Numerics, Rule, Scenario};
+use crate::simulation::scenario::{self, Rule, Scenario};
 use crate::simulation::{Cluster, ComputeSpec};
 use crate::training::data::{DataError, Dataset};
 use crate::training::{Model, OptimizerSettings, Settings, Stop};
@@ -24,10 +24,6 @@ impl Experiment {
     /// # Errors
     /// If it asks for what does not exist yet.
     pub(super) fn new(scenario: &Scenario) -> Result<Self, Failure> {
-        if scenario.compute.numerics == Numerics::Shapes {
-            let missing = "compute.numerics: `shapes` is not supported yet; use `real`";
-            return Err(Failure::NotSupported(missing.to_owned()));
-        }
         let invalid = |error: &dyn std::fmt::Display| Failure::NotSupported(error.to_string());
         let jobs = scenario.cluster.iter().map(|(job, tasks)| (job.as_str(), tasks.count()));
         let spec = ClusterSpec::simulated(jobs).map_err(|error| invalid(&error))?;
@@ -36,6 +32,7 @@ impl Experiment {
             network: scenario.network.clone(),
             compute: compute(&scenario.compute),
             slow: scenario.compute.slow.clone(),
+            numerics: scenario.compute.numerics,
             seed: scenario.seed,
         };
         cluster.network.validate().map_err(|error| invalid(&error))?;
@@ -43,7 +40,7 @@ impl Experiment {
         let settings = settings(scenario);
         let dataset = match settings.model {
             Model::Null { .. } => None,
-            Model::Softmax | Model::Mlp { .. } => {
+            Model::Softmax | Model::Mlp { .. } | Model::Convnet => {
                 Some(Arc::new(dataset(&scenario.program.dataset, scenario.seed).map_err(Failure::Data)?))
             }
         };
@@ -81,6 +78,7 @@ fn settings(scenario: &Scenario) -> Settings {
     let model = match program.model {
         scenario::Model::Softmax => Model::Softmax,
         scenario::Model::Mlp => Model::Mlp { hidden: program.hidden.clone() },
+        scenario::Model::Convnet => Model::Convnet,
         scenario::Model::Null => Model::Null { variables: NULL_VARIABLES },
     };
     let stop = &scenario.stop;

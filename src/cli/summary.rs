@@ -26,6 +26,7 @@ pub(super) fn of_simulation(
     let applied = steps.iter().filter(|step| step.applied).count() as u64;
     let durations: Vec<f64> = steps.iter().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
     let last = recording.evaluations.last();
+    let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);
     Run {
         name: run.name.clone(),
         mode: run.mode.to_string(),
@@ -46,7 +47,7 @@ pub(super) fn of_simulation(
         waiting_seconds: waiting(steps),
         events: Some(outcome.events),
         digest: Some(outcome.digest.to_string()),
-        weights_digest: recording.ending.map(|ending| format!("{:016x}", ending.weights_digest)),
+        weights_digest: weights_digest.map(|digest| format!("{digest:016x}")),
     }
 }
 

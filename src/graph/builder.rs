@@ -1,5 +1,6 @@
 //! `Graph`: what a user builds a graph through.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::{GraphError, GraphProblem};
@@ -7,7 +8,7 @@ use super::op::{Op, VariableSpec};
 use super::output::{Output, Target};
 use super::state::{Name, NewOperation, State};
 use super::variable::Variable;
-use super::{Edge, GraphDef, OpId, Operation, TensorType};
+use super::{Edge, GraphDef, OpId, Operation, TensorType, prune};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 /// A graph under construction. Cloning it gives another handle to the same graph.
@@ -260,6 +261,16 @@ impl Graph {
         read
     }
 
+    /// The operations that gather rows of `variable` for the values `edges`.
+    pub(super) fn gathers_behind(&self, variable: OpId, edges: &[Edge]) -> Vec<OpId> {
+        let state = self.state();
+        let gathers = |id: &OpId| {
+            let operation = state.def.operation(*id);
+            matches!(operation.op, Op::ResourceGather) && operation.variables.first() == Some(&variable)
+        };
+        prune(&state.def, &BTreeSet::new(), edges, &[]).into_iter().filter(gathers).collect()
+    }
+
     /// Refuses `input` to `operation` where it belongs to another graph.
     #[track_caller]
     pub(crate) fn check_own(&self, operation: &str, input: &Output) -> Result<(), GraphError> {
@@ -267,6 +278,15 @@ impl Graph {
             return Ok(());
         }
         Err(GraphError::new(operation, GraphProblem::OtherGraph(input.name())))
+    }
+
+    /// Refuses `variable` to `operation` where it belongs to another graph.
+    #[track_caller]
+    pub(crate) fn check_own_variable(&self, operation: &str, variable: &Variable) -> Result<(), GraphError> {
+        if self.same_as(variable.graph()) {
+            return Ok(());
+        }
+        Err(GraphError::new(operation, GraphProblem::OtherGraph(variable.name())))
     }
 
     pub(crate) fn output(&self, op: OpId) -> Output {

@@ -2,9 +2,14 @@
 
 mod array;
 mod indexed;
+mod loss;
+mod product;
+mod reduce;
 mod rules;
+mod sparse;
+mod window;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 
 use smallvec::SmallVec;
@@ -12,7 +17,7 @@ use smallvec::SmallVec;
 use super::error::{GraphError, GraphProblem};
 use super::op::Op;
 use super::output::Output;
-use super::{Edge, Graph, GraphDef, NewOperation, OpId};
+use super::{Edge, Gradient, Graph, GraphDef, NewOperation, OpId, Variable};
 use crate::tensor::Shape;
 
 /// The derivative of `loss`, a scalar, by each of `by`; none where the loss does not depend on it.
@@ -26,30 +31,62 @@ use crate::tensor::Shape;
 /// gradient, or one of `by` belongs to another graph.
 #[track_caller]
 pub fn gradients(loss: &Output, by: &[Output]) -> Result<Vec<Option<Output>>, GraphError> {
-    let graph = loss.graph();
-    let given = loss.tensor_type();
+    for x in by {
+        loss.graph().check_own("gradients", x)?;
+    }
+    let sources = |_: &GraphDef| by.iter().map(|x| x.edge().op).collect();
+    backward(loss, sources, |pass| {
+        let output = |edge| Output::new(pass.graph.clone(), edge);
+        by.iter().map(|x| Ok(pass.total(x.edge())?.map(output))).collect()
+    })
+}
+
+/// The derivative of `loss`, a scalar, by each of `by`, whoever reads them; none where the loss does not
+/// depend on it. Where only rows of a variable were gathered, the derivative is of these rows: slices that
+/// meet are put one after the other, and are made dense where they meet a dense gradient (TensorFlow:
+/// `tf.gradients` by variables).
+///
+/// # Errors
+/// As [`gradients`].
+#[track_caller]
+pub fn variable_gradients(loss: &Output, by: &[Variable]) -> Result<Vec<Option<Gradient>>, GraphError> {
+    for variable in by {
+        loss.graph().check_own_variable("gradients", variable)?;
+    }
+    let reads = |def: &GraphDef| {
+        by.iter().flat_map(|variable| sparse::reads(def, variable.op_id()).map(|(id, _)| id)).collect()
+    };
+    backward(loss, reads, |pass| by.iter().map(|variable| pass.of_variable(variable)).collect())
+}
+
+/// Takes the gradients of `loss` back to the operations that `sources` finds in the graph; `collect` takes
+/// what has arrived there.
+#[track_caller]
+fn backward<T>(
+    loss: &Output,
+    sources: impl FnOnce(&GraphDef) -> BTreeSet<OpId>,
+    collect: impl FnOnce(&mut Backward<'_>) -> Result<T, GraphError>,
+) -> Result<T, GraphError> {
+    let (graph, given) = (loss.graph(), loss.tensor_type());
     if !given.is_float_scalar() {
         let needs = "an f32 scalar as loss".to_owned();
         return Err(GraphError::new("gradients", GraphProblem::Inputs { needs, inputs: vec![given] }));
     }
-    for x in by {
-        graph.check_own("gradients", x)?;
-    }
     let def = graph.snapshot()?;
-    let (depends, arrived) = (depends_on(&def, by), BTreeMap::new());
+    let (depends, arrived) = (depends_on(&def, &sources(&def)), BTreeMap::new());
     let mut pass = Backward { graph, def: &def, depends, arrived, at: Location::caller() };
     graph.enter_name_scope("gradients")?;
-    let built = pass.run(loss.edge(), by);
+    let built = pass.run(loss.edge()).and_then(|()| collect(&mut pass));
     graph.leave_name_scope();
     built
 }
 
 /// Whether each operation depends on one of `by`.
-fn depends_on(def: &GraphDef, by: &[Output]) -> Vec<bool> {
+fn depends_on(def: &GraphDef, by: &BTreeSet<OpId>) -> Vec<bool> {
     let mut depends = vec![false; def.operations.len()];
     for (id, operation) in def.iter() {
-        let is_one = by.iter().any(|x| x.edge().op == id);
-        depends[id.0 as usize] = is_one || operation.inputs.iter().any(|edge| depends[edge.op.0 as usize]);
+        let uses_one = operation.inputs.iter().any(|edge| depends[edge.op.0 as usize]);
+        depends[id.0 as usize] = uses_one || by.contains(&id);
     }
     depends
 }
@@ -69,7 +106,7 @@ struct Backward<'a> {
 }
 
 impl Backward<'_> {
-    fn run(&mut self, loss: Edge, by: &[Output]) -> Result<Vec<Option<Output>>, GraphError> {
+    fn run(&mut self, loss: Edge) -> Result<(), GraphError> {
         let one = self.add(loss.op, Op::Fill { shape: Shape::SCALAR, value: 1.0 }, &[])?;
         self.arrived.insert(loss, vec![one]);
         for id in (0..=loss.op.0).rev().map(OpId) {
@@ -77,8 +114,7 @@ impl Backward<'_> {
                 self.through(id)?;
             }
         }
-        let output = |edge| Output::new(self.graph.clone(), edge);
-        by.iter().map(|x| Ok(self.total(x.edge())?.map(output))).collect()
+        Ok(())
     }
 
     fn depends(&self, edge: Edge) -> bool {

@@ -1,4 +1,6 @@
-//! What models are built from: initial values, layers, losses and measures, each made of graph operations.
+//! What models are built from: initial values, layers and measures, each made of graph operations.
+
+mod window;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -7,6 +9,8 @@ use super::op::{Op, RandomLaw};
 use super::output::Output;
 use super::{Graph, NewOperation};
 use crate::tensor::{DType, Shape};
+
+pub use window::{avg_pool2d, conv2d, flatten, max_pool2d};
 
 /// Values for the first step of a variable.
 impl Graph {
@@ -27,7 +31,7 @@ impl Graph {
     #[track_caller]
     pub fn random(&self, purpose: &str, law: RandomLaw, shape: impl Into<Shape>) -> Output {
         let seeds = (self.random_seed(), xxh3_64(purpose.as_bytes()));
-        self.add_checked(NewOperation::of(Op::Random { law, shape: shape.into(), seeds }))
+        self.add_checked(NewOperation::of(Op::Random { law, shape: shape.into(), seeds, offset: 0 }))
     }
 
     /// Uniform in ±√(6 / (rows + columns)) (Glorot and Bengio 2010; TensorFlow: `glorot_uniform_initializer`).
@@ -66,15 +70,6 @@ fn dense_in_scope(x: &Output, width: usize, units: usize) -> Result<Output, Grap
     let kernel = graph.variable("kernel", &graph.glorot_uniform(&purpose, [width, units]))?;
     let bias = graph.variable("bias", &graph.zeros([units]))?;
     x.matmul(&kernel.read())?.bias_add(&bias.read())
-}
-
-/// The cross-entropy of each row's softmax against its label (f32 \[rows\]).
-///
-/// # Errors
-/// If `logits` is no f32 matrix, or `labels` not one i32 a row.
-#[track_caller]
-pub fn sparse_softmax_cross_entropy(logits: &Output, labels: &Output) -> Result<Output, GraphError> {
-    logits.with(&[labels], Op::SparseSoftmaxCrossEntropyWithLogits)
 }
 
 /// The share of rows whose greatest logit is that of the label (f32).

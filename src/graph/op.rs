@@ -4,21 +4,31 @@ mod array;
 mod attributes;
 mod function;
 mod indexed;
+mod loss;
+mod order;
 mod range;
+mod reduce;
 mod resource;
+mod sparse;
 mod subscript;
 
 use std::sync::Arc;
+mod window;
 
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub use array::Array;
 pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
-pub use function::{Binary, Reduction, Unary};
+pub use function::{Binary, Unary};
 pub use indexed::Indexed;
+pub use loss::Loss;
+pub use order::Order;
 pub(crate) use range::range_len;
+pub use reduce::{Axes, Reduce, Reduction};
 pub use resource::{ResourceAction, ResourceKind, ResourceSpec};
+pub use sparse::{ShardStrategy, Sharding, Sparse};
 pub use subscript::{Mirror, Subscript};
+pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
 
 /// What an operation does.
 ///
@@ -50,12 +60,16 @@ pub enum Op {
         shape: Shape,
         /// The graph's seed, and the operation's own.
         seeds: (u64, u64),
+        /// Where in the values of these seeds they begin: a part of a larger value is made by itself.
+        offset: usize,
     },
 
     /// A place for a value that outlives the step (TensorFlow: `VarHandleOp`). Not run itself.
     Variable(VariableSpec),
     /// The variable's value, and its version: how many updates it has had (i64).
     ReadVariable,
+    /// The rows `(ids […])` of the variable, and its version: nothing else of it is copied or travels.
+    ResourceGather,
     /// Stores `(value)`; gives the value.
     Assign,
     /// Adds `(delta)`; gives the new value.
@@ -65,11 +79,14 @@ pub enum Op {
     /// Completes once the variable has a value, however long that takes; at once where it has.
     AwaitVariable,
     /// Updates a variable by a gradient: `(learning_rate, gradient)`, and where gradients are
-    /// aggregated `(…, version read)` or, with backup workers, `(…, version read, verdict)`.
-    /// Variables: the variable, then its slots.
+    /// aggregated `(…, versions read…)` or, with backup workers, `(…, verdict, versions read…)`; the
+    /// least version counts. Variables: the variable, then its slots.
     ApplyGradient {
         /// The update rule.
         rule: UpdateRule,
+        /// The gradient is of some rows, `(learning_rate, rows [n, row…], ids [n], …)`; of a row that
+        /// comes more than once the sum.
+        is_sparse: bool,
         /// With synchronous training: wait for the other workers' gradients and apply their mean.
         aggregate: Option<Replica>,
     },
@@ -103,9 +120,17 @@ pub enum Op {
         /// Multiply by `b` transposed.
         transpose_b: bool,
     },
-    /// `(x [rows, columns], bias [columns])`
+    /// `(x […, m, k], y […, k, n])`: the product of each pair of matrices, of either transposed where asked;
+    /// the dimensions before them are repeated by the rules of NumPy (TensorFlow `BatchMatMulV2`).
+    BatchMatMul {
+        /// Multiply by `x` transposed.
+        adj_x: bool,
+        /// Multiply by `y` transposed.
+        adj_y: bool,
+    },
+    /// `(x […, columns], bias [columns])`
     BiasAdd,
-    /// `(gradient [rows, columns])`: the sum over rows.
+    /// `(gradient […, columns])`: the sum over all but the columns.
     BiasAddGrad,
     /// One function of each element of `(x)`.
     Unary(Unary),
@@ -117,24 +142,27 @@ pub enum Op {
     AddN,
     /// `(x, factor [rows])`: each row of `x` times its factor.
     ScaleRows,
-    /// The sum or mean of all elements of `(x)`.
-    Reduce(Reduction),
-    /// `(gradient, x)`: the gradient of a reduction, spread over the shape of `x`.
-    ReduceGrad(Reduction),
-    /// `(logits [rows, classes])`
-    Softmax,
-    /// `(logits [rows, classes], labels [rows])`: the loss of each row, and its gradient by the logits.
-    SparseSoftmaxCrossEntropyWithLogits,
-    /// `(x [rows, columns])`: the column of each row's greatest value (i64); the first of equals.
-    ArgMax,
+    /// The elements of `(x)` along some axes, taken together.
+    Reduce(Reduce),
+    /// `(gradient, x)`, and `y` where the reduction is that of the greatest or least: the gradient, spread
+    /// over the shape of `x`.
+    ReduceGrad(Reduce),
+    /// Softmax, or a loss.
+    Loss(Loss),
+    /// The order of elements along an axis.
+    Order(Order),
     /// `(a, b)`: where they are equal (bool).
     Equal,
     /// `(x)` as another element type.
     Cast(DType),
     /// The same elements in another shape or order.
     Array(Array),
+    /// Rows found by their number.
+    Sparse(Sparse),
     /// Elements found by indices.
     Indexed(Indexed),
+    /// Windows over images.
+    Window(Window),
 }
 
 impl Op {
@@ -147,11 +175,13 @@ impl Op {
             Self::Random { law, .. } => law.kind(),
             Self::Variable(_) => "Variable",
             Self::ReadVariable => "ReadVariable",
+            Self::ResourceGather => "ResourceGather",
             Self::Assign => "Assign",
             Self::AssignAdd => "AssignAdd",
             Self::IsVariableInitialized => "IsVariableInitialized",
             Self::AwaitVariable => "AwaitVariable",
-            Self::ApplyGradient { rule, .. } => rule.kind(),
+            Self::ApplyGradient { rule, is_sparse: false, .. } => rule.kind(),
+            Self::ApplyGradient { rule, is_sparse: true, .. } => rule.sparse_kind(),
             Self::Vote(_) => "Vote",
             Self::CommitStep(_) => "CommitStep",
             Self::Resource(spec) => spec.kind.name(),
@@ -159,6 +189,7 @@ impl Op {
             Self::NoOp => "NoOp",
             Self::Identity => "Identity",
             Self::MatMul { .. } => "MatMul",
+            Self::BatchMatMul { .. } => "BatchMatMulV2",
             Self::BiasAdd => "BiasAdd",
             Self::BiasAddGrad => "BiasAddGrad",
             Self::Unary(unary) => unary.kind(),
@@ -166,17 +197,16 @@ impl Op {
             Self::Binary(binary) => binary.kind(),
             Self::AddN => "AddN",
             Self::ScaleRows => "ScaleRows",
-            Self::Reduce(Reduction::Sum) => "Sum",
-            Self::Reduce(Reduction::Mean) => "Mean",
-            Self::ReduceGrad(Reduction::Sum) => "SumGrad",
-            Self::ReduceGrad(Reduction::Mean) => "MeanGrad",
-            Self::Softmax => "Softmax",
-            Self::SparseSoftmaxCrossEntropyWithLogits => "SparseSoftmaxCrossEntropyWithLogits",
-            Self::ArgMax => "ArgMax",
+            Self::Reduce(reduce) => reduce.reduction.kind(),
+            Self::ReduceGrad(reduce) => reduce.reduction.gradient_kind(),
+            Self::Loss(loss) => loss.kind(),
+            Self::Order(order) => order.kind(),
             Self::Equal => "Equal",
             Self::Cast(_) => "Cast",
             Self::Array(array) => array.kind(),
+            Self::Sparse(sparse) => sparse.kind(),
             Self::Indexed(indexed) => indexed.kind(),
+            Self::Window(window) => window.kind(),
         }
     }
 
@@ -190,6 +220,7 @@ impl Op {
         matches!(
             self,
             Self::ReadVariable
+                | Self::ResourceGather
                 | Self::Assign
                 | Self::AssignAdd
                 | Self::IsVariableInitialized

@@ -2,12 +2,15 @@
 
 mod array;
 mod indexed;
+mod reduce;
+mod sparse;
+mod window;
 
 use std::fmt;
 use std::panic::Location;
 
 use super::error::GraphError;
-use super::op::{Binary, Op, Reduction, Unary};
+use super::op::{Binary, Loss, Op, Unary};
 use super::{Edge, Graph, NewOperation, OpId, TensorType};
 use crate::tensor::DType;
 pub use array::{concat, stack};
@@ -62,10 +65,11 @@ impl Output {
         if self.edge.output == 0 { name } else { format!("{name}:{}", self.edge.output) }
     }
 
-    /// The matrix product with `b`.
+    /// The matrix product with `b`; of more than two dimensions that of each pair of matrices
+    /// ([`Output::matmul_transposed`]).
     ///
     /// # Errors
-    /// If they are no f32 matrices, or their inner dimensions differ.
+    /// If they are no matrices of f32 or f64, or their inner dimensions differ.
     #[track_caller]
     pub fn matmul(&self, b: &Self) -> Result<Self, GraphError> {
         self.matmul_transposed(b, false, false)
@@ -73,14 +77,19 @@ impl Output {
 
     /// The matrix product with `b`, of either matrix transposed where asked.
     ///
+    /// Of more than two dimensions, the last two are those of matrices, and the product is that of each
+    /// pair; the others are repeated by the rules of NumPy (TensorFlow `tf.matmul`).
+    ///
     /// # Errors
-    /// If they are no f32 matrices, or their inner dimensions differ.
+    /// If they are no matrices of f32 or f64, their inner dimensions differ, or the others don't fit.
     #[track_caller]
     pub fn matmul_transposed(&self, b: &Self, transpose_a: bool, transpose_b: bool) -> Result<Self, GraphError> {
-        self.with(&[b], Op::MatMul { transpose_a, transpose_b })
+        let are_matrices = [self, b].iter().all(|x| x.tensor_type().shape.rank() == 2);
+        let many = Op::BatchMatMul { adj_x: transpose_a, adj_y: transpose_b };
+        self.with(&[b], if are_matrices { Op::MatMul { transpose_a, transpose_b } } else { many })
     }
 
-    /// Adds `bias` \[columns\] to each row.
+    /// Adds `bias` \[columns\] to each row: along the last dimension of two or more.
     ///
     /// # Errors
     /// If the widths differ.
@@ -107,22 +116,22 @@ impl Output {
         self.with(&[other], Op::Equal)
     }
 
-    /// The column of each row's greatest value (i64); the first of equals.
+    /// The rows of the last axis as probabilities.
     ///
     /// # Errors
-    /// If it is no f32 matrix.
-    #[track_caller]
-    pub fn argmax(&self) -> Result<Self, GraphError> {
-        self.with(&[], Op::ArgMax)
-    }
-
-    /// The rows as probabilities.
-    ///
-    /// # Errors
-    /// If it is no f32 matrix.
+    /// If they are no f32 or f64, or there is no axis.
     #[track_caller]
     pub fn softmax(&self) -> Result<Self, GraphError> {
-        self.with(&[], Op::Softmax)
+        self.with(&[], Op::Loss(Loss::Softmax))
+    }
+
+    /// The logarithms of [`Output::softmax`], which keep their digits where that is 0.
+    ///
+    /// # Errors
+    /// If they are no f32 or f64, or there is no axis.
+    #[track_caller]
+    pub fn log_softmax(&self) -> Result<Self, GraphError> {
+        self.with(&[], Op::Loss(Loss::LogSoftmax))
     }
 
     /// The values as another element type.
@@ -174,23 +183,6 @@ unary! {
     log Log "`ln x`",
     square Square "`x²`",
     negate Neg "`−x`",
-}
-
-macro_rules! reduction {
-    ($($method:ident $reduction:ident $says:literal),* $(,)?) => {
-        /// All elements together.
-        impl Output {$(
-            #[doc = $says]
-            #[track_caller]
-            pub fn $method(&self) -> Self {
-                self.map(Op::Reduce(Reduction::$reduction))
-            }
-        )*}
-    };
-}
-reduction! {
-    sum Sum "The sum of all elements, added in a fixed order.",
-    mean Mean "The mean of all elements, added in a fixed order.",
 }
 
 macro_rules! binary {

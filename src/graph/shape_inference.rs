@@ -5,8 +5,14 @@
 
 mod array;
 mod indexed;
+mod loss;
+mod order;
+mod product;
+mod reduce;
 mod resource;
 mod slices;
+mod sparse;
+mod window;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -34,12 +40,13 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::Identity, [x]) => return Ok(smallvec![*x]),
         (Op::Cast(dtype), [x]) => return Ok(one(*dtype, x.shape)),
         (Op::Array(array), inputs) => return array::infer(array, inputs),
+        (Op::Sparse(sparse), inputs) => return sparse::infer(sparse, inputs),
         (Op::Indexed(indexed), inputs) => return indexed::infer(indexed, inputs),
-        (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
-            (matmul(*a, *b, *transpose_a, *transpose_b), "f32 matrices whose inner dimensions agree")
-        }
-        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 [rows, n] and a bias [n]"),
-        (Op::BiasAddGrad, [x]) => (matrix(*x).map(|[_, columns]| one(DType::F32, [columns])), "an f32 matrix"),
+        (Op::Window(window), inputs) => return window::infer(window, inputs),
+        (Op::MatMul { transpose_a, transpose_b }, inputs) => return product::infer(inputs, *transpose_a, *transpose_b),
+        (Op::BatchMatMul { adj_x, adj_y }, inputs) => return product::infer_batch(inputs, *adj_x, *adj_y),
+        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 […, n] and a bias [n]"),
+        (Op::BiasAddGrad, [x]) => (columns(*x).map(|columns| one(DType::F32, [columns])), "f32 of rank 2 or more"),
         (Op::Unary(_), [x]) => (same(inputs).map(|_| smallvec![*x]), "one f32"),
         (Op::UnaryGrad(_), [_, _]) => (same(inputs), "two f32 of one shape"),
         (Op::Binary(_), [a, b]) => (binary(*a, *b), "two f32 of one shape, or a scalar and another"),
@@ -47,13 +54,10 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::ScaleRows, [x, factor]) => {
             (scale_rows(*x, *factor), "an f32 matrix [rows, n] and a factor for each row [rows]")
         }
-        (Op::Reduce(_), [_]) => (same(inputs).map(|_| one(DType::F32, Shape::SCALAR)), "one f32"),
-        (Op::ReduceGrad(_), [gradient, x]) => (reduce_grad(*gradient, *x), "an f32 scalar and an f32"),
-        (Op::Softmax, [x]) => (matrix(*x).map(|_| smallvec![*x]), "an f32 matrix [rows, classes]"),
-        (Op::SparseSoftmaxCrossEntropyWithLogits, [logits, labels]) => {
-            (cross_entropy(*logits, *labels), "f32 logits [rows, classes] and i32 labels [rows]")
-        }
-        (Op::ArgMax, [x]) => (matrix(*x).map(|[rows, _]| one(DType::I64, [rows])), "an f32 matrix"),
+        (Op::Reduce(op), inputs) => return reduce::infer(op, inputs),
+        (Op::ReduceGrad(op), inputs) => return reduce::infer_grad(op, inputs),
+        (Op::Order(order), inputs) => return order::infer(order, inputs),
+        (Op::Loss(loss), inputs) => return loss::infer(loss, inputs),
         (Op::Equal, [a, b]) => (equal(*a, *b), "two i32 or two i64 of one shape"),
         _ => (None, "another number of inputs"),
     };
@@ -73,12 +77,21 @@ fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<
     match (op, inputs, variables) {
         (Op::OnResource { resource, action }, inputs, _) => resource::infer(&resource.kind, action, inputs),
         (Op::ReadVariable, [], [variable]) => Ok(smallvec![*variable, count()]),
+        (Op::ResourceGather, [ids], [table]) => match sparse::gathered(*ids, *table) {
+            Some(rows) => Ok(rows.into_iter().chain([count()]).collect()),
+            None => Err(refuse("i32 or i64 as ids of the rows of an f32 variable")),
+        },
         (Op::IsVariableInitialized, [], [_]) => Ok(one(DType::Bool, Shape::SCALAR)),
         (Op::AwaitVariable, [], [_]) => Ok(smallvec![]),
         (Op::AssignAdd, [value], [_]) if matches!(value.dtype, DType::Bool | DType::BF16) => Err(refuse("numbers")),
         (Op::Assign | Op::AssignAdd, [value], [variable]) => {
             stores(*value, *variable)?;
             Ok(smallvec![*variable])
+        }
+        (Op::ApplyGradient { is_sparse: true, .. }, [rate, rows, ids, ..], [variable, ..]) => {
+            let fits = rate.is_float_scalar() && sparse::are_slices(*rows, *ids, *variable);
+            let needs = || format!("an f32 scalar as learning rate, rows of {variable} and an id for each");
+            if fits { Ok(smallvec![]) } else { Err(refuse(&needs())) }
         }
         (Op::ApplyGradient { .. }, [rate, gradient, ..], [variable, ..]) => {
             stores(*gradient, *variable)?;
@@ -110,35 +123,21 @@ fn matrix(x: TensorType) -> Option<[Option<usize>; 2]> {
     x.float_dims()?.try_into().ok()
 }
 
-fn reduce_grad(gradient: TensorType, x: TensorType) -> Option<OutputTypes> {
-    (gradient.is_float_scalar() && x.dtype == DType::F32).then(|| smallvec![x])
-}
-
-fn matmul(a: TensorType, b: TensorType, transpose_a: bool, transpose_b: bool) -> Option<OutputTypes> {
-    let ([a0, a1], [b0, b1]) = (matrix(a)?, matrix(b)?);
-    let (rows, inner_a) = if transpose_a { (a1, a0) } else { (a0, a1) };
-    let (inner_b, columns) = if transpose_b { (b1, b0) } else { (b0, b1) };
-    agree(inner_a, inner_b)?;
-    Some(one(DType::F32, [rows, columns]))
+/// The last dimension of an f32 that has others before it.
+fn columns(x: TensorType) -> Option<Option<usize>> {
+    x.float_dims()?.split_last().filter(|(_, rows)| !rows.is_empty()).map(|(columns, _)| *columns)
 }
 
 fn bias_add(x: TensorType, bias: TensorType) -> Option<OutputTypes> {
-    let ([rows, columns], &[width]) = (matrix(x)?, bias.float_dims()?) else { return None };
-    Some(one(DType::F32, [rows, agree(columns, width)?]))
+    let &[width] = bias.float_dims()? else { return None };
+    let width = agree(columns(x)?, width)?;
+    let rows = &x.shape.dims()[..x.shape.rank() - 1];
+    Some(one(DType::F32, PartialShape::new(&[rows, &[width]].concat())))
 }
 
 fn scale_rows(x: TensorType, factor: TensorType) -> Option<OutputTypes> {
     let ([rows, columns], &[factors]) = (matrix(x)?, factor.float_dims()?) else { return None };
     Some(one(DType::F32, [agree(rows, factors)?, columns]))
-}
-
-fn cross_entropy(logits: TensorType, labels: TensorType) -> Option<OutputTypes> {
-    let ([rows, classes], &[labelled]) = (matrix(logits)?, labels.shape.dims()) else { return None };
-    if labels.dtype != DType::I32 {
-        return None;
-    }
-    let rows = agree(rows, labelled)?;
-    Some(smallvec![TensorType::new(DType::F32, [rows]), TensorType::new(DType::F32, [rows, classes])])
 }
 
 fn equal(a: TensorType, b: TensorType) -> Option<OutputTypes> {

@@ -5,7 +5,7 @@ use std::fmt;
 use super::error::GraphError;
 use super::op::{Op, VariableSpec};
 use super::output::{Output, Target};
-use super::{Edge, Graph, NewOperation, OpId};
+use super::{Edge, Gradient, Graph, NewOperation, OpId};
 
 /// A variable: a named place on the task that the placer puts it on.
 #[derive(Clone)]
@@ -48,9 +48,30 @@ impl Variable {
         self.graph.output(self.graph.read_of(self.op))
     }
 
-    /// How many updates it has had (i64).
-    pub(crate) fn version(&self) -> Output {
-        self.read().sibling(1)
+    /// The rows `ids` of an f32 variable (\[ids…, row…\]), as the step finds them. They alone are copied and
+    /// travel, and the gradient is of them alone (TensorFlow: `ResourceGather`, `embedding_lookup` of one table).
+    ///
+    /// A step with an id that is none of the rows fails.
+    ///
+    /// # Errors
+    /// If the ids are no integers, or it has no rows of f32.
+    #[track_caller]
+    pub fn gather(&self, ids: &Output) -> Result<Output, GraphError> {
+        self.graph.check_own("ResourceGather", ids)?;
+        Ok(self.graph.output(self.add(Op::ResourceGather, &[ids.edge()])?))
+    }
+
+    /// How many updates it had had (i64) when it was read for `gradient`, once for each time it was.
+    pub(crate) fn versions(&self, gradient: &Gradient) -> Vec<Output> {
+        let parts: Vec<Edge> = gradient.parts().iter().map(|part| part.edge()).collect();
+        let gathers = self.graph.gathers_behind(self.op, &parts);
+        let versions = gathers.into_iter().map(|op| self.graph.output(op).sibling(1));
+        let is_read = matches!(gradient, Gradient::Dense(_));
+        let mut versions: Vec<Output> = is_read.then(|| self.read().sibling(1)).into_iter().chain(versions).collect();
+        if versions.is_empty() {
+            versions.push(self.read().sibling(1));
+        }
+        versions
     }
 
     /// A read that happens after the control dependencies in scope, apart from the shared one.

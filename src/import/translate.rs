@@ -4,7 +4,9 @@ mod array;
 mod indexed;
 mod math;
 mod reduction;
+mod sparse;
 mod state;
+mod window;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
@@ -25,7 +27,7 @@ pub(super) type Translate = Box<dyn Fn(&mut Importer<'_>, &Node<'_>) -> Values>;
 
 /// The translation of `kind`, TensorFlow's word; none where it does not exist here.
 pub(super) fn find(kind: &str) -> Option<Translate> {
-    let families = [math::find, reduction::find, array::find, indexed::find, state::find];
+    let families = [math::find, reduction::find, array::find, indexed::find, sparse::find, window::find, state::find];
     families.iter().find_map(|family| family(kind))
 }
 

@@ -44,10 +44,10 @@ impl Cost {
         Self { flops: flops as u64, bytes: 4 * floats as u64 }
     }
 
-    /// [`matmul`](super::matmul::matmul): 2mkn flops, 4(mk + kn + mn) bytes.
-    pub(crate) fn matmul(dims: MatMul) -> Self {
+    /// `products` products as [`matmul`](super::matmul::matmul): 2mkn flops each; `bytes` are those of all operands.
+    pub(crate) fn matmul(dims: MatMul, products: usize, bytes: usize) -> Self {
         let MatMul { m, k, n, .. } = dims;
-        Self::of(2 * m * k * n, m * k + k * n + m * n)
+        Self { flops: (2 * products * m * k * n) as u64, bytes: bytes as u64 }
     }
 
     /// A kernel of one result an element from `inputs` operands of the same shape, as in `elementwise`:
@@ -68,17 +68,6 @@ impl Cost {
         Self::of(elements, elements + results)
     }
 
-    /// `softmax`: an exponential and 4 flops an element, 8 bytes an element.
-    pub(crate) fn softmax(rows: usize, classes: usize) -> Self {
-        Self::of(rows * classes * (EXP + 4), 2 * rows * classes)
-    }
-
-    /// `sparse_softmax_cross_entropy`: a softmax, and a logarithm and 2 flops a row; a label is read and a
-    /// loss written for each.
-    pub(crate) fn cross_entropy(rows: usize, classes: usize) -> Self {
-        Self::softmax(rows, classes) + Self::of(rows * (EXP + 2), 2 * rows)
-    }
-
     /// The kernels of `random`: 20 flops and 4 bytes an element.
     pub(crate) fn random(elements: usize) -> Self {
         Self::of(elements * DRAW, elements)
@@ -92,6 +81,12 @@ impl Cost {
     /// `add_n`: a flop an element of each input (the last is the scale's), 4(inputs + 1) bytes an element.
     pub(crate) fn add_n(inputs: usize, elements: usize) -> Self {
         Self::elementwise(elements, inputs, inputs)
+    }
+
+    /// The kernels of `window`: two flops for each element of each window, one for a pool's; 4 bytes for each
+    /// element of the operands and the result, of which each counts once however many windows cover it.
+    pub(crate) fn windows(flops: usize, floats: usize) -> Self {
+        Self::of(flops, floats)
     }
 
     /// `gradient_descent`: 2 flops an element, 2 values read and 1 written.
@@ -122,7 +117,8 @@ mod tests {
     #[test]
     fn the_cost_of_a_product_is_twice_its_volume_and_each_matrix_once() {
         let dims = MatMul { m: 32, k: 64, n: 10, transpose_a: false, transpose_b: true };
-        assert_eq!(Cost::matmul(dims), Cost { flops: 2 * 32 * 64 * 10, bytes: 4 * (32 * 64 + 64 * 10 + 32 * 10) });
+        let bytes = 4 * (32 * 64 + 64 * 10 + 32 * 10);
+        assert_eq!(Cost::matmul(dims, 3, 3 * bytes), Cost { flops: 3 * 2 * 32 * 64 * 10, bytes: 3 * bytes as u64 });
     }
 
     #[test]

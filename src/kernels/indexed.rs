@@ -3,6 +3,7 @@
 //! Indices come checked, as positions ([`positions`], [`nd_positions`]); where they repeat, updates
 //! count in the order of the indices.
 
+use super::number::Number;
 use super::parallel::for_chunks;
 use crate::tensor::{DType, Tensor};
 
@@ -178,44 +179,5 @@ fn scan_rows<T: Number>(x: &[T], inner: usize, exclusive: bool, reverse: bool, o
 
 /// `start`, `start + delta`, … (TensorFlow `Range`).
 pub(crate) fn range<T: Number>(start: T, delta: T, out: &mut [T]) {
-    (0..).zip(out).for_each(|(i, out)| *out = start.plus(delta.times(i)));
+    (0..).zip(out).for_each(|(i, out)| *out = start.plus(delta.times(T::counted(i))));
 }
-
-/// What can be added up. Integers wrap.
-pub(crate) trait Number: Copy + Send + Sync {
-    /// The sum of none.
-    const ZERO: Self;
-    /// The sum of two.
-    fn plus(self, other: Self) -> Self;
-    /// The sum of this `count` times.
-    fn times(self, count: usize) -> Self;
-}
-
-impl Number for f32 {
-    const ZERO: Self = 0.0;
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self + other
-    }
-    #[inline(always)]
-    fn times(self, count: usize) -> Self {
-        self * count as Self
-    }
-}
-
-macro_rules! integers {
-    ($($integer:ty),+) => {$(
-        impl Number for $integer {
-            const ZERO: Self = 0;
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self {
-                self.wrapping_add(other)
-            }
-            #[inline(always)]
-            fn times(self, count: usize) -> Self {
-                self.wrapping_mul(count as Self)
-            }
-        }
-    )+};
-}
-integers!(i32, i64);

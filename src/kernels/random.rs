@@ -21,6 +21,8 @@ pub(crate) struct Key {
     pub(crate) seed: u64,
     /// What sets this operation, and where it matters this step, apart from others.
     pub(crate) operation: u64,
+    /// How many values of the operation come before these.
+    pub(crate) offset: usize,
 }
 
 /// Uniform over `low <= x < high` (TensorFlow `RandomUniform`); all `low` where that is empty.
@@ -51,14 +53,23 @@ pub(crate) fn truncated_normal(key: Key, mean: f32, deviation: f32, out: &mut [f
 
 fn draw(key: Key, out: &mut [f32], value: impl Fn(&mut Pcg64) -> f32 + Sync) {
     let operation = key.operation.to_string();
-    let block = |(i, out): (usize, &mut [f32])| {
+    let block = |i: usize, skipped: usize, out: &mut [f32]| {
         let mut stream = stream(key.seed, &["random operation", &operation, &i.to_string()]);
+        (0..skipped).for_each(|_| {
+            value(&mut stream);
+        });
         out.iter_mut().for_each(|out| *out = value(&mut stream));
     };
+    let (first, skipped) = (key.offset / BLOCK, key.offset % BLOCK);
+    let (begun, out) = out.split_at_mut(out.len().min((BLOCK - skipped) % BLOCK));
+    if !begun.is_empty() {
+        block(first, skipped, begun);
+    }
+    let first = first + usize::from(skipped > 0);
     if out.len() < PARALLEL_FROM {
-        out.chunks_mut(BLOCK).enumerate().for_each(block);
+        out.chunks_mut(BLOCK).enumerate().for_each(|(i, out)| block(first + i, 0, out));
     } else {
-        out.par_chunks_mut(BLOCK).enumerate().for_each(block);
+        out.par_chunks_mut(BLOCK).enumerate().for_each(|(i, out)| block(first + i, 0, out));
     }
 }
 
@@ -66,7 +77,7 @@ fn draw(key: Key, out: &mut [f32], value: impl Fn(&mut Pcg64) -> f32 + Sync) {
 mod tests {
     use super::*;
 
-    const KEY: Key = Key { seed: 7, operation: 1 };
+    const KEY: Key = Key { seed: 7, operation: 1, offset: 0 };
     const MANY: usize = PARALLEL_FROM + 5000;
 
     fn drawn(len: usize, draw: impl Fn(&mut [f32])) -> Vec<f32> {
@@ -90,6 +101,18 @@ mod tests {
         }
         for other in [Key { seed: 8, ..KEY }, Key { operation: 2, ..KEY }] {
             assert_ne!(drawn(1, |out| normal(other, 0.0, 1.0, out)), long[..1]);
+        }
+    }
+
+    #[test]
+    fn values_from_an_offset_are_those_that_the_whole_has_there() {
+        let whole = drawn(MANY, |out| truncated_normal(KEY, 0.0, 1.0, out));
+        for offset in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7] {
+            for len in [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK + 5, MANY - offset] {
+                let key = Key { offset, ..KEY };
+                let part = drawn(len, |out| truncated_normal(key, 0.0, 1.0, out));
+                assert!(part == whole[offset..offset + len], "{len} from {offset}");
+            }
         }
     }
 

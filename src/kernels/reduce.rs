@@ -1,19 +1,225 @@
-//! Reductions: the sum, the mean, the greatest of a row.
+//! Reductions along any axes of a row-major tensor.
+//!
+//! Neighbouring axes that are reduced are one *run*: its elements are `[outer, reduced, inner]`. Of several
+//! runs the innermost is folded first, and what it leaves is folded by the next.
+//!
+//! Order of a run that ends with the tensor (`inner` is 1): chunks of [`CHUNK`] elements are each folded
+//! over 16 lanes ([`fold`]), what they give then likewise. Order of any other: the `reduced` rows of `inner`
+//! elements are cut into blocks of as many rows as have [`CHUNK`] elements; a block is folded from its
+//! first row to its last, then what the blocks give is.
 
+use pulp::NullaryFnOnce;
 use rayon::prelude::*;
+use smallvec::SmallVec;
 
+use super::number::Number;
 use super::parallel::{CHUNK, PARALLEL_FROM, vectorised};
+use crate::graph::{Axes, Reduction};
+use crate::tensor::{Element, Shape};
 
 /// How many partial results a fold keeps: one a lane of the widest vectors.
 const LANES: usize = 16;
 
-/// `x` folded by `op`, whose neutral element is `neutral`, in the fixed order of this module.
+/// Neighbouring axes that are reduced together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// The elements of all axes before.
+    pub(super) outer: usize,
+    /// The elements of the axes that are reduced.
+    pub(super) reduced: usize,
+    /// The elements of the axes behind.
+    pub(super) inner: usize,
+}
+
+/// The runs that the `axes` of `shape` are, the innermost first, each without those before it in the list.
+pub(super) fn runs(shape: Shape, axes: Axes) -> SmallVec<[Run; 3]> {
+    let mut runs = SmallVec::new();
+    let (mut reduced, mut inner) = (None, 1);
+    for (axis, dim) in shape.dims().iter().enumerate().rev().filter(|(_, dim)| **dim != 1) {
+        if axes.contains(axis) {
+            reduced = Some(reduced.unwrap_or(1) * dim);
+            continue;
+        }
+        if let Some(reduced) = reduced.take() {
+            runs.push(Run { outer: shape.dims()[..=axis].iter().product(), reduced, inner });
+        }
+        inner *= dim;
+    }
+    runs.extend(reduced.map(|reduced| Run { outer: 1, reduced, inner }));
+    runs
+}
+
+/// `x` along some axes, the sum, the mean, the product, the greatest or the least of numbers.
+///
+/// # Panics
+/// If the reduction is one of truth values.
+pub(crate) fn numbers<T: Number>(reduction: Reduction, x: &[T], shape: Shape, axes: Axes, out: &mut [T]) {
+    match reduction {
+        Reduction::Sum => fold_axes(x, shape, axes, T::ZERO, T::plus, out),
+        Reduction::Mean => {
+            fold_axes(x, shape, axes, T::ZERO, T::plus, out);
+            let count = axes.iter().map(|axis| shape.dims()[axis]).product();
+            out.iter_mut().for_each(|out| *out = out.over(count));
+        }
+        Reduction::Prod => fold_axes(x, shape, axes, T::ONE, T::times, out),
+        Reduction::Max => fold_axes(x, shape, axes, T::LEAST, T::greater, out),
+        Reduction::Min => fold_axes(x, shape, axes, T::GREATEST, T::lesser, out),
+        Reduction::Any | Reduction::All => panic!("shape inference lets no numbers pass for truth values"),
+    }
+}
+
+/// `x` along some axes, whether one is true (TensorFlow `Any`) or all are (`All`).
+pub(crate) fn truth(reduction: Reduction, x: &[bool], shape: Shape, axes: Axes, out: &mut [bool]) {
+    match reduction {
+        Reduction::Any => fold_axes(x, shape, axes, false, |a, b| a | b, out),
+        _ => fold_axes(x, shape, axes, true, |a, b| a & b, out),
+    }
+}
+
+/// The sum of the squares of all elements, in the order of a sum.
+pub(crate) fn sum_of_squares<T: Number>(x: &[T]) -> T {
+    let squares: Vec<T> = x.iter().map(|x| x.times(*x)).collect();
+    all(&squares, T::ZERO, T::plus)
+}
+
+fn fold_axes<T: Element>(
+    x: &[T],
+    shape: Shape,
+    axes: Axes,
+    neutral: T,
+    op: impl Fn(T, T) -> T + Copy + Sync,
+    out: &mut [T],
+) {
+    match runs(shape, axes).as_slice() {
+        [] => out.copy_from_slice(x),
+        [run] => fold_run(x, *run, neutral, op, out),
+        [first, others @ .., last] => {
+            let mut folded = folded_run(x, *first, neutral, op);
+            for run in others {
+                folded = folded_run(&folded, *run, neutral, op);
+            }
+            fold_run(&folded, *last, neutral, op, out);
+        }
+    }
+}
+
+fn folded_run<T: Element>(x: &[T], run: Run, neutral: T, op: impl Fn(T, T) -> T + Copy + Sync) -> Vec<T> {
+    let mut out = vec![neutral; run.outer * run.inner];
+    fold_run(x, run, neutral, op, &mut out);
+    out
+}
+
+/// Folds one run.
+pub(super) fn fold_run<T: Element>(x: &[T], run: Run, neutral: T, op: impl Fn(T, T) -> T + Copy + Sync, out: &mut [T]) {
+    let Run { outer, reduced, inner } = run;
+    assert_eq!(x.len(), outer * reduced * inner, "a reduction takes every element");
+    assert_eq!(out.len(), outer * inner, "a reduction leaves what is not reduced");
+    if x.is_empty() {
+        return out.fill(neutral);
+    }
+    if inner == 1 {
+        return rows(x, neutral, op, out);
+    }
+    let results = out.chunks_exact_mut(inner).zip(x.chunks_exact(reduced * inner));
+    if x.len() < PARALLEL_FROM || outer == 1 {
+        return results.for_each(|(out, x)| columns(x, neutral, op, out));
+    }
+    let results = out.par_chunks_exact_mut(inner).zip(x.par_chunks_exact(reduced * inner));
+    results.for_each(|(out, x)| columns(x, neutral, op, out));
+}
+
+/// Folds each row of a matrix of as many rows as `out` has elements.
+fn rows<T: Element>(x: &[T], neutral: T, op: impl Fn(T, T) -> T + Copy + Sync, out: &mut [T]) {
+    let columns = x.len() / out.len();
+    if columns > CHUNK {
+        return out.iter_mut().zip(x.chunks_exact(columns)).for_each(|(out, row)| *out = all(row, neutral, op));
+    }
+    if x.len() < PARALLEL_FROM {
+        return vectorised(FoldRows { x, neutral, op, out });
+    }
+    let together = CHUNK / columns;
+    out.par_chunks_mut(together)
+        .zip(x.par_chunks(together * columns))
+        .for_each(|(out, x)| vectorised(FoldRows { x, neutral, op, out }));
+}
+
+/// Folds all elements, chunk by chunk.
+fn all<T: Element>(x: &[T], neutral: T, op: impl Fn(T, T) -> T + Copy + Sync) -> T {
+    let of_chunk = |x: &[T]| vectorised(|| fold(x, neutral, op));
+    if x.len() <= CHUNK {
+        return of_chunk(x);
+    }
+    let partial: Vec<T> = if x.len() < PARALLEL_FROM {
+        x.chunks(CHUNK).map(of_chunk).collect()
+    } else {
+        x.par_chunks(CHUNK).map(of_chunk).collect()
+    };
+    all(&partial, neutral, op)
+}
+
+/// Folds the rows of a matrix of as many columns as `out` has elements.
+pub(super) fn columns<T: Element>(x: &[T], neutral: T, op: impl Fn(T, T) -> T + Copy + Sync, out: &mut [T]) {
+    let columns = out.len();
+    let block = (CHUNK / columns).max(1) * columns;
+    if x.len() <= block {
+        return vectorised(FoldColumns { x, neutral, op, out });
+    }
+    let mut partial = vec![neutral; x.len().div_ceil(block) * columns];
+    if x.len() < PARALLEL_FROM {
+        let blocks = partial.chunks_exact_mut(columns).zip(x.chunks(block));
+        blocks.for_each(|(out, x)| vectorised(FoldColumns { x, neutral, op, out }));
+    } else {
+        let blocks = partial.par_chunks_exact_mut(columns).zip(x.par_chunks(block));
+        blocks.for_each(|(out, x)| vectorised(FoldColumns { x, neutral, op, out }));
+    }
+    vectorised(FoldColumns { x: &partial, neutral, op, out });
+}
+
+struct FoldRows<'a, T, F> {
+    x: &'a [T],
+    neutral: T,
+    op: F,
+    out: &'a mut [T],
+}
+
+impl<T: Element, F: Fn(T, T) -> T + Copy> NullaryFnOnce for FoldRows<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let columns = self.x.len() / self.out.len();
+        for (out, row) in self.out.iter_mut().zip(self.x.chunks_exact(columns)) {
+            *out = fold(row, self.neutral, self.op);
+        }
+    }
+}
+
+struct FoldColumns<'a, T, F> {
+    x: &'a [T],
+    neutral: T,
+    op: F,
+    out: &'a mut [T],
+}
+
+impl<T: Element, F: Fn(T, T) -> T + Copy> NullaryFnOnce for FoldColumns<'_, T, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        self.out.fill(self.neutral);
+        for row in self.x.chunks_exact(self.out.len()) {
+            self.out.iter_mut().zip(row).for_each(|(out, x)| *out = (self.op)(*out, *x));
+        }
+    }
+}
+
+/// `x` folded by `op`, whose neutral element is `neutral`, in a fixed order.
 ///
 /// Fewer than [`LANES`] elements are folded from the first to the last. Of more, lane `i` takes the
 /// elements `i`, `i + 16`, `i + 32` ... in that order, then lane `i` takes lane `i + 8`, `i + 4`, `i + 2`,
 /// `i + 1` in turn.
 #[inline(always)]
-pub(super) fn fold(x: &[f32], neutral: f32, op: impl Fn(f32, f32) -> f32) -> f32 {
+pub(super) fn fold<T: Copy>(x: &[T], neutral: T, op: impl Fn(T, T) -> T) -> T {
     if x.len() < LANES {
         return x.iter().fold(neutral, |folded, x| op(folded, *x));
     }
@@ -30,48 +236,4 @@ pub(super) fn fold(x: &[f32], neutral: f32, op: impl Fn(f32, f32) -> f32) -> f32
         low.iter_mut().zip(high).for_each(|(low, high)| *low = op(*low, *high));
     }
     lanes[0]
-}
-
-/// The sum of all elements; 0 of none (TensorFlow `Sum` over all axes).
-///
-/// Order: chunks of [`CHUNK`] elements are each folded over 16 lanes, their sums then likewise, by index.
-pub(crate) fn sum(x: &[f32]) -> f32 {
-    let of_chunk = |x: &[f32]| vectorised(|| fold(x, 0.0, |a, b| a + b));
-    if x.len() <= CHUNK {
-        return of_chunk(x);
-    }
-    let partial: Vec<f32> = if x.len() < PARALLEL_FROM {
-        x.chunks(CHUNK).map(of_chunk).collect()
-    } else {
-        x.par_chunks(CHUNK).map(of_chunk).collect()
-    };
-    sum(&partial)
-}
-
-/// The mean of all elements, [`sum`] over their number; NaN of none (TensorFlow `Mean` over all axes).
-pub(crate) fn mean(x: &[f32]) -> f32 {
-    sum(x) / x.len() as f32
-}
-
-/// The index of each row's greatest element, of equal ones the first (TensorFlow `ArgMax` over axis 1).
-///
-/// A NaN is never greatest, unless it is first.
-///
-/// # Panics
-/// If the rows have no elements.
-pub(crate) fn argmax(x: &[f32], out: &mut [i64]) {
-    if out.is_empty() {
-        return assert!(x.is_empty(), "there is one index a row");
-    }
-    assert!(!x.is_empty() && x.len().is_multiple_of(out.len()), "every row has a greatest element");
-    let columns = x.len() / out.len();
-    for (out, row) in out.iter_mut().zip(x.chunks_exact(columns)) {
-        let mut best = 0;
-        for (i, value) in row.iter().enumerate() {
-            if *value > row[best] {
-                best = i;
-            }
-        }
-        *out = best as i64;
-    }
 }

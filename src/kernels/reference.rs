@@ -2,14 +2,23 @@
 //!
 //! Functions and long sums are computed in `f64`, so that what a test finds is the fast version's error.
 
+pub(super) mod window;
+
 use super::matmul::MatMul;
+use crate::graph::Axes;
+use crate::tensor::Shape;
 
 /// `op(a) * op(b)`.
 pub(super) fn matmul(a: &[f32], b: &[f32], dims: MatMul) -> Vec<f32> {
+    matmul_wide(a, b, dims).iter().map(|x| *x as f32).collect()
+}
+
+/// The same, not rounded.
+pub(super) fn matmul_wide(a: &[f32], b: &[f32], dims: MatMul) -> Vec<f64> {
     let MatMul { m, k, n, transpose_a, transpose_b } = dims;
     let a = |i: usize, l: usize| f64::from(a[if transpose_a { l * m + i } else { i * k + l }]);
     let b = |l: usize, j: usize| f64::from(b[if transpose_b { j * k + l } else { l * n + j }]);
-    let element = |i: usize, j: usize| (0..k).map(|l| a(i, l) * b(l, j)).sum::<f64>() as f32;
+    let element = |i: usize, j: usize| (0..k).map(|l| a(i, l) * b(l, j)).sum::<f64>();
     (0..m).flat_map(|i| (0..n).map(move |j| (i, j))).map(|(i, j)| element(i, j)).collect()
 }
 
@@ -66,6 +75,30 @@ pub(super) fn log_softmax(x: &[f32], classes: usize) -> Vec<f64> {
 pub(super) fn add_n(inputs: &[&[f32]], scale: f32) -> Vec<f32> {
     let sum = |i: usize| inputs[1..].iter().fold(inputs[0][i], |sum, input| sum + input[i]);
     (0..inputs[0].len()).map(|i| sum(i) * scale).collect()
+}
+
+/// Where each element of a tensor goes when some of its axes are reduced.
+pub(super) fn places(shape: Shape, axes: Axes) -> Vec<usize> {
+    let place = |mut element: usize| {
+        let (mut place, mut stride) = (0, 1);
+        for (axis, dim) in shape.dims().iter().enumerate().rev() {
+            if !axes.contains(axis) {
+                place += element % dim * stride;
+                stride *= dim;
+            }
+            element /= dim;
+        }
+        place
+    };
+    (0..shape.elements()).map(place).collect()
+}
+
+/// `f` of the elements of each result.
+pub(super) fn reduce(x: &[f64], shape: Shape, axes: Axes, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+    let left = shape.dims().iter().enumerate().filter(|(axis, _)| !axes.contains(*axis)).map(|(_, dim)| dim).product();
+    let mut taken = vec![Vec::new(); left];
+    places(shape, axes).iter().zip(x).for_each(|(place, x)| taken[*place].push(*x));
+    taken.iter().map(|x| f(x)).collect()
 }
 
 /// A dense value of dimensions `dims` of `f` of each combination of positions.

@@ -2,16 +2,21 @@
 
 mod array;
 mod indexed;
+mod loss;
+mod product;
+mod reduce;
+mod sparse;
 mod views;
+mod window;
 
 use half::bf16;
 use smallvec::{SmallVec, smallvec};
 
 use super::cost::Cost;
 use super::indexed::IndexOutOfRange;
-use super::matmul::MatMul;
-use super::{convert, cost, elementwise, matmul, random, reduce, rows, softmax};
-use crate::graph::{Binary, Op, RandomLaw, Reduction, Unary};
+use super::sparse::NoSuchRow;
+use super::{convert, cost, elementwise, random, rows, softmax};
+use crate::graph::{Binary, Op, RandomLaw, Unary};
 use crate::tensor::{DType, Element, Shape, Tensor};
 
 /// The outputs of a kernel.
@@ -29,10 +34,15 @@ pub enum KernelError {
     /// An index that is no position.
     #[error(transparent)]
     Index(#[from] IndexOutOfRange),
+    /// An id that names no row.
+    #[error(transparent)]
+    Row(#[from] NoSuchRow),
     /// Values of different types or shapes.
     #[error("{0} and {1} can't be added")]
     Unlike(String, String),
 }
+
+pub(crate) use sparse::gather_rows;
 
 /// Runs the kernel of `op`, whose inputs shape inference has checked.
 ///
@@ -46,11 +56,9 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         (Op::NoOp, _) => smallvec![],
         (Op::Identity, [x]) => smallvec![(*x).clone()],
         (Op::Fill { shape, value }, []) => one(*shape, |out| convert::fill(*value, out)),
-        (Op::Random { law, shape, seeds }, []) => one(*shape, |out| draw(*law, *seeds, out)),
-        (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
-            let dims = matmul_dims(a.shape(), b.shape(), *transpose_a, *transpose_b);
-            one(Shape::from([dims.m, dims.n]), |out| matmul::matmul(a.slice(), b.slice(), out, dims))
-        }
+        (Op::Random { law, shape, seeds, offset }, []) => one(*shape, |out| draw(*law, *seeds, *offset, out)),
+        (Op::MatMul { transpose_a, transpose_b }, [a, b]) => product::call(a, b, *transpose_a, *transpose_b),
+        (Op::BatchMatMul { adj_x, adj_y }, [x, y]) => product::call(x, y, *adj_x, *adj_y),
         (Op::BiasAdd, [x, bias]) => one(x.shape(), |out| rows::bias_add(x.slice(), bias.slice(), out)),
         (Op::BiasAddGrad, [x]) => {
             let (_, columns) = x.shape().rows_and_columns();
@@ -69,33 +77,19 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
             let slices: SmallVec<[&[f32]; 8]> = inputs.iter().map(|input| input.slice()).collect();
             one(first.shape(), |out| elementwise::add_n(&slices, 1.0, out))
         }
-        (Op::Reduce(reduction), [x]) => smallvec![Tensor::scalar(reduced(*reduction, x.slice()))],
-        (Op::ReduceGrad(reduction), [dy, x]) => {
-            let share = dy.slice::<f32>()[0] / divisor(*reduction, x.shape());
-            one(x.shape(), |out| convert::fill(share, out))
-        }
-        (Op::Softmax, [x]) => {
-            let (_, classes) = x.shape().rows_and_columns();
-            one(x.shape(), |out| softmax::softmax(x.slice(), classes, out))
-        }
-        (Op::SparseSoftmaxCrossEntropyWithLogits, [logits, labels]) => {
-            let mut loss = Tensor::uninitialised::<f32>(labels.shape());
-            let mut backprop = Tensor::uninitialised::<f32>(logits.shape());
-            let labels = labels.slice();
-            softmax::sparse_softmax_cross_entropy(logits.slice(), labels, loss.make_mut(), backprop.make_mut())?;
-            smallvec![loss, backprop]
-        }
-        (Op::ArgMax, [x]) => {
-            let (rows, _) = x.shape().rows_and_columns();
-            one(Shape::from([rows]), |out| reduce::argmax(x.slice(), out))
-        }
+        (Op::Reduce(op), [x]) => reduce::call(*op, x),
+        (Op::ReduceGrad(op), inputs) => reduce::call_grad(*op, inputs),
+        (Op::Order(order), inputs) => reduce::call_order(*order, inputs),
+        (Op::Loss(loss), inputs) => return loss::call(*loss, inputs),
         (Op::Equal, [a, b]) => one(a.shape(), |out| match a.dtype() {
             DType::I32 => convert::equal(a.slice::<i32>(), b.slice(), out),
             _ => convert::equal(a.slice::<i64>(), b.slice(), out),
         }),
         (Op::Cast(to), [x]) => smallvec![cast(x, *to)],
         (Op::Array(array), inputs) => return array::call(array, inputs),
+        (Op::Sparse(sparse), inputs) => return sparse::call(sparse, inputs),
         (Op::Indexed(indexed), inputs) => return indexed::call(indexed, inputs),
+        (Op::Window(window), inputs) => return window::call(window, inputs),
         (op, _) => panic!("{} has no kernel for {} inputs", op.kind(), inputs.len()),
     };
     Ok(outputs)
@@ -107,26 +101,22 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
     let shapes: SmallVec<[Shape; 3]> = inputs.iter().map(|(_, shape)| *shape).collect();
     match (op, shapes.as_slice()) {
         (Op::Array(array), _) => array::cost(array, inputs, outputs),
+        (Op::Sparse(sparse), _) => sparse::cost(sparse, inputs, outputs),
         (Op::Indexed(indexed), _) => indexed::cost(indexed, inputs, outputs),
-        (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
-            Cost::matmul(matmul_dims(*a, *b, *transpose_a, *transpose_b))
+        (Op::Window(window), _) => window::cost(window, inputs, outputs),
+        (Op::MatMul { transpose_a: a, transpose_b: b } | Op::BatchMatMul { adj_x: a, adj_y: b }, _) => {
+            product::cost(inputs, outputs, *a, *b)
         }
-        (Op::Fill { .. }, _) | (Op::ReduceGrad(_), _) => Cost::moved(4 * elements),
+        (Op::Reduce(_) | Op::ReduceGrad(_) | Op::Order(_), _) => reduce::cost(inputs, outputs),
+        (Op::Fill { .. }, _) => Cost::moved(4 * elements),
         (Op::Random { .. }, _) => Cost::random(elements),
         (Op::BiasAdd | Op::ScaleRows, [_, other]) => Cost::broadcast(elements, other.elements()),
-        (Op::BiasAddGrad | Op::Reduce(_) | Op::ArgMax, [x]) => Cost::reduction(x.elements(), elements),
+        (Op::BiasAddGrad, [x]) => Cost::reduction(x.elements(), elements),
         (Op::Unary(unary), _) => Cost::elementwise(elements, 1, unary_flops(*unary)),
         (Op::UnaryGrad(_), _) => Cost::elementwise(elements, 2, 2),
         (Op::Binary(_) | Op::Equal, _) => Cost::elementwise(elements, 2, 1),
         (Op::AddN, inputs) => Cost::add_n(inputs.len(), elements),
-        (Op::Softmax, [x]) => {
-            let (rows, classes) = x.rows_and_columns();
-            Cost::softmax(rows, classes)
-        }
-        (Op::SparseSoftmaxCrossEntropyWithLogits, [logits, _]) => {
-            let (rows, classes) = logits.rows_and_columns();
-            Cost::cross_entropy(rows, classes)
-        }
+        (Op::Loss(loss), _) => loss::cost(*loss, inputs, outputs),
         (Op::Cast(_), _) => Cost::moved(bytes(inputs) + bytes(outputs)),
         _ => Cost::default(),
     }
@@ -149,6 +139,9 @@ pub(crate) fn add_values(a: &Tensor, b: &Tensor) -> Result<Tensor, KernelError> 
         sum
     }
     match (a.dtype(), b.dtype()) {
+        (dtype, other) if (a.is_hollow() || b.is_hollow()) && dtype == other && a.shape() == b.shape() => {
+            Ok(Tensor::hollow(dtype, a.shape()))
+        }
         (DType::F32, DType::F32) if a.shape() == b.shape() => Ok(sum::<f32>(a, b)),
         (DType::F64, DType::F64) if a.shape() == b.shape() => Ok(sum::<f64>(a, b)),
         (DType::I32, DType::I32) if a.shape() == b.shape() => Ok(sum::<i32>(a, b)),
@@ -167,15 +160,8 @@ fn one<T: Element>(shape: Shape, write: impl FnOnce(&mut [T])) -> Outputs {
     smallvec![out]
 }
 
-fn matmul_dims(a: Shape, b: Shape, transpose_a: bool, transpose_b: bool) -> MatMul {
-    let (&[a0, a1], &[b0, b1]) = (a.dims(), b.dims()) else { panic!("shape inference lets only matrices through") };
-    let (m, k) = if transpose_a { (a1, a0) } else { (a0, a1) };
-    let n = if transpose_b { b0 } else { b1 };
-    MatMul { m, k, n, transpose_a, transpose_b }
-}
-
-fn draw(law: RandomLaw, (seed, operation): (u64, u64), out: &mut [f32]) {
-    let key = random::Key { seed, operation };
+fn draw(law: RandomLaw, (seed, operation): (u64, u64), offset: usize, out: &mut [f32]) {
+    let key = random::Key { seed, operation, offset };
     match law {
         RandomLaw::Uniform { low, high } => random::uniform(key, low, high, out),
         RandomLaw::Normal { mean, deviation } => random::normal(key, mean, deviation, out),
@@ -222,20 +208,6 @@ fn apply_binary(binary: Binary, a: &[f32], b: &[f32], out: &mut [f32]) {
         Binary::Sub => elementwise::sub(a, b, out),
         Binary::Mul => elementwise::mul(a, b, out),
         Binary::Div => elementwise::div(a, b, out),
-    }
-}
-
-fn reduced(reduction: Reduction, x: &[f32]) -> f32 {
-    match reduction {
-        Reduction::Sum => reduce::sum(x),
-        Reduction::Mean => reduce::mean(x),
-    }
-}
-
-fn divisor(reduction: Reduction, shape: Shape) -> f32 {
-    match reduction {
-        Reduction::Sum => 1.0,
-        Reduction::Mean => shape.elements() as f32,
     }
 }
 

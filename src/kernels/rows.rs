@@ -1,8 +1,7 @@
 //! Kernels on the rows of a row-major matrix: a bias, its gradient, a factor a row.
 
-use rayon::prelude::*;
-
-use super::parallel::{CHUNK, PARALLEL_FROM, for_chunks, vectorised};
+use super::parallel::{for_chunks, vectorised};
+use super::reduce;
 
 /// `out[r, c] = x[r, c] + bias[c]` (TensorFlow `BiasAdd`).
 pub(crate) fn bias_add(x: &[f32], bias: &[f32], out: &mut [f32]) {
@@ -24,35 +23,14 @@ pub(crate) fn bias_add(x: &[f32], bias: &[f32], out: &mut [f32]) {
 
 /// `out[c]` = the sum of `x[r, c]` over the rows `r` (TensorFlow `BiasAddGrad`, `Sum` over axis 0).
 ///
-/// Order: the rows are cut into blocks of as many rows as have [`CHUNK`] elements; a block is summed
-/// from its first row to its last, then the blocks' sums are.
+/// Order: that of [`reduce`] for an axis that is not the last.
 pub(crate) fn bias_add_grad(x: &[f32], out: &mut [f32]) {
     let columns = out.len();
     if columns == 0 {
         return assert!(x.is_empty(), "a matrix without columns has no elements");
     }
     assert!(x.len().is_multiple_of(columns), "column sums need whole rows");
-    let block = (CHUNK / columns).max(1) * columns;
-    if x.len() <= block {
-        return sum_rows(x, out);
-    }
-    let mut partial = vec![0.0; x.len().div_ceil(block) * columns];
-    if x.len() < PARALLEL_FROM {
-        partial.chunks_exact_mut(columns).zip(x.chunks(block)).for_each(|(out, x)| sum_rows(x, out));
-    } else {
-        partial.par_chunks_exact_mut(columns).zip(x.par_chunks(block)).for_each(|(out, x)| sum_rows(x, out));
-    }
-    sum_rows(&partial, out);
-}
-
-/// The column sums, from the first row to the last.
-fn sum_rows(x: &[f32], out: &mut [f32]) {
-    vectorised(|| {
-        out.fill(0.0);
-        for row in x.chunks_exact(out.len()) {
-            out.iter_mut().zip(row).for_each(|(out, x)| *out += x);
-        }
-    });
+    reduce::columns(x, 0.0, |a, b| a + b, out);
 }
 
 /// `out[r, c] = x[r, c] * factors[r]`.

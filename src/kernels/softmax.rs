@@ -1,6 +1,6 @@
-//! Softmax over the rows of logits, and the cross entropy with the labels.
+//! Softmax over the rows of logits, its logarithm, their gradients, and cross entropies.
 //!
-//! Rows are taken 64 at a time through three passes: subtract the greatest, exponentiate all of them
+//! Rows are taken 64 at a time through passes: subtract the greatest, exponentiate all of them
 //! as one vector (a row of ten classes would leave most lanes idle), then sum and normalise. Order of
 //! a row's sum: [`fold`]. A NaN or +infinity among the logits makes its row NaN, as does a row all of
 //! -infinity.
@@ -8,8 +8,9 @@
 use pulp::NullaryFnOnce;
 use rayon::prelude::*;
 
-use super::math;
-use super::parallel::{CHUNK, PARALLEL_FROM, vectorised};
+use super::number::{Float, Number};
+use super::order::Position;
+use super::parallel::{CHUNK, PARALLEL_FROM, for_chunks, map2, vectorised};
 use super::reduce::fold;
 
 /// How many rows are taken together.
@@ -22,14 +23,81 @@ pub struct LabelOutOfRange {
     /// The row of the batch, from 0.
     pub row: usize,
     /// The label found there.
-    pub label: i32,
+    pub label: i64,
     /// How many classes the logits have.
     pub classes: usize,
 }
 
 /// `out[r, c] = e^x[r, c] / sum of e^x[r, ..]` (TensorFlow `Softmax`).
-pub(crate) fn softmax(logits: &[f32], classes: usize, out: &mut [f32]) {
+pub(crate) fn softmax<T: Float>(logits: &[T], classes: usize, out: &mut [T]) {
     for_row_blocks(logits, classes, out, |logits, out| vectorised(Softmax { logits, classes, out }));
+}
+
+/// `out[r, c] = x[r, c] - log(sum of e^x[r, ..])`, which keeps its digits where softmax is 0 (TensorFlow `LogSoftmax`).
+pub(crate) fn log_softmax<T: Float>(logits: &[T], classes: usize, out: &mut [T]) {
+    for_row_blocks(logits, classes, out, |logits, out| vectorised(LogSoftmax { logits, classes, out }));
+}
+
+/// `out[r, c] = (dy[r, c] - sum of dy[r, ..] y[r, ..]) y[r, c]`, where `y` is the softmax.
+pub(crate) fn softmax_grad<T: Float>(dy: &[T], y: &[T], classes: usize, out: &mut [T]) {
+    for_rows(dy, y, classes, out, |dy, y, out| {
+        map_row(dy, y, out, T::times);
+        let sum = sum(out);
+        map_row(dy, y, out, |dy, y| dy.minus(sum).times(y));
+    });
+}
+
+/// `out[r, c] = dy[r, c] - e^y[r, c] (sum of dy[r, ..])`, where `y` is the logarithm of the softmax.
+pub(crate) fn log_softmax_grad<T: Float>(dy: &[T], y: &[T], classes: usize, out: &mut [T]) {
+    for_rows(dy, y, classes, out, |dy, y, out| {
+        let sum = sum(dy);
+        map_row(dy, y, out, |dy, y| dy.minus(y.exp().times(sum)));
+    });
+}
+
+/// `out = max(x, 0) - x z + log(1 + e^-|x|)`, the cross entropy of the sigmoid of `x` with labels `z`, which
+/// neither overflows nor loses what is small (TensorFlow `sigmoid_cross_entropy_with_logits`).
+pub(crate) fn sigmoid_cross_entropy<T: Float>(x: &[T], z: &[T], out: &mut [T]) {
+    map2(x, z, out, |x, z| {
+        let positive = x > T::ZERO;
+        let small = (if positive { T::ZERO.minus(x) } else { x }).exp();
+        // log(1 + small) of what 1 + small was rounded to, mended by the share that was lost (Kahan).
+        let whole = T::ONE.plus(small);
+        let lost = whole == T::ONE;
+        let kept = if lost { T::ONE } else { whole.minus(T::ONE) };
+        let log = if lost { small } else { whole.log().times(small.per(kept)) };
+        (if positive { x } else { T::ZERO }).minus(x.times(z)).plus(log)
+    });
+}
+
+/// Cross entropy of the rows of `logits` with rows of probabilities, and its gradient.
+///
+/// `loss[r] = -sum of labels[r, ..] log softmax(logits)[r, ..]`; `backprop = softmax(logits) - labels`
+/// (TensorFlow `SoftmaxCrossEntropyWithLogits`).
+pub(crate) fn softmax_cross_entropy<T: Float>(logits: &[T], labels: &[T], loss: &mut [T], backprop: &mut [T]) {
+    assert_eq!(logits.len(), backprop.len(), "the gradient has the shape of the logits");
+    assert_eq!(logits.len(), labels.len(), "there is a label for each logit");
+    if logits.is_empty() {
+        return loss.fill(T::ZERO);
+    }
+    let classes = logits.len() / loss.len();
+    log_softmax(logits, classes, backprop);
+    let of_row = |((loss, labels), backprop): ((&mut T, &[T]), &mut [T])| {
+        vectorised(|| {
+            let mut total = T::ZERO;
+            for (log, label) in backprop.iter_mut().zip(labels) {
+                total = total.minus(label.times(*log));
+                *log = log.exp().minus(*label);
+            }
+            *loss = total;
+        });
+    };
+    if logits.len() < PARALLEL_FROM {
+        loss.iter_mut().zip(labels.chunks_exact(classes)).zip(backprop.chunks_exact_mut(classes)).for_each(of_row);
+    } else {
+        let rows = loss.par_iter_mut().zip(labels.par_chunks_exact(classes));
+        rows.zip(backprop.par_chunks_exact_mut(classes)).for_each(of_row);
+    }
 }
 
 /// Cross entropy of the rows of `logits` with their `labels`, and its gradient.
@@ -40,11 +108,11 @@ pub(crate) fn softmax(logits: &[f32], classes: usize, out: &mut [f32]) {
 ///
 /// # Errors
 /// If a label is below 0 or names no class; then nothing is written.
-pub(crate) fn sparse_softmax_cross_entropy(
-    logits: &[f32],
-    labels: &[i32],
-    loss: &mut [f32],
-    backprop: &mut [f32],
+pub(crate) fn sparse_softmax_cross_entropy<T: Float, I: Position>(
+    logits: &[T],
+    labels: &[I],
+    loss: &mut [T],
+    backprop: &mut [T],
 ) -> Result<(), LabelOutOfRange> {
     assert_eq!(labels.len(), loss.len(), "there is one loss a row");
     assert_eq!(logits.len(), backprop.len(), "the gradient has the shape of the logits");
@@ -54,9 +122,9 @@ pub(crate) fn sparse_softmax_cross_entropy(
     }
     assert!(logits.len().is_multiple_of(labels.len()), "there is one label a row");
     let classes = logits.len() / labels.len();
-    let wrong = |label: &i32| usize::try_from(*label).map_or(true, |label| label >= classes);
+    let wrong = |label: &I| label.at().is_none_or(|label| label >= classes);
     if let Some(row) = labels.iter().position(wrong) {
-        return Err(LabelOutOfRange { row, label: labels[row], classes });
+        return Err(LabelOutOfRange { row, label: labels[row].into(), classes });
     }
     let rows = block_rows(classes);
     if logits.len() < PARALLEL_FROM {
@@ -76,13 +144,13 @@ pub(crate) fn sparse_softmax_cross_entropy(
 }
 
 /// [`softmax`] of a block of rows.
-struct Softmax<'a> {
-    logits: &'a [f32],
+struct Softmax<'a, T> {
+    logits: &'a [T],
     classes: usize,
-    out: &'a mut [f32],
+    out: &'a mut [T],
 }
 
-impl NullaryFnOnce for Softmax<'_> {
+impl<T: Float> NullaryFnOnce for Softmax<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -95,15 +163,38 @@ impl NullaryFnOnce for Softmax<'_> {
     }
 }
 
-/// [`sparse_softmax_cross_entropy`] of a block of rows.
-struct CrossEntropy<'a> {
-    logits: &'a [f32],
-    labels: &'a [i32],
-    loss: &'a mut [f32],
-    backprop: &'a mut [f32],
+/// [`log_softmax`] of a block of rows.
+struct LogSoftmax<'a, T> {
+    logits: &'a [T],
+    classes: usize,
+    out: &'a mut [T],
 }
 
-impl NullaryFnOnce for CrossEntropy<'_> {
+impl<T: Float> NullaryFnOnce for LogSoftmax<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Self { logits, classes, out } = self;
+        shift(logits, classes, out);
+        let mut powers = out.to_vec();
+        exponentiate(&mut powers);
+        for (row, powers) in out.chunks_exact_mut(classes).zip(powers.chunks_exact(classes)) {
+            let log_sum = sum(powers).log();
+            row.iter_mut().for_each(|x| *x = x.minus(log_sum));
+        }
+    }
+}
+
+/// [`sparse_softmax_cross_entropy`] of a block of rows.
+struct CrossEntropy<'a, T, I> {
+    logits: &'a [T],
+    labels: &'a [I],
+    loss: &'a mut [T],
+    backprop: &'a mut [T],
+}
+
+impl<T: Float, I: Position> NullaryFnOnce for CrossEntropy<'_, T, I> {
     type Output = ();
 
     #[inline(always)]
@@ -112,53 +203,53 @@ impl NullaryFnOnce for CrossEntropy<'_> {
         let classes = logits.len() / labels.len();
         shift(logits, classes, backprop);
         for ((loss, label), row) in loss.iter_mut().zip(labels).zip(backprop.chunks_exact(classes)) {
-            *loss = row[*label as usize];
+            *loss = row[label.place()];
         }
         exponentiate(backprop);
-        let mut log_sums = [1.0; ROWS];
+        let mut log_sums = [T::ONE; ROWS];
         for ((sum, label), row) in log_sums.iter_mut().zip(labels).zip(backprop.chunks_exact_mut(classes)) {
             *sum = normalise(row);
-            row[*label as usize] -= 1.0;
+            row[label.place()] = row[label.place()].minus(T::ONE);
         }
-        log_sums.iter_mut().for_each(|log_sum| *log_sum = math::log(*log_sum));
-        loss.iter_mut().zip(log_sums).for_each(|(loss, log_sum)| *loss = log_sum - *loss);
+        log_sums.iter_mut().for_each(|log_sum| *log_sum = log_sum.log());
+        loss.iter_mut().zip(log_sums).for_each(|(loss, log_sum)| *loss = log_sum.minus(*loss));
     }
 }
 
 /// `out[r, c] = x[r, c] - greatest of x[r, ..]`.
 #[inline(always)]
-fn shift(x: &[f32], classes: usize, out: &mut [f32]) {
+fn shift<T: Float>(x: &[T], classes: usize, out: &mut [T]) {
     for (out, x) in out.chunks_exact_mut(classes).zip(x.chunks_exact(classes)) {
         let greatest = greatest(x);
-        out.iter_mut().zip(x).for_each(|(out, x)| *out = x - greatest);
+        out.iter_mut().zip(x).for_each(|(out, x)| *out = x.minus(greatest));
     }
 }
 
 /// `x = e^x`.
 #[inline(always)]
-fn exponentiate(x: &mut [f32]) {
-    x.iter_mut().for_each(|x| *x = math::exp(*x));
+fn exponentiate<T: Float>(x: &mut [T]) {
+    x.iter_mut().for_each(|x| *x = x.exp());
 }
 
 /// The sum in the order of [`fold`].
 #[inline(always)]
-fn sum(x: &[f32]) -> f32 {
-    fold(x, 0.0, |a, b| a + b)
+fn sum<T: Number>(x: &[T]) -> T {
+    fold(x, T::ZERO, T::plus)
 }
 
 /// Divides `row` by its sum, which it returns.
 #[inline(always)]
-fn normalise(row: &mut [f32]) -> f32 {
+fn normalise<T: Float>(row: &mut [T]) -> T {
     let sum = sum(row);
-    let factor = 1.0 / sum;
-    row.iter_mut().for_each(|x| *x *= factor);
+    let factor = T::ONE.per(sum);
+    row.iter_mut().for_each(|x| *x = x.times(factor));
     sum
 }
 
 /// The greatest element; NaNs are passed over.
 #[inline(always)]
-fn greatest(x: &[f32]) -> f32 {
-    fold(x, f32::NEG_INFINITY, |a, b| if b > a { b } else { a })
+fn greatest<T: Number>(x: &[T]) -> T {
+    fold(x, T::LEAST, |a, b| if b > a { b } else { a })
 }
 
 /// How many rows are taken together: as many as stay in the first-level cache, at most [`ROWS`].
@@ -167,17 +258,42 @@ fn block_rows(classes: usize) -> usize {
 }
 
 #[inline(always)]
-fn for_row_blocks(x: &[f32], classes: usize, out: &mut [f32], work: impl Fn(&[f32], &mut [f32]) + Sync) {
+fn for_row_blocks<T: Float>(x: &[T], classes: usize, out: &mut [T], work: impl Fn(&[T], &mut [T]) + Sync) {
     assert_eq!(x.len(), out.len(), "softmax keeps the shape");
     if out.is_empty() {
         return;
     }
     assert!(x.len().is_multiple_of(classes), "softmax takes whole rows");
     let block = block_rows(classes) * classes;
-    let work = |(out, x): (&mut [f32], &[f32])| work(x, out);
+    let work = |(out, x): (&mut [T], &[T])| work(x, out);
     if x.len() < PARALLEL_FROM {
         out.chunks_mut(block).zip(x.chunks(block)).for_each(work);
     } else {
         out.par_chunks_mut(block).zip(x.par_chunks(block)).for_each(work);
     }
+}
+
+/// Calls `work` for each row of two operands and of `out`.
+#[inline(always)]
+fn for_rows<T: Float>(
+    a: &[T],
+    b: &[T],
+    columns: usize,
+    out: &mut [T],
+    work: impl Fn(&[T], &[T], &mut [T]) + Copy + Sync,
+) {
+    assert_eq!((a.len(), b.len()), (out.len(), out.len()), "a gradient has the shape of what it is of");
+    if out.is_empty() {
+        return;
+    }
+    for_chunks(out, columns, |start, out| {
+        let (a, b) = (&a[start..][..out.len()], &b[start..][..out.len()]);
+        let rows = a.chunks_exact(columns).zip(b.chunks_exact(columns)).zip(out.chunks_exact_mut(columns));
+        vectorised(|| rows.for_each(|((a, b), out)| work(a, b, out)));
+    });
+}
+
+#[inline(always)]
+fn map_row<T: Float>(a: &[T], b: &[T], out: &mut [T], op: impl Fn(T, T) -> T) {
+    a.iter().zip(b).zip(out).for_each(|((a, b), out)| *out = op(*a, *b));
 }

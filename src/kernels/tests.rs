@@ -3,9 +3,13 @@
 mod array;
 mod elementwise;
 mod indexed;
+mod losses;
 mod matmul;
+mod moves;
+mod reduce;
 mod rows;
 mod threads;
+mod window;
 
 use rand::RngExt;
 

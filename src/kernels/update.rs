@@ -99,6 +99,33 @@ pub(crate) fn adam(variable: &mut [f32], first: &mut [f32], second: &mut [f32], 
     state.zip(gradient.par_chunks(CHUNK)).for_each(|((v, (m, s)), g)| rule(v, m, s, g));
 }
 
+/// The first part of Adam by some rows: both moments decay, in every row (TensorFlow
+/// `AdamOptimizer._apply_sparse`).
+pub(crate) fn adam_decay(first: &mut [f32], second: &mut [f32], by: Adam) {
+    let scale = |x: &mut [f32], factor: f32| vectorised(|| x.iter_mut().for_each(|x| *x *= factor));
+    for (moment, factor) in [(first, by.beta1), (second, by.beta2)] {
+        if moment.len() < PARALLEL_FROM {
+            scale(moment, factor);
+        } else {
+            moment.par_chunks_mut(CHUNK).for_each(|moment| scale(moment, factor));
+        }
+    }
+}
+
+/// The second part, for one row: what its gradient adds to the moments.
+pub(crate) fn adam_add(first: &mut [f32], second: &mut [f32], gradient: &[f32], by: Adam) {
+    with_slot(first, second, gradient, |m, s, g| {
+        *m += g * (1.0 - by.beta1);
+        *s += g * g * (1.0 - by.beta2);
+    });
+}
+
+/// The last part: every row moves by its moments.
+pub(crate) fn adam_move(variable: &mut [f32], first: &mut [f32], second: &[f32], by: Adam) {
+    let alpha = by.rate * (1.0 - by.beta2_power).sqrt() / (1.0 - by.beta1_power);
+    with_slot(variable, first, second, |v, m, s| *v -= *m * alpha / (s.sqrt() + by.epsilon));
+}
+
 /// Applies `rule` to each element of a variable, its slot and its gradient.
 #[inline(always)]
 fn with_slot(

@@ -1,8 +1,9 @@
 //! One update of one variable: the mean of a round's gradients, then the rule.
 
+use super::rows::{Rows, apply_to_rows};
 use crate::graph::UpdateRule;
 use crate::kernels::{self, Cost};
-use crate::tensor::Tensor;
+use crate::tensor::{Shape, Tensor};
 
 /// All that an update of one variable needs.
 #[derive(Debug)]
@@ -12,38 +13,97 @@ pub(crate) struct Update {
     /// The variable's value, then its slots', in the order of the rule.
     pub(crate) values: Vec<Tensor>,
     /// The gradients whose mean is applied, by worker index, so that their sum has one order.
-    pub(crate) gradients: Vec<Tensor>,
+    pub(crate) gradients: Vec<Delta>,
+}
+
+/// A gradient as a value.
+#[derive(Clone, Debug)]
+pub(crate) enum Delta {
+    /// Of every element.
+    Dense(Tensor),
+    /// Of the rows with these ids, which may repeat; the others' is zero.
+    Slices { rows: Tensor, ids: Tensor },
+}
+
+/// What a round's gradients come to.
+enum Mean {
+    Nothing,
+    Dense(Tensor),
+    Rows(Rows),
 }
 
 impl Update {
-    /// What the update costs a device.
+    /// What the update costs a device. Slices cost as much as their rows, as if no id came twice.
     pub(crate) fn cost(&self) -> Cost {
+        let given: Option<usize> = self.gradients.iter().map(Delta::sliced).sum();
         let elements = self.values[0].shape().elements();
-        let rule = match self.rule {
-            UpdateRule::GradientDescent => Cost::gradient_descent(elements),
-            UpdateRule::Momentum { use_nesterov, .. } => Cost::momentum(elements, use_nesterov),
-            UpdateRule::Adagrad { .. } => Cost::adagrad(elements),
-            UpdateRule::Adam { .. } => Cost::adam(elements),
+        let summed = match (given, self.gradients.len()) {
+            (_, 0) => return Cost::default(),
+            (Some(given), several) => Cost::add_n(1, given) + Cost::add_n(several - 1, given),
+            (None, 1) => Cost::default(),
+            (None, several) => Cost::add_n(several, elements),
         };
-        match self.gradients.len() {
-            0 => Cost::default(),
-            1 => rule,
-            several => Cost::add_n(several, elements) + rule,
+        let touched = given.map_or(elements, |given| given.min(elements));
+        summed
+            + match self.rule {
+                UpdateRule::GradientDescent => Cost::gradient_descent(touched),
+                UpdateRule::Momentum { use_nesterov, .. } => Cost::momentum(touched, use_nesterov),
+                UpdateRule::Adagrad { .. } => Cost::adagrad(touched),
+                // Its moments decay in every row, and so every row moves.
+                UpdateRule::Adam { .. } => Cost::adam(elements),
+            }
+    }
+
+    fn mean(&self) -> Mean {
+        let shape = self.values[0].shape();
+        if let Some(rows) = Rows::mean_of(&self.gradients, shape) {
+            return Mean::Rows(rows);
+        }
+        match self.gradients.as_slice() {
+            [] => Mean::Nothing,
+            [Delta::Dense(one)] => Mean::Dense(one.clone()),
+            several => Mean::Dense(mean_of(&several.iter().map(|delta| delta.dense(shape)).collect::<Vec<_>>())),
         }
     }
 }
 
-/// Applies `update` to its values, in place where nobody else holds them.
-pub(crate) fn apply(update: &mut Update) {
-    let mean;
-    let gradient = match update.gradients.as_slice() {
-        [] => return,
-        [one] => one.slice::<f32>(),
-        several => {
-            mean = mean_of(several);
-            mean.slice::<f32>()
+impl Delta {
+    /// How many elements the slices have; none where the gradient is dense.
+    fn sliced(&self) -> Option<usize> {
+        match self {
+            Self::Dense(_) => None,
+            Self::Slices { rows, .. } => Some(rows.shape().elements()),
         }
-    };
+    }
+
+    /// All elements, of a variable of shape `shape`.
+    fn dense(&self, shape: Shape) -> Tensor {
+        match self {
+            Self::Dense(gradient) => gradient.clone(),
+            Self::Slices { .. } => {
+                let mut dense = Tensor::zeros(crate::tensor::DType::F32, shape);
+                if let Some(rows) = Rows::mean_of(std::slice::from_ref(self), shape) {
+                    rows.write_to(dense.make_mut());
+                }
+                dense
+            }
+        }
+    }
+}
+
+/// Applies `update` to its values, in place where nobody else holds them. Does nothing to hollow ones.
+pub(crate) fn apply(update: &mut Update) {
+    if update.values.iter().any(Tensor::is_hollow) {
+        return;
+    }
+    match update.mean() {
+        Mean::Nothing => {}
+        Mean::Rows(rows) => apply_to_rows(update, &rows),
+        Mean::Dense(gradient) => apply_to_all(update, gradient.slice()),
+    }
+}
+
+fn apply_to_all(update: &mut Update, gradient: &[f32]) {
     let rate = update.learning_rate;
     let (variable, slots) = update.values.split_first_mut().expect("an update is of a variable");
     let variable = variable.make_mut::<f32>();
@@ -57,21 +117,25 @@ pub(crate) fn apply(update: &mut Update) {
             kernels::update::adagrad(variable, accumulator.make_mut(), gradient, rate);
         }
         (UpdateRule::Adam { beta1, beta2, epsilon }, [first, second, beta1_power, beta2_power]) => {
-            let powers = (beta1_power.make_mut::<f32>(), beta2_power.make_mut::<f32>());
-            let by = kernels::update::Adam {
-                rate,
-                beta1,
-                beta2,
-                epsilon,
-                beta1_power: powers.0[0],
-                beta2_power: powers.1[0],
-            };
+            let by = adam_step(rate, (beta1, beta2, epsilon), beta1_power, beta2_power);
             kernels::update::adam(variable, first.make_mut(), second.make_mut(), gradient, by);
-            powers.0[0] *= beta1;
-            powers.1[0] *= beta2;
         }
         (rule, slots) => panic!("{rule:?} does not keep {} slots", slots.len()),
     }
+}
+
+/// Adam's constants at this step, whose powers of β go on to the next.
+pub(super) fn adam_step(
+    rate: f32,
+    (beta1, beta2, epsilon): (f32, f32, f32),
+    beta1_power: &mut Tensor,
+    beta2_power: &mut Tensor,
+) -> kernels::update::Adam {
+    let powers = (beta1_power.make_mut::<f32>(), beta2_power.make_mut::<f32>());
+    let (beta1_power, beta2_power) = (powers.0[0], powers.1[0]);
+    powers.0[0] *= beta1;
+    powers.1[0] *= beta2;
+    kernels::update::Adam { rate, beta1, beta2, epsilon, beta1_power, beta2_power }
 }
 
 fn mean_of(gradients: &[Tensor]) -> Tensor {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::kernels::{self, Cost};
+use crate::kernels::{self, Cost, Numerics};
 
 use super::messages::StepId;
 
@@ -22,6 +22,11 @@ pub struct Work {
 pub trait ComputeModel {
     /// Starts `work`; the device does one piece after the other.
     fn launch(&self, work: Work);
+
+    /// Whether numbers are computed on it at all.
+    fn numerics(&self) -> Numerics {
+        Numerics::Real
+    }
 }
 
 impl Work {

@@ -6,7 +6,8 @@
 //!
 //! Ready kernels run in the order in which the graph was built, whatever arrived first. A batch ends
 //! when nothing is ready, or when there is something to send and the batch has run for a while
-//! ([`SEND_AFTER`]): so a gradient is on its way while the next is being computed.
+//! ([`SEND_AFTER`]): so a gradient is on its way while the next is being computed. A kernel whose
+//! output has a shape that the values decide ends its batch, too: its users wait for the real output.
 
 mod frame;
 mod memo;
@@ -68,6 +69,8 @@ struct Progress {
     held_back: Vec<(Slot, Tensor)>,
     /// The type of each slot whose value is there, or will be when the batch that is running has.
     types: Vec<(DType, Shape)>,
+    /// The node that ended the batch because only its kernel tells the shapes that it gives.
+    untold: Option<u32>,
     pending: Vec<u16>,
     kernels: BinaryHeap<Reverse<u32>>,
     stateful: Vec<u32>,
@@ -126,12 +129,15 @@ impl Executor {
     /// The device has run `nodes`.
     pub(crate) fn computed(&mut self, nodes: &[u32], frame: Frame) {
         let (plan, progress) = (&*self.plan, &mut self.progress);
+        let untold = progress.untold.take();
+        progress.learn_types(plan, untold, &frame);
         progress.frame = Some(frame);
         for node in nodes {
+            let is_untold = untold == Some(*node);
             for slot in slots_of(plan.node(*node)) {
                 progress.send(plan, slot);
                 for user in &plan.users[slot.0 as usize] {
-                    if plan.node(*user).op.is_stateful() {
+                    if is_untold || plan.node(*user).op.is_stateful() {
                         progress.arrived(plan, *user);
                     }
                 }
@@ -153,8 +159,8 @@ impl Executor {
         let mut ready = Ready { sends: std::mem::take(&mut progress.sends), ..Ready::default() };
         if let Some(frame) = &mut progress.frame {
             let stateful = std::mem::take(&mut progress.stateful);
-            ready.state_requests =
-                stateful.into_iter().map(|node| state_request(plan, frame, self.step, node)).collect();
+            let requests = stateful.into_iter().map(|node| state_request(plan, frame, self.step, node));
+            ready.state_requests = requests.collect::<Result<_>>()?;
             ready.kernels = progress.batch(plan, memos)?;
         }
         Ok(ready)
@@ -188,6 +194,7 @@ impl Progress {
             frame: Some(Frame::new(plan)),
             held_back: Vec::new(),
             types: vec![(DType::F32, Shape::SCALAR); plan.uses.len()],
+            untold: None,
             pending: plan.nodes.iter().map(|node| node.pending).collect(),
             kernels: BinaryHeap::new(),
             stateful: Vec::new(),
@@ -204,8 +211,13 @@ impl Progress {
         }
         let (mut nodes, mut cost) = (Vec::new(), Cost::default());
         while let Some(Reverse(node)) = self.kernels.pop() {
-            cost = cost + self.foresee(plan, node, memos)?;
+            let (of_node, is_foreseen) = self.foresee(plan, node, memos)?;
+            cost = cost + of_node;
             nodes.push(node);
+            if !is_foreseen {
+                self.untold = Some(node);
+                break;
+            }
             self.make_users_ready(plan, node);
             let enough = cost.flops >= SEND_AFTER.flops || cost.bytes >= SEND_AFTER.bytes;
             if enough && plan.nodes[node as usize].feeds_send {
@@ -227,15 +239,24 @@ impl Progress {
         }
     }
 
-    /// What `node` will cost; notes the types of what it will give.
-    fn foresee(&mut self, plan: &Plan, node: u32, memos: &mut Memos) -> Result<Cost> {
+    /// Notes the types of what `node` has given.
+    fn learn_types(&mut self, plan: &Plan, node: Option<u32>, frame: &Frame) {
+        for slot in node.into_iter().flat_map(|node| slots_of(plan.node(node))) {
+            if let Some(known) = frame.known(slot) {
+                self.types[slot.0 as usize] = known;
+            }
+        }
+    }
+
+    /// What `node` will cost, and whether its outputs' types are known before it runs: they are noted.
+    fn foresee(&mut self, plan: &Plan, node: u32, memos: &mut Memos) -> Result<(Cost, bool)> {
         let inputs = plan.node(node).inputs.iter().map(|slot| self.types[slot.0 as usize]);
         let inputs: SmallVec<[(DType, Shape); 3]> = inputs.collect();
         let memo = foresee(&mut memos[node as usize], plan, node, &inputs)?;
-        for (slot, output) in slots_of(plan.node(node)).zip(&memo.outputs) {
+        for (slot, output) in slots_of(plan.node(node)).zip(memo.outputs.iter().flatten()) {
             self.types[slot.0 as usize] = *output;
         }
-        Ok(memo.cost)
+        Ok((memo.cost, memo.outputs.is_some()))
     }
 
     /// Puts a value where it belongs, and lets go on what waited for it.
@@ -293,7 +314,9 @@ impl Progress {
     }
 }
 
-fn state_request(plan: &Plan, frame: &mut Frame, step: StepId, node: u32) -> StateRequest {
+fn state_request(plan: &Plan, frame: &mut Frame, step: StepId, node: u32) -> Result<StateRequest> {
     let inputs: Values = plan.node(node).inputs.iter().map(|slot| frame.take(*slot)).collect();
-    StateRequest { ticket: Ticket { step, node }, action: action(plan, node, inputs) }
+    let action = action(plan, node, inputs);
+    let action = action.map_err(|error| error.in_operation(&*plan.node(node).name).on(&plan.partition.task))?;
+    Ok(StateRequest { ticket: Ticket { step, node }, action })
 }

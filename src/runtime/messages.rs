@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::cluster::DeviceSpec;
 use crate::graph::{GraphDef, Replica, UpdateRule, VariableSpec};
+use crate::optimizer::Delta;
 use crate::partition::{CrossingId, Partition, Request};
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
@@ -273,6 +274,8 @@ pub(crate) enum ParameterServerMessage {
     Forget(StepId),
     /// The transport: another task's message.
     FromPeer { from: PeerId, message: Box<PeerMessage> },
+    /// The device: rows have been copied, these are the answers.
+    Gathered(Vec<Served>),
     /// The device: updates have been computed.
     Updated(Vec<super::variable_store::Updating>),
     /// The server: answer when every one of `workers` has left.
@@ -294,6 +297,7 @@ pub(crate) struct StateRequest {
 #[derive(Debug)]
 pub(crate) enum Action {
     Read { variable: VariableId, with_version: bool },
+    Gather { variable: VariableId, ids: Tensor },
     IsInitialized(VariableId),
     Await(VariableId),
     Assign(VariableId, Tensor),
@@ -311,7 +315,7 @@ pub(crate) struct ApplyGradient {
     pub(crate) variables: SmallVec<[VariableId; 3]>,
     pub(crate) rule: UpdateRule,
     pub(crate) learning_rate: f32,
-    pub(crate) gradient: Tensor,
+    pub(crate) gradient: Delta,
     /// With synchronous training: whose it is, and the version that it was computed from.
     pub(crate) aggregate: Option<(Replica, u64)>,
     /// With backup workers: whether it counts.

@@ -43,6 +43,8 @@ pub(crate) struct ParameterServer {
     joins: Vec<(u32, oneshot::Sender<()>)>,
     /// Answers for the worker, until the end of the turn.
     served: Vec<Served>,
+    /// Answers with copied rows, until the end of the turn.
+    gathered: Vec<Served>,
     /// Updates to compute, until the end of the turn.
     updates: Vec<Updating>,
 }
@@ -59,6 +61,7 @@ impl ParameterServer {
             is_over: false,
             joins: Vec::new(),
             served: Vec::new(),
+            gathered: Vec::new(),
             updates: Vec::new(),
         }
     }
@@ -75,6 +78,7 @@ impl ParameterServer {
                 let outcome = self.read(variable, with_version);
                 self.answer(ticket, outcome);
             }
+            Action::Gather { variable, ids } => self.gather(ticket, variable, &ids),
             Action::IsInitialized(variable) => {
                 let is_initialized = self.store.get(variable).value.is_some();
                 self.answer(ticket, Ok(smallvec![Tensor::scalar(is_initialized)]));
@@ -106,6 +110,7 @@ impl ParameterServer {
         let is_locked = |id: &VariableId| self.store.get(*id).is_updating;
         match action {
             Action::Read { variable, .. }
+            | Action::Gather { variable, .. }
             | Action::IsInitialized(variable)
             | Action::Assign(variable, _)
             | Action::AssignAdd(variable, _) => Some(*variable).filter(is_locked),
@@ -128,6 +133,7 @@ impl ParameterServer {
 
     /// Gives a variable a value, and lets go whoever waited for the first one.
     fn assign(&mut self, variable: VariableId, ticket: Ticket, value: Tensor) {
+        let value = self.device.numerics().kept(value);
         let stored = self.store.get_mut(variable);
         let outcome = stored.assign(value.clone());
         let waited = if outcome.is_ok() { std::mem::take(&mut stored.waiting) } else { VecDeque::new() };
@@ -153,8 +159,9 @@ impl ParameterServer {
         read: i64,
         verdict: Option<&Verdict>,
     ) {
-        let mut now = match self.store.get(global_step).initialized() {
-            Ok(value) => value.slice::<i64>()[0],
+        let now = self.store.get(global_step).initialized();
+        let mut now = match now.and_then(|value| Ok(value.item::<i64>()?)) {
+            Ok(now) => now,
             Err(error) => return self.answer(ticket, Err(error)),
         };
         let answers = self.coordination(global_step, replica).commit(replica, ticket, &mut now, read, verdict);
@@ -292,6 +299,7 @@ impl ParameterServer {
 
     /// Ends a turn: what it decided takes effect.
     fn end_turn(&mut self) {
+        self.launch_gathers();
         self.launch();
         if !self.served.is_empty() {
             let served = std::mem::take(&mut self.served);
@@ -331,6 +339,7 @@ impl Handler<ParameterServerMessage> for ParameterServer {
                 self.served.extend(self.resources.forget(step));
             }
             ParameterServerMessage::FromPeer { from, message } => self.on_peer_message(from, *message),
+            ParameterServerMessage::Gathered(served) => self.served.extend(served),
             ParameterServerMessage::Updated(updates) => self.updated(updates),
             ParameterServerMessage::Join { workers, reply } => {
                 self.joins.push((workers, reply));

@@ -100,9 +100,10 @@ impl Resources {
     }
 
     fn remove(&mut self, is_meant: impl Fn(&Name) -> bool) -> (u32, Vec<Ticket>) {
-        let removed: Vec<Resource> = self.by_name.extract_if(.., |name, _| is_meant(name)).map(|(_, it)| it).collect();
-        let count = removed.len() as u32;
-        (count, removed.into_iter().flat_map(Resource::into_waiting).collect())
+        let (removed, kept): (BTreeMap<_, _>, _) =
+            std::mem::take(&mut self.by_name).into_iter().partition(|(name, _)| is_meant(name));
+        self.by_name = kept;
+        (removed.len() as u32, removed.into_values().flat_map(Resource::into_waiting).collect())
     }
 
     /// Who waits, and for what.

@@ -5,43 +5,61 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::graph::Op;
+use crate::optimizer::Delta;
 use crate::partition::Slot;
+use crate::sync::Mode;
+use crate::tensor::{DType, Tensor, TensorError};
 
+use super::error::Result;
 use super::messages::{Action, ApplyGradient, Values, VariableId, Verdict};
 use super::plan::Plan;
 use super::resources::OnResource;
 
 /// What node `node` of `plan` asks of the parameter server, given its inputs.
-pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Action {
+///
+/// # Errors
+/// If one of them that decides what is done has no numbers.
+pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
     let node = plan.node(node);
     let variable = |i: usize| plan.variables[node.variables[i] as usize];
     let mut inputs = inputs.into_iter();
     let mut next = || inputs.next().expect("shape inference has counted the inputs");
-    match &node.op {
+    Ok(match &node.op {
         Op::ReadVariable => {
             let with_version = plan.is_used(Slot(node.first_output.0 + 1));
+            if with_version && !plan.is_used(node.first_output) {
+                // A value that nobody takes is not held, lest an update copy it: none of its rows stand for it.
+                let ids = Tensor::zeros(DType::I64, [0]);
+                return Ok(Action::Gather { variable: variable(0), ids });
+            }
             Action::Read { variable: variable(0), with_version }
         }
+        Op::ResourceGather => Action::Gather { variable: variable(0), ids: next() },
         Op::IsVariableInitialized => Action::IsInitialized(variable(0)),
         Op::AwaitVariable => Action::Await(variable(0)),
         Op::Assign => Action::Assign(variable(0), next()),
         Op::AssignAdd => Action::AssignAdd(variable(0), next()),
-        Op::ApplyGradient { rule, aggregate } => {
+        Op::ApplyGradient { rule, is_sparse, aggregate } => {
             let variables: SmallVec<[VariableId; 3]> = (0..node.variables.len()).map(variable).collect();
-            let learning_rate = next().slice::<f32>()[0];
-            let gradient = next();
-            let aggregate = aggregate.map(|replica| (replica, next().slice::<i64>()[0] as u64));
-            let verdict = inputs.next().map(|verdict| Verdict::from_tensor(&verdict));
+            // A variable without numbers is not changed, whatever the rate.
+            let learning_rate = next().values().map_or(0.0, |rate| rate[0]);
+            let value = next();
+            let gradient = if *is_sparse { Delta::Slices { rows: value, ids: next() } } else { Delta::Dense(value) };
+            let has_verdict = aggregate.is_some_and(|replica| matches!(replica.mode, Mode::Sync { backups: 1.. }));
+            let verdict = has_verdict.then(|| Verdict::from_tensor(&next())).transpose()?;
+            let versions: Vec<i64> = inputs.map(|version| version.item()).collect::<Result<_, TensorError>>()?;
+            let version = versions.into_iter().min().map(|version| version as u64);
+            let aggregate = aggregate.zip(version);
             let apply = ApplyGradient { variables, rule: *rule, learning_rate, gradient, aggregate, verdict };
             Action::Apply(Box::new(apply))
         }
         Op::Vote(replica) => {
-            let versions = inputs.map(|version| version.slice::<i64>()[0]).collect();
+            let versions = inputs.map(|version| version.item::<i64>()).collect::<Result<_, _>>()?;
             Action::Vote { global_step: variable(0), replica: *replica, versions }
         }
         Op::CommitStep(replica) => {
-            let read = next().slice::<i64>()[0];
-            let verdict = inputs.next().map(|verdict| Verdict::from_tensor(&verdict));
+            let read = next().item()?;
+            let verdict = inputs.next().map(|verdict| Verdict::from_tensor(&verdict)).transpose()?;
             Action::Commit { global_step: variable(0), replica: *replica, read, verdict }
         }
         Op::OnResource { resource, action } => Action::OnResource(Box::new(OnResource {
@@ -51,5 +69,5 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Action {
             inputs: inputs.collect(),
         })),
         other => panic!("{} is a kernel, not an operation on state", other.kind()),
-    }
+    })
 }

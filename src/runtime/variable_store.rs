@@ -3,13 +3,17 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use smallvec::smallvec;
+
 use crate::graph::{Replica, VariableSpec};
-use crate::optimizer::Update;
+use crate::kernels::gather_rows;
+use crate::kernels::indexed::{IndexOutOfRange, positions};
+use crate::optimizer::{Delta, Update};
 use crate::sync::Accumulator;
 use crate::tensor::Tensor;
 
 use super::error::{Code, Error, Result};
-use super::messages::{ApplyGradient, Scope, StateRequest, StepId, Ticket, VariableId};
+use super::messages::{ApplyGradient, Scope, StateRequest, StepId, Ticket, Values, VariableId};
 
 /// The variables of a task.
 #[derive(Default)]
@@ -134,7 +138,7 @@ impl VariableStore {
     pub(super) fn lock(
         &mut self,
         apply: &ApplyGradient,
-        gradients: Vec<Tensor>,
+        gradients: Vec<Delta>,
         tickets: Vec<Ticket>,
     ) -> Result<Updating> {
         for id in &apply.variables {
@@ -195,11 +199,13 @@ impl Stored {
     /// Whether it can be updated by `gradient`.
     ///
     /// # Errors
-    /// If the gradient has another type.
-    pub(super) fn check_gradient(&self, gradient: &Tensor) -> Result<()> {
-        if gradient.dtype() == self.spec.dtype && gradient.shape() == self.spec.shape {
-            return Ok(());
-        }
+    /// If the gradient has another type, or is of a row that the variable has not.
+    pub(super) fn check_gradient(&self, gradient: &Delta) -> Result<()> {
+        let gradient = match gradient {
+            Delta::Dense(gradient) if gradient.shape() == self.spec.shape => return Ok(()),
+            Delta::Slices { ids, .. } => return self.positions(ids).map(drop),
+            Delta::Dense(gradient) => gradient,
+        };
         let message = format!(
             "a gradient {}{} does not fit the variable `{}`, which is {}",
             gradient.dtype(),
@@ -212,6 +218,28 @@ impl Stored {
 
     pub(super) fn is_initialized(&self) -> bool {
         self.value.is_some() || (self.is_updating && !self.is_cleared)
+    }
+
+    /// Its rows at `ids`, and how many updates it has had.
+    ///
+    /// # Errors
+    /// If it has no value yet, or no row of such an id.
+    pub(super) fn gather(&self, ids: &Tensor) -> Result<Values> {
+        let rows = gather_rows(self.initialized()?, ids).map_err(|error| self.no_such_row(&error))?;
+        Ok(smallvec![rows, Tensor::scalar(self.version as i64)])
+    }
+
+    /// The positions of the rows at `ids`.
+    ///
+    /// # Errors
+    /// If it has no row of such an id.
+    fn positions(&self, ids: &Tensor) -> Result<Vec<usize>> {
+        positions(ids, self.spec.shape.dims()[0]).map_err(|error| self.no_such_row(&error))
+    }
+
+    fn no_such_row(&self, outside: &IndexOutOfRange) -> Error {
+        let (id, rows, name) = (outside.index, outside.size, &self.spec.shared_name);
+        Error::new(Code::InvalidArgument, format!("the id {id} is no row of `{name}`, which has {rows} rows from 0 on"))
     }
 
     /// The value.

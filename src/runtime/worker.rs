@@ -9,7 +9,10 @@ use smallvec::SmallVec;
 use tracing::trace_span;
 
 use crate::clock::Clock;
+use crate::graph::Op;
+use crate::kernels::Numerics;
 use crate::partition::Partition;
+use crate::tensor::{Tensor, TensorError};
 use crate::transport::PeerId;
 use crate::units::VirtualTime;
 
@@ -97,6 +100,10 @@ impl Worker {
         let Some(Binding { master, partition, scope }) = self.binding.remove(&graph) else { return };
         let outcome = outcome.and_then(|variables| {
             let receivers = self.receivers(&partition)?;
+            self.refuse_hollow(partition.nodes.iter().filter_map(|node| match &node.op {
+                Op::Const(value) => Some(value),
+                _ => None,
+            }))?;
             let memos = vec![None; partition.nodes.len()];
             self.graphs
                 .insert(graph, Graph { plan: Arc::new(Plan::new(partition, variables, scope)), receivers, memos });
@@ -127,18 +134,36 @@ impl Worker {
         partition.sends.iter().map(|send| resolve(&send.to)).collect()
     }
 
+    /// The plan of `graph`, if it can be run on `feeds`.
+    fn admit(&self, graph: GraphHandle, feeds: &[Tensor]) -> Result<&Arc<Plan>> {
+        self.refuse_hollow(feeds)?;
+        let gone = || Error::new(Code::Aborted, "the graph is not registered here; this task may have restarted");
+        Ok(&self.graphs.get(&graph).ok_or_else(gone)?.plan)
+    }
+
+    /// Whether `values`, which come from a program, have the numbers that this task computes with.
+    fn refuse_hollow<'a>(&self, values: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
+        let needs_numbers = self.device.numerics() == Numerics::Real;
+        match values.into_iter().find(|value| needs_numbers && value.is_hollow()) {
+            Some(hollow) => Err(TensorError::Hollow(hollow.dtype(), hollow.shape()).into()),
+            None => Ok(()),
+        }
+    }
+
     /// Hop 3 of a step: its order is here; whatever is ready runs.
     fn run_graph(&mut self, master: PeerId, step: StepId, graph: GraphHandle, feeds: Values) {
         let _span = trace_span!("run_graph", step = step.number).entered();
         if self.rendezvous.is_aborted(step) {
             return;
         }
-        let Some(registered) = self.graphs.get(&graph) else {
-            let error = Error::new(Code::Aborted, "the graph is not registered here; this task may have restarted");
-            let outcome = Err(error.on(&self.link.name(self.link.local())));
-            return self.link.send(master, PeerMessage::GraphDone { step, outcome, computed: None });
+        let plan = match self.admit(graph, &feeds) {
+            Ok(plan) => plan,
+            Err(error) => {
+                let outcome = Err(error.on(&self.link.name(self.link.local())));
+                return self.link.send(master, PeerMessage::GraphDone { step, outcome, computed: None });
+            }
         };
-        let mut executor = Executor::new(step, &registered.plan);
+        let mut executor = Executor::new(step, plan);
         executor.feed(feeds);
         for arrival in self.rendezvous.take(step) {
             executor.receive(arrival);
@@ -230,8 +255,9 @@ impl Worker {
         let _span = trace_span!("kernels", step = step.number, count = batch.nodes.len()).entered();
         let Batch { nodes, mut frame, cost } = batch;
         let worker = self.link.actors.worker.clone();
+        let numerics = self.device.numerics();
         let run = move || {
-            let outcome = compute(&plan, &nodes, &mut frame);
+            let outcome = compute(&plan, &nodes, &mut frame, numerics);
             (nodes, frame, outcome)
         };
         let done = move |(nodes, frame, outcome)| {

@@ -11,6 +11,7 @@ use tokio::task::JoinError;
 
 use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, TaskName};
+use crate::kernels::Numerics;
 use crate::runtime::{Code, Error, Server, ServerDef, Waiting, WaitingList, World};
 use crate::transport::PeerId;
 use crate::units::VirtualTime;
@@ -31,6 +32,8 @@ pub struct Cluster {
     pub compute: ComputeSpec,
     /// How many times as long some of them take.
     pub slow: BTreeMap<TaskName, f64>,
+    /// Whether they compute numbers, or only shapes.
+    pub numerics: Numerics,
     /// The seed of all that is drawn.
     pub seed: u64,
 }
@@ -110,11 +113,10 @@ where
 fn hosts(cluster: &Cluster, world: &Rc<SimulatedWorld>, tasks: &[TaskName]) -> Vec<Host> {
     let clock: Rc<dyn Clock> = Rc::new(SimulatedClock(Rc::clone(world)));
     let host = |(local, task): (u32, &TaskName)| {
-        let slow = cluster.slow.get(task).copied().unwrap_or(1.0);
         let own = World {
             transport: Rc::new(SimulatedTransport { world: Rc::clone(world), local: PeerId(local) }),
             clock: Rc::clone(&clock),
-            device: Rc::new(SimulatedDevice::new(world, task, &cluster.compute, slow, cluster.seed)),
+            device: Rc::new(SimulatedDevice::new(world, task, cluster)),
         };
         let def = ServerDef { cluster: cluster.spec.clone(), task: task.clone() };
         let server = Server::new(def, own);

@@ -24,6 +24,7 @@ use crate::simulation::{Law, NetworkSpec};
 use crate::sync::Mode;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
 
+pub use crate::kernels::Numerics;
 pub use error::{Mistake, ScenarioError};
 pub use setting::{Setting, SettingError, Sweep};
 
@@ -84,15 +85,6 @@ pub struct Compute {
     pub numerics: Numerics,
 }
 
-/// Whether the numbers are computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Numerics {
-    /// Real gradients, real loss.
-    Real,
-    /// Shapes, costs and bytes only: for models too large for this machine. There is no loss and no accuracy.
-    Shapes,
-}
-
 /// What is trained.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
@@ -115,6 +107,8 @@ pub enum Model {
     Softmax,
     /// Hidden layers, a dense layer and a softmax.
     Mlp,
+    /// Convolutions and pools before the dense layers: for images.
+    Convnet,
     /// Nothing but the global step: measures the runtime itself.
     Null,
 }

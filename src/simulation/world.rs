@@ -12,16 +12,18 @@ use std::task::{Context, Poll, Waker};
 
 use crate::clock::{Clock, Sleep};
 use crate::cluster::TaskName;
+use crate::kernels::{Cost, Numerics};
 use crate::random;
 use crate::runtime::{ComputeModel, PeerMessage, Work, told};
 use crate::transport::{Inbox, Messages, PeerId, Transport, envelope_size};
 use crate::units::VirtualTime;
 
 use super::audit::{Audit, Digest};
-use super::device::{ComputeSpec, Device};
+use super::device::Device;
 use super::events::{Alarm, EventQueue, Happening};
 use super::network::{Network, NetworkSpec};
 use super::pool::Job;
+use super::run::Cluster;
 
 /// The whole of a simulated cluster but the actors in it.
 pub(super) struct SimulatedWorld {
@@ -263,19 +265,21 @@ impl Transport<PeerMessage> for SimulatedTransport {
     }
 }
 
-/// One task's device: real arithmetic that takes modelled time.
+/// One task's device: arithmetic, real or not, that takes modelled time.
 pub(super) struct SimulatedDevice {
     world: Rc<SimulatedWorld>,
     model: RefCell<Device>,
     /// Whether straggling, and a drawn step time, concern this task: they are of workers.
     is_worker: bool,
+    numerics: Numerics,
 }
 
 impl SimulatedDevice {
-    pub(super) fn new(world: &Rc<SimulatedWorld>, task: &TaskName, spec: &ComputeSpec, slow: f64, seed: u64) -> Self {
-        let draws = random::stream(seed, &[&task.to_string(), "straggler"]);
-        let model = RefCell::new(Device::new(spec, slow, draws));
-        Self { world: Rc::clone(world), model, is_worker: task.job() != "ps" }
+    pub(super) fn new(world: &Rc<SimulatedWorld>, task: &TaskName, cluster: &Cluster) -> Self {
+        let draws = random::stream(cluster.seed, &[&task.to_string(), "straggler"]);
+        let slow = cluster.slow.get(task).copied().unwrap_or(1.0);
+        let model = RefCell::new(Device::new(&cluster.compute, slow, draws));
+        Self { world: Rc::clone(world), model, is_worker: task.job() != "ps", numerics: cluster.numerics }
     }
 }
 
@@ -284,11 +288,19 @@ impl ComputeModel for SimulatedDevice {
         let step = work.step.filter(|_| self.is_worker).map(|step| step.number);
         let now = self.world.now.get();
         let (_, end) = self.model.borrow_mut().occupy(now, step, work.cost.flops, work.cost.bytes);
-        let job = Job::start(work.run, work.cost);
+        let effort = match self.numerics {
+            Numerics::Real => work.cost,
+            Numerics::Shapes => Cost::default(),
+        };
+        let job = Job::start(work.run, effort);
         if end == now {
             job.finish();
             return (work.done)();
         }
         self.world.queue.borrow_mut().push(end, Happening::WorkDone { job, done: work.done });
+    }
+
+    fn numerics(&self) -> Numerics {
+        self.numerics
     }
 }

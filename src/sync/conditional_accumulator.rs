@@ -69,7 +69,11 @@ impl<W, G> ConditionalAccumulator<W, G> {
 
     /// The first taker gets all there is. At most one does at a time, since it leaves none.
     fn settle(&mut self) -> Option<(W, Vec<G>)> {
-        let (who, _) = self.takers.pop_front_if(|(_, required)| *required <= self.gradients.len())?;
+        let (_, required) = self.takers.front()?;
+        if *required > self.gradients.len() {
+            return None;
+        }
+        let (who, _) = self.takers.pop_front()?;
         self.step += 1;
         Some((who, std::mem::take(&mut self.gradients)))
     }

@@ -52,10 +52,6 @@ impl Buffer {
         Self { lines: kept, len }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
     pub(super) fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.lines)[..self.len]
     }

@@ -41,6 +41,7 @@ pub struct Split {
     features: Tensor,
     labels: Tensor,
     width: usize,
+    image_shape: Option<[usize; 3]>,
     classes: usize,
 }
 
@@ -100,6 +101,14 @@ pub enum DataError {
     /// The features are no tensor of `f32`, or the labels none of `i32`.
     #[error("features are a tensor of f32 and labels one of i32: {0}")]
     Tensor(#[from] TensorError),
+    /// The samples can't be images of that size.
+    #[error("a sample has {width} features, which are no image of height, width and channels {shape:?}")]
+    Image {
+        /// How many features a sample has.
+        width: usize,
+        /// The image's height, width and channels.
+        shape: [usize; 3],
+    },
     /// A label names no class.
     #[error(
         "sample {sample} has label {label}, but labels tell {classes} classes apart: they count from 0 and stay below"
@@ -180,6 +189,16 @@ impl Dataset {
     }
 }
 
+impl Dataset {
+    /// The same samples, each of which is an image: as [`Split::of_images`].
+    ///
+    /// # Errors
+    /// If a sample has another number of features.
+    pub fn of_images(self, shape: [usize; 3]) -> Result<Self, DataError> {
+        Ok(Self { train: self.train.of_images(shape)?, test: self.test.of_images(shape)? })
+    }
+}
+
 impl DataError {
     fn malformed(file: &Path, place: &str, problem: String) -> Self {
         Self::Malformed { file: file.display().to_string(), place: place.to_owned(), problem }
@@ -206,7 +225,23 @@ impl Split {
         if let Some(sample) = classes_of.iter().position(|label| !is_class(label)) {
             return Err(DataError::Label { sample, label: classes_of[sample], classes });
         }
-        Ok(Self { features, labels, width, classes })
+        Ok(Self { features, labels, width, image_shape: None, classes })
+    }
+
+    /// The same samples, each of which is an image of `shape` `[height, width, channels]`, row by row.
+    ///
+    /// # Errors
+    /// If a sample has another number of features.
+    pub fn of_images(self, shape: [usize; 3]) -> Result<Self, DataError> {
+        if shape.iter().product::<usize>() != self.width {
+            return Err(DataError::Image { width: self.width, shape });
+        }
+        Ok(Self { image_shape: Some(shape), ..self })
+    }
+
+    /// The height, width and channels of a sample, where it is an image.
+    pub fn image_shape(&self) -> Option<[usize; 3]> {
+        self.image_shape
     }
 
     /// How many samples there are.

@@ -140,8 +140,8 @@ impl MonitoredSession {
     }
 }
 
-/// A hash of all trainable variables, by name.
-async fn weights_digest(session: &Session) -> Result<u64> {
+/// A hash of all trainable variables, by name; none where they have no numbers.
+async fn weights_digest(session: &Session) -> Result<Option<u64>> {
     let mut variables = session.graph().trainable_variables();
     variables.sort_by_key(|variable| variable.name());
     let mut run = session.run();
@@ -152,9 +152,12 @@ async fn weights_digest(session: &Session) -> Result<u64> {
     let mut hash = Xxh3::new();
     for (index, variable) in variables.iter().enumerate() {
         hash.update(variable.name().as_bytes());
+        if values[index].is_hollow() {
+            return Ok(None);
+        }
         hash.update(values[index].bytes());
     }
-    Ok(hash.digest())
+    Ok(Some(hash.digest()))
 }
 
 /// A step of a monitored session in the making.
@@ -211,7 +214,7 @@ impl MonitoredRun<'_> {
             started,
             ended: monitored.task.now(),
             computed: done.computed,
-            loss: fetches.iter().find(is_scalar).map(Tensor::item).transpose()?,
+            loss: fetches.iter().find(is_scalar).and_then(|loss| loss.item().ok()),
             staleness: told[1].item::<i64>()?.max(0) as u64,
             applied: told[2].item()?,
         };

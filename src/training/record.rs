@@ -18,7 +18,7 @@ pub struct StepStats {
     pub ended: VirtualTime,
     /// When its kernels ran on the worker, the first of them and the last.
     pub computed: Option<(VirtualTime, VirtualTime)>,
-    /// The first f32 scalar that the step fetched, which by custom is the loss.
+    /// The first f32 scalar that the step fetched, which by custom is the loss; none where it has no number.
     pub loss: Option<f32>,
     /// How many updates were applied between its reading of the variables and its gradient's application.
     pub staleness: u64,
@@ -49,8 +49,8 @@ pub struct Beginning {
 /// How a training ended, as its chief saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
-    /// A hash of the trainable variables, by name; equal for equal weights.
-    pub weights_digest: u64,
+    /// A hash of the trainable variables, by name; equal for equal weights. None where they have no numbers.
+    pub weights_digest: Option<u64>,
 }
 
 /// Takes what a training tells of itself.

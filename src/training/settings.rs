@@ -30,6 +30,9 @@ pub enum Model {
         /// The widths of the layers before the last.
         hidden: Vec<usize>,
     },
+    /// Convolutions with relu and pools, then dense layers: for data sets of images. Large ones get the network
+    /// of TensorFlow's tutorial for MNIST, small ones a smaller.
+    Convnet,
     /// Next to no arithmetic: scalar variables are read and updated, which shows what a step itself costs.
     Null {
         /// How many variables there are.

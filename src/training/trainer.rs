@@ -1,6 +1,6 @@
 //! The built-in trainer: what a scenario's `[program]` describes, written as any user's trainer is.
 
-use crate::graph::{Graph, GraphDef, GraphError, Output, Variable, accuracy, dense, sparse_softmax_cross_entropy};
+use crate::graph::{Graph, GraphDef, GraphError, Output, Variable, accuracy, sparse_softmax_cross_entropy};
 use crate::optimizer::{Optimizer, TrainOp};
 use crate::partition::Request;
 use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
@@ -9,6 +9,7 @@ use crate::tensor::DType;
 use crate::units::VirtualTime;
 
 use super::hooks::StopAtStep;
+use super::models;
 use super::monitored_session::MonitoredSession;
 use super::record::Evaluation;
 use super::settings::Model;
@@ -85,19 +86,13 @@ fn build(g: &Graph, task: &Task) -> Result<Built> {
     let settings = task.settings();
     let optimizer = task.coordinated(settings.optimizer)?;
     let global_step = g.global_step()?;
-    let hidden: &[usize] = match &settings.model {
-        Model::Null { variables } => return Ok(null(g, *variables, &optimizer, global_step)?),
-        Model::Softmax => &[],
-        Model::Mlp { hidden } => hidden,
-    };
+    if let Model::Null { variables } = settings.model {
+        return Ok(null(g, variables, &optimizer, global_step)?);
+    }
     let split = &task.dataset()?.train;
     let features = g.placeholder("features", DType::F32, [None, Some(split.width())])?;
     let labels = g.placeholder("labels", DType::I32, [None])?;
-    let mut layer = features.clone();
-    for units in hidden {
-        layer = dense(&layer, *units)?.relu();
-    }
-    let logits = dense(&layer, split.classes())?;
+    let logits = models::logits(&settings.model, &features, split)?;
     let loss = sparse_softmax_cross_entropy(&logits, &labels)?.mean();
     let accuracy = accuracy(&logits, &labels)?;
     let train_op = optimizer.minimize(&loss, &global_step)?;
@@ -161,13 +156,17 @@ impl Watch {
         Ok(self.has_seen_target)
     }
 
-    /// Measures the model on the test split, where there is one, and reports it; the chief alone does.
+    /// Measures the model on the test split, where there is one, and reports it; the chief alone does. Where
+    /// only shapes are computed there is nothing to report, but the time it takes is the same.
     async fn look(&self, task: &Task, session: &MonitoredSession, model: &Built) -> Result<Option<f64>> {
         let Some(data) = model.data.as_ref().filter(|_| task.is_chief()) else { return Ok(None) };
         let test = task.dataset()?.test.whole();
         let run = session.raw().run().feed(&data.features, test.features).feed(&data.labels, test.labels);
         let step = model.global_step.read();
         let measured = run.fetch(&data.loss).fetch(&data.accuracy).fetch(&step).await?;
+        if measured[0].is_hollow() {
+            return Ok(None);
+        }
         let evaluation = Evaluation {
             loss: measured.scalar(0)?,
             accuracy: f64::from(measured.scalar::<f32>(1)?),

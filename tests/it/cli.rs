@@ -66,9 +66,22 @@ fn all_wrong_values_are_told_at_once() {
 
 #[test]
 fn what_does_not_exist_yet_is_refused_and_not_ignored() {
+    let path = scenario("not_yet", SMALL);
+    assert_refused(&["sim", &path, "--set", "program.model=embedding"], &["program.model", "not supported yet"]);
+}
+
+#[test]
+fn a_training_without_arithmetic_has_no_loss_no_accuracy_and_no_weights() {
     let path = scenario("shapes", SMALL);
-    assert_refused(&["sim", &path, "--set", "compute.numerics=shapes"], &["shapes", "not supported yet"]);
-    assert_refused(&["sim", &path, "--set", "program.model=convnet"], &["program.model", "not supported yet"]);
+    let said = trainyard(&["sim", &path, "--set", "compute.numerics=shapes"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert_eq!(said.out.matches("weights=-").count(), 2, "{}", said.out);
+    let row = said.out.lines().find(|line| line.starts_with("sync ")).unwrap();
+    assert!(row.split_whitespace().filter(|cell| *cell == "-").count() >= 2, "{}", said.out);
+    assert_refused(
+        &["sim", &path, "--set", "compute.numerics=shapes", "--set", "stop.accuracy=0.9"],
+        &["stop.accuracy", "shapes"],
+    );
 }
 
 #[test]

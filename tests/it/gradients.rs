@@ -7,7 +7,9 @@ use std::cell::Cell;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
-use trainyard::graph::GraphError;
+use trainyard::graph::{
+    GraphError, huber_loss, l2_loss, mean_squared_error, sigmoid_cross_entropy, softmax_cross_entropy, stack,
+};
 use trainyard::prelude::*;
 
 use crate::fixture::on_actix;
@@ -17,6 +19,8 @@ use crate::fixture::on_actix;
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     MatMul { transpose_a: bool, transpose_b: bool },
+    BatchMatMul,
+    RepeatedMatMul { adj_x: bool, adj_y: bool },
     BiasAdd,
     ScaleRows,
     Relu,
@@ -33,8 +37,20 @@ enum Kind {
     Div,
     Sum,
     Mean,
+    SumOver,
+    MeanKeepDims,
+    ProdOver,
+    MaxOver,
+    Min,
+    TopK,
     Softmax,
+    LogSoftmax,
     CrossEntropy,
+    DenseCrossEntropy,
+    SigmoidCrossEntropy,
+    L2Loss,
+    Huber,
+    MeanSquared,
     Moved(usize),
 }
 
@@ -43,6 +59,9 @@ const KINDS: &[Kind] = &[
     Kind::MatMul { transpose_a: true, transpose_b: false },
     Kind::MatMul { transpose_a: false, transpose_b: true },
     Kind::MatMul { transpose_a: true, transpose_b: true },
+    Kind::BatchMatMul,
+    Kind::RepeatedMatMul { adj_x: false, adj_y: false },
+    Kind::RepeatedMatMul { adj_x: true, adj_y: true },
     Kind::BiasAdd,
     Kind::ScaleRows,
     Kind::Relu,
@@ -59,7 +78,19 @@ const KINDS: &[Kind] = &[
     Kind::Div,
     Kind::Sum,
     Kind::Mean,
+    Kind::SumOver,
+    Kind::MeanKeepDims,
+    Kind::ProdOver,
+    Kind::MaxOver,
+    Kind::Min,
+    Kind::TopK,
     Kind::Softmax,
+    Kind::LogSoftmax,
+    Kind::DenseCrossEntropy,
+    Kind::SigmoidCrossEntropy,
+    Kind::L2Loss,
+    Kind::Huber,
+    Kind::MeanSquared,
     Kind::CrossEntropy,
 ];
 
@@ -72,6 +103,8 @@ fn apply(kind: Kind, a: &Output, b: &Output) -> Result<Output, GraphError> {
     let above_one = |x: &Output| x.square().add(&g.constant(1f32));
     match kind {
         Kind::MatMul { transpose_a, transpose_b } => damped(a.matmul_transposed(b, transpose_a, transpose_b)?),
+        Kind::BatchMatMul => damped(stack(&[a, b], 0)?.matmul(&stack(&[b, a], 0)?)?),
+        Kind::RepeatedMatMul { adj_x, adj_y } => damped(stack(&[a, b], 0)?.matmul_transposed(a, adj_x, adj_y)?),
         Kind::BiasAdd => a.bias_add(b),
         Kind::ScaleRows => a.scale_rows(b),
         Kind::Relu => Ok(a.relu()),
@@ -88,11 +121,24 @@ fn apply(kind: Kind, a: &Output, b: &Output) -> Result<Output, GraphError> {
         Kind::Div => a.div(&above_one(b)?),
         Kind::Sum => damped(a.sum()),
         Kind::Mean => Ok(a.mean()),
+        Kind::SumOver => damped(a.sum_over(&[0])?),
+        Kind::MeanKeepDims => a.mean_keep_dims(&[-1]),
+        Kind::ProdOver => a.prod_over(&[-1]),
+        Kind::MaxOver => a.max_over(&[0]),
+        Kind::Min => Ok(a.min()),
+        Kind::TopK => Ok(a.top_k(2)?.0),
         Kind::Softmax => a.softmax(),
+        Kind::LogSoftmax => damped(a.log_softmax()?),
+        Kind::DenseCrossEntropy => softmax_cross_entropy(a, &b.softmax()?),
+        Kind::SigmoidCrossEntropy => sigmoid_cross_entropy(a, &b.sigmoid()),
+        Kind::L2Loss => damped(l2_loss(a)?),
+        Kind::Huber => huber_loss(a, b, 0.7),
+        Kind::MeanSquared => damped(mean_squared_error(a, b)?),
         Kind::Moved(index) => moves::apply(index, a, b),
         Kind::CrossEntropy => {
             let rows = a.tensor_type().shape.dims().first().copied().flatten().unwrap_or(1);
-            let labels: Vec<i32> = (0..rows as i32).map(|row| row % 2).collect();
+            let classes = a.tensor_type().shape.dims().last().copied().flatten().unwrap_or(1).min(2) as i32;
+            let labels: Vec<i32> = (0..rows as i32).map(|row| row % classes).collect();
             sparse_softmax_cross_entropy(a, &g.constant(Tensor::new([rows], &labels).unwrap()))
         }
     }

@@ -3,6 +3,7 @@
 mod binary;
 mod checkers;
 mod cli;
+mod embeddings;
 mod errors;
 mod fixture;
 mod gradients;
@@ -14,6 +15,7 @@ mod peer_to_peer;
 mod queues;
 mod servers;
 mod sessions;
+mod shapes;
 mod simulated;
 mod simulation;
 mod staleness;

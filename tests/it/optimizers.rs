@@ -174,9 +174,10 @@ fn without_a_gradient_there_is_nothing_to_apply() {
     let g = Graph::new();
     let (x, step) = (g.placeholder("x", DType::F32, [2]).unwrap(), g.global_step().unwrap());
     let unused = g.variable("unused", &g.zeros([2])).unwrap();
-    for refused in
-        [GradientDescent::new(0.1).minimize(&x.sum(), &step), GradientDescent::new(0.1).apply_gradients(&[], &step)]
-    {
+    for refused in [
+        GradientDescent::new(0.1).minimize(&x.sum(), &step),
+        GradientDescent::new(0.1).apply_gradients::<Output>(&[], &step),
+    ] {
         let error = refused.unwrap_err();
         assert_eq!(error.problem, GraphProblem::NoGradients);
         assert!(error.to_string().contains("tests/it/optimizers.rs"), "{error}");

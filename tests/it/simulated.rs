@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use trainyard::cluster::{ClusterSpec, TaskName};
 use trainyard::graph::UpdateRule;
+use trainyard::kernels::Numerics;
 use trainyard::prelude::*;
 use trainyard::simulation::{self, Cluster, ComputeSpec, Host, Law, NetworkSpec, Outcome};
 use trainyard::sync::Mode;
@@ -81,7 +82,7 @@ impl Simulated {
             batch: 8,
             stop: Stop { steps: Some(100), accuracy: None, evaluate_every: 50, time: None },
         };
-        let cluster = Cluster { spec, network, compute, slow: BTreeMap::new(), seed: 7 };
+        let cluster = Cluster { spec, network, compute, slow: BTreeMap::new(), numerics: Numerics::Real, seed: 7 };
         Self { cluster, settings, mode, dataset: None, wasted: Duration::ZERO }
     }
 
@@ -109,6 +110,17 @@ impl Simulated {
         self.cluster.network.latency = Duration::from_micros(50);
         self.cluster.network.bandwidth = BytesPerSecond(1.25e9);
         self.cluster.network.message_cost = Duration::from_micros(5);
+        self
+    }
+
+    /// Computes no numbers.
+    pub(crate) fn shapes(mut self) -> Self {
+        self.cluster.numerics = Numerics::Shapes;
+        self
+    }
+
+    pub(crate) fn model(mut self, model: Model) -> Self {
+        self.settings.model = model;
         self
     }
 
@@ -182,7 +194,7 @@ impl Simulated {
 impl Trained {
     /// The events, and the weights where there are any.
     pub(crate) fn digests(&self) -> (u64, Option<u64>) {
-        (self.outcome.digest.0, self.ending.map(|ending| ending.weights_digest))
+        (self.outcome.digest.0, self.ending.and_then(|ending| ending.weights_digest))
     }
 
     /// The steps whose gradient was applied, after the first `warm_up` global steps and up to `last`.

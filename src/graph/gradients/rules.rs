@@ -4,9 +4,8 @@ use smallvec::{SmallVec, smallvec};
 
 use super::Backward;
 use crate::graph::error::{GraphError, GraphProblem};
-use crate::graph::op::{Binary, Op, Reduction, Unary};
+use crate::graph::op::{Binary, Op, Reduce, Reduction, Unary};
 use crate::graph::{Edge, OpId, Operation};
-use crate::tensor::Shape;
 
 /// The gradients for an operation's inputs; none for one that nobody asks about.
 pub(super) type InputGradients = SmallVec<[Option<Edge>; 2]>;
@@ -23,7 +22,9 @@ impl Backward<'_> {
     ) -> Result<InputGradients, GraphError> {
         match &operation.op {
             Op::Array(array) => self.array(id, operation, array, arrived),
+            Op::Sparse(sparse) => self.sparse(id, operation, sparse, arrived),
             Op::Indexed(indexed) => self.indexed(id, operation, indexed, arrived),
+            Op::Window(window) => self.window(id, operation, window, arrived),
             _ => match arrived {
                 [Some(dy), others @ ..] if others.iter().all(Option::is_none) => self.simple(id, operation, *dy),
                 _ => Err(self.no_gradient(operation)),
@@ -41,6 +42,7 @@ impl Backward<'_> {
             (Op::MatMul { transpose_a, transpose_b }, &[a, b]) => {
                 self.matmul(id, dy, [(a, *transpose_a), (b, *transpose_b)])?
             }
+            (Op::BatchMatMul { adj_x, adj_y }, &[x, y]) => self.batch_matmul(id, dy, [(x, *adj_x), (y, *adj_y)])?,
             (Op::BiasAdd, &[x, bias]) => {
                 smallvec![self.for_input(x, || Ok(dy))?, self.for_input(bias, || add(Op::BiasAddGrad, &[dy]))?]
             }
@@ -49,17 +51,16 @@ impl Backward<'_> {
                 smallvec![Some(add(Op::UnaryGrad(*unary), &[dy, seen])?)]
             }
             (Op::Binary(binary), &[a, b]) => self.binary(id, *binary, dy, (a, b))?,
-            (Op::Reduce(reduction), &[x]) => smallvec![Some(add(Op::ReduceGrad(*reduction), &[dy, x])?)],
+            (Op::Reduce(reduce), &[x]) => self.reduce(id, operation, *reduce, (x, dy))?,
+            (Op::ReduceGrad(reduce), &[gradient, _]) => self.reduce_grad(id, operation, *reduce, (gradient, dy))?,
+            (Op::Order(order), _) => self.order(id, operation, *order, dy)?,
             (Op::ScaleRows, &[x, factor]) => {
-                let by_factor = || self.row_sums(operation, id, add(Op::Binary(Binary::Mul), &[dy, x])?);
+                let by_factor = || self.row_sums(id, add(Op::Binary(Binary::Mul), &[dy, x])?);
                 smallvec![self.for_input(x, || add(Op::ScaleRows, &[dy, factor]))?, self.for_input(factor, by_factor)?]
             }
             (Op::Cast(_), &[x]) => smallvec![self.cast_back(id, x, dy)?],
-            (Op::Softmax, [_]) => smallvec![Some(self.softmax(operation, id, dy)?)],
-            (Op::SparseSoftmaxCrossEntropyWithLogits, [_, _]) => {
-                let by_logits = Edge { op: id, output: 1 };
-                smallvec![Some(add(Op::ScaleRows, &[by_logits, dy])?), None]
-            }
+            (Op::Loss(loss), _) => self.loss(id, operation, *loss, dy)?,
+            (Op::ResourceGather, [_]) => smallvec![None],
             _ => return Err(self.no_gradient(operation)),
         })
     }
@@ -77,15 +78,6 @@ impl Backward<'_> {
     fn cast_back(&self, id: OpId, x: Edge, dy: Edge) -> Result<Option<Edge>, GraphError> {
         let [from, to] = [x, dy].map(|edge| self.graph.tensor_type(edge).dtype);
         (from.is_float() && to.is_float()).then(|| self.add(id, Op::Cast(from), &[dy])).transpose()
-    }
-
-    /// `da = dy·bᵀ` and `db = aᵀ·dy`, transposed along with the factors.
-    fn matmul(&self, id: OpId, dy: Edge, factors: [(Edge, bool); 2]) -> Result<InputGradients, GraphError> {
-        let [(a, ta), (b, tb)] = factors;
-        let product = |x, transpose_a, y, transpose_b| self.add(id, Op::MatMul { transpose_a, transpose_b }, &[x, y]);
-        let da = || if ta { product(b, tb, dy, true) } else { product(dy, false, b, !tb) };
-        let db = || if tb { product(dy, true, a, ta) } else { product(a, !ta, dy, false) };
-        Ok(smallvec![self.for_input(a, da)?, self.for_input(b, db)?])
     }
 
     fn binary(&self, id: OpId, op: Binary, dy: Edge, (a, b): (Edge, Edge)) -> Result<InputGradients, GraphError> {
@@ -110,31 +102,16 @@ impl Backward<'_> {
     fn fitted(&self, id: OpId, gradient: Edge, x: Edge) -> Result<Edge, GraphError> {
         let is_scalar = |edge| self.graph.tensor_type(edge).shape.rank() == 0;
         if is_scalar(x) && !is_scalar(gradient) {
-            return self.add(id, Op::Reduce(Reduction::Sum), &[gradient]);
+            let rank = self.graph.tensor_type(gradient).shape.rank();
+            return self.add(id, Op::Reduce(Reduce::all(Reduction::Sum, rank)), &[gradient]);
         }
         Ok(gradient)
     }
 
-    /// `dx = dy∘y − y·Σ(dy∘y)`, the sum over each row.
-    fn softmax(&self, operation: &Operation, id: OpId, dy: Edge) -> Result<Edge, GraphError> {
-        let y = Edge { op: id, output: 0 };
-        let product = self.add(id, Op::Binary(Binary::Mul), &[dy, y])?;
-        let sums = self.row_sums(operation, id, product)?;
-        let scaled = self.add(id, Op::ScaleRows, &[y, sums])?;
-        self.add(id, Op::Binary(Binary::Sub), &[product, scaled])
-    }
-
-    /// The sum of each row of `x`: as the sums over columns of one row, `ones · xᵀ`.
-    fn row_sums(&self, operation: &Operation, id: OpId, x: Edge) -> Result<Edge, GraphError> {
-        let given = self.graph.tensor_type(x);
-        let Some(&[_, Some(width)]) = given.float_dims() else {
-            let needs = "a matrix of known width to have a gradient".to_owned();
-            let problem = GraphProblem::Inputs { needs, inputs: vec![given] };
-            return Err(GraphError { operation: operation.to_string(), built_at: operation.built_at, problem });
-        };
-        let ones = self.add(id, Op::Fill { shape: Shape::from([1, width]), value: 1.0 }, &[])?;
-        let row = self.add(id, Op::MatMul { transpose_a: false, transpose_b: true }, &[ones, x])?;
-        self.add(id, Op::BiasAddGrad, &[row])
+    /// The sum of each row of the matrix `x`.
+    fn row_sums(&self, id: OpId, x: Edge) -> Result<Edge, GraphError> {
+        let rows = Reduce { reduction: Reduction::Sum, axes: [1].into_iter().collect(), keep_dims: false };
+        self.add(id, Op::Reduce(rows), &[x])
     }
 
     pub(super) fn no_gradient(&self, operation: &Operation) -> GraphError {

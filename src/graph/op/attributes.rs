@@ -129,4 +129,14 @@ impl UpdateRule {
             Self::Adam { .. } => "ApplyAdam",
         }
     }
+
+    /// The kind, for a gradient of some rows.
+    pub(super) fn sparse_kind(self) -> &'static str {
+        match self {
+            Self::GradientDescent => "SparseApplyGradientDescent",
+            Self::Momentum { .. } => "SparseApplyMomentum",
+            Self::Adagrad { .. } => "SparseApplyAdagrad",
+            Self::Adam { .. } => "SparseApplyAdam",
+        }
+    }
 }

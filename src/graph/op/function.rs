@@ -1,4 +1,4 @@
-//! The functions that elementwise operations and reductions compute.
+//! The functions that elementwise operations compute.
 
 /// A function of one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,15 +30,6 @@ pub enum Binary {
     Mul,
     /// `a / b`
     Div,
-}
-
-/// What becomes of all elements together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reduction {
-    /// Their sum.
-    Sum,
-    /// Their mean.
-    Mean,
 }
 
 impl Unary {

@@ -6,11 +6,8 @@ use crate::tensor::{DType, Tensor};
 /// type; none where they are no numbers, the step is 0, or there is no such number of values.
 pub(crate) fn range_len(start: &Tensor, limit: &Tensor, delta: &Tensor) -> Option<usize> {
     match start.dtype() {
-        DType::F32 => {
-            let [start, limit, delta] = [start, limit, delta].map(|x| f64::from(x.slice::<f32>()[0]));
-            let steps = ((limit - start) / delta).ceil();
-            (delta != 0.0 && steps.is_finite() && steps < MOST as f64).then(|| steps.max(0.0) as usize)
-        }
+        DType::F32 => real([start, limit, delta].map(|x| f64::from(x.slice::<f32>()[0]))),
+        DType::F64 => real([start, limit, delta].map(|x| x.slice::<f64>()[0])),
         DType::I32 => whole([start, limit, delta].map(|x| i128::from(x.slice::<i32>()[0]))),
         DType::I64 => whole([start, limit, delta].map(|x| i128::from(x.slice::<i64>()[0]))),
         _ => None,
@@ -19,6 +16,11 @@ pub(crate) fn range_len(start: &Tensor, limit: &Tensor, delta: &Tensor) -> Optio
 
 /// More values than any memory holds.
 const MOST: i128 = 1 << 48;
+
+fn real([start, limit, delta]: [f64; 3]) -> Option<usize> {
+    let steps = ((limit - start) / delta).ceil();
+    (delta != 0.0 && steps.is_finite() && steps < MOST as f64).then(|| steps.max(0.0) as usize)
+}
 
 fn whole([start, limit, delta]: [i128; 3]) -> Option<usize> {
     if delta == 0 {

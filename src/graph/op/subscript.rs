@@ -1,11 +1,12 @@
 //! What a slice takes along an axis, and where a mirror stands.
 
-use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
+use std::ops::{RangeFrom, RangeFull, RangeTo};
 
 /// What a strided slice takes along one axis: TensorFlow's `begin`, `end` and `strides` with the masks
 /// of `StridedSlice` resolved, written as Python writes a subscript.
 ///
-/// A Rust range is a subscript of stride 1, an integer a position: `(1..-1).into()`, `3.into()`.
+/// A Rust range that is open on a side is a subscript of stride 1, an integer a position: `(1..).into()`,
+/// `3.into()`; for one with two ends there is [`Subscript::between`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subscript {
     /// `begin:end:stride`. A negative position counts from the end, one outside the axis is moved to its
@@ -36,6 +37,11 @@ impl Subscript {
     /// All of an axis.
     pub const ALL: Self = Self::Every { begin: None, end: None, stride: 1 };
 
+    /// From `begin` to before `end`, one after the other: Python's `begin:end`.
+    pub const fn between(begin: i64, end: i64) -> Self {
+        Self::Every { begin: Some(begin), end: Some(end), stride: 1 }
+    }
+
     /// The positions along an axis of `size`; none for a position outside it or a stride of 0.
     /// A new axis takes the only one of its own.
     pub(crate) fn positions(self, size: usize) -> Option<Positions> {
@@ -65,12 +71,6 @@ impl Subscript {
 impl From<i64> for Subscript {
     fn from(position: i64) -> Self {
         Self::At(position)
-    }
-}
-
-impl From<Range<i64>> for Subscript {
-    fn from(range: Range<i64>) -> Self {
-        Self::Every { begin: Some(range.start), end: Some(range.end), stride: 1 }
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_subscript_takes_what_python_takes() {
         let every = |begin, end, stride| Subscript::Every { begin, end, stride };
-        assert_eq!(taken((1..-1).into(), 5), [1, 2, 3]);
+        assert_eq!(taken(Subscript::between(1, -1), 5), [1, 2, 3]);
         assert_eq!(taken((-2..).into(), 5), [3, 4]);
         assert_eq!(taken((..9).into(), 3), [0, 1, 2]);
         assert_eq!(taken(every(None, None, -1), 4), [3, 2, 1, 0]);
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(taken(every(Some(-2), Some(0), -1), 5), [3, 2, 1]);
         assert_eq!(taken(every(Some(9), Some(-9), -3), 5), [4, 1]);
         assert_eq!(taken(every(Some(1), None, 3), 8), [1, 4, 7]);
-        assert_eq!(taken((3..1).into(), 5), [0i64; 0]);
+        assert_eq!(taken(Subscript::between(3, 1), 5), [0i64; 0]);
         assert_eq!(taken(Subscript::ALL, 0), [0i64; 0]);
         assert_eq!(taken((-1).into(), 5), [4]);
     }

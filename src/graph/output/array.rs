@@ -142,7 +142,7 @@ impl Output {
     }
 
     /// What the subscripts take, axis by axis, and all along the axes after them (TensorFlow
-    /// `tf.strided_slice`): `x[1:-1, 3]` is `x.strided_slice(&[(1..-1).into(), 3.into()])`.
+    /// `tf.strided_slice`): `x[1:-1, 3]` is `x.strided_slice(&[Subscript::between(1, -1), 3.into()])`.
     ///
     /// # Errors
     /// If there are more subscripts than axes, a position is outside its axis, or a stride is 0.

@@ -104,7 +104,7 @@ fn moved(op: &Array, x: TensorType) -> Option<(Option<Dims>, String)> {
         Array::Tile(multiples) => (tile(dims, multiples), format!("one dimension for each of {multiples:?}")),
         Array::Reverse(axes) => (unchanged(axes.iter().all(is_axis)), format!("the axes {axes:?}")),
         Array::Cumsum { axis, .. } => {
-            (unchanged(is_axis(axis) && x.dtype != DType::Bool), format!("numbers, and an axis {axis}"))
+            (unchanged(is_axis(axis) && is_number(x.dtype)), format!("numbers, and an axis {axis}"))
         }
         Array::ZerosLike => (unchanged(true), String::new()),
         _ => return None,
@@ -120,8 +120,13 @@ pub(super) fn is_index(dtype: DType) -> bool {
     matches!(dtype, DType::I32 | DType::I64)
 }
 
+/// Whether elements of the type can be added up.
+pub(super) fn is_number(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64)
+}
+
 pub(super) fn is_float(x: TensorType) -> bool {
-    x.dtype == DType::F32
+    matches!(x.dtype, DType::F32 | DType::F64)
 }
 
 /// `dims` with another before `axis`.

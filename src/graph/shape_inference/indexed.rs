@@ -2,12 +2,12 @@
 
 use smallvec::smallvec;
 
-use super::array::{Dims, inserted, is_float, is_index, typed};
+use super::array::{Dims, inserted, is_float, is_index, is_number, typed};
 use super::{OutputTypes, one, refused};
 use crate::graph::TensorType;
 use crate::graph::error::GraphProblem;
 use crate::graph::op::Indexed;
-use crate::tensor::{DType, PartialShape};
+use crate::tensor::PartialShape;
 
 /// The outputs of `op` for inputs of these types.
 ///
@@ -27,11 +27,11 @@ pub(super) fn infer(op: &Indexed, inputs: &[TensorType]) -> Result<OutputTypes, 
             format!("{ND}, and what they are gathered from"),
         ),
         (Indexed::ScatterNd(shape), [indices, updates]) => (
-            scattered(*updates, (*shape).into(), *indices).filter(|_| updates.dtype != DType::Bool),
+            scattered(*updates, (*shape).into(), *indices).filter(|_| is_number(updates.dtype)),
             format!("{ND}, and a number for each that they find in the shape {shape}"),
         ),
         (Indexed::TensorScatterAdd | Indexed::TensorScatterUpdate, [x, indices, updates]) => {
-            let can_add = *op == Indexed::TensorScatterUpdate || x.dtype != DType::Bool;
+            let can_add = *op == Indexed::TensorScatterUpdate || is_number(x.dtype);
             let outputs = scattered(*updates, x.shape, *indices).filter(|_| can_add && x.dtype == updates.dtype);
             (outputs, format!("{ND} after a value, and updates of its type for each that they find in it"))
         }

@@ -145,11 +145,3 @@ fn a_mistake_made_before_is_told_when_gradients_are_asked_for() {
     g.constant(1i32).relu();
     assert_says(&gradients(&x.sum(), &[x]).unwrap_err(), "gradients.rs", &["Relu (Relu)"]);
 }
-
-#[test]
-fn the_gradient_of_a_row_sum_needs_the_width() {
-    let g = Graph::new();
-    let x = floats(&g, "x", [None, None]);
-    let error = gradients(&x.softmax().unwrap().square().sum(), &[x]).unwrap_err();
-    assert_says(&error, "gradients.rs", &["Softmax (Softmax)", "known width", "f32[?,?]"]);
-}

@@ -2,8 +2,8 @@
 
 use super::{assert_says, floats, snapshot};
 use crate::graph::{
-    Binary, Graph, GraphError, GraphProblem, Op, Output, Reduction, TensorType, Unary, dense, infer,
-    sparse_softmax_cross_entropy,
+    Binary, Graph, GraphError, GraphProblem, Loss, Op, Order, Output, Reduce, Reduction, TensorType, Unary, dense,
+    infer, sparse_softmax_cross_entropy,
 };
 use crate::tensor::{DType, Shape, Tensor};
 
@@ -40,6 +40,12 @@ fn a_product_has_the_outer_dimensions_of_its_factors_as_they_are_transposed() {
     assert_table(&product(true, false), &[("f32[3,?] f32[3,4]", "f32[?,4]"), ("f32[2,3] f32[3,4]", "-")]);
     assert_table(&product(false, true), &[("f32[?,3] f32[4,3]", "f32[?,4]")]);
     assert_table(&product(true, true), &[("f32[3,2] f32[4,3]", "f32[2,4]")]);
+    assert_table(&product(false, false), &[("f64[2,3] f64[3,4]", "f64[2,4]"), ("f64[2,3] f32[3,4]", "-")]);
+    let many = |adj_x, adj_y| Op::BatchMatMul { adj_x, adj_y };
+    let repeated = [("f32[?,2,3] f32[5,3,4]", "f32[5,2,4]"), ("f32[3,1,2,3] f32[6,3,4]", "f32[3,6,2,4]")];
+    assert_table(&many(false, false), &repeated);
+    assert_table(&many(false, false), &[("f32[2,3] f32[?,3,4]", "f32[?,2,4]"), ("f32[2,2,3] f32[3,3,4]", "-")]);
+    assert_table(&many(true, true), &[("f64[5,3,2] f64[5,4,3]", "f64[5,2,4]"), ("f32[3] f32[3,4]", "-")]);
 }
 
 #[test]
@@ -62,17 +68,48 @@ fn elementwise_operations_take_f32_of_one_shape_or_a_scalar() {
 
 #[test]
 fn reductions_give_scalars_and_their_gradients_the_shape_that_was_reduced() {
-    assert_table(&Op::Reduce(Reduction::Mean), &[("f32[?,3]", "f32[]"), ("i64[3]", "-")]);
-    assert_table(&Op::ReduceGrad(Reduction::Mean), &[("f32[] f32[?,3]", "f32[?,3]"), ("f32[3] f32[3]", "-")]);
-    assert_table(&Op::ArgMax, &[("f32[?,3]", "i64[?]"), ("f32[3]", "-"), ("i32[2,3]", "-")]);
+    let mean = Reduce::all(Reduction::Mean, 2);
+    assert_table(
+        &Op::Reduce(mean),
+        &[("f32[?,3]", "f32[]"), ("i64[3,?]", "i64[]"), ("bool[3,3]", "-"), ("f32[3]", "-")],
+    );
+    assert_table(&Op::ReduceGrad(mean), &[("f32[] f32[?,3]", "f32[?,3]"), ("f32[3] f32[3,1]", "-")]);
+    let over = |axis, keep_dims| Reduce { axes: [axis].into_iter().collect(), keep_dims, ..mean };
+    assert_table(&Op::Reduce(over(1, false)), &[("f32[?,3,4]", "f32[?,4]"), ("f64[2]", "-")]);
+    assert_table(&Op::Reduce(over(0, true)), &[("i32[?,3]", "i32[1,3]"), ("bf16[2]", "-")]);
+    assert_table(&Op::ReduceGrad(over(0, true)), &[("f64[1,3] f64[?,3]", "f64[?,3]"), ("f32[3] f32[2,3]", "-")]);
+    let greatest = Reduce { reduction: Reduction::Max, ..over(0, false) };
+    assert_table(&Op::ReduceGrad(greatest), &[("f32[3] f32[?,3] f32[3]", "f32[?,3]"), ("f32[3] f32[?,3]", "-")]);
+    let any = Reduce { reduction: Reduction::Any, ..over(0, false) };
+    assert_table(&Op::Reduce(any), &[("bool[?,3]", "bool[3]"), ("f32[3]", "-")]);
+}
+
+#[test]
+fn comparisons_along_an_axis_give_positions() {
+    let greatest = |axis, dtype| Op::Order(Order::ArgMax { axis, dtype });
+    let last = [("f32[?,3]", "i64[?]"), ("f32[3]", "-"), ("i32[2,3]", "i64[2]"), ("f32[2,0]", "-"), ("bool[2,3]", "-")];
+    assert_table(&greatest(1, DType::I64), &last);
+    assert_table(&greatest(0, DType::I32), &[("f64[?,3]", "i32[3]"), ("f64[]", "-")]);
+    assert_table(&greatest(0, DType::F32), &[("f64[?,3]", "-")]);
+    let top = Op::Order(Order::TopK { k: 2 });
+    assert_table(
+        &top,
+        &[("f32[?,3]", "f32[?,2] i32[?,2]"), ("i64[?]", "i64[2] i32[2]"), ("f32[1]", "-"), ("f32[]", "-")],
+    );
+    let is_in = Op::Order(Order::InTopK { k: 2 });
+    assert_table(&is_in, &[("f32[?,3] i64[4]", "bool[4]"), ("f32[?,3] f32[4]", "-"), ("f32[3,3] i32[4]", "-")]);
 }
 
 #[test]
 fn a_loss_takes_one_i32_label_a_row() {
-    let loss = Op::SparseSoftmaxCrossEntropyWithLogits;
+    let loss = Op::Loss(Loss::SparseSoftmaxCrossEntropyWithLogits);
     assert_table(&loss, &[("f32[?,3] i32[?]", "f32[?] f32[?,3]"), ("f32[?,3] i32[8]", "f32[8] f32[8,3]")]);
-    assert_table(&loss, &[("f32[4,3] i32[8]", "-"), ("f32[4,3] i64[4]", "-"), ("f32[4,3] i32[4,1]", "-")]);
-    assert_table(&Op::Softmax, &[("f32[?,3]", "f32[?,3]"), ("f32[3]", "-")]);
+    assert_table(&loss, &[("f32[4,3] i32[8]", "-"), ("f32[4,3] f32[4]", "-"), ("f32[4,3] i32[4,1]", "-")]);
+    assert_table(&loss, &[("f64[?,3] i64[4]", "f64[4] f64[4,3]"), ("i32[4,3] i32[4]", "-")]);
+    assert_table(&Op::Loss(Loss::Softmax), &[("f32[?,3]", "f32[?,3]"), ("f64[3]", "f64[3]"), ("f32[]", "-")]);
+    let dense = Op::Loss(Loss::SoftmaxCrossEntropyWithLogits);
+    assert_table(&dense, &[("f32[?,3] f32[4,?]", "f32[4] f32[4,3]"), ("f32[4,3] f32[4]", "-"), ("f32[3] f32[3]", "-")]);
+    assert_table(&Op::Loss(Loss::L2Loss), &[("f64[?,3]", "f64[]"), ("i32[3]", "-")]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Importer, Node, NodeProblem, Translate, Values, with_attributes};
-use crate::graph::{Indexed, Name, NewOperation, Op, OpId, Output, RandomLaw, Unary, UpdateRule, VariableSpec};
+use crate::graph::{Name, NewOperation, Op, OpId, Output, RandomLaw, Unary, UpdateRule, VariableSpec};
 use crate::import::known::Known;
 use crate::import::order::parse_input;
 use crate::import::tensor::known_shape;
@@ -33,10 +33,6 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
             let id = importer.emit_on(node, Op::IsVariableInitialized, &[], &[variable])?;
             Ok(importer.outputs_of(id))
         }),
-        "ResourceGather" => Box::new(|importer, node| {
-            let inputs = importer.inputs(node)?;
-            importer.emit(node, Op::Indexed(Indexed::Gather { axis: 0 }), &inputs)
-        }),
         _ => return update(kind),
     })
 }
@@ -55,7 +51,7 @@ pub(super) struct Roles {
 impl Roles {
     pub(super) fn of(nodes: &[&NodeDef]) -> Self {
         let mut roles = Self::default();
-        for node in nodes.iter().filter(|node| update(&node.op).is_some()) {
+        for node in nodes.iter().filter(|node| update(&node.op).is_some() || super::sparse::is_update(&node.op)) {
             let input = |i: usize| node.input.get(i).map(|input| parse_input(input).0.to_owned());
             roles.updated.extend(input(0));
             if let ("ApplyAdam" | "ResourceApplyAdam", Some(slot), Some(beta1), Some(beta2)) =
@@ -68,7 +64,7 @@ impl Roles {
     }
 }
 
-fn variable_at(node: &Node<'_>, i: usize) -> Result<OpId, NodeProblem> {
+pub(super) fn variable_at(node: &Node<'_>, i: usize) -> Result<OpId, NodeProblem> {
     Ok(node.value(i)?.variable.ok_or(NodeProblem::NoVariable(i))?.0)
 }
 
@@ -105,7 +101,7 @@ fn random(law: RandomLaw) -> Translate {
         let (seed, seed2) = (node.def.int("seed", 0)?, node.def.int("seed2", 0)?);
         let purpose = format!("{}:{seed}:{seed2}", node.def.name);
         let seeds = (importer.graph.random_seed(), xxh3_64(purpose.as_bytes()));
-        importer.emit(node, Op::Random { law, shape, seeds }, &[])
+        importer.emit(node, Op::Random { law, shape, seeds, offset: 0 }, &[])
     })
 }
 
@@ -200,48 +196,56 @@ struct Update {
     slots: usize,
     rate: usize,
     gradient: usize,
+    is_sparse: bool,
     rule: fn(&Node<'_>) -> Result<UpdateRule, NodeProblem>,
+}
+
+impl Update {
+    fn dense(slots: usize, rate: usize, gradient: usize, rule: fn(&Node<'_>) -> Result<UpdateRule, NodeProblem>) -> Self {
+        Self { slots, rate, gradient, is_sparse: false, rule }
+    }
+}
+
+/// Momentum, whose factor is the last input.
+fn momentum(node: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
+    let momentum = node.float(node.inputs.len().saturating_sub(1))?;
+    Ok(UpdateRule::Momentum { momentum, use_nesterov: node.def.flag("use_nesterov")? })
+}
+
+/// TensorFlow's default begins the accumulator; here the graph's own initializer does.
+fn adagrad(_: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
+    Ok(UpdateRule::Adagrad { initial_accumulator_value: 0.1 })
+}
+
+fn adam(node: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
+    let (beta1, beta2, epsilon) = (node.float(6)?, node.float(7)?, node.float(8)?);
+    Ok(UpdateRule::Adam { beta1, beta2, epsilon })
 }
 
 /// The update that `kind` is; none where it is none that exists here.
 fn update(kind: &str) -> Option<Translate> {
     let update = match kind.strip_prefix("Resource").unwrap_or(kind) {
-        "ApplyGradientDescent" => Update { slots: 0, rate: 1, gradient: 2, rule: |_| Ok(UpdateRule::GradientDescent) },
-        "ApplyMomentum" => Update {
-            slots: 1,
-            rate: 2,
-            gradient: 3,
-            rule: |node| {
-                let use_nesterov = node.def.flag("use_nesterov")?;
-                Ok(UpdateRule::Momentum { momentum: node.float(4)?, use_nesterov })
-            },
-        },
-        "ApplyAdagrad" => Update {
-            slots: 1,
-            rate: 2,
-            gradient: 3,
-            rule: |_| Ok(UpdateRule::Adagrad { initial_accumulator_value: 0.1 }),
-        },
-        "ApplyAdam" => Update {
-            slots: 2,
-            rate: 5,
-            gradient: 9,
-            rule: |node| {
-                let (beta1, beta2, epsilon) = (node.float(6)?, node.float(7)?, node.float(8)?);
-                Ok(UpdateRule::Adam { beta1, beta2, epsilon })
-            },
-        },
+        "ApplyGradientDescent" => Update::dense(0, 1, 2, |_| Ok(UpdateRule::GradientDescent)),
+        "ApplyMomentum" => Update::dense(1, 2, 3, momentum),
+        "SparseApplyMomentum" => Update { is_sparse: true, ..Update::dense(1, 2, 3, momentum) },
+        "ApplyAdagrad" => Update::dense(1, 2, 3, adagrad),
+        "SparseApplyAdagrad" => Update { is_sparse: true, ..Update::dense(1, 2, 3, adagrad) },
+        "ApplyAdam" => Update::dense(2, 5, 9, adam),
         _ => return None,
     };
     Some(Box::new(move |importer, node| apply(importer, node, &update)))
 }
 
+/// The rows of a gradient are followed by their ids.
 fn apply(importer: &mut Importer<'_>, node: &Node<'_>, update: &Update) -> Values {
     let mut variables = (0..=update.slots).map(|i| variable_at(node, i)).collect::<Result<Vec<_>, _>>()?;
     let kept = variables.get(1).and_then(|slot| importer.roles.kept.get(slot));
     variables.extend(kept.into_iter().flatten());
-    let inputs: [Output; 2] = [importer.input(node, update.rate)?, importer.input(node, update.gradient)?];
-    let op = Op::ApplyGradient { rule: (update.rule)(node)?, aggregate: None };
+    let mut inputs: Vec<Output> = vec![importer.input(node, update.rate)?, importer.input(node, update.gradient)?];
+    if update.is_sparse {
+        inputs.push(importer.input(node, update.gradient + 1)?);
+    }
+    let op = Op::ApplyGradient { rule: (update.rule)(node)?, is_sparse: update.is_sparse, aggregate: None };
     let id = importer.emit_on(node, op, &inputs, &variables)?;
     Ok(vec![Value { variable: Some((variables[0], Some(id))), ..Value::default() }])
 }

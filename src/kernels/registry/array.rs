@@ -43,6 +43,10 @@ macro_rules! by_number {
                 type $number = f32;
                 $body
             }
+            DType::F64 => {
+                type $number = f64;
+                $body
+            }
             DType::I32 => {
                 type $number = i32;
                 $body
@@ -195,7 +199,7 @@ fn copied(x: &Tensor, shape: Shape, view: &View) -> Tensor {
 /// Zeros of `shape`, and each element of `dy` added where `view` says.
 fn summed(dy: &Tensor, shape: Shape, view: &View) -> Tensor {
     let mut out = Tensor::zeros(dy.dtype(), shape);
-    strided::accumulate(dy.slice::<f32>(), view, out.make_mut());
+    by_number!(dy.dtype(), N => strided::accumulate(dy.slice::<N>(), view, out.make_mut()));
     out
 }
 
@@ -203,7 +207,8 @@ fn mirror_pad_grad(dy: &Tensor, paddings: &[(usize, usize)], mirror: Mirror) -> 
     let inner = |(dim, (before, after)): (&usize, &(usize, usize))| dim - before - after;
     let dims: Vec<usize> = dy.shape().dims().iter().zip(paddings).map(inner).collect();
     let mut out = Tensor::zeros(dy.dtype(), Shape::new(&dims));
-    pad::mirror_pad_grad(dy.slice::<f32>(), &padded(&dims, paddings), mirror, out.make_mut());
+    let padded = padded(&dims, paddings);
+    by_number!(dy.dtype(), N => pad::mirror_pad_grad(dy.slice::<N>(), &padded, mirror, out.make_mut()));
     out
 }
 

@@ -23,7 +23,9 @@ pub(super) fn call(op: &Indexed, inputs: &[&Tensor]) -> Result<Outputs, KernelEr
             let (size, width) = along(params.shape(), *axis);
             let positions = positions(indices, size)?;
             let mut out = Tensor::zeros(dy.dtype(), params.shape());
-            indexed::scatter_add(dy.slice::<f32>(), size, &positions, width, out.make_mut());
+            by_number!(dy.dtype(), N => {
+                indexed::scatter_add(dy.slice::<N>(), size, &positions, width, out.make_mut());
+            });
             smallvec![out]
         }
         (Indexed::GatherNd, [params, indices]) => {

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::batch_matmul::{Factor, batch_matmul};
 use super::super::matmul::{MatMul, matmul};
 use super::super::reference;
 use super::{assert_close, values, written};
@@ -37,5 +38,34 @@ proptest! {
         m in 0usize..70, k in 0usize..140, n in 0usize..70, transpose_a: bool, transpose_b: bool,
     ) {
         check(MatMul { m, k, n, transpose_a, transpose_b });
+    }
+}
+
+#[test]
+fn a_product_of_f64_keeps_its_digits_whatever_is_transposed() {
+    for (m, k, n) in [(0, 3, 2), (2, 0, 2), (5, 17, 9), (170, 160, 180)] {
+        for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
+            let dims = MatMul { m, k, n, transpose_a, transpose_b };
+            let (a, b) = (values(1, m * k), values(2, k * n));
+            let wide = |x: &[f32]| x.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
+            let mut found = vec![9.0; m * n];
+            f64::product(&wide(&a), &wide(&b), &mut found, dims);
+            let exact = reference::matmul_wide(&a, &b, dims);
+            assert!(found.iter().zip(exact).all(|(found, exact)| (found - exact).abs() < 1e-11), "{dims:?}");
+        }
+    }
+}
+
+#[test]
+fn each_pair_of_a_batch_gives_its_own_product_however_large_the_batch() {
+    for (m, k, n, count) in [(3, 5, 4, 7), (64, 64, 64, 20), (2, 0, 3, 2)] {
+        let dims = MatMul { m, k, n, transpose_a: false, transpose_b: true };
+        let (a, b) = (values(1, count * m * k), values(2, 2 * k * n));
+        let pairs: Vec<(usize, usize)> = (0..count).map(|i| (i, i % 2)).collect();
+        let found = written(count * m * n, 0, |out| batch_matmul(&a, &b, out, dims, &pairs));
+        for (i, j) in pairs {
+            let alone = written(m * n, 0, |out| matmul(&a[i * m * k..][..m * k], &b[j * k * n..][..k * n], out, dims));
+            assert_eq!(found[i * m * n..][..m * n], alone);
+        }
     }
 }

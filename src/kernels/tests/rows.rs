@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::softmax::{LabelOutOfRange, softmax, sparse_softmax_cross_entropy};
-use super::super::{reduce, reference, rows};
+use super::super::{reference, rows};
 use super::{LENGTHS, assert_close, bits, values, written};
 
 #[test]
@@ -20,27 +20,9 @@ fn bias_and_row_factors_reach_every_element_bit_for_bit() {
 }
 
 #[test]
-fn sums_are_within_a_few_units_at_every_remainder() {
-    for len in LENGTHS.chain([16_383, 16_384, 16_385, 100_000]) {
-        let x = values(1, len);
-        let scale = 1.0 + len as f32;
-        assert!((reduce::sum(&x) - reference::sum(&x)).abs() <= scale * f32::EPSILON, "the sum of {len}");
-    }
-    assert_eq!(reduce::mean(&[1.0, 2.0, 6.0]), 3.0);
-    assert!(reduce::mean(&[]).is_nan());
-}
-
-#[test]
 fn column_sums_take_the_rows_of_a_block_in_order() {
     let swallowed = written(2, 0, |out| rows::bias_add_grad(&[1e8, 1.0, 1.0, 1e8, -1e8, -1e8], out));
     assert_eq!(swallowed, [0.0, 0.0], "1 is lost in 1e8 if it is added before -1e8");
-}
-
-#[test]
-fn the_first_of_equal_elements_is_greatest_and_a_nan_never_is() {
-    let mut out = [9; 4];
-    reduce::argmax(&[1.0, 3.0, 3.0, 0.0, -0.0, 0.0, -2.0, -3.0, -1.0, 1.0, f32::NAN, 0.0], &mut out);
-    assert_eq!(out, [1, 0, 2, 0]);
 }
 
 #[test]
@@ -59,7 +41,7 @@ fn a_label_that_names_no_class_is_an_error_that_says_where_and_writes_nothing() 
     for label in [3, -1, i32::MIN] {
         let (mut loss, mut backprop) = ([9.0; 2], [9.0; 6]);
         let error = sparse_softmax_cross_entropy(&[0.0; 6], &[2, label], &mut loss, &mut backprop).unwrap_err();
-        assert_eq!(error, LabelOutOfRange { row: 1, label, classes: 3 });
+        assert_eq!(error, LabelOutOfRange { row: 1, label: i64::from(label), classes: 3 });
         assert!(error.to_string().contains(&label.to_string()), "{error}");
         assert_eq!((loss, backprop), ([9.0; 2], [9.0; 6]));
     }
@@ -68,20 +50,17 @@ fn a_label_that_names_no_class_is_an_error_that_says_where_and_writes_nothing() 
 #[test]
 fn cross_entropy_of_an_unlikely_label_keeps_its_digits() {
     let (mut loss, mut backprop) = ([0.0], [0.0; 2]);
-    sparse_softmax_cross_entropy(&[0.0, 200.0], &[0], &mut loss, &mut backprop).unwrap();
+    sparse_softmax_cross_entropy(&[0.0, 200.0], &[0i32], &mut loss, &mut backprop).unwrap();
     assert_eq!((loss, backprop), ([200.0], [-1.0, 1.0]));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn column_sums_and_greatest_are_those_of_the_references(count in 1usize..300, columns in 1usize..100) {
+    fn column_sums_are_those_of_the_reference(count in 1usize..300, columns in 1usize..100) {
         let x = values(count as u64, count * columns);
         let found = written(columns, 1, |out| rows::bias_add_grad(&x, out));
         assert_close(&found, &reference::column_sums(&x, columns), f32::EPSILON * count as f32 * 3.0);
-        let mut greatest = vec![-1; count];
-        reduce::argmax(&x, &mut greatest);
-        prop_assert_eq!(greatest, reference::argmax(&x, columns));
     }
 
     #[test]

@@ -6,8 +6,11 @@ use super::super::parallel::{CHUNK, PARALLEL_FROM};
 use super::super::random::{Key, normal, truncated_normal, uniform};
 use super::super::softmax::{softmax, sparse_softmax_cross_entropy};
 use super::super::strided::{self, View, dense};
+use super::super::window::{self, Windows};
 use super::super::{convert, elementwise, indexed, reduce, rows, update};
 use super::{bits, values};
+use crate::graph::{Padding, Reduction, Sliding};
+use crate::tensor::Shape;
 
 /// Asserts that `kernel`, which fills a slice of `len`, gives the same bits on any number of threads.
 #[track_caller]
@@ -72,7 +75,8 @@ fn moved_elements_do_not_depend_on_threads() {
 fn sums_do_not_depend_on_threads() {
     for len in [CHUNK + 1, PARALLEL_FROM - 1, PARALLEL_FROM, 3 * PARALLEL_FROM + 17] {
         let x = values(1, len);
-        assert_invariant(1, |out| out[0] = reduce::sum(&x));
+        let all = [0].into_iter().collect();
+        assert_invariant(1, |out| reduce::numbers(Reduction::Sum, &x, [len].into(), all, out));
     }
     for columns in [1, 10, 500, 20_000] {
         let x = values(1, (PARALLEL_FROM + 50_000) / columns * columns);
@@ -97,8 +101,40 @@ fn kernels_on_rows_do_not_depend_on_threads() {
 }
 
 #[test]
+fn convolutions_do_not_depend_on_threads_whatever_is_large() {
+    let cases = [([20, 30, 30], 5, [8, 40]), ([1, 200, 64], 3, [16, 33]), ([70, 4, 4], 3, [64, 96])];
+    for ([images, height, width], size, [c, o]) in cases {
+        for stride in [1, 2] {
+            let sliding = Sliding::from(Padding::Same).strides([stride, stride]);
+            let windows = Windows::new(&sliding, Shape::from([images, height, width, c]), [size, size]);
+            let (x, filter) = (values(1, images * height * width * c), values(2, size * size * c * o));
+            let dy = values(3, windows.len() * c.max(o));
+            assert!(windows.len() * filter.len() >= matmul::PARALLEL_FROM, "smaller ones are on one thread anyway");
+            let results = &dy[..windows.len() * o];
+            assert_invariant(results.len(), |out| window::convolution(&x, &filter, out, &windows, [c, o]));
+            assert_invariant(x.len(), |out| window::input_gradient(results, &filter, out, &windows, [c, o]));
+            assert_invariant(filter.len(), |out| window::filter_gradient(&x, results, out, &windows, [c, o]));
+        }
+    }
+}
+
+#[test]
+fn depthwise_convolutions_and_pools_do_not_depend_on_threads() {
+    let windows = Windows::new(&Padding::Same.into(), Shape::from([20, 60, 60, 32]), [3, 3]);
+    let (x, filter, dy) = (values(1, windows.len() * 32), values(2, 9 * 32), values(3, windows.len() * 32));
+    assert!(x.len() >= PARALLEL_FROM && x.len() * 9 >= matmul::PARALLEL_FROM, "smaller ones are on one thread anyway");
+    assert_invariant(dy.len(), |out| window::depthwise(&x, &filter, out, &windows, [32, 1]));
+    assert_invariant(x.len(), |out| window::depthwise_input_gradient(&dy, &filter, out, &windows, [32, 1]));
+    assert_invariant(filter.len(), |out| window::depthwise_filter_gradient(&x, &dy, out, &windows, [32, 1]));
+    assert_invariant(dy.len(), |out| window::max_pool(&x, out, &windows, 32));
+    assert_invariant(dy.len(), |out| window::avg_pool(&x, out, &windows, 32));
+    assert_invariant(x.len(), |out| window::max_pool_grad(&x, &dy, &dy, out, &windows, 32));
+    assert_invariant(x.len(), |out| window::avg_pool_grad(&dy, out, &windows, 32));
+}
+
+#[test]
 fn random_values_do_not_depend_on_threads() {
-    let key = Key { seed: 1, operation: 2 };
+    let key = Key { seed: 1, operation: 2, offset: 0 };
     assert_invariant(PARALLEL_FROM + 1, |out| uniform(key, -1.0, 1.0, out));
     assert_invariant(PARALLEL_FROM + 1, |out| normal(key, 0.0, 1.0, out));
     assert_invariant(PARALLEL_FROM + 1, |out| truncated_normal(key, 0.0, 1.0, out));

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::super::plan::{Plan, slots_of};
-use crate::kernels;
+use crate::kernels::{Known, Numerics};
 use crate::partition::Slot;
 use crate::tensor::Tensor;
 
@@ -22,6 +22,11 @@ impl Frame {
 
     pub(super) fn put(&mut self, slot: Slot, value: Tensor) {
         self.values[slot.0 as usize] = Some(value);
+    }
+
+    /// The type of the value in `slot`, where it is there.
+    pub(super) fn known(&self, slot: Slot) -> Option<Known> {
+        self.values[slot.0 as usize].as_ref().map(|value| (value.dtype(), value.shape()))
     }
 
     fn get(&self, slot: Slot) -> &Tensor {
@@ -54,15 +59,16 @@ pub(crate) struct NodeFailure {
     pub(crate) message: String,
 }
 
-/// Runs the kernels of `nodes` on the values of `frame`.
+/// Runs the kernels of `nodes` on the values of `frame`, as far as `numerics` has them computed.
 ///
 /// # Errors
 /// The first kernel that could not do its work, on account of the values it was given.
-pub(crate) fn compute(plan: &Plan, nodes: &[u32], frame: &mut Frame) -> Result<(), NodeFailure> {
+pub(crate) fn compute(plan: &Plan, nodes: &[u32], frame: &mut Frame, numerics: Numerics) -> Result<(), NodeFailure> {
     for index in nodes {
         let node = plan.node(*index);
         let inputs: SmallVec<[&Tensor; 3]> = node.inputs.iter().map(|slot| frame.get(*slot)).collect();
-        let outputs = kernels::call(&node.op, &inputs)
+        let outputs = numerics
+            .call(&node.op, &inputs)
             .map_err(|error| NodeFailure { node: *index, message: error.to_string() })?;
         drop(inputs);
         for slot in &node.inputs {

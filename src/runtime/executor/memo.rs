@@ -11,7 +11,8 @@ use crate::kernels::{self, Cost, Known};
 #[derive(Clone, Debug)]
 pub(crate) struct Memo {
     inputs: SmallVec<[Known; 3]>,
-    pub(super) outputs: SmallVec<[Known; 2]>,
+    /// None where the values decide the shape, so that only the kernel tells.
+    pub(super) outputs: Option<SmallVec<[Known; 2]>>,
     pub(super) cost: Cost,
 }
 
@@ -37,8 +38,8 @@ fn infer_memo(plan: &Plan, node: u32, inputs: &[Known]) -> Result<Memo> {
         let error = Error::new(Code::InvalidArgument, problem.to_string());
         error.in_operation(plan.node(node).name.to_string()).on(&plan.partition.task)
     })?;
-    let known = |output: &TensorType| output.shape.known().expect("known inputs make known outputs");
-    let outputs: SmallVec<[Known; 2]> = outputs.iter().map(|output| (output.dtype, known(output))).collect();
-    let cost = kernels::cost_of(op, inputs, &outputs);
+    let known = |output: &TensorType| Some((output.dtype, output.shape.known()?));
+    let outputs: Option<SmallVec<[Known; 2]>> = outputs.iter().map(known).collect();
+    let cost = kernels::cost_of(op, inputs, outputs.as_deref().unwrap_or_default());
     Ok(Memo { inputs: inputs.into(), outputs, cost })
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use crate::graph::Replica;
 use crate::kernels::Cost;
-use crate::optimizer::apply;
+use crate::optimizer::{Delta, apply};
 use crate::sync::{Accumulator, Mode, Offer};
 use crate::tensor::Tensor;
 
 use super::super::compute::Work;
 use super::super::error::{Code, Error, Result};
 use super::super::mailbox::tell;
-use super::super::messages::{ApplyGradient, ParameterServerMessage, Ticket, Values, VariableId, Verdict};
+use super::super::messages::{ApplyGradient, ParameterServerMessage, Served, Ticket, Values, VariableId, Verdict};
 use super::super::variable_store::{Rounds, Stored, Updating};
 use super::ParameterServer;
 
@@ -83,11 +83,30 @@ impl ParameterServer {
         }
     }
 
-    fn update(&mut self, apply: &ApplyGradient, gradients: Vec<Tensor>, tickets: Vec<Ticket>) {
+    fn update(&mut self, apply: &ApplyGradient, gradients: Vec<Delta>, tickets: Vec<Ticket>) {
         match self.store.lock(apply, gradients, tickets.clone()) {
             Ok(updating) => self.updates.push(updating),
             Err(error) => tickets.into_iter().for_each(|ticket| self.answer(ticket, Err(error.clone()))),
         }
+    }
+
+    /// Copies rows of a variable, at once, so that nobody holds the variable while the device takes its time.
+    pub(super) fn gather(&mut self, ticket: Ticket, variable: VariableId, ids: &Tensor) {
+        let outcome = self.store.get(variable).gather(ids);
+        self.gathered.push(Served { ticket, outcome });
+    }
+
+    /// The answers with copied rows come once the device has had the time that copying takes.
+    pub(super) fn launch_gathers(&mut self) {
+        if self.gathered.is_empty() {
+            return;
+        }
+        let gathered = std::mem::take(&mut self.gathered);
+        let copied = gathered.iter().flat_map(|served| served.outcome.iter().map(|outputs| outputs[0].byte_len()));
+        let cost = Cost::moved(2 * copied.sum::<usize>());
+        let this = self.link.actors.parameter_server.clone();
+        let done = move |gathered| tell(&this, ParameterServerMessage::Gathered(gathered));
+        self.device.launch(Work::new(None, cost, || gathered, done));
     }
 
     /// The updates of this turn go to the device as one piece of work.

@@ -103,11 +103,7 @@ fn refuse_what_is_to_come(file: &ScenarioFile, found: &mut Mistakes) {
     let model = file.program.model;
     refuse(file.fault.is_some(), "fault", "no fault would happen; remove the `[[fault]]` sections");
     refuse(file.calibration.is_some(), "calibration", "it would be ignored; give `[compute]` and `[network]` instead");
-    refuse(
-        matches!(model, ModelFile::Convnet | ModelFile::Embedding),
-        "program.model",
-        "use `softmax`, `mlp` or `null`",
-    );
+    refuse(model == ModelFile::Embedding, "program.model", "use `softmax`, `mlp`, `convnet` or `null`");
 }
 
 fn cluster(file: Option<BTreeMap<String, TasksFile>>, found: &mut Mistakes) -> BTreeMap<String, Tasks> {

@@ -8,7 +8,8 @@ use super::{DataError, Dataset};
 /// A header line, then 64 pixels from 0 to 16 and a label a line; `README.md` says where they are from.
 const CSV_GZ: &[u8] = include_bytes!("digits.csv.gz");
 const CLASSES: usize = 10;
-const PIXELS: usize = 64;
+const IMAGE: [usize; 3] = [8, 8, 1];
+const PIXELS: usize = IMAGE[0] * IMAGE[1] * IMAGE[2];
 const BRIGHTEST: f32 = 16.0;
 
 /// Reads the digits; every sixth is for testing. The writers come one after the other, so a cut at
@@ -28,7 +29,7 @@ pub(super) fn load() -> Result<Dataset, DataError> {
         samples.features.extend(pixels.iter().map(|pixel| f32::from(*pixel) / BRIGHTEST));
         samples.labels.push(i32::from(*label));
     }
-    Ok(Dataset { train: train.into_split(PIXELS, CLASSES)?, test: test.into_split(PIXELS, CLASSES)? })
+    Dataset { train: train.into_split(PIXELS, CLASSES)?, test: test.into_split(PIXELS, CLASSES)? }.of_images(IMAGE)
 }
 
 #[cfg(test)]

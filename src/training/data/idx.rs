@@ -12,17 +12,18 @@ const UNSIGNED_BYTE: u8 = 0x08;
 
 /// The data set in `directory`: `train-images-idx3-ubyte` and so on, with `.gz` or without; pixels from 0 to 1.
 pub(super) fn load(directory: &Path) -> Result<Dataset, DataError> {
-    let part = |name: &str| -> Result<(Samples, usize), DataError> {
+    let part = |name: &str| -> Result<(Samples, [usize; 2]), DataError> {
         let images = find(directory, name, "images-idx3-ubyte")?;
         let labels = find(directory, name, "labels-idx1-ubyte")?;
         samples(&images, &labels)
     };
-    let ((train, width), (test, test_width)) = (part("train")?, part("t10k")?);
-    if width != test_width {
-        let problem = format!("its images have {test_width} pixels, those for training {width}");
+    let ((train, size), (test, test_size)) = (part("train")?, part("t10k")?);
+    if size != test_size {
+        let problem = format!("its images have {test_size:?} pixels, those for training {size:?}");
         return Err(DataError::malformed(&directory.join("t10k-images-idx3-ubyte"), "the sizes", problem));
     }
-    train.into_dataset(Some(test), width, 0)
+    let [height, width] = size;
+    train.into_dataset(Some(test), height * width, 0)?.of_images([height, width, 1])
 }
 
 /// The file of a part, under the names that are in use.
@@ -36,7 +37,7 @@ fn find(directory: &Path, part: &str, what: &str) -> Result<PathBuf, DataError> 
     })
 }
 
-fn samples(images: &Path, labels: &Path) -> Result<(Samples, usize), DataError> {
+fn samples(images: &Path, labels: &Path) -> Result<(Samples, [usize; 2]), DataError> {
     let (pixels, dims) = values::<3>(images)?;
     let (classes, [labelled]) = values::<1>(labels)?;
     if labelled != dims[0] {
@@ -44,7 +45,7 @@ fn samples(images: &Path, labels: &Path) -> Result<(Samples, usize), DataError> 
     }
     let features = pixels.iter().map(|pixel| f32::from(*pixel) / 255.0).collect();
     let labels = classes.iter().map(|class| i32::from(*class)).collect();
-    Ok((Samples { features, labels }, dims[1] * dims[2]))
+    Ok((Samples { features, labels }, [dims[1], dims[2]]))
 }
 
 /// The bytes of an IDX file of `RANK` dimensions.

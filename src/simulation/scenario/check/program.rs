@@ -13,7 +13,8 @@ pub(super) fn program(file: ProgramFile, origin: &str, found: &mut Mistakes) -> 
     let model = match file.model {
         ModelFile::Mlp => Model::Mlp,
         ModelFile::Null => Model::Null,
-        ModelFile::Softmax | ModelFile::Convnet | ModelFile::Embedding => Model::Softmax,
+        ModelFile::Convnet => Model::Convnet,
+        ModelFile::Softmax | ModelFile::Embedding => Model::Softmax,
     };
     let hidden = match (model, file.hidden) {
         (Model::Mlp, None) => vec![128],
@@ -24,12 +25,17 @@ pub(super) fn program(file: ProgramFile, origin: &str, found: &mut Mistakes) -> 
             "the model `mlp` needs at least one hidden layer, each of width 1 or more; without one, it is `softmax`"
                 .to_owned()
         }),
-        Model::Softmax | Model::Null => found.unless(hidden.is_empty(), "program.hidden", || {
+        Model::Softmax | Model::Convnet | Model::Null => found.unless(hidden.is_empty(), "program.hidden", || {
             "only the model `mlp` has hidden layers; use it, or remove them".to_owned()
         }),
     }
     let optimizer = optimizer(file.optimizer, found);
-    Program { model, hidden, dataset: dataset(file.dataset, origin, found), batch, optimizer }
+    let dataset = dataset(file.dataset, origin, found);
+    let has_images = matches!(dataset, Dataset::Digits | Dataset::Idx { .. });
+    found.unless(model != Model::Convnet || has_images, "program.dataset", || {
+        "the model `convnet` needs images; use the embedded \"digits\", or MNIST's files".to_owned()
+    });
+    Program { model, hidden, dataset, batch, optimizer }
 }
 
 fn dataset(file: DatasetFile, origin: &str, found: &mut Mistakes) -> Dataset {

@@ -227,12 +227,19 @@ fn a_law_with_the_wrong_parameters_is_refused() {
 }
 
 #[test]
+fn a_convnet_of_what_are_no_images_is_a_mistake() {
+    let text = "[program]\nmodel = \"convnet\"\ndataset = { csv = \"table.csv\", label = \"class\" }";
+    let error = example(text).unwrap_err().to_string();
+    assert!(error.starts_with("sims/example.toml:3: program.dataset: the model `convnet` needs images"), "{error}");
+}
+
+#[test]
 fn what_is_to_come_is_refused_rather_than_ignored() {
-    let text = "seed = 1\n[[fault]]\nat = \"2s\"\n[calibration]\nx = 1\n[program]\nmodel = \"convnet\"";
+    let text = "seed = 1\n[[fault]]\nat = \"2s\"\n[calibration]\nx = 1\n[program]\nmodel = \"embedding\"";
     let expected = "\
 sims/example.toml:2: fault: not supported yet: no fault would happen; remove the `[[fault]]` sections
 sims/example.toml:4: calibration: not supported yet: it would be ignored; give `[compute]` and `[network]` instead
-sims/example.toml:7: program.model: not supported yet: use `softmax`, `mlp` or `null`";
+sims/example.toml:7: program.model: not supported yet: use `softmax`, `mlp`, `convnet` or `null`";
     let error = example(text).unwrap_err();
     assert_eq!(error.to_string(), expected);
     assert!(matches!(error, ScenarioError::NotSupported { features, .. } if features.len() == 3));

@@ -1,0 +1,99 @@
+//! A gradient as it is handed to an optimizer: of every element, or of the rows that a step has touched.
+
+use super::error::{GraphError, GraphProblem};
+use super::op::{Op, Sparse};
+use super::output::Output;
+use crate::tensor::DType;
+
+/// The derivative of a loss by a variable.
+#[derive(Clone, Debug)]
+pub enum Gradient {
+    /// Of every element.
+    Dense(Output),
+    /// Of some rows; it is zero for the others.
+    Slices(IndexedSlices),
+}
+
+/// Rows of a value that is zero elsewhere (TensorFlow: `tf.IndexedSlices`). A row that comes more than
+/// once counts as the sum.
+#[derive(Clone, Debug)]
+pub struct IndexedSlices {
+    values: Output,
+    indices: Output,
+    rows: usize,
+}
+
+impl IndexedSlices {
+    /// Rows `values` (f32 \[n, row…\]) with the numbers `indices` (i32 or i64 \[n\]), of `rows` altogether.
+    ///
+    /// # Errors
+    /// If they are of other types or different counts, or of two graphs.
+    #[track_caller]
+    pub fn new(values: &Output, indices: &Output, rows: usize) -> Result<Self, GraphError> {
+        let name = "IndexedSlices";
+        values.graph().check_own(name, indices)?;
+        let (value, index) = (values.tensor_type(), indices.tensor_type());
+        let is_numbered = match (value.float_dims(), index.shape.dims()) {
+            (Some([count, ..]), [numbered]) => count.is_none() || numbered.is_none() || count == numbered,
+            _ => false,
+        };
+        if is_numbered && matches!(index.dtype, DType::I32 | DType::I64) {
+            return Ok(Self { values: values.clone(), indices: indices.clone(), rows });
+        }
+        let needs = "f32 rows and a vector with the number, i32 or i64, of each".to_owned();
+        Err(GraphError::new(name, GraphProblem::Inputs { needs, inputs: vec![value, index] }))
+    }
+
+    /// The rows (f32 \[n, row…\]).
+    pub fn values(&self) -> &Output {
+        &self.values
+    }
+
+    /// Their numbers (i32 or i64 \[n\]).
+    pub fn indices(&self) -> &Output {
+        &self.indices
+    }
+
+    /// How many rows the whole has.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The whole value, with the rows that are not here as zeros (TensorFlow: `tf.convert_to_tensor`).
+    #[track_caller]
+    pub fn to_dense(&self) -> Output {
+        let sum = Op::Sparse(Sparse::UnsortedSegmentSum(Some(self.rows)));
+        self.values.with(&[&self.indices], sum).expect("rows and their numbers were checked")
+    }
+}
+
+impl Gradient {
+    /// The derivative by every element.
+    #[track_caller]
+    pub fn to_dense(&self) -> Output {
+        match self {
+            Self::Dense(gradient) => gradient.clone(),
+            Self::Slices(slices) => slices.to_dense(),
+        }
+    }
+
+    /// What it is made of: the rows and their numbers, or one value.
+    pub(crate) fn parts(&self) -> Vec<&Output> {
+        match self {
+            Self::Dense(gradient) => vec![gradient],
+            Self::Slices(IndexedSlices { values, indices, .. }) => vec![values, indices],
+        }
+    }
+}
+
+impl From<Output> for Gradient {
+    fn from(gradient: Output) -> Self {
+        Self::Dense(gradient)
+    }
+}
+
+impl From<IndexedSlices> for Gradient {
+    fn from(slices: IndexedSlices) -> Self {
+        Self::Slices(slices)
+    }
+}

@@ -1,0 +1,75 @@
+//! Layers over images `[n, height, width, channels]`.
+
+use super::super::error::{GraphError, GraphProblem};
+use super::super::op::{Padding, RandomLaw, Sliding};
+use super::super::output::Output;
+
+/// A convolution without activation: `filters` channels from windows of `size`, height and width, and a
+/// bias for each (TensorFlow: `tf.layers.conv2d`).
+///
+/// Its variables are `conv2d/kernel`, uniform in ±√(6 / (fan in + fan out)) where a fan is a window of the
+/// channels that go in or come out (Glorot and Bengio 2010), and `conv2d/bias`, zero; `conv2d_1/…` for the next.
+///
+/// # Errors
+/// If `x` is no f32 of rank 4 with a known number of channels, or smaller with its padding than the window.
+#[track_caller]
+pub fn conv2d(x: &Output, filters: usize, size: [usize; 2], sliding: impl Into<Sliding>) -> Result<Output, GraphError> {
+    let Some(&[_, _, _, Some(channels)]) = x.tensor_type().float_dims() else {
+        return Err(refused("conv2d", "f32 images [n, height, width, channels] of known channels", x));
+    };
+    x.graph().enter_name_scope("conv2d")?;
+    let built = conv2d_in_scope(x, [size[0], size[1], channels, filters], sliding.into());
+    x.graph().leave_name_scope();
+    built
+}
+
+/// Apart from [`conv2d`], so that every operation is built at the line of its caller.
+#[track_caller]
+fn conv2d_in_scope(x: &Output, filter: [usize; 4], sliding: Sliding) -> Result<Output, GraphError> {
+    let graph = x.graph();
+    let [height, width, channels, filters] = filter;
+    let limit = (6.0 / (height * width * (channels + filters)) as f32).sqrt();
+    let law = RandomLaw::Uniform { low: -limit, high: limit };
+    let kernel = graph.variable("kernel", &graph.random(&graph.scoped_name("kernel"), law, filter))?;
+    let bias = graph.variable("bias", &graph.zeros([filters]))?;
+    x.conv2d(&kernel.read(), sliding)?.bias_add(&bias.read())
+}
+
+/// The greatest of each window of `size` by `strides`; an incomplete one at the edge counts only
+/// where `padding` is [`Padding::Same`] (TensorFlow: `tf.layers.max_pooling2d`).
+///
+/// # Errors
+/// As [`Output::max_pool`].
+#[track_caller]
+pub fn max_pool2d(x: &Output, size: [usize; 2], strides: [usize; 2], padding: Padding) -> Result<Output, GraphError> {
+    x.max_pool(size, Sliding::from(padding).strides(strides))
+}
+
+/// The mean of each window of `size` by `strides`; an incomplete one at the edge counts only
+/// where `padding` is [`Padding::Same`] (TensorFlow: `tf.layers.average_pooling2d`).
+///
+/// # Errors
+/// As [`Output::avg_pool`].
+#[track_caller]
+pub fn avg_pool2d(x: &Output, size: [usize; 2], strides: [usize; 2], padding: Padding) -> Result<Output, GraphError> {
+    x.avg_pool(size, Sliding::from(padding).strides(strides))
+}
+
+/// Each sample as a row: `[n, …]` as `[n, m]` (TensorFlow: `tf.layers.flatten`).
+///
+/// # Errors
+/// If it is a scalar, or a dimension after the first is not known.
+#[track_caller]
+pub fn flatten(x: &Output) -> Result<Output, GraphError> {
+    let shape = x.tensor_type().shape;
+    let row = shape.dims().get(1..).and_then(|dims| dims.iter().copied().product::<Option<usize>>());
+    let Some(row) = row else {
+        return Err(refused("flatten", "samples [n, …] whose own shape is known", x));
+    };
+    x.reshape([shape.dims()[0], Some(row)])
+}
+
+#[track_caller]
+fn refused(layer: &str, needs: &str, x: &Output) -> GraphError {
+    GraphError::new(layer, GraphProblem::Inputs { needs: needs.to_owned(), inputs: vec![x.tensor_type()] })
+}

@@ -1,0 +1,95 @@
+//! Losses: what models are trained by, each made of graph operations.
+
+use super::error::{GraphError, GraphProblem};
+use super::op::{Array, Loss, Op};
+use super::output::Output;
+
+/// The cross-entropy of each row's softmax against its label: f32 or f64, of the shape of `labels`.
+///
+/// `logits` are \[…, classes\], and there is an i32 or i64 label for each row, \[…\]
+/// (TensorFlow `tf.nn.sparse_softmax_cross_entropy_with_logits`).
+///
+/// # Errors
+/// If `logits` are no floats of one dimension more than `labels`, or there is not one label a row.
+#[track_caller]
+pub fn sparse_softmax_cross_entropy(logits: &Output, labels: &Output) -> Result<Output, GraphError> {
+    let loss = Op::Loss(Loss::SparseSoftmaxCrossEntropyWithLogits);
+    if logits.tensor_type().shape.rank() <= 2 {
+        return logits.with(&[labels], loss);
+    }
+    let flat = rows(logits)?.with(&[&labels.reshape([None])?], loss)?;
+    flat.with(&[labels], Op::Array(Array::ReshapeLike))
+}
+
+/// The cross-entropy of each row's softmax against its probabilities: one value a row.
+///
+/// `logits` and `labels` are \[…, classes\], and the loss is \[…\]
+/// (TensorFlow `tf.nn.softmax_cross_entropy_with_logits`).
+///
+/// # Errors
+/// If they are no floats of one type and shape of two dimensions or more.
+#[track_caller]
+pub fn softmax_cross_entropy(logits: &Output, labels: &Output) -> Result<Output, GraphError> {
+    let loss = Op::Loss(Loss::SoftmaxCrossEntropyWithLogits);
+    if logits.tensor_type().shape.rank() <= 2 {
+        return logits.with(&[labels], loss);
+    }
+    let flat = rows(logits)?.with(&[&rows(labels)?], loss)?;
+    let like = labels.argmax()?;
+    flat.with(&[&like], Op::Array(Array::ReshapeLike))
+}
+
+/// The cross-entropy of each element's sigmoid against its probability; it neither overflows nor loses what
+/// is small (TensorFlow `tf.nn.sigmoid_cross_entropy_with_logits`).
+///
+/// # Errors
+/// If they are no floats of one type and shape.
+#[track_caller]
+pub fn sigmoid_cross_entropy(logits: &Output, labels: &Output) -> Result<Output, GraphError> {
+    logits.with(&[labels], Op::Loss(Loss::SigmoidCrossEntropyWithLogits))
+}
+
+/// Half the sum of the squares of all elements, a scalar (TensorFlow `tf.nn.l2_loss`).
+///
+/// # Errors
+/// If they are no floats.
+#[track_caller]
+pub fn l2_loss(x: &Output) -> Result<Output, GraphError> {
+    x.with(&[], Op::Loss(Loss::L2Loss))
+}
+
+/// The mean of the squares of the differences, a scalar (TensorFlow `tf.losses.mean_squared_error`).
+///
+/// # Errors
+/// If they can't be subtracted.
+#[track_caller]
+pub fn mean_squared_error(predictions: &Output, labels: &Output) -> Result<Output, GraphError> {
+    Ok(predictions.sub(labels)?.square().mean())
+}
+
+/// The mean over all differences `d` of `d²/2` where it is within `±delta`, and of `delta (|d| - delta/2)`
+/// beyond, a scalar (Huber 1964; TensorFlow `tf.losses.huber_loss`, whose `delta` is 1 unless another is given).
+///
+/// # Errors
+/// If they are no f32, or can't be subtracted.
+#[track_caller]
+pub fn huber_loss(predictions: &Output, labels: &Output, delta: f32) -> Result<Output, GraphError> {
+    let constant = |value: f32| predictions.graph().constant(value);
+    let difference = predictions.sub(labels)?;
+    let size = difference.relu().add(&difference.negate().relu())?;
+    let beyond = size.sub(&constant(delta))?.relu();
+    let within = size.sub(&beyond)?;
+    let quadratic = within.square().mul(&constant(0.5))?;
+    Ok(quadratic.add(&beyond.mul(&constant(delta))?)?.mean())
+}
+
+/// As a matrix: all but the last dimension are rows.
+#[track_caller]
+fn rows(x: &Output) -> Result<Output, GraphError> {
+    let classes = x.tensor_type().shape.dims().last().copied().flatten();
+    let Some(classes) = classes else {
+        let needs = "a known number of classes to be taken as rows".to_owned();
+        return Err(GraphError::new(x.name(), GraphProblem::Inputs { needs, inputs: vec![x.tensor_type()] }));
+    };
+    x.reshape([None, Some(classes)])
+}

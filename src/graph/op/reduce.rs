@@ -1,0 +1,96 @@
+//! Reductions: what becomes of the elements along some axes, taken together.
+
+use std::fmt;
+
+/// A reduction of `(x)` along some of its axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reduce {
+    /// What becomes of the elements.
+    pub reduction: Reduction,
+    /// The axes that are reduced.
+    pub axes: Axes,
+    /// Whether a reduced axis stays, as one of size 1.
+    pub keep_dims: bool,
+}
+
+/// What becomes of elements that are taken together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// Their sum; 0 of none.
+    Sum,
+    /// Their mean; NaN of none, and of integers cut towards 0.
+    Mean,
+    /// Their product; 1 of none.
+    Prod,
+    /// The greatest; of none the least that there is, NaN where one is.
+    Max,
+    /// The least; of none the greatest that there is, NaN where one is.
+    Min,
+    /// Whether one of them is true.
+    Any,
+    /// Whether all of them are true.
+    All,
+}
+
+/// A set of axes, counted from the outermost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Axes(u32);
+
+impl Reduce {
+    /// The reduction of all elements of a value of `rank` dimensions to a scalar.
+    pub fn all(reduction: Reduction, rank: usize) -> Self {
+        Self { reduction, axes: (0..rank).collect(), keep_dims: false }
+    }
+}
+
+impl Axes {
+    /// Whether `axis` is one of them.
+    pub fn contains(self, axis: usize) -> bool {
+        axis < u32::BITS as usize && self.0 >> axis & 1 == 1
+    }
+
+    /// The axes, outermost first.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (0..u32::BITS as usize).filter(move |axis| self.contains(*axis))
+    }
+}
+
+impl FromIterator<usize> for Axes {
+    fn from_iter<I: IntoIterator<Item = usize>>(axes: I) -> Self {
+        Self(axes.into_iter().fold(0, |set, axis| set | 1 << axis))
+    }
+}
+
+impl fmt::Display for Axes {
+    /// `[0,2]`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let axes: Vec<String> = self.iter().map(|axis| axis.to_string()).collect();
+        write!(f, "[{}]", axes.join(","))
+    }
+}
+
+impl Reduction {
+    pub(in crate::graph) fn kind(self) -> &'static str {
+        match self {
+            Self::Sum => "Sum",
+            Self::Mean => "Mean",
+            Self::Prod => "Prod",
+            Self::Max => "Max",
+            Self::Min => "Min",
+            Self::Any => "Any",
+            Self::All => "All",
+        }
+    }
+
+    pub(super) fn gradient_kind(self) -> &'static str {
+        match self {
+            Self::Sum => "SumGrad",
+            Self::Mean => "MeanGrad",
+            Self::Prod => "ProdGrad",
+            Self::Max => "MaxGrad",
+            Self::Min => "MinGrad",
+            Self::Any => "AnyGrad",
+            Self::All => "AllGrad",
+        }
+    }
+}

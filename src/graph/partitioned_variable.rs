@@ -1,0 +1,199 @@
+//! A variable in shards, each a variable of its own and so on a parameter server of its own, and embeddings.
+
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::error::{GraphError, GraphProblem};
+use super::op::{Op, RandomLaw, ShardStrategy, Sharding, Sparse};
+use super::output::{Output, concat};
+use super::{Graph, NewOperation, Partitioner, TensorType, Variable};
+use crate::tensor::{DType, PartialShape, Shape};
+
+/// A variable cut along its rows (TensorFlow: `PartitionedVariable`). The first `rows % shards` shards have
+/// a row more than the others.
+#[derive(Clone, Debug)]
+pub struct PartitionedVariable {
+    name: Arc<str>,
+    shape: Shape,
+    shards: Vec<Variable>,
+}
+
+/// What a partitioned variable begins with: the same values, however it is cut and wherever its shards are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum InitialRows {
+    /// One value everywhere.
+    Constant(f32),
+    /// Those that [`Graph::random`] gives for the variable's full name and whole shape.
+    Random(RandomLaw),
+}
+
+impl Graph {
+    /// A trainable variable of `shape`, f32, in as many shards as `partitioner` says: the variables
+    /// `name/part_0` and so on, each placed by itself. Their initial values are made where they are.
+    ///
+    /// # Errors
+    /// If the name is taken or illegal, the shape has no rows, or the partitioner asks for none.
+    #[track_caller]
+    pub fn partitioned_variable(
+        &self,
+        name: &str,
+        shape: impl Into<Shape>,
+        initial: InitialRows,
+        partitioner: Partitioner,
+    ) -> Result<PartitionedVariable, GraphError> {
+        let shape = shape.into();
+        let Some(count) = partitioner.shards(shape) else {
+            let needs = "at least one row, and a partitioner that asks for at least one shard".to_owned();
+            let problem = GraphProblem::Inputs { needs, inputs: vec![TensorType::new(DType::F32, shape)] };
+            return Err(GraphError::new(format!("{name} (PartitionedVariable)"), problem));
+        };
+        let full_name = self.scoped_name(name);
+        let (rows, row) = (shape.dims()[0], &shape.dims()[1..]);
+        let (mut shards, mut begin) = (Vec::with_capacity(count), 0);
+        for part in 0..count {
+            let here = rows / count + usize::from(part < rows % count);
+            let part_shape = Shape::new(&[&[here], row].concat());
+            let offset = begin * row.iter().product::<usize>();
+            let value = self.initial_rows(&full_name, initial, part_shape, offset)?;
+            shards.push(self.variable(&format!("{name}/part_{part}"), &value)?);
+            begin += here;
+        }
+        Ok(PartitionedVariable { name: full_name.into(), shape, shards })
+    }
+
+    /// Apart from all device scopes, so that a shard's first value is made where the shard is.
+    #[track_caller]
+    fn initial_rows(
+        &self,
+        purpose: &str,
+        initial: InitialRows,
+        shape: Shape,
+        offset: usize,
+    ) -> Result<Output, GraphError> {
+        let op = match initial {
+            InitialRows::Constant(value) => Op::Fill { shape, value },
+            InitialRows::Random(law) => {
+                Op::Random { law, shape, seeds: (self.random_seed(), xxh3_64(purpose.as_bytes())), offset }
+            }
+        };
+        let new = NewOperation::of(op);
+        self.without_device(|g| Ok(g.output(g.add(new)?)))
+    }
+}
+
+impl PartitionedVariable {
+    /// Its name in the graph, of which those of its shards begin.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The shape of the whole.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The shards, in the order of their rows.
+    pub fn shards(&self) -> &[Variable] {
+        &self.shards
+    }
+
+    /// The whole value: for small ones, since it travels.
+    ///
+    /// # Errors
+    /// If it can't be added to the graph.
+    #[track_caller]
+    pub fn as_tensor(&self) -> Result<Output, GraphError> {
+        let reads: Vec<Output> = self.shards.iter().map(Variable::read).collect();
+        match reads.as_slice() {
+            [whole] => Ok(whole.clone()),
+            parts => concat(&parts.iter().collect::<Vec<_>>(), 0),
+        }
+    }
+}
+
+/// The rows `ids` of `table` (f32 \[ids…, row…\]), in the order of the ids (TensorFlow:
+/// `tf.nn.embedding_lookup`). Each shard is asked once, for its rows alone, and gets a gradient of these
+/// rows alone. A step with an id that the table has not fails.
+///
+/// The rows are in [`ShardStrategy::Div`]'s order in [`PartitionedVariable::as_tensor`] and for
+/// [`InitialRows`]; with [`ShardStrategy::Mod`] the first values depend on the number of shards.
+///
+/// # Errors
+/// If the ids are no integers, or more than one of their dimensions is unknown.
+#[track_caller]
+pub fn embedding_lookup(
+    table: &PartitionedVariable,
+    ids: &Output,
+    strategy: ShardStrategy,
+) -> Result<Output, GraphError> {
+    in_scope(table, ids, |list| lookup(table, list, strategy))
+}
+
+/// As [`embedding_lookup`], but an id that comes more than once is asked for once, and the gradients
+/// of its rows are summed before they travel (TensorFlow: `contrib`'s `embedding_lookup_unique`).
+///
+/// # Errors
+/// As [`embedding_lookup`].
+#[track_caller]
+pub fn embedding_lookup_unique(
+    table: &PartitionedVariable,
+    ids: &Output,
+    strategy: ShardStrategy,
+) -> Result<Output, GraphError> {
+    in_scope(table, ids, |list| {
+        let (different, index) = list.unique()?;
+        lookup(table, &different, strategy)?.gather(&index, 0)
+    })
+}
+
+/// What `find` gives for the ids as a list, in the shape of the ids.
+#[track_caller]
+fn in_scope(
+    table: &PartitionedVariable,
+    ids: &Output,
+    find: impl FnOnce(&Output) -> Result<Output, GraphError>,
+) -> Result<Output, GraphError> {
+    let (graph, given) = (table.shards[0].graph(), ids.tensor_type());
+    graph.check_own("embedding_lookup", ids)?;
+    if given.shape.dims().iter().filter(|dim| dim.is_none()).count() > 1 {
+        let needs = "ids of which at most one dimension is unknown".to_owned();
+        return Err(GraphError::new("embedding_lookup", GraphProblem::Inputs { needs, inputs: vec![given] }));
+    }
+    graph.enter_name_scope("embedding_lookup")?;
+    let found = shaped(table, ids, find);
+    graph.leave_name_scope();
+    found
+}
+
+#[track_caller]
+fn shaped(
+    table: &PartitionedVariable,
+    ids: &Output,
+    find: impl FnOnce(&Output) -> Result<Output, GraphError>,
+) -> Result<Output, GraphError> {
+    let shape = ids.tensor_type().shape;
+    if shape.rank() == 1 {
+        return find(ids);
+    }
+    let row = table.shape.dims()[1..].iter().map(|dim| Some(*dim));
+    let dims: Vec<Option<usize>> = shape.dims().iter().copied().chain(row).collect();
+    find(&ids.reshape([None])?)?.reshape(PartialShape::new(&dims))
+}
+
+/// The rows `ids`, a list.
+#[track_caller]
+fn lookup(table: &PartitionedVariable, ids: &Output, strategy: ShardStrategy) -> Result<Output, GraphError> {
+    if let [whole] = table.shards.as_slice() {
+        return whole.gather(ids);
+    }
+    let (shards, rows) = (table.shards.len(), table.shape.dims()[0]);
+    let sharding = Sharding { table: Arc::clone(&table.name), rows, shards, strategy };
+    let first = ids.with(&[], Op::Sparse(Sparse::ShardIds(sharding)))?;
+    let mut inputs: Vec<Output> = (0..shards as u32).map(|shard| first.sibling(shards as u32 + shard)).collect();
+    for (shard, variable) in (0..).zip(&table.shards) {
+        inputs.push(variable.gather(&first.sibling(shard))?);
+    }
+    let (positions, others) = inputs.split_first().expect("there are shards");
+    positions.with(&others.iter().collect::<Vec<_>>(), Op::Sparse(Sparse::Stitch))
+}

@@ -1,0 +1,79 @@
+//! Products of matrices of f32 or f64, one or many.
+
+use gemm::Parallelism;
+use rayon::prelude::*;
+
+use super::matmul::{self, MatMul, matmul};
+use super::number::Float;
+
+/// A type of elements that matrices are multiplied of.
+pub(crate) trait Factor: Float {
+    /// `out = op(a) * op(b)`: one product, as [`matmul`] says.
+    fn product(a: &[Self], b: &[Self], out: &mut [Self], dims: MatMul);
+}
+
+impl Factor for f32 {
+    fn product(a: &[Self], b: &[Self], out: &mut [Self], dims: MatMul) {
+        matmul(a, b, out, dims);
+    }
+}
+
+impl Factor for f64 {
+    fn product(a: &[Self], b: &[Self], out: &mut [Self], dims: MatMul) {
+        let MatMul { m, k, n, transpose_a, transpose_b } = dims;
+        assert_eq!(
+            (a.len(), b.len(), out.len()),
+            (m * k, k * n, m * n),
+            "the factors and the product have their sizes"
+        );
+        let (a_row, a_column) = if transpose_a { (1, m) } else { (k, 1) };
+        let (b_row, b_column) = if transpose_b { (1, k) } else { (n, 1) };
+        let parallel = m * k * n >= matmul::PARALLEL_FROM;
+        let parallelism = if parallel { Parallelism::Rayon(0) } else { Parallelism::None };
+        // SAFETY: the lengths were asserted above, and the strides keep every access within them; `out` is
+        // written without being read, as `read_dst` is false.
+        #[expect(unsafe_code, reason = "the product is written through a pointer")]
+        unsafe {
+            gemm::gemm(
+                m,
+                n,
+                k,
+                out.as_mut_ptr(),
+                1,
+                n as isize,
+                false,
+                a.as_ptr(),
+                a_column as isize,
+                a_row as isize,
+                b.as_ptr(),
+                b_column as isize,
+                b_row as isize,
+                0.0,
+                1.0,
+                false,
+                false,
+                false,
+                parallelism,
+            );
+        }
+    }
+}
+
+/// `out[i] = op(a[pairs[i].0]) * op(b[pairs[i].1])`, of matrices that lie one behind the other
+/// (TensorFlow `BatchMatMulV2`). Each product is that of [`Factor::product`].
+pub(crate) fn batch_matmul<T: Factor>(a: &[T], b: &[T], out: &mut [T], dims: MatMul, pairs: &[(usize, usize)]) {
+    let MatMul { m, k, n, .. } = dims;
+    assert_eq!(out.len(), pairs.len() * m * n, "there is one product a pair");
+    if out.is_empty() {
+        return;
+    }
+    let product = |(out, (i, j)): (&mut [T], &(usize, usize))| {
+        T::product(&a[i * m * k..][..m * k], &b[j * k * n..][..k * n], out, dims);
+    };
+    let volume = m * k * n;
+    if volume * pairs.len() < matmul::PARALLEL_FROM || volume >= matmul::PARALLEL_FROM {
+        out.chunks_exact_mut(m * n).zip(pairs).for_each(product);
+    } else {
+        out.par_chunks_exact_mut(m * n).zip(pairs).for_each(product);
+    }
+}

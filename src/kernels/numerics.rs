@@ -1,0 +1,99 @@
+//! Whether kernels compute, or only say the type of what they would have computed.
+
+use super::registry::{self, KernelError, Outputs};
+use crate::graph::{Array, Op, TensorType, infer};
+use crate::tensor::Tensor;
+
+/// Whether the numbers are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Numerics {
+    /// Real gradients, real loss.
+    #[default]
+    Real,
+    /// Shapes, costs and bytes only: for models too large for this machine. There is no loss and no accuracy.
+    ///
+    /// Floats, and all that is computed from them, are hollow tensors, which take no memory. What is
+    /// computed from integers and truth values alone is real (ids, steps, verdicts), and so are
+    /// constants and what is fed.
+    Shapes,
+}
+
+impl Numerics {
+    /// Gives the outputs of `op`, whose inputs shape inference has checked.
+    ///
+    /// # Errors
+    /// If the values, as distinct from their types, are not what the operation can work on.
+    pub(crate) fn call(self, op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> {
+        let hollow = match self {
+            Self::Real => None,
+            Self::Shapes => hollow_outputs(op, inputs),
+        };
+        hollow.map_or_else(|| registry::call(op, inputs), Ok)
+    }
+
+    /// `value` as a variable keeps it: where floats have no numbers, without those that it was given.
+    pub(crate) fn kept(self, value: Tensor) -> Tensor {
+        match self {
+            Self::Shapes if value.dtype().is_float() => Tensor::hollow(value.dtype(), value.shape()),
+            _ => value,
+        }
+    }
+}
+
+/// What `op` gives where floats have no numbers; none where it gives numbers all the same.
+fn hollow_outputs(op: &Op, inputs: &[&Tensor]) -> Option<Outputs> {
+    if let Op::Array(Array::Shape(_) | Array::Size(_) | Array::Rank) = op {
+        return None;
+    }
+    let types: Vec<TensorType> = inputs.iter().map(|input| TensorType::new(input.dtype(), input.shape())).collect();
+    let outputs = infer(op, &types, &[]).expect("an operation runs once its outputs are foreseen");
+    let is_hollow =
+        inputs.iter().any(|input| input.is_hollow()) || outputs.iter().any(|output| output.dtype.is_float());
+    let known = |output: &TensorType| output.shape.known().expect("known inputs make known outputs");
+    is_hollow.then(|| outputs.iter().map(|output| Tensor::hollow(output.dtype, known(output))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Order;
+    use crate::tensor::{DType, Shape};
+
+    fn shapes(op: &Op, inputs: &[&Tensor]) -> Tensor {
+        Numerics::Shapes.call(op, inputs).unwrap().remove(0)
+    }
+
+    #[test]
+    fn floats_are_hollow_even_where_all_they_are_made_of_is_real() {
+        let huge = Shape::from([1 << 20, 1 << 20]);
+        assert_eq!(shapes(&Op::Fill { shape: huge, value: 1.0 }, &[]), Tensor::hollow(DType::F32, huge));
+        let labels = Tensor::new([2], &[3i32, 4]).unwrap();
+        assert_eq!(shapes(&Op::Cast(DType::F32), &[&labels]), Tensor::hollow(DType::F32, [2]));
+    }
+
+    #[test]
+    fn what_is_computed_from_a_hollow_value_is_hollow_whatever_its_type() {
+        let logits = Tensor::hollow(DType::F32, [7, 10]);
+        let predicted = shapes(&Op::Order(Order::ArgMax { axis: 1, dtype: DType::I64 }), &[&logits]);
+        assert_eq!(predicted, Tensor::hollow(DType::I64, [7]));
+        let labels = Tensor::zeros(DType::I64, [7]);
+        assert_eq!(shapes(&Op::Equal, &[&predicted, &labels]), Tensor::hollow(DType::Bool, [7]));
+    }
+
+    #[test]
+    fn integers_made_of_integers_are_real_and_so_is_the_shape_of_a_hollow_value() {
+        let ids = Tensor::new([2], &[3i32, 4]).unwrap();
+        assert_eq!(shapes(&Op::Cast(DType::I64), &[&ids]).values::<i64>().unwrap(), [3, 4]);
+        assert_eq!(shapes(&Op::Equal, &[&ids, &ids]).values::<bool>().unwrap(), [true, true]);
+        let hollow = Tensor::hollow(DType::F32, [5, 6]);
+        assert_eq!(shapes(&Op::Array(Array::Shape(DType::I32)), &[&hollow]).values::<i32>().unwrap(), [5, 6]);
+    }
+
+    #[test]
+    fn a_variable_keeps_integers_and_no_floats() {
+        let (step, weight) = (Tensor::scalar(3i64), Tensor::scalar(0.5f32));
+        assert_eq!(Numerics::Shapes.kept(step.clone()), step);
+        assert_eq!(Numerics::Shapes.kept(weight.clone()), Tensor::hollow(DType::F32, Shape::SCALAR));
+        assert_eq!(Numerics::Real.kept(weight.clone()), weight);
+    }
+}

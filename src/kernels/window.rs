@@ -1,0 +1,111 @@
+//! Windows that slide over images `[n, height, width, channels]`: convolutions, their gradients, and pools.
+//!
+//! A convolution is a product of matrices, one of which is not there: each of its rows is a window of the
+//! image, gathered where it lies. [`tile`] computes such products; what is padding is copied with the part
+//! of the image that a thread works on, as much of it as its cache holds.
+
+mod convolution;
+mod depthwise;
+mod filter_gradient;
+mod padded;
+mod pool;
+mod slide;
+mod tile;
+
+use rayon::prelude::*;
+
+use super::matmul;
+use crate::graph::Sliding;
+use crate::tensor::{Shape, Tensor};
+
+pub(crate) use convolution::{convolution, input_gradient};
+pub(crate) use depthwise::{
+    convolution as depthwise, filter_gradient as depthwise_filter_gradient, input_gradient as depthwise_input_gradient,
+};
+pub(crate) use filter_gradient::filter_gradient;
+pub(crate) use pool::{avg_pool, avg_pool_grad, max_pool, max_pool_grad};
+
+/// What a thread works on at a time, in elements of the image: 256 KiB, a part of a second-level cache.
+const BLOCK: usize = 1 << 16;
+
+/// The places of a window on a batch of images; heights before widths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Windows {
+    /// How many images there are.
+    pub(crate) images: usize,
+    /// The size of an image.
+    pub(crate) extent: [usize; 2],
+    /// The size of the window.
+    pub(crate) size: [usize; 2],
+    /// How many places it has.
+    pub(crate) places: [usize; 2],
+    /// How far it goes from place to place.
+    pub(crate) strides: [usize; 2],
+    /// How far apart its elements are.
+    pub(crate) dilations: [usize; 2],
+    /// How far before the image's edge it begins.
+    pub(crate) before: [usize; 2],
+}
+
+impl Windows {
+    /// The places that a window of `size` has as it slides over images of shape `[n, height, width, …]`.
+    ///
+    /// # Panics
+    /// If it has none, which shape inference refuses.
+    pub(crate) fn new(sliding: &Sliding, images: Shape, size: [usize; 2]) -> Self {
+        let &[images, height, width, _] = images.dims() else { panic!("shape inference lets only images through") };
+        let extent = [height, width];
+        let places = |axis: usize| sliding.places(axis, extent[axis], size[axis]).expect("the window has a place");
+        let before = |axis: usize| sliding.before(axis, extent[axis], size[axis]);
+        Self {
+            images,
+            extent,
+            size,
+            places: [places(0), places(1)],
+            strides: sliding.strides,
+            dilations: sliding.dilations,
+            before: [before(0), before(1)],
+        }
+    }
+
+    /// How many places there are on all images.
+    pub(crate) fn len(&self) -> usize {
+        self.images * self.places[0] * self.places[1]
+    }
+
+    /// How many elements a window has, of one channel.
+    pub(crate) fn taps(&self) -> usize {
+        self.size[0] * self.size[1]
+    }
+}
+
+/// Whether so many multiply-adds are spread over threads.
+fn is_spread(products: usize) -> bool {
+    products >= matmul::PARALLEL_FROM
+}
+
+/// Asserts that the operands have the lengths that `windows` and the channels of images, results and filter say.
+fn check_lengths(windows: &Windows, images: usize, filter: usize, results: usize, [c, o, f]: [usize; 3]) {
+    assert_eq!(images, windows.images * windows.extent[0] * windows.extent[1] * c, "images have their size");
+    assert_eq!(filter, windows.taps() * f, "a filter has the window's size");
+    assert_eq!(results, windows.len() * o, "there is a result for each place of the window");
+}
+
+/// Calls `work(i, j, part)` for part `j` of `lens[1]` elements of whole `i` of `lens[0]`, of all that `out` has.
+fn for_parts(out: &mut [f32], lens: [usize; 2], spread: bool, work: impl Fn(usize, usize, &mut [f32]) + Sync) {
+    let [whole, part] = lens.map(|len| len.max(1));
+    if spread {
+        out.par_chunks_mut(whole).enumerate().for_each(|(i, out)| {
+            out.par_chunks_mut(part).enumerate().for_each(|(j, out)| work(i, j, out));
+        });
+    } else {
+        for (i, out) in out.chunks_mut(whole).enumerate() {
+            out.chunks_mut(part).enumerate().for_each(|(j, out)| work(i, j, out));
+        }
+    }
+}
+
+/// Memory for `len` values that hold anything, given back when dropped.
+fn scratch(len: usize) -> Tensor {
+    Tensor::uninitialised::<f32>(Shape::from([len]))
+}

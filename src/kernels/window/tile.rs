@@ -1,0 +1,143 @@
+//! The product of a matrix that is gathered, row by row, from where it lies in memory, and one that is not.
+
+use pulp::{Arch, Simd, WithSimd};
+
+/// How many columns of a product are computed at a time.
+pub(super) const PANEL: usize = 32;
+
+/// A stretch of a row of the gathered matrix: `len` elements from `start`, beyond where the row begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) start: usize,
+    pub(super) len: usize,
+}
+
+/// Where a row begins in the gathered matrix and in the product.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub(super) a: usize,
+    pub(super) out: usize,
+}
+
+/// A product of at most [`PANEL`] columns: `out[row, c]` is the sum over `k` of `a[row, k] * b[k, c]`.
+///
+/// Order: one chain of fused multiply-adds, from the first `k` to the last.
+pub(super) struct Panel<'a> {
+    /// What the rows are gathered from.
+    pub(super) a: &'a [f32],
+    /// How far apart the elements of a run are.
+    pub(super) step: usize,
+    /// The elements of a row: these runs of it.
+    pub(super) runs: &'a [Run],
+    /// Rows of [`PANEL`] elements, `b_stride` apart; of each the first `columns` count.
+    pub(super) b: &'a [f32],
+    pub(super) b_stride: usize,
+    pub(super) columns: usize,
+}
+
+/// Appends `run` to `runs`, as a part of the last where it goes on from there by the same `step`.
+pub(super) fn append(runs: &mut Vec<Run>, run: Run, step: usize) {
+    match runs.last_mut() {
+        Some(last) if last.start + last.len * step == run.start => last.len += run.len,
+        _ => runs.push(run),
+    }
+}
+
+impl Panel<'_> {
+    /// Writes the product's `rows` to `out`, or adds them to what is there.
+    pub(super) fn write(&self, rows: &[Row], out: &mut [f32], adds: bool) {
+        let depth: usize = self.runs.iter().map(|run| run.len).sum();
+        assert!(self.columns <= PANEL, "a panel has its width");
+        assert!(depth == 0 || (depth - 1) * self.b_stride + PANEL <= self.b.len(), "`b` has a row for each `k`");
+        let last = |run: &Run| run.start + run.len.saturating_sub(1) * self.step;
+        let reach = self.runs.iter().map(last).max().unwrap_or(0);
+        let is_within = |row: &Row| row.a + reach < self.a.len() && row.out + self.columns <= out.len();
+        assert!(rows.iter().all(is_within), "rows are where `a` and the product have them");
+        Arch::new().dispatch(Write { panel: self, rows, out, adds });
+    }
+}
+
+/// [`Panel::write`], whose lengths have been checked.
+struct Write<'a> {
+    panel: &'a Panel<'a>,
+    rows: &'a [Row],
+    out: &'a mut [f32],
+    adds: bool,
+}
+
+impl WithSimd for Write<'_> {
+    type Output = ();
+
+    /// As many rows at a time as the registers hold the sums of.
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        match S::F32_LANES {
+            16 => self.tiles::<S, 12, 2>(simd),
+            8 => self.tiles::<S, 3, 4>(simd),
+            4 => self.tiles::<S, 2, 8>(simd),
+            _ => self.tiles::<S, 1, PANEL>(simd),
+        }
+    }
+}
+
+impl Write<'_> {
+    #[inline(always)]
+    fn tiles<S: Simd, const ROWS: usize, const VECTORS: usize>(mut self, simd: S) {
+        let (tiles, rest) = self.rows.as_chunks::<ROWS>();
+        tiles.iter().for_each(|rows| self.tile::<S, ROWS, VECTORS>(simd, rows));
+        let (tiles, rest) = rest.as_chunks::<4>();
+        tiles.iter().for_each(|rows| self.tile::<S, 4, VECTORS>(simd, rows));
+        rest.iter().for_each(|row| self.tile::<S, 1, VECTORS>(simd, &[*row]));
+    }
+
+    #[inline(always)]
+    fn tile<S: Simd, const ROWS: usize, const VECTORS: usize>(&mut self, simd: S, rows: &[Row; ROWS]) {
+        assert_eq!(VECTORS * S::F32_LANES, PANEL, "so many vectors make a panel");
+        // SAFETY: `Panel::write` has checked every row, run and row of `b`, and a panel is as wide as they are.
+        #[expect(unsafe_code, reason = "the loop is all there is to a convolution, and its bounds are checked once")]
+        let sums = unsafe { sums::<S, ROWS, VECTORS>(simd, self.panel, rows) };
+        for (row, sums) in rows.iter().zip(&sums) {
+            let sums: &[f32] = bytemuck::cast_slice(sums);
+            let out = &mut self.out[row.out..][..self.panel.columns];
+            if self.adds {
+                out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
+            } else {
+                out.copy_from_slice(&sums[..out.len()]);
+            }
+        }
+    }
+}
+
+/// The sums of `rows`, in registers.
+///
+/// # Safety
+/// `panel.a` must hold every element of every run of the rows, and `panel.b` as many rows of
+/// `VECTORS * S::F32_LANES` elements as the runs are long together.
+#[inline(always)]
+#[expect(unsafe_code, reason = "the loop is all there is to a convolution, and its bounds are checked once")]
+unsafe fn sums<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    panel: &Panel<'_>,
+    rows: &[Row; ROWS],
+) -> [[S::f32s; VECTORS]; ROWS] {
+    let mut sums = [[simd.splat_f32s(0.0); VECTORS]; ROWS];
+    let mut b = panel.b.as_ptr();
+    for run in panel.runs {
+        let a = rows.map(|row| panel.a.as_ptr().wrapping_add(row.a + run.start));
+        let mut at = 0;
+        for _ in 0..run.len {
+            // SAFETY: the caller vouches for the elements of the run and for a row of `b` for each.
+            unsafe {
+                let b: [S::f32s; VECTORS] =
+                    std::array::from_fn(|v| b.add(v * S::F32_LANES).cast::<S::f32s>().read_unaligned());
+                for (sums, a) in sums.iter_mut().zip(&a) {
+                    let a = simd.splat_f32s(*a.add(at));
+                    sums.iter_mut().zip(&b).for_each(|(sum, b)| *sum = simd.mul_add_f32s(a, *b, *sum));
+                }
+            }
+            b = b.wrapping_add(panel.b_stride);
+            at += panel.step;
+        }
+    }
+    sums
+}
