@@ -78,10 +78,8 @@ fn one(node: &Node<'_>, inputs: &[&Known]) -> Option<Known> {
             let dims = [&[inputs.len()], first.dims.as_slice()].concat();
             Some(Known { dims, elements: joined(inputs), like: None, dtype: first.dtype })
         }
-        ("ConcatV2", [parts @ .., _]) => {
-            let is_vectors = !parts.is_empty() && parts.iter().all(|part| part.dims.len() == 1);
-            is_vectors.then(|| Known::vector(parts[0].dtype, joined(parts)))
-        }
+        ("ConcatV2", [parts @ .., axis]) => concat(parts, axis),
+        ("Transpose", [x, order]) => transpose(x, order),
         ("StridedSlice", [x, begin, end, strides]) => strided_slice(node, x, [begin, end, strides]),
         ("Slice", [x, begin, size]) => slice(x, begin, size),
         ("GatherV2" | "Gather", [x, indices, ..]) => gather(x, indices),
@@ -132,10 +130,41 @@ fn strided_slice(node: &Node<'_>, x: &Known, [begin, end, strides]: [&Known; 3])
 }
 
 fn slice(x: &Known, begin: &Known, size: &Known) -> Option<Known> {
-    let ([begin], [size]) = (&begin.ints()?[..], &size.ints()?[..]) else { return None };
-    let rest = x.elements.get(usize::try_from(*begin).ok()?..)?;
-    let taken = if *size < 0 { rest } else { rest.get(..*size as usize)? };
-    (x.dims.len() == 1).then(|| Known::vector(x.dtype, taken.to_vec()))
+    let (begin, sizes) = (begin.sizes()?, size.ints()?);
+    if begin.len() != x.dims.len() || sizes.len() != x.dims.len() {
+        return None;
+    }
+    let size = |(axis, size): (usize, &i64)| {
+        let rest = x.dims[axis].checked_sub(begin[axis])?;
+        if *size < 0 { Some(rest) } else { usize::try_from(*size).ok().filter(|size| *size <= rest) }
+    };
+    let dims = sizes.iter().enumerate().map(size).collect::<Option<Vec<_>>>()?;
+    Some(x.picked(dims, |at| at.iter().zip(&begin).map(|(at, begin)| at + begin).collect()))
+}
+
+fn transpose(x: &Known, order: &Known) -> Option<Known> {
+    let order = order.sizes()?;
+    let is_order = order.len() == x.dims.len() && (0..order.len()).all(|axis| order.contains(&axis));
+    let dims = is_order.then(|| order.iter().map(|axis| x.dims[*axis]).collect::<Vec<_>>())?;
+    let place = |axis: usize| order.iter().position(|from| *from == axis).expect("every axis is there");
+    Some(x.picked(dims, |at| (0..at.len()).map(|axis| at[place(axis)]).collect()))
+}
+
+fn concat(parts: &[&Known], axis: &Known) -> Option<Known> {
+    let (first, axis) = (parts.first()?, axis.ints()?.first().copied()?);
+    let axis = usize::try_from(if axis < 0 { axis + first.dims.len() as i64 } else { axis }).ok()?;
+    let mut dims = first.dims.clone();
+    *dims.get_mut(axis)? = parts.iter().map(|part| part.dims.get(axis).copied()).sum::<Option<usize>>()?;
+    let is_alike = |part: &&Known| part.dims.len() == dims.len();
+    let outer: usize = dims[..axis].iter().product();
+    let chunk = |part: &Known, i: usize| {
+        let size = part.elements.len().checked_div(outer)?;
+        part.elements.get(i * size..(i + 1) * size).map(<[_]>::to_vec)
+    };
+    let chunks = (0..outer).flat_map(|i| parts.iter().map(move |part| chunk(part, i)));
+    let elements = chunks.collect::<Option<Vec<_>>>()?.concat();
+    let fits = parts.iter().all(is_alike) && elements.len() == dims.iter().product::<usize>();
+    fits.then_some(Known { dtype: first.dtype, dims, elements, like: None })
 }
 
 fn gather(x: &Known, indices: &Known) -> Option<Known> {

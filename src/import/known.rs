@@ -74,6 +74,24 @@ impl Known {
         self.elements.iter().map(Element::known).collect()
     }
 
+    /// The integers, where all are known and none is negative.
+    pub(super) fn sizes(&self) -> Option<Vec<usize>> {
+        self.ints()?.into_iter().map(|int| usize::try_from(int).ok()).collect()
+    }
+
+    /// Elements in the shape `dims`: each from where `from` says that it is here.
+    pub(super) fn picked(&self, dims: Vec<usize>, from: impl Fn(&[usize]) -> Vec<usize>) -> Self {
+        let count = dims.iter().product();
+        let element = |i: usize| {
+            let mut rest = i;
+            let mut at: Vec<usize> = dims.iter().rev().map(|dim| (rest % dim, rest /= dim).0).collect();
+            at.reverse();
+            let flat = from(&at).iter().zip(&self.dims).fold(0, |flat, (at, dim)| flat * dim + at);
+            self.elements[flat].clone()
+        };
+        Self { dtype: self.dtype, elements: (0..count).map(element).collect(), dims, like: None }
+    }
+
     /// The shape that they say, with -1 where it is unknown.
     pub(super) fn dims_or_unknown(&self) -> Vec<i64> {
         self.elements.iter().map(|element| element.known().unwrap_or(-1)).collect()

@@ -48,7 +48,9 @@ fn import_as_json_has_the_keys_that_were_agreed_on() {
 fn import_lists_all_operations_that_do_not_exist_here_and_that_is_a_mistake_to_mend() {
     let path = folder("unknown_operations").join("unknown.pb");
     // Three nodes: `a` and `b` of the kind NoSuchOp, `c` of OtherOp.
-    let node = |name: &str, op: &str| [&[10, name.len() as u8], name.as_bytes(), &[18, op.len() as u8], op.as_bytes()].concat();
+    let node = |name: &str, op: &str| {
+        [&[10, name.len() as u8], name.as_bytes(), &[18, op.len() as u8], op.as_bytes()].concat()
+    };
     let nodes = [node("a", "NoSuchOp"), node("b", "NoSuchOp"), node("c", "OtherOp")];
     let bytes: Vec<u8> = nodes.iter().flat_map(|node| [&[10, node.len() as u8], &node[..]].concat()).collect();
     fs::write(&path, bytes).unwrap();

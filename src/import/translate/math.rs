@@ -2,7 +2,7 @@
 
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs, plain, with_attributes};
 use crate::graph::{Array, Binary, Op, Output, Unary};
-use crate::tensor::{DType, PartialShape};
+use crate::tensor::PartialShape;
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     if let Some(unary) = unary(kind) {
@@ -25,8 +25,9 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "ReluGrad" => plain(Op::UnaryGrad(Unary::Relu)),
         "SigmoidGrad" => of_inputs([1, 0], Op::UnaryGrad(Unary::Sigmoid)),
         "TanhGrad" => of_inputs([1, 0], Op::UnaryGrad(Unary::Tanh)),
-        "Softmax" => plain(Op::Softmax),
-        "SparseSoftmaxCrossEntropyWithLogits" => Box::new(cross_entropy),
+        "BatchMatMul" | "BatchMatMulV2" => {
+            with_attributes(|def| Ok(Op::BatchMatMul { adj_x: def.flag("adj_x")?, adj_y: def.flag("adj_y")? }))
+        }
         _ => return None,
     })
 }
@@ -60,16 +61,6 @@ pub(super) fn channels_last(def: &super::NodeDef) -> Result<(), NodeProblem> {
         "" | "NHWC" | "NDHWC" => Ok(()),
         other => Err(NodeProblem::unsupported(format!("the data format {other} does not exist here; use NHWC"))),
     }
-}
-
-/// Labels are i32 here.
-fn cross_entropy(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let (logits, labels) = (importer.input(node, 0)?, importer.input(node, 1)?);
-    let labels = match labels.tensor_type().dtype {
-        DType::I64 => importer.helper(node, "labels", Op::Cast(DType::I32), &[&labels])?,
-        _ => labels,
-    };
-    importer.emit(node, Op::SparseSoftmaxCrossEntropyWithLogits, &[logits, labels])
 }
 
 /// `op` of two operands, each first repeated to the shape that they have together.

@@ -11,7 +11,7 @@ use crate::import::order::parse_input;
 use crate::import::tensor::known_shape;
 use crate::import::value::Value;
 use crate::import::wire::NodeDef;
-use crate::tensor::{DType, Shape};
+use crate::tensor::{DType, Shape, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
@@ -42,8 +42,8 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
 pub(super) struct Roles {
     /// The variables that an update is of.
     updated: BTreeSet<String>,
-    /// By Adam's first slot, the two β whose powers it is kept with.
-    powers: BTreeMap<String, [String; 2]>,
+    /// By Adam's first slot, the two β whose powers are kept with it, where they are constants.
+    powers: BTreeMap<String, [Option<Tensor>; 2]>,
     /// The powers of β that are kept with a slot, by the slot.
     kept: BTreeMap<OpId, [OpId; 2]>,
 }
@@ -57,7 +57,11 @@ impl Roles {
             if let ("ApplyAdam" | "ResourceApplyAdam", Some(slot), Some(beta1), Some(beta2)) =
                 (node.op.as_str(), input(1), input(6), input(7))
             {
-                roles.powers.insert(slot, [beta1, beta2]);
+                let constant = |name: String| {
+                    let is_it = |node: &&&NodeDef| node.name == name && node.op == "Const";
+                    nodes.iter().find(is_it).and_then(|node| node.tensor("value").ok())
+                };
+                roles.powers.insert(slot, [constant(beta1), constant(beta2)]);
             }
         }
         roles
@@ -157,7 +161,8 @@ fn assign(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let betas = importer.roles.powers[slot].clone();
     let mut controls = node.controls.clone();
     for (power, beta) in kept.into_iter().zip(betas) {
-        let set = importer.set_power(node, power, &beta)?;
+        let beta = beta.ok_or_else(|| NodeProblem::unsupported("the β of an ApplyAdam must be constants"))?;
+        let set = importer.set_power(node, power, beta)?;
         controls.push(set);
     }
     let after = Node { def: node.def, inputs: node.inputs.clone(), controls };
@@ -176,11 +181,9 @@ fn store(importer: &mut Importer<'_>, node: &Node<'_>, op: Op, is_negated: bool)
 }
 
 impl Importer<'_> {
-    /// Gives `power` the value of the node `beta`, a constant.
-    fn set_power(&self, node: &Node<'_>, power: OpId, beta: &str) -> Result<OpId, NodeProblem> {
-        let found = self.values.get(beta).and_then(|values| values.first()?.constant.clone());
-        let constant = found.ok_or_else(|| NodeProblem::unsupported(format!("`{beta}` must be a constant")))?;
-        let value = self.helper(node, "beta", Op::Const(constant), &[])?;
+    /// Gives `power` its first value, `beta`.
+    fn set_power(&self, node: &Node<'_>, power: OpId, beta: Tensor) -> Result<OpId, NodeProblem> {
+        let value = self.helper(node, "beta", Op::Const(beta), &[])?;
         Ok(self.graph.add(NewOperation {
             name: Name::Numbered(&format!("{}/beta_power", node.def.name)),
             inputs: &[value.edge()],
@@ -201,7 +204,12 @@ struct Update {
 }
 
 impl Update {
-    fn dense(slots: usize, rate: usize, gradient: usize, rule: fn(&Node<'_>) -> Result<UpdateRule, NodeProblem>) -> Self {
+    fn dense(
+        slots: usize,
+        rate: usize,
+        gradient: usize,
+        rule: fn(&Node<'_>) -> Result<UpdateRule, NodeProblem>,
+    ) -> Self {
         Self { slots, rate, gradient, is_sparse: false, rule }
     }
 }

@@ -1,7 +1,7 @@
 //! Windows over images: strides, paddings and sizes are attributes; TensorFlow's shapes become values or sizes.
 
 use super::math::channels_last;
-use super::{Importer, Node, NodeProblem, Translate, Values};
+use super::{Node, NodeProblem, Translate};
 use crate::graph::{Channels, Convolution, Op, Padding, Pool, Sliding, Window};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
@@ -29,7 +29,7 @@ fn height_and_width(node: &Node<'_>, name: &str) -> Result<[usize; 2], NodeProbl
     let wrong = || NodeProblem::Attribute { name: name.to_owned(), needs: "[1, height, width, 1], both from 1" };
     match node.def.ints(name)? {
         [] if name == "dilations" => Ok([1, 1]),
-        [1, height @ 1.., width @ 1.., 1] => Ok([*height as usize, *width as usize]),
+        &[1, height, width, 1] if height > 0 && width > 0 => Ok([height as usize, width as usize]),
         _ => Err(wrong()),
     }
 }
@@ -48,10 +48,12 @@ fn sliding(node: &Node<'_>) -> Result<Sliding, NodeProblem> {
 
 fn explicit(node: &Node<'_>) -> Result<Padding, NodeProblem> {
     let name = "explicit_paddings";
-    let wrong = || NodeProblem::Attribute { name: name.to_owned(), needs: "two sizes an axis, 0 but for height and width" };
+    let wrong =
+        || NodeProblem::Attribute { name: name.to_owned(), needs: "two sizes an axis, 0 but for height and width" };
     match node.def.ints(name)? {
-        [0, 0, top @ 0.., bottom @ 0.., left @ 0.., right @ 0.., 0, 0] => {
-            Ok(Padding::Explicit([[*top as usize, *bottom as usize], [*left as usize, *right as usize]]))
+        &[0, 0, top, bottom, left, right, 0, 0] if top.min(bottom).min(left).min(right) >= 0 => {
+            let [top, bottom, left, right] = [top, bottom, left, right].map(|size| size as usize);
+            Ok(Padding::Explicit([[top, bottom], [left, right]]))
         }
         _ => Err(wrong()),
     }
