@@ -13,10 +13,12 @@
 //! | a variable is a resource handle, an input like others | a place that operations name, apart from their inputs |
 
 mod builder;
+mod clip;
 mod device_scope;
 mod error;
 mod gradients;
 mod indexed_slices;
+mod initializers;
 mod layers;
 mod losses;
 mod op;
@@ -40,18 +42,23 @@ use crate::cluster::DeviceSpec;
 use crate::tensor::{DType, PartialShape};
 
 pub use builder::Graph;
+pub use clip::{clip_by_global_norm, global_norm};
 pub use device_scope::{DeviceFunction, OperationRequest};
 pub use error::{GraphError, GraphProblem};
 pub use gradients::{gradients, variable_gradients};
 pub use indexed_slices::{Gradient, IndexedSlices};
+pub use initializers::{Fan, Spread, VarianceScaling};
 pub use layers::{accuracy, avg_pool2d, conv2d, dense, flatten, max_pool2d};
 pub use losses::{
     huber_loss, l2_loss, mean_squared_error, sigmoid_cross_entropy, softmax_cross_entropy, sparse_softmax_cross_entropy,
 };
+#[cfg(test)]
+pub(crate) use op::Seen;
 pub(crate) use op::range_len;
 pub use op::{
-    Array, Axes, Binary, Indexed, Loss, Mirror, Op, Order, RandomLaw, Reduce, Reduction, Replica, ResourceAction,
-    ResourceKind, ResourceSpec, ShardStrategy, Sharding, Sparse, Subscript, Unary, UpdateRule, VariableSpec,
+    Array, Axes, Binary, Comparison, Indexed, Logical, Loss, Mirror, Op, Order, RandomLaw, Reduce, Reduction, Replica,
+    ResourceAction, ResourceKind, ResourceSpec, ShardStrategy, Sharding, Sparse, Subscript, Unary, UpdateRule,
+    VariableSpec,
 };
 pub use op::{Channels, Convolution, Padding, Pool, Sliding, Window};
 pub use output::{Output, Target, concat, stack};
@@ -144,6 +151,16 @@ impl TensorType {
     /// A type of `dtype` and `shape`.
     pub fn new(dtype: DType, shape: impl Into<PartialShape>) -> Self {
         Self { dtype, shape: shape.into() }
+    }
+
+    /// Whether the elements are of a type of real numbers that is computed with.
+    fn is_real(&self) -> bool {
+        matches!(self.dtype, DType::F32 | DType::F64)
+    }
+
+    /// Whether the elements are of a type of numbers that is computed with.
+    fn is_number(&self) -> bool {
+        self.is_real() || matches!(self.dtype, DType::I32 | DType::I64)
     }
 
     /// The dimensions, where the elements are f32.

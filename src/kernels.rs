@@ -14,9 +14,11 @@
 //! The exception is `matmul`, whose blocking depends on the machine's caches.
 
 mod batch_matmul;
+mod broadcast;
 pub(crate) mod convert;
 pub(crate) mod cost;
 pub(crate) mod elementwise;
+mod functions;
 pub(crate) mod indexed;
 mod math;
 pub(crate) mod matmul;

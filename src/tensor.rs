@@ -74,6 +74,18 @@ impl Tensor {
         tensor
     }
 
+    /// A tensor of shape `[]` with the value of `dtype` that is nearest to `value`; as a boolean, whether it is not 0.
+    pub(crate) fn scalar_of(dtype: DType, value: f64) -> Self {
+        match dtype {
+            DType::F32 => Self::scalar(value as f32),
+            DType::F64 => Self::scalar(value),
+            DType::BF16 => Self::scalar(half::bf16::from_f32(value as f32)),
+            DType::I32 => Self::scalar(value as i32),
+            DType::I64 => Self::scalar(value as i64),
+            DType::Bool => Self::scalar(value != 0.0),
+        }
+    }
+
     /// A tensor of zeros (`false` for booleans).
     pub fn zeros(dtype: DType, shape: impl Into<Shape>) -> Self {
         let shape = shape.into();

@@ -97,7 +97,7 @@ impl Graph {
             name: Name::Numbered(&format!("{name}/initial")),
             colocated_with: Some(variable.op_id()),
             is_detached: true,
-            ..NewOperation::of(Op::Fill { shape, value: initial })
+            ..NewOperation::of(Op::Fill { shape, value: initial.into() })
         })?;
         let initializer = &self.output(fill);
         self.new_variable(&NewVariable { name, initializer, trainable: false, beside: Some(variable) })

@@ -1,6 +1,7 @@
 //! Gradients, built as graph: reverse-mode differentiation of a scalar by variables or other values.
 
 mod array;
+mod elementwise;
 mod indexed;
 mod loss;
 mod product;
@@ -18,7 +19,7 @@ use super::error::{GraphError, GraphProblem};
 use super::op::Op;
 use super::output::Output;
 use super::{Edge, Gradient, Graph, GraphDef, NewOperation, OpId, Variable};
-use crate::tensor::Shape;
+use crate::tensor::{Shape, Tensor};
 
 /// The derivative of `loss`, a scalar, by each of `by`; none where the loss does not depend on it.
 ///
@@ -27,7 +28,7 @@ use crate::tensor::Shape;
 /// on the device where they all are, and travel as one.
 ///
 /// # Errors
-/// If the loss is no f32 scalar, or is computed from one of `by` through an operation without
+/// If the loss is no f32 or f64 scalar, or is computed from one of `by` through an operation without
 /// gradient, or one of `by` belongs to another graph.
 #[track_caller]
 pub fn gradients(loss: &Output, by: &[Output]) -> Result<Vec<Option<Output>>, GraphError> {
@@ -68,8 +69,8 @@ fn backward<T>(
     collect: impl FnOnce(&mut Backward<'_>) -> Result<T, GraphError>,
 ) -> Result<T, GraphError> {
     let (graph, given) = (loss.graph(), loss.tensor_type());
-    if !given.is_float_scalar() {
-        let needs = "an f32 scalar as loss".to_owned();
+    if !given.is_real() || given.shape.rank() > 0 {
+        let needs = "an f32 or f64 scalar as loss".to_owned();
         return Err(GraphError::new("gradients", GraphProblem::Inputs { needs, inputs: vec![given] }));
     }
     let def = graph.snapshot()?;
@@ -107,7 +108,8 @@ struct Backward<'a> {
 
 impl Backward<'_> {
     fn run(&mut self, loss: Edge) -> Result<(), GraphError> {
-        let one = self.add(loss.op, Op::Fill { shape: Shape::SCALAR, value: 1.0 }, &[])?;
+        let value = Tensor::scalar_of(self.def.edge_type(loss).dtype, 1.0);
+        let one = self.add(loss.op, Op::Fill { shape: Shape::SCALAR, value }, &[])?;
         self.arrived.insert(loss, vec![one]);
         for id in (0..=loss.op.0).rev().map(OpId) {
             if self.def.operation(id).inputs.iter().any(|edge| self.depends(*edge)) {

@@ -1,48 +1,12 @@
-//! What models are built from: initial values, layers and measures, each made of graph operations.
+//! What models are built from: layers and measures, each made of graph operations.
 
 mod window;
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use super::error::{GraphError, GraphProblem};
-use super::op::{Op, RandomLaw};
 use super::output::Output;
-use super::{Graph, NewOperation};
-use crate::tensor::{DType, Shape};
+use crate::tensor::DType;
 
 pub use window::{avg_pool2d, conv2d, flatten, max_pool2d};
-
-/// Values for the first step of a variable.
-impl Graph {
-    /// Zeros of `shape`.
-    #[track_caller]
-    pub fn zeros(&self, shape: impl Into<Shape>) -> Output {
-        self.filled(shape, 0.0)
-    }
-
-    /// `value` everywhere in `shape`.
-    #[track_caller]
-    pub fn filled(&self, shape: impl Into<Shape>, value: f32) -> Output {
-        self.add_checked(NewOperation::of(Op::Fill { shape: shape.into(), value }))
-    }
-
-    /// Random values that depend on the graph's seed and on `purpose`, a name, and on nothing else:
-    /// wherever they are made, they are the same.
-    #[track_caller]
-    pub fn random(&self, purpose: &str, law: RandomLaw, shape: impl Into<Shape>) -> Output {
-        let seeds = (self.random_seed(), xxh3_64(purpose.as_bytes()));
-        self.add_checked(NewOperation::of(Op::Random { law, shape: shape.into(), seeds, offset: 0 }))
-    }
-
-    /// Uniform in ±√(6 / (rows + columns)) (Glorot and Bengio 2010; TensorFlow: `glorot_uniform_initializer`).
-    #[track_caller]
-    pub fn glorot_uniform(&self, purpose: &str, shape: impl Into<Shape>) -> Output {
-        let shape = shape.into();
-        let (fan_in, fan_out) = shape.rows_and_columns();
-        let limit = (6.0 / (fan_in + fan_out) as f32).sqrt();
-        self.random(purpose, RandomLaw::Uniform { low: -limit, high: limit }, shape)
-    }
-}
 
 /// A fully connected layer without activation: `x · kernel + bias`, of `units` columns.
 ///

@@ -2,7 +2,7 @@
 
 mod array;
 mod attributes;
-mod function;
+mod binary;
 mod indexed;
 mod loss;
 mod order;
@@ -11,15 +11,16 @@ mod reduce;
 mod resource;
 mod sparse;
 mod subscript;
+mod unary;
+mod window;
 
 use std::sync::Arc;
-mod window;
 
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub use array::Array;
 pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
-pub use function::{Binary, Unary};
+pub use binary::{Binary, Comparison, Logical};
 pub use indexed::Indexed;
 pub use loss::Loss;
 pub use order::Order;
@@ -28,6 +29,8 @@ pub use reduce::{Axes, Reduce, Reduction};
 pub use resource::{ResourceAction, ResourceKind, ResourceSpec};
 pub use sparse::{ShardStrategy, Sharding, Sparse};
 pub use subscript::{Mirror, Subscript};
+pub(crate) use unary::Seen;
+pub use unary::Unary;
 pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
 
 /// What an operation does.
@@ -49,8 +52,8 @@ pub enum Op {
     Fill {
         /// The shape.
         shape: Shape,
-        /// The value.
-        value: f32,
+        /// The value, a scalar.
+        value: Tensor,
     },
     /// Random values that depend on the two seeds alone, not on where they are made.
     Random {
@@ -134,10 +137,19 @@ pub enum Op {
     BiasAddGrad,
     /// One function of each element of `(x)`.
     Unary(Unary),
-    /// The gradient of a unary function: `(gradient, y)`, or `(gradient, x)` where the function says.
+    /// The gradient of a unary function: `(gradient, x)` or `(gradient, y)`, by the function.
     UnaryGrad(Unary),
-    /// `(a, b)`: of equal shapes, or one of them a scalar.
+    /// One function of each two elements of `(a, b)`, broadcast.
     Binary(Binary),
+    /// Each two elements of `(a, b)`, broadcast, compared (bool).
+    Compare(Comparison),
+    /// One function of truth values, broadcast.
+    Logical(Logical),
+    /// `(condition, a, b)`, broadcast: an element of `a` where the condition holds, else of `b`
+    /// (TensorFlow `SelectV2`).
+    Select,
+    /// `(gradient, x)`: the gradient summed over what `x` was broadcast along, so that it has the shape of `x`.
+    SumToLike,
     /// The sum of all inputs, in their order.
     AddN,
     /// `(x, factor [rows])`: each row of `x` times its factor.
@@ -151,8 +163,6 @@ pub enum Op {
     Loss(Loss),
     /// The order of elements along an axis.
     Order(Order),
-    /// `(a, b)`: where they are equal (bool).
-    Equal,
     /// `(x)` as another element type.
     Cast(DType),
     /// The same elements in another shape or order.
@@ -195,13 +205,16 @@ impl Op {
             Self::Unary(unary) => unary.kind(),
             Self::UnaryGrad(unary) => unary.gradient_kind(),
             Self::Binary(binary) => binary.kind(),
+            Self::Compare(comparison) => comparison.kind(),
+            Self::Logical(logical) => logical.kind(),
+            Self::Select => "SelectV2",
+            Self::SumToLike => "SumToLike",
             Self::AddN => "AddN",
             Self::ScaleRows => "ScaleRows",
             Self::Reduce(reduce) => reduce.reduction.kind(),
             Self::ReduceGrad(reduce) => reduce.reduction.gradient_kind(),
             Self::Loss(loss) => loss.kind(),
             Self::Order(order) => order.kind(),
-            Self::Equal => "Equal",
             Self::Cast(_) => "Cast",
             Self::Array(array) => array.kind(),
             Self::Sparse(sparse) => sparse.kind(),

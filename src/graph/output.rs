@@ -1,6 +1,7 @@
 //! `Output`, a value of a graph that later operations build on, and `Target`, an operation to run.
 
 mod array;
+mod elementwise;
 mod indexed;
 mod reduce;
 mod sparse;
@@ -10,7 +11,7 @@ use std::fmt;
 use std::panic::Location;
 
 use super::error::GraphError;
-use super::op::{Binary, Loss, Op, Unary};
+use super::op::{Loss, Op};
 use super::{Edge, Graph, NewOperation, OpId, TensorType};
 use crate::tensor::DType;
 pub use array::{concat, stack};
@@ -89,10 +90,10 @@ impl Output {
         self.with(&[b], if are_matrices { Op::MatMul { transpose_a, transpose_b } } else { many })
     }
 
-    /// Adds `bias` \[columns\] to each row: along the last dimension of two or more.
+    /// Adds `bias` \[n\] to each row of n, the last of two or more dimensions (TensorFlow `BiasAdd`, `NHWC`).
     ///
     /// # Errors
-    /// If the widths differ.
+    /// If the widths or the types differ.
     #[track_caller]
     pub fn bias_add(&self, bias: &Self) -> Result<Self, GraphError> {
         self.with(&[bias], Op::BiasAdd)
@@ -105,15 +106,6 @@ impl Output {
     #[track_caller]
     pub fn scale_rows(&self, factors: &Self) -> Result<Self, GraphError> {
         self.with(&[factors], Op::ScaleRows)
-    }
-
-    /// Where the integers equal those of `other` (bool).
-    ///
-    /// # Errors
-    /// If they are not integers of one type and shape.
-    #[track_caller]
-    pub fn equal(&self, other: &Self) -> Result<Self, GraphError> {
-        self.with(&[other], Op::Equal)
     }
 
     /// The rows of the last axis as probabilities.
@@ -160,51 +152,6 @@ impl Output {
     fn map(&self, op: Op) -> Self {
         self.graph.add_checked(NewOperation { inputs: &[self.edge], ..NewOperation::of(op) })
     }
-}
-
-macro_rules! unary {
-    ($($method:ident $function:ident $says:literal),* $(,)?) => {
-        /// Functions of each element. One of a type that it does not have (f32 alone) is reported
-        /// when a session takes the graph.
-        impl Output {$(
-            #[doc = $says]
-            #[track_caller]
-            pub fn $method(&self) -> Self {
-                self.map(Op::Unary(Unary::$function))
-            }
-        )*}
-    };
-}
-unary! {
-    relu Relu "`max(x, 0)`",
-    sigmoid Sigmoid "`1 / (1 + e⁻ˣ)`",
-    tanh Tanh "`tanh x`",
-    exp Exp "`eˣ`",
-    log Log "`ln x`",
-    square Square "`x²`",
-    negate Neg "`−x`",
-}
-
-macro_rules! binary {
-    ($($method:ident $function:ident $says:literal),* $(,)?) => {
-        /// Functions of two elements. The shapes are equal, or one is that of a scalar.
-        impl Output {$(
-            #[doc = $says]
-            ///
-            /// # Errors
-            /// If the shapes differ and neither is that of a scalar.
-            #[track_caller]
-            pub fn $method(&self, other: &Self) -> Result<Self, GraphError> {
-                self.with(&[other], Op::Binary(Binary::$function))
-            }
-        )*}
-    };
-}
-binary! {
-    add Add "`a + b`",
-    sub Sub "`a − b`",
-    mul Mul "`a · b`",
-    div Div "`a / b`",
 }
 
 impl Target {

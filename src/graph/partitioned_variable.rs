@@ -72,7 +72,7 @@ impl Graph {
         offset: usize,
     ) -> Result<Output, GraphError> {
         let op = match initial {
-            InitialRows::Constant(value) => Op::Fill { shape, value },
+            InitialRows::Constant(value) => Op::Fill { shape, value: value.into() },
             InitialRows::Random(law) => {
                 Op::Random { law, shape, seeds: (self.random_seed(), xxh3_64(purpose.as_bytes())), offset }
             }

@@ -4,6 +4,7 @@
 //! every dimension is known and the result says how much work a kernel is.
 
 mod array;
+mod elementwise;
 mod indexed;
 mod loss;
 mod order;
@@ -35,7 +36,8 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
     let (outputs, needs) = match (op, inputs) {
         (Op::Placeholder { dtype, shape }, []) => return Ok(one(*dtype, *shape)),
         (Op::Const(value), []) => return Ok(one(value.dtype(), value.shape())),
-        (Op::Fill { shape, .. } | Op::Random { shape, .. }, []) => return Ok(one(DType::F32, *shape)),
+        (Op::Fill { shape, value }, []) => return Ok(one(value.dtype(), *shape)),
+        (Op::Random { shape, .. }, []) => return Ok(one(DType::F32, *shape)),
         (Op::Variable(_) | Op::Resource(_) | Op::NoOp, []) => return Ok(smallvec![]),
         (Op::Identity, [x]) => return Ok(smallvec![*x]),
         (Op::Cast(dtype), [x]) => return Ok(one(*dtype, x.shape)),
@@ -43,22 +45,19 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::Sparse(sparse), inputs) => return sparse::infer(sparse, inputs),
         (Op::Indexed(indexed), inputs) => return indexed::infer(indexed, inputs),
         (Op::Window(window), inputs) => return window::infer(window, inputs),
+        (Op::Unary(_) | Op::UnaryGrad(_) | Op::Binary(_) | Op::Compare(_) | Op::Logical(_), inputs)
+        | (Op::Select | Op::SumToLike | Op::AddN, inputs) => return elementwise::infer(op, inputs),
         (Op::MatMul { transpose_a, transpose_b }, inputs) => return product::infer(inputs, *transpose_a, *transpose_b),
         (Op::BatchMatMul { adj_x, adj_y }, inputs) => return product::infer_batch(inputs, *adj_x, *adj_y),
-        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 […, n] and a bias [n]"),
-        (Op::BiasAddGrad, [x]) => (columns(*x).map(|columns| one(DType::F32, [columns])), "f32 of rank 2 or more"),
-        (Op::Unary(_), [x]) => (same(inputs).map(|_| smallvec![*x]), "one f32"),
-        (Op::UnaryGrad(_), [_, _]) => (same(inputs), "two f32 of one shape"),
-        (Op::Binary(_), [a, b]) => (binary(*a, *b), "two f32 of one shape, or a scalar and another"),
-        (Op::AddN, [_, ..]) => (same(inputs), "f32 of one shape"),
+        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 or f64 […, n] and a bias [n]"),
+        (Op::BiasAddGrad, [x]) => (columns(*x).map(|n| one(x.dtype, [n])), "an f32 or f64 of at least two dimensions"),
         (Op::ScaleRows, [x, factor]) => {
-            (scale_rows(*x, *factor), "an f32 matrix [rows, n] and a factor for each row [rows]")
+            (scale_rows(*x, *factor), "an f32 or f64 matrix [rows, n] and a factor for each row [rows]")
         }
         (Op::Reduce(op), inputs) => return reduce::infer(op, inputs),
         (Op::ReduceGrad(op), inputs) => return reduce::infer_grad(op, inputs),
         (Op::Order(order), inputs) => return order::infer(order, inputs),
         (Op::Loss(loss), inputs) => return loss::infer(loss, inputs),
-        (Op::Equal, [a, b]) => (equal(*a, *b), "two i32 or two i64 of one shape"),
         _ => (None, "another number of inputs"),
     };
     outputs.ok_or_else(|| refused(needs, inputs))
@@ -118,47 +117,23 @@ fn one(dtype: DType, shape: impl Into<PartialShape>) -> OutputTypes {
     smallvec![TensorType::new(dtype, shape)]
 }
 
-/// The dimensions of an f32 matrix.
-fn matrix(x: TensorType) -> Option<[Option<usize>; 2]> {
-    x.float_dims()?.try_into().ok()
-}
-
-/// The last dimension of an f32 that has others before it.
+/// The last dimension of what has at least two, of real numbers.
 fn columns(x: TensorType) -> Option<Option<usize>> {
-    x.float_dims()?.split_last().filter(|(_, rows)| !rows.is_empty()).map(|(columns, _)| *columns)
+    let [.., _, columns] = x.shape.dims() else { return None };
+    x.is_real().then_some(*columns)
 }
 
 fn bias_add(x: TensorType, bias: TensorType) -> Option<OutputTypes> {
-    let &[width] = bias.float_dims()? else { return None };
-    let width = agree(columns(x)?, width)?;
-    let rows = &x.shape.dims()[..x.shape.rank() - 1];
-    Some(one(DType::F32, PartialShape::new(&[rows, &[width]].concat())))
+    let (own, &[width]) = (columns(x)?, bias.shape.dims()) else { return None };
+    let mut dims = x.shape.dims().to_vec();
+    *dims.last_mut()? = agree(own, width)?;
+    (x.dtype == bias.dtype).then(|| one(x.dtype, PartialShape::new(&dims)))
 }
 
 fn scale_rows(x: TensorType, factor: TensorType) -> Option<OutputTypes> {
-    let ([rows, columns], &[factors]) = (matrix(x)?, factor.float_dims()?) else { return None };
-    Some(one(DType::F32, [agree(rows, factors)?, columns]))
-}
-
-fn equal(a: TensorType, b: TensorType) -> Option<OutputTypes> {
-    let comparable = a.dtype == b.dtype && matches!(a.dtype, DType::I32 | DType::I64);
-    comparable.then(|| a.shape.merge(&b.shape)).flatten().map(|shape| one(DType::Bool, shape))
-}
-
-fn binary(a: TensorType, b: TensorType) -> Option<OutputTypes> {
-    if a.dtype != DType::F32 || b.dtype != DType::F32 {
-        return None;
-    }
-    match (a.shape.rank(), b.shape.rank()) {
-        (_, 0) => Some(smallvec![a]),
-        (0, _) => Some(smallvec![b]),
-        _ => a.shape.merge(&b.shape).map(|shape| one(DType::F32, shape)),
-    }
-}
-
-fn same(inputs: &[TensorType]) -> Option<OutputTypes> {
-    let shape = inputs.iter().try_fold(inputs[0].shape, |shape, input| shape.merge(&input.shape))?;
-    inputs.iter().all(|input| input.dtype == DType::F32).then(|| one(DType::F32, shape))
+    let (&[rows, columns], &[factors]) = (x.shape.dims(), factor.shape.dims()) else { return None };
+    let rows = agree(rows, factors)?;
+    (x.is_real() && x.dtype == factor.dtype).then(|| one(x.dtype, [rows, columns]))
 }
 
 /// The dimension that is both, where both can be one: `None` where they are known and differ.

@@ -2,6 +2,7 @@
 
 mod array;
 mod gradients;
+mod initializers;
 mod names;
 mod prune;
 mod scopes;

@@ -1,8 +1,8 @@
-//! Kernels that change or compare types: casts, equality, a value everywhere.
+//! Kernels that change types, and of a value everywhere.
 
 use half::bf16;
 
-use super::parallel::{for_chunks, map, map2};
+use super::parallel::{for_chunks, map};
 
 /// A type whose values can be cast to `To` (TensorFlow `Cast`).
 pub(crate) trait CastTo<To>: Copy + Sync {
@@ -96,11 +96,6 @@ pub(crate) trait CastToAny:
 {
 }
 impl<T: CastTo<f32> + CastTo<f64> + CastTo<bf16> + CastTo<i32> + CastTo<i64> + CastTo<bool>> CastToAny for T {}
-
-/// `out[i] = a[i] == b[i]` (TensorFlow `Equal`; no NaN equals anything).
-pub(crate) fn equal<T: Copy + Sync + PartialEq>(a: &[T], b: &[T], out: &mut [bool]) {
-    map2(a, b, out, |a, b| a == b);
-}
 
 /// `out[i] = value` (TensorFlow `Fill`).
 pub(crate) fn fill<T: Copy + Send + Sync>(value: T, out: &mut [T]) {

@@ -50,22 +50,9 @@ impl Cost {
         Self { flops: (2 * products * m * k * n) as u64, bytes: bytes as u64 }
     }
 
-    /// A kernel of one result an element from `inputs` operands of the same shape, as in `elementwise`:
-    /// `flops` operations and 4(inputs + 1) bytes an element.
-    pub(crate) fn elementwise(elements: usize, inputs: usize, flops: usize) -> Self {
-        Self::of(elements * flops, elements * (inputs + 1))
-    }
-
-    /// A kernel of one operation an element, whose second operand is a row or a column of `other`
-    /// elements, as `bias_add` and `scale_rows`: rc flops, 4(2rc + other) bytes.
-    pub(crate) fn broadcast(elements: usize, other: usize) -> Self {
-        Self::of(elements, 2 * elements + other)
-    }
-
-    /// A reduction of `elements` to `results`, as `sum`, `argmax` and `bias_add_grad`: a flop an element,
-    /// 4(elements + results) bytes.
-    pub(crate) fn reduction(elements: usize, results: usize) -> Self {
-        Self::of(elements, elements + results)
+    /// A kernel that says itself what it computes and how many bytes it reads and writes.
+    pub(crate) fn work(flops: usize, bytes: usize) -> Self {
+        Self { flops: flops as u64, bytes: bytes as u64 }
     }
 
     /// The kernels of `random`: 20 flops and 4 bytes an element.
@@ -78,9 +65,9 @@ impl Cost {
         Self { flops: 0, bytes: bytes as u64 }
     }
 
-    /// `add_n`: a flop an element of each input (the last is the scale's), 4(inputs + 1) bytes an element.
+    /// `add_n` of f32: a flop an element of each input (the last is the scale's), 4(inputs + 1) bytes an element.
     pub(crate) fn add_n(inputs: usize, elements: usize) -> Self {
-        Self::elementwise(elements, inputs, inputs)
+        Self::of(elements * inputs, elements * (inputs + 1))
     }
 
     /// The kernels of `window`: two flops for each element of each window, one for a pool's; 4 bytes for each

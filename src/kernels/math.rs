@@ -3,6 +3,14 @@
 //! The polynomials are those of Cephes (Moshier, <https://netlib.org/cephes/>, `expf`, `logf`, `tanhf`).
 //! Only IEEE 754 operations are used and none is fused, so every machine computes the same bits.
 
+mod error_function;
+#[cfg(test)]
+mod tests;
+mod trigonometry;
+
+pub(super) use error_function::{erf, erf_f64};
+pub(super) use trigonometry::{TURNS_KNOWN, cos, cos_of_any, sin, sin_of_any};
+
 /// What added to a small number rounds it to an integer, which is then in the low bits: 1.5 * 2^23.
 const ROUND: f32 = 12_582_912.0;
 /// ln 2 in two parts, the first of 9 bits so that its product with an exponent is exact.
@@ -25,6 +33,12 @@ fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
     value
 }
 
+/// e^r - 1 - r for r between -ln 2 / 2 and ln 2 / 2.
+#[inline(always)]
+fn exp_series(r: f32) -> f32 {
+    polynomial(r, [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_65, 0.5]) * (r * r)
+}
+
 /// e^x within 2 units in the last place, subnormal results included.
 ///
 /// Infinite above 88.7228, 0 below -103.98; NaN of NaN.
@@ -37,11 +51,42 @@ pub(super) fn exp(x: f32) -> f32 {
     let exponent = (rounded.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
     let n = rounded - ROUND;
     let r = x - n * LN_2_HIGH - n * LN_2_LOW;
-    let series =
-        polynomial(r, [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_65, 0.5]) * (r * r);
+    let series = exp_series(r);
     // In two halves: 2^128 is no float, and a subnormal result must be rounded once only.
     let half = exponent >> 1;
     (series + r + 1.0) * power_of_two(half) * power_of_two(exponent.wrapping_sub(half))
+}
+
+/// e^x - 1 within 2 units in the last place, also where that is next to nothing.
+///
+/// Infinite above 88.7228; of the sign of x, NaN of NaN.
+#[inline(always)]
+pub(super) fn expm1(x: f32) -> f32 {
+    let limited = if x > 89.0 { 89.0 } else { x };
+    let limited = if limited < -30.0 { -30.0 } else { limited };
+    let rounded = limited * std::f32::consts::LOG2_E + ROUND;
+    let exponent = (rounded.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
+    let n = rounded - ROUND;
+    let r = limited - n * LN_2_HIGH - n * LN_2_LOW;
+    // 2^n (e^r - 1 + (1 - 2^-n)): what is in parentheses is 0 where x is small.
+    let lacking = 1.0 - power_of_two(exponent.wrapping_neg().max(-126));
+    let half = exponent >> 1;
+    let found = (exp_series(r) + r + lacking) * power_of_two(half) * power_of_two(exponent.wrapping_sub(half));
+    found.copysign(x)
+}
+
+/// ln(1 + x) within 3 units in the last place, also where that is next to nothing.
+///
+/// -infinity of -1, NaN below, infinity of infinity; of the sign of x, NaN of NaN.
+#[inline(always)]
+pub(super) fn log1p(x: f32) -> f32 {
+    let above = 1.0 + x;
+    // What the rounding of 1 + x lost, by the slope of the logarithm.
+    let lost = (x - (above - 1.0)) / above;
+    let finite = log(above) + lost;
+    let of_positive = if x < f32::INFINITY { finite } else { x };
+    let of_any = if x == -1.0 { f32::NEG_INFINITY } else { of_positive };
+    of_any.copysign(x)
 }
 
 /// The natural logarithm within 2 units in the last place, of subnormal numbers too.
@@ -87,79 +132,4 @@ pub(super) fn tanh(x: f32) -> f32 {
     let large = 1.0 - 2.0 / (exp(2.0 * x.abs()) + 1.0);
     // The sign also of -0, which the series would make +0.
     (if x.abs() < 0.625 { small } else { large }).copysign(x)
-}
-
-/// 1 / (1 + e^-x) within 4 units in the last place; 0 below -88.7228, where e^-x is infinite.
-#[inline(always)]
-pub(super) fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + exp(-x))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The greatest distance from `exact` over every `stride`-th float [units in the last place].
-    fn worst(stride: u32, f: impl Fn(f32) -> f32, exact: impl Fn(f64) -> f64) -> (f64, f32) {
-        let mut worst = (0.0, 0.0);
-        for bits in (0..=u32::MAX).step_by(stride as usize) {
-            let x = f32::from_bits(bits);
-            let (found, wanted) = (f(x), exact(f64::from(x)));
-            if wanted.is_nan() || (wanted as f32).is_infinite() {
-                assert!(wanted.is_nan() && found.is_nan() || found == wanted as f32, "f({x:e}) is {found:e}");
-                continue;
-            }
-            let unit = f64::from((wanted as f32).abs().next_up()) - f64::from((wanted as f32).abs());
-            let distance = (f64::from(found) - wanted).abs() / unit;
-            assert!(!distance.is_nan(), "f({x:e}) is {found:e}");
-            if distance > worst.0 {
-                worst = (distance, x);
-            }
-        }
-        worst
-    }
-
-    #[test]
-    fn exp_is_within_two_units_over_every_magnitude_subnormal_results_included() {
-        let (distance, x) = worst(4_093, exp, f64::exp);
-        assert!(distance <= 2.0, "{distance} units at {x:e}");
-    }
-
-    #[test]
-    fn log_is_within_two_units_over_every_magnitude_subnormal_arguments_included() {
-        let (distance, x) = worst(4_093, log, f64::ln);
-        assert!(distance <= 2.0, "{distance} units at {x:e}");
-    }
-
-    #[test]
-    fn tanh_is_within_two_units_and_odd() {
-        let (distance, x) = worst(4_093, tanh, f64::tanh);
-        assert!(distance <= 2.0, "{distance} units at {x:e}");
-        for x in [0.0, 1e-20, 0.3, 0.7, 5.0, 100.0, f32::INFINITY] {
-            assert_eq!(tanh(-x).to_bits(), (-tanh(x)).to_bits());
-        }
-    }
-
-    #[test]
-    fn sigmoid_is_within_four_units_where_it_is_not_cut_to_zero() {
-        let in_range = |x: f32| if x < -88.7 { 0.0 } else { x };
-        let exact = |x: f64| 1.0 / (1.0 + (-f64::from(in_range(x as f32))).exp());
-        let (distance, x) = worst(4_093, |x| sigmoid(in_range(x)), exact);
-        assert!(distance <= 4.0, "{distance} units at {x:e}");
-        assert_eq!(sigmoid(-89.0), 0.0);
-        assert_eq!(sigmoid(f32::INFINITY), 1.0);
-    }
-
-    #[test]
-    fn the_limits_are_those_that_the_docs_state() {
-        assert_eq!(exp(f32::NEG_INFINITY), 0.0);
-        assert_eq!(exp(0.0), 1.0);
-        assert_eq!(exp(88.73), f32::INFINITY);
-        assert!(exp(88.72) < f32::INFINITY);
-        assert!(exp(-103.0) > 0.0 && exp(-104.5) == 0.0);
-        assert_eq!(log(0.0), f32::NEG_INFINITY);
-        assert_eq!(log(-0.0), f32::NEG_INFINITY);
-        assert_eq!(log(1.0), 0.0);
-        assert!(log(-1.0).is_nan() && log(f32::NEG_INFINITY).is_nan());
-    }
 }

@@ -56,6 +56,7 @@ fn hollow_outputs(op: &Op, inputs: &[&Tensor]) -> Option<Outputs> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::Comparison;
     use crate::graph::Order;
     use crate::tensor::{DType, Shape};
 
@@ -66,7 +67,7 @@ mod tests {
     #[test]
     fn floats_are_hollow_even_where_all_they_are_made_of_is_real() {
         let huge = Shape::from([1 << 20, 1 << 20]);
-        assert_eq!(shapes(&Op::Fill { shape: huge, value: 1.0 }, &[]), Tensor::hollow(DType::F32, huge));
+        assert_eq!(shapes(&Op::Fill { shape: huge, value: 1f32.into() }, &[]), Tensor::hollow(DType::F32, huge));
         let labels = Tensor::new([2], &[3i32, 4]).unwrap();
         assert_eq!(shapes(&Op::Cast(DType::F32), &[&labels]), Tensor::hollow(DType::F32, [2]));
     }
@@ -77,14 +78,14 @@ mod tests {
         let predicted = shapes(&Op::Order(Order::ArgMax { axis: 1, dtype: DType::I64 }), &[&logits]);
         assert_eq!(predicted, Tensor::hollow(DType::I64, [7]));
         let labels = Tensor::zeros(DType::I64, [7]);
-        assert_eq!(shapes(&Op::Equal, &[&predicted, &labels]), Tensor::hollow(DType::Bool, [7]));
+        assert_eq!(shapes(&Op::Compare(Comparison::Equal), &[&predicted, &labels]), Tensor::hollow(DType::Bool, [7]));
     }
 
     #[test]
     fn integers_made_of_integers_are_real_and_so_is_the_shape_of_a_hollow_value() {
         let ids = Tensor::new([2], &[3i32, 4]).unwrap();
         assert_eq!(shapes(&Op::Cast(DType::I64), &[&ids]).values::<i64>().unwrap(), [3, 4]);
-        assert_eq!(shapes(&Op::Equal, &[&ids, &ids]).values::<bool>().unwrap(), [true, true]);
+        assert_eq!(shapes(&Op::Compare(Comparison::Equal), &[&ids, &ids]).values::<bool>().unwrap(), [true, true]);
         let hollow = Tensor::hollow(DType::F32, [5, 6]);
         assert_eq!(shapes(&Op::Array(Array::Shape(DType::I32)), &[&hollow]).values::<i32>().unwrap(), [5, 6]);
     }

@@ -42,11 +42,10 @@ where
     Y: Send,
 {
     assert_eq!(x.len(), out.len(), "an elementwise kernel writes as many values as it reads");
-    let serial = |x: &[X], out: &mut [Y]| vectorised(|| x.iter().zip(out).for_each(|(x, out)| *out = op(*x)));
-    if out.len() < PARALLEL_FROM {
-        return serial(x, out);
-    }
-    out.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).for_each(|(out, x)| serial(x, out));
+    for_chunks(out, 1, |start, out| {
+        let x = &x[start..][..out.len()];
+        vectorised(|| x.iter().zip(out).for_each(|(x, out)| *out = op(*x)));
+    });
 }
 
 /// `out[i] = op(a[i], b[i])`.
@@ -58,20 +57,22 @@ where
 {
     assert_eq!(a.len(), b.len(), "the operands of an elementwise kernel have one shape");
     assert_eq!(a.len(), out.len(), "an elementwise kernel writes as many values as it reads");
-    let serial = |a: &[X], b: &[X], out: &mut [Y]| {
+    for_chunks(out, 1, |start, out| {
+        let (a, b) = (&a[start..][..out.len()], &b[start..][..out.len()]);
         vectorised(|| a.iter().zip(b).zip(out).for_each(|((a, b), out)| *out = op(*a, *b)));
-    };
-    if out.len() < PARALLEL_FROM {
-        return serial(a, b, out);
-    }
-    let operands = a.par_chunks(CHUNK).zip(b.par_chunks(CHUNK));
-    out.par_chunks_mut(CHUNK).zip(operands).for_each(|(out, (a, b))| serial(a, b, out));
+    });
 }
 
 /// Calls `work(first element of the chunk, chunk of out)` for chunks of about [`CHUNK`] elements that
 /// begin at multiples of `unit` (a row, a block).
 #[inline(always)]
 pub(super) fn for_chunks<Y: Send>(out: &mut [Y], unit: usize, work: impl Fn(usize, &mut [Y]) + Sync) {
+    spread(out, unit, &work);
+}
+
+/// As [`for_chunks`], with the work behind a pointer: a call a chunk costs nothing, and what spreads the chunks
+/// over threads is compiled once, not once a kernel, which would take minutes.
+fn spread<Y: Send>(out: &mut [Y], unit: usize, work: &(dyn Fn(usize, &mut [Y]) + Sync)) {
     if out.len() < PARALLEL_FROM {
         return work(0, out);
     }

@@ -144,7 +144,7 @@ fn rows<T: Element>(x: &[T], neutral: T, op: impl Fn(T, T) -> T + Copy + Sync, o
 }
 
 /// Folds all elements, chunk by chunk.
-fn all<T: Element>(x: &[T], neutral: T, op: impl Fn(T, T) -> T + Copy + Sync) -> T {
+pub(super) fn all<T: Element>(x: &[T], neutral: T, op: impl Fn(T, T) -> T + Copy + Sync) -> T {
     let of_chunk = |x: &[T]| vectorised(|| fold(x, neutral, op));
     if x.len() <= CHUNK {
         return of_chunk(x);

@@ -39,7 +39,7 @@ pub(crate) fn extreme<T: Float>(dy: &[T], x: &[T], y: &[T], shape: Shape, axes: 
     map2(x, &spread_out, &mut chosen, |x, y| if x == y { T::ONE } else { T::ZERO });
     let mut counts = vec![T::ZERO; dy.len()];
     reduce::numbers(Reduction::Sum, &chosen, shape, axes, &mut counts);
-    let shares: Vec<T> = dy.iter().zip(counts).map(|(dy, count)| dy.per(count)).collect();
+    let shares: Vec<T> = dy.iter().zip(counts).map(|(dy, count)| dy.quotient(count)).collect();
     spread(&shares, shape, axes, &mut spread_out);
     map2(&chosen, &spread_out, out, T::times);
 }

@@ -27,9 +27,22 @@ pub(super) fn map<X: Copy, Y>(x: &[X], f: impl Fn(X) -> Y) -> Vec<Y> {
     x.iter().map(|x| f(*x)).collect()
 }
 
-/// `f` of each pair.
-pub(super) fn map2<X: Copy, Y>(a: &[X], b: &[X], f: impl Fn(X, X) -> Y) -> Vec<Y> {
-    a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect()
+/// For each element of a result of shape `out`, where it is in an operand of shape `from` that broadcasts to it.
+pub(super) fn sources(from: Shape, out: Shape) -> Vec<usize> {
+    let source = |mut at: usize| {
+        let (mut position, mut stride) = (0, 1);
+        for axis in (0..out.rank()).rev() {
+            let index = at % out.dims()[axis];
+            at /= out.dims()[axis];
+            let Some(own) = (axis + from.rank()).checked_sub(out.rank()).map(|axis| from.dims()[axis]) else {
+                continue;
+            };
+            position += if own == 1 { 0 } else { index * stride };
+            stride *= own;
+        }
+        position
+    };
+    (0..out.elements()).map(source).collect()
 }
 
 /// `f` of each element of a matrix and its column.

@@ -1,6 +1,7 @@
 //! From an operation of a graph to its kernel, and to what the kernel costs.
 
 mod array;
+mod elementwise;
 mod indexed;
 mod loss;
 mod product;
@@ -14,9 +15,10 @@ use smallvec::{SmallVec, smallvec};
 
 use super::cost::Cost;
 use super::indexed::IndexOutOfRange;
+use super::number::Float;
 use super::sparse::NoSuchRow;
-use super::{convert, cost, elementwise, random, rows, softmax};
-use crate::graph::{Binary, Op, RandomLaw, Unary};
+use super::{convert, random, rows, softmax};
+use crate::graph::{Op, RandomLaw};
 use crate::tensor::{DType, Element, Shape, Tensor};
 
 /// The outputs of a kernel.
@@ -31,6 +33,11 @@ pub enum KernelError {
     /// A label that names no class.
     #[error(transparent)]
     Label(#[from] softmax::LabelOutOfRange),
+    /// Integers that have no quotient or power.
+    #[error(
+        "{0} of integers needs divisors other than 0 and exponents of at least 0; cast to a float type where others come"
+    )]
+    Integers(&'static str),
     /// An index that is no position.
     #[error(transparent)]
     Index(#[from] IndexOutOfRange),
@@ -55,39 +62,23 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
     let outputs = match (op, inputs) {
         (Op::NoOp, _) => smallvec![],
         (Op::Identity, [x]) => smallvec![(*x).clone()],
-        (Op::Fill { shape, value }, []) => one(*shape, |out| convert::fill(*value, out)),
+        (Op::Fill { shape, value }, []) => smallvec![filled(*shape, value)],
         (Op::Random { law, shape, seeds, offset }, []) => one(*shape, |out| draw(*law, *seeds, *offset, out)),
         (Op::MatMul { transpose_a, transpose_b }, [a, b]) => product::call(a, b, *transpose_a, *transpose_b),
         (Op::BatchMatMul { adj_x, adj_y }, [x, y]) => product::call(x, y, *adj_x, *adj_y),
-        (Op::BiasAdd, [x, bias]) => one(x.shape(), |out| rows::bias_add(x.slice(), bias.slice(), out)),
-        (Op::BiasAddGrad, [x]) => {
-            let (_, columns) = x.shape().rows_and_columns();
-            one(Shape::from([columns]), |out| rows::bias_add_grad(x.slice(), out))
-        }
-        (Op::ScaleRows, [x, factors]) => one(x.shape(), |out| rows::scale_rows(x.slice(), factors.slice(), out)),
-        (Op::Unary(unary), [x]) => one(x.shape(), |out| apply_unary(*unary, x.slice(), out)),
-        (Op::UnaryGrad(unary), [dy, seen]) => {
-            one(dy.shape(), |out| apply_unary_grad(*unary, dy.slice(), seen.slice(), out))
-        }
-        (Op::Binary(binary), [a, b]) => {
-            let shape = if a.shape().rank() == 0 { b.shape() } else { a.shape() };
-            one(shape, |out| apply_binary(*binary, a.slice(), b.slice(), out))
-        }
-        (Op::AddN, [first, ..]) => {
-            let slices: SmallVec<[&[f32]; 8]> = inputs.iter().map(|input| input.slice()).collect();
-            one(first.shape(), |out| elementwise::add_n(&slices, 1.0, out))
-        }
+        (Op::BiasAdd | Op::BiasAddGrad | Op::ScaleRows, [x, ..]) => match x.dtype() {
+            DType::F32 => by_rows::<f32>(op, inputs),
+            _ => by_rows::<f64>(op, inputs),
+        },
         (Op::Reduce(op), [x]) => reduce::call(*op, x),
         (Op::ReduceGrad(op), inputs) => reduce::call_grad(*op, inputs),
         (Op::Order(order), inputs) => reduce::call_order(*order, inputs),
         (Op::Loss(loss), inputs) => return loss::call(*loss, inputs),
-        (Op::Equal, [a, b]) => one(a.shape(), |out| match a.dtype() {
-            DType::I32 => convert::equal(a.slice::<i32>(), b.slice(), out),
-            _ => convert::equal(a.slice::<i64>(), b.slice(), out),
-        }),
         (Op::Cast(to), [x]) => smallvec![cast(x, *to)],
         (Op::Array(array), inputs) => return array::call(array, inputs),
         (Op::Sparse(sparse), inputs) => return sparse::call(sparse, inputs),
+        (Op::Unary(_) | Op::UnaryGrad(_) | Op::Binary(_) | Op::Compare(_) | Op::Logical(_), _)
+        | (Op::Select | Op::SumToLike | Op::AddN, _) => return elementwise::call(op, inputs),
         (Op::Indexed(indexed), inputs) => return indexed::call(indexed, inputs),
         (Op::Window(window), inputs) => return window::call(window, inputs),
         (op, _) => panic!("{} has no kernel for {} inputs", op.kind(), inputs.len()),
@@ -102,20 +93,18 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
     match (op, shapes.as_slice()) {
         (Op::Array(array), _) => array::cost(array, inputs, outputs),
         (Op::Sparse(sparse), _) => sparse::cost(sparse, inputs, outputs),
+        (Op::Unary(_) | Op::UnaryGrad(_) | Op::Binary(_) | Op::Compare(_) | Op::Logical(_), _)
+        | (Op::Select | Op::SumToLike | Op::AddN, _) => elementwise::cost(op, inputs, outputs),
         (Op::Indexed(indexed), _) => indexed::cost(indexed, inputs, outputs),
         (Op::Window(window), _) => window::cost(window, inputs, outputs),
         (Op::MatMul { transpose_a: a, transpose_b: b } | Op::BatchMatMul { adj_x: a, adj_y: b }, _) => {
             product::cost(inputs, outputs, *a, *b)
         }
         (Op::Reduce(_) | Op::ReduceGrad(_) | Op::Order(_), _) => reduce::cost(inputs, outputs),
-        (Op::Fill { .. }, _) => Cost::moved(4 * elements),
+        (Op::Fill { .. }, _) => Cost::moved(bytes(outputs)),
         (Op::Random { .. }, _) => Cost::random(elements),
-        (Op::BiasAdd | Op::ScaleRows, [_, other]) => Cost::broadcast(elements, other.elements()),
-        (Op::BiasAddGrad, [x]) => Cost::reduction(x.elements(), elements),
-        (Op::Unary(unary), _) => Cost::elementwise(elements, 1, unary_flops(*unary)),
-        (Op::UnaryGrad(_), _) => Cost::elementwise(elements, 2, 2),
-        (Op::Binary(_) | Op::Equal, _) => Cost::elementwise(elements, 2, 1),
-        (Op::AddN, inputs) => Cost::add_n(inputs.len(), elements),
+        (Op::BiasAdd | Op::ScaleRows, _) => Cost::work(elements, bytes(inputs) + bytes(outputs)),
+        (Op::BiasAddGrad, [x]) => Cost::work(x.elements(), bytes(inputs) + bytes(outputs)),
         (Op::Loss(loss), _) => loss::cost(*loss, inputs, outputs),
         (Op::Cast(_), _) => Cost::moved(bytes(inputs) + bytes(outputs)),
         _ => Cost::default(),
@@ -160,54 +149,42 @@ fn one<T: Element>(shape: Shape, write: impl FnOnce(&mut [T])) -> Outputs {
     smallvec![out]
 }
 
+/// The kernels of rows and a value for each column or row.
+fn by_rows<T: Float>(op: &Op, inputs: &[&Tensor]) -> Outputs {
+    let x = inputs[0];
+    match (op, inputs) {
+        (Op::BiasAdd, [_, bias]) => one::<T>(x.shape(), |out| rows::bias_add(x.slice(), bias.slice(), out)),
+        (Op::ScaleRows, [_, factors]) => one::<T>(x.shape(), |out| rows::scale_rows(x.slice(), factors.slice(), out)),
+        _ => {
+            let (_, columns) = x.shape().rows_and_columns();
+            one::<T>(Shape::from([columns]), |out| rows::bias_add_grad(x.slice(), out))
+        }
+    }
+}
+
+/// `value` everywhere.
+fn filled(shape: Shape, value: &Tensor) -> Tensor {
+    fn with<T: Element>(shape: Shape, value: &Tensor) -> Tensor {
+        let mut out = Tensor::uninitialised::<T>(shape);
+        convert::fill(value.slice::<T>()[0], out.make_mut());
+        out
+    }
+    match value.dtype() {
+        DType::F32 => with::<f32>(shape, value),
+        DType::F64 => with::<f64>(shape, value),
+        DType::BF16 => with::<bf16>(shape, value),
+        DType::I32 => with::<i32>(shape, value),
+        DType::I64 => with::<i64>(shape, value),
+        DType::Bool => with::<bool>(shape, value),
+    }
+}
+
 fn draw(law: RandomLaw, (seed, operation): (u64, u64), offset: usize, out: &mut [f32]) {
     let key = random::Key { seed, operation, offset };
     match law {
         RandomLaw::Uniform { low, high } => random::uniform(key, low, high, out),
         RandomLaw::Normal { mean, deviation } => random::normal(key, mean, deviation, out),
         RandomLaw::TruncatedNormal { mean, deviation } => random::truncated_normal(key, mean, deviation, out),
-    }
-}
-
-fn apply_unary(unary: Unary, x: &[f32], out: &mut [f32]) {
-    match unary {
-        Unary::Relu => elementwise::relu(x, out),
-        Unary::Sigmoid => elementwise::sigmoid(x, out),
-        Unary::Tanh => elementwise::tanh(x, out),
-        Unary::Exp => elementwise::exp(x, out),
-        Unary::Log => elementwise::log(x, out),
-        Unary::Square => elementwise::square(x, out),
-        Unary::Neg => elementwise::negate(x, out),
-    }
-}
-
-fn unary_flops(unary: Unary) -> usize {
-    match unary {
-        Unary::Relu | Unary::Square | Unary::Neg => 1,
-        Unary::Exp | Unary::Log => cost::EXP,
-        Unary::Sigmoid | Unary::Tanh => cost::TANH,
-    }
-}
-
-/// `seen` is the function's result, or its input where [`Unary::gradient_needs_input`] says so.
-fn apply_unary_grad(unary: Unary, dy: &[f32], seen: &[f32], out: &mut [f32]) {
-    match unary {
-        Unary::Relu => elementwise::relu_grad(dy, seen, out),
-        Unary::Sigmoid => elementwise::sigmoid_grad(seen, dy, out),
-        Unary::Tanh => elementwise::tanh_grad(seen, dy, out),
-        Unary::Exp => elementwise::mul(dy, seen, out),
-        Unary::Log => elementwise::div(dy, seen, out),
-        Unary::Square => elementwise::square_grad(dy, seen, out),
-        Unary::Neg => elementwise::negate(dy, out),
-    }
-}
-
-fn apply_binary(binary: Binary, a: &[f32], b: &[f32], out: &mut [f32]) {
-    match binary {
-        Binary::Add => elementwise::add(a, b, out),
-        Binary::Sub => elementwise::sub(a, b, out),
-        Binary::Mul => elementwise::mul(a, b, out),
-        Binary::Div => elementwise::div(a, b, out),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Kernels on the rows of a row-major matrix: a bias, its gradient, a factor a row.
 
+use super::number::Float;
 use super::parallel::{for_chunks, vectorised};
 use super::reduce;
 
-/// `out[r, c] = x[r, c] + bias[c]` (TensorFlow `BiasAdd`).
-pub(crate) fn bias_add(x: &[f32], bias: &[f32], out: &mut [f32]) {
+/// `out[r, c] = x[r, c] + bias[c]` (TensorFlow `BiasAdd`), a row being the last dimension of any shape.
+pub(crate) fn bias_add<T: Float>(x: &[T], bias: &[T], out: &mut [T]) {
     assert_eq!(x.len(), out.len(), "a bias keeps the shape of what it is added to");
     if out.is_empty() {
         return;
@@ -15,7 +16,7 @@ pub(crate) fn bias_add(x: &[f32], bias: &[f32], out: &mut [f32]) {
         let x = &x[start..][..out.len()];
         vectorised(|| {
             for (out, x) in out.chunks_exact_mut(columns).zip(x.chunks_exact(columns)) {
-                out.iter_mut().zip(x).zip(bias).for_each(|((out, x), bias)| *out = x + bias);
+                out.iter_mut().zip(x).zip(bias).for_each(|((out, x), bias)| *out = *x + *bias);
             }
         });
     });
@@ -24,17 +25,17 @@ pub(crate) fn bias_add(x: &[f32], bias: &[f32], out: &mut [f32]) {
 /// `out[c]` = the sum of `x[r, c]` over the rows `r` (TensorFlow `BiasAddGrad`, `Sum` over axis 0).
 ///
 /// Order: that of [`reduce`] for an axis that is not the last.
-pub(crate) fn bias_add_grad(x: &[f32], out: &mut [f32]) {
+pub(crate) fn bias_add_grad<T: Float>(x: &[T], out: &mut [T]) {
     let columns = out.len();
     if columns == 0 {
         return assert!(x.is_empty(), "a matrix without columns has no elements");
     }
     assert!(x.len().is_multiple_of(columns), "column sums need whole rows");
-    reduce::columns(x, 0.0, |a, b| a + b, out);
+    reduce::columns(x, T::ZERO, T::plus, out);
 }
 
 /// `out[r, c] = x[r, c] * factors[r]`.
-pub(crate) fn scale_rows(x: &[f32], factors: &[f32], out: &mut [f32]) {
+pub(crate) fn scale_rows<T: Float>(x: &[T], factors: &[T], out: &mut [T]) {
     assert_eq!(x.len(), out.len(), "a factor a row keeps the shape");
     if out.is_empty() {
         return;
@@ -46,7 +47,7 @@ pub(crate) fn scale_rows(x: &[f32], factors: &[f32], out: &mut [f32]) {
         vectorised(|| {
             let rows = out.chunks_exact_mut(columns).zip(x.chunks_exact(columns));
             for ((out, x), factor) in rows.zip(&factors[start / columns..]) {
-                out.iter_mut().zip(x).for_each(|(out, x)| *out = x * factor);
+                out.iter_mut().zip(x).for_each(|(out, x)| *out = *x * *factor);
             }
         });
     });

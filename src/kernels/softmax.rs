@@ -65,7 +65,7 @@ pub(crate) fn sigmoid_cross_entropy<T: Float>(x: &[T], z: &[T], out: &mut [T]) {
         let whole = T::ONE.plus(small);
         let lost = whole == T::ONE;
         let kept = if lost { T::ONE } else { whole.minus(T::ONE) };
-        let log = if lost { small } else { whole.log().times(small.per(kept)) };
+        let log = if lost { small } else { whole.log().times(small.quotient(kept)) };
         (if positive { x } else { T::ZERO }).minus(x.times(z)).plus(log)
     });
 }
@@ -241,7 +241,7 @@ fn sum<T: Number>(x: &[T]) -> T {
 #[inline(always)]
 fn normalise<T: Float>(row: &mut [T]) -> T {
     let sum = sum(row);
-    let factor = T::ONE.per(sum);
+    let factor = T::ONE.quotient(sum);
     row.iter_mut().for_each(|x| *x = x.times(factor));
     sum
 }

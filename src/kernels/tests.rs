@@ -1,6 +1,8 @@
 //! The fast kernels against the references, and against themselves on other numbers of threads.
 
 mod array;
+mod broadcast;
+mod convert;
 mod elementwise;
 mod indexed;
 mod losses;
@@ -9,11 +11,14 @@ mod moves;
 mod reduce;
 mod rows;
 mod threads;
+mod update;
 mod window;
 
 use rand::RngExt;
 
+use crate::graph::Op;
 use crate::random::stream;
+use crate::tensor::Tensor;
 
 /// Every length up to three of the widest vectors and one, so that every remainder is met.
 const LENGTHS: std::ops::RangeInclusive<usize> = 0..=3 * 16 + 1;
@@ -28,6 +33,14 @@ fn values(seed: u64, len: usize) -> Vec<f32> {
         _ => stream.random_range(-3.0..3.0),
     };
     (0..len).map(value).collect()
+}
+
+/// The only output of `op`.
+#[track_caller]
+fn applied(op: &Op, inputs: &[&Tensor]) -> Tensor {
+    let mut outputs = super::registry::call(op, inputs).expect("the values are what the kernel works on");
+    assert_eq!(outputs.len(), 1);
+    outputs.remove(0)
 }
 
 /// What `kernel` writes over garbage into a slice that begins `offset` elements into a buffer.

@@ -4,7 +4,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::Backward;
 use crate::graph::error::{GraphError, GraphProblem};
-use crate::graph::op::{Binary, Op, Reduce, Reduction, Unary};
+use crate::graph::op::{Binary, Op, Reduce, Reduction};
 use crate::graph::{Edge, OpId, Operation};
 
 /// The gradients for an operation's inputs; none for one that nobody asks about.
@@ -34,7 +34,6 @@ impl Backward<'_> {
 
     /// The same, for an operation of which only the first output has a gradient.
     fn simple(&self, id: OpId, operation: &Operation, dy: Edge) -> Result<InputGradients, GraphError> {
-        let y = Edge { op: id, output: 0 };
         let add = |op, inputs: &[Edge]| self.add(id, op, inputs);
         Ok(match (&operation.op, operation.inputs.as_slice()) {
             (Op::Identity, [_]) => smallvec![Some(dy)],
@@ -46,11 +45,7 @@ impl Backward<'_> {
             (Op::BiasAdd, &[x, bias]) => {
                 smallvec![self.for_input(x, || Ok(dy))?, self.for_input(bias, || add(Op::BiasAddGrad, &[dy]))?]
             }
-            (Op::Unary(unary), &[x]) => {
-                let seen = if unary.gradient_needs_input() { x } else { y };
-                smallvec![Some(add(Op::UnaryGrad(*unary), &[dy, seen])?)]
-            }
-            (Op::Binary(binary), &[a, b]) => self.binary(id, *binary, dy, (a, b))?,
+            (Op::Unary(_) | Op::Binary(_) | Op::Select, _) => self.elementwise(id, operation, dy)?,
             (Op::Reduce(reduce), &[x]) => self.reduce(id, operation, *reduce, (x, dy))?,
             (Op::ReduceGrad(reduce), &[gradient, _]) => self.reduce_grad(id, operation, *reduce, (gradient, dy))?,
             (Op::Order(order), _) => self.order(id, operation, *order, dy)?,
@@ -78,34 +73,6 @@ impl Backward<'_> {
     fn cast_back(&self, id: OpId, x: Edge, dy: Edge) -> Result<Option<Edge>, GraphError> {
         let [from, to] = [x, dy].map(|edge| self.graph.tensor_type(edge).dtype);
         (from.is_float() && to.is_float()).then(|| self.add(id, Op::Cast(from), &[dy])).transpose()
-    }
-
-    fn binary(&self, id: OpId, op: Binary, dy: Edge, (a, b): (Edge, Edge)) -> Result<InputGradients, GraphError> {
-        let add = |op, inputs: &[Edge]| self.add(id, op, inputs);
-        let mul = |x, y| add(Op::Binary(Binary::Mul), &[x, y]);
-        let negated = |x| add(Op::Unary(Unary::Neg), &[x]);
-        let fitted =
-            |x, gradient: &dyn Fn() -> Result<Edge, GraphError>| self.for_input(x, || self.fitted(id, gradient()?, x));
-        let (da, db) = match op {
-            Binary::Add => (fitted(a, &|| Ok(dy))?, fitted(b, &|| Ok(dy))?),
-            Binary::Sub => (fitted(a, &|| Ok(dy))?, fitted(b, &|| negated(dy))?),
-            Binary::Mul => (fitted(a, &|| mul(dy, b))?, fitted(b, &|| mul(dy, a))?),
-            Binary::Div => {
-                let (quotient, by_a) = (Edge { op: id, output: 0 }, add(Op::Binary(Binary::Div), &[dy, b])?);
-                (fitted(a, &|| Ok(by_a))?, fitted(b, &|| negated(mul(by_a, quotient)?))?)
-            }
-        };
-        Ok(smallvec![da, db])
-    }
-
-    /// A gradient of the shape of `x`: summed, where `x` is a scalar that met a larger value.
-    fn fitted(&self, id: OpId, gradient: Edge, x: Edge) -> Result<Edge, GraphError> {
-        let is_scalar = |edge| self.graph.tensor_type(edge).shape.rank() == 0;
-        if is_scalar(x) && !is_scalar(gradient) {
-            let rank = self.graph.tensor_type(gradient).shape.rank();
-            return self.add(id, Op::Reduce(Reduce::all(Reduction::Sum, rank)), &[gradient]);
-        }
-        Ok(gradient)
     }
 
     /// The sum of each row of the matrix `x`.

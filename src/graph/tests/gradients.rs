@@ -2,7 +2,7 @@
 
 use super::{assert_says, floats, operation, snapshot, written};
 use crate::graph::{Graph, GraphError, GraphProblem, Output, accuracy, gradients, sparse_softmax_cross_entropy};
-use crate::tensor::DType;
+use crate::tensor::{DType, PartialShape};
 
 /// The operations that `gradients` adds to `g` for `loss` by `by`, and the names of the results.
 #[track_caller]
@@ -55,9 +55,49 @@ fn a_scalar_that_met_a_matrix_gets_the_sum_and_two_scalars_none() {
     let g = Graph::new();
     let (x, s) = (floats(&g, "x", [None, Some(2)]), floats(&g, "s", []));
     let (operations, _) = added(&g, &x.mul(&s).unwrap().sum(), &[&s]);
-    assert_eq!(operations[2..], ["gradients/Mul(gradients/SumGrad, x)", "gradients/Sum(gradients/Mul)"]);
+    assert_eq!(operations[2..], ["gradients/Mul(gradients/SumGrad, x)", "gradients/SumToLike(gradients/Mul, s)"]);
     let (operations, _) = added(&g, &s.mul(&s).unwrap(), &[&s]);
     assert!(operations.iter().all(|operation| !operation.contains("Sum")), "{operations:?}");
+}
+
+#[test]
+fn a_gradient_is_summed_only_where_an_operand_may_have_been_broadcast() {
+    let sums = |a: &[Option<usize>], b: &[Option<usize>]| {
+        let g = Graph::new();
+        let [a, b] = [("a", a), ("b", b)]
+            .map(|(name, shape)| g.placeholder(name, DType::F32, PartialShape::new(shape)).unwrap());
+        let (operations, _) = added(&g, &a.add(&b).unwrap().sum(), &[&a, &b]);
+        let summed =
+            |name: &str| operations.iter().any(|op| op.contains("SumToLike") && op.ends_with(&format!(" {name})")));
+        (summed("a"), summed("b"))
+    };
+    let (one, two) = (Some(1), Some(2));
+    assert_eq!(sums(&[two, two], &[two, two]), (false, false));
+    assert_eq!(sums(&[None, two], &[two]), (false, true));
+    assert_eq!(sums(&[None, two], &[one, two]), (false, true));
+    assert_eq!(sums(&[None], &[None]), (true, true), "either batch may be 1");
+    assert_eq!(sums(&[one, two], &[two, one]), (true, true));
+    assert_eq!(sums(&[one], &[one]), (false, false));
+}
+
+#[test]
+fn the_gradient_of_an_opposite_needs_no_value_of_the_forward_pass() {
+    let g = Graph::new();
+    let x = floats(&g, "x", [Some(2)]);
+    let (operations, _) = added(&g, &x.negate().sum(), &[&x]);
+    assert_eq!(operations[2..], ["gradients/Neg(gradients/SumGrad)"]);
+}
+
+#[test]
+fn nothing_passes_back_through_a_step_or_a_condition() {
+    let g = Graph::new();
+    let x = floats(&g, "x", [Some(2)]);
+    let (_, results) = added(&g, &x.floor().add(&x.round()).unwrap().sum(), &[&x]);
+    assert_eq!(results, ["none"]);
+    let positive = x.greater(&g.constant(0f32)).unwrap();
+    let chosen = positive.select(&g.constant(1f32), &g.constant(2f32)).unwrap();
+    let (_, results) = added(&g, &chosen.sum(), &[&x]);
+    assert_eq!(results, ["none"]);
 }
 
 #[test]
@@ -131,11 +171,11 @@ fn a_second_derivative_of_the_cross_entropy_is_refused_and_not_dropped() {
 }
 
 #[test]
-fn only_an_f32_scalar_can_be_a_loss() {
+fn only_a_scalar_of_real_numbers_can_be_a_loss() {
     let g = Graph::new();
     let x = floats(&g, "x", [None, Some(2)]);
     let error = gradients(&x.square(), &[x]).unwrap_err();
-    assert_says(&error, "gradients.rs", &["an f32 scalar as loss", "f32[?,2]"]);
+    assert_says(&error, "gradients.rs", &["an f32 or f64 scalar as loss", "f32[?,2]"]);
 }
 
 #[test]

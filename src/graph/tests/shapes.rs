@@ -2,8 +2,8 @@
 
 use super::{assert_says, floats, snapshot};
 use crate::graph::{
-    Binary, Graph, GraphError, GraphProblem, Loss, Op, Order, Output, Reduce, Reduction, TensorType, Unary, dense,
-    infer, sparse_softmax_cross_entropy,
+    Binary, Comparison, Graph, GraphError, GraphProblem, Logical, Loss, Op, Order, Output, Reduce, Reduction,
+    TensorType, Unary, dense, infer, sparse_softmax_cross_entropy,
 };
 use crate::tensor::{DType, Shape, Tensor};
 
@@ -52,18 +52,42 @@ fn a_product_has_the_outer_dimensions_of_its_factors_as_they_are_transposed() {
 fn a_matrix_meets_a_row_or_a_column_of_its_size() {
     assert_table(&Op::BiasAdd, &[("f32[?,3] f32[3]", "f32[?,3]"), ("f32[?,?] f32[3]", "f32[?,3]")]);
     assert_table(&Op::BiasAdd, &[("f32[2,3] f32[2]", "-"), ("f32[3] f32[3]", "-"), ("f32[2,3] f32[1,3]", "-")]);
+    assert_table(&Op::BiasAdd, &[("f64[?,4,4,?] f64[3]", "f64[?,4,4,3]"), ("f64[2,3] f32[3]", "-")]);
+    assert_table(&Op::BiasAddGrad, &[("f64[?,4,4,3]", "f64[3]")]);
     assert_table(&Op::BiasAddGrad, &[("f32[?,3]", "f32[3]"), ("f32[3]", "-")]);
     assert_table(&Op::ScaleRows, &[("f32[?,3] f32[2]", "f32[2,3]"), ("f32[2,3] f32[3]", "-")]);
 }
 
 #[test]
-fn elementwise_operations_take_f32_of_one_shape_or_a_scalar() {
-    assert_table(&Op::Unary(Unary::Relu), &[("f32[?,3]", "f32[?,3]"), ("f32[]", "f32[]"), ("i32[3]", "-")]);
-    assert_table(&Op::UnaryGrad(Unary::Relu), &[("f32[?,3] f32[2,?]", "f32[2,3]"), ("f32[2] f32[3]", "-")]);
+fn functions_keep_type_and_shape_and_some_take_integers() {
+    assert_table(&Op::Unary(Unary::Relu), &[("f32[?,3]", "f32[?,3]"), ("f64[]", "f64[]"), ("i32[3]", "-")]);
+    assert_table(
+        &Op::Unary(Unary::Abs),
+        &[("i32[?]", "i32[?]"), ("f32[]", "f32[]"), ("bool[3]", "-"), ("bf16[]", "-")],
+    );
+    let gradient = Op::UnaryGrad(Unary::Relu);
+    assert_table(&gradient, &[("f32[?,3] f32[2,?]", "f32[2,3]"), ("f32[2] f32[3]", "-"), ("f32[2] f64[2]", "-")]);
+    assert_table(&Op::AddN, &[("f32[?] f32[2] f32[?]", "f32[2]"), ("f32[2] f32[3]", "-"), ("", "-"), ("bool[]", "-")]);
+}
+
+#[test]
+fn shapes_are_broadcast_as_numpy_does_it_with_what_is_unknown() {
     let add = Op::Binary(Binary::Add);
-    assert_table(&add, &[("f32[?,3] f32[2,?]", "f32[2,3]"), ("f32[] f32[2]", "f32[2]"), ("f32[2] f32[]", "f32[2]")]);
-    assert_table(&add, &[("f32[2] f32[3]", "-"), ("f32[1,3] f32[3]", "-"), ("i64[] i64[]", "-"), ("f32[] i32[]", "-")]);
-    assert_table(&Op::AddN, &[("f32[?] f32[2] f32[?]", "f32[2]"), ("f32[2] f32[3]", "-"), ("", "-")]);
+    assert_table(&add, &[("f32[?,3] f32[2,?]", "f32[2,3]"), ("i64[] i64[2]", "i64[2]"), ("f64[2] f64[]", "f64[2]")]);
+    assert_table(
+        &add,
+        &[("f32[1,3] f32[3]", "f32[1,3]"), ("f32[4,1] f32[3]", "f32[4,3]"), ("f32[?] f32[1]", "f32[?]")],
+    );
+    assert_table(&add, &[("f32[?] f32[?]", "f32[?]"), ("f32[?,1] f32[?]", "f32[?,?]"), ("f32[0] f32[1]", "f32[0]")]);
+    assert_table(&add, &[("f32[2] f32[3]", "-"), ("f32[0] f32[2]", "-"), ("f32[] i32[]", "-"), ("bool[] bool[]", "-")]);
+    let less = Op::Compare(Comparison::Less);
+    assert_table(&less, &[("f64[?] f64[3,1]", "bool[3,?]"), ("bool[] bool[]", "-"), ("f32[] f64[]", "-")]);
+    let both = Op::Logical(Logical::And);
+    assert_table(&both, &[("bool[2,1] bool[3]", "bool[2,3]"), ("i32[] i32[]", "-")]);
+    assert_table(&Op::Logical(Logical::Not), &[("bool[?]", "bool[?]"), ("f32[]", "-")]);
+    assert_table(&Op::Select, &[("bool[2,1] bf16[3] bf16[]", "bf16[2,3]"), ("bool[2] f32[3] f32[]", "-")]);
+    assert_table(&Op::Select, &[("f32[] f32[] f32[]", "-"), ("bool[] f32[] f64[]", "-")]);
+    assert_table(&Op::SumToLike, &[("f32[?,3] f32[?,1]", "f32[?,1]"), ("f32[2] f32[1,2]", "-"), ("i32[2] i32[]", "-")]);
 }
 
 #[test]
@@ -113,8 +137,9 @@ fn a_loss_takes_one_i32_label_a_row() {
 }
 
 #[test]
-fn integers_are_compared_and_everything_is_cast_and_passed_on() {
-    assert_table(&Op::Equal, &[("i64[?] i64[3]", "bool[3]"), ("i32[3] i64[3]", "-"), ("f32[3] f32[3]", "-")]);
+fn what_is_alike_is_compared_and_everything_is_cast_and_passed_on() {
+    let equal = Op::Compare(Comparison::Equal);
+    assert_table(&equal, &[("i64[?] i64[3]", "bool[3]"), ("i32[3] i64[3]", "-"), ("bool[3] bool[3]", "bool[3]")]);
     assert_table(&Op::Cast(DType::F32), &[("bool[?]", "f32[?]"), ("i64[]", "f32[]"), ("", "-")]);
     assert_table(&Op::Identity, &[("bool[?]", "bool[?]"), ("f32[] f32[]", "-")]);
 }

@@ -1,85 +1,157 @@
-//! Elementwise kernels, conversions and update rules at every remainder and misalignment.
+//! Functions of one element and their gradients, at every remainder; sums of many.
 
-use half::bf16;
+use super::super::math::erf_f64 as erf;
+use super::super::{elementwise, reference};
+use super::{LENGTHS, applied, assert_close, bits, values, written};
+use crate::graph::{Op, Unary};
+use crate::kernels::cost_of;
+use crate::tensor::{DType, Tensor};
 
-use super::super::{convert, elementwise, reference, update};
-use super::{LENGTHS, assert_close, bits, values, written};
+/// A function: its definition in f64, and what brings a value into its domain.
+type Definition = (Unary, fn(f64) -> f64, fn(f32) -> f32);
 
-/// Calls `check(x, y, offset)` for two slices of every length, themselves misaligned by `offset`.
-fn for_slices(check: impl Fn(&[f32], &[f32], usize)) {
-    for len in LENGTHS {
-        for offset in 0..4 {
-            let (x, y) = (values(1, len + offset), values(2, len + offset));
-            check(&x[offset..], &y[offset..], offset);
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+fn definitions() -> Vec<Definition> {
+    let any: fn(f32) -> f32 = |x| x;
+    let positive: fn(f32) -> f32 = |x| x.abs() + 0.25;
+    vec![
+        (Unary::Relu, |x| x.max(0.0), any),
+        (Unary::Relu6, |x| x.clamp(0.0, 6.0), |x| 3.0 * x),
+        (Unary::LeakyRelu(0.2), |x| if x > 0.0 { x } else { f64::from(0.2f32) * x }, any),
+        (Unary::Elu, |x| if x < 0.0 { x.exp_m1() } else { x }, any),
+        (Unary::Selu, |x| 1.050_700_987_355_48 * if x < 0.0 { 1.673_263_242_354_377 * x.exp_m1() } else { x }, any),
+        (Unary::Gelu { approximate: false }, |x| 0.5 * x * (1.0 + erf(x / 2f64.sqrt())), any),
+        (
+            Unary::Gelu { approximate: true },
+            |x| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh()),
+            any,
+        ),
+        (Unary::Sigmoid, sigmoid, any),
+        (Unary::Tanh, f64::tanh, any),
+        (Unary::Softplus, |x| x.exp().ln_1p(), any),
+        (Unary::Softsign, |x| x / (1.0 + x.abs()), any),
+        (Unary::Silu, |x| x * sigmoid(x), any),
+        (Unary::LogSigmoid, |x| sigmoid(x).ln(), any),
+        (Unary::Exp, f64::exp, any),
+        (Unary::Expm1, f64::exp_m1, any),
+        (Unary::Log, f64::ln, positive),
+        (Unary::Log1p, f64::ln_1p, |x| x.abs() - 0.75),
+        (Unary::Sqrt, f64::sqrt, positive),
+        (Unary::Rsqrt, |x| 1.0 / x.sqrt(), positive),
+        (Unary::Reciprocal, |x| 1.0 / x, positive),
+        (Unary::Square, |x| x * x, any),
+        (Unary::Abs, f64::abs, any),
+        (Unary::Sign, |x| if x == 0.0 { 0.0 } else { x.signum() }, any),
+        (Unary::Neg, |x| -x, any),
+        (Unary::Floor, f64::floor, any),
+        (Unary::Ceil, f64::ceil, any),
+        (Unary::Round, f64::round_ties_even, any),
+        (Unary::Sin, f64::sin, |x| 20.0 * x),
+        (Unary::Cos, f64::cos, |x| 20.0 * x),
+        (Unary::Erf, erf, any),
+    ]
+}
+
+fn doubles(x: &[f32]) -> Vec<f64> {
+    reference::map(x, f64::from)
+}
+
+fn vector<T: crate::tensor::Element>(x: &[T]) -> Tensor {
+    Tensor::new([x.len()], x).unwrap()
+}
+
+#[test]
+fn every_function_is_within_a_few_units_of_its_definition_at_every_length() {
+    for (unary, f, domain) in definitions() {
+        for len in LENGTHS {
+            let x = reference::map(&values(1, len), domain);
+            let exact = reference::map(&doubles(&x), f);
+            let found = applied(&Op::Unary(unary), &[&vector(&x)]);
+            assert_close(found.slice(), &reference::map(&exact, |y| y as f32), 6e-7);
+            let found = applied(&Op::Unary(unary), &[&vector(&doubles(&x))]);
+            for (found, exact) in found.slice::<f64>().iter().zip(&exact) {
+                assert!((found - exact).abs() <= 1e-14 * exact.abs().max(1.0), "{unary:?}: {found} is not {exact}");
+            }
         }
     }
 }
 
 #[test]
-fn exact_kernels_equal_their_references_bit_for_bit() {
-    type Unary = (fn(&[f32], &mut [f32]), fn(f32) -> f32);
-    type Binary = (fn(&[f32], &[f32], &mut [f32]), fn(f32, f32) -> f32);
-    let unary: [Unary; 3] = [
-        (elementwise::relu, |x| if x < 0.0 { 0.0 } else { x }),
-        (elementwise::square, |x| x * x),
-        (elementwise::negate, |x| -x),
-    ];
-    let binary: [Binary; 7] = [
-        (elementwise::add, |a, b| a + b),
-        (elementwise::sub, |a, b| a - b),
-        (elementwise::mul, |a, b| a * b),
-        (elementwise::div, |a, b| a / b),
-        (elementwise::relu_grad, |g, x| if x > 0.0 { g } else { 0.0 }),
-        (elementwise::sigmoid_grad, |y, dy| dy * y * (1.0 - y)),
-        (elementwise::tanh_grad, |y, dy| dy * (1.0 - y * y)),
-    ];
-    for_slices(|x, y, offset| {
-        for (kernel, f) in unary {
-            let found = written(x.len(), offset, |out| kernel(x, out));
-            assert_eq!(bits(&found), bits(&reference::map(x, f)));
+fn every_gradient_is_the_slope_of_its_function() {
+    const STEP: f64 = 1e-5;
+    for (unary, f, domain) in definitions() {
+        if unary.gradient_sees().is_none() {
+            continue;
         }
-        for (kernel, f) in binary {
-            let found = written(x.len(), offset, |out| kernel(x, y, out));
-            assert_eq!(bits(&found), bits(&reference::map2(x, y, f)));
+        let near_a_kink = |x: f32| [0.0, 6.0].iter().any(|kink| (x - kink).abs() < 0.01);
+        let x: Vec<f32> = values(1, 200).into_iter().map(domain).filter(|x| !near_a_kink(*x)).collect();
+        let dy = values(2, x.len());
+        let slope = |(x, dy): (&f32, &f32)| {
+            let x = f64::from(*x);
+            f64::from(*dy) * (f(x + STEP) - f(x - STEP)) / (2.0 * STEP)
+        };
+        let wanted: Vec<f64> = x.iter().zip(&dy).map(slope).collect();
+        let op = Op::UnaryGrad(unary);
+        let y = applied(&Op::Unary(unary), &[&vector(&x)]);
+        let sees_input = unary.gradient_sees() == Some(crate::graph::Seen::Input);
+        let seen = if sees_input { vector(&x) } else { y };
+        let found = applied(&op, &[&vector(&dy), &seen]);
+        assert_close(found.slice(), &reference::map(&wanted, |y| y as f32), 4e-6);
+        let (dy, seen) = (vector(&doubles(&dy)), vector(&doubles(seen.slice())));
+        for (found, wanted) in applied(&op, &[&dy, &seen]).slice::<f64>().iter().zip(&wanted) {
+            assert!((found - wanted).abs() <= 4e-6 * wanted.abs().max(1.0), "{unary:?}: {found} is not {wanted}");
         }
-    });
+    }
 }
 
 #[test]
-fn an_operand_of_one_element_stands_for_that_value_everywhere_on_either_side() {
-    for_slices(|x, _, offset| {
-        let left = written(x.len(), offset, |out| elementwise::sub(&[0.7], x, out));
-        assert_eq!(bits(&left), bits(&reference::map(x, |x| 0.7 - x)));
-        let right = written(x.len(), offset, |out| elementwise::div(x, &[0.7], out));
-        assert_eq!(bits(&right), bits(&reference::map(x, |x| x / 0.7)));
-    });
+fn the_ends_of_the_functions_are_what_the_docs_say() {
+    let of = |unary, x: f32| applied(&Op::Unary(unary), &[&vector(&[x])]).slice::<f32>()[0];
+    for unary in [Unary::Relu, Unary::Relu6, Unary::Elu, Unary::Softplus, Unary::Sign, Unary::Sin, Unary::Round] {
+        assert!(of(unary, f32::NAN).is_nan(), "{unary:?}");
+    }
+    assert_eq!((of(Unary::Softplus, 200.0), of(Unary::LogSigmoid, -200.0)), (200.0, -200.0));
+    assert_eq!(of(Unary::Softplus, -50.0), (-50f64).exp() as f32, "not cut to 0");
+    assert_eq!([-2.5, -1.5, 0.5, 1.5, 2.5].map(|x| of(Unary::Round, x)), [-2.0, -2.0, 0.0, 2.0, 2.0]);
+    assert_eq!((of(Unary::Sqrt, -1.0).is_nan(), of(Unary::Rsqrt, 0.0)), (true, f32::INFINITY));
+    assert_eq!(of(Unary::Elu, -200.0), -1.0);
 }
 
 #[test]
-fn functions_are_within_a_few_units_of_their_references() {
-    type Function = (fn(&[f32], &mut [f32]), fn(f64) -> f64);
-    let functions: [Function; 4] = [
-        (elementwise::exp, f64::exp),
-        (elementwise::tanh, f64::tanh),
-        (elementwise::sigmoid, |x| 1.0 / (1.0 + (-x).exp())),
-        (
-            |x, out| elementwise::log(&reference::map(x, |x| x.abs() + 0.1), out),
-            |x| (f64::from(x as f32).abs() + 0.1).ln(),
-        ),
-    ];
-    for_slices(|x, _, offset| {
-        for (kernel, f) in functions {
-            let found = written(x.len(), offset, |out| kernel(x, out));
-            assert_close(&found, &reference::map(x, |x| f(f64::from(x)) as f32), 4e-7);
-        }
-    });
+fn angles_of_many_turns_change_no_bit_of_their_neighbours() {
+    let near: Vec<f32> = reference::map(&values(1, 40), |x| 20.0 * x);
+    let with_far: Vec<f32> = near.iter().copied().chain([1e30]).collect();
+    for unary in [Unary::Sin, Unary::Cos] {
+        let [near, with_far] = [&near, &with_far].map(|x| applied(&Op::Unary(unary), &[&vector(x)]));
+        assert_eq!(bits(near.slice()), bits(&with_far.slice()[..40]));
+        assert!(with_far.slice::<f32>()[40].abs() <= 1.0);
+    }
 }
 
 #[test]
-fn relu_keeps_a_nan_and_its_gradient_is_zero_at_zero() {
-    assert!(written(1, 0, |out| elementwise::relu(&[f32::NAN], out))[0].is_nan());
-    let gradient = written(3, 0, |out| elementwise::relu_grad(&[5.0; 3], &[0.0, -1.0, 1.0], out));
-    assert_eq!(gradient, [0.0, 0.0, 5.0]);
+fn integers_have_magnitude_sign_square_and_opposite_and_wrap() {
+    let x = [-3i32, 0, 7, i32::MIN];
+    let of = |unary| applied(&Op::Unary(unary), &[&vector(&x)]).slice::<i32>().to_vec();
+    assert_eq!(of(Unary::Abs), [3, 0, 7, i32::MIN]);
+    assert_eq!(of(Unary::Sign), [-1, 0, 1, -1]);
+    assert_eq!(of(Unary::Square), [9, 0, 49, 0]);
+    assert_eq!(of(Unary::Neg), [3, 0, -7, i32::MIN]);
+    let long = applied(&Op::Unary(Unary::Square), &[&vector(&[-3_000_000_000i64])]);
+    assert_eq!(long.slice::<i64>(), [9_000_000_000_000_000_000]);
+}
+
+#[test]
+fn a_function_costs_what_its_polynomial_has_and_the_bytes_of_its_type() {
+    let cost = |unary, dtype| {
+        let x = (dtype, [10].into());
+        cost_of(&Op::Unary(unary), &[x], &[x])
+    };
+    assert_eq!((cost(Unary::Relu, DType::F32).flops, cost(Unary::Relu, DType::F32).bytes), (10, 80));
+    assert_eq!(cost(Unary::Relu, DType::F64).bytes, 160);
+    assert!(cost(Unary::Tanh, DType::F32).flops > 10 * cost(Unary::Relu, DType::F32).flops);
 }
 
 #[test]
@@ -94,89 +166,4 @@ fn the_sum_of_many_is_taken_in_the_order_given_and_then_scaled() {
     }
     let swallowed = written(1, 0, |out| elementwise::add_n(&[&[1e8], &[1.0], &[-1e8]], 1.0, out));
     assert_eq!(swallowed, [0.0], "1 is lost in 1e8 only if it is added before -1e8");
-}
-
-#[test]
-fn casts_saturate_wrap_and_tell_zero_from_the_rest() {
-    fn cast<From: convert::CastTo<To>, To: Send + Default + Clone>(x: &[From]) -> Vec<To> {
-        let mut out = vec![To::default(); x.len()];
-        convert::cast(x, &mut out);
-        out
-    }
-    let floats = [-1.9f32, 2.9, 3e9, f32::NAN, -0.0];
-    assert_eq!(cast::<f32, i32>(&floats), [-1, 2, i32::MAX, 0, 0]);
-    assert_eq!(cast::<f32, i64>(&floats), [-1, 2, 3_000_000_000, 0, 0]);
-    assert_eq!(cast::<f32, bool>(&floats), [true, true, true, true, false]);
-    assert_eq!(cast::<i64, i32>(&[1 << 32 | 5, -1]), [5, -1]);
-    assert_eq!(cast::<i32, i64>(&[-7, 7]), [-7, 7]);
-    assert_eq!(cast::<i32, f32>(&[-7, 7]), [-7.0, 7.0]);
-    assert_eq!(cast::<i64, f32>(&[-7, 7]), [-7.0, 7.0]);
-    assert_eq!(cast::<bool, f32>(&[false, true]), [0.0, 1.0]);
-    assert_eq!(cast::<bool, i64>(&[false, true]), [0, 1]);
-    assert_eq!(cast::<i32, bool>(&[0, -2]), [false, true]);
-    assert_eq!(cast::<f64, i32>(&[-1.9, 3e9, f64::NAN]), [-1, i32::MAX, 0]);
-    assert_eq!(cast::<f64, f32>(&[1e300, 0.1]), [f32::INFINITY, 0.1]);
-    assert_eq!(cast::<f32, f64>(&[0.5]), [0.5]);
-}
-
-#[test]
-fn bf16_is_the_nearest_and_of_two_as_near_the_even_one() {
-    let cast = |x: &[f32]| {
-        let (mut stored, mut read) = (vec![bf16::ZERO; x.len()], vec![f32::NAN; x.len()]);
-        convert::cast(x, &mut stored);
-        convert::cast(&stored, &mut read);
-        read
-    };
-    let unit = 1.0 / 128.0;
-    assert_eq!(cast(&[1.0 + 0.5 * unit, 1.0 + 1.5 * unit, 1.0 + 0.51 * unit]), [1.0, 1.0 + 2.0 * unit, 1.0 + unit]);
-    assert_eq!(cast(&[f32::MAX, f32::NEG_INFINITY, -0.0]), [f32::INFINITY, f32::NEG_INFINITY, 0.0]);
-    assert!(cast(&[f32::NAN])[0].is_nan());
-    for len in LENGTHS {
-        let x = values(1, len);
-        let within = |(found, x): (&f32, &f32)| (found - x).abs() <= x.abs() / 256.0;
-        assert!(cast(&x).iter().zip(&x).all(within));
-    }
-    let mut integers = [0i64; 2];
-    convert::cast(&[bf16::from_f32(-2.5), bf16::INFINITY], &mut integers);
-    assert_eq!(integers, [-2, i64::MAX]);
-}
-
-#[test]
-fn equality_and_fill_reach_every_element() {
-    for len in LENGTHS {
-        let a: Vec<i64> = (0..len as i64).map(|i| i % 3).collect();
-        let b = vec![1; len];
-        let mut equal = vec![false; len];
-        convert::equal(&a, &b, &mut equal);
-        assert_eq!(equal, reference::map(&a, |a| a == 1));
-        assert_eq!(written(len, 1, |out| convert::fill(2.5, out)), vec![2.5; len]);
-    }
-}
-
-#[test]
-fn every_update_rule_treats_every_element_of_any_length_alike() {
-    let momentum = update::Momentum { rate: 0.5, momentum: 0.9, nesterov: false };
-    let nesterov = update::Momentum { nesterov: true, ..momentum };
-    let adam = update::Adam { rate: 0.5, beta1: 0.9, beta2: 0.99, beta1_power: 0.9, beta2_power: 0.99, epsilon: 1e-8 };
-    type Rule<'a> = &'a dyn Fn(&mut [f32], &mut [f32], &mut [f32], &[f32]);
-    let rules: [Rule<'_>; 5] = [
-        &|v, _, _, g| update::gradient_descent(v, g, 0.5),
-        &|v, a, _, g| update::momentum(v, a, g, momentum),
-        &|v, a, _, g| update::momentum(v, a, g, nesterov),
-        &|v, a, _, g| update::adagrad(v, a, g, 0.5),
-        &|v, a, b, g| update::adam(v, a, b, g, adam),
-    ];
-    for_slices(|x, gradient, _| {
-        for rule in rules {
-            let mut whole = [x.to_vec(), vec![0.1; x.len()], vec![0.2; x.len()]];
-            let mut single = whole.clone();
-            let [v, a, b] = &mut whole;
-            rule(v, a, b, gradient);
-            let [v, a, b] = &mut single;
-            for i in 0..x.len() {
-                rule(&mut v[i..=i], &mut a[i..=i], &mut b[i..=i], &gradient[i..=i]);
-            }
-            whole.iter().zip(&single).for_each(|(whole, single)| assert_eq!(bits(whole), bits(single)));
-        }
-    });
 }

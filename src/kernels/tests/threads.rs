@@ -8,9 +8,9 @@ use super::super::softmax::{softmax, sparse_softmax_cross_entropy};
 use super::super::strided::{self, View, dense};
 use super::super::window::{self, Windows};
 use super::super::{convert, elementwise, indexed, reduce, rows, update};
-use super::{bits, values};
-use crate::graph::{Padding, Reduction, Sliding};
-use crate::tensor::Shape;
+use super::{applied, bits, values};
+use crate::graph::{Binary, Comparison, Op, Padding, Reduction, Sliding, Unary};
+use crate::tensor::{Shape, Tensor};
 
 /// Asserts that `kernel`, which fills a slice of `len`, gives the same bits on any number of threads.
 #[track_caller]
@@ -44,10 +44,28 @@ fn products_do_not_depend_on_threads_whatever_their_shape_and_however_long_their
 fn elementwise_kernels_do_not_depend_on_threads() {
     let len = PARALLEL_FROM + CHUNK / 3;
     let (a, b) = (values(1, len), values(2, len));
-    assert_invariant(len, |out| elementwise::tanh(&a, out));
-    assert_invariant(len, |out| elementwise::mul(&a, &b, out));
+    let [x, y] = [&a, &b].map(|values| Tensor::new([len], values).unwrap());
+    let write = |out: &mut [f32], op: &Op, inputs: &[&Tensor]| out.copy_from_slice(applied(op, inputs).slice());
+    assert_invariant(len, |out| write(out, &Op::Unary(Unary::Tanh), &[&x]));
+    assert_invariant(len, |out| write(out, &Op::Binary(Binary::Mul), &[&x, &y]));
     assert_invariant(len, |out| elementwise::add_n(&[&a, &b, &a], 0.3, out));
     assert_invariant(len, |out| convert::fill(0.3, out));
+}
+
+#[test]
+fn broadcast_kernels_do_not_depend_on_threads() {
+    let (rows, columns) = (301, 1777);
+    let [x, row, column] = [[rows, columns], [1, columns], [rows, 1]].map(|dims| {
+        let shape = Shape::from(dims);
+        Tensor::new(shape, &values(1, shape.elements())).unwrap()
+    });
+    let less = applied(&Op::Compare(Comparison::Less), &[&row, &column]);
+    let write = |out: &mut [f32], op: &Op, inputs: &[&Tensor]| out.copy_from_slice(applied(op, inputs).slice());
+    for other in [&row, &column] {
+        assert_invariant(rows * columns, |out| write(out, &Op::Binary(Binary::Sub), &[&x, other]));
+        assert_invariant(rows * columns, |out| write(out, &Op::Select, &[&less, &x, other]));
+        assert_invariant(other.shape().elements(), |out| write(out, &Op::SumToLike, &[&x, other]));
+    }
 }
 
 #[test]
@@ -146,7 +164,7 @@ fn update_rules_do_not_depend_on_threads() {
     let (start, gradient) = (values(1, 3 * LEN), values(2, LEN));
     type Rule = fn(&mut [f32], &mut [f32], &mut [f32], &[f32]);
     let with = |out: &mut [f32], rule: Rule| {
-        elementwise::square(&start, out);
+        out.copy_from_slice(&start.iter().map(|x| x * x).collect::<Vec<_>>());
         let (variable, slots) = out.split_at_mut(LEN);
         let (first, second) = slots.split_at_mut(LEN);
         rule(variable, first, second, &gradient);

@@ -17,7 +17,7 @@ fn graph(operations: &[Built]) -> Graph {
     let mut built: Vec<Output> = Vec::new();
     for (task, inputs, controls) in operations {
         let edges: Vec<Edge> = inputs.iter().filter(|_| !built.is_empty()).map(|i| i.get(&built).edge()).collect();
-        let op = if edges.is_empty() { Op::Fill { shape: [2].into(), value: 1.0 } } else { Op::AddN };
+        let op = if edges.is_empty() { Op::Fill { shape: [2].into(), value: 1f32.into() } } else { Op::AddN };
         let controls: Vec<OpId> =
             controls.iter().filter(|_| !built.is_empty()).map(|i| i.get(&built).edge().op).collect();
         let id = super::on(&g, *task, |g| {

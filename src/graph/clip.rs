@@ -1,0 +1,73 @@
+//! Values and gradients kept within bounds, as TensorFlow composes it.
+
+use super::NewOperation;
+use super::error::{GraphError, GraphProblem};
+use super::op::Op;
+use super::output::Output;
+use crate::tensor::{Shape, Tensor};
+
+impl Output {
+    /// Each element, but at least `low` and at most `high`, both taken as the element type
+    /// (TensorFlow `tf.clip_by_value`).
+    ///
+    /// # Errors
+    /// If it has no numbers.
+    #[track_caller]
+    pub fn clip_by_value(&self, low: f64, high: f64) -> Result<Self, GraphError> {
+        self.minimum(&scalar(self, high))?.maximum(&scalar(self, low))
+    }
+
+    /// All elements times one factor, so that the root of the sum of their squares is at most `norm`
+    /// (TensorFlow `tf.clip_by_norm`, over all axes).
+    ///
+    /// # Errors
+    /// If it has no real numbers.
+    #[track_caller]
+    pub fn clip_by_norm(&self, norm: f64) -> Result<Self, GraphError> {
+        let sum = self.square().sum();
+        let positive = sum.greater(&scalar(self, 0.0))?;
+        // The root has no slope at 0.
+        let root = positive.select(&sum, &scalar(self, 1.0))?.sqrt();
+        let (own, limit) = (positive.select(&root, &sum)?, scalar(self, norm));
+        self.mul(&limit)?.div(&own.maximum(&limit)?)
+    }
+}
+
+/// The root of the sum of the squares of all elements of all `values` (TensorFlow `tf.linalg.global_norm`).
+///
+/// # Errors
+/// If there are no values, or they are not real numbers of one type.
+#[track_caller]
+pub fn global_norm(values: &[Output]) -> Result<Output, GraphError> {
+    let Some((first, others)) = values.split_first() else {
+        let needs = "at least one value".to_owned();
+        return Err(GraphError::new("global_norm", GraphProblem::Inputs { needs, inputs: Vec::new() }));
+    };
+    let sums: Vec<Output> = others.iter().map(|value| value.square().sum()).collect();
+    Ok(first.square().sum().with(&sums.iter().collect::<Vec<_>>(), Op::AddN)?.sqrt())
+}
+
+/// All `values` times one factor, so that their [`global_norm`] is at most `norm`; and what that norm was
+/// (TensorFlow `tf.clip_by_global_norm`). Where it is not finite all become NaN.
+///
+/// # Errors
+/// If there are no values, or they are not real numbers of one type.
+#[track_caller]
+pub fn clip_by_global_norm(values: &[Output], norm: f64) -> Result<(Vec<Output>, Output), GraphError> {
+    let own = global_norm(values)?;
+    let limit = scalar(&own, norm);
+    let of_finite = limit.mul(&own.reciprocal().minimum(&limit.reciprocal())?)?;
+    let factor = of_finite.add(&own.sub(&own)?)?;
+    let mut clipped = Vec::new();
+    for value in values {
+        clipped.push(value.mul(&factor)?);
+    }
+    Ok((clipped, own))
+}
+
+/// A scalar of the element type of `like`.
+#[track_caller]
+fn scalar(like: &Output, value: f64) -> Output {
+    let value = Tensor::scalar_of(like.tensor_type().dtype, value);
+    like.graph().add_checked(NewOperation::of(Op::Fill { shape: Shape::SCALAR, value }))
+}
