@@ -25,6 +25,7 @@
 //! | `ApplyAdam` reads powers of β that all variables share | each variable has its own, set when its slot is |
 //! | two unknown sizes are compared in the step | taken to be one, the batch's; a step where they differ fails |
 //! | random operations are seeded by `seed` and `seed2` | these, the graph's seed and the name; the numbers are ours |
+//! | `StopGradient` ends a gradient | in the graph that TensorFlow wrote; `gradients` here passes through it |
 //! | a collection says which variables are trainable | those that an optimizer updates, or else all of f32 |
 
 mod error;
@@ -157,3 +158,6 @@ impl Imported {
         &self.graph
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,29 +22,27 @@ pub(super) fn fold(node: &Node<'_>) -> Option<Vec<Known>> {
         _ => {}
     }
     let inputs: Vec<&Known> = node.inputs.iter().map(|input| input.known.as_ref()).collect::<Option<_>>()?;
-    if node.def.op == "BroadcastGradientArgs" {
-        return broadcast_gradient_args(&inputs);
+    match node.def.op.as_str() {
+        "BroadcastGradientArgs" => return broadcast_gradient_args(&inputs),
+        "ConcatOffset" => return concat_offsets(&inputs),
+        _ => {}
     }
     one(node, &inputs).map(|known| vec![known])
 }
 
 /// Whether there is an operation of this kind that only the importer computes.
 pub(super) fn knows(kind: &str) -> bool {
-    let kinds = [
+    const KINDS: &[&str] = &[
         "Shape",
         "ShapeN",
         "Size",
         "Rank",
         "BroadcastGradientArgs",
-        "Prod",
-        "Range",
-        "FloorDiv",
-        "FloorMod",
-        "Maximum",
-        "Minimum",
+        "ConcatOffset",
         "DynamicStitch",
+        "InvertPermutation",
     ];
-    kinds.contains(&kind)
+    KINDS.contains(&kind)
 }
 
 fn out_type(node: &Node<'_>, name: &str) -> Option<DType> {
@@ -92,6 +90,11 @@ fn one(node: &Node<'_>, inputs: &[&Known]) -> Option<Known> {
         }
         ("Prod", [x, axes]) => reduce(node, x, axes, product),
         ("DynamicStitch", parts) => stitch(parts),
+        ("InvertPermutation", [x]) => {
+            let order = x.sizes()?;
+            let place = |i: usize| order.iter().position(|from| *from == i).map(|at| Element::Known(at as i64));
+            Some(Known::vector(x.dtype, (0..order.len()).map(place).collect::<Option<_>>()?))
+        }
         (_, [a, b]) => elementwise(kind, a, b),
         _ => None,
     }
@@ -241,12 +244,15 @@ fn elementwise(kind: &str, a: &Known, b: &Known) -> Option<Known> {
         (None, Some(0)) if matches!(kind, "Add" | "AddV2" | "Sub") => a.clone(),
         _ => Element::Unknown,
     };
-    let (dims, elements) = match (a.elements.as_slice(), b.elements.as_slice()) {
-        ([a], all) if a.known().is_some() || all.len() != 1 => (&b.dims, all.iter().map(|b| element(a, b)).collect()),
-        (all, [b]) => (&a.dims, all.iter().map(|a| element(a, b)).collect()),
-        (all, others) if a.dims == b.dims => (&a.dims, all.iter().zip(others).map(|(a, b)| element(a, b)).collect()),
+    let (all, others) = (a.elements.as_slice(), b.elements.as_slice());
+    let elements = match (all, others) {
+        ([a], others) => others.iter().map(|b| element(a, b)).collect(),
+        (all, [b]) => all.iter().map(|a| element(a, b)).collect(),
+        _ if a.dims == b.dims => all.iter().zip(others).map(|(a, b)| element(a, b)).collect(),
         _ => return None,
     };
+    let larger = |x: &Known| (x.elements.len(), x.dims.len());
+    let dims = if larger(a) >= larger(b) { &a.dims } else { &b.dims };
     Some(Known { dtype: a.dtype, dims: dims.clone(), elements, like: None })
 }
 
@@ -266,6 +272,23 @@ fn arithmetic(kind: &str) -> Option<fn(i64, i64) -> Option<i64>> {
 fn floor_div(a: i64, b: i64) -> Option<i64> {
     let (quotient, rest) = (a.checked_div(b)?, a.checked_rem(b)?);
     Some(if rest != 0 && (rest < 0) != (b < 0) { quotient - 1 } else { quotient })
+}
+
+/// `(axis, shapes…)`: where each part begins in what they are together.
+fn concat_offsets(inputs: &[&Known]) -> Option<Vec<Known>> {
+    let (axis, shapes) = inputs.split_first()?;
+    let axis = usize::try_from(*axis.ints()?.first()?).ok()?;
+    let mut before = Element::Known(0);
+    let mut offsets = Vec::with_capacity(shapes.len());
+    for shape in shapes {
+        let element = |at: usize| if at == axis { before.clone() } else { Element::Known(0) };
+        offsets.push(Known::vector(shape.dtype, (0..shape.elements.len()).map(element).collect()));
+        before = match (before.known(), shape.elements.get(axis)?.known()) {
+            (Some(before), Some(size)) => Element::Known(before.checked_add(size)?),
+            _ => Element::Unknown,
+        };
+    }
+    Some(offsets)
 }
 
 /// The axes over which the gradients of two broadcast operands are summed. Where a size is unknown on

@@ -35,6 +35,12 @@ impl NodeDef {
         Ok(self.read(name, "an integer", read)?.unwrap_or(default))
     }
 
+    /// A number; `default` where there is none.
+    pub(super) fn float(&self, name: &str, default: f32) -> Result<f32, NodeProblem> {
+        let read = |value: &Attribute| if let Attribute::F(value) = value { Some(*value) } else { None };
+        Ok(self.read(name, "a number", read)?.unwrap_or(default))
+    }
+
     /// Integers; none where there is no such attribute.
     pub(super) fn ints(&self, name: &str) -> Result<&[i64], NodeProblem> {
         let list = self.read(name, "a list of integers", |value| match value {

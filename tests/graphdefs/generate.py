@@ -101,13 +101,10 @@ def elementwise():
     for name in ["relu", "sigmoid", "tanh", "elu", "selu", "softplus", "softsign", "relu6"]:
         g.gradients(name, getattr(tf.nn, name), a)
     g.gradients("leaky_relu", lambda x: tf.nn.leaky_relu(x, 0.3), a)
-    for name in ["exp", "square", "negative", "abs", "sin", "cos", "erf", "expm1", "tan", "atan", "sinh", "cosh",
-                 "asinh"]:
+    for name in ["exp", "square", "negative", "abs", "sin", "cos", "erf", "expm1"]:
         g.gradients(name, getattr(tf.math, name), a)
-    for name in ["log", "sqrt", "rsqrt", "reciprocal", "log1p", "lgamma"]:
+    for name in ["log", "sqrt", "rsqrt", "reciprocal", "log1p"]:
         g.gradients(name, getattr(tf.math, name), positive)
-    for name in ["asin", "acos", "atanh"]:
-        g.gradients(name, getattr(tf.math, name), a / 2)
     for name in ["sign", "floor", "ceil", "round", "rint"]:
         g.case(name, getattr(tf.math, name), a)
     operands = {"same": (a, b), "scalar": (a, values(4)), "row": (a, values(5, 5)), "column": (values(6, 3, 1), b),
@@ -117,7 +114,6 @@ def elementwise():
             g.gradients(f"{name}_{kind}", getattr(tf.math, name), *pair)
     g.gradients("add_batch", tf.math.add, a, values(5, 3, 5), batch=True)
     g.gradients("pow", tf.math.pow, positive, b)
-    g.gradients("atan2", tf.math.atan2, a, b)
     for name in ["floordiv", "floormod"]:
         g.case(name, getattr(tf.math, name), a * 3, b)
         g.case(f"{name}_int", getattr(tf.math, name), np.int32([[7, -7], [9, -9]]), np.int32([[3, 3], [-4, 2]]))
@@ -146,7 +142,7 @@ def elementwise():
 def reductions():
     g = Group("reductions")
     a, cube = values(1, 3, 5), values(2, 2, 3, 4)
-    for name in ["sum", "mean", "max", "min", "prod"]:
+    for name in ["sum", "mean", "max", "min"]:
         reduce = getattr(tf1, f"reduce_{name}")
         g.gradients(f"{name}_all", lambda x: reduce(x), a)
         g.gradients(f"{name}_rows", lambda x: reduce(x, 1), a)
@@ -157,6 +153,7 @@ def reductions():
         g.gradients(f"{name}_all_batch", lambda x: reduce(x), a, batch=True)
         g.gradients(f"{name}_rows_batch", lambda x: reduce(x, 1), a, batch=True)
         g.gradients(f"{name}_columns_batch", lambda x: reduce(x, 0), a, batch=True)
+    g.case("prod", lambda x: [tf1.reduce_prod(x), tf1.reduce_prod(x, 1)], a)
     for name in ["all", "any"]:
         reduce = getattr(tf1, f"reduce_{name}")
         g.case(name, lambda x: [reduce(x), reduce(x, 1)], np.array([[True, False], [True, True]]))

@@ -171,7 +171,9 @@ fn strided_slice_grad(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 pub(super) fn like(importer: &Importer<'_>, node: &Node<'_>, shape: &Known) -> Result<Output, NodeProblem> {
     match (&shape.like, shape.ints()) {
         (Some(like), _) => Ok(like.clone()),
-        (None, Some(dims)) => importer.helper(node, "like", Op::Fill { shape: known_shape(&dims)?, value: 0.0 }, &[]),
+        (None, Some(dims)) => {
+            importer.helper(node, "like", Op::Fill { shape: known_shape(&dims)?, value: Tensor::scalar(0f32) }, &[])
+        }
         _ => Err(NodeProblem::NotConstant { input: 0 }),
     }
 }
@@ -198,35 +200,29 @@ fn mirrored(node: &Node<'_>) -> Result<(Vec<(usize, usize)>, Mirror), NodeProble
     Ok((paddings(node)?, mirror))
 }
 
-/// As often as another value's shape says, where that is only known in the step.
+/// As often as another value's shape says, where that is only known in the step: of a value of one element.
 fn tile(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (x, multiples) = (importer.input(node, 0)?, node.known(1)?);
+    let has_one = x.tensor_type().shape.known().is_some_and(|shape| shape.elements() == 1);
     match (multiples.ints(), &multiples.like) {
         (Some(ints), _) => importer.emit(node, Op::Array(Array::Tile(sizes(&ints)?)), &[x]),
-        (None, Some(like)) => spread_like(importer, node, &x, like),
-        (None, None) => Err(NodeProblem::NotConstant { input: 1 }),
+        (None, Some(like)) if has_one => spread_like(importer, node, &x, like),
+        _ => Err(NodeProblem::NotConstant { input: 1 }),
     }
 }
 
 fn broadcast_to(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (x, shape) = (importer.input(node, 0)?, node.known(1)?);
-    match (&shape.like, has_one_element(&x)) {
-        (Some(like), true) if shape.ints().is_none() => spread_like(importer, node, &x, like),
-        _ => importer.emit(node, Op::Array(Array::BroadcastTo(partial_shape(&shape.dims_or_unknown())?)), &[x]),
+    match (shape.ints(), &shape.like) {
+        (Some(dims), _) => importer.emit(node, Op::Array(Array::BroadcastTo(partial_shape(&dims)?)), &[x]),
+        (None, Some(like)) => spread_like(importer, node, &x, like),
+        (None, None) => Err(NodeProblem::NotConstant { input: 1 }),
     }
 }
 
-fn has_one_element(x: &Output) -> bool {
-    x.tensor_type().shape.known().is_some_and(|shape| shape.elements() == 1)
-}
-
-/// The only element of `x` everywhere in the shape of `like`.
+/// `x` repeated to the shape of `like`: added to zeros of it.
 fn spread_like(importer: &mut Importer<'_>, node: &Node<'_>, x: &Output, like: &Output) -> Values {
-    if !has_one_element(x) {
-        return Err(NodeProblem::NotConstant { input: 1 });
-    }
     let dtype = x.tensor_type().dtype;
-    let scalar = importer.helper(node, "scalar", Op::Array(Array::Reshape(Shape::SCALAR.into())), &[x])?;
     let zeros = match like.tensor_type().dtype == dtype {
         true => importer.helper(node, "zeros", Op::Array(Array::ZerosLike), &[like])?,
         false => {
@@ -234,7 +230,7 @@ fn spread_like(importer: &mut Importer<'_>, node: &Node<'_>, x: &Output, like: &
             importer.helper(node, "zeros", Op::Array(Array::ZerosLike), &[&cast])?
         }
     };
-    importer.emit(node, Op::Binary(Binary::Add), &[zeros, scalar])
+    importer.emit(node, Op::Binary(Binary::Add), &[zeros, x.clone()])
 }
 
 /// `(start, limit, delta)`
@@ -249,7 +245,7 @@ fn fill(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     match (shape.ints(), &shape.like) {
         (Some(dims), _) => {
             let shape = known_shape(&dims)?;
-            if let Ok(value) = node.float(1) {
+            if let Some(value) = node.value(1)?.constant.clone().filter(|value| value.shape().rank() == 0) {
                 return importer.emit(node, Op::Fill { shape, value }, &[]);
             }
             let value = importer.input(node, 1)?;
@@ -269,6 +265,7 @@ fn ones_like(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         DType::F32 => Tensor::scalar(1f32),
         DType::I32 => Tensor::scalar(1i32),
         DType::I64 => Tensor::scalar(1i64),
+        DType::F64 => Tensor::scalar(1f64),
         dtype => return Err(NodeProblem::unsupported(format!("there are no ones of {dtype}"))),
     };
     let one = importer.helper(node, "one", Op::Const(one), &[])?;
