@@ -36,3 +36,4 @@ pub use messages::{
 };
 pub(crate) use messages::{MasterMessage, ResetContainers, RunStep, StepDone, Values, stopped};
 pub use server::{Server, ServerDef, ServerTarget, World};
+pub(crate) use step_plan::partitions;
