@@ -5,6 +5,7 @@ mod cluster;
 mod exit_code;
 mod experiment;
 mod failure;
+mod graph;
 mod logging;
 mod progress;
 mod recording;
@@ -45,6 +46,7 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
     let outcome = match &args.command {
         Command::Sim(args) => sim::run(args, &trainer),
         Command::Cluster(args) => cluster::run(args),
+        Command::Graph(args) => graph::run(args),
     };
     outcome.unwrap_or_else(|failure| failure.report())
 }

@@ -53,6 +53,7 @@
 //! | [`optimizer`] | update rules and the graph that applies them |
 //! | [`clock`], [`transport`] | what tells the time and carries messages, in either world |
 //! | [`runtime`] | the actors: master, worker, parameter server |
+//! | [`import`] | graphs of TensorFlow's, read into ours |
 //! | [`training`] | tasks, sessions, hooks, data sets |
 //! | [`simulation`] | virtual time, network and compute models, scenarios |
 //! | [`report`] | results and how they are written |
@@ -76,6 +77,7 @@ mod cli;
 pub mod clock;
 pub mod cluster;
 pub mod graph;
+pub mod import;
 pub mod kernels;
 pub mod optimizer;
 pub mod partition;
@@ -107,6 +109,7 @@ pub mod prelude {
         Graph, Output, Target, Variable, accuracy, concat, dense, gradients, sparse_softmax_cross_entropy, stack,
     };
     pub use crate::graph::{Padding, Sliding, avg_pool2d, conv2d, flatten, max_pool2d};
+    pub use crate::import;
     pub use crate::optimizer::{Adagrad, Adam, Coordinated, GradientDescent, Momentum, Optimizer, TrainOp};
     pub use crate::placement::ReplicaDeviceSetter;
     pub use crate::runtime::{Code, Error, Result, Server, SessionOptions};

@@ -34,3 +34,4 @@ pub(crate) use mailbox::{tell, told};
 pub use messages::{Arrival, GraphHandle, PeerMessage, Scope, SessionId, SessionOptions, StepId, Waiting, WaitingList};
 pub(crate) use messages::{MasterMessage, ResetContainers, RunStep, StepDone, Values, stopped};
 pub use server::{Server, ServerDef, ServerTarget, World};
+pub(crate) use step_plan::partitions;

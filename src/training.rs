@@ -16,4 +16,5 @@ pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};
 pub use session::{Fetched, Run, Session};
 pub use settings::{Model, OptimizerSettings, Settings, Stop};
 pub use task::{Task, TaskParts};
+pub(crate) use trainer::step_graph;
 pub use trainer::train;

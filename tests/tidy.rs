@@ -23,6 +23,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("transport", &["cluster", "tensor", "units", "clock"]),
     ("runtime", &[BELOW]),
     ("training", &["runtime", BELOW]),
+    ("import", &["tensor", "cluster", "graph", "runtime"]),
     ("simulation", &["runtime", BELOW]),
     ("report", &["units", "cluster"]),
     ("cli", &[ALL]),
@@ -58,7 +59,8 @@ struct Ban {
     instead: &'static str,
 }
 
-const ORDERED: &[&str] = &["runtime", "simulation", "sync", "graph", "placement", "partition", "optimizer", "training"];
+const ORDERED: &[&str] =
+    &["runtime", "simulation", "sync", "graph", "placement", "partition", "optimizer", "training", "import"];
 const WALL_CLOCK: &[(&str, &str)] =
     &[("src/clock/wall.rs", "it is the wall clock"), ("src/cli/progress.rs", "a person watches the bar in real time")];
 const PRINTS: &[(&str, &str)] = &[

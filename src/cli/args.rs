@@ -28,6 +28,59 @@ pub(crate) enum Command {
     Sim(SimArgs),
     /// Show the cluster and the role that TF_CONFIG, or the flags, give this task, or what is wrong with them.
     Cluster(ClusterArgs),
+    /// Read a graph of TensorFlow's, or show how a step's graph is placed and cut.
+    Graph(GraphArgs),
+}
+
+/// The arguments of `graph`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GraphArgs {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub(crate) command: GraphCommand,
+}
+
+/// What to do with a graph.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GraphCommand {
+    /// Import a binary GraphDef and print what it holds, or all of its operations that do not exist here.
+    Import(ImportArgs),
+    /// Print a step's operations with their types, by task, and what goes between tasks.
+    Show(ShowArgs),
+}
+
+/// The arguments of `graph import`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImportArgs {
+    /// The file of the GraphDef, in binary.
+    pub(crate) file: PathBuf,
+
+    /// Import only what these nodes or outputs need, as in `logits:0,train`.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) outputs: Vec<String>,
+
+    /// Print the result as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The arguments of `graph show`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    /// A scenario (`.toml`), whose first run's chief takes the step, or the file of a binary GraphDef.
+    pub(crate) source: PathBuf,
+
+    /// Of a GraphDef, show only what these nodes or outputs need.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) outputs: Vec<String>,
+
+    /// Change one key of the scenario, as in `cluster.ps=2`; may be repeated.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub(crate) sets: Vec<Setting>,
+
+    /// Print it in the language of Graphviz.
+    #[arg(long)]
+    pub(crate) dot: bool,
 }
 
 /// The arguments of `cluster`: the flags of TensorFlow's example trainer, dashes or underscores.

@@ -27,6 +27,14 @@ pub(super) enum Failure {
         /// All that is wrong, a line each.
         mistakes: String,
     },
+    /// A graph can't be read or shown.
+    #[error("{path}: {problem}")]
+    Graph {
+        /// The file.
+        path: String,
+        /// Why not.
+        problem: String,
+    },
     /// A run failed.
     #[error("run `{run}`: {error}")]
     Run {
@@ -69,7 +77,9 @@ impl Failure {
 
     fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Scenario(_) | Self::NotSupported(_) | Self::Data(_) | Self::Cluster { .. } => ExitCode::Usage,
+            Self::Scenario(_) | Self::NotSupported(_) | Self::Data(_) | Self::Cluster { .. } | Self::Graph { .. } => {
+                ExitCode::Usage
+            }
             Self::RepeatDiffered { .. } => ExitCode::RepeatDiffered,
             Self::Write { .. } => ExitCode::Internal,
             Self::Run { error, .. } => match error.code {

@@ -33,7 +33,7 @@ impl Graph {
         self.state().random_seed = seed;
     }
 
-    pub(super) fn random_seed(&self) -> u64 {
+    pub(crate) fn random_seed(&self) -> u64 {
         self.state().random_seed
     }
 

@@ -91,7 +91,7 @@ impl Graph {
     }
 
     /// `name` below the name scope in force.
-    pub(super) fn scoped_name(&self, name: &str) -> String {
+    pub(crate) fn scoped_name(&self, name: &str) -> String {
         self.state().scoped(name)
     }
 

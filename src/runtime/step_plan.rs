@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix::SpawnHandle;
 
-use crate::cluster::DeviceName;
+use crate::cluster::{DeviceName, TaskName};
 use crate::graph::{Edge, GraphDef, Op, prune};
 use crate::partition::{Partition, Request, split};
 use crate::placement::place;
@@ -149,6 +149,21 @@ pub(super) fn plan(
     let feed_of = |edge: &Edge| request.feeds.iter().position(|feed| feed == edge);
     let fed_fetches = request.fetches.iter().zip(0..).filter_map(|(edge, i)| Some((i, feed_of(edge)? as u32)));
     Ok((partitions, fed_fetches.collect()))
+}
+
+/// The partitions of a step that the master of `master` would make, were `tasks` the cluster.
+///
+/// # Errors
+/// If the master would refuse the step.
+pub(crate) fn partitions(
+    graph: &GraphDef,
+    request: &Request,
+    tasks: &[TaskName],
+    master: &TaskName,
+) -> Result<Vec<Partition>> {
+    let device = |task: &TaskName| DeviceName::cpu(task.clone(), 0);
+    let devices: Vec<DeviceName> = tasks.iter().map(device).collect();
+    Ok(plan(graph, request, &devices, &device(master))?.0)
 }
 
 /// Whether `values` can be fed where `request` says.

@@ -1,7 +1,8 @@
 //! The built-in trainer: what a scenario's `[program]` describes, written as any user's trainer is.
 
-use crate::graph::{Graph, GraphError, Output, Variable, accuracy, sparse_softmax_cross_entropy};
+use crate::graph::{Graph, GraphDef, GraphError, Output, Variable, accuracy, sparse_softmax_cross_entropy};
 use crate::optimizer::{Optimizer, TrainOp};
+use crate::partition::Request;
 use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
 use crate::runtime::Result;
 use crate::tensor::DType;
@@ -22,11 +23,7 @@ pub async fn train(task: Task) -> Result<()> {
     if task.job() == "ps" {
         return task.join().await;
     }
-    let g = Graph::new();
-    g.set_random_seed(task.seed());
-    let setter =
-        ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device()).strategy(GreedyByBytes::default());
-    let model = g.with_device_fn(setter, |g| build(g, &task))?;
+    let (g, model) = build_graph(&task)?;
     let mut builder = MonitoredSession::builder(&task, g);
     if let Some(steps) = task.settings().stop.steps {
         builder = builder.hook(StopAtStep::last_step(steps));
@@ -44,6 +41,30 @@ pub async fn train(task: Task) -> Result<()> {
         watch.look(&task, &session, &model).await?;
     }
     session.close().await
+}
+
+/// The graph of the built-in trainer, and what one of its training steps feeds, fetches and runs.
+///
+/// # Errors
+/// If the model can't be built.
+pub(crate) fn step_graph(task: &Task) -> Result<(GraphDef, Request)> {
+    let (g, model) = build_graph(task)?;
+    let mut request = Request { targets: vec![model.train_op.target().op_id()], ..Request::default() };
+    request.fetches.push(model.train_op.global_step().edge());
+    if let Some(data) = &model.data {
+        request.feeds = vec![data.features.edge(), data.labels.edge()];
+        request.fetches.push(data.loss.edge());
+    }
+    Ok((g.snapshot()?, request))
+}
+
+fn build_graph(task: &Task) -> Result<(Graph, Built)> {
+    let g = Graph::new();
+    g.set_random_seed(task.seed());
+    let setter =
+        ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device()).strategy(GreedyByBytes::default());
+    let model = g.with_device_fn(setter, |g| build(g, task))?;
+    Ok((g, model))
 }
 
 /// A model in a graph, and how it is trained and measured.

@@ -7,6 +7,8 @@ mod embeddings;
 mod errors;
 mod fixture;
 mod gradients;
+mod graph_command;
+mod graphdefs;
 mod life_of_a_step;
 mod optimizers;
 mod peer_to_peer;

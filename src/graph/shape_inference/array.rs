@@ -240,6 +240,9 @@ fn tile_grad(x: TensorType, multiples: &[usize]) -> Option<OutputTypes> {
 fn broadcast_to(from: PartialShape, to: PartialShape) -> Option<PartialShape> {
     let new = to.rank().checked_sub(from.rank())?;
     let mut dims = Dims::from(to.dims());
+    if dims[..new].contains(&None) {
+        return None;
+    }
     for (to, from) in dims[new..].iter_mut().zip(from.dims()) {
         match (*to, *from) {
             (None, from) => *to = from,

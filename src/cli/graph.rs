@@ -1,0 +1,131 @@
+//! `graph`: what a file of TensorFlow's holds, and how a step's graph is placed and cut.
+
+mod contents;
+mod dot;
+mod drawing;
+mod text;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::rc::Rc;
+
+use super::args::{GraphArgs, GraphCommand, ImportArgs, ShowArgs};
+use super::exit_code::ExitCode;
+use super::experiment::Experiment;
+use super::failure::Failure;
+use super::recording::SharedRecording;
+use crate::cluster::{DeviceSpec, TaskName};
+use crate::graph::{Graph, GraphDef, Op};
+use crate::import::{Imported, sub_graph};
+use crate::partition::Request;
+use crate::runtime::{self, Error};
+use crate::simulation::{self, Host, scenario};
+use crate::training::{Task, TaskParts, step_graph};
+use contents::Contents;
+use drawing::Drawing;
+
+/// Runs the command.
+pub(super) fn run(args: &GraphArgs) -> Result<ExitCode, Failure> {
+    match &args.command {
+        GraphCommand::Import(args) => import(args),
+        GraphCommand::Show(args) => show(args),
+    }
+}
+
+fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
+    let contents = Contents::of(&read(&args.file, &args.outputs)?)?;
+    let mut out = io::stdout().lock();
+    let written = match args.json {
+        true => contents.write_json(&mut out),
+        false => contents.write_text(&mut out),
+    };
+    written.map_err(Failure::writing("the result"))?;
+    Ok(ExitCode::Done)
+}
+
+/// What of the file's graph `outputs` need; all of it where none is named.
+fn read(file: &Path, outputs: &[String]) -> Result<Imported, Failure> {
+    let path = file.display().to_string();
+    let bytes = fs::read(file).map_err(|error| Failure::Graph { path: path.clone(), problem: error.to_string() })?;
+    let wanted: Vec<&str> = outputs.iter().map(String::as_str).collect();
+    sub_graph(&Graph::new(), &bytes, &wanted).map_err(|error| Failure::Graph { path, problem: error.to_string() })
+}
+
+fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
+    let is_scenario = args.source.extension().is_some_and(|extension| extension == "toml");
+    let drawing = if is_scenario { of_scenario(args)? } else { of_file(args)? };
+    let drawn = if args.dot { dot::render(&drawing) } else { text::render(&drawing) };
+    write!(io::stdout().lock(), "{drawn}").map_err(Failure::writing("the result"))?;
+    Ok(ExitCode::Done)
+}
+
+/// The step of the first run's chief.
+fn of_scenario(args: &ShowArgs) -> Result<Drawing, Failure> {
+    let scenarios = scenario::expand(&args.source, &args.sets, &[])?;
+    let (_, scenario) = &scenarios[0];
+    let experiment = Experiment::new(scenario)?;
+    let Some(run) = experiment.runs.first() else {
+        return Err(Failure::NotSupported("the scenario has no run: there is no step to show".to_owned()));
+    };
+    let recording = SharedRecording::default();
+    let built = simulation::run(&experiment.cluster, |host: Host| {
+        let parts = TaskParts {
+            server: host.server,
+            clock: host.clock,
+            mode: run.mode,
+            seed: experiment.cluster.seed,
+            settings: experiment.settings.clone(),
+            dataset: experiment.dataset.clone(),
+            recorder: Rc::new(recording.clone()),
+        };
+        let task = Task::new(parts);
+        async {
+            let task = task?;
+            if task.is_chief() { Ok(Some((task.name().clone(), step_graph(&task)?))) } else { Ok(None) }
+        }
+    });
+    let failed = |error: Error| Failure::Run { run: run.name.clone(), error };
+    let found = built.result.map_err(failed)?.into_values().flatten().next();
+    let Some((chief, (graph, request))) = found else {
+        return Err(Failure::NotSupported("the cluster has no worker: there is no step to show".to_owned()));
+    };
+    let tasks: Vec<TaskName> = experiment.cluster.spec.tasks().collect();
+    let partitions = runtime::partitions(&graph, &request, &tasks, &chief).map_err(failed)?;
+    Ok(Drawing::new(format!("{}, run `{}`: a step of {chief}", scenario.name, run.name), &graph, &partitions))
+}
+
+/// All of a file's graph, on the tasks that its devices name.
+fn of_file(args: &ShowArgs) -> Result<Drawing, Failure> {
+    let imported = read(&args.source, &args.outputs)?;
+    let path = args.source.display().to_string();
+    let failed = |error: Error| Failure::Graph { path: path.clone(), problem: error.to_string() };
+    let graph = imported.graph().snapshot().map_err(|error| failed(error.into()))?;
+    let (tasks, default) = tasks_of(&graph);
+    let mut request = Request::default();
+    for (id, operation) in graph.iter() {
+        match operation.op {
+            Op::Placeholder { .. } => request.feeds.push(crate::graph::Edge { op: id, output: 0 }),
+            _ if operation.op.is_declaration() => {}
+            _ => request.targets.push(id),
+        }
+    }
+    let partitions = runtime::partitions(&graph, &request, &tasks, &default).map_err(failed)?;
+    Ok(Drawing::new(path.clone(), &graph, &partitions))
+}
+
+/// The tasks that a graph's devices name, and the one for what names none: the first that is no parameter
+/// server's, or `localhost`.
+fn tasks_of(graph: &GraphDef) -> (Vec<TaskName>, TaskName) {
+    let devices = graph.operations.iter().map(|operation| &operation.device);
+    let task = |device: &DeviceSpec| Some(TaskName::new(device.job()?, device.task().unwrap_or(0)));
+    let mut tasks: Vec<TaskName> = devices.filter_map(task).collect();
+    tasks.sort();
+    tasks.dedup();
+    let default = tasks.iter().find(|task| task.job() != "ps").cloned();
+    let default = default.unwrap_or_else(|| TaskName::new("localhost", 0));
+    if !tasks.contains(&default) {
+        tasks.push(default.clone());
+    }
+    (tasks, default)
+}

@@ -1,0 +1,42 @@
+//! A cut graph in the language of Graphviz: a cluster a task, dashed control edges, bytes on what crosses.
+
+use std::fmt::Write;
+
+use super::drawing::Drawing;
+
+/// The `digraph`.
+pub(super) fn render(drawing: &Drawing) -> String {
+    let mut dot = format!("digraph {} {{\n  node [shape=box];\n", quoted(&drawing.title));
+    let mut write = |line: String| writeln!(dot, "{line}").expect("a string takes all");
+    for (i, part) in drawing.parts.iter().enumerate() {
+        write(format!("  subgraph cluster_{i} {{\n    label={};", quoted(&part.task)));
+        for node in &part.nodes {
+            let types: Vec<String> = node.types.iter().map(ToString::to_string).collect();
+            let label = quoted(&format!("{}\n{} {}", node.name, node.kind, types.join(", ")));
+            write(format!("    {} [label={label}];", quoted(&node.name)));
+        }
+        write("  }".to_owned());
+    }
+    for arrow in &drawing.arrows {
+        let style = if arrow.is_control { "style=dashed" } else { "style=solid" };
+        let label = arrow.label.as_ref().map(|label| format!(", label={}", quoted(label))).unwrap_or_default();
+        write(format!("  {} -> {} [{style}{label}];", quoted(&arrow.from), quoted(&arrow.to)));
+    }
+    write("}".to_owned());
+    dot
+}
+
+/// A quoted identifier: a line break is `\n`.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_end_a_quote_is_escaped() {
+        assert_eq!(quoted("a \"b\" \\ c\nd"), r#""a \"b\" \\ c\nd""#);
+    }
+}

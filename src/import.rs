@@ -1,0 +1,163 @@
+//! TensorFlow's graphs, read into ours: names and devices are kept, shape arithmetic is done on the way.
+//!
+//! A binary GraphDef is anybody's bytes: what does not exist here, or does not fit, is an error that
+//! names the node, and operations that don't exist here are listed all at once.
+//!
+//! ```no_run
+//! # use trainyard::prelude::*;
+//! # async fn run() -> Result<()> {
+//! let g = Graph::new();
+//! let imported = import::graph_def(&g, &std::fs::read("mlp.pb").expect("the file is there"))?;
+//! let server = Server::create_local();
+//! let session = Session::new(&server.target(), &g).await?;
+//! session.run().target(imported.target("init")?).await?;
+//! let x = Tensor::new([1, 3], &[0.5f32, 1.0, -1.0])?;
+//! let fetched = session.run().feed(&imported.output("x:0")?, x).fetch(&imported.output("logits:0")?).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | TensorFlow | here |
+//! |---|---|
+//! | axes, paddings and shapes are inputs | attributes: what they are computed from must be known at import |
+//! | any value can be fed | feeding one that shapes were computed from changes nothing |
+//! | `_class` colocates | not read; what touches a variable is where that is |
+//! | `ApplyAdam` reads powers of β that all variables share | each variable has its own, set when its slot is |
+//! | two unknown sizes are compared in the step | taken to be one, the batch's; a step where they differ fails |
+//! | random operations are seeded by `seed` and `seed2` | these, the graph's seed and the name; the numbers are ours |
+//! | `StopGradient` ends a gradient | in the graph that TensorFlow wrote; `gradients` here passes through it |
+//! | a collection says which variables are trainable | those that an optimizer updates, or else all of f32 |
+
+mod error;
+mod fold;
+mod known;
+mod node;
+mod order;
+mod tensor;
+mod translate;
+mod value;
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::Location;
+
+use prost::Message;
+
+pub use error::{ImportError, NodeProblem, UnknownOperation};
+
+use crate::graph::{Graph, OpId, Output, Target};
+use translate::{Importer, find};
+use value::Value;
+use wire::NodeDef;
+
+/// A graph that was imported: its nodes by their names.
+#[derive(Clone)]
+pub struct Imported {
+    graph: Graph,
+    values: BTreeMap<String, Vec<Value>>,
+    operations: BTreeMap<String, OpId>,
+    kinds: BTreeMap<String, usize>,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+}
+
+/// Adds all of a binary GraphDef to `graph` (TensorFlow: `tf.import_graph_def` with an empty name).
+///
+/// # Errors
+/// If the bytes are no GraphDef, operations don't exist here, or a name is taken.
+#[track_caller]
+pub fn graph_def(graph: &Graph, bytes: &[u8]) -> Result<Imported, ImportError> {
+    sub_graph(graph, bytes, &[])
+}
+
+/// Adds what the nodes or outputs called `wanted` need, and nothing else of a binary GraphDef; all of it
+/// where none is named (TensorFlow: `tf.graph_util.extract_sub_graph`).
+///
+/// # Errors
+/// As [`graph_def`]; an operation that is not needed need not exist here.
+#[track_caller]
+pub fn sub_graph(graph: &Graph, bytes: &[u8], wanted: &[&str]) -> Result<Imported, ImportError> {
+    let def = wire::GraphDef::decode(bytes).map_err(|error| ImportError::Malformed(error.to_string()))?;
+    let nodes = order::sorted(&def, wanted)?;
+    check_kinds(&nodes)?;
+    let mut importer = Importer::new(graph, &def, &nodes, Location::caller());
+    for node in &nodes {
+        importer.add(node).map_err(|problem| node::fail(node, problem))?;
+    }
+    let (values, operations) = importer.finish();
+    let used: BTreeSet<&str> = nodes.iter().flat_map(|node| &node.input).map(|i| order::parse_input(i).0).collect();
+    let mut kinds = BTreeMap::new();
+    nodes.iter().for_each(|node| *kinds.entry(node.op.clone()).or_default() += 1);
+    let named = |choose: &dyn Fn(&NodeDef) -> bool| {
+        let chosen = nodes.iter().filter(|node| choose(node));
+        chosen.map(|node| node.name.clone()).collect::<Vec<_>>()
+    };
+    let inputs = named(&|node| matches!(node.op.as_str(), "Placeholder" | "PlaceholderWithDefault"));
+    let outputs = named(&|node| !used.contains(node.name.as_str()));
+    Ok(Imported { graph: graph.clone(), values, operations, kinds, inputs, outputs })
+}
+
+/// That there is a translation for every kind of operation.
+fn check_kinds(nodes: &[&NodeDef]) -> Result<(), ImportError> {
+    let mut unknown: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+    for node in nodes.iter().filter(|node| find(&node.op).is_none() && !fold::knows(&node.op)) {
+        unknown.entry(&node.op).or_insert((0, &node.name)).0 += 1;
+    }
+    let listed = |(kind, (count, example)): (&str, (usize, &str))| UnknownOperation {
+        kind: kind.to_owned(),
+        count,
+        example: example.to_owned(),
+    };
+    let operations: Vec<_> = unknown.into_iter().map(listed).collect();
+    if operations.is_empty() { Ok(()) } else { Err(ImportError::UnknownOperations { operations }) }
+}
+
+impl Imported {
+    /// The value that TensorFlow calls `name`: `loss:0`, `split:1`, or `loss` for its first output. For a
+    /// variable, its value.
+    ///
+    /// # Errors
+    /// If there is no such value, or it is a shape that no operation here computes.
+    pub fn output(&self, name: &str) -> Result<Output, ImportError> {
+        let (node, output) = order::parse_input(name);
+        let not_found = || ImportError::NotFound(name.to_owned());
+        let value = self.values.get(node).and_then(|values| values.get(output?)).ok_or_else(not_found)?;
+        value.output(&self.graph, node, output.unwrap_or(0)).map_err(|problem| ImportError::Node {
+            node: node.to_owned(),
+            kind: "Fetch".to_owned(),
+            problem,
+        })
+    }
+
+    /// The operation called `name`, to be run.
+    ///
+    /// # Errors
+    /// If there is none, or it is a variable or only about shapes, and nothing is run for it.
+    pub fn target(&self, name: &str) -> Result<Target, ImportError> {
+        let id = self.operations.get(name).ok_or_else(|| ImportError::NotFound(name.to_owned()))?;
+        Ok(Target::new(self.graph.clone(), *id))
+    }
+
+    /// How many nodes there are of each kind, in TensorFlow's words.
+    pub fn kinds(&self) -> &BTreeMap<String, usize> {
+        &self.kinds
+    }
+
+    /// The names of what is fed.
+    pub fn inputs(&self) -> &[String] {
+        &self.inputs
+    }
+
+    /// The names of the nodes that no other needs.
+    pub fn outputs(&self) -> &[String] {
+        &self.outputs
+    }
+
+    /// The graph that it was added to.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! What can be wrong with a graph that is imported, said with the node's name.
+
+use std::fmt;
+
+use crate::graph::GraphError;
+use crate::runtime::{Code, Error};
+
+/// Why a graph can't be imported.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The bytes are no GraphDef.
+    #[error("this is no binary GraphDef: {0}")]
+    Malformed(String),
+    /// The graph has operations that don't exist here: all of them are listed.
+    #[error("{} that do not exist here:{}", count(operations), List(operations))]
+    UnknownOperations {
+        /// The kinds, in the order of their names.
+        operations: Vec<UnknownOperation>,
+    },
+    /// Two nodes have one name.
+    #[error("two nodes are called `{0}`")]
+    DuplicateName(String),
+    /// An operation needs its own result.
+    #[error("the nodes {} need each other's results; a loop is not supported", .0.join(", "))]
+    Cycle(Vec<String>),
+    /// The graph has no such node or output.
+    #[error("the graph has no `{0}`")]
+    NotFound(String),
+    /// A node is wrong, or asks for what does not exist here.
+    #[error("node `{node}` ({kind}): {problem}")]
+    Node {
+        /// Its name.
+        node: String,
+        /// Its operation.
+        kind: String,
+        /// What is wrong.
+        problem: NodeProblem,
+    },
+}
+
+/// A kind of operation that does not exist here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownOperation {
+    /// The kind, in TensorFlow's word.
+    pub kind: String,
+    /// How many nodes there are of it.
+    pub count: usize,
+    /// The first of them.
+    pub example: String,
+}
+
+/// What is wrong with a node.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum NodeProblem {
+    /// It has too few inputs.
+    #[error("it has no input {0}")]
+    NoInput(usize),
+    /// An input names what is not there.
+    #[error("its input `{0}` does not exist")]
+    NoSuchInput(String),
+    /// An attribute is missing or of another type.
+    #[error("its attribute `{name}` must be {needs}")]
+    Attribute {
+        /// The attribute.
+        name: String,
+        /// What it must be.
+        needs: &'static str,
+    },
+    /// An input must be known when the graph is built, and is not.
+    #[error("its input {input} must be known before a step runs: feed no value that it is computed from")]
+    NotConstant {
+        /// Which input.
+        input: usize,
+    },
+    /// A value is only known to the importer, in part, and no operation here computes it.
+    #[error("its input {input} is a shape that only a step knows, and that no operation here computes")]
+    NoValue {
+        /// Which input.
+        input: usize,
+    },
+    /// An input must be a variable.
+    #[error("its input {0} must be a variable")]
+    NoVariable(usize),
+    /// What it asks for does not exist here.
+    #[error("{0}")]
+    Unsupported(String),
+    /// It does not fit its inputs.
+    #[error(transparent)]
+    Graph(Box<GraphError>),
+}
+
+fn count(operations: &[UnknownOperation]) -> String {
+    let nodes: usize = operations.iter().map(|unknown| unknown.count).sum();
+    format!("{nodes} operations of {} kinds", operations.len())
+}
+
+struct List<'a>(&'a [UnknownOperation]);
+
+impl fmt::Display for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|unknown| {
+            write!(f, "\n  {} of {}, such as `{}`", unknown.count, unknown.kind, unknown.example)
+        })
+    }
+}
+
+impl NodeProblem {
+    pub(super) fn unsupported(what: impl Into<String>) -> Self {
+        Self::Unsupported(what.into())
+    }
+}
+
+impl From<GraphError> for NodeProblem {
+    fn from(error: GraphError) -> Self {
+        Self::Graph(Box::new(error))
+    }
+}
+
+impl From<ImportError> for Error {
+    fn from(error: ImportError) -> Self {
+        Self::new(Code::InvalidArgument, error.to_string())
+    }
+}

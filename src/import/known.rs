@@ -1,0 +1,171 @@
+//! What the importer knows of integers before a step runs: shapes, and what is computed from them.
+
+use super::NodeProblem;
+use crate::graph::{Array, Graph, GraphError, Name, NewOperation, Op, Output, Subscript};
+use crate::tensor::{DType, Tensor};
+
+/// The most elements that are followed one by one.
+const MOST: usize = 256;
+
+/// One integer.
+#[derive(Clone, Debug)]
+pub(super) enum Element {
+    /// This one.
+    Known(i64),
+    /// The size of a value along an axis, which only the step knows.
+    Dim(Output, usize),
+    /// How many elements a value has, which only the step knows.
+    Size(Output),
+    /// What only the step knows, and no operation here computes.
+    Unknown,
+}
+
+/// Integers in a shape of rank 0 or more.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) dtype: DType,
+    pub(super) dims: Vec<usize>,
+    pub(super) elements: Vec<Element>,
+    /// They are the shape of this value.
+    pub(super) like: Option<Output>,
+}
+
+impl Element {
+    pub(super) fn known(&self) -> Option<i64> {
+        if let Self::Known(value) = self { Some(*value) } else { None }
+    }
+}
+
+impl Known {
+    /// Elements along one axis.
+    pub(super) fn vector(dtype: DType, elements: Vec<Element>) -> Self {
+        Self { dtype, dims: vec![elements.len()], elements, like: None }
+    }
+
+    pub(super) fn scalar(dtype: DType, element: Element) -> Self {
+        Self { dtype, dims: vec![], elements: vec![element], like: None }
+    }
+
+    /// The integers of a constant, where they are few.
+    pub(super) fn of(tensor: &Tensor) -> Option<Self> {
+        let values: Vec<i64> = match tensor.dtype() {
+            _ if tensor.shape().elements() > MOST => return None,
+            DType::I32 => tensor.slice::<i32>().iter().map(|value| i64::from(*value)).collect(),
+            DType::I64 => tensor.slice::<i64>().to_vec(),
+            _ => return None,
+        };
+        let elements = values.into_iter().map(Element::Known).collect();
+        Some(Self { dtype: tensor.dtype(), dims: tensor.shape().dims().to_vec(), elements, like: None })
+    }
+
+    /// The shape of `value`.
+    pub(super) fn shape_of(value: &Output, dtype: DType) -> Self {
+        let shape = value.tensor_type().shape;
+        let element = |(axis, dim): (usize, &Option<usize>)| match dim {
+            Some(dim) => Element::Known(*dim as i64),
+            None => Element::Dim(value.clone(), axis),
+        };
+        let elements = shape.dims().iter().enumerate().map(element).collect();
+        Self { like: Some(value.clone()), ..Self::vector(dtype, elements) }
+    }
+
+    /// The integers, where all are known.
+    pub(super) fn ints(&self) -> Option<Vec<i64>> {
+        self.elements.iter().map(Element::known).collect()
+    }
+
+    /// The integers, where all are known and none is negative.
+    pub(super) fn sizes(&self) -> Option<Vec<usize>> {
+        self.ints()?.into_iter().map(|int| usize::try_from(int).ok()).collect()
+    }
+
+    /// Elements in the shape `dims`: each from where `from` says that it is here.
+    pub(super) fn picked(&self, dims: Vec<usize>, from: impl Fn(&[usize]) -> Vec<usize>) -> Self {
+        let count = dims.iter().product();
+        let element = |i: usize| {
+            let mut rest = i;
+            let mut at: Vec<usize> = dims.iter().rev().map(|dim| (rest % dim, rest /= dim).0).collect();
+            at.reverse();
+            let flat = from(&at).iter().zip(&self.dims).fold(0, |flat, (at, dim)| flat * dim + at);
+            self.elements[flat].clone()
+        };
+        Self { dtype: self.dtype, elements: (0..count).map(element).collect(), dims, like: None }
+    }
+
+    /// The shape that they say, with -1 where it is unknown.
+    pub(super) fn dims_or_unknown(&self) -> Vec<i64> {
+        self.elements.iter().map(|element| element.known().unwrap_or(-1)).collect()
+    }
+
+    pub(super) fn has_unknown(&self) -> bool {
+        self.elements.iter().any(|element| matches!(element, Element::Unknown))
+    }
+
+    /// The integers as a tensor, where all are known.
+    pub(super) fn tensor(&self) -> Option<Tensor> {
+        let ints = self.ints()?;
+        match self.dtype {
+            DType::I32 => {
+                let ints = ints.iter().map(|int| i32::try_from(*int).ok()).collect::<Option<Vec<i32>>>()?;
+                Tensor::new(self.dims.as_slice(), &ints).ok()
+            }
+            _ => Tensor::new(self.dims.as_slice(), &ints).ok(),
+        }
+    }
+
+    /// A value of them for a step, made by operations called `name` and numbered.
+    ///
+    /// # Errors
+    /// If no operation computes one of them.
+    pub(super) fn materialise(&self, graph: &Graph, name: &str, input: usize) -> Result<Output, NodeProblem> {
+        let make = Maker { graph, name, dtype: self.dtype };
+        if let Some(tensor) = self.tensor() {
+            return Ok(make.add(Op::Const(tensor), &[])?);
+        }
+        if let Some(like) = &self.like {
+            return Ok(make.add(Op::Array(Array::Shape(self.dtype)), &[like])?);
+        }
+        let scalars = self.elements.iter().map(|element| make.scalar(element));
+        let scalars = scalars.collect::<Result<Option<Vec<_>>, _>>()?.ok_or(NodeProblem::NoValue { input })?;
+        let dims = super::tensor::partial_shape(&self.dims.iter().map(|dim| *dim as i64).collect::<Vec<_>>())?;
+        match (scalars.as_slice(), self.dims.as_slice()) {
+            ([one], []) => Ok(one.clone()),
+            (several, _) => {
+                let stacked = make.add(Op::Array(Array::Stack { axis: 0 }), &several.iter().collect::<Vec<_>>())?;
+                let is_vector = dims.rank() == 1;
+                Ok(if is_vector { stacked } else { make.add(Op::Array(Array::Reshape(dims)), &[&stacked])? })
+            }
+        }
+    }
+}
+
+/// Adds operations that make integers.
+struct Maker<'a> {
+    graph: &'a Graph,
+    name: &'a str,
+    dtype: DType,
+}
+
+impl Maker<'_> {
+    fn add(&self, op: Op, inputs: &[&Output]) -> Result<Output, GraphError> {
+        let inputs: Vec<_> = inputs.iter().map(|input| input.edge()).collect();
+        let new = NewOperation { name: Name::Numbered(self.name), inputs: &inputs, ..NewOperation::of(op) };
+        Ok(self.graph.output(self.graph.add(new)?))
+    }
+
+    /// One of them; none where no operation computes it.
+    fn scalar(&self, element: &Element) -> Result<Option<Output>, GraphError> {
+        Ok(Some(match element {
+            Element::Known(value) => match Known::scalar(self.dtype, Element::Known(*value)).tensor() {
+                Some(tensor) => self.add(Op::Const(tensor), &[])?,
+                None => return Ok(None),
+            },
+            Element::Dim(value, axis) => {
+                let shape = self.add(Op::Array(Array::Shape(self.dtype)), &[value])?;
+                self.add(Op::Array(Array::StridedSlice(vec![Subscript::At(*axis as i64)])), &[&shape])?
+            }
+            Element::Size(value) => self.add(Op::Array(Array::Size(self.dtype)), &[value])?,
+            Element::Unknown => return Ok(None),
+        }))
+    }
+}

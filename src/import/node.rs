@@ -1,0 +1,152 @@
+//! A node's attributes, each read as the type that it must have.
+
+use super::error::{ImportError, NodeProblem};
+use super::known::Known;
+use super::tensor;
+use super::value::Value;
+use super::wire::{NodeDef, Value as Attribute};
+use crate::graph::OpId;
+use crate::tensor::{DType, PartialShape, Tensor};
+
+/// That `node` is wrong.
+pub(super) fn fail(node: &NodeDef, problem: NodeProblem) -> ImportError {
+    ImportError::Node { node: node.name.clone(), kind: node.op.clone(), problem }
+}
+
+impl NodeDef {
+    fn value(&self, name: &str) -> Option<&Attribute> {
+        self.attr.get(name)?.value.as_ref()
+    }
+
+    /// The attribute `name` as `read` reads it; none where there is no such attribute.
+    fn read<'a, T>(
+        &'a self,
+        name: &str,
+        needs: &'static str,
+        read: fn(&'a Attribute) -> Option<T>,
+    ) -> Result<Option<T>, NodeProblem> {
+        let wrong = || NodeProblem::Attribute { name: name.to_owned(), needs };
+        self.value(name).map(|value| read(value).ok_or_else(wrong)).transpose()
+    }
+
+    /// An integer; `default` where there is none.
+    pub(super) fn int(&self, name: &str, default: i64) -> Result<i64, NodeProblem> {
+        let read = |value: &Attribute| if let Attribute::I(value) = value { Some(*value) } else { None };
+        Ok(self.read(name, "an integer", read)?.unwrap_or(default))
+    }
+
+    /// A number; `default` where there is none.
+    pub(super) fn float(&self, name: &str, default: f32) -> Result<f32, NodeProblem> {
+        let read = |value: &Attribute| if let Attribute::F(value) = value { Some(*value) } else { None };
+        Ok(self.read(name, "a number", read)?.unwrap_or(default))
+    }
+
+    /// Integers; none where there is no such attribute.
+    pub(super) fn ints(&self, name: &str) -> Result<&[i64], NodeProblem> {
+        let list = self.read(name, "a list of integers", |value| match value {
+            Attribute::List(list) => Some(list.i.as_slice()),
+            _ => None,
+        });
+        Ok(list?.unwrap_or_default())
+    }
+
+    /// A truth value; false where there is none.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, NodeProblem> {
+        let read = |value: &Attribute| if let Attribute::B(value) = value { Some(*value) } else { None };
+        Ok(self.read(name, "a truth value", read)?.unwrap_or(false))
+    }
+
+    /// A text; the empty one where there is none.
+    pub(super) fn text(&self, name: &str) -> Result<&str, NodeProblem> {
+        let text = self.read(name, "a text", |value| match value {
+            Attribute::S(text) => std::str::from_utf8(text).ok(),
+            _ => None,
+        });
+        Ok(text?.unwrap_or_default())
+    }
+
+    /// An element type.
+    pub(super) fn dtype(&self, name: &str) -> Result<DType, NodeProblem> {
+        self.optional_dtype(name)?
+            .ok_or_else(|| NodeProblem::Attribute { name: name.to_owned(), needs: "an element type" })
+    }
+
+    /// An element type; none where there is no such attribute.
+    pub(super) fn optional_dtype(&self, name: &str) -> Result<Option<DType>, NodeProblem> {
+        let read = |value: &Attribute| if let Attribute::Type(value) = value { Some(*value) } else { None };
+        let number = self.read(name, "an element type", read)?;
+        number.map(|number| tensor::dtype(number).ok_or_else(|| tensor::no_such_type(number))).transpose()
+    }
+
+    /// A shape.
+    pub(super) fn shape(&self, name: &str) -> Result<PartialShape, NodeProblem> {
+        match self.value(name) {
+            Some(Attribute::Shape(shape)) => tensor::shape(shape),
+            _ => Err(NodeProblem::Attribute { name: name.to_owned(), needs: "a shape" }),
+        }
+    }
+
+    /// A tensor.
+    pub(super) fn tensor(&self, name: &str) -> Result<Tensor, NodeProblem> {
+        match self.value(name) {
+            Some(Attribute::Tensor(tensor)) => tensor::tensor(tensor),
+            _ => Err(NodeProblem::Attribute { name: name.to_owned(), needs: "a tensor" }),
+        }
+    }
+}
+
+/// A node, and what its inputs are.
+pub(super) struct Node<'a> {
+    pub(super) def: &'a NodeDef,
+    pub(super) inputs: Vec<Value>,
+    /// What must have run before it.
+    pub(super) controls: Vec<OpId>,
+}
+
+impl Node<'_> {
+    /// Input `i`.
+    pub(super) fn value(&self, i: usize) -> Result<&Value, NodeProblem> {
+        self.inputs.get(i).ok_or(NodeProblem::NoInput(i))
+    }
+
+    /// Input `i`, which must be the same in every step.
+    pub(super) fn constant(&self, i: usize) -> Result<&Tensor, NodeProblem> {
+        self.value(i)?.constant.as_ref().ok_or(NodeProblem::NotConstant { input: i })
+    }
+
+    /// Input `i` as integers that are known in part.
+    pub(super) fn known(&self, i: usize) -> Result<&Known, NodeProblem> {
+        self.value(i)?.known.as_ref().ok_or(NodeProblem::NotConstant { input: i })
+    }
+
+    /// Input `i` as integers.
+    pub(super) fn ints(&self, i: usize) -> Result<Vec<i64>, NodeProblem> {
+        self.known(i)?.ints().ok_or(NodeProblem::NotConstant { input: i })
+    }
+
+    /// Input `i` as one integer.
+    pub(super) fn int(&self, i: usize) -> Result<i64, NodeProblem> {
+        match self.ints(i)?.as_slice() {
+            [one] => Ok(*one),
+            _ => Err(NodeProblem::unsupported(format!("its input {i} must be one integer"))),
+        }
+    }
+
+    /// Input `i` as one number.
+    pub(super) fn float(&self, i: usize) -> Result<f32, NodeProblem> {
+        let wrong = || NodeProblem::unsupported(format!("its input {i} must be one f32"));
+        self.constant(i)?.item::<f32>().map_err(|_| wrong())
+    }
+
+    /// The first input that is not known before a step.
+    pub(super) fn unknown_input(&self) -> usize {
+        self.inputs.iter().position(|value| value.known.is_none()).unwrap_or(0)
+    }
+}
+
+/// `axis`, which counts from the end where it is negative, of a value of this rank.
+pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, NodeProblem> {
+    let from_start = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
+    let found = from_start.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank);
+    found.ok_or_else(|| NodeProblem::unsupported(format!("axis {axis} of a value of {rank} dimensions")))
+}

@@ -1,0 +1,111 @@
+//! Element types, shapes and tensors from the wire, held to limits: the bytes may be anybody's.
+
+use half::bf16;
+
+use super::error::NodeProblem;
+use super::wire::{TensorProto, TensorShapeProto};
+use crate::tensor::{DType, Element, PartialShape, Shape, Tensor};
+
+/// The most dimensions that a shape has here.
+const MAX_RANK: usize = 6;
+/// The most elements of a shape whose dimensions are known: more than any memory holds.
+const MAX_ELEMENTS: usize = 1 << 40;
+/// The most elements that a constant may be expanded to from fewer.
+const MAX_EXPANDED: usize = 1 << 26;
+/// What TensorFlow adds to the number of an element type for a reference to it.
+const REFERENCE: i32 = 100;
+
+/// The element type of TensorFlow's number `dtype`; none where it does not exist here.
+pub(super) fn dtype(dtype: i32) -> Option<DType> {
+    match dtype % REFERENCE {
+        1 => Some(DType::F32),
+        2 => Some(DType::F64),
+        3 => Some(DType::I32),
+        9 => Some(DType::I64),
+        10 => Some(DType::Bool),
+        14 => Some(DType::BF16),
+        _ => None,
+    }
+}
+
+/// The shape, with `None` for unknown dimensions.
+pub(super) fn shape(proto: &TensorShapeProto) -> Result<PartialShape, NodeProblem> {
+    if proto.unknown_rank {
+        return Err(NodeProblem::unsupported("a shape of unknown rank is not supported"));
+    }
+    let dims: Vec<i64> = proto.dim.iter().map(|dim| dim.size).collect();
+    partial_shape(&dims)
+}
+
+/// The shape of `dims`, with -1 for an unknown one.
+pub(super) fn partial_shape(dims: &[i64]) -> Result<PartialShape, NodeProblem> {
+    let wrong = |what: &str| NodeProblem::unsupported(format!("{what} in the shape {dims:?}"));
+    if dims.len() > MAX_RANK {
+        return Err(wrong("more than 6 dimensions"));
+    }
+    let dim = |dim: &i64| match *dim {
+        -1 => Ok(None),
+        dim => usize::try_from(dim).map(Some).map_err(|_| wrong("a negative size")),
+    };
+    let dims = dims.iter().map(dim).collect::<Result<Vec<_>, _>>()?;
+    let product = dims.iter().flatten().try_fold(1usize, |product, dim| product.checked_mul((*dim).max(1)));
+    if product.is_none_or(|product| product > MAX_ELEMENTS) {
+        return Err(wrong("too many elements"));
+    }
+    Ok(PartialShape::new(&dims))
+}
+
+/// A shape of `dims`, all known.
+pub(super) fn known_shape(dims: &[i64]) -> Result<Shape, NodeProblem> {
+    let known = partial_shape(dims)?.known();
+    known.ok_or_else(|| NodeProblem::unsupported(format!("the shape {dims:?} must be known in full")))
+}
+
+/// The tensor.
+pub(super) fn tensor(proto: &TensorProto) -> Result<Tensor, NodeProblem> {
+    let dims = proto.tensor_shape.as_ref().map(shape).transpose()?.unwrap_or(PartialShape::new(&[]));
+    let shape = dims.known().ok_or_else(|| NodeProblem::unsupported("a constant's shape must be known in full"))?;
+    match dtype(proto.dtype) {
+        Some(DType::F32) => values(proto, shape, &proto.float_val),
+        Some(DType::I32) => values(proto, shape, &proto.int_val),
+        Some(DType::I64) => values(proto, shape, &proto.int64_val),
+        Some(DType::Bool) => values(proto, shape, &proto.bool_val),
+        Some(DType::F64) => values(proto, shape, &proto.double_val),
+        Some(DType::BF16) => {
+            let listed: Vec<bf16> = proto.half_val.iter().map(|bits| bf16::from_bits(*bits as u16)).collect();
+            values(proto, shape, &listed)
+        }
+        None => Err(no_such_type(proto.dtype)),
+    }
+}
+
+/// That TensorFlow's element type of this number does not exist here.
+pub(super) fn no_such_type(dtype: i32) -> NodeProblem {
+    NodeProblem::unsupported(format!("TensorFlow's element type {dtype} does not exist here"))
+}
+
+/// The elements, from the raw bytes or from a list whose last value is repeated.
+fn values<T: Element>(proto: &TensorProto, shape: Shape, listed: &[T]) -> Result<Tensor, NodeProblem> {
+    let elements = shape.elements();
+    let wrong = |given: usize| NodeProblem::unsupported(format!("{given} values for a constant of shape {shape}"));
+    let content = &proto.tensor_content;
+    if !content.is_empty() {
+        if content.len() != elements * size_of::<T>() {
+            return Err(wrong(content.len() / size_of::<T>()));
+        }
+        let read = |bytes: &[u8]| bytemuck::checked::try_pod_read_unaligned::<T>(bytes);
+        let values = content.chunks_exact(size_of::<T>()).map(read).collect::<Result<Vec<T>, _>>();
+        let values = values.map_err(|_| NodeProblem::unsupported("a constant's bytes are no values of its type"))?;
+        return Tensor::new(shape, &values).map_err(|_| wrong(values.len()));
+    }
+    let expanded = match listed {
+        [.., last] if listed.len() <= elements && elements <= listed.len().max(MAX_EXPANDED) => {
+            let rest = std::iter::repeat_n(*last, elements - listed.len());
+            listed.iter().copied().chain(rest).collect()
+        }
+        [] if elements <= MAX_EXPANDED => return Ok(Tensor::zeros(T::DTYPE, shape)),
+        _ => return Err(wrong(listed.len())),
+    };
+    let expanded: Vec<T> = expanded;
+    Tensor::new(shape, &expanded).map_err(|_| wrong(expanded.len()))
+}

@@ -1,0 +1,261 @@
+//! What is read of a graph besides its numbers, which the integration tests hold to TensorFlow's; and wrong graphs.
+
+use proptest::prelude::*;
+use prost::Message;
+
+use super::wire::{self, AttrValue, Dim, ListValue, NodeDef, TensorProto, TensorShapeProto, Value};
+use super::*;
+use crate::cluster::DeviceSpec;
+use crate::graph::{Array, Op};
+use crate::tensor::{DType, PartialShape};
+
+const F32: i32 = 1;
+const I32: i32 = 3;
+
+fn node(kind: &str, name: &str, inputs: &[&str]) -> NodeDef {
+    let input = inputs.iter().map(|input| (*input).to_owned()).collect();
+    NodeDef { name: name.to_owned(), op: kind.to_owned(), input, ..NodeDef::default() }
+}
+
+impl NodeDef {
+    fn with(mut self, name: &str, value: Value) -> Self {
+        self.attr.insert(name.to_owned(), AttrValue { value: Some(value) });
+        self
+    }
+}
+
+fn shape(dims: &[i64]) -> TensorShapeProto {
+    TensorShapeProto { dim: dims.iter().map(|size| Dim { size: *size }).collect(), unknown_rank: false }
+}
+
+fn placeholder(name: &str, dims: &[i64]) -> NodeDef {
+    node("Placeholder", name, &[]).with("dtype", Value::Type(F32)).with("shape", Value::Shape(shape(dims)))
+}
+
+/// A vector of integers.
+fn ints(name: &str, values: &[i32]) -> NodeDef {
+    let tensor_shape = Some(shape(&[values.len() as i64]));
+    let tensor = TensorProto { dtype: I32, tensor_shape, int_val: values.to_vec(), ..TensorProto::default() };
+    node("Const", name, &[]).with("dtype", Value::Type(I32)).with("value", Value::Tensor(tensor))
+}
+
+fn bytes(nodes: Vec<NodeDef>) -> Vec<u8> {
+    wire::GraphDef { node: nodes }.encode_to_vec()
+}
+
+fn import(nodes: Vec<NodeDef>) -> Result<Imported, ImportError> {
+    graph_def(&Graph::new(), &bytes(nodes))
+}
+
+#[track_caller]
+fn assert_refused(nodes: Vec<NodeDef>, says: &[&str]) {
+    let error = import(nodes).err().expect("it is wrong").to_string();
+    says.iter().for_each(|part| assert!(error.contains(part), "`{error}` does not say `{part}`"));
+}
+
+fn type_of(imported: &Imported, name: &str) -> String {
+    imported.output(name).unwrap().tensor_type().to_string()
+}
+
+#[test]
+fn names_devices_and_control_inputs_are_kept() {
+    let mut relu = node("Relu", "a/b.c", &["x", "^first"]);
+    relu.device = "/job:ps/task:1".to_owned();
+    let mut first = node("NoOp", "first", &[]);
+    first.device = "no device".to_owned();
+    let imported = import(vec![relu, placeholder("x", &[-1, 2]), first]).unwrap();
+    let def = imported.graph().snapshot().unwrap();
+    let relu = def.operation(imported.target("a/b.c").unwrap().op_id());
+    assert_eq!((&*relu.name, &relu.op), ("a/b.c", &Op::Unary(crate::graph::Unary::Relu)));
+    assert_eq!(relu.device, "/job:ps/task:1".parse::<DeviceSpec>().unwrap());
+    assert_eq!(relu.control_inputs.as_slice(), [imported.target("first").unwrap().op_id()]);
+    assert_eq!(type_of(&imported, "a/b.c:0"), "f32[?,2]");
+    assert!(def.operation(imported.target("first").unwrap().op_id()).device.is_empty());
+}
+
+#[test]
+fn nodes_may_come_in_any_order_and_a_loop_is_told_by_its_names() {
+    let chain = |last: &str| vec![node("Relu", "b", &["a"]), node("Relu", "c", &["b"]), node("Relu", "a", &[last])];
+    let mut open = chain("x");
+    open.push(placeholder("x", &[3]));
+    assert_eq!(type_of(&import(open).unwrap(), "c"), "f32[3]");
+    assert_refused(chain("c"), &["a", "b", "c", "loop"]);
+}
+
+#[test]
+fn a_long_chain_needs_no_deep_stack() {
+    let mut nodes = vec![placeholder("x0", &[1])];
+    nodes.extend((1..50_000).map(|i| node("Relu", &format!("x{i}"), &[&format!("x{}", i - 1)])));
+    nodes.reverse();
+    assert_eq!(import(nodes).unwrap().outputs(), ["x49999"]);
+}
+
+#[test]
+fn what_is_not_wanted_need_not_exist_here() {
+    let nodes = vec![placeholder("x", &[2]), node("Relu", "y", &["x"]), node("NoSuchOp", "z", &["y"])];
+    let imported = sub_graph(&Graph::new(), &bytes(nodes.clone()), &["y:0"]).unwrap();
+    assert_eq!((imported.inputs(), imported.outputs()), (&["x".to_owned()][..], &["y".to_owned()][..]));
+    assert_refused(nodes, &["1 operations of 1 kinds", "NoSuchOp", "z"]);
+}
+
+#[test]
+fn a_shape_with_an_unknown_batch_is_folded_as_far_as_it_is_known() {
+    let slice = |name: &str, inputs: &[&str]| node("StridedSlice", name, inputs).with("shrink_axis_mask", Value::I(1));
+    let nodes = vec![
+        placeholder("x", &[-1, 2, 3]),
+        node("Shape", "shape", &["x"]),
+        ints("zero", &[0]),
+        ints("one", &[1]),
+        slice("batch", &["shape", "zero", "one", "one"]),
+        ints("six/values", &[6]),
+        node("Squeeze", "six", &["six/values"]),
+        node("Pack", "flat", &["batch", "six"]),
+        node("Reshape", "y", &["x", "flat"]),
+    ];
+    let imported = import(nodes).unwrap();
+    assert_eq!((type_of(&imported, "y"), type_of(&imported, "flat")), ("f32[?,6]".into(), "i32[2]".into()));
+    let def = imported.graph().snapshot().unwrap();
+    let reshape = &def.operation(imported.target("y").unwrap().op_id()).op;
+    assert_eq!(*reshape, Op::Array(Array::Reshape(PartialShape::new(&[None, Some(6)]))));
+}
+
+#[test]
+fn what_must_be_known_and_is_not_is_told_by_the_node() {
+    let fed =
+        node("Placeholder", "order", &[]).with("dtype", Value::Type(I32)).with("shape", Value::Shape(shape(&[2])));
+    let nodes = vec![placeholder("x", &[2, 3]), fed, node("Transpose", "t", &["x", "order"])];
+    assert_refused(nodes, &["node `t` (Transpose)", "input 1 must be known"]);
+}
+
+#[test]
+fn other_formats_and_types_are_refused_and_not_misread() {
+    let x = || placeholder("x", &[1, 4, 4, 2]);
+    let nchw = node("BiasAdd", "y", &["x", "x"]).with("data_format", Value::S(b"NCHW".to_vec()));
+    assert_refused(vec![x(), nchw], &["NCHW"]);
+    let strings = node("Placeholder", "s", &[]).with("dtype", Value::Type(7)).with("shape", Value::Shape(shape(&[])));
+    assert_refused(vec![strings], &["node `s`", "element type 7"]);
+}
+
+#[test]
+fn wrong_graphs_are_refused_with_what_is_wrong() {
+    assert_refused(vec![placeholder("x", &[1]), placeholder("x", &[1])], &["two nodes are called `x`"]);
+    assert_refused(vec![node("Relu", "y", &["x"])], &["node `y`", "`x`", "does not exist"]);
+    assert_refused(vec![placeholder("x", &[1]), node("Relu", "y", &["x:1"])], &["node `y`", "`x:1`"]);
+    assert_refused(vec![node("MatMul", "y", &[])], &["node `y` (MatMul)"]);
+    assert_refused(vec![node("Const", "c", &[])], &["node `c`", "`value` must be a tensor"]);
+    assert_refused(vec![placeholder("x", &[-2])], &["node `x`", "negative"]);
+    assert_refused(vec![placeholder("x", &[1 << 40, 1 << 40])], &["node `x`", "too many"]);
+    assert_refused(vec![placeholder("x", &[1; 9])], &["node `x`", "dimensions"]);
+    assert_refused(vec![placeholder("x y", &[1])], &["node `x y`", "illegal name"]);
+    let tensor = TensorProto { dtype: F32, tensor_shape: Some(shape(&[1 << 35])), ..TensorProto::default() };
+    assert_refused(vec![node("Const", "c", &[]).with("value", Value::Tensor(tensor))], &["node `c`", "0 values"]);
+    assert!(matches!(graph_def(&Graph::new(), b"\xff\xff"), Err(ImportError::Malformed(_))));
+}
+
+#[test]
+fn variables_that_an_optimizer_updates_are_trainable() {
+    let variable = |name: &str| {
+        node("VariableV2", name, &[]).with("dtype", Value::Type(F32)).with("shape", Value::Shape(shape(&[2])))
+    };
+    let all = import(vec![variable("v"), variable("w")]).unwrap();
+    assert_eq!(all.graph().trainable_variables().len(), 2);
+    let rate = placeholder("rate", &[]);
+    let update = node("ApplyMomentum", "update", &["v", "m", "rate", "g", "rate"]);
+    let by_fed = import(vec![variable("v"), variable("m"), placeholder("g", &[2]), rate, update]);
+    assert!(by_fed.err().expect("μ must be known").to_string().contains("input 4 must be known"));
+    let descent = node("ApplyGradientDescent", "update", &["v", "rate", "g"]);
+    let nodes = vec![variable("v"), variable("m"), placeholder("g", &[2]), placeholder("rate", &[]), descent];
+    let trainable = import(nodes).unwrap().graph().trainable_variables();
+    assert_eq!(trainable.iter().map(|variable| variable.name()).collect::<Vec<_>>(), ["v"]);
+}
+
+/// Kinds of every family, to be given what does not fit them.
+const KINDS: &[&str] = &[
+    "Reshape",
+    "Transpose",
+    "ConcatV2",
+    "Split",
+    "SplitV",
+    "Slice",
+    "StridedSlice",
+    "Pad",
+    "Tile",
+    "BroadcastTo",
+    "Range",
+    "Fill",
+    "GatherV2",
+    "OneHot",
+    "Sum",
+    "ArgMax",
+    "Conv2D",
+    "MaxPool",
+    "AvgPoolGrad",
+    "Cumsum",
+    "Pack",
+    "Unpack",
+    "Squeeze",
+    "ExpandDims",
+    "ScatterNd",
+    "StridedSliceGrad",
+    "MirrorPad",
+    "TopKV2",
+    "UnsortedSegmentSum",
+    "BroadcastGradientArgs",
+    "DynamicStitch",
+    "ConcatOffset",
+    "Prod",
+    "Mul",
+    "FloorDiv",
+    "FloorMod",
+    "InvertPermutation",
+    "Assign",
+    "ApplyAdam",
+];
+
+const ATTRIBUTES: &[&str] = &["axis", "shrink_axis_mask", "num_split", "strides", "batch_dims", "num"];
+
+proptest! {
+    #[test]
+    fn no_bytes_bring_the_importer_down(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _: Result<Imported, ImportError> = graph_def(&Graph::new(), &bytes);
+    }
+
+    #[test]
+    fn no_operands_and_attributes_bring_the_importer_down(
+        kind in proptest::sample::select(KINDS),
+        constants in proptest::collection::vec(
+            proptest::collection::vec(prop_oneof![Just(i32::MIN), Just(i32::MAX), -3..5], 0..4),
+            1..5,
+        ),
+        attribute in proptest::sample::select(ATTRIBUTES),
+        number in prop_oneof![Just(i64::MIN), Just(i64::MAX), -3i64..5],
+        is_scalar in any::<bool>(),
+        is_float_first in any::<bool>(),
+    ) {
+        let mut nodes = vec![placeholder("x", &[-1, 2, 3])];
+        let mut inputs = if is_float_first { vec!["x".to_owned()] } else { vec![] };
+        for (i, values) in constants.iter().enumerate() {
+            let mut constant = ints(&format!("c{i}"), values);
+            if is_scalar && values.len() == 1 {
+                let tensor = TensorProto { dtype: I32, int_val: values.clone(), ..TensorProto::default() };
+                constant = constant.with("value", Value::Tensor(tensor));
+            }
+            nodes.push(constant);
+            inputs.push(format!("c{i}"));
+        }
+        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+        let list = Value::List(ListValue { i: vec![number; 4] });
+        let attributed = node(kind, "y", &inputs).with("T", Value::Type(F32)).with("dtype", Value::Type(F32));
+        nodes.push(match attribute {
+            "strides" => {
+                let slid = attributed.with("strides", list.clone()).with("ksize", list);
+                slid.with("padding", Value::S(b"SAME".to_vec()))
+            }
+            _ => attributed.with(attribute, Value::I(number)),
+        });
+        if let Ok(imported) = import(nodes) {
+            let made = imported.output("y");
+            prop_assert!(made.is_err() || made.unwrap().tensor_type().dtype != DType::Bool);
+        }
+    }
+}

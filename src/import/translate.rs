@@ -1,0 +1,184 @@
+//! From nodes to operations: one at a time, each after what it needs.
+
+mod array;
+mod indexed;
+mod math;
+mod reduction;
+mod sparse;
+mod state;
+mod window;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::Location;
+
+use super::node::Node;
+use super::order::parse_input;
+use super::value::Value;
+use super::wire::{GraphDef, NodeDef};
+use super::{NodeProblem, fold};
+use crate::graph::{Graph, Name, NewOperation, Op, OpId, Output, Target};
+use state::Roles;
+
+/// What a node gives.
+pub(super) type Values = Result<Vec<Value>, NodeProblem>;
+
+/// How a node of one kind becomes operations.
+pub(super) type Translate = Box<dyn Fn(&mut Importer<'_>, &Node<'_>) -> Values>;
+
+/// The translation of `kind`, TensorFlow's word; none where it does not exist here.
+pub(super) fn find(kind: &str) -> Option<Translate> {
+    let families = [math::find, reduction::find, array::find, indexed::find, sparse::find, window::find, state::find];
+    families.iter().find_map(|family| family(kind))
+}
+
+/// The translation to `op` of the same inputs.
+fn plain(op: Op) -> Translate {
+    Box::new(move |importer, node| {
+        let inputs = importer.inputs(node)?;
+        importer.emit(node, op.clone(), &inputs)
+    })
+}
+
+/// The translation to `op` of the inputs at these positions.
+fn of_inputs<const N: usize>(positions: [usize; N], op: Op) -> Translate {
+    Box::new(move |importer, node| {
+        let inputs = positions.iter().map(|i| importer.input(node, *i)).collect::<Result<Vec<_>, _>>()?;
+        importer.emit(node, op.clone(), &inputs)
+    })
+}
+
+/// The translation to what `op` makes of the attributes, of the same inputs.
+fn with_attributes(op: impl Fn(&NodeDef) -> Result<Op, NodeProblem> + 'static) -> Translate {
+    Box::new(move |importer, node| {
+        let inputs = importer.inputs(node)?;
+        importer.emit(node, op(node.def)?, &inputs)
+    })
+}
+
+/// A graph that is being added to another.
+pub(super) struct Importer<'a> {
+    graph: &'a Graph,
+    /// The names of all nodes: what is made beside them is called otherwise.
+    names: BTreeSet<&'a str>,
+    values: BTreeMap<String, Vec<Value>>,
+    operations: BTreeMap<String, OpId>,
+    roles: Roles,
+    built_at: &'static Location<'static>,
+}
+
+impl<'a> Importer<'a> {
+    pub(super) fn new(
+        graph: &'a Graph,
+        def: &'a GraphDef,
+        nodes: &[&NodeDef],
+        built_at: &'static Location<'static>,
+    ) -> Self {
+        let names = def.node.iter().map(|node| node.name.as_str()).collect();
+        let (values, operations) = (BTreeMap::new(), BTreeMap::new());
+        Self { graph, names, values, operations, roles: Roles::of(nodes), built_at }
+    }
+
+    pub(super) fn finish(self) -> (BTreeMap<String, Vec<Value>>, BTreeMap<String, OpId>) {
+        (self.values, self.operations)
+    }
+
+    /// Adds `def`, whose inputs are there. A device name that is none here is not asked for.
+    pub(super) fn add(&mut self, def: &NodeDef) -> Result<(), NodeProblem> {
+        let node = self.node(def)?;
+        let graph = self.graph.clone();
+        let is_device = def.device.parse::<crate::cluster::DeviceSpec>().is_ok();
+        let device = if is_device { def.device.as_str() } else { "" };
+        let values = graph.with_device(device, |_| self.translate(&node))?;
+        self.values.insert(def.name.clone(), values);
+        Ok(())
+    }
+
+    fn node<'n>(&self, def: &'n NodeDef) -> Result<Node<'n>, NodeProblem> {
+        let (mut inputs, mut controls) = (Vec::new(), Vec::new());
+        for input in &def.input {
+            let missing = || NodeProblem::NoSuchInput(input.clone());
+            match parse_input(input) {
+                (name, None) => controls.extend(self.operations.get(name).copied()),
+                (name, Some(output)) => {
+                    let values = self.values.get(name);
+                    inputs.push(values.and_then(|values| values.get(output)).cloned().ok_or_else(missing)?);
+                }
+            }
+        }
+        Ok(Node { def, inputs, controls })
+    }
+
+    /// What is about shapes is computed at once; the rest, and what of it only a step knows, is translated.
+    fn translate(&mut self, node: &Node<'_>) -> Values {
+        let Some(known) = fold::fold(node) else {
+            let unknown = || NodeProblem::NotConstant { input: node.unknown_input() };
+            return find(&node.def.op).ok_or_else(unknown)?(self, node);
+        };
+        if let ([one], Some(translate)) = (known.as_slice(), find(&node.def.op))
+            && one.has_unknown()
+            && let Ok(values) = translate(self, node)
+        {
+            return Ok(values.into_iter().map(|value| Value { known: Some(one.clone()), ..value }).collect());
+        }
+        if let [one] = known.as_slice()
+            && let Some(tensor) = one.tensor()
+        {
+            let values = self.emit(node, Op::Const(tensor.clone()), &[])?;
+            let known = |value| Value { constant: Some(tensor.clone()), known: Some(one.clone()), ..value };
+            return Ok(values.into_iter().map(known).collect());
+        }
+        Ok(known.into_iter().map(Value::from).collect())
+    }
+
+    /// Input `i` as a value for a step.
+    fn input(&self, node: &Node<'_>, i: usize) -> Result<Output, NodeProblem> {
+        node.value(i)?.output(self.graph, &node.def.name, i)
+    }
+
+    /// All inputs as values for a step.
+    fn inputs(&self, node: &Node<'_>) -> Result<Vec<Output>, NodeProblem> {
+        (0..node.inputs.len()).map(|i| self.input(node, i)).collect()
+    }
+
+    /// Adds the operation that `node` becomes, under its name.
+    fn emit(&mut self, node: &Node<'_>, op: Op, inputs: &[Output]) -> Values {
+        let id = self.emit_on(node, op, inputs, &[])?;
+        Ok(self.outputs_of(id))
+    }
+
+    /// The same, for one that touches variables; it runs where the first of them is.
+    fn emit_on(&mut self, node: &Node<'_>, op: Op, inputs: &[Output], variables: &[OpId]) -> Result<OpId, NodeProblem> {
+        let inputs: Vec<_> = inputs.iter().map(Output::edge).collect();
+        let id = self.graph.add(NewOperation {
+            name: Name::Exactly(&node.def.name),
+            inputs: &inputs,
+            control_inputs: &node.controls,
+            variables,
+            colocated_with: variables.first().copied(),
+            built_at: self.built_at,
+            ..NewOperation::of(op)
+        })?;
+        self.operations.insert(node.def.name.clone(), id);
+        Ok(id)
+    }
+
+    fn outputs_of(&self, id: OpId) -> Vec<Value> {
+        let target = Target::new(self.graph.clone(), id);
+        (0..).map_while(|i| target.output(i)).map(Value::from).collect()
+    }
+
+    /// Adds an operation that `node` needs beside its own, called `part` below its name.
+    fn helper(&self, node: &Node<'_>, part: &str, op: Op, inputs: &[&Output]) -> Result<Output, NodeProblem> {
+        let names = std::iter::successors(Some(format!("{}/{part}", node.def.name)), |name| Some(format!("{name}_")));
+        let name = names.into_iter().find(|name| !self.names.contains(name.as_str())).expect("names don't run out");
+        let inputs: Vec<_> = inputs.iter().map(|input| input.edge()).collect();
+        let id = self.graph.add(NewOperation {
+            name: Name::Numbered(&name),
+            inputs: &inputs,
+            control_inputs: &node.controls,
+            built_at: self.built_at,
+            ..NewOperation::of(op)
+        })?;
+        Ok(self.graph.output(id))
+    }
+}

@@ -1,0 +1,260 @@
+//! Placeholders, constants, random values and variables, by reference or by handle; what updates them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{Importer, Node, NodeProblem, Translate, Values, with_attributes};
+use crate::graph::{Name, NewOperation, Op, OpId, Output, RandomLaw, Unary, UpdateRule, VariableSpec};
+use crate::import::known::Known;
+use crate::import::order::parse_input;
+use crate::import::tensor::known_shape;
+use crate::import::value::Value;
+use crate::import::wire::NodeDef;
+use crate::tensor::{DType, Shape, Tensor};
+
+pub(super) fn find(kind: &str) -> Option<Translate> {
+    Some(match kind {
+        "Placeholder" => {
+            with_attributes(|def| Ok(Op::Placeholder { dtype: def.dtype("dtype")?, shape: def.shape("shape")? }))
+        }
+        "PlaceholderWithDefault" => Box::new(identity),
+        "Const" => Box::new(constant),
+        "RandomUniform" => random(RandomLaw::Uniform { low: 0.0, high: 1.0 }),
+        "RandomStandardNormal" => random(RandomLaw::Normal { mean: 0.0, deviation: 1.0 }),
+        "TruncatedNormal" => random(RandomLaw::TruncatedNormal { mean: 0.0, deviation: 1.0 }),
+        "Variable" | "VariableV2" | "VarHandleOp" => Box::new(variable),
+        "ReadVariableOp" => Box::new(identity),
+        "Assign" | "AssignVariableOp" => Box::new(assign),
+        "AssignAdd" | "AssignAddVariableOp" => Box::new(|importer, node| store(importer, node, Op::AssignAdd, false)),
+        "AssignSub" | "AssignSubVariableOp" => Box::new(|importer, node| store(importer, node, Op::AssignAdd, true)),
+        "IsVariableInitialized" | "VarIsInitializedOp" => Box::new(|importer, node| {
+            let variable = variable_at(node, 0)?;
+            let id = importer.emit_on(node, Op::IsVariableInitialized, &[], &[variable])?;
+            Ok(importer.outputs_of(id))
+        }),
+        _ => return update(kind),
+    })
+}
+
+/// What the nodes say of variables without saying it of the variable itself.
+#[derive(Default)]
+pub(super) struct Roles {
+    /// The variables that an update is of.
+    updated: BTreeSet<String>,
+    /// By Adam's first slot, the two β whose powers are kept with it, where they are constants.
+    powers: BTreeMap<String, [Option<Tensor>; 2]>,
+    /// The powers of β that are kept with a slot, by the slot.
+    kept: BTreeMap<OpId, [OpId; 2]>,
+}
+
+impl Roles {
+    pub(super) fn of(nodes: &[&NodeDef]) -> Self {
+        let mut roles = Self::default();
+        for node in nodes.iter().filter(|node| update(&node.op).is_some() || super::sparse::is_update(&node.op)) {
+            let input = |i: usize| node.input.get(i).map(|input| parse_input(input).0.to_owned());
+            roles.updated.extend(input(0));
+            if let ("ApplyAdam" | "ResourceApplyAdam", Some(slot), Some(beta1), Some(beta2)) =
+                (node.op.as_str(), input(1), input(6), input(7))
+            {
+                let constant = |name: String| {
+                    let is_it = |node: &&&NodeDef| node.name == name && node.op == "Const";
+                    nodes.iter().find(is_it).and_then(|node| node.tensor("value").ok())
+                };
+                roles.powers.insert(slot, [constant(beta1), constant(beta2)]);
+            }
+        }
+        roles
+    }
+}
+
+pub(super) fn variable_at(node: &Node<'_>, i: usize) -> Result<OpId, NodeProblem> {
+    Ok(node.value(i)?.variable.ok_or(NodeProblem::NoVariable(i))?.0)
+}
+
+/// The same value; of a variable, what it holds then.
+pub(super) fn identity(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    if let Value { output: None, variable: Some((variable, after)), .. } = node.value(0)? {
+        let controls = node.controls.iter().copied().chain(*after).collect();
+        let after = Node { def: node.def, inputs: vec![], controls };
+        let id = importer.emit_on(&after, Op::ReadVariable, &[], &[*variable])?;
+        return Ok(importer.outputs_of(id).into_iter().take(1).collect());
+    }
+    let x = importer.input(node, 0)?;
+    let is_fed = node.def.op == "PlaceholderWithDefault";
+    let constant = node.value(0)?.constant.clone().filter(|_| !is_fed);
+    let values = importer.emit(node, Op::Identity, &[x])?;
+    Ok(values.into_iter().map(|value| Value { constant: constant.clone(), ..value }).collect())
+}
+
+fn constant(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let tensor = node.def.tensor("value")?;
+    let (known, constant) = (Known::of(&tensor), Some(tensor.clone()));
+    let values = importer.emit(node, Op::Const(tensor), &[])?;
+    let with = |value| Value { constant: constant.clone(), known: known.clone(), ..value };
+    Ok(values.into_iter().map(with).collect())
+}
+
+/// Seeded by the graph, by TensorFlow's two seeds and by the name.
+fn random(law: RandomLaw) -> Translate {
+    Box::new(move |importer, node| {
+        let shape = known_shape(&node.ints(0)?)?;
+        if node.def.dtype("dtype")? != DType::F32 {
+            return Err(NodeProblem::unsupported("random values are f32 here"));
+        }
+        let (seed, seed2) = (node.def.int("seed", 0)?, node.def.int("seed2", 0)?);
+        let purpose = format!("{}:{seed}:{seed2}", node.def.name);
+        let seeds = (importer.graph.random_seed(), xxh3_64(purpose.as_bytes()));
+        importer.emit(node, Op::Random { law, shape, seeds, offset: 0 }, &[])
+    })
+}
+
+fn variable(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let def = node.def;
+    let shape = def.shape("shape")?.known();
+    let shape = shape.ok_or_else(|| NodeProblem::unsupported("a variable's shape must be known in full"))?;
+    let shared_name = match def.text("shared_name")? {
+        "" => importer.graph.scoped_name(&def.name),
+        name => name.to_owned(),
+    };
+    let dtype = def.dtype("dtype")?;
+    let updated = &importer.roles.updated;
+    let trainable = dtype == DType::F32 && (updated.is_empty() || updated.contains(&def.name));
+    let container = def.text("container")?.into();
+    let spec = VariableSpec { shared_name: shared_name.into(), container, dtype, shape, trainable };
+    let id = importer.emit_on(node, Op::Variable(spec.clone()), &[], &[])?;
+    importer.operations.remove(&def.name);
+    if importer.roles.powers.contains_key(&def.name) {
+        let powers =
+            [power(importer, node, id, &spec, "beta1_power")?, power(importer, node, id, &spec, "beta2_power")?];
+        importer.roles.kept.insert(id, powers);
+    }
+    Ok(vec![Value { variable: Some((id, None)), ..Value::default() }])
+}
+
+/// A place for a power of β beside the slot `slot`.
+fn power(
+    importer: &Importer<'_>,
+    node: &Node<'_>,
+    slot: OpId,
+    spec: &VariableSpec,
+    name: &str,
+) -> Result<OpId, NodeProblem> {
+    let shared_name = format!("{}/{name}", spec.shared_name).into();
+    let spec = VariableSpec { shared_name, shape: Shape::SCALAR, trainable: false, ..spec.clone() };
+    let name = format!("{}/{name}", node.def.name);
+    let new = NewOperation {
+        name: Name::Numbered(&name),
+        colocated_with: Some(slot),
+        ..NewOperation::of(Op::Variable(spec))
+    };
+    Ok(importer.graph.add(new)?)
+}
+
+/// Also sets what is kept with the variable.
+fn assign(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let variable = variable_at(node, 0)?;
+    let Some(kept) = importer.roles.kept.get(&variable).copied() else {
+        return store(importer, node, Op::Assign, false);
+    };
+    let slot = parse_input(&node.def.input[0]).0;
+    let betas = importer.roles.powers.get(slot).cloned();
+    let betas = betas.ok_or_else(|| NodeProblem::unsupported("its control inputs must follow the others"))?;
+    let mut controls = node.controls.clone();
+    for (power, beta) in kept.into_iter().zip(betas) {
+        let beta = beta.ok_or_else(|| NodeProblem::unsupported("the β of an ApplyAdam must be constants"))?;
+        let set = importer.set_power(node, power, beta)?;
+        controls.push(set);
+    }
+    let after = Node { def: node.def, inputs: node.inputs.clone(), controls };
+    store(importer, &after, Op::Assign, false)
+}
+
+/// Stores or adds input 1, negated where it is to be taken away.
+fn store(importer: &mut Importer<'_>, node: &Node<'_>, op: Op, is_negated: bool) -> Values {
+    let (variable, mut value) = (variable_at(node, 0)?, importer.input(node, 1)?);
+    if is_negated {
+        value = importer.helper(node, "negated", Op::Unary(Unary::Neg), &[&value])?;
+    }
+    let id = importer.emit_on(node, op, &[value], &[variable])?;
+    let refers = |value| Value { variable: Some((variable, Some(id))), ..value };
+    Ok(importer.outputs_of(id).into_iter().map(refers).collect())
+}
+
+impl Importer<'_> {
+    /// Gives `power` its first value, `beta`.
+    fn set_power(&self, node: &Node<'_>, power: OpId, beta: Tensor) -> Result<OpId, NodeProblem> {
+        let value = self.helper(node, "beta", Op::Const(beta), &[])?;
+        Ok(self.graph.add(NewOperation {
+            name: Name::Numbered(&format!("{}/beta_power", node.def.name)),
+            inputs: &[value.edge()],
+            variables: &[power],
+            colocated_with: Some(power),
+            ..NewOperation::of(Op::Assign)
+        })?)
+    }
+}
+
+/// How an update takes its inputs: the variable and its slots first.
+struct Update {
+    slots: usize,
+    rate: usize,
+    gradient: usize,
+    is_sparse: bool,
+    rule: fn(&Node<'_>) -> Result<UpdateRule, NodeProblem>,
+}
+
+impl Update {
+    fn dense(
+        slots: usize,
+        rate: usize,
+        gradient: usize,
+        rule: fn(&Node<'_>) -> Result<UpdateRule, NodeProblem>,
+    ) -> Self {
+        Self { slots, rate, gradient, is_sparse: false, rule }
+    }
+}
+
+/// Momentum, whose factor is the last input.
+fn momentum(node: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
+    let momentum = node.float(node.inputs.len().saturating_sub(1))?;
+    Ok(UpdateRule::Momentum { momentum, use_nesterov: node.def.flag("use_nesterov")? })
+}
+
+/// TensorFlow's default begins the accumulator; here the graph's own initializer does.
+fn adagrad(_: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
+    Ok(UpdateRule::Adagrad { initial_accumulator_value: 0.1 })
+}
+
+fn adam(node: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
+    let (beta1, beta2, epsilon) = (node.float(6)?, node.float(7)?, node.float(8)?);
+    Ok(UpdateRule::Adam { beta1, beta2, epsilon })
+}
+
+/// The update that `kind` is; none where it is none that exists here.
+fn update(kind: &str) -> Option<Translate> {
+    let update = match kind.strip_prefix("Resource").unwrap_or(kind) {
+        "ApplyGradientDescent" => Update::dense(0, 1, 2, |_| Ok(UpdateRule::GradientDescent)),
+        "ApplyMomentum" => Update::dense(1, 2, 3, momentum),
+        "SparseApplyMomentum" => Update { is_sparse: true, ..Update::dense(1, 2, 3, momentum) },
+        "ApplyAdagrad" => Update::dense(1, 2, 3, adagrad),
+        "SparseApplyAdagrad" => Update { is_sparse: true, ..Update::dense(1, 2, 3, adagrad) },
+        "ApplyAdam" => Update::dense(2, 5, 9, adam),
+        _ => return None,
+    };
+    Some(Box::new(move |importer, node| apply(importer, node, &update)))
+}
+
+/// The rows of a gradient are followed by their ids.
+fn apply(importer: &mut Importer<'_>, node: &Node<'_>, update: &Update) -> Values {
+    let mut variables = (0..=update.slots).map(|i| variable_at(node, i)).collect::<Result<Vec<_>, _>>()?;
+    let kept = variables.get(1).and_then(|slot| importer.roles.kept.get(slot));
+    variables.extend(kept.into_iter().flatten());
+    let mut inputs: Vec<Output> = vec![importer.input(node, update.rate)?, importer.input(node, update.gradient)?];
+    if update.is_sparse {
+        inputs.push(importer.input(node, update.gradient + 1)?);
+    }
+    let op = Op::ApplyGradient { rule: (update.rule)(node)?, is_sparse: update.is_sparse, aggregate: None };
+    let id = importer.emit_on(node, op, &inputs, &variables)?;
+    Ok(vec![Value { variable: Some((variables[0], Some(id))), ..Value::default() }])
+}

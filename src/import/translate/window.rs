@@ -1,0 +1,108 @@
+//! Windows over images: strides, paddings and sizes are attributes; TensorFlow's shapes become values or sizes.
+
+use super::math::channels_last;
+use super::{Node, NodeProblem, Translate};
+use crate::graph::{Channels, Convolution, Op, Padding, Pool, Sliding, Window};
+
+pub(super) fn find(kind: &str) -> Option<Translate> {
+    use Channels::{All, Each};
+    Some(match kind {
+        "Conv2D" => convolution(All),
+        "DepthwiseConv2dNative" => convolution(Each),
+        "Conv2DBackpropInput" => input_gradient(All),
+        "DepthwiseConv2dNativeBackpropInput" => input_gradient(Each),
+        "Conv2DBackpropFilter" => filter_gradient(All),
+        "DepthwiseConv2dNativeBackpropFilter" => filter_gradient(Each),
+        "MaxPool" => pooled(Window::MaxPool),
+        "MaxPoolGrad" => pooled(Window::MaxPoolGrad),
+        "AvgPool" => pooled(Window::AvgPool),
+        "AvgPoolGrad" => Box::new(|importer, node| {
+            let (like, dy) = (super::array::like(importer, node, node.known(0)?)?, importer.input(node, 1)?);
+            importer.emit(node, Op::Window(Window::AvgPoolGrad(pool(node)?)), &[dy, like])
+        }),
+        _ => return None,
+    })
+}
+
+/// Height and width of an attribute that has a number for each axis of an image; 1 for the others.
+fn height_and_width(node: &Node<'_>, name: &str) -> Result<[usize; 2], NodeProblem> {
+    let wrong = || NodeProblem::Attribute { name: name.to_owned(), needs: "[1, height, width, 1], both from 1" };
+    match node.def.ints(name)? {
+        [] if name == "dilations" => Ok([1, 1]),
+        &[1, height, width, 1] if height > 0 && width > 0 => Ok([height as usize, width as usize]),
+        _ => Err(wrong()),
+    }
+}
+
+fn sliding(node: &Node<'_>) -> Result<Sliding, NodeProblem> {
+    channels_last(node.def)?;
+    let padding = match node.def.text("padding")? {
+        "SAME" => Padding::Same,
+        "VALID" => Padding::Valid,
+        "EXPLICIT" => explicit(node)?,
+        other => return Err(NodeProblem::unsupported(format!("the padding {other} does not exist here"))),
+    };
+    let strides = height_and_width(node, "strides")?;
+    Ok(Sliding { strides, dilations: height_and_width(node, "dilations")?, padding })
+}
+
+fn explicit(node: &Node<'_>) -> Result<Padding, NodeProblem> {
+    let name = "explicit_paddings";
+    let wrong =
+        || NodeProblem::Attribute { name: name.to_owned(), needs: "two sizes an axis, 0 but for height and width" };
+    match node.def.ints(name)? {
+        &[0, 0, top, bottom, left, right, 0, 0] if top.min(bottom).min(left).min(right) >= 0 => {
+            let [top, bottom, left, right] = [top, bottom, left, right].map(|size| size as usize);
+            Ok(Padding::Explicit([[top, bottom], [left, right]]))
+        }
+        _ => Err(wrong()),
+    }
+}
+
+fn pool(node: &Node<'_>) -> Result<Pool, NodeProblem> {
+    Ok(Pool { size: height_and_width(node, "ksize")?, sliding: sliding(node)? })
+}
+
+fn pooled(window: fn(Pool) -> Window) -> Translate {
+    Box::new(move |importer, node| {
+        let inputs = importer.inputs(node)?;
+        importer.emit(node, Op::Window(window(pool(node)?)), &inputs)
+    })
+}
+
+fn convolution(channels: Channels) -> Translate {
+    Box::new(move |importer, node| {
+        let inputs = importer.inputs(node)?;
+        let convolution = Convolution { sliding: sliding(node)?, channels };
+        importer.emit(node, Op::Window(Window::Convolution(convolution)), &inputs)
+    })
+}
+
+/// `(sizes of x, filter, dy)`
+fn input_gradient(channels: Channels) -> Translate {
+    Box::new(move |importer, node| {
+        let (sizes, filter, dy) = (node.known(0)?, importer.input(node, 1)?, importer.input(node, 2)?);
+        let convolution = Convolution { sliding: sliding(node)?, channels };
+        let known = |axis: usize| sizes.elements.get(axis).and_then(|size| usize::try_from(size.known()?).ok());
+        match (known(1), known(2)) {
+            (Some(height), Some(width)) => {
+                let gradient = Window::InputGradient(convolution, Some([height, width]));
+                importer.emit(node, Op::Window(gradient), &[dy, filter])
+            }
+            _ => {
+                let like = super::array::like(importer, node, sizes)?;
+                importer.emit(node, Op::Window(Window::InputGradient(convolution, None)), &[dy, filter, like])
+            }
+        }
+    })
+}
+
+/// `(x, sizes of the filter, dy)`
+fn filter_gradient(channels: Channels) -> Translate {
+    Box::new(move |importer, node| {
+        let (x, dy) = (importer.input(node, 0)?, importer.input(node, 2)?);
+        let like = super::array::like(importer, node, node.known(1)?)?;
+        let convolution = Convolution { sliding: sliding(node)?, channels };
+        importer.emit(node, Op::Window(Window::FilterGradient(convolution)), &[x, dy, like])
+    })
+}

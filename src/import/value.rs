@@ -1,0 +1,52 @@
+//! What a node gives, as far as the importer knows it.
+
+use super::NodeProblem;
+use super::known::Known;
+use crate::graph::{Graph, Name, NewOperation, Op, OpId, Output};
+use crate::tensor::Tensor;
+
+/// One output of a node.
+#[derive(Clone, Default)]
+pub(super) struct Value {
+    /// The value in a step.
+    pub(super) output: Option<Output>,
+    /// Its value in every step.
+    pub(super) constant: Option<Tensor>,
+    /// Its integers, as far as they are known.
+    pub(super) known: Option<Known>,
+    /// The variable that it refers to, and what must have run before that is read.
+    pub(super) variable: Option<(OpId, Option<OpId>)>,
+}
+
+impl From<Output> for Value {
+    fn from(output: Output) -> Self {
+        Self { output: Some(output), ..Self::default() }
+    }
+}
+
+impl From<Known> for Value {
+    fn from(known: Known) -> Self {
+        Self { constant: known.tensor(), known: Some(known), ..Self::default() }
+    }
+}
+
+impl Value {
+    /// The value for a step; what must be made for that is called after `node`, whose input `input` it is.
+    pub(super) fn output(&self, graph: &Graph, node: &str, input: usize) -> Result<Output, NodeProblem> {
+        match (&self.output, &self.known, self.variable) {
+            (Some(output), ..) => Ok(output.clone()),
+            (None, Some(known), _) => known.materialise(graph, &format!("{node}/shape_"), input),
+            (None, None, Some((variable, after))) => {
+                let read = graph.add(NewOperation {
+                    name: Name::Numbered(&format!("{node}/read_")),
+                    variables: &[variable],
+                    control_inputs: after.as_slice(),
+                    colocated_with: Some(variable),
+                    ..NewOperation::of(Op::ReadVariable)
+                })?;
+                Ok(graph.output(read))
+            }
+            (None, None, None) => Err(NodeProblem::NoValue { input }),
+        }
+    }
+}
