@@ -83,9 +83,10 @@ fn one(node: &Node<'_>, inputs: &[&Known]) -> Option<Known> {
         ("GatherV2" | "Gather", [x, indices, ..]) => gather(x, indices),
         ("Range", [start, limit, delta]) => range(start, limit, delta),
         ("Fill", [dims, value]) => {
+            let one = value.elements.first()?.clone();
             let count = dims.ints()?.iter().try_fold(1i64, |count, dim| count.checked_mul(*dim))?;
             let dims = dims.ints()?.iter().map(|dim| usize::try_from(*dim).ok()).collect::<Option<Vec<_>>>()?;
-            let elements = (count <= MOST).then(|| vec![value.elements[0].clone(); count as usize])?;
+            let elements = (count <= MOST).then(|| vec![one; count as usize])?;
             Some(Known { dtype: value.dtype, dims, elements, like: None })
         }
         ("Prod", [x, axes]) => reduce(node, x, axes, product),
@@ -105,15 +106,14 @@ fn joined(parts: &[&Known]) -> Vec<Element> {
 }
 
 fn reshape(x: &Known, shape: &Known) -> Option<Known> {
-    let count = x.elements.len() as i64;
     let asked = shape.ints()?;
-    let known: i64 = asked.iter().filter(|dim| **dim >= 0).product();
-    let dim = |dim: &i64| if *dim < 0 { count.checked_div(known) } else { Some(*dim) };
-    let dims = asked.iter().map(dim).collect::<Option<Vec<i64>>>()?;
-    let is_same = dims.len() == 1 && x.dims.len() == 1;
-    let like = x.like.clone().filter(|_| is_same);
-    let dims: Vec<usize> = dims.iter().map(|dim| *dim as usize).collect();
-    (dims.iter().product::<usize>() == x.elements.len()).then(|| Known { dims, like, ..x.clone() })
+    let known = asked.iter().filter(|dim| **dim >= 0).try_fold(1i64, |known, dim| known.checked_mul(*dim))?;
+    let rest = (x.elements.len() as i64).checked_div(known);
+    let dim = |dim: &i64| usize::try_from(if *dim < 0 { rest? } else { *dim }).ok();
+    let dims = asked.iter().map(dim).collect::<Option<Vec<usize>>>()?;
+    let count = dims.iter().try_fold(1usize, |count, dim| count.checked_mul(*dim))?;
+    let like = x.like.clone().filter(|_| dims.len() == 1 && x.dims.len() == 1);
+    (count == x.elements.len()).then(|| Known { dims, like, ..x.clone() })
 }
 
 fn strided_slice(node: &Node<'_>, x: &Known, [begin, end, strides]: [&Known; 3]) -> Option<Known> {
@@ -229,7 +229,7 @@ fn stitch(parts: &[&Known]) -> Option<Known> {
         }
         placed.extend(ints.into_iter().zip(values.elements.iter().cloned()));
     }
-    let count = placed.iter().map(|(index, _)| index + 1).max()?;
+    let count = placed.iter().map(|(index, _)| index.saturating_add(1)).max()?;
     let last = |i: i64| placed.iter().rev().find(|(index, _)| *index == i).map(|(_, element)| element.clone());
     let elements = (count <= MOST).then(|| (0..count).map(last).collect::<Option<Vec<_>>>())??;
     Some(Known::vector(values.first()?.dtype, elements))

@@ -121,9 +121,9 @@ fn split(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 fn split_v(node: &Node<'_>, x: PartialShape) -> Result<Array, NodeProblem> {
     let axis = axis(node.int(2)?, x.rank())?;
     let mut given = node.ints(1)?;
-    let others: i64 = given.iter().filter(|size| **size >= 0).sum();
+    let others = given.iter().filter(|size| **size >= 0).fold(0i64, |others, size| others.saturating_add(*size));
     if let (Some(open), Some(all)) = (given.iter_mut().find(|size| **size == -1), x.dims()[axis]) {
-        *open = all as i64 - others;
+        *open = (all as i64).saturating_sub(others);
     }
     Ok(Array::Split { axis, sizes: sizes(&given)? })
 }

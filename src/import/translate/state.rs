@@ -158,7 +158,8 @@ fn assign(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         return store(importer, node, Op::Assign, false);
     };
     let slot = parse_input(&node.def.input[0]).0;
-    let betas = importer.roles.powers[slot].clone();
+    let betas = importer.roles.powers.get(slot).cloned();
+    let betas = betas.ok_or_else(|| NodeProblem::unsupported("its control inputs must follow the others"))?;
     let mut controls = node.controls.clone();
     for (power, beta) in kept.into_iter().zip(betas) {
         let beta = beta.ok_or_else(|| NodeProblem::unsupported("the β of an ApplyAdam must be constants"))?;
