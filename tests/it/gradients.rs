@@ -1,5 +1,6 @@
 //! The values of gradients, held to finite differences on random graphs of every operation that has one.
 
+mod elementwise;
 mod moves;
 
 use std::cell::Cell;
@@ -52,6 +53,7 @@ enum Kind {
     Huber,
     MeanSquared,
     Moved(usize),
+    Elementwise(usize),
 }
 
 const KINDS: &[Kind] = &[
@@ -134,6 +136,7 @@ fn apply(kind: Kind, a: &Output, b: &Output) -> Result<Output, GraphError> {
         Kind::L2Loss => damped(l2_loss(a)?),
         Kind::Huber => huber_loss(a, b, 0.7),
         Kind::MeanSquared => damped(mean_squared_error(a, b)?),
+        Kind::Elementwise(index) => elementwise::apply(index, a, b),
         Kind::Moved(index) => moves::apply(index, a, b),
         Kind::CrossEntropy => {
             let rows = a.tensor_type().shape.dims().first().copied().flatten().unwrap_or(1);
