@@ -183,7 +183,7 @@ impl<X: Copy> NullaryFnOnce for Selected<'_, X> {
 
 /// The sums of `x`, of shape `x_shape`, over the dimensions along which `out_shape` broadcasts to it.
 ///
-/// Order: one dimension after the other, from the innermost; rows as [`reduce::sum`] adds them up, other
+/// Order: one dimension after the other, from the innermost; rows as [`reduce::all`] folds them, other
 /// dimensions as [`rows::bias_add_grad`] does.
 pub(super) fn sum_to<T: Float>((x, x_shape): Operand<'_, T>, out: &mut [T], out_shape: Shape) {
     let layout = Layout::new([out_shape], x_shape);

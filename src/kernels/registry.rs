@@ -35,9 +35,7 @@ pub enum KernelError {
     #[error(transparent)]
     Label(#[from] softmax::LabelOutOfRange),
     /// Integers that have no quotient or power.
-    #[error(
-        "{0} of integers needs divisors other than 0 and exponents of at least 0; cast to a float type where others come"
-    )]
+    #[error("{0} of integers needs divisors other than 0 and exponents of at least 0; cast to f32 where others come")]
     Integers(&'static str),
     /// An index that is no position.
     #[error(transparent)]

@@ -1,5 +1,6 @@
 //! Placement: TensorFlow's `device_setter_test.py` and what of `placer_test.cc` is not about device types.
 
+mod partitioned;
 mod placer;
 mod replica_device_setter;
 

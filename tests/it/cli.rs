@@ -67,7 +67,7 @@ fn all_wrong_values_are_told_at_once() {
 #[test]
 fn what_does_not_exist_yet_is_refused_and_not_ignored() {
     let path = scenario("not_yet", SMALL);
-    assert_refused(&["sim", &path, "--set", "program.model=embedding"], &["program.model", "not supported yet"]);
+    assert_refused(&["sim", &path, "--set", "calibration.x=1"], &["calibration", "not supported yet"]);
 }
 
 #[test]

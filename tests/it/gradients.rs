@@ -1,5 +1,6 @@
 //! The values of gradients, held to finite differences on random graphs of every operation that has one.
 
+mod elementwise;
 mod moves;
 mod windows;
 
@@ -59,6 +60,7 @@ enum Kind {
     Dropout,
     Moved(usize),
     Windowed(usize),
+    Elementwise(usize),
 }
 
 const KINDS: &[Kind] = &[
@@ -154,6 +156,7 @@ fn apply(kind: Kind, a: &Output, b: &Output) -> Result<Output, GraphError> {
         Kind::LayerNorm => layer_norm(a, 0.1),
         Kind::Variance => moments(a, &[-1], false).map(|(_, variance)| variance),
         Kind::Dropout => dropout(a, 0.4, &g.constant(3i64)),
+        Kind::Elementwise(index) => elementwise::apply(index, a, b),
         Kind::Moved(index) => moves::apply(index, a, b),
         Kind::Windowed(index) => windows::apply(index, a, b),
         Kind::CrossEntropy => {

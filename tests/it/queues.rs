@@ -1,4 +1,5 @@
-//! Queues and conditional accumulators on tasks, after TensorFlow's `fifo_queue_test.py` and `conditional_accumulator_test.py`.
+//! Queues and conditional accumulators on tasks, after TensorFlow's `fifo_queue_test.py` and
+//! `conditional_accumulator_test.py`.
 
 use trainyard::graph::{ConditionalAccumulator, FifoQueue, Reduction};
 use trainyard::prelude::*;
@@ -120,13 +121,13 @@ fn a_queue_of_other_components_under_the_same_name_is_refused() {
 #[test]
 fn who_waits_at_a_queue_for_ever_is_named_in_the_report_of_the_stall() {
     let trained = Simulated::new(1, 1, Mode::Async).run_program(|task| async move {
-        if task.job() == "worker" {
-            let g = Graph::new();
-            let queue = g.with_device("/job:ps/task:0", |g| pairs(g, 1))?;
-            let session = Session::new(&task.target(), &g).await?;
-            session.run().fetch(&queue.dequeue()[0]).await?;
+        if task.job() == "ps" {
+            return task.join().await;
         }
-        Ok(())
+        let g = Graph::new();
+        let queue = g.with_device("/job:ps/task:0", |g| pairs(g, 1))?;
+        let session = Session::new(&task.target(), &g).await?;
+        session.run().fetch(&queue.dequeue()[0]).await.map(|_| ())
     });
     let error = trained.outcome.result.unwrap_err();
     assert_eq!(error.code, Code::Stalled);

@@ -1,12 +1,10 @@
 //! Rows found by their number: what is known of their shapes, where they are, and their gradients' structure.
 
-use super::{assert_says, floats, operation, snapshot};
-use crate::cluster::ClusterSpec;
+use super::{assert_says, floats};
 use crate::graph::{
     Gradient, Graph, GraphError, GraphProblem, IndexedSlices, InitialRows, Partitioner, ShardStrategy,
-    embedding_lookup, embedding_lookup_unique, variable_gradients,
+    embedding_lookup, variable_gradients,
 };
-use crate::placement::ReplicaDeviceSetter;
 use crate::tensor::DType;
 
 #[test]
@@ -41,30 +39,6 @@ fn what_has_no_rows_and_what_is_no_id_is_refused() {
     let foreign = Graph::new().placeholder("ids", DType::I64, [None]).unwrap();
     let error = embedding_lookup(&table, &foreign, ShardStrategy::Div).unwrap_err();
     assert_eq!(error.problem, GraphProblem::OtherGraph("ids".to_owned()));
-}
-
-#[test]
-fn a_shard_and_all_that_is_about_it_alone_is_on_its_parameter_server() -> Result<(), GraphError> {
-    let g = Graph::new();
-    let cluster = ClusterSpec::simulated([("ps", 2), ("worker", 1)]).unwrap();
-    let table = g.with_device_fn(ReplicaDeviceSetter::new(&cluster), |g| {
-        let ids = g.placeholder("ids", DType::I64, [None])?;
-        let table = g.partitioned_variable("t", [5, 2], InitialRows::Constant(0.0), Partitioner::FixedSize(2))?;
-        let loss = embedding_lookup_unique(&table, &ids, ShardStrategy::Div)?.square().sum();
-        variable_gradients(&loss, table.shards()).map(|_| table)
-    })?;
-    let names: Vec<String> = table.shards().iter().map(|shard| shard.name()).collect();
-    assert_eq!(names, ["t/part_0", "t/part_1"]);
-    let rows: Vec<usize> = table.shards().iter().map(|shard| shard.spec().shape.dims()[0]).collect();
-    assert_eq!(rows, [3, 2]);
-    let device = |name: &str| operation(&snapshot(&g), name).device.to_string();
-    assert_eq!([device("t/part_0"), device("t/part_1")], ["/job:ps/task:0", "/job:ps/task:1"]);
-    assert_eq!(device("embedding_lookup/ResourceGather_1"), "/job:ps/task:1");
-    assert_eq!(device("Fill"), "", "it follows its only user, the shard's first assignment");
-    for name in ["embedding_lookup/Unique", "embedding_lookup/ShardIds", "gradients/DynamicStitchGrad"] {
-        assert_eq!(device(name), "/job:worker", "{name}");
-    }
-    Ok(())
 }
 
 #[test]

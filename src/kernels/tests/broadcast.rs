@@ -8,7 +8,10 @@ use super::{LENGTHS, applied, assert_close, bits, values};
 use crate::graph::{Binary, Comparison, Logical, Op};
 use crate::tensor::{DType, Shape, Tensor};
 
-const EXACT: [(Binary, fn(f32, f32) -> f32); 9] = [
+/// A function and its definition.
+type Definition = (Binary, fn(f32, f32) -> f32);
+
+const EXACT: [Definition; 9] = [
     (Binary::Add, |a, b| a + b),
     (Binary::Sub, |a, b| a - b),
     (Binary::Mul, |a, b| a * b),

@@ -28,7 +28,9 @@ fn precise(len: usize, kernel: impl FnOnce(&mut [f64])) -> Vec<f64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn softmax_its_logarithm_and_their_gradients_are_those_of_the_definition(count in 0usize..90, classes in 1usize..70) {
+    fn softmax_its_logarithm_and_their_gradients_are_those_of_the_definition(
+        count in 0usize..90, classes in 1usize..70,
+    ) {
         let (x, dy) = (values(1, count * classes), values(2, count * classes));
         let logs = reference::log_softmax(&x, classes);
         assert_close(&written(x.len(), 1, |out| log_softmax(&x, classes, out)), &narrow(&logs), 1e-6);
@@ -60,7 +62,8 @@ proptest! {
         let of_rows = precise(x.len(), |out| softmax_cross_entropy(&x, &dense, &mut by_row, out));
         let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12);
         prop_assert!(close(&by_label, &by_row) && close(&of_labels, &of_rows));
-        prop_assert!(close(&precise(x.len(), |out| softmax(&x, classes, out)), &of_rows.iter().zip(&dense).map(|(b, l)| b + l).collect::<Vec<_>>()));
+        let expected: Vec<_> = of_rows.iter().zip(&dense).map(|(b, l)| b + l).collect();
+        prop_assert!(close(&precise(x.len(), |out| softmax(&x, classes, out)), &expected));
     }
 }
 

@@ -55,11 +55,12 @@ fn gradients_of_gradients_are_what_finite_differences_say() {
         let x = g.placeholder("x", DType::F32, [None, Some(4), Some(3), Some(1)])?;
         let filter = g.placeholder("filter", DType::F32, [Some(2), Some(2), Some(1), Some(3)])?;
         let sliding = Sliding::from(Padding::Same).strides([1, 2]);
-        let y = x.conv2d(&filter, sliding)?.avg_pool([2, 2], Padding::Valid)?.square().sum();
+        let y = x.conv2d(&filter, sliding)?.avg_pool([2, 2], Padding::Valid)?;
+        let y = y.mul(&y)?.sum();
         let first = gradients(&y, &[x.clone(), filter.clone()])?;
         let mut loss = g.constant(0f32);
         for gradient in first.iter().flatten() {
-            loss = loss.add(&gradient.square().sum())?;
+            loss = loss.add(&gradient.mul(gradient)?.sum())?;
         }
         let second = gradients(&loss, &[x.clone(), filter.clone()])?;
         let session = Session::new(&Server::create_local().target(), &g).await?;

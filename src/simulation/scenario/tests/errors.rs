@@ -20,8 +20,8 @@ fn malformed(text: &str, place: &str, marked: &str, message: &str) {
 fn an_unknown_key_is_shown_in_its_line_with_the_one_probably_meant() {
     let error = example("seed = 7\n\n[compute]\nnumeric = \"real\"\n").unwrap_err();
     let expected = "\
-sims/example.toml:4:1: unknown field `numeric`, expected one of `rate`, `memory`, `devices`, `straggler`, `slow`, `step_time`, \
-`numerics`; did you mean `numerics`?
+sims/example.toml:4:1: unknown field `numeric`, expected one of `rate`, `memory`, `devices`, `straggler`, `slow`, \
+`step_time`, `numerics`; did you mean `numerics`?
   |
 4 | numeric = \"real\"
   | ^^^^^^^";
@@ -48,7 +48,8 @@ fn an_unknown_value_is_shown_in_its_line_with_the_one_probably_meant() {
         "[program]\nmodel = \"mpl\"",
         "2:9",
         "\"mpl\"",
-        "unknown variant `mpl`, expected one of `softmax`, `mlp`, `convnet`, `embedding`, `null`; did you mean `mlp`?",
+        "unknown variant `mpl`, expected one of `softmax`, `mlp`, `convnet`, `embedding`, `alexnet`, \
+         `vgg16`, `inception_v3`, `resnet50`, `null`; did you mean `mlp`?",
     );
     malformed(
         "[program]\ndataset = \"digit\"",
@@ -200,12 +201,25 @@ fn each_contradiction_says_what_to_write_instead() {
             "4: run[1].name: an earlier run is also called `sync`",
         ),
         ("run = []", "1: run: no run; give one, or remove the key"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(example(text).unwrap_err().to_string(), format!("sims/example.toml:{expected}"));
+    }
+}
+
+#[test]
+fn a_key_or_a_data_set_of_another_model_is_refused() {
+    let cases = [
         ("[program]\nrows = 7", "2: program.rows: only the model `embedding` has `rows`; use it, or remove this"),
         ("[program]\nmodel = \"embedding\"\ndim = 0", "3: program.dim: 0 must be at least 1"),
         (
             "[program]\nmodel = \"embedding\"\ndataset = \"digits\"",
             "3: program.dataset: the model `embedding` needs sparse samples: `{ libsvm = \"FILE\" }`, or no key for \
              synthetic ones",
+        ),
+        (
+            "[program]\nmodel = \"resnet50\"\ndataset = \"digits\"",
+            "3: program.dataset: a published model has random images of its own size; remove the key",
         ),
     ];
     for (text, expected) in cases {
@@ -243,14 +257,13 @@ fn a_convnet_of_what_are_no_images_is_a_mistake() {
 
 #[test]
 fn what_is_to_come_is_refused_rather_than_ignored() {
-    let text = "seed = 1\n[[fault]]\nat = \"2s\"\n[calibration]\nx = 1\n[program]\nmodel = \"embedding\"";
+    let text = "seed = 1\n[[fault]]\nat = \"2s\"\n[calibration]\nx = 1\n[program]\nmodel = \"mlp\"";
     let expected = "\
 sims/example.toml:2: fault: not supported yet: no fault would happen; remove the `[[fault]]` sections
-sims/example.toml:4: calibration: not supported yet: it would be ignored; give `[compute]` and `[network]` instead
-sims/example.toml:7: program.model: not supported yet: use `softmax`, `mlp`, `convnet` or `null`";
+sims/example.toml:4: calibration: not supported yet: it would be ignored; give `[compute]` and `[network]` instead";
     let error = example(text).unwrap_err();
     assert_eq!(error.to_string(), expected);
-    assert!(matches!(error, ScenarioError::NotSupported { features, .. } if features.len() == 3));
+    assert!(matches!(error, ScenarioError::NotSupported { features, .. } if features.len() == 2));
 }
 
 #[test]
