@@ -3,6 +3,7 @@
 mod array;
 mod indexed;
 mod math;
+mod norm;
 mod reduction;
 mod sparse;
 mod state;
@@ -27,7 +28,8 @@ pub(super) type Translate = Box<dyn Fn(&mut Importer<'_>, &Node<'_>) -> Values>;
 
 /// The translation of `kind`, TensorFlow's word; none where it does not exist here.
 pub(super) fn find(kind: &str) -> Option<Translate> {
-    let families = [math::find, reduction::find, array::find, indexed::find, sparse::find, window::find, state::find];
+    let families =
+        [math::find, reduction::find, array::find, indexed::find, sparse::find, window::find, norm::find, state::find];
     families.iter().find_map(|family| family(kind))
 }
 
