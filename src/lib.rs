@@ -64,7 +64,7 @@
 //! |---|---|---|---|
 //! | 1 | `training/session.rs` `Session::run_step` | feeds, fetches | `RunStep` |
 //! | 2 | `runtime/master.rs` `Master::run_step` | known plan, or prune, place, partition, register | `RunGraph`s |
-//! | 3 | `runtime/worker.rs` `Worker::run_graph` | what has come for the step already | a new executor |
+//! | 3 | `runtime/worker.rs` `Worker::run_graph` | what has come for the step already | an executor, new or idle |
 //! | 4 | `runtime/executor.rs` `Executor::run_ready` | what is ready, in a fixed order | kernels, requests, sends |
 //! | 5 | `kernels/registry.rs` `call` | the numbers, and their cost | tensors |
 //! | 6 | `runtime/worker.rs` `Worker::receive` | who waits for a value | ready operations |

@@ -25,7 +25,7 @@ use crate::sync::Mode;
 
 pub use coordinated::Coordinated;
 pub use rules::{Adagrad, Adam, GradientDescent, Momentum};
-pub(crate) use update::{Delta, Update, apply};
+pub(crate) use update::{Delta, Deltas, Update, apply};
 
 /// A way to change variables by their gradients.
 pub trait Optimizer {

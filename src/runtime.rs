@@ -18,9 +18,11 @@ mod link;
 mod mailbox;
 mod master;
 mod messages;
+mod ordered;
 mod parameter_server;
 mod plan;
 mod rendezvous;
+mod reply;
 mod resources;
 mod server;
 mod state_request;
@@ -28,12 +30,13 @@ mod step_plan;
 mod variable_store;
 mod worker;
 
-pub use compute::{ComputeModel, Processor, Work};
+pub use compute::{Asker, Calculation, ComputeModel, Processor, Work};
 pub use error::{Code, Error, Result};
 pub(crate) use mailbox::{tell, told};
 pub use messages::{
     Arrival, Arrivals, GraphHandle, PeerMessage, Scope, SessionId, SessionOptions, StepId, Waiting, WaitingList,
 };
 pub(crate) use messages::{MasterMessage, ResetContainers, RunStep, StepDone, Values, stopped};
+pub(crate) use reply::Answer;
 pub use server::{Server, ServerDef, ServerTarget, World};
 pub(crate) use step_plan::partitions;

@@ -13,9 +13,8 @@ mod dtype;
 mod shape;
 
 use std::fmt;
-use std::sync::Arc;
 
-use buffer::Buffer;
+use buffer::{Buffer, Shared};
 pub use dtype::{DType, Element};
 pub use shape::{PartialShape, Shape};
 
@@ -25,7 +24,7 @@ pub struct Tensor {
     dtype: DType,
     shape: Shape,
     /// None under a hollow tensor.
-    buffer: Option<Arc<Buffer>>,
+    buffer: Option<Shared>,
 }
 
 /// Why a tensor can't be made of, or read as, what was asked.
@@ -89,7 +88,7 @@ impl Tensor {
     /// A tensor of zeros (`false` for booleans).
     pub fn zeros(dtype: DType, shape: impl Into<Shape>) -> Self {
         let shape = shape.into();
-        Self::over(dtype, shape, Buffer::zeroed(shape.elements() * dtype.size()))
+        Self::over(dtype, shape, Shared::zeroed(shape.elements() * dtype.size()))
     }
 
     /// A tensor without numbers, which takes no memory whatever its shape.
@@ -97,8 +96,8 @@ impl Tensor {
         Self { dtype, shape: shape.into(), buffer: None }
     }
 
-    fn over(dtype: DType, shape: Shape, buffer: Buffer) -> Self {
-        Self { dtype, shape, buffer: Some(Arc::new(buffer)) }
+    fn over(dtype: DType, shape: Shape, buffer: Shared) -> Self {
+        Self { dtype, shape, buffer: Some(buffer) }
     }
 
     /// A tensor of one value everywhere.
@@ -115,12 +114,12 @@ impl Tensor {
         if T::DTYPE == DType::Bool {
             return Self::zeros(DType::Bool, shape);
         }
-        Self::over(T::DTYPE, shape, Buffer::recycled(shape.elements() * size_of::<T>()))
+        Self::over(T::DTYPE, shape, Shared::recycled(shape.elements() * size_of::<T>()))
     }
 
     /// A tensor of any element type that is written as words of its elements' size, every one of them.
     pub(crate) fn unwritten(dtype: DType, shape: Shape) -> Self {
-        Self::over(dtype, shape, Buffer::recycled(shape.elements() * dtype.size()))
+        Self::over(dtype, shape, Shared::recycled(shape.elements() * dtype.size()))
     }
 
     /// The elements as words of their size, for what moves them without a look at their values.
@@ -216,7 +215,7 @@ impl Tensor {
 
     /// The buffer for writing; copies it first if another tensor shares it.
     fn own_buffer(&mut self) -> &mut Buffer {
-        Arc::make_mut(self.buffer.as_mut().expect("a tensor that is written has memory"))
+        self.buffer.as_mut().expect("a tensor that is written has memory").make_mut()
     }
 
     /// The raw little-endian bytes of the values; none of a hollow tensor.

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use super::number::Number;
 use super::parallel::{CHUNK, PARALLEL_FROM, vectorised};
 use crate::graph::{Axes, Reduction};
-use crate::tensor::{Element, Shape};
+use crate::tensor::{Element, Shape, Tensor};
 
 /// How many partial results a fold keeps: one a lane of the widest vectors.
 const LANES: usize = 16;
@@ -164,7 +164,8 @@ pub(super) fn columns<T: Element>(x: &[T], neutral: T, op: impl Fn(T, T) -> T + 
     if x.len() <= block {
         return vectorised(FoldColumns { x, neutral, op, out });
     }
-    let mut partial = vec![neutral; x.len().div_ceil(block) * columns];
+    let mut partial = Tensor::uninitialised::<T>(Shape::from([x.len().div_ceil(block), columns]));
+    let partial = partial.make_mut::<T>();
     if x.len() < PARALLEL_FROM {
         let blocks = partial.chunks_exact_mut(columns).zip(x.chunks(block));
         blocks.for_each(|(out, x)| vectorised(FoldColumns { x, neutral, op, out }));
@@ -172,7 +173,7 @@ pub(super) fn columns<T: Element>(x: &[T], neutral: T, op: impl Fn(T, T) -> T + 
         let blocks = partial.par_chunks_exact_mut(columns).zip(x.par_chunks(block));
         blocks.for_each(|(out, x)| vectorised(FoldColumns { x, neutral, op, out }));
     }
-    vectorised(FoldColumns { x: &partial, neutral, op, out });
+    vectorised(FoldColumns { x: partial, neutral, op, out });
 }
 
 struct FoldRows<'a, T, F> {

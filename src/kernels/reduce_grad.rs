@@ -3,10 +3,10 @@
 use rayon::prelude::*;
 
 use super::number::Float;
-use super::parallel::{PARALLEL_FROM, for_chunks, map2};
+use super::parallel::{PARALLEL_FROM, for_chunks, map, map2};
 use super::reduce::{self, Run, runs};
 use crate::graph::{Axes, Reduction};
-use crate::tensor::Shape;
+use crate::tensor::{Shape, Tensor};
 
 /// `dy`, what arrived for each result, over all elements that the result was made of.
 pub(crate) fn spread<T: Float>(dy: &[T], shape: Shape, axes: Axes, out: &mut [T]) {
@@ -28,8 +28,9 @@ pub(crate) fn spread<T: Float>(dy: &[T], shape: Shape, axes: Axes, out: &mut [T]
 /// The gradient of a mean: a share of `dy` for each element.
 pub(crate) fn mean<T: Float>(dy: &[T], shape: Shape, axes: Axes, out: &mut [T]) {
     let count: usize = axes.iter().map(|axis| shape.dims()[axis]).product();
-    let shares: Vec<T> = dy.iter().map(|dy| dy.over(count)).collect();
-    spread(&shares, shape, axes, out);
+    let mut shares = Tensor::uninitialised::<T>(Shape::from([dy.len()]));
+    map(dy, shares.make_mut(), |dy| dy.over(count));
+    spread(shares.slice(), shape, axes, out);
 }
 
 /// The gradient of the greatest or least: `dy` shared equally among the elements that equal `y`.

@@ -26,7 +26,7 @@ impl Rows {
     /// the number of gradients that have it, so that its mean differs from that of the dense gradients.)
     pub(super) fn mean_of(gradients: &[Delta], shape: Shape) -> Option<Self> {
         let (table, width) = (*shape.dims().first()?, shape.dims()[1..].iter().product());
-        let mut found = Vec::with_capacity(gradients.len());
+        let mut found = Vec::new();
         for gradient in gradients {
             let Delta::Slices { rows, ids } = gradient else { return None };
             let ids = positions(ids, table).expect("ids are checked when a gradient comes");
@@ -135,7 +135,7 @@ mod tests {
         let slots = if rule == UpdateRule::GradientDescent { 0 } else { 1 };
         let slots = (0..slots).map(|_| Tensor::full([7, width], 0.1f32));
         let values = std::iter::once(Tensor::new([7, width], &values).unwrap()).chain(slots).collect();
-        Update { rule, learning_rate: 0.3, values, gradients }
+        Update { rule, learning_rate: 0.3, values, gradients: gradients.into() }
     }
 
     const RULES: [UpdateRule; 2] =
@@ -170,7 +170,7 @@ mod tests {
     fn an_update_of_rows_costs_what_they_are_and_not_what_the_table_is_except_with_adam() {
         let cost = |rule, rows: usize| {
             let values = vec![Tensor::zeros(DType::F32, [rows, 4])];
-            Update { rule, learning_rate: 0.3, values, gradients: vec![slices(0, 4)] }.cost()
+            Update { rule, learning_rate: 0.3, values: values.into(), gradients: vec![slices(0, 4)].into() }.cost()
         };
         for rule in RULES {
             assert_eq!(cost(rule, 7), cost(rule, 7000), "{rule:?}");

@@ -1,5 +1,7 @@
 //! One update of one variable: the mean of a round's gradients, then the rule.
 
+use smallvec::SmallVec;
+
 use super::rows::{Rows, apply_to_rows};
 use crate::graph::UpdateRule;
 use crate::kernels::{self, Cost};
@@ -11,10 +13,13 @@ pub(crate) struct Update {
     pub(crate) rule: UpdateRule,
     pub(crate) learning_rate: f32,
     /// The variable's value, then its slots', in the order of the rule.
-    pub(crate) values: Vec<Tensor>,
+    pub(crate) values: SmallVec<[Tensor; 5]>,
     /// The gradients whose mean is applied, by worker index, so that their sum has one order.
-    pub(crate) gradients: Vec<Delta>,
+    pub(crate) gradients: Deltas,
 }
+
+/// The gradients of an update: one, or those of a round.
+pub(crate) type Deltas = SmallVec<[Delta; 1]>;
 
 /// A gradient as a value.
 #[derive(Clone, Debug)]

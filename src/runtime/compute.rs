@@ -1,10 +1,10 @@
 //! The device of a task: what runs kernels, and says when they are done.
 
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
 
 use crate::kernels::{self, Cost, Numerics};
 
+use super::link::Actors;
 use super::messages::StepId;
 
 /// A piece of work for a device.
@@ -14,10 +14,23 @@ pub struct Work {
     /// What it costs.
     pub cost: Cost,
     /// The arithmetic itself.
-    pub run: Box<dyn FnOnce() + Send>,
-    /// To be called once the device is done, after `run`, on the thread that launched the work.
-    pub done: Box<dyn FnOnce()>,
+    pub calculation: Box<dyn Calculation>,
+    /// Who is told once the device is done, after the calculation has run.
+    pub asker: Asker,
 }
+
+/// Arithmetic with all that it reads and writes.
+pub trait Calculation: Send {
+    /// Does it, on any thread.
+    fn run(&mut self);
+
+    /// Hands on what came of it, on the thread that launched it.
+    fn done(self: Box<Self>, asker: &Asker);
+}
+
+/// The actors that a piece of work is of.
+#[derive(Clone)]
+pub struct Asker(pub(crate) Rc<Actors>);
 
 /// Runs work and decides how long it takes: as long as it does, or as long as a model says.
 pub trait ComputeModel {
@@ -27,22 +40,6 @@ pub trait ComputeModel {
     /// Whether numbers are computed on it at all.
     fn numerics(&self) -> Numerics {
         Numerics::Real
-    }
-}
-
-impl Work {
-    /// Work that computes a value and hands it on.
-    pub(crate) fn new<T: Send + 'static>(
-        step: Option<StepId>,
-        cost: Cost,
-        run: impl FnOnce() -> T + Send + 'static,
-        done: impl FnOnce(T) + 'static,
-    ) -> Self {
-        let result = Arc::new(Mutex::new(None));
-        let written = Arc::clone(&result);
-        let run = Box::new(move || *written.lock().expect("work is run once") = Some(run()));
-        let take = move || result.lock().expect("work is run once").take();
-        Self { step, cost, run, done: Box::new(move || done(take().expect("work is done after it was run"))) }
     }
 }
 
@@ -59,12 +56,17 @@ pub struct Processor;
 
 impl ComputeModel for Processor {
     fn launch(&self, work: Work) {
-        if kernels::may_spread(work.cost) {
-            rayon::scope(|_| (work.run)());
-        } else {
-            (work.run)();
-        }
-        (work.done)();
+        let Work { cost, mut calculation, asker, .. } = work;
+        run(&mut *calculation, cost);
+        calculation.done(&asker);
+    }
+}
+
+fn run(calculation: &mut dyn Calculation, cost: Cost) {
+    if kernels::may_spread(cost) {
+        rayon::scope(|_| calculation.run());
+    } else {
+        calculation.run();
     }
 }
 
@@ -72,12 +74,22 @@ impl ComputeModel for Processor {
 mod tests {
     use super::*;
 
+    /// Notes which of rayon's threads runs it.
+    struct Probe(Option<usize>);
+
+    impl Calculation for Probe {
+        fn run(&mut self) {
+            self.0 = rayon::current_thread_index();
+        }
+
+        fn done(self: Box<Self>, _: &Asker) {}
+    }
+
     /// Whether the processor runs work of this cost on one of rayon's threads.
     fn is_on_the_pool(cost: Cost) -> bool {
-        let (sender, receiver) = std::sync::mpsc::channel();
-        let run = rayon::current_thread_index;
-        Processor.launch(Work::new(None, cost, run, move |thread| sender.send(thread).expect("it is received")));
-        receiver.recv().expect("the work is done").is_some()
+        let mut probe = Probe(None);
+        run(&mut probe, cost);
+        probe.0.is_some()
     }
 
     #[test]

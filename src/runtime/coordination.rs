@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::graph::Replica;
 use crate::sync::{Coordinator, Effect, Mode};
@@ -24,6 +24,9 @@ pub(super) struct Coordination {
     rounds: u64,
     is_over: bool,
 }
+
+/// The answers that follow from an operation: most often its own.
+type Answers = SmallVec<[Served; 1]>;
 
 /// What a worker is told of its step.
 struct Counted {
@@ -45,12 +48,12 @@ impl Coordination {
     }
 
     /// A worker's gradients of `versions` are on their way.
-    pub(super) fn vote(&mut self, replica: Replica, ticket: Ticket, versions: &[i64]) -> Vec<Served> {
+    pub(super) fn vote(&mut self, replica: Replica, ticket: Ticket, versions: &[i64]) -> Answers {
         let oldest = versions.iter().copied().min().unwrap_or(0) as u64;
         if let Err(error) = self.check(replica, oldest) {
-            return vec![Served { ticket, outcome: Err(error) }];
+            return smallvec![Served { ticket, outcome: Err(error) }];
         }
-        let mut answers = Self::taken_over(replica, self.votes.get(&replica.worker).copied());
+        let mut answers: Answers = Self::taken_over(replica, self.votes.get(&replica.worker).copied()).collect();
         self.votes.insert(replica.worker, ticket);
         let effects = self.coordinator.vote(replica.worker, oldest);
         answers.extend(self.answer(effects));
@@ -65,14 +68,18 @@ impl Coordination {
         global_step: &mut i64,
         read: i64,
         verdict: Option<&Verdict>,
-    ) -> Vec<Served> {
+    ) -> Answers {
         if let Err(error) = self.check(replica, 0) {
-            return vec![Served { ticket, outcome: Err(error) }];
+            return smallvec![Served { ticket, outcome: Err(error) }];
         }
         let Counted { global_step, staleness, applied } = self.count(replica.mode, global_step, read, verdict);
         let outputs: Values =
             smallvec![Tensor::scalar(global_step), Tensor::scalar(staleness), Tensor::scalar(applied)];
-        let mut answers = Self::taken_over(replica, self.commits.get(&replica.worker).map(|(ticket, _)| *ticket));
+        if self.coordinator.releases_at_once() && self.commits.is_empty() {
+            return smallvec![Served { ticket, outcome: Ok(outputs) }];
+        }
+        let before = self.commits.get(&replica.worker).map(|(ticket, _)| *ticket);
+        let mut answers: Answers = Self::taken_over(replica, before).collect();
         self.commits.insert(replica.worker, (ticket, outputs));
         let effects = self.coordinator.commit(replica.worker);
         answers.extend(self.answer(effects));
@@ -135,10 +142,12 @@ impl Coordination {
     }
 
     /// The answer to an operation of a worker that has restarted, or given up that step.
-    fn taken_over(replica: Replica, older: Option<Ticket>) -> Vec<Served> {
-        let Some(ticket) = older else { return Vec::new() };
-        let message = format!("worker {} has begun another step, which takes its place", replica.worker);
-        vec![Served { ticket, outcome: Err(Error::new(Code::Aborted, message)) }]
+    fn taken_over(replica: Replica, older: Option<Ticket>) -> impl Iterator<Item = Served> {
+        let aborted = move |ticket| {
+            let message = format!("worker {} has begun another step, which takes its place", replica.worker);
+            Served { ticket, outcome: Err(Error::new(Code::Aborted, message)) }
+        };
+        older.map(aborted).into_iter()
     }
 
     /// The workers that others wait for, where some wait.

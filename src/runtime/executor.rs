@@ -28,7 +28,8 @@ use super::messages::{Arrival, StateRequest, StepId, Ticket, Values};
 use super::plan::{Plan, slots_of};
 use super::state_request::action;
 
-pub(crate) use frame::{Frame, NodeFailure, compute};
+use frame::Frame;
+pub(crate) use frame::{Batch, NodeFailure};
 pub(crate) use memo::Memos;
 use memo::foresee;
 
@@ -43,15 +44,7 @@ pub(crate) struct Ready {
     /// For other devices: the position of the send, and the value.
     pub(crate) sends: Vec<(u32, Option<Tensor>)>,
     /// For the device.
-    pub(crate) kernels: Option<Batch>,
-}
-
-/// Kernels for the device, to be run in this order.
-#[derive(Debug)]
-pub(crate) struct Batch {
-    pub(crate) nodes: Vec<u32>,
-    pub(crate) frame: Frame,
-    pub(crate) cost: Cost,
+    pub(crate) kernels: Option<Box<Batch>>,
 }
 
 /// One step of one partition.
@@ -63,9 +56,9 @@ pub(crate) struct Executor {
 
 /// How far a step has come; the methods take the plan that it follows.
 struct Progress {
-    /// With the device, while kernels run.
-    frame: Option<Frame>,
-    /// What arrived while the frame was with the device.
+    /// The values of the step. With the device, while kernels run.
+    batch: Option<Box<Batch>>,
+    /// What arrived while the values were with the device.
     held_back: Vec<(Slot, Tensor)>,
     /// The type of each slot whose value is there, or will be when the batch that is running has.
     types: Vec<(DType, Shape)>,
@@ -82,7 +75,16 @@ struct Progress {
 impl Executor {
     /// The step `step` of the partition that `plan` is of, with nothing run yet.
     pub(crate) fn new(step: StepId, plan: &Arc<Plan>) -> Self {
-        let mut progress = Progress::new(plan);
+        let mut new = Self { step, plan: Arc::clone(plan), progress: Progress::new(plan) };
+        new.begin(step);
+        new
+    }
+
+    /// Makes an executor whose step has finished ready for the step `step` of the same partition.
+    pub(crate) fn begin(&mut self, step: StepId) {
+        self.step = step;
+        let (plan, progress) = (&*self.plan, &mut self.progress);
+        progress.begin(plan);
         for node in &plan.sources {
             progress.make_ready(plan, *node);
         }
@@ -90,7 +92,6 @@ impl Executor {
             progress.put(plan, plan.node(*node).first_output, value.clone());
             progress.finish(plan, *node);
         }
-        Self { step, plan: Arc::clone(plan), progress }
     }
 
     /// The client's values, in the order of the partition's feeds.
@@ -126,13 +127,14 @@ impl Executor {
         self.progress.finish(&self.plan, node);
     }
 
-    /// The device has run `nodes`.
-    pub(crate) fn computed(&mut self, nodes: &[u32], frame: Frame) {
+    /// The device has run `batch`.
+    pub(crate) fn computed(&mut self, mut batch: Box<Batch>) {
         let (plan, progress) = (&*self.plan, &mut self.progress);
         let untold = progress.untold.take();
-        progress.learn_types(plan, untold, &frame);
-        progress.frame = Some(frame);
-        for node in nodes {
+        progress.learn_types(plan, untold, &batch.frame);
+        let mut nodes = std::mem::take(&mut batch.nodes);
+        progress.batch = Some(batch);
+        for node in &nodes {
             let is_untold = untold == Some(*node);
             for slot in slots_of(plan.node(*node)) {
                 progress.send(plan, slot);
@@ -144,26 +146,28 @@ impl Executor {
             }
             progress.finish(plan, *node);
         }
-        for (slot, value) in std::mem::take(&mut progress.held_back) {
-            progress.put(plan, slot, value);
-        }
+        nodes.clear();
+        progress.batch_mut().nodes = nodes;
+        let mut held_back = std::mem::take(&mut progress.held_back);
+        held_back.drain(..).for_each(|(slot, value)| progress.put(plan, slot, value));
+        progress.held_back = held_back;
     }
 
-    /// Hop 4 of a step: takes all that can be done now.
+    /// Hop 4 of a step: adds to `ready` all that can be done now.
     ///
     /// # Errors
     /// If the inputs that a step brought don't fit an operation.
-    pub(crate) fn run_ready(&mut self, memos: &mut Memos) -> Result<Ready> {
+    pub(crate) fn run_ready(&mut self, memos: &mut Memos, ready: &mut Ready) -> Result<()> {
         let _span = trace_span!("run_ready", step = self.step.number).entered();
         let (plan, progress) = (&*self.plan, &mut self.progress);
-        let mut ready = Ready { sends: std::mem::take(&mut progress.sends), ..Ready::default() };
-        if let Some(frame) = &mut progress.frame {
-            let stateful = std::mem::take(&mut progress.stateful);
-            let requests = stateful.into_iter().map(|node| state_request(plan, frame, self.step, node));
-            ready.state_requests = requests.collect::<Result<_>>()?;
-            ready.kernels = progress.batch(plan, memos)?;
+        ready.sends.append(&mut progress.sends);
+        if let Some(batch) = &mut progress.batch {
+            for node in progress.stateful.drain(..) {
+                ready.state_requests.push(state_request(plan, &mut batch.frame, self.step, node)?);
+            }
+            ready.kernels = progress.batch(plan, self.step, memos)?;
         }
-        Ok(ready)
+        Ok(())
     }
 
     /// Whether all has run, received and been sent.
@@ -173,7 +177,7 @@ impl Executor {
 
     /// The values that the client fetches from this partition, in their order.
     pub(crate) fn fetches(&mut self) -> Values {
-        let frame = self.progress.frame.as_mut().expect("a finished step has its values");
+        let frame = &mut self.progress.batch_mut().frame;
         self.plan.partition.fetches.iter().map(|(_, slot)| frame.take(*slot)).collect()
     }
 
@@ -189,27 +193,40 @@ impl Executor {
 }
 
 impl Progress {
-    fn new(plan: &Plan) -> Self {
+    fn new(plan: &Arc<Plan>) -> Self {
         Self {
-            frame: Some(Frame::new(plan)),
+            batch: Some(Box::new(Batch::new(plan))),
             held_back: Vec::new(),
             types: vec![(DType::F32, Shape::SCALAR); plan.uses.len()],
             untold: None,
-            pending: plan.nodes.iter().map(|node| node.pending).collect(),
+            pending: vec![0; plan.nodes.len()],
             kernels: BinaryHeap::new(),
             stateful: Vec::new(),
             sends: Vec::new(),
             received: vec![false; plan.partition.receives.len()],
-            unfinished: plan.nodes.len() + plan.partition.receives.len(),
+            unfinished: 0,
         }
     }
 
+    /// Nothing has run; the types are those of the step before, and are told anew before they are asked for.
+    fn begin(&mut self, plan: &Plan) {
+        self.batch_mut().frame.begin(plan);
+        self.pending.iter_mut().zip(&plan.nodes).for_each(|(pending, node)| *pending = node.pending);
+        self.received.fill(false);
+        self.unfinished = plan.nodes.len() + plan.partition.receives.len();
+    }
+
+    /// The values, and what runs on them, while they are here.
+    fn batch_mut(&mut self) -> &mut Batch {
+        self.batch.as_mut().expect("the values of a step are not with the device while no kernel runs")
+    }
+
     /// Ready kernels in order, and those that they make ready, until there is something to send.
-    fn batch(&mut self, plan: &Plan, memos: &mut Memos) -> Result<Option<Batch>> {
+    fn batch(&mut self, plan: &Plan, step: StepId, memos: &mut Memos) -> Result<Option<Box<Batch>>> {
         if self.kernels.is_empty() {
             return Ok(None);
         }
-        let (mut nodes, mut cost) = (Vec::new(), Cost::default());
+        let (mut nodes, mut cost) = (std::mem::take(&mut self.batch_mut().nodes), Cost::default());
         while let Some(Reverse(node)) = self.kernels.pop() {
             let (of_node, is_foreseen) = self.foresee(plan, node, memos)?;
             cost = cost + of_node;
@@ -224,8 +241,9 @@ impl Progress {
                 break;
             }
         }
-        let frame = self.frame.take().expect("a batch is made only while the frame is here");
-        Ok(Some(Batch { nodes, frame, cost }))
+        let batch = self.batch_mut();
+        (batch.part.step, batch.nodes, batch.cost) = (step, nodes, cost);
+        Ok(self.batch.take())
     }
 
     /// Kernels that only waited for `node` can follow it within the same batch.
@@ -261,7 +279,7 @@ impl Progress {
 
     /// Puts a value where it belongs, and lets go on what waited for it.
     fn put(&mut self, plan: &Plan, slot: Slot, value: Tensor) {
-        let Some(frame) = &mut self.frame else {
+        let Some(batch) = &mut self.batch else {
             self.held_back.push((slot, value));
             return;
         };
@@ -269,7 +287,7 @@ impl Progress {
         if !plan.is_used(slot) {
             return;
         }
-        frame.put(slot, value);
+        batch.frame.put(slot, value);
         self.send(plan, slot);
         for user in &plan.users[slot.0 as usize] {
             self.arrived(plan, *user);
@@ -278,9 +296,9 @@ impl Progress {
 
     /// Sends what is in `slot` to whom it is for.
     fn send(&mut self, plan: &Plan, slot: Slot) {
-        let frame = self.frame.as_mut().expect("values are sent while the frame is here");
         for send in &plan.sends_of_slot[slot.0 as usize] {
-            self.sends.push((*send, Some(frame.take(slot))));
+            let value = self.batch_mut().frame.take(slot);
+            self.sends.push((*send, Some(value)));
         }
     }
 

@@ -4,17 +4,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use actix::Addr;
 use tracing::trace_span;
 
 use crate::cluster::TaskName;
 use crate::transport::{Inbox, Messages, PeerId, Transport};
 
-use super::mailbox::tell;
-use super::master::Master;
-use super::messages::{MasterMessage, ParameterServerMessage, PeerMessage, WorkerMessage};
-use super::parameter_server::ParameterServer;
-use super::worker::Worker;
+use super::mailbox::{Address, Spare, tell};
+use super::messages::{MasterMessage, ParameterServerMessage, PeerMessage, Served, StateRequest, WorkerMessage};
 
 /// The way from one of a task's actors to all others, of this task and of the cluster.
 ///
@@ -27,13 +23,16 @@ pub(crate) struct Link {
     outgoing: Rc<RefCell<BTreeMap<PeerId, Messages<PeerMessage>>>>,
 }
 
-/// The addresses of a task's actors.
+/// The addresses of a task's actors, and what these share.
 pub(crate) struct Actors {
-    pub(crate) master: Addr<Master>,
-    pub(crate) worker: Addr<Worker>,
-    pub(crate) parameter_server: Addr<ParameterServer>,
+    pub(crate) master: Address<MasterMessage>,
+    pub(crate) worker: Address<WorkerMessage>,
+    pub(crate) parameter_server: Address<ParameterServerMessage>,
     /// Whether the chief has said that the training is over.
     pub(crate) training_over: std::cell::Cell<bool>,
+    /// The lists that the worker and the parameter server send each other.
+    pub(crate) requests: Spare<StateRequest>,
+    pub(crate) served: Spare<Served>,
 }
 
 impl Link {
@@ -82,6 +81,18 @@ impl Link {
 }
 
 impl Actors {
+    /// The addresses of actors that are to run.
+    pub(crate) fn new() -> Self {
+        Self {
+            master: Address::new(),
+            worker: Address::new(),
+            parameter_server: Address::new(),
+            training_over: std::cell::Cell::new(false),
+            requests: Spare::default(),
+            served: Spare::default(),
+        }
+    }
+
     /// Hands a message to the actor that it is for.
     fn dispatch(&self, from: PeerId, message: PeerMessage) {
         use PeerMessage as M;

@@ -1,26 +1,112 @@
-//! The one place that puts a message into an actor's mailbox.
+//! The mailboxes of a task's actors, and the one place that puts a message into one.
 //!
 //! Mailboxes are unbounded: what bounds the queue is the protocol, in which a step has a bounded
 //! number of messages and a session a bounded number of steps. A message to an actor that has
 //! stopped is lost, which happens only while a server shuts down; whoever waits for its answer
 //! learns of the loss from the dropped reply.
+//!
+//! All actors of a task live on one thread, so a mailbox is a queue that allocates nothing once it has
+//! grown, and no lock.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{self, Poll, Waker};
 
-use actix::dev::ToEnvelope;
-use actix::{Actor, Addr, Handler, Message};
+use actix::fut::ActorFuture;
+use actix::{Actor, ActorContext, ActorState, AsyncContext, Context};
 
-/// Sends `message` to `actor`.
-pub(crate) fn tell<A, M>(actor: &Addr<A>, message: M)
-where
-    A: Actor + Handler<M>,
-    A::Context: ToEnvelope<A, M>,
-    M: Message + Send + 'static,
-    M::Result: Send,
-{
-    if actor.connected() {
-        TOLD.set(TOLD.get() + 1);
-        actor.do_send(message);
+/// An actor that takes messages.
+pub(crate) trait Receive: Actor<Context = Context<Self>> {
+    /// What it is told.
+    type Message: 'static;
+
+    /// Takes one message: a turn.
+    fn receive(&mut self, message: Self::Message, context: &mut Context<Self>);
+}
+
+/// Where messages to an actor go.
+pub(crate) struct Address<M>(Rc<Mailbox<M>>);
+
+/// What an actor has been told and has not dealt with.
+struct Mailbox<M> {
+    messages: RefCell<VecDeque<M>>,
+    /// Of the actor, while it waits.
+    waker: Cell<Option<Waker>>,
+    is_closed: Cell<bool>,
+}
+
+/// An actor's end of its mailbox, which closes when the actor stops.
+struct Inlet<M>(Rc<Mailbox<M>>);
+
+impl<M> Clone for Address<M> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl<M> std::fmt::Debug for Address<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "a mailbox of {} messages", self.0.messages.borrow().len())
+    }
+}
+
+impl<M: 'static> Address<M> {
+    /// The address of an actor that is to run.
+    pub(crate) fn new() -> Self {
+        let messages = RefCell::default();
+        Self(Rc::new(Mailbox { messages, waker: Cell::default(), is_closed: Cell::new(false) }))
+    }
+
+    /// Has `actor` run, and take what comes here.
+    pub(crate) fn run<A: Receive<Message = M>>(&self, actor: A) {
+        let mut context = Context::new();
+        context.spawn(Inlet(Rc::clone(&self.0)));
+        context.run(actor);
+    }
+}
+
+impl<A: Receive> ActorFuture<A> for Inlet<A::Message> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, actor: &mut A, context: &mut Context<A>, task: &mut task::Context<'_>) -> Poll<()> {
+        while let Some(message) = self.next() {
+            actor.receive(message, context);
+            if context.state() != ActorState::Running {
+                return Poll::Ready(());
+            }
+        }
+        self.0.waker.set(Some(task.waker().clone()));
+        Poll::Pending
+    }
+}
+
+impl<M> Inlet<M> {
+    fn next(&self) -> Option<M> {
+        self.0.messages.borrow_mut().pop_front()
+    }
+}
+
+impl<M> Drop for Inlet<M> {
+    fn drop(&mut self) {
+        self.0.is_closed.set(true);
+        self.0.waker.take();
+        // Dropped once the queue is free again: a dropped reply can wake somebody who tells us something.
+        drop(self.0.messages.take());
+    }
+}
+
+/// Sends `message` to the actor at `address`.
+pub(crate) fn tell<M>(address: &Address<M>, message: M) {
+    let mailbox = &*address.0;
+    if mailbox.is_closed.get() {
+        return;
+    }
+    TOLD.set(TOLD.get() + 1);
+    mailbox.messages.borrow_mut().push_back(message);
+    if let Some(waker) = mailbox.waker.take() {
+        waker.wake();
     }
 }
 
@@ -31,4 +117,26 @@ thread_local! {
 /// How many messages this thread has put into mailboxes: where it has grown, an actor has something to do.
 pub(crate) fn told() -> u64 {
     TOLD.get()
+}
+
+/// Lists that travel in messages and are used again once they are empty.
+pub(crate) struct Spare<T>(RefCell<Vec<Vec<T>>>);
+
+impl<T> Default for Spare<T> {
+    fn default() -> Self {
+        Self(RefCell::default())
+    }
+}
+
+impl<T> Spare<T> {
+    /// An empty list.
+    pub(crate) fn take(&self) -> Vec<T> {
+        self.0.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Keeps `list`, without what is in it, for the next to [`Spare::take`].
+    pub(crate) fn give(&self, mut list: Vec<T>) {
+        list.clear();
+        self.0.borrow_mut().push(list);
+    }
 }

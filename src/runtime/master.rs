@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
-use tokio::sync::oneshot;
+use actix::{Actor, ActorContext, AsyncContext, Context};
 use tracing::trace_span;
 
 use crate::clock::Clock;
@@ -19,9 +18,12 @@ use crate::transport::PeerId;
 
 use super::error::{Code, Error, Result};
 use super::link::Link;
+use super::mailbox::Receive;
 use super::messages::{
     GraphHandle, MasterMessage, PeerMessage, RunStep, Scope, SessionId, SessionOptions, StepId, Waiting, WaitingList,
 };
+use super::ordered::Ordered;
+use super::reply::Reply;
 use super::step_plan::{Accepted, Part, Progress, Ready, StepPlan, plan};
 use reset::Reset;
 use steps::Step;
@@ -41,7 +43,7 @@ pub(crate) struct Master {
     next_step: u64,
     /// Partitions that workers are making ready: the session, and the request they are for.
     registering: BTreeMap<GraphHandle, (SessionId, Arc<Request>)>,
-    steps: BTreeMap<StepId, Step>,
+    steps: Ordered<StepId, Step>,
     reset: Option<Reset>,
     next_reset: u64,
 }
@@ -67,7 +69,7 @@ impl Master {
             next_graph: 0,
             next_step: 0,
             registering: BTreeMap::new(),
-            steps: BTreeMap::new(),
+            steps: Ordered::new(),
             reset: None,
             next_reset: 0,
         }
@@ -264,24 +266,20 @@ fn refuse(accepted: Accepted, error: Error, context: &mut Context<Master>) {
     answer(accepted.run.reply, Err(error));
 }
 
-fn answer<T>(reply: oneshot::Sender<Result<T>>, outcome: Result<T>) {
-    if reply.send(outcome).is_err() {
+fn answer<T>(reply: Reply<Result<T>>, outcome: Result<T>) {
+    if !reply.send(outcome) {
         tracing::debug!("nobody waits for the answer any more");
     }
 }
 
 impl Actor for Master {
     type Context = Context<Self>;
-
-    fn started(&mut self, context: &mut Self::Context) {
-        context.set_mailbox_capacity(0);
-    }
 }
 
-impl Handler<MasterMessage> for Master {
-    type Result = ();
+impl Receive for Master {
+    type Message = MasterMessage;
 
-    fn handle(&mut self, message: MasterMessage, context: &mut Self::Context) {
+    fn receive(&mut self, message: MasterMessage, context: &mut Context<Self>) {
         match message {
             MasterMessage::CreateSession { options, reply } => answer(reply, Ok(self.create_session(options))),
             MasterMessage::ExtendSession { session, graph } => {

@@ -9,7 +9,6 @@ mod verdict;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use actix::Message;
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
@@ -22,7 +21,8 @@ use crate::transport::PeerId;
 use crate::units::VirtualTime;
 
 use super::error::{Error, Result};
-use super::executor::{Frame, NodeFailure};
+use super::executor::Batch;
+use super::reply::Reply;
 use super::resources::OnResource;
 
 pub(crate) use verdict::Verdict;
@@ -60,7 +60,7 @@ pub struct SessionId(pub u64);
 pub type Scope = (u64, SessionId);
 
 /// The values of a few outputs.
-pub(crate) type Values = SmallVec<[Tensor; 1]>;
+pub(crate) type Values = SmallVec<[Tensor; 3]>;
 
 /// What crosses between tasks.
 #[derive(Clone, Debug)]
@@ -174,7 +174,7 @@ pub type WaitingList = Arc<Mutex<Vec<Waiting>>>;
 #[derive(Debug)]
 pub(crate) enum MasterMessage {
     /// Session: begin.
-    CreateSession { options: SessionOptions, reply: oneshot::Sender<Result<SessionId>> },
+    CreateSession { options: SessionOptions, reply: Reply<Result<SessionId>> },
     /// Session: the graph has grown to this.
     ExtendSession { session: SessionId, graph: Arc<GraphDef> },
     /// Session: run a step.
@@ -204,7 +204,7 @@ pub(crate) struct RunStep {
     pub(crate) feeds: Values,
     /// When the step has had its time; never, where there is none.
     pub(crate) deadline: Option<VirtualTime>,
-    pub(crate) reply: oneshot::Sender<Result<StepDone>>,
+    pub(crate) reply: Reply<Result<StepDone>>,
 }
 
 /// Containers to be cleared.
@@ -216,7 +216,7 @@ pub(crate) struct ResetContainers {
     pub(crate) device_filters: Vec<DeviceSpec>,
     /// When the reset has had its time; never, where there is none.
     pub(crate) deadline: Option<VirtualTime>,
-    pub(crate) reply: oneshot::Sender<Result<()>>,
+    pub(crate) reply: Reply<Result<()>>,
 }
 
 /// What a step gave.
@@ -250,7 +250,7 @@ pub(crate) enum WorkerMessage {
     /// The parameter server: what it was asked has been done.
     Served(Vec<Served>),
     /// The device: the kernels have run.
-    Computed { part: StepPart, nodes: Vec<u32>, frame: Frame, outcome: Result<(), NodeFailure> },
+    Computed(Box<Batch>),
     /// The server: say what you wait for.
     Inquire(WaitingList),
     /// The server stops: masters that wait for a step here are told.
@@ -293,7 +293,7 @@ pub(crate) enum ParameterServerMessage {
     /// The device: rows have been copied, these are the answers.
     Gathered(Vec<Served>),
     /// The device: updates have been computed.
-    Updated(Vec<super::variable_store::Updating>),
+    Updated(Box<super::parameter_server::Updates>),
     /// The server: answer when every one of `workers` has left.
     Join { workers: u32, reply: oneshot::Sender<()> },
     /// The server: say what you wait for.
@@ -318,7 +318,7 @@ pub(crate) enum Action {
     Await(VariableId),
     Assign(VariableId, Tensor),
     AssignAdd(VariableId, Tensor),
-    Apply(Box<ApplyGradient>),
+    Apply(ApplyGradient),
     Vote { global_step: VariableId, replica: Replica, versions: SmallVec<[i64; 8]> },
     Commit { global_step: VariableId, replica: Replica, read: i64, verdict: Option<Verdict> },
     OnResource(Box<OnResource>),
@@ -328,7 +328,7 @@ pub(crate) enum Action {
 #[derive(Debug)]
 pub(crate) struct ApplyGradient {
     /// The variable, then its slots.
-    pub(crate) variables: SmallVec<[VariableId; 3]>,
+    pub(crate) variables: SmallVec<[VariableId; 5]>,
     pub(crate) rule: UpdateRule,
     pub(crate) learning_rate: f32,
     pub(crate) gradient: Delta,
@@ -336,18 +336,6 @@ pub(crate) struct ApplyGradient {
     pub(crate) aggregate: Option<(Replica, u64)>,
     /// With backup workers: whether it counts.
     pub(crate) verdict: Option<Verdict>,
-}
-
-impl Message for MasterMessage {
-    type Result = ();
-}
-
-impl Message for WorkerMessage {
-    type Result = ();
-}
-
-impl Message for ParameterServerMessage {
-    type Result = ();
 }
 
 /// An error as an answer of a task whose actors have stopped.

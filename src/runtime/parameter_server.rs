@@ -8,7 +8,7 @@ mod updates;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use actix::{Actor, ActorContext, Context, Handler};
+use actix::{Actor, ActorContext, Context};
 use smallvec::smallvec;
 use tokio::sync::oneshot;
 use tracing::trace_span;
@@ -21,13 +21,14 @@ use super::compute::Devices;
 use super::coordination::Coordination;
 use super::error::Result;
 use super::link::Link;
-use super::mailbox::tell;
+use super::mailbox::{Receive, tell};
 use super::messages::{
     Action, ParameterServerMessage, PeerMessage, Served, StateRequest, Ticket, Values, VariableId, Verdict, Waiting,
     WaitingList, WorkerMessage,
 };
 use super::resources::Resources;
-use super::variable_store::{Updating, VariableStore};
+use super::variable_store::VariableStore;
+pub(crate) use updates::Updates;
 
 /// Holds a task's variables and serves its worker.
 pub(crate) struct ParameterServer {
@@ -46,7 +47,10 @@ pub(crate) struct ParameterServer {
     /// Answers with copied rows, until the end of the turn.
     gathered: Vec<Served>,
     /// Updates to compute, until the end of the turn.
-    updates: Vec<Updating>,
+    updates: Box<Updates>,
+    /// Those that have been computed, to be used again.
+    #[expect(clippy::vec_box, reason = "it is the boxes that go to the device")]
+    idle: Vec<Box<Updates>>,
 }
 
 impl ParameterServer {
@@ -62,7 +66,8 @@ impl ParameterServer {
             joins: Vec::new(),
             served: Vec::new(),
             gathered: Vec::new(),
-            updates: Vec::new(),
+            updates: Box::default(),
+            idle: Vec::new(),
         }
     }
 
@@ -90,7 +95,7 @@ impl ParameterServer {
                 let outcome = outcome.and_then(|()| self.read(variable, false));
                 self.answer(ticket, outcome);
             }
-            Action::Apply(apply) => self.apply(ticket, *apply),
+            Action::Apply(apply) => self.apply(ticket, apply),
             Action::Vote { global_step, replica, versions } => {
                 let answers = self.coordination(global_step, replica).vote(replica, ticket, &versions);
                 self.served.extend(answers);
@@ -243,7 +248,7 @@ impl ParameterServer {
         self.launch_gathers();
         self.launch();
         if !self.served.is_empty() {
-            let served = std::mem::take(&mut self.served);
+            let served = std::mem::replace(&mut self.served, self.link.actors.served.take());
             tell(&self.link.actors.worker, WorkerMessage::Served(served));
         }
         self.link.flush();
@@ -252,16 +257,12 @@ impl ParameterServer {
 
 impl Actor for ParameterServer {
     type Context = Context<Self>;
-
-    fn started(&mut self, context: &mut Self::Context) {
-        context.set_mailbox_capacity(0);
-    }
 }
 
-impl Handler<ParameterServerMessage> for ParameterServer {
-    type Result = ();
+impl Receive for ParameterServer {
+    type Message = ParameterServerMessage;
 
-    fn handle(&mut self, message: ParameterServerMessage, context: &mut Self::Context) {
+    fn receive(&mut self, message: ParameterServerMessage, context: &mut Context<Self>) {
         match message {
             ParameterServerMessage::Bind { graph, scope, variables } => {
                 let outcome = self.store.bind(scope, variables);
@@ -274,7 +275,10 @@ impl Handler<ParameterServerMessage> for ParameterServer {
                 let waiting = self.resources.close_scope(scope);
                 self.refuse_waiting(waiting);
             }
-            ParameterServerMessage::Serve(requests) => requests.into_iter().for_each(|request| self.serve(request)),
+            ParameterServerMessage::Serve(mut requests) => {
+                requests.drain(..).for_each(|request| self.serve(request));
+                self.link.actors.requests.give(requests);
+            }
             ParameterServerMessage::Forget(step) => {
                 self.store.forget(step);
                 self.served.extend(self.resources.forget(step));

@@ -5,7 +5,6 @@ use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use actix::{Addr, Context};
 use tokio::sync::oneshot;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -16,7 +15,7 @@ use crate::transport::{InMemoryNetwork, Transport};
 use super::compute::{ComputeModel, Devices, Processor};
 use super::error::{Code, Error, Result};
 use super::link::{Actors, Link};
-use super::mailbox::tell;
+use super::mailbox::{Address, tell};
 use super::master::Master;
 use super::messages::{
     MasterMessage, ParameterServerMessage, PeerMessage, Waiting, WaitingList, WorkerMessage, stopped,
@@ -67,7 +66,7 @@ enum Phase {
 #[derive(Clone)]
 pub struct ServerTarget {
     task: TaskName,
-    pub(crate) master: Addr<Master>,
+    pub(crate) master: Address<MasterMessage>,
     pub(crate) clock: Rc<dyn Clock>,
 }
 
@@ -104,21 +103,15 @@ fn unclear(what: &str, choices: &str) -> Error {
 impl Server {
     /// A server in a world; its actors run, but it takes nothing from others until it is started.
     pub fn new(def: ServerDef, world: World) -> Self {
-        let contexts = (Context::<Master>::new(), Context::<Worker>::new(), Context::<ParameterServer>::new());
-        let actors = Rc::new(Actors {
-            master: actix::AsyncContext::address(&contexts.0),
-            worker: actix::AsyncContext::address(&contexts.1),
-            parameter_server: actix::AsyncContext::address(&contexts.2),
-            training_over: Cell::new(false),
-        });
+        let actors = Rc::new(Actors::new());
         let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport));
         assert!(!world.devices.is_empty(), "a task has at least one device");
         let of_task = |task: TaskName| (0..world.devices.len() as u32).map(move |i| DeviceName::cpu(task.clone(), i));
         let devices = def.cluster.tasks().flat_map(of_task).collect();
         let id = xxh3_64(format!("{} {}", def.task, world.clock.now().0).as_bytes());
-        contexts.0.run(Master::new(link(), Rc::clone(&world.clock), id, devices));
-        contexts.1.run(Worker::new(link(), Rc::clone(&world.clock), Rc::clone(&world.devices)));
-        contexts.2.run(ParameterServer::new(link(), Rc::clone(&world.devices)));
+        actors.master.run(Master::new(link(), Rc::clone(&world.clock), id, devices));
+        actors.worker.run(Worker::new(link(), Rc::clone(&world.clock), Rc::clone(&world.devices)));
+        actors.parameter_server.run(ParameterServer::new(link(), Rc::clone(&world.devices)));
         let link = link();
         Self { def, world, actors, link, phase: Cell::new(Phase::New) }
     }

@@ -40,7 +40,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
         Op::Assign => Action::Assign(variable(0), next()),
         Op::AssignAdd => Action::AssignAdd(variable(0), next()),
         Op::ApplyGradient { rule, is_sparse, aggregate } => {
-            let variables: SmallVec<[VariableId; 3]> = (0..node.variables.len()).map(variable).collect();
+            let variables: SmallVec<[VariableId; 5]> = (0..node.variables.len()).map(variable).collect();
             // A variable without numbers is not changed, whatever the rate.
             let learning_rate = next().values().map_or(0.0, |rate| rate[0]);
             let value = next();
@@ -54,7 +54,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
             let version = versions.into_iter().min().map(|version| version as u64);
             let aggregate = aggregate.zip(version);
             let apply = ApplyGradient { variables, rule: *rule, learning_rate, gradient, aggregate, verdict };
-            Action::Apply(Box::new(apply))
+            Action::Apply(apply)
         }
         Op::Vote(replica) => {
             let versions = inputs.map(|version| version.item::<i64>()).collect::<Result<_, _>>()?;

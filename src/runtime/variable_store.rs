@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::graph::{Replica, VariableSpec};
 use crate::kernels::gather_rows;
 use crate::kernels::indexed::{IndexOutOfRange, positions};
-use crate::optimizer::{Delta, Update};
+use crate::optimizer::{Delta, Deltas, Update};
 use crate::sync::Accumulator;
 use crate::tensor::Tensor;
 
@@ -57,13 +57,16 @@ pub(super) struct Cleared {
     pub(super) waiting: Vec<Ticket>,
 }
 
+/// Who waits for an update: one worker, or all of a round.
+pub(super) type Tickets = SmallVec<[Ticket; 1]>;
+
 /// An update that computes.
 #[derive(Debug)]
 pub(crate) struct Updating {
-    pub(super) variables: Vec<VariableId>,
+    pub(super) variables: SmallVec<[VariableId; 5]>,
     pub(super) update: Update,
     /// Who waits for it.
-    pub(super) tickets: Vec<Ticket>,
+    pub(super) tickets: Tickets,
 }
 
 impl VariableStore {
@@ -135,27 +138,26 @@ impl VariableStore {
     ///
     /// # Errors
     /// If one is not initialised.
-    pub(super) fn lock(
-        &mut self,
-        apply: &ApplyGradient,
-        gradients: Vec<Delta>,
-        tickets: Vec<Ticket>,
-    ) -> Result<Updating> {
+    pub(super) fn lock(&mut self, apply: &ApplyGradient, gradients: Deltas, tickets: Tickets) -> Result<Updating> {
         for id in &apply.variables {
             self.get(*id).initialized()?;
         }
-        let mut values = Vec::with_capacity(apply.variables.len());
+        let mut values = SmallVec::new();
         for id in &apply.variables {
             let stored = self.get_mut(*id);
             stored.is_updating = true;
             values.push(stored.value.take().expect("it was just seen"));
         }
         let update = Update { rule: apply.rule, learning_rate: apply.learning_rate, values, gradients };
-        Ok(Updating { variables: apply.variables.to_vec(), update, tickets })
+        Ok(Updating { variables: apply.variables.clone(), update, tickets })
     }
 
     /// Ends an update; gives what waited for it.
-    pub(super) fn put_back(&mut self, variables: &[VariableId], values: Vec<Tensor>) -> VecDeque<StateRequest> {
+    pub(super) fn put_back(
+        &mut self,
+        variables: &[VariableId],
+        values: impl IntoIterator<Item = Tensor>,
+    ) -> VecDeque<StateRequest> {
         let mut waited = VecDeque::new();
         for (id, value) in variables.iter().zip(values) {
             let stored = self.get_mut(*id);

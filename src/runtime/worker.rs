@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use actix::{Actor, ActorContext, Context, Handler};
+use actix::{Actor, ActorContext, Context};
 use smallvec::SmallVec;
 use tracing::trace_span;
 
@@ -17,15 +17,16 @@ use crate::tensor::{Tensor, TensorError};
 use crate::transport::PeerId;
 use crate::units::VirtualTime;
 
-use super::compute::{Devices, Work};
+use super::compute::{Asker, Devices, Work};
 use super::error::{Code, Error, Result};
-use super::executor::{Batch, Executor, Frame, Memos, NodeFailure, compute};
+use super::executor::{Batch, Executor, Memos, NodeFailure, Ready};
 use super::link::Link;
-use super::mailbox::tell;
+use super::mailbox::{Receive, tell};
 use super::messages::{
     Arrivals, GraphHandle, ParameterServerMessage, PeerMessage, Scope, Served, StepId, StepPart, Values, VariableId,
     Waiting, WaitingList, WorkerMessage, stopped,
 };
+use super::ordered::Ordered;
 use super::plan::Plan;
 use super::rendezvous::Rendezvous;
 
@@ -37,7 +38,9 @@ pub(crate) struct Worker {
     /// Partitions whose variables the parameter server is looking up.
     binding: BTreeMap<GraphHandle, Binding>,
     graphs: BTreeMap<GraphHandle, Graph>,
-    steps: BTreeMap<StepPart, Step>,
+    steps: Ordered<StepPart, Step>,
+    /// What is to be done for a step, while it is being done.
+    ready: Ready,
     rendezvous: Rendezvous,
 }
 
@@ -54,6 +57,8 @@ struct Graph {
     /// By position of the send: the peer that it goes to.
     receivers: Vec<PeerId>,
     memos: Memos,
+    /// Those whose steps have finished, to be used again.
+    idle: Vec<Executor>,
 }
 
 /// A part of a step that runs here.
@@ -72,7 +77,8 @@ impl Worker {
             devices,
             binding: BTreeMap::new(),
             graphs: BTreeMap::new(),
-            steps: BTreeMap::new(),
+            steps: Ordered::new(),
+            ready: Ready::default(),
             rendezvous: Rendezvous::default(),
         }
     }
@@ -107,8 +113,10 @@ impl Worker {
                 _ => None,
             }))?;
             let memos = vec![None; partition.nodes.len()];
-            self.graphs
-                .insert(graph, Graph { plan: Arc::new(Plan::new(partition, variables, scope)), receivers, memos });
+            self.graphs.insert(
+                graph,
+                Graph { plan: Arc::new(Plan::new(partition, variables, scope)), receivers, memos, idle: Vec::new() },
+            );
             Ok(())
         });
         self.link.send(master, PeerMessage::GraphRegistered { graph, outcome });
@@ -147,11 +155,14 @@ impl Worker {
         partition.sends.iter().map(|send| resolve(&send.to)).collect()
     }
 
-    /// The plan of `graph`, if it can be run on `feeds`.
-    fn admit(&self, graph: GraphHandle, feeds: &[Tensor]) -> Result<&Arc<Plan>> {
+    /// An executor for `step` of `graph`, if it can be run on `feeds`.
+    fn executor(&mut self, step: StepId, graph: GraphHandle, feeds: &[Tensor]) -> Result<Executor> {
         self.refuse_hollow(feeds)?;
         let gone = || Error::new(Code::Aborted, "the graph is not registered here; this task may have restarted");
-        Ok(&self.graphs.get(&graph).ok_or_else(gone)?.plan)
+        let graph = self.graphs.get_mut(&graph).ok_or_else(gone)?;
+        let Some(mut idle) = graph.idle.pop() else { return Ok(Executor::new(step, &graph.plan)) };
+        idle.begin(step);
+        Ok(idle)
     }
 
     /// Whether `values`, which come from a program, have the numbers that this task computes with.
@@ -169,15 +180,14 @@ impl Worker {
         if self.rendezvous.is_aborted(step) {
             return;
         }
-        let plan = match self.admit(graph, &feeds) {
-            Ok(plan) => plan,
+        let mut executor = match self.executor(step, graph, &feeds) {
+            Ok(executor) => executor,
             Err(error) => {
                 let outcome = Err(error.on(&self.link.name(self.link.local())));
                 return self.link.send(master, PeerMessage::GraphDone { step, graph, outcome, computed: None });
             }
         };
-        let part = StepPart { step, device: plan.partition.device };
-        let mut executor = Executor::new(step, plan);
+        let part = StepPart { step, device: executor.plan().partition.device };
         executor.feed(feeds);
         for arrival in self.rendezvous.take(part) {
             executor.receive(arrival);
@@ -204,9 +214,9 @@ impl Worker {
         }
     }
 
-    fn served(&mut self, served: Vec<Served>) {
+    fn served(&mut self, mut served: Vec<Served>) {
         let mut touched = SmallVec::<[StepPart; 4]>::new();
-        for Served { ticket, outcome } in served {
+        for Served { ticket, outcome } in served.drain(..) {
             let part = StepPart { step: ticket.step, device: ticket.device };
             let Some(step) = self.steps.get_mut(&part) else { continue };
             match outcome {
@@ -220,20 +230,22 @@ impl Worker {
                 touched.push(part);
             }
         }
+        self.link.actors.served.give(served);
         for part in touched {
             self.run_ready(part);
         }
     }
 
-    fn computed(&mut self, part: StepPart, nodes: &[u32], frame: Frame, outcome: Result<(), NodeFailure>) {
+    fn computed(&mut self, mut batch: Box<Batch>) {
+        let part = batch.part;
         let now = self.clock.now();
         let Some(running) = self.steps.get_mut(&part) else { return };
         if let Some((_, until)) = &mut running.computed {
             *until = now;
         }
-        match outcome {
+        match std::mem::replace(&mut batch.outcome, Ok(())) {
             Ok(()) => {
-                running.executor.computed(nodes, frame);
+                running.executor.computed(batch);
                 self.run_ready(part);
             }
             Err(NodeFailure { node, message }) => {
@@ -246,12 +258,12 @@ impl Worker {
     fn run_ready(&mut self, part: StepPart) {
         let Some(running) = self.steps.get_mut(&part) else { return };
         let graph = self.graphs.get_mut(&running.graph).expect("a graph outlives its steps");
-        let ready = match running.executor.run_ready(&mut graph.memos) {
-            Ok(ready) => ready,
-            Err(error) => return self.fail(part, error),
-        };
+        let mut ready = std::mem::take(&mut self.ready);
+        if let Err(error) = running.executor.run_ready(&mut graph.memos, &mut ready) {
+            return self.fail(part, error);
+        }
         let mut arrivals: BTreeMap<(PeerId, &[u32]), Arrivals> = BTreeMap::new();
-        for (send, value) in ready.sends {
+        for (send, value) in ready.sends.drain(..) {
             let to = &graph.plan.partition.sends[send as usize];
             let receiver = (graph.receivers[send as usize], to.devices.as_slice());
             arrivals.entry(receiver).or_default().push((to.crossing, value));
@@ -260,38 +272,34 @@ impl Worker {
             self.link.send(peer, PeerMessage::Tensors { step: part.step, devices: devices.into(), arrivals });
         }
         if !ready.state_requests.is_empty() {
-            tell(&self.link.actors.parameter_server, ParameterServerMessage::Serve(ready.state_requests));
+            let requests = std::mem::replace(&mut ready.state_requests, self.link.actors.requests.take());
+            tell(&self.link.actors.parameter_server, ParameterServerMessage::Serve(requests));
         }
-        if let Some(batch) = ready.kernels {
-            let plan = Arc::clone(running.executor.plan());
+        let batch = ready.kernels.take();
+        self.ready = ready;
+        if let Some(batch) = batch {
             running.computed.get_or_insert_with(|| (self.clock.now(), self.clock.now()));
-            self.launch(part, plan, batch);
+            self.launch(batch);
         } else if running.executor.is_finished() {
             self.finish(part);
         }
     }
 
     /// Hop 5 of a step: kernels go to the device, which brings them back as `Computed`.
-    fn launch(&self, part: StepPart, plan: Arc<Plan>, batch: Batch) {
-        let _span = trace_span!("kernels", step = part.step.number, count = batch.nodes.len()).entered();
-        let Batch { nodes, mut frame, cost } = batch;
-        let worker = self.link.actors.worker.clone();
-        let device = &self.devices[part.device as usize];
-        let numerics = device.numerics();
-        let run = move || {
-            let outcome = compute(&plan, &nodes, &mut frame, numerics);
-            (nodes, frame, outcome)
-        };
-        let done = move |(nodes, frame, outcome)| {
-            tell(&worker, WorkerMessage::Computed { part, nodes, frame, outcome });
-        };
-        device.launch(Work::new(Some(part.step), cost, run, done));
+    fn launch(&self, mut batch: Box<Batch>) {
+        let StepPart { step, device } = batch.part;
+        let _span = trace_span!("kernels", step = step.number, count = batch.nodes.len()).entered();
+        let device = &self.devices[device as usize];
+        batch.numerics = device.numerics();
+        let (step, cost, asker) = (Some(step), batch.cost, Asker(Rc::clone(&self.link.actors)));
+        device.launch(Work { step, cost, calculation: batch, asker });
     }
 
     fn finish(&mut self, part: StepPart) {
         let mut done = self.steps.remove(&part).expect("a step that finishes runs");
         let (step, graph, outcome) = (part.step, done.graph, Ok(done.executor.fetches()));
         self.link.send(done.master, PeerMessage::GraphDone { step, graph, outcome, computed: done.computed });
+        self.graphs.get_mut(&graph).expect("a graph outlives its steps").idle.push(done.executor);
     }
 
     fn fail_node(&mut self, part: StepPart, node: u32, error: Error) {
@@ -313,8 +321,7 @@ impl Worker {
 
     fn abort(&mut self, step: StepId) {
         self.rendezvous.abort(step);
-        let parts = StepPart { step, device: 0 }..=StepPart { step, device: u32::MAX };
-        let running: SmallVec<[StepPart; 1]> = self.steps.range(parts).map(|(part, _)| *part).collect();
+        let running: SmallVec<[StepPart; 1]> = self.steps.keys().filter(|part| part.step == step).copied().collect();
         running.iter().for_each(|part| drop(self.steps.remove(part)));
         if !running.is_empty() {
             tell(&self.link.actors.parameter_server, ParameterServerMessage::Forget(step));
@@ -332,7 +339,7 @@ impl Worker {
     fn inquire(&self, list: &WaitingList) {
         let who = self.link.name(self.link.local());
         let mut list = list.lock().expect("nobody panics while writing what it waits for");
-        for (StepPart { step, .. }, running) in &self.steps {
+        for (StepPart { step, .. }, running) in self.steps.iter() {
             let missing: Vec<String> = running.executor.missing().collect();
             if !missing.is_empty() {
                 let what = missing.join(", ");
@@ -348,21 +355,17 @@ impl Worker {
 
 impl Actor for Worker {
     type Context = Context<Self>;
-
-    fn started(&mut self, context: &mut Self::Context) {
-        context.set_mailbox_capacity(0);
-    }
 }
 
-impl Handler<WorkerMessage> for Worker {
-    type Result = ();
+impl Receive for Worker {
+    type Message = WorkerMessage;
 
-    fn handle(&mut self, message: WorkerMessage, context: &mut Self::Context) {
+    fn receive(&mut self, message: WorkerMessage, context: &mut Context<Self>) {
         match message {
             WorkerMessage::FromPeer { from, message } => self.on_peer_message(from, message),
             WorkerMessage::Bound { graph, outcome } => self.bound(graph, outcome),
             WorkerMessage::Served(served) => self.served(served),
-            WorkerMessage::Computed { part, nodes, frame, outcome } => self.computed(part, &nodes, frame, outcome),
+            WorkerMessage::Computed(batch) => self.computed(batch),
             WorkerMessage::Inquire(list) => self.inquire(&list),
             WorkerMessage::Stop => self.stop(context),
         }

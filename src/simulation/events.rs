@@ -9,6 +9,7 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::task::Waker;
 
+use crate::runtime::Asker;
 use crate::units::VirtualTime;
 
 use super::pool::Job;
@@ -21,8 +22,8 @@ pub(super) enum Happening {
     WorkDone {
         /// The arithmetic.
         job: Job,
-        /// What is called with the result in place.
-        done: Box<dyn FnOnce()>,
+        /// Who is told.
+        asker: Asker,
     },
 }
 

@@ -1,74 +1,115 @@
 //! Real arithmetic under virtual time: on rayon's threads while the simulation goes on.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use crate::kernels::Cost;
+use crate::runtime::Calculation;
 
 /// Work that costs less is done by the simulation's own thread: to wake another takes longer.
 const WORTH_A_THREAD: Cost = Cost { flops: 200_000, bytes: 400_000 };
 
-/// A piece of arithmetic that rayon may have begun, and that is done when it is waited for.
-pub(super) struct Job(Arc<Shared>);
+/// A piece of arithmetic, done when it is waited for.
+pub(super) enum Job {
+    /// Too small for another thread.
+    Small(Box<dyn Calculation>),
+    /// That rayon may have begun.
+    Offered(Arc<Shared>),
+}
 
-struct Shared {
-    run: Mutex<Option<Box<dyn FnOnce() + Send>>>,
-    is_done: AtomicBool,
-    lock: Mutex<()>,
+pub(super) struct Shared {
+    progress: Mutex<Progress>,
     finished: Condvar,
 }
 
+enum Progress {
+    Waiting(Box<dyn Calculation>),
+    Running,
+    Done(Box<dyn Calculation>),
+}
+
 impl Job {
-    /// Offers `run` to rayon where its `cost` makes that worth while.
-    pub(super) fn start(run: Box<dyn FnOnce() + Send>, cost: Cost) -> Self {
-        let shared = Arc::new(Shared {
-            run: Mutex::new(Some(run)),
-            is_done: AtomicBool::new(false),
-            lock: Mutex::new(()),
-            finished: Condvar::new(),
-        });
-        if cost.flops >= WORTH_A_THREAD.flops || cost.bytes >= WORTH_A_THREAD.bytes {
-            let offered = Arc::clone(&shared);
-            rayon::spawn_fifo(move || offered.run_unless_taken());
+    /// Offers `calculation` to rayon where its `cost` makes that worth while.
+    pub(super) fn start(calculation: Box<dyn Calculation>, cost: Cost) -> Self {
+        if cost.flops < WORTH_A_THREAD.flops && cost.bytes < WORTH_A_THREAD.bytes {
+            return Self::Small(calculation);
         }
-        Self(shared)
+        let progress = Mutex::new(Progress::Waiting(calculation));
+        let shared = Arc::new(Shared { progress, finished: Condvar::new() });
+        let offered = Arc::clone(&shared);
+        rayon::spawn_fifo(move || offered.run_unless_taken());
+        Self::Offered(shared)
     }
 
     /// Returns once the work is done; does it itself where nobody has begun.
-    pub(super) fn finish(self) {
-        self.0.run_unless_taken();
-        let mut guard = self.0.lock.lock().expect("nobody panics while holding this lock");
-        while !self.0.is_done.load(Ordering::Acquire) {
-            guard = self.0.finished.wait(guard).expect("nobody panics while holding this lock");
+    pub(super) fn finish(self) -> Box<dyn Calculation> {
+        match self {
+            Self::Small(mut calculation) => {
+                calculation.run();
+                calculation
+            }
+            Self::Offered(shared) => {
+                shared.run_unless_taken();
+                shared.wait()
+            }
         }
     }
 }
 
 impl Shared {
     fn run_unless_taken(&self) {
-        let taken = self.run.lock().expect("nobody panics while taking work").take();
-        let Some(run) = taken else { return };
-        run();
-        let _guard = self.lock.lock().expect("nobody panics while holding this lock");
-        self.is_done.store(true, Ordering::Release);
+        let Some(mut calculation) = self.change(|progress| matches!(progress, Progress::Waiting(_))) else { return };
+        calculation.run();
+        *self.lock() = Progress::Done(calculation);
         self.finished.notify_all();
+    }
+
+    fn wait(&self) -> Box<dyn Calculation> {
+        let mut progress = self.lock();
+        while !matches!(*progress, Progress::Done(_)) {
+            progress = self.finished.wait(progress).expect("nobody panics while holding this lock");
+        }
+        drop(progress);
+        self.change(|progress| matches!(progress, Progress::Done(_))).expect("what was done is taken once")
+    }
+
+    /// Takes the calculation out where `is_wanted` says so.
+    fn change(&self, is_wanted: impl Fn(&Progress) -> bool) -> Option<Box<dyn Calculation>> {
+        let mut progress = self.lock();
+        if !is_wanted(&progress) {
+            return None;
+        }
+        match std::mem::replace(&mut *progress, Progress::Running) {
+            Progress::Waiting(calculation) | Progress::Done(calculation) => Some(calculation),
+            Progress::Running => None,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().expect("nobody panics while holding this lock")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU32;
+    use crate::runtime::Asker;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    struct Count(Arc<AtomicU32>);
+
+    impl Calculation for Count {
+        fn run(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn done(self: Box<Self>, _: &Asker) {}
+    }
 
     #[test]
     fn work_large_or_small_is_done_once_and_by_the_time_that_it_is_waited_for() {
         let runs = Arc::new(AtomicU32::new(0));
         for (count, flops) in (1..).zip([1, WORTH_A_THREAD.flops].repeat(200)) {
-            let counted = Arc::clone(&runs);
-            let add = move || {
-                counted.fetch_add(1, Ordering::Relaxed);
-            };
-            Job::start(Box::new(add), Cost { flops, bytes: 0 }).finish();
+            Job::start(Box::new(Count(Arc::clone(&runs))), Cost { flops, bytes: 0 }).finish();
             assert_eq!(runs.load(Ordering::Relaxed), count);
         }
     }

@@ -154,10 +154,9 @@ impl SimulatedWorld {
                 waker.wake();
                 Tick::Woke
             }
-            Happening::WorkDone { job, done } => {
+            Happening::WorkDone { job, asker } => {
                 self.audit.borrow_mut().record([self.now.get().0, 2, seq, 0]);
-                job.finish();
-                done();
+                job.finish().done(&asker);
                 Tick::WokeNobody
             }
         }
@@ -294,12 +293,11 @@ impl ComputeModel for SimulatedDevice {
             Numerics::Real => work.cost,
             Numerics::Shapes => Cost::default(),
         };
-        let job = Job::start(work.run, effort);
+        let job = Job::start(work.calculation, effort);
         if end == now {
-            job.finish();
-            return (work.done)();
+            return job.finish().done(&work.asker);
         }
-        self.world.queue.borrow_mut().push(end, Happening::WorkDone { job, done: work.done });
+        self.world.queue.borrow_mut().push(end, Happening::WorkDone { job, asker: work.asker });
     }
 
     fn numerics(&self) -> Numerics {

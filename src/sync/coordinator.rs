@@ -89,6 +89,11 @@ impl Coordinator {
         }
     }
 
+    /// Whether every commit releases its worker at once, and nobody else.
+    pub fn releases_at_once(&self) -> bool {
+        self.finished || !matches!(self.policy, Policy::Bounded(_))
+    }
+
     /// `worker` is gone, finished or failed: it is not waited for from now on. What it had open is
     /// answered, which tells a worker that only seemed to fail to go on.
     pub fn leave(&mut self, worker: u32) -> Vec<Effect> {

@@ -1,11 +1,12 @@
 //! The memory under a tensor: aligned for the widest vectors, and used again instead of freed.
 //!
 //! A training step makes the same buffers as the step before it. They go back to a free list when
-//! their last tensor is dropped, so that a steady step neither asks the system for memory nor touches
-//! a cold page; and even for a scalar the list is faster than an aligned allocation. It keeps at most
-//! [`KEPT_BYTES`] a size.
+//! their last tensor is dropped, each with the count of its holders, so that a steady step neither asks
+//! the system for memory nor touches a cold page; and even for a scalar the list is faster than an
+//! aligned allocation. It keeps at most [`KEPT_BYTES`] a size.
 
-use std::sync::Mutex;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex};
 
 use super::dtype::Element;
 
@@ -16,7 +17,7 @@ const LINE: usize = 64;
 /// The number of size classes: one a power of two, up to 1 TiB.
 const CLASSES: usize = 40;
 
-static FREE: [Mutex<Vec<Vec<Line>>>; CLASSES] = [const { Mutex::new(Vec::new()) }; CLASSES];
+static FREE: [Mutex<Vec<Arc<Buffer>>>; CLASSES] = [const { Mutex::new(Vec::new()) }; CLASSES];
 
 /// One cache line, as wide as an AVX-512 register.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -34,24 +35,6 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of zeros.
-    pub(super) fn zeroed(len: usize) -> Self {
-        let mut buffer = Self::recycled(len);
-        buffer.lines.fill(Line::ZERO);
-        buffer
-    }
-
-    /// A buffer whose contents are whatever an earlier one left there.
-    pub(super) fn recycled(len: usize) -> Self {
-        let lines = len.div_ceil(LINE);
-        let mut kept = class(len).and_then(|class| free_list(class).pop()).unwrap_or_default();
-        if kept.capacity() == 0 {
-            kept.reserve_exact(if class(len).is_some() { lines.next_power_of_two() } else { lines });
-        }
-        kept.resize(lines, Line::ZERO);
-        Self { lines: kept, len }
-    }
-
     pub(super) fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.lines)[..self.len]
     }
@@ -69,20 +52,63 @@ impl Buffer {
     }
 }
 
-impl Clone for Buffer {
-    fn clone(&self) -> Self {
-        let mut copy = Self::recycled(self.len);
-        copy.lines.copy_from_slice(&self.lines);
-        copy
+/// A buffer that tensors share; whoever drops it last gives it back.
+#[derive(Clone)]
+pub(super) struct Shared(
+    /// None only while it is dropped.
+    Option<Arc<Buffer>>,
+);
+
+impl Shared {
+    /// A buffer of zeros.
+    pub(super) fn zeroed(len: usize) -> Self {
+        let mut buffer = Self::recycled(len);
+        buffer.make_mut().lines.fill(Line::ZERO);
+        buffer
+    }
+
+    /// A buffer whose contents are whatever an earlier one left there.
+    pub(super) fn recycled(len: usize) -> Self {
+        let class = class(len);
+        let kept = class.and_then(|class| free_list(class).pop());
+        let mut kept = kept.unwrap_or_else(|| {
+            let lines = len.div_ceil(LINE);
+            let room = if class.is_some() { lines.next_power_of_two() } else { lines };
+            Arc::new(Buffer { lines: Vec::with_capacity(room), len })
+        });
+        let buffer = Arc::get_mut(&mut kept).expect("nobody holds a buffer of the free list");
+        buffer.lines.resize(len.div_ceil(LINE), Line::ZERO);
+        buffer.len = len;
+        Self(Some(kept))
+    }
+
+    /// The buffer for writing; copies it first if another tensor shares it.
+    pub(super) fn make_mut(&mut self) -> &mut Buffer {
+        if self.0.as_mut().is_none_or(|buffer| Arc::get_mut(buffer).is_none()) {
+            let mut copy = Self::recycled(self.len);
+            copy.make_mut().lines.copy_from_slice(&self.lines);
+            *self = copy;
+        }
+        self.0.as_mut().and_then(Arc::get_mut).expect("a buffer that is not shared is its holder's own")
     }
 }
 
-impl Drop for Buffer {
+impl Deref for Shared {
+    type Target = Buffer;
+
+    fn deref(&self) -> &Buffer {
+        self.0.as_ref().expect("a buffer is there until it is dropped")
+    }
+}
+
+impl Drop for Shared {
     fn drop(&mut self) {
-        let Some(class) = class(self.len) else { return };
+        let Some(mut buffer) = self.0.take() else { return };
+        let Some(own) = Arc::get_mut(&mut buffer) else { return };
+        let Some(class) = class(own.len) else { return };
         let mut list = free_list(class);
         if (list.len() + 1) << class <= KEPT_BYTES {
-            list.push(std::mem::take(&mut self.lines));
+            list.push(buffer);
         }
     }
 }
@@ -93,6 +119,6 @@ fn class(len: usize) -> Option<usize> {
     (len > 0 && class < CLASSES).then_some(class)
 }
 
-fn free_list(class: usize) -> std::sync::MutexGuard<'static, Vec<Vec<Line>>> {
+fn free_list(class: usize) -> std::sync::MutexGuard<'static, Vec<Arc<Buffer>>> {
     FREE[class].lock().expect("nothing panics while it holds the free list")
 }

@@ -100,7 +100,7 @@ impl MonitoredSession {
     /// A step, to be told what to feed, fetch and run, and then awaited. One that runs a train op
     /// counts as a training step: it is reported, and hooks run after it.
     pub fn run(&mut self) -> MonitoredRun<'_> {
-        MonitoredRun { asked: Asked::of(self.session.graph()), train_op: None, monitored: self }
+        MonitoredRun { asked: self.session.asked(), train_op: None, monitored: self }
     }
 
     /// The session itself, for steps that are no training: evaluation, say.

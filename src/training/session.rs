@@ -4,15 +4,15 @@ use std::cell::{Cell, RefCell};
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use tokio::sync::oneshot;
 use tracing::trace_span;
 
 use crate::graph::{Graph, Output, Target};
 use crate::partition::Request;
 use crate::runtime::{
-    Code, Error, MasterMessage, ResetContainers, Result, RunStep, ServerTarget, SessionId, SessionOptions, StepDone,
-    Values, stopped, tell,
+    Answer, Code, Error, MasterMessage, ResetContainers, Result, RunStep, ServerTarget, SessionId, SessionOptions,
+    StepDone, Values, stopped, tell,
 };
 use crate::tensor::{Element, Tensor};
 
@@ -31,6 +31,8 @@ pub struct Session {
     known: Cell<usize>,
     /// What has been asked before, so that asking again costs no allocation.
     requests: RefCell<Vec<Arc<Request>>>,
+    /// What steps that are over have left, likewise.
+    spare: RefCell<Vec<(Request, Answer<Result<StepDone>>)>>,
 }
 
 impl Session {
@@ -47,16 +49,25 @@ impl Session {
     /// # Errors
     /// If the server has stopped.
     pub async fn with_options(target: &ServerTarget, graph: &Graph, options: SessionOptions) -> Result<Self> {
-        let (reply, created) = oneshot::channel();
+        let created = Answer::new();
+        let reply = created.reply();
         tell(&target.master, MasterMessage::CreateSession { options: options.clone(), reply });
-        let id = created.await.map_err(|_| stopped().on(target.task()))??;
+        let id = created.await.ok_or_else(|| stopped().on(target.task()))??;
         let (target, graph) = (target.clone(), graph.clone());
-        Ok(Self { target, id, graph, options, known: Cell::new(0), requests: RefCell::default() })
+        Ok(Self {
+            target,
+            id,
+            graph,
+            options,
+            known: Cell::new(0),
+            requests: RefCell::default(),
+            spare: RefCell::default(),
+        })
     }
 
     /// A step, to be told what to feed, fetch and run, and then awaited.
     pub fn run(&self) -> Run<'_> {
-        Run { session: self, asked: Asked::of(&self.graph) }
+        Run { session: self, asked: self.asked() }
     }
 
     /// The graph.
@@ -85,29 +96,39 @@ impl Session {
     pub async fn reset_with_options(target: &ServerTarget, containers: &[&str], options: SessionOptions) -> Result<()> {
         let containers = containers.iter().map(|name| (*name).to_owned()).collect();
         let deadline = options.operation_timeout.map(|limit| target.clock.now().after(limit));
-        let (reply, done) = oneshot::channel();
+        let done = Answer::new();
+        let reply = done.reply();
         let device_filters = options.device_filters;
         tell(&target.master, MasterMessage::Reset(ResetContainers { containers, device_filters, deadline, reply }));
-        done.await.map_err(|_| stopped().on(target.task()))?
+        done.await.ok_or_else(|| stopped().on(target.task()))?
     }
 
-    /// Hop 1 of a step: hands it to the master.
-    pub(super) async fn run_step(&self, step: Asked) -> Result<StepDone> {
-        let span = trace_span!("session", session = self.id.0);
-        let (reply, done) = oneshot::channel();
-        span.in_scope(|| -> Result<()> {
-            if let Some(name) = step.foreign {
-                let message = format!("`{name}` belongs to another graph than the session");
-                return Err(Error::new(Code::InvalidArgument, message));
-            }
-            self.extend()?;
-            let deadline = self.options.operation_timeout.map(|limit| self.target.clock.now().after(limit));
-            let request = self.request(step.request);
-            let run = RunStep { session: self.id, request, feeds: step.feeds, deadline, reply };
-            tell(&self.target.master, MasterMessage::RunStep(run));
-            Ok(())
-        })?;
-        done.await.map_err(|_| stopped().on(self.target.task()))?
+    /// A step that is not asked for anything yet.
+    pub(super) fn asked(&self) -> Asked {
+        let (request, answer) = self.spare.borrow_mut().pop().unwrap_or_else(|| (Request::default(), Answer::new()));
+        Asked { graph: self.graph.clone(), request, feeds: Values::new(), foreign: None, answer }
+    }
+
+    /// Runs a step, once it is awaited.
+    pub(super) fn run_step(&self, step: Asked) -> Running<'_> {
+        Running { session: self, stage: Stage::Asked(step) }
+    }
+
+    /// Hop 1 of a step: hands it to the master; the request that it was asked with is used again.
+    fn begin(&self, step: Asked) -> Result<(Request, Answer<Result<StepDone>>)> {
+        let Asked { request: mut asked, feeds, foreign, answer, .. } = step;
+        let _span = trace_span!("session", session = self.id.0).entered();
+        if let Some(name) = foreign {
+            let message = format!("`{name}` belongs to another graph than the session");
+            return Err(Error::new(Code::InvalidArgument, message));
+        }
+        self.extend()?;
+        let deadline = self.options.operation_timeout.map(|limit| self.target.clock.now().after(limit));
+        let request = self.request(&asked);
+        let run = RunStep { session: self.id, request, feeds, deadline, reply: answer.reply() };
+        tell(&self.target.master, MasterMessage::RunStep(run));
+        (asked.feeds.clear(), asked.fetches.clear(), asked.targets.clear());
+        Ok((asked, answer))
     }
 
     /// Tells the master of operations that were added since the last step.
@@ -121,12 +142,12 @@ impl Session {
         Ok(())
     }
 
-    fn request(&self, request: Request) -> Arc<Request> {
+    fn request(&self, request: &Request) -> Arc<Request> {
         let mut known = self.requests.borrow_mut();
-        if let Some(same) = known.iter().find(|known| ***known == request) {
+        if let Some(same) = known.iter().find(|known| ***known == *request) {
             return Arc::clone(same);
         }
-        let request = Arc::new(request);
+        let request = Arc::new(request.clone());
         known.push(Arc::clone(&request));
         request
     }
@@ -146,13 +167,10 @@ pub(super) struct Asked {
     feeds: Values,
     /// The first thing asked that belongs to another graph.
     foreign: Option<String>,
+    answer: Answer<Result<StepDone>>,
 }
 
 impl Asked {
-    pub(super) fn of(graph: &Graph) -> Self {
-        Self { graph: graph.clone(), request: Request::default(), feeds: Values::new(), foreign: None }
-    }
-
     pub(super) fn feed(&mut self, output: &Output, value: Tensor) {
         self.check(output.graph(), || output.name());
         self.request.feeds.push(output.edge());
@@ -205,14 +223,53 @@ impl Run<'_> {
 
 impl<'a> IntoFuture for Run<'a> {
     type Output = Result<Fetched>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + 'a>>;
+    type IntoFuture = RunFuture<'a>;
 
     fn into_future(self) -> Self::IntoFuture {
+        RunFuture(self.session.run_step(self.asked))
+    }
+}
+
+/// A step that runs while this is awaited.
+#[must_use = "a step runs when it is awaited"]
+pub struct RunFuture<'a>(Running<'a>);
+
+impl Future for RunFuture<'_> {
+    type Output = Result<Fetched>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context).map_ok(|done| Fetched(done.fetches))
+    }
+}
+
+/// [`RunFuture`] with all that is known of the step.
+pub(super) struct Running<'a> {
+    session: &'a Session,
+    stage: Stage,
+}
+
+enum Stage {
+    Asked(Asked),
+    Waiting(Request, Answer<Result<StepDone>>),
+    Over,
+}
+
+impl Future for Running<'_> {
+    type Output = Result<StepDone>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let session = self.session;
-        Box::pin(async move {
-            let done = session.run_step(self.asked).await?;
-            Ok(Fetched(done.fetches))
-        })
+        let (request, mut answer) = match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Asked(asked) => session.begin(asked)?,
+            Stage::Waiting(request, answer) => (request, answer),
+            Stage::Over => panic!("a step that is over is not polled again"),
+        };
+        let Poll::Ready(done) = Pin::new(&mut answer).poll(context) else {
+            self.stage = Stage::Waiting(request, answer);
+            return Poll::Pending;
+        };
+        session.spare.borrow_mut().push((request, answer));
+        Poll::Ready(done.unwrap_or_else(|| Err(stopped().on(session.target.task()))))
     }
 }
 

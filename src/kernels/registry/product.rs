@@ -1,5 +1,7 @@
 //! The kernels of matrix products.
 
+use smallvec::SmallVec;
+
 use super::reduce::by_float;
 use super::{Cost, Known, Outputs, bytes, one};
 use crate::kernels::batch_matmul::{Factor, batch_matmul};
@@ -12,7 +14,8 @@ pub(super) fn call(a: &Tensor, b: &Tensor, transpose_a: bool, transpose_b: bool)
     let (a_shape, b_shape) = (a.shape(), b.shape());
     let ((a_batch, _), (b_batch, _)) = (parts(&a_shape), parts(&b_shape));
     let batch = broadcast(a_batch, b_batch);
-    let shape = Shape::new(&[&batch, [dims.m, dims.n].as_slice()].concat());
+    let filled: SmallVec<[usize; 6]> = batch.iter().copied().chain([dims.m, dims.n]).collect();
+    let shape = Shape::new(&filled);
     by_float!(a.dtype(), T => one::<T>(shape, |out| {
         if batch.is_empty() {
             return T::product(a.slice(), b.slice(), out, dims);

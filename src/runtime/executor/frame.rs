@@ -1,9 +1,14 @@
 //! The values of a step, and the kernels that run on them.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
+use super::super::compute::{Asker, Calculation};
+use super::super::mailbox::tell;
+use super::super::messages::{StepId, StepPart, WorkerMessage};
 use super::super::plan::{Plan, slots_of};
-use crate::kernels::{Known, Numerics};
+use crate::kernels::{Cost, Known, Numerics};
 use crate::partition::Slot;
 use crate::tensor::Tensor;
 
@@ -15,9 +20,14 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// The frame of a step that has no values yet.
-    pub(super) fn new(plan: &Plan) -> Self {
+    fn new(plan: &Plan) -> Self {
         Self { values: vec![None; plan.uses.len()], uses: plan.uses.clone() }
+    }
+
+    /// A step begins, which has no values yet.
+    pub(super) fn begin(&mut self, plan: &Plan) {
+        self.values.fill(None);
+        self.uses.copy_from_slice(&plan.uses);
     }
 
     pub(super) fn put(&mut self, slot: Slot, value: Tensor) {
@@ -52,6 +62,46 @@ impl Frame {
     }
 }
 
+/// The values of a step, and the kernels that are to run on them next, in this order.
+///
+/// It goes to the device and comes back, for as long as there are steps of its partition.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) part: StepPart,
+    plan: Arc<Plan>,
+    pub(crate) nodes: Vec<u32>,
+    pub(super) frame: Frame,
+    pub(crate) cost: Cost,
+    pub(crate) numerics: Numerics,
+    /// What came of the last run.
+    pub(crate) outcome: Result<(), NodeFailure>,
+}
+
+impl Batch {
+    /// No kernels, and no values.
+    pub(super) fn new(plan: &Arc<Plan>) -> Self {
+        Self {
+            part: StepPart { step: StepId { master: 0, number: 0 }, device: plan.partition.device },
+            plan: Arc::clone(plan),
+            nodes: Vec::new(),
+            frame: Frame::new(plan),
+            cost: Cost::default(),
+            numerics: Numerics::Real,
+            outcome: Ok(()),
+        }
+    }
+}
+
+impl Calculation for Batch {
+    fn run(&mut self) {
+        self.outcome = compute(&self.plan, &self.nodes, &mut self.frame, self.numerics);
+    }
+
+    fn done(self: Box<Self>, asker: &Asker) {
+        tell(&asker.0.worker, WorkerMessage::Computed(self));
+    }
+}
+
 /// A kernel that could not do its work.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeFailure {
@@ -63,7 +113,7 @@ pub(crate) struct NodeFailure {
 ///
 /// # Errors
 /// The first kernel that could not do its work, on account of the values it was given.
-pub(crate) fn compute(plan: &Plan, nodes: &[u32], frame: &mut Frame, numerics: Numerics) -> Result<(), NodeFailure> {
+fn compute(plan: &Plan, nodes: &[u32], frame: &mut Frame, numerics: Numerics) -> Result<(), NodeFailure> {
     for index in nodes {
         let node = plan.node(*index);
         let inputs: SmallVec<[&Tensor; 3]> = node.inputs.iter().map(|slot| frame.get(*slot)).collect();

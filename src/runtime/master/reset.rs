@@ -1,12 +1,12 @@
 //! A master's reset: clears containers on the tasks of the cluster, and ends all its own sessions.
 
 use actix::{AsyncContext, Context, SpawnHandle};
-use tokio::sync::oneshot;
 
 use crate::transport::PeerId;
 
 use super::super::error::{Code, Error, Result};
 use super::super::messages::{MasterMessage, PeerMessage, ResetContainers, SessionId};
+use super::super::reply::Reply;
 use super::{Master, answer};
 
 /// A reset that waits for the parameter servers.
@@ -18,7 +18,7 @@ pub(super) struct Reset {
     variables: u32,
     containers: Vec<String>,
     timer: Option<SpawnHandle>,
-    reply: oneshot::Sender<Result<()>>,
+    reply: Reply<Result<()>>,
 }
 
 impl Master {

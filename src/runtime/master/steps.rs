@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actix::{AsyncContext, Context, SpawnHandle, WrapFuture};
-use tokio::sync::oneshot;
+use smallvec::{SmallVec, smallvec};
 use tracing::trace_span;
 
 use crate::tensor::Tensor;
@@ -13,6 +13,7 @@ use crate::units::VirtualTime;
 use super::super::error::{Code, Error, Result};
 use super::super::mailbox::tell;
 use super::super::messages::{GraphHandle, MasterMessage, PeerMessage, SessionId, StepDone, StepId, Values};
+use super::super::reply::Reply;
 use super::super::step_plan::{Accepted, Ready, check_feeds};
 use super::{Master, answer, refuse};
 
@@ -23,12 +24,12 @@ type Span = (VirtualTime, VirtualTime);
 pub(super) struct Step {
     pub(super) session: SessionId,
     /// The parts that run.
-    outstanding: Vec<GraphHandle>,
+    outstanding: SmallVec<[GraphHandle; 4]>,
     plan: Arc<Ready>,
-    fetches: Vec<Option<Tensor>>,
+    fetches: SmallVec<[Option<Tensor>; 2]>,
     computed: Option<Span>,
     timer: Option<SpawnHandle>,
-    reply: oneshot::Sender<Result<StepDone>>,
+    reply: Reply<Result<StepDone>>,
 }
 
 /// From the first begin to the last end.
@@ -58,7 +59,7 @@ impl Master {
             let feeds: Values = part.feeds.iter().map(|feed| run.feeds[*feed as usize].clone()).collect();
             self.link.send(part.peer, PeerMessage::RunGraph { step, graph: part.graph, feeds });
         }
-        let mut fetches = vec![None; run.request.fetches.len()];
+        let mut fetches = smallvec![None; run.request.fetches.len()];
         for (fetch, feed) in &plan.fed_fetches {
             fetches[*fetch as usize] = Some(run.feeds[*feed as usize].clone());
         }
@@ -118,7 +119,7 @@ impl Master {
     }
 
     fn end_if_done(&mut self, step: StepId, context: &mut Context<Self>) {
-        if !self.steps[&step].outstanding.is_empty() {
+        if !self.running(step).outstanding.is_empty() {
             return;
         }
         let done = self.take_step(step, context);
@@ -134,6 +135,10 @@ impl Master {
             self.link.send(peer, PeerMessage::AbortStep(step));
         }
         answer(failed.reply, Err(error));
+    }
+
+    fn running(&self, step: StepId) -> &Step {
+        self.steps.get(&step).expect("it is asked of a step that runs")
     }
 
     fn take_step(&mut self, step: StepId, context: &mut Context<Self>) -> Step {
@@ -171,7 +176,7 @@ impl Master {
 
     /// The tasks whose answer a step lacks.
     pub(super) fn unanswered(&self, step: StepId) -> String {
-        self.names(&self.steps[&step].unanswered())
+        self.names(&self.running(step).unanswered())
     }
 
     pub(super) fn names(&self, peers: &[PeerId]) -> String {

@@ -1,18 +1,21 @@
 //! Gradients at a parameter server: applied one by one, or collected into rounds, then computed on the device.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use smallvec::smallvec;
 
 use crate::graph::Replica;
 use crate::kernels::Cost;
-use crate::optimizer::{Delta, apply};
+use crate::optimizer::{Deltas, apply};
 use crate::sync::{Accumulator, Mode, Offer};
 use crate::tensor::Tensor;
 
-use super::super::compute::Work;
+use super::super::compute::{Asker, Calculation, Work};
 use super::super::error::{Code, Error, Result};
 use super::super::mailbox::tell;
 use super::super::messages::{ApplyGradient, ParameterServerMessage, Served, Ticket, Values, VariableId, Verdict};
-use super::super::variable_store::{Rounds, Stored, Updating};
+use super::super::variable_store::{Rounds, Stored, Tickets, Updating};
 use super::ParameterServer;
 
 impl ParameterServer {
@@ -26,7 +29,7 @@ impl ParameterServer {
             _ if self.is_over || apply.verdict == Some(Verdict::TooLate) => self.answer(ticket, Ok(Values::new())),
             None => {
                 let gradient = apply.gradient.clone();
-                self.update(&apply, vec![gradient], vec![ticket]);
+                self.update(&apply, smallvec![gradient], smallvec![ticket]);
             }
             Some((replica, version)) => self.offer(ticket, apply, replica, version),
         }
@@ -72,7 +75,7 @@ impl ParameterServer {
             for (_, (ticket, _)) in round.left_over {
                 self.answer(ticket, Ok(Values::new()));
             }
-            let (tickets, applies): (Vec<Ticket>, Vec<ApplyGradient>) =
+            let (tickets, applies): (Tickets, Vec<ApplyGradient>) =
                 round.gradients.into_iter().map(|(_, offered)| offered).unzip();
             let Some(first) = applies.first() else {
                 self.store.get_mut(variable).version += 1;
@@ -83,9 +86,9 @@ impl ParameterServer {
         }
     }
 
-    fn update(&mut self, apply: &ApplyGradient, gradients: Vec<Delta>, tickets: Vec<Ticket>) {
+    fn update(&mut self, apply: &ApplyGradient, gradients: Deltas, tickets: Tickets) {
         match self.store.lock(apply, gradients, tickets.clone()) {
-            Ok(updating) => self.updates.push(updating),
+            Ok(updating) => self.updates.0.push(updating),
             Err(error) => tickets.into_iter().for_each(|ticket| self.answer(ticket, Err(error.clone()))),
         }
     }
@@ -105,40 +108,66 @@ impl ParameterServer {
         for (device, gathered) in by_device {
             let copied = gathered.iter().flat_map(|served| served.outcome.iter().map(|outputs| outputs[0].byte_len()));
             let cost = Cost::moved(2 * copied.sum::<usize>());
-            let this = self.link.actors.parameter_server.clone();
-            let done = move |gathered| tell(&this, ParameterServerMessage::Gathered(gathered));
-            self.devices[device as usize].launch(Work::new(None, cost, || gathered, done));
+            self.launch_on(device, cost, Box::new(Gathered(gathered)));
         }
     }
 
     /// The updates of this turn go to the devices, to each as one piece of work.
     pub(super) fn launch(&mut self) {
-        let mut by_device: BTreeMap<u32, Vec<Updating>> = BTreeMap::new();
-        for updating in std::mem::take(&mut self.updates) {
-            by_device.entry(updating.tickets[0].device).or_default().push(updating);
+        if self.updates.0.is_empty() {
+            return;
         }
-        for (device, updates) in by_device {
-            self.launch_on(device, updates);
+        let mut waiting = std::mem::replace(&mut self.updates, self.idle.pop().unwrap_or_default());
+        for device in 0..self.devices.len() as u32 {
+            let mut own = self.idle.pop().unwrap_or_default();
+            own.0.extend(waiting.0.extract_if(.., |updating| updating.tickets[0].device == device));
+            if own.0.is_empty() {
+                self.idle.push(own);
+                continue;
+            }
+            let cost = own.0.iter().map(|updating| updating.update.cost()).sum();
+            self.launch_on(device, cost, own);
         }
+        self.idle.push(waiting);
     }
 
-    fn launch_on(&self, device: u32, mut updates: Vec<Updating>) {
-        let cost: Cost = updates.iter().map(|updating| updating.update.cost()).sum();
-        let this = self.link.actors.parameter_server.clone();
-        let run = move || {
-            updates.iter_mut().for_each(|updating| apply(&mut updating.update));
-            updates
-        };
-        let done = move |updates| tell(&this, ParameterServerMessage::Updated(updates));
-        self.devices[device as usize].launch(Work::new(None, cost, run, done));
+    fn launch_on(&self, device: u32, cost: Cost, calculation: Box<dyn Calculation>) {
+        let asker = Asker(Rc::clone(&self.link.actors));
+        self.devices[device as usize].launch(Work { step: None, cost, calculation, asker });
     }
 
-    pub(super) fn updated(&mut self, updates: Vec<Updating>) {
-        for Updating { variables, update, tickets } in updates {
+    pub(super) fn updated(&mut self, mut updates: Box<Updates>) {
+        for Updating { variables, update, tickets } in updates.0.drain(..) {
             let waited = self.store.put_back(&variables, update.values);
             tickets.into_iter().for_each(|ticket| self.answer(ticket, Ok(Values::new())));
             waited.into_iter().for_each(|request| self.serve(request));
         }
+        self.idle.push(updates);
+    }
+}
+
+/// Updates for the device.
+#[derive(Debug, Default)]
+pub(crate) struct Updates(Vec<Updating>);
+
+impl Calculation for Updates {
+    fn run(&mut self) {
+        self.0.iter_mut().for_each(|updating| apply(&mut updating.update));
+    }
+
+    fn done(self: Box<Self>, asker: &Asker) {
+        tell(&asker.0.parameter_server, ParameterServerMessage::Updated(self));
+    }
+}
+
+/// Answers with rows that have been copied: the device has but the time of it.
+struct Gathered(Vec<Served>);
+
+impl Calculation for Gathered {
+    fn run(&mut self) {}
+
+    fn done(self: Box<Self>, asker: &Asker) {
+        tell(&asker.0.parameter_server, ParameterServerMessage::Gathered(self.0));
     }
 }
 
