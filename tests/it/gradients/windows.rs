@@ -52,8 +52,8 @@ fn gradients_of_gradients_are_what_finite_differences_say() {
     on_actix(async {
         let g = Graph::new();
         let image = |i: usize| (0..12).map(|j| ((i + 5 * j) % 7) as f32 * 0.2 - 0.5).collect::<Vec<_>>();
-        let x = g.placeholder("x", DType::F32, [None, Some(4), Some(3), Some(1)])?;
-        let filter = g.placeholder("filter", DType::F32, [Some(2), Some(2), Some(1), Some(3)])?;
+        let x = g.placeholder("x", DType::F32, [1, 4, 3, 1])?;
+        let filter = g.placeholder("filter", DType::F32, [2, 2, 1, 3])?;
         let sliding = Sliding::from(Padding::Same).strides([1, 2]);
         let y = x.conv2d(&filter, sliding)?.avg_pool([2, 2], Padding::Valid)?;
         let y = y.mul(&y)?.sum();
