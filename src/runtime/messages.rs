@@ -242,6 +242,7 @@ pub struct SessionOptions {
 
 /// To a task's worker.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a message is moved into its mailbox; a box would be memory a step")]
 pub(crate) enum WorkerMessage {
     /// The transport: a master's order, or another worker's values.
     FromPeer { from: PeerId, message: PeerMessage },

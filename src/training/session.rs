@@ -127,7 +127,9 @@ impl Session {
         let request = self.request(&asked);
         let run = RunStep { session: self.id, request, feeds, deadline, reply: answer.reply() };
         tell(&self.target.master, MasterMessage::RunStep(run));
-        (asked.feeds.clear(), asked.fetches.clear(), asked.targets.clear());
+        asked.feeds.clear();
+        asked.fetches.clear();
+        asked.targets.clear();
         Ok((asked, answer))
     }
 
@@ -248,6 +250,7 @@ pub(super) struct Running<'a> {
     stage: Stage,
 }
 
+#[expect(clippy::large_enum_variant, reason = "there is one a step, and a box would be memory a step")]
 enum Stage {
     Asked(Asked),
     Waiting(Request, Answer<Result<StepDone>>),

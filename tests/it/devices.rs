@@ -39,7 +39,7 @@ fn values_and_the_order_of_operations_cross_between_the_devices_of_a_task() {
             g.with_control_dependencies(&[&more], |_| v.read_again().add(&v.read_again()))
         })?;
         let session = Session::new(&server.target(), &g).await?;
-        session.run().target(&g.initializer()).await?;
+        session.run().target(g.initializer()).await?;
         for step in 1..=5 {
             let fetched = session.run().fetch(&after).await?;
             assert_eq!(fetched.scalar::<f32>(0)?, 2.0 * (1.0 + 2.0 * step as f32));

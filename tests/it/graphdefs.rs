@@ -42,7 +42,7 @@ fn difference(name: &str, found: &Tensor, expected: &Tensor) -> Option<String> {
         return (found != expected).then(|| format!("{name} is {found:?}, not {expected:?}"));
     };
     let greatest = expected.iter().fold(0f64, |greatest, value| greatest.max(value.abs()));
-    let is_far = |(a, b): (&f64, &f64)| !((a - b).abs() <= TOLERANCE * greatest);
+    let is_far = |(a, b): (&f64, &f64)| (a - b).abs() > TOLERANCE * greatest || a.is_nan() != b.is_nan();
     let far = found.iter().zip(&expected).position(is_far)?;
     Some(format!("{name}[{far}] is {}, not {}", found[far], expected[far]))
 }

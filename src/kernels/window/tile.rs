@@ -98,10 +98,6 @@ impl Write<'_> {
     }
 
     #[inline(always)]
-    #[expect(
-        clippy::needless_range_loop,
-        reason = "an iterator's own functions would be compiled without wide vectors"
-    )]
     fn tile<S: Simd, const ROWS: usize, const VECTORS: usize>(&mut self, simd: S, rows: &[Row; ROWS]) {
         assert_eq!(VECTORS * S::F32_LANES, PANEL, "so many vectors make a panel");
         // SAFETY: `Panel::write` has checked every row, run and row of `b`, and a panel is as wide as they are.

@@ -25,11 +25,11 @@ pub(super) enum Layer {
         relu: bool,
     },
     /// Each branch of the same input; their channels follow one another.
-    Branches(Vec<Vec<Layer>>),
+    Branches(Vec<Vec<Self>>),
     /// The relu of the sum of two branches of the same input. An empty shortcut is the input itself.
     Residual {
-        branch: Vec<Layer>,
-        shortcut: Vec<Layer>,
+        branch: Vec<Self>,
+        shortcut: Vec<Self>,
     },
 }
 

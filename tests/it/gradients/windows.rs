@@ -63,7 +63,8 @@ fn gradients_of_gradients_are_what_finite_differences_say() {
             loss = loss.add(&gradient.mul(gradient)?.sum())?;
         }
         let second = gradients(&loss, &[x.clone(), filter.clone()])?;
-        let session = Session::new(&Server::create_local().target(), &g).await?;
+        let server = Server::create_local();
+        let session = Session::new(&server.target(), &g).await?;
         let fed = [Tensor::new([1, 4, 3, 1], &image(0))?, Tensor::new([2, 2, 1, 3], &image(3))?];
         for (which, gradient) in second.iter().enumerate() {
             let gradient = gradient.as_ref().expect("the loss depends on both");
