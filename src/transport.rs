@@ -31,6 +31,24 @@ pub type Messages<M> = Vec<M>;
 pub trait Inbox<M> {
     /// Takes messages that arrived together from one task.
     fn deliver(&self, from: PeerId, messages: Messages<M>);
+
+    /// Takes note that the way to `peer` has broken: what either sent the other and the other has not
+    /// taken is lost. Messages that are sent from now on go to the peer that may come in its place.
+    fn lost(&self, peer: PeerId, loss: Loss);
+}
+
+/// Why a peer was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Loss {
+    /// It has not been heard of for as long as a peer may be silent: dead, frozen or cut off.
+    #[error("it has fallen silent")]
+    Silent,
+    /// It said that it stops.
+    #[error("it has stopped")]
+    Stopped,
+    /// It has come back as another incarnation, which knows nothing of what was sent to the one before.
+    #[error("it has restarted")]
+    Restarted,
 }
 
 /// One task's way to the others.

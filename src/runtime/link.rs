@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tracing::trace_span;
 
 use crate::cluster::TaskName;
-use crate::transport::{Inbox, Messages, PeerId, Transport};
+use crate::transport::{Inbox, Loss, Messages, PeerId, Transport};
 
 use super::mailbox::{Address, Spare, tell};
 use super::messages::{MasterMessage, ParameterServerMessage, PeerMessage, Served, StateRequest, WorkerMessage};
@@ -123,5 +123,9 @@ impl Inbox<PeerMessage> for Actors {
         for message in messages {
             self.dispatch(from, message);
         }
+    }
+
+    fn lost(&self, peer: PeerId, loss: Loss) {
+        tracing::warn!(?peer, %loss, "lost a peer");
     }
 }
