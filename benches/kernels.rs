@@ -1,8 +1,10 @@
-//! Matrix products as a graph runs them against the `gemm` crate called directly. One JSON line a shape.
+//! Matrix products and convolutions as a graph runs them, against the `gemm` crate called directly. One JSON
+//! line a shape.
 //!
 //! `cargo bench --bench kernels`: the products of the models that `peer` trains, forward and of both gradients.
 //! A step runs [`PRODUCTS`] of them, so that it costs next to nothing beside them. `gemm` has its best setting
-//! for each shape: one thread, or all.
+//! for each shape: one thread, or all. A convolution stands beside the product of as many operations that
+//! `gemm` would have to compute if the windows were a matrix already.
 
 use std::time::Instant;
 
@@ -31,7 +33,10 @@ const SHAPES: &[Product] = &[
     ([32, 64, 10], NEITHER), ([64, 32, 10], A),
 ];
 
-/// One result; times are of one product.
+/// Images, `[batch, height, width, channels]`, and how many filters of 5x5 go over them.
+const CONVOLUTIONS: &[([usize; 4], usize)] = &[([64, 28, 28, 1], 32), ([64, 14, 14, 32], 64)];
+
+/// One result; times are of one product or convolution.
 #[derive(Serialize)]
 struct Line {
     case: &'static str,
@@ -47,14 +52,54 @@ fn main() -> Result<()> {
     actix_rt::System::with_tokio_rt(runtime).block_on(async {
         for product in SHAPES {
             let trainyard_us = in_a_graph(product).await?;
-            let gemm_us = direct(product, Parallelism::None).min(direct(product, Parallelism::Rayon(0)));
+            let gemm_us =
+                direct(product, Parallelism::None, PRODUCTS).min(direct(product, Parallelism::Rayon(0), PRODUCTS));
             let (shape, transposed) = *product;
             let ratio = trainyard_us / gemm_us;
             let line = Line { case: "matmul", shape, transposed, trainyard_us, gemm_us, ratio };
-            println!("{}", serde_json::to_string(&line).expect("numbers are JSON"));
+            line.print();
+        }
+        for (images, filters) in CONVOLUTIONS {
+            convolution(*images, *filters).await?;
         }
         Ok(())
     })
+}
+
+impl Line {
+    fn print(&self) {
+        println!("{}", serde_json::to_string(self).expect("numbers are JSON"));
+    }
+}
+
+/// A convolution and its two gradients.
+async fn convolution(images: [usize; 4], filters: usize) -> Result<()> {
+    let server = Server::create_local();
+    let g = Graph::new();
+    let constant = |shape: &[usize]| {
+        let value = Tensor::new(shape, &values(shape.iter().product())).expect("there is a value for each element");
+        g.constant(value)
+    };
+    let [batch, height, width, channels] = images;
+    let (x, filter) = (constant(&images), constant(&[5, 5, channels, filters]));
+    let y = x.conv2d(&filter, Sliding::from(Padding::Same))?;
+    let dy = constant(&[batch, height, width, filters]);
+    let by = gradients(&y.mul(&dy)?.sum(), &[x, filter])?;
+    let [dx, df] = [0, 1].map(|i| by[i].as_ref().expect("the sum depends on it").target());
+    let session = Session::new(&server.target(), &g).await?;
+    let shape = [batch * height * width, 25 * channels, filters];
+    let gemm_us = direct(&(shape, NEITHER), Parallelism::Rayon(0), 1);
+    for (case, target) in [("conv2d", y.target()), ("conv2d by the image", dx), ("conv2d by the filter", df)] {
+        let mut times = Vec::new();
+        for _ in 0..STEPS {
+            let begin = Instant::now();
+            session.run().target(&target).await?;
+            times.push(begin.elapsed().as_secs_f64() * 1e6);
+        }
+        let trainyard_us = low(times);
+        Line { case, shape, transposed: NEITHER, trainyard_us, gemm_us, ratio: trainyard_us / gemm_us }.print();
+    }
+    Ok(())
 }
 
 /// How `a` and `b` are stored.
@@ -94,7 +139,7 @@ async fn in_a_graph(product: &Product) -> Result<f64> {
 }
 
 /// What `gemm` takes for a product \[us\].
-fn direct(product: &Product, parallelism: Parallelism) -> f64 {
+fn direct(product: &Product, parallelism: Parallelism, products: usize) -> f64 {
     let ([m, k, n], (transpose_a, transpose_b)) = *product;
     let (a, b, mut out) = (values(m * k), values(k * n), vec![0f32; m * n]);
     let (a_row, a_column) = if transpose_a { (1, m) } else { (k, 1) };
@@ -133,9 +178,9 @@ fn direct(product: &Product, parallelism: Parallelism) -> f64 {
     rayon::scope(|_| {
         for step in 0..2 * STEPS {
             let begin = Instant::now();
-            (0..PRODUCTS).for_each(|_| multiply());
+            (0..products).for_each(|_| multiply());
             if step >= STEPS {
-                times.push(begin.elapsed().as_secs_f64() * 1e6 / PRODUCTS as f64);
+                times.push(begin.elapsed().as_secs_f64() * 1e6 / products as f64);
             }
         }
     });

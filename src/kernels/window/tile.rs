@@ -104,20 +104,19 @@ impl Write<'_> {
         #[expect(unsafe_code, reason = "the loop is all there is to a convolution, and its bounds are checked once")]
         let sums = unsafe { sums::<S, ROWS, VECTORS>(simd, self.panel, rows) };
         for i in 0..ROWS {
-            let sums: &[f32] = bytemuck::cast_slice(&sums[i]);
             let out = &mut self.out[rows[i].out..][..self.panel.columns];
             if self.adds {
                 for c in 0..out.len() {
-                    out[c] += sums[c];
+                    out[c] += sums[i][c];
                 }
             } else {
-                out.copy_from_slice(&sums[..out.len()]);
+                out.copy_from_slice(&sums[i][..out.len()]);
             }
         }
     }
 }
 
-/// The sums of `rows`, in registers.
+/// The sums of `rows`, in registers until they are done.
 ///
 /// # Safety
 /// `panel.a` must hold every element of every run of the rows, and `panel.b` as many rows of
@@ -129,7 +128,7 @@ unsafe fn sums<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     panel: &Panel<'_>,
     rows: &[Row; ROWS],
-) -> [[S::f32s; VECTORS]; ROWS] {
+) -> [[f32; PANEL]; ROWS] {
     let mut sums = [[simd.splat_f32s(0.0); VECTORS]; ROWS];
     let mut b = panel.b.as_ptr();
     for run in panel.runs {
@@ -156,5 +155,14 @@ unsafe fn sums<S: Simd, const ROWS: usize, const VECTORS: usize>(
             at += panel.step;
         }
     }
-    sums
+    // By constant indices, so that the sums need no place in memory before: one that is read elsewhere by an index
+    // that varies would be written to at each step of the loop.
+    let mut stored = [[0.0; PANEL]; ROWS];
+    for i in 0..ROWS {
+        for v in 0..VECTORS {
+            // SAFETY: a row has room for so many vectors.
+            unsafe { stored[i].as_mut_ptr().add(v * S::F32_LANES).cast::<S::f32s>().write_unaligned(sums[i][v]) };
+        }
+    }
+    stored
 }
