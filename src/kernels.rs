@@ -49,5 +49,5 @@ pub use indexed::IndexOutOfRange;
 pub use numerics::Numerics;
 pub(crate) use parallel::may_spread;
 pub use registry::KernelError;
-pub(crate) use registry::{Known, add_values, cost as cost_of, gather_rows};
+pub(crate) use registry::{Known, Link, add_values, cost as cost_of, follows, gather_rows, is_link, run_chain};
 pub use softmax::LabelOutOfRange;

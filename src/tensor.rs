@@ -245,6 +245,11 @@ impl Tensor {
         }
     }
 
+    /// Whether the values are read elsewhere too, so that writing to them would copy them first.
+    pub(crate) fn is_shared(&mut self) -> bool {
+        self.buffer.as_mut().is_some_and(Shared::is_shared)
+    }
+
     /// The values for writing; copies them first if another tensor shares the buffer.
     ///
     /// # Panics

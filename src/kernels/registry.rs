@@ -1,6 +1,7 @@
 //! From an operation of a graph to its kernel, and to what the kernel costs.
 
 mod array;
+mod chain;
 mod elementwise;
 mod indexed;
 mod loss;
@@ -54,6 +55,7 @@ pub enum KernelError {
     Shapeless(&'static str),
 }
 
+pub(crate) use chain::{Link, follows, is_link, run as run_chain};
 pub(crate) use sparse::gather_rows;
 
 /// Runs the kernel of `op`, whose inputs shape inference has checked.

@@ -2,6 +2,7 @@
 
 mod array;
 mod broadcast;
+mod chain;
 mod convert;
 mod elementwise;
 mod indexed;

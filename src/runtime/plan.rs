@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::graph::Op;
+use crate::kernels::is_link;
 use crate::partition::{Node, Partition, Sent, Slot};
 use crate::tensor::Tensor;
 
@@ -44,6 +45,9 @@ pub(crate) struct NodePlan {
     pub(crate) done_sends: SmallVec<[u32; 1]>,
     /// Whether one of its outputs is sent to another task.
     pub(crate) feeds_send: bool,
+    /// Where it can go on with a chain of elementwise operations: which of its inputs comes from another that can,
+    /// and is needed by nobody else; and which node that is.
+    pub(crate) chained: Option<(usize, u32)>,
     /// A constant is not run: its value is there from the beginning, whatever it was to wait for.
     pub(crate) is_constant: bool,
 }
@@ -67,6 +71,7 @@ impl Plan {
         };
         plan.index_nodes(&partition.nodes);
         plan.index_edges(&partition);
+        plan.index_chains(&partition.nodes);
         plan.sources = plan.find_sources();
         plan
     }
@@ -110,6 +115,16 @@ impl Plan {
         }
     }
 
+    fn index_chains(&mut self, nodes: &[Node]) {
+        let mut givers = vec![None; self.uses.len()];
+        for (index, node) in (0u32..).zip(nodes).filter(|(_, node)| is_link(&node.op)) {
+            let only_here = |slot: &Slot| self.uses[slot.0 as usize] == 1;
+            let giver = |(at, slot): (usize, &Slot)| Some((at, givers[slot.0 as usize].filter(|_| only_here(slot))?));
+            self.nodes[index as usize].chained = node.inputs.iter().enumerate().find_map(giver);
+            givers[node.first_output.0 as usize] = Some(index);
+        }
+    }
+
     fn find_sources(&self) -> Vec<u32> {
         let free = |node: &u32| self.nodes[*node as usize].pending == 0;
         (0..self.nodes.len() as u32).filter(free).collect()
@@ -132,6 +147,7 @@ impl NodePlan {
             before: SmallVec::new(),
             done_sends: SmallVec::new(),
             feeds_send: false,
+            chained: None,
             is_constant: matches!(node.op, Op::Const(_)),
         }
     }

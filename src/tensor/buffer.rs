@@ -82,9 +82,14 @@ impl Shared {
         Self(Some(kept))
     }
 
+    /// Whether another tensor shares the buffer.
+    pub(super) fn is_shared(&mut self) -> bool {
+        self.0.as_mut().is_none_or(|buffer| Arc::get_mut(buffer).is_none())
+    }
+
     /// The buffer for writing; copies it first if another tensor shares it.
     pub(super) fn make_mut(&mut self) -> &mut Buffer {
-        if self.0.as_mut().is_none_or(|buffer| Arc::get_mut(buffer).is_none()) {
+        if self.is_shared() {
             let mut copy = Self::recycled(self.len);
             copy.make_mut().lines.copy_from_slice(&self.lines);
             *self = copy;

@@ -2,13 +2,14 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::super::broadcast::{Operand, map2_broadcast};
 use super::super::functions as f;
 use super::super::number::{Float, Number};
 use super::super::parallel::{map, map2, vectorised};
 use super::super::{broadcast, convert, cost, elementwise};
 use super::{Cost, KernelError, Known, Outputs, bytes, one};
 use crate::graph::{Binary, Comparison, Logical, Op, Unary};
-use crate::tensor::{DType, Element, Tensor};
+use crate::tensor::{DType, Element, Shape, Tensor};
 
 /// As [`super::call`].
 pub(super) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> {
@@ -102,7 +103,7 @@ fn add_n<T: Number>(inputs: &[&Tensor]) -> Outputs {
 #[inline(always)]
 fn zipped<X: Element, Y: Element>(a: &Tensor, b: &Tensor, op: impl Fn(X, X) -> Y + Copy + Sync) -> Outputs {
     let shape = broadcast::shape_of(a.shape(), b.shape());
-    one(shape, |out| broadcast::map2_broadcast((a.slice(), a.shape()), (b.slice(), b.shape()), out, shape, op))
+    one(shape, |out| map2_broadcast((a.slice(), a.shape()), (b.slice(), b.shape()), out, shape, op))
 }
 
 fn select<T: Element>(condition: &Tensor, a: &Tensor, b: &Tensor) -> Outputs {
@@ -116,17 +117,22 @@ fn select<T: Element>(condition: &Tensor, a: &Tensor, b: &Tensor) -> Outputs {
 fn binary(op: Binary, a: &Tensor, b: &Tensor) -> Result<Outputs, KernelError> {
     let of_integers = |fits: bool| fits.then_some(()).ok_or_else(|| KernelError::Integers(Op::Binary(op).kind()));
     Ok(match a.dtype() {
-        DType::F32 => arithmetic::<f32>(op, a, b),
-        DType::F64 => arithmetic::<f64>(op, a, b),
+        DType::F32 => arithmetic_of::<f32>(op, a, b),
+        DType::F64 => arithmetic_of::<f64>(op, a, b),
         DType::I32 => {
             of_integers(divides(op, a, b.slice::<i32>()))?;
-            arithmetic::<i32>(op, a, b)
+            arithmetic_of::<i32>(op, a, b)
         }
         _ => {
             of_integers(divides(op, a, b.slice::<i64>()))?;
-            arithmetic::<i64>(op, a, b)
+            arithmetic_of::<i64>(op, a, b)
         }
     })
+}
+
+fn arithmetic_of<T: Number>(op: Binary, a: &Tensor, b: &Tensor) -> Outputs {
+    let shape = broadcast::shape_of(a.shape(), b.shape());
+    one(shape, |out| arithmetic::<T>(op, (a.slice(), a.shape()), (b.slice(), b.shape()), out, shape))
 }
 
 /// Whether integers have a result: no divisor is 0, and no exponent below.
@@ -138,18 +144,19 @@ fn divides<T: Number>(op: Binary, a: &Tensor, b: &[T]) -> bool {
     }
 }
 
-fn arithmetic<T: Number>(op: Binary, a: &Tensor, b: &Tensor) -> Outputs {
+/// `out[i] = op(a[i], b[i])`, broadcast to `shape`.
+pub(super) fn arithmetic<T: Number>(op: Binary, a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [T], shape: Shape) {
     match op {
-        Binary::Add => zipped(a, b, T::plus),
-        Binary::Sub => zipped(a, b, T::minus),
-        Binary::Mul => zipped(a, b, T::times),
-        Binary::Div => zipped(a, b, T::quotient),
-        Binary::FloorDiv => zipped(a, b, T::floor_quotient),
-        Binary::FloorMod => zipped(a, b, f::floor_mod::<T>),
-        Binary::Pow => zipped(a, b, T::power),
-        Binary::Maximum => zipped(a, b, f::maximum::<T>),
-        Binary::Minimum => zipped(a, b, f::minimum::<T>),
-        Binary::SquaredDifference => zipped(a, b, f::squared_difference::<T>),
+        Binary::Add => map2_broadcast(a, b, out, shape, T::plus),
+        Binary::Sub => map2_broadcast(a, b, out, shape, T::minus),
+        Binary::Mul => map2_broadcast(a, b, out, shape, T::times),
+        Binary::Div => map2_broadcast(a, b, out, shape, T::quotient),
+        Binary::FloorDiv => map2_broadcast(a, b, out, shape, T::floor_quotient),
+        Binary::FloorMod => map2_broadcast(a, b, out, shape, f::floor_mod::<T>),
+        Binary::Pow => map2_broadcast(a, b, out, shape, T::power),
+        Binary::Maximum => map2_broadcast(a, b, out, shape, f::maximum::<T>),
+        Binary::Minimum => map2_broadcast(a, b, out, shape, f::minimum::<T>),
+        Binary::SquaredDifference => map2_broadcast(a, b, out, shape, f::squared_difference::<T>),
     }
 }
 
@@ -185,7 +192,7 @@ fn unary_of_any<T: Number>(op: Unary, x: &[T], out: &mut [T]) {
 }
 
 /// `out[i] = op(x[i])`
-fn unary<T: Float>(op: Unary, x: &[T], out: &mut [T]) {
+pub(super) fn unary<T: Float>(op: Unary, x: &[T], out: &mut [T]) {
     match op {
         Unary::Relu => map(x, out, f::relu),
         Unary::Relu6 => map(x, out, f::relu6),
@@ -220,7 +227,7 @@ fn unary<T: Float>(op: Unary, x: &[T], out: &mut [T]) {
 }
 
 /// `out[i]` = the gradient of `op` at `seen[i]`, times `dy[i]`; [`Unary::gradient_sees`] says what is seen.
-fn unary_grad<T: Float>(op: Unary, dy: &[T], seen: &[T], out: &mut [T]) {
+pub(super) fn unary_grad<T: Float>(op: Unary, dy: &[T], seen: &[T], out: &mut [T]) {
     match op {
         Unary::Relu => map2(dy, seen, out, f::relu_grad),
         Unary::Relu6 => map2(dy, seen, out, f::relu6_grad),

@@ -8,6 +8,7 @@ use super::super::compute::{Asker, Calculation};
 use super::super::mailbox::tell;
 use super::super::messages::{StepId, StepPart, WorkerMessage};
 use super::super::plan::{Plan, slots_of};
+use super::chain;
 use crate::kernels::{Cost, Known, Numerics};
 use crate::partition::Slot;
 use crate::tensor::Tensor;
@@ -25,7 +26,7 @@ impl Frame {
     }
 
     /// A step begins, which has no values yet.
-    pub(super) fn begin(&mut self, plan: &Plan) {
+    fn begin(&mut self, plan: &Plan) {
         self.values.fill(None);
         self.uses.copy_from_slice(&plan.uses);
     }
@@ -39,7 +40,7 @@ impl Frame {
         self.values[slot.0 as usize].as_ref().map(|value| (value.dtype(), value.shape()))
     }
 
-    fn get(&self, slot: Slot) -> &Tensor {
+    pub(super) fn get(&self, slot: Slot) -> &Tensor {
         self.values[slot.0 as usize].as_ref().expect("a node runs once its inputs are there")
     }
 
@@ -53,7 +54,12 @@ impl Frame {
         self.values[slot.0 as usize].take().expect("a value is taken as often as it is used")
     }
 
-    fn release(&mut self, slot: Slot) {
+    /// Whether the value in `slot` is needed once more only.
+    pub(super) fn is_last_use(&self, slot: Slot) -> bool {
+        self.uses[slot.0 as usize] == 1
+    }
+
+    pub(super) fn release(&mut self, slot: Slot) {
         let uses = &mut self.uses[slot.0 as usize];
         *uses -= 1;
         if *uses == 0 {
@@ -70,6 +76,8 @@ pub(crate) struct Batch {
     pub(crate) part: StepPart,
     plan: Arc<Plan>,
     pub(crate) nodes: Vec<u32>,
+    /// By node: whether it runs when its only user does, as a part of the same chain.
+    pub(super) chained: Vec<bool>,
     pub(super) frame: Frame,
     pub(crate) cost: Cost,
     pub(crate) numerics: Numerics,
@@ -84,17 +92,25 @@ impl Batch {
             part: StepPart { step: StepId { master: 0, number: 0 }, device: plan.partition.device },
             plan: Arc::clone(plan),
             nodes: Vec::new(),
+            chained: vec![false; plan.nodes.len()],
             frame: Frame::new(plan),
             cost: Cost::default(),
             numerics: Numerics::Real,
             outcome: Ok(()),
         }
     }
+
+    /// A step begins.
+    pub(super) fn begin(&mut self, plan: &Plan) {
+        self.frame.begin(plan);
+        self.chained.fill(false);
+    }
 }
 
 impl Calculation for Batch {
     fn run(&mut self) {
-        self.outcome = compute(&self.plan, &self.nodes, &mut self.frame, self.numerics);
+        let plan = Arc::clone(&self.plan);
+        self.outcome = compute(&plan, self);
     }
 
     fn done(self: Box<Self>, asker: &Asker) {
@@ -113,9 +129,19 @@ pub(crate) struct NodeFailure {
 ///
 /// # Errors
 /// The first kernel that could not do its work, on account of the values it was given.
-fn compute(plan: &Plan, nodes: &[u32], frame: &mut Frame, numerics: Numerics) -> Result<(), NodeFailure> {
-    for index in nodes {
+fn compute(plan: &Plan, batch: &mut Batch) -> Result<(), NodeFailure> {
+    let Batch { nodes, frame, numerics, chained, .. } = batch;
+    let is_real = *numerics == Numerics::Real;
+    for index in nodes.iter() {
+        if !is_real {
+            chained[*index as usize] = false;
+        } else if chained[*index as usize] {
+            continue;
+        }
         let node = plan.node(*index);
+        if is_real && chain::run(plan, *index, frame, chained) {
+            continue;
+        }
         let inputs: SmallVec<[&Tensor; 3]> = node.inputs.iter().map(|slot| frame.get(*slot)).collect();
         let outputs = numerics
             .call(&node.op, &inputs)
