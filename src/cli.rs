@@ -7,6 +7,7 @@ mod experiment;
 mod failure;
 mod graph;
 mod logging;
+mod output;
 mod progress;
 mod recording;
 mod sim;
