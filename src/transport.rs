@@ -4,7 +4,9 @@
 //! says so. Messages to one task may overtake each other, so that a large tensor need not delay a
 //! small one; only what travels in one envelope arrives together, in its order.
 
+mod certificates;
 mod in_memory;
+mod quic;
 
 use std::fmt;
 use std::rc::Rc;
@@ -12,7 +14,9 @@ use std::rc::Rc;
 use crate::cluster::TaskName;
 use crate::units::Bytes;
 
+pub use certificates::{Authority, CertificateError, Identity};
 pub use in_memory::InMemoryNetwork;
+pub use quic::{Quic, QuicConfig, QuicError, QuicLimits, RunId};
 
 /// A task as a transport knows it: a number that is cheap to look up, good in this process only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
