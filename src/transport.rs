@@ -6,6 +6,7 @@
 
 mod certificates;
 mod in_memory;
+mod metered;
 mod quic;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use crate::units::Bytes;
 
 pub use certificates::{Authority, CertificateError, Identity};
 pub use in_memory::InMemoryNetwork;
+pub(crate) use metered::Metered;
 pub use quic::{Quic, QuicConfig, QuicError, QuicLimits, RunId};
 
 /// A task as a transport knows it: a number that is cheap to look up, good in this process only.
