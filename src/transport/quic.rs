@@ -1,5 +1,18 @@
 //! Tasks in processes of their own, over QUIC with mutual TLS 1.3.
 
+mod accepting;
+mod dialing;
+mod endpoint;
+mod hello;
+mod link;
+mod node;
+mod peer;
+mod receiving;
+mod security;
+mod sending;
+mod settings;
+mod socket;
+
 use std::fmt;
 use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
@@ -7,8 +20,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::certificates::{CertificateError, Identity};
-use super::{Inbox, Messages, Payload, PeerId, Transport};
+use super::{Inbox, Loss, Messages, Payload, PeerId, Transport};
 use crate::cluster::{ClusterError, ClusterSpec, TaskName};
+
+use hello::Close;
+use node::Node;
+pub use socket::SocketBuffers;
 
 /// Which training a task is part of. Tasks of different runs do not talk.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,6 +97,9 @@ pub enum QuicError {
         /// Why not.
         reason: String,
     },
+    /// The machine has no randomness.
+    #[error("this machine has no randomness, without which there is no security")]
+    Randomness,
     /// Nothing can listen there.
     #[error("{task} can't listen on {address}: {source}")]
     Bind {
@@ -93,8 +113,12 @@ pub enum QuicError {
 }
 
 /// A task's end of the network.
-pub struct Quic<M> {
-    phantom: std::marker::PhantomData<M>,
+///
+/// Dropping it closes its connections at once: what was sent may be lost, unless [`Quic::shut_down`] came before.
+pub struct Quic<M: Payload> {
+    node: Rc<Node<M>>,
+    local_addr: SocketAddr,
+    buffers: SocketBuffers,
 }
 
 impl QuicConfig {
@@ -119,50 +143,107 @@ impl<M: Payload> Quic<M> {
     /// # Errors
     /// If nothing can listen there, or the identity is not the task's.
     pub async fn bind(config: QuicConfig) -> Result<Rc<Self>, QuicError> {
-        let _ = config;
-        todo!()
+        let (node, local_addr, buffers) = endpoint::bind(config)?;
+        tokio::task::spawn_local(accepting::accept(Rc::clone(&node)));
+        Ok(Rc::new(Self { node, local_addr, buffers }))
     }
 
     /// Where it listens.
     pub fn local_addr(&self) -> SocketAddr {
-        todo!()
+        self.local_addr
+    }
+
+    /// The buffers that the system gives its socket.
+    pub fn socket_buffers(&self) -> SocketBuffers {
+        self.buffers
     }
 
     /// The tasks for which there is something here, and which have not been reached, each with the reason.
     pub fn waiting_for(&self) -> Vec<(TaskName, String)> {
-        todo!()
+        let peers = self.node.peers.borrow();
+        peers.iter().filter_map(|peer| Some((peer.name.clone(), peer.waits_because()?))).collect()
+    }
+
+    /// Who was refused or has refused, by address or by name, and why; each once, the first 1024.
+    pub fn refusals(&self) -> Vec<(String, String)> {
+        self.node.refusals.borrow().iter().cloned().collect()
     }
 
     /// Stops: has all that was sent reach who it is for, as far as `deadline` from now permits, says that the
     /// task stops, and closes. False where not all of it is known to have been taken.
     pub async fn shut_down(&self, deadline: Duration) -> bool {
-        let _ = deadline;
-        todo!()
+        self.node.is_unflushed.set(false);
+        let has_flushed = tokio::time::timeout(deadline, self.flushed()).await.is_ok();
+        self.close_endpoint();
+        // The last packets say that the connections are closed: peers need not find out by silence.
+        let _closed_anyway = tokio::time::timeout(deadline, self.node.endpoint.wait_idle()).await;
+        has_flushed && !self.node.is_unflushed.get()
+    }
+
+    /// Waits until all peers have taken all, or are lost.
+    async fn flushed(&self) {
+        loop {
+            let progress = self.node.progress.notified();
+            let peers = self.node.peers.borrow().clone();
+            let links: Vec<_> = peers.iter().flat_map(|peer| peer.links()).collect();
+            links.iter().for_each(|link| link.say_bye());
+            if links.iter().all(|link| link.sent.is_taken.get()) && !peers.iter().any(|peer| peer.is_owed()) {
+                return;
+            }
+            progress.await;
+        }
+    }
+
+    fn close_endpoint(&self) {
+        self.node.is_closed.set(true);
+        self.node.inbox.take();
+        self.node.endpoint.close(Close::Stopped.code(), b"the task has stopped");
+    }
+}
+
+impl<M: Payload> Drop for Quic<M> {
+    fn drop(&mut self) {
+        self.close_endpoint();
     }
 }
 
 impl<M: Payload> Transport<M> for Quic<M> {
     fn local(&self) -> PeerId {
-        todo!()
+        self.node.local
     }
 
-    fn resolve(&self, _name: &TaskName) -> Option<PeerId> {
-        todo!()
+    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
+        self.node.find(name).map(|peer| peer.id)
     }
 
-    fn name(&self, _peer: PeerId) -> TaskName {
-        todo!()
+    fn name(&self, peer: PeerId) -> TaskName {
+        self.node.peer(peer).name.clone()
     }
 
-    fn send(&self, _to: PeerId, _messages: Messages<M>) {
-        todo!()
+    fn send(&self, to: PeerId, messages: Messages<M>) {
+        let node = &self.node;
+        if to == node.local {
+            return node.deliver(to, messages);
+        }
+        let peer = node.peer(to);
+        if node.is_closed.get() {
+            tracing::warn!(to = %peer.name, "lost: this task has stopped");
+        } else if peer.push(messages, node.limits.queue) {
+            node.attend_to(&peer);
+        } else {
+            let limit = node.limits.queue;
+            tracing::error!(to = %peer.name, limit, "lost: more bytes wait to be sent to the task than may");
+            // Whoever sends may not be able to hear of it before it has sent.
+            let node = Rc::clone(node);
+            tokio::task::spawn_local(async move { peer.lose(&node, Loss::Silent, Close::Lost) });
+        }
     }
 
-    fn listen(&self, _inbox: Rc<dyn Inbox<M>>) {
-        todo!()
+    fn listen(&self, inbox: Rc<dyn Inbox<M>>) {
+        self.node.inbox.replace(Some(inbox));
     }
 
     fn close(&self) {
-        todo!()
+        self.node.inbox.take();
     }
 }

@@ -23,4 +23,5 @@ mod simulated;
 mod simulation;
 mod staleness;
 mod stall;
+mod transport_contract;
 mod user_program;
