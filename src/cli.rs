@@ -1,16 +1,24 @@
 //! The command line: arguments to experiments, progress on stderr, results on stdout, exit codes.
 
 mod args;
+mod certs;
 mod cluster;
+mod control;
+mod doctor;
 mod exit_code;
 mod experiment;
 mod failure;
 mod graph;
+mod launch;
 mod logging;
+mod output;
 mod progress;
 mod recording;
+mod role;
 mod sim;
+mod stop;
 mod summary;
+mod task;
 
 use std::future::Future;
 
@@ -45,6 +53,10 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
     logging::start(args.verbose);
     let outcome = match &args.command {
         Command::Sim(args) => sim::run(args, &trainer),
+        Command::Task(args) => task::run(args, &trainer),
+        Command::Launch(launched) => launch::run(launched, args.verbose),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Certs(args) => certs::run(&args.command),
         Command::Cluster(args) => cluster::run(args),
         Command::Graph(args) => graph::run(args),
     };

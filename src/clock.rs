@@ -8,6 +8,7 @@ use std::pin::Pin;
 use crate::units::VirtualTime;
 
 pub use wall::WallClock;
+pub(crate) use wall::date;
 
 /// A wait that ends at a point in time. Dropping it ends the wait.
 pub type Sleep = Pin<Box<dyn Future<Output = ()>>>;

@@ -12,6 +12,7 @@
 //! | [`TfConfig`] | `TFConfigClusterResolver` |
 //! | [`RunConfig`] | `tf.estimator.RunConfig` |
 //! | [`Flags`] | the flags of `mnist_replica.py` |
+//! | [`Slurm`] | `SlurmClusterResolver` |
 //!
 //! Where it differs on purpose:
 //!
@@ -54,6 +55,7 @@ mod flags;
 mod job_name;
 mod json;
 mod run_config;
+mod slurm;
 mod spec;
 mod task_name;
 mod tf_config;
@@ -66,6 +68,7 @@ pub use device_spec::{DeviceConflict, DeviceNameError, DeviceNameProblem, Device
 pub use flags::Flags;
 pub use job_name::JobNameError;
 pub use run_config::RunConfig;
+pub use slurm::Slurm;
 pub use spec::{ClusterError, ClusterSpec};
 pub use task_name::{TaskName, TaskNameError};
 pub use tf_config::TfConfig;

@@ -36,6 +36,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::cluster::DeviceSpec;
@@ -87,7 +88,7 @@ pub struct Edge {
 }
 
 /// An element type and a shape, as far as it is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TensorType {
     /// The element type.
     pub dtype: DType,

@@ -5,12 +5,14 @@
 //! crosses the network once. A control edge that crosses carries nothing.
 //! (TensorFlow: `graph_partition.cc`, which cuts twice: by task in the master, by device in the worker.)
 
+mod check;
 mod cut;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::cluster::TaskName;
@@ -19,15 +21,15 @@ use crate::graph::{Edge, Op, OpId, VariableSpec};
 pub(crate) use cut::split;
 
 /// The place of a value within a partition: an output of a node, a feed, or what a receive brings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Slot(pub u32);
 
 /// An edge of a cut graph that crosses to a task, or between its devices: the same number on both sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CrossingId(pub u32);
 
 /// What one device of a task runs of a step.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Partition {
     /// The task.
     pub task: TaskName,
@@ -50,7 +52,7 @@ pub struct Partition {
 }
 
 /// One operation of a partition.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Node {
     /// The operation's name in the graph.
     pub name: Arc<str>,
@@ -69,7 +71,7 @@ pub struct Node {
 }
 
 /// A value, or the news that a node has run, on its way to another task, or to other devices of its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Send {
     /// Which crossing edge.
     pub crossing: CrossingId,
@@ -84,7 +86,7 @@ pub struct Send {
 }
 
 /// What a send sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sent {
     /// The value in a slot.
     Value(Slot),
@@ -93,7 +95,7 @@ pub enum Sent {
 }
 
 /// A value, or the news that a node has run, from another device.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Receive {
     /// Which crossing edge.
     pub crossing: CrossingId,

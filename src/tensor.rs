@@ -10,13 +10,16 @@
 
 mod buffer;
 mod dtype;
+mod filling;
 mod shape;
 
 use std::fmt;
 
 use buffer::{Buffer, Shared};
 pub use dtype::{DType, Element};
-pub use shape::{PartialShape, Shape};
+pub(crate) use filling::FillingTensor;
+pub(crate) use shape::MAX_RANK;
+pub use shape::{PartialShape, Shape, ShapeError};
 
 /// An n-dimensional array, row-major and contiguous. Immutable while shared; cheap to clone.
 #[derive(Clone)]
@@ -49,6 +52,9 @@ pub enum TensorError {
     /// One value was asked of a tensor that holds another number of them.
     #[error("the shape {0} holds no single value")]
     NotScalar(Shape),
+    /// A byte that should be a boolean is neither 0 nor 1.
+    #[error("a byte of a tensor of booleans is {0}, neither 0 nor 1")]
+    NoBoolean(u8),
     /// The tensor is hollow.
     #[error("{0}{1} has no numbers: it was made with numerics = \"shapes\"; use \"real\" to have them computed")]
     Hollow(DType, Shape),

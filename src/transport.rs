@@ -4,24 +4,41 @@
 //! says so. Messages to one task may overtake each other, so that a large tensor need not delay a
 //! small one; only what travels in one envelope arrives together, in its order.
 
+mod certificates;
 mod in_memory;
+mod metered;
+mod quic;
+pub mod wire;
 
 use std::fmt;
 use std::rc::Rc;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::cluster::TaskName;
 use crate::units::Bytes;
 
+pub use certificates::{Authority, CertificateError, Identity};
 pub use in_memory::InMemoryNetwork;
+pub(crate) use metered::Metered;
+pub use quic::{Quic, QuicConfig, QuicError, QuicLimits, RunId, SocketBuffers};
 
 /// A task as a transport knows it: a number that is cheap to look up, good in this process only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u32);
 
 /// What travels between tasks.
-pub trait Payload: Send + fmt::Debug + 'static {
+pub trait Payload: Serialize + DeserializeOwned + Send + fmt::Debug + 'static {
     /// How long it is on the wire \[bytes\].
     fn wire_size(&self) -> Bytes;
+
+    /// What is wrong with a message that came from another process: ids that nothing has, above all, which
+    /// whoever takes it would stumble over.
+    ///
+    /// # Errors
+    /// What is wrong.
+    fn check(&self) -> Result<(), String>;
 }
 
 /// Messages that one task sends another at one moment.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// A point on a clock, in integer nanoseconds since that clock began.
 ///
 /// In a simulation the clock is the event queue's; in a deployment it began when the process did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct VirtualTime(pub u64);
 
 impl VirtualTime {

@@ -17,8 +17,12 @@ pub(crate) enum ExitCode {
     RepeatDiffered = 5,
     /// Nothing could happen any more, but the program had not finished.
     Stalled = 6,
+    /// Stopped by Ctrl-C, in good order.
+    Interrupted = 130,
     /// Peers are lost; restart this task.
     PeersLost = 138,
+    /// Stopped by SIGTERM, in good order.
+    Terminated = 143,
 }
 
 impl From<ExitCode> for std::process::ExitCode {
@@ -37,7 +41,9 @@ Exit codes:
     4  nothing to run
     5  a repeat differed
     6  stalled
-  138  peers lost, restart me";
+  130  stopped by Ctrl-C, in good order
+  138  peers lost, restart me
+  143  stopped by SIGTERM, in good order";
 
 #[cfg(test)]
 mod tests {
@@ -46,8 +52,9 @@ mod tests {
     #[test]
     fn the_help_lists_each_code_and_no_other() {
         use ExitCode::*;
-        let codes = [Done, Internal, Usage, TargetNotReached, NothingToRun, RepeatDiffered, Stalled, PeersLost];
-        let codes = codes.map(|code| (code as u8).to_string());
+        let below = [Done, Internal, Usage, TargetNotReached, NothingToRun, RepeatDiffered, Stalled];
+        let codes = [&below[..], &[Interrupted, PeersLost, Terminated]].concat();
+        let codes: Vec<_> = codes.into_iter().map(|code| (code as u8).to_string()).collect();
         let listed: Vec<_> = HELP.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
         assert_eq!(listed, codes);
     }

@@ -3,9 +3,11 @@
 use std::io;
 
 use super::exit_code::ExitCode;
+use crate::cluster::TaskName;
 use crate::runtime::{Code, Error};
 use crate::simulation::scenario::ScenarioError;
 use crate::training::data::DataError;
+use crate::transport::{CertificateError, QuicError};
 
 /// Why a command ended early.
 #[derive(Debug, thiserror::Error)]
@@ -23,9 +25,37 @@ pub(super) enum Failure {
     #[error("{origin}:\n{mistakes}")]
     Cluster {
         /// Where it is described.
-        origin: &'static str,
+        origin: String,
         /// All that is wrong, a line each.
         mistakes: String,
+    },
+    /// A certificate can't be made or used.
+    #[error("{0}")]
+    Certificate(#[from] CertificateError),
+    /// The task can't reach others or be reached.
+    #[error("{0}")]
+    Network(#[from] QuicError),
+    /// The operating system refuses.
+    #[error("can't {what}: {error}")]
+    System {
+        /// What it was asked for.
+        what: String,
+        /// What it says.
+        error: io::Error,
+    },
+    /// A task that was launched failed.
+    #[error("run `{run}`: {task} failed first: {why}\n  its log: {log}")]
+    Task {
+        /// The run.
+        run: String,
+        /// Which task.
+        task: TaskName,
+        /// The last that it said.
+        why: String,
+        /// The path of all that it said.
+        log: String,
+        /// What this means for the whole.
+        code: ExitCode,
     },
     /// A graph can't be read or shown.
     #[error("{path}: {problem}")]
@@ -69,6 +99,11 @@ impl Failure {
         |error| Self::Write { what, error }
     }
 
+    pub(super) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        |error| Self::System { what, error }
+    }
+
     /// Says what went wrong, and gives the exit code.
     pub(super) fn report(&self) -> ExitCode {
         eprintln!("error: {self}");
@@ -81,7 +116,10 @@ impl Failure {
                 ExitCode::Usage
             }
             Self::RepeatDiffered { .. } => ExitCode::RepeatDiffered,
-            Self::Write { .. } => ExitCode::Internal,
+            Self::Certificate(CertificateError::Crypto(_)) => ExitCode::Internal,
+            Self::Certificate(_) | Self::Network(_) => ExitCode::Usage,
+            Self::Write { .. } | Self::System { .. } => ExitCode::Internal,
+            Self::Task { code, .. } => *code,
             Self::Run { error, .. } => match error.code {
                 Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => ExitCode::Usage,
                 Code::Stalled => ExitCode::Stalled,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::recording::Watch;
 use crate::units::VirtualTime;
 
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
@@ -43,29 +44,6 @@ impl Progress {
         progress
     }
 
-    /// The run is at `global_step`, with this `loss` of its last worker step, at `now` on its clock.
-    ///
-    /// Cheap enough for every step: it looks at the clock and, mostly, does nothing more.
-    pub(crate) fn update(&mut self, global_step: u64, loss: Option<f32>, now: VirtualTime) {
-        let instant = Instant::now();
-        if instant < self.next {
-            return;
-        }
-        self.next = instant + self.interval();
-        let text = self.describe(self.began.elapsed(), global_step, loss, now);
-        match &self.line {
-            Line::Redrawn(bar) => bar.set_message(text),
-            Line::Printed => eprintln!("{text}"),
-        }
-    }
-
-    /// The run is over: removes the line.
-    pub(crate) fn finish(self) {
-        if let Line::Redrawn(bar) = self.line {
-            bar.finish_and_clear();
-        }
-    }
-
     /// `sync: 500/2000 steps, 250.0/s, loss 0.3120, time 1.203s, 6s left`: the speed is that of the wall clock,
     /// of which `elapsed` has passed; the time is the run's own.
     fn describe(&self, elapsed: Duration, global_step: u64, loss: Option<f32>, now: VirtualTime) -> String {
@@ -83,6 +61,29 @@ impl Progress {
         match self.line {
             Line::Redrawn(_) => REDRAW_EVERY,
             Line::Printed => PRINT_EVERY,
+        }
+    }
+}
+
+impl Watch for Progress {
+    /// Looks at the clock and, mostly, does nothing more.
+    fn update(&mut self, global_step: u64, loss: Option<f32>, now: VirtualTime) {
+        let instant = Instant::now();
+        if instant < self.next {
+            return;
+        }
+        self.next = instant + self.interval();
+        let text = self.describe(self.began.elapsed(), global_step, loss, now);
+        match &self.line {
+            Line::Redrawn(bar) => bar.set_message(text),
+            Line::Printed => eprintln!("{text}"),
+        }
+    }
+
+    /// Removes the line.
+    fn finish(self: Box<Self>) {
+        if let Line::Redrawn(bar) = self.line {
+            bar.finish_and_clear();
         }
     }
 }

@@ -1,9 +1,19 @@
-//! What a run tells of itself, kept for the report and shown as progress.
+//! What a run tells of itself, kept for the report and shown to whoever watches.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::progress::Progress;
 use crate::training::{Beginning, Ending, Evaluation, Recorder, StepStats};
+use crate::units::VirtualTime;
+
+/// Is shown how far a run is.
+pub(super) trait Watch {
+    /// The run is at `global_step`, with this `loss` of its last worker step, at `now` on its clock. Cheap
+    /// enough for every step.
+    fn update(&mut self, global_step: u64, loss: Option<f32>, now: VirtualTime);
+
+    /// The run is over.
+    fn finish(self: Box<Self>);
+}
 
 /// What a run has told so far.
 #[derive(Default)]
@@ -12,7 +22,7 @@ pub(super) struct Recording {
     pub(super) steps: Vec<StepStats>,
     pub(super) evaluations: Vec<Evaluation>,
     pub(super) ending: Option<Ending>,
-    progress: Option<Progress>,
+    watch: Option<Box<dyn Watch + Send>>,
 }
 
 /// A recording that all tasks of a run share.
@@ -20,16 +30,16 @@ pub(super) struct Recording {
 pub(super) struct SharedRecording(Arc<Mutex<Recording>>);
 
 impl SharedRecording {
-    /// A recording that shows what it is told.
-    pub(super) fn showing(progress: Progress) -> Self {
-        Self(Arc::new(Mutex::new(Recording { progress: Some(progress), ..Recording::default() })))
+    /// A recording that shows `watch` how far it is.
+    pub(super) fn showing(watch: impl Watch + Send + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Recording { watch: Some(Box::new(watch)), ..Recording::default() })))
     }
 
     /// Ends the recording.
     pub(super) fn finish(self) -> Recording {
         let mut recording = std::mem::take(&mut *self.lock());
-        if let Some(progress) = recording.progress.take() {
-            progress.finish();
+        if let Some(watch) = recording.watch.take() {
+            watch.finish();
         }
         recording
     }
@@ -46,8 +56,8 @@ impl Recorder for SharedRecording {
 
     fn step(&self, stats: StepStats) {
         let mut recording = self.lock();
-        if let Some(progress) = &mut recording.progress {
-            progress.update(stats.global_step, stats.loss, stats.ended);
+        if let Some(watch) = &mut recording.watch {
+            watch.update(stats.global_step, stats.loss, stats.ended);
         }
         recording.steps.push(stats);
     }

@@ -1,8 +1,5 @@
 //! `sim`: runs a scenario in simulation, run by run, and compares the runs.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::Path;
 use std::rc::Rc;
 
 use super::Trainer;
@@ -10,11 +7,12 @@ use super::args::SimArgs;
 use super::exit_code::ExitCode;
 use super::experiment::Experiment;
 use super::failure::Failure;
+use super::output::{Files, digests, print};
 use super::progress::Progress;
 use super::recording::{Recording, SharedRecording};
-use super::summary;
+use super::summary::{self, Observed};
 use crate::clock::{Clock, WallClock};
-use crate::report::{Report, Run, World, csv, json, table};
+use crate::report::{Report, Run, World};
 use crate::runtime::Error;
 use crate::simulation::{self, Host, scenario};
 use crate::training::{Task, TaskParts};
@@ -46,7 +44,7 @@ pub(super) fn run(args: &SimArgs, trainer: &impl Trainer) -> Result<ExitCode, Fa
             }
         }
     }
-    print(args, &report, target).map_err(Failure::writing("the result"))?;
+    print(args.json, &report, target).map_err(Failure::writing("the result"))?;
     Ok(match report.runs.as_slice() {
         [] => ExitCode::NothingToRun,
         _ if is_target_missed => ExitCode::TargetNotReached,
@@ -96,45 +94,5 @@ fn simulate(experiment: &Experiment, run: &scenario::Run, trainer: &impl Trainer
         return Err(Failure::Run { run: run.name.clone(), error: Error::clone(error) });
     }
     let took = wall.now().since(VirtualTime::ZERO);
-    Ok((summary::of_simulation(run, &experiment.settings, &recording, &outcome, took), recording))
-}
-
-/// The files of a report, written run by run, so that a later failure loses nothing.
-struct Files<'a> {
-    directory: &'a Path,
-    steps: csv::Steps<File>,
-}
-
-impl<'a> Files<'a> {
-    fn create(directory: &'a Path) -> Result<Self, Failure> {
-        let failed = || Failure::writing(directory.display().to_string());
-        fs::create_dir_all(directory).map_err(failed())?;
-        let file = File::create(directory.join("steps.csv")).map_err(failed())?;
-        Ok(Self { directory, steps: csv::Steps::new(file).map_err(failed())? })
-    }
-
-    fn append(&mut self, report: &Report, run: &str, recording: &Recording) -> Result<(), Failure> {
-        let failed = || Failure::writing(self.directory.display().to_string());
-        self.steps.append(run, &summary::rows(recording)).map_err(failed())?;
-        let result = File::create(self.directory.join("result.json")).map_err(failed())?;
-        json::write(report, result).map_err(failed())
-    }
-}
-
-fn print(args: &SimArgs, report: &Report, target: Option<f64>) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    if args.json {
-        return json::write(report, out);
-    }
-    write!(out, "{}", table::render(report, target))?;
-    for run in &report.runs {
-        writeln!(out, "{}: {}", run.name, digests(run))?;
-    }
-    Ok(())
-}
-
-/// What two runs have in common where they are the same.
-fn digests(run: &Run) -> String {
-    let known = |digest: &Option<String>| digest.clone().unwrap_or_else(|| "-".to_owned());
-    format!("digest={} weights={}", known(&run.digest), known(&run.weights_digest))
+    Ok((summary::of(run, &experiment.settings, &recording, &Observed::from(&outcome), took), recording))
 }

@@ -11,17 +11,40 @@ use crate::simulation::scenario;
 use crate::training::{Settings, StepStats};
 use crate::units::VirtualTime;
 
-/// Sums up a run in simulation that took `wall` on this machine.
-pub(super) fn of_simulation(
+/// What the world saw of a run, beside what the run told of itself.
+pub(super) struct Observed {
+    /// When it was over, on the run's own clock.
+    pub(super) ended: VirtualTime,
+    /// What each task sent to others \[bytes\].
+    pub(super) bytes_sent: BTreeMap<TaskName, u64>,
+    /// Of a simulation.
+    pub(super) events: Option<u64>,
+    /// Of a simulation.
+    pub(super) digest: Option<String>,
+}
+
+impl From<&Outcome<()>> for Observed {
+    fn from(outcome: &Outcome<()>) -> Self {
+        Self {
+            ended: outcome.ended,
+            bytes_sent: outcome.bytes_sent.clone(),
+            events: Some(outcome.events),
+            digest: Some(outcome.digest.to_string()),
+        }
+    }
+}
+
+/// Sums up a run that took `wall` on this machine.
+pub(super) fn of(
     run: &scenario::Run,
     settings: &Settings,
     recording: &Recording,
-    outcome: &Outcome<()>,
+    observed: &Observed,
     wall: Duration,
 ) -> Run {
     let steps = &recording.steps;
     let global_steps = steps.iter().map(|step| step.global_step).max().unwrap_or(0);
-    let seconds = steps.iter().map(|step| step.ended).max().unwrap_or(outcome.ended).as_secs_f64();
+    let seconds = steps.iter().map(|step| step.ended).max().unwrap_or(observed.ended).as_secs_f64();
     let samples = (steps.len() * settings.batch) as u64;
     let applied = steps.iter().filter(|step| step.applied).count() as u64;
     let durations: Vec<f64> = steps.iter().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
@@ -43,10 +66,10 @@ pub(super) fn of_simulation(
         seconds_to_target: seconds_to_target(settings, recording),
         staleness: Staleness::of(&staleness(steps)),
         gradients: Gradients { computed: steps.len() as u64, applied, dropped: steps.len() as u64 - applied },
-        bytes_sent: outcome.bytes_sent.clone(),
+        bytes_sent: observed.bytes_sent.clone(),
         waiting_seconds: waiting(steps),
-        events: Some(outcome.events),
-        digest: Some(outcome.digest.to_string()),
+        events: observed.events,
+        digest: observed.digest.clone(),
         weights_digest: weights_digest.map(|digest| format!("{digest:016x}")),
     }
 }

@@ -1,6 +1,6 @@
 //! The wall clock: real time since the clock was made.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::{Clock, Sleep};
 use crate::units::VirtualTime;
@@ -28,4 +28,9 @@ impl Clock for WallClock {
         let deadline = self.began + Duration::from_nanos(time.0);
         Box::pin(tokio::time::sleep_until(deadline.into()))
     }
+}
+
+/// The date, as this machine has it: for certificates, which are valid between dates.
+pub(crate) fn date() -> SystemTime {
+    SystemTime::now()
 }

@@ -126,6 +126,18 @@ pub enum ConfigProblem {
     /// There is more than one evaluator.
     #[error("there can be one `evaluator` at most, not {0}")]
     SeveralEvaluators(usize),
+    /// A variable that must be there is not.
+    #[error("is not set; `srun` sets it for each process that it starts")]
+    NotSet,
+    /// A text is no list of hosts in SLURM's form.
+    #[error("`{0}` is no list of hosts such as `n[1-3,7],gpu04`")]
+    HostList(String),
+    /// A text is no list of numbers in SLURM's form.
+    #[error("`{0}` is no list of tasks per node such as `2(x3),1`")]
+    Repeats(String),
+    /// Two values contradict each other.
+    #[error("{0}")]
+    Unfit(String),
     /// A single process has a task type of its own.
     #[error("if no cluster is given, the task type must be `worker`, not `{0}`")]
     LocalType(String),

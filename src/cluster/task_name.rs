@@ -4,10 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::job_name::{JobNameError, check_job_name, parse_index};
 
 /// One task of a cluster. Cheap to clone; ordered by job, then index.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct TaskName {
     job: Arc<str>,
     index: u32,
@@ -38,6 +41,20 @@ impl TaskName {
 impl fmt::Display for TaskName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.job, self.index)
+    }
+}
+
+impl From<TaskName> for String {
+    fn from(name: TaskName) -> Self {
+        name.to_string()
+    }
+}
+
+impl TryFrom<String> for TaskName {
+    type Error = TaskNameError;
+
+    fn try_from(text: String) -> Result<Self, TaskNameError> {
+        text.parse()
     }
 }
 

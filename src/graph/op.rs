@@ -17,6 +17,8 @@ mod window;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub use array::Array;
@@ -39,7 +41,7 @@ pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
 ///
 /// Inputs are listed as `(a, b)`; an operation that touches variables lists them apart, because a
 /// variable is a place on a parameter server and not a value that travels.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Op {
     /// A value that each step is fed.
     Placeholder {

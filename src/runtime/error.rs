@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cluster::{ClusterError, ConfigErrors, DeviceNameError, TaskName};
 use crate::graph::GraphError;
 use crate::placement::PlacementError;
 use crate::tensor::TensorError;
 
 /// The class of an error, which says what a program can do about it (TensorFlow: `error::Code`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Code {
     /// A session or its user ended the step. Final.
     Cancelled,
@@ -34,7 +36,7 @@ pub enum Code {
 }
 
 /// An error of a step, a session or a server.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 pub struct Error {
     /// What a program can do about it.
     pub code: Code,

@@ -9,6 +9,7 @@ mod verdict;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
@@ -28,7 +29,7 @@ use super::resources::OnResource;
 pub(crate) use verdict::Verdict;
 
 /// One run of a session's graph: which master began it, and its number there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StepId {
     /// The master, by a number that differs between tasks and between lives of one task.
     pub master: u64,
@@ -44,7 +45,7 @@ pub(crate) struct StepPart {
 }
 
 /// A partition that a worker keeps ready to run: the master that registered it, and its number there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct GraphHandle {
     /// The master, as in [`StepId`].
     pub master: u64,
@@ -53,7 +54,7 @@ pub struct GraphHandle {
 }
 
 /// A session of a master.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionId(pub u64);
 
 /// A session whose variables are its own: its master, as in [`StepId`], and its number there.
@@ -63,7 +64,7 @@ pub type Scope = (u64, SessionId);
 pub(crate) type Values = SmallVec<[Tensor; 3]>;
 
 /// What crosses between tasks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum PeerMessage {
     /// Master to worker: keep this partition ready. Answered by `GraphRegistered`.
     RegisterGraph {

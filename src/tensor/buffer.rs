@@ -98,6 +98,60 @@ impl Shared {
     }
 }
 
+/// A buffer that is filled from its beginning, and whose memory is not touched before.
+pub(super) struct Filling {
+    buffer: Arc<Buffer>,
+    /// How long it is to be \[bytes\].
+    wanted: usize,
+}
+
+impl Filling {
+    /// An empty buffer with room for `wanted` bytes.
+    pub(super) fn new(wanted: usize) -> Self {
+        let kept = class(wanted).and_then(|class| free_list(class).pop());
+        let mut buffer = kept.unwrap_or_else(|| {
+            let lines = wanted.div_ceil(LINE);
+            let room = if class(wanted).is_some() { lines.next_power_of_two() } else { lines };
+            Arc::new(Buffer { lines: Vec::with_capacity(room), len: 0 })
+        });
+        let own = Arc::get_mut(&mut buffer).expect("nobody holds a buffer of the free list");
+        own.lines.clear();
+        own.len = 0;
+        Self { buffer, wanted }
+    }
+
+    /// How much is missing \[bytes\].
+    pub(super) fn missing(&self) -> usize {
+        self.wanted - self.buffer.len
+    }
+
+    /// Appends as much of `bytes` as is missing, and takes it off them.
+    pub(super) fn push(&mut self, bytes: &mut &[u8]) {
+        let (mut taken, rest) = bytes.split_at(bytes.len().min(self.missing()));
+        *bytes = rest;
+        let buffer = Arc::get_mut(&mut self.buffer).expect("a buffer that is being filled is nobody else's");
+        let begun = buffer.lines.len() * LINE - buffer.len;
+        let (head, tail) = taken.split_at(taken.len().min(begun));
+        let at = buffer.len;
+        bytemuck::cast_slice_mut::<Line, u8>(&mut buffer.lines)[at..at + head.len()].copy_from_slice(head);
+        buffer.len += taken.len();
+        taken = tail;
+        let (lines, tail) = taken.as_chunks::<LINE>();
+        buffer.lines.extend(lines.iter().map(|line| Line(*line)));
+        if !tail.is_empty() {
+            let mut last = Line::ZERO;
+            last.0[..tail.len()].copy_from_slice(tail);
+            buffer.lines.push(last);
+        }
+    }
+
+    /// The buffer, which is full.
+    pub(super) fn full(self) -> Shared {
+        assert_eq!(self.missing(), 0, "a buffer is used once it is full");
+        Shared(Some(self.buffer))
+    }
+}
+
 impl Deref for Shared {
     type Target = Buffer;
 

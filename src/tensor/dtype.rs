@@ -3,11 +3,12 @@
 use std::fmt;
 
 use half::bf16;
+use serde::{Deserialize, Serialize};
 
 use super::buffer::Buffer;
 
 /// The type of a tensor's elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum DType {
     /// IEEE 754 single precision.
     F32,
@@ -32,6 +33,25 @@ impl DType {
             Self::BF16 => 2,
             Self::Bool => 1,
         }
+    }
+
+    /// The number that stands for it outside of this process.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::F32 => 1,
+            Self::F64 => 2,
+            Self::BF16 => 3,
+            Self::I32 => 4,
+            Self::I64 => 5,
+            Self::Bool => 6,
+        }
+    }
+
+    /// The type that a number stands for.
+    pub(crate) fn of_code(code: u8) -> Option<Self> {
+        [Self::F32, Self::F64, Self::BF16, Self::I32, Self::I64, Self::Bool]
+            .into_iter()
+            .find(|dtype| dtype.code() == code)
     }
 
     /// Whether it is one of real numbers.

@@ -2,11 +2,22 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The most dimensions a shape can have.
-const MAX_RANK: usize = 6;
+pub(crate) const MAX_RANK: usize = 6;
+/// The most elements that a shape from outside can have, dimensions of 0 counted as 1: so many that no
+/// memory holds them, and so few that no size in bytes overflows.
+const MAX_ELEMENTS: usize = 1 << 48;
+
+/// Why a list of dimensions from outside is no shape.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no shape: it has more than 6 dimensions, or more elements than any memory holds")]
+pub struct ShapeError(Vec<Option<usize>>);
 
 /// The dimensions of a tensor. Small and `Copy`; rank at most 6.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "Vec<usize>", try_from = "Vec<usize>")]
 pub struct Shape {
     rank: u8,
     dims: [usize; MAX_RANK],
@@ -51,6 +62,21 @@ impl Shape {
     }
 }
 
+impl From<Shape> for Vec<usize> {
+    fn from(shape: Shape) -> Self {
+        shape.dims().to_vec()
+    }
+}
+
+impl TryFrom<Vec<usize>> for Shape {
+    type Error = ShapeError;
+
+    fn try_from(dims: Vec<usize>) -> Result<Self, ShapeError> {
+        let known: Vec<Option<usize>> = dims.iter().copied().map(Some).collect();
+        PartialShape::try_from(known).map(|_| Self::new(&dims))
+    }
+}
+
 impl<const N: usize> From<[usize; N]> for Shape {
     fn from(dims: [usize; N]) -> Self {
         Self::new(&dims)
@@ -76,7 +102,8 @@ impl fmt::Debug for Shape {
 }
 
 /// The shape of an edge of a graph: a dimension that only a step knows (the batch) is `None`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "Vec<Option<usize>>", try_from = "Vec<Option<usize>>")]
 pub struct PartialShape {
     rank: u8,
     dims: [Option<usize>; MAX_RANK],
@@ -135,6 +162,25 @@ impl PartialShape {
             }
         }
         Some(merged)
+    }
+}
+
+impl From<PartialShape> for Vec<Option<usize>> {
+    fn from(shape: PartialShape) -> Self {
+        shape.dims().to_vec()
+    }
+}
+
+impl TryFrom<Vec<Option<usize>>> for PartialShape {
+    type Error = ShapeError;
+
+    fn try_from(dims: Vec<Option<usize>>) -> Result<Self, ShapeError> {
+        let mut known = dims.iter().flatten().map(|dim| (*dim).max(1));
+        let elements = known.try_fold(1usize, |product, dim| product.checked_mul(dim));
+        match Self::checked(&dims) {
+            Some(shape) if elements.is_some_and(|elements| elements <= MAX_ELEMENTS) => Ok(shape),
+            _ => Err(ShapeError(dims)),
+        }
     }
 }
 

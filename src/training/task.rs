@@ -1,6 +1,6 @@
 //! `Task`: what a program is handed, from which it finds out what it is and what to train.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -44,6 +44,7 @@ struct Inner {
     parts: TaskParts,
     replica: Option<Replica>,
     batches: RefCell<Option<Batches>>,
+    stop_requested: Cell<bool>,
 }
 
 impl Task {
@@ -65,7 +66,8 @@ impl Task {
             }
             _ => None,
         };
-        Ok(Self { inner: Rc::new(Inner { parts, replica, batches: RefCell::new(batches) }) })
+        let (batches, stop_requested) = (RefCell::new(batches), Cell::new(false));
+        Ok(Self { inner: Rc::new(Inner { parts, replica, batches, stop_requested }) })
     }
 
     /// Which task it is.
@@ -176,8 +178,14 @@ impl Task {
         self.inner.parts.server.broadcast(&PeerMessage::TrainingOver);
     }
 
+    /// Ends this task's training after the step that is under way; the other workers go on.
+    pub(crate) fn request_stop(&self) {
+        self.inner.stop_requested.set(true);
+    }
+
+    /// Whether the training is over, for all or for this task.
     pub(super) fn is_training_over(&self) -> bool {
-        self.inner.parts.server.is_training_over()
+        self.inner.stop_requested.get() || self.inner.parts.server.is_training_over()
     }
 
     /// Tells all tasks that this worker takes no more steps.

@@ -1,7 +1,7 @@
 //! The program `trainyard` as tests run it, and the files that they give it.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// What the program said.
@@ -12,8 +12,15 @@ pub(crate) struct Said {
 }
 
 pub(crate) fn trainyard(args: &[&str]) -> Said {
-    let output = Command::new(env!("CARGO_BIN_EXE_trainyard")).args(args).env("RUST_BACKTRACE", "0").output();
-    let Output { status, stdout, stderr } = output.unwrap();
+    trainyard_in(Path::new("."), args, &[])
+}
+
+/// As [`trainyard`], in a folder, and with those of the variables that give a task its role alone.
+pub(crate) fn trainyard_in(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+    command.args(args).current_dir(folder).env("RUST_BACKTRACE", "0");
+    command.env_remove("TF_CONFIG").env_remove("SLURM_PROCID").envs(variables.iter().copied());
+    let Output { status, stdout, stderr } = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Said { code: status.code().expect("it was not killed"), out: text(stdout), err: text(stderr) }
 }

@@ -1,19 +1,22 @@
 //! What the tests of sessions and servers share: a runtime with a limit on time, clusters, waiting for several steps.
 
 use std::future::{Future, IntoFuture, poll_fn};
+use std::net::UdpSocket;
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use trainyard::cluster::ClusterSpec;
+use trainyard::cluster::{ClusterSpec, TaskName};
 use trainyard::prelude::*;
+use trainyard::transport::{Authority, Payload, Quic, QuicConfig, RunId};
 
 /// No test takes this long, unless it hangs.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Runs a test on actix, in real time. A hang fails it.
 pub(crate) fn on_actix(test: impl Future<Output = Result<()>>) {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let limited = async { tokio::time::timeout(LIMIT, test).await };
     actix_rt::System::with_tokio_rt(runtime).block_on(limited).expect("the test hangs").unwrap();
 }
@@ -21,6 +24,45 @@ pub(crate) fn on_actix(test: impl Future<Output = Result<()>>) {
 /// Started servers of `ps` and `worker` tasks, the parameter servers first.
 pub(crate) fn cluster(ps: u32, worker: u32) -> Vec<Server> {
     Server::create_cluster(&ClusterSpec::simulated([("ps", ps), ("worker", worker)]).unwrap())
+}
+
+/// A cluster of tasks on loopback, and a socket for each, in its order.
+pub(crate) fn loopback(jobs: &[(&str, usize)]) -> (ClusterSpec, Vec<UdpSocket>) {
+    let bind = |_| UdpSocket::bind("127.0.0.1:0").unwrap();
+    let jobs: Vec<(&str, Vec<UdpSocket>)> =
+        jobs.iter().map(|(job, tasks)| (*job, (0..*tasks).map(bind).collect())).collect();
+    let address = |socket: &UdpSocket| socket.local_addr().unwrap().to_string();
+    let addresses = jobs.iter().map(|(job, sockets)| (*job, sockets.iter().map(address).collect::<Vec<_>>()));
+    let cluster = ClusterSpec::dense(addresses).unwrap();
+    let mut named: Vec<(TaskName, UdpSocket)> = Vec::new();
+    for (job, sockets) in jobs {
+        named.extend(sockets.into_iter().zip(0..).map(|(socket, index)| (TaskName::new(job, index), socket)));
+    }
+    named.sort_by(|a, b| a.0.cmp(&b.0));
+    (cluster, named.into_iter().map(|(_, socket)| socket).collect())
+}
+
+/// What a task of a run called `test` needs to listen on `socket`.
+pub(crate) fn quic_config(
+    cluster: &ClusterSpec,
+    task: &TaskName,
+    socket: UdpSocket,
+    authority: &Authority,
+) -> QuicConfig {
+    let identity = authority.issue(task, &["127.0.0.1".to_owned()]).unwrap();
+    let config = QuicConfig::new(cluster.clone(), task.clone(), RunId::new("test"), identity);
+    QuicConfig { socket: Some(socket), ..config }
+}
+
+/// The ends of all tasks of a cluster on loopback, in its order.
+pub(crate) async fn quic_network<M: Payload>(jobs: &[(&str, usize)]) -> (ClusterSpec, Vec<Rc<Quic<M>>>) {
+    let (cluster, sockets) = loopback(jobs);
+    let authority = Authority::new("test").unwrap();
+    let mut ends = Vec::new();
+    for (task, socket) in cluster.tasks().zip(sockets) {
+        ends.push(Quic::bind(quic_config(&cluster, &task, socket, &authority)).await.unwrap());
+    }
+    (cluster, ends)
 }
 
 /// An f32 matrix, row by row.

@@ -1,10 +1,12 @@
 //! Operations that move elements, and change none; and the gradients of those that use an element twice.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Mirror, Subscript};
 use crate::tensor::{DType, PartialShape, Tensor};
 
 /// What becomes of the elements' shape or order. Axes count from 0, the outermost.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Array {
     /// `(x)`, its elements in this shape; one dimension may be `None`, and is what the others leave
     /// (TensorFlow `Reshape`, where it is -1).

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::graph::TensorType;
 use crate::sync::Mode;
 use crate::tensor::{DType, Shape};
 
 /// The distribution of random values.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RandomLaw {
     /// Uniform in `[low, high)`.
     Uniform {
@@ -33,7 +35,7 @@ pub enum RandomLaw {
 }
 
 /// What a variable is. Two graphs that name the same one share it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariableSpec {
     /// The name under which graphs share the variable; the operation's own unless another was given.
     pub shared_name: Arc<str>,
@@ -48,7 +50,7 @@ pub struct VariableSpec {
 }
 
 /// One of the workers that train the same variables.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replica {
     /// Which one, from 0.
     pub worker: u32,
@@ -71,7 +73,7 @@ impl Replica {
 }
 
 /// How a gradient changes a variable: TensorFlow's dense rules, without the learning rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum UpdateRule {
     /// `v -= lr·g`
     GradientDescent,

@@ -1,7 +1,9 @@
 //! Functions of two elements, comparisons, and what is done with truth values.
 
+use serde::{Deserialize, Serialize};
+
 /// A function of two elements of one type: f32, f64, i32 or i64. Shapes are broadcast as NumPy does it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Binary {
     /// `a + b` (TensorFlow `AddV2`).
     Add,
@@ -26,7 +28,7 @@ pub enum Binary {
 }
 
 /// A comparison of two elements of one type of numbers. Shapes are broadcast as NumPy does it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Comparison {
     /// `a = b`, of truth values too. No NaN equals anything.
     Equal,
@@ -43,7 +45,7 @@ pub enum Comparison {
 }
 
 /// A function of truth values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Logical {
     /// `(a, b)`: both, broadcast.
     And,

@@ -1,12 +1,14 @@
 //! Operations that find elements by indices that are values.
 
+use serde::{Deserialize, Serialize};
+
 use crate::tensor::{Shape, Tensor};
 
 /// What is done at the indices (i32 or i64), which count from 0.
 ///
 /// The last dimension of `Nd` indices is a position along the first axes of what they point into, and
 /// the slice there, of the axes left, is what is moved. Where indices repeat, they count in their order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Indexed {
     /// `(params, indices)`: the slices at the indices along an axis, which takes the indices' shape
     /// (TensorFlow `GatherV2` without batch dimensions).

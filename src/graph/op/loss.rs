@@ -1,7 +1,9 @@
 //! Softmax, and the losses that models of classes are trained by. Rows are those of the last axis.
 
+use serde::{Deserialize, Serialize};
+
 /// What is computed from logits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Loss {
     /// `(logits)`: the rows as probabilities.
     Softmax,

@@ -1,7 +1,9 @@
 //! Normalisation, of a batch and of a layer, and dropout.
 
+use serde::{Deserialize, Serialize};
+
 /// How elements are brought to a common scale. Channels are the last axis.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Norm {
     /// `(x […, channels], scale, offset)`: `y`, each channel with mean 0 and variance 1 over the batch, then scaled
     /// and offset; the means, the variances (over one less than the count), and the variances over the

@@ -1,9 +1,11 @@
 //! Operations that compare the elements along an axis: which is greatest, which are.
 
+use serde::{Deserialize, Serialize};
+
 use crate::tensor::DType;
 
 /// What is asked about the order of elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// `(x)`: where along an axis the greatest element is; the first of equals. A NaN never is.
     ArgMax {

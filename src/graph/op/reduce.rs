@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A reduction of `(x)` along some of its axes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reduce {
     /// What becomes of the elements.
     pub reduction: Reduction,
@@ -14,7 +16,7 @@ pub struct Reduce {
 }
 
 /// What becomes of elements that are taken together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reduction {
     /// Their sum; 0 of none.
     Sum,
@@ -33,7 +35,7 @@ pub enum Reduction {
 }
 
 /// A set of axes, counted from the outermost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Axes(u32);
 
 impl Reduce {

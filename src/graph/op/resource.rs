@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::Reduction;
 use crate::graph::TensorType;
 
 /// A queue or an accumulator. Two graphs that name the same one share it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResourceSpec {
     /// The name under which graphs share it.
     pub shared_name: Arc<str>,
@@ -17,7 +19,7 @@ pub struct ResourceSpec {
 }
 
 /// What kind of resource there is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ResourceKind {
     /// TensorFlow `FIFOQueueV2`.
     FifoQueue {
@@ -36,7 +38,7 @@ pub enum ResourceKind {
 }
 
 /// What an operation does to a resource.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ResourceAction {
     /// `(component, …)` into the queue; waits for room.
     Enqueue,

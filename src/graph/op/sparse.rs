@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// What is done with rows and their numbers. Ids are i32 or i64.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Sparse {
     /// `(x [n])`: its different values, in the order in which they first occur, and for each element
     /// of `x` which of them it is (i32 \[n\]).
@@ -24,7 +26,7 @@ pub enum Sparse {
 }
 
 /// How the rows of a table are divided among its shards.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sharding {
     /// The table, for errors.
     pub table: Arc<str>,
@@ -37,7 +39,7 @@ pub struct Sharding {
 }
 
 /// Which shard has which row (TensorFlow: `partition_strategy` of `embedding_lookup`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ShardStrategy {
     /// Each shard has rows that follow each other.
     #[default]

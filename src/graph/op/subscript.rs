@@ -2,12 +2,14 @@
 
 use std::ops::{RangeFrom, RangeFull, RangeTo};
 
+use serde::{Deserialize, Serialize};
+
 /// What a strided slice takes along one axis: TensorFlow's `begin`, `end` and `strides` with the masks
 /// of `StridedSlice` resolved, written as Python writes a subscript.
 ///
 /// A Rust range that is open on a side is a subscript of stride 1, an integer a position: `(1..).into()`,
 /// `3.into()`; for one with two ends there is [`Subscript::between`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Subscript {
     /// `begin:end:stride`. A negative position counts from the end, one outside the axis is moved to its
     /// end, and `None` is all the way; a negative stride goes backwards.
@@ -93,7 +95,7 @@ impl From<RangeFull> for Subscript {
 }
 
 /// Where the mirror of a `MirrorPad` stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mirror {
     /// On the outermost element, which is not repeated: `c b | a b c | b a`.
     Reflect,

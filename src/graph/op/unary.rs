@@ -1,7 +1,9 @@
 //! Functions of one element.
 
+use serde::{Deserialize, Serialize};
+
 /// A function of one element. Of real numbers (f32, f64), except where it says that integers are taken too.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Unary {
     /// `max(x, 0)`
     Relu,

@@ -1,9 +1,11 @@
 //! Operations that slide a window over the height and width of images `[n, height, width, channels]` (NHWC).
 
+use serde::{Deserialize, Serialize};
+
 /// What is made of the elements that a window covers.
 ///
 /// An image is `x`; what comes of it, `y`, has an element for each place of the window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Window {
     /// `(x, filter)`: the sum of the window's elements, each times the filter's.
     Convolution(Convolution),
@@ -24,7 +26,7 @@ pub enum Window {
 }
 
 /// A convolution: strictly a cross-correlation, as in TensorFlow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Convolution {
     /// How the filter slides.
     pub sliding: Sliding,
@@ -33,7 +35,7 @@ pub struct Convolution {
 }
 
 /// Which channels of an image make a channel of a convolution's result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Channels {
     /// All of them; the filter is `[height, width, in, out]` (TensorFlow `Conv2D`).
     All,
@@ -43,7 +45,7 @@ pub enum Channels {
 }
 
 /// A window of a size: what a pool slides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
     /// Height and width.
     pub size: [usize; 2],
@@ -52,7 +54,7 @@ pub struct Pool {
 }
 
 /// How a window slides over an image. Made of a [`Padding`], it goes by single steps and is not dilated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sliding {
     /// How far it goes from place to place, down and to the right.
     pub strides: [usize; 2],
@@ -63,7 +65,7 @@ pub struct Sliding {
 }
 
 /// How far a window may reach beyond an image, where it meets zeros.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Padding {
     /// As far as it takes for one place a stride; an odd rest is at the bottom and to the right.
     Same,

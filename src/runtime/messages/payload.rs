@@ -35,4 +35,11 @@ impl Payload for PeerMessage {
         };
         Bytes(MESSAGE_HEADER + content)
     }
+
+    fn check(&self) -> Result<(), String> {
+        match self {
+            Self::RegisterGraph { partition, .. } => partition.check(),
+            _ => Ok(()),
+        }
+    }
 }

@@ -1,0 +1,35 @@
+//! `certs`: the authority of a run, and the certificates that it gives the run's tasks.
+
+use super::args::{CertsCommand, IssueArgs, NewArgs};
+use super::exit_code::ExitCode;
+use super::failure::Failure;
+use crate::transport::Authority;
+
+/// Runs the command.
+pub(super) fn run(command: &CertsCommand) -> Result<ExitCode, Failure> {
+    match command {
+        CertsCommand::New(args) => new(args)?,
+        CertsCommand::Issue(args) => issue(args)?,
+    }
+    Ok(ExitCode::Done)
+}
+
+fn new(args: &NewArgs) -> Result<(), Failure> {
+    Authority::new(&args.name)?.save(&args.folder)?;
+    eprintln!(
+        "{} has the authority of `{}` now: keep authority.key to yourself, no task needs it",
+        args.folder.display(),
+        args.name
+    );
+    Ok(())
+}
+
+fn issue(args: &IssueArgs) -> Result<(), Failure> {
+    let authority = Authority::load(&args.folder)?;
+    let to = args.to.as_deref().unwrap_or(&args.folder);
+    for task in &args.tasks {
+        authority.issue(task, &args.hosts)?.save(to, task)?;
+        eprintln!("{} has the certificate and the key of {task} now", to.display());
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! What one task recorded, on its way from its process to the one that writes the report.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cli::recording::Recording;
+use crate::cluster::TaskName;
+use crate::training::{Beginning, Ending, Evaluation, StepStats};
+use crate::units::VirtualTime;
+
+/// One task's share of a run's recording. Times are in ns, floats are bits: JSON has no word for NaN.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(in crate::cli) struct Part {
+    parameters: Option<u64>,
+    steps: Vec<Step>,
+    evaluations: Vec<Look>,
+    ended: bool,
+    weights_digest: Option<u64>,
+    /// What the task sent to others \[bytes\].
+    pub(in crate::cli) bytes_sent: u64,
+    /// When it ended \[ns\].
+    pub(in crate::cli) now: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Step {
+    local_step: u64,
+    global_step: u64,
+    started: u64,
+    ended: u64,
+    computed: Option<(u64, u64)>,
+    loss: Option<u32>,
+    staleness: u64,
+    applied: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Look {
+    global_step: u64,
+    at: u64,
+    loss: u32,
+    accuracy: u64,
+}
+
+impl Part {
+    /// The part that is `recording`, of a task that sent so many bytes and ended `now`.
+    pub(in crate::cli) fn new(recording: &Recording, bytes_sent: u64, now: VirtualTime) -> Self {
+        let step = |step: &StepStats| Step {
+            local_step: step.local_step,
+            global_step: step.global_step,
+            started: step.started.0,
+            ended: step.ended.0,
+            computed: step.computed.map(|(from, until)| (from.0, until.0)),
+            loss: step.loss.map(f32::to_bits),
+            staleness: step.staleness,
+            applied: step.applied,
+        };
+        let look = |look: &Evaluation| Look {
+            global_step: look.global_step,
+            at: look.at.0,
+            loss: look.loss.to_bits(),
+            accuracy: look.accuracy.to_bits(),
+        };
+        Self {
+            parameters: recording.beginning.map(|beginning| beginning.parameters),
+            steps: recording.steps.iter().map(step).collect(),
+            evaluations: recording.evaluations.iter().map(look).collect(),
+            ended: recording.ending.is_some(),
+            weights_digest: recording.ending.and_then(|ending| ending.weights_digest),
+            bytes_sent,
+            now: now.0,
+        }
+    }
+
+    /// Adds what `task` recorded to `recording`, whose clock shows what the task's showed `ahead` \[ns\] ago.
+    pub(in crate::cli) fn add_to(&self, recording: &mut Recording, task: &TaskName, ahead: i64) {
+        let time = |time: u64| VirtualTime(time.saturating_add_signed(ahead));
+        recording.steps.extend(self.steps.iter().map(|step| StepStats {
+            worker: task.clone(),
+            local_step: step.local_step,
+            global_step: step.global_step,
+            started: time(step.started),
+            ended: time(step.ended),
+            computed: step.computed.map(|(from, until)| (time(from), time(until))),
+            loss: step.loss.map(f32::from_bits),
+            staleness: step.staleness,
+            applied: step.applied,
+        }));
+        recording.evaluations.extend(self.evaluations.iter().map(|look| Evaluation {
+            global_step: look.global_step,
+            at: time(look.at),
+            loss: f32::from_bits(look.loss),
+            accuracy: f64::from_bits(look.accuracy),
+        }));
+        if let Some(parameters) = self.parameters {
+            recording.beginning = Some(Beginning { parameters });
+        }
+        if self.ended {
+            recording.ending = Some(Ending { weights_digest: self.weights_digest });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_arrives_as_it_was_but_for_the_clock() {
+        let worker = TaskName::new("worker", 1);
+        let at = VirtualTime;
+        let step = StepStats {
+            worker: worker.clone(),
+            local_step: 1,
+            global_step: 2,
+            started: at(10),
+            ended: at(20),
+            computed: Some((at(12), at(15))),
+            loss: Some(f32::INFINITY),
+            staleness: 3,
+            applied: true,
+        };
+        let look = Evaluation { global_step: 2, at: at(30), loss: 0.5, accuracy: 0.1 };
+        let mut told = Recording::default();
+        told.beginning = Some(Beginning { parameters: 650 });
+        told.steps.push(step.clone());
+        told.evaluations.push(look);
+        told.ending = Some(Ending { weights_digest: Some(u64::MAX) });
+        let text = serde_json::to_string(&Part::new(&told, 7, at(40))).unwrap();
+        let part: Part = serde_json::from_str(&text).unwrap();
+        let mut heard = Recording::default();
+        part.add_to(&mut heard, &worker, 5);
+        let later = StepStats { started: at(15), ended: at(25), computed: Some((at(17), at(20))), ..step };
+        assert_eq!((heard.steps, part.bytes_sent, part.now), (vec![later], 7, 40));
+        assert_eq!(heard.evaluations, [Evaluation { at: at(35), ..look }]);
+        assert_eq!((heard.beginning, heard.ending), (told.beginning, told.ending));
+    }
+}

@@ -1,0 +1,70 @@
+//! `doctor`: what on this machine will hurt a training, and what to do about it.
+
+mod machine;
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::args::DoctorArgs;
+use super::exit_code::ExitCode;
+use super::failure::Failure;
+
+/// What was looked at, what was found, and what to do.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Finding {
+    what: String,
+    value: String,
+    /// None where all is well.
+    advice: Option<String>,
+}
+
+impl Finding {
+    fn new(what: impl Into<String>, value: impl Into<String>, advice: Option<String>) -> Self {
+        Self { what: what.into(), value: value.into(), advice }
+    }
+}
+
+/// Runs the command. What hurts is no failure: a training runs all the same.
+pub(super) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let findings = machine::look();
+    let out = io::stdout().lock();
+    let printed = if args.json { write_json(&findings, out) } else { write_text(&findings, out) };
+    printed.map_err(Failure::writing("the result"))?;
+    Ok(ExitCode::Done)
+}
+
+fn write_json(findings: &[Finding], mut out: impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut out, findings)?;
+    writeln!(out)
+}
+
+fn write_text(findings: &[Finding], mut out: impl Write) -> io::Result<()> {
+    let width = findings.iter().map(|finding| finding.what.len()).max().unwrap_or(0);
+    for Finding { what, value, advice } in findings {
+        let verdict = if advice.is_some() { "warn" } else { "ok" };
+        writeln!(out, "{verdict:<4}  {what:<width$}  {value}")?;
+        if let Some(advice) = advice {
+            writeln!(out, "      {:<width$}  -> {advice}", "")?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_is_a_line_and_what_to_do_another() {
+        let findings = [
+            Finding::new("cores", "8", None),
+            Finding::new("net.core.rmem_max", "212992", Some("raise it".to_owned())),
+        ];
+        let mut text = Vec::new();
+        write_text(&findings, &mut text).unwrap();
+        let expected =
+            "ok    cores              8\nwarn  net.core.rmem_max  212992\n                         -> raise it\n";
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
+    }
+}

@@ -1,0 +1,181 @@
+//! What this machine says of itself: sockets, interfaces, cores, instructions, clock.
+
+use std::fs;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::path::Path;
+
+use super::Finding;
+
+/// What the transport asks for, so that a burst of large packets fits \[bytes\].
+const BUFFER: usize = 8 << 20;
+/// The least with which a burst of full packets is not lost \[bytes\].
+const ENOUGH_BUFFER: usize = 4 << 20;
+/// The packets of an ordinary Ethernet \[bytes\].
+const ETHERNET: u32 = 1500;
+
+/// Looks at everything.
+pub(super) fn look() -> Vec<Finding> {
+    let mut findings = vec![buffer("net.core.rmem_max"), buffer("net.core.wmem_max"), granted_buffers()];
+    findings.extend(interfaces(Path::new("/sys/class/net")));
+    findings.push(offload());
+    findings.extend([cores(), threads(), instructions(), clock()]);
+    findings
+}
+
+/// The limit that the system sets on socket buffers.
+fn buffer(name: &str) -> Finding {
+    let path = Path::new("/proc/sys").join(name.replace('.', "/"));
+    let Some(limit) = read(&path).and_then(|text| text.parse::<usize>().ok()) else {
+        return Finding::new(name, "unknown", None);
+    };
+    let advice = (limit < ENOUGH_BUFFER).then(|| {
+        format!(
+            "bursts overflow the socket and are sent again; as root: sysctl -w {name}={BUFFER}, kept in /etc/sysctl.d"
+        )
+    });
+    Finding::new(name, limit.to_string(), advice)
+}
+
+/// What a socket is granted in fact.
+fn granted_buffers() -> Finding {
+    const WHAT: &str = "UDP buffers granted";
+    let granted = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| {
+        let socket = socket2::SockRef::from(&socket);
+        socket.set_recv_buffer_size(BUFFER)?;
+        socket.set_send_buffer_size(BUFFER)?;
+        Ok((socket.recv_buffer_size()?, socket.send_buffer_size()?))
+    });
+    match granted {
+        Ok((receive, send)) => {
+            let advice =
+                (receive.min(send) < ENOUGH_BUFFER).then(|| "raise net.core.rmem_max and net.core.wmem_max".to_owned());
+            Finding::new(WHAT, format!("{receive} receive, {send} send"), advice)
+        }
+        Err(error) => Finding::new(WHAT, error.to_string(), Some("no task can listen without UDP".to_owned())),
+    }
+}
+
+/// The interfaces that are up, with the size of their packets.
+fn interfaces(folder: &Path) -> Vec<Finding> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut names: Vec<_> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort();
+    let interface = |name: &String| {
+        let of = |file: &str| read(&folder.join(name).join(file));
+        let mtu: u32 = of("mtu")?.parse().ok()?;
+        let is_up = of("operstate").is_some_and(|state| state == "up" || state == "unknown");
+        let speed = of("speed").and_then(|speed| speed.parse::<i64>().ok()).filter(|speed| *speed > 0);
+        let advice = match mtu {
+            _ if !is_up => return None,
+            0..ETHERNET => Some("packets are smaller than Ethernet's: a tunnel takes a part of each".to_owned()),
+            ETHERNET if speed.is_some_and(|speed| speed >= 10_000) => Some(
+                "jumbo frames cost a fast network less: ip link set MTU 9000, on all hosts and switches".to_owned(),
+            ),
+            _ => None,
+        };
+        let speed = speed.map(|speed| format!(", {speed} Mbit/s")).unwrap_or_default();
+        Some(Finding::new(format!("MTU of {name}"), format!("{mtu}{speed}"), advice))
+    };
+    names.iter().filter_map(interface).collect()
+}
+
+/// Whether the system cuts a batch of packets itself.
+fn offload() -> Finding {
+    const WHAT: &str = "segmentation offload";
+    let state = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|socket| quinn::udp::UdpSocketState::new(quinn::udp::UdpSockRef::from(&socket)));
+    match state {
+        Ok(state) => {
+            let (send, receive) = (state.max_gso_segments(), state.gro_segments());
+            let advice =
+                (send <= 1).then(|| "each packet is a system call: a newer kernel (4.18 or later) has it".to_owned());
+            Finding::new(WHAT, format!("{send} packets a send, {receive} a receive"), advice)
+        }
+        Err(error) => Finding::new(WHAT, error.to_string(), Some("no task can listen without UDP".to_owned())),
+    }
+}
+
+fn cores() -> Finding {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let advice = (cores < 2).then(|| "kernels and the network share one core: expect half the speed".to_owned());
+    Finding::new("cores", cores.to_string(), advice)
+}
+
+fn threads() -> Finding {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = rayon::current_num_threads();
+    let set = std::env::var("RAYON_NUM_THREADS").is_ok();
+    let advice = (threads > cores)
+        .then(|| format!("more threads than cores wait for one another: RAYON_NUM_THREADS={cores} or less"));
+    Finding::new(
+        "threads of kernels",
+        format!("{threads}{}", if set { ", from RAYON_NUM_THREADS" } else { "" }),
+        advice,
+    )
+}
+
+fn instructions() -> Finding {
+    const WHAT: &str = "SIMD";
+    let slow =
+        |value: &str| Finding::new(WHAT, value, Some("matrix products are several times slower without".to_owned()));
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") {
+            return Finding::new(WHAT, "AVX-512", None);
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            return Finding::new(WHAT, "AVX2 and FMA", None);
+        }
+        slow("neither AVX2 nor AVX-512")
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        if std::arch::is_aarch64_feature_detected!("neon") {
+            return Finding::new(WHAT, "NEON", None);
+        }
+        slow("no NEON")
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    slow("none that kernels know")
+}
+
+fn clock() -> Finding {
+    const WHAT: &str = "clock source";
+    const PATH: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let Some(source) = read(Path::new(PATH)) else { return Finding::new(WHAT, "unknown", None) };
+    let is_slow = matches!(source.as_str(), "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies");
+    let advice = is_slow.then(|| "each look at the clock is a slow access to a device; `tsc` is fast".to_owned());
+    Finding::new(WHAT, source, advice)
+}
+
+fn read(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_machine_has_cores_and_sockets() {
+        let findings = look();
+        for what in ["cores", "UDP buffers granted", "segmentation offload", "SIMD"] {
+            assert!(findings.iter().any(|finding| finding.what == what && !finding.value.is_empty()), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_small_mtu_is_told() {
+        let folder = std::env::temp_dir().join(format!("trainyard-doctor-{}", std::process::id()));
+        for (name, mtu, state) in [("eth0", "9001", "up"), ("tun0", "1280", "unknown"), ("eth1", "1280", "down")] {
+            let interface = folder.join(name);
+            fs::create_dir_all(&interface).unwrap();
+            fs::write(interface.join("mtu"), mtu).unwrap();
+            fs::write(interface.join("operstate"), state).unwrap();
+        }
+        let found = interfaces(&folder);
+        fs::remove_dir_all(&folder).unwrap();
+        let warned: Vec<_> = found.iter().map(|finding| (finding.what.as_str(), finding.advice.is_some())).collect();
+        assert_eq!(warned, [("MTU of eth0", false), ("MTU of tun0", true)]);
+    }
+}

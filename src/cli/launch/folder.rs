@@ -1,0 +1,81 @@
+//! Folders for a while: readable to their owner alone, removed at the end.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use crate::cli::failure::Failure;
+
+/// How many names are tried: a name that is taken may be another process's.
+const ATTEMPTS: u32 = 1000;
+
+/// A folder that goes with this value.
+pub(super) struct Folder {
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl Folder {
+    /// A new folder below the system's own for such, which nobody else can look into.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub(super) fn private(purpose: &str) -> Result<Self, Failure> {
+        let place = std::env::temp_dir();
+        let mut builder = DirBuilder::new();
+        builder.mode(0o700);
+        for attempt in 0..ATTEMPTS {
+            let path = place.join(format!("{purpose}-{}-{attempt}", std::process::id()));
+            match builder.create(&path) {
+                Ok(()) => return Ok(Self { path, is_kept: false }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Failure::writing(path.display().to_string())(error)),
+            }
+        }
+        Err(Failure::writing(place.display().to_string())(io::ErrorKind::AlreadyExists.into()))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder, which stays.
+    pub(super) fn keep(mut self) -> PathBuf {
+        self.is_kept = true;
+        std::mem::take(&mut self.path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            remove(&self.path);
+        }
+    }
+}
+
+/// Removes a folder with all that is in it.
+pub(super) fn remove(path: &Path) {
+    if let Err(error) = fs::remove_dir_all(path) {
+        tracing::warn!(path = %path.display(), %error, "a folder stays behind");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_private_folder_is_its_owners_alone_and_goes_with_its_value() {
+        let (one, other) = (Folder::private("trainyard-test").unwrap(), Folder::private("trainyard-test").unwrap());
+        assert_ne!(one.path(), other.path());
+        assert_eq!(fs::metadata(one.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        let path = one.path().to_owned();
+        fs::write(path.join("key"), "secret").unwrap();
+        drop(one);
+        assert!(!path.exists() && other.path().exists());
+    }
+}

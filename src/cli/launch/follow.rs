@@ -1,0 +1,223 @@
+//! A cluster's processes from their start to their end: what they tell, who fails first, and how they stop.
+
+mod listener;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::folder::Folder;
+use super::members::{Cluster, Order};
+use crate::cli::control::{Event, Part};
+use crate::cli::exit_code::ExitCode;
+use crate::cli::failure::Failure;
+use crate::cli::progress::Progress;
+use crate::cli::recording::{Recording, Watch};
+use crate::cli::stop::{Either, GRACE, Stop, either};
+use crate::clock::{Clock, WallClock};
+use crate::cluster::TaskName;
+use crate::units::VirtualTime;
+
+use listener::{Exit, News, Origin};
+
+/// How long after the first failure others may still turn out to be its cause.
+const CAUSE: Duration = Duration::from_millis(300);
+/// How long the tasks may take to stop once one has failed.
+const STOP: Duration = Duration::from_secs(3);
+
+/// How it ended.
+pub(super) enum Ended<T> {
+    /// The run is over.
+    Done(T),
+    /// It was asked to stop, and the tasks are.
+    Stopped(ExitCode),
+}
+
+/// What the tasks of a run told, put together.
+pub(super) struct Told {
+    pub(super) recording: Recording,
+    pub(super) bytes_sent: BTreeMap<TaskName, u64>,
+    /// When the chief was done, on its clock.
+    pub(super) ended: VirtualTime,
+}
+
+/// Follows `cluster` until all of its processes are gone.
+///
+/// # Errors
+/// If one of them fails: which, and the last that it said.
+pub(super) async fn follow(
+    cluster: Cluster,
+    order: &Order<'_>,
+    (clock, steps): (WallClock, Option<u64>),
+    stop: &mut Stop,
+) -> Result<Ended<Told>, Failure> {
+    let (sender, news) = mpsc::unbounded_channel();
+    let mut followed = Followed { news, clock, tasks: Vec::new(), keys: Some(cluster.keys) };
+    for (index, member) in cluster.members.into_iter().enumerate() {
+        let (task, log) = (member.task.clone(), order.log(&member.task));
+        let (way, kill) = listener::listen(Origin { index, sender: sender.clone() }, member, &log);
+        followed.tasks.push(Followee { task, way: Some(way), kill: Some(kill), ..Followee::new() });
+    }
+    drop(sender);
+    let chief = followed.tasks.iter().position(|followee| followee.task.job() != "ps").unwrap_or(0);
+    let mut progress = Box::new(Progress::new(&*order.run.name, steps));
+    let ended = loop {
+        match either(stop, &mut Box::pin(followed.next())).await {
+            Either::First(code) => break Ended::Stopped(code),
+            Either::Second(None) => break Ended::Done(()),
+            Either::Second(Some(Noted::Failed)) => break Ended::Done(()),
+            Either::Second(Some(Noted::Progress { index, global_step, loss, now })) if index == chief => {
+                progress.update(global_step, loss, VirtualTime(now));
+            }
+            Either::Second(Some(_)) => {}
+        }
+    };
+    progress.finish();
+    if let Ended::Stopped(code) = ended {
+        followed.stop(GRACE + STOP).await;
+        return Ok(Ended::Stopped(code));
+    }
+    if followed.has_failed() {
+        followed.wait(CAUSE).await;
+        followed.stop(STOP).await;
+        return Err(followed.root_cause(order));
+    }
+    Ok(Ended::Done(followed.told(chief)))
+}
+
+/// The processes that are followed.
+struct Followed {
+    news: mpsc::UnboundedReceiver<News>,
+    clock: WallClock,
+    tasks: Vec<Followee>,
+    /// The folder of the tasks' keys, while not all of them have read theirs.
+    keys: Option<Folder>,
+}
+
+/// One process, and what is known of it.
+struct Followee {
+    task: TaskName,
+    way: Option<OwnedWriteHalf>,
+    kill: Option<oneshot::Sender<()>>,
+    /// What the launcher's clock shows when the task's shows 0 \[ns\].
+    began: Option<i64>,
+    part: Option<Part>,
+    /// How it failed, and as which of all.
+    failed: Option<(usize, Exit)>,
+}
+
+/// What is new.
+enum Noted {
+    Progress { index: usize, global_step: u64, loss: Option<f32>, now: u64 },
+    Failed,
+    Other,
+}
+
+impl Followee {
+    fn new() -> Self {
+        Self { task: TaskName::new("", 0), way: None, kill: None, began: None, part: None, failed: None }
+    }
+}
+
+impl Followed {
+    /// The next thing that is new; none when all processes are gone.
+    async fn next(&mut self) -> Option<Noted> {
+        let (index, event) = match self.news.recv().await? {
+            News::Told(index, event) => (index, event),
+            News::Exited(_, Exit::Code(0)) => return Some(Noted::Other),
+            News::Exited(index, exit) => {
+                let failures = self.tasks.iter().filter(|followee| followee.failed.is_some()).count();
+                self.tasks[index].failed = Some((failures, exit));
+                return Some(Noted::Failed);
+            }
+        };
+        let followee = &mut self.tasks[index];
+        match event {
+            Event::Hello { now } => {
+                followee.began = Some(self.clock.now().0 as i64 - now as i64);
+                if self.tasks.iter().all(|followee| followee.began.is_some()) {
+                    self.keys = None;
+                }
+            }
+            Event::Progress { global_step, loss, now } => {
+                return Some(Noted::Progress { index, global_step, loss, now });
+            }
+            Event::Part(part) => followee.part = Some(part),
+        }
+        Some(Noted::Other)
+    }
+
+    fn has_failed(&self) -> bool {
+        self.tasks.iter().any(|followee| followee.failed.is_some())
+    }
+
+    /// Takes note of what is new for so long, or until all processes are gone; says whether they are.
+    async fn wait(&mut self, time: Duration) -> bool {
+        timeout(time, async { while self.next().await.is_some() {} }).await.is_ok()
+    }
+
+    /// Has all processes stop: asks them, and kills those that have not after `time`.
+    async fn stop(&mut self, time: Duration) {
+        let known: Vec<bool> = self.tasks.iter().map(|followee| followee.failed.is_some()).collect();
+        self.tasks.iter_mut().for_each(|followee| followee.way = None);
+        if !self.wait(time).await {
+            self.tasks.iter_mut().for_each(|followee| followee.kill = None);
+            while self.next().await.is_some() {}
+        }
+        // How a process ends that was asked to is no failure of its own.
+        for (followee, _) in self.tasks.iter_mut().zip(known).filter(|(_, was_known)| !was_known) {
+            followee.failed = None;
+        }
+    }
+
+    /// The first failure, or the first that is not merely the loss of another task.
+    fn root_cause(&self, order: &Order<'_>) -> Failure {
+        let mut failed: Vec<_> =
+            self.tasks.iter().filter_map(|followee| Some((followee.failed.as_ref()?, &followee.task))).collect();
+        failed.sort_by_key(|((rank, exit), _)| (exit.is_loss_of_another(), *rank));
+        let ((_, exit), task) = failed[0];
+        let log = order.log(task);
+        let why = match exit {
+            Exit::Signal(signal) => format!("it was killed by signal {signal}"),
+            Exit::Unknown(error) => format!("it can't be waited for: {error}"),
+            Exit::Code(code) => last_words(&log).unwrap_or_else(|| format!("it ended with exit code {code}")),
+        };
+        Failure::Task {
+            run: order.run.name.clone(),
+            task: task.clone(),
+            why,
+            log: log.display().to_string(),
+            code: exit.meaning(),
+        }
+    }
+
+    /// What all tasks told, on the chief's clock.
+    fn told(self, chief: usize) -> Told {
+        let origin = self.tasks[chief].began.unwrap_or(0);
+        let mut told = Told { recording: Recording::default(), bytes_sent: BTreeMap::new(), ended: VirtualTime::ZERO };
+        for (index, Followee { task, began, part, .. }) in self.tasks.into_iter().enumerate() {
+            let part = part.unwrap_or_default();
+            part.add_to(&mut told.recording, &task, began.unwrap_or(origin) - origin);
+            if index == chief {
+                told.ended = VirtualTime(part.now);
+            }
+            told.bytes_sent.insert(task, part.bytes_sent);
+        }
+        told.recording.steps.sort_by(|a, b| a.ended.cmp(&b.ended).then_with(|| a.worker.cmp(&b.worker)));
+        told
+    }
+}
+
+/// The last error in a log, or else its last line.
+fn last_words(log: &Path) -> Option<String> {
+    let text = fs::read(log).inspect_err(|error| tracing::warn!(%error, "a log can't be read")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
+    let error = lines.clone().find_map(|line| line.strip_prefix("error: "));
+    error.or_else(|| lines.next()).map(str::to_owned)
+}

@@ -1,0 +1,143 @@
+//! One process of a cluster, listened to: its events, what its program prints, its end.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::Child;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::cli::control::{self, Event};
+use crate::cli::exit_code::ExitCode;
+use crate::cli::launch::members::Member;
+use crate::cli::stop::{Either, either};
+
+/// News of a process, by its number.
+pub(super) enum News {
+    Told(usize, Event),
+    /// It is gone, and all that it told has been heard.
+    Exited(usize, Exit),
+}
+
+/// How a process ended.
+pub(super) enum Exit {
+    Code(i32),
+    Signal(i32),
+    Unknown(io::Error),
+}
+
+impl Exit {
+    /// Whether it ended because another task was lost to it.
+    pub(super) fn is_loss_of_another(&self) -> bool {
+        matches!(self, Self::Code(code) if *code == ExitCode::PeersLost as i32)
+    }
+
+    /// What it means for the whole cluster.
+    pub(super) fn meaning(&self) -> ExitCode {
+        const AS_THEY_ARE: [ExitCode; 3] = [ExitCode::Usage, ExitCode::Stalled, ExitCode::PeersLost];
+        const STOPPED: [ExitCode; 2] = [ExitCode::Interrupted, ExitCode::Terminated];
+        match self {
+            Self::Signal(_) => ExitCode::PeersLost,
+            Self::Code(code) if STOPPED.iter().any(|known| *known as i32 == *code) => ExitCode::PeersLost,
+            Self::Code(code) => {
+                AS_THEY_ARE.into_iter().find(|known| *known as i32 == *code).unwrap_or(ExitCode::Internal)
+            }
+            Self::Unknown(_) => ExitCode::Internal,
+        }
+    }
+}
+
+impl From<io::Result<ExitStatus>> for Exit {
+    fn from(status: io::Result<ExitStatus>) -> Self {
+        match status {
+            Ok(status) => match status.code() {
+                Some(code) => Self::Code(code),
+                None => Self::Signal(status.signal().unwrap_or(0)),
+            },
+            Err(error) => Self::Unknown(error),
+        }
+    }
+}
+
+/// Where news come from, and where they go.
+pub(super) struct Origin {
+    pub(super) index: usize,
+    pub(super) sender: mpsc::UnboundedSender<News>,
+}
+
+impl Origin {
+    fn send(&self, news: News) {
+        if self.sender.send(news).is_err() {
+            tracing::debug!("nobody follows the tasks any more");
+        }
+    }
+}
+
+/// Listens to a process. Dropping the first of what it gives asks the process to stop, dropping the second kills it.
+pub(super) fn listen(origin: Origin, member: Member, log: &Path) -> (OwnedWriteHalf, oneshot::Sender<()>) {
+    let Member { task, child, way } = member;
+    let (read, write) = way.into_split();
+    let log = OpenOptions::new().append(true).open(log);
+    let log = log.inspect_err(|error| tracing::warn!(%task, %error, "what the program prints is lost")).ok();
+    let (kill, killed) = oneshot::channel();
+    tokio::spawn(async move {
+        let hearing = tokio::spawn(hear(read, log, Origin { index: origin.index, sender: origin.sender.clone() }));
+        let exit = wait(child, killed).await;
+        if let Err(error) = hearing.await {
+            tracing::warn!(%task, %error, "not all that the task told was heard");
+        }
+        origin.send(News::Exited(origin.index, exit));
+    });
+    (write, kill)
+}
+
+/// Waits for the process's end, and brings it about where it is to be killed.
+async fn wait(mut child: Child, mut killed: oneshot::Receiver<()>) -> Exit {
+    let exited = {
+        let mut waiting = Box::pin(child.wait());
+        match either(&mut waiting, &mut killed).await {
+            Either::First(status) => Some(status),
+            Either::Second(_) => None,
+        }
+    };
+    match exited {
+        Some(status) => status.into(),
+        None => child.kill().await.map_or_else(Exit::Unknown, |()| Exit::Signal(9)),
+    }
+}
+
+/// Reads until the process has closed its end, line by line.
+async fn hear(way: OwnedReadHalf, mut log: Option<File>, origin: Origin) {
+    let (mut line, mut chunk) = (Vec::new(), vec![0; 64 * 1024]);
+    loop {
+        let read = match way.readable().await.and_then(|()| way.try_read(&mut chunk)) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) => break tracing::debug!(%error, "a task can't be heard any more"),
+        };
+        for piece in chunk[..read].split_inclusive(|byte| *byte == b'\n') {
+            line.extend_from_slice(piece);
+            if line.ends_with(b"\n") {
+                take(&line, log.as_mut(), &origin);
+                line.clear();
+            }
+        }
+    }
+    take(&line, log.as_mut(), &origin);
+}
+
+fn take(line: &[u8], log: Option<&mut File>, origin: &Origin) {
+    match control::parse(line) {
+        Ok(event) => origin.send(News::Told(origin.index, event)),
+        Err(printed) if printed.trim_ascii().is_empty() => {}
+        Err(printed) => {
+            if let Some(Err(error)) = log.map(|log| log.write_all(printed)) {
+                tracing::warn!(%error, "what the program printed is lost");
+            }
+        }
+    }
+}

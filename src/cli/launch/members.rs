@@ -1,0 +1,121 @@
+//! The processes of a cluster: started with their sockets, certificates, roles and logs.
+
+use std::fs::{File, OpenOptions};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::json;
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+
+use super::folder::Folder;
+use crate::cli::failure::Failure;
+use crate::cluster::{ClusterSpec, TaskName};
+use crate::simulation::scenario::{Run, Setting};
+use crate::transport::Authority;
+
+/// What is to be started.
+pub(super) struct Order<'a> {
+    pub(super) scenario: &'a Path,
+    pub(super) sets: &'a [Setting],
+    pub(super) run: &'a Run,
+    pub(super) verbose: u8,
+    pub(super) tasks: Vec<TaskName>,
+    /// The folder of the tasks' logs.
+    pub(super) logs: PathBuf,
+}
+
+impl Order<'_> {
+    /// Where `task` logs.
+    pub(super) fn log(&self, task: &TaskName) -> PathBuf {
+        self.logs.join(format!("{}-{}.log", task.job(), task.index()))
+    }
+}
+
+/// The processes of a cluster, and the folder of their keys, which they need only to begin.
+pub(super) struct Cluster {
+    pub(super) members: Vec<Member>,
+    pub(super) keys: Folder,
+}
+
+/// One process. It is killed when this value goes.
+pub(super) struct Member {
+    pub(super) task: TaskName,
+    pub(super) child: Child,
+    /// What it tells, and, once closed, that it is to stop.
+    pub(super) way: UnixStream,
+}
+
+/// Starts a process for each task.
+///
+/// # Errors
+/// If the system refuses; what was started is then stopped.
+pub(super) fn start(order: &Order<'_>) -> Result<Cluster, Failure> {
+    let keys = Folder::private("trainyard-keys")?;
+    let authority = Authority::new(&order.run.name)?;
+    let mut sockets = Vec::with_capacity(order.tasks.len());
+    for task in &order.tasks {
+        authority.issue(task, &[Ipv4Addr::LOCALHOST.to_string()])?.save(keys.path(), task)?;
+        sockets.push(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Failure::system("open a socket"))?);
+    }
+    let spec = addresses(&order.tasks, &sockets)?;
+    let mut members = Vec::with_capacity(order.tasks.len());
+    for (task, socket) in order.tasks.iter().zip(sockets) {
+        members.push(spawn(order, (task, &spec), socket, keys.path())?);
+    }
+    Ok(Cluster { members, keys })
+}
+
+/// The cluster of `tasks` that listen on `sockets`.
+fn addresses(tasks: &[TaskName], sockets: &[UdpSocket]) -> Result<ClusterSpec, Failure> {
+    let mut jobs: Vec<(&str, Vec<(u32, String)>)> = Vec::new();
+    for (task, socket) in tasks.iter().zip(sockets) {
+        let address = socket.local_addr().map_err(Failure::system("open a socket"))?.to_string();
+        match jobs.iter_mut().find(|(job, _)| *job == task.job()) {
+            Some((_, tasks)) => tasks.push((task.index(), address)),
+            None => jobs.push((task.job(), vec![(task.index(), address)])),
+        }
+    }
+    Ok(ClusterSpec::sparse(jobs).expect("tasks of a cluster at addresses of their own are a cluster"))
+}
+
+fn spawn(
+    order: &Order<'_>,
+    (task, spec): (&TaskName, &ClusterSpec),
+    socket: UdpSocket,
+    keys: &Path,
+) -> Result<Member, Failure> {
+    let failed = || Failure::system(format!("start {task}"));
+    let log = order.log(task);
+    let created = File::create(&log).and_then(|_| OpenOptions::new().append(true).open(&log)); // two write to it
+    let log_file = created.map_err(Failure::writing(log.display().to_string()))?;
+    let (ours, theirs) = StdUnixStream::pair().map_err(failed())?;
+    ours.set_nonblocking(true).map_err(failed())?;
+    let way = UnixStream::from_std(ours).map_err(failed())?;
+    let role = json!({
+        "cluster": spec.as_dict(),
+        "task": {"type": task.job(), "index": task.index()},
+    });
+    let mut command = Command::new(std::env::current_exe().map_err(failed())?);
+    command.arg("task").arg(order.scenario).arg("--launched").arg(format!("--run={}", order.run.name));
+    command.arg("--certs").arg(keys).args((0..order.verbose).map(|_| "-v"));
+    for set in order.sets {
+        command.arg(format!("--set={set}"));
+    }
+    command.env("TF_CONFIG", role.to_string()).stdin(OwnedFd::from(socket)).stdout(OwnedFd::from(theirs));
+    command.stderr(Stdio::from(log_file)).process_group(0).kill_on_drop(true);
+    if std::env::var_os("RAYON_NUM_THREADS").is_none() {
+        command.env("RAYON_NUM_THREADS", threads(order.tasks.len()).to_string());
+    }
+    let child = command.spawn().map_err(failed())?;
+    Ok(Member { task: task.clone(), child, way })
+}
+
+/// How many threads each of `tasks` processes gets, so that together they have no more than there are cores.
+fn threads(tasks: usize) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (cores / tasks.max(1)).max(1)
+}

@@ -1,0 +1,111 @@
+//! How a process is asked to stop: SIGINT, SIGTERM, or a launcher that goes.
+//!
+//! A thread of its own listens, so that a busy program hears as well. The first request is handed on, for
+//! an end in good order; the second, or the end of the time for it, ends the process at once.
+
+use std::future::Future;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::exit_code::ExitCode;
+use super::failure::Failure;
+
+/// How long an end in good order may take.
+pub(super) const GRACE: Duration = Duration::from_secs(10);
+/// When a process ends that has been asked to and has not.
+const LIMIT: Duration = Duration::from_secs(20);
+
+type Requests = mpsc::UnboundedSender<ExitCode>;
+
+/// The first request to stop, to be awaited: the exit code that it asks for.
+pub(super) struct Stop(oneshot::Receiver<ExitCode>);
+
+/// Begins to listen for requests to stop: signals, and, with `launcher`, that this has said its last.
+///
+/// # Errors
+/// If the system can't.
+pub(super) fn listen(launcher: Option<UnixStream>) -> Result<Stop, Failure> {
+    let failed = || Failure::system("listen for signals");
+    let (first, stop) = oneshot::channel();
+    let (requests, mut requested) = mpsc::unbounded_channel();
+    let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(failed())?;
+    {
+        let _inside = runtime.enter();
+        for (kind, code) in
+            [(SignalKind::interrupt(), ExitCode::Interrupted), (SignalKind::terminate(), ExitCode::Terminated)]
+        {
+            let (mut signals, requests) = (signal(kind).map_err(failed())?, requests.clone());
+            runtime.spawn(async move { while signals.recv().await.is_some() && requests.send(code).is_ok() {} });
+        }
+    }
+    if let Some(launcher) = launcher {
+        thread::Builder::new().name("launcher".into()).spawn(|| until_gone(launcher, requests)).map_err(failed())?;
+    }
+    let guard = async move {
+        let Some(code) = requested.recv().await else { return };
+        if first.send(code).is_err() {
+            tracing::debug!("asked to stop at the very end");
+        }
+        let code = timeout(LIMIT, requested.recv()).await.ok().flatten().unwrap_or(code);
+        std::process::exit(code as i32);
+    };
+    thread::Builder::new().name("signals".into()).spawn(move || runtime.block_on(guard)).map_err(failed())?;
+    Ok(Stop(stop))
+}
+
+/// Waits until the launcher has closed its end, or is gone, which closes it.
+fn until_gone(mut launcher: UnixStream, requests: Requests) {
+    let mut said = [0; 64];
+    loop {
+        match launcher.read(&mut said) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    if requests.send(ExitCode::Terminated).is_err() {
+        tracing::debug!("the launcher went at the very end");
+    }
+}
+
+impl Future for Stop {
+    type Output = ExitCode;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ExitCode> {
+        match Pin::new(&mut self.0).poll(context) {
+            Poll::Ready(Ok(code)) => Poll::Ready(code),
+            Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending, // nobody will ask any more
+        }
+    }
+}
+
+/// What of two things came first.
+pub(super) enum Either<A, B> {
+    First(A),
+    Second(B),
+}
+
+/// Waits for the first of two things, for `a` where both are there. Either may be waited for again.
+pub(super) async fn either<A, B>(a: &mut A, b: &mut B) -> Either<A::Output, B::Output>
+where
+    A: Future + Unpin,
+    B: Future + Unpin,
+{
+    std::future::poll_fn(|context| {
+        if let Poll::Ready(a) = Pin::new(&mut *a).poll(context) {
+            return Poll::Ready(Either::First(a));
+        }
+        Pin::new(&mut *b).poll(context).map(Either::Second)
+    })
+    .await
+}

@@ -1,0 +1,156 @@
+//! SLURM's variables: which hosts a job step has, and which of its tasks this process is.
+//!
+//! The first ranks are the parameter servers, the others the workers, as TensorFlow's
+//! `SlurmClusterResolver` gives them out (jobs by name). Ranks fill the hosts one after the other, which
+//! is SLURM's own order unless `srun --distribution` says otherwise.
+
+mod host_list;
+#[cfg(test)]
+mod tests;
+
+use super::config_error::Problems;
+use super::job_name::parse_index;
+use super::tf_config::{Paths, TfConfig};
+use super::validator::Validator;
+use super::{ConfigErrors, ConfigProblem, MAX_TASKS, RunConfig};
+
+use host_list::{expand_hosts, expand_tasks};
+
+const RANK: &str = "SLURM_PROCID";
+const TASKS: &str = "SLURM_NTASKS";
+const HOSTS: &str = "SLURM_STEP_NODELIST";
+const TASKS_PER_NODE: &str = "SLURM_STEP_TASKS_PER_NODE";
+const JOB: &str = "SLURM_JOB_ID";
+
+/// The values of the variables that `srun` sets, none where one is not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slurm {
+    /// `SLURM_PROCID`: the rank of this process.
+    pub rank: Option<String>,
+    /// `SLURM_NTASKS`: how many ranks there are.
+    pub tasks: Option<String>,
+    /// `SLURM_STEP_NODELIST`, else `SLURM_JOB_NODELIST`: the hosts, as in `n[1-3,7],gpu04`.
+    pub hosts: Option<String>,
+    /// `SLURM_STEP_TASKS_PER_NODE`, else `SLURM_TASKS_PER_NODE`: ranks on each of them, as in `2(x3),1`.
+    pub tasks_per_node: Option<String>,
+    /// `SLURM_JOB_ID`: from which come the ports.
+    pub job: Option<String>,
+}
+
+impl Slurm {
+    /// The variables, each asked of `variable`; an empty one counts as none.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let value = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        Self {
+            rank: value(RANK),
+            tasks: value("SLURM_STEP_NUM_TASKS").or_else(|| value(TASKS)),
+            hosts: value(HOSTS).or_else(|| value("SLURM_JOB_NODELIST")),
+            tasks_per_node: value(TASKS_PER_NODE).or_else(|| value("SLURM_TASKS_PER_NODE")),
+            job: value(JOB),
+        }
+    }
+
+    /// Whether this process is one that `srun` started.
+    pub fn is_there(&self) -> bool {
+        self.rank.is_some()
+    }
+
+    /// The first port on each host, the same for all ranks of a job, and another for the next job on those
+    /// hosts, for most of two thousand jobs: from 10000, below those that systems give out by themselves.
+    fn port_base(&self) -> u16 {
+        let job = self.job.as_deref().and_then(parse_index).unwrap_or(0);
+        10_000 + (job % 2000) as u16 * 10
+    }
+}
+
+impl RunConfig {
+    /// From SLURM's variables, with `ps` parameter servers. The first rank on each host listens on
+    /// `port_base`, or on a port that follows from the job's number, and each other one port above the one before.
+    ///
+    /// # Errors
+    /// Every variable that is missing or wrong, and ranks that don't fit the hosts.
+    pub fn from_slurm(slurm: &Slurm, ps: u32, port_base: Option<u16>) -> Result<Self, ConfigErrors> {
+        let mut problems = Problems::default();
+        let rank = number(RANK, slurm.rank.as_deref(), &mut problems);
+        let tasks = number(TASKS, slurm.tasks.as_deref(), &mut problems);
+        let hosts = read(HOSTS, slurm.hosts.as_deref(), expand_hosts, &mut problems);
+        let per_host = match (&slurm.tasks_per_node, &hosts, tasks) {
+            // One rank a host is told by the two numbers alone.
+            (None, Some(hosts), Some(tasks)) if hosts.len() == tasks as usize => Some(vec![1; hosts.len()]),
+            (text, ..) => read(TASKS_PER_NODE, text.as_deref(), expand_tasks, &mut problems),
+        };
+        let (Some(rank), Some(tasks), Some(hosts), Some(per_host)) = (rank, tasks, hosts, per_host) else {
+            problems.finish()?;
+            unreachable!("what is missing has been noted");
+        };
+        check(rank, tasks, ps, (&hosts, &per_host), &mut problems);
+        problems.finish()?;
+
+        let mut problems = Problems::default();
+        let mut validator = Validator::new(&mut problems);
+        validator.job("--ps".to_owned(), "ps");
+        validator.job(TASKS.to_owned(), "worker");
+        let base = port_base.unwrap_or_else(|| slurm.port_base());
+        let addresses = hosts.iter().zip(&per_host).flat_map(|(host, count)| {
+            (0..*count).map(move |local| format!("{host}:{}", u32::from(base) + local)) // a port too far is refused
+        });
+        for (rank, address) in (0..).zip(addresses) {
+            let (job, index) = role(rank, ps);
+            validator.task(format!("rank {rank}"), job, index, &address);
+        }
+        let (job, index) = role(rank, ps);
+        let config = TfConfig {
+            cluster: validator.finish(),
+            task_type: Some(job.to_owned()),
+            task_index: Some(index),
+            paths: Paths { cluster: HOSTS, task_type: RANK, task_index: RANK },
+            ..TfConfig::default()
+        };
+        Self::resolve(config, problems)
+    }
+}
+
+/// The job and the index of the process of `rank`.
+fn role(rank: u32, ps: u32) -> (&'static str, u32) {
+    if rank < ps { ("ps", rank) } else { ("worker", rank - ps) }
+}
+
+/// Whether the numbers fit one another.
+fn check(rank: u32, tasks: u32, ps: u32, (hosts, per_host): (&[String], &[u32]), problems: &mut Problems) {
+    let told: u64 = per_host.iter().map(|count| u64::from(*count)).sum();
+    if per_host.len() != hosts.len() {
+        let problem = format!("is for {} hosts, but {HOSTS} has {}", per_host.len(), hosts.len());
+        problems.add(TASKS_PER_NODE, ConfigProblem::Unfit(problem));
+    } else if told != u64::from(tasks) {
+        let problem = format!("is for {told} ranks, but {TASKS} is {tasks}");
+        problems.add(TASKS_PER_NODE, ConfigProblem::Unfit(problem));
+    }
+    if rank >= tasks {
+        problems.add(RANK, ConfigProblem::Unfit(format!("is {rank}, but {TASKS} is {tasks}")));
+    }
+    if tasks > MAX_TASKS {
+        problems.add(TASKS, ConfigProblem::TooManyTasks(tasks.into()));
+    }
+    if ps >= tasks {
+        let problem = format!("is {tasks}: with {ps} parameter servers no rank is left for a worker; ask for more");
+        problems.add(TASKS, ConfigProblem::Unfit(problem));
+    }
+}
+
+fn number(name: &str, text: Option<&str>, problems: &mut Problems) -> Option<u32> {
+    let parse = |text: &str| {
+        let wrong = || ConfigProblem::Type { expected: "a whole number from 0", found: format!("the text {text:?}") };
+        parse_index(text.trim()).ok_or_else(wrong)
+    };
+    read(name, text, parse, problems)
+}
+
+fn read<T>(
+    name: &str,
+    text: Option<&str>,
+    parse: impl FnOnce(&str) -> Result<T, ConfigProblem>,
+    problems: &mut Problems,
+) -> Option<T> {
+    let parsed = text.ok_or(ConfigProblem::NotSet).and_then(parse);
+    parsed.map_err(|problem| problems.add(name, problem)).ok()
+}

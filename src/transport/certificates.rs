@@ -1,0 +1,261 @@
+//! Certificates: the authority of a run, and the identity that it gives each task.
+//!
+//! A run has its own authority, and a task trusts nobody else. A task's certificate names it, as
+//! `ps-0.task.trainyard`, so that whoever connects knows which task is at the other end; the hosts are
+//! named beside it for other tools' sake.
+
+mod files;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rcgen::string::Ia5String;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    SanType,
+};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, DnsName, PrivateKeyDer};
+
+use crate::clock::date;
+use crate::cluster::TaskName;
+
+use files::{Secrecy, read, write};
+
+/// How long before it was made a certificate is valid, since no two machines have the same time.
+const LEEWAY: Duration = Duration::from_secs(24 * 3600);
+/// How long the authority of a run is valid; its tasks' certificates end with it.
+const LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// What the name of every task ends in. No name server knows it.
+const DOMAIN: &str = "task.trainyard";
+
+/// The authority of a run: whoever has it decides who is which task.
+pub struct Authority {
+    certificate: String,
+    key: KeyPair,
+}
+
+/// What a task proves who it is with: its certificate, the key to it, and the run's authority.
+#[derive(Clone)]
+pub struct Identity {
+    certificate: String,
+    key: String,
+    authority: String,
+}
+
+/// Why there is no such certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// A file can't be read.
+    #[error(
+        "can't read {path}: {source}; `trainyard certs new` makes an authority, `certs issue` a task's certificate"
+    )]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file can't be written.
+    #[error("can't write {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// There is an authority in the folder.
+    #[error(
+        "{0} is there already; with another authority none of its tasks' certificates are good: use another folder"
+    )]
+    Exists(PathBuf),
+    /// A file is no certificate, or no key.
+    #[error("{path} is no {what} in PEM: {reason}; issue it anew")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What it should be.
+        what: &'static str,
+        /// Why it is not.
+        reason: String,
+    },
+    /// A task's name is too long for a certificate.
+    #[error("the name of the task {0} is too long for a certificate; a job's name has room for some 50 letters")]
+    Task(TaskName),
+    /// A host's name is none.
+    #[error("`{0}` is no host; write a DNS name or an address, without a port")]
+    Host(String),
+    /// The cryptography refuses, for a reason that is not the user's.
+    #[error("can't make a certificate: {0}")]
+    Crypto(#[from] rcgen::Error),
+}
+
+impl Authority {
+    /// A new authority, for the tasks of `run`.
+    ///
+    /// # Errors
+    /// If this machine has no randomness.
+    pub fn new(run: &str) -> Result<Self, CertificateError> {
+        let key = KeyPair::generate()?;
+        let mut params = params(&format!("trainyard run {run}"));
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let certificate = params.self_signed(&key)?.pem();
+        Ok(Self { certificate, key })
+    }
+
+    /// The authority that was saved in `folder`.
+    ///
+    /// # Errors
+    /// If it is not there, or damaged.
+    pub fn load(folder: &Path) -> Result<Self, CertificateError> {
+        let (certificate_path, key_path) = (folder.join("authority.pem"), folder.join("authority.key"));
+        let (certificate, key) = (read(&certificate_path)?, read(&key_path)?);
+        parse_certificate(&certificate, &certificate_path)?;
+        let key = KeyPair::from_pem(&key).map_err(|error| malformed(&key_path, "private key", &error))?;
+        Issuer::from_ca_cert_pem(&certificate, &key)
+            .map_err(|error| malformed(&certificate_path, "certificate", &error))?;
+        Ok(Self { certificate, key })
+    }
+
+    /// Writes `authority.pem` and, readable to its owner alone, `authority.key` into `folder`.
+    ///
+    /// # Errors
+    /// If there is an authority, or nothing can be written.
+    pub fn save(&self, folder: &Path) -> Result<(), CertificateError> {
+        let certificate = folder.join("authority.pem");
+        if certificate.exists() {
+            return Err(CertificateError::Exists(certificate));
+        }
+        write(&folder.join("authority.key"), &self.key.serialize_pem(), Secrecy::OwnerOnly)?;
+        write(&certificate, &self.certificate, Secrecy::Public)
+    }
+
+    /// The identity of `task`, which listens on `hosts`: names or addresses, without a port.
+    ///
+    /// # Errors
+    /// If a host is none, or the task's name is too long.
+    pub fn issue(&self, task: &TaskName, hosts: &[String]) -> Result<Identity, CertificateError> {
+        let issuer = Issuer::from_ca_cert_pem(&self.certificate, &self.key)?;
+        let key = KeyPair::generate()?;
+        let mut params = params(&task.to_string());
+        params.subject_alt_names.push(SanType::DnsName(dns_name(task)?));
+        for host in hosts {
+            params.subject_alt_names.push(alternative(host)?);
+        }
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = params.signed_by(&key, &issuer)?.pem();
+        Ok(Identity { certificate, key: key.serialize_pem(), authority: self.certificate.clone() })
+    }
+}
+
+impl Identity {
+    /// The identity of `task` that was saved in `folder`.
+    ///
+    /// # Errors
+    /// If it or the authority's certificate is not there, or damaged.
+    pub fn load(folder: &Path, task: &TaskName) -> Result<Self, CertificateError> {
+        let [certificate_path, key_path] = paths(folder, task);
+        let authority_path = folder.join("authority.pem");
+        let (certificate, key) = (read(&certificate_path)?, read(&key_path)?);
+        let authority = read(&authority_path)?;
+        parse_certificate(&certificate, &certificate_path)?;
+        parse_certificate(&authority, &authority_path)?;
+        PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| malformed(&key_path, "private key", &error))?;
+        Ok(Self { certificate, key, authority })
+    }
+
+    /// Writes, for `ps:0`, `ps-0.pem` and, readable to its owner alone, `ps-0.key` into `folder`, and
+    /// `authority.pem` where it is not there.
+    ///
+    /// # Errors
+    /// If they can't be written.
+    pub fn save(&self, folder: &Path, task: &TaskName) -> Result<(), CertificateError> {
+        let [certificate, key] = paths(folder, task);
+        write(&key, &self.key, Secrecy::OwnerOnly)?;
+        write(&certificate, &self.certificate, Secrecy::Public)?;
+        let authority = folder.join("authority.pem");
+        if authority.exists() { Ok(()) } else { write(&authority, &self.authority, Secrecy::Public) }
+    }
+
+    pub(super) fn certificate(&self) -> CertificateDer<'static> {
+        CertificateDer::from_pem_slice(self.certificate.as_bytes()).expect("it was parsed when it was loaded")
+    }
+
+    pub(super) fn key(&self) -> PrivateKeyDer<'static> {
+        PrivateKeyDer::from_pem_slice(self.key.as_bytes()).expect("it was parsed when it was loaded")
+    }
+
+    pub(super) fn authority(&self) -> CertificateDer<'static> {
+        CertificateDer::from_pem_slice(self.authority.as_bytes()).expect("it was parsed when it was loaded")
+    }
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Authority")
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Identity")
+    }
+}
+
+/// The name by which a certificate knows `task`. Names of the net know no capitals, so one is written
+/// as its small letter and a hyphen, which a job's name can't have: no two tasks have one name.
+///
+/// # Errors
+/// If the job's name is too long.
+pub(super) fn task_domain(task: &TaskName) -> Result<DnsName<'static>, CertificateError> {
+    let mut name = String::new();
+    for letter in task.job().chars() {
+        name.push(letter.to_ascii_lowercase());
+        if letter.is_ascii_uppercase() {
+            name.push('-');
+        }
+    }
+    let name = format!("{name}-{}.{DOMAIN}", task.index());
+    DnsName::try_from(name).map_err(|_| CertificateError::Task(task.clone()))
+}
+
+fn dns_name(task: &TaskName) -> Result<Ia5String, CertificateError> {
+    Ok(Ia5String::try_from(task_domain(task)?.as_ref())?)
+}
+
+fn alternative(host: &str) -> Result<SanType, CertificateError> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(SanType::IpAddress(address));
+    }
+    let wrong = || CertificateError::Host(host.to_owned());
+    let name = DnsName::try_from(host).map_err(|_| wrong())?;
+    Ok(SanType::DnsName(Ia5String::try_from(name.as_ref()).map_err(|_| wrong())?))
+}
+
+fn params(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.not_before = (date() - LEEWAY).into();
+    params.not_after = (date() + LIFETIME).into();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params
+}
+
+fn paths(folder: &Path, task: &TaskName) -> [PathBuf; 2] {
+    ["pem", "key"].map(|extension| folder.join(format!("{}-{}.{extension}", task.job(), task.index())))
+}
+
+fn parse_certificate(pem: &str, path: &Path) -> Result<(), CertificateError> {
+    let parsed = CertificateDer::from_pem_slice(pem.as_bytes());
+    parsed.map(drop).map_err(|error| malformed(path, "certificate", &error))
+}
+
+fn malformed(path: &Path, what: &'static str, reason: &dyn fmt::Display) -> CertificateError {
+    CertificateError::Malformed { path: path.to_owned(), what, reason: reason.to_string() }
+}
+
+#[cfg(test)]
+mod tests;

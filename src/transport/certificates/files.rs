@@ -1,0 +1,50 @@
+//! The files that certificates and keys are kept in.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use super::CertificateError;
+
+/// Who may read a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Secrecy {
+    Public,
+    /// A private key.
+    OwnerOnly,
+}
+
+pub(super) fn read(path: &Path) -> Result<String, CertificateError> {
+    fs::read_to_string(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
+}
+
+/// Writes a file, and the folders that it is in. A secret is never there for others to read, not even
+/// for a moment, and not where the file was there before.
+pub(super) fn write(path: &Path, text: &str, secrecy: Secrecy) -> Result<(), CertificateError> {
+    let written = || {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let mut options = fs::OpenOptions::new();
+        options.write(true);
+        if secrecy == Secrecy::OwnerOnly {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => only_to_owner(options.create_new(true)),
+            }
+        } else {
+            options.create(true).truncate(true);
+        }
+        options.open(path)?.write_all(text.as_bytes())
+    };
+    written().map_err(|source| CertificateError::Write { path: path.to_owned(), source })
+}
+
+#[cfg(unix)]
+fn only_to_owner(options: &mut fs::OpenOptions) {
+    use std::os::unix::fs::OpenOptionsExt;
+    options.mode(0o600);
+}
+
+#[cfg(not(unix))]
+fn only_to_owner(_: &mut fs::OpenOptions) {}

@@ -1,0 +1,71 @@
+//! Authorities and identities: in files and back, names, and mistakes.
+
+use super::*;
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("trainyard-certificates-{}-{name}", std::process::id()));
+    let _absent = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+#[test]
+fn an_authority_and_what_it_issues_come_back_from_their_files() {
+    let folder = folder("files");
+    let task = TaskName::new("ps", 0);
+    Authority::new("run").unwrap().save(&folder).unwrap();
+    let issued = Authority::load(&folder).unwrap().issue(&task, &["127.0.0.1".into(), "ps0.example".into()]).unwrap();
+    issued.save(&folder, &task).unwrap();
+    let loaded = Identity::load(&folder, &task).unwrap();
+    assert_eq!((loaded.certificate, loaded.key, loaded.authority), (issued.certificate, issued.key, issued.authority));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn keys_are_readable_to_their_owner_alone_even_where_the_file_was_there() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder("modes");
+    let task = TaskName::new("ps", 0);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("ps-0.key"), "old").unwrap();
+    let authority = Authority::new("run").unwrap();
+    authority.save(&folder).unwrap();
+    authority.issue(&task, &[]).unwrap().save(&folder, &task).unwrap();
+    for key in ["authority.key", "ps-0.key"] {
+        let mode = std::fs::metadata(folder.join(key)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{key}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn mistakes_name_the_file_and_what_to_do() {
+    let folder = folder("mistakes");
+    let task = TaskName::new("ps", 0);
+    let missing = Identity::load(&folder, &task).unwrap_err().to_string();
+    assert!(missing.contains("ps-0.pem") && missing.contains("certs issue"), "{missing}");
+    let authority = Authority::new("run").unwrap();
+    authority.save(&folder).unwrap();
+    let exists = authority.save(&folder).unwrap_err().to_string();
+    assert!(exists.contains("authority.pem") && exists.contains("another folder"), "{exists}");
+    authority.issue(&task, &[]).unwrap().save(&folder, &task).unwrap();
+    std::fs::write(folder.join("ps-0.key"), "garbage").unwrap();
+    let damaged = Identity::load(&folder, &task).unwrap_err().to_string();
+    assert!(damaged.contains("ps-0.key") && damaged.contains("private key"), "{damaged}");
+    std::fs::write(folder.join("authority.key"), "garbage").unwrap();
+    assert!(matches!(Authority::load(&folder), Err(CertificateError::Malformed { .. })));
+    assert!(matches!(authority.issue(&task, &["a b".into()]), Err(CertificateError::Host(_))));
+    let long = TaskName::new("x".repeat(80), 0);
+    assert!(matches!(authority.issue(&long, &[]), Err(CertificateError::Task(_))));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn no_two_tasks_have_one_name() {
+    let name = |job: &str, index| task_domain(&TaskName::new(job, index)).unwrap().as_ref().to_owned();
+    assert_eq!(name("ps", 0), "ps-0.task.trainyard");
+    assert_eq!(name("my_job", 12), "my_job-12.task.trainyard");
+    let names = [name("ps", 0), name("Ps", 0), name("pS", 0), name("PS", 0), name("ps0", 0), name("ps", 10)];
+    let different: std::collections::BTreeSet<_> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
+    assert_eq!(different.len(), names.len());
+}

@@ -1,0 +1,77 @@
+//! Connections that this task opens: dialed for ever, ever more patiently.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::super::Payload;
+use super::super::certificates::task_domain;
+use super::hello::{Close, Refusal, introduce, listen};
+use super::link::{Link, Side};
+use super::node::Node;
+use super::peer::Peer;
+use super::{receiving, sending};
+
+/// How long after a failure the next attempt begins: first, and at most. It doubles in between.
+const FIRST_WAIT: Duration = Duration::from_millis(20);
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// How long the first attempt may take; the others twice as long as the one before, up to the silence that is put
+/// up with. A packet is sent again after ever longer, so a new attempt finds a task sooner that has just begun.
+const FIRST_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Dials `peer` until there is a way to it, or nothing to send.
+pub(super) async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
+    let (mut wait, mut patience) = (FIRST_WAIT, FIRST_PATIENCE.min(node.silence));
+    while !node.is_closed.get() && !peer.end_dialing() {
+        let attempt = tokio::time::timeout(patience, connect(&node, &peer)).await;
+        if let Err(refusal) = attempt.unwrap_or(Err(Refusal::Silent)) {
+            if !matches!(refusal, Refusal::Silent) {
+                node.note_refusal(peer.name.to_string(), refusal.to_string());
+            }
+            peer.note_trouble(refusal.to_string());
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(LONGEST_WAIT);
+            patience = (patience * 2).min(node.silence);
+        }
+    }
+}
+
+async fn connect<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>) -> Result<(), Refusal> {
+    let address = resolve(peer.address.as_deref().ok_or(Refusal::NoAddress)?, node).await?;
+    let is_loopback = address.ip().to_canonical().is_loopback();
+    if is_loopback {
+        node.socket.admit_loopback();
+    }
+    let domain = task_domain(&peer.name).map_err(|_| Refusal::Name(peer.name.clone()))?;
+    let connecting = node.endpoint.connect_with(node.client_config(is_loopback), address, domain.as_ref())?;
+    let connection = connecting.await?;
+    let said = node.hello(peer.epoch());
+    let greeted = async {
+        let control = introduce(&connection, &said).await?;
+        let (hello, from_peer) = listen(&connection, node.silence).await?;
+        hello.check(&node.run)?;
+        if hello.task != peer.name {
+            return Err(Refusal::Name(hello.task));
+        }
+        let epoch = peer.greet(node, Side::Dialed, &hello)?;
+        Ok((control, from_peer, hello.epoch, epoch))
+    };
+    let (control, from_peer, theirs, epoch) = greeted.await.inspect_err(|refusal: &Refusal| {
+        connection.close(refusal.close().code(), refusal.to_string().as_bytes());
+    })?;
+    let link = Rc::new(Link::new(connection, Side::Dialed));
+    if theirs != epoch || !peer.join(&link, epoch) {
+        link.connection.close(Close::Lost.code(), b"the way has broken since");
+        return Err(Refusal::Silent);
+    }
+    sending::start(node, peer, &link, control);
+    receiving::start(node, peer, &link, from_peer);
+    Ok(())
+}
+
+/// An address of `host_and_port`, of the kind that this task's socket can reach.
+async fn resolve<M>(host_and_port: &str, node: &Node<M>) -> Result<SocketAddr, Refusal> {
+    let is_v6 = node.endpoint.local_addr()?.is_ipv6();
+    let mut found = tokio::net::lookup_host(host_and_port).await?;
+    found.find(|address| is_v6 || address.is_ipv4()).ok_or(Refusal::NoAddress)
+}

@@ -1,0 +1,77 @@
+//! From a configuration to an endpoint that listens.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use quinn::{Endpoint, EndpointConfig, Runtime, TokioRuntime};
+use tokio::sync::Notify;
+
+use super::super::Payload;
+use super::node::{Node, peers, server_config};
+use super::security::{random_number, roles};
+use super::socket::{CappedSocket, SocketBuffers, bind_everywhere, enlarge};
+use super::{QuicConfig, QuicError};
+
+/// The largest packet that is taken \[bytes\]: as large as the system can bring one.
+const MAX_PACKET: u16 = 65_527;
+
+type Bound<M> = (Rc<Node<M>>, SocketAddr, SocketBuffers);
+
+/// A task's end of the network, listening.
+pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError> {
+    let QuicConfig { cluster, task, run, identity, listen, socket, silence, limits } = config;
+    let address = cluster.task_address(&task)?.to_owned();
+    let (client, server) = roles(&task, &identity)?;
+    let roles = (Arc::new(client), Arc::new(server));
+    let peers = peers::<M>(&cluster);
+    let local = peers.iter().find(|peer| peer.name == task).expect("a task with an address is one of the cluster's").id;
+    let bound = || -> io::Result<_> {
+        let socket = match (socket, listen) {
+            (Some(socket), _) => socket,
+            (None, Some(listen)) => UdpSocket::bind(listen)?,
+            (None, None) => bind_everywhere(port(&address)?)?,
+        };
+        let buffers = enlarge(&socket)?;
+        let local_addr = socket.local_addr()?;
+        socket.set_nonblocking(true)?;
+        let runtime = Arc::new(TokioRuntime);
+        let socket = Arc::new(CappedSocket::new(runtime.wrap_udp_socket(socket)?));
+        let server = server_config(&roles.1, local_addr.ip().is_loopback(), silence);
+        let mut settings = EndpointConfig::default();
+        settings.max_udp_payload_size(MAX_PACKET).expect("it is more than the least that QUIC demands");
+        let endpoint =
+            Endpoint::new_with_abstract_socket(settings, Some(server), Arc::clone(&socket) as Arc<_>, runtime)?;
+        Ok((endpoint, socket, local_addr, buffers))
+    };
+    let (endpoint, socket, local_addr, buffers) =
+        bound().map_err(|source| QuicError::Bind { task: task.clone(), address: address.clone(), source })?;
+    let node = Node {
+        task,
+        local,
+        run,
+        incarnation: random_number()?,
+        limits,
+        silence,
+        endpoint,
+        socket,
+        roles,
+        peers: RefCell::new(peers),
+        inbox: RefCell::new(None),
+        refusals: RefCell::new(BTreeSet::new()),
+        handshakes: Cell::new(0),
+        is_closed: Cell::new(false),
+        is_unflushed: Cell::new(false),
+        progress: Notify::new(),
+    };
+    Ok((Rc::new(node), local_addr, buffers))
+}
+
+/// The port of `host:port`.
+fn port(address: &str) -> io::Result<u16> {
+    let port = address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+    port.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the address has no port to listen on"))
+}

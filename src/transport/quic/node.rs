@@ -1,0 +1,145 @@
+//! What all parts of a task's end of the network share.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::{ClientConfig, Endpoint, ServerConfig};
+use tokio::sync::Notify;
+
+use super::super::wire::{VERSION, WireLimits};
+use super::super::{Inbox, Loss, Messages, Payload, PeerId};
+use super::hello::Hello;
+use super::peer::Peer;
+use super::settings::transport;
+use super::socket::CappedSocket;
+use super::{QuicLimits, RunId, dialing};
+use crate::cluster::{ClusterSpec, TaskName};
+
+/// Refusals that are remembered, so that each is logged once.
+const REMEMBERED_REFUSALS: usize = 1024;
+
+/// A task's end of the network.
+pub(super) struct Node<M> {
+    pub(super) task: TaskName,
+    pub(super) local: PeerId,
+    pub(super) run: RunId,
+    pub(super) incarnation: u64,
+    pub(super) limits: QuicLimits,
+    pub(super) silence: Duration,
+    pub(super) endpoint: Endpoint,
+    pub(super) socket: Arc<CappedSocket>,
+    pub(super) roles: (Arc<QuicClientConfig>, Arc<QuicServerConfig>),
+    /// By id.
+    pub(super) peers: RefCell<Vec<Rc<Peer<M>>>>,
+    pub(super) inbox: RefCell<Option<Rc<dyn Inbox<M>>>>,
+    pub(super) refusals: RefCell<BTreeSet<(String, String)>>,
+    pub(super) handshakes: Cell<usize>,
+    /// The endpoint is closed.
+    pub(super) is_closed: Cell<bool>,
+    /// While the task stops: something that was sent is not known to have been taken.
+    pub(super) is_unflushed: Cell<bool>,
+    /// Wakes who waits for all to be sent.
+    pub(super) progress: Notify,
+}
+
+/// The tasks of `cluster` as peers, in its order.
+pub(super) fn peers<M: Payload>(cluster: &ClusterSpec) -> Vec<Rc<Peer<M>>> {
+    let peer = |(id, task): (u32, TaskName)| {
+        let address = cluster.task_address(&task).ok().map(str::to_owned);
+        Rc::new(Peer::new(PeerId(id), task, address))
+    };
+    (0..).zip(cluster.tasks()).map(peer).collect()
+}
+
+impl<M: Payload> Node<M> {
+    pub(super) fn peer(&self, id: PeerId) -> Rc<Peer<M>> {
+        Rc::clone(&self.peers.borrow()[id.0 as usize])
+    }
+
+    pub(super) fn find(&self, name: &TaskName) -> Option<Rc<Peer<M>>> {
+        self.peers.borrow().iter().find(|peer| peer.name == *name).map(Rc::clone)
+    }
+
+    /// The peer that has proved to be `name`, known before or not.
+    pub(super) fn find_or_add(&self, name: &TaskName) -> Rc<Peer<M>> {
+        self.find(name).unwrap_or_else(|| {
+            let mut peers = self.peers.borrow_mut();
+            let peer = Rc::new(Peer::new(PeerId(peers.len() as u32), name.clone(), None));
+            peers.push(Rc::clone(&peer));
+            peer
+        })
+    }
+
+    pub(super) fn hello(&self, epoch: u64) -> Hello {
+        let (run, task) = (self.run.to_string(), self.task.clone());
+        Hello { version: VERSION, run, task, incarnation: self.incarnation, epoch }
+    }
+
+    pub(super) fn wire_limits(&self) -> WireLimits {
+        let QuicLimits { control, tensor, envelope, .. } = self.limits;
+        WireLimits { control, tensor, envelope }
+    }
+
+    pub(super) fn client_config(&self, is_loopback: bool) -> ClientConfig {
+        let mut config = ClientConfig::new(Arc::clone(&self.roles.0) as Arc<_>);
+        config.transport_config(self.transport(is_loopback));
+        config
+    }
+
+    pub(super) fn server_config(&self, is_loopback: bool) -> ServerConfig {
+        server_config(&self.roles.1, is_loopback, self.silence)
+    }
+
+    fn transport(&self, is_loopback: bool) -> Arc<quinn::TransportConfig> {
+        transport(is_loopback, self.silence)
+    }
+
+    /// Has what waits for `peer` sent.
+    pub(super) fn attend_to(self: &Rc<Self>, peer: &Rc<Peer<M>>) {
+        match peer.way() {
+            Some(link) => link.wake.notify_one(),
+            None if peer.begin_dialing() => {
+                tokio::task::spawn_local(dialing::dial(Rc::clone(self), Rc::clone(peer)));
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn deliver(&self, from: PeerId, messages: Messages<M>) {
+        let inbox = self.inbox.borrow().clone();
+        match inbox {
+            Some(inbox) => inbox.deliver(from, messages),
+            None => tracing::debug!(task = %self.task, ?from, "what arrived is lost: the task does not listen"),
+        }
+    }
+
+    pub(super) fn report(&self, peer: &Peer<M>, loss: Loss) {
+        tracing::info!(task = %self.task, peer = %peer.name, %loss, "a peer is lost");
+        let inbox = self.inbox.borrow().clone();
+        if let Some(inbox) = inbox {
+            inbox.lost(peer.id, loss);
+        }
+    }
+
+    /// Logs why `who` is refused, or refuses, once.
+    pub(super) fn note_refusal(&self, who: String, why: String) {
+        let mut refusals = self.refusals.borrow_mut();
+        if refusals.len() < REMEMBERED_REFUSALS && refusals.insert((who.clone(), why.clone())) {
+            tracing::warn!(task = %self.task, who, why, "no connection");
+        }
+    }
+
+    pub(super) fn note_unflushed(&self) {
+        self.is_unflushed.set(true);
+    }
+}
+
+pub(super) fn server_config(role: &Arc<QuicServerConfig>, is_loopback: bool, silence: Duration) -> ServerConfig {
+    let mut config = ServerConfig::with_crypto(Arc::clone(role) as Arc<_>);
+    config.transport_config(transport(is_loopback, silence)).migration(false);
+    config
+}

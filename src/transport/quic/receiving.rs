@@ -1,0 +1,137 @@
+//! From a connection to the inbox, and what it means when a connection ends.
+
+use std::rc::Rc;
+
+use quinn::{ConnectionError, RecvStream};
+
+use super::super::wire::{Frame, FrameDecoder, Kind, WireError};
+use super::super::{Loss, Payload};
+use super::hello::{Close, Refusal};
+use super::link::Link;
+use super::node::Node;
+use super::peer::Peer;
+
+/// What is taken at once of what has arrived \[bytes\].
+const CHUNK: usize = 1 << 20;
+
+/// Receives on `link` from now on; `control` is its stream for small envelopes.
+pub(super) fn start<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<Link>, control: RecvStream) {
+    let receiver = Receiver { node: Rc::clone(node), peer: Rc::clone(peer), link: Rc::clone(link) };
+    tokio::task::spawn_local(receiver.clone().read(control, Stream::Control));
+    tokio::task::spawn_local(receiver.accept());
+}
+
+struct Receiver<M> {
+    node: Rc<Node<M>>,
+    peer: Rc<Peer<M>>,
+    link: Rc<Link>,
+}
+
+impl<M> Clone for Receiver<M> {
+    fn clone(&self) -> Self {
+        let Self { node, peer, link } = self;
+        Self { node: Rc::clone(node), peer: Rc::clone(peer), link: Rc::clone(link) }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    /// Frames for as long as the connection lasts.
+    Control,
+    /// One envelope.
+    Large,
+}
+
+impl<M: Payload> Receiver<M> {
+    /// Takes the streams of large envelopes, until the connection ends.
+    async fn accept(self) {
+        let error = loop {
+            match self.link.connection.accept_uni().await {
+                Ok(stream) => drop(tokio::task::spawn_local(self.clone().read(stream, Stream::Large))),
+                Err(error) => break error,
+            }
+        };
+        if self.link.is_alive.get() {
+            tracing::debug!(peer = %self.peer.name, %error, "the connection has ended");
+            self.peer.lose(&self.node, meaning(&error), Close::Lost);
+        }
+        self.link.wake.notify_one();
+    }
+
+    async fn read(self, mut stream: RecvStream, kind: Stream) {
+        match self.frames(&mut stream, kind).await {
+            Ok(()) => {}
+            Err(Refusal::Wire(error)) => {
+                self.node.note_refusal(self.peer.name.to_string(), error.to_string());
+                self.link.connection.close(Close::Garbage.code(), error.to_string().as_bytes());
+                if self.link.is_alive.get() {
+                    self.peer.lose(&self.node, Loss::Silent, Close::Garbage);
+                }
+            }
+            Err(error) => tracing::debug!(peer = %self.peer.name, %error, "a stream has ended"),
+        }
+    }
+
+    async fn frames(&self, stream: &mut RecvStream, kind: Stream) -> Result<(), Refusal> {
+        let mut decoder = FrameDecoder::new(self.node.wire_limits());
+        let mut frames = 0u64;
+        while let Some(chunk) = stream.read_chunk(CHUNK, true).await? {
+            let mut bytes = &chunk.bytes[..];
+            while let Some(frame) = decoder.push(&mut bytes)? {
+                if kind == Stream::Large && (frames > 0 || frame.kind != Kind::Envelope) {
+                    return Err(WireError::OutOfPlace(format!("{:?}", frame.kind)).into());
+                }
+                frames += 1;
+                self.take(frame)?;
+            }
+        }
+        if !decoder.is_between_frames() || (kind == Stream::Large && frames == 0) {
+            return Err(WireError::Message("it is cut short".to_owned()).into());
+        }
+        if kind == Stream::Large {
+            self.link.received.large.set(self.link.received.large.get() + 1);
+            self.end_if_all_is_here();
+        }
+        Ok(())
+    }
+
+    fn take(&self, frame: Frame) -> Result<(), Refusal> {
+        match frame.kind {
+            Kind::Envelope => {
+                let messages = frame.messages()?;
+                if self.link.is_alive.get() {
+                    self.node.deliver(self.peer.id, messages);
+                }
+            }
+            Kind::Bye => {
+                self.link.received.bye.set(Some(frame.plain()?));
+                self.end_if_all_is_here();
+            }
+            Kind::Taken => {
+                self.link.sent.is_taken.set(true);
+                self.node.progress.notify_waiters();
+            }
+            Kind::Hello => return Err(WireError::OutOfPlace("Hello".to_owned()).into()),
+        }
+        Ok(())
+    }
+
+    /// The peer has stopped once all that it sent has arrived, on every link.
+    fn end_if_all_is_here(&self) {
+        if !self.link.has_taken_all() {
+            return;
+        }
+        self.link.wake.notify_one();
+        if self.link.is_alive.get() && self.peer.links().iter().all(|link| link.received.is_taken.get()) {
+            self.peer.lose(&self.node, Loss::Stopped, Close::Stopped);
+        }
+    }
+}
+
+/// What the end of a connection says of the peer.
+fn meaning(error: &ConnectionError) -> Loss {
+    match error {
+        ConnectionError::ApplicationClosed(closed) if closed.error_code == Close::Stopped.code() => Loss::Stopped,
+        _ => Loss::Silent,
+    }
+}

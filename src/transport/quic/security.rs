@@ -1,0 +1,67 @@
+//! TLS 1.3, mutual and always: who is let in, and as whom.
+
+use std::sync::Arc;
+
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use rustls::client::{Resumption, verify_server_name};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::server::{NoServerSessionStorage, ParsedCertificate, WebPkiClientVerifier};
+use rustls::{ClientConfig, RootCertStore, ServerConfig, version};
+use rustls_pki_types::{CertificateDer, ServerName};
+
+use super::super::certificates::{Identity, task_domain};
+use super::QuicError;
+use crate::cluster::TaskName;
+
+/// The protocol's name and version, which both ends must have.
+const PROTOCOL: &[u8] = b"trainyard/1";
+
+/// Both roles of a task that proves who it is with `identity`.
+pub(super) fn roles(task: &TaskName, identity: &Identity) -> Result<(QuicClientConfig, QuicServerConfig), QuicError> {
+    let refused = |reason: String| QuicError::Identity { task: task.clone(), reason };
+    let tls = |error: rustls::Error| refused(error.to_string());
+    if !names(&identity.certificate(), task) {
+        return Err(refused("it is another task's".to_owned()));
+    }
+    let mut roots = RootCertStore::empty();
+    roots.add(identity.authority()).map_err(tls)?;
+    let roots = Arc::new(roots);
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), provider());
+    let verifier = verifier.build().map_err(|error| refused(error.to_string()))?;
+    let chain = || vec![identity.certificate()];
+
+    let server = ServerConfig::builder_with_provider(provider()).with_protocol_versions(&[&version::TLS13]);
+    let server = server.map_err(tls)?.with_client_cert_verifier(verifier);
+    let mut server = server.with_single_cert(chain(), identity.key()).map_err(tls)?;
+    server.alpn_protocols = vec![PROTOCOL.to_vec()];
+    server.session_storage = Arc::new(NoServerSessionStorage {});
+    server.send_tls13_tickets = 0;
+
+    let client = ClientConfig::builder_with_provider(provider()).with_protocol_versions(&[&version::TLS13]);
+    let client = client.map_err(tls)?.with_root_certificates(roots);
+    let mut client = client.with_client_auth_cert(chain(), identity.key()).map_err(tls)?;
+    client.alpn_protocols = vec![PROTOCOL.to_vec()];
+    client.resumption = Resumption::disabled();
+
+    let unfit = |_| refused("its cipher suites are none of QUIC's".to_owned());
+    Ok((QuicClientConfig::try_from(client).map_err(unfit)?, QuicServerConfig::try_from(server).map_err(unfit)?))
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+/// Whether `certificate` is that of `task`.
+pub(super) fn names(certificate: &CertificateDer<'_>, task: &TaskName) -> bool {
+    let Ok(domain) = task_domain(task) else { return false };
+    let parsed = ParsedCertificate::try_from(certificate);
+    parsed.is_ok_and(|parsed| verify_server_name(&parsed, &ServerName::DnsName(domain)).is_ok())
+}
+
+/// A number that differs between any two lives of a task.
+pub(super) fn random_number() -> Result<u64, QuicError> {
+    let mut bytes = [0; 8];
+    let random = ring::default_provider().secure_random.fill(&mut bytes);
+    random.map_err(|_| QuicError::Randomness)?;
+    Ok(u64::from_le_bytes(bytes))
+}

@@ -1,0 +1,135 @@
+//! From the queue of a peer onto a connection: small envelopes through one stream, in order and several at a time;
+//! large ones each on a stream of its own, which yields to that of the small ones.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use quinn::{Connection, SendStream, WriteError};
+
+use super::super::wire::{Kind, Outgoing, WireError, shared_bytes, tensor_header};
+use super::super::{Loss, Messages, Payload};
+use super::hello::{Close, Refusal};
+use super::link::Link;
+use super::node::Node;
+use super::peer::Peer;
+
+/// Longer envelopes have a stream of their own \[bytes\].
+const LARGE: usize = 64 << 10;
+/// Small envelopes are gathered until they are so long \[bytes\].
+const GATHERED: usize = 64 << 10;
+/// What is written at once of a tensor \[bytes\]: much less than a window, much more than a packet.
+const SLICE: usize = 512 << 10;
+
+/// Sends on `link` from now on; `control` is its stream for small envelopes.
+pub(super) fn start<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<Link>, control: SendStream) {
+    let sender = Sender { node: Rc::clone(node), peer: Rc::clone(peer), link: Rc::clone(link), control };
+    tokio::task::spawn_local(sender.run());
+    link.wake.notify_one();
+    node.progress.notify_waiters();
+}
+
+struct Sender<M> {
+    node: Rc<Node<M>>,
+    peer: Rc<Peer<M>>,
+    link: Rc<Link>,
+    control: SendStream,
+}
+
+impl<M: Payload> Sender<M> {
+    /// Until the connection is closed: the receiver learns of that, and wakes the sender.
+    async fn run(mut self) {
+        while self.link.connection.close_reason().is_none() {
+            self.link.wake.notified().await;
+            if let Err(error) = self.send_all().await {
+                tracing::debug!(peer = %self.peer.name, %error, "nothing can be sent any more");
+                return;
+            }
+        }
+    }
+
+    async fn send_all(&mut self) -> Result<(), Refusal> {
+        loop {
+            let gathered = self.gather();
+            if gathered.is_empty() {
+                break;
+            }
+            self.control.write_chunk(gathered.into()).await?;
+        }
+        self.part().await
+    }
+
+    /// Small envelopes from the queue as one; large ones begin to be written.
+    fn gather(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while bytes.len() < GATHERED {
+            let Some((messages, size)) = self.peer.pop(&self.link) else { break };
+            match Outgoing::envelope(&messages, &self.node.wire_limits()) {
+                Ok(frame) if frame.len() > LARGE => self.begin_large(frame, size),
+                Ok(frame) if bytes.is_empty() && frame.tensors.is_empty() => {
+                    bytes = frame.head;
+                    self.peer.written(&self.link, size);
+                }
+                Ok(frame) => {
+                    frame.write_to(&mut bytes);
+                    self.peer.written(&self.link, size);
+                }
+                Err(error) => self.give_up(&messages, &error),
+            }
+        }
+        bytes
+    }
+
+    /// What can't be sent is lost, and who waits for it must hear of it.
+    fn give_up(&self, messages: &Messages<M>, error: &WireError) {
+        tracing::error!(to = %self.peer.name, %error, ?messages, "can't be sent");
+        self.peer.lose(&self.node, Loss::Silent, Close::Lost);
+    }
+
+    fn begin_large(&self, frame: Outgoing, size: usize) {
+        let Self { node, peer, link, .. } = self;
+        let (node, peer, link) = (Rc::clone(node), Rc::clone(peer), Rc::clone(link));
+        link.sent.large.set(link.sent.large.get() + 1);
+        link.sent.unfinished.set(link.sent.unfinished.get() + 1);
+        tokio::task::spawn_local(async move {
+            let written = write_large(&link.connection, frame).await;
+            link.sent.unfinished.set(link.sent.unfinished.get() - 1);
+            peer.written(&link, size);
+            if let Err(error) = written {
+                tracing::debug!(task = %node.task, peer = %peer.name, %error, "a large envelope was not sent");
+            }
+            link.wake.notify_one();
+        });
+    }
+
+    /// What is said in the end: `Bye` once all is written, and that the other end's has come.
+    async fn part(&mut self) -> Result<(), Refusal> {
+        let Link { sent, received, .. } = &*self.link;
+        if received.is_taken.get() && received.bye.take().is_some() {
+            self.control.write_chunk(Outgoing::plain(Kind::Taken, &())?.head.into()).await?;
+        }
+        if sent.bye.get() == Some(0) && sent.unfinished.get() == 0 && !self.peer.is_owed() {
+            sent.bye.set(Some(sent.large.get() + 1));
+            self.control.write_chunk(Outgoing::plain(Kind::Bye, &sent.large.get())?.head.into()).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn write_large(connection: &Connection, frame: Outgoing) -> Result<(), WriteError> {
+    let mut stream = connection.open_uni().await?;
+    let mut head = frame.head;
+    for tensor in frame.tensors {
+        head.extend_from_slice(&tensor_header(&tensor).expect("it was checked when the frame was made"));
+        stream.write_chunk(std::mem::take(&mut head).into()).await?;
+        let mut values = shared_bytes(tensor);
+        while !values.is_empty() {
+            let slice: Bytes = values.split_to(values.len().min(SLICE));
+            stream.write_chunk(slice).await?;
+        }
+    }
+    if !head.is_empty() {
+        stream.write_chunk(head.into()).await?;
+    }
+    let _closed_connections_say_so_elsewhere = stream.finish();
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! The UDP socket: its buffers, and as many packets at once as the system takes.
+
+use std::io::{self, IoSliceMut};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use quinn::udp::{RecvMeta, Transmit};
+use quinn::{AsyncUdpSocket, UdpPoller};
+use socket2::{Domain, SockRef, Socket, Type};
+
+/// The buffers that a socket should have in each direction \[bytes\]: a burst of packets has to wait in them while
+/// this task computes.
+const WANTED: usize = 8 << 20;
+/// What the system sends at once at most, headers taken off \[bytes\]: the length field of UDP over IPv4. It refuses
+/// more with an error that passes for that of an MTU probe, so that the packets are lost without a word.
+const MAX_BATCH: usize = 65_507;
+/// The largest packets that are tried \[bytes\]: over loopback, and elsewhere (a jumbo frame less its headers).
+pub(super) const LOOPBACK_MTU: u16 = 16_000;
+pub(super) const MTU: u16 = 8_952;
+
+/// The buffers that the system gives a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketBuffers {
+    /// For what has arrived \[bytes\].
+    pub receive: usize,
+    /// For what is to be sent \[bytes\].
+    pub send: usize,
+}
+
+impl SocketBuffers {
+    /// What [`SocketBuffers::measure`] gives where the system grants all that is asked for \[bytes\].
+    pub const WANTED: usize = WANTED;
+
+    /// What this machine gives a socket that asks for as much as a task's does.
+    ///
+    /// # Errors
+    /// If there can be no socket.
+    pub fn measure() -> io::Result<Self> {
+        Self::enlarge(&UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)
+    }
+
+    fn enlarge(socket: &UdpSocket) -> io::Result<Self> {
+        let socket = SockRef::from(socket);
+        socket.set_recv_buffer_size(WANTED)?;
+        socket.set_send_buffer_size(WANTED)?;
+        // Linux gives twice what is asked for, for its own books, and says so.
+        let books = if cfg!(target_os = "linux") { 2 } else { 1 };
+        Ok(Self { receive: socket.recv_buffer_size()? / books, send: socket.send_buffer_size()? / books })
+    }
+
+    /// Whether a burst can overflow them.
+    pub fn are_small(&self) -> bool {
+        self.receive < WANTED || self.send < WANTED
+    }
+}
+
+/// A bound socket for `port` on all interfaces, of IPv6 and IPv4 alike where the machine has both.
+pub(super) fn bind_everywhere(port: u16) -> io::Result<UdpSocket> {
+    let both = || {
+        let socket = Socket::new(Domain::IPV6, Type::DGRAM, None)?;
+        socket.set_only_v6(false)?;
+        socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)).into())?;
+        Ok(UdpSocket::from(socket))
+    };
+    both().or_else(|error: io::Error| match error.kind() {
+        io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
+        _ => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)),
+    })
+}
+
+/// Enlarges the socket's buffers, as far as the system lets it.
+pub(super) fn enlarge(socket: &UdpSocket) -> io::Result<SocketBuffers> {
+    let buffers = SocketBuffers::enlarge(socket)?;
+    if buffers.are_small() {
+        tracing::warn!(
+            receive = buffers.receive,
+            send = buffers.send,
+            wanted = WANTED,
+            "the system keeps UDP buffers small, which costs throughput: raise net.core.rmem_max and net.core.wmem_max"
+        );
+    }
+    Ok(buffers)
+}
+
+/// A socket that never hands the system more than it sends at once.
+#[derive(Debug)]
+pub(super) struct CappedSocket {
+    inner: Arc<dyn AsyncUdpSocket>,
+    segments: AtomicUsize,
+}
+
+impl CappedSocket {
+    pub(super) fn new(inner: Arc<dyn AsyncUdpSocket>) -> Self {
+        Self { inner, segments: AtomicUsize::new(MAX_BATCH / usize::from(MTU)) }
+    }
+
+    /// From now on packets can be as large as they get over loopback.
+    pub(super) fn admit_loopback(&self) {
+        self.segments.store(MAX_BATCH / usize::from(LOOPBACK_MTU), Ordering::Relaxed);
+    }
+}
+
+impl AsyncUdpSocket for CappedSocket {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        Arc::clone(&self.inner).create_io_poller()
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        self.inner.try_send(transmit)
+    }
+
+    fn poll_recv(
+        &self,
+        context: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        self.inner.poll_recv(context, buffers, meta)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.inner.local_addr()
+    }
+
+    fn max_transmit_segments(&self) -> usize {
+        self.inner.max_transmit_segments().min(self.segments.load(Ordering::Relaxed))
+    }
+
+    fn max_receive_segments(&self) -> usize {
+        self.inner.max_receive_segments()
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.inner.may_fragment()
+    }
+}

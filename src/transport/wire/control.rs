@@ -1,0 +1,32 @@
+//! The control part of a frame. The one place that knows bincode.
+
+use bincode::config::{Configuration, Limit, LittleEndian, Varint};
+use bincode::serde::{decode_from_slice, encode_into_std_write};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::WireError;
+
+/// The most that a decoder sets aside memory for, whatever lengths it is told \[bytes\].
+pub(super) const MAX_CONTROL: usize = 64 << 20;
+
+type Config = Configuration<LittleEndian, Varint, Limit<MAX_CONTROL>>;
+
+fn config() -> Config {
+    bincode::config::standard().with_limit::<MAX_CONTROL>()
+}
+
+/// Appends `value` to `bytes`.
+pub(crate) fn encode<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), WireError> {
+    encode_into_std_write(value, bytes, config())?;
+    Ok(())
+}
+
+/// The value that all of `bytes` are.
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
+    let (value, read) = decode_from_slice(bytes, config())?;
+    match bytes.len() - read {
+        0 => Ok(value),
+        left => Err(WireError::LeftOver(left, 0)),
+    }
+}
