@@ -3,6 +3,7 @@
 //! Adapts [`Coordinator`], which decides, to the operations `Vote` and `CommitStep`, which are answered.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -20,6 +21,8 @@ pub(super) struct Coordination {
     training: Replica,
     votes: BTreeMap<u32, Ticket>,
     commits: BTreeMap<u32, (Ticket, Values)>,
+    /// With backups: the last round that each worker was told it counts in, and who else does.
+    counted: BTreeMap<u32, (u64, Rc<[u32]>)>,
     /// With backups: the rounds that the global step has counted.
     rounds: u64,
     is_over: bool,
@@ -42,6 +45,7 @@ impl Coordination {
             training: replica,
             votes: BTreeMap::new(),
             commits: BTreeMap::new(),
+            counted: BTreeMap::new(),
             rounds: 0,
             is_over: false,
         }
@@ -53,11 +57,22 @@ impl Coordination {
         if let Err(error) = self.check(replica, oldest) {
             return smallvec![Served { ticket, outcome: Err(error) }];
         }
+        if let Some(verdict) = self.told_before(replica.worker, oldest) {
+            return smallvec![Served { ticket, outcome: Ok(smallvec![verdict.to_tensor()]) }];
+        }
         let mut answers: Answers = Self::taken_over(replica, self.votes.get(&replica.worker).copied()).collect();
         self.votes.insert(replica.worker, ticket);
         let effects = self.coordinator.vote(replica.worker, oldest);
         answers.extend(self.answer(effects));
         answers
+    }
+
+    /// What a worker was told of round `version`, which it has not taken: its step was lost, or itself. Variables
+    /// wait for its gradient, and no other can come, since the round is closed.
+    fn told_before(&self, worker: u32, version: u64) -> Option<Verdict> {
+        let (round, contributors) = self.counted.get(&worker)?;
+        let is_same = *round == version && !self.is_over;
+        is_same.then(|| Verdict::Counts { round: *round, contributors: contributors.to_vec() })
     }
 
     /// A worker's updates have been applied or dropped; `read` is the global step that it began at.
@@ -115,6 +130,16 @@ impl Coordination {
         self.answer(effects)
     }
 
+    pub(super) fn rejoin(&mut self, worker: u32) {
+        self.coordinator.rejoin(worker);
+    }
+
+    /// Another training begins where the one that is over ended.
+    pub(super) fn reopen(&mut self) {
+        self.is_over = false;
+        self.coordinator.reopen();
+    }
+
     pub(super) fn finish(&mut self) -> Vec<Served> {
         self.is_over = true;
         let effects = self.coordinator.finish();
@@ -161,6 +186,8 @@ impl Coordination {
         for effect in effects {
             match effect {
                 Effect::Close { round, contributors } => {
+                    let all: Rc<[u32]> = contributors.as_slice().into();
+                    self.counted.extend(all.iter().map(|worker| (*worker, (round, Rc::clone(&all)))));
                     let verdict = Verdict::Counts { round, contributors: contributors.clone() };
                     served.extend(contributors.iter().filter_map(|worker| self.answer_vote(*worker, &verdict)));
                 }

@@ -17,7 +17,7 @@ use crate::graph::{GraphDef, Replica, UpdateRule, VariableSpec};
 use crate::optimizer::Delta;
 use crate::partition::{CrossingId, Partition, Request};
 use crate::tensor::Tensor;
-use crate::transport::PeerId;
+use crate::transport::{Loss, PeerId};
 use crate::units::VirtualTime;
 
 use super::error::{Error, Result};
@@ -185,6 +185,8 @@ pub(crate) enum MasterMessage {
     Reset(ResetContainers),
     /// The transport: a worker's answer.
     FromPeer { from: PeerId, message: PeerMessage },
+    /// The transport: what was under way to and from a task is lost, and what was registered there.
+    Lost { peer: PeerId, loss: Loss },
     /// The clock: a step has had its time.
     DeadlineReached(StepId),
     /// The clock: the reset has had its time.
@@ -246,6 +248,8 @@ pub struct SessionOptions {
 pub(crate) enum WorkerMessage {
     /// The transport: a master's order, or another worker's values.
     FromPeer { from: PeerId, message: PeerMessage },
+    /// The transport: what was under way to and from a task is lost, and with it the steps that it began.
+    Lost { peer: PeerId, loss: Loss },
     /// The parameter server: the variables of a partition have been found, or why not.
     Bound { graph: GraphHandle, outcome: Result<Vec<VariableId>> },
     /// The parameter server: what it was asked has been done.
@@ -281,8 +285,16 @@ pub(crate) struct Served {
 /// To a task's parameter server.
 #[derive(Debug)]
 pub(crate) enum ParameterServerMessage {
-    /// The worker: which variables are these? Answered by `Bound`.
-    Bind { graph: GraphHandle, scope: Option<Scope>, variables: Vec<VariableSpec> },
+    /// The worker: which variables are these? Answered by `Bound`. The steps of `replicas` will use them.
+    Bind {
+        from: PeerId,
+        graph: GraphHandle,
+        scope: Option<Scope>,
+        variables: Vec<VariableSpec>,
+        replicas: Vec<Replica>,
+    },
+    /// The program: these tasks train, the first as worker 0.
+    Replicas(Vec<PeerId>),
     /// The worker: this session is closed, its own variables go.
     CloseScope(Scope),
     /// The worker: run these operations. Each is answered by a `Served`.
@@ -291,6 +303,8 @@ pub(crate) enum ParameterServerMessage {
     Forget(StepId),
     /// The transport: another task's message.
     FromPeer { from: PeerId, message: Box<PeerMessage> },
+    /// The worker: a task is lost, which was these masters; steps that they began are forgotten.
+    Lost { peer: PeerId, masters: Vec<u64> },
     /// The device: rows have been copied, these are the answers.
     Gathered(Vec<Served>),
     /// The device: updates have been computed.

@@ -170,10 +170,13 @@ impl VariableStore {
         waited
     }
 
-    /// Drops what waits for `step`.
+    /// Drops what waits for `step`, and its gradients that wait for others of their round.
     pub(super) fn forget(&mut self, step: StepId) {
         for stored in &mut self.variables {
             stored.waiting.retain(|request| request.ticket.step != step);
+            if let Some(rounds) = &mut stored.rounds {
+                rounds.gradients.withdraw(|(ticket, _)| ticket.step == step);
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, TaskName};
@@ -65,6 +66,7 @@ impl Task {
             }
             _ => None,
         };
+        parts.server.know_replicas(&workers);
         Ok(Self { inner: Rc::new(Inner { parts, replica, batches: RefCell::new(batches) }) })
     }
 
@@ -136,6 +138,22 @@ impl Task {
         self.inner.parts.clock.now()
     }
 
+    /// Waits for `pause`.
+    pub(super) async fn sleep(&self, pause: Duration) {
+        let clock = &self.inner.parts.clock;
+        clock.sleep_until(clock.now().after(pause)).await;
+    }
+
+    /// The limit of a wait that is to end by itself; none where whoever runs the world ends it.
+    pub(super) fn limit(&self, limit: Duration) -> Option<Duration> {
+        (!self.inner.parts.clock.sees_stalls()).then_some(limit)
+    }
+
+    /// The task that initialises the variables and looks at the test split.
+    pub(super) fn chief(&self) -> TaskName {
+        self.cluster().tasks().find(is_worker).expect("a task that trains is of a cluster with workers")
+    }
+
     /// `optimizer`, coordinated with the other workers as the run says.
     ///
     /// # Errors
@@ -178,6 +196,10 @@ impl Task {
 
     pub(super) fn is_training_over(&self) -> bool {
         self.inner.parts.server.is_training_over()
+    }
+
+    pub(super) fn begin_training(&self) {
+        self.inner.parts.server.begin_training();
     }
 
     /// Tells all tasks that this worker takes no more steps.

@@ -1,6 +1,6 @@
 //! Gradients at a parameter server: applied one by one, or collected into rounds, then computed on the device.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use smallvec::smallvec;
@@ -17,6 +17,7 @@ use super::super::mailbox::tell;
 use super::super::messages::{ApplyGradient, ParameterServerMessage, Served, Ticket, Values, VariableId, Verdict};
 use super::super::variable_store::{Rounds, Stored, Tickets, Updating};
 use super::ParameterServer;
+use super::departures::Departures;
 
 impl ParameterServer {
     /// Applies a gradient at once, or offers it to the round of its variable.
@@ -39,7 +40,7 @@ impl ParameterServer {
         let variable = apply.variables[0];
         let stored = self.store.get_mut(variable);
         if stored.rounds.is_none() {
-            stored.rounds = Some(new_rounds(replica, stored.version, &self.departed));
+            stored.rounds = Some(new_rounds(replica, stored.version, &self.departures));
         }
         if let Err(error) = check_training(stored, replica, version) {
             return self.answer(ticket, Err(error));
@@ -172,13 +173,13 @@ impl Calculation for Gathered {
 }
 
 /// The rounds of a variable that has had `version` updates, without the workers that have left before.
-fn new_rounds(training: Replica, version: u64, departed: &BTreeSet<u32>) -> Rounds {
+fn new_rounds(training: Replica, version: u64, departures: &Departures) -> Rounds {
     let mut gradients = match training.mode {
         // The coordinator counts these rounds, from 0.
         Mode::Sync { backups: 1.. } => Accumulator::with_backups(training.workers),
         _ => Accumulator::new(training.workers).from_round(version),
     };
-    departed.iter().filter(|worker| **worker < training.workers).for_each(|worker| gradients.leave(*worker));
+    departures.of(training.workers).for_each(|worker| gradients.leave(worker));
     Rounds { training, gradients }
 }
 
