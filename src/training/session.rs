@@ -5,6 +5,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tracing::trace_span;
 
@@ -26,7 +27,8 @@ pub struct Session {
     target: ServerTarget,
     id: SessionId,
     graph: Graph,
-    options: SessionOptions,
+    /// How long a step may take.
+    timeout: Cell<Option<Duration>>,
     /// How much of the graph the master knows \[operations\].
     known: Cell<usize>,
     /// What has been asked before, so that asking again costs no allocation.
@@ -58,7 +60,7 @@ impl Session {
             target,
             id,
             graph,
-            options,
+            timeout: Cell::new(options.operation_timeout),
             known: Cell::new(0),
             requests: RefCell::default(),
             spare: RefCell::default(),
@@ -73,6 +75,11 @@ impl Session {
     /// The graph.
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// Sets how long each step may take from now on, as [`SessionOptions::operation_timeout`] does.
+    pub(super) fn set_timeout(&self, timeout: Option<Duration>) {
+        self.timeout.set(timeout);
     }
 
     /// Closes the session: steps that still run are cancelled, and no more are taken.
@@ -123,7 +130,7 @@ impl Session {
             return Err(Error::new(Code::InvalidArgument, message));
         }
         self.extend()?;
-        let deadline = self.options.operation_timeout.map(|limit| self.target.clock.now().after(limit));
+        let deadline = self.timeout.get().map(|limit| self.target.clock.now().after(limit));
         let request = self.request(&asked);
         let run = RunStep { session: self.id, request, feeds, deadline, reply: answer.reply() };
         tell(&self.target.master, MasterMessage::RunStep(run));
@@ -172,7 +179,26 @@ pub(super) struct Asked {
     answer: Answer<Result<StepDone>>,
 }
 
+/// What a step was asked for and fed, to be asked again.
+pub(super) struct Repeat {
+    request: Arc<Request>,
+    feeds: Values,
+}
+
 impl Asked {
+    /// To take the same step again, should it fail. The session that it is asked of keeps the request.
+    pub(super) fn repeat(&self, session: &Session) -> Repeat {
+        Repeat { request: session.request(&self.request), feeds: self.feeds.clone() }
+    }
+
+    /// The step that `repeat` is of, asked of `session`.
+    pub(super) fn again(session: &Session, repeat: &Repeat) -> Self {
+        let mut asked = session.asked();
+        asked.request.clone_from(&repeat.request);
+        asked.feeds.clone_from(&repeat.feeds);
+        asked
+    }
+
     pub(super) fn feed(&mut self, output: &Output, value: Tensor) {
         self.check(output.graph(), || output.name());
         self.request.feeds.push(output.edge());
