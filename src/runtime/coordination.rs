@@ -11,8 +11,9 @@ use crate::graph::Replica;
 use crate::sync::{Coordinator, Effect, Mode};
 use crate::tensor::Tensor;
 
+use super::done::Done;
 use super::error::{Code, Error, Result};
-use super::messages::{Served, Ticket, Values, Verdict};
+use super::messages::{Commit, Served, Ticket, Values, Verdict};
 
 /// One training's coordination.
 pub(super) struct Coordination {
@@ -25,6 +26,8 @@ pub(super) struct Coordination {
     counted: BTreeMap<u32, (u64, Rc<[u32]>)>,
     /// With backups: the rounds that the global step has counted.
     rounds: u64,
+    /// What the last step of each training master was told.
+    committed: Done<Counted>,
     is_over: bool,
 }
 
@@ -32,10 +35,17 @@ pub(super) struct Coordination {
 type Answers = SmallVec<[Served; 1]>;
 
 /// What a worker is told of its step.
+#[derive(Clone, Copy, Debug)]
 struct Counted {
     global_step: i64,
     staleness: i64,
     applied: bool,
+}
+
+impl Counted {
+    fn outputs(self) -> Values {
+        smallvec![Tensor::scalar(self.global_step), Tensor::scalar(self.staleness), Tensor::scalar(self.applied)]
+    }
 }
 
 impl Coordination {
@@ -47,6 +57,7 @@ impl Coordination {
             commits: BTreeMap::new(),
             counted: BTreeMap::new(),
             rounds: 0,
+            committed: Done::default(),
             is_over: false,
         }
     }
@@ -75,27 +86,26 @@ impl Coordination {
         is_same.then(|| Verdict::Counts { round: *round, contributors: contributors.to_vec() })
     }
 
-    /// A worker's updates have been applied or dropped; `read` is the global step that it began at.
-    pub(super) fn commit(
-        &mut self,
-        replica: Replica,
-        ticket: Ticket,
-        global_step: &mut i64,
-        read: i64,
-        verdict: Option<&Verdict>,
-    ) -> Answers {
+    /// A worker's updates have been applied or dropped. A step that is taken again has been counted before.
+    pub(super) fn commit(&mut self, ticket: Ticket, global_step: &mut i64, commit: &Commit) -> Answers {
+        let replica = commit.replica;
         if let Err(error) = self.check(replica, 0) {
             return smallvec![Served { ticket, outcome: Err(error) }];
         }
-        let Counted { global_step, staleness, applied } = self.count(replica.mode, global_step, read, verdict);
-        let outputs: Values =
-            smallvec![Tensor::scalar(global_step), Tensor::scalar(staleness), Tensor::scalar(applied)];
+        let committed = commit.origin.and_then(|origin| self.committed.done(ticket.step.master, origin));
+        if let Some(before) = committed {
+            return smallvec![Served { ticket, outcome: Ok(before.outputs()) }];
+        }
+        let counted = self.count(replica.mode, global_step, commit.read, commit.verdict.as_ref());
+        if let Some(origin) = commit.origin {
+            self.committed.note(ticket.step.master, origin, counted);
+        }
         if self.coordinator.releases_at_once() && self.commits.is_empty() {
-            return smallvec![Served { ticket, outcome: Ok(outputs) }];
+            return smallvec![Served { ticket, outcome: Ok(counted.outputs()) }];
         }
         let before = self.commits.get(&replica.worker).map(|(ticket, _)| *ticket);
         let mut answers: Answers = Self::taken_over(replica, before).collect();
-        self.commits.insert(replica.worker, (ticket, outputs));
+        self.commits.insert(replica.worker, (ticket, counted.outputs()));
         let effects = self.coordinator.commit(replica.worker);
         answers.extend(self.answer(effects));
         answers

@@ -36,6 +36,16 @@ pub struct StepId {
     pub number: u64,
 }
 
+/// A step of a training, whichever session and try it is taken in: by it a parameter server knows what it has done
+/// for a step that is taken again because its answer was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin {
+    /// The training, by a number that differs among those of a master.
+    pub training: u64,
+    /// Counts the steps of the training; one is taken after the other.
+    pub number: u64,
+}
+
 /// The part of a step that one device of a task runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StepPart {
@@ -96,6 +106,8 @@ pub enum PeerMessage {
         graph: GraphHandle,
         /// The values fed to it, in the order of the partition's feeds.
         feeds: Values,
+        /// Which step of a training it is, where it is one.
+        origin: Option<Origin>,
     },
     /// Worker to worker: values of a step for the receiver's rendezvous.
     Tensors {
@@ -206,6 +218,8 @@ pub(crate) struct RunStep {
     pub(crate) feeds: Values,
     /// When the step has had its time; never, where there is none.
     pub(crate) deadline: Option<VirtualTime>,
+    /// Which step of a training it is, where it is one.
+    pub(crate) origin: Option<Origin>,
     pub(crate) reply: Reply<Result<StepDone>>,
 }
 
@@ -335,8 +349,29 @@ pub(crate) enum Action {
     AssignAdd(VariableId, Tensor),
     Apply(ApplyGradient),
     Vote { global_step: VariableId, replica: Replica, versions: SmallVec<[i64; 8]> },
-    Commit { global_step: VariableId, replica: Replica, read: i64, verdict: Option<Verdict> },
+    Commit(Commit),
     OnResource(Box<OnResource>),
+}
+
+impl Action {
+    /// The same, of a step of a training: done once, however often that step is taken.
+    pub(crate) fn originate(&mut self, of: Origin) {
+        match self {
+            Self::Apply(ApplyGradient { origin, .. }) | Self::Commit(Commit { origin, .. }) => *origin = Some(of),
+            _ => {}
+        }
+    }
+}
+
+/// The end of a worker's step.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    pub(crate) global_step: VariableId,
+    pub(crate) replica: Replica,
+    /// The global step that it began at.
+    pub(crate) read: i64,
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) origin: Option<Origin>,
 }
 
 /// A gradient for a variable.
@@ -351,6 +386,7 @@ pub(crate) struct ApplyGradient {
     pub(crate) aggregate: Option<(Replica, u64)>,
     /// With backup workers: whether it counts.
     pub(crate) verdict: Option<Verdict>,
+    pub(crate) origin: Option<Origin>,
 }
 
 /// An error as an answer of a task whose actors have stopped.

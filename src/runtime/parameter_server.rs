@@ -24,7 +24,7 @@ use super::error::Result;
 use super::link::Link;
 use super::mailbox::{Receive, tell};
 use super::messages::{
-    Action, ParameterServerMessage, PeerMessage, Served, StateRequest, Ticket, Values, VariableId, Verdict, Waiting,
+    Action, Commit, ParameterServerMessage, PeerMessage, Served, StateRequest, Ticket, Values, VariableId, Waiting,
     WaitingList, WorkerMessage,
 };
 use super::resources::Resources;
@@ -104,9 +104,7 @@ impl ParameterServer {
                 let answers = self.coordination(global_step, replica).vote(replica, ticket, &versions);
                 self.served.extend(answers);
             }
-            Action::Commit { global_step, replica, read, verdict } => {
-                self.commit(ticket, global_step, replica, read, verdict.as_ref());
-            }
+            Action::Commit(commit) => self.commit(ticket, &commit),
             Action::OnResource(asked) => {
                 let served = self.resources.serve(ticket, *asked);
                 self.served.extend(served);
@@ -124,11 +122,9 @@ impl ParameterServer {
             | Action::Assign(variable, _)
             | Action::AssignAdd(variable, _) => Some(*variable).filter(is_locked),
             Action::Apply(apply) if apply.aggregate.is_none() => apply.variables.iter().copied().find(is_locked),
-            Action::Await(_)
-            | Action::Apply(_)
-            | Action::Vote { .. }
-            | Action::Commit { .. }
-            | Action::OnResource(_) => None,
+            Action::Await(_) | Action::Apply(_) | Action::Vote { .. } | Action::Commit(_) | Action::OnResource(_) => {
+                None
+            }
         }
     }
 
@@ -160,20 +156,14 @@ impl ParameterServer {
     }
 
     /// Ends a worker's step where the global step is.
-    fn commit(
-        &mut self,
-        ticket: Ticket,
-        global_step: VariableId,
-        replica: Replica,
-        read: i64,
-        verdict: Option<&Verdict>,
-    ) {
+    fn commit(&mut self, ticket: Ticket, commit: &Commit) {
+        let global_step = commit.global_step;
         let now = self.store.get(global_step).initialized();
         let mut now = match now.and_then(|value| Ok(value.item::<i64>()?)) {
             Ok(now) => now,
             Err(error) => return self.answer(ticket, Err(error)),
         };
-        let answers = self.coordination(global_step, replica).commit(replica, ticket, &mut now, read, verdict);
+        let answers = self.coordination(global_step, commit.replica).commit(ticket, &mut now, commit);
         self.served.extend(answers);
         self.store.get_mut(global_step).value = Some(Tensor::scalar(now));
     }

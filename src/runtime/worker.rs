@@ -25,8 +25,8 @@ use super::executor::{Batch, Executor, Memos, NodeFailure, Ready};
 use super::link::Link;
 use super::mailbox::{Receive, tell};
 use super::messages::{
-    Arrivals, GraphHandle, ParameterServerMessage, PeerMessage, Scope, Served, StepId, StepPart, Values, VariableId,
-    Waiting, WaitingList, WorkerMessage, stopped,
+    Arrivals, GraphHandle, Origin, ParameterServerMessage, PeerMessage, Scope, Served, StepId, StepPart, Values,
+    VariableId, Waiting, WaitingList, WorkerMessage, stopped,
 };
 use super::ordered::Ordered;
 use super::plan::Plan;
@@ -70,6 +70,7 @@ struct Graph {
 struct Step {
     graph: GraphHandle,
     master: PeerId,
+    origin: Option<Origin>,
     executor: Executor,
     computed: Option<(VirtualTime, VirtualTime)>,
 }
@@ -95,7 +96,7 @@ impl Worker {
                 self.register(from, graph, partition, isolated)
             }
             PeerMessage::DeregisterGraphs { graphs, isolated } => self.deregister(&graphs, isolated),
-            PeerMessage::RunGraph { step, graph, feeds } => self.run_graph(from, step, graph, feeds),
+            PeerMessage::RunGraph { step, graph, feeds, origin } => self.run_graph(from, step, graph, feeds, origin),
             PeerMessage::Tensors { step, devices, arrivals } => self.receive(step, &devices, &arrivals),
             PeerMessage::AbortStep(step) => self.abort(step),
             other => tracing::warn!(?other, "not for a worker; dropped"),
@@ -182,7 +183,7 @@ impl Worker {
     }
 
     /// Hop 3 of a step: its order is here; whatever is ready runs.
-    fn run_graph(&mut self, master: PeerId, step: StepId, graph: GraphHandle, feeds: Values) {
+    fn run_graph(&mut self, master: PeerId, step: StepId, graph: GraphHandle, feeds: Values, origin: Option<Origin>) {
         let _span = trace_span!("run_graph", step = step.number).entered();
         self.rendezvous.regain(step.master);
         if self.rendezvous.is_aborted(step) {
@@ -200,7 +201,7 @@ impl Worker {
         for arrival in self.rendezvous.take(part) {
             executor.receive(arrival);
         }
-        self.steps.insert(part, Step { graph, master, executor, computed: None });
+        self.steps.insert(part, Step { graph, master, origin, executor, computed: None });
         self.run_ready(part);
     }
 
@@ -280,6 +281,9 @@ impl Worker {
             self.link.send(peer, PeerMessage::Tensors { step: part.step, devices: devices.into(), arrivals });
         }
         if !ready.state_requests.is_empty() {
+            if let Some(origin) = running.origin {
+                ready.state_requests.iter_mut().for_each(|request| request.action.originate(origin));
+            }
             let requests = std::mem::replace(&mut ready.state_requests, self.link.actors.requests.take());
             tell(&self.link.actors.parameter_server, ParameterServerMessage::Serve(requests));
         }

@@ -7,7 +7,7 @@ use tracing::trace_span;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::graph::{Graph, Output, Target, Variable};
-use crate::runtime::{Code, Error, Result, StepDone};
+use crate::runtime::{Code, Error, Origin, Result, StepDone};
 use crate::tensor::{DType, Tensor};
 
 use super::hooks::{Flow, Hook};
@@ -26,6 +26,10 @@ pub struct MonitoredSession {
     graph: Graph,
     session: Session,
     hooks: Vec<Box<dyn Hook>>,
+    /// The number of the training at its server, whatever session it is in by now.
+    training: u64,
+    /// How many training steps have begun, those that failed among them.
+    begun: u64,
     local_step: u64,
     /// The last that was seen.
     global_step: u64,
@@ -58,23 +62,37 @@ impl Builder {
             let sizes = self.graph.trainable_variables().into_iter().map(|variable| variable.spec().shape.elements());
             self.task.recorder().beginning(Beginning { parameters: sizes.map(|size| size as u64).sum() });
         }
-        let mut patience = Patience::default();
+        let (mut patience, mut root) = (Patience::default(), None);
         let (session, global_step) = loop {
-            match self.try_open().await {
-                Err(error) if is_mendable(&error) => {
-                    let Some(pause) = patience.pause() else { return Err(error) };
-                    tracing::warn!(%error, ?pause, "the session can't be opened; trying again");
-                    self.task.sleep(pause).await;
-                }
-                opened => break opened?,
-            }
+            let error = match self.try_open().await {
+                Ok(opened) => break opened,
+                Err(error) => error,
+            };
+            let pause = patience.pause().filter(|_| is_mendable(&error));
+            let root: &mut Error = root.get_or_insert(error.clone());
+            let Some(pause) = pause else {
+                return Err(if *root == error { error } else { given_up(root, &format!("then {error}")) });
+            };
+            tracing::warn!(%error, ?pause, "the session can't be opened; trying again");
+            self.task.sleep(pause).await;
         };
         for hook in &mut self.hooks {
             hook.after_create_session(global_step);
         }
         let Self { task, graph, hooks } = self;
-        let (local_step, stop_requested) = (0, false);
-        Ok(MonitoredSession { task, graph, session, hooks, local_step, global_step, stop_requested, patience })
+        let (training, begun, local_step, stop_requested) = (session.number(), 0, 0, false);
+        Ok(MonitoredSession {
+            task,
+            graph,
+            session,
+            hooks,
+            training,
+            begun,
+            local_step,
+            global_step,
+            stop_requested,
+            patience,
+        })
     }
 
     /// A session whose variables have their values, and the global step.
@@ -300,6 +318,8 @@ impl MonitoredRun<'_> {
             return Ok(Fetched(monitored.take(asked).await?.fetches));
         };
         (0..).map_while(|told| train_op.output(told)).for_each(|told| asked.fetch(&told));
+        asked.origin = Some(Origin { training: monitored.training, number: monitored.begun });
+        monitored.begun += 1;
         let started = monitored.task.now();
         let done = monitored.take(asked).await?;
         let mut fetches = done.fetches;

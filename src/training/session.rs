@@ -12,8 +12,8 @@ use tracing::trace_span;
 use crate::graph::{Graph, Output, Target};
 use crate::partition::Request;
 use crate::runtime::{
-    Answer, Code, Error, MasterMessage, ResetContainers, Result, RunStep, ServerTarget, SessionId, SessionOptions,
-    StepDone, Values, stopped, tell,
+    Answer, Code, Error, MasterMessage, Origin, ResetContainers, Result, RunStep, ServerTarget, SessionId,
+    SessionOptions, StepDone, Values, stopped, tell,
 };
 use crate::tensor::{Element, Tensor};
 
@@ -72,6 +72,11 @@ impl Session {
         Run { session: self, asked: self.asked() }
     }
 
+    /// A number that no other session of the server has.
+    pub(super) fn number(&self) -> u64 {
+        self.id.0
+    }
+
     /// The graph.
     pub fn graph(&self) -> &Graph {
         &self.graph
@@ -113,7 +118,7 @@ impl Session {
     /// A step that is not asked for anything yet.
     pub(super) fn asked(&self) -> Asked {
         let (request, answer) = self.spare.borrow_mut().pop().unwrap_or_else(|| (Request::default(), Answer::new()));
-        Asked { graph: self.graph.clone(), request, feeds: Values::new(), foreign: None, answer }
+        Asked { graph: self.graph.clone(), request, feeds: Values::new(), foreign: None, origin: None, answer }
     }
 
     /// Runs a step, once it is awaited.
@@ -123,7 +128,7 @@ impl Session {
 
     /// Hop 1 of a step: hands it to the master; the request that it was asked with is used again.
     fn begin(&self, step: Asked) -> Result<(Request, Answer<Result<StepDone>>)> {
-        let Asked { request: mut asked, feeds, foreign, answer, .. } = step;
+        let Asked { request: mut asked, feeds, foreign, origin, answer, .. } = step;
         let _span = trace_span!("session", session = self.id.0).entered();
         if let Some(name) = foreign {
             let message = format!("`{name}` belongs to another graph than the session");
@@ -132,7 +137,7 @@ impl Session {
         self.extend()?;
         let deadline = self.timeout.get().map(|limit| self.target.clock.now().after(limit));
         let request = self.request(&asked);
-        let run = RunStep { session: self.id, request, feeds, deadline, reply: answer.reply() };
+        let run = RunStep { session: self.id, request, feeds, deadline, origin, reply: answer.reply() };
         tell(&self.target.master, MasterMessage::RunStep(run));
         asked.feeds.clear();
         asked.fetches.clear();
@@ -176,6 +181,8 @@ pub(super) struct Asked {
     feeds: Values,
     /// The first thing asked that belongs to another graph.
     foreign: Option<String>,
+    /// Which step of a training it is, where it is one.
+    pub(super) origin: Option<Origin>,
     answer: Answer<Result<StepDone>>,
 }
 
@@ -183,12 +190,13 @@ pub(super) struct Asked {
 pub(super) struct Repeat {
     request: Arc<Request>,
     feeds: Values,
+    origin: Option<Origin>,
 }
 
 impl Asked {
     /// To take the same step again, should it fail. The session that it is asked of keeps the request.
     pub(super) fn repeat(&self, session: &Session) -> Repeat {
-        Repeat { request: session.request(&self.request), feeds: self.feeds.clone() }
+        Repeat { request: session.request(&self.request), feeds: self.feeds.clone(), origin: self.origin }
     }
 
     /// The step that `repeat` is of, asked of `session`.
@@ -196,6 +204,7 @@ impl Asked {
         let mut asked = session.asked();
         asked.request.clone_from(&repeat.request);
         asked.feeds.clone_from(&repeat.feeds);
+        asked.origin = repeat.origin;
         asked
     }
 

@@ -57,7 +57,7 @@ impl Master {
         let Accepted { step, timer, run } = accepted;
         for part in &plan.parts {
             let feeds: Values = part.feeds.iter().map(|feed| run.feeds[*feed as usize].clone()).collect();
-            self.link.send(part.peer, PeerMessage::RunGraph { step, graph: part.graph, feeds });
+            self.link.send(part.peer, PeerMessage::RunGraph { step, graph: part.graph, feeds, origin: run.origin });
         }
         let mut fetches = smallvec![None; run.request.fetches.len()];
         for (fetch, feed) in &plan.fed_fetches {

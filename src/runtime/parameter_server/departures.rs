@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::graph::Replica;
+
 /// The workers that are not waited for.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
@@ -52,6 +54,12 @@ impl Departures {
         self.count() >= workers && !self.left.is_empty()
     }
 
+    /// Whether `replica`, which makes ready to train, does so for another training than the one that is over. A
+    /// worker that was lost comes back to the same one, and goes on by itself where the others have left.
+    pub(super) fn begins_anew(&self, replica: Replica) -> bool {
+        self.is_over(replica.workers) && self.left.contains(&replica.worker)
+    }
+
     /// The workers whose steps `masters`, which are lost, have ordered.
     pub(super) fn replicas_of(&mut self, masters: &[u64]) -> impl Iterator<Item = u32> {
         let lost: Vec<BTreeSet<u32>> = masters.iter().filter_map(|master| self.replicas.remove(master)).collect();
@@ -62,12 +70,24 @@ impl Departures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::Mode;
 
     #[test]
     fn a_training_is_over_when_all_have_departed_and_one_of_them_in_good_order() {
         let mut departures = Departures::default();
         assert!(departures.lose(0) && departures.lose(1) && !departures.is_over(2));
         assert!(!departures.leave(1) && departures.is_over(2));
+    }
+
+    #[test]
+    fn another_training_is_begun_by_who_has_left_the_last_and_not_by_who_was_lost() {
+        let mut departures = Departures::default();
+        departures.leave(0);
+        departures.lose(1);
+        let replica = |worker| Replica { worker, workers: 2, mode: Mode::Async };
+        assert!(departures.begins_anew(replica(0)) && !departures.begins_anew(replica(1)));
+        departures.join(7, 1);
+        assert!(!departures.begins_anew(replica(0)));
     }
 
     #[test]

@@ -50,9 +50,9 @@ impl ParameterServer {
     }
 
     /// `replica` makes ready to train here: its first steps, or those of another life or session after it had
-    /// departed. Where all had, and the training was over, this is the beginning of another.
+    /// departed. Where the training was over, and it had left that in good order, this is the beginning of another.
     pub(super) fn take_part(&mut self, from: PeerId, master: u64, replica: Replica) {
-        if self.departures.is_over(replica.workers) {
+        if self.departures.begins_anew(replica) {
             tracing::debug!("another training begins");
             self.is_over = false;
             self.link.actors.training_over.set(false);

@@ -26,10 +26,18 @@ impl ParameterServer {
         if let Err(error) = stored.check_gradient(&apply.gradient) {
             return self.answer(ticket, Err(error));
         }
+        if apply.origin.is_some_and(|origin| stored.applied.done(ticket.step.master, origin).is_some()) {
+            tracing::debug!(
+                step = ticket.step.number,
+                "a step is taken again whose gradient is applied; once is enough"
+            );
+            return self.answer(ticket, Ok(Values::new()));
+        }
         match apply.aggregate {
             _ if self.is_over || apply.verdict == Some(Verdict::TooLate) => self.answer(ticket, Ok(Values::new())),
             None => {
                 let gradient = apply.gradient.clone();
+                self.note_applied(ticket, &apply);
                 self.update(&apply, smallvec![gradient], smallvec![ticket]);
             }
             Some((replica, version)) => self.offer(ticket, apply, replica, version),
@@ -76,6 +84,9 @@ impl ParameterServer {
             for (_, (ticket, _)) in round.left_over {
                 self.answer(ticket, Ok(Values::new()));
             }
+            for (_, (ticket, apply)) in &round.gradients {
+                self.note_applied(*ticket, apply);
+            }
             let (tickets, applies): (Tickets, Vec<ApplyGradient>) =
                 round.gradients.into_iter().map(|(_, offered)| offered).unzip();
             let Some(first) = applies.first() else {
@@ -84,6 +95,14 @@ impl ParameterServer {
             };
             let gradients = applies.iter().map(|apply| apply.gradient.clone()).collect();
             return self.update(first, gradients, tickets);
+        }
+    }
+
+    /// Remembers that a gradient is applied, which it is where the variable has a value.
+    fn note_applied(&mut self, ticket: Ticket, apply: &ApplyGradient) {
+        let stored = self.store.get_mut(apply.variables[0]);
+        if let Some(origin) = apply.origin.filter(|_| stored.is_initialized()) {
+            stored.applied.note(ticket.step.master, origin, ());
         }
     }
 
