@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use trainyard::cluster::ClusterSpec;
 use trainyard::graph::UpdateRule;
 use trainyard::kernels::Numerics;
-use trainyard::simulation::{Cluster, ComputeSpec, Host, NetworkSpec, run};
+use trainyard::simulation::{Cluster, ComputeSpec, Faults, Host, NetworkSpec, run};
 use trainyard::sync::Mode;
 use trainyard::training::{
     Beginning, Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, Task, TaskParts,
@@ -50,6 +50,7 @@ fn cluster(workers: u32) -> Cluster {
         slow: Default::default(),
         numerics: Numerics::Real,
         seed: 7,
+        faults: Faults::none(),
     }
 }
 

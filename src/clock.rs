@@ -20,4 +20,9 @@ pub trait Clock {
 
     /// Waits until `time`; not at all where that has passed.
     fn sleep_until(&self, time: VirtualTime) -> Sleep;
+
+    /// Whether somebody sees when nothing can happen any more: then no wait needs a limit of its own.
+    fn sees_stalls(&self) -> bool {
+        false
+    }
 }

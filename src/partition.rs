@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::cluster::TaskName;
-use crate::graph::{Edge, Op, OpId, VariableSpec};
+use crate::graph::{Edge, Op, OpId, Replica, VariableSpec};
 
 pub(crate) use cut::split;
 
@@ -49,6 +49,24 @@ pub struct Partition {
     pub sends: Vec<Send>,
     /// What comes from other devices.
     pub receives: Vec<Receive>,
+}
+
+impl Partition {
+    /// The replicas whose training steps it is a part of, each once.
+    pub(crate) fn replicas(&self) -> Vec<Replica> {
+        let mut replicas: Vec<Replica> = Vec::new();
+        for node in &self.nodes {
+            let (Op::ApplyGradient { aggregate: Some(replica), .. } | Op::Vote(replica) | Op::CommitStep(replica)) =
+                &node.op
+            else {
+                continue;
+            };
+            if !replicas.contains(replica) {
+                replicas.push(*replica);
+            }
+        }
+        replicas
+    }
 }
 
 /// One operation of a partition.

@@ -12,6 +12,7 @@
 
 mod compute;
 mod coordination;
+mod done;
 mod error;
 mod executor;
 mod link;
@@ -34,7 +35,7 @@ pub use compute::{Asker, Calculation, ComputeModel, Processor, Work};
 pub use error::{Code, Error, Result};
 pub(crate) use mailbox::{tell, told};
 pub use messages::{
-    Arrival, Arrivals, GraphHandle, PeerMessage, Scope, SessionId, SessionOptions, StepId, Waiting, WaitingList,
+    Arrival, Arrivals, GraphHandle, Origin, PeerMessage, Scope, SessionId, SessionOptions, StepId, Waiting, WaitingList,
 };
 pub(crate) use messages::{MasterMessage, ResetContainers, RunStep, StepDone, Values, stopped};
 pub(crate) use reply::Answer;

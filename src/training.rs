@@ -5,6 +5,7 @@ mod hooks;
 mod models;
 mod monitored_session;
 mod record;
+mod recovery;
 mod session;
 mod settings;
 mod task;

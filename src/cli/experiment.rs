@@ -35,6 +35,7 @@ impl Experiment {
             slow: scenario.compute.slow.clone(),
             numerics: scenario.compute.numerics,
             seed: scenario.seed,
+            faults: scenario.faults.clone(),
         };
         cluster.network.validate().map_err(|error| invalid(&error))?;
         cluster.compute.validate().map_err(|error| invalid(&error))?;

@@ -3,6 +3,7 @@
 //! Adapts [`Coordinator`], which decides, to the operations `Vote` and `CommitStep`, which are answered.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -10,8 +11,9 @@ use crate::graph::Replica;
 use crate::sync::{Coordinator, Effect, Mode};
 use crate::tensor::Tensor;
 
+use super::done::Done;
 use super::error::{Code, Error, Result};
-use super::messages::{Served, Ticket, Values, Verdict};
+use super::messages::{Commit, Served, Ticket, Values, Verdict};
 
 /// One training's coordination.
 pub(super) struct Coordination {
@@ -20,8 +22,12 @@ pub(super) struct Coordination {
     training: Replica,
     votes: BTreeMap<u32, Ticket>,
     commits: BTreeMap<u32, (Ticket, Values)>,
+    /// With backups: the last round that each worker was told it counts in, and who else does.
+    counted: BTreeMap<u32, (u64, Rc<[u32]>)>,
     /// With backups: the rounds that the global step has counted.
     rounds: u64,
+    /// What the last step of each training master was told.
+    committed: Done<Counted>,
     is_over: bool,
 }
 
@@ -29,10 +35,17 @@ pub(super) struct Coordination {
 type Answers = SmallVec<[Served; 1]>;
 
 /// What a worker is told of its step.
+#[derive(Clone, Copy, Debug)]
 struct Counted {
     global_step: i64,
     staleness: i64,
     applied: bool,
+}
+
+impl Counted {
+    fn outputs(self) -> Values {
+        smallvec![Tensor::scalar(self.global_step), Tensor::scalar(self.staleness), Tensor::scalar(self.applied)]
+    }
 }
 
 impl Coordination {
@@ -42,7 +55,9 @@ impl Coordination {
             training: replica,
             votes: BTreeMap::new(),
             commits: BTreeMap::new(),
+            counted: BTreeMap::new(),
             rounds: 0,
+            committed: Done::default(),
             is_over: false,
         }
     }
@@ -53,6 +68,9 @@ impl Coordination {
         if let Err(error) = self.check(replica, oldest) {
             return smallvec![Served { ticket, outcome: Err(error) }];
         }
+        if let Some(verdict) = self.told_before(replica.worker, oldest) {
+            return smallvec![Served { ticket, outcome: Ok(smallvec![verdict.to_tensor()]) }];
+        }
         let mut answers: Answers = Self::taken_over(replica, self.votes.get(&replica.worker).copied()).collect();
         self.votes.insert(replica.worker, ticket);
         let effects = self.coordinator.vote(replica.worker, oldest);
@@ -60,27 +78,34 @@ impl Coordination {
         answers
     }
 
-    /// A worker's updates have been applied or dropped; `read` is the global step that it began at.
-    pub(super) fn commit(
-        &mut self,
-        replica: Replica,
-        ticket: Ticket,
-        global_step: &mut i64,
-        read: i64,
-        verdict: Option<&Verdict>,
-    ) -> Answers {
+    /// What a worker was told of round `version`, which it has not taken: its step was lost, or itself. Variables
+    /// wait for its gradient, and no other can come, since the round is closed.
+    fn told_before(&self, worker: u32, version: u64) -> Option<Verdict> {
+        let (round, contributors) = self.counted.get(&worker)?;
+        let is_same = *round == version && !self.is_over;
+        is_same.then(|| Verdict::Counts { round: *round, contributors: contributors.to_vec() })
+    }
+
+    /// A worker's updates have been applied or dropped. A step that is taken again has been counted before.
+    pub(super) fn commit(&mut self, ticket: Ticket, global_step: &mut i64, commit: &Commit) -> Answers {
+        let replica = commit.replica;
         if let Err(error) = self.check(replica, 0) {
             return smallvec![Served { ticket, outcome: Err(error) }];
         }
-        let Counted { global_step, staleness, applied } = self.count(replica.mode, global_step, read, verdict);
-        let outputs: Values =
-            smallvec![Tensor::scalar(global_step), Tensor::scalar(staleness), Tensor::scalar(applied)];
+        let committed = commit.origin.and_then(|origin| self.committed.done(ticket.step.master, origin));
+        if let Some(before) = committed {
+            return smallvec![Served { ticket, outcome: Ok(before.outputs()) }];
+        }
+        let counted = self.count(replica.mode, global_step, commit.read, commit.verdict.as_ref());
+        if let Some(origin) = commit.origin {
+            self.committed.note(ticket.step.master, origin, counted);
+        }
         if self.coordinator.releases_at_once() && self.commits.is_empty() {
-            return smallvec![Served { ticket, outcome: Ok(outputs) }];
+            return smallvec![Served { ticket, outcome: Ok(counted.outputs()) }];
         }
         let before = self.commits.get(&replica.worker).map(|(ticket, _)| *ticket);
         let mut answers: Answers = Self::taken_over(replica, before).collect();
-        self.commits.insert(replica.worker, (ticket, outputs));
+        self.commits.insert(replica.worker, (ticket, counted.outputs()));
         let effects = self.coordinator.commit(replica.worker);
         answers.extend(self.answer(effects));
         answers
@@ -113,6 +138,16 @@ impl Coordination {
     pub(super) fn leave(&mut self, worker: u32) -> Vec<Served> {
         let effects = self.coordinator.leave(worker);
         self.answer(effects)
+    }
+
+    pub(super) fn rejoin(&mut self, worker: u32) {
+        self.coordinator.rejoin(worker);
+    }
+
+    /// Another training begins where the one that is over ended.
+    pub(super) fn reopen(&mut self) {
+        self.is_over = false;
+        self.coordinator.reopen();
     }
 
     pub(super) fn finish(&mut self) -> Vec<Served> {
@@ -161,6 +196,8 @@ impl Coordination {
         for effect in effects {
             match effect {
                 Effect::Close { round, contributors } => {
+                    let all: Rc<[u32]> = contributors.as_slice().into();
+                    self.counted.extend(all.iter().map(|worker| (*worker, (round, Rc::clone(&all)))));
                     let verdict = Verdict::Counts { round, contributors: contributors.clone() };
                     served.extend(contributors.iter().filter_map(|worker| self.answer_vote(*worker, &verdict)));
                 }

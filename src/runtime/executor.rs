@@ -20,6 +20,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tracing::trace_span;
 
+use crate::cluster::TaskName;
 use crate::kernels::Cost;
 use crate::partition::Slot;
 use crate::tensor::{DType, Shape, Tensor};
@@ -189,6 +190,12 @@ impl Executor {
     pub(crate) fn missing(&self) -> impl Iterator<Item = String> {
         let receives = self.plan.partition.receives.iter().zip(&self.progress.received);
         receives.filter(|(_, here)| !**here).map(|(receive, _)| format!("`{}` from {}", receive.name, receive.from))
+    }
+
+    /// Whether something has not come from `task`.
+    pub(crate) fn waits_for(&self, task: &TaskName) -> bool {
+        let mut receives = self.plan.partition.receives.iter().zip(&self.progress.received);
+        receives.any(|(receive, here)| !here && receive.from == *task)
     }
 
     pub(crate) fn plan(&self) -> &Arc<Plan> {

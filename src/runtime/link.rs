@@ -30,6 +30,8 @@ pub(crate) struct Actors {
     pub(crate) parameter_server: Address<ParameterServerMessage>,
     /// Whether the chief has said that the training is over.
     pub(crate) training_over: std::cell::Cell<bool>,
+    /// What the task has told all others, to be told again to one that was lost meanwhile.
+    pub(crate) parting: RefCell<Vec<PeerMessage>>,
     /// The lists that the worker and the parameter server send each other.
     pub(crate) requests: Spare<StateRequest>,
     pub(crate) served: Spare<Served>,
@@ -88,6 +90,7 @@ impl Actors {
             worker: Address::new(),
             parameter_server: Address::new(),
             training_over: std::cell::Cell::new(false),
+            parting: RefCell::default(),
             requests: Spare::default(),
             served: Spare::default(),
         }
@@ -126,6 +129,9 @@ impl Inbox<PeerMessage> for Actors {
     }
 
     fn lost(&self, peer: PeerId, loss: Loss) {
-        tracing::warn!(?peer, %loss, "lost a peer");
+        tracing::warn!(peer = peer.0, %loss, "lost a peer");
+        tell(&self.master, MasterMessage::Lost { peer, loss });
+        // It knows which masters the peer was, and tells the parameter server.
+        tell(&self.worker, WorkerMessage::Lost { peer, loss });
     }
 }

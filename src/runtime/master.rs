@@ -1,5 +1,6 @@
 //! The master service of a task: sessions, and the steps that their programs run.
 
+mod losses;
 mod reset;
 mod steps;
 
@@ -14,7 +15,7 @@ use crate::clock::Clock;
 use crate::cluster::{DeviceName, DeviceSpec};
 use crate::graph::GraphDef;
 use crate::partition::Request;
-use crate::transport::PeerId;
+use crate::transport::{Loss, PeerId};
 
 use super::error::{Code, Error, Result};
 use super::link::Link;
@@ -52,6 +53,9 @@ struct Session {
     options: SessionOptions,
     graph: Arc<GraphDef>,
     plans: BTreeMap<Arc<Request>, StepPlan>,
+    /// The tasks that had a part in its plans and were lost since: what it had there may be gone, so that it
+    /// takes no more steps there.
+    lost: BTreeMap<PeerId, Loss>,
 }
 
 impl Master {
@@ -78,7 +82,8 @@ impl Master {
     fn create_session(&mut self, options: SessionOptions) -> SessionId {
         let id = SessionId(self.next_session);
         self.next_session += 1;
-        self.sessions.insert(id, Session { options, graph: Arc::default(), plans: BTreeMap::new() });
+        self.sessions
+            .insert(id, Session { options, graph: Arc::default(), plans: BTreeMap::new(), lost: BTreeMap::new() });
         id
     }
 
@@ -98,7 +103,10 @@ impl Master {
         match session.plans.get_mut(&accepted.run.request) {
             Some(StepPlan::Ready(plan)) => {
                 let plan = Arc::clone(plan);
-                self.start(accepted, plan, context);
+                match self.check_reachable(accepted.run.session, plan.parts.iter().map(|part| part.peer)) {
+                    Ok(()) => self.start(accepted, plan, context),
+                    Err(error) => refuse(accepted, error, context),
+                }
             }
             Some(StepPlan::Registering { waiting, .. }) => waiting.push(accepted),
             None => self.register(accepted, context),
@@ -114,6 +122,7 @@ impl Master {
         let planned = plan(&session.graph, &request, &devices, &self.default_device);
         let planned = planned.and_then(|(partitions, fed_fetches)| {
             let peers = partitions.iter().map(|partition| self.peer_of(&partition.task)).collect::<Result<Vec<_>>>()?;
+            self.check_reachable(id, peers.iter().copied())?;
             Ok((partitions, peers, fed_fetches))
         });
         let (partitions, peers, fed_fetches) = match planned {
@@ -160,7 +169,9 @@ impl Master {
 
     /// A worker has a partition ready, or can't; the last one starts the steps that wait.
     fn registered(&mut self, graph: GraphHandle, outcome: Result<()>, context: &mut Context<Self>) {
-        let Some((session_id, request)) = self.registering.remove(&graph) else { return };
+        let Some((session_id, request)) = self.registering.remove(&graph) else {
+            return tracing::debug!(?graph, "a registration that has been given up; dropped");
+        };
         let Some(session) = self.sessions.get_mut(&session_id) else { return };
         let Some(plan) = session.plans.get_mut(&request) else { return };
         match plan.registered(graph, outcome) {
@@ -291,6 +302,7 @@ impl Receive for Master {
             MasterMessage::CloseSession { session } => self.close_session(session, CLOSED, context),
             MasterMessage::Reset(asked) => self.reset(asked, context),
             MasterMessage::FromPeer { from, message } => self.on_peer_message(from, message, context),
+            MasterMessage::Lost { peer, loss } => self.lost(peer, loss, context),
             MasterMessage::DeadlineReached(step) => self.deadline_reached(step, context),
             MasterMessage::Inquire(list) => self.inquire(&list),
             MasterMessage::ResetDeadlineReached => self.reset_deadline_reached(),

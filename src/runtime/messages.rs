@@ -18,7 +18,7 @@ use crate::graph::{GraphDef, Replica, UpdateRule, VariableSpec};
 use crate::optimizer::Delta;
 use crate::partition::{CrossingId, Partition, Request};
 use crate::tensor::Tensor;
-use crate::transport::PeerId;
+use crate::transport::{Loss, PeerId};
 use crate::units::VirtualTime;
 
 use super::error::{Error, Result};
@@ -34,6 +34,16 @@ pub struct StepId {
     /// The master, by a number that differs between tasks and between lives of one task.
     pub master: u64,
     /// Counts the master's steps.
+    pub number: u64,
+}
+
+/// A step of a training, whichever session and try it is taken in: by it a parameter server knows what it has done
+/// for a step that is taken again because its answer was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin {
+    /// The training, by a number that differs among those of a master.
+    pub training: u64,
+    /// Counts the steps of the training; one is taken after the other.
     pub number: u64,
 }
 
@@ -97,6 +107,8 @@ pub enum PeerMessage {
         graph: GraphHandle,
         /// The values fed to it, in the order of the partition's feeds.
         feeds: Values,
+        /// Which step of a training it is, where it is one.
+        origin: Option<Origin>,
     },
     /// Worker to worker: values of a step for the receiver's rendezvous.
     Tensors {
@@ -186,6 +198,8 @@ pub(crate) enum MasterMessage {
     Reset(ResetContainers),
     /// The transport: a worker's answer.
     FromPeer { from: PeerId, message: PeerMessage },
+    /// The transport: what was under way to and from a task is lost, and what was registered there.
+    Lost { peer: PeerId, loss: Loss },
     /// The clock: a step has had its time.
     DeadlineReached(StepId),
     /// The clock: the reset has had its time.
@@ -205,6 +219,8 @@ pub(crate) struct RunStep {
     pub(crate) feeds: Values,
     /// When the step has had its time; never, where there is none.
     pub(crate) deadline: Option<VirtualTime>,
+    /// Which step of a training it is, where it is one.
+    pub(crate) origin: Option<Origin>,
     pub(crate) reply: Reply<Result<StepDone>>,
 }
 
@@ -247,6 +263,8 @@ pub struct SessionOptions {
 pub(crate) enum WorkerMessage {
     /// The transport: a master's order, or another worker's values.
     FromPeer { from: PeerId, message: PeerMessage },
+    /// The transport: what was under way to and from a task is lost, and with it the steps that it began.
+    Lost { peer: PeerId, loss: Loss },
     /// The parameter server: the variables of a partition have been found, or why not.
     Bound { graph: GraphHandle, outcome: Result<Vec<VariableId>> },
     /// The parameter server: what it was asked has been done.
@@ -282,8 +300,16 @@ pub(crate) struct Served {
 /// To a task's parameter server.
 #[derive(Debug)]
 pub(crate) enum ParameterServerMessage {
-    /// The worker: which variables are these? Answered by `Bound`.
-    Bind { graph: GraphHandle, scope: Option<Scope>, variables: Vec<VariableSpec> },
+    /// The worker: which variables are these? Answered by `Bound`. The steps of `replicas` will use them.
+    Bind {
+        from: PeerId,
+        graph: GraphHandle,
+        scope: Option<Scope>,
+        variables: Vec<VariableSpec>,
+        replicas: Vec<Replica>,
+    },
+    /// The program: these tasks train, the first as worker 0.
+    Replicas(Vec<PeerId>),
     /// The worker: this session is closed, its own variables go.
     CloseScope(Scope),
     /// The worker: run these operations. Each is answered by a `Served`.
@@ -292,6 +318,8 @@ pub(crate) enum ParameterServerMessage {
     Forget(StepId),
     /// The transport: another task's message.
     FromPeer { from: PeerId, message: Box<PeerMessage> },
+    /// The worker: a task is lost, which was these masters; steps that they began are forgotten.
+    Lost { peer: PeerId, masters: Vec<u64> },
     /// The device: rows have been copied, these are the answers.
     Gathered(Vec<Served>),
     /// The device: updates have been computed.
@@ -322,8 +350,29 @@ pub(crate) enum Action {
     AssignAdd(VariableId, Tensor),
     Apply(ApplyGradient),
     Vote { global_step: VariableId, replica: Replica, versions: SmallVec<[i64; 8]> },
-    Commit { global_step: VariableId, replica: Replica, read: i64, verdict: Option<Verdict> },
+    Commit(Commit),
     OnResource(Box<OnResource>),
+}
+
+impl Action {
+    /// The same, of a step of a training: done once, however often that step is taken.
+    pub(crate) fn originate(&mut self, of: Origin) {
+        match self {
+            Self::Apply(ApplyGradient { origin, .. }) | Self::Commit(Commit { origin, .. }) => *origin = Some(of),
+            _ => {}
+        }
+    }
+}
+
+/// The end of a worker's step.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    pub(crate) global_step: VariableId,
+    pub(crate) replica: Replica,
+    /// The global step that it began at.
+    pub(crate) read: i64,
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) origin: Option<Origin>,
 }
 
 /// A gradient for a variable.
@@ -338,6 +387,7 @@ pub(crate) struct ApplyGradient {
     pub(crate) aggregate: Option<(Replica, u64)>,
     /// With backup workers: whether it counts.
     pub(crate) verdict: Option<Verdict>,
+    pub(crate) origin: Option<Origin>,
 }
 
 /// An error as an answer of a task whose actors have stopped.

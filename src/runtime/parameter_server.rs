@@ -4,9 +4,10 @@
 //! reader sees a torn value. Where nobody else holds the value the update happens in place.
 
 mod departures;
+mod endings;
 mod updates;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use actix::{Actor, ActorContext, Context};
 use smallvec::smallvec;
@@ -23,11 +24,12 @@ use super::error::Result;
 use super::link::Link;
 use super::mailbox::{Receive, tell};
 use super::messages::{
-    Action, ParameterServerMessage, PeerMessage, Served, StateRequest, Ticket, Values, VariableId, Verdict, Waiting,
+    Action, Commit, ParameterServerMessage, PeerMessage, Served, StateRequest, Ticket, Values, VariableId, Waiting,
     WaitingList, WorkerMessage,
 };
 use super::resources::Resources;
 use super::variable_store::VariableStore;
+use departures::Departures;
 pub(crate) use updates::Updates;
 
 /// Holds a task's variables and serves its worker.
@@ -38,8 +40,9 @@ pub(crate) struct ParameterServer {
     resources: Resources,
     /// By global step: a task can hold those of several trainings.
     coordinations: BTreeMap<VariableId, Coordination>,
-    /// The workers that take no more steps.
-    departed: BTreeSet<u32>,
+    departures: Departures,
+    /// Who trains, by worker, where the program has said so.
+    tasks: Vec<PeerId>,
     is_over: bool,
     joins: Vec<(u32, oneshot::Sender<()>)>,
     /// Answers for the worker, until the end of the turn.
@@ -61,7 +64,8 @@ impl ParameterServer {
             store: VariableStore::default(),
             resources: Resources::default(),
             coordinations: BTreeMap::new(),
-            departed: BTreeSet::new(),
+            departures: Departures::default(),
+            tasks: Vec::new(),
             is_over: false,
             joins: Vec::new(),
             served: Vec::new(),
@@ -100,9 +104,7 @@ impl ParameterServer {
                 let answers = self.coordination(global_step, replica).vote(replica, ticket, &versions);
                 self.served.extend(answers);
             }
-            Action::Commit { global_step, replica, read, verdict } => {
-                self.commit(ticket, global_step, replica, read, verdict.as_ref());
-            }
+            Action::Commit(commit) => self.commit(ticket, &commit),
             Action::OnResource(asked) => {
                 let served = self.resources.serve(ticket, *asked);
                 self.served.extend(served);
@@ -120,11 +122,9 @@ impl ParameterServer {
             | Action::Assign(variable, _)
             | Action::AssignAdd(variable, _) => Some(*variable).filter(is_locked),
             Action::Apply(apply) if apply.aggregate.is_none() => apply.variables.iter().copied().find(is_locked),
-            Action::Await(_)
-            | Action::Apply(_)
-            | Action::Vote { .. }
-            | Action::Commit { .. }
-            | Action::OnResource(_) => None,
+            Action::Await(_) | Action::Apply(_) | Action::Vote { .. } | Action::Commit(_) | Action::OnResource(_) => {
+                None
+            }
         }
     }
 
@@ -156,31 +156,25 @@ impl ParameterServer {
     }
 
     /// Ends a worker's step where the global step is.
-    fn commit(
-        &mut self,
-        ticket: Ticket,
-        global_step: VariableId,
-        replica: Replica,
-        read: i64,
-        verdict: Option<&Verdict>,
-    ) {
+    fn commit(&mut self, ticket: Ticket, commit: &Commit) {
+        let global_step = commit.global_step;
         let now = self.store.get(global_step).initialized();
         let mut now = match now.and_then(|value| Ok(value.item::<i64>()?)) {
             Ok(now) => now,
             Err(error) => return self.answer(ticket, Err(error)),
         };
-        let answers = self.coordination(global_step, replica).commit(replica, ticket, &mut now, read, verdict);
+        let answers = self.coordination(global_step, commit.replica).commit(ticket, &mut now, commit);
         self.served.extend(answers);
         self.store.get_mut(global_step).value = Some(Tensor::scalar(now));
     }
 
     fn coordination(&mut self, global_step: VariableId, replica: Replica) -> &mut Coordination {
-        let (departed, is_over) = (&self.departed, self.is_over);
+        let (departures, is_over) = (&self.departures, self.is_over);
         self.coordinations.entry(global_step).or_insert_with(|| {
             let mut coordination = Coordination::new(replica);
             let mut answers = Vec::new();
-            for worker in departed.iter().filter(|worker| **worker < replica.workers) {
-                answers.extend(coordination.leave(*worker));
+            for worker in departures.of(replica.workers) {
+                answers.extend(coordination.leave(worker));
             }
             if is_over {
                 answers.extend(coordination.finish());
@@ -201,7 +195,7 @@ impl ParameterServer {
                 self.forget_trainings(cleared);
                 self.refuse_waiting(waiting);
                 if containers.is_empty() || variables > 0 {
-                    self.departed.clear();
+                    self.departures.clear();
                     self.is_over = false;
                     self.link.actors.training_over.set(false);
                 }
@@ -238,7 +232,7 @@ impl ParameterServer {
             list.push(Waiting { who: format!("{who}, step {}", ticket.step.number), what });
         }
         for (workers, _) in &self.joins {
-            let what = format!("{} of {workers} workers to leave", workers - self.departed.len() as u32);
+            let what = format!("{} of {workers} workers to leave", workers - self.departures.count());
             list.push(Waiting { who: who.clone(), what });
         }
     }
@@ -264,11 +258,14 @@ impl Receive for ParameterServer {
 
     fn receive(&mut self, message: ParameterServerMessage, context: &mut Context<Self>) {
         match message {
-            ParameterServerMessage::Bind { graph, scope, variables } => {
+            ParameterServerMessage::Bind { from, graph, scope, variables, replicas } => {
+                replicas.iter().for_each(|replica| self.take_part(from, graph.master, *replica));
                 let outcome = self.store.bind(scope, variables);
                 let outcome = outcome.map_err(|error| error.on(&self.link.name(self.link.local())));
                 tell(&self.link.actors.worker, WorkerMessage::Bound { graph, outcome });
             }
+            ParameterServerMessage::Replicas(tasks) => self.tasks = tasks,
+            ParameterServerMessage::Lost { peer, masters } => self.lose(peer, &masters),
             ParameterServerMessage::CloseScope(scope) => {
                 let cleared = self.store.close_scope(scope);
                 self.forget_trainings(cleared);

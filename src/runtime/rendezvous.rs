@@ -17,12 +17,14 @@ pub(crate) struct Rendezvous {
     aborted: BTreeSet<StepId>,
     /// The aborted steps, oldest first.
     order: VecDeque<StepId>,
+    /// Masters that are lost: no step of theirs begins or goes on.
+    lost: BTreeSet<u64>,
 }
 
 impl Rendezvous {
     /// Keeps values for a part of a step that has not begun; drops them where the step has been aborted.
     pub(crate) fn offer(&mut self, part: StepPart, arrivals: Arrivals) {
-        if !self.aborted.contains(&part.step) {
+        if !self.is_aborted(part.step) {
             self.early.entry(part).or_default().extend(arrivals);
         }
     }
@@ -44,9 +46,21 @@ impl Rendezvous {
         }
     }
 
+    /// Drops what comes for the steps of `master` from now on, and what has come: its task is lost, and
+    /// with another life it would have another number.
+    pub(crate) fn lose(&mut self, master: u64) {
+        self.early.retain(|part, _| part.step.master != master);
+        self.lost.insert(master);
+    }
+
+    /// A master orders something: it has only seemed to be lost.
+    pub(crate) fn regain(&mut self, master: u64) {
+        self.lost.remove(&master);
+    }
+
     /// Whether `step` has been aborted before it began here.
     pub(crate) fn is_aborted(&self, step: StepId) -> bool {
-        self.aborted.contains(&step)
+        self.aborted.contains(&step) || self.lost.contains(&step.master)
     }
 
     /// The steps for which values wait.
@@ -80,6 +94,19 @@ mod tests {
         rendezvous.offer(PART, smallvec![(CrossingId(4), None)]);
         assert!(rendezvous.take(PART).is_empty());
         assert!(rendezvous.is_aborted(STEP));
+    }
+
+    #[test]
+    fn values_for_steps_of_a_lost_master_are_dropped_until_it_is_back() {
+        let mut rendezvous = Rendezvous::default();
+        rendezvous.offer(PART, smallvec![(CrossingId(3), None)]);
+        rendezvous.lose(STEP.master);
+        assert!(rendezvous.take(PART).is_empty() && rendezvous.is_aborted(STEP));
+        rendezvous.offer(PART, smallvec![(CrossingId(3), None)]);
+        assert!(rendezvous.take(PART).is_empty());
+        rendezvous.regain(STEP.master);
+        rendezvous.offer(PART, smallvec![(CrossingId(3), None)]);
+        assert_eq!(rendezvous.take(PART).len(), 1);
     }
 
     #[test]

@@ -220,13 +220,25 @@ impl Server {
         (0..self.world.devices.len() as u32).map(|index| DeviceName::cpu(self.def.task.clone(), index))
     }
 
+    /// Who trains: the parameter server then knows which worker a task that it loses was.
+    pub(crate) fn know_replicas(&self, tasks: &[TaskName]) {
+        let tasks = tasks.iter().filter_map(|task| self.link.resolve(task)).collect();
+        tell(&self.actors.parameter_server, ParameterServerMessage::Replicas(tasks));
+    }
+
     /// Whether the chief has said that the training is over.
     pub(crate) fn is_training_over(&self) -> bool {
         self.actors.training_over.get()
     }
 
-    /// Tells all tasks of the cluster `message`.
+    /// The task begins to train: what it has said of an earlier end holds no more.
+    pub(crate) fn begin_training(&self) {
+        self.actors.parting.borrow_mut().clear();
+    }
+
+    /// Tells all tasks of the cluster `message`, which is about the end of its training.
     pub(crate) fn broadcast(&self, message: &PeerMessage) {
+        self.actors.parting.borrow_mut().push(message.clone());
         for task in self.def.cluster.tasks() {
             if let Some(peer) = self.link.resolve(&task) {
                 self.link.send(peer, message.clone());

@@ -11,7 +11,7 @@ use crate::sync::Mode;
 use crate::tensor::{DType, Tensor, TensorError};
 
 use super::error::Result;
-use super::messages::{Action, ApplyGradient, Values, VariableId, Verdict};
+use super::messages::{Action, ApplyGradient, Commit, Values, VariableId, Verdict};
 use super::plan::Plan;
 use super::resources::OnResource;
 
@@ -53,7 +53,8 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
             let versions: Vec<i64> = inputs.map(|version| version.item()).collect::<Result<_, TensorError>>()?;
             let version = versions.into_iter().min().map(|version| version as u64);
             let aggregate = aggregate.zip(version);
-            let apply = ApplyGradient { variables, rule: *rule, learning_rate, gradient, aggregate, verdict };
+            let apply =
+                ApplyGradient { variables, rule: *rule, learning_rate, gradient, aggregate, verdict, origin: None };
             Action::Apply(apply)
         }
         Op::Vote(replica) => {
@@ -63,7 +64,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
         Op::CommitStep(replica) => {
             let read = next().item()?;
             let verdict = inputs.next().map(|verdict| Verdict::from_tensor(&verdict)).transpose()?;
-            Action::Commit { global_step: variable(0), replica: *replica, read, verdict }
+            Action::Commit(Commit { global_step: variable(0), replica: *replica, read, verdict, origin: None })
         }
         Op::OnResource { resource, action } => Action::OnResource(Box::new(OnResource {
             scope: plan.scope,

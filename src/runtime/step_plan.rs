@@ -89,9 +89,24 @@ impl StepPlan {
         matches!(self, Self::Registering { waiting, .. } if waiting.iter().any(|accepted| accepted.step == step))
     }
 
+    /// Whether `peer` has, or is to have, a part of it.
+    pub(super) fn has_part_at(&self, peer: PeerId) -> bool {
+        let parts = match self {
+            Self::Registering { ready, .. } => &ready.parts,
+            Self::Ready(ready) => &ready.parts,
+        };
+        parts.iter().any(|part| part.peer == peer)
+    }
+
     /// Whether nobody waits any more for a registration that is under way.
     pub(super) fn is_awaited_by_none(&self) -> bool {
         matches!(self, Self::Registering { waiting, .. } if waiting.is_empty())
+    }
+
+    /// Takes out all steps that wait for the registration.
+    pub(super) fn withdraw_all(&mut self) -> Vec<Accepted> {
+        let Self::Registering { waiting, .. } = self else { return Vec::new() };
+        std::mem::take(waiting)
     }
 
     /// Takes out `step`, which waits no longer; also says who had not answered.

@@ -12,6 +12,7 @@ use crate::optimizer::{Delta, Deltas, Update};
 use crate::sync::Accumulator;
 use crate::tensor::Tensor;
 
+use super::done::Done;
 use super::error::{Code, Error, Result};
 use super::messages::{ApplyGradient, Scope, StateRequest, StepId, Ticket, Values, VariableId};
 
@@ -40,6 +41,8 @@ pub(super) struct Stored {
     pub(super) waiting: VecDeque<StateRequest>,
     /// With synchronous training.
     pub(super) rounds: Option<Rounds>,
+    /// The last steps whose gradients have been applied.
+    pub(super) applied: Done<()>,
 }
 
 /// A variable's part in a synchronous training.
@@ -170,10 +173,13 @@ impl VariableStore {
         waited
     }
 
-    /// Drops what waits for `step`.
+    /// Drops what waits for `step`, and its gradients that wait for others of their round.
     pub(super) fn forget(&mut self, step: StepId) {
         for stored in &mut self.variables {
             stored.waiting.retain(|request| request.ticket.step != step);
+            if let Some(rounds) = &mut stored.rounds {
+                rounds.gradients.withdraw(|(ticket, _)| ticket.step == step);
+            }
         }
     }
 }
@@ -188,12 +194,14 @@ impl Stored {
             is_cleared: false,
             waiting: VecDeque::new(),
             rounds: None,
+            applied: Done::default(),
         }
     }
 
     /// Forgets all but what it is, and who waits for a value; gives who waited in a round.
     fn clear(&mut self) -> Vec<Ticket> {
         (self.value, self.version, self.is_cleared) = (None, 0, self.is_updating);
+        self.applied = Done::default();
         let held = self.rounds.take().map(|mut rounds| rounds.gradients.finish()).unwrap_or_default();
         held.into_iter().map(|(ticket, _)| ticket).collect()
     }

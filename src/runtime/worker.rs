@@ -1,5 +1,7 @@
 //! The worker service of a task: keeps registered partitions, runs them, brings values together.
 
+mod losses;
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,8 +25,8 @@ use super::executor::{Batch, Executor, Memos, NodeFailure, Ready};
 use super::link::Link;
 use super::mailbox::{Receive, tell};
 use super::messages::{
-    Arrivals, GraphHandle, ParameterServerMessage, PeerMessage, Scope, Served, StepId, StepPart, Values, VariableId,
-    Waiting, WaitingList, WorkerMessage, stopped,
+    Arrivals, GraphHandle, Origin, ParameterServerMessage, PeerMessage, Scope, Served, StepId, StepPart, Values,
+    VariableId, Waiting, WaitingList, WorkerMessage, stopped,
 };
 use super::ordered::Ordered;
 use super::plan::Plan;
@@ -42,6 +44,8 @@ pub(crate) struct Worker {
     /// What is to be done for a step, while it is being done.
     ready: Ready,
     rendezvous: Rendezvous,
+    /// Whose number each master that has registered something here is.
+    masters: BTreeMap<u64, PeerId>,
 }
 
 /// A partition whose variables are being looked up.
@@ -53,6 +57,7 @@ struct Binding {
 
 /// A partition that is ready to run.
 struct Graph {
+    master: PeerId,
     plan: Arc<Plan>,
     /// By position of the send: the peer that it goes to.
     receivers: Vec<PeerId>,
@@ -65,6 +70,7 @@ struct Graph {
 struct Step {
     graph: GraphHandle,
     master: PeerId,
+    origin: Option<Origin>,
     executor: Executor,
     computed: Option<(VirtualTime, VirtualTime)>,
 }
@@ -80,6 +86,7 @@ impl Worker {
             steps: Ordered::new(),
             ready: Ready::default(),
             rendezvous: Rendezvous::default(),
+            masters: BTreeMap::new(),
         }
     }
 
@@ -89,7 +96,7 @@ impl Worker {
                 self.register(from, graph, partition, isolated)
             }
             PeerMessage::DeregisterGraphs { graphs, isolated } => self.deregister(&graphs, isolated),
-            PeerMessage::RunGraph { step, graph, feeds } => self.run_graph(from, step, graph, feeds),
+            PeerMessage::RunGraph { step, graph, feeds, origin } => self.run_graph(from, step, graph, feeds, origin),
             PeerMessage::Tensors { step, devices, arrivals } => self.receive(step, &devices, &arrivals),
             PeerMessage::AbortStep(step) => self.abort(step),
             other => tracing::warn!(?other, "not for a worker; dropped"),
@@ -99,8 +106,11 @@ impl Worker {
     /// First half: the parameter server finds the variables; [`Worker::bound`] is the second.
     fn register(&mut self, from: PeerId, graph: GraphHandle, partition: Arc<Partition>, scope: Option<Scope>) {
         let variables = partition.variables.clone();
+        self.masters.insert(graph.master, from);
+        self.rendezvous.regain(graph.master);
+        let bind = ParameterServerMessage::Bind { from, graph, scope, variables, replicas: partition.replicas() };
         self.binding.insert(graph, Binding { master: from, partition, scope });
-        tell(&self.link.actors.parameter_server, ParameterServerMessage::Bind { graph, scope, variables });
+        tell(&self.link.actors.parameter_server, bind);
     }
 
     fn bound(&mut self, graph: GraphHandle, outcome: Result<Vec<VariableId>>) {
@@ -113,10 +123,8 @@ impl Worker {
                 _ => None,
             }))?;
             let memos = vec![None; partition.nodes.len()];
-            self.graphs.insert(
-                graph,
-                Graph { plan: Arc::new(Plan::new(partition, variables, scope)), receivers, memos, idle: Vec::new() },
-            );
+            let plan = Arc::new(Plan::new(partition, variables, scope));
+            self.graphs.insert(graph, Graph { master, plan, receivers, memos, idle: Vec::new() });
             Ok(())
         });
         self.link.send(master, PeerMessage::GraphRegistered { graph, outcome });
@@ -175,8 +183,9 @@ impl Worker {
     }
 
     /// Hop 3 of a step: its order is here; whatever is ready runs.
-    fn run_graph(&mut self, master: PeerId, step: StepId, graph: GraphHandle, feeds: Values) {
+    fn run_graph(&mut self, master: PeerId, step: StepId, graph: GraphHandle, feeds: Values, origin: Option<Origin>) {
         let _span = trace_span!("run_graph", step = step.number).entered();
+        self.rendezvous.regain(step.master);
         if self.rendezvous.is_aborted(step) {
             return;
         }
@@ -192,7 +201,7 @@ impl Worker {
         for arrival in self.rendezvous.take(part) {
             executor.receive(arrival);
         }
-        self.steps.insert(part, Step { graph, master, executor, computed: None });
+        self.steps.insert(part, Step { graph, master, origin, executor, computed: None });
         self.run_ready(part);
     }
 
@@ -272,6 +281,9 @@ impl Worker {
             self.link.send(peer, PeerMessage::Tensors { step: part.step, devices: devices.into(), arrivals });
         }
         if !ready.state_requests.is_empty() {
+            if let Some(origin) = running.origin {
+                ready.state_requests.iter_mut().for_each(|request| request.action.originate(origin));
+            }
             let requests = std::mem::replace(&mut ready.state_requests, self.link.actors.requests.take());
             tell(&self.link.actors.parameter_server, ParameterServerMessage::Serve(requests));
         }
@@ -363,6 +375,7 @@ impl Receive for Worker {
     fn receive(&mut self, message: WorkerMessage, context: &mut Context<Self>) {
         match message {
             WorkerMessage::FromPeer { from, message } => self.on_peer_message(from, message),
+            WorkerMessage::Lost { peer, loss } => self.lost(peer, loss),
             WorkerMessage::Bound { graph, outcome } => self.bound(graph, outcome),
             WorkerMessage::Served(served) => self.served(served),
             WorkerMessage::Computed(batch) => self.computed(batch),

@@ -12,19 +12,34 @@ use std::task::Waker;
 use crate::runtime::Asker;
 use crate::units::VirtualTime;
 
+use super::misfortune::Consequence;
 use super::pool::Job;
 
 /// Something that happens at a point in virtual time.
 pub(super) enum Happening {
-    /// A sleep is over, unless it was dropped before.
-    Wake(Rc<Alarm>),
+    /// A sleep of a task is over, unless it was dropped before.
+    Wake(usize, Rc<Alarm>),
     /// A device has done a piece of work: its result is waited for, then handed on.
     WorkDone {
         /// The arithmetic.
         job: Job,
         /// Who is told.
         asker: Asker,
+        /// The task that it is of.
+        task: usize,
     },
+    /// Something goes wrong, or right again.
+    Fault(Consequence),
+}
+
+impl Happening {
+    /// The task that it happens to; none where it happens to the world.
+    pub(super) fn task(&self) -> Option<usize> {
+        match self {
+            Self::Wake(task, _) | Self::WorkDone { task, .. } => Some(*task),
+            Self::Fault(_) => None,
+        }
+    }
 }
 
 /// The state of a sleep that its future and its event share.
@@ -79,7 +94,7 @@ impl EventQueue {
     pub(super) fn next_time(&mut self) -> Option<VirtualTime> {
         while let Some(Reverse(event)) = self.heap.peek() {
             match &event.happening {
-                Happening::Wake(alarm) if alarm.is_cancelled.get() => drop(self.heap.pop()),
+                Happening::Wake(_, alarm) if alarm.is_cancelled.get() => drop(self.heap.pop()),
                 _ => return Some(event.time),
             }
         }
@@ -107,7 +122,7 @@ mod tests {
     fn events_happen_in_the_order_of_time_and_at_one_instant_in_that_of_scheduling() {
         let mut queue = EventQueue::default();
         for time in [5, 3, 5, 3, 4] {
-            queue.push(VirtualTime(time), Happening::Wake(Rc::default()));
+            queue.push(VirtualTime(time), Happening::Wake(0, Rc::default()));
         }
         let order: Vec<(u64, u64)> = std::iter::from_fn(|| pop(&mut queue)).map(|(time, seq)| (time.0, seq)).collect();
         assert_eq!(order, [(3, 1), (3, 3), (4, 4), (5, 0), (5, 2)]);
@@ -117,8 +132,8 @@ mod tests {
     fn a_sleep_that_was_dropped_is_no_event_and_does_not_move_the_clock() {
         let mut queue = EventQueue::default();
         let alarm = Rc::new(Alarm::default());
-        queue.push(VirtualTime(1), Happening::Wake(Rc::clone(&alarm)));
-        queue.push(VirtualTime(2), Happening::Wake(Rc::default()));
+        queue.push(VirtualTime(1), Happening::Wake(0, Rc::clone(&alarm)));
+        queue.push(VirtualTime(2), Happening::Wake(0, Rc::default()));
         alarm.is_cancelled.set(true);
         assert_eq!(pop(&mut queue), Some((VirtualTime(2), 1)));
         assert_eq!(queue.next_time(), None);

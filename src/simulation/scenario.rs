@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cluster::TaskName;
-use crate::simulation::{Law, NetworkSpec};
+use crate::simulation::{Faults, Law, NetworkSpec};
 use crate::sync::Mode;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
 
@@ -46,6 +46,8 @@ pub struct Scenario {
     pub program: Program,
     /// When a run is over.
     pub stop: Stop,
+    /// What goes wrong. Default: nothing; a peer that is silent for a second is lost.
+    pub faults: Faults,
     /// The runs to compare, in the file's order, under different names. Default: one, asynchronous.
     pub runs: Vec<Run>,
 }

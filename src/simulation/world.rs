@@ -9,6 +9,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use crate::clock::{Clock, Sleep};
 use crate::cluster::{DeviceName, TaskName};
@@ -21,19 +22,28 @@ use crate::units::VirtualTime;
 use super::audit::{Audit, Digest};
 use super::device::Device;
 use super::events::{Alarm, EventQueue, Happening};
+use super::faults::Faults;
+use super::links::Links;
+use super::misfortune::{Sent, Trouble};
 use super::network::{Network, NetworkSpec};
 use super::pool::Job;
 use super::run::Cluster;
 
 /// The whole of a simulated cluster but the actors in it.
 pub(super) struct SimulatedWorld {
-    now: Cell<VirtualTime>,
-    tasks: Vec<TaskName>,
-    queue: RefCell<EventQueue>,
-    network: RefCell<Network<Messages<PeerMessage>>>,
-    inboxes: RefCell<Vec<Option<Rc<dyn Inbox<PeerMessage>>>>>,
+    pub(super) now: Cell<VirtualTime>,
+    pub(super) tasks: Vec<TaskName>,
+    pub(super) queue: RefCell<EventQueue>,
+    network: RefCell<Network<Sent>>,
+    /// Of each way from one task to another.
+    pub(super) latency: Duration,
+    pub(super) links: RefCell<Links>,
+    pub(super) trouble: RefCell<Trouble>,
+    pub(super) inboxes: RefCell<Vec<Option<Rc<dyn Inbox<PeerMessage>>>>>,
     bytes_sent: RefCell<Vec<u64>>,
-    audit: RefCell<Audit>,
+    /// Envelopes that have arrived.
+    deliveries: Cell<u64>,
+    pub(super) audit: RefCell<Audit>,
     /// The run itself. A stall wakes it, so that the thread does not park for good.
     run: RefCell<Option<Waker>>,
     /// Called when nothing can happen any more.
@@ -44,6 +54,7 @@ pub(super) struct SimulatedWorld {
 pub(super) struct Observed {
     pub(super) now: VirtualTime,
     pub(super) events: u64,
+    pub(super) deliveries: u64,
     pub(super) digest: Digest,
     /// By task.
     pub(super) bytes_sent: Vec<u64>,
@@ -65,7 +76,7 @@ pub(super) fn on_park() {
 
 /// What came of letting one thing happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tick {
+pub(super) enum Tick {
     /// A waker was called: a sleep is over, or nothing can happen any more.
     Woke,
     /// No waker was called; whether an actor was told something, [`told`] says.
@@ -74,8 +85,12 @@ enum Tick {
 
 impl SimulatedWorld {
     /// A world of `tasks`, at the beginning of its clock; it becomes this thread's.
-    pub(super) fn enter(tasks: Vec<TaskName>, network: &NetworkSpec) -> Rc<Self> {
+    pub(super) fn enter(tasks: Vec<TaskName>, network: &NetworkSpec, faults: &Faults) -> Rc<Self> {
         let world = Rc::new(Self {
+            latency: network.latency,
+            links: RefCell::new(Links::new(tasks.len())),
+            trouble: RefCell::new(Trouble::new(tasks.len(), faults)),
+            deliveries: Cell::new(0),
             now: Cell::default(),
             queue: RefCell::default(),
             network: RefCell::new(Network::new(network, tasks.len())),
@@ -86,6 +101,7 @@ impl SimulatedWorld {
             on_stall: RefCell::default(),
             tasks,
         });
+        world.foresee(&faults.list);
         CURRENT.set(Some(Rc::clone(&world)));
         world
     }
@@ -106,6 +122,7 @@ impl SimulatedWorld {
         Observed {
             now: self.now.get(),
             events: audit.events(),
+            deliveries: self.deliveries.get(),
             digest: audit.digest(),
             bytes_sent: self.bytes_sent.borrow().clone(),
         }
@@ -138,7 +155,7 @@ impl SimulatedWorld {
             (_, Some(arriving)) => {
                 self.now.set(arriving);
                 self.arrive();
-                Tick::WokeNobody
+                if self.trouble.borrow().orders.is_empty() { Tick::WokeNobody } else { self.wake_run() }
             }
             (Some(_), None) => unreachable!("a queued event without a network event was taken above"),
         }
@@ -146,15 +163,24 @@ impl SimulatedWorld {
 
     fn happen(&self) -> Tick {
         let (seq, happening) = self.queue.borrow_mut().pop().expect("its time was just asked for");
+        let happening = match happening.task() {
+            Some(task) => self.misses(task, happening),
+            None => Some(happening),
+        };
+        let Some(happening) = happening else { return Tick::WokeNobody };
         match happening {
-            Happening::Wake(alarm) => {
+            Happening::Fault(what) => {
+                self.audit.borrow_mut().record([self.now.get().0, 5, seq, 0]);
+                self.come_true(what)
+            }
+            Happening::Wake(_, alarm) => {
                 self.audit.borrow_mut().record([self.now.get().0, 1, seq, 0]);
                 alarm.has_rung.set(true);
                 let Some(waker) = alarm.waker.take() else { return Tick::WokeNobody };
                 waker.wake();
                 Tick::Woke
             }
-            Happening::WorkDone { job, asker } => {
+            Happening::WorkDone { job, asker, .. } => {
                 self.audit.borrow_mut().record([self.now.get().0, 2, seq, 0]);
                 job.finish().done(&asker);
                 Tick::WokeNobody
@@ -167,11 +193,8 @@ impl SimulatedWorld {
         let Some(delivery) = self.network.borrow_mut().advance(self.now.get()) else { return };
         let route = (delivery.from as u64) << 32 | delivery.to as u64;
         self.audit.borrow_mut().record([self.now.get().0, 3, route, delivery.size.0]);
-        let inbox = self.inboxes.borrow()[delivery.to].clone();
-        match inbox {
-            Some(inbox) => inbox.deliver(PeerId(delivery.from as u32), delivery.payload),
-            None => tracing::warn!(to = %self.tasks[delivery.to], "lost: the task does not listen"),
-        }
+        self.begin_with_delivery(self.deliveries.replace(self.deliveries.get() + 1));
+        self.receive(delivery);
     }
 
     /// Nothing can happen any more: acts on it, and wakes the run, which may have been told its end.
@@ -180,6 +203,10 @@ impl SimulatedWorld {
         if let Some(act) = act {
             act();
         }
+        self.wake_run()
+    }
+
+    pub(super) fn wake_run(&self) -> Tick {
         if let Some(run) = &*self.run.borrow() {
             run.wake_by_ref();
         }
@@ -187,18 +214,27 @@ impl SimulatedWorld {
     }
 }
 
-/// The virtual clock.
-pub(super) struct SimulatedClock(pub(super) Rc<SimulatedWorld>);
+/// A task's view of the virtual clock.
+pub(super) struct SimulatedClock {
+    pub(super) world: Rc<SimulatedWorld>,
+    pub(super) task: usize,
+}
 
 impl Clock for SimulatedClock {
     fn now(&self) -> VirtualTime {
-        self.0.now.get()
+        self.world.now.get()
+    }
+
+    /// Where nothing goes wrong a wait that is in vain ends in a stall. Else a task can wait for one that is gone
+    /// while others go on.
+    fn sees_stalls(&self) -> bool {
+        !self.world.trouble.borrow().is_expected
     }
 
     fn sleep_until(&self, time: VirtualTime) -> Sleep {
         let alarm = Rc::new(Alarm::default());
-        let time = time.max(self.0.now.get());
-        self.0.queue.borrow_mut().push(time, Happening::Wake(Rc::clone(&alarm)));
+        let time = time.max(self.world.now.get());
+        self.world.queue.borrow_mut().push(time, Happening::Wake(self.task, Rc::clone(&alarm)));
         Box::pin(SimulatedSleep(alarm))
     }
 }
@@ -227,9 +263,16 @@ impl Drop for SimulatedSleep {
 pub(super) struct SimulatedTransport {
     pub(super) world: Rc<SimulatedWorld>,
     pub(super) local: PeerId,
+    /// Which of the task's lives it is the end of.
+    pub(super) life: u32,
 }
 
 impl SimulatedTransport {
+    /// Whether the task still lives the life that this is an end of.
+    fn lives(&self) -> bool {
+        self.world.links.borrow().lives(self.local.0 as usize, self.life)
+    }
+
     fn set_inbox(&self, inbox: Option<Rc<dyn Inbox<PeerMessage>>>) {
         self.world.inboxes.borrow_mut()[self.local.0 as usize] = inbox;
     }
@@ -251,22 +294,31 @@ impl Transport<PeerMessage> for SimulatedTransport {
     fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
         let size = envelope_size(&messages);
         let (from, to) = (self.local.0 as usize, to.0 as usize);
+        if !self.lives() {
+            return;
+        }
+        let stamp = self.world.links.borrow().stamp(from, to);
         self.world.bytes_sent.borrow_mut()[from] += size.0;
-        self.world.network.borrow_mut().send(self.world.now.get(), from, to, size, messages);
+        self.world.network.borrow_mut().send(self.world.now.get(), from, to, size, (stamp, messages));
     }
 
     fn listen(&self, inbox: Rc<dyn Inbox<PeerMessage>>) {
         self.set_inbox(Some(inbox));
+        self.world.is_up_again(self.local.0 as usize);
     }
 
     fn close(&self) {
-        self.set_inbox(None);
+        if self.lives() {
+            self.set_inbox(None);
+            self.world.has_closed(self.local.0 as usize);
+        }
     }
 }
 
 /// One device of a task: arithmetic, real or not, that takes modelled time.
 pub(super) struct SimulatedDevice {
     world: Rc<SimulatedWorld>,
+    task: usize,
     model: RefCell<Device>,
     /// Whether straggling, and a drawn step time, concern this task: they are of workers.
     is_worker: bool,
@@ -280,7 +332,14 @@ impl SimulatedDevice {
         let draws = random::stream(cluster.seed, &[&name, "straggler"]);
         let slow = cluster.slow.get(task).copied().unwrap_or(1.0);
         let model = RefCell::new(Device::new(&cluster.compute, slow, draws));
-        Self { world: Rc::clone(world), model, is_worker: task.job() != "ps", numerics: cluster.numerics }
+        let position = world.tasks.iter().position(|own| own == task).expect("a device is of a task of the world");
+        Self {
+            world: Rc::clone(world),
+            task: position,
+            model,
+            is_worker: task.job() != "ps",
+            numerics: cluster.numerics,
+        }
     }
 }
 
@@ -288,6 +347,7 @@ impl ComputeModel for SimulatedDevice {
     fn launch(&self, work: Work) {
         let step = work.step.filter(|_| self.is_worker).map(|step| step.number);
         let now = self.world.now.get();
+        self.model.borrow_mut().slow_down(self.world.slowness(self.task));
         let (_, end) = self.model.borrow_mut().occupy(now, step, work.cost.flops, work.cost.bytes);
         let effort = match self.numerics {
             Numerics::Real => work.cost,
@@ -297,7 +357,7 @@ impl ComputeModel for SimulatedDevice {
         if end == now {
             return job.finish().done(&work.asker);
         }
-        self.world.queue.borrow_mut().push(end, Happening::WorkDone { job, asker: work.asker });
+        self.world.queue.borrow_mut().push(end, Happening::WorkDone { job, asker: work.asker, task: self.task });
     }
 
     fn numerics(&self) -> Numerics {

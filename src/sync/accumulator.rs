@@ -143,6 +143,20 @@ impl<G> Accumulator<G> {
         self.departed.insert(worker);
     }
 
+    /// `worker`, which had left, is back: it is waited for again.
+    ///
+    /// # Panics
+    /// If there is no such worker.
+    pub fn rejoin(&mut self, worker: u32) {
+        self.assert_is_replica(worker);
+        self.departed.remove(&worker);
+    }
+
+    /// Takes back held gradients that `is_void` says will not count.
+    pub fn withdraw(&mut self, mut is_void: impl FnMut(&G) -> bool) {
+        self.offered.retain(|_, gradient| !is_void(gradient));
+    }
+
     /// The workers whose gradients the round under way lacks, by ascending index. A round that the
     /// coordinator has not closed yet may turn out not to need all of them, and waits for the
     /// coordinator where this is empty.
@@ -218,6 +232,25 @@ mod tests {
         assert_eq!(accumulator.offer(1, 1, "dead"), Offer::Departed);
         accumulator.offer(0, 1, "a");
         assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a")]);
+    }
+
+    #[test]
+    fn a_worker_that_comes_back_is_waited_for_again() {
+        let mut accumulator = offered(Accumulator::new(2), [(0, "a")]);
+        accumulator.leave(1);
+        assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a")]);
+        accumulator.rejoin(1);
+        accumulator.offer(0, 1, "a");
+        assert_eq!((accumulator.take_ready(), accumulator.waiting_for()), (None, vec![1]));
+        assert_eq!(accumulator.offer(1, 1, "b"), Offer::Held);
+        assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a"), (1, "b")]);
+    }
+
+    #[test]
+    fn a_gradient_that_is_withdrawn_does_not_count() {
+        let mut accumulator = offered(Accumulator::new(2), [(0, "a"), (1, "b")]);
+        accumulator.withdraw(|gradient| *gradient == "b");
+        assert_eq!((accumulator.take_ready(), accumulator.waiting_for()), (None, vec![1]));
     }
 
     #[test]

@@ -45,6 +45,11 @@ impl BackupRounds {
         dropped.into_iter().chain(self.close_if_full()).collect()
     }
 
+    /// `worker` is back.
+    pub(super) fn rejoin(&mut self, worker: u32) {
+        self.live.insert(worker);
+    }
+
     /// Drops every open vote.
     pub(super) fn drop_votes(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.votes).into_iter().map(|worker| Effect::Drop { worker }).collect()

@@ -39,6 +39,12 @@ impl StalenessBound {
         released.into_iter().chain(self.release_the_near()).collect()
     }
 
+    /// `worker` is back. It begins beside the slowest, so that it neither holds up others nor runs ahead of them.
+    pub(super) fn rejoin(&mut self, worker: u32) {
+        let clock = self.slowest().unwrap_or(0);
+        self.clocks.entry(worker).or_insert(clock);
+    }
+
     /// Releases whoever waits, however far ahead.
     pub(super) fn release_all(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.held).into_iter().map(|worker| Effect::Release { worker }).collect()

@@ -104,6 +104,20 @@ impl Coordinator {
         }
     }
 
+    /// `worker`, which had left, is back: it is waited for again.
+    pub fn rejoin(&mut self, worker: u32) {
+        match &mut self.policy {
+            Policy::Free => {}
+            Policy::Backups(rounds) => rounds.rejoin(worker),
+            Policy::Bounded(bound) => bound.rejoin(worker),
+        }
+    }
+
+    /// Another training of the same variables begins where the one that is over ended.
+    pub fn reopen(&mut self) {
+        self.finished = false;
+    }
+
     /// The training is over: whoever waits is let go, and from now on nobody waits and no vote counts.
     pub fn finish(&mut self) -> Vec<Effect> {
         self.finished = true;
@@ -175,6 +189,32 @@ mod tests {
         assert_eq!(coordinator.commit(0), []);
         assert_eq!(coordinator.commit(2), [release(2)]);
         assert_eq!(coordinator.leave(1), [release(0)]);
+    }
+
+    #[test]
+    fn a_worker_that_comes_back_is_waited_for_again() {
+        let mut backups = Coordinator::new(Mode::Sync { backups: 1 }, 3);
+        backups.leave(0);
+        backups.leave(1);
+        backups.rejoin(0);
+        assert_eq!(backups.vote(2, 0), []);
+        assert_eq!(backups.vote(0, 0), [close(0, &[0, 2])]);
+    }
+
+    #[test]
+    fn with_bounded_staleness_a_worker_that_comes_back_begins_beside_the_slowest() {
+        let mut bounded = Coordinator::new(Mode::BoundedStaleness { slack: 1 }, 3);
+        let release = |worker| Effect::Release { worker };
+        bounded.leave(2);
+        for _ in 0..5 {
+            assert_eq!(bounded.commit(0), [release(0)]);
+            assert_eq!(bounded.commit(1), [release(1)]);
+        }
+        bounded.rejoin(2);
+        assert_eq!(bounded.commit(0), [release(0)]);
+        assert_eq!(bounded.commit(0), []);
+        assert_eq!(bounded.commit(1), [release(1)]);
+        assert_eq!(bounded.commit(2), [release(0), release(2)]);
     }
 
     #[test]

@@ -6,25 +6,35 @@ use std::pin::Pin;
 use tracing::trace_span;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::graph::{Graph, Output, Target};
-use crate::runtime::{Code, Error, Result};
+use crate::graph::{Graph, Output, Target, Variable};
+use crate::runtime::{Code, Error, Origin, Result, StepDone};
 use crate::tensor::{DType, Tensor};
 
 use super::hooks::{Flow, Hook};
 use super::record::{Beginning, Ending, StepStats};
+use super::recovery::{OPERATION_TIMEOUT, Patience, given_up, is_mendable, session_again};
 use super::session::{Asked, Fetched, Session};
 use super::task::Task;
 
 /// A session for training (TensorFlow: `MonitoredTrainingSession`).
 ///
 /// The chief gives the variables their first values, where they have none; the other workers wait
-/// until it has, and are told at once.
+/// until it has, and are told at once. A task that is lost and comes back is waited for, and the step taken again;
+/// see `recovery` for when that is given up.
 pub struct MonitoredSession {
     task: Task,
+    graph: Graph,
     session: Session,
     hooks: Vec<Box<dyn Hook>>,
+    /// The number of the training at its server, whatever session it is in by now.
+    training: u64,
+    /// How many training steps have begun, those that failed among them.
+    begun: u64,
     local_step: u64,
+    /// The last that was seen.
+    global_step: u64,
     stop_requested: bool,
+    patience: Patience,
 }
 
 /// A monitored session in the making.
@@ -47,35 +57,98 @@ impl Builder {
     /// # Errors
     /// If the graph has a mistake, or a task fails.
     pub async fn open(mut self) -> Result<MonitoredSession> {
-        let session = Session::new(&self.task.target(), &self.graph).await?;
+        self.task.begin_training();
         if self.task.is_chief() {
             let sizes = self.graph.trainable_variables().into_iter().map(|variable| variable.spec().shape.elements());
             self.task.recorder().beginning(Beginning { parameters: sizes.map(|size| size as u64).sum() });
-            initialize(&session).await?;
-        } else {
-            session.run().target(self.graph.await_initialization()).await?;
         }
-        let global_step = session.run().fetch(&self.graph.global_step()?.read()).await?.scalar::<i64>(0)?;
+        let (mut patience, mut root) = (Patience::default(), None);
+        let (session, global_step) = loop {
+            let error = match self.try_open().await {
+                Ok(opened) => break opened,
+                Err(error) => error,
+            };
+            let pause = patience.pause().filter(|_| is_mendable(&error));
+            let root: &mut Error = root.get_or_insert(error.clone());
+            let Some(pause) = pause else {
+                return Err(if *root == error { error } else { given_up(root, &format!("then {error}")) });
+            };
+            tracing::warn!(%error, ?pause, "the session can't be opened; trying again");
+            self.task.sleep(pause).await;
+        };
         for hook in &mut self.hooks {
-            hook.after_create_session(global_step as u64);
+            hook.after_create_session(global_step);
         }
-        let (task, hooks) = (self.task, self.hooks);
-        Ok(MonitoredSession { task, session, hooks, local_step: 0, stop_requested: false })
+        let Self { task, graph, hooks } = self;
+        let (training, begun, local_step, stop_requested) = (session.number(), 0, 0, false);
+        Ok(MonitoredSession {
+            task,
+            graph,
+            session,
+            hooks,
+            training,
+            begun,
+            local_step,
+            global_step,
+            stop_requested,
+            patience,
+        })
+    }
+
+    /// A session whose variables have their values, and the global step.
+    async fn try_open(&self) -> Result<(Session, u64)> {
+        let session = Session::new(&self.task.target(), &self.graph).await?;
+        session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
+        let step = self.graph.global_step()?;
+        if self.task.is_chief() {
+            initialize(&session, &step).await?;
+        } else {
+            let waited = session.run().target(self.graph.await_initialization()).await;
+            waited.map_err(|error| self.blame_the_chief(error))?;
+        }
+        let global_step = session.run().fetch(&step.read()).await?.scalar::<i64>(0)?;
+        Ok((session, global_step.max(0) as u64))
+    }
+
+    /// Says whom a worker waits for that waits for first values in vain.
+    fn blame_the_chief(&self, error: Error) -> Error {
+        if error.code != Code::DeadlineExceeded {
+            return error;
+        }
+        let chief = self.task.chief();
+        given_up(&error, &format!("the chief, {chief}, has not given the variables their first values")).on(&chief)
     }
 }
 
 /// Gives a first value to each variable that has none.
-async fn initialize(session: &Session) -> Result<()> {
+///
+/// # Errors
+/// If the training has begun and a part of it is lost: with first values in its place it would go on from a mixture.
+async fn initialize(session: &Session, global_step: &Variable) -> Result<()> {
     let initializers = session.graph().initializers();
     let mut asked = session.run();
     for (variable, _) in &initializers {
         asked = asked.fetch(&variable.is_initialized());
     }
     let known = asked.await?;
-    let mut run = session.run();
-    for (index, (_, initializer)) in initializers.iter().enumerate() {
-        if !known.scalar::<bool>(index)? {
+    let (mut run, mut missing) = (session.run(), None);
+    let mut has_global_step = false;
+    for (index, (variable, initializer)) in initializers.iter().enumerate() {
+        if known.scalar::<bool>(index)? {
+            has_global_step |= variable.name() == global_step.name();
+        } else {
             run = run.target(initializer);
+            missing = Some(variable.name());
+        }
+    }
+    if let Some(missing) = missing.filter(|_| has_global_step) {
+        let step = session.run().fetch(&global_step.read()).await?.scalar::<i64>(0)?;
+        if step > 0 {
+            let message = format!(
+                "the training is at global step {step}, but `{missing}` has no value: its task has come back without \
+                 its variables, and no checkpoint to restore"
+            );
+            return Err(Error::new(Code::Unavailable, message));
         }
     }
     run.await.map(|_| ())
@@ -112,24 +185,67 @@ impl MonitoredSession {
     ///
     /// # Errors
     /// If the weights can't be read.
-    pub async fn close(self) -> Result<()> {
+    pub async fn close(mut self) -> Result<()> {
         let reported = self.report_weights().await;
         self.task.leave();
         reported
     }
 
-    async fn report_weights(&self) -> Result<()> {
-        if self.task.is_chief() {
-            let weights_digest = weights_digest(&self.session).await?;
-            self.task.recorder().ending(Ending { weights_digest });
+    async fn report_weights(&mut self) -> Result<()> {
+        while self.task.is_chief() {
+            match weights_digest(&self.session).await {
+                Err(error) if is_mendable(&error) => self.recover(error).await?,
+                digest => return digest.map(|weights_digest| self.task.recorder().ending(Ending { weights_digest })),
+            }
         }
         Ok(())
+    }
+
+    /// Puts a new session in the place of one that has lost a task.
+    ///
+    /// # Errors
+    /// `root`, if that task does not come back as it was.
+    pub(super) async fn recover(&mut self, root: Error) -> Result<()> {
+        loop {
+            let Some(pause) = self.patience.pause() else {
+                return Err(given_up(&root, "it has been tried again, in vain"));
+            };
+            tracing::warn!(%root, ?pause, "going on with a new session");
+            self.task.sleep(pause).await;
+            match session_again(&self.task, &self.graph, self.global_step, &root).await {
+                Ok(session) => {
+                    self.session = session;
+                    return Ok(());
+                }
+                Err(error) if is_mendable(&error) => tracing::warn!(%error, "the new session is lost too"),
+                Err(error) if error.code == Code::FailedPrecondition => {
+                    return Err(Error { code: root.code, ..error });
+                }
+                Err(error) => return Err(given_up(&root, &format!("then {error}"))),
+            }
+        }
+    }
+
+    /// Takes a step, again with a new session where a task was lost.
+    async fn take(&mut self, mut asked: Asked) -> Result<StepDone> {
+        let repeat = asked.repeat(&self.session);
+        loop {
+            match self.session.run_step(asked).await {
+                Err(error) if is_mendable(&error) => self.recover(error).await?,
+                done => {
+                    self.patience.renew();
+                    return done;
+                }
+            }
+            asked = Asked::again(&self.session, &repeat);
+        }
     }
 
     /// Hop 10 of a step: numbers it, shows it to the hooks, and reports it.
     fn after_training_step(&mut self, mut stats: StepStats) {
         let _span = trace_span!("hooks", local_step = self.local_step, global_step = stats.global_step).entered();
         stats.local_step = self.local_step;
+        self.global_step = stats.global_step;
         self.local_step += 1;
         for hook in &mut self.hooks {
             if hook.after_run(&stats) == Flow::Stop {
@@ -199,11 +315,13 @@ impl MonitoredRun<'_> {
         }
         let own = asked.request.fetches.len();
         let Some(train_op) = train_op else {
-            return Ok(Fetched(monitored.session.run_step(asked).await?.fetches));
+            return Ok(Fetched(monitored.take(asked).await?.fetches));
         };
         (0..).map_while(|told| train_op.output(told)).for_each(|told| asked.fetch(&told));
+        asked.origin = Some(Origin { training: monitored.training, number: monitored.begun });
+        monitored.begun += 1;
         let started = monitored.task.now();
-        let done = monitored.session.run_step(asked).await?;
+        let done = monitored.take(asked).await?;
         let mut fetches = done.fetches;
         let told: Vec<Tensor> = fetches.drain(own..).collect();
         let is_scalar = |value: &&Tensor| value.dtype() == DType::F32 && value.shape().rank() == 0;

@@ -5,14 +5,15 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tracing::trace_span;
 
 use crate::graph::{Graph, Output, Target};
 use crate::partition::Request;
 use crate::runtime::{
-    Answer, Code, Error, MasterMessage, ResetContainers, Result, RunStep, ServerTarget, SessionId, SessionOptions,
-    StepDone, Values, stopped, tell,
+    Answer, Code, Error, MasterMessage, Origin, ResetContainers, Result, RunStep, ServerTarget, SessionId,
+    SessionOptions, StepDone, Values, stopped, tell,
 };
 use crate::tensor::{Element, Tensor};
 
@@ -26,7 +27,8 @@ pub struct Session {
     target: ServerTarget,
     id: SessionId,
     graph: Graph,
-    options: SessionOptions,
+    /// How long a step may take.
+    timeout: Cell<Option<Duration>>,
     /// How much of the graph the master knows \[operations\].
     known: Cell<usize>,
     /// What has been asked before, so that asking again costs no allocation.
@@ -58,7 +60,7 @@ impl Session {
             target,
             id,
             graph,
-            options,
+            timeout: Cell::new(options.operation_timeout),
             known: Cell::new(0),
             requests: RefCell::default(),
             spare: RefCell::default(),
@@ -70,9 +72,19 @@ impl Session {
         Run { session: self, asked: self.asked() }
     }
 
+    /// A number that no other session of the server has.
+    pub(super) fn number(&self) -> u64 {
+        self.id.0
+    }
+
     /// The graph.
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// Sets how long each step may take from now on, as [`SessionOptions::operation_timeout`] does.
+    pub(super) fn set_timeout(&self, timeout: Option<Duration>) {
+        self.timeout.set(timeout);
     }
 
     /// Closes the session: steps that still run are cancelled, and no more are taken.
@@ -106,7 +118,7 @@ impl Session {
     /// A step that is not asked for anything yet.
     pub(super) fn asked(&self) -> Asked {
         let (request, answer) = self.spare.borrow_mut().pop().unwrap_or_else(|| (Request::default(), Answer::new()));
-        Asked { graph: self.graph.clone(), request, feeds: Values::new(), foreign: None, answer }
+        Asked { graph: self.graph.clone(), request, feeds: Values::new(), foreign: None, origin: None, answer }
     }
 
     /// Runs a step, once it is awaited.
@@ -116,16 +128,16 @@ impl Session {
 
     /// Hop 1 of a step: hands it to the master; the request that it was asked with is used again.
     fn begin(&self, step: Asked) -> Result<(Request, Answer<Result<StepDone>>)> {
-        let Asked { request: mut asked, feeds, foreign, answer, .. } = step;
+        let Asked { request: mut asked, feeds, foreign, origin, answer, .. } = step;
         let _span = trace_span!("session", session = self.id.0).entered();
         if let Some(name) = foreign {
             let message = format!("`{name}` belongs to another graph than the session");
             return Err(Error::new(Code::InvalidArgument, message));
         }
         self.extend()?;
-        let deadline = self.options.operation_timeout.map(|limit| self.target.clock.now().after(limit));
+        let deadline = self.timeout.get().map(|limit| self.target.clock.now().after(limit));
         let request = self.request(&asked);
-        let run = RunStep { session: self.id, request, feeds, deadline, reply: answer.reply() };
+        let run = RunStep { session: self.id, request, feeds, deadline, origin, reply: answer.reply() };
         tell(&self.target.master, MasterMessage::RunStep(run));
         asked.feeds.clear();
         asked.fetches.clear();
@@ -169,10 +181,33 @@ pub(super) struct Asked {
     feeds: Values,
     /// The first thing asked that belongs to another graph.
     foreign: Option<String>,
+    /// Which step of a training it is, where it is one.
+    pub(super) origin: Option<Origin>,
     answer: Answer<Result<StepDone>>,
 }
 
+/// What a step was asked for and fed, to be asked again.
+pub(super) struct Repeat {
+    request: Arc<Request>,
+    feeds: Values,
+    origin: Option<Origin>,
+}
+
 impl Asked {
+    /// To take the same step again, should it fail. The session that it is asked of keeps the request.
+    pub(super) fn repeat(&self, session: &Session) -> Repeat {
+        Repeat { request: session.request(&self.request), feeds: self.feeds.clone(), origin: self.origin }
+    }
+
+    /// The step that `repeat` is of, asked of `session`.
+    pub(super) fn again(session: &Session, repeat: &Repeat) -> Self {
+        let mut asked = session.asked();
+        asked.request.clone_from(&repeat.request);
+        asked.feeds.clone_from(&repeat.feeds);
+        asked.origin = repeat.origin;
+        asked
+    }
+
     pub(super) fn feed(&mut self, output: &Output, value: Tensor) {
         self.check(output.graph(), || output.name());
         self.request.feeds.push(output.edge());

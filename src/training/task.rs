@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, TaskName};
@@ -66,6 +67,7 @@ impl Task {
             }
             _ => None,
         };
+        parts.server.know_replicas(&workers);
         let (batches, stop_requested) = (RefCell::new(batches), Cell::new(false));
         Ok(Self { inner: Rc::new(Inner { parts, replica, batches, stop_requested }) })
     }
@@ -138,6 +140,22 @@ impl Task {
         self.inner.parts.clock.now()
     }
 
+    /// Waits for `pause`.
+    pub(super) async fn sleep(&self, pause: Duration) {
+        let clock = &self.inner.parts.clock;
+        clock.sleep_until(clock.now().after(pause)).await;
+    }
+
+    /// The limit of a wait that is to end by itself; none where whoever runs the world ends it.
+    pub(super) fn limit(&self, limit: Duration) -> Option<Duration> {
+        (!self.inner.parts.clock.sees_stalls()).then_some(limit)
+    }
+
+    /// The task that initialises the variables and looks at the test split.
+    pub(super) fn chief(&self) -> TaskName {
+        self.cluster().tasks().find(is_worker).expect("a task that trains is of a cluster with workers")
+    }
+
     /// `optimizer`, coordinated with the other workers as the run says.
     ///
     /// # Errors
@@ -186,6 +204,10 @@ impl Task {
     /// Whether the training is over, for all or for this task.
     pub(super) fn is_training_over(&self) -> bool {
         self.inner.stop_requested.get() || self.inner.parts.server.is_training_over()
+    }
+
+    pub(super) fn begin_training(&self) {
+        self.inner.parts.server.begin_training();
     }
 
     /// Tells all tasks that this worker takes no more steps.

@@ -13,6 +13,7 @@ use super::hooks::StopAtStep;
 use super::models::{self, Network};
 use super::monitored_session::MonitoredSession;
 use super::record::Evaluation;
+use super::recovery::is_mendable;
 use super::settings::Model;
 use super::task::Task;
 
@@ -33,13 +34,13 @@ pub async fn train(task: Task) -> Result<()> {
     let mut watch = Watch::default();
     while !session.should_stop() {
         let global_step = model.step(&task, &mut session).await?;
-        if watch.is_time_up(&task) || watch.is_target_reached(&task, &session, &model, global_step).await? {
+        if watch.is_time_up(&task) || watch.is_target_reached(&task, &mut session, &model, global_step).await? {
             task.finish_training();
             session.request_stop();
         }
     }
     if !watch.has_seen_target {
-        watch.look(&task, &session, &model).await?;
+        watch.look(&task, &mut session, &model).await?;
     }
     session.close().await
 }
@@ -160,7 +161,7 @@ impl Watch {
     async fn is_target_reached(
         &mut self,
         task: &Task,
-        session: &MonitoredSession,
+        session: &mut MonitoredSession,
         model: &Built,
         global_step: u64,
     ) -> Result<bool> {
@@ -177,14 +178,19 @@ impl Watch {
 
     /// Measures the model on the test split, where there is one, and reports it; the chief alone does. Where
     /// only shapes are computed there is nothing to report, but the time it takes is the same.
-    async fn look(&self, task: &Task, session: &MonitoredSession, model: &Built) -> Result<Option<f64>> {
+    async fn look(&self, task: &Task, session: &mut MonitoredSession, model: &Built) -> Result<Option<f64>> {
         let Some(data) = model.data.as_ref().filter(|_| task.is_chief()) else { return Ok(None) };
-        let mut run = session.raw().run();
-        for (place, value) in data.feeds(task.dataset()?.test.whole()) {
-            run = run.feed(place, value);
-        }
         let step = model.global_step.read();
-        let measured = run.fetch(&data.loss).fetch(&data.accuracy).fetch(&step).await?;
+        let measured = loop {
+            let mut run = session.raw().run();
+            for (place, value) in data.feeds(task.dataset()?.test.whole()) {
+                run = run.feed(place, value);
+            }
+            match run.fetch(&data.loss).fetch(&data.accuracy).fetch(&step).await {
+                Err(error) if is_mendable(&error) => session.recover(error).await?,
+                measured => break measured?,
+            }
+        };
         if measured[0].is_hollow() {
             return Ok(None);
         }

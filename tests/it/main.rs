@@ -8,6 +8,7 @@ mod deploy_files;
 mod devices;
 mod embeddings;
 mod errors;
+mod faults;
 mod fixture;
 mod gradients;
 mod graph_command;

@@ -11,7 +11,9 @@ use trainyard::cluster::{ClusterSpec, TaskName};
 use trainyard::graph::UpdateRule;
 use trainyard::kernels::Numerics;
 use trainyard::prelude::*;
-use trainyard::simulation::{self, Cluster, ComputeSpec, Host, Law, NetworkSpec, Outcome};
+use trainyard::simulation::{
+    self, Cluster, ComputeSpec, Fault, Faults, Host, Law, Misfortune, Moment, NetworkSpec, Outcome,
+};
 use trainyard::sync::Mode;
 use trainyard::training::data::{Dataset, Split};
 use trainyard::training::{
@@ -97,6 +99,7 @@ impl Simulated {
             slow: BTreeMap::new(),
             numerics: Numerics::Real,
             seed: 7,
+            faults: Faults::none(),
         };
         Self { cluster, settings, mode, dataset: None, wasted: Duration::ZERO }
     }
@@ -233,6 +236,12 @@ impl Simulated {
         });
         let Told { steps, ending, evaluation } = std::mem::take(&mut *notes.told.lock().unwrap());
         Trained { steps, ending, evaluation, outcome }
+    }
+
+    /// Something goes wrong.
+    pub(crate) fn fault(mut self, at: Moment, what: Misfortune) -> Self {
+        self.cluster.faults.list.push(Fault { at, what });
+        self
     }
 
     pub(crate) fn mode(&self) -> Mode {

@@ -48,7 +48,7 @@ fn a_parameter_server_that_stops_at_once_stalls_the_workers_and_is_named() {
     });
     let error = trained.outcome.result.unwrap_err();
     assert_eq!(error.code, Code::Stalled);
-    assert!(error.message.contains("master of worker:1, step 0 waits for ps:0 to make it ready"), "{error}");
+    assert!(error.message.contains("master of worker:1, step 1 waits for ps:0 to make it ready"), "{error}");
 }
 
 #[test]

@@ -68,6 +68,15 @@ impl Master {
         }
     }
 
+    /// A task is lost: a reset that waits for it fails, with `error`.
+    pub(super) fn reset_lost(&mut self, peer: PeerId, error: Error, context: &mut Context<Self>) {
+        let Some(reset) = self.reset.take_if(|reset| reset.outstanding.contains(&peer)) else { return };
+        if let Some(timer) = reset.timer {
+            context.cancel_future(timer);
+        }
+        answer(reset.reply, Err(error));
+    }
+
     /// The tasks whose answer the reset lacks, where one is under way.
     pub(super) fn reset_waits_for(&self) -> Option<String> {
         self.reset.as_ref().map(|reset| self.names(&reset.outstanding))

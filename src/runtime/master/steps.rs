@@ -42,7 +42,7 @@ fn spanned(one: Option<Span>, other: Option<Span>) -> Option<Span> {
 
 impl Step {
     /// The tasks whose answer it lacks.
-    fn unanswered(&self) -> Vec<PeerId> {
+    pub(super) fn unanswered(&self) -> Vec<PeerId> {
         self.plan.peers(&self.outstanding)
     }
 }
@@ -57,7 +57,7 @@ impl Master {
         let Accepted { step, timer, run } = accepted;
         for part in &plan.parts {
             let feeds: Values = part.feeds.iter().map(|feed| run.feeds[*feed as usize].clone()).collect();
-            self.link.send(part.peer, PeerMessage::RunGraph { step, graph: part.graph, feeds });
+            self.link.send(part.peer, PeerMessage::RunGraph { step, graph: part.graph, feeds, origin: run.origin });
         }
         let mut fetches = smallvec![None; run.request.fetches.len()];
         for (fetch, feed) in &plan.fed_fetches {
@@ -94,7 +94,9 @@ impl Master {
         context: &mut Context<Self>,
     ) {
         let _span = trace_span!("collect", step = step.number).entered();
-        let Some(running) = self.steps.get_mut(&step) else { return };
+        let Some(running) = self.steps.get_mut(&step) else {
+            return tracing::debug!(step = step.number, ?graph, "an answer for a step that is over; dropped");
+        };
         let Some(asked) = running.outstanding.iter().position(|awaited| *awaited == graph) else {
             return tracing::warn!(step = step.number, ?graph, "an answer that nobody waits for; dropped");
         };
@@ -131,7 +133,10 @@ impl Master {
     pub(super) fn fail(&mut self, step: StepId, error: Error, context: &mut Context<Self>) {
         let failed = self.take_step(step, context);
         let all: Vec<GraphHandle> = failed.plan.parts.iter().map(|part| part.graph).collect();
-        for peer in failed.plan.peers(&all) {
+        // A task that is lost forgets the step by itself.
+        let lost = self.sessions.get(&failed.session).map(|session| &session.lost);
+        for peer in failed.plan.peers(&all).into_iter().filter(|peer| !lost.is_some_and(|lost| lost.contains_key(peer)))
+        {
             self.link.send(peer, PeerMessage::AbortStep(step));
         }
         answer(failed.reply, Err(error));

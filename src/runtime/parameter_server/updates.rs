@@ -1,6 +1,6 @@
 //! Gradients at a parameter server: applied one by one, or collected into rounds, then computed on the device.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use smallvec::smallvec;
@@ -17,6 +17,7 @@ use super::super::mailbox::tell;
 use super::super::messages::{ApplyGradient, ParameterServerMessage, Served, Ticket, Values, VariableId, Verdict};
 use super::super::variable_store::{Rounds, Stored, Tickets, Updating};
 use super::ParameterServer;
+use super::departures::Departures;
 
 impl ParameterServer {
     /// Applies a gradient at once, or offers it to the round of its variable.
@@ -25,10 +26,18 @@ impl ParameterServer {
         if let Err(error) = stored.check_gradient(&apply.gradient) {
             return self.answer(ticket, Err(error));
         }
+        if apply.origin.is_some_and(|origin| stored.applied.done(ticket.step.master, origin).is_some()) {
+            tracing::debug!(
+                step = ticket.step.number,
+                "a step is taken again whose gradient is applied; once is enough"
+            );
+            return self.answer(ticket, Ok(Values::new()));
+        }
         match apply.aggregate {
             _ if self.is_over || apply.verdict == Some(Verdict::TooLate) => self.answer(ticket, Ok(Values::new())),
             None => {
                 let gradient = apply.gradient.clone();
+                self.note_applied(ticket, &apply);
                 self.update(&apply, smallvec![gradient], smallvec![ticket]);
             }
             Some((replica, version)) => self.offer(ticket, apply, replica, version),
@@ -39,7 +48,7 @@ impl ParameterServer {
         let variable = apply.variables[0];
         let stored = self.store.get_mut(variable);
         if stored.rounds.is_none() {
-            stored.rounds = Some(new_rounds(replica, stored.version, &self.departed));
+            stored.rounds = Some(new_rounds(replica, stored.version, &self.departures));
         }
         if let Err(error) = check_training(stored, replica, version) {
             return self.answer(ticket, Err(error));
@@ -75,6 +84,9 @@ impl ParameterServer {
             for (_, (ticket, _)) in round.left_over {
                 self.answer(ticket, Ok(Values::new()));
             }
+            for (_, (ticket, apply)) in &round.gradients {
+                self.note_applied(*ticket, apply);
+            }
             let (tickets, applies): (Tickets, Vec<ApplyGradient>) =
                 round.gradients.into_iter().map(|(_, offered)| offered).unzip();
             let Some(first) = applies.first() else {
@@ -83,6 +95,14 @@ impl ParameterServer {
             };
             let gradients = applies.iter().map(|apply| apply.gradient.clone()).collect();
             return self.update(first, gradients, tickets);
+        }
+    }
+
+    /// Remembers that a gradient is applied, which it is where the variable has a value.
+    fn note_applied(&mut self, ticket: Ticket, apply: &ApplyGradient) {
+        let stored = self.store.get_mut(apply.variables[0]);
+        if let Some(origin) = apply.origin.filter(|_| stored.is_initialized()) {
+            stored.applied.note(ticket.step.master, origin, ());
         }
     }
 
@@ -172,13 +192,13 @@ impl Calculation for Gathered {
 }
 
 /// The rounds of a variable that has had `version` updates, without the workers that have left before.
-fn new_rounds(training: Replica, version: u64, departed: &BTreeSet<u32>) -> Rounds {
+fn new_rounds(training: Replica, version: u64, departures: &Departures) -> Rounds {
     let mut gradients = match training.mode {
         // The coordinator counts these rounds, from 0.
         Mode::Sync { backups: 1.. } => Accumulator::with_backups(training.workers),
         _ => Accumulator::new(training.workers).from_round(version),
     };
-    departed.iter().filter(|worker| **worker < training.workers).for_each(|worker| gradients.leave(*worker));
+    departures.of(training.workers).for_each(|worker| gradients.leave(worker));
     Rounds { training, gradients }
 }
 

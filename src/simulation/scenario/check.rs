@@ -1,5 +1,6 @@
 //! From what was typed to what it means: defaults filled in, and every mistake found at once.
 
+mod fault;
 mod program;
 
 use std::collections::BTreeMap;
@@ -81,6 +82,7 @@ pub(super) fn build(file: ScenarioFile, origin: &str, text: Option<&str>) -> Res
     let scenario = Scenario {
         name: file.name.unwrap_or_else(|| stem(origin)),
         seed: file.seed,
+        faults: fault::faults(file.fault, file.network.silence, &cluster, &mut found),
         network: network(file.network, &mut found),
         compute: compute(file.compute, &cluster, &mut found),
         program: program::program(file.program, origin, cluster.get("ps").map_or(1, Tasks::count), &mut found),
@@ -101,7 +103,6 @@ fn refuse_what_is_to_come(file: &ScenarioFile, found: &mut Mistakes) {
             found.not_yet.push((path.to_owned(), text.to_owned()));
         }
     };
-    refuse(file.fault.is_some(), "fault", "no fault would happen; remove the `[[fault]]` sections");
     refuse(file.calibration.is_some(), "calibration", "it would be ignored; give `[compute]` and `[network]` instead");
 }
 

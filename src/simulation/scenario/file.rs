@@ -1,6 +1,7 @@
 //! The scenario file as it is typed: the keys there are, and their defaults. Serde stops here.
 
 mod dataset;
+mod fault;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,6 +14,7 @@ use super::law::{LawFile, Seconds};
 use crate::units::{BytesPerSecond, FlopsPerSecond, Span};
 
 pub(super) use dataset::{DatasetFile, NpyFile};
+pub(super) use fault::FaultFile;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -25,7 +27,7 @@ pub(super) struct ScenarioFile {
     pub(super) program: ProgramFile,
     pub(super) stop: Option<StopFile>,
     pub(super) run: Option<Vec<RunFile>>,
-    pub(super) fault: Option<IgnoredAny>,
+    pub(super) fault: Vec<FaultFile>,
     pub(super) calibration: Option<IgnoredAny>,
 }
 
@@ -42,6 +44,7 @@ pub(super) struct NetworkFile {
     pub(super) bandwidth: Option<BytesPerSecond>,
     pub(super) message_cost: Option<Span>,
     pub(super) racks: Option<RacksFile>,
+    pub(super) silence: Option<Span>,
 }
 
 #[derive(Deserialize)]

@@ -63,6 +63,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         name: "example".to_owned(),
         seed: 0,
         cluster: BTreeMap::from([("ps".to_owned(), Tasks::Count(1)), ("worker".to_owned(), Tasks::Count(2))]),
+        faults: Faults::none(),
         network: NetworkSpec {
             latency: Duration::from_micros(50),
             bandwidth: "10Gbps".parse().unwrap(),

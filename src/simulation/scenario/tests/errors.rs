@@ -257,13 +257,12 @@ fn a_convnet_of_what_are_no_images_is_a_mistake() {
 
 #[test]
 fn what_is_to_come_is_refused_rather_than_ignored() {
-    let text = "seed = 1\n[[fault]]\nat = \"2s\"\n[calibration]\nx = 1\n[program]\nmodel = \"mlp\"";
+    let text = "seed = 1\n\n\n[calibration]\nx = 1\n[program]\nmodel = \"mlp\"";
     let expected = "\
-sims/example.toml:2: fault: not supported yet: no fault would happen; remove the `[[fault]]` sections
 sims/example.toml:4: calibration: not supported yet: it would be ignored; give `[compute]` and `[network]` instead";
     let error = example(text).unwrap_err();
     assert_eq!(error.to_string(), expected);
-    assert!(matches!(error, ScenarioError::NotSupported { features, .. } if features.len() == 2));
+    assert!(matches!(error, ScenarioError::NotSupported { features, .. } if features.len() == 1));
 }
 
 #[test]

@@ -1,0 +1,86 @@
+//! What a master does when it loses a task: whatever waits for it fails at once, and says why.
+//!
+//! As in TensorFlow a session survives the loss of one of its tasks, but takes no more steps there: what
+//! it had registered is gone, and what the variables are there now nobody knows. A new session finds out.
+//! Steps of the old one that need nothing of that task go on.
+
+use std::sync::Arc;
+
+use actix::Context;
+
+use crate::partition::Request;
+use crate::transport::{Loss, PeerId};
+
+use super::super::error::{Code, Error, Result};
+use super::super::messages::{SessionId, StepId};
+use super::super::step_plan::StepPlan;
+use super::{Master, refuse};
+
+impl Master {
+    /// The way to `peer` has broken.
+    pub(super) fn lost(&mut self, peer: PeerId, loss: Loss, context: &mut Context<Self>) {
+        for session in self.sessions.values_mut() {
+            if session.plans.values().any(|plan| plan.has_part_at(peer)) {
+                session.lost.insert(peer, loss);
+            }
+        }
+        self.fail_steps_at(peer, loss, context);
+        self.fail_registrations_at(peer, loss, context);
+        let error = self.lost_error(peer, loss, "a reset waited for it to clear its containers");
+        self.reset_lost(peer, error, context);
+        if loss != Loss::Stopped {
+            let parting = self.link.actors.parting.borrow();
+            parting.iter().for_each(|message| self.link.send(peer, message.clone()));
+        }
+    }
+
+    /// Steps that wait for `peer` fail; the other tasks of each are told.
+    fn fail_steps_at(&mut self, peer: PeerId, loss: Loss, context: &mut Context<Self>) {
+        let waits = |step: &super::Step| step.unanswered().contains(&peer);
+        let waiting: Vec<StepId> = self.steps.iter().filter(|(_, step)| waits(step)).map(|(id, _)| *id).collect();
+        for step in waiting {
+            let what = format!("step {} waited for it to run its part", step.number);
+            let error = self.lost_error(peer, loss, &what);
+            self.fail(step, error, context);
+        }
+    }
+
+    /// Plans that `peer` has not made ready are given up, and the steps that wait for them fail.
+    fn fail_registrations_at(&mut self, peer: PeerId, loss: Loss, context: &mut Context<Self>) {
+        let is_hit = |plan: &StepPlan| matches!(plan, StepPlan::Registering { .. }) && plan.has_part_at(peer);
+        let hit = |id: &SessionId| -> Vec<(SessionId, Arc<Request>)> {
+            let plans = self.sessions[id].plans.iter().filter(|(_, plan)| is_hit(plan));
+            plans.map(|(request, _)| (*id, Arc::clone(request))).collect()
+        };
+        let given_up: Vec<(SessionId, Arc<Request>)> = self.sessions.keys().flat_map(hit).collect();
+        for (id, request) in given_up {
+            let plan = self.sessions.get_mut(&id).and_then(|session| session.plans.get_mut(&request));
+            for accepted in plan.map(StepPlan::withdraw_all).unwrap_or_default() {
+                let what = format!("step {} waited for it to make its part ready", accepted.step.number);
+                let error = self.lost_error(peer, loss, &what);
+                refuse(accepted, error, context);
+            }
+            self.forget_plan(id, &request);
+        }
+    }
+
+    /// Whether a session may take a step at `peers`.
+    ///
+    /// # Errors
+    /// If it has lost one of them since it began.
+    pub(super) fn check_reachable(&self, session: SessionId, peers: impl IntoIterator<Item = PeerId>) -> Result<()> {
+        let lost = &self.sessions[&session].lost;
+        if lost.is_empty() {
+            return Ok(());
+        }
+        match peers.into_iter().find_map(|peer| Some((peer, *lost.get(&peer)?))) {
+            Some((peer, loss)) => Err(self.lost_error(peer, loss, "this session was open; make a new one")),
+            None => Ok(()),
+        }
+    }
+
+    fn lost_error(&self, peer: PeerId, loss: Loss, during: &str) -> Error {
+        let name = self.link.name(peer);
+        Error::new(Code::Unavailable, format!("{name} was lost, {loss}, while {during}")).on(&name)
+    }
+}

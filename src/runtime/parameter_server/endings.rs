@@ -1,0 +1,122 @@
+//! Who takes part in trainings at a parameter server: workers that leave, are lost or come back, a training that is
+//! over, one that is reset.
+
+use std::collections::BTreeSet;
+
+use crate::graph::Replica;
+use crate::transport::PeerId;
+
+use super::super::coordination::Coordination;
+use super::super::error::{Code, Error};
+use super::super::messages::{PeerMessage, Ticket, Values};
+use super::super::variable_store::Cleared;
+use super::ParameterServer;
+
+impl ParameterServer {
+    /// `worker` takes no more steps: nobody waits for it from now on.
+    pub(super) fn leave(&mut self, worker: u32) {
+        if self.departures.leave(worker) {
+            self.go_on_without(worker);
+        }
+        self.answer_joins();
+    }
+
+    /// A task is lost. The workers that it was count as departed until they are back: synchronous training goes
+    /// on with those that are left, and loses a worker rather than its progress.
+    pub(super) fn lose(&mut self, peer: PeerId, masters: &[u64]) {
+        let trains = self.tasks.iter().zip(0..).filter(|(task, _)| **task == peer).map(|(_, worker)| worker);
+        let lost: BTreeSet<u32> = self.departures.replicas_of(masters).chain(trains).collect();
+        for worker in lost {
+            if self.departures.lose(worker) {
+                tracing::info!(worker, task = %self.link.name(peer), "lost a worker; going on without it");
+                self.go_on_without(worker);
+            }
+        }
+        self.answer_joins();
+    }
+
+    fn go_on_without(&mut self, worker: u32) {
+        for coordination in self.coordinations.values_mut() {
+            self.served.extend(coordination.leave(worker));
+        }
+        for id in self.store.ids() {
+            if let Some(rounds) = &mut self.store.get_mut(id).rounds
+                && worker < rounds.training.workers
+            {
+                rounds.gradients.leave(worker);
+                self.apply_rounds(id);
+            }
+        }
+    }
+
+    /// `replica` makes ready to train here: its first steps, or those of another life or session after it had
+    /// departed. Where the training was over, and it had left that in good order, this is the beginning of another.
+    pub(super) fn take_part(&mut self, from: PeerId, master: u64, replica: Replica) {
+        if self.departures.begins_anew(replica) {
+            tracing::debug!("another training begins");
+            self.is_over = false;
+            self.link.actors.training_over.set(false);
+            self.coordinations.values_mut().for_each(Coordination::reopen);
+            for worker in self.departures.clear() {
+                self.wait_again_for(worker);
+            }
+        }
+        if self.departures.join(master, replica.worker) {
+            tracing::info!(worker = replica.worker, task = %self.link.name(from), "a worker is back");
+            self.wait_again_for(replica.worker);
+        }
+        if self.is_over {
+            self.link.send(from, PeerMessage::TrainingOver);
+        }
+    }
+
+    fn wait_again_for(&mut self, worker: u32) {
+        self.coordinations.values_mut().for_each(|coordination| coordination.rejoin(worker));
+        for id in self.store.ids() {
+            if let Some(rounds) = &mut self.store.get_mut(id).rounds
+                && worker < rounds.training.workers
+            {
+                rounds.gradients.rejoin(worker);
+            }
+        }
+    }
+
+    /// The training is over: whoever waits is let go, without its gradient.
+    pub(super) fn finish(&mut self) {
+        self.is_over = true;
+        for coordination in self.coordinations.values_mut() {
+            self.served.extend(coordination.finish());
+        }
+        for id in self.store.ids() {
+            let rounds = self.store.get_mut(id).rounds.as_mut();
+            for (ticket, _) in rounds.map(|rounds| rounds.gradients.finish()).unwrap_or_default() {
+                self.answer(ticket, Ok(Values::new()));
+            }
+        }
+    }
+
+    pub(super) fn answer_joins(&mut self) {
+        for (workers, reply) in std::mem::take(&mut self.joins) {
+            if !self.departures.is_over(workers) {
+                self.joins.push((workers, reply));
+            } else if reply.send(()).is_err() {
+                tracing::debug!("nobody waits any more for the end of the training");
+            }
+        }
+    }
+
+    /// The variables are cleared: who waits for something in their trainings waits in vain.
+    pub(super) fn forget_trainings(&mut self, cleared: Cleared) {
+        let coordinations = cleared.variables.iter().filter_map(|id| self.coordinations.remove(id));
+        let waiting: Vec<Ticket> =
+            cleared.waiting.into_iter().chain(coordinations.flat_map(Coordination::waiting)).collect();
+        self.refuse_waiting(waiting);
+    }
+
+    /// What `waiting` wait for was reset.
+    pub(super) fn refuse_waiting(&mut self, waiting: Vec<Ticket>) {
+        for ticket in waiting {
+            self.answer(ticket, Err(Error::new(Code::Aborted, "what the step waits for was reset")));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What a worker does when it loses a task: steps that it began are forgotten, those that wait for it fail.
+
+use smallvec::SmallVec;
+
+use crate::transport::{Loss, PeerId};
+
+use super::super::error::{Code, Error};
+use super::super::mailbox::tell;
+use super::super::messages::{GraphHandle, ParameterServerMessage, StepId, StepPart};
+use super::Worker;
+
+impl Worker {
+    /// The way to `peer` has broken.
+    pub(super) fn lost(&mut self, peer: PeerId, loss: Loss) {
+        let own: Vec<u64> = self.masters.iter().filter(|(_, of)| **of == peer).map(|(master, _)| *master).collect();
+        for master in &own {
+            self.masters.remove(master);
+            self.rendezvous.lose(*master);
+        }
+        self.forget_what_it_began(peer);
+        self.fail_what_waits_for(peer, loss);
+        tell(&self.link.actors.parameter_server, ParameterServerMessage::Lost { peer, masters: own });
+    }
+
+    /// Nobody takes the outcome of what `peer` ordered, and nobody orders it again.
+    fn forget_what_it_began(&mut self, peer: PeerId) {
+        let began: SmallVec<[StepId; 4]> =
+            self.steps.iter().filter(|(_, step)| step.master == peer).map(|(part, _)| part.step).collect();
+        began.into_iter().for_each(|step| self.abort(step));
+        self.binding.retain(|_, binding| binding.master != peer);
+        let lost: Vec<GraphHandle> =
+            self.graphs.iter().filter(|(_, graph)| graph.master == peer).map(|(handle, _)| *handle).collect();
+        for handle in lost {
+            let graph = self.graphs.remove(&handle).expect("it was just there");
+            if let Some(scope) = graph.plan.scope {
+                tell(&self.link.actors.parameter_server, ParameterServerMessage::CloseScope(scope));
+            }
+        }
+    }
+
+    /// Steps that others began and that wait for values of `peer` fail, and their masters are told.
+    fn fail_what_waits_for(&mut self, peer: PeerId, loss: Loss) {
+        let name = self.link.name(peer);
+        let waiting: SmallVec<[StepPart; 4]> =
+            self.steps.iter().filter(|(_, step)| step.executor.waits_for(&name)).map(|(part, _)| *part).collect();
+        for part in waiting {
+            let missing = self.steps.get(&part).map(|step| step.executor.missing().collect::<Vec<_>>().join(", "));
+            let here = self.link.name(self.link.local());
+            let what = format!("step {} at {here} waited for {}", part.step.number, missing.unwrap_or_default());
+            let error = Error::new(Code::Unavailable, format!("{name} was lost, {loss}, while {what}")).on(&name);
+            self.fail(part, error);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Who is connected to whom, and what becomes of an envelope that arrives where something has gone wrong.
+//!
+//! Each two tasks have a connection. A task that has not heard of its peer for too long gives the connection up,
+//! with what was under way on it, and what it sends from then on goes over the next one; the peer learns of
+//! that before it takes anything from it. Connections of a pair are numbered, and each side knows the number
+//! that it is at: that alone decides what is taken and what is not. It moves no clock and calls nobody.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::transport::Loss;
+
+/// All connections, and how the tasks are.
+pub(super) struct Links {
+    tasks: Vec<Condition>,
+    /// By observer and peer: the connection that the observer is at; the first where there is no entry.
+    at: BTreeMap<(usize, usize), u32>,
+    /// By observer and peer: the peer has died, and the observer does not know.
+    unaware: BTreeSet<(usize, usize)>,
+    /// By pair, the smaller first: how many partitions keep them apart.
+    cuts: BTreeMap<(usize, usize), u32>,
+}
+
+/// How a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Condition {
+    /// Which of its lives this is, or was the last.
+    life: u32,
+    is_up: bool,
+    is_frozen: bool,
+}
+
+/// What an envelope says of the connection that it travels on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    life: u32,
+    connection: u32,
+}
+
+/// What becomes of an envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// It is handed over.
+    Taken,
+    /// It is handed over once the receiver has been told that it has lost the sender.
+    TakenAfter(Loss),
+    /// It waits until the receiver is up, runs, and can be reached.
+    Held,
+    /// It is of a connection, or of a life, that is no more.
+    Dropped,
+}
+
+impl Links {
+    pub(super) fn new(tasks: usize) -> Self {
+        let well = Condition { life: 0, is_up: true, is_frozen: false };
+        Self { tasks: vec![well; tasks], at: BTreeMap::new(), unaware: BTreeSet::new(), cuts: BTreeMap::new() }
+    }
+
+    fn at(&self, observer: usize, peer: usize) -> u32 {
+        if self.at.is_empty() { 0 } else { self.at.get(&(observer, peer)).copied().unwrap_or(0) }
+    }
+
+    /// The stamp of an envelope that `from` sends now.
+    pub(super) fn stamp(&self, from: usize, to: usize) -> Stamp {
+        Stamp { life: self.tasks[from].life, connection: self.at(from, to) }
+    }
+
+    /// Whether `life` is the one that the task lives.
+    pub(super) fn lives(&self, task: usize, life: u32) -> bool {
+        self.tasks[task].life == life && self.tasks[task].is_up
+    }
+
+    pub(super) fn life(&self, task: usize) -> u32 {
+        self.tasks[task].life
+    }
+
+    pub(super) fn is_up(&self, task: usize) -> bool {
+        self.tasks[task].is_up
+    }
+
+    pub(super) fn is_frozen(&self, task: usize) -> bool {
+        self.tasks[task].is_frozen
+    }
+
+    /// Whether a task can find out anything now.
+    fn can_notice(&self, task: usize) -> bool {
+        self.is_up(task) && !self.is_frozen(task)
+    }
+
+    /// An envelope has come to its receiver's host.
+    pub(super) fn arrive(&mut self, from: usize, to: usize, stamp: Stamp) -> Arrival {
+        if !self.lives(from, stamp.life) {
+            return Arrival::Dropped;
+        }
+        if !self.is_up(to) {
+            return if self.unaware.contains(&(from, to)) { Arrival::Dropped } else { Arrival::Held };
+        }
+        if self.is_frozen(to) || self.is_cut(from, to) {
+            return Arrival::Held;
+        }
+        let at = self.at(to, from);
+        if stamp.connection < at {
+            return Arrival::Dropped;
+        }
+        if stamp.connection == at {
+            return Arrival::Taken;
+        }
+        self.at.insert((to, from), stamp.connection);
+        let has_died = self.unaware.remove(&(to, from));
+        Arrival::TakenAfter(if has_died { Loss::Restarted } else { Loss::Silent })
+    }
+
+    /// A task dies. Those who will notice, once it has been silent for long enough.
+    pub(super) fn crash(&mut self, task: usize) -> Vec<usize> {
+        self.tasks[task] = Condition { is_up: false, is_frozen: false, ..self.tasks[task] };
+        self.unaware.retain(|(observer, _)| *observer != task);
+        let others: Vec<usize> = (0..self.tasks.len()).filter(|other| *other != task && self.is_up(*other)).collect();
+        self.unaware.extend(others.iter().map(|other| (*other, task)));
+        others
+    }
+
+    /// A task is about to live again; it is up once it [`Links::listen`]s. Its connections are new to those who
+    /// have not noticed its death.
+    pub(super) fn revive(&mut self, task: usize) -> u32 {
+        for other in (0..self.tasks.len()).filter(|other| *other != task) {
+            let next = self.at(other, task) + u32::from(self.unaware.contains(&(other, task)));
+            self.at.insert((task, other), next);
+        }
+        self.tasks[task].life += 1;
+        self.tasks[task].life
+    }
+
+    pub(super) fn listen(&mut self, task: usize) {
+        self.tasks[task].is_up = true;
+    }
+
+    /// Whether `observer` does not know yet that `peer` has died, and can find out.
+    pub(super) fn can_notice_death(&self, observer: usize, peer: usize) -> bool {
+        self.can_notice(observer) && self.unaware.contains(&(observer, peer))
+    }
+
+    /// `observer` gives up its connection to `peer`.
+    pub(super) fn give_up(&mut self, observer: usize, peer: usize) {
+        let (own, other) = (self.at(observer, peer), self.at(peer, observer));
+        self.at.insert((observer, peer), if other > own { other } else { own + 1 });
+        self.unaware.remove(&(observer, peer));
+    }
+
+    pub(super) fn freeze(&mut self, task: usize) {
+        self.tasks[task].is_frozen = true;
+    }
+
+    /// Those who find out, when `task` has been frozen for too long.
+    pub(super) fn watchers(&self, task: usize) -> Vec<usize> {
+        (0..self.tasks.len()).filter(|other| *other != task && self.can_notice(*other)).collect()
+    }
+
+    /// A frozen task runs again. Those who have given it up meanwhile, of whom it learns that now.
+    pub(super) fn thaw(&mut self, task: usize) -> Vec<usize> {
+        self.tasks[task].is_frozen = false;
+        let has_left = |other: &usize| *other != task && self.at(*other, task) > self.at(task, *other);
+        let gone: Vec<usize> = (0..self.tasks.len()).filter(has_left).collect();
+        for other in &gone {
+            self.at.insert((task, *other), self.at(*other, task));
+        }
+        gone
+    }
+
+    pub(super) fn cut(&mut self, one: usize, other: usize) {
+        *self.cuts.entry((one.min(other), one.max(other))).or_default() += 1;
+    }
+
+    pub(super) fn heal(&mut self, one: usize, other: usize) {
+        let pair = (one.min(other), one.max(other));
+        if let Some(cuts) = self.cuts.get_mut(&pair) {
+            *cuts -= 1;
+            if *cuts == 0 {
+                self.cuts.remove(&pair);
+            }
+        }
+    }
+
+    fn is_cut(&self, one: usize, other: usize) -> bool {
+        !self.cuts.is_empty() && self.cuts.contains_key(&(one.min(other), one.max(other)))
+    }
+
+    /// Whether `observer` can notice that a partition keeps `peer` away.
+    pub(super) fn can_notice_cut(&self, observer: usize, peer: usize) -> bool {
+        self.can_notice(observer) && self.is_cut(observer, peer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: usize = 0;
+    const B: usize = 1;
+
+    #[test]
+    fn an_envelope_is_taken_while_nothing_goes_wrong() {
+        let mut links = Links::new(2);
+        let stamp = links.stamp(A, B);
+        assert_eq!(links.arrive(A, B, stamp), Arrival::Taken);
+    }
+
+    #[test]
+    fn what_was_under_way_to_and_from_a_task_that_dies_is_dropped() {
+        let mut links = Links::new(2);
+        let (to, from) = (links.stamp(A, B), links.stamp(B, A));
+        assert_eq!(links.crash(B), [A]);
+        assert_eq!(links.arrive(B, A, from), Arrival::Dropped);
+        assert_eq!(links.arrive(A, B, to), Arrival::Dropped);
+        links.revive(B);
+        links.listen(B);
+        assert_eq!(links.arrive(A, B, to), Arrival::Dropped, "it was for the life before");
+        assert_eq!(links.arrive(B, A, from), Arrival::Dropped);
+    }
+
+    #[test]
+    fn who_has_not_noticed_a_death_hears_of_the_restart_before_the_first_message() {
+        let mut links = Links::new(2);
+        links.crash(B);
+        links.revive(B);
+        links.listen(B);
+        let (unaware, first) = (links.stamp(A, B), links.stamp(B, A));
+        assert_eq!(links.arrive(A, B, unaware), Arrival::Dropped);
+        assert_eq!(links.arrive(B, A, first), Arrival::TakenAfter(Loss::Restarted));
+        assert!(!links.can_notice_death(A, B));
+        let (to, from) = (links.stamp(A, B), links.stamp(B, A));
+        assert_eq!((links.arrive(A, B, to), links.arrive(B, A, from)), (Arrival::Taken, Arrival::Taken));
+    }
+
+    #[test]
+    fn what_is_sent_to_a_task_known_to_be_dead_waits_for_its_next_life() {
+        let mut links = Links::new(2);
+        links.crash(B);
+        assert!(links.can_notice_death(A, B));
+        links.give_up(A, B);
+        let stamp = links.stamp(A, B);
+        assert_eq!(links.arrive(A, B, stamp), Arrival::Held);
+        links.revive(B);
+        links.listen(B);
+        assert_eq!(links.arrive(A, B, stamp), Arrival::Taken);
+        let back = links.stamp(B, A);
+        assert_eq!(links.arrive(B, A, back), Arrival::Taken);
+    }
+
+    #[test]
+    fn a_task_that_thaws_learns_who_has_given_it_up_and_takes_nothing_older() {
+        let mut links = Links::new(2);
+        let (before, own) = (links.stamp(A, B), links.stamp(B, A));
+        links.freeze(B);
+        assert_eq!(links.arrive(A, B, before), Arrival::Held);
+        assert_eq!(links.watchers(B), [A]);
+        links.give_up(A, B);
+        let after = links.stamp(A, B);
+        assert_eq!(links.thaw(B), [A]);
+        assert_eq!(links.arrive(A, B, before), Arrival::Dropped);
+        assert_eq!(links.arrive(B, A, own), Arrival::Dropped);
+        assert_eq!(links.arrive(A, B, after), Arrival::Taken);
+    }
+
+    #[test]
+    fn both_sides_of_a_partition_end_at_one_connection() {
+        let mut links = Links::new(2);
+        let before = links.stamp(A, B);
+        links.cut(A, B);
+        assert!(links.can_notice_cut(A, B) && links.can_notice_cut(B, A));
+        assert_eq!(links.arrive(A, B, before), Arrival::Held);
+        links.give_up(A, B);
+        links.give_up(B, A);
+        links.heal(B, A);
+        let (to, from) = (links.stamp(A, B), links.stamp(B, A));
+        assert_eq!(links.arrive(A, B, before), Arrival::Dropped);
+        assert_eq!((links.arrive(A, B, to), links.arrive(B, A, from)), (Arrival::Taken, Arrival::Taken));
+    }
+
+    #[test]
+    fn a_partition_that_heals_in_time_only_delays() {
+        let mut links = Links::new(2);
+        let before = links.stamp(A, B);
+        links.cut(A, B);
+        assert_eq!(links.arrive(A, B, before), Arrival::Held);
+        links.heal(A, B);
+        assert_eq!(links.arrive(A, B, before), Arrival::Taken);
+    }
+}

@@ -1,0 +1,124 @@
+//! What the `[[fault]]`s mean: each is one thing that goes wrong, with what that needs to be told and nothing else.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::super::Tasks;
+use super::super::file::FaultFile;
+use super::{Mistakes, task_of};
+use crate::cluster::TaskName;
+use crate::simulation::{Fault, Faults, Misfortune, Moment};
+use crate::units::{Span, VirtualTime};
+
+/// What there is to choose from.
+const KINDS: &str = "`crash`, `freeze`, `partition`, `slow_link` or `slow_task`";
+
+pub(super) fn faults(
+    file: Vec<FaultFile>,
+    silence: Option<Span>,
+    cluster: &BTreeMap<String, Tasks>,
+    found: &mut Mistakes,
+) -> Faults {
+    let silence = silence.map_or(Faults::SILENCE, Duration::from);
+    found.above_0(silence.as_secs_f64(), "network.silence");
+    let read = |(index, fault)| One { path: format!("fault[{index}]"), cluster, found: &mut *found }.read(fault);
+    Faults { silence, list: file.into_iter().enumerate().filter_map(read).collect() }
+}
+
+/// The fault that is being read.
+struct One<'a> {
+    path: String,
+    cluster: &'a BTreeMap<String, Tasks>,
+    found: &'a mut Mistakes,
+}
+
+impl One<'_> {
+    /// The fault, or none where something is missing; mistakes are noted.
+    fn read(mut self, file: FaultFile) -> Option<Fault> {
+        let kinds = [
+            file.crash.is_some(),
+            file.freeze.is_some(),
+            file.partition.is_some(),
+            file.slow_link.is_some(),
+            file.slow_task.is_some(),
+        ];
+        if kinds.iter().filter(|given| **given).count() != 1 {
+            self.found.note(self.path.clone(), format!("a fault is one of {KINDS}"));
+            return None;
+        }
+        let is_slow = file.slow_link.is_some() || file.slow_task.is_some();
+        self.only(file.restart_after.is_some(), "restart_after", file.crash.is_some(), "a task that crashes");
+        self.only(file.factor.is_some(), "factor", is_slow, "a fault that slows something down");
+        self.only(file.lasts.is_some(), "for", file.crash.is_none(), "a fault that passes; use `restart_after`");
+        let at = self.needed(file.at, "at", "when it happens, for example \"2s\"");
+        let restart_after = file.restart_after.map(Duration::from);
+        self.above_0(restart_after, "restart_after");
+        let what = match file.crash {
+            Some(name) => self.task(&name, "crash").map(|task| Misfortune::Crash { task, restart_after }),
+            None => self.passing(file),
+        };
+        Some(Fault { at: Moment::Time(VirtualTime::ZERO.after(Duration::from(at?))), what: what? })
+    }
+
+    /// A fault that lasts for a time.
+    fn passing(&mut self, file: FaultFile) -> Option<Misfortune> {
+        let lasts = self.needed(file.lasts, "for", "how long it lasts, for example \"500ms\"").map(Duration::from);
+        self.above_0(lasts, "for");
+        let factor = match file.slow_link.is_some() || file.slow_task.is_some() {
+            true => self.needed(file.factor, "factor", "how many times as long everything takes"),
+            false => None,
+        };
+        if let Some(factor) = factor {
+            let (path, is_sound) = (self.key("factor"), factor.is_finite() && factor >= 1.0);
+            self.found.unless(is_sound, path, || format!("{factor} must be at least 1 and finite"));
+        }
+        if let Some(name) = file.freeze {
+            return Some(Misfortune::Freeze { task: self.task(&name, "freeze")?, lasts: lasts? });
+        }
+        if let Some(names) = file.partition {
+            return Some(Misfortune::Partition { tasks: self.tasks(&names, "partition")?, lasts: lasts? });
+        }
+        if let Some(names) = file.slow_link {
+            let tasks = self.tasks(&names, "slow_link")?;
+            return Some(Misfortune::SlowLink { tasks, factor: factor?, lasts: lasts? });
+        }
+        let task = self.task(&file.slow_task?, "slow_task")?;
+        Some(Misfortune::SlowTask { task, factor: factor?, lasts: lasts? })
+    }
+
+    fn key(&self, key: &str) -> String {
+        format!("{}.{key}", self.path)
+    }
+
+    fn only(&mut self, is_given: bool, key: &str, fits: bool, of: &str) {
+        let path = self.key(key);
+        self.found.unless(!is_given || fits, path, || format!("only of {of}"));
+    }
+
+    fn needed<T>(&mut self, value: Option<T>, key: &str, what: &str) -> Option<T> {
+        if value.is_none() {
+            self.found.note(self.path.clone(), format!("`{key}` is missing: {what}"));
+        }
+        value
+    }
+
+    fn above_0(&mut self, time: Option<Duration>, key: &str) {
+        let path = self.key(key);
+        self.found.above_0(time.map_or(1.0, |time| time.as_secs_f64()), &path);
+    }
+
+    fn task(&mut self, name: &str, key: &str) -> Option<TaskName> {
+        let path = self.key(key);
+        task_of(name, self.cluster).map_err(|why| self.found.note(path, why)).ok()
+    }
+
+    /// At least two tasks, each once.
+    fn tasks(&mut self, names: &[String], key: &str) -> Option<Vec<TaskName>> {
+        let tasks: Vec<TaskName> = names.iter().filter_map(|name| self.task(name, key)).collect();
+        let is_once = |(index, task): (usize, &TaskName)| !tasks[..index].contains(task);
+        let are_several = names.len() >= 2 && tasks.iter().enumerate().all(is_once);
+        let path = self.key(key);
+        self.found.unless(are_several, path, || "it is between two tasks or more, each named once".to_owned());
+        (are_several && tasks.len() == names.len()).then_some(tasks)
+    }
+}
