@@ -39,7 +39,7 @@ pub struct StepId {
 
 /// A step of a training, whichever session and try it is taken in: by it a parameter server knows what it has done
 /// for a step that is taken again because its answer was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Origin {
     /// The training, by a number that differs among those of a master.
     pub training: u64,
