@@ -1,9 +1,5 @@
-//! The work that trainyard is compared with TensorFlow on: one JSON line a result, with the peer's own fields.
-//!
-//! `cargo bench --bench peer -- local-step` runs one case, no name runs all. A step is timed as a program
-//! sees it: from asking a session for it to holding the loss that it fetched.
+//! Training steps in one process, one task, a step after the other.
 
-use std::process::ExitCode;
 use std::time::Instant;
 
 use rand::RngExt;
@@ -11,13 +7,10 @@ use serde::Serialize;
 use trainyard::prelude::*;
 use trainyard::random;
 
+use super::line::{Times, print};
+
 /// Steps that are not timed: the first registers the partition.
 const WARM_UP: usize = 5;
-
-/// A case by name.
-type Case = (&'static str, fn() -> Result<()>);
-
-const CASES: &[Case] = &[("local-step", local_step)];
 
 /// A network and what it is trained on.
 struct Model {
@@ -46,52 +39,27 @@ const MODELS: &[Model] = &[
 /// One result.
 #[derive(Serialize)]
 struct Line {
-    peer: &'static str,
     case: &'static str,
     model: &'static str,
     batch: usize,
-    p10_ms: f64,
-    median_ms: f64,
-    p90_ms: f64,
+    #[serde(flatten)]
+    times: Times,
 }
 
-fn main() -> ExitCode {
-    // Cargo adds `--bench` to what it was given.
-    let asked: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    let is_known = |name: &String| CASES.iter().any(|(known, _)| name == known);
-    if let Some(unknown) = asked.iter().find(|name| !is_known(name)) {
-        let known: Vec<&str> = CASES.iter().map(|(known, _)| *known).collect();
-        eprintln!("there is no case `{unknown}`; the cases are: {}", known.join(", "));
-        return ExitCode::from(2);
-    }
-    for (name, run) in CASES {
-        if !asked.is_empty() && !asked.iter().any(|asked| asked == name) {
-            continue;
-        }
-        if let Err(error) = run() {
-            eprintln!("{name}: {error}");
-            return ExitCode::FAILURE;
-        }
-    }
-    ExitCode::SUCCESS
-}
-
-/// One process, one task, a step after the other.
-fn local_step() -> Result<()> {
+/// Trains each model in a session of its own.
+pub(crate) fn run() -> Result<()> {
     let runtime = || tokio::runtime::Builder::new_current_thread().build().expect("a thread can have a runtime");
     actix_rt::System::with_tokio_rt(runtime).block_on(async {
         for model in MODELS {
-            let times = step_times(model).await?;
+            let times = Times::of(step_times(model).await?);
             let Model { name, batch, .. } = *model;
-            let [p10_ms, median_ms, p90_ms] = [10, 50, 90].map(|percent| percentile(&times, percent));
-            let line = Line { peer: "trainyard", case: "local-step", model: name, batch, p10_ms, median_ms, p90_ms };
-            println!("{}", serde_json::to_string(&line).expect("numbers and names are JSON"));
+            print(&Line { case: "local-step", model: name, batch, times });
         }
         Ok(())
     })
 }
 
-/// How long each step of training `model` took, shortest first \[ms\].
+/// How long each step of training `model` took \[ms\].
 async fn step_times(model: &Model) -> Result<Vec<f64>> {
     let server = Server::create_local();
     let g = Graph::new();
@@ -119,7 +87,6 @@ async fn step_times(model: &Model) -> Result<Vec<f64>> {
     }
     assert!(losses.last() < losses.first(), "{}: the steps that were timed trained nothing", model.name);
     times.drain(..WARM_UP);
-    times.sort_by(f64::total_cmp);
     Ok(times)
 }
 
@@ -137,17 +104,10 @@ fn convolved(x: &Output, filters: &[usize]) -> Result<Output> {
 }
 
 /// Uniform images, `[rows, width]`, and labels.
-fn batch(rows: usize, width: usize, classes: usize) -> (Tensor, Tensor) {
+pub(crate) fn batch(rows: usize, width: usize, classes: usize) -> (Tensor, Tensor) {
     let mut random = random::stream(1, &["batch"]);
     let images: Vec<f32> = (0..rows * width).map(|_| random.random()).collect();
     let labels: Vec<i32> = (0..rows).map(|_| random.random_range(0..classes as i32)).collect();
     let fits = "there is a value for each element";
     (Tensor::new([rows, width], &images).expect(fits), Tensor::new([rows], &labels).expect(fits))
-}
-
-/// The value that `percent` of `sorted` do not exceed, between two of them by their distance, to 0.1 us.
-fn percentile(sorted: &[f64], percent: usize) -> f64 {
-    let rank = (sorted.len() - 1) as f64 * percent as f64 / 100.0;
-    let (below, above) = (sorted[rank.floor() as usize], sorted[rank.ceil() as usize]);
-    ((below + (above - below) * rank.fract()) * 1e4).round() / 1e4
 }

@@ -1,0 +1,45 @@
+//! A result as one line of JSON, with the fields that the peer's script prints.
+
+use serde::Serialize;
+
+/// How long steps took \[ms\].
+#[derive(Serialize)]
+pub(crate) struct Times {
+    p10_ms: f64,
+    median_ms: f64,
+    p90_ms: f64,
+}
+
+impl Times {
+    /// Of steps that took `times` \[ms\].
+    pub(crate) fn of(mut times: Vec<f64>) -> Self {
+        times.sort_by(f64::total_cmp);
+        let [p10_ms, median_ms, p90_ms] = [10, 50, 90].map(|percent| percentile(&times, percent));
+        Self { p10_ms, median_ms, p90_ms }
+    }
+}
+
+/// The value that `percent` of `sorted` do not exceed, between two of them by their distance, to 0.1 us.
+fn percentile(sorted: &[f64], percent: usize) -> f64 {
+    let rank = (sorted.len() - 1) as f64 * percent as f64 / 100.0;
+    let (below, above) = (sorted[rank.floor() as usize], sorted[rank.ceil() as usize]);
+    ((below + (above - below) * rank.fract()) * 1e4).round() / 1e4
+}
+
+/// A result of ours.
+#[derive(Serialize)]
+struct Ours<'a, T> {
+    peer: &'static str,
+    #[serde(flatten)]
+    line: &'a T,
+}
+
+/// A result as JSON.
+pub(crate) fn json(line: &impl Serialize) -> String {
+    serde_json::to_string(&Ours { peer: "trainyard", line }).expect("numbers and names are JSON")
+}
+
+/// Prints a result.
+pub(crate) fn print(line: &impl Serialize) {
+    println!("{}", json(line));
+}

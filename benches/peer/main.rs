@@ -1,0 +1,85 @@
+//! The work that trainyard is compared with TensorFlow on: one JSON line a result, with the peer's own fields.
+//!
+//!     cargo bench --bench peer -- local-step                     # one process, no cluster
+//!     cargo bench --bench peer -- null-step --kind scalar --ps 1 --workers 1
+//!     cargo bench --bench peer -- null-step --kind dense --megabytes 100 --steps 10
+//!     cargo bench --bench peer -- train --mode async --workers 2 --layers 64,128,10 --batch 32
+//!
+//! A step is timed as a program sees it: from asking a session for it to holding what it fetched. A cluster is
+//! one process a task on 127.0.0.1, over QUIC with mutual TLS, as `launch` starts it.
+
+mod cluster;
+mod line;
+mod local_step;
+mod trainers;
+
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+/// What is measured; the peer's script takes the same.
+#[derive(Clone, Debug, Parser, Serialize, Deserialize)]
+struct Arguments {
+    case: Case,
+    #[arg(long, default_value_t = 1)]
+    ps: usize,
+    #[arg(long, default_value_t = 1)]
+    workers: usize,
+    #[arg(long, default_value_t = 1000)]
+    steps: usize,
+    /// Of a null step: what each of its 16 variables is, a scalar or their share of `megabytes`.
+    #[arg(long, value_enum, default_value = "scalar")]
+    kind: Kind,
+    #[arg(long, default_value_t = 100)]
+    megabytes: usize,
+    #[arg(long, value_enum, default_value = "async")]
+    mode: Mode,
+    #[arg(long, default_value = "64,128,10", value_delimiter = ',')]
+    layers: Vec<usize>,
+    #[arg(long, default_value_t = 32)]
+    batch: usize,
+    /// Cargo adds it to what it was given.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Case {
+    LocalStep,
+    NullStep,
+    Train,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Scalar,
+    Dense,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Mode {
+    Sync,
+    Async,
+}
+
+fn main() -> ExitCode {
+    if let Some(order) = cluster::Order::received() {
+        return trainyard::main(move |task| trainers::train(task, order.clone()));
+    }
+    let arguments = Arguments::parse();
+    let outcome = match arguments.case {
+        Case::LocalStep => local_step::run().map_err(|error| error.to_string()),
+        Case::NullStep | Case::Train => cluster::run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
