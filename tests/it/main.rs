@@ -27,5 +27,7 @@ mod simulated;
 mod simulation;
 mod staleness;
 mod stall;
+#[cfg(unix)]
+mod tasks;
 mod transport_contract;
 mod user_program;
