@@ -17,8 +17,10 @@ mod launch;
 mod life_of_a_step;
 mod normalisation;
 mod optimizers;
+mod over_quic;
 mod peer_to_peer;
 mod queues;
+mod quic_losses;
 mod roles;
 mod servers;
 mod sessions;
@@ -30,4 +32,5 @@ mod stall;
 #[cfg(unix)]
 mod tasks;
 mod transport_contract;
+mod untrusted;
 mod user_program;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quinn::{Connection, RecvStream, SendStream, VarInt};
+use quinn::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
 use serde::{Deserialize, Serialize};
 
 use super::super::wire::{FrameDecoder, Kind, Outgoing, VERSION, WireError, WireLimits};
@@ -65,8 +65,8 @@ pub(super) enum Refusal {
     Silent,
     #[error(transparent)]
     Wire(#[from] WireError),
-    #[error(transparent)]
-    Connection(#[from] quinn::ConnectionError),
+    #[error("{}", explained(.0))]
+    Connection(#[from] ConnectionError),
     #[error(transparent)]
     Read(#[from] quinn::ReadError),
     #[error(transparent)]
@@ -86,6 +86,23 @@ impl Refusal {
             Self::Wire(_) => Close::Garbage,
             _ => Close::Refused,
         }
+    }
+}
+
+/// Why a connection has ended, in words that say what to do where TLS ended it.
+fn explained(error: &ConnectionError) -> String {
+    /// Where QUIC's numbers for TLS alerts begin (RFC 9001, 4.8).
+    const ALERTS: u64 = 0x100;
+    let (who, code) = match error {
+        ConnectionError::TransportError(error) => ("its", u64::from(error.code)),
+        ConnectionError::ConnectionClosed(closed) => ("this task's", u64::from(closed.error_code)),
+        _ => return error.to_string(),
+    };
+    match code.checked_sub(ALERTS) {
+        Some(116) => format!("{who} certificate is missing: {error}"),
+        Some(42..=51) => format!("{who} certificate is not one of this run, or has expired: {error}"),
+        Some(120) => format!("the two speak different versions of the protocol, of which this is {VERSION}: {error}"),
+        _ => error.to_string(),
     }
 }
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::*;
-use crate::tensor::{DType, Shape};
+use crate::tensor::{DType, FillingTensor, MAX_RANK, Shape};
 use crate::units;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,22 +25,23 @@ impl Payload for Note {
 }
 
 fn tensor() -> impl Strategy<Value = Tensor> {
-    let dims = prop::collection::vec(0usize..5, 0..=MAX_DIMS);
+    let dims = prop::collection::vec(0usize..5, 0..=MAX_RANK);
     (dims, 1u8..=6, any::<u8>()).prop_map(|(dims, code, byte)| {
         let dtype = DType::of_code(code).unwrap();
         let byte = if dtype == DType::Bool { byte % 2 } else { byte };
-        let mut filling = crate::tensor::FillingTensor::new(dtype, Shape::new(&dims));
+        let mut filling = FillingTensor::new(dtype, Shape::new(&dims));
         let bytes = vec![byte; filling.missing()];
         filling.push(&mut &bytes[..]);
         filling.full().unwrap()
     })
 }
-const MAX_DIMS: usize = crate::tensor::MAX_RANK;
 
 fn note() -> impl Strategy<Value = Note> {
-    let leaf = ("[a-z]{0,9}", prop::collection::vec(tensor(), 0..4));
-    let leaf = leaf.prop_map(|(text, tensors)| Note { text: text + "!", tensors, more: None });
-    (leaf.clone(), prop::option::of(leaf)).prop_map(|(note, more)| Note { more: more.map(Box::new), ..note })
+    let leaf = || {
+        let parts = ("[a-z]{0,9}", prop::collection::vec(tensor(), 0..4));
+        parts.prop_map(|(text, tensors)| Note { text: text + "!", tensors, more: None })
+    };
+    (leaf(), prop::option::of(leaf())).prop_map(|(note, more)| Note { more: more.map(Box::new), ..note })
 }
 
 fn encoded(notes: &Messages<Note>) -> Vec<u8> {
@@ -111,7 +112,7 @@ fn lengths_beyond_the_limits_are_refused_before_memory_is_set_aside() {
     assert_eq!(refused(&[2, 0, 0, 0, 101, 0, 0, 0, 0, 0, 0, 0]), "a control part");
     assert_eq!(refused(&[2, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255]), "a list of tensors");
     let begun = [2, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0];
-    let header = |len: usize| super::tensor_header(&Tensor::zeros(DType::Bool, [len])).unwrap();
+    let header = |len: usize| tensor_header(&Tensor::zeros(DType::Bool, [len])).unwrap();
     assert_eq!(refused(&[&begun[..], &header(1001)].concat()), "a tensor");
     let two = [&begun[..], &header(1000), &[0; 1000], &header(1000)].concat();
     assert_eq!(refused(&two), "the tensors of an envelope");
@@ -121,22 +122,22 @@ fn lengths_beyond_the_limits_are_refused_before_memory_is_set_aside() {
 
 #[test]
 fn headers_that_contradict_themselves_are_refused() {
-    let good = super::tensor_header(&Tensor::zeros(DType::F32, [2, 3])).unwrap();
+    let good = tensor_header(&Tensor::zeros(DType::F32, [2, 3])).unwrap();
     assert_eq!(good[..8], [24, 0, 0, 0, 0, 0, 1, 2]);
     let reasons = [(0, 25, "length"), (6, 9, "element type"), (7, 7, "dimensions"), (16, 1, "beyond its rank")];
     for (at, byte, reason) in reasons {
         let mut header = good;
         header[at] = byte;
-        let error = super::tensors::parse(&header).unwrap_err().to_string();
+        let error = tensors::parse(&header).unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");
     }
     let mut huge = [0xff; TENSOR_HEADER];
     (huge[6], huge[7]) = (1, 6);
-    assert!(super::tensors::parse(&huge).is_err());
+    assert!(tensors::parse(&huge).is_err());
     let mut nothing_of_much = huge;
     nothing_of_much[..6].fill(0);
     nothing_of_much[28..].fill(0);
-    assert!(super::tensors::parse(&nothing_of_much).is_err(), "a dimension of 0 hides no overflow");
+    assert!(tensors::parse(&nothing_of_much).is_err(), "a dimension of 0 hides no overflow");
 }
 
 #[test]
