@@ -6,7 +6,6 @@
 
 mod certificates;
 mod in_memory;
-mod metered;
 mod quic;
 pub mod wire;
 
@@ -21,7 +20,6 @@ use crate::units::Bytes;
 
 pub use certificates::{Authority, CertificateError, Identity};
 pub use in_memory::InMemoryNetwork;
-pub(crate) use metered::Metered;
 pub use quic::{Quic, QuicConfig, QuicError, QuicLimits, RunId, SocketBuffers};
 
 /// A task as a transport knows it: a number that is cheap to look up, good in this process only.

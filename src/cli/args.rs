@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Launch(LaunchArgs),
     /// Run one task of a scenario; its cluster and role come from the flags, a file, TF_CONFIG or SLURM.
     Task(TaskArgs),
+    /// Tell how a running task is: its cluster and devices, who waits for what, whom it can't reach.
+    Status(StatusArgs),
     /// Make the certificates by which the tasks of a run know one another.
     Certs(CertsArgs),
     /// Tell what on this machine will hurt, and what to do.
@@ -241,6 +243,33 @@ pub(crate) struct IssueArgs {
     /// Where to write the certificates; into the authority's folder where this is not given.
     #[arg(long, value_name = "DIR")]
     pub(crate) to: Option<PathBuf>,
+}
+
+/// The arguments of `status`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusArgs {
+    /// Where the task listens, `host:port`.
+    pub(crate) address: String,
+
+    /// Which task that is: it has to prove it.
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: TaskName,
+
+    /// What its training is called, as its --run-name, or else the scenario's name.
+    #[arg(long, alias = "run_name", value_name = "NAME")]
+    pub(crate) run_name: String,
+
+    /// The folder of a certificate of the same authority: `certs issue DIR --task client:0`.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) certs: PathBuf,
+
+    /// Whose certificate it is that is in the folder.
+    #[arg(long = "as", value_name = "TASK", default_value = "client:0")]
+    pub(crate) client: TaskName,
+
+    /// Print the answer as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The arguments of `doctor`.

@@ -69,7 +69,8 @@ impl Drop for Running {
 /// A folder with the certificates of one parameter server and two workers.
 fn with_certificates(test: &str) -> std::path::PathBuf {
     let folder = folder(&format!("{test}_in"));
-    for args in [&["certs", "new", "certs"][..], &["certs", "issue", "certs", "--task", "ps:0,worker:0,worker:1"]] {
+    let tasks = "ps:0,worker:0,worker:1,client:0";
+    for args in [&["certs", "new", "certs"][..], &["certs", "issue", "certs", "--task", tasks]] {
         let said = trainyard_in(&folder, args, &[]);
         assert_eq!(said.code, 0, "{}", said.err);
     }
@@ -113,6 +114,28 @@ fn a_worker_that_is_asked_to_stop_leaves_and_the_others_go_on() {
     assert_eq!(other.code, 143, "{}", other.err);
     let (chief, ps) = (chief.end(), ps.end());
     assert_eq!((chief.code, ps.code), (0, 0), "{}{}", chief.err, ps.err);
+}
+
+#[test]
+fn a_running_task_tells_whoever_has_a_certificate_of_its_run_how_it_is() {
+    let folder = with_certificates("tasks_status");
+    let path = scenario("tasks_status", &text("sync", "steps = 10"));
+    let [ps, first, second] = addresses();
+    let cluster = json!({"ps": [ps], "worker": [first, second]});
+    let _running = Running::start(&folder, &path, &json!({"cluster": cluster, "task": {"type": "ps", "index": 0}}));
+    let status = |task: &str, run: &str| {
+        trainyard_in(&folder, &["status", &ps, "--task", task, "--run-name", run, "--certs", "certs"], &[])
+    };
+    let said = status("ps:0", "tasks");
+    assert_eq!(said.code, 0, "{}", said.err);
+    for line in ["ps:0: it trains", "parameter server of ps:0 waits for 2 of 2 workers to leave", "worker:1"] {
+        assert!(said.out.contains(line), "no `{line}` in: {}", said.out);
+    }
+    let said = status("ps:0", "another");
+    assert_eq!((said.code, said.out.as_str()), (138, ""), "{}", said.err);
+    assert!(said.err.contains("it is of the run `another`, this task of `tasks`"), "{}", said.err);
+    let said = status("worker:0", "tasks");
+    assert_eq!((said.code, said.out.as_str()), (138, ""), "{}", said.err);
 }
 
 #[test]

@@ -5,11 +5,10 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 
 use super::Finding;
+use crate::transport::SocketBuffers;
 
 /// What the transport asks for, so that a burst of large packets fits \[bytes\].
 const BUFFER: usize = 8 << 20;
-/// Linux tells twice what it grants: its own books take the other half.
-const TOLD: usize = if cfg!(target_os = "linux") { 2 } else { 1 };
 /// The packets of an ordinary Ethernet \[bytes\].
 const ETHERNET: u32 = 1500;
 
@@ -39,17 +38,11 @@ fn buffer(name: &str) -> Finding {
 /// What a socket is granted in fact.
 fn granted_buffers() -> Finding {
     const WHAT: &str = "UDP buffers granted";
-    let granted = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| {
-        let socket = socket2::SockRef::from(&socket);
-        socket.set_recv_buffer_size(BUFFER)?;
-        socket.set_send_buffer_size(BUFFER)?;
-        Ok((socket.recv_buffer_size()? / TOLD, socket.send_buffer_size()? / TOLD))
-    });
-    match granted {
-        Ok((receive, send)) => {
+    match SocketBuffers::measure() {
+        Ok(buffers) => {
             let advice =
-                (receive.min(send) < BUFFER).then(|| "raise net.core.rmem_max and net.core.wmem_max".to_owned());
-            Finding::new(WHAT, format!("{receive} receive, {send} send"), advice)
+                buffers.are_small().then(|| "raise net.core.rmem_max and net.core.wmem_max, as above".to_owned());
+            Finding::new(WHAT, format!("{} receive, {} send", buffers.receive, buffers.send), advice)
         }
         Err(error) => Finding::new(WHAT, error.to_string(), Some("no task can listen without UDP".to_owned())),
     }
