@@ -16,6 +16,7 @@ mod progress;
 mod recording;
 mod role;
 mod sim;
+mod status;
 mod stop;
 mod summary;
 mod task;
@@ -56,6 +57,7 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
         Command::Task(args) => task::run(args, &trainer),
         Command::Launch(launched) => launch::run(launched, args.verbose),
         Command::Doctor(args) => doctor::run(args),
+        Command::Status(args) => status::run(args),
         Command::Certs(args) => certs::run(&args.command),
         Command::Cluster(args) => cluster::run(args),
         Command::Graph(args) => graph::run(args),

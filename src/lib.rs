@@ -3,7 +3,8 @@
 //! A program is one async function that every task of a cluster runs. It builds a dataflow graph, opens
 //! a session, and takes training steps; parameter servers hold the variables, workers compute, a master
 //! coordinates each step. The same program runs in *simulation*, where all tasks are actors of one
-//! process on a virtual clock, with a modelled network, modelled compute time and real gradients.
+//! process on a virtual clock, with a modelled network, modelled compute time and real gradients, and in
+//! *deployment*, where each task is a process, on one machine or many, over QUIC with mutual TLS.
 //!
 //! ```no_run
 //! use trainyard::prelude::*;

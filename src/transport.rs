@@ -2,11 +2,17 @@
 //!
 //! The contract that every transport keeps: a message arrives once, or not at all and then an error
 //! says so. Messages to one task may overtake each other, so that a large tensor need not delay a
-//! small one; only what travels in one envelope arrives together, in its order.
+//! small one; only what travels in one envelope arrives together, in its order. When the way to a peer
+//! breaks, [`Inbox::lost`] is that error for all that was under way.
+//!
+//! | | |
+//! |---|---|
+//! | [`InMemoryNetwork`] | tasks in one process: messages are handed over as they are |
+//! | [`Quic`] | tasks in processes of their own, with [`Authority`] and [`Identity`] to know each other by |
+//! | [`wire`] | messages as bytes |
 
 mod certificates;
 mod in_memory;
-mod metered;
 mod quic;
 pub mod wire;
 
@@ -21,7 +27,6 @@ use crate::units::Bytes;
 
 pub use certificates::{Authority, CertificateError, Identity};
 pub use in_memory::InMemoryNetwork;
-pub(crate) use metered::Metered;
 pub use quic::{Quic, QuicConfig, QuicError, QuicLimits, RunId, SocketBuffers};
 
 /// A task as a transport knows it: a number that is cheap to look up, good in this process only.

@@ -57,6 +57,16 @@ pub(super) enum Failure {
         /// What this means for the whole.
         code: ExitCode,
     },
+    /// A task does not tell how it is.
+    #[error("{task} at {address} tells nothing: {why}")]
+    Unanswered {
+        /// Which task.
+        task: TaskName,
+        /// Where it should be.
+        address: String,
+        /// Why not, as far as is known.
+        why: String,
+    },
     /// A graph can't be read or shown.
     #[error("{path}: {problem}")]
     Graph {
@@ -120,6 +130,7 @@ impl Failure {
             Self::Certificate(_) | Self::Network(_) => ExitCode::Usage,
             Self::Write { .. } | Self::System { .. } => ExitCode::Internal,
             Self::Task { code, .. } => *code,
+            Self::Unanswered { .. } => ExitCode::PeersLost,
             Self::Run { error, .. } => match error.code {
                 Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => ExitCode::Usage,
                 Code::Stalled => ExitCode::Stalled,

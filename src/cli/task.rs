@@ -1,5 +1,6 @@
 //! `task`: one task of a scenario's run, in a process of its own, over QUIC.
 
+mod network;
 mod plan;
 
 use std::rc::Rc;
@@ -23,9 +24,11 @@ use crate::clock::{Clock, WallClock};
 use crate::report::{Report, World};
 use crate::runtime::{self, Code, ComputeModel, Error, PeerMessage, Processor, Server, ServerDef};
 use crate::training::{Task, TaskParts};
-use crate::transport::{Metered, Quic, Transport};
+use crate::transport::{Quic, Transport};
 use crate::units::VirtualTime;
 
+use network::Network;
+pub(super) use network::{Message, Standing};
 use plan::Plan;
 pub(super) use plan::pick;
 
@@ -76,9 +79,10 @@ async fn attend(
         }
         None => SharedRecording::default(),
     };
-    let quic = Quic::<PeerMessage>::bind(plan.network()).await?;
-    let metered = Rc::new(Metered::new(Rc::clone(&quic) as Rc<dyn Transport<PeerMessage>>));
-    let server = start(&plan, Rc::clone(&metered) as _, clock);
+    let quic = Quic::bind(plan.network()).await?;
+    let network = Network::new(Rc::clone(&quic), plan.experiment.cluster.spec.clone(), plan.known.clone());
+    let server = start(&plan, network.transport(), clock);
+    network.attach(&server);
     let ended = train(&plan, &server, (&recording, clock), stop, trainer).await;
     let wall = clock.now();
     let flush = if ended.0.is_ok() { FLUSH } else { FLUSH_FAILED };
@@ -87,7 +91,7 @@ async fn attend(
     }
     server.stop();
     let recording = recording.finish();
-    let sent = metered.sent().0;
+    let sent = network.sent().0;
     if let Some(control) = &mut control {
         control.tell(&Event::Part(Part::new(&recording, sent, wall)));
     }

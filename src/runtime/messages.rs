@@ -4,6 +4,8 @@
 //! three actors and the session that a program holds.
 
 mod payload;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 use std::fmt;

@@ -172,13 +172,16 @@ impl Identity {
     /// `authority.pem` where it is not there.
     ///
     /// # Errors
-    /// If they can't be written.
+    /// If they can't be written, or another authority is there.
     pub fn save(&self, folder: &Path, task: &TaskName) -> Result<(), CertificateError> {
-        let [certificate, key] = paths(folder, task);
+        let ([certificate, key], authority) = (paths(folder, task), folder.join("authority.pem"));
+        if !authority.exists() {
+            write(&authority, &self.authority, Secrecy::Public)?;
+        } else if read(&authority)? != self.authority {
+            return Err(CertificateError::Exists(authority));
+        }
         write(&key, &self.key, Secrecy::OwnerOnly)?;
-        write(&certificate, &self.certificate, Secrecy::Public)?;
-        let authority = folder.join("authority.pem");
-        if authority.exists() { Ok(()) } else { write(&authority, &self.authority, Secrecy::Public) }
+        write(&certificate, &self.certificate, Secrecy::Public)
     }
 
     pub(super) fn certificate(&self) -> CertificateDer<'static> {

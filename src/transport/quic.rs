@@ -1,4 +1,20 @@
 //! Tasks in processes of their own, over QUIC with mutual TLS 1.3.
+//!
+//! Each end dials when it has something for a peer to which there is no connection, for ever, and takes the
+//! connections that its peers dial; both kinds are used in both directions. What is said first is who speaks: the
+//! protocol's version, the run, the task, and the number of its life (incarnation), which a certificate of
+//! the run's authority must bear out.
+//!
+//! | what | how |
+//! |---|---|
+//! | small envelopes | one after the other through one stream, several in a packet |
+//! | large envelopes | a stream each, which yields to that of the small ones |
+//! | a peer that is frozen, dead or cut off | [`Loss::Silent`] within [`QuicConfig::silence`] |
+//! | a peer that stops | [`Loss::Stopped`], after all that it sent |
+//! | a peer that has restarted | [`Loss::Restarted`] before anything of its new life; its old connections end at once |
+//! | a peer that may not talk to us | told why and refused, logged once |
+//!
+//! Everything runs on the thread of the actors: a message that arrives is with them without a change of thread.
 
 mod accepting;
 mod dialing;
@@ -7,6 +23,7 @@ mod hello;
 mod link;
 mod node;
 mod peer;
+mod rebirth;
 mod receiving;
 mod security;
 mod sending;

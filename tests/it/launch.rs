@@ -21,7 +21,7 @@ fn small(mode: &str, stop: &str) -> String {
 
 /// A scenario that goes on until it is stopped.
 fn endless(mode: &str) -> String {
-    small(mode, "time = '10m'\nsteps = 100000000")
+    small(mode, "time = '10min'\nsteps = 100000000")
 }
 
 /// A `launch` under way; it does not outlive its test.
@@ -34,6 +34,7 @@ impl Launch {
     fn start(scenario: &str, more: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
         command.args(["launch", scenario]).args(more).env_remove("TF_CONFIG");
+        command.env("TMPDIR", env!("CARGO_TARGET_TMPDIR")); // for what a launcher that is killed can't remove
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         Self { child, scenario: scenario.to_owned() }
     }
@@ -62,9 +63,10 @@ impl Launch {
     }
 
     /// Waits until `count` tasks train.
-    fn wait_for_tasks(&self, count: usize) {
+    fn wait_for_tasks(&mut self, count: usize) {
         let began = Instant::now();
         while tasks(&self.scenario).len() < count {
+            assert_eq!(self.child.try_wait().unwrap(), None, "the launch has ended");
             assert!(began.elapsed() < LIMIT, "the tasks do not start");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -148,7 +150,7 @@ fn every_run_of_a_scenario_is_launched_and_compared() {
 #[test]
 fn a_task_that_is_killed_is_named_as_the_root_cause_and_the_others_are_stopped() {
     let path = scenario("launch_killed", &endless("'sync'"));
-    let launch = Launch::start(&path, &[]);
+    let mut launch = Launch::start(&path, &[]);
     launch.wait_for_tasks(5);
     let (victim, _) = tasks(&path).into_iter().find(|(_, role)| role == "worker:1").unwrap();
     send("KILL", victim);
@@ -165,7 +167,7 @@ fn a_task_that_is_killed_is_named_as_the_root_cause_and_the_others_are_stopped()
 fn a_launcher_that_is_asked_to_stop_leaves_no_process_and_says_so_by_its_code() {
     for (signal, code) in [("TERM", 143), ("INT", 130)] {
         let path = scenario(&format!("launch_{signal}"), &endless("'async'"));
-        let launch = Launch::start(&path, &[]);
+        let mut launch = Launch::start(&path, &[]);
         launch.wait_for_tasks(5);
         send(signal, launch.child.id());
         let said = launch.end();

@@ -30,6 +30,8 @@ mod simulated;
 mod simulation;
 mod staleness;
 mod stall;
+#[cfg(unix)]
+mod tasks;
 mod transport_contract;
 mod untrusted;
 mod user_program;

@@ -166,6 +166,36 @@ fn a_peer_that_comes_back_as_another_is_told_before_anything_of_it() {
 }
 
 #[test]
+fn a_peer_that_comes_back_and_says_nothing_is_found_out_by_what_is_sent_to_it() {
+    on_actix(async {
+        let pair = Pair::new().await;
+        in_a_life_of_its_own(pair.worker(), |end| async move {
+            let inbox = Rc::new(Kept::default());
+            end.listen(Rc::clone(&inbox) as Rc<dyn Inbox<Note>>);
+            end.send(PeerId(0), vec![Note::new(1)]);
+            inbox.until(1).await;
+            // What was received is acknowledged before this life ends.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        });
+        pair.inbox.until(1).await;
+        pair.ps.send(WORKER, vec![Note::new(2)]);
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        let worker = Quic::<Note>::bind(pair.worker()).await.unwrap();
+        let inbox = Rc::new(Kept::default());
+        worker.listen(Rc::clone(&inbox) as Rc<dyn Inbox<Note>>);
+        let began = Instant::now();
+        pair.ps.send(WORKER, vec![Note::new(3)]);
+        pair.until_lost(1).await;
+        assert!(began.elapsed() < SILENCE / 2, "{:?}", began.elapsed());
+        pair.ps.send(WORKER, vec![Note::new(4)]);
+        inbox.until(1).await;
+        assert_eq!(inbox.envelopes.borrow()[0].1, [Note::new(4)]);
+        assert_eq!(pair.losses(), [(WORKER, Loss::Silent), (WORKER, Loss::Restarted)]);
+        Ok(())
+    });
+}
+
+#[test]
 fn what_is_sent_before_a_peer_is_there_waits_for_it() {
     on_actix(async {
         let pair = Pair::new().await;

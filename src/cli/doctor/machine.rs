@@ -5,11 +5,10 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 
 use super::Finding;
+use crate::transport::SocketBuffers;
 
 /// What the transport asks for, so that a burst of large packets fits \[bytes\].
 const BUFFER: usize = 8 << 20;
-/// The least with which a burst of full packets is not lost \[bytes\].
-const ENOUGH_BUFFER: usize = 4 << 20;
 /// The packets of an ordinary Ethernet \[bytes\].
 const ETHERNET: u32 = 1500;
 
@@ -28,7 +27,7 @@ fn buffer(name: &str) -> Finding {
     let Some(limit) = read(&path).and_then(|text| text.parse::<usize>().ok()) else {
         return Finding::new(name, "unknown", None);
     };
-    let advice = (limit < ENOUGH_BUFFER).then(|| {
+    let advice = (limit < BUFFER).then(|| {
         format!(
             "bursts overflow the socket and are sent again; as root: sysctl -w {name}={BUFFER}, kept in /etc/sysctl.d"
         )
@@ -39,17 +38,11 @@ fn buffer(name: &str) -> Finding {
 /// What a socket is granted in fact.
 fn granted_buffers() -> Finding {
     const WHAT: &str = "UDP buffers granted";
-    let granted = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| {
-        let socket = socket2::SockRef::from(&socket);
-        socket.set_recv_buffer_size(BUFFER)?;
-        socket.set_send_buffer_size(BUFFER)?;
-        Ok((socket.recv_buffer_size()?, socket.send_buffer_size()?))
-    });
-    match granted {
-        Ok((receive, send)) => {
+    match SocketBuffers::measure() {
+        Ok(buffers) => {
             let advice =
-                (receive.min(send) < ENOUGH_BUFFER).then(|| "raise net.core.rmem_max and net.core.wmem_max".to_owned());
-            Finding::new(WHAT, format!("{receive} receive, {send} send"), advice)
+                buffers.are_small().then(|| "raise net.core.rmem_max and net.core.wmem_max, as above".to_owned());
+            Finding::new(WHAT, format!("{} receive, {} send", buffers.receive, buffers.send), advice)
         }
         Err(error) => Finding::new(WHAT, error.to_string(), Some("no task can listen without UDP".to_owned())),
     }

@@ -58,6 +58,7 @@ pub(super) async fn follow(
 ) -> Result<Ended<Told>, Failure> {
     let (sender, news) = mpsc::unbounded_channel();
     let mut followed = Followed { news, clock, tasks: Vec::new(), keys: Some(cluster.keys) };
+    let _asker = cluster.asker; // until the run is over
     for (index, member) in cluster.members.into_iter().enumerate() {
         let (task, log) = (member.task.clone(), order.log(&member.task));
         let (way, kill) = listener::listen(Origin { index, sender: sender.clone() }, member, &log);

@@ -35,10 +35,13 @@ impl Order<'_> {
     }
 }
 
-/// The processes of a cluster, and the folder of their keys, which they need only to begin.
+/// The processes of a cluster.
 pub(super) struct Cluster {
     pub(super) members: Vec<Member>,
+    /// The folder of their keys, which they need only to begin.
     pub(super) keys: Folder,
+    /// The folder of a certificate for whoever asks them how they are.
+    pub(super) asker: Folder,
 }
 
 /// One process. It is killed when this value goes.
@@ -62,11 +65,15 @@ pub(super) fn start(order: &Order<'_>) -> Result<Cluster, Failure> {
         sockets.push(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Failure::system("open a socket"))?);
     }
     let spec = addresses(&order.tasks, &sockets)?;
+    let asker = Folder::private("trainyard-status")?;
+    let client = TaskName::new("client", 0);
+    authority.issue(&client, &[])?.save(asker.path(), &client)?;
+    tracing::debug!(cluster = %spec, certs = %asker.path().display(), "`status` can ask the tasks");
     let mut members = Vec::with_capacity(order.tasks.len());
     for (task, socket) in order.tasks.iter().zip(sockets) {
         members.push(spawn(order, (task, &spec), socket, keys.path())?);
     }
-    Ok(Cluster { members, keys })
+    Ok(Cluster { members, keys, asker })
 }
 
 /// The cluster of `tasks` that listen on `sockets`.

@@ -24,7 +24,7 @@ pub(super) struct Plan {
     /// A socket to listen on, where one was handed over.
     pub(super) socket: Option<UdpSocket>,
     /// The tasks whose addresses are known.
-    known: ClusterSpec,
+    pub(super) known: ClusterSpec,
     /// Whether there is no cluster but this task.
     is_alone: bool,
     chief: Option<TaskName>,

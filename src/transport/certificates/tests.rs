@@ -49,6 +49,8 @@ fn mistakes_name_the_file_and_what_to_do() {
     let exists = authority.save(&folder).unwrap_err().to_string();
     assert!(exists.contains("authority.pem") && exists.contains("another folder"), "{exists}");
     authority.issue(&task, &[]).unwrap().save(&folder, &task).unwrap();
+    let other = Authority::new("run").unwrap().issue(&task, &[]).unwrap();
+    assert!(matches!(other.save(&folder, &task), Err(CertificateError::Exists(_))));
     std::fs::write(folder.join("ps-0.key"), "garbage").unwrap();
     let damaged = Identity::load(&folder, &task).unwrap_err().to_string();
     assert!(damaged.contains("ps-0.key") && damaged.contains("private key"), "{damaged}");

@@ -7,11 +7,12 @@ use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use quinn::{Endpoint, EndpointConfig, Runtime, TokioRuntime};
+use quinn::{Endpoint, Runtime, TokioRuntime};
 use tokio::sync::Notify;
 
 use super::super::Payload;
 use super::node::{Node, peers, server_config};
+use super::rebirth::endpoint_config;
 use super::security::{random_number, roles};
 use super::socket::{CappedSocket, SocketBuffers, bind_everywhere, enlarge};
 use super::{QuicConfig, QuicError};
@@ -41,7 +42,7 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         let runtime = Arc::new(TokioRuntime);
         let socket = Arc::new(CappedSocket::new(runtime.wrap_udp_socket(socket)?));
         let server = server_config(&roles.1, local_addr.ip().is_loopback(), silence);
-        let mut settings = EndpointConfig::default();
+        let mut settings = endpoint_config(&identity);
         settings.max_udp_payload_size(MAX_PACKET).expect("it is more than the least that QUIC demands");
         let endpoint =
             Endpoint::new_with_abstract_socket(settings, Some(server), Arc::clone(&socket) as Arc<_>, runtime)?;

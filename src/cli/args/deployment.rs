@@ -1,0 +1,194 @@
+//! The arguments of the commands that deploy: one task, all of them, their certificates, their machine.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use crate::cluster::TaskName;
+use crate::simulation::scenario::Setting;
+
+/// Who this task is: the flags of TensorFlow's example trainer, dashes or underscores, and a few more.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct RoleArgs {
+    /// A file (`.toml`, `.json`) of jobs and their addresses, with --job-name and --task-index.
+    #[arg(long = "cluster", value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// The addresses of the parameter servers, separated by commas.
+    #[arg(long, alias = "ps_hosts", value_name = "HOST:PORT,...")]
+    pub(crate) ps_hosts: Option<String>,
+
+    /// The addresses of the workers, separated by commas.
+    #[arg(long, alias = "worker_hosts", value_name = "HOST:PORT,...")]
+    pub(crate) worker_hosts: Option<String>,
+
+    /// The job of this task: `ps` or `worker`.
+    #[arg(long, alias = "job_name", value_name = "JOB")]
+    pub(crate) job_name: Option<String>,
+
+    /// The index of this task within its job.
+    #[arg(long, alias = "task_index", value_name = "N")]
+    pub(crate) task_index: Option<u32>,
+
+    /// Under SLURM, how many of the ranks are parameter servers; the scenario's number where this is not given.
+    #[arg(long, value_name = "N")]
+    pub(crate) ps: Option<u32>,
+
+    /// Under SLURM, the port of the first rank on each host; one that follows from the job where this is not given.
+    #[arg(long, alias = "port_base", value_name = "PORT")]
+    pub(crate) port_base: Option<u16>,
+}
+
+/// The arguments of `cluster`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ClusterArgs {
+    #[command(flatten)]
+    pub(crate) role: RoleArgs,
+}
+
+/// The arguments of `task`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TaskArgs {
+    /// The scenario's file, the same for all tasks.
+    pub(crate) scenario: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) role: RoleArgs,
+
+    /// Which of the scenario's runs, where it has several.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) run: Option<String>,
+
+    /// Change one key of the scenario, as in `stop.steps=500`; may be repeated.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub(crate) sets: Vec<Setting>,
+
+    /// The folder of the task's certificate, as `certs issue` writes it.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) certs: Option<PathBuf>,
+
+    /// What the training is called: tasks of different names do not talk. The scenario's name where it is not given.
+    #[arg(long, alias = "run_name", value_name = "NAME")]
+    pub(crate) run_name: Option<String>,
+
+    /// Where the chief writes the report's files.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Print the result as JSON in place of the table.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Started by `launch`: stdin is the socket to listen on, stdout the way to the launcher.
+    #[arg(long, hide = true)]
+    pub(crate) launched: bool,
+}
+
+/// The arguments of `launch`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LaunchArgs {
+    /// The scenario's file, such as `sims/sync_vs_async.toml`.
+    pub(crate) scenario: PathBuf,
+
+    /// Run this one of the scenario's runs only.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) run: Option<String>,
+
+    /// The seed, in place of the scenario's.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+
+    /// Change one key of the scenario, as in `cluster.worker=4`; may be repeated.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub(crate) sets: Vec<Setting>,
+
+    /// Write the report's files, and a log file a task, into this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Print the result as JSON in place of the table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The arguments of `certs`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CertsArgs {
+    /// What to make.
+    #[command(subcommand)]
+    pub(crate) command: CertsCommand,
+}
+
+/// What certificates to make.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CertsCommand {
+    /// Make the authority of a run.
+    New(NewArgs),
+    /// Issue the certificates of tasks.
+    Issue(IssueArgs),
+}
+
+/// The arguments of `certs new`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct NewArgs {
+    /// The folder of the authority.
+    pub(crate) folder: PathBuf,
+
+    /// What the run is called, for those who read the certificate.
+    #[arg(long, value_name = "RUN", default_value = "trainyard")]
+    pub(crate) name: String,
+}
+
+/// The arguments of `certs issue`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct IssueArgs {
+    /// The folder of the authority.
+    pub(crate) folder: PathBuf,
+
+    /// The task, as in `ps:0`; several, separated by commas.
+    #[arg(long = "task", value_name = "TASK,...", value_delimiter = ',', required = true)]
+    pub(crate) tasks: Vec<TaskName>,
+
+    /// A name or an address of the task's host, without a port; may be repeated.
+    #[arg(long = "host", value_name = "HOST,...", value_delimiter = ',')]
+    pub(crate) hosts: Vec<String>,
+
+    /// Where to write the certificates; into the authority's folder where this is not given.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: Option<PathBuf>,
+}
+
+/// The arguments of `status`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusArgs {
+    /// Where the task listens, `host:port`.
+    pub(crate) address: String,
+
+    /// Which task that is: it has to prove it.
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: TaskName,
+
+    /// What its training is called, as its --run-name, or else the scenario's name.
+    #[arg(long, alias = "run_name", value_name = "NAME")]
+    pub(crate) run_name: String,
+
+    /// The folder of a certificate of the same authority: `certs issue DIR --task client:0`.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) certs: PathBuf,
+
+    /// Whose certificate it is that is in the folder.
+    #[arg(long = "as", value_name = "TASK", default_value = "client:0")]
+    pub(crate) client: TaskName,
+
+    /// Print the answer as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The arguments of `doctor`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    /// Print the findings as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,194 @@
+//! A task's way to the others: the runtime's messages, counted, and questions about how the task is.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::{ClusterSpec, TaskName};
+use crate::runtime::{PeerMessage, Server, WaitingList};
+use crate::transport::{Inbox, Loss, Messages, Payload, PeerId, Quic, Transport, envelope_size};
+use crate::units::Bytes;
+
+/// How often, and how many times, it is looked whether all actors have said what they wait for.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+const LOOKS: u32 = 200;
+
+/// What goes between processes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in crate::cli) enum Message {
+    /// From task to task.
+    Runtime(PeerMessage),
+    /// Asks a task how it is. Answered by `Told`.
+    Ask,
+    /// How a task is.
+    Told(Standing),
+}
+
+/// How a task is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::cli) struct Standing {
+    pub(in crate::cli) task: String,
+    pub(in crate::cli) devices: Vec<String>,
+    /// The tasks that it knows of, with their addresses where it knows these.
+    pub(in crate::cli) cluster: Vec<(String, Option<String>)>,
+    pub(in crate::cli) is_training_over: bool,
+    /// What it has sent to others \[bytes\].
+    pub(in crate::cli) bytes_sent: u64,
+    /// Which of its actors wait, for what.
+    pub(in crate::cli) waiting: Vec<(String, String)>,
+    /// The tasks for which it has something, and which it can't reach, with the reason.
+    pub(in crate::cli) unreached: Vec<(String, String)>,
+    /// Who was refused or has refused, and why.
+    pub(in crate::cli) refused: Vec<(String, String)>,
+}
+
+impl Payload for Message {
+    fn wire_size(&self) -> Bytes {
+        match self {
+            Self::Runtime(message) => message.wire_size(),
+            Self::Ask | Self::Told(_) => Bytes(0), // no part of a training
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Runtime(message) => message.check(),
+            Self::Ask | Self::Told(_) => Ok(()),
+        }
+    }
+}
+
+/// A task's end of the network.
+pub(super) struct Network {
+    quic: Rc<Quic<Message>>,
+    /// All tasks of the training.
+    roster: ClusterSpec,
+    /// Those whose addresses are known.
+    known: ClusterSpec,
+    sent: Cell<u64>,
+    /// Who is asked how the task is, once it is there.
+    server: RefCell<Weak<Server>>,
+}
+
+impl Network {
+    pub(super) fn new(quic: Rc<Quic<Message>>, roster: ClusterSpec, known: ClusterSpec) -> Rc<Self> {
+        Rc::new(Self { quic, roster, known, sent: Cell::new(0), server: RefCell::new(Weak::new()) })
+    }
+
+    /// Lets `server` be asked.
+    pub(super) fn attach(&self, server: &Rc<Server>) {
+        self.server.replace(Rc::downgrade(server));
+    }
+
+    /// What the runtime has sent to other tasks.
+    pub(super) fn sent(&self) -> Bytes {
+        Bytes(self.sent.get())
+    }
+
+    /// The runtime's view of it.
+    pub(super) fn transport(self: &Rc<Self>) -> Rc<dyn Transport<PeerMessage>> {
+        Rc::new(OfRuntime(Rc::clone(self)))
+    }
+
+    /// How the task is.
+    async fn standing(&self, server: &Server) -> Standing {
+        let list: WaitingList = Arc::new(Mutex::new(Vec::new()));
+        server.inquire(&list);
+        for _ in 0..LOOKS {
+            if Arc::strong_count(&list) == 1 {
+                break; // all actors have written, and let go of it
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        let waiting = list.lock().expect("nobody panics while writing what it waits for").clone();
+        let cluster = self.roster.tasks().map(|task| {
+            let address = self.known.task_address(&task).ok().map(str::to_owned);
+            (task.to_string(), address)
+        });
+        Standing {
+            task: server.task().to_string(),
+            devices: server.devices().map(|device| device.to_string()).collect(),
+            cluster: cluster.collect(),
+            is_training_over: server.is_training_over(),
+            bytes_sent: self.sent.get(),
+            waiting: waiting.into_iter().map(|waiting| (waiting.who, waiting.what)).collect(),
+            unreached: self.quic.waiting_for().into_iter().map(|(task, why)| (task.to_string(), why)).collect(),
+            refused: self.quic.refusals(),
+        }
+    }
+}
+
+/// The network as the runtime sees it.
+struct OfRuntime(Rc<Network>);
+
+impl Transport<PeerMessage> for OfRuntime {
+    fn local(&self) -> PeerId {
+        self.0.quic.local()
+    }
+
+    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
+        self.0.quic.resolve(name)
+    }
+
+    fn name(&self, peer: PeerId) -> TaskName {
+        self.0.quic.name(peer)
+    }
+
+    fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
+        let Network { quic, sent, .. } = &*self.0;
+        sent.set(sent.get() + envelope_size(&messages).0);
+        quic.send(to, messages.into_iter().map(Message::Runtime).collect());
+    }
+
+    fn listen(&self, inbox: Rc<dyn Inbox<PeerMessage>>) {
+        self.0.quic.listen(Rc::new(Sorter { inbox, network: Rc::downgrade(&self.0) }));
+    }
+
+    fn close(&self) {
+        self.0.quic.close();
+    }
+}
+
+/// Parts the runtime's messages from the questions.
+struct Sorter {
+    inbox: Rc<dyn Inbox<PeerMessage>>,
+    network: Weak<Network>,
+}
+
+impl Inbox<Message> for Sorter {
+    fn deliver(&self, from: PeerId, messages: Messages<Message>) {
+        let mut asks = 0;
+        let of_runtime = |message| match message {
+            Message::Runtime(message) => Some(message),
+            Message::Ask => {
+                asks += 1;
+                None
+            }
+            Message::Told(_) => None, // nobody here has asked
+        };
+        let messages: Messages<PeerMessage> = messages.into_iter().filter_map(of_runtime).collect();
+        if !messages.is_empty() {
+            self.inbox.deliver(from, messages);
+        }
+        if asks > 0 {
+            actix_rt::spawn(answer(Weak::clone(&self.network), from));
+        }
+    }
+
+    fn lost(&self, peer: PeerId, loss: Loss) {
+        let Some(network) = self.network.upgrade() else { return };
+        if network.roster.contains(&network.quic.name(peer)) {
+            self.inbox.lost(peer, loss);
+        }
+    }
+}
+
+async fn answer(network: Weak<Network>, to: PeerId) {
+    let Some(network) = network.upgrade() else { return };
+    let Some(server) = network.server.borrow().upgrade() else { return };
+    let standing = network.standing(&server).await;
+    network.quic.send(to, vec![Message::Told(standing)]);
+}

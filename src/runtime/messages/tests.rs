@@ -1,0 +1,176 @@
+//! Messages as bytes and back; what comes of bytes that are no message can be run, or is refused.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use smallvec::smallvec;
+
+use super::super::plan::Plan;
+use super::super::step_plan::partitions;
+use super::*;
+use crate::cluster::{ClusterSpec, TaskName};
+use crate::graph::{Edge, Graph, Output, Target, accuracy, dense, sparse_softmax_cross_entropy};
+use crate::optimizer::{Adam, Coordinated, Optimizer};
+use crate::partition::{CrossingId, Partition, Request, Sent};
+use crate::placement::ReplicaDeviceSetter;
+use crate::runtime::Code;
+use crate::sync::Mode;
+use crate::tensor::DType;
+use crate::transport::wire::{WireLimits, decode_envelope, encode_envelope};
+
+/// The partitions of the first and of a later step of two trainings, over two parameter servers.
+fn some_partitions() -> Vec<Partition> {
+    let names = ["ps:0", "ps:1", "worker:0", "worker:1"];
+    let tasks: Vec<TaskName> = names.iter().map(|name| name.parse().unwrap()).collect();
+    let cluster = ClusterSpec::simulated([("ps", 2), ("worker", 2)]).unwrap();
+    let setter = || ReplicaDeviceSetter::new(&cluster).worker_device("/job:worker/task:1".parse().unwrap());
+    let mut all = Vec::new();
+    let mut add = |g: &Graph, targets: &[&Target], fetches: &[&Output]| {
+        let fed = if fetches.is_empty() { &[][..] } else { &["x", "y"] };
+        let feeds =
+            fed.iter().filter_map(|name| g.operation(name)).map(|target| Edge { op: target.op_id(), output: 0 });
+        let request = Request {
+            feeds: feeds.collect(),
+            fetches: fetches.iter().map(|output| output.edge()).collect(),
+            targets: targets.iter().map(|target| target.op_id()).collect(),
+        };
+        all.extend(partitions(&g.snapshot().unwrap(), &request, &tasks, &tasks[3]).unwrap());
+    };
+    for mode in [Mode::Async, Mode::Sync { backups: 1 }] {
+        let g = Graph::new();
+        let (loss, right, train) = g
+            .with_device_fn(setter(), |g| -> Result<_> {
+                let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
+                let y = g.placeholder("y", DType::I32, [None])?;
+                let logits = dense(&dense(&x, 8)?.relu(), 10)?;
+                let loss = sparse_softmax_cross_entropy(&logits, &y)?.mean();
+                let optimizer = Coordinated::new(Adam::new(0.1), mode, 1, 2);
+                let train = optimizer.minimize(&loss, &g.global_step()?)?;
+                Ok((loss, accuracy(&logits, &y)?, train))
+            })
+            .unwrap();
+        add(&g, &[train.as_ref()], &[&loss, &right]);
+        add(&g, &[&g.initializer()], &[]);
+    }
+    all
+}
+
+fn messages() -> Vec<PeerMessage> {
+    let (step, graph) = (StepId { master: u64::MAX, number: 7 }, GraphHandle { master: 3, number: 300 });
+    let value = Tensor::new([2, 2], &[1f32, f32::NAN, -0.0, 4.0]).unwrap();
+    let error = || Error::new(Code::Aborted, "a long story").on(&TaskName::new("ps", 1)).in_operation("w/read");
+    let isolated = Some((3, SessionId(9)));
+    let mut all: Vec<PeerMessage> = some_partitions()
+        .into_iter()
+        .map(|partition| PeerMessage::RegisterGraph { graph, partition: Arc::new(partition), isolated })
+        .collect();
+    let arrivals: Arrivals = smallvec![(CrossingId(1), Some(value.clone())), (CrossingId(70_000), None)];
+    all.extend([
+        PeerMessage::GraphRegistered { graph, outcome: Ok(()) },
+        PeerMessage::GraphRegistered { graph, outcome: Err(error()) },
+        PeerMessage::DeregisterGraphs { graphs: vec![graph; 3], isolated: None },
+        PeerMessage::RunGraph { step, graph, feeds: smallvec![value.clone(), Tensor::scalar(true)] },
+        PeerMessage::Tensors { step, devices: smallvec![0, 3], arrivals },
+        PeerMessage::GraphDone { step, graph, outcome: Ok(smallvec![value]), computed: None },
+        PeerMessage::GraphDone {
+            step,
+            graph,
+            outcome: Err(error()),
+            computed: Some((VirtualTime(1), VirtualTime(u64::MAX))),
+        },
+        PeerMessage::AbortStep(step),
+        PeerMessage::Reset { number: 1, containers: vec!["a".to_owned(), String::new()] },
+        PeerMessage::ResetDone { number: 1, variables: 12 },
+        PeerMessage::Leave { worker: 3 },
+        PeerMessage::TrainingOver,
+    ]);
+    all
+}
+
+#[test]
+fn every_message_comes_back_as_it_was() {
+    let (all, limits) = (messages(), WireLimits::default());
+    let kinds: BTreeSet<String> =
+        all.iter().map(|message| format!("{message:?}").chars().take_while(|c| c.is_alphabetic()).collect()).collect();
+    assert_eq!(kinds.len(), 11, "each kind: {kinds:?}");
+    let bytes = encode_envelope(&all, limits).unwrap();
+    let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
+    assert_eq!(format!("{back:?}"), format!("{all:?}"));
+}
+
+/// Makes of a partition what a worker keeps ready, as far as it is not refused.
+fn make_ready(message: &PeerMessage) {
+    if let PeerMessage::RegisterGraph { partition, .. } = message {
+        let variables = (0..partition.variables.len() as u32).map(VariableId).collect();
+        let _ready = Plan::new(Arc::clone(partition), variables, None);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #[test]
+    fn messages_with_wrong_bytes_are_refused_or_can_be_made_ready(
+        which in any::<prop::sample::Index>(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        thread_local! { static ENCODED: Vec<Vec<u8>> = messages().into_iter().map(|message| {
+            encode_envelope(&vec![message], WireLimits::default()).unwrap()
+        }).collect() }
+        let mut bytes = ENCODED.with(|encoded| which.get(encoded).clone());
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Ok(messages) = decode_envelope::<PeerMessage>(&bytes, WireLimits::default()) {
+            messages.iter().for_each(make_ready);
+        }
+    }
+}
+
+/// What `spoil` makes of a partition of a training step with parameter servers is refused because of `why`.
+#[track_caller]
+fn refused(why: &str, spoil: impl Fn(&mut Partition) -> Option<()>) {
+    let spoilt = some_partitions().into_iter().filter_map(|mut partition| spoil(&mut partition).map(|()| partition));
+    let reasons: Vec<String> = spoilt.map(|partition| partition.check().unwrap_err()).collect();
+    assert!(!reasons.is_empty() && reasons.iter().all(|reason| reason.contains(why)), "{reasons:?}");
+}
+
+#[test]
+fn partitions_whose_numbers_stand_for_nothing_are_refused() {
+    assert!(some_partitions().iter().all(|partition| partition.check() == Ok(())));
+    refused("names value", |partition| {
+        partition.nodes.last_mut()?.inputs.first_mut()?.0 = 1 << 20;
+        Some(())
+    });
+    refused("runs after", |partition| {
+        partition.nodes.first_mut()?.after.push(0);
+        Some(())
+    });
+    refused("touches variable", |partition| {
+        let variables = partition.variables.len() as u32;
+        *partition.nodes.iter_mut().find_map(|node| node.variables.first_mut())? = variables;
+        Some(())
+    });
+    refused("which another brings", |partition| {
+        let slot = partition.feeds.first()?.1;
+        partition.feeds.push((0, slot));
+        Some(())
+    });
+    refused("crosses as number", |partition| {
+        partition.receives.first_mut()?.crossing.0 = u32::MAX;
+        Some(())
+    });
+    refused("names operation", |partition| {
+        let send = partition.sends.first_mut()?;
+        send.what = Sent::Done(u32::MAX);
+        Some(())
+    });
+    refused("inputs", |partition| {
+        partition.nodes.iter_mut().find(|node| node.op.is_stateful() && !node.variables.is_empty())?.variables.clear();
+        Some(())
+    });
+    refused("operations and", |partition| {
+        partition.slots = u32::MAX;
+        Some(())
+    });
+}

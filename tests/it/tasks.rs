@@ -1,0 +1,150 @@
+//! `task`: several processes that find one another, as on several hosts: with partial knowledge, and asked to stop.
+
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::binary::{Said, folder, scenario, trainyard_in};
+
+/// No training of these takes this long, unless it hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn text(mode: &str, stop: &str) -> String {
+    format!(
+        "name = 'tasks'\nseed = 3\n[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'softmax'\nbatch = 8\n\
+         optimizer = {{ rule = 'adagrad', learning_rate = 0.2 }}\n[stop]\n{stop}\n\
+         [[run]]\nname = 'only'\nmode = '{mode}'\n"
+    )
+}
+
+/// Addresses that nobody listens on.
+fn addresses<const N: usize>() -> [String; N] {
+    let sockets: [UdpSocket; N] = std::array::from_fn(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+    sockets.map(|socket| socket.local_addr().unwrap().to_string())
+}
+
+/// A process; it does not outlive its test.
+struct Running(Child);
+
+impl Running {
+    /// Runs a task with certificates of the folder `certs`.
+    fn start(folder: &Path, scenario: &str, config: &Value) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+        command.args(["task", scenario, "--certs", "certs"]).current_dir(folder).env("TF_CONFIG", config.to_string());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self(command.spawn().unwrap())
+    }
+
+    fn end(mut self) -> Said {
+        let began = Instant::now();
+        let status = loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                break status;
+            }
+            assert!(began.elapsed() < LIMIT, "the task hangs");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let read = |from: &mut dyn std::io::Read| {
+            let mut text = String::new();
+            from.read_to_string(&mut text).unwrap();
+            text
+        };
+        let out = read(self.0.stdout.as_mut().unwrap());
+        Said { code: status.code().expect("it was not killed"), out, err: read(self.0.stderr.as_mut().unwrap()) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.0.try_wait().is_ok_and(|status| status.is_none()) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+}
+
+/// A folder with the certificates of one parameter server and two workers.
+fn with_certificates(test: &str) -> std::path::PathBuf {
+    let folder = folder(&format!("{test}_in"));
+    let tasks = "ps:0,worker:0,worker:1,client:0";
+    for args in [&["certs", "new", "certs"][..], &["certs", "issue", "certs", "--task", tasks]] {
+        let said = trainyard_in(&folder, args, &[]);
+        assert_eq!(said.code, 0, "{}", said.err);
+    }
+    folder
+}
+
+#[test]
+fn workers_that_know_the_ps_and_themselves_alone_train_and_all_hear_of_the_end() {
+    let folder = with_certificates("tasks_partial");
+    let path = scenario("tasks_partial", &text("sync", "steps = 100000\naccuracy = 0.8"));
+    let [ps, first, second] = addresses();
+    let told = |worker: Value, job: &str, index: u32| {
+        let cluster = json!({"ps": [ps], "worker": worker});
+        json!({"sparseCluster": cluster, "task": {"type": job, "index": index}})
+    };
+    let start = |config: Value| Running::start(&folder, &path, &config);
+    let workers = [told(json!({"0": first}), "worker", 0), told(json!({"1": second}), "worker", 1)].map(start);
+    let ps = start(told(json!({}), "ps", 0)); // last: the others wait for it
+    let [chief, other] = workers.map(Running::end);
+    assert_eq!((chief.code, other.code, ps.end().code), (0, 0, 0), "{}{}", chief.err, other.err);
+    assert!(chief.out.contains("deployment, seconds of the wall clock"), "{}", chief.out);
+    assert_eq!(other.out, "");
+    let weights = |out: &str| out.split("weights=").nth(1).map(|rest| rest.trim().to_owned()).unwrap();
+    let simulated = trainyard_in(&folder, &["sim", &path], &[]);
+    assert_eq!(weights(&chief.out), weights(&simulated.out));
+}
+
+#[test]
+fn a_worker_that_is_asked_to_stop_leaves_and_the_others_go_on() {
+    let folder = with_certificates("tasks_stop");
+    let path = scenario("tasks_stop", &text("async", "time = '4s'\nsteps = 100000000"));
+    let [ps, first, second] = addresses();
+    let cluster = json!({"ps": [ps], "worker": [first, second]});
+    let start = |job: &str, index: u32| {
+        Running::start(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": index}}))
+    };
+    let (ps, chief, other) = (start("ps", 0), start("worker", 0), start("worker", 1));
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(Command::new("sh").args(["-c", &format!("kill -TERM {}", other.0.id())]).status().unwrap().success());
+    let other = other.end();
+    assert_eq!(other.code, 143, "{}", other.err);
+    let (chief, ps) = (chief.end(), ps.end());
+    assert_eq!((chief.code, ps.code), (0, 0), "{}{}", chief.err, ps.err);
+}
+
+#[test]
+fn a_running_task_tells_whoever_has_a_certificate_of_its_run_how_it_is() {
+    let folder = with_certificates("tasks_status");
+    let path = scenario("tasks_status", &text("sync", "steps = 10"));
+    let [ps, first, second] = addresses();
+    let cluster = json!({"ps": [ps], "worker": [first, second]});
+    let _running = Running::start(&folder, &path, &json!({"cluster": cluster, "task": {"type": "ps", "index": 0}}));
+    let status = |task: &str, run: &str| {
+        trainyard_in(&folder, &["status", &ps, "--task", task, "--run-name", run, "--certs", "certs"], &[])
+    };
+    let said = status("ps:0", "tasks");
+    assert_eq!(said.code, 0, "{}", said.err);
+    for line in ["ps:0: it trains", "parameter server of ps:0 waits for 2 of 2 workers to leave", "worker:1"] {
+        assert!(said.out.contains(line), "no `{line}` in: {}", said.out);
+    }
+    let said = status("ps:0", "another");
+    assert_eq!((said.code, said.out.as_str()), (138, ""), "{}", said.err);
+    assert!(said.err.contains("it is of the run `another`, this task of `tasks`"), "{}", said.err);
+    let said = status("worker:0", "tasks");
+    assert_eq!((said.code, said.out.as_str()), (138, ""), "{}", said.err);
+}
+
+#[test]
+fn without_a_cluster_a_task_trains_alone_and_needs_no_certificate() {
+    let folder = with_certificates("tasks_alone");
+    let path = scenario("tasks_alone", &text("sync", "steps = 10"));
+    let config = json!({"task": {"type": "worker", "index": 0}}); // no cluster: a training in one process
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+    command.args(["task", &path]).current_dir(&folder).env("TF_CONFIG", config.to_string());
+    let said = Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()).end();
+    assert_eq!(said.code, 0, "{}", said.err);
+}
