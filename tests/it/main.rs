@@ -7,6 +7,7 @@ mod convnet;
 mod devices;
 mod embeddings;
 mod errors;
+mod fault_matrix;
 mod faults;
 mod fixture;
 mod gradients;
