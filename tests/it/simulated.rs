@@ -114,12 +114,6 @@ impl Simulated {
         self
     }
 
-    /// How many variables the null program reads and updates.
-    pub(crate) fn variables(mut self, variables: usize) -> Self {
-        self.settings.model = Model::Null { variables };
-        self
-    }
-
     /// The computation of each worker step \[s\].
     pub(crate) fn step_time(mut self, law: Law) -> Self {
         self.cluster.compute.step_time = Some(law);
