@@ -21,6 +21,11 @@ pub trait Clock {
     /// Waits until `time`; not at all where that has passed.
     fn sleep_until(&self, time: VirtualTime) -> Sleep;
 
+    /// A number by which this process differs from another life of the same task; 0 where the time tells them apart.
+    fn birth(&self) -> u64 {
+        0
+    }
+
     /// Whether somebody sees when nothing can happen any more: then no wait needs a limit of its own.
     fn sees_stalls(&self) -> bool {
         false

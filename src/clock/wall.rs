@@ -1,5 +1,6 @@
 //! The wall clock: real time since the clock was made.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{Clock, Sleep};
@@ -9,19 +10,24 @@ use crate::units::VirtualTime;
 #[derive(Clone, Copy, Debug)]
 pub struct WallClock {
     began: Instant,
+    birth: u64,
 }
 
 impl WallClock {
     /// A clock that begins now.
     #[expect(clippy::new_without_default, reason = "two clocks that began at different moments are not alike")]
     pub fn new() -> Self {
-        Self { began: Instant::now() }
+        Self { began: Instant::now(), birth: RandomState::new().build_hasher().finish() }
     }
 }
 
 impl Clock for WallClock {
     fn now(&self) -> VirtualTime {
         VirtualTime::ZERO.after(self.began.elapsed())
+    }
+
+    fn birth(&self) -> u64 {
+        self.birth
     }
 
     fn sleep_until(&self, time: VirtualTime) -> Sleep {

@@ -86,18 +86,20 @@ impl Coordination {
         is_same.then(|| Verdict::Counts { round: *round, contributors: contributors.to_vec() })
     }
 
-    /// A worker's updates have been applied or dropped. A step that is taken again has been counted before.
+    /// A worker's updates have been applied or dropped. A step that is taken again has been counted before, unless
+    /// it is a part in another round by now.
     pub(super) fn commit(&mut self, ticket: Ticket, global_step: &mut i64, commit: &Commit) -> Answers {
         let replica = commit.replica;
         if let Err(error) = self.check(replica, 0) {
             return smallvec![Served { ticket, outcome: Err(error) }];
         }
-        let committed = commit.origin.and_then(|origin| self.committed.done(ticket.step.master, origin));
+        let origin = commit.origin.filter(|_| !matches!(replica.mode, Mode::Sync { .. }));
+        let committed = origin.and_then(|origin| self.committed.done(ticket.step.master, origin));
         if let Some(before) = committed {
             return smallvec![Served { ticket, outcome: Ok(before.outputs()) }];
         }
         let counted = self.count(replica.mode, global_step, commit.read, commit.verdict.as_ref());
-        if let Some(origin) = commit.origin {
+        if let Some(origin) = origin {
             self.committed.note(ticket.step.master, origin, counted);
         }
         if self.coordinator.releases_at_once() && self.commits.is_empty() {

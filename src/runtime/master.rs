@@ -1,5 +1,6 @@
 //! The master service of a task: sessions, and the steps that their programs run.
 
+mod deadlines;
 mod losses;
 mod reset;
 mod steps;
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use actix::{Actor, ActorContext, AsyncContext, Context};
+use actix::{Actor, ActorContext, Context};
 use tracing::trace_span;
 
 use crate::clock::Clock;
@@ -26,6 +27,7 @@ use super::messages::{
 use super::ordered::Ordered;
 use super::reply::Reply;
 use super::step_plan::{Accepted, Part, Progress, Ready, StepPlan, plan};
+use deadlines::Alarm;
 use reset::Reset;
 use steps::Step;
 
@@ -45,6 +47,7 @@ pub(crate) struct Master {
     /// Partitions that workers are making ready: the session, and the request they are for.
     registering: BTreeMap<GraphHandle, (SessionId, Arc<Request>)>,
     steps: Ordered<StepId, Step>,
+    alarm: Option<Alarm>,
     reset: Option<Reset>,
     next_reset: u64,
 }
@@ -74,6 +77,7 @@ impl Master {
             next_step: 0,
             registering: BTreeMap::new(),
             steps: Ordered::new(),
+            alarm: None,
             reset: None,
             next_reset: 0,
         }
@@ -96,25 +100,26 @@ impl Master {
             let message = "the session is closed, by its program or by a reset of its server; make a new one";
             return answer(run.reply, Err(Error::new(Code::Aborted, message)));
         }
-        let reached = MasterMessage::DeadlineReached(step);
-        let timer = run.deadline.map(|deadline| self.set_timer(deadline, reached, context));
-        let accepted = Accepted { step, timer, run };
+        if let Some(deadline) = run.deadline {
+            self.limit(deadline, context);
+        }
+        let accepted = Accepted { step, run };
         let session = self.sessions.get_mut(&accepted.run.session).expect("it was just there");
         match session.plans.get_mut(&accepted.run.request) {
             Some(StepPlan::Ready(plan)) => {
                 let plan = Arc::clone(plan);
                 match self.check_reachable(accepted.run.session, plan.parts.iter().map(|part| part.peer)) {
-                    Ok(()) => self.start(accepted, plan, context),
-                    Err(error) => refuse(accepted, error, context),
+                    Ok(()) => self.start(accepted, plan),
+                    Err(error) => refuse(accepted, error),
                 }
             }
             Some(StepPlan::Registering { waiting, .. }) => waiting.push(accepted),
-            None => self.register(accepted, context),
+            None => self.register(accepted),
         }
     }
 
     /// Prunes, places and partitions the graph for a request, and has the partitions registered.
-    fn register(&mut self, accepted: Accepted, context: &mut Context<Self>) {
+    fn register(&mut self, accepted: Accepted) {
         let id = accepted.run.session;
         let request = Arc::clone(&accepted.run.request);
         let session = &self.sessions[&id];
@@ -127,7 +132,7 @@ impl Master {
         });
         let (partitions, peers, fed_fetches) = match planned {
             Ok(planned) => planned,
-            Err(error) => return refuse(accepted, error, context),
+            Err(error) => return refuse(accepted, error),
         };
         let isolated = self.scope_of(id);
         let mut ready = Ready { parts: Vec::new(), fed_fetches };
@@ -144,7 +149,7 @@ impl Master {
             // Nothing is to be run: all that is fetched is fed.
             let ready = Arc::new(ready);
             plans.insert(request, StepPlan::Ready(Arc::clone(&ready)));
-            return self.start(accepted, ready, context);
+            return self.start(accepted, ready);
         }
         let outstanding = ready.parts.iter().map(|part| part.graph).collect();
         plans.insert(request, StepPlan::Registering { ready, outstanding, waiting: vec![accepted] });
@@ -168,7 +173,7 @@ impl Master {
     }
 
     /// A worker has a partition ready, or can't; the last one starts the steps that wait.
-    fn registered(&mut self, graph: GraphHandle, outcome: Result<()>, context: &mut Context<Self>) {
+    fn registered(&mut self, graph: GraphHandle, outcome: Result<()>) {
         let Some((session_id, request)) = self.registering.remove(&graph) else {
             return tracing::debug!(?graph, "a registration that has been given up; dropped");
         };
@@ -178,12 +183,12 @@ impl Master {
             Progress::Waiting => {}
             Progress::Ready(ready, waiting) => {
                 for accepted in waiting {
-                    self.start(accepted, Arc::clone(&ready), context);
+                    self.start(accepted, Arc::clone(&ready));
                 }
             }
             Progress::Failed(error, waiting) => {
                 self.forget_plan(session_id, &request);
-                waiting.into_iter().for_each(|accepted| refuse(accepted, error.clone(), context));
+                waiting.into_iter().for_each(|accepted| refuse(accepted, error.clone()));
             }
         }
     }
@@ -208,19 +213,19 @@ impl Master {
         }
     }
 
-    fn close_session(&mut self, session: SessionId, why: &str, context: &mut Context<Self>) {
+    fn close_session(&mut self, session: SessionId, why: &str) {
         let isolated = self.sessions.contains_key(&session).then(|| self.scope_of(session)).flatten();
         let Some(closed) = self.sessions.remove(&session) else { return };
         let running: Vec<StepId> =
             self.steps.iter().filter(|(_, step)| step.session == session).map(|(id, _)| *id).collect();
         for step in running {
-            self.fail(step, Error::new(Code::Cancelled, why), context);
+            self.fail(step, Error::new(Code::Cancelled, why));
         }
         let mut all_parts = Vec::new();
         for plan in closed.plans.into_values() {
             let (parts, waiting) = plan.into_parts();
             let cancelled = || Error::new(Code::Cancelled, why);
-            waiting.into_iter().for_each(|accepted| refuse(accepted, cancelled(), context));
+            waiting.into_iter().for_each(|accepted| refuse(accepted, cancelled()));
             all_parts.extend(parts);
         }
         self.deregister(all_parts, isolated);
@@ -230,7 +235,7 @@ impl Master {
     fn stop(&mut self, context: &mut Context<Self>) {
         let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
         for session in sessions {
-            self.close_session(session, "the step was cancelled: its server has stopped", context);
+            self.close_session(session, "the step was cancelled: its server has stopped");
         }
         context.stop();
     }
@@ -256,9 +261,9 @@ impl Master {
 
     fn on_peer_message(&mut self, from: PeerId, message: PeerMessage, context: &mut Context<Self>) {
         match message {
-            PeerMessage::GraphRegistered { graph, outcome } => self.registered(graph, outcome, context),
+            PeerMessage::GraphRegistered { graph, outcome } => self.registered(graph, outcome),
             PeerMessage::GraphDone { step, graph, outcome, computed } => {
-                self.collect(step, graph, outcome, computed, context);
+                self.collect(step, graph, outcome, computed);
             }
             PeerMessage::ResetDone { number, variables } => self.reset_done(from, number, variables, context),
             other => tracing::warn!(?other, "not for a master; dropped"),
@@ -270,10 +275,7 @@ impl Master {
 const CLOSED: &str = "the step was cancelled by an explicit call to `Session::close`";
 
 /// Ends a step that has not begun.
-fn refuse(accepted: Accepted, error: Error, context: &mut Context<Master>) {
-    if let Some(timer) = accepted.timer {
-        context.cancel_future(timer);
-    }
+fn refuse(accepted: Accepted, error: Error) {
     answer(accepted.run.reply, Err(error));
 }
 
@@ -299,11 +301,11 @@ impl Receive for Master {
                 }
             }
             MasterMessage::RunStep(run) => self.run_step(run, context),
-            MasterMessage::CloseSession { session } => self.close_session(session, CLOSED, context),
+            MasterMessage::CloseSession { session } => self.close_session(session, CLOSED),
             MasterMessage::Reset(asked) => self.reset(asked, context),
             MasterMessage::FromPeer { from, message } => self.on_peer_message(from, message, context),
             MasterMessage::Lost { peer, loss } => self.lost(peer, loss, context),
-            MasterMessage::DeadlineReached(step) => self.deadline_reached(step, context),
+            MasterMessage::AlarmRings => self.alarm_rings(context),
             MasterMessage::Inquire(list) => self.inquire(&list),
             MasterMessage::ResetDeadlineReached => self.reset_deadline_reached(),
             MasterMessage::Stop => self.stop(context),

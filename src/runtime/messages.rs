@@ -202,8 +202,8 @@ pub(crate) enum MasterMessage {
     FromPeer { from: PeerId, message: PeerMessage },
     /// The transport: what was under way to and from a task is lost, and what was registered there.
     Lost { peer: PeerId, loss: Loss },
-    /// The clock: a step has had its time.
-    DeadlineReached(StepId),
+    /// The clock: a step has had its time, or is to be asked for.
+    AlarmRings,
     /// The clock: the reset has had its time.
     ResetDeadlineReached,
     /// The server: say what you wait for.

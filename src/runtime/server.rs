@@ -108,7 +108,7 @@ impl Server {
         assert!(!world.devices.is_empty(), "a task has at least one device");
         let of_task = |task: TaskName| (0..world.devices.len() as u32).map(move |i| DeviceName::cpu(task.clone(), i));
         let devices = def.cluster.tasks().flat_map(of_task).collect();
-        let id = xxh3_64(format!("{} {}", def.task, world.clock.now().0).as_bytes());
+        let id = xxh3_64(format!("{} {} {}", def.task, world.clock.now().0, world.clock.birth()).as_bytes());
         actors.master.run(Master::new(link(), Rc::clone(&world.clock), id, devices));
         actors.worker.run(Worker::new(link(), Rc::clone(&world.clock), Rc::clone(&world.devices)));
         actors.parameter_server.run(ParameterServer::new(link(), Rc::clone(&world.devices)));

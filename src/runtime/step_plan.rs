@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use actix::SpawnHandle;
-
 use crate::cluster::{DeviceName, TaskName};
 use crate::graph::{Edge, GraphDef, Op, prune};
 use crate::partition::{Partition, Request, split};
@@ -18,8 +16,6 @@ use super::messages::{GraphHandle, RunStep, StepId};
 /// A step that a session has asked for and that has not begun.
 pub(super) struct Accepted {
     pub(super) step: StepId,
-    /// Ends the step when it has had its time.
-    pub(super) timer: Option<SpawnHandle>,
     pub(super) run: RunStep,
 }
 
@@ -96,6 +92,12 @@ impl StepPlan {
             Self::Ready(ready) => &ready.parts,
         };
         parts.iter().any(|part| part.peer == peer)
+    }
+
+    /// The steps that wait for the registration, and who has not answered.
+    pub(super) fn awaiting(&self) -> Option<(&[Accepted], Vec<PeerId>)> {
+        let Self::Registering { ready, outstanding, waiting } = self else { return None };
+        Some((waiting, ready.peers(outstanding)))
     }
 
     /// Whether nobody waits any more for a registration that is under way.

@@ -1,10 +1,12 @@
 //! The built-in trainer: what a scenario's `[program]` describes, written as any user's trainer is.
 
+use std::time::Duration;
+
 use crate::graph::{Graph, GraphDef, GraphError, Output, Target, Variable, accuracy, sparse_softmax_cross_entropy};
 use crate::optimizer::{Optimizer, TrainOp};
 use crate::partition::Request;
 use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
-use crate::runtime::Result;
+use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
 use crate::units::VirtualTime;
 
@@ -13,7 +15,7 @@ use super::hooks::StopAtStep;
 use super::models::{self, Network};
 use super::monitored_session::MonitoredSession;
 use super::record::Evaluation;
-use super::recovery::is_mendable;
+use super::recovery::{RECOVERY_TIMEOUT, is_mendable};
 use super::settings::Model;
 use super::task::Task;
 
@@ -34,6 +36,7 @@ pub async fn train(task: Task) -> Result<()> {
     let mut watch = Watch::default();
     while !session.should_stop() {
         let global_step = model.step(&task, &mut session).await?;
+        watch.check_chief(&task)?;
         if watch.is_time_up(&task) || watch.is_target_reached(&task, &mut session, &model, global_step).await? {
             task.finish_training();
             session.request_stop();
@@ -155,6 +158,19 @@ impl Watch {
     fn is_time_up(&self, task: &Task) -> bool {
         let limit = task.settings().stop.time;
         task.is_chief() && limit.is_some_and(|limit| task.now().since(VirtualTime::ZERO) >= limit)
+    }
+
+    /// Ends a worker whose chief should have ended the training long ago: it is gone, and nobody else will.
+    fn check_chief(&self, task: &Task) -> Result<()> {
+        let elapsed = task.now().since(VirtualTime::ZERO);
+        let is_overdue = |limit: Duration| elapsed >= limit + RECOVERY_TIMEOUT;
+        if task.is_chief() || !task.settings().stop.time.is_some_and(is_overdue) {
+            return Ok(());
+        }
+        let chief = task.chief();
+        let message =
+            format!("the training should have ended {RECOVERY_TIMEOUT:?} ago, but its chief, {chief}, is gone");
+        Err(Error::new(Code::Unavailable, message).on(&chief))
     }
 
     /// Looks at the test split when it is time to; says whether the accuracy is what was asked for.

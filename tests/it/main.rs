@@ -8,6 +8,7 @@ mod deploy_files;
 mod devices;
 mod embeddings;
 mod errors;
+mod fault_matrix;
 mod faults;
 mod fixture;
 mod gradients;

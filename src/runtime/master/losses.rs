@@ -24,8 +24,8 @@ impl Master {
                 session.lost.insert(peer, loss);
             }
         }
-        self.fail_steps_at(peer, loss, context);
-        self.fail_registrations_at(peer, loss, context);
+        self.fail_steps_at(peer, loss);
+        self.fail_registrations_at(peer, loss);
         let error = self.lost_error(peer, loss, "a reset waited for it to clear its containers");
         self.reset_lost(peer, error, context);
         if loss != Loss::Stopped {
@@ -35,18 +35,18 @@ impl Master {
     }
 
     /// Steps that wait for `peer` fail; the other tasks of each are told.
-    fn fail_steps_at(&mut self, peer: PeerId, loss: Loss, context: &mut Context<Self>) {
+    fn fail_steps_at(&mut self, peer: PeerId, loss: Loss) {
         let waits = |step: &super::Step| step.unanswered().contains(&peer);
         let waiting: Vec<StepId> = self.steps.iter().filter(|(_, step)| waits(step)).map(|(id, _)| *id).collect();
         for step in waiting {
             let what = format!("step {} waited for it to run its part", step.number);
             let error = self.lost_error(peer, loss, &what);
-            self.fail(step, error, context);
+            self.fail(step, error);
         }
     }
 
     /// Plans that `peer` has not made ready are given up, and the steps that wait for them fail.
-    fn fail_registrations_at(&mut self, peer: PeerId, loss: Loss, context: &mut Context<Self>) {
+    fn fail_registrations_at(&mut self, peer: PeerId, loss: Loss) {
         let is_hit = |plan: &StepPlan| matches!(plan, StepPlan::Registering { .. }) && plan.has_part_at(peer);
         let hit = |id: &SessionId| -> Vec<(SessionId, Arc<Request>)> {
             let plans = self.sessions[id].plans.iter().filter(|(_, plan)| is_hit(plan));
@@ -58,7 +58,7 @@ impl Master {
             for accepted in plan.map(StepPlan::withdraw_all).unwrap_or_default() {
                 let what = format!("step {} waited for it to make its part ready", accepted.step.number);
                 let error = self.lost_error(peer, loss, &what);
-                refuse(accepted, error, context);
+                refuse(accepted, error);
             }
             self.forget_plan(id, &request);
         }

@@ -30,7 +30,7 @@ impl Master {
         }
         let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
         for session in sessions {
-            self.close_session(session, "the session's server was reset", context);
+            self.close_session(session, "the session's server was reset");
         }
         let devices = self.visible_devices(&device_filters);
         let mut outstanding: Vec<PeerId> =

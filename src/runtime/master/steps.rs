@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use actix::{AsyncContext, Context, SpawnHandle, WrapFuture};
 use smallvec::{SmallVec, smallvec};
 use tracing::trace_span;
 
@@ -11,8 +10,7 @@ use crate::transport::PeerId;
 use crate::units::VirtualTime;
 
 use super::super::error::{Code, Error, Result};
-use super::super::mailbox::tell;
-use super::super::messages::{GraphHandle, MasterMessage, PeerMessage, SessionId, StepDone, StepId, Values};
+use super::super::messages::{GraphHandle, PeerMessage, SessionId, StepDone, StepId, Values};
 use super::super::reply::Reply;
 use super::super::step_plan::{Accepted, Ready, check_feeds};
 use super::{Master, answer, refuse};
@@ -28,7 +26,8 @@ pub(super) struct Step {
     plan: Arc<Ready>,
     fetches: SmallVec<[Option<Tensor>; 2]>,
     computed: Option<Span>,
-    timer: Option<SpawnHandle>,
+    /// When it has had its time.
+    pub(super) deadline: Option<VirtualTime>,
     reply: Reply<Result<StepDone>>,
 }
 
@@ -49,12 +48,12 @@ impl Step {
 
 impl Master {
     /// Orders every partition of a step to run.
-    pub(super) fn start(&mut self, accepted: Accepted, plan: Arc<Ready>, context: &mut Context<Self>) {
+    pub(super) fn start(&mut self, accepted: Accepted, plan: Arc<Ready>) {
         let graph = &self.sessions[&accepted.run.session].graph;
         if let Err(error) = check_feeds(graph, &accepted.run.request, &accepted.run.feeds) {
-            return refuse(accepted, error, context);
+            return refuse(accepted, error);
         }
-        let Accepted { step, timer, run } = accepted;
+        let Accepted { step, run } = accepted;
         for part in &plan.parts {
             let feeds: Values = part.feeds.iter().map(|feed| run.feeds[*feed as usize].clone()).collect();
             self.link.send(part.peer, PeerMessage::RunGraph { step, graph: part.graph, feeds, origin: run.origin });
@@ -64,24 +63,9 @@ impl Master {
             fetches[*fetch as usize] = Some(run.feeds[*feed as usize].clone());
         }
         let outstanding = plan.parts.iter().map(|part| part.graph).collect();
-        let (session, reply) = (run.session, run.reply);
-        self.steps.insert(step, Step { session, outstanding, plan, fetches, computed: None, timer, reply });
-        self.end_if_done(step, context);
-    }
-
-    pub(super) fn set_timer(
-        &self,
-        deadline: VirtualTime,
-        message: MasterMessage,
-        context: &mut Context<Self>,
-    ) -> SpawnHandle {
-        let sleep = self.clock.sleep_until(deadline);
-        let master = self.link.actors.master.clone();
-        let reached = async move {
-            sleep.await;
-            tell(&master, message);
-        };
-        context.spawn(reached.into_actor(self))
+        let (session, deadline, reply) = (run.session, run.deadline, run.reply);
+        self.steps.insert(step, Step { session, outstanding, plan, fetches, computed: None, deadline, reply });
+        self.end_if_done(step);
     }
 
     /// Hop 9 of a step: a partition has run, or why not.
@@ -91,7 +75,6 @@ impl Master {
         graph: GraphHandle,
         outcome: Result<Values>,
         computed: Option<Span>,
-        context: &mut Context<Self>,
     ) {
         let _span = trace_span!("collect", step = step.number).entered();
         let Some(running) = self.steps.get_mut(&step) else {
@@ -106,9 +89,9 @@ impl Master {
             Ok(values) => {
                 let message = format!("{} values came of {} that were asked for", values.len(), part.fetches.len());
                 let error = Error::new(Code::Internal, message).on(&self.link.name(part.peer));
-                return self.fail(step, error, context);
+                return self.fail(step, error);
             }
-            Err(error) => return self.fail(step, error, context),
+            Err(error) => return self.fail(step, error),
         };
         running.outstanding.swap_remove(asked);
         if part.peer == self.link.local() {
@@ -117,21 +100,21 @@ impl Master {
         for (fetch, value) in part.fetches.iter().zip(values) {
             running.fetches[*fetch as usize] = Some(value);
         }
-        self.end_if_done(step, context);
+        self.end_if_done(step);
     }
 
-    fn end_if_done(&mut self, step: StepId, context: &mut Context<Self>) {
+    fn end_if_done(&mut self, step: StepId) {
         if !self.running(step).outstanding.is_empty() {
             return;
         }
-        let done = self.take_step(step, context);
+        let done = self.take_step(step);
         let fetches = done.fetches.into_iter().map(|value| value.expect("every partition brings its fetches"));
         answer(done.reply, Ok(StepDone { fetches: fetches.collect(), computed: done.computed }));
     }
 
     /// Ends a step for its first error, which is the root cause: what follows elsewhere is not reported.
-    pub(super) fn fail(&mut self, step: StepId, error: Error, context: &mut Context<Self>) {
-        let failed = self.take_step(step, context);
+    pub(super) fn fail(&mut self, step: StepId, error: Error) {
+        let failed = self.take_step(step);
         let all: Vec<GraphHandle> = failed.plan.parts.iter().map(|part| part.graph).collect();
         // A task that is lost forgets the step by itself.
         let lost = self.sessions.get(&failed.session).map(|session| &session.lost);
@@ -146,37 +129,8 @@ impl Master {
         self.steps.get(&step).expect("it is asked of a step that runs")
     }
 
-    fn take_step(&mut self, step: StepId, context: &mut Context<Self>) -> Step {
-        let step = self.steps.remove(&step).expect("a step that ends runs");
-        if let Some(timer) = step.timer {
-            context.cancel_future(timer);
-        }
-        step
-    }
-
-    /// A step has had its time, whether it runs or waits until its plan is registered.
-    pub(super) fn deadline_reached(&mut self, step: StepId, context: &mut Context<Self>) {
-        if let Some(running) = self.steps.get(&step) {
-            let error = self.too_slow("the step", &running.unanswered());
-            return self.fail(step, error, context);
-        }
-        let found = self.sessions.iter_mut().find_map(|(id, session)| {
-            let (request, plan) = session.plans.iter_mut().find(|(_, plan)| plan.is_awaited_by(step))?;
-            let (withdrawn, unregistered) = plan.withdraw(step)?;
-            Some((*id, Arc::clone(request), withdrawn, unregistered))
-        });
-        let Some((session, request, withdrawn, unregistered)) = found else { return };
-        refuse(withdrawn, self.too_slow("making the step ready", &unregistered), context);
-        // What was sent may be lost: the next step that asks for the same sends it anew.
-        if self.sessions[&session].plans[&request].is_awaited_by_none() {
-            self.forget_plan(session, &request);
-        }
-    }
-
-    /// The error of what took longer than it was given, which says who has not answered.
-    pub(super) fn too_slow(&self, what: &str, unanswered: &[PeerId]) -> Error {
-        let message = format!("{what} took longer than it was given; no answer from {}", self.names(unanswered));
-        Error::new(Code::DeadlineExceeded, message)
+    fn take_step(&mut self, step: StepId) -> Step {
+        self.steps.remove(&step).expect("a step that ends runs")
     }
 
     /// The tasks whose answer a step lacks.

@@ -26,18 +26,13 @@ impl ParameterServer {
         if let Err(error) = stored.check_gradient(&apply.gradient) {
             return self.answer(ticket, Err(error));
         }
-        if apply.origin.is_some_and(|origin| stored.applied.done(ticket.step.master, origin).is_some()) {
-            tracing::debug!(
-                step = ticket.step.number,
-                "a step is taken again whose gradient is applied; once is enough"
-            );
-            return self.answer(ticket, Ok(Values::new()));
-        }
         match apply.aggregate {
             _ if self.is_over || apply.verdict == Some(Verdict::TooLate) => self.answer(ticket, Ok(Values::new())),
             None => {
+                if self.is_applied(ticket, &apply) {
+                    return self.answer(ticket, Ok(Values::new()));
+                }
                 let gradient = apply.gradient.clone();
-                self.note_applied(ticket, &apply);
                 self.update(&apply, smallvec![gradient], smallvec![ticket]);
             }
             Some((replica, version)) => self.offer(ticket, apply, replica, version),
@@ -58,6 +53,8 @@ impl ParameterServer {
             Some(Verdict::Counts { round, contributors }) if *round >= gradients.round() => {
                 gradients.close_on(*round, contributors);
             }
+            // The round is over without it: the worker was lost here for a while.
+            Some(Verdict::Counts { .. }) => return self.answer(ticket, Ok(Values::new())),
             _ => {}
         }
         match gradients.offer(replica.worker, version, (ticket, apply)) {
@@ -84,9 +81,6 @@ impl ParameterServer {
             for (_, (ticket, _)) in round.left_over {
                 self.answer(ticket, Ok(Values::new()));
             }
-            for (_, (ticket, apply)) in &round.gradients {
-                self.note_applied(*ticket, apply);
-            }
             let (tickets, applies): (Tickets, Vec<ApplyGradient>) =
                 round.gradients.into_iter().map(|(_, offered)| offered).unzip();
             let Some(first) = applies.first() else {
@@ -98,12 +92,18 @@ impl ParameterServer {
         }
     }
 
-    /// Remembers that a gradient is applied, which it is where the variable has a value.
-    fn note_applied(&mut self, ticket: Ticket, apply: &ApplyGradient) {
+    /// Whether the gradient of a step that is taken again has been applied; else it is from now on.
+    ///
+    /// That is for gradients which are applied one by one. In a round there is one of each worker anyway, and a
+    /// synchronous step that is taken again is the worker's part in the round that is under way by then.
+    fn is_applied(&mut self, ticket: Ticket, apply: &ApplyGradient) -> bool {
+        let Some(origin) = apply.origin else { return false };
         let stored = self.store.get_mut(apply.variables[0]);
-        if let Some(origin) = apply.origin.filter(|_| stored.is_initialized()) {
+        let is_applied = stored.applied.done(ticket.step.master, origin).is_some();
+        if !is_applied && stored.is_initialized() {
             stored.applied.note(ticket.step.master, origin, ());
         }
+        is_applied
     }
 
     fn update(&mut self, apply: &ApplyGradient, gradients: Deltas, tickets: Tickets) {

@@ -6,7 +6,8 @@ mod settings;
 use std::num::NonZeroU32;
 
 use super::*;
-use crate::simulation::Racks;
+use crate::simulation::{Fault, Misfortune, Moment, Racks};
+use crate::units::VirtualTime;
 
 /// The scenario in `text`, in a file called `sims/example.toml`.
 fn example(text: &str) -> Result<Scenario, ScenarioError> {
@@ -44,6 +45,26 @@ fn the_shipped_scenario_means_what_its_comments_say() {
         ("ssp 4", Mode::BoundedStaleness { slack: 4 }),
     ];
     assert_eq!(runs, expected);
+}
+
+#[test]
+fn faults_are_read_with_their_times() {
+    let text = "[network]\nsilence = \"2s\"\n[[fault]]\nat = \"2s\"\ncrash = \"worker:1\"\nrestart_after = \"1s\"\n\
+                [[fault]]\nat = \"500ms\"\nfreeze = \"ps:0\"\nfor = \"300ms\"\n\
+                [[fault]]\nat = \"1s\"\npartition = [\"ps:0\", \"worker:1\"]\nfor = \"1s\"\n\
+                [[fault]]\nat = \"1s\"\nslow_link = [\"ps:0\", \"worker:1\"]\nfactor = 3.0\nfor = \"1s\"\n\
+                [[fault]]\nat = \"1s\"\nslow_task = \"ps:0\"\nfactor = 2.0\nfor = \"1s\"";
+    let (second, ps, worker) = (Duration::from_secs(1), TaskName::new("ps", 0), TaskName::new("worker", 1));
+    let both = vec![ps.clone(), worker.clone()];
+    let fault = |millis, what| Fault { at: Moment::Time(VirtualTime::ZERO.after(Duration::from_millis(millis))), what };
+    let list = vec![
+        fault(2000, Misfortune::Crash { task: worker, restart_after: Some(second) }),
+        fault(500, Misfortune::Freeze { task: ps.clone(), lasts: Duration::from_millis(300) }),
+        fault(1000, Misfortune::Partition { tasks: both.clone(), lasts: second }),
+        fault(1000, Misfortune::SlowLink { tasks: both, factor: 3.0, lasts: second }),
+        fault(1000, Misfortune::SlowTask { task: ps, factor: 2.0, lasts: second }),
+    ];
+    assert_eq!(example(text).unwrap().faults, Faults { silence: 2 * second, list });
 }
 
 #[test]

@@ -256,6 +256,33 @@ fn a_convnet_of_what_are_no_images_is_a_mistake() {
 }
 
 #[test]
+fn a_fault_that_lacks_something_or_has_too_much_is_a_mistake_where_it_is() {
+    let text = "[cluster]\nps = 1\nworker = 2\n[[fault]]\nat = \"1s\"\n[[fault]]\nat = \"1s\"\nfreeze = \"ps:1\"\n\
+                [[fault]]\ncrash = \"worker:0\"\nfor = \"1s\"\n\
+                [[fault]]\nat = \"1s\"\npartition = [\"ps:0\"]\nfor = \"1s\"\n\
+                [[fault]]\nat = \"1s\"\nslow_task = \"ps:0\"\nfactor = 0.5\nfor = \"1s\"\nrestart_after = \"1s\"";
+    let error = example(text).unwrap_err().to_string();
+    for says in [
+        "fault[0]: a fault is one of `crash`, `freeze`, `partition`, `slow_link` or `slow_task`",
+        "fault[1]: `for` is missing: how long it lasts",
+        "fault[1].freeze: the job `ps` has 1 tasks, counted from 0",
+        "fault[2]: `at` is missing: when it happens",
+        "fault[2].for: only of a fault that passes; use `restart_after`",
+        "fault[3].partition: it is between two tasks or more, each named once",
+        "fault[4].factor: 0.5 must be at least 1 and finite",
+        "fault[4].restart_after: only of a task that crashes",
+    ] {
+        assert!(error.contains(says), "`{error}` does not say `{says}`");
+    }
+}
+
+#[test]
+fn a_fault_with_a_key_that_there_is_not_is_asked_whether_another_was_meant() {
+    let error = example("[[fault]]\nat = \"1s\"\nfreez = \"ps:0\"\nfor = \"1s\"").unwrap_err().to_string();
+    assert!(error.contains("freez") && error.contains("did you mean `freeze`?"), "{error}");
+}
+
+#[test]
 fn what_is_to_come_is_refused_rather_than_ignored() {
     let text = "seed = 1\n\n\n[calibration]\nx = 1\n[program]\nmodel = \"mlp\"";
     let expected = "\

@@ -1,0 +1,112 @@
+//! When a master's steps have had their time, and who is waited for meanwhile.
+//!
+//! One alarm serves all steps that have a limit: it rings at the first deadline, and now and then before to say
+//! who is waited for. A step that ends in time neither sets nor stops it, so that a limit costs it nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{AsyncContext, Context, SpawnHandle, WrapFuture};
+
+use crate::transport::PeerId;
+use crate::units::VirtualTime;
+
+use super::super::error::{Code, Error};
+use super::super::mailbox::tell;
+use super::super::messages::{MasterMessage, StepId};
+use super::super::step_plan::StepPlan;
+use super::{Master, refuse};
+
+/// After how long a wait is worth a line in the log, and how often.
+const NOTICE: Duration = Duration::from_secs(10);
+
+/// What wakes the master next.
+pub(super) struct Alarm {
+    at: VirtualTime,
+    timer: SpawnHandle,
+    /// The number of the first step that was asked for after it was set.
+    since: u64,
+}
+
+impl Master {
+    /// Sees to it that what has `deadline` does not go on after it.
+    pub(super) fn limit(&mut self, deadline: VirtualTime, context: &mut Context<Self>) {
+        let at = deadline.min(self.clock.now().after(NOTICE));
+        if self.alarm.as_ref().is_some_and(|alarm| alarm.at <= at) {
+            return;
+        }
+        if let Some(later) = self.alarm.take() {
+            context.cancel_future(later.timer);
+        }
+        let timer = self.set_timer(at, MasterMessage::AlarmRings, context);
+        self.alarm = Some(Alarm { at, timer, since: self.next_step });
+    }
+
+    /// Ends the steps that have had their time, and says what the others wait for that have waited for long.
+    pub(super) fn alarm_rings(&mut self, context: &mut Context<Self>) {
+        let Some(alarm) = self.alarm.take() else { return };
+        let now = self.clock.now();
+        let limited = self.limited();
+        for (step, deadline, waits_for) in &limited {
+            if *deadline <= now {
+                self.deadline_reached(*step);
+            } else if step.number < alarm.since {
+                tracing::info!(step = step.number, "still waiting for {}", self.names(waits_for));
+            }
+        }
+        let next = limited.iter().map(|(_, deadline, _)| *deadline).filter(|deadline| *deadline > now).min();
+        if let Some(next) = next {
+            self.limit(next, context);
+        }
+    }
+
+    /// The steps that have a limit, running or waiting to: the limit, and whom they wait for.
+    fn limited(&self) -> Vec<(StepId, VirtualTime, Vec<PeerId>)> {
+        let running = self.steps.iter().filter_map(|(id, step)| Some((*id, step.deadline?, step.unanswered())));
+        let plans = self.sessions.values().flat_map(|session| session.plans.values());
+        let waiting = plans.filter_map(StepPlan::awaiting).flat_map(|(waiting, peers)| {
+            waiting.iter().filter_map(move |step| Some((step.step, step.run.deadline?, peers.clone())))
+        });
+        running.chain(waiting).collect()
+    }
+
+    pub(super) fn set_timer(
+        &self,
+        deadline: VirtualTime,
+        message: MasterMessage,
+        context: &mut Context<Self>,
+    ) -> SpawnHandle {
+        let sleep = self.clock.sleep_until(deadline);
+        let master = self.link.actors.master.clone();
+        let reached = async move {
+            sleep.await;
+            tell(&master, message);
+        };
+        context.spawn(reached.into_actor(self))
+    }
+
+    /// A step has had its time, whether it runs or waits until its plan is registered.
+    fn deadline_reached(&mut self, step: StepId) {
+        if let Some(running) = self.steps.get(&step) {
+            let error = self.too_slow("the step", &running.unanswered());
+            return self.fail(step, error);
+        }
+        let found = self.sessions.iter_mut().find_map(|(id, session)| {
+            let (request, plan) = session.plans.iter_mut().find(|(_, plan)| plan.is_awaited_by(step))?;
+            let (withdrawn, unregistered) = plan.withdraw(step)?;
+            Some((*id, Arc::clone(request), withdrawn, unregistered))
+        });
+        let Some((session, request, withdrawn, unregistered)) = found else { return };
+        refuse(withdrawn, self.too_slow("making the step ready", &unregistered));
+        // What was sent may be lost: the next step that asks for the same sends it anew.
+        if self.sessions[&session].plans[&request].is_awaited_by_none() {
+            self.forget_plan(session, &request);
+        }
+    }
+
+    /// The error of what took longer than it was given, which says who has not answered.
+    pub(super) fn too_slow(&self, what: &str, unanswered: &[PeerId]) -> Error {
+        let message = format!("{what} took longer than it was given; no answer from {}", self.names(unanswered));
+        Error::new(Code::DeadlineExceeded, message)
+    }
+}
