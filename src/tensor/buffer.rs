@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex};
 
 use super::dtype::Element;
 
-/// What the free list holds of each power of two at most \[bytes\].
-const KEPT_BYTES: usize = 64 << 20;
+/// What the free list holds of each power of two at most \[bytes\]: two tensors of 100 MB, since to touch that much
+/// new memory takes half as long as to receive it.
+const KEPT_BYTES: usize = 256 << 20;
 /// The size of a cache line, and the alignment of every tensor \[bytes\].
 const LINE: usize = 64;
 /// The number of size classes: one a power of two, up to 1 TiB.

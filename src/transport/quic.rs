@@ -11,8 +11,11 @@
 //! | large envelopes | a stream each, which yields to that of the small ones |
 //! | a peer that is frozen, dead or cut off | [`Loss::Silent`] within [`QuicConfig::silence`] |
 //! | a peer that stops | [`Loss::Stopped`], after all that it sent |
-//! | a peer that has restarted | [`Loss::Restarted`] before anything of its new life; its old connections end at once |
+//! | a peer that has restarted | [`Loss::Restarted`] before anything of its new life |
 //! | a peer that may not talk to us | told why and refused, logged once |
+//!
+//! Where the connections to the old life are found dead before the new one has spoken, [`Loss::Silent`] comes before
+//! [`Loss::Restarted`].
 //!
 //! Everything runs on the thread of the actors: a message that arrives is with them without a change of thread.
 

@@ -25,10 +25,15 @@ pub(super) async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
     while !node.is_closed.get() && !peer.end_dialing() {
         let attempt = tokio::time::timeout(patience, connect(&node, &peer)).await;
         if let Err(refusal) = attempt.unwrap_or(Err(Refusal::Silent)) {
-            if !matches!(refusal, Refusal::Silent) {
-                node.note_refusal(peer.name.to_string(), refusal.to_string());
+            match refusal {
+                Refusal::Silent => {
+                    peer.note_trouble(format!("no answer from {}", peer.address.as_deref().unwrap_or_default()));
+                }
+                refusal => {
+                    node.note_refusal(peer.name.to_string(), refusal.to_string());
+                    peer.note_trouble(refusal.to_string());
+                }
             }
-            peer.note_trouble(refusal.to_string());
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(LONGEST_WAIT);
             patience = (patience * 2).min(node.silence);

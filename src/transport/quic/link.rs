@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use quinn::Connection;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 /// Who has opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +20,15 @@ pub(super) struct Link {
     pub(super) is_alive: Cell<bool>,
     /// Wakes the sender: there is something to send, or to say.
     pub(super) wake: Notify,
+    /// Lets so many large envelopes be written at once; the others wait in their order.
+    pub(super) large: Semaphore,
     pub(super) sent: Farewell,
     pub(super) received: Farewell,
 }
+
+/// Large envelopes that are written at once: the next fills the gap that one leaves when it ends, and no more, so
+/// that they arrive one after the other and not all at last.
+const LARGE_AT_ONCE: usize = 2;
 
 /// How far one direction has come in its end: `Bye` after all that there was, then the other end's `Taken`.
 #[derive(Default)]
@@ -40,7 +46,8 @@ pub(super) struct Farewell {
 impl Link {
     pub(super) fn new(connection: Connection, side: Side) -> Self {
         let (sent, received) = (Farewell::default(), Farewell::default());
-        Self { connection, side, is_alive: Cell::new(true), wake: Notify::new(), sent, received }
+        let (wake, large) = (Notify::new(), Semaphore::new(LARGE_AT_ONCE));
+        Self { connection, side, is_alive: Cell::new(true), wake, large, sent, received }
     }
 
     /// Asks the sender to say `Bye` once all is sent.

@@ -1,7 +1,8 @@
 //! How a task that has restarted tells those who do not know it yet: by a stateless reset (RFC 9000, 10.3).
 //!
 //! It has no connection any more, but the same private key, and with that the proof that it may end the old ones.
-//! So whoever sends to the life before hears of it at once, and not by silence.
+//! So whoever has dialed the life before hears of it when it next sends something, and not by silence. (Whom that
+//! life had dialed has no such proof, since only servers give one with their first name of a connection.)
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -91,7 +91,9 @@ impl<M: Payload> Sender<M> {
         link.sent.large.set(link.sent.large.get() + 1);
         link.sent.unfinished.set(link.sent.unfinished.get() + 1);
         tokio::task::spawn_local(async move {
+            let turn = link.large.acquire().await;
             let written = write_large(&link.connection, frame).await;
+            drop(turn);
             link.sent.unfinished.set(link.sent.unfinished.get() - 1);
             peer.written(&link, size);
             if let Err(error) = written {
