@@ -27,6 +27,8 @@ use listener::{Exit, News, Origin};
 
 /// How long after the first failure others may still turn out to be its cause.
 const CAUSE: Duration = Duration::from_millis(300);
+/// How often it is said who is still there once the chief is done.
+const LINGER: Duration = Duration::from_secs(10);
 /// How long the tasks may take to stop once one has failed.
 const STOP: Duration = Duration::from_secs(3);
 
@@ -68,13 +70,15 @@ pub(super) async fn follow(
     let chief = followed.tasks.iter().position(|followee| followee.task.job() != "ps").unwrap_or(0);
     let mut progress = Box::new(Progress::new(&*order.run.name, steps));
     let ended = loop {
-        match either(stop, &mut Box::pin(followed.next())).await {
+        let first = either(stop, &mut Box::pin(followed.next_or_lingering(chief))).await;
+        match first {
             Either::First(code) => break Ended::Stopped(code),
             Either::Second(None) => break Ended::Done(()),
             Either::Second(Some(Noted::Failed)) => break Ended::Done(()),
             Either::Second(Some(Noted::Progress { index, global_step, loss, now })) if index == chief => {
                 progress.update(global_step, loss, VirtualTime(now));
             }
+            Either::Second(Some(Noted::Lingering)) => followed.tell_who_lingers(),
             Either::Second(Some(_)) => {}
         }
     };
@@ -110,18 +114,35 @@ struct Followee {
     part: Option<Part>,
     /// How it failed, and as which of all.
     failed: Option<(usize, Exit)>,
+    /// Whether it is gone, and did not fail.
+    has_ended: bool,
 }
 
 /// What is new.
 enum Noted {
-    Progress { index: usize, global_step: u64, loss: Option<f32>, now: u64 },
+    Progress {
+        index: usize,
+        global_step: u64,
+        loss: Option<f32>,
+        now: u64,
+    },
     Failed,
+    /// The chief is done, and nothing has happened since for a while.
+    Lingering,
     Other,
 }
 
 impl Followee {
     fn new() -> Self {
-        Self { task: TaskName::new("", 0), way: None, kill: None, began: None, part: None, failed: None }
+        Self {
+            task: TaskName::new("", 0),
+            way: None,
+            kill: None,
+            began: None,
+            part: None,
+            failed: None,
+            has_ended: false,
+        }
     }
 }
 
@@ -130,7 +151,10 @@ impl Followed {
     async fn next(&mut self) -> Option<Noted> {
         let (index, event) = match self.news.recv().await? {
             News::Told(index, event) => (index, event),
-            News::Exited(_, Exit::Code(0)) => return Some(Noted::Other),
+            News::Exited(index, Exit::Code(0)) => {
+                self.tasks[index].has_ended = true;
+                return Some(Noted::Other);
+            }
             News::Exited(index, exit) => {
                 let failures = self.tasks.iter().filter(|followee| followee.failed.is_some()).count();
                 self.tasks[index].failed = Some((failures, exit));
@@ -151,6 +175,20 @@ impl Followed {
             Event::Part(part) => followee.part = Some(part),
         }
         Some(Noted::Other)
+    }
+
+    /// As [`Self::next`]; once the chief is done, only for so long.
+    async fn next_or_lingering(&mut self, chief: usize) -> Option<Noted> {
+        if !self.tasks[chief].has_ended {
+            return self.next().await;
+        }
+        timeout(LINGER, self.next()).await.unwrap_or(Some(Noted::Lingering))
+    }
+
+    fn tell_who_lingers(&self) {
+        let lingers = self.tasks.iter().filter(|followee| !followee.has_ended);
+        let names: Vec<String> = lingers.map(|followee| followee.task.to_string()).collect();
+        eprintln!("the chief is done; still there: {} (Ctrl-C stops them)", names.join(", "));
     }
 
     fn has_failed(&self) -> bool {

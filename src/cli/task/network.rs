@@ -1,6 +1,7 @@
 //! A task's way to the others: the runtime's messages, counted, and questions about how the task is.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use crate::runtime::{PeerMessage, Server, WaitingList};
 use crate::transport::{Inbox, Loss, Messages, Payload, PeerId, Quic, Transport, envelope_size};
 use crate::units::Bytes;
 
+const PS: &str = "ps";
 /// How often, and how many times, it is looked whether all actors have said what they wait for.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 const LOOKS: u32 = 200;
@@ -69,13 +71,16 @@ pub(super) struct Network {
     /// Those whose addresses are known.
     known: ClusterSpec,
     sent: Cell<u64>,
+    /// The tasks that this one has sent something for a step, by their numbers.
+    worked_with: RefCell<BTreeSet<PeerId>>,
     /// Who is asked how the task is, once it is there.
     server: RefCell<Weak<Server>>,
 }
 
 impl Network {
     pub(super) fn new(quic: Rc<Quic<Message>>, roster: ClusterSpec, known: ClusterSpec) -> Rc<Self> {
-        Rc::new(Self { quic, roster, known, sent: Cell::new(0), server: RefCell::new(Weak::new()) })
+        let (worked_with, server) = (RefCell::default(), RefCell::default());
+        Rc::new(Self { quic, roster, known, sent: Cell::new(0), worked_with, server })
     }
 
     /// Lets `server` be asked.
@@ -86,6 +91,13 @@ impl Network {
     /// What the runtime has sent to other tasks.
     pub(super) fn sent(&self) -> Bytes {
         Bytes(self.sent.get())
+    }
+
+    /// Whether `to` has to hear that this worker leaves: it may wait for it. That is a parameter server, or a
+    /// task that holds what this one trains. All others it would have to dial to say goodbye, each of all.
+    fn misses_this_task(&self, to: PeerId) -> bool {
+        let has_ps = self.roster.num_tasks(PS).is_ok_and(|count| count > 0);
+        !has_ps || self.quic.name(to).job() == PS || self.worked_with.borrow().contains(&to)
     }
 
     /// The runtime's view of it.
@@ -138,7 +150,12 @@ impl Transport<PeerMessage> for OfRuntime {
     }
 
     fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
-        let Network { quic, sent, .. } = &*self.0;
+        let Network { quic, sent, worked_with, .. } = &*self.0;
+        match messages.as_slice() {
+            [PeerMessage::Leave { .. }] if !self.0.misses_this_task(to) => return,
+            [PeerMessage::Leave { .. } | PeerMessage::TrainingOver] => {}
+            _ => drop(worked_with.borrow_mut().insert(to)),
+        }
         sent.set(sent.get() + envelope_size(&messages).0);
         quic.send(to, messages.into_iter().map(Message::Runtime).collect());
     }
