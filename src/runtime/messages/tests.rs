@@ -69,7 +69,12 @@ fn messages() -> Vec<PeerMessage> {
         PeerMessage::GraphRegistered { graph, outcome: Ok(()) },
         PeerMessage::GraphRegistered { graph, outcome: Err(error()) },
         PeerMessage::DeregisterGraphs { graphs: vec![graph; 3], isolated: None },
-        PeerMessage::RunGraph { step, graph, feeds: smallvec![value.clone(), Tensor::scalar(true)] },
+        PeerMessage::RunGraph {
+            step,
+            graph,
+            origin: Some(Origin { training: 5, number: 6 }),
+            feeds: smallvec![value.clone(), Tensor::scalar(true)],
+        },
         PeerMessage::Tensors { step, devices: smallvec![0, 3], arrivals },
         PeerMessage::GraphDone { step, graph, outcome: Ok(smallvec![value]), computed: None },
         PeerMessage::GraphDone {
