@@ -14,6 +14,7 @@ mod gradients;
 mod graph_command;
 mod graphdefs;
 mod life_of_a_step;
+mod losses;
 mod normalisation;
 mod optimizers;
 mod peer_to_peer;
