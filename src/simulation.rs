@@ -14,6 +14,7 @@ mod law;
 mod links;
 mod misfortune;
 mod network;
+mod passage;
 mod pool;
 mod programs;
 mod run;

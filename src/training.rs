@@ -1,6 +1,7 @@
 //! What a user holds: the task that a program is, sessions, hooks, data sets, and the built-in trainer.
 
 pub mod data;
+mod first_values;
 mod hooks;
 mod models;
 mod monitored_session;
@@ -10,6 +11,7 @@ mod session;
 mod settings;
 mod task;
 mod trainer;
+mod weights;
 
 pub use hooks::{Flow, Hook, StopAtStep};
 pub use monitored_session::{Builder, MonitoredRun, MonitoredSession};

@@ -129,7 +129,7 @@ impl Inbox<PeerMessage> for Actors {
     }
 
     fn lost(&self, peer: PeerId, loss: Loss) {
-        tracing::warn!(peer = peer.0, %loss, "lost a peer");
+        tracing::debug!(peer = peer.0, %loss, "lost a peer");
         tell(&self.master, MasterMessage::Lost { peer, loss });
         // It knows which masters the peer was, and tells the parameter server.
         tell(&self.worker, WorkerMessage::Lost { peer, loss });

@@ -12,7 +12,7 @@ use crate::transport::{Loss, Messages, PeerId};
 
 use super::events::Happening;
 use super::faults::{Fault, Faults, Misfortune, Moment};
-use super::links::{Arrival, Stamp};
+use super::links::Stamp;
 use super::network::Delivery;
 use super::world::{SimulatedWorld, Tick};
 
@@ -84,15 +84,15 @@ pub(super) struct Trouble {
     /// The faults that begin with a delivery.
     by_delivery: Vec<(u64, Misfortune)>,
     /// Envelopes that have arrived and can't be taken yet.
-    held: Vec<Delivery<Sent>>,
+    pub(super) held: Vec<Delivery<Sent>>,
     /// By task: what was to happen to it while it stood still.
-    missed: Vec<Vec<Happening>>,
+    pub(super) missed: Vec<Vec<Happening>>,
     /// How many freezes there have been, and by task which of them it is in.
     freezes: u64,
     frozen_by: Vec<u64>,
     /// By task: how many times as long its devices take.
     slowness: Vec<f64>,
-    slow_links: Vec<(Vec<usize>, f64)>,
+    pub(super) slow_links: Vec<(Vec<usize>, f64)>,
     /// By task: whether its program has returned.
     has_returned: Vec<bool>,
     pub(super) orders: VecDeque<Order>,
@@ -127,7 +127,7 @@ impl SimulatedWorld {
         }
     }
 
-    fn later(&self, after: Duration, what: Consequence) {
+    pub(super) fn later(&self, after: Duration, what: Consequence) {
         self.queue.borrow_mut().push(self.now.get().after(after), Happening::Fault(what));
     }
 
@@ -276,76 +276,11 @@ impl SimulatedWorld {
         }
     }
 
-    fn tell_lost(&self, observer: usize, peer: usize, loss: Loss) {
+    pub(super) fn tell_lost(&self, observer: usize, peer: usize, loss: Loss) {
         self.audit.borrow_mut().record([self.now.get().0, 4, (observer as u64) << 32 | peer as u64, loss as u64]);
         let inbox = self.inboxes.borrow()[observer].clone();
         if let Some(inbox) = inbox {
             inbox.lost(PeerId(peer as u32), loss);
-        }
-    }
-
-    /// Hands an envelope to its receiver, unless something has gone wrong between the two.
-    pub(super) fn receive(&self, delivery: Delivery<Sent>) {
-        match self.hold_up(&delivery) {
-            Some(extra) => self.later(extra, Consequence::Late(Box::new(delivery))),
-            None => self.hand_over(delivery),
-        }
-    }
-
-    /// By how much a slow link holds an envelope up.
-    fn hold_up(&self, delivery: &Delivery<Sent>) -> Option<Duration> {
-        let trouble = self.trouble.borrow();
-        let crosses = |(tasks, _): &&(Vec<usize>, f64)| tasks.contains(&delivery.from) && tasks.contains(&delivery.to);
-        let factor = trouble.slow_links.iter().filter(crosses).map(|(_, factor)| factor).product::<f64>();
-        (factor > 1.0).then(|| self.now.get().since(delivery.sent_at).mul_f64(factor - 1.0))
-    }
-
-    fn hand_over(&self, delivery: Delivery<Sent>) {
-        let (from, to) = (delivery.from, delivery.to);
-        let arrival = self.links.borrow_mut().arrive(from, to, delivery.payload.0);
-        match arrival {
-            Arrival::Held => return self.trouble.borrow_mut().held.push(delivery),
-            Arrival::Dropped => {
-                return tracing::debug!(from = %self.tasks[from], to = %self.tasks[to], "lost with its connection");
-            }
-            Arrival::TakenAfter(loss) => self.tell_lost(to, from, loss),
-            Arrival::Taken => {}
-        }
-        let inbox = self.inboxes.borrow()[to].clone();
-        match inbox {
-            Some(inbox) => inbox.deliver(PeerId(from as u32), delivery.payload.1),
-            None => tracing::warn!(to = %self.tasks[to], "lost: the task does not listen"),
-        }
-    }
-
-    /// What is held back is handed over, where it now can be.
-    fn release(&self) {
-        let held = std::mem::take(&mut self.trouble.borrow_mut().held);
-        held.into_iter().for_each(|delivery| self.hand_over(delivery));
-    }
-
-    /// Whether a frozen task misses what was to happen to it; it is then kept for later.
-    pub(super) fn misses(&self, task: usize, happening: Happening) -> Option<Happening> {
-        if self.links.borrow().is_frozen(task) {
-            self.trouble.borrow_mut().missed[task].push(happening);
-            return None;
-        }
-        Some(happening)
-    }
-
-    /// A task listens: of its next life, it takes what has waited for that.
-    pub(super) fn is_up_again(&self, task: usize) {
-        if !self.links.borrow().is_up(task) {
-            self.links.borrow_mut().listen(task);
-            self.later(Duration::ZERO, Consequence::Release);
-        }
-    }
-
-    /// A task that lives has closed its end: the others hear of it.
-    pub(super) fn has_closed(&self, task: usize) {
-        let latency = self.latency;
-        for observer in (0..self.tasks.len()).filter(|other| *other != task) {
-            self.later(latency, Consequence::Stopped { observer, peer: task });
         }
     }
 

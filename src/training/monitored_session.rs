@@ -4,17 +4,18 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
 use tracing::trace_span;
-use xxhash_rust::xxh3::Xxh3;
 
-use crate::graph::{Graph, Output, Target, Variable};
+use crate::graph::{Graph, Output, Target};
 use crate::runtime::{Code, Error, Origin, Result, StepDone};
 use crate::tensor::{DType, Tensor};
 
+use super::first_values::initialize;
 use super::hooks::{Flow, Hook};
 use super::record::{Beginning, Ending, StepStats};
 use super::recovery::{OPERATION_TIMEOUT, Patience, given_up, is_mendable, session_again};
 use super::session::{Asked, Fetched, Session};
 use super::task::Task;
+use super::weights::weights_digest;
 
 /// A session for training (TensorFlow: `MonitoredTrainingSession`).
 ///
@@ -120,40 +121,6 @@ impl Builder {
     }
 }
 
-/// Gives a first value to each variable that has none.
-///
-/// # Errors
-/// If the training has begun and a part of it is lost: with first values in its place it would go on from a mixture.
-async fn initialize(session: &Session, global_step: &Variable) -> Result<()> {
-    let initializers = session.graph().initializers();
-    let mut asked = session.run();
-    for (variable, _) in &initializers {
-        asked = asked.fetch(&variable.is_initialized());
-    }
-    let known = asked.await?;
-    let (mut run, mut missing) = (session.run(), None);
-    let mut has_global_step = false;
-    for (index, (variable, initializer)) in initializers.iter().enumerate() {
-        if known.scalar::<bool>(index)? {
-            has_global_step |= variable.name() == global_step.name();
-        } else {
-            run = run.target(initializer);
-            missing = Some(variable.name());
-        }
-    }
-    if let Some(missing) = missing.filter(|_| has_global_step) {
-        let step = session.run().fetch(&global_step.read()).await?.scalar::<i64>(0)?;
-        if step > 0 {
-            let message = format!(
-                "the training is at global step {step}, but `{missing}` has no value: its task has come back without \
-                 its variables, and no checkpoint to restore"
-            );
-            return Err(Error::new(Code::Unavailable, message));
-        }
-    }
-    run.await.map(|_| ())
-}
-
 impl MonitoredSession {
     /// A session of `graph` for the training of `task`.
     pub fn builder(task: &Task, graph: Graph) -> Builder {
@@ -221,7 +188,7 @@ impl MonitoredSession {
                 Err(error) if error.code == Code::FailedPrecondition => {
                     return Err(Error { code: root.code, ..error });
                 }
-                Err(error) => return Err(given_up(&root, &format!("then {error}"))),
+                Err(error) => return Err(given_up(&root, &format!("it is not back in time: {error}"))),
             }
         }
     }
@@ -254,26 +221,6 @@ impl MonitoredSession {
         }
         self.task.recorder().step(stats);
     }
-}
-
-/// A hash of all trainable variables, by name; none where they have no numbers.
-async fn weights_digest(session: &Session) -> Result<Option<u64>> {
-    let mut variables = session.graph().trainable_variables();
-    variables.sort_by_key(|variable| variable.name());
-    let mut run = session.run();
-    for variable in &variables {
-        run = run.fetch(&variable.read());
-    }
-    let values = run.await?;
-    let mut hash = Xxh3::new();
-    for (index, variable) in variables.iter().enumerate() {
-        hash.update(variable.name().as_bytes());
-        if values[index].is_hollow() {
-            return Ok(None);
-        }
-        hash.update(values[index].bytes());
-    }
-    Ok(Some(hash.digest()))
 }
 
 /// A step of a monitored session in the making.

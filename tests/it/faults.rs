@@ -89,6 +89,16 @@ fn a_chief_that_dies_and_comes_back_goes_on_from_where_the_training_is() {
 }
 
 #[test]
+fn workers_whose_chief_should_have_ended_the_training_and_is_gone_end_it_and_name_the_chief() {
+    let trained = run(&training(Mode::Async).until(Duration::from_secs(3)).fault(at(1.05), crash("worker", 0, None)));
+    let error = trained.outcome.result.expect_err("nobody ends the training");
+    assert_eq!((error.code, error.task.clone()), (Code::Unavailable, Some(task("worker", 0))), "{error}");
+    assert!((63.0..64.0).contains(&trained.outcome.ended.as_secs_f64()), "{}", trained.outcome.ended);
+    let back = run(&training(Mode::Async).until(Duration::from_secs(3)).fault(at(1.05), crash("worker", 0, Some(0.5))));
+    assert!(back.outcome.result.is_ok(), "{:?}", back.outcome.result);
+}
+
+#[test]
 fn a_parameter_server_that_dies_ends_the_training_and_is_named_whether_it_comes_back_or_not() {
     for mode in MODES {
         for restart_after in [None, Some(0.2), Some(3.0)] {

@@ -17,6 +17,7 @@ mod graphdefs;
 #[cfg(target_os = "linux")]
 mod launch;
 mod life_of_a_step;
+mod losses;
 mod normalisation;
 mod optimizers;
 mod over_quic;

@@ -114,6 +114,12 @@ impl Simulated {
         self
     }
 
+    /// Ends the training after this time, and not before.
+    pub(crate) fn until(mut self, limit: Duration) -> Self {
+        (self.settings.stop.steps, self.settings.stop.time) = (None, Some(limit));
+        self
+    }
+
     /// The computation of each worker step \[s\].
     pub(crate) fn step_time(mut self, law: Law) -> Self {
         self.cluster.compute.step_time = Some(law);

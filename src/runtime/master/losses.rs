@@ -19,10 +19,15 @@ use super::{Master, refuse};
 impl Master {
     /// The way to `peer` has broken.
     pub(super) fn lost(&mut self, peer: PeerId, loss: Loss, context: &mut Context<Self>) {
+        let mut is_needed = false;
         for session in self.sessions.values_mut() {
             if session.plans.values().any(|plan| plan.has_part_at(peer)) {
                 session.lost.insert(peer, loss);
+                is_needed = true;
             }
+        }
+        if is_needed {
+            tracing::warn!("{} lost {}: {loss}", self.link.name(self.link.local()), self.link.name(peer));
         }
         self.fail_steps_at(peer, loss);
         self.fail_registrations_at(peer, loss);
