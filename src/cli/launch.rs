@@ -104,6 +104,7 @@ impl Launch<'_> {
             sets: &self.sets,
             run,
             verbose: self.verbose,
+            busy_poll: self.args.busy_poll,
             tasks: self.experiment.cluster.spec.tasks().collect(),
             logs,
         };

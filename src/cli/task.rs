@@ -1,5 +1,6 @@
 //! `task`: one task of a scenario's run, in a process of its own, over QUIC.
 
+mod busy_poll;
 mod network;
 mod plan;
 
@@ -55,6 +56,7 @@ pub(super) fn run(args: &TaskArgs, trainer: &impl Trainer) -> Result<ExitCode, F
     let stop = stop::listen(launcher)?;
     let runtime = || {
         let mut builder = tokio::runtime::Builder::new_current_thread();
+        busy_poll::prepare(&mut builder);
         builder.enable_all().build().expect("the system has what a runtime needs: it had it a moment ago")
     };
     actix_rt::System::with_tokio_rt(runtime).block_on(attend(args, plan, control, stop, trainer))
@@ -79,6 +81,9 @@ async fn attend(
         }
         None => SharedRecording::default(),
     };
+    if !args.busy_poll.0.is_zero() {
+        actix_rt::spawn(busy_poll::busy_poll(args.busy_poll.0));
+    }
     let quic = Quic::bind(plan.network()).await?;
     let network = Network::new(Rc::clone(&quic), plan.experiment.cluster.spec.clone(), plan.known.clone());
     let server = start(&plan, network.transport(), clock);

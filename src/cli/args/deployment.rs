@@ -6,6 +6,7 @@ use clap::Subcommand;
 
 use crate::cluster::TaskName;
 use crate::simulation::scenario::Setting;
+use crate::units::Span;
 
 /// Who this task is: the flags of TensorFlow's example trainer, dashes or underscores, and a few more.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -75,6 +76,11 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
+    /// How long a task that has nothing to do looks for messages before it sleeps, as in `100us`: waking takes longer
+    /// than most messages travel. `0s` where the machine has less cores than it has tasks.
+    #[arg(long, value_name = "DURATION", default_value = "100us")]
+    pub(crate) busy_poll: Span,
+
     /// Print the result as JSON in place of the table.
     #[arg(long)]
     pub(crate) json: bool,
@@ -105,6 +111,11 @@ pub(crate) struct LaunchArgs {
     /// Write the report's files, and a log file a task, into this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+
+    /// How long a task that has nothing to do looks for messages before it sleeps. 100us where this is not given, none
+    /// where there are more than three tasks a core.
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) busy_poll: Option<Span>,
 
     /// Print the result as JSON in place of the table.
     #[arg(long)]
