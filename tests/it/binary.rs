@@ -1,8 +1,10 @@
 //! The program `trainyard` as tests run it, and the files that they give it.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// What the program said.
 pub(crate) struct Said {
@@ -23,6 +25,53 @@ pub(crate) fn trainyard_in(folder: &Path, args: &[&str], variables: &[(&str, &st
     let Output { status, stdout, stderr } = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Said { code: status.code().expect("it was not killed"), out: text(stdout), err: text(stderr) }
+}
+
+/// A process under way; it does not outlive its test.
+pub(crate) struct Running {
+    child: Child,
+    limit: Duration,
+}
+
+impl Running {
+    /// Starts what takes no longer than `limit`, unless it hangs.
+    pub(crate) fn start(command: &mut Command, limit: Duration) -> Self {
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self { child: command.spawn().unwrap(), limit }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end; it fails the test where that does not come.
+    pub(crate) fn end(mut self) -> Said {
+        let began = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(began.elapsed() < self.limit, "it hangs");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let read = |from: &mut dyn Read| {
+            let mut text = String::new();
+            from.read_to_string(&mut text).unwrap();
+            text
+        };
+        let out = read(self.child.stdout.as_mut().unwrap());
+        let err = read(self.child.stderr.as_mut().unwrap());
+        Said { code: status.code().expect("it was not killed"), out, err }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            self.child.kill().unwrap();
+            self.child.wait().unwrap();
+        }
+    }
 }
 
 /// An empty folder for the test called `test`.

@@ -15,6 +15,8 @@ mod gradients;
 mod graph_command;
 mod graphdefs;
 #[cfg(target_os = "linux")]
+mod hosts;
+#[cfg(target_os = "linux")]
 mod launch;
 mod life_of_a_step;
 mod losses;

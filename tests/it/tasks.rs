@@ -2,12 +2,12 @@
 
 use std::net::UdpSocket;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::binary::{Said, folder, scenario, trainyard_in};
+use crate::binary::{Running, folder, scenario, trainyard_in};
 
 /// No training of these takes this long, unless it hangs.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -26,44 +26,11 @@ fn addresses<const N: usize>() -> [String; N] {
     sockets.map(|socket| socket.local_addr().unwrap().to_string())
 }
 
-/// A process; it does not outlive its test.
-struct Running(Child);
-
-impl Running {
-    /// Runs a task with certificates of the folder `certs`.
-    fn start(folder: &Path, scenario: &str, config: &Value) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
-        command.args(["task", scenario, "--certs", "certs"]).current_dir(folder).env("TF_CONFIG", config.to_string());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Self(command.spawn().unwrap())
-    }
-
-    fn end(mut self) -> Said {
-        let began = Instant::now();
-        let status = loop {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                break status;
-            }
-            assert!(began.elapsed() < LIMIT, "the task hangs");
-            std::thread::sleep(Duration::from_millis(20));
-        };
-        let read = |from: &mut dyn std::io::Read| {
-            let mut text = String::new();
-            from.read_to_string(&mut text).unwrap();
-            text
-        };
-        let out = read(self.0.stdout.as_mut().unwrap());
-        Said { code: status.code().expect("it was not killed"), out, err: read(self.0.stderr.as_mut().unwrap()) }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.0.try_wait().is_ok_and(|status| status.is_none()) {
-            self.0.kill().unwrap();
-            self.0.wait().unwrap();
-        }
-    }
+/// Runs a task with certificates of the folder `certs`.
+fn run(folder: &Path, scenario: &str, config: &Value) -> Running {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+    command.args(["task", scenario, "--certs", "certs"]).current_dir(folder).env("TF_CONFIG", config.to_string());
+    Running::start(&mut command, LIMIT)
 }
 
 /// A folder with the certificates of one parameter server and two workers.
@@ -86,7 +53,7 @@ fn workers_that_know_the_ps_and_themselves_alone_train_and_all_hear_of_the_end()
         let cluster = json!({"ps": [ps], "worker": worker});
         json!({"sparseCluster": cluster, "task": {"type": job, "index": index}})
     };
-    let start = |config: Value| Running::start(&folder, &path, &config);
+    let start = |config: Value| run(&folder, &path, &config);
     let workers = [told(json!({"0": first}), "worker", 0), told(json!({"1": second}), "worker", 1)].map(start);
     let ps = start(told(json!({}), "ps", 0)); // last: the others wait for it
     let [chief, other] = workers.map(Running::end);
@@ -105,11 +72,11 @@ fn a_worker_that_is_asked_to_stop_leaves_and_the_others_go_on() {
     let [ps, first, second] = addresses();
     let cluster = json!({"ps": [ps], "worker": [first, second]});
     let start = |job: &str, index: u32| {
-        Running::start(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": index}}))
+        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": index}}))
     };
     let (ps, chief, other) = (start("ps", 0), start("worker", 0), start("worker", 1));
     std::thread::sleep(Duration::from_millis(1500));
-    assert!(Command::new("sh").args(["-c", &format!("kill -TERM {}", other.0.id())]).status().unwrap().success());
+    assert!(Command::new("sh").args(["-c", &format!("kill -TERM {}", other.id())]).status().unwrap().success());
     let other = other.end();
     assert_eq!(other.code, 143, "{}", other.err);
     let (chief, ps) = (chief.end(), ps.end());
@@ -122,7 +89,7 @@ fn a_running_task_tells_whoever_has_a_certificate_of_its_run_how_it_is() {
     let path = scenario("tasks_status", &text("sync", "steps = 10"));
     let [ps, first, second] = addresses();
     let cluster = json!({"ps": [ps], "worker": [first, second]});
-    let _running = Running::start(&folder, &path, &json!({"cluster": cluster, "task": {"type": "ps", "index": 0}}));
+    let _running = run(&folder, &path, &json!({"cluster": cluster, "task": {"type": "ps", "index": 0}}));
     let status = |task: &str, run: &str| {
         trainyard_in(&folder, &["status", &ps, "--task", task, "--run-name", run, "--certs", "certs"], &[])
     };
@@ -145,6 +112,6 @@ fn without_a_cluster_a_task_trains_alone_and_needs_no_certificate() {
     let config = json!({"task": {"type": "worker", "index": 0}}); // no cluster: a training in one process
     let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
     command.args(["task", &path]).current_dir(&folder).env("TF_CONFIG", config.to_string());
-    let said = Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()).end();
+    let said = Running::start(&mut command, LIMIT).end();
     assert_eq!(said.code, 0, "{}", said.err);
 }
