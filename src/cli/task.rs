@@ -82,7 +82,7 @@ async fn attend(
         None => SharedRecording::default(),
     };
     if !args.busy_poll.0.is_zero() {
-        actix_rt::spawn(busy_poll::busy_poll(args.busy_poll.0));
+        actix_rt::spawn(busy_poll::busy_poll(args.busy_poll.0, clock));
     }
     let quic = Quic::bind(plan.network()).await?;
     let network = Network::new(Rc::clone(&quic), plan.experiment.cluster.spec.clone(), plan.known.clone());

@@ -1,4 +1,4 @@
-//! Training across hosts: network namespaces, each with a slow link of its own. Skipped, aloud, where there can be none.
+//! Training across hosts: network namespaces, each with a slow link of its own. Skipped, aloud, where there are none.
 
 use std::fs;
 use std::io::{self, Write};

@@ -7,10 +7,11 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::runtime::Builder;
 
+use crate::clock::{Clock, WallClock};
 use crate::runtime::told;
 
 thread_local! {
@@ -36,7 +37,7 @@ const LOOKS_WITHIN_A_TURN: u32 = 3;
 /// Keeps this thread awake until its actors have been told nothing for as long as `patience`, each time that
 /// something has woken it. Whoever else can use the processor has it meanwhile. Where no message follows another
 /// that soon, as while kernels run or a large tensor arrives, it looks ever more seldom.
-pub(super) async fn busy_poll(patience: Duration) {
+pub(super) async fn busy_poll(patience: Duration, clock: WallClock) {
     let (mut skipped, mut to_skip) = (0, 0);
     loop {
         wake_up().await;
@@ -44,7 +45,7 @@ pub(super) async fn busy_poll(patience: Duration) {
             skipped += 1;
             continue;
         }
-        let was_worth_it = look(patience).await;
+        let was_worth_it = look(patience, clock).await;
         skipped = 0;
         to_skip = if was_worth_it { 0 } else { (2 * to_skip + 1).min(MOST_SKIPPED) };
     }
@@ -52,15 +53,15 @@ pub(super) async fn busy_poll(patience: Duration) {
 
 /// Looks for messages until none has come for as long as `patience`; says whether one came while it looked, beside
 /// those that actors tell one another on account of the one before.
-async fn look(patience: Duration) -> bool {
-    let mut last = (told(), Instant::now());
+async fn look(patience: Duration, clock: WallClock) -> bool {
+    let mut last = (told(), clock.now());
     let (mut looks, mut was_worth_it) = (0, false);
-    while last.1.elapsed() < patience {
+    while clock.now().since(last.1) < patience {
         thread::yield_now();
         tokio::task::yield_now().await;
         looks += 1;
         if told() != last.0 {
-            last = (told(), Instant::now());
+            last = (told(), clock.now());
             was_worth_it |= looks > LOOKS_WITHIN_A_TURN;
             looks = 0;
         }
