@@ -29,6 +29,8 @@ use listener::{Exit, News, Origin};
 const CAUSE: Duration = Duration::from_millis(300);
 /// How often it is said who is still there once the chief is done.
 const LINGER: Duration = Duration::from_secs(10);
+/// How often that is said before they are stopped: long enough for a task that is cut off to give up by itself.
+const MOST_LINGERS: u32 = 9;
 /// How long the tasks may take to stop once one has failed.
 const STOP: Duration = Duration::from_secs(3);
 
@@ -69,6 +71,7 @@ pub(super) async fn follow(
     drop(sender);
     let chief = followed.tasks.iter().position(|followee| followee.task.job() != "ps").unwrap_or(0);
     let mut progress = Box::new(Progress::new(&*order.run.name, steps));
+    let mut lingers = 0;
     let ended = loop {
         let first = either(stop, &mut Box::pin(followed.next_or_lingering(chief))).await;
         match first {
@@ -78,7 +81,14 @@ pub(super) async fn follow(
             Either::Second(Some(Noted::Progress { index, global_step, loss, now })) if index == chief => {
                 progress.update(global_step, loss, VirtualTime(now));
             }
-            Either::Second(Some(Noted::Lingering)) => followed.tell_who_lingers(),
+            Either::Second(Some(Noted::Lingering)) if lingers == MOST_LINGERS => {
+                followed.stop(STOP).await;
+                break Ended::Done(());
+            }
+            Either::Second(Some(Noted::Lingering)) => {
+                lingers += 1;
+                followed.tell_who_lingers(lingers);
+            }
             Either::Second(Some(_)) => {}
         }
     };
@@ -185,10 +195,11 @@ impl Followed {
         timeout(LINGER, self.next()).await.unwrap_or(Some(Noted::Lingering))
     }
 
-    fn tell_who_lingers(&self) {
+    fn tell_who_lingers(&self, times: u32) {
         let lingers = self.tasks.iter().filter(|followee| !followee.has_ended);
         let names: Vec<String> = lingers.map(|followee| followee.task.to_string()).collect();
-        eprintln!("the chief is done; still there: {} (Ctrl-C stops them)", names.join(", "));
+        let left = LINGER * (MOST_LINGERS + 1 - times);
+        eprintln!("the chief is done; still there: {}, for {} s at most", names.join(", "), left.as_secs());
     }
 
     fn has_failed(&self) -> bool {
