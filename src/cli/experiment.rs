@@ -1,14 +1,19 @@
 //! An experiment: what a scenario means. What is here can be run.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::failure::Failure;
+use super::recording::SharedRecording;
+use crate::clock::Clock;
 use crate::cluster::ClusterSpec;
 use crate::graph::UpdateRule;
+use crate::runtime::Server;
 use crate::simulation::scenario::{self, Rule, Scenario};
 use crate::simulation::{Cluster, ComputeSpec};
+use crate::sync::Mode;
 use crate::training::data::{DataError, Dataset};
-use crate::training::{Embedding, Model, OptimizerSettings, Published, Settings, Stop};
+use crate::training::{Embedding, Model, OptimizerSettings, Published, Settings, Stop, TaskParts};
 
 /// A cluster, a training, and the runs to compare.
 pub(super) struct Experiment {
@@ -56,6 +61,26 @@ impl Experiment {
             }
         };
         Ok(Self { cluster, settings, dataset, runs: scenario.runs.clone() })
+    }
+
+    /// What a task of a run in `mode` is made of, in either world.
+    pub(super) fn task_parts(
+        &self,
+        server: Rc<Server>,
+        clock: Rc<dyn Clock>,
+        mode: Mode,
+        recording: &SharedRecording,
+    ) -> TaskParts {
+        let (settings, dataset) = (self.settings.clone(), self.dataset.clone());
+        TaskParts {
+            server,
+            clock,
+            mode,
+            seed: self.cluster.seed,
+            settings,
+            dataset,
+            recorder: Rc::new(recording.clone()),
+        }
     }
 }
 

@@ -8,7 +8,6 @@ mod text;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
-use std::rc::Rc;
 
 use super::args::{GraphArgs, GraphCommand, ImportArgs, ShowArgs};
 use super::exit_code::ExitCode;
@@ -21,7 +20,7 @@ use crate::import::{Imported, sub_graph};
 use crate::partition::Request;
 use crate::runtime::{self, Error};
 use crate::simulation::{self, Host, scenario};
-use crate::training::{Task, TaskParts, step_graph};
+use crate::training::{Task, step_graph};
 use contents::Contents;
 use drawing::Drawing;
 
@@ -70,15 +69,7 @@ fn of_scenario(args: &ShowArgs) -> Result<Drawing, Failure> {
     };
     let recording = SharedRecording::default();
     let built = simulation::run(&experiment.cluster, |host: Host| {
-        let parts = TaskParts {
-            server: host.server,
-            clock: host.clock,
-            mode: run.mode,
-            seed: experiment.cluster.seed,
-            settings: experiment.settings.clone(),
-            dataset: experiment.dataset.clone(),
-            recorder: Rc::new(recording.clone()),
-        };
+        let parts = experiment.task_parts(host.server, host.clock, run.mode, &recording);
         let task = Task::new(parts);
         async {
             let task = task?;

@@ -1,7 +1,5 @@
 //! `sim`: runs a scenario in simulation, run by run, and compares the runs.
 
-use std::rc::Rc;
-
 use super::Trainer;
 use super::args::SimArgs;
 use super::exit_code::ExitCode;
@@ -15,7 +13,7 @@ use crate::clock::{Clock, WallClock};
 use crate::report::{Report, Run, World};
 use crate::runtime::Error;
 use crate::simulation::{self, Host, scenario};
-use crate::training::{Task, TaskParts};
+use crate::training::Task;
 use crate::units::VirtualTime;
 
 /// Runs the command.
@@ -76,15 +74,7 @@ fn simulate(experiment: &Experiment, run: &scenario::Run, trainer: &impl Trainer
     let progress = Progress::new(&*run.name, experiment.settings.stop.steps);
     let recording = SharedRecording::showing(progress);
     let start = |host: Host| {
-        let parts = TaskParts {
-            server: host.server,
-            clock: host.clock,
-            mode: run.mode,
-            seed: experiment.cluster.seed,
-            settings: experiment.settings.clone(),
-            dataset: experiment.dataset.clone(),
-            recorder: Rc::new(recording.clone()),
-        };
+        let parts = experiment.task_parts(host.server, host.clock, run.mode, &recording);
         let running = Task::new(parts).map(trainer);
         async { running?.await }
     };

@@ -24,7 +24,7 @@ use super::summary::{self, Observed};
 use crate::clock::{Clock, WallClock};
 use crate::report::{Report, World};
 use crate::runtime::{self, Code, ComputeModel, Error, PeerMessage, Processor, Server, ServerDef};
-use crate::training::{Task, TaskParts};
+use crate::training::Task;
 use crate::transport::{Quic, Transport};
 use crate::units::VirtualTime;
 
@@ -128,15 +128,7 @@ async fn train(
     mut stop: Stop,
     trainer: &impl Trainer,
 ) -> (runtime::Result<()>, Option<ExitCode>) {
-    let parts = TaskParts {
-        server: Rc::clone(server),
-        clock: Rc::new(clock),
-        mode: plan.run.mode,
-        seed: plan.experiment.cluster.seed,
-        settings: plan.experiment.settings.clone(),
-        dataset: plan.experiment.dataset.clone(),
-        recorder: Rc::new(recording.clone()),
-    };
+    let parts = plan.experiment.task_parts(Rc::clone(server), Rc::new(clock), plan.run.mode, recording);
     let task = match Task::new(parts) {
         Ok(task) => task,
         Err(error) => return (Err(error), None),

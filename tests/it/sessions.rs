@@ -52,6 +52,22 @@ fn a_model_trains() {
 }
 
 #[test]
+fn a_batch_of_no_rows_goes_through_a_model_and_a_chain_of_elementwise_operations() {
+    on_actix(async {
+        let server = Server::create_local();
+        let g = Graph::new();
+        let x = g.placeholder("x", DType::F32, [None, Some(2)])?;
+        let hidden = dense(&x, 8)?.relu();
+        let scaled = x.relu().mul(&g.constant(2f32))?.relu();
+        let session = Session::new(&server.target(), &g).await?;
+        session.run().target(g.initializer()).await?;
+        let fetched = session.run().feed(&x, matrix(0, 2, &[])).fetch(&hidden).fetch(&scaled).await?;
+        assert_eq!((fetched[0].shape().dims(), fetched[1].shape().dims()), (&[0, 8][..], &[0, 2][..]));
+        Ok(())
+    });
+}
+
+#[test]
 fn a_step_that_awaits_the_initialization_ends_once_another_session_has_initialized_the_model() {
     on_actix(async {
         let cluster = cluster(1, 2);

@@ -61,7 +61,8 @@ fn first_input(plan: &Plan, node: u32, frame: &Frame, is_alone: bool) -> Option<
         return None;
     }
     let inputs: SmallVec<[Known; 3]> = node.inputs.iter().map(|slot| frame.known(*slot)).collect::<Option<_>>()?;
-    let (dtype, shape) = *inputs.iter().max_by_key(|(_, shape)| (shape.elements(), shape.rank()))?;
+    // By rank and not by size: what is computed of no rows is smaller than a bias or a scalar.
+    let (dtype, shape) = *inputs.iter().max_by_key(|(_, shape)| shape.rank())?;
     let is_worth_it = |at: &usize| {
         !is_alone || frame.is_last_use(node.inputs[*at]) && dtype.size() * shape.elements() >= IN_PLACE_FROM
     };
