@@ -44,6 +44,11 @@ impl Departures {
         self.departed.range(..workers).copied()
     }
 
+    /// All that have departed.
+    pub(super) fn all(&self) -> impl Iterator<Item = u32> {
+        self.departed.iter().copied()
+    }
+
     pub(super) fn count(&self) -> u32 {
         self.departed.len() as u32
     }
