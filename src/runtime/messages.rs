@@ -364,6 +364,8 @@ pub(crate) enum Action {
     Apply(ApplyGradient),
     Vote { global_step: VariableId, replica: Replica, versions: SmallVec<[i64; 8]> },
     Commit(Commit),
+    PutUpFence { global_step: VariableId, replica: Replica },
+    LiftFence { global_step: VariableId, replica: Replica },
     OnResource(Box<OnResource>),
 }
 

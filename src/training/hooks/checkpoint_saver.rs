@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::graph::{Graph, Output, Variable};
+use crate::graph::{Graph, Output, Target, Variable};
 use crate::runtime::{Code, Error, Result};
 
 use super::super::checkpoint::{SavedVariable, Shard, Snapshot};
-use super::super::checkpointing::{Checkpointing, Checkpoints};
+use super::super::checkpointing::{Checkpointing, Checkpoints, Consistency};
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues, SecondOrStepTimer};
 
@@ -20,6 +20,9 @@ pub struct CheckpointSaver {
     listeners: Vec<Box<dyn CheckpointSaverListener>>,
     variables: Vec<Saving>,
     step: Option<Output>,
+    /// Puts the fence up behind which the variables are read, and lifts it; none where nobody has to be held.
+    fence: Option<(Target, Target)>,
+    consistency: Consistency,
     last_saved: Option<u64>,
 }
 
@@ -57,6 +60,8 @@ impl CheckpointSaver {
             listeners: Vec::new(),
             variables: Vec::new(),
             step: None,
+            fence: None,
+            consistency: checkpointing.consistency,
             last_saved: None,
         }
     }
@@ -73,7 +78,7 @@ impl CheckpointSaver {
         let known = context.global_step;
         self.timer.triggered(known, context.now());
         self.listeners.iter_mut().for_each(|listener| listener.before_save(known));
-        let snapshot = self.read(context).await?;
+        let snapshot = self.read_whole_steps(context).await?;
         let step = snapshot.global_step;
         let saved = self.checkpoints.save(context.task, snapshot).await?;
         tracing::info!(global_step = step, bytes = saved.bytes, "saved {}", saved.name);
@@ -87,6 +92,16 @@ impl CheckpointSaver {
             }
         }
         Ok(())
+    }
+
+    /// The variables while every other worker is between two steps, or as they are where they need not be consistent.
+    async fn read_whole_steps(&self, context: &HookContext<'_>) -> Result<Snapshot> {
+        let Some((fence, lift)) = &self.fence else { return self.read(context).await };
+        context.session.run().target(fence).await?;
+        let snapshot = self.read(context).await;
+        let lifted = context.session.run().target(lift).await;
+        let snapshot = snapshot?;
+        lifted.map(|_| snapshot)
     }
 
     /// The variables as they are at one moment, on each task in the order of their names.
@@ -121,7 +136,7 @@ impl CheckpointSaver {
 }
 
 impl Hook for CheckpointSaver {
-    fn begin(&mut self, _: &Task, graph: &Graph) -> Result<()> {
+    fn begin(&mut self, task: &Task, graph: &Graph) -> Result<()> {
         let saving = |variable: &Variable| {
             let task = variable.task().map_or_else(|| "any".to_owned(), |task| task.to_string());
             Saving { name: variable.name(), read: variable.read(), task }
@@ -129,6 +144,10 @@ impl Hook for CheckpointSaver {
         let shared = graph.initializers();
         self.variables = shared.iter().map(|(variable, _)| saving(variable)).collect();
         self.step = Some(graph.global_step()?.read());
+        let others = task.replica().filter(|replica| replica.workers > 1);
+        let replica = others.filter(|_| self.consistency == Consistency::Consistent);
+        let both = |replica| Ok::<_, Error>((graph.fence(replica)?, graph.lift_fence(replica)?));
+        self.fence = replica.map(both).transpose()?;
         self.listeners.iter_mut().for_each(|listener| listener.begin());
         Ok(())
     }
