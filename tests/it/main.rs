@@ -27,6 +27,7 @@ mod over_quic;
 mod peer_to_peer;
 mod queues;
 mod quic_losses;
+mod recovery;
 mod roles;
 mod servers;
 mod sessions;

@@ -15,10 +15,11 @@ use trainyard::simulation::{
     self, Cluster, ComputeSpec, Fault, Faults, Host, Law, Misfortune, Moment, NetworkSpec, Outcome,
 };
 use trainyard::sync::Mode;
+use trainyard::training::checkpoint::Memory;
 use trainyard::training::data::{Dataset, Split};
 use trainyard::training::{
-    Beginning, Embedding, Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, TaskParts,
-    train,
+    Beginning, Checkpointing, Embedding, Ending, Evaluation, Model, OptimizerSettings, Recorder, SecondOrStepTimer,
+    Settings, StepStats, Stop, TaskParts, train,
 };
 use trainyard::units::{BytesPerSecond, FlopsPerSecond};
 
@@ -29,6 +30,7 @@ pub(crate) struct Simulated {
     settings: Settings,
     mode: Mode,
     dataset: Option<Arc<Dataset>>,
+    checkpointing: Option<Checkpointing>,
     /// How much wall clock time the recorder wastes at each step.
     wasted: Duration,
 }
@@ -106,7 +108,7 @@ impl Simulated {
             seed: 7,
             faults: Faults::none(),
         };
-        Self { cluster, settings, mode, dataset: None, wasted: Duration::ZERO }
+        Self { cluster, settings, mode, dataset: None, checkpointing: None, wasted: Duration::ZERO }
     }
 
     pub(crate) fn seed(mut self, seed: u64) -> Self {
@@ -160,6 +162,13 @@ impl Simulated {
 
     pub(crate) fn rule(mut self, rule: UpdateRule) -> Self {
         self.settings.optimizer.rule = rule;
+        self
+    }
+
+    /// Keeps checkpoints in `store`, one every so many steps.
+    pub(crate) fn checkpoints(mut self, store: &Memory, every: u64) -> Self {
+        let every = SecondOrStepTimer::every_steps(every);
+        self.checkpointing = Some(Checkpointing { every, ..Checkpointing::new(Arc::new(store.clone())) });
         self
     }
 
@@ -241,7 +250,7 @@ impl Simulated {
                 seed: self.cluster.seed,
                 settings: self.settings.clone(),
                 dataset: self.dataset.clone(),
-                checkpointing: None,
+                checkpointing: self.checkpointing.clone(),
                 recorder: Rc::new(notes.clone()),
             };
             program(host, Task::new(parts).unwrap())
