@@ -25,6 +25,8 @@ const REPEATS: usize = 5;
 struct Silence;
 
 impl Recorder for Silence {
+    fn restored(&self, _: u64) {}
+
     fn step(&self, _: StepStats) {}
     fn evaluation(&self, _: Evaluation) {}
     fn beginning(&self, _: Beginning) {}

@@ -8,11 +8,13 @@ use super::recording::SharedRecording;
 use crate::clock::Clock;
 use crate::cluster::ClusterSpec;
 use crate::graph::UpdateRule;
-use crate::runtime::Server;
+use crate::runtime::{Error, Server};
 use crate::simulation::scenario::{self, Rule, Scenario};
 use crate::simulation::{Cluster, ComputeSpec};
 use crate::sync::Mode;
+use crate::training::checkpoint::{Memory, Retention, Store, open_store};
 use crate::training::data::{DataError, Dataset};
+use crate::training::{Checkpointing, Consistency, SecondOrStepTimer};
 use crate::training::{Embedding, Model, OptimizerSettings, Published, Settings, Stop, TaskParts};
 
 /// A cluster, a training, and the runs to compare.
@@ -20,6 +22,7 @@ pub(super) struct Experiment {
     pub(super) cluster: Cluster,
     pub(super) settings: Settings,
     pub(super) dataset: Option<Arc<Dataset>>,
+    checkpoint: Option<scenario::Checkpoint>,
     pub(super) runs: Vec<scenario::Run>,
 }
 
@@ -60,7 +63,26 @@ impl Experiment {
                 Some(Arc::new(samples.map_err(Failure::Data)?))
             }
         };
-        Ok(Self { cluster, settings, dataset, runs: scenario.runs.clone() })
+        let (checkpoint, runs) = (scenario.checkpoint.clone(), scenario.runs.clone());
+        Ok(Self { cluster, settings, dataset, checkpoint, runs })
+    }
+
+    /// Where a simulated run keeps its checkpoints: as long as it lasts, whatever becomes of its tasks.
+    pub(super) fn simulated_checkpoints(&self) -> Option<Checkpointing> {
+        self.checkpoint.as_ref().map(|checkpoint| checkpointing(checkpoint, Arc::new(Memory::default())))
+    }
+
+    /// Where a run that is deployed keeps its checkpoints.
+    ///
+    /// # Errors
+    /// If there can be none.
+    pub(super) fn deployed_checkpoints(&self, run: &str) -> Result<Option<Checkpointing>, Error> {
+        let Some(checkpoint) = &self.checkpoint else { return Ok(None) };
+        let Some(directory) = &checkpoint.directory else { return Ok(self.simulated_checkpoints()) };
+        let legal = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
+        let run: String = run.chars().map(legal).collect();
+        let store = open_store(&format!("{}/{run}", directory.trim_end_matches('/')))?;
+        Ok(Some(checkpointing(checkpoint, store)))
     }
 
     /// What a task of a run in `mode` is made of, in either world.
@@ -69,6 +91,7 @@ impl Experiment {
         server: Rc<Server>,
         clock: Rc<dyn Clock>,
         mode: Mode,
+        checkpointing: Option<Checkpointing>,
         recording: &SharedRecording,
     ) -> TaskParts {
         let (settings, dataset) = (self.settings.clone(), self.dataset.clone());
@@ -79,10 +102,20 @@ impl Experiment {
             seed: self.cluster.seed,
             settings,
             dataset,
-            checkpointing: None,
+            checkpointing,
             recorder: Rc::new(recording.clone()),
         }
     }
+}
+
+fn checkpointing(checkpoint: &scenario::Checkpoint, store: Arc<dyn Store>) -> Checkpointing {
+    let every = match checkpoint.every {
+        scenario::Often::Steps(steps) => SecondOrStepTimer::every_steps(steps),
+        scenario::Often::Time(time) => SecondOrStepTimer::every_time(time),
+    };
+    let retention = Retention { max_to_keep: Some(checkpoint.keep), keep_every: checkpoint.keep_every };
+    let consistency = if checkpoint.fuzzy { Consistency::Fuzzy } else { Consistency::Consistent };
+    Checkpointing { store, every, retention, consistency }
 }
 
 fn dataset(dataset: &scenario::Dataset, seed: u64) -> Result<Dataset, DataError> {

@@ -48,8 +48,35 @@ pub struct Scenario {
     pub stop: Stop,
     /// What goes wrong. Default: nothing; a peer that is silent for a second is lost.
     pub faults: Faults,
+    /// How checkpoints are kept. Default: none are.
+    pub checkpoint: Option<Checkpoint>,
     /// The runs to compare, in the file's order, under different names. Default: one, asynchronous.
     pub runs: Vec<Run>,
+}
+
+/// How a training keeps checkpoints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// How often one is written, besides at the beginning and at the end. Default: every 600 seconds.
+    pub every: Often,
+    /// The folder, or the URL such as `s3://bucket/trainings`, below which each run has its own when it is deployed.
+    /// Default: they are in the chief's memory, as they always are in a simulation, and outlive parameter servers.
+    pub directory: Option<String>,
+    /// How many of the newest are kept; 0 for all. Default: 5.
+    pub keep: usize,
+    /// Of the older ones, one for each so much time is kept for ever. Default: none is.
+    pub keep_every: Option<Duration>,
+    /// Whether a checkpoint may have a step in one variable and not in another. Default: it may not.
+    pub fuzzy: bool,
+}
+
+/// How often something is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Often {
+    /// Every so many global steps.
+    Steps(u64),
+    /// After every so much time.
+    Time(Duration),
 }
 
 /// The tasks of one job: at least one.

@@ -1,5 +1,6 @@
 //! The scenario file as it is typed: the keys there are, and their defaults. Serde stops here.
 
+mod checkpoint;
 mod dataset;
 mod fault;
 
@@ -13,6 +14,7 @@ use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Unexpected
 use super::law::{LawFile, Seconds};
 use crate::units::{BytesPerSecond, FlopsPerSecond, Span};
 
+pub(super) use checkpoint::CheckpointFile;
 pub(super) use dataset::{DatasetFile, NpyFile};
 pub(super) use fault::FaultFile;
 
@@ -28,6 +30,7 @@ pub(super) struct ScenarioFile {
     pub(super) stop: Option<StopFile>,
     pub(super) run: Option<Vec<RunFile>>,
     pub(super) fault: Vec<FaultFile>,
+    pub(super) checkpoint: Option<CheckpointFile>,
     pub(super) calibration: Option<IgnoredAny>,
 }
 

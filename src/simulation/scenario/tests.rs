@@ -85,6 +85,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         seed: 0,
         cluster: BTreeMap::from([("ps".to_owned(), Tasks::Count(1)), ("worker".to_owned(), Tasks::Count(2))]),
         faults: Faults::none(),
+        checkpoint: None,
         network: NetworkSpec {
             latency: Duration::from_micros(50),
             bandwidth: "10Gbps".parse().unwrap(),
