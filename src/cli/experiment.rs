@@ -164,5 +164,5 @@ fn optimizer(optimizer: &scenario::Optimizer) -> OptimizerSettings {
         },
     };
     let default = if optimizer.rule == Rule::Adam { 0.001 } else { LEARNING_RATE };
-    OptimizerSettings { rule, learning_rate: optimizer.learning_rate.unwrap_or(default) }
+    OptimizerSettings { rule, learning_rate: optimizer.learning_rate.unwrap_or(default).into(), clip: None }
 }

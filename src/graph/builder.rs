@@ -90,24 +90,25 @@ impl Graph {
         self.new_variable(&NewVariable { name, initializer, trainable: false, beside: None })
     }
 
-    /// A value that an optimizer keeps beside `variable`: f32, `initial` everywhere, where the variable is.
+    /// A value that an optimizer keeps beside `variable`: `initial`, a scalar, everywhere, where the variable is.
     /// It is named from the root, and is the one that is there where an optimizer of the kind has been before.
     #[track_caller]
     pub(crate) fn slot_variable(
         &self,
         name: &str,
         shape: Shape,
-        initial: f32,
+        initial: impl Into<Tensor>,
         variable: &Variable,
     ) -> Result<Variable, GraphError> {
-        if let Some(op) = self.state().variable_of_type(name, TensorType::new(DType::F32, shape)) {
+        let value: Tensor = initial.into();
+        if let Some(op) = self.state().variable_of_type(name, TensorType::new(value.dtype(), shape)) {
             return Ok(Variable::new(self.clone(), op));
         }
         let fill = self.add(NewOperation {
             name: Name::Numbered(&format!("{name}/initial")),
             colocated_with: Some(variable.op_id()),
             is_detached: true,
-            ..NewOperation::of(Op::Fill { shape, value: initial.into() })
+            ..NewOperation::of(Op::Fill { shape, value })
         })?;
         let initializer = &self.output(fill);
         self.new_variable(&NewVariable { name, initializer, trainable: false, beside: Some(variable) })
