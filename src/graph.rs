@@ -31,6 +31,7 @@ mod scopes;
 mod shape_inference;
 mod state;
 mod variable;
+mod variables;
 
 use std::fmt;
 use std::panic::Location;
