@@ -15,6 +15,7 @@
 mod apply;
 mod clip_gradients;
 mod coordinated;
+mod moving_average;
 mod rows;
 mod rules;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use crate::tensor::Shape;
 pub(crate) use apply::apply;
 pub use clip_gradients::{ClipGradients, Clipped};
 pub use coordinated::Coordinated;
+pub use moving_average::ExponentialMovingAverage;
 pub use rules::{
     Adadelta, Adagrad, AdagradDa, Adam, AdamW, Ftrl, GradientDescent, Lamb, Momentum, ProximalAdagrad,
     ProximalGradientDescent, RmsProp,

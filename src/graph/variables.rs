@@ -100,7 +100,8 @@ impl Graph {
     /// If nothing gives the variable its first value, or the name is taken.
     #[track_caller]
     pub(crate) fn shadow_variable(&self, name: &str, variable: &Variable) -> Result<Variable, GraphError> {
-        if let Some(op) = self.state().variable_of_type(name, variable.spec().tensor_type()) {
+        let holds = variable.spec().tensor_type();
+        if let Some(op) = self.state().variable_of_type(name, holds) {
             return Ok(Variable::new(self.clone(), op));
         }
         let first = {
@@ -110,7 +111,10 @@ impl Graph {
         };
         let Some(first) = first else {
             let needs = "a variable with an initializer".to_owned();
-            return Err(GraphError::new(name, GraphProblem::Inputs { needs, inputs: vec![variable.spec().tensor_type()] }));
+            return Err(GraphError::new(
+                name,
+                GraphProblem::Inputs { needs, inputs: vec![variable.spec().tensor_type()] },
+            ));
         };
         let initializer = &Output::new(self.clone(), first);
         self.new_variable(&NewVariable { name, initializer, trainable: false, beside: Some(variable) })

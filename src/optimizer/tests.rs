@@ -189,6 +189,15 @@ fn an_update_of_no_rows_changes_no_row_except_with_adam_adamw_and_lamb() {
 }
 
 #[test]
+fn ftrl_at_the_rate_0_leaves_everything_as_it_is() {
+    for rule in rules().into_iter().filter(|rule| matches!(rule, UpdateRule::Ftrl { .. })) {
+        let mut trained = Trained::new(rule, 0.0, [15], &table());
+        trained.dense(&[0.3; 15]);
+        assert_eq!([trained.values(0), trained.values(2)], [table().to_vec(), vec![0.0; 15]]);
+    }
+}
+
+#[test]
 fn lamb_moves_a_variable_by_the_learning_rate_times_its_own_length() {
     let norm = |values: &[f32]| values.iter().map(|value| value * value).sum::<f32>().sqrt();
     let (beta1, beta2, epsilon) = BETAS;

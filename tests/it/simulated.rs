@@ -158,6 +158,13 @@ impl Simulated {
         self
     }
 
+    /// Applies gradients as `optimizer` does.
+    pub(crate) fn optimizer(mut self, optimizer: &impl Optimizer) -> Self {
+        let (rule, learning_rate, clip) = (optimizer.rule(), optimizer.learning_rate(), optimizer.clip());
+        self.settings.optimizer = OptimizerSettings { rule, learning_rate, clip };
+        self
+    }
+
     /// Gives each task so many devices.
     pub(crate) fn devices(mut self, devices: u32) -> Self {
         self.cluster.devices = NonZeroU32::new(devices).unwrap();

@@ -17,8 +17,8 @@ pub struct Ftrl {
 }
 
 impl Ftrl {
-    /// With the given learning rate, which must never be 0, the power −½, the accumulator beginning at 0.1, and no
-    /// regularization.
+    /// With the given learning rate, the power −½, the accumulator beginning at 0.1, and no regularization. At the
+    /// rate 0 nothing changes, where TensorFlow's weights become NaN.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         Self {
             learning_rate: learning_rate.into(),

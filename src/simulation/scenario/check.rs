@@ -1,6 +1,7 @@
 //! From what was typed to what it means: defaults filled in, and every mistake found at once.
 
 mod fault;
+mod optimizer;
 mod program;
 
 use std::collections::BTreeMap;
