@@ -7,9 +7,8 @@ use super::failure::Failure;
 use super::recording::SharedRecording;
 use crate::clock::Clock;
 use crate::cluster::ClusterSpec;
-use crate::graph::UpdateRule;
 use crate::runtime::{Error, Server};
-use crate::simulation::scenario::{self, Rule, Scenario};
+use crate::simulation::scenario::{self, Scenario};
 use crate::simulation::{Cluster, ComputeSpec};
 use crate::sync::Mode;
 use crate::training::checkpoint::{Memory, Retention, Store, open_store};
@@ -169,34 +168,12 @@ fn settings(scenario: &Scenario) -> Settings {
         }),
         scenario::Model::Null => Model::Null { variables: NULL_VARIABLES },
     };
+    let scenario::Optimizer { rule, learning_rate, clip } = program.optimizer.clone();
     let stop = &scenario.stop;
     Settings {
         model,
-        optimizer: optimizer(&program.optimizer),
+        optimizer: OptimizerSettings { rule, learning_rate, clip },
         batch: program.batch,
         stop: Stop { steps: stop.steps, accuracy: stop.accuracy, evaluate_every: stop.evaluate_every, time: stop.time },
     }
-}
-
-/// The learning rate where a scenario names none. TensorFlow has a default for Adam alone.
-const LEARNING_RATE: f32 = 0.01;
-
-fn optimizer(optimizer: &scenario::Optimizer) -> OptimizerSettings {
-    let rule = match optimizer.rule {
-        Rule::GradientDescent => UpdateRule::GradientDescent,
-        Rule::Momentum => UpdateRule::Momentum {
-            momentum: optimizer.momentum.unwrap_or(0.9),
-            use_nesterov: optimizer.use_nesterov.unwrap_or(false),
-        },
-        Rule::Adagrad => {
-            UpdateRule::Adagrad { initial_accumulator_value: optimizer.initial_accumulator_value.unwrap_or(0.1) }
-        }
-        Rule::Adam => UpdateRule::Adam {
-            beta1: optimizer.beta1.unwrap_or(0.9),
-            beta2: optimizer.beta2.unwrap_or(0.999),
-            epsilon: optimizer.epsilon.unwrap_or(1e-8),
-        },
-    };
-    let default = if optimizer.rule == Rule::Adam { 0.001 } else { LEARNING_RATE };
-    OptimizerSettings { rule, learning_rate: optimizer.learning_rate.unwrap_or(default) }
 }

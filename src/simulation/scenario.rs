@@ -21,6 +21,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cluster::TaskName;
+use crate::graph::{LearningRate, UpdateRule};
+use crate::optimizer::ClipGradients;
 use crate::simulation::{Faults, Law, NetworkSpec};
 use crate::sync::Mode;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
@@ -215,39 +217,15 @@ pub enum Dataset {
     },
 }
 
-/// The update rule and those of its parameters that the file gives; for the others the optimizer has
-/// TensorFlow's defaults. A parameter that the rule has not is a mistake.
+/// How gradients are applied. A parameter that the rule has not is a mistake.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Optimizer {
-    /// The rule.
-    pub rule: Rule,
-    /// Any rule.
-    pub learning_rate: Option<f32>,
-    /// [`Rule::Momentum`] only.
-    pub momentum: Option<f32>,
-    /// [`Rule::Momentum`] only.
-    pub use_nesterov: Option<bool>,
-    /// [`Rule::Adagrad`] only.
-    pub initial_accumulator_value: Option<f32>,
-    /// [`Rule::Adam`] only.
-    pub beta1: Option<f32>,
-    /// [`Rule::Adam`] only.
-    pub beta2: Option<f32>,
-    /// [`Rule::Adam`] only.
-    pub epsilon: Option<f32>,
-}
-
-/// An update rule, named as in TensorFlow's `tf.train`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// `GradientDescentOptimizer`.
-    GradientDescent,
-    /// `MomentumOptimizer`.
-    Momentum,
-    /// `AdagradOptimizer`.
-    Adagrad,
-    /// `AdamOptimizer`.
-    Adam,
+    /// The rule. Parameters that the file leaves out have TensorFlow's defaults.
+    pub rule: UpdateRule,
+    /// A number, or a table with a `schedule`. Default: 0.01; 0.001 for Adam, what is made of it, and Adadelta.
+    pub learning_rate: LearningRate,
+    /// `clip_value`, `clip_norm` or `clip_global_norm`. Default: none.
+    pub clip: Option<ClipGradients>,
 }
 
 /// When a run is over: at the first of these that comes. Without a `[stop]` section, after 1000 global steps.

@@ -94,7 +94,7 @@ impl Simulated {
         let spec = ClusterSpec::simulated([("ps", ps), ("worker", workers)]).unwrap();
         let settings = Settings {
             model: Model::Null { variables: 1 },
-            optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.1 },
+            optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.1.into(), clip: None },
             batch: 8,
             stop: Stop { steps: Some(100), accuracy: None, evaluate_every: 50, time: None },
         };
@@ -172,6 +172,13 @@ impl Simulated {
         self
     }
 
+    /// Applies gradients as `optimizer` does.
+    pub(crate) fn optimizer(mut self, optimizer: &impl Optimizer) -> Self {
+        let (rule, learning_rate, clip) = (optimizer.rule(), optimizer.learning_rate(), optimizer.clip());
+        self.settings.optimizer = OptimizerSettings { rule, learning_rate, clip };
+        self
+    }
+
     /// Gives each task so many devices.
     pub(crate) fn devices(mut self, devices: u32) -> Self {
         self.cluster.devices = NonZeroU32::new(devices).unwrap();
@@ -191,7 +198,7 @@ impl Simulated {
 
     pub(crate) fn adam(mut self, learning_rate: f32) -> Self {
         let rule = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-        self.settings.optimizer = OptimizerSettings { rule, learning_rate };
+        self.settings.optimizer = OptimizerSettings { rule, learning_rate: learning_rate.into(), clip: None };
         self
     }
 

@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod fault;
+mod optimizer;
 mod program;
 
 use std::collections::BTreeMap;
