@@ -93,7 +93,7 @@ pub enum CheckpointError {
         checkpoint: String,
         /// The variable's name.
         name: String,
-        /// "; did you mean …?", or nothing.
+        /// " (did you mean …?)", or nothing.
         alike: String,
         /// The names that it has, or the first of them.
         there: String,
@@ -115,5 +115,10 @@ pub enum CheckpointError {
 impl CheckpointError {
     pub(super) fn store(what: &'static str, file: String) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Store { what, file, source }
+    }
+
+    /// Whether somebody has asked for what is not there, in place of a file or a store that fails.
+    pub(crate) fn is_mistaken(&self) -> bool {
+        matches!(self, Self::Location { .. } | Self::NoSuchCheckpoint { .. } | Self::Basename(_))
     }
 }
