@@ -16,6 +16,7 @@ mod builder;
 mod clip;
 mod device_scope;
 mod error;
+mod fence;
 mod gradients;
 mod indexed_slices;
 mod initializers;
@@ -31,6 +32,7 @@ mod scopes;
 mod shape_inference;
 mod state;
 mod variable;
+mod variables;
 
 use std::fmt;
 use std::panic::Location;

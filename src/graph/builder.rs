@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::{GraphError, GraphProblem};
-use super::op::{Op, VariableSpec};
+use super::op::Op;
 use super::output::{Output, Target};
 use super::state::{Name, NewOperation, State};
 use super::variable::Variable;
 use super::{Edge, GraphDef, OpId, Operation, TensorType, prune};
-use crate::tensor::{DType, PartialShape, Shape, Tensor};
+use crate::tensor::{DType, PartialShape, Tensor};
 
 /// A graph under construction. Cloning it gives another handle to the same graph.
 #[derive(Clone, Default)]
@@ -53,120 +53,6 @@ impl Graph {
         self.add_checked(NewOperation::of(Op::Const(value.into())))
     }
 
-    /// A variable, and the operation that gives it the value of `initializer`.
-    ///
-    /// # Errors
-    /// If the name is taken or illegal, or the shape of `initializer` is not known in full.
-    #[track_caller]
-    pub fn variable(&self, name: &str, initializer: &Output) -> Result<Variable, GraphError> {
-        let new = NewVariable { name, initializer, trainable: true, beside: None };
-        self.new_variable(&new)
-    }
-
-    /// A variable that no optimizer updates, and the operation that gives it the value of `initializer`.
-    ///
-    /// # Errors
-    /// As [`Graph::variable`].
-    #[track_caller]
-    pub fn untrainable_variable(&self, name: &str, initializer: &Output) -> Result<Variable, GraphError> {
-        let name = &self.scoped_name(name);
-        self.new_variable(&NewVariable { name, initializer, trainable: false, beside: None })
-    }
-
-    /// The step counter that all workers of a training share: an i64 from 0, not trainable.
-    /// Whatever the scopes, its name is `global_step`.
-    ///
-    /// # Errors
-    /// If `global_step` is already something else.
-    #[track_caller]
-    pub fn global_step(&self) -> Result<Variable, GraphError> {
-        let name = "global_step";
-        let existing = self.state().variable_of_type(name, TensorType::new(DType::I64, Shape::SCALAR));
-        if let Some(op) = existing {
-            return Ok(Variable::new(self.clone(), op));
-        }
-        let zero = NewOperation { is_detached: true, ..NewOperation::of(Op::Const(0i64.into())) };
-        let initializer = &self.output(self.add(NewOperation { name: Name::Numbered("global_step/zero"), ..zero })?);
-        self.new_variable(&NewVariable { name, initializer, trainable: false, beside: None })
-    }
-
-    /// A value that an optimizer keeps beside `variable`: f32, `initial` everywhere, where the variable is.
-    /// It is named from the root, and is the one that is there where an optimizer of the kind has been before.
-    #[track_caller]
-    pub(crate) fn slot_variable(
-        &self,
-        name: &str,
-        shape: Shape,
-        initial: f32,
-        variable: &Variable,
-    ) -> Result<Variable, GraphError> {
-        if let Some(op) = self.state().variable_of_type(name, TensorType::new(DType::F32, shape)) {
-            return Ok(Variable::new(self.clone(), op));
-        }
-        let fill = self.add(NewOperation {
-            name: Name::Numbered(&format!("{name}/initial")),
-            colocated_with: Some(variable.op_id()),
-            is_detached: true,
-            ..NewOperation::of(Op::Fill { shape, value: initial.into() })
-        })?;
-        let initializer = &self.output(fill);
-        self.new_variable(&NewVariable { name, initializer, trainable: false, beside: Some(variable) })
-    }
-
-    #[track_caller]
-    fn new_variable(&self, new: &NewVariable<'_>) -> Result<Variable, GraphError> {
-        self.check_own("Variable", new.initializer)?;
-        let value = new.initializer.tensor_type();
-        let Some(shape) = value.shape.known() else {
-            let needs = "an initializer whose shape is known".to_owned();
-            let operation = format!("{} (Variable)", new.name);
-            return Err(GraphError::new(operation, GraphProblem::Inputs { needs, inputs: vec![value] }));
-        };
-        let container = new.beside.map_or_else(|| self.state().container.clone(), |variable| variable.spec().container);
-        let shared_name = if new.trainable { self.scoped_name(new.name) } else { new.name.to_owned() }.into();
-        let spec = VariableSpec { shared_name, container, dtype: value.dtype, shape, trainable: new.trainable };
-        let variable = self.add(NewOperation {
-            name: Name::Exactly(new.name),
-            colocated_with: new.beside.map(Variable::op_id),
-            is_detached: !new.trainable,
-            ..NewOperation::of(Op::Variable(spec.clone()))
-        })?;
-        let assign = self.add(NewOperation {
-            name: Name::Numbered(&format!("{}/Assign", spec.shared_name)),
-            inputs: &[new.initializer.edge()],
-            variables: &[variable],
-            colocated_with: Some(variable),
-            is_detached: true,
-            ..NewOperation::of(Op::Assign)
-        })?;
-        self.state().initializers.push(assign);
-        Ok(Variable::new(self.clone(), variable))
-    }
-
-    /// Gives every variable its first value (TensorFlow: `global_variables_initializer`).
-    #[track_caller]
-    pub fn initializer(&self) -> Target {
-        let initializers = self.state().initializers.clone();
-        self.group_ids("init", &initializers).expect("a legal name in any scope")
-    }
-
-    /// The variables, each with the operation that gives it its first value.
-    pub fn initializers(&self) -> Vec<(Variable, Target)> {
-        let state = self.state();
-        let variable = |assign: &OpId| state.def.operation(*assign).variables[0];
-        let pair = |assign| (Variable::new(self.clone(), variable(assign)), Target::new(self.clone(), *assign));
-        state.initializers.iter().map(pair).collect()
-    }
-
-    /// Completes once every variable has a value, however long that takes: how a worker learns at
-    /// once that the chief has initialised the model, where TensorFlow's asks every 30 seconds
-    /// (`SessionManager.wait_for_session`).
-    #[track_caller]
-    pub fn await_initialization(&self) -> Target {
-        let awaited: Vec<OpId> = self.variables().iter().map(Variable::await_value).collect();
-        self.group_ids("await_initialization", &awaited).expect("a legal name in any scope")
-    }
-
     /// An operation that runs all of `targets` (TensorFlow: `tf.group`). Its name is numbered where it is taken.
     ///
     /// # Errors
@@ -177,7 +63,7 @@ impl Graph {
     }
 
     #[track_caller]
-    fn group_ids(&self, name: &str, control_inputs: &[OpId]) -> Result<Target, GraphError> {
+    pub(super) fn group_ids(&self, name: &str, control_inputs: &[OpId]) -> Result<Target, GraphError> {
         let name = Name::Numbered(name);
         let group = self.add(NewOperation { name, control_inputs, ..NewOperation::of(Op::NoOp) })?;
         Ok(Target::new(self.clone(), group))
@@ -191,18 +77,6 @@ impl Graph {
             None => Ok(targets.iter().map(|target| target.op_id()).collect()),
             Some(foreign) => Err(GraphError::new(operation, GraphProblem::OtherGraph(foreign.name()))),
         }
-    }
-
-    /// All variables, in the order they were built.
-    pub fn variables(&self) -> Vec<Variable> {
-        let state = self.state();
-        let ids = state.def.iter().filter(|(_, operation)| matches!(operation.op, Op::Variable(_)));
-        ids.map(|(id, _)| Variable::new(self.clone(), id)).collect()
-    }
-
-    /// The variables that an optimizer updates, in the order they were built.
-    pub fn trainable_variables(&self) -> Vec<Variable> {
-        self.variables().into_iter().filter(|variable| variable.spec().trainable).collect()
     }
 
     /// The first mistake made by a method that returns no `Result`, where there was one.
@@ -315,14 +189,4 @@ impl Graph {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A variable to be added.
-struct NewVariable<'a> {
-    name: &'a str,
-    initializer: &'a Output,
-    /// What is not, keeps the books of a training: it is named from the root, whatever the scopes.
-    trainable: bool,
-    /// The variable it belongs to, on whose device and in whose container it is.
-    beside: Option<&'a Variable>,
 }

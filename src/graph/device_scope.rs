@@ -20,6 +20,11 @@ pub struct OperationRequest<'a> {
 }
 
 impl OperationRequest<'_> {
+    /// What the operation declares, where it declares a variable that workers share.
+    pub fn shared_variable(&self) -> Option<&VariableSpec> {
+        self.variable().filter(|spec| !spec.is_local)
+    }
+
     /// What the operation declares, where it declares a variable.
     pub fn variable(&self) -> Option<&VariableSpec> {
         match self.op {

@@ -54,6 +54,18 @@ impl Graph {
         built
     }
 
+    /// Builds with every new variable a worker's own: it is on the worker's task, and each worker gives its own the
+    /// first value. The global step is shared wherever it is built.
+    ///
+    /// # Errors
+    /// What `build` returns.
+    pub fn with_local_variables<T, E>(&self, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
+        let outer = std::mem::replace(&mut self.state().is_local, true);
+        let built = build(self);
+        self.state().is_local = outer;
+        built
+    }
+
     /// Builds with names below `name/`, numbered where another scope has that name.
     ///
     /// # Errors

@@ -49,6 +49,8 @@ pub(super) struct State {
     /// The value output of each variable, once something reads it.
     pub(super) reads: BTreeMap<OpId, OpId>,
     pub(super) initializers: Vec<OpId>,
+    /// Whether new variables are each worker's own.
+    pub(super) is_local: bool,
     pub(super) random_seed: u64,
     /// The first mistake made by a method that returns no `Result`.
     pub(super) deferred: Option<GraphError>,

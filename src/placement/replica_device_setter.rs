@@ -59,7 +59,7 @@ impl DeviceFunction for ReplicaDeviceSetter {
         if servers == 0 {
             return asked.clone();
         }
-        let Some(variable) = request.variable() else { return self.worker_device.merged(asked) };
+        let Some(variable) = request.shared_variable() else { return self.worker_device.merged(asked) };
         let merged = self.ps_device.merged(asked);
         let is_ours = merged.job().is_some() && merged.job() == self.ps_device.job();
         if !is_ours || merged.task().is_some() {

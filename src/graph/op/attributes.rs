@@ -47,6 +47,8 @@ pub struct VariableSpec {
     pub shape: Shape,
     /// Whether an optimizer updates it.
     pub trainable: bool,
+    /// Whether each worker has one of its own (TensorFlow: the collection `LOCAL_VARIABLES`).
+    pub is_local: bool,
 }
 
 /// One of the workers that train the same variables.

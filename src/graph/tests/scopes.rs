@@ -140,3 +140,22 @@ fn a_group_waits_for_all_its_targets() -> Built {
     assert_eq!(operation(&snapshot(&g), &both.name()).control_inputs.to_vec(), [a.op_id(), b.op_id()]);
     Ok(())
 }
+
+#[test]
+fn local_variables_and_their_slots_are_each_workers_own_and_the_global_step_is_not() -> Built {
+    let g = Graph::new();
+    let shared = g.variable("shared", &g.zeros([1]))?;
+    let (own, step) =
+        g.with_local_variables(|g| Ok::<_, GraphError>((g.variable("own", &g.zeros([1]))?, g.global_step()?)))?;
+    let slot = g.slot_variable("own/slot", [1].into(), 0.0, &own)?;
+    let counter = g.local_variable("counter", &g.constant(0i64))?;
+    let is_local = [&shared, &own, &step, &slot, &counter].map(|variable| variable.spec().is_local);
+    assert_eq!(is_local, [false, true, false, true, true]);
+    let names = |initializers: Vec<(crate::graph::Variable, crate::graph::Target)>| {
+        initializers.iter().map(|(v, _)| v.name()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(g.initializers()), ["shared", "global_step"]);
+    assert_eq!(names(g.local_initializers()), ["own", "own/slot", "counter"]);
+    assert!(own.spec().trainable && !counter.spec().trainable);
+    Ok(())
+}

@@ -121,7 +121,8 @@ fn variable(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let updated = &importer.roles.updated;
     let trainable = dtype == DType::F32 && (updated.is_empty() || updated.contains(&def.name));
     let container = def.text("container")?.into();
-    let spec = VariableSpec { shared_name: shared_name.into(), container, dtype, shape, trainable };
+    let shared_name = shared_name.into();
+    let spec = VariableSpec { shared_name, container, dtype, shape, trainable, is_local: false };
     let id = importer.emit_on(node, Op::Variable(spec.clone()), &[], &[])?;
     importer.operations.remove(&def.name);
     if importer.roles.powers.contains_key(&def.name) {

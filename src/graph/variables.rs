@@ -1,0 +1,205 @@
+//! The variables of a graph: how they are declared, and how they get their first values.
+
+use super::builder::Graph;
+use super::error::{GraphError, GraphProblem};
+use super::op::{Op, VariableSpec};
+use super::output::{Output, Target};
+use super::state::{Name, NewOperation};
+use super::variable::Variable;
+use super::{OpId, TensorType};
+use crate::tensor::{DType, Shape};
+
+/// The name of the global step.
+const GLOBAL_STEP: &str = "global_step";
+
+/// A variable to be added.
+struct NewVariable<'a> {
+    name: &'a str,
+    initializer: &'a Output,
+    /// What is not, keeps the books of a training: it is named from the root, whatever the scopes.
+    trainable: bool,
+    /// The variable it belongs to, on whose device and in whose container it is.
+    beside: Option<&'a Variable>,
+}
+
+impl Graph {
+    /// A variable, and the operation that gives it the value of `initializer`.
+    ///
+    /// # Errors
+    /// If the name is taken or illegal, or the shape of `initializer` is not known in full.
+    #[track_caller]
+    pub fn variable(&self, name: &str, initializer: &Output) -> Result<Variable, GraphError> {
+        let new = NewVariable { name, initializer, trainable: true, beside: None };
+        self.new_variable(&new)
+    }
+
+    /// A variable that no optimizer updates, and the operation that gives it the value of `initializer`.
+    ///
+    /// # Errors
+    /// As [`Graph::variable`].
+    #[track_caller]
+    pub fn untrainable_variable(&self, name: &str, initializer: &Output) -> Result<Variable, GraphError> {
+        let name = &self.scoped_name(name);
+        self.new_variable(&NewVariable { name, initializer, trainable: false, beside: None })
+    }
+
+    /// A variable of which each worker has one of its own, on its own task; no optimizer updates it
+    /// (TensorFlow: `local_variable`).
+    ///
+    /// # Errors
+    /// As [`Graph::variable`].
+    #[track_caller]
+    pub fn local_variable(&self, name: &str, initializer: &Output) -> Result<Variable, GraphError> {
+        self.with_local_variables(|g| g.untrainable_variable(name, initializer))
+    }
+
+    /// The step counter that all workers of a training share: an i64 from 0, not trainable.
+    /// Whatever the scopes, its name is `global_step`.
+    ///
+    /// # Errors
+    /// If `global_step` is already something else.
+    #[track_caller]
+    pub fn global_step(&self) -> Result<Variable, GraphError> {
+        let existing = self.state().variable_of_type(GLOBAL_STEP, TensorType::new(DType::I64, Shape::SCALAR));
+        if let Some(op) = existing {
+            return Ok(Variable::new(self.clone(), op));
+        }
+        let zero = NewOperation { is_detached: true, ..NewOperation::of(Op::Const(0i64.into())) };
+        let initializer = &self.output(self.add(NewOperation { name: Name::Numbered("global_step/zero"), ..zero })?);
+        self.new_variable(&NewVariable { name: GLOBAL_STEP, initializer, trainable: false, beside: None })
+    }
+
+    /// A value that an optimizer keeps beside `variable`: f32, `initial` everywhere, where the variable is.
+    /// It is named from the root, and is the one that is there where an optimizer of the kind has been before.
+    #[track_caller]
+    pub(crate) fn slot_variable(
+        &self,
+        name: &str,
+        shape: Shape,
+        initial: f32,
+        variable: &Variable,
+    ) -> Result<Variable, GraphError> {
+        if let Some(op) = self.state().variable_of_type(name, TensorType::new(DType::F32, shape)) {
+            return Ok(Variable::new(self.clone(), op));
+        }
+        let fill = self.add(NewOperation {
+            name: Name::Numbered(&format!("{name}/initial")),
+            colocated_with: Some(variable.op_id()),
+            is_detached: true,
+            ..NewOperation::of(Op::Fill { shape, value: initial.into() })
+        })?;
+        let initializer = &self.output(fill);
+        self.new_variable(&NewVariable { name, initializer, trainable: false, beside: Some(variable) })
+    }
+
+    #[track_caller]
+    fn new_variable(&self, new: &NewVariable<'_>) -> Result<Variable, GraphError> {
+        self.check_own("Variable", new.initializer)?;
+        let value = new.initializer.tensor_type();
+        let Some(shape) = value.shape.known() else {
+            let needs = "an initializer whose shape is known".to_owned();
+            let operation = format!("{} (Variable)", new.name);
+            return Err(GraphError::new(operation, GraphProblem::Inputs { needs, inputs: vec![value] }));
+        };
+        let (container, is_local) = match new.beside.map(Variable::spec) {
+            Some(beside) => (beside.container, beside.is_local),
+            None => {
+                let state = self.state();
+                (state.container.clone(), state.is_local && new.name != GLOBAL_STEP)
+            }
+        };
+        let shared_name = if new.trainable { self.scoped_name(new.name) } else { new.name.to_owned() }.into();
+        let spec =
+            VariableSpec { shared_name, container, dtype: value.dtype, shape, trainable: new.trainable, is_local };
+        let variable = self.add(NewOperation {
+            name: Name::Exactly(new.name),
+            colocated_with: new.beside.map(Variable::op_id),
+            is_detached: !new.trainable,
+            ..NewOperation::of(Op::Variable(spec.clone()))
+        })?;
+        let assign = self.add(NewOperation {
+            name: Name::Numbered(&format!("{}/Assign", spec.shared_name)),
+            inputs: &[new.initializer.edge()],
+            variables: &[variable],
+            colocated_with: Some(variable),
+            is_detached: true,
+            ..NewOperation::of(Op::Assign)
+        })?;
+        self.state().initializers.push(assign);
+        Ok(Variable::new(self.clone(), variable))
+    }
+
+    /// Gives every variable that workers share its first value (TensorFlow: `global_variables_initializer`).
+    #[track_caller]
+    pub fn initializer(&self) -> Target {
+        let initializers: Vec<OpId> = self.initializers().iter().map(|(_, initializer)| initializer.op_id()).collect();
+        self.group_ids("init", &initializers).expect("a legal name in any scope")
+    }
+
+    /// The variables that workers share, each with the operation that gives it its first value.
+    pub fn initializers(&self) -> Vec<(Variable, Target)> {
+        self.initializers_of(|variable| !variable.is_local)
+    }
+
+    /// The worker's own variables, each with the operation that gives it its first value. Every worker runs them,
+    /// once the shared ones have theirs (TensorFlow: `local_variables_initializer`).
+    pub fn local_initializers(&self) -> Vec<(Variable, Target)> {
+        self.initializers_of(|variable| variable.is_local)
+    }
+
+    fn initializers_of(&self, is_meant: impl Fn(&VariableSpec) -> bool) -> Vec<(Variable, Target)> {
+        let state = self.state();
+        let variable = |assign: &OpId| state.def.operation(*assign).variables[0];
+        let meant = |assign: &&OpId| state.def.variable(variable(assign)).is_some_and(&is_meant);
+        let pair = |assign| (Variable::new(self.clone(), variable(assign)), Target::new(self.clone(), *assign));
+        state.initializers.iter().filter(meant).map(pair).collect()
+    }
+
+    /// Completes once every variable that workers share has a value, however long that takes: how a worker learns
+    /// at once that the chief has initialised the model, where TensorFlow's asks every 30 seconds
+    /// (`SessionManager.wait_for_session`).
+    #[track_caller]
+    pub fn await_initialization(&self) -> Target {
+        let shared = self.variables().into_iter().filter(|variable| !variable.spec().is_local);
+        let awaited: Vec<OpId> = shared.map(|variable| variable.await_value()).collect();
+        self.group_ids("await_initialization", &awaited).expect("a legal name in any scope")
+    }
+
+    /// A value to be fed, and the operation that gives it to `variable`: how a checkpoint is restored.
+    ///
+    /// # Errors
+    /// If the variable is of another graph.
+    #[track_caller]
+    pub(crate) fn restore_op(&self, variable: &Variable) -> Result<(Output, Target), GraphError> {
+        self.check_own_variable("restore", variable)?;
+        let (spec, colocated_with) = (variable.spec(), Some(variable.op_id()));
+        let value = self.add(NewOperation {
+            name: Name::Numbered(&format!("save/{}", variable.name())),
+            colocated_with,
+            is_detached: true,
+            ..NewOperation::of(Op::Placeholder { dtype: spec.dtype, shape: spec.shape.into() })
+        })?;
+        let value = self.output(value);
+        let assign = self.add(NewOperation {
+            name: Name::Numbered(&format!("save/{}/Assign", variable.name())),
+            inputs: &[value.edge()],
+            variables: &[variable.op_id()],
+            colocated_with,
+            is_detached: true,
+            ..NewOperation::of(Op::Assign)
+        })?;
+        Ok((value, Target::new(self.clone(), assign)))
+    }
+
+    /// All variables, in the order they were built.
+    pub fn variables(&self) -> Vec<Variable> {
+        let state = self.state();
+        let ids = state.def.iter().filter(|(_, operation)| matches!(operation.op, Op::Variable(_)));
+        ids.map(|(id, _)| Variable::new(self.clone(), id)).collect()
+    }
+
+    /// The variables that an optimizer updates, in the order they were built.
+    pub fn trainable_variables(&self) -> Vec<Variable> {
+        self.variables().into_iter().filter(|variable| variable.spec().trainable).collect()
+    }
+}
