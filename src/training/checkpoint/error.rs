@@ -2,8 +2,6 @@
 
 use std::io;
 
-use crate::tensor::{DType, Shape};
-
 /// Why a checkpoint can't be written, read or used.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
@@ -99,16 +97,16 @@ pub enum CheckpointError {
         there: String,
     },
     /// A variable was saved with another type or shape.
-    #[error("`{name}` is {}{} in {checkpoint}, and not {}{}", .found.0, .found.1, .wanted.0, .wanted.1)]
+    #[error("`{name}` is {found} in {checkpoint}, and not {wanted}")]
     Mismatch {
         /// The checkpoint's name.
         checkpoint: String,
         /// The variable's name.
         name: String,
-        /// What was saved.
-        found: (DType, Shape),
-        /// What was asked for.
-        wanted: (DType, Shape),
+        /// The type and shape that it was saved with.
+        found: String,
+        /// Those that were asked for.
+        wanted: String,
     },
 }
 

@@ -90,6 +90,7 @@ impl Restored {
     }
 
     fn mismatch(&self, name: &str, found: (DType, Shape), wanted: (DType, Shape)) -> CheckpointError {
+        let [found, wanted] = [found, wanted].map(|(dtype, shape)| format!("{dtype}{shape}"));
         CheckpointError::Mismatch { checkpoint: self.name.clone(), name: name.to_owned(), found, wanted }
     }
 

@@ -203,14 +203,18 @@ impl Saver {
             if self.known.contains_key(&step) || self.broken.contains(&step) {
                 continue;
             }
-            match self.reader(files).index(step) {
-                Ok(index) => {
-                    self.known.insert(step, Known::of(&index));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a checkpoint is broken: it does not count as one that is kept");
-                    self.broken.insert(step);
-                }
+            let reader = self.reader(files);
+            let index = reader.index(step);
+            let problem = match &index {
+                Ok(index) => reader.check_files(index).err(),
+                Err(_) => None,
+            };
+            if let Some(error) = index.as_ref().err().or(problem.as_ref()) {
+                tracing::warn!(%error, "a checkpoint is broken: it does not count as one that is kept");
+                self.broken.insert(step);
+            }
+            if let Ok(index) = index {
+                self.known.insert(step, Known::of(&index));
             }
         }
     }

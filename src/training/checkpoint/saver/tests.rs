@@ -102,6 +102,16 @@ fn a_broken_checkpoint_stays_to_be_looked_at_and_does_not_count() {
 }
 
 #[test]
+fn a_checkpoint_whose_files_are_not_all_there_does_not_count_even_where_nobody_looked_for_the_newest() {
+    let store = Memory::default();
+    save(&mut saver(store.clone()), [1, 2]);
+    store.delete("model.ckpt-2-00000-of-00002.safetensors").unwrap();
+    save(&mut saver(store.clone()), [3]);
+    assert!(is_of(&saver(store.clone()).restore(1).unwrap(), &snapshot(1, 0)));
+    assert!(is_of(&saver(store).latest().unwrap().checkpoint.unwrap(), &snapshot(3, 0)));
+}
+
+#[test]
 fn the_list_tells_what_is_wrong_without_reading_the_values() {
     let store = Memory::default();
     save(&mut saver(store.clone()), [1, 2]);
