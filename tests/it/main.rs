@@ -2,6 +2,7 @@
 
 mod binary;
 mod checkers;
+mod checkpoint_command;
 mod cli;
 mod convnet;
 mod deploy_files;
