@@ -88,6 +88,10 @@ impl SessionCreator {
         if self.checkpoints.is_none() && !is_untrained {
             return Err(lost_values(root, &what));
         }
+        if self.task.has_chief_left() {
+            let message = format!("{what}, and the chief, which would give it one, has ended the training");
+            return Err(Error::new(Code::OutOfRange, message));
+        }
         tracing::info!("{what}; waiting until the chief has given the variables their values");
         session.run().target(&self.scaffold.all_initialized).await?;
         let now = self.scaffold.global_step(&session).await?;

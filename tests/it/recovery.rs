@@ -98,7 +98,9 @@ async fn count(task: Task) -> Result<(), Error> {
     let builder = MonitoredSession::builder(&task, g.clone()).checkpointing(checkpointing);
     let mut session = builder.hook(StopAtStep::last_step(STEPS)).open().await?;
     while !session.should_stop() {
-        session.run().target(&train).await?;
+        if let Err(error) = session.run().target(&train).await {
+            return session.close_after(Err(error)).await;
+        }
     }
     session.close().await
 }

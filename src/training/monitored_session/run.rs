@@ -67,15 +67,20 @@ impl<'a> MonitoredRun<'a> {
     }
 
     async fn run(mut self) -> Result<Fetched> {
+        if self.monitored.should_stop() {
+            let message = "run called even after should_stop requested a stop";
+            return Err(Error::new(Code::FailedPrecondition, message));
+        }
         loop {
-            if self.monitored.should_stop() {
-                let message = "run called even after should_stop requested a stop";
-                return Err(Error::new(Code::FailedPrecondition, message));
-            }
             let started = self.monitored.task.now();
             let (asked, options) = self.ask()?;
             if let Taken::Done(done) = self.monitored.take(asked, options).await? {
                 return self.finish(done, options, started).await;
+            }
+            if self.monitored.should_stop() {
+                let step = self.monitored.global_step;
+                let message = format!("the training has come to its end, at step {step}, while this run was lost");
+                return Err(Error::new(Code::OutOfRange, message));
             }
         }
     }
