@@ -26,8 +26,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::graph::{
-    Edge, Gradient, Graph, GraphError, GraphProblem, Name, NewOperation, Op, OpId, Output, Replica, SlotSpec, Target,
-    UpdateRule, Variable, variable_gradients,
+    Edge, FirstValue, Gradient, Graph, GraphError, GraphProblem, Name, NewOperation, Op, OpId, Output, Replica,
+    SlotSpec, Target, UpdateRule, Variable, variable_gradients,
 };
 use crate::sync::Mode;
 use crate::tensor::Shape;
@@ -285,6 +285,9 @@ impl Rate {
 #[track_caller]
 fn create_slot(graph: &Graph, slot: &SlotSpec, variable: &Variable) -> Result<Variable, GraphError> {
     let name = format!("{}/{}", variable.name(), slot.name);
-    let shape = if slot.is_scalar { Shape::SCALAR } else { variable.spec().shape };
-    graph.slot_variable(&name, shape, slot.initial.clone(), variable)
+    match slot.first {
+        FirstValue::Everywhere(first) => graph.slot_variable(&name, variable.spec().shape, first, variable),
+        FirstValue::Scalar(first) => graph.slot_variable(&name, Shape::SCALAR, first, variable),
+        FirstValue::Count => graph.slot_variable(&name, Shape::SCALAR, 0i64, variable),
+    }
 }

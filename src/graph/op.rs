@@ -38,8 +38,8 @@ pub use sparse::{ShardStrategy, Sharding, Sparse};
 pub use subscript::{Mirror, Subscript};
 pub(crate) use unary::Seen;
 pub use unary::Unary;
-pub(crate) use update_rule::SlotSpec;
 pub use update_rule::UpdateRule;
+pub(crate) use update_rule::{FirstValue, SlotSpec};
 pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
 
 /// What an operation does.
