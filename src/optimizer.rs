@@ -91,10 +91,7 @@ fn train_op(
         }
     }
     let replica = optimizer.replica();
-    let verdict = match replica.mode {
-        Mode::Sync { backups: 1.. } => Some(vote(&graph, pairs, global_step, replica)?),
-        _ => None,
-    };
+    let verdict = if replica.mode.votes() { Some(vote(&graph, pairs, global_step, replica)?) } else { None };
     let step = Step { graph: &graph, replica, verdict };
     let mut updates = Vec::with_capacity(pairs.len());
     for (variable, gradient) in pairs {
@@ -144,7 +141,7 @@ impl AsRef<Target> for TrainOp {
     }
 }
 
-/// With backup workers: asks, at the task of the global step, whether this worker is in time.
+/// Where workers vote: asks, at the task of the global step, whether this worker is in time.
 #[track_caller]
 fn vote(
     graph: &Graph,
@@ -194,7 +191,7 @@ impl Step<'_> {
         let rate = self.graph.add(NewOperation { name: Name::Numbered("learning_rate"), ..rate })?;
         let mut inputs = vec![self.graph.output(rate).edge()];
         inputs.extend(gradient.parts().iter().map(|part| part.edge()));
-        let aggregate = matches!(self.replica.mode, Mode::Sync { .. }).then_some(self.replica);
+        let aggregate = self.replica.mode.has_rounds().then_some(self.replica);
         if aggregate.is_some() {
             inputs.extend(self.verdict.as_ref().map(Output::edge));
             inputs.extend(variable.versions(gradient).iter().map(Output::edge));
