@@ -204,18 +204,20 @@ impl ParameterServer {
         match message {
             PeerMessage::Leave { worker } => self.leave(worker),
             PeerMessage::TrainingOver => self.finish(),
-            PeerMessage::Reset { number, containers } => {
+            PeerMessage::Reset { number, containers, within_training } => {
                 let cleared = self.store.reset(&containers);
                 let (resources, waiting) = self.resources.reset(&containers);
                 let variables = cleared.variables.len() as u32 + resources;
                 self.forget_trainings(cleared);
                 self.refuse_waiting(waiting);
-                if containers.is_empty() || variables > 0 {
+                let departed = self.departures.all().filter(|_| within_training).collect();
+                if !within_training && (containers.is_empty() || variables > 0) {
                     self.departures.clear();
                     self.is_over = false;
                     self.link.actors.training_over.set(false);
                 }
-                self.link.send(from, PeerMessage::ResetDone { number, variables });
+                tell(&self.link.actors.worker, WorkerMessage::Cleared(containers));
+                self.link.send(from, PeerMessage::ResetDone { number, variables, departed });
             }
             other => tracing::warn!(?other, "not for a parameter server; dropped"),
         }

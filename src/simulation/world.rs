@@ -144,6 +144,9 @@ impl SimulatedWorld {
 
     /// Lets the next thing happen: of an instant, first what the queue has, then what the network has.
     fn tick(&self) -> Tick {
+        if self.begin_after(self.audit.borrow().events()) {
+            return self.wake_run();
+        }
         let queued = self.queue.borrow_mut().next_time();
         let arriving = self.network.borrow().next_event();
         match (queued, arriving) {
@@ -223,6 +226,10 @@ pub(super) struct SimulatedClock {
 impl Clock for SimulatedClock {
     fn now(&self) -> VirtualTime {
         self.world.now.get()
+    }
+
+    fn is_virtual(&self) -> bool {
+        true
     }
 
     /// Where nothing goes wrong a wait that is in vain ends in a stall. Else a task can wait for one that is gone

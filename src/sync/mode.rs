@@ -88,6 +88,18 @@ impl Mode {
         }
     }
 
+    /// How many steps each of `workers` has taken at `global_step`: exactly with synchronous training; else as if they
+    /// were equally fast.
+    pub fn steps_of_a_worker(self, global_step: u64, workers: u32) -> u64 {
+        match self {
+            Self::Sync { .. } => global_step,
+            Self::Async | Self::BoundedStaleness { .. } => global_step / u64::from(workers.max(1)),
+            Self::KAsync { k } | Self::KBatchSync { k } | Self::KBatchAsync { k } => {
+                global_step * u64::from(k) / u64::from(workers.max(1))
+            }
+        }
+    }
+
     /// Of `counted` gradients of a training that has had `updates` updates, how many are in none: those of the round
     /// that its end has left unfinished, where a worker goes on before its gradient is applied.
     pub fn left_over(self, counted: u64, updates: u64) -> u64 {

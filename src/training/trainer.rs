@@ -32,6 +32,9 @@ pub async fn train(task: Task) -> Result<()> {
     if let Some(steps) = task.settings().stop.steps {
         builder = builder.hook(StopAtStep::last_step(steps));
     }
+    if let Some(checkpointing) = task.checkpointing() {
+        builder = builder.checkpointing(checkpointing.clone());
+    }
     let mut session = builder.open().await?;
     let mut watch = Watch::default();
     while !session.should_stop() {
@@ -93,7 +96,7 @@ struct Fed {
 
 fn build(g: &Graph, task: &Task) -> Result<Built> {
     let settings = task.settings();
-    let optimizer = task.coordinated(settings.optimizer)?;
+    let optimizer = task.coordinated(settings.optimizer.clone())?;
     let global_step = g.global_step()?;
     if let Model::Null { variables } = settings.model {
         return Ok(null(g, variables, &optimizer, global_step)?);
@@ -126,10 +129,7 @@ impl Built {
     async fn step(&self, task: &Task, session: &mut MonitoredSession) -> Result<u64> {
         let mut run = session.run().target(&self.train_op).fetch(&self.train_op.global_step());
         if let Some(data) = &self.data {
-            for (place, value) in data.feeds(task.next_batch()?) {
-                run = run.feed(place, value);
-            }
-            run = run.fetch(&data.loss);
+            run = run.feed_with(|| Ok(data.feeds(task.next_batch()?).collect())).fetch(&data.loss);
         }
         for update in &self.updates {
             run = run.target(update);
@@ -140,9 +140,9 @@ impl Built {
 
 impl Fed {
     /// Where the parts of a batch go.
-    fn feeds(&self, batch: Batch) -> impl Iterator<Item = (&Output, Tensor)> {
-        let always = [(&self.features, batch.features), (&self.labels, batch.labels)];
-        always.into_iter().chain(self.ids.as_ref().zip(batch.ids))
+    fn feeds(&self, batch: Batch) -> impl Iterator<Item = (Output, Tensor)> {
+        let always = [(self.features.clone(), batch.features), (self.labels.clone(), batch.labels)];
+        always.into_iter().chain(self.ids.clone().zip(batch.ids))
     }
 }
 
@@ -200,10 +200,10 @@ impl Watch {
         let measured = loop {
             let mut run = session.raw().run();
             for (place, value) in data.feeds(task.dataset()?.test.whole()) {
-                run = run.feed(place, value);
+                run = run.feed(&place, value);
             }
             match run.fetch(&data.loss).fetch(&data.accuracy).fetch(&step).await {
-                Err(error) if is_mendable(&error) => session.recover(error).await?,
+                Err(error) if is_mendable(&error) => session.recover(error).await.map(drop)?,
                 measured => break measured?,
             }
         };

@@ -15,10 +15,11 @@ use trainyard::simulation::{
     self, Cluster, ComputeSpec, Fault, Faults, Host, Law, Misfortune, Moment, NetworkSpec, Outcome,
 };
 use trainyard::sync::Mode;
+use trainyard::training::checkpoint::Memory;
 use trainyard::training::data::{Dataset, Split};
 use trainyard::training::{
-    Beginning, Embedding, Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, TaskParts,
-    train,
+    Beginning, Checkpointing, Embedding, Ending, Evaluation, Model, OptimizerSettings, Recorder, SecondOrStepTimer,
+    Settings, StepStats, Stop, TaskParts, train,
 };
 use trainyard::units::{BytesPerSecond, FlopsPerSecond};
 
@@ -29,6 +30,7 @@ pub(crate) struct Simulated {
     settings: Settings,
     mode: Mode,
     dataset: Option<Arc<Dataset>>,
+    checkpointing: Option<Checkpointing>,
     /// How much wall clock time the recorder wastes at each step.
     wasted: Duration,
 }
@@ -65,6 +67,11 @@ impl Recorder for Notes {
 
     fn beginning(&self, _: Beginning) {}
 
+    fn restored(&self, global_step: u64) {
+        let told = &mut *self.told.lock().unwrap();
+        told.steps.iter_mut().filter(|step| step.global_step > global_step).for_each(|step| step.applied = false);
+    }
+
     fn evaluation(&self, evaluation: Evaluation) {
         self.told.lock().unwrap().evaluation = Some(evaluation);
     }
@@ -87,7 +94,7 @@ impl Simulated {
         let spec = ClusterSpec::simulated([("ps", ps), ("worker", workers)]).unwrap();
         let settings = Settings {
             model: Model::Null { variables: 1 },
-            optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.1 },
+            optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.1.into(), clip: None },
             batch: 8,
             stop: Stop { steps: Some(100), accuracy: None, evaluate_every: 50, time: None },
         };
@@ -101,7 +108,7 @@ impl Simulated {
             seed: 7,
             faults: Faults::none(),
         };
-        Self { cluster, settings, mode, dataset: None, wasted: Duration::ZERO }
+        Self { cluster, settings, mode, dataset: None, checkpointing: None, wasted: Duration::ZERO }
     }
 
     pub(crate) fn seed(mut self, seed: u64) -> Self {
@@ -158,6 +165,20 @@ impl Simulated {
         self
     }
 
+    /// Keeps checkpoints in `store`, one every so many steps.
+    pub(crate) fn checkpoints(mut self, store: &Memory, every: u64) -> Self {
+        let every = SecondOrStepTimer::every_steps(every);
+        self.checkpointing = Some(Checkpointing { every, ..Checkpointing::new(Arc::new(store.clone())) });
+        self
+    }
+
+    /// Applies gradients as `optimizer` does.
+    pub(crate) fn optimizer(mut self, optimizer: &impl Optimizer) -> Self {
+        let (rule, learning_rate, clip) = (optimizer.rule(), optimizer.learning_rate(), optimizer.clip());
+        self.settings.optimizer = OptimizerSettings { rule, learning_rate, clip };
+        self
+    }
+
     /// Gives each task so many devices.
     pub(crate) fn devices(mut self, devices: u32) -> Self {
         self.cluster.devices = NonZeroU32::new(devices).unwrap();
@@ -177,7 +198,7 @@ impl Simulated {
 
     pub(crate) fn adam(mut self, learning_rate: f32) -> Self {
         let rule = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-        self.settings.optimizer = OptimizerSettings { rule, learning_rate };
+        self.settings.optimizer = OptimizerSettings { rule, learning_rate: learning_rate.into(), clip: None };
         self
     }
 
@@ -236,6 +257,7 @@ impl Simulated {
                 seed: self.cluster.seed,
                 settings: self.settings.clone(),
                 dataset: self.dataset.clone(),
+                checkpointing: self.checkpointing.clone(),
                 recorder: Rc::new(notes.clone()),
             };
             program(host, Task::new(parts).unwrap())

@@ -48,6 +48,11 @@ impl Departures {
         self.departed.range(..workers).copied()
     }
 
+    /// All that have departed.
+    pub(super) fn all(&self) -> impl Iterator<Item = u32> {
+        self.departed.iter().copied()
+    }
+
     /// Those of `workers` that have made ready to train, and not departed.
     pub(super) fn begun(&self, workers: u32) -> impl Iterator<Item = u32> {
         self.begun.range(..workers).copied()
