@@ -22,6 +22,7 @@ mod hosts;
 mod launch;
 mod life_of_a_step;
 mod losses;
+mod modes;
 mod normalisation;
 mod optimizers;
 mod over_quic;
