@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use trainyard::cluster::ClusterSpec;
 use trainyard::graph::UpdateRule;
 use trainyard::kernels::Numerics;
+use trainyard::runtime::Encoding;
 use trainyard::simulation::{Cluster, ComputeSpec, Faults, Host, NetworkSpec, run};
 use trainyard::sync::Mode;
 use trainyard::training::{
@@ -40,6 +41,7 @@ fn cluster(workers: u32) -> Cluster {
             message_cost: Duration::from_micros(5),
             racks: None,
         },
+        encoding: Encoding::Exact,
         compute: ComputeSpec {
             rate: FlopsPerSecond(50e9),
             memory: BytesPerSecond(10e9),

@@ -8,10 +8,9 @@ use super::recording::SharedRecording;
 use crate::clock::Clock;
 use crate::cluster::ClusterSpec;
 use crate::graph::UpdateRule;
-use crate::runtime::Server;
+use crate::runtime::{Encoding, Server};
 use crate::simulation::scenario::{self, Rule, Scenario};
 use crate::simulation::{Cluster, ComputeSpec};
-use crate::sync::Mode;
 use crate::training::data::{DataError, Dataset};
 use crate::training::{Embedding, Model, OptimizerSettings, Published, Settings, Stop, TaskParts};
 
@@ -35,6 +34,7 @@ impl Experiment {
         let cluster = Cluster {
             spec,
             network: scenario.network.clone(),
+            encoding: Encoding::Exact,
             compute: compute(&scenario.compute),
             devices: scenario.compute.devices,
             slow: scenario.compute.slow.clone(),
@@ -63,19 +63,24 @@ impl Experiment {
         Ok(Self { cluster, settings, dataset, runs: scenario.runs.clone() })
     }
 
-    /// What a task of a run in `mode` is made of, in either world.
+    /// The cluster as `run` uses it.
+    pub(super) fn cluster_of(&self, run: &scenario::Run) -> Cluster {
+        Cluster { encoding: run.compression.encoding(), ..self.cluster.clone() }
+    }
+
+    /// What a task of `run` is made of, in either world.
     pub(super) fn task_parts(
         &self,
         server: Rc<Server>,
         clock: Rc<dyn Clock>,
-        mode: Mode,
+        run: &scenario::Run,
         recording: &SharedRecording,
     ) -> TaskParts {
         let (settings, dataset) = (self.settings.clone(), self.dataset.clone());
         TaskParts {
             server,
             clock,
-            mode,
+            mode: run.mode,
             seed: self.cluster.seed,
             settings,
             dataset,

@@ -113,6 +113,7 @@ async fn attend(
 fn start(plan: &Plan, transport: Rc<dyn Transport<PeerMessage>>, clock: WallClock) -> Rc<Server> {
     let device = |_| Rc::new(Processor) as Rc<dyn ComputeModel>;
     let devices = (0..plan.experiment.cluster.devices.get()).map(device).collect();
+    let transport = plan.run.compression.encoding().over(transport);
     let world = runtime::World { transport, clock: Rc::new(clock), devices };
     let def = ServerDef { cluster: plan.experiment.cluster.spec.clone(), task: plan.task.clone() };
     let server = Server::new(def, world);
@@ -128,7 +129,7 @@ async fn train(
     mut stop: Stop,
     trainer: &impl Trainer,
 ) -> (runtime::Result<()>, Option<ExitCode>) {
-    let parts = plan.experiment.task_parts(Rc::clone(server), Rc::new(clock), plan.run.mode, recording);
+    let parts = plan.experiment.task_parts(Rc::clone(server), Rc::new(clock), &plan.run, recording);
     let task = match Task::new(parts) {
         Ok(task) => task,
         Err(error) => return (Err(error), None),

@@ -7,6 +7,7 @@
 //! Every section and key may be left out; the defaults are in the fields' documentation.
 
 mod check;
+mod compression;
 mod error;
 mod file;
 mod key_path;
@@ -26,6 +27,7 @@ use crate::sync::Mode;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
 
 pub use crate::kernels::Numerics;
+pub use compression::Compression;
 pub use error::{Mistake, ScenarioError};
 pub use setting::{Setting, SettingError, Sweep};
 
@@ -237,12 +239,26 @@ pub struct Stop {
 }
 
 /// One training of the program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// What the report calls it. Default: the mode in words.
+    /// What the report calls it. Default: how it trains, in words.
     pub name: String,
     /// How its workers are coordinated.
     pub mode: Mode,
+    /// What is left out of the values on the network. Default: what `[network]` says, or nothing.
+    pub compression: Compression,
+}
+
+impl Run {
+    /// How it trains, in words.
+    pub fn how(&self) -> String {
+        let parts = [Some(self.mode.to_string()), self.compressed_how()];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
+    fn compressed_how(&self) -> Option<String> {
+        (self.compression != Compression::None).then(|| self.compression.to_string())
+    }
 }
 
 /// The scenario in `text`. `origin` is the file's name in errors, and names a scenario that has no name.

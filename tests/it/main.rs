@@ -3,6 +3,7 @@
 mod binary;
 mod checkers;
 mod cli;
+mod compression;
 mod convnet;
 mod deploy_files;
 mod devices;

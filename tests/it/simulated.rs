@@ -11,6 +11,7 @@ use trainyard::cluster::{ClusterSpec, TaskName};
 use trainyard::graph::UpdateRule;
 use trainyard::kernels::Numerics;
 use trainyard::prelude::*;
+use trainyard::runtime::Encoding;
 use trainyard::simulation::{
     self, Cluster, ComputeSpec, Fault, Faults, Host, Law, Misfortune, Moment, NetworkSpec, Outcome,
 };
@@ -94,6 +95,7 @@ impl Simulated {
         let cluster = Cluster {
             spec,
             network,
+            encoding: Encoding::Exact,
             compute,
             devices: NonZeroU32::MIN,
             slow: BTreeMap::new(),
@@ -150,6 +152,12 @@ impl Simulated {
         self.settings.model = Model::Embedding(Embedding { rows, dim: 16, slots: 4, partitions: 4, hidden: vec![8] });
         self.cluster.network.latency = Duration::from_micros(50);
         self.cluster.network.bandwidth = BytesPerSecond(1.25e9);
+        self
+    }
+
+    /// How the values of steps are written between tasks.
+    pub(crate) fn encoding(mut self, encoding: Encoding) -> Self {
+        self.cluster.encoding = encoding;
         self
     }
 

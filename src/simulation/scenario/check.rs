@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use super::error::{Mistake, ScenarioError, line_of, most_like};
 use super::file::{
-    ComputeFile, ModeFile, ModelFile, NetworkFile, NumericsFile, RunFile, ScenarioFile, StopFile, TasksFile,
+    CompressionFile, ComputeFile, ModeFile, ModelFile, NetworkFile, NumericsFile, RunFile, ScenarioFile, StopFile,
+    TasksFile,
 };
-use super::{Compute, Numerics, Run, Scenario, Stop, Tasks};
+use super::{Compression, Compute, Numerics, Run, Scenario, Stop, Tasks};
 use crate::cluster::TaskName;
 use crate::simulation::{NetworkSpec, Racks};
 use crate::sync::Mode;
@@ -79,6 +80,8 @@ pub(super) fn build(file: ScenarioFile, origin: &str, text: Option<&str>) -> Res
             "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` or `time`".to_owned()
         });
     }
+    let compression = compression(file.network.compression, "network.compression", &mut found).unwrap_or_default();
+    let runs = runs(file.run, (workers, compression), &mut found);
     let scenario = Scenario {
         name: file.name.unwrap_or_else(|| stem(origin)),
         seed: file.seed,
@@ -87,7 +90,7 @@ pub(super) fn build(file: ScenarioFile, origin: &str, text: Option<&str>) -> Res
         compute: compute(file.compute, &cluster, &mut found),
         program: program::program(file.program, origin, cluster.get("ps").map_or(1, Tasks::count), &mut found),
         stop,
-        runs: runs(file.run, workers, &mut found),
+        runs,
         cluster,
     };
     found.settle(scenario, origin, text)
@@ -238,9 +241,29 @@ fn stop(file: Option<StopFile>, found: &mut Mistakes) -> Stop {
     Stop { steps: file.steps, accuracy: file.accuracy, evaluate_every, time: file.time.map(Duration::from) }
 }
 
-fn runs(file: Option<Vec<RunFile>>, workers: u32, found: &mut Mistakes) -> Vec<Run> {
+/// What `file`, which is at `path`, asks for.
+fn compression(file: Option<CompressionFile>, path: &str, found: &mut Mistakes) -> Option<Compression> {
+    Some(match file? {
+        CompressionFile::None => Compression::None,
+        CompressionFile::Bf16 => Compression::Bf16,
+        CompressionFile::Int8 { block } => {
+            found.at_least_1(block.into(), &format!("{path}.int8.block"));
+            Compression::Int8 { block: NonZeroU32::new(block).unwrap_or(NonZeroU32::MIN) }
+        }
+        CompressionFile::TopK { fraction } => {
+            found.unless(fraction > 0.0 && fraction <= 1.0, format!("{path}.top_k.fraction"), || {
+                format!("{fraction} must be above 0 and at most 1")
+            });
+            Compression::TopK { fraction }
+        }
+    })
+}
+
+/// The runs of `workers`, which compress what they send in the same way where they do not say how.
+fn runs(file: Option<Vec<RunFile>>, (workers, compressed): (u32, Compression), found: &mut Mistakes) -> Vec<Run> {
     let Some(file) = file else {
-        return vec![Run { name: Mode::Async.to_string(), mode: Mode::Async }];
+        let run = Run { name: String::new(), mode: Mode::Async, compression: compressed };
+        return vec![Run { name: run.how(), ..run }];
     };
     found.unless(!file.is_empty(), "run", || "no run; give one, or remove the key".to_owned());
     let mut runs: Vec<Run> = Vec::new();
@@ -255,11 +278,13 @@ fn runs(file: Option<Vec<RunFile>>, workers: u32, found: &mut Mistakes) -> Vec<R
                 format!("{backups} backups of {workers} workers leave nobody to wait for")
             });
         }
-        let name = run.name.unwrap_or_else(|| mode.to_string());
+        let own = compression(run.compression, &format!("run[{index}].compression"), found);
+        let meant = Run { name: String::new(), mode, compression: own.unwrap_or(compressed) };
+        let name = run.name.unwrap_or_else(|| meant.how());
         found.unless(runs.iter().all(|earlier| earlier.name != name), format!("run[{index}].name"), || {
             format!("an earlier run is also called `{name}`")
         });
-        runs.push(Run { name, mode });
+        runs.push(Run { name, ..meant });
     }
     runs
 }

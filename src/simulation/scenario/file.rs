@@ -1,5 +1,6 @@
 //! The scenario file as it is typed: the keys there are, and their defaults. Serde stops here.
 
+mod compression;
 mod dataset;
 mod fault;
 
@@ -13,6 +14,7 @@ use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Unexpected
 use super::law::{LawFile, Seconds};
 use crate::units::{BytesPerSecond, FlopsPerSecond, Span};
 
+pub(super) use compression::CompressionFile;
 pub(super) use dataset::{DatasetFile, NpyFile};
 pub(super) use fault::FaultFile;
 
@@ -45,6 +47,7 @@ pub(super) struct NetworkFile {
     pub(super) message_cost: Option<Span>,
     pub(super) racks: Option<RacksFile>,
     pub(super) silence: Option<Span>,
+    pub(super) compression: Option<CompressionFile>,
 }
 
 #[derive(Deserialize)]
@@ -143,6 +146,7 @@ pub(super) struct StopFile {
 pub(super) struct RunFile {
     pub(super) name: Option<String>,
     pub(super) mode: ModeFile,
+    pub(super) compression: Option<CompressionFile>,
 }
 
 /// `"async"`, `"sync"`, `{ sync = { backups = 1 } }` or `{ bounded_staleness = { slack = 4 } }`.

@@ -102,7 +102,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         },
         program: Program { model: Model::Softmax, hidden: vec![], dataset: Dataset::Digits, batch: 32, optimizer },
         stop: Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None },
-        runs: vec![Run { name: "async".to_owned(), mode: Mode::Async }],
+        runs: vec![Run { name: "async".to_owned(), mode: Mode::Async, compression: Compression::None }],
     };
     assert_eq!(scenario, expected);
 }
@@ -111,6 +111,27 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
 fn a_run_without_a_name_is_called_by_its_mode() {
     let scenario = example("[cluster]\nworker = 4\n[[run]]\nmode = { sync = { backups = 2 } }").unwrap();
     assert_eq!(scenario.runs[0].name, "sync, 2 backups");
+}
+
+#[test]
+fn a_run_compresses_as_it_says_or_as_the_network_does() {
+    let text = "[network]\ncompression = \"bf16\"\n[[run]]\nmode = \"sync\"\n\
+                [[run]]\nmode = \"sync\"\ncompression = \"none\"\n\
+                [[run]]\nmode = \"sync\"\ncompression = \"int8\"\n\
+                [[run]]\nmode = \"async\"\ncompression = { int8 = { block = 32 } }\n\
+                [[run]]\nmode = \"async\"\ncompression = { top_k = { fraction = 0.01 } }";
+    let runs = example(text).unwrap().runs;
+    let of_blocks = |block| Compression::Int8 { block: NonZeroU32::new(block).unwrap() };
+    let expected = [
+        ("sync, bf16", Compression::Bf16),
+        ("sync", Compression::None),
+        ("sync, int8 in blocks of 256", of_blocks(256)),
+        ("async, int8 in blocks of 32", of_blocks(32)),
+        ("async, top 1 %", Compression::TopK { fraction: 0.01 }),
+    ];
+    let found: Vec<_> = runs.iter().map(|run| (run.name.as_str(), run.compression)).collect();
+    assert_eq!(found, expected);
+    assert_eq!(example("[network]\ncompression = \"bf16\"").unwrap().runs[0].compression, Compression::Bf16);
 }
 
 #[test]
