@@ -1,5 +1,6 @@
 //! What a user holds: the task that a program is, sessions, hooks, data sets, and the built-in trainer.
 
+pub mod checkpoint;
 pub mod data;
 mod first_values;
 mod hooks;

@@ -103,7 +103,10 @@ impl Graph {
         };
         let (container, is_local) = match new.beside.map(Variable::spec) {
             Some(beside) => (beside.container, beside.is_local),
-            None => (self.state().container.clone(), self.state().is_local && new.name != GLOBAL_STEP),
+            None => {
+                let state = self.state();
+                (state.container.clone(), state.is_local && new.name != GLOBAL_STEP)
+            }
         };
         let shared_name = if new.trainable { self.scoped_name(new.name) } else { new.name.to_owned() }.into();
         let spec =

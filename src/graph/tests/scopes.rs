@@ -151,7 +151,9 @@ fn local_variables_and_their_slots_are_each_workers_own_and_the_global_step_is_n
     let counter = g.local_variable("counter", &g.constant(0i64))?;
     let is_local = [&shared, &own, &step, &slot, &counter].map(|variable| variable.spec().is_local);
     assert_eq!(is_local, [false, true, false, true, true]);
-    let names = |initializers: Vec<(Variable, Target)>| initializers.iter().map(|(v, _)| v.name()).collect::<Vec<_>>();
+    let names = |initializers: Vec<(crate::graph::Variable, crate::graph::Target)>| {
+        initializers.iter().map(|(v, _)| v.name()).collect::<Vec<_>>()
+    };
     assert_eq!(names(g.initializers()), ["shared", "global_step"]);
     assert_eq!(names(g.local_initializers()), ["own", "own/slot", "counter"]);
     assert!(own.spec().trainable && !counter.spec().trainable);

@@ -118,9 +118,9 @@ fn a_slot_is_with_its_variable_and_takes_no_turn() {
 fn a_workers_own_variables_stay_with_the_worker_and_take_no_turn() {
     let g = Graph::new();
     let devices: Built<_> = g.with_device_fn(setter().worker_device(spec("/job:worker/task:2")), |g| {
-        let v = variable(g, "v", [1])?;
+        let v = variable(g, "v", [1, 2])?;
         let own = g.local_variable("own", &g.zeros([1]))?;
-        let w = variable(g, "w", [1])?;
+        let w = variable(g, "w", [1, 2])?;
         Ok([v, own, w].map(|variable| asked(g, variable.op_id())))
     });
     assert_eq!(devices.unwrap(), ["/job:ps/task:0", "/job:worker/task:2", "/job:ps/task:1"]);

@@ -1,0 +1,323 @@
+//! The saver: writes checkpoints, finds the newest whole one, and deletes those that are too many.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::index::Index;
+use super::names::{FileOf, Names, STATE_FILE};
+use super::reader::{self, Reader};
+use super::shard_file::Encoded;
+use super::snapshot::{Snapshot, encode};
+use super::store::Store;
+use super::{CheckpointError, Restored, Retention, state_file};
+
+/// Writes and finds the checkpoints of one training (TensorFlow: `tf.train.Saver`).
+///
+/// One saver writes to a store at a time; any number read.
+pub struct Saver {
+    store: Arc<dyn Store>,
+    names: Names,
+    retention: Retention,
+    /// The checkpoints whose index could be read.
+    known: BTreeMap<u64, Known>,
+    /// The steps whose checkpoints are not whole: they don't count, and stay for somebody to look at.
+    broken: BTreeSet<u64>,
+    /// Whether what earlier savers have left half-written is gone.
+    is_swept: bool,
+}
+
+/// What is remembered of a checkpoint.
+struct Known {
+    save: u64,
+    time: Duration,
+    files: Vec<String>,
+}
+
+/// A checkpoint that was saved.
+#[derive(Debug)]
+pub struct Saved {
+    /// Its name, such as `model.ckpt-300`.
+    pub name: String,
+    /// The length of its files \[bytes\].
+    pub bytes: u64,
+    /// What could not be done after it: the state file written, or older checkpoints deleted. The checkpoint
+    /// is there all the same, and the next save tries again.
+    pub unfinished: Vec<CheckpointError>,
+}
+
+/// The newest whole checkpoint, and those that were passed over.
+#[derive(Debug)]
+pub struct Found {
+    /// The checkpoint; none where there is none that is whole.
+    pub checkpoint: Option<Restored>,
+    /// What is wrong with others. Where there are some and no checkpoint, a training that began anew would
+    /// lose what they might still hold: ask first.
+    pub rejected: Vec<CheckpointError>,
+}
+
+/// A checkpoint of a list.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its name, such as `model.ckpt-300`.
+    pub name: String,
+    /// The training's step.
+    pub global_step: u64,
+    /// When it was saved, since the epoch, or of a simulation since its beginning.
+    pub time: Option<Duration>,
+    /// How many variables it has.
+    pub variables: Option<usize>,
+    /// The length of its files \[bytes\].
+    pub bytes: Option<u64>,
+    /// What is wrong with it, as far as can be told without reading the values.
+    pub problem: Option<CheckpointError>,
+}
+
+impl Saver {
+    /// A saver of `model.ckpt-<step>` files in `store`.
+    pub fn new(store: Arc<dyn Store>, retention: Retention) -> Self {
+        let (known, broken) = (BTreeMap::new(), BTreeSet::new());
+        Self { store, names: Names::default(), retention, known, broken, is_swept: false }
+    }
+
+    /// The same saver, of files that begin with `basename` (TensorFlow: `checkpoint_basename`).
+    ///
+    /// # Errors
+    /// If that can't be the beginning of a file's name, or is the name of the state file.
+    pub fn with_basename(self, basename: &str) -> Result<Self, CheckpointError> {
+        Ok(Self { names: Names::new(basename)?, ..self })
+    }
+
+    /// Saves `snapshot`. `at` is the time since the epoch, or of a simulation since its beginning.
+    ///
+    /// Once this returns, the checkpoint is there and stays, whatever happens. Then those go that are too many.
+    ///
+    /// # Errors
+    /// If the snapshot can't be saved, or the store refuses: then the checkpoints before are as they were.
+    pub fn save(&mut self, snapshot: &Snapshot, at: Duration) -> Result<Saved, CheckpointError> {
+        let (contents, encoded) = encode(snapshot)?;
+        let files = reader::list(&*self.store)?;
+        self.learn(&files);
+        let step = snapshot.global_step;
+        let save = self.known.values().map(|known| known.save + 1).max().unwrap_or(0);
+        let index = Index::new(&self.names, (step, self.edition(step, &files)), save, at, contents);
+        if let Err(error) = self.write(&index, &encoded) {
+            self.is_swept = false;
+            return Err(error);
+        }
+        self.broken.remove(&step);
+        self.known.insert(step, Known::of(&index));
+        Ok(Saved { name: self.names.checkpoint(step), bytes: index.bytes(), unfinished: self.clean(&files) })
+    }
+
+    /// The newest checkpoint that is whole, and what is wrong with newer ones.
+    ///
+    /// # Errors
+    /// If the store can't be listed. A file that can't be read is one that was passed over.
+    pub fn latest(&mut self) -> Result<Found, CheckpointError> {
+        let files = reader::list(&*self.store)?;
+        let reader = Reader { store: &*self.store, names: &self.names, files: &files };
+        let (mut indexes, mut rejected) = (Vec::new(), Vec::new());
+        for step in steps(&self.names, &files) {
+            match reader.index(step) {
+                Ok(index) => indexes.push(index),
+                Err(error) => {
+                    self.broken.insert(step);
+                    rejected.push(error);
+                }
+            }
+        }
+        indexes.sort_by_key(|index| std::cmp::Reverse((index.save, index.global_step)));
+        for index in &indexes {
+            match reader.restore(index) {
+                Ok(restored) => return Ok(Found { checkpoint: Some(restored), rejected }),
+                Err(error) => {
+                    self.broken.insert(index.global_step);
+                    rejected.push(error);
+                }
+            }
+        }
+        Ok(Found { checkpoint: None, rejected })
+    }
+
+    /// The checkpoint of a step.
+    ///
+    /// # Errors
+    /// If there is none, or it is not whole.
+    pub fn restore(&self, global_step: u64) -> Result<Restored, CheckpointError> {
+        let files = reader::list(&*self.store)?;
+        self.reader(&files).restore(&self.index(global_step)?)
+    }
+
+    /// The checkpoints that there are, in the order of their steps. Reads their indexes alone.
+    ///
+    /// # Errors
+    /// If the store can't be listed.
+    pub fn checkpoints(&self) -> Result<Vec<Listed>, CheckpointError> {
+        let files = reader::list(&*self.store)?;
+        let reader = self.reader(&files);
+        let listed = |step| {
+            let (index, problem) = match reader.index(step) {
+                Ok(index) => (Some(index), None),
+                Err(error) => (None, Some(error)),
+            };
+            Listed {
+                name: self.names.checkpoint(step),
+                global_step: step,
+                time: index.as_ref().map(|index| index.time),
+                variables: index.as_ref().map(|index| index.variables.len()),
+                bytes: index.as_ref().map(Index::bytes),
+                problem: problem.or_else(|| reader.check_files(index.as_ref()?).err()),
+            }
+        };
+        Ok(steps(&self.names, &files).map(listed).collect())
+    }
+
+    /// The index of the checkpoint of a step.
+    ///
+    /// # Errors
+    /// If there is none, or it can't be read.
+    pub(crate) fn index(&self, global_step: u64) -> Result<Index, CheckpointError> {
+        let files = reader::list(&*self.store)?;
+        if files.contains_key(&self.names.index(global_step)) {
+            return self.reader(&files).index(global_step);
+        }
+        let there: Vec<String> = steps(&self.names, &files).map(|step| step.to_string()).collect();
+        let there = match there.as_slice() {
+            [] => "there is none at all".to_owned(),
+            steps => format!("there are those of {}", steps.join(", ")),
+        };
+        Err(CheckpointError::NoSuchCheckpoint { global_step, location: self.store.locate(""), there })
+    }
+
+    fn reader<'a>(&'a self, files: &'a BTreeMap<String, u64>) -> Reader<'a> {
+        Reader { store: &*self.store, names: &self.names, files }
+    }
+
+    /// Takes note of the checkpoints among `files` that others have saved, and forgets those that are gone.
+    fn learn(&mut self, files: &BTreeMap<String, u64>) {
+        let steps: BTreeSet<u64> = steps(&self.names, files).collect();
+        self.known.retain(|step, _| steps.contains(step));
+        self.broken.retain(|step| steps.contains(step));
+        for step in steps {
+            if self.known.contains_key(&step) || self.broken.contains(&step) {
+                continue;
+            }
+            match self.reader(files).index(step) {
+                Ok(index) => {
+                    self.known.insert(step, Known::of(&index));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a checkpoint is broken: it does not count as one that is kept");
+                    self.broken.insert(step);
+                }
+            }
+        }
+    }
+
+    /// Under which edition a step is saved: not one whose files an index may name that is there.
+    fn edition(&self, step: u64, files: &BTreeMap<String, u64>) -> u32 {
+        if !files.contains_key(&self.names.index(step)) {
+            return 0;
+        }
+        let edition = |file: &String| match self.names.parse(file)? {
+            FileOf::Shard(of, edition) if of == step => Some(edition),
+            _ => None,
+        };
+        files.keys().filter_map(edition).max().map_or(0, |last| last.wrapping_add(1))
+    }
+
+    /// Writes the shards, then the index. Shards that nobody will know of are taken back.
+    fn write(&self, index: &Index, encoded: &[Encoded<'_>]) -> Result<(), CheckpointError> {
+        for (at, (shard, encoded)) in index.shards.iter().zip(encoded).enumerate() {
+            if let Err(error) = self.write_file(&shard.file, &encoded.parts()) {
+                let written = index.shards[..at].iter().map(|shard| self.delete_file(&shard.file));
+                if written.filter(Result::is_err).count() > 0 {
+                    tracing::debug!("shards of a save that failed are left; the next save deletes them");
+                }
+                return Err(error);
+            }
+        }
+        // Should this fail, the index may be there nevertheless: its shards stay.
+        self.write_file(&self.names.index(index.global_step), &[&index.encode()])
+    }
+
+    /// After a save: names the checkpoints that stay, and deletes those that don't, and what is of no use among
+    /// `files`, which were there before. Gives what could not be done.
+    fn clean(&mut self, files: &BTreeMap<String, u64>) -> Vec<CheckpointError> {
+        let mut counting: Vec<(u64, &Known)> = self
+            .known
+            .iter()
+            .filter(|(step, _)| !self.broken.contains(step))
+            .map(|(step, known)| (*step, known))
+            .collect();
+        counting.sort_by_key(|(step, known)| (known.save, *step));
+        let times: Vec<Duration> = counting.iter().map(|(_, known)| known.time).collect();
+        let going: BTreeSet<u64> = self.retention.superfluous(&times).into_iter().map(|at| counting[at].0).collect();
+        let staying = counting.iter().filter(|(step, _)| !going.contains(step));
+        let staying: Vec<String> = staying.map(|(step, _)| self.names.checkpoint(*step)).collect();
+        let mut errors = Vec::new();
+        errors.extend(self.write_file(STATE_FILE, &[state_file::render(&staying).as_bytes()]).err());
+        for step in going {
+            match self.delete(step) {
+                Ok(()) => drop(self.known.remove(&step)),
+                Err(error) => errors.push(error),
+            }
+        }
+        errors.extend(self.sweep(files));
+        errors
+    }
+
+    /// Deletes a checkpoint: its index first, so that what is left of it is never taken for one.
+    fn delete(&self, step: u64) -> Result<(), CheckpointError> {
+        self.delete_file(&self.names.index(step))?;
+        self.known[&step].files.iter().try_for_each(|file| self.delete_file(file))
+    }
+
+    /// Deletes the shards among `files` that no index names: of saves that were cut off, and of steps that were
+    /// saved again.
+    fn sweep(&mut self, files: &BTreeMap<String, u64>) -> Vec<CheckpointError> {
+        let is_left_over = |file: &&String| match self.names.parse(file) {
+            Some(FileOf::Shard(step, _)) => match self.known.get(&step) {
+                Some(known) => !known.files.contains(file),
+                None => !self.is_swept && !files.contains_key(&self.names.index(step)),
+            },
+            _ => false,
+        };
+        let left_over = files.keys().filter(is_left_over);
+        let errors: Vec<CheckpointError> = left_over.filter_map(|file| self.delete_file(file).err()).collect();
+        self.is_swept = errors.is_empty();
+        errors
+    }
+
+    fn write_file(&self, name: &str, parts: &[&[u8]]) -> Result<(), CheckpointError> {
+        self.store.write(name, parts).map_err(CheckpointError::store("write", self.store.locate(name)))
+    }
+
+    fn delete_file(&self, name: &str) -> Result<(), CheckpointError> {
+        self.store.delete(name).map_err(CheckpointError::store("delete", self.store.locate(name)))
+    }
+}
+
+impl Known {
+    fn of(index: &Index) -> Self {
+        let files = index.shards.iter().map(|shard| shard.file.clone()).collect();
+        Self { save: index.save, time: index.time, files }
+    }
+}
+
+/// The steps that have an index among `files`.
+fn steps<'a>(names: &'a Names, files: &'a BTreeMap<String, u64>) -> impl Iterator<Item = u64> {
+    let mut steps: Vec<u64> = files
+        .keys()
+        .filter_map(|file| match names.parse(file)? {
+            FileOf::Index(step) => Some(step),
+            FileOf::Shard(..) => None,
+        })
+        .collect();
+    steps.sort_unstable();
+    steps.into_iter()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Where checkpoints lie: a flat namespace of files, each of which is there whole or not at all.
+
+mod folder;
+mod memory;
+
+use std::io;
+use std::sync::Arc;
+
+pub use folder::Folder;
+pub use memory::Memory;
+
+use super::CheckpointError;
+
+/// Where checkpoints lie. Calls block.
+pub trait Store: Send + Sync {
+    /// The files that are there, by name; none where nothing was ever written.
+    ///
+    /// # Errors
+    /// If they can't be listed.
+    fn list(&self) -> io::Result<Vec<Entry>>;
+
+    /// All of a file.
+    ///
+    /// # Errors
+    /// If it is not there, or can't be read.
+    fn read(&self, name: &str) -> io::Result<Vec<u8>>;
+
+    /// Writes a file from `parts`, one after the other, in the place of any of that name. Whoever reads it at
+    /// any moment, even after a crash, finds the old file or the new one; once this returns, the new one.
+    ///
+    /// # Errors
+    /// If it can't be written: then the old one is there.
+    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()>;
+
+    /// Deletes a file.
+    ///
+    /// # Errors
+    /// If it can't be; a file that is not there is deleted already.
+    fn delete(&self, name: &str) -> io::Result<()>;
+
+    /// Where a file is, or, of the name `""`, where all are: as a person would write it.
+    fn locate(&self, name: &str) -> String;
+}
+
+/// A file of a [`Store`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// Its length \[bytes\].
+    pub bytes: u64,
+}
+
+/// The store at `location`: a folder, which need not be there yet, or an URL such as `s3://bucket/run-7`.
+///
+/// # Errors
+/// If the URL names no store, or one that this program was built without.
+pub fn open_store(location: &str) -> Result<Arc<dyn Store>, CheckpointError> {
+    let error =
+        |problem: &str| CheckpointError::Location { location: location.to_owned(), problem: problem.to_owned() };
+    match location.split_once("://") {
+        None if location.is_empty() => Err(error("name a folder")),
+        None => Ok(Arc::new(Folder::new(location))),
+        Some(("file", path)) if path.starts_with('/') => Ok(Arc::new(Folder::new(path))),
+        Some(("file", _)) => Err(error("after `file://` comes a path that begins with `/`")),
+        Some(_) => Err(error("this program was built without stores of objects; build with `--features object-store`")),
+    }
+}

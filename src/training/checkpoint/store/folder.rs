@@ -1,0 +1,117 @@
+//! A store in a folder.
+
+mod files;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use files::{Files, System};
+
+use super::{Entry, Store};
+
+/// What the name of a file ends in that is being written.
+const UNFINISHED: &str = ".tmp";
+
+/// A folder. A file is written under another name, brought to the disk and renamed, and the folder is
+/// brought to the disk after it.
+///
+/// What a process leaves unfinished that is killed, the next that writes here deletes: it is known by the lock
+/// that its writer no longer holds.
+pub struct Folder {
+    path: PathBuf,
+    files: Box<dyn Files>,
+    /// Whether what others have left unfinished was looked for.
+    is_tidy: AtomicBool,
+    written: AtomicU64,
+}
+
+impl Folder {
+    /// The folder at `path`, which is made by the first write.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self::over(path.into(), Box::new(System))
+    }
+
+    fn over(path: PathBuf, files: Box<dyn Files>) -> Self {
+        Self { path, files, is_tidy: AtomicBool::new(false), written: AtomicU64::new(0) }
+    }
+
+    /// The path of a file that is in the folder, and not elsewhere.
+    fn path_of(&self, name: &str) -> io::Result<PathBuf> {
+        let is_plain = !matches!(name, "" | "." | "..") && !name.contains(['/', '\\', '\0']);
+        let error = || io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is no name of a file"));
+        is_plain.then(|| self.path.join(name)).ok_or_else(error)
+    }
+
+    /// Deletes what was left unfinished by others that write no more.
+    fn tidy(&self) -> io::Result<()> {
+        for Entry { name, .. } in self.files.list(&self.path)? {
+            if name.ends_with(UNFINISHED) {
+                self.files.delete_abandoned(&self.path_of(&name)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the folder, and tidies it once.
+    fn prepare(&self) -> io::Result<()> {
+        self.files.create_folder(&self.path)?;
+        if !self.is_tidy.swap(true, Ordering::Relaxed)
+            && let Err(error) = self.tidy()
+        {
+            tracing::warn!(folder = %self.path.display(), %error, "can't delete what was left unfinished");
+        }
+        Ok(())
+    }
+
+    fn write_whole(&self, unfinished: &Path, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+        let mut file = self.files.create(unfinished)?;
+        for part in parts {
+            file.write_all(part)?;
+        }
+        file.sync()?;
+        self.files.rename(unfinished, path)?;
+        self.files.sync_folder(&self.path)
+    }
+}
+
+impl Store for Folder {
+    fn list(&self) -> io::Result<Vec<Entry>> {
+        let mut entries = match self.files.list(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            listed => listed?,
+        };
+        entries.retain(|entry| !entry.name.ends_with(UNFINISHED));
+        entries.sort();
+        Ok(entries)
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        self.files.read(&self.path_of(name)?)
+    }
+
+    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
+        let path = self.path_of(name)?;
+        self.prepare()?;
+        let serial = self.written.fetch_add(1, Ordering::Relaxed);
+        let unfinished = self.path.join(format!("{name}.{}-{serial}{UNFINISHED}", std::process::id()));
+        let written = self.write_whole(&unfinished, &path, parts);
+        if written.is_err() && self.files.delete(&unfinished).is_err() {
+            // The next that writes here deletes it.
+            tracing::debug!(file = %unfinished.display(), "left unfinished");
+        }
+        written
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        match self.files.delete(&self.path_of(name)?) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            deleted => deleted?,
+        }
+        self.files.sync_folder(&self.path)
+    }
+
+    fn locate(&self, name: &str) -> String {
+        self.path.join(name).display().to_string()
+    }
+}
