@@ -59,8 +59,9 @@ fn cluster(workers: u32) -> Cluster {
 fn task(host: Host, steps: u64) -> Task {
     let settings = Settings {
         model: Model::Null { variables: SERVERS as usize },
-        optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.0 },
+        optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.0, top_k: None },
         batch: 1,
+        averaging: None,
         stop: Stop { steps: Some(steps), accuracy: None, evaluate_every: 1, time: None },
     };
     let parts = TaskParts {

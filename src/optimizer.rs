@@ -13,8 +13,10 @@
 //! ```
 
 mod coordinated;
+mod local_sgd;
 mod rows;
 mod rules;
+mod top_k;
 mod update;
 
 use crate::graph::{
@@ -23,8 +25,12 @@ use crate::graph::{
 };
 use crate::sync::Mode;
 
+use top_k::Selection;
+
 pub use coordinated::Coordinated;
+pub use local_sgd::{LocalSgd, LocalTrainOp};
 pub use rules::{Adagrad, Adam, GradientDescent, Momentum};
+pub use top_k::TopK;
 pub(crate) use update::{Delta, Deltas, Update, apply};
 
 /// A way to change variables by their gradients.
@@ -34,6 +40,11 @@ pub trait Optimizer {
 
     /// The learning rate.
     fn learning_rate(&self) -> f32;
+
+    /// The share of each gradient that is sent to its variable's task at once; all of it, where there is none.
+    fn top_k(&self) -> Option<f64> {
+        None
+    }
 
     /// Which of the workers this is, that train the same variables.
     fn replica(&self) -> Replica {
@@ -95,24 +106,31 @@ fn train_op(
         Mode::Sync { backups: 1.. } => Some(vote(&graph, pairs, global_step, replica)?),
         _ => None,
     };
+    let selection = optimizer.top_k().map(|fraction| Selection::of(pairs, fraction)).transpose()?;
     let step = Step { graph: &graph, replica, verdict };
     let mut updates = Vec::with_capacity(pairs.len());
-    for (variable, gradient) in pairs {
+    for (variable, gradient) in selection.as_ref().map_or(pairs, |selection| &selection.pairs) {
         updates.push(step.update(optimizer.rule(), optimizer.learning_rate(), variable, gradient)?);
     }
-    step.commit(&updates, global_step)
+    let step = step.commit(&updates, global_step)?;
+    match selection {
+        Some(selection) => selection.keep_what_is_left(step),
+        None => Ok(step),
+    }
 }
 
 /// The operation of a training step, and what it tells of the step.
 #[derive(Clone, Debug)]
 pub struct TrainOp {
     commit: Target,
+    /// The step with what follows its commit.
+    whole: Target,
 }
 
 impl TrainOp {
     /// The operation, as something to run.
     pub fn target(&self) -> &Target {
-        &self.commit
+        &self.whole
     }
 
     /// The global step after this one (i64).
@@ -140,7 +158,7 @@ impl TrainOp {
 
 impl AsRef<Target> for TrainOp {
     fn as_ref(&self) -> &Target {
-        &self.commit
+        &self.whole
     }
 }
 
@@ -222,6 +240,7 @@ impl Step<'_> {
             colocated_with: Some(global_step.op_id()),
             ..NewOperation::of(Op::CommitStep(self.replica))
         })?;
-        Ok(TrainOp { commit: Target::new(self.graph.clone(), commit) })
+        let commit = Target::new(self.graph.clone(), commit);
+        Ok(TrainOp { whole: commit.clone(), commit })
     }
 }

@@ -12,7 +12,7 @@ use crate::runtime::{Encoding, Server};
 use crate::simulation::scenario::{self, Rule, Scenario};
 use crate::simulation::{Cluster, ComputeSpec};
 use crate::training::data::{DataError, Dataset};
-use crate::training::{Embedding, Model, OptimizerSettings, Published, Settings, Stop, TaskParts};
+use crate::training::{Averaging, Embedding, Model, OptimizerSettings, Published, Settings, Stop, TaskParts};
 
 /// A cluster, a training, and the runs to compare.
 pub(super) struct Experiment {
@@ -76,7 +76,10 @@ impl Experiment {
         run: &scenario::Run,
         recording: &SharedRecording,
     ) -> TaskParts {
-        let (settings, dataset) = (self.settings.clone(), self.dataset.clone());
+        let (mut settings, dataset) = (self.settings.clone(), self.dataset.clone());
+        settings.averaging = run.averaging.map(averaging);
+        let sent = settings.averaging.as_mut().map_or(&mut settings.optimizer, |averaging| &mut averaging.outer);
+        sent.top_k = run.compression.top_k();
         TaskParts {
             server,
             clock,
@@ -145,8 +148,19 @@ fn settings(scenario: &Scenario) -> Settings {
         model,
         optimizer: optimizer(&program.optimizer),
         batch: program.batch,
+        averaging: None,
         stop: Stop { steps: stop.steps, accuracy: stop.accuracy, evaluate_every: stop.evaluate_every, time: stop.time },
     }
+}
+
+fn averaging(scenario::Averaging { every, outer }: scenario::Averaging) -> Averaging {
+    let (rule, learning_rate) = match outer {
+        None => (UpdateRule::GradientDescent, 1.0),
+        Some(scenario::Nesterov { learning_rate, momentum }) => {
+            (UpdateRule::Momentum { momentum, use_nesterov: true }, learning_rate)
+        }
+    };
+    Averaging { every, outer: OptimizerSettings { rule, learning_rate, top_k: None } }
 }
 
 /// The learning rate where a scenario names none. TensorFlow has a default for Adam alone.
@@ -169,5 +183,5 @@ fn optimizer(optimizer: &scenario::Optimizer) -> OptimizerSettings {
         },
     };
     let default = if optimizer.rule == Rule::Adam { 0.001 } else { LEARNING_RATE };
-    OptimizerSettings { rule, learning_rate: optimizer.learning_rate.unwrap_or(default) }
+    OptimizerSettings { rule, learning_rate: optimizer.learning_rate.unwrap_or(default), top_k: None }
 }

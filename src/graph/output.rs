@@ -12,6 +12,7 @@ use std::panic::Location;
 
 use super::error::GraphError;
 use super::op::{Loss, Op};
+use super::variable::Variable;
 use super::{Edge, Graph, NewOperation, OpId, TensorType};
 use crate::tensor::DType;
 pub use array::{concat, stack};
@@ -181,9 +182,18 @@ impl Target {
         self.graph.with_operation(self.op, |operation| operation.name.to_string())
     }
 
-    /// Whether it ends a training step.
-    pub(crate) fn is_train_op(&self) -> bool {
-        self.graph.with_operation(self.op, |operation| matches!(operation.op, Op::CommitStep(_)))
+    /// The end of the training step that it is, or that it waits for; none where there is none.
+    pub(crate) fn end_of_step(&self) -> Option<Self> {
+        let is_end = |op: &OpId| self.graph.with_operation(*op, |own| matches!(own.op, Op::CommitStep(_)));
+        let waits_for = self.graph.with_operation(self.op, |own| own.control_inputs.clone());
+        let end = std::iter::once(self.op).chain(waits_for).find(is_end)?;
+        Some(Self::new(self.graph.clone(), end))
+    }
+
+    /// Whether it ends a step that a worker takes by itself, and counts in a variable of its own.
+    pub(crate) fn is_local_step(&self) -> bool {
+        let counters = self.graph.with_operation(self.op, |operation| operation.variables.clone());
+        counters.iter().any(|counter| Variable::new(self.graph.clone(), *counter).spec().is_local)
     }
 
     /// The line of the user's program that built it.

@@ -39,6 +39,10 @@ impl<O: Optimizer> Optimizer for Coordinated<O> {
         self.inner.learning_rate()
     }
 
+    fn top_k(&self) -> Option<f64> {
+        self.inner.top_k()
+    }
+
     fn replica(&self) -> Replica {
         self.replica
     }
@@ -51,6 +55,10 @@ impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
 
     fn learning_rate(&self) -> f32 {
         (**self).learning_rate()
+    }
+
+    fn top_k(&self) -> Option<f64> {
+        (**self).top_k()
     }
 
     fn replica(&self) -> Replica {

@@ -6,6 +6,7 @@
 //!
 //! Every section and key may be left out; the defaults are in the fields' documentation.
 
+mod averaging;
 mod check;
 mod compression;
 mod error;
@@ -27,6 +28,7 @@ use crate::sync::Mode;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
 
 pub use crate::kernels::Numerics;
+pub use averaging::{Averaging, Nesterov};
 pub use compression::Compression;
 pub use error::{Mistake, ScenarioError};
 pub use setting::{Setting, SettingError, Sweep};
@@ -243,8 +245,10 @@ pub struct Stop {
 pub struct Run {
     /// What the report calls it. Default: how it trains, in words.
     pub name: String,
-    /// How its workers are coordinated.
+    /// How its workers are coordinated; where they train copies of their own, how they are averaged.
     pub mode: Mode,
+    /// The copies that the workers train; none where all train the same variables.
+    pub averaging: Option<Averaging>,
     /// What is left out of the values on the network. Default: what `[network]` says, or nothing.
     pub compression: Compression,
 }
@@ -252,12 +256,15 @@ pub struct Run {
 impl Run {
     /// How it trains, in words.
     pub fn how(&self) -> String {
-        let parts = [Some(self.mode.to_string()), self.compressed_how()];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-    }
-
-    fn compressed_how(&self) -> Option<String> {
-        (self.compression != Compression::None).then(|| self.compression.to_string())
+        let mut how = match (self.averaging, self.mode) {
+            (None, mode) => mode.to_string(),
+            (Some(averaging), Mode::Sync { backups: 0 }) => averaging.to_string(),
+            (Some(averaging), mode) => format!("{averaging}, {mode}"),
+        };
+        if self.compression != Compression::None {
+            how += &format!(", {}", self.compression);
+        }
+        how
     }
 }
 

@@ -107,6 +107,11 @@ impl Builder {
             let waited = session.run().target(self.graph.await_initialization()).await;
             waited.map_err(|error| self.blame_the_chief(error))?;
         }
+        let mut own = session.run();
+        for (_, initializer) in self.graph.local_initializers() {
+            own = own.target(initializer);
+        }
+        own.await?;
         let global_step = session.run().fetch(&step.read()).await?.scalar::<i64>(0)?;
         Ok((session, global_step.max(0) as u64))
     }
@@ -130,6 +135,11 @@ impl MonitoredSession {
     /// Whether the training is over for this worker: a hook stopped it, or the chief ended it for all.
     pub fn should_stop(&self) -> bool {
         self.stop_requested || self.task.is_training_over()
+    }
+
+    /// The global step, as it was last seen.
+    pub fn global_step(&self) -> u64 {
+        self.global_step
     }
 
     /// Stops the session after the step that is under way.
@@ -228,7 +238,7 @@ impl MonitoredSession {
 pub struct MonitoredRun<'a> {
     monitored: &'a mut MonitoredSession,
     asked: Asked,
-    /// The train op, where one is run.
+    /// The end of the training step, where it is one.
     train_op: Option<Target>,
 }
 
@@ -248,8 +258,8 @@ impl MonitoredRun<'_> {
     /// Runs `target`.
     pub fn target(mut self, target: impl AsRef<Target>) -> Self {
         let target = target.as_ref();
-        if target.is_train_op() {
-            self.train_op = Some(target.clone());
+        if let Some(end) = target.end_of_step() {
+            self.train_op = Some(end);
         }
         self.asked.target(target);
         self
@@ -272,10 +282,14 @@ impl MonitoredRun<'_> {
         let mut fetches = done.fetches;
         let told: Vec<Tensor> = fetches.drain(own..).collect();
         let is_scalar = |value: &&Tensor| value.dtype() == DType::F32 && value.shape().rank() == 0;
+        let global_step = match train_op.is_local_step() {
+            true => monitored.global_step,
+            false => told[0].item::<i64>()?.max(0) as u64,
+        };
         let stats = StepStats {
             worker: monitored.task.name().clone(),
             local_step: 0,
-            global_step: told[0].item::<i64>()?.max(0) as u64,
+            global_step,
             started,
             ended: monitored.task.now(),
             computed: done.computed,

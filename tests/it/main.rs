@@ -20,6 +20,7 @@ mod hosts;
 #[cfg(target_os = "linux")]
 mod launch;
 mod life_of_a_step;
+mod local_sgd;
 mod losses;
 mod normalisation;
 mod optimizers;

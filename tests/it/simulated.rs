@@ -18,8 +18,8 @@ use trainyard::simulation::{
 use trainyard::sync::Mode;
 use trainyard::training::data::{Dataset, Split};
 use trainyard::training::{
-    Beginning, Embedding, Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, TaskParts,
-    train,
+    Averaging, Beginning, Embedding, Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop,
+    TaskParts, train,
 };
 use trainyard::units::{BytesPerSecond, FlopsPerSecond};
 
@@ -88,8 +88,9 @@ impl Simulated {
         let spec = ClusterSpec::simulated([("ps", ps), ("worker", workers)]).unwrap();
         let settings = Settings {
             model: Model::Null { variables: 1 },
-            optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.1 },
+            optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.1, top_k: None },
             batch: 8,
+            averaging: None,
             stop: Stop { steps: Some(100), accuracy: None, evaluate_every: 50, time: None },
         };
         let cluster = Cluster {
@@ -161,6 +162,19 @@ impl Simulated {
         self
     }
 
+    /// Sends this share of each gradient at once.
+    pub(crate) fn top_k(mut self, fraction: f64) -> Self {
+        self.settings.optimizer.top_k = Some(fraction);
+        self
+    }
+
+    /// Has the workers train variables of their own, which they average every so many steps.
+    pub(crate) fn averaging(mut self, every: u32, rule: UpdateRule, learning_rate: f32) -> Self {
+        let outer = OptimizerSettings { rule, learning_rate, top_k: None };
+        self.settings.averaging = Some(Averaging { every: NonZeroU32::new(every).unwrap(), outer });
+        self
+    }
+
     pub(crate) fn rule(mut self, rule: UpdateRule) -> Self {
         self.settings.optimizer.rule = rule;
         self
@@ -185,7 +199,7 @@ impl Simulated {
 
     pub(crate) fn adam(mut self, learning_rate: f32) -> Self {
         let rule = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-        self.settings.optimizer = OptimizerSettings { rule, learning_rate };
+        self.settings.optimizer = OptimizerSettings { rule, learning_rate, top_k: None };
         self
     }
 

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use super::error::{Mistake, ScenarioError, line_of, most_like};
 use super::file::{
-    CompressionFile, ComputeFile, ModeFile, ModelFile, NetworkFile, NumericsFile, RunFile, ScenarioFile, StopFile,
-    TasksFile,
+    CompressionFile, ComputeFile, DiLoCoTable, LocalSgdTable, ModeFile, ModelFile, NetworkFile, NumericsFile, RunFile,
+    ScenarioFile, StopFile, TasksFile,
 };
-use super::{Compression, Compute, Numerics, Run, Scenario, Stop, Tasks};
+use super::{Averaging, Compression, Compute, Nesterov, Numerics, Run, Scenario, Stop, Tasks};
 use crate::cluster::TaskName;
 use crate::simulation::{NetworkSpec, Racks};
 use crate::sync::Mode;
@@ -259,18 +259,42 @@ fn compression(file: Option<CompressionFile>, path: &str, found: &mut Mistakes) 
     })
 }
 
+/// How the workers of `mode`, which is at `path`, average copies of their own.
+fn averaging(mode: &ModeFile, path: &str, found: &mut Mistakes) -> Option<Averaging> {
+    let (name, every, outer) = match mode {
+        ModeFile::LocalSgd(LocalSgdTable { every, .. }) => ("local_sgd", *every, None),
+        ModeFile::DiLoCo(DiLoCoTable { every, outer_learning_rate, outer_momentum, .. }) => {
+            let default = Nesterov::default();
+            let (learning_rate, momentum) =
+                (outer_learning_rate.unwrap_or(default.learning_rate), outer_momentum.unwrap_or(default.momentum));
+            for (key, value) in [("outer_learning_rate", learning_rate), ("outer_momentum", momentum)] {
+                found.unless(value.is_finite() && value >= 0.0, format!("{path}.diloco.{key}"), || {
+                    "must be finite and at least 0".to_owned()
+                });
+            }
+            ("diloco", *every, Some(Nesterov { learning_rate, momentum }))
+        }
+        _ => return None,
+    };
+    found.at_least_1(every.into(), &format!("{path}.{name}.every"));
+    Some(Averaging { every: NonZeroU32::new(every).unwrap_or(NonZeroU32::MIN), outer })
+}
+
 /// The runs of `workers`, which compress what they send in the same way where they do not say how.
 fn runs(file: Option<Vec<RunFile>>, (workers, compressed): (u32, Compression), found: &mut Mistakes) -> Vec<Run> {
     let Some(file) = file else {
-        let run = Run { name: String::new(), mode: Mode::Async, compression: compressed };
+        let run = Run { name: String::new(), mode: Mode::Async, averaging: None, compression: compressed };
         return vec![Run { name: run.how(), ..run }];
     };
     found.unless(!file.is_empty(), "run", || "no run; give one, or remove the key".to_owned());
     let mut runs: Vec<Run> = Vec::new();
     for (index, run) in file.into_iter().enumerate() {
+        let averaging = averaging(&run.mode, &format!("run[{index}].mode"), found);
         let mode = match run.mode {
             ModeFile::Async => Mode::Async,
-            ModeFile::Sync { backups } => Mode::Sync { backups },
+            ModeFile::Sync { backups }
+            | ModeFile::LocalSgd(LocalSgdTable { backups, .. })
+            | ModeFile::DiLoCo(DiLoCoTable { backups, .. }) => Mode::Sync { backups },
             ModeFile::BoundedStaleness { slack } => Mode::BoundedStaleness { slack },
         };
         if let Mode::Sync { backups } = mode {
@@ -279,7 +303,7 @@ fn runs(file: Option<Vec<RunFile>>, (workers, compressed): (u32, Compression), f
             });
         }
         let own = compression(run.compression, &format!("run[{index}].compression"), found);
-        let meant = Run { name: String::new(), mode, compression: own.unwrap_or(compressed) };
+        let meant = Run { name: String::new(), mode, averaging, compression: own.unwrap_or(compressed) };
         let name = run.name.unwrap_or_else(|| meant.how());
         found.unless(runs.iter().all(|earlier| earlier.name != name), format!("run[{index}].name"), || {
             format!("an earlier run is also called `{name}`")

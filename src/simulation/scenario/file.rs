@@ -149,11 +149,14 @@ pub(super) struct RunFile {
     pub(super) compression: Option<CompressionFile>,
 }
 
-/// `"async"`, `"sync"`, `{ sync = { backups = 1 } }` or `{ bounded_staleness = { slack = 4 } }`.
+/// `"async"`, `"sync"`, `{ sync = { backups = 1 } }`, `{ bounded_staleness = { slack = 4 } }`,
+/// `{ local_sgd = { every = 8 } }` or `{ diloco = { every = 16 } }`.
 pub(super) enum ModeFile {
     Async,
     Sync { backups: u32 },
     BoundedStaleness { slack: u32 },
+    LocalSgd(LocalSgdTable),
+    DiLoCo(DiLoCoTable),
 }
 
 /// The modes that have parameters, one of which is given.
@@ -162,6 +165,8 @@ pub(super) enum ModeFile {
 struct ModeTable {
     sync: Option<SyncTable>,
     bounded_staleness: Option<BoundedStalenessTable>,
+    local_sgd: Option<LocalSgdTable>,
+    diloco: Option<DiLoCoTable>,
 }
 
 #[derive(Deserialize)]
@@ -175,6 +180,24 @@ struct SyncTable {
 #[serde(deny_unknown_fields)]
 struct BoundedStalenessTable {
     slack: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LocalSgdTable {
+    pub(super) every: u32,
+    #[serde(default)]
+    pub(super) backups: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DiLoCoTable {
+    pub(super) every: u32,
+    #[serde(default)]
+    pub(super) backups: u32,
+    pub(super) outer_learning_rate: Option<f32>,
+    pub(super) outer_momentum: Option<f32>,
 }
 
 struct TasksVisitor;
@@ -212,24 +235,32 @@ impl<'de> Visitor<'de> for ModeVisitor {
     type Value = ModeFile;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("\"async\", \"sync\", { sync = { backups = 1 } } or { bounded_staleness = { slack = 4 } }")
+        f.write_str(
+            "\"async\", \"sync\", { sync = { backups = 1 } }, { bounded_staleness = { slack = 4 } }, \
+             { local_sgd = { every = 8 } } or { diloco = { every = 16 } }",
+        )
     }
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<ModeFile, E> {
         match name {
             "async" => Ok(ModeFile::Async),
             "sync" => Ok(ModeFile::Sync { backups: 0 }),
-            "bounded_staleness" => Err(E::invalid_value(Unexpected::Str(name), &self)),
-            other => Err(E::unknown_variant(other, &["async", "sync", "bounded_staleness"])),
+            "bounded_staleness" | "local_sgd" | "diloco" => Err(E::invalid_value(Unexpected::Str(name), &self)),
+            other => Err(E::unknown_variant(other, &["async", "sync", "bounded_staleness", "local_sgd", "diloco"])),
         }
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ModeFile, A::Error> {
-        match ModeTable::deserialize(MapAccessDeserializer::new(map))? {
-            ModeTable { sync: Some(SyncTable { backups }), bounded_staleness: None } => Ok(ModeFile::Sync { backups }),
-            ModeTable { sync: None, bounded_staleness: Some(BoundedStalenessTable { slack }) } => {
-                Ok(ModeFile::BoundedStaleness { slack })
-            }
+        let table = ModeTable::deserialize(MapAccessDeserializer::new(map))?;
+        let modes = [
+            table.sync.map(|SyncTable { backups }| ModeFile::Sync { backups }),
+            table.bounded_staleness.map(|BoundedStalenessTable { slack }| ModeFile::BoundedStaleness { slack }),
+            table.local_sgd.map(ModeFile::LocalSgd),
+            table.diloco.map(ModeFile::DiLoCo),
+        ];
+        let mut given = modes.into_iter().flatten();
+        match (given.next(), given.next()) {
+            (Some(mode), None) => Ok(mode),
             _ => Err(de::Error::invalid_value(Unexpected::Other("not exactly one mode"), &self)),
         }
     }

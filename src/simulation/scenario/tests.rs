@@ -102,7 +102,12 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         },
         program: Program { model: Model::Softmax, hidden: vec![], dataset: Dataset::Digits, batch: 32, optimizer },
         stop: Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None },
-        runs: vec![Run { name: "async".to_owned(), mode: Mode::Async, compression: Compression::None }],
+        runs: vec![Run {
+            name: "async".to_owned(),
+            mode: Mode::Async,
+            averaging: None,
+            compression: Compression::None,
+        }],
     };
     assert_eq!(scenario, expected);
 }
@@ -132,6 +137,34 @@ fn a_run_compresses_as_it_says_or_as_the_network_does() {
     let found: Vec<_> = runs.iter().map(|run| (run.name.as_str(), run.compression)).collect();
     assert_eq!(found, expected);
     assert_eq!(example("[network]\ncompression = \"bf16\"").unwrap().runs[0].compression, Compression::Bf16);
+}
+
+#[test]
+fn workers_that_train_copies_of_their_own_say_how_often_they_average_them() {
+    let text = "[cluster]\nworker = 4\n[[run]]\nmode = { local_sgd = { every = 8 } }\n\
+                [[run]]\nmode = { diloco = { every = 16, backups = 1 } }\n\
+                [[run]]\nmode = { diloco = { every = 4, outer_learning_rate = 0.5, outer_momentum = 0.8 } }";
+    let runs = example(text).unwrap().runs;
+    let every = |every| NonZeroU32::new(every).unwrap();
+    let nesterov = |learning_rate, momentum| Some(Nesterov { learning_rate, momentum });
+    let expected = [
+        ("local SGD, every 8", Mode::Sync { backups: 0 }, Averaging { every: every(8), outer: None }),
+        (
+            "DiLoCo, every 16, sync, 1 backup",
+            Mode::Sync { backups: 1 },
+            Averaging { every: every(16), outer: nesterov(0.7, 0.9) },
+        ),
+        ("DiLoCo, every 4", Mode::Sync { backups: 0 }, Averaging { every: every(4), outer: nesterov(0.5, 0.8) }),
+    ];
+    let found: Vec<_> = runs.iter().map(|run| (run.name.as_str(), run.mode, run.averaging.unwrap())).collect();
+    assert_eq!(found, expected);
+    let said = example(
+        "[[run]]\nmode = { local_sgd = { every = 0 } }\n[[run]]\nmode = { diloco = { every = 1, backups = 2 } }",
+    );
+    let said = said.unwrap_err().to_string();
+    assert!(said.contains("run[0].mode.local_sgd.every") && said.contains("leave nobody"), "{said}");
+    let said = example("[[run]]\nmode = { diloco = { every = 1, outer_momentum = -1.0 } }").unwrap_err().to_string();
+    assert!(said.contains("run[0].mode.diloco.outer_momentum") && said.contains("at least 0"), "{said}");
 }
 
 #[test]
