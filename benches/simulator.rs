@@ -71,6 +71,7 @@ fn task(host: Host, steps: u64) -> Task {
         seed: 7,
         settings,
         dataset: None,
+        checkpointing: None,
         recorder: Rc::new(Silence),
     };
     Task::new(parts).expect("a null program needs no data")

@@ -4,6 +4,7 @@ mod wall;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use crate::units::VirtualTime;
 
@@ -20,6 +21,16 @@ pub trait Clock {
 
     /// Waits until `time`; not at all where that has passed.
     fn sleep_until(&self, time: VirtualTime) -> Sleep;
+
+    /// The time since 1970; in a world that has a time of its own, since the beginning of that.
+    fn date(&self) -> Duration {
+        self.now().since(VirtualTime::ZERO)
+    }
+
+    /// Whether the time stands still while the program computes, so that nothing is gained by computing elsewhere.
+    fn is_virtual(&self) -> bool {
+        false
+    }
 
     /// A number by which this process differs from another life of the same task; 0 where the time tells them apart.
     fn birth(&self) -> u64 {

@@ -16,6 +16,7 @@ mod builder;
 mod clip;
 mod device_scope;
 mod error;
+mod fence;
 mod gradients;
 mod indexed_slices;
 mod initializers;

@@ -17,6 +17,7 @@ mod backup;
 mod bounded_staleness;
 mod conditional_accumulator;
 mod coordinator;
+mod fence;
 mod fifo_queue;
 mod mode;
 

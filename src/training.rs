@@ -1,23 +1,30 @@
 //! What a user holds: the task that a program is, sessions, hooks, data sets, and the built-in trainer.
 
 pub mod checkpoint;
+mod checkpointing;
 pub mod data;
-mod first_values;
 mod hooks;
 mod method;
 mod models;
 mod monitored_session;
 mod record;
 mod recovery;
+mod scaffold;
 mod session;
+mod session_creator;
 mod settings;
 mod task;
 mod trainer;
 mod weights;
 
-pub use hooks::{Flow, Hook, StopAtStep};
-pub use monitored_session::{Builder, MonitoredRun, MonitoredSession};
+pub use checkpointing::{Checkpointing, Consistency};
+pub use hooks::{
+    CheckpointSaver, CheckpointSaverListener, Hook, HookContext, HookFuture, RunArgs, RunOptions, RunValues,
+    SecondOrStepTimer, StopAtStep, TraceLevel,
+};
+pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};
+pub use scaffold::Scaffold;
 pub use session::{Fetched, Run, Session};
 pub use settings::{Averaging, Embedding, Model, OptimizerSettings, Published, Settings, Stop};
 pub use task::{Task, TaskParts};

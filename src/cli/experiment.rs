@@ -87,6 +87,7 @@ impl Experiment {
             seed: self.cluster.seed,
             settings,
             dataset,
+            checkpointing: None,
             recorder: Rc::new(recording.clone()),
         }
     }

@@ -135,7 +135,7 @@ impl Failure {
                 Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => ExitCode::Usage,
                 Code::Stalled => ExitCode::Stalled,
                 Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => ExitCode::PeersLost,
-                Code::Cancelled | Code::OutOfRange | Code::Internal => ExitCode::Internal,
+                Code::Cancelled | Code::OutOfRange | Code::DataLoss | Code::Internal => ExitCode::Internal,
             },
         }
     }

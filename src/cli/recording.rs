@@ -62,6 +62,14 @@ impl Recorder for SharedRecording {
         recording.steps.push(stats);
     }
 
+    /// A gradient that is undone counts as dropped.
+    fn restored(&self, global_step: u64) {
+        let mut recording = self.lock();
+        for step in recording.steps.iter_mut().filter(|step| step.global_step > global_step) {
+            step.applied = false;
+        }
+    }
+
     fn evaluation(&self, evaluation: Evaluation) {
         self.lock().evaluations.push(evaluation);
     }

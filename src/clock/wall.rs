@@ -26,6 +26,10 @@ impl Clock for WallClock {
         VirtualTime::ZERO.after(self.began.elapsed())
     }
 
+    fn date(&self) -> Duration {
+        date().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+    }
+
     fn birth(&self) -> u64 {
         self.birth
     }

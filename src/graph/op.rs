@@ -105,6 +105,11 @@ pub enum Op {
     /// Gives the global step after it (i64), the staleness of the worker's gradient \[updates\] (i64)
     /// and whether it was applied (bool).
     CommitStep(Replica),
+    /// Completes once every other worker of the training is between two steps, where it stays until the fence is
+    /// lifted: so long all variables hold the same whole steps.
+    Fence(Replica),
+    /// Lifts the worker's fence. Fails where that is gone, and the others may have gone on.
+    LiftFence(Replica),
 
     /// A queue or an accumulator, which outlives the step. Not run itself.
     Resource(Arc<ResourceSpec>),
@@ -200,6 +205,8 @@ impl Op {
             Self::ApplyGradient { rule, is_sparse: true, .. } => rule.sparse_kind(),
             Self::Vote(_) => "Vote",
             Self::CommitStep(_) => "CommitStep",
+            Self::Fence(_) => "Fence",
+            Self::LiftFence(_) => "LiftFence",
             Self::Resource(spec) => spec.kind.name(),
             Self::OnResource { action, .. } => action.kind(),
             Self::NoOp => "NoOp",
@@ -248,6 +255,8 @@ impl Op {
                 | Self::ApplyGradient { .. }
                 | Self::Vote(_)
                 | Self::CommitStep(_)
+                | Self::Fence(_)
+                | Self::LiftFence(_)
                 | Self::OnResource { .. }
         )
     }

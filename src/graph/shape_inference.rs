@@ -105,7 +105,8 @@ fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<
         (Op::CommitStep(_), [read, ..], [step]) if *read == count() && *step == count() => {
             Ok(smallvec![count(), count(), TensorType::new(DType::Bool, Shape::SCALAR)])
         }
-        (Op::CommitStep(_), _, _) => Err(refuse("an i64 scalar as global step")),
+        (Op::Fence(_) | Op::LiftFence(_), [], [step]) if *step == count() => Ok(smallvec![]),
+        (Op::CommitStep(_) | Op::Fence(_) | Op::LiftFence(_), _, _) => Err(refuse("an i64 scalar as global step")),
         _ => Err(refuse("another number of inputs or variables")),
     }
 }

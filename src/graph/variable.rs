@@ -5,6 +5,8 @@ use std::fmt;
 use super::error::GraphError;
 use super::op::{Op, VariableSpec};
 use super::output::{Output, Target};
+use crate::cluster::TaskName;
+
 use super::{Edge, Gradient, Graph, NewOperation, OpId};
 
 /// A variable: a named place on the task that the placer puts it on.
@@ -40,6 +42,14 @@ impl Variable {
     /// Its name in the graph.
     pub fn name(&self) -> String {
         self.graph.with_operation(self.op, |operation| operation.name.to_string())
+    }
+
+    /// The task that it was asked to be on, where that is said in full.
+    pub fn task(&self) -> Option<TaskName> {
+        self.graph.with_operation(self.op, |operation| {
+            let device = &operation.device;
+            Some(TaskName::new(device.job()?, device.task()?))
+        })
     }
 
     /// Its value as the step finds it. All readers in a graph share one read, so that a value

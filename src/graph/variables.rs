@@ -195,6 +195,32 @@ impl Graph {
         self.group_ids("await_initialization", &awaited).expect("a legal name in any scope")
     }
 
+    /// A value to be fed, and the operation that gives it to `variable`: how a checkpoint is restored.
+    ///
+    /// # Errors
+    /// If the variable is of another graph.
+    #[track_caller]
+    pub(crate) fn restore_op(&self, variable: &Variable) -> Result<(Output, Target), GraphError> {
+        self.check_own_variable("restore", variable)?;
+        let (spec, colocated_with) = (variable.spec(), Some(variable.op_id()));
+        let value = self.add(NewOperation {
+            name: Name::Numbered(&format!("save/{}", variable.name())),
+            colocated_with,
+            is_detached: true,
+            ..NewOperation::of(Op::Placeholder { dtype: spec.dtype, shape: spec.shape.into() })
+        })?;
+        let value = self.output(value);
+        let assign = self.add(NewOperation {
+            name: Name::Numbered(&format!("save/{}/Assign", variable.name())),
+            inputs: &[value.edge()],
+            variables: &[variable.op_id()],
+            colocated_with,
+            is_detached: true,
+            ..NewOperation::of(Op::Assign)
+        })?;
+        Ok((value, Target::new(self.clone(), assign)))
+    }
+
     /// All variables, in the order they were built.
     pub fn variables(&self) -> Vec<Variable> {
         let state = self.state();

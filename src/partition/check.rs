@@ -134,6 +134,7 @@ fn needs(op: &Op) -> (Range<usize>, Range<usize>, Range<usize>) {
         }
         Op::Vote(_) => (ANY, exactly(1), ANY),
         Op::CommitStep(_) => (1..3, exactly(1), ANY),
+        Op::Fence(_) | Op::LiftFence(_) => (exactly(0), exactly(1), exactly(0)),
         _ => (ANY, ANY, ANY),
     }
 }

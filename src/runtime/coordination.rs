@@ -1,6 +1,7 @@
 //! The end of each worker's step at the task that holds the global step: who counts, who waits.
 //!
-//! Adapts [`Coordinator`], which decides, to the operations `Vote` and `CommitStep`, which are answered.
+//! Adapts [`Coordinator`], which decides, to the operations `Vote` and `CommitStep`, which are answered, and to those
+//! of a fence.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,7 +14,7 @@ use crate::tensor::Tensor;
 
 use super::done::Done;
 use super::error::{Code, Error, Result};
-use super::messages::{Commit, Served, Ticket, Values, Verdict};
+use super::messages::{Commit, Served, StepId, Ticket, Values, Verdict};
 
 /// One training's coordination.
 pub(super) struct Coordination {
@@ -22,6 +23,8 @@ pub(super) struct Coordination {
     training: Replica,
     votes: BTreeMap<u32, Ticket>,
     commits: BTreeMap<u32, (Ticket, Values)>,
+    /// Who has asked for a fence last, and whether it has been told that it is up.
+    fence: Option<(Ticket, bool)>,
     /// With backups: the last round that each worker was told it counts in, and who else does.
     counted: BTreeMap<u32, (u64, Rc<[u32]>)>,
     /// With backups: the rounds that the global step has counted.
@@ -49,12 +52,16 @@ impl Counted {
 }
 
 impl Coordination {
-    pub(super) fn new(replica: Replica) -> Self {
+    /// The coordination of the training of `replica`, which those of `begun` have made ready for.
+    pub(super) fn new(replica: Replica, begun: impl Iterator<Item = u32>) -> Self {
+        let mut coordinator = Coordinator::new(replica.mode, replica.workers);
+        begun.for_each(|worker| coordinator.begin(worker));
         Self {
-            coordinator: Coordinator::new(replica.mode, replica.workers),
+            coordinator,
             training: replica,
             votes: BTreeMap::new(),
             commits: BTreeMap::new(),
+            fence: None,
             counted: BTreeMap::new(),
             rounds: 0,
             committed: Done::default(),
@@ -137,6 +144,74 @@ impl Coordination {
         }
     }
 
+    /// A worker wants all others to stop between two steps.
+    pub(super) fn put_up_fence(&mut self, replica: Replica, ticket: Ticket) -> Answers {
+        let refuse = |error| smallvec![Served { ticket, outcome: Err(error) }];
+        if let Err(error) = self.check(replica, 0) {
+            return refuse(error);
+        }
+        let effects = match self.coordinator.put_up_fence(replica.worker) {
+            Ok(effects) => effects,
+            Err(owner) => {
+                let message = format!("worker {owner} has a fence here; try again once it is lifted");
+                return refuse(Error::new(Code::FailedPrecondition, message));
+            }
+        };
+        let waiting = self.fence.replace((ticket, false)).filter(|(_, is_told)| !is_told);
+        let mut answers: Answers = Self::taken_over(replica, waiting.map(|(ticket, _)| ticket)).collect();
+        answers.extend(self.answer(effects));
+        answers
+    }
+
+    /// A worker has done what it put up a fence for.
+    pub(super) fn lift_fence(&mut self, replica: Replica, ticket: Ticket) -> Answers {
+        let outcome = self.check(replica, 0);
+        let lifted = if outcome.is_ok() { self.coordinator.lift_fence(replica.worker) } else { None };
+        let outcome = match outcome {
+            Ok(()) if lifted.is_none() && !self.is_over => {
+                let message = format!(
+                    "the fence of worker {} is gone, for it seemed to be lost, or went on to train; what it has read \
+                     since may be of different steps: put up another and read again",
+                    replica.worker
+                );
+                Err(Error::new(Code::Aborted, message))
+            }
+            outcome => outcome.map(|()| Values::new()),
+        };
+        let mut answers: Answers = smallvec![Served { ticket, outcome }];
+        answers.extend(self.answer(lifted.unwrap_or_default()));
+        answers
+    }
+
+    /// A step has failed, and what it has put up comes down.
+    pub(super) fn forget(&mut self, step: StepId) -> Vec<Served> {
+        let is_forgotten = self.fence.is_some_and(|(ticket, _)| ticket.step == step);
+        let owner = self.coordinator.fence_owner().filter(|_| is_forgotten);
+        let lifted = owner.and_then(|owner| self.coordinator.lift_fence(owner));
+        self.answer(lifted.unwrap_or_default())
+    }
+
+    /// `replica` makes ready to train. Gives the answers that follow, where it has to wait for a fence to be lifted.
+    pub(super) fn hold_off(&mut self, replica: Replica) -> Option<Vec<Served>> {
+        let owner = self.coordinator.fence_owner()?;
+        if owner == replica.worker || replica.check_trains_with(&self.training).is_err() {
+            return None;
+        }
+        let effects = self.coordinator.rest(replica.worker);
+        Some(self.answer(effects))
+    }
+
+    pub(super) fn has_fence(&self) -> bool {
+        self.coordinator.fence_owner().is_some()
+    }
+
+    /// `worker` has made ready to train.
+    pub(super) fn begin(&mut self, worker: u32) {
+        if worker < self.training.workers {
+            self.coordinator.begin(worker);
+        }
+    }
+
     pub(super) fn leave(&mut self, worker: u32) -> Vec<Served> {
         let effects = self.coordinator.leave(worker);
         self.answer(effects)
@@ -161,7 +236,8 @@ impl Coordination {
     /// Whose operations wait for others.
     pub(super) fn waiting(self) -> impl Iterator<Item = Ticket> {
         let commits = self.commits.into_values().map(|(ticket, _)| ticket);
-        self.votes.into_values().chain(commits)
+        let fence = self.fence.filter(|(_, is_told)| !is_told).map(|(ticket, _)| ticket);
+        self.votes.into_values().chain(commits).chain(fence)
     }
 
     /// Whether `replica` is of this training, and `version` a version of its variables.
@@ -187,9 +263,20 @@ impl Coordination {
         older.map(aborted).into_iter()
     }
 
-    /// The workers that others wait for, where some wait.
-    pub(super) fn waiting_for(&self) -> Vec<u32> {
-        if self.votes.is_empty() && self.commits.is_empty() { Vec::new() } else { self.coordinator.waiting_for() }
+    /// What those who wait here wait for.
+    pub(super) fn waiting_for(&self) -> Vec<String> {
+        let step_of = |worker: &u32| format!("the step of worker {worker}");
+        match self.coordinator.fence_owner() {
+            _ if self.votes.is_empty() && self.commits.is_empty() && self.fence.is_none() => Vec::new(),
+            None => self.coordinator.waiting_for().iter().map(step_of).collect(),
+            Some(owner) if self.fence.is_some_and(|(_, is_told)| is_told) => {
+                vec![format!("worker {owner} to lift its fence")]
+            }
+            Some(owner) => {
+                let behind = |worker: &u32| format!("{}, to put up the fence of worker {owner}", step_of(worker));
+                self.coordinator.fence_waits_for().iter().map(behind).collect()
+            }
+        }
     }
 
     /// The answers that `effects` are.
@@ -204,6 +291,7 @@ impl Coordination {
                     served.extend(contributors.iter().filter_map(|worker| self.answer_vote(*worker, &verdict)));
                 }
                 Effect::Drop { worker } => served.extend(self.answer_vote(worker, &Verdict::TooLate)),
+                Effect::Fenced { .. } => served.extend(self.answer_fence()),
                 Effect::Release { worker } => {
                     let released = self.commits.remove(&worker);
                     served.extend(released.map(|(ticket, outputs)| Served { ticket, outcome: Ok(outputs) }));
@@ -211,6 +299,12 @@ impl Coordination {
             }
         }
         served
+    }
+
+    fn answer_fence(&mut self) -> Option<Served> {
+        let (ticket, is_told) = self.fence.as_mut()?;
+        let was_told = std::mem::replace(is_told, true);
+        (!was_told).then(|| Served { ticket: *ticket, outcome: Ok(Values::new()) })
     }
 
     fn answer_vote(&mut self, worker: u32, verdict: &Verdict) -> Option<Served> {

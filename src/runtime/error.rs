@@ -29,6 +29,8 @@ pub enum Code {
     OutOfRange,
     /// A task can't be reached. Try again later.
     Unavailable,
+    /// What was saved can't be read, or can't be saved. Mend the store; nothing that was good is lost.
+    DataLoss,
     /// Nothing can ever happen again in this simulation: everybody waits for somebody else.
     Stalled,
     /// The program returned an error of its own.

@@ -1,6 +1,6 @@
 //! A task's three actors as each other and other tasks reach them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -29,7 +29,9 @@ pub(crate) struct Actors {
     pub(crate) worker: Address<WorkerMessage>,
     pub(crate) parameter_server: Address<ParameterServerMessage>,
     /// Whether the chief has said that the training is over.
-    pub(crate) training_over: std::cell::Cell<bool>,
+    pub(crate) training_over: Cell<bool>,
+    /// How often the task's variables have been cleared.
+    pub(crate) resets: Cell<u64>,
     /// What the task has told all others, to be told again to one that was lost meanwhile.
     pub(crate) parting: RefCell<Vec<PeerMessage>>,
     /// The lists that the worker and the parameter server send each other.
@@ -89,7 +91,8 @@ impl Actors {
             master: Address::new(),
             worker: Address::new(),
             parameter_server: Address::new(),
-            training_over: std::cell::Cell::new(false),
+            training_over: Cell::new(false),
+            resets: Cell::new(0),
             parting: RefCell::default(),
             requests: Spare::default(),
             served: Spare::default(),
@@ -115,7 +118,11 @@ impl Actors {
                 self.training_over.set(true);
                 tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message: Box::new(message) });
             }
-            M::Reset { .. } | M::Leave { .. } => {
+            M::Reset { .. } => {
+                self.resets.set(self.resets.get() + 1);
+                tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message: Box::new(message) });
+            }
+            M::Leave { .. } => {
                 tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message: Box::new(message) });
             }
         }

@@ -265,7 +265,9 @@ impl Master {
             PeerMessage::GraphDone { step, graph, outcome, computed } => {
                 self.collect(step, graph, outcome, computed);
             }
-            PeerMessage::ResetDone { number, variables } => self.reset_done(from, number, variables, context),
+            PeerMessage::ResetDone { number, variables, departed } => {
+                self.reset_done(from, number, (variables, departed), context);
+            }
             other => tracing::warn!(?other, "not for a master; dropped"),
         }
     }

@@ -8,6 +8,7 @@ mod payload;
 mod tests;
 mod verdict;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -154,6 +155,8 @@ pub enum PeerMessage {
         number: u64,
         /// Which.
         containers: Vec<String>,
+        /// Whether a training goes on with other values: who has departed from it stays so.
+        within_training: bool,
     },
     /// Parameter server to master: the containers are cleared.
     ResetDone {
@@ -161,6 +164,8 @@ pub enum PeerMessage {
         number: u64,
         /// How many variables there were in them.
         variables: u32,
+        /// Where a training goes on: which of its workers have departed.
+        departed: Vec<u32>,
     },
     /// Program to parameter servers: this worker takes no more steps.
     Leave {
@@ -244,11 +249,14 @@ pub(crate) struct RunStep {
 pub(crate) struct ResetContainers {
     /// The default one where none is named.
     pub(crate) containers: Vec<String>,
+    /// Whether a training goes on with other values.
+    pub(crate) within_training: bool,
     /// On which tasks, as in [`SessionOptions`].
     pub(crate) device_filters: Vec<DeviceSpec>,
     /// When the reset has had its time; never, where there is none.
     pub(crate) deadline: Option<VirtualTime>,
-    pub(crate) reply: Reply<Result<()>>,
+    /// Answered with the workers that have departed from the training, where one goes on.
+    pub(crate) reply: Reply<Result<BTreeSet<u32>>>,
 }
 
 /// What a step gave.
@@ -284,6 +292,9 @@ pub(crate) enum WorkerMessage {
     Bound { graph: GraphHandle, outcome: Result<Vec<VariableId>> },
     /// The parameter server: what it was asked has been done.
     Served(Vec<Served>),
+    /// The parameter server: containers have been cleared, the default one where none is named, and steps that use
+    /// variables in them have lost these.
+    Cleared(Vec<String>),
     /// The device: the kernels have run.
     Computed(Box<Batch>),
     /// The server: say what you wait for.
@@ -366,6 +377,8 @@ pub(crate) enum Action {
     Apply(ApplyGradient),
     Vote { global_step: VariableId, replica: Replica, versions: SmallVec<[i64; 8]> },
     Commit(Commit),
+    PutUpFence { global_step: VariableId, replica: Replica },
+    LiftFence { global_step: VariableId, replica: Replica },
     OnResource(Box<OnResource>),
 }
 

@@ -30,6 +30,7 @@ use super::messages::{
 use super::resources::Resources;
 use super::variable_store::VariableStore;
 use departures::Departures;
+use endings::Binding;
 pub(crate) use updates::Updates;
 
 /// Holds a task's variables and serves its worker.
@@ -41,6 +42,8 @@ pub(crate) struct ParameterServer {
     /// By global step: a task can hold those of several trainings.
     coordinations: BTreeMap<VariableId, Coordination>,
     departures: Departures,
+    /// Who has made ready to train while a fence was there.
+    held_off: Vec<Binding>,
     /// Who trains, by worker, where the program has said so.
     tasks: Vec<PeerId>,
     is_over: bool,
@@ -65,6 +68,7 @@ impl ParameterServer {
             resources: Resources::default(),
             coordinations: BTreeMap::new(),
             departures: Departures::default(),
+            held_off: Vec::new(),
             tasks: Vec::new(),
             is_over: false,
             joins: Vec::new(),
@@ -105,6 +109,14 @@ impl ParameterServer {
                 self.served.extend(answers);
             }
             Action::Commit(commit) => self.commit(ticket, &commit),
+            Action::PutUpFence { global_step, replica } => {
+                let answers = self.coordination(global_step, replica).put_up_fence(replica, ticket);
+                self.served.extend(answers);
+            }
+            Action::LiftFence { global_step, replica } => {
+                let answers = self.coordination(global_step, replica).lift_fence(replica, ticket);
+                self.served.extend(answers);
+            }
             Action::OnResource(asked) => {
                 let served = self.resources.serve(ticket, *asked);
                 self.served.extend(served);
@@ -122,9 +134,13 @@ impl ParameterServer {
             | Action::Assign(variable, _)
             | Action::AssignAdd(variable, _) => Some(*variable).filter(is_locked),
             Action::Apply(apply) if apply.aggregate.is_none() => apply.variables.iter().copied().find(is_locked),
-            Action::Await(_) | Action::Apply(_) | Action::Vote { .. } | Action::Commit(_) | Action::OnResource(_) => {
-                None
-            }
+            Action::Await(_)
+            | Action::Apply(_)
+            | Action::Vote { .. }
+            | Action::Commit(_)
+            | Action::PutUpFence { .. }
+            | Action::LiftFence { .. }
+            | Action::OnResource(_) => None,
         }
     }
 
@@ -171,7 +187,7 @@ impl ParameterServer {
     fn coordination(&mut self, global_step: VariableId, replica: Replica) -> &mut Coordination {
         let (departures, is_over) = (&self.departures, self.is_over);
         self.coordinations.entry(global_step).or_insert_with(|| {
-            let mut coordination = Coordination::new(replica);
+            let mut coordination = Coordination::new(replica, departures.begun(replica.workers));
             let mut answers = Vec::new();
             for worker in departures.of(replica.workers) {
                 answers.extend(coordination.leave(worker));
@@ -188,18 +204,20 @@ impl ParameterServer {
         match message {
             PeerMessage::Leave { worker } => self.leave(worker),
             PeerMessage::TrainingOver => self.finish(),
-            PeerMessage::Reset { number, containers } => {
+            PeerMessage::Reset { number, containers, within_training } => {
                 let cleared = self.store.reset(&containers);
                 let (resources, waiting) = self.resources.reset(&containers);
                 let variables = cleared.variables.len() as u32 + resources;
                 self.forget_trainings(cleared);
                 self.refuse_waiting(waiting);
-                if containers.is_empty() || variables > 0 {
+                let departed = self.departures.all().filter(|_| within_training).collect();
+                if !within_training && (containers.is_empty() || variables > 0) {
                     self.departures.clear();
                     self.is_over = false;
                     self.link.actors.training_over.set(false);
                 }
-                self.link.send(from, PeerMessage::ResetDone { number, variables });
+                tell(&self.link.actors.worker, WorkerMessage::Cleared(containers));
+                self.link.send(from, PeerMessage::ResetDone { number, variables, departed });
             }
             other => tracing::warn!(?other, "not for a parameter server; dropped"),
         }
@@ -213,9 +231,7 @@ impl ParameterServer {
         let who = format!("parameter server of {}", self.link.name(self.link.local()));
         let mut list = list.lock().expect("nobody panics while writing what it waits for");
         for coordination in self.coordinations.values() {
-            for worker in coordination.waiting_for() {
-                list.push(Waiting { who: who.clone(), what: format!("the step of worker {worker}") });
-            }
+            list.extend(coordination.waiting_for().into_iter().map(|what| Waiting { who: who.clone(), what }));
         }
         for id in self.store.ids() {
             let stored = self.store.get(id);
@@ -259,10 +275,7 @@ impl Receive for ParameterServer {
     fn receive(&mut self, message: ParameterServerMessage, context: &mut Context<Self>) {
         match message {
             ParameterServerMessage::Bind { from, graph, scope, variables, replicas } => {
-                replicas.iter().for_each(|replica| self.take_part(from, graph.master, *replica));
-                let outcome = self.store.bind(scope, variables);
-                let outcome = outcome.map_err(|error| error.on(&self.link.name(self.link.local())));
-                tell(&self.link.actors.worker, WorkerMessage::Bound { graph, outcome });
+                self.make_ready(Binding { from, graph, scope, variables, replicas });
             }
             ParameterServerMessage::Replicas(tasks) => self.tasks = tasks,
             ParameterServerMessage::Lost { peer, masters } => self.lose(peer, &masters),
@@ -279,6 +292,7 @@ impl Receive for ParameterServer {
             ParameterServerMessage::Forget(step) => {
                 self.store.forget(step);
                 self.served.extend(self.resources.forget(step));
+                self.coordinations.values_mut().for_each(|each| self.served.extend(each.forget(step)));
             }
             ParameterServerMessage::FromPeer { from, message } => self.on_peer_message(from, *message),
             ParameterServerMessage::Gathered(served) => self.served.extend(served),
@@ -290,6 +304,7 @@ impl Receive for ParameterServer {
             ParameterServerMessage::Inquire(list) => self.inquire(&list),
             ParameterServerMessage::Stop => context.stop(),
         }
+        self.let_in();
         self.end_turn();
     }
 }

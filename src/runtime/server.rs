@@ -231,6 +231,11 @@ impl Server {
         self.actors.training_over.get()
     }
 
+    /// How often variables of the task have been cleared.
+    pub(crate) fn resets(&self) -> u64 {
+        self.actors.resets.get()
+    }
+
     /// The task begins to train: what it has said of an earlier end holds no more.
     pub(crate) fn begin_training(&self) {
         self.actors.parting.borrow_mut().clear();
@@ -239,6 +244,11 @@ impl Server {
     /// Tells all tasks of the cluster `message`, which is about the end of its training.
     pub(crate) fn broadcast(&self, message: &PeerMessage) {
         self.actors.parting.borrow_mut().push(message.clone());
+        self.tell_all(message);
+    }
+
+    /// Sends `message` to all tasks of the cluster.
+    pub(crate) fn tell_all(&self, message: &PeerMessage) {
         for task in self.def.cluster.tasks() {
             if let Some(peer) = self.link.resolve(&task) {
                 self.link.send(peer, message.clone());

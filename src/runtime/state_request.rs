@@ -66,6 +66,8 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
             let verdict = inputs.next().map(|verdict| Verdict::from_tensor(&verdict)).transpose()?;
             Action::Commit(Commit { global_step: variable(0), replica: *replica, read, verdict, origin: None })
         }
+        Op::Fence(replica) => Action::PutUpFence { global_step: variable(0), replica: *replica },
+        Op::LiftFence(replica) => Action::LiftFence { global_step: variable(0), replica: *replica },
         Op::OnResource { resource, action } => Action::OnResource(Box::new(OnResource {
             scope: plan.scope,
             spec: Arc::clone(resource),

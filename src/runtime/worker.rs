@@ -380,6 +380,7 @@ impl Receive for Worker {
             WorkerMessage::Lost { peer, loss } => self.lost(peer, loss),
             WorkerMessage::Bound { graph, outcome } => self.bound(graph, outcome),
             WorkerMessage::Served(served) => self.served(served),
+            WorkerMessage::Cleared(containers) => self.cleared(&containers),
             WorkerMessage::Computed(batch) => self.computed(batch),
             WorkerMessage::Inquire(list) => self.inquire(&list),
             WorkerMessage::Stop => self.stop(context),

@@ -225,6 +225,10 @@ impl Clock for SimulatedClock {
         self.world.now.get()
     }
 
+    fn is_virtual(&self) -> bool {
+        true
+    }
+
     /// Where nothing goes wrong a wait that is in vain ends in a stall. Else a task can wait for one that is gone
     /// while others go on.
     fn sees_stalls(&self) -> bool {

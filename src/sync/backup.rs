@@ -55,6 +55,11 @@ impl BackupRounds {
         std::mem::take(&mut self.votes).into_iter().map(|worker| Effect::Drop { worker }).collect()
     }
 
+    /// Who waits for the round under way to close: none of their gradients is applied before.
+    pub(super) fn resting(&self) -> &BTreeSet<u32> {
+        &self.votes
+    }
+
     /// Who has not voted in the round under way, where somebody waits for it to close.
     pub(super) fn waiting_for(&self) -> Vec<u32> {
         if self.votes.is_empty() { Vec::new() } else { self.live.difference(&self.votes).copied().collect() }

@@ -50,6 +50,11 @@ impl StalenessBound {
         std::mem::take(&mut self.held).into_iter().map(|worker| Effect::Release { worker }).collect()
     }
 
+    /// Who is held between two steps.
+    pub(super) fn resting(&self) -> &BTreeSet<u32> {
+        &self.held
+    }
+
     /// The slowest live workers, where somebody waits for them.
     pub(super) fn waiting_for(&self) -> Vec<u32> {
         let slowest = self.slowest();

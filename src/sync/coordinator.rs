@@ -1,17 +1,26 @@
 //! When a worker's step counts and when the worker goes on: one decision maker for each training.
 
+use std::collections::BTreeSet;
+
 use super::Mode;
 use super::backup::BackupRounds;
 use super::bounded_staleness::StalenessBound;
+use super::fence::Fence;
 
 /// Decides, at the task that holds the global step, when a worker's step counts.
 ///
 /// Every vote gets exactly one answer (a place among the contributors of a [`Effect::Close`], or a
 /// [`Effect::Drop`]) and every commit exactly one [`Effect::Release`], at once or later, also where
 /// workers leave or the training is over: so no worker waits for ever.
+///
+/// A worker can put up a fence, for a checkpoint: once every other one is between two steps it is told so, and
+/// until it lifts the fence none of them goes on. Then all variables hold the same whole steps.
 #[derive(Debug)]
 pub struct Coordinator {
     policy: Policy,
+    /// Who trains: has made ready for it, and has not left.
+    begun: BTreeSet<u32>,
+    fence: Option<Fence>,
     finished: bool,
 }
 
@@ -37,13 +46,31 @@ pub enum Effect {
         /// The worker.
         worker: u32,
     },
+    /// The fence of `worker` is up.
+    Fenced {
+        /// The worker.
+        worker: u32,
+    },
+}
+
+impl Effect {
+    /// Whether it is the answer to a vote of `worker`.
+    pub(super) fn answers_vote_of(&self, worker: u32) -> bool {
+        match self {
+            Self::Close { contributors, .. } => contributors.contains(&worker),
+            Self::Drop { worker: dropped } => *dropped == worker,
+            Self::Release { .. } | Self::Fenced { .. } => false,
+        }
+    }
 }
 
 /// What a mode asks of the coordinator.
 #[derive(Debug)]
 enum Policy {
-    /// Nobody waits here: asynchronous, or synchronous with the barrier in the accumulators.
+    /// Nobody waits here: asynchronous.
     Free,
+    /// Nobody waits here: the barrier is in the accumulators.
+    Barrier,
     Backups(BackupRounds),
     Bounded(StalenessBound),
 }
@@ -53,18 +80,19 @@ impl Coordinator {
     /// contributors, never more than there are live workers and at least one.
     pub fn new(mode: Mode, workers: u32) -> Self {
         let policy = match mode {
-            Mode::Async | Mode::Sync { backups: 0 } => Policy::Free,
+            Mode::Async => Policy::Free,
+            Mode::Sync { backups: 0 } => Policy::Barrier,
             Mode::Sync { backups } => Policy::Backups(BackupRounds::new(workers, backups)),
             Mode::BoundedStaleness { slack } => Policy::Bounded(StalenessBound::new(workers, slack)),
         };
-        Self { policy, finished: false }
+        Self { policy, begun: BTreeSet::new(), fence: None, finished: false }
     }
 
     /// With backups: the round under way, and so the version of the variables that comes next.
     pub fn round(&self) -> u64 {
         match &self.policy {
             Policy::Backups(rounds) => rounds.round(),
-            Policy::Free | Policy::Bounded(_) => 0,
+            Policy::Free | Policy::Barrier | Policy::Bounded(_) => 0,
         }
     }
 
@@ -74,40 +102,120 @@ impl Coordinator {
     /// # Panics
     /// If the mode has no backups, or if there is no such version yet.
     pub fn vote(&mut self, worker: u32, version: u64) -> Vec<Effect> {
+        let mut effects = self.lift_own(worker);
+        if self.fence.as_ref().is_some_and(|fence| fence.has_answer_for(worker)) {
+            return effects;
+        }
         let Policy::Backups(rounds) = &mut self.policy else {
             panic!("only a training with backups votes");
         };
-        if self.finished { vec![Effect::Drop { worker }] } else { rounds.vote(worker, version) }
+        let voted = if self.finished { vec![Effect::Drop { worker }] } else { rounds.vote(worker, version) };
+        effects.extend(self.pass(Some(worker), voted));
+        effects
     }
 
     /// The updates of `worker`'s step are applied or dropped. Releases the worker, with bounded
     /// staleness perhaps later, and perhaps others with it.
     pub fn commit(&mut self, worker: u32) -> Vec<Effect> {
-        match &mut self.policy {
+        let mut effects = self.lift_own(worker);
+        let released = match &mut self.policy {
             Policy::Bounded(bound) if !self.finished => bound.commit(worker),
             _ => vec![Effect::Release { worker }],
-        }
+        };
+        effects.extend(self.pass(Some(worker), released));
+        effects
     }
 
     /// Whether every commit releases its worker at once, and nobody else.
     pub fn releases_at_once(&self) -> bool {
-        self.finished || !matches!(self.policy, Policy::Bounded(_))
+        self.fence.is_none() && (self.finished || !matches!(self.policy, Policy::Bounded(_)))
     }
 
-    /// `worker` is gone, finished or failed: it is not waited for from now on. What it had open is
-    /// answered, which tells a worker that only seemed to fail to go on.
+    /// `worker` is about to take steps: from now on a fence waits until it is between two of them.
+    pub fn begin(&mut self, worker: u32) {
+        self.begun.insert(worker);
+    }
+
+    /// `worker` is gone, finished or failed: it is not waited for from now on, and its fence is lifted. What it had
+    /// open is answered, which tells a worker that only seemed to fail to go on.
     pub fn leave(&mut self, worker: u32) -> Vec<Effect> {
-        match &mut self.policy {
-            Policy::Free => Vec::new(),
+        self.begun.remove(&worker);
+        let mut effects = self.lift_own(worker);
+        let left = match &mut self.policy {
+            Policy::Free | Policy::Barrier => Vec::new(),
             Policy::Backups(rounds) => rounds.leave(worker),
             Policy::Bounded(bound) => bound.leave(worker),
+        };
+        effects.extend(self.pass(None, left));
+        effects
+    }
+
+    /// `worker`, which is between two steps of its own, puts up a fence: [`Effect::Fenced`] tells when it is up.
+    /// A worker that has one already has the same, and is told again.
+    ///
+    /// # Errors
+    /// The worker that has another fence.
+    pub fn put_up_fence(&mut self, worker: u32) -> Result<Vec<Effect>, u32> {
+        match &self.fence {
+            _ if self.finished => return Ok(vec![Effect::Fenced { worker }]),
+            Some(fence) if fence.owner != worker => return Err(fence.owner),
+            _ => {}
         }
+        let resting = match &self.policy {
+            Policy::Free | Policy::Barrier => BTreeSet::new(),
+            Policy::Backups(rounds) => rounds.resting().clone(),
+            Policy::Bounded(bound) => bound.resting().clone(),
+        };
+        self.fence.get_or_insert_with(|| Fence::new(worker, resting)).ask_again();
+        Ok(self.raise().into_iter().collect())
+    }
+
+    /// `worker` is between two steps, and takes none until the fence is lifted: it makes ready for others.
+    pub fn rest(&mut self, worker: u32) -> Vec<Effect> {
+        self.pass(Some(worker), Vec::new())
+    }
+
+    /// Lifts `worker`'s fence; none where it has none, or no more.
+    pub fn lift_fence(&mut self, worker: u32) -> Option<Vec<Effect>> {
+        self.fence.take_if(|fence| fence.owner == worker).map(Fence::lift)
+    }
+
+    /// Who has a fence, up or still to go up.
+    pub fn fence_owner(&self) -> Option<u32> {
+        self.fence.as_ref().map(|fence| fence.owner)
+    }
+
+    /// Who has to come to the end of a step before the fence is up, by ascending index.
+    pub fn fence_waits_for(&self) -> Vec<u32> {
+        match (&self.fence, &self.policy) {
+            // The barrier holds them all: no round is complete without the owner's gradient.
+            (_, Policy::Barrier) | (None, _) => Vec::new(),
+            (Some(fence), _) => fence.waiting_for(&self.begun).collect(),
+        }
+    }
+
+    /// A worker that leaves, or takes another step of its own, has no fence any more.
+    fn lift_own(&mut self, worker: u32) -> Vec<Effect> {
+        self.lift_fence(worker).unwrap_or_default()
+    }
+
+    /// Gives `effects`, which a worker that now `rests` has brought about, or keeps them until the fence is lifted.
+    fn pass(&mut self, rests: Option<u32>, effects: Vec<Effect>) -> Vec<Effect> {
+        let Some(fence) = &mut self.fence else { return effects };
+        fence.withhold(effects);
+        rests.into_iter().for_each(|worker| fence.rest(worker));
+        self.raise().into_iter().collect()
+    }
+
+    /// Tells the owner of the fence that it is up, once everybody else rests.
+    fn raise(&mut self) -> Option<Effect> {
+        if self.fence_waits_for().is_empty() { self.fence.as_mut()?.go_up() } else { None }
     }
 
     /// `worker`, which had left, is back: it is waited for again.
     pub fn rejoin(&mut self, worker: u32) {
         match &mut self.policy {
-            Policy::Free => {}
+            Policy::Free | Policy::Barrier => {}
             Policy::Backups(rounds) => rounds.rejoin(worker),
             Policy::Bounded(bound) => bound.rejoin(worker),
         }
@@ -121,17 +229,20 @@ impl Coordinator {
     /// The training is over: whoever waits is let go, and from now on nobody waits and no vote counts.
     pub fn finish(&mut self) -> Vec<Effect> {
         self.finished = true;
-        match &mut self.policy {
-            Policy::Free => Vec::new(),
+        let up = self.fence.as_mut().and_then(Fence::go_up);
+        let withheld = self.fence.take().map(Fence::lift).unwrap_or_default();
+        let let_go = match &mut self.policy {
+            Policy::Free | Policy::Barrier => Vec::new(),
             Policy::Backups(rounds) => rounds.drop_votes(),
             Policy::Bounded(bound) => bound.release_all(),
-        }
+        };
+        up.into_iter().chain(withheld).chain(let_go).collect()
     }
 
     /// Whom those who wait here wait for, by ascending index; empty where nobody waits.
     pub fn waiting_for(&self) -> Vec<u32> {
         match &self.policy {
-            Policy::Free => Vec::new(),
+            Policy::Free | Policy::Barrier => Vec::new(),
             Policy::Backups(rounds) => rounds.waiting_for(),
             Policy::Bounded(bound) => bound.waiting_for(),
         }

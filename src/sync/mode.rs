@@ -22,6 +22,17 @@ pub enum Mode {
     },
 }
 
+impl Mode {
+    /// How many steps each of `workers` has taken at `global_step`: exactly with synchronous training; else as if they
+    /// were equally fast.
+    pub fn steps_of_a_worker(self, global_step: u64, workers: u32) -> u64 {
+        match self {
+            Self::Sync { .. } => global_step,
+            Self::Async | Self::BoundedStaleness { .. } => global_step / u64::from(workers.max(1)),
+        }
+    }
+}
+
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,102 +1,218 @@
-//! Hooks: what happens around the steps of a monitored session.
+//! Hooks: what happens around the runs of a monitored session.
+
+mod checkpoint_saver;
+mod stop_at_step;
+mod timer;
+
+use std::cell::Cell;
+use std::future::{Future, ready};
+use std::ops::Range;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::graph::{Graph, Output};
+use crate::partition::Request;
+use crate::runtime::{Code, Error, Result};
+use crate::tensor::Tensor;
+use crate::units::VirtualTime;
 
 use super::record::StepStats;
+use super::session::{Asked, Session};
+use super::task::Task;
 
-/// What a hook wants after a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// Go on.
-    Continue,
-    /// Stop after this step.
-    Stop,
-}
+pub use checkpoint_saver::{CheckpointSaver, CheckpointSaverListener};
+pub use stop_at_step::StopAtStep;
+pub use timer::SecondOrStepTimer;
+
+/// What a hook does while the session waits for it.
+pub type HookFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
 
 /// Extends a monitored session (TensorFlow: `SessionRunHook`).
-pub trait Hook {
-    /// The session is open; the global step is this.
-    fn after_create_session(&mut self, global_step: u64);
-
-    /// A training step has been taken.
-    fn after_run(&mut self, stats: &StepStats) -> Flow;
-}
-
-/// Stops a session at a global step (TensorFlow: `StopAtStepHook`).
 ///
-/// Workers that train asynchronously each stop after their own step, so that the global step can
-/// end as many steps higher as there are other workers.
-#[derive(Clone, Copy, Debug)]
-pub struct StopAtStep {
-    end: End,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum End {
-    Last(u64),
-    After(u64),
-}
-
-impl StopAtStep {
-    /// Stops when the global step is `step` or more.
-    pub fn last_step(step: u64) -> Self {
-        Self { end: End::Last(step) }
+/// An error that a new session can mend (a lost task) is followed by one, and the hook is called again; any
+/// other ends the run that the hook was called for.
+pub trait Hook {
+    /// The session is about to be created: the last time that operations can be added to the graph.
+    ///
+    /// # Errors
+    /// Whatever keeps the hook from its work.
+    fn begin(&mut self, task: &Task, graph: &Graph) -> Result<()> {
+        let _: (&Task, &Graph) = (task, graph);
+        Ok(())
     }
 
-    /// Stops `steps` global steps after the session was opened.
-    pub fn num_steps(steps: u64) -> Self {
-        Self { end: End::After(steps) }
+    /// A session is open and its variables have their values: the first one, or one in the place of a session
+    /// that has lost a task.
+    fn after_create_session<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
+        let _: &HookContext<'_> = context;
+        Box::pin(ready(Ok(())))
+    }
+
+    /// A run is about to begin: what it is to feed and fetch besides. It is called again where the training has
+    /// gone back to a checkpoint and the run is taken anew.
+    ///
+    /// # Errors
+    /// Whatever keeps the hook from its work.
+    fn before_run(&mut self, context: &HookContext<'_>, run: &mut RunArgs<'_>) -> Result<()> {
+        let _: (&HookContext<'_>, &mut RunArgs<'_>) = (context, run);
+        Ok(())
+    }
+
+    /// A run has ended well.
+    fn after_run<'a>(&'a mut self, context: &'a HookContext<'_>, run: &'a RunValues<'_>) -> HookFuture<'a> {
+        let _: (&HookContext<'_>, &RunValues<'_>) = (context, run);
+        Box::pin(ready(Ok(())))
+    }
+
+    /// The session ends in good order.
+    fn end<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
+        let _: &HookContext<'_> = context;
+        Box::pin(ready(Ok(())))
     }
 }
 
-impl Hook for StopAtStep {
-    fn after_create_session(&mut self, global_step: u64) {
-        if let End::After(steps) = self.end {
-            self.end = End::Last(global_step + steps);
+/// What a hook sees of its session (TensorFlow: `SessionRunContext`).
+pub struct HookContext<'a> {
+    /// The task that trains.
+    pub task: &'a Task,
+    /// The session, for runs of the hook's own.
+    pub session: &'a Session,
+    /// The global step that was seen last.
+    pub global_step: u64,
+    /// The global step of the checkpoint that the variables have just been restored from, where they have.
+    pub restored: Option<u64>,
+    pub(super) stop: &'a Cell<bool>,
+}
+
+impl HookContext<'_> {
+    /// The time, by the clock that the task was handed.
+    pub fn now(&self) -> VirtualTime {
+        self.task.now()
+    }
+
+    /// Stops the session after this run.
+    pub fn request_stop(&self) {
+        self.stop.set(true);
+    }
+
+    /// Whether the session is to stop.
+    pub fn should_stop(&self) -> bool {
+        self.stop.get() || self.task.is_training_over()
+    }
+}
+
+/// How much of a run is recorded (TensorFlow: `RunOptions.TraceLevel`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TraceLevel {
+    /// Nothing.
+    #[default]
+    None,
+    /// When its kernels ran.
+    Full,
+}
+
+/// How a run is taken (TensorFlow: `RunOptions`). What several ask for is merged: the longest time, the fullest trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunOptions {
+    /// How long the run may take; as the session says, where there is none.
+    pub timeout: Option<Duration>,
+    /// How much of it is recorded.
+    pub trace: TraceLevel,
+}
+
+impl RunOptions {
+    /// Both.
+    #[must_use]
+    pub fn merged(self, other: Self) -> Self {
+        Self { timeout: self.timeout.max(other.timeout), trace: self.trace.max(other.trace) }
+    }
+}
+
+/// What a hook adds to a run (TensorFlow: `SessionRunArgs`), and what the run is about to do.
+pub struct RunArgs<'a> {
+    pub(super) asked: &'a mut Asked,
+    pub(super) options: &'a mut RunOptions,
+    pub(super) is_training_step: bool,
+}
+
+impl RunArgs<'_> {
+    /// Fetches `output` besides. The hook finds its values in the order in which it asked for them.
+    pub fn fetch(&mut self, output: &Output) {
+        self.asked.fetch(output);
+    }
+
+    /// Feeds `value` to `output`.
+    ///
+    /// # Errors
+    /// If the program or another hook feeds it as well.
+    pub fn feed(&mut self, output: &Output, value: impl Into<Tensor>) -> Result<()> {
+        if self.asked.request.feeds.contains(&output.edge()) {
+            let message = format!("`{}` is fed twice: by two hooks, or by a hook and the program", output.name());
+            return Err(Error::new(Code::InvalidArgument, message));
         }
+        self.asked.feed(output, value.into());
+        Ok(())
     }
 
-    fn after_run(&mut self, stats: &StepStats) -> Flow {
-        match self.end {
-            End::Last(step) if stats.global_step >= step => Flow::Stop,
-            _ => Flow::Continue,
-        }
+    /// Asks for options of the run.
+    pub fn options(&mut self, options: RunOptions) {
+        *self.options = self.options.merged(options);
+    }
+
+    /// What the program and the hooks before this one have asked for.
+    pub fn request(&self) -> &Request {
+        &self.asked.request
+    }
+
+    /// Whether the run is a training step.
+    pub fn is_training_step(&self) -> bool {
+        self.is_training_step
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cluster::TaskName;
-    use crate::units::VirtualTime;
+/// What a run gave (TensorFlow: `SessionRunValues`).
+pub struct RunValues<'a> {
+    /// What the hook fetched, in its order.
+    pub results: &'a [Tensor],
+    /// What is known of the training step, where the run was one.
+    pub step: Option<&'a StepStats>,
+    /// The options that the run was taken with.
+    pub options: RunOptions,
+    /// When the run was asked for and when it was done.
+    pub span: (VirtualTime, VirtualTime),
+    /// When kernels of this task ran, the first of them and the last.
+    pub computed: Option<(VirtualTime, VirtualTime)>,
+}
 
-    fn after(hook: &mut StopAtStep, global_step: u64) -> Flow {
-        hook.after_run(&StepStats {
-            worker: TaskName::new("worker", 0),
-            local_step: 1,
-            global_step,
-            started: VirtualTime::ZERO,
-            ended: VirtualTime::ZERO,
-            computed: None,
-            loss: None,
-            staleness: 0,
-            applied: true,
-        })
+/// The hooks of a session, and which part of a run's fetches is whose.
+pub(super) struct Hooks {
+    pub(super) list: Vec<Box<dyn Hook>>,
+    /// By hook: its fetches in the run under way.
+    fetches: Vec<Range<usize>>,
+}
+
+impl Hooks {
+    pub(super) fn new(list: Vec<Box<dyn Hook>>) -> Self {
+        Self { list, fetches: Vec::new() }
     }
 
-    /// TensorFlow's basic_session_run_hooks_test: last 10: at 9 no, 10 yes.
-    #[test]
-    fn stop_at_step_stops_at_its_last_step_and_not_before() {
-        let mut hook = StopAtStep::last_step(10);
-        hook.after_create_session(3);
-        assert_eq!(after(&mut hook, 9), Flow::Continue);
-        assert_eq!(after(&mut hook, 10), Flow::Stop);
-        assert_eq!(after(&mut hook, 11), Flow::Stop);
+    pub(super) fn begin(&mut self, task: &Task, graph: &Graph) -> Result<()> {
+        self.list.iter_mut().try_for_each(|hook| hook.begin(task, graph))
     }
 
-    #[test]
-    fn a_number_of_steps_counts_from_the_global_step_at_which_the_session_was_opened() {
-        let mut hook = StopAtStep::num_steps(3);
-        hook.after_create_session(7);
-        assert_eq!(after(&mut hook, 9), Flow::Continue);
-        assert_eq!(after(&mut hook, 10), Flow::Stop);
+    /// Lets each hook add to the run.
+    pub(super) fn before_run(&mut self, context: &HookContext<'_>, mut run: RunArgs<'_>) -> Result<()> {
+        self.fetches.clear();
+        for hook in &mut self.list {
+            let first = run.asked.request.fetches.len();
+            hook.before_run(context, &mut run)?;
+            self.fetches.push(first..run.asked.request.fetches.len());
+        }
+        Ok(())
+    }
+
+    /// The fetches of hook `index` among all of the run's.
+    pub(super) fn own<'a>(&self, index: usize, fetched: &'a [Tensor]) -> &'a [Tensor] {
+        &fetched[self.fetches[index].clone()]
     }
 }

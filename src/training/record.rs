@@ -61,6 +61,9 @@ pub trait Recorder {
     /// A worker has taken a step.
     fn step(&self, stats: StepStats);
 
+    /// The chief has restored the checkpoint of step `global_step`: what was applied after that is undone.
+    fn restored(&self, global_step: u64);
+
     /// The chief has looked at the test split.
     fn evaluation(&self, evaluation: Evaluation);
 

@@ -1,17 +1,13 @@
 //! How a monitored session goes on after it has lost a task, and when it gives up.
 //!
 //! An error that a new session can mend (`Unavailable`, `Aborted`) is followed by one, after a pause; as in
-//! TensorFlow, the step is then taken again. What can't be mended is a parameter server that has come back
-//! without its variables: the training would go on from numbers that nobody has learnt, so it ends, with the
-//! error that began it all. Whoever starts it anew decides from where.
+//! TensorFlow, the step is then taken again. Where a parameter server has come back without its variables, the
+//! chief restores all of them, on all parameter servers, from the newest checkpoint. Without one the training
+//! would go on from numbers that nobody has learnt, so it ends, with the error that began it all.
 
 use std::time::Duration;
 
-use crate::graph::Graph;
-use crate::runtime::{Code, Error, Result};
-
-use super::session::Session;
-use super::task::Task;
+use crate::runtime::{Code, Error};
 
 /// How long an operation of a monitored session may take: far longer than any step that goes on.
 pub(super) const OPERATION_TIMEOUT: Duration = Duration::from_secs(300);
@@ -54,35 +50,8 @@ pub(super) fn given_up(root: &Error, why: &str) -> Error {
     Error { message: format!("{}; {why}", root.message), ..root.clone() }
 }
 
-/// A session in the place of one that has lost a task, once it is known that the training is still where it was:
-/// at `global_step` or later.
-///
-/// # Errors
-/// What is wrong with the task that came back; or what can be mended, by another session.
-pub(super) async fn session_again(task: &Task, graph: &Graph, global_step: u64, root: &Error) -> Result<Session> {
-    let session = Session::new(&task.target(), graph).await?;
-    session.set_timeout(task.limit(RECOVERY_TIMEOUT));
-    let (initializers, step) = (graph.initializers(), graph.global_step()?);
-    let mut asked = session.run();
-    for (variable, _) in &initializers {
-        asked = asked.fetch(&variable.is_initialized());
-    }
-    let is_there = asked.await?;
-    for (index, (variable, _)) in initializers.iter().enumerate() {
-        if !is_there.scalar::<bool>(index)? {
-            return Err(lost_values(root, &format!("`{}` has no value any more", variable.name())));
-        }
-    }
-    let now = session.run().fetch(&step.read()).await?.scalar::<i64>(0)?.max(0) as u64;
-    if now < global_step {
-        return Err(lost_values(root, &format!("the global step went back from {global_step} to {now}")));
-    }
-    session.set_timeout(task.limit(OPERATION_TIMEOUT));
-    Ok(session)
-}
-
 /// The end of a training whose variables are gone. It can't be mended by trying again, but by starting anew.
-fn lost_values(root: &Error, what: &str) -> Error {
+pub(super) fn lost_values(root: &Error, what: &str) -> Error {
     let message =
         format!("{}; it has come back without its variables: {what}, and no checkpoint to restore", root.message);
     Error { code: Code::FailedPrecondition, message, ..root.clone() }

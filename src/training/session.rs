@@ -1,6 +1,7 @@
 //! A session: a program's way to run steps of its graph on a server's cluster.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -106,12 +107,34 @@ impl Session {
     /// # Errors
     /// If the named containers hold no variable, a task does not answer in time, or the server has stopped.
     pub async fn reset_with_options(target: &ServerTarget, containers: &[&str], options: SessionOptions) -> Result<()> {
+        Self::clear(target, containers, options, false).await.map(drop)
+    }
+
+    /// [`Session::reset`] in the midst of a training, which goes on with other values of its variables. Gives the
+    /// workers that some task knows to have departed from it.
+    ///
+    /// # Errors
+    /// As [`Session::reset_with_options`].
+    pub(super) async fn reset_within_training(
+        target: &ServerTarget,
+        containers: &[&str],
+        operation_timeout: Option<Duration>,
+    ) -> Result<BTreeSet<u32>> {
+        let options = SessionOptions { operation_timeout, ..SessionOptions::default() };
+        Self::clear(target, containers, options, true).await
+    }
+
+    async fn clear(
+        target: &ServerTarget,
+        containers: &[&str],
+        options: SessionOptions,
+        within_training: bool,
+    ) -> Result<BTreeSet<u32>> {
         let containers = containers.iter().map(|name| (*name).to_owned()).collect();
         let deadline = options.operation_timeout.map(|limit| target.clock.now().after(limit));
-        let done = Answer::new();
-        let reply = done.reply();
-        let device_filters = options.device_filters;
-        tell(&target.master, MasterMessage::Reset(ResetContainers { containers, device_filters, deadline, reply }));
+        let (done, device_filters) = (Answer::new(), options.device_filters);
+        let asked = ResetContainers { containers, within_training, device_filters, deadline, reply: done.reply() };
+        tell(&target.master, MasterMessage::Reset(asked));
         done.await.ok_or_else(|| stopped().on(target.task()))?
     }
 

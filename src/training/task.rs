@@ -13,6 +13,7 @@ use crate::runtime::{Code, Error, PeerMessage, Result, Server, ServerTarget};
 use crate::sync::Mode;
 use crate::units::VirtualTime;
 
+use super::checkpointing::Checkpointing;
 use super::data::{Batch, Batches, Dataset};
 use super::record::{Evaluation, Recorder};
 use super::settings::Settings;
@@ -37,6 +38,8 @@ pub struct TaskParts {
     pub settings: Settings,
     /// What it is trained on; none for a model without data.
     pub dataset: Option<Arc<Dataset>>,
+    /// Where its checkpoints are kept; none where it keeps none.
+    pub checkpointing: Option<Checkpointing>,
     /// Takes what the training tells of itself.
     pub recorder: Rc<dyn Recorder>,
 }
@@ -127,6 +130,11 @@ impl Task {
         &self.inner.parts.settings
     }
 
+    /// Where its checkpoints are kept; none where it keeps none.
+    pub fn checkpointing(&self) -> Option<&Checkpointing> {
+        self.inner.parts.checkpointing.as_ref()
+    }
+
     /// What it is trained on.
     ///
     /// # Errors
@@ -138,6 +146,23 @@ impl Task {
     /// The time.
     pub fn now(&self) -> VirtualTime {
         self.inner.parts.clock.now()
+    }
+
+    /// The time since 1970 or, in a simulation, since its beginning.
+    pub(super) fn date(&self) -> Duration {
+        self.inner.parts.clock.date()
+    }
+
+    /// Does what blocks: beside the actors or, where the time stands still meanwhile, at once.
+    ///
+    /// # Errors
+    /// If the work panics.
+    pub(super) async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        if self.inner.parts.clock.is_virtual() {
+            return Ok(work());
+        }
+        let done = tokio::task::spawn_blocking(work).await;
+        done.map_err(|error| Error::new(Code::Internal, format!("work beside the actors failed: {error}")))
     }
 
     /// Waits for `pause`.
@@ -175,6 +200,28 @@ impl Task {
         let mut batches = self.inner.batches.borrow_mut();
         let none = || Error::new(Code::FailedPrecondition, format!("{} has no share of any data", self.name()));
         batches.as_mut().map(Batches::next_batch).ok_or_else(none)
+    }
+
+    /// Goes to the batch of the step after `global_step`: with synchronous training it is exactly the one that a
+    /// worker takes which has been there all along; with asynchronous training as if all workers were equally fast.
+    pub(super) fn seek_batches(&self, global_step: u64) {
+        let Some(replica) = self.inner.replica else { return };
+        if let Some(batches) = &mut *self.inner.batches.borrow_mut() {
+            batches.seek(replica.mode.steps_of_a_worker(global_step, replica.workers));
+        }
+    }
+
+    /// Tells all tasks which workers take no more steps.
+    pub(super) fn tell_who_has_departed(&self, workers: impl IntoIterator<Item = u32>) {
+        let own = self.inner.replica.map(|replica| replica.worker);
+        for worker in workers.into_iter().filter(|worker| Some(*worker) != own) {
+            self.inner.parts.server.tell_all(&PeerMessage::Leave { worker });
+        }
+    }
+
+    /// How often the variables of this task have been cleared.
+    pub(super) fn resets(&self) -> u64 {
+        self.inner.parts.server.resets()
     }
 
     /// What a parameter server does: serves, until every worker has left the training.

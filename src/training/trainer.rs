@@ -32,6 +32,9 @@ pub async fn train(task: Task) -> Result<()> {
     if let Some(steps) = task.settings().stop.steps {
         builder = builder.hook(StopAtStep::last_step(steps));
     }
+    if let Some(checkpointing) = task.checkpointing() {
+        builder = builder.checkpointing(checkpointing.clone());
+    }
     let mut session = builder.open().await?;
     let (mut watch, mut number) = (Watch::default(), 0);
     while !session.should_stop() {
@@ -132,10 +135,7 @@ impl Built {
         let train_op = self.train_ops.at(number);
         let mut run = session.run().target(train_op).fetch(&train_op.global_step());
         if let Some(data) = &self.data {
-            for (place, value) in data.feeds(task.next_batch()?) {
-                run = run.feed(place, value);
-            }
-            run = run.fetch(&data.loss);
+            run = run.feed_with(|| Ok(data.feeds(task.next_batch()?).collect())).fetch(&data.loss);
         }
         for update in &self.updates {
             run = run.target(update);
@@ -149,8 +149,8 @@ impl Built {
         let Some(begin_again) = self.train_ops.begin_again() else { return Ok(()) };
         loop {
             match session.raw().run().target(begin_again).await {
-                Err(error) if is_mendable(&error) => session.recover(error).await?,
-                done => return done.map(|_| ()),
+                Err(error) if is_mendable(&error) => session.recover(error).await.map(drop)?,
+                done => return done.map(drop),
             }
         }
     }
@@ -158,9 +158,9 @@ impl Built {
 
 impl Fed {
     /// Where the parts of a batch go.
-    fn feeds(&self, batch: Batch) -> impl Iterator<Item = (&Output, Tensor)> {
-        let always = [(&self.features, batch.features), (&self.labels, batch.labels)];
-        always.into_iter().chain(self.ids.as_ref().zip(batch.ids))
+    fn feeds(&self, batch: Batch) -> impl Iterator<Item = (Output, Tensor)> {
+        let always = [(self.features.clone(), batch.features), (self.labels.clone(), batch.labels)];
+        always.into_iter().chain(self.ids.clone().zip(batch.ids))
     }
 }
 
@@ -218,10 +218,10 @@ impl Watch {
         let measured = loop {
             let mut run = session.raw().run();
             for (place, value) in data.feeds(task.dataset()?.test.whole()) {
-                run = run.feed(place, value);
+                run = run.feed(&place, value);
             }
             match run.fetch(&data.loss).fetch(&data.accuracy).fetch(&step).await {
-                Err(error) if is_mendable(&error) => session.recover(error).await?,
+                Err(error) if is_mendable(&error) => session.recover(error).await.map(drop)?,
                 measured => break measured?,
             }
         };

@@ -11,6 +11,7 @@ mod embeddings;
 mod errors;
 mod fault_matrix;
 mod faults;
+mod fences;
 mod fixture;
 mod gradients;
 mod graph_command;

@@ -66,6 +66,11 @@ impl Recorder for Notes {
 
     fn beginning(&self, _: Beginning) {}
 
+    fn restored(&self, global_step: u64) {
+        let told = &mut *self.told.lock().unwrap();
+        told.steps.iter_mut().filter(|step| step.global_step > global_step).for_each(|step| step.applied = false);
+    }
+
     fn evaluation(&self, evaluation: Evaluation) {
         self.told.lock().unwrap().evaluation = Some(evaluation);
     }
@@ -258,6 +263,7 @@ impl Simulated {
                 seed: self.cluster.seed,
                 settings: self.settings.clone(),
                 dataset: self.dataset.clone(),
+                checkpointing: None,
                 recorder: Rc::new(notes.clone()),
             };
             program(host, Task::new(parts).unwrap())

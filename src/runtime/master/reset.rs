@@ -1,5 +1,7 @@
 //! A master's reset: clears containers on the tasks of the cluster, and ends all its own sessions.
 
+use std::collections::BTreeSet;
+
 use actix::{AsyncContext, Context, SpawnHandle};
 
 use crate::transport::PeerId;
@@ -16,14 +18,16 @@ pub(super) struct Reset {
     outstanding: Vec<PeerId>,
     /// How many variables there were in the containers.
     variables: u32,
+    /// Who has departed from the training, where one goes on.
+    departed: BTreeSet<u32>,
     containers: Vec<String>,
     timer: Option<SpawnHandle>,
-    reply: Reply<Result<()>>,
+    reply: Reply<Result<BTreeSet<u32>>>,
 }
 
 impl Master {
     pub(super) fn reset(&mut self, asked: ResetContainers, context: &mut Context<Self>) {
-        let ResetContainers { containers, device_filters, deadline, reply } = asked;
+        let ResetContainers { containers, within_training, device_filters, deadline, reply } = asked;
         if self.reset.is_some() {
             let error = Error::new(Code::Aborted, "another reset is under way; try again");
             return answer(reply, Err(error));
@@ -39,16 +43,24 @@ impl Master {
         let number = self.next_reset;
         self.next_reset += 1;
         for peer in &outstanding {
-            self.link.send(*peer, PeerMessage::Reset { number, containers: containers.clone() });
+            self.link.send(*peer, PeerMessage::Reset { number, containers: containers.clone(), within_training });
         }
         let timer = deadline.map(|deadline| self.set_timer(deadline, MasterMessage::ResetDeadlineReached, context));
-        self.reset = Some(Reset { number, outstanding, variables: 0, containers, timer, reply });
+        let departed = BTreeSet::new();
+        self.reset = Some(Reset { number, outstanding, variables: 0, departed, containers, timer, reply });
     }
 
-    pub(super) fn reset_done(&mut self, from: PeerId, number: u64, variables: u32, context: &mut Context<Self>) {
+    pub(super) fn reset_done(
+        &mut self,
+        from: PeerId,
+        number: u64,
+        (variables, departed): (u32, Vec<u32>),
+        context: &mut Context<Self>,
+    ) {
         let Some(mut reset) = self.reset.take_if(|reset| reset.number == number) else { return };
         reset.outstanding.retain(|peer| *peer != from);
         reset.variables += variables;
+        reset.departed.extend(departed);
         if !reset.outstanding.is_empty() {
             self.reset = Some(reset);
             return;
@@ -58,7 +70,7 @@ impl Master {
         }
         let found = reset.variables > 0 || reset.containers.is_empty();
         let none = || Error::new(Code::NotFound, format!("no variable is in {:?}", reset.containers));
-        answer(reset.reply, if found { Ok(()) } else { Err(none()) });
+        answer(reset.reply, if found { Ok(reset.departed) } else { Err(none()) });
     }
 
     pub(super) fn reset_deadline_reached(&mut self) {

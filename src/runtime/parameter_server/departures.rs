@@ -10,6 +10,8 @@ pub(super) struct Departures {
     departed: BTreeSet<u32>,
     /// Those of them that said so themselves.
     left: BTreeSet<u32>,
+    /// Who has made ready to train since.
+    begun: BTreeSet<u32>,
     /// The workers whose steps each master orders.
     replicas: BTreeMap<u64, BTreeSet<u32>>,
 }
@@ -18,17 +20,19 @@ impl Departures {
     /// `worker` says that it takes no more steps. Whether that changes who is waited for.
     pub(super) fn leave(&mut self, worker: u32) -> bool {
         self.left.insert(worker);
-        self.departed.insert(worker)
+        self.lose(worker)
     }
 
     /// `worker` is lost, perhaps for a while. Whether that changes who is waited for.
     pub(super) fn lose(&mut self, worker: u32) -> bool {
+        self.begun.remove(&worker);
         self.departed.insert(worker)
     }
 
     /// `worker` is about to train by order of `master`. Whether it had departed.
     pub(super) fn join(&mut self, master: u64, worker: u32) -> bool {
         self.replicas.entry(master).or_default().insert(worker);
+        self.begun.insert(worker);
         self.left.remove(&worker);
         self.departed.remove(&worker)
     }
@@ -42,6 +46,16 @@ impl Departures {
     /// Those of `workers` that have departed.
     pub(super) fn of(&self, workers: u32) -> impl Iterator<Item = u32> {
         self.departed.range(..workers).copied()
+    }
+
+    /// All that have departed.
+    pub(super) fn all(&self) -> impl Iterator<Item = u32> {
+        self.departed.iter().copied()
+    }
+
+    /// Those of `workers` that have made ready to train, and not departed.
+    pub(super) fn begun(&self, workers: u32) -> impl Iterator<Item = u32> {
+        self.begun.range(..workers).copied()
     }
 
     pub(super) fn count(&self) -> u32 {

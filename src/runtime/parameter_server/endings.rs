@@ -3,16 +3,53 @@
 
 use std::collections::BTreeSet;
 
-use crate::graph::Replica;
+use crate::graph::{Replica, VariableSpec};
 use crate::transport::PeerId;
 
 use super::super::coordination::Coordination;
 use super::super::error::{Code, Error};
-use super::super::messages::{PeerMessage, Ticket, Values};
+use super::super::mailbox::tell;
+use super::super::messages::{GraphHandle, PeerMessage, Scope, Ticket, Values, WorkerMessage};
 use super::super::variable_store::Cleared;
 use super::ParameterServer;
 
+/// A partition that is made ready to run here.
+pub(super) struct Binding {
+    pub(super) from: PeerId,
+    pub(super) graph: GraphHandle,
+    pub(super) scope: Option<Scope>,
+    pub(super) variables: Vec<VariableSpec>,
+    /// Whose training steps it is a part of.
+    pub(super) replicas: Vec<Replica>,
+}
+
 impl ParameterServer {
+    /// Makes a partition ready; one of a training step not before a fence of its training is lifted.
+    pub(super) fn make_ready(&mut self, binding: Binding) {
+        let mut is_held_off = false;
+        for coordination in self.coordinations.values_mut() {
+            for answers in binding.replicas.iter().filter_map(|replica| coordination.hold_off(*replica)) {
+                self.served.extend(answers);
+                is_held_off = true;
+            }
+        }
+        if is_held_off { self.held_off.push(binding) } else { self.bind(binding) }
+    }
+
+    /// Lets in those who wait for a fence to be lifted, once none is left.
+    pub(super) fn let_in(&mut self) {
+        if !self.held_off.is_empty() && !self.coordinations.values().any(Coordination::has_fence) {
+            std::mem::take(&mut self.held_off).into_iter().for_each(|binding| self.bind(binding));
+        }
+    }
+
+    fn bind(&mut self, Binding { from, graph, scope, variables, replicas }: Binding) {
+        replicas.iter().for_each(|replica| self.take_part(from, graph.master, *replica));
+        let outcome = self.store.bind(scope, variables);
+        let outcome = outcome.map_err(|error| error.on(&self.link.name(self.link.local())));
+        tell(&self.link.actors.worker, WorkerMessage::Bound { graph, outcome });
+    }
+
     /// `worker` takes no more steps: nobody waits for it from now on.
     pub(super) fn leave(&mut self, worker: u32) {
         if self.departures.leave(worker) {
@@ -26,6 +63,7 @@ impl ParameterServer {
     pub(super) fn lose(&mut self, peer: PeerId, masters: &[u64]) {
         let trains = self.tasks.iter().zip(0..).filter(|(task, _)| **task == peer).map(|(_, worker)| worker);
         let lost: BTreeSet<u32> = self.departures.replicas_of(masters).chain(trains).collect();
+        self.held_off.retain(|binding| binding.from != peer);
         for worker in lost {
             if self.departures.lose(worker) {
                 tracing::info!(worker, task = %self.link.name(peer), "lost a worker; going on without it");
@@ -65,6 +103,7 @@ impl ParameterServer {
             tracing::info!(worker = replica.worker, task = %self.link.name(from), "a worker is back");
             self.wait_again_for(replica.worker);
         }
+        self.coordinations.values_mut().for_each(|coordination| coordination.begin(replica.worker));
         if self.is_over {
             self.link.send(from, PeerMessage::TrainingOver);
         }

@@ -38,6 +38,26 @@ impl Worker {
         }
     }
 
+    /// Variables in `containers`, the default one where none is named, have lost their values: steps that use one
+    /// fail, so that what they have read of it before is not mixed with what it holds from now on.
+    pub(super) fn cleared(&mut self, containers: &[String]) {
+        let is_cleared = |container: &str| match containers {
+            [] => container.is_empty(),
+            named => named.iter().any(|name| name == container),
+        };
+        let uses = |step: &super::Step| {
+            let variables = &step.executor.plan().partition.variables;
+            variables.iter().any(|variable| is_cleared(&variable.container))
+        };
+        let hit: SmallVec<[StepPart; 4]> =
+            self.steps.iter().filter(|(_, step)| uses(step)).map(|(part, _)| *part).collect();
+        for part in hit {
+            let here = self.link.name(self.link.local());
+            let message = format!("the variables of step {} were reset while it ran", part.step.number);
+            self.fail(part, Error::new(Code::Aborted, message).on(&here));
+        }
+    }
+
     /// Steps that others began and that wait for values of `peer` fail, and their masters are told.
     fn fail_what_waits_for(&mut self, peer: PeerId, loss: Loss) {
         let name = self.link.name(peer);

@@ -43,6 +43,11 @@ impl Batches {
         }
     }
 
+    /// Goes to where `batches` batches have been taken.
+    pub fn seek(&mut self, batches: u64) {
+        self.deal.seek(batches * self.batch as u64);
+    }
+
     /// The epoch, from 0, that the next batch begins in.
     pub fn epoch(&self) -> u64 {
         self.deal.epoch()

@@ -12,6 +12,7 @@ use crate::random;
 #[derive(Clone, Debug)]
 pub(super) struct Deal {
     seed: u64,
+    worker: u64,
     workers: u64,
     /// The worker's next sample, counted from the beginning of epoch 0 over all workers' samples.
     next: u64,
@@ -34,8 +35,8 @@ impl Deal {
         if worker >= workers {
             return Err(DataError::NoSuchWorker { worker, workers });
         }
-        let (next, workers, order) = (u64::from(worker), u64::from(workers), vec![0; samples]);
-        let mut deal = Self { seed, workers, next, epoch: 0, order };
+        let (worker, workers, order) = (u64::from(worker), u64::from(workers), vec![0; samples]);
+        let mut deal = Self { seed, worker, workers, next: worker, epoch: 0, order };
         deal.shuffle();
         Ok(deal)
     }
@@ -43,6 +44,11 @@ impl Deal {
     /// The epoch, from 0, of the worker's next sample.
     pub(super) fn epoch(&self) -> u64 {
         self.next / self.order.len() as u64
+    }
+
+    /// Goes to where the worker has taken `samples` samples.
+    pub(super) fn seek(&mut self, samples: u64) {
+        self.next = self.worker + samples * self.workers;
     }
 
     /// Takes the worker's next sample: its index among all.

@@ -1,0 +1,115 @@
+//! Where a training's checkpoints are kept and how often one is written; saving and finding them off the actors' thread.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::runtime::{Code, Error, Result};
+
+use super::checkpoint::{CheckpointError, Restored, Retention, Saved, Saver, Snapshot, Store, open_store};
+use super::hooks::SecondOrStepTimer;
+use super::task::Task;
+
+/// What the steps in a checkpoint are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Consistency {
+    /// Whole ones: every step is in all variables or in none. The other workers are held between two of their steps
+    /// while the variables are read.
+    #[default]
+    Consistent,
+    /// Those that each variable happens to have had when it was read, as in TensorFlow; nobody is held.
+    Fuzzy,
+}
+
+/// Where and how often checkpoints are written, and which of them are kept.
+#[derive(Clone)]
+pub struct Checkpointing {
+    /// Where they are.
+    pub store: Arc<dyn Store>,
+    /// How often one is written, besides at the beginning and at the end of a session.
+    pub every: SecondOrStepTimer,
+    /// Which are kept.
+    pub retention: Retention,
+    /// What they hold.
+    pub consistency: Consistency,
+}
+
+impl Checkpointing {
+    /// One every 600 seconds in `store`, the last 5, each consistent.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        let every = SecondOrStepTimer::every_time(Duration::from_secs(600));
+        Self { store, every, retention: Retention::default(), consistency: Consistency::default() }
+    }
+
+    /// The same in a folder, or at an URL such as `s3://bucket/run-7`.
+    ///
+    /// # Errors
+    /// If there can be none.
+    pub fn at(location: &str) -> Result<Self> {
+        Ok(Self::new(open_store(location)?))
+    }
+}
+
+/// The checkpoints of a training, as its chief writes and reads them.
+#[derive(Clone)]
+pub(super) struct Checkpoints {
+    saver: Arc<Mutex<Saver>>,
+}
+
+impl Checkpoints {
+    pub(super) fn new(checkpointing: &Checkpointing) -> Self {
+        let saver = Saver::new(Arc::clone(&checkpointing.store), checkpointing.retention);
+        Self { saver: Arc::new(Mutex::new(saver)) }
+    }
+
+    /// The newest whole one, where there is one. Those that are not whole are named in the log.
+    ///
+    /// # Errors
+    /// If the store can't be read, or if there are checkpoints and none of them is whole: whoever began anew in
+    /// their place would lose what they might still hold.
+    pub(super) async fn latest(&self, task: &Task) -> Result<Option<Restored>> {
+        let found = self.with_saver(task, |saver| saver.latest()).await??;
+        for rejected in &found.rejected {
+            tracing::warn!("passed over a checkpoint: {rejected}");
+        }
+        match (found.checkpoint, found.rejected.first()) {
+            (None, Some(rejected)) => {
+                let message = format!(
+                    "there are checkpoints, but none is whole, so that the training can't go on from one: {rejected}; \
+                     mend them, or take them away to begin anew"
+                );
+                Err(Error::new(Code::DataLoss, message))
+            }
+            (checkpoint, _) => Ok(checkpoint),
+        }
+    }
+
+    /// Writes `snapshot`.
+    ///
+    /// # Errors
+    /// If it can't be written: the checkpoints before are then as they were.
+    pub(super) async fn save(&self, task: &Task, snapshot: Snapshot) -> Result<Saved> {
+        let at = task.date();
+        Ok(self.with_saver(task, move |saver| saver.save(&snapshot, at)).await??)
+    }
+
+    async fn with_saver<T: Send + 'static>(
+        &self,
+        task: &Task,
+        work: impl FnOnce(&mut Saver) -> T + Send + 'static,
+    ) -> Result<T> {
+        let saver = Arc::clone(&self.saver);
+        task.blocking(move || work(&mut saver.lock().unwrap_or_else(PoisonError::into_inner))).await
+    }
+}
+
+impl From<CheckpointError> for Error {
+    fn from(error: CheckpointError) -> Self {
+        let code = match &error {
+            CheckpointError::Location { .. } => Code::InvalidArgument,
+            CheckpointError::NoSuchVariable { .. } => Code::NotFound,
+            CheckpointError::Mismatch { .. } => Code::InvalidArgument,
+            _ => Code::DataLoss,
+        };
+        Self::new(code, error.to_string())
+    }
+}

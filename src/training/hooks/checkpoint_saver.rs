@@ -1,0 +1,182 @@
+//! `CheckpointSaver`: writes checkpoints as the training goes on.
+
+use std::collections::BTreeMap;
+
+use crate::graph::{Graph, Output, Target, Variable};
+use crate::runtime::{Code, Error, Result};
+
+use super::super::checkpoint::{SavedVariable, Shard, Snapshot};
+use super::super::checkpointing::{Checkpointing, Checkpoints, Consistency};
+use super::super::task::Task;
+use super::{Hook, HookContext, HookFuture, RunValues, SecondOrStepTimer};
+
+/// Writes a checkpoint when a session begins, every so often, and at the end (TensorFlow: `CheckpointSaverHook`).
+///
+/// It is of the chief, to which the parameter servers send what they hold: no file system has to be shared.
+/// A checkpoint that can't be written is told in the log, and the training goes on; at the end it is an error.
+pub struct CheckpointSaver {
+    checkpoints: Checkpoints,
+    timer: SecondOrStepTimer,
+    listeners: Vec<Box<dyn CheckpointSaverListener>>,
+    variables: Vec<Saving>,
+    step: Option<Output>,
+    /// Puts the fence up behind which the variables are read, and lifts it; none where nobody has to be held.
+    fence: Option<(Target, Target)>,
+    consistency: Consistency,
+    last_saved: Option<u64>,
+}
+
+/// A variable to be saved.
+struct Saving {
+    name: String,
+    read: Output,
+    /// The task that it is on.
+    task: String,
+}
+
+/// Is told of checkpoints (TensorFlow: `CheckpointSaverListener`).
+pub trait CheckpointSaverListener {
+    /// The session is about to be created.
+    fn begin(&mut self) {}
+
+    /// The variables are about to be read.
+    fn before_save(&mut self, global_step: u64);
+
+    /// They are saved; whether the training is to stop.
+    fn after_save(&mut self, global_step: u64) -> bool;
+
+    /// The training has ended, and its last checkpoint is written.
+    fn end(&mut self, global_step: u64) {
+        let _: u64 = global_step;
+    }
+}
+
+impl CheckpointSaver {
+    /// A saver of what `checkpointing` says.
+    pub fn new(checkpointing: &Checkpointing) -> Self {
+        Self {
+            checkpoints: Checkpoints::new(checkpointing),
+            timer: checkpointing.every,
+            listeners: Vec::new(),
+            variables: Vec::new(),
+            step: None,
+            fence: None,
+            consistency: checkpointing.consistency,
+            last_saved: None,
+        }
+    }
+
+    /// Tells `listener` of every checkpoint.
+    #[must_use]
+    pub fn listener(mut self, listener: impl CheckpointSaverListener + 'static) -> Self {
+        self.listeners.push(Box::new(listener));
+        self
+    }
+
+    /// Saves at `global_step`, or at whichever it is by the time that the variables are read.
+    async fn save(&mut self, context: &HookContext<'_>) -> Result<()> {
+        let known = context.global_step;
+        self.timer.triggered(known, context.now());
+        self.listeners.iter_mut().for_each(|listener| listener.before_save(known));
+        let snapshot = self.read_whole_steps(context).await?;
+        let step = snapshot.global_step;
+        let saved = self.checkpoints.save(context.task, snapshot).await?;
+        tracing::info!(global_step = step, bytes = saved.bytes, "saved {}", saved.name);
+        for unfinished in &saved.unfinished {
+            tracing::warn!("after the checkpoint: {unfinished}");
+        }
+        self.last_saved = Some(step);
+        for listener in &mut self.listeners {
+            if listener.after_save(step) {
+                context.request_stop();
+            }
+        }
+        Ok(())
+    }
+
+    /// The variables while every other worker is between two steps, or as they are where they need not be consistent.
+    async fn read_whole_steps(&self, context: &HookContext<'_>) -> Result<Snapshot> {
+        let Some((fence, lift)) = &self.fence else { return self.read(context).await };
+        context.session.run().target(fence).await?;
+        let snapshot = self.read(context).await;
+        let lifted = context.session.run().target(lift).await;
+        let snapshot = snapshot?;
+        lifted.map(|_| snapshot)
+    }
+
+    /// The variables as they are at one moment, on each task in the order of their names.
+    async fn read(&self, context: &HookContext<'_>) -> Result<Snapshot> {
+        let step = self.step.as_ref().expect("a hook begins before it saves");
+        let run = self.variables.iter().fold(context.session.run(), |run, variable| run.fetch(&variable.read));
+        let values = run.fetch(step).await?;
+        let mut shards: BTreeMap<&str, Vec<SavedVariable>> = BTreeMap::new();
+        for (index, variable) in self.variables.iter().enumerate() {
+            if values[index].is_hollow() {
+                let message = "only shapes are computed: there are no values to save; leave the checkpoints out";
+                return Err(Error::new(Code::InvalidArgument, message));
+            }
+            let saved = SavedVariable::new(&variable.name, values[index].clone());
+            shards.entry(&variable.task).or_default().push(saved);
+        }
+        let shard = |(task, variables): (&str, _)| Shard { task: task.to_owned(), variables };
+        let global_step = values.scalar::<i64>(self.variables.len())?.max(0) as u64;
+        Ok(Snapshot { global_step, shards: shards.into_iter().map(shard).collect() })
+    }
+
+    /// [`CheckpointSaver::save`], after which the training goes on whatever came of it.
+    async fn try_to_save(&mut self, context: &HookContext<'_>) -> Result<()> {
+        match self.save(context).await {
+            Err(error) if error.code == Code::DataLoss => {
+                tracing::error!(%error, "the checkpoint of step {} can't be written; going on", context.global_step);
+                Ok(())
+            }
+            saved => saved,
+        }
+    }
+}
+
+impl Hook for CheckpointSaver {
+    fn begin(&mut self, task: &Task, graph: &Graph) -> Result<()> {
+        let saving = |variable: &Variable| {
+            let task = variable.task().map_or_else(|| "any".to_owned(), |task| task.to_string());
+            Saving { name: variable.name(), read: variable.read(), task }
+        };
+        let shared = graph.initializers();
+        self.variables = shared.iter().map(|(variable, _)| saving(variable)).collect();
+        self.step = Some(graph.global_step()?.read());
+        let others = task.replica().filter(|replica| replica.workers > 1);
+        let replica = others.filter(|_| self.consistency == Consistency::Consistent);
+        let both = |replica| Ok::<_, Error>((graph.fence(replica)?, graph.lift_fence(replica)?));
+        self.fence = replica.map(both).transpose()?;
+        self.listeners.iter_mut().for_each(|listener| listener.begin());
+        Ok(())
+    }
+
+    fn after_create_session<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
+        self.timer.reset();
+        if context.restored == Some(context.global_step) {
+            self.last_saved = context.restored;
+            self.timer.triggered(context.global_step, context.now());
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        Box::pin(self.save(context))
+    }
+
+    fn after_run<'a>(&'a mut self, context: &'a HookContext<'_>, _: &'a RunValues<'_>) -> HookFuture<'a> {
+        if !self.timer.should_trigger(context.global_step, context.now()) {
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        Box::pin(self.try_to_save(context))
+    }
+
+    fn end<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
+        Box::pin(async move {
+            if self.last_saved != Some(context.global_step) {
+                self.save(context).await?;
+            }
+            let last = self.last_saved.unwrap_or(context.global_step);
+            self.listeners.iter_mut().for_each(|listener| listener.end(last));
+            Ok(())
+        })
+    }
+}

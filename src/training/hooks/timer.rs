@@ -1,0 +1,114 @@
+//! `SecondOrStepTimer`: whether it is time for what happens every so many steps, or every so often.
+
+use std::time::Duration;
+
+use crate::units::VirtualTime;
+
+/// Says when to act: every so many steps, or every so many seconds (TensorFlow: `SecondOrStepTimer`).
+///
+/// The first time that it is asked it says yes; of one step it says so once. It knows no clock: whoever asks
+/// says what time it is.
+#[derive(Clone, Copy, Debug)]
+pub struct SecondOrStepTimer {
+    every: Every,
+    last: Option<(u64, VirtualTime)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Every {
+    Steps(u64),
+    Time(Duration),
+}
+
+impl SecondOrStepTimer {
+    /// Acts every `steps` steps.
+    ///
+    /// # Panics
+    /// If that is every 0 steps.
+    pub fn every_steps(steps: u64) -> Self {
+        assert!(steps > 0, "a timer acts every so many steps, and not every 0");
+        Self { every: Every::Steps(steps), last: None }
+    }
+
+    /// Acts after every `time`.
+    pub fn every_time(time: Duration) -> Self {
+        Self { every: Every::Time(time), last: None }
+    }
+
+    /// Forgets when it acted: the next question is the first.
+    pub fn reset(&mut self) {
+        self.last = None;
+    }
+
+    /// Whether to act at `step` and `now`.
+    pub fn should_trigger(&self, step: u64, now: VirtualTime) -> bool {
+        match (self.last, self.every) {
+            (None, _) => true,
+            (Some((last, _)), _) if last == step => false,
+            (Some((last, _)), Every::Steps(steps)) => step >= last + steps,
+            (Some((_, at)), Every::Time(time)) => now >= at.after(time),
+        }
+    }
+
+    /// It has acted; gives how many steps and how much time after the time before, where there was one.
+    pub fn triggered(&mut self, step: u64, now: VirtualTime) -> Option<(u64, Duration)> {
+        let before = self.last.replace((step, now));
+        before.map(|(last, at)| (step.saturating_sub(last), now.since(at)))
+    }
+
+    /// The step at which it acted last.
+    pub fn last_step(&self) -> Option<u64> {
+        self.last.map(|(step, _)| step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: f64) -> VirtualTime {
+        VirtualTime::ZERO.after(Duration::from_secs_f64(seconds))
+    }
+
+    /// Which of `questions`, a step and a time \[s\] each, are answered with yes, acting upon it.
+    fn triggers(mut timer: SecondOrStepTimer, questions: &[(u64, f64)]) -> Vec<u64> {
+        let mut acted = Vec::new();
+        for (step, time) in questions {
+            if timer.should_trigger(*step, at(*time)) {
+                timer.triggered(*step, at(*time));
+                acted.push(*step);
+            }
+        }
+        acted
+    }
+
+    /// TensorFlow's `basic_session_run_hooks_test`: steps = 3: 1 yes, 2 and 3 no, 4 yes.
+    #[test]
+    fn a_timer_of_steps_acts_at_first_and_then_every_so_many() {
+        let steps: Vec<(u64, f64)> = (1..=8).map(|step| (step, 0.0)).collect();
+        assert_eq!(triggers(SecondOrStepTimer::every_steps(3), &steps), [1, 4, 7]);
+        assert_eq!(
+            triggers(SecondOrStepTimer::every_steps(3), &[(1, 0.0), (9, 0.0), (10, 0.0), (12, 0.0)]),
+            [1, 9, 12]
+        );
+    }
+
+    /// TensorFlow's `basic_session_run_hooks_test`: with seconds, the same step never twice.
+    #[test]
+    fn a_timer_of_seconds_acts_at_a_step_once_however_late_it_is() {
+        let asked = [(1, 0.0), (1, 1.5), (2, 0.9), (3, 1.0), (4, 1.5), (5, 2.1)];
+        let mut timer = SecondOrStepTimer::every_time(Duration::from_secs(1));
+        assert_eq!(triggers(timer, &asked), [1, 3, 5]);
+        timer.triggered(1, at(0.0));
+        timer.reset();
+        assert!(timer.should_trigger(1, at(0.0)), "the next question is the first");
+    }
+
+    #[test]
+    fn what_has_passed_since_the_last_time_is_told() {
+        let mut timer = SecondOrStepTimer::every_steps(10);
+        assert_eq!(timer.triggered(3, at(1.0)), None);
+        assert_eq!(timer.triggered(15, at(1.5)), Some((12, Duration::from_millis(500))));
+        assert_eq!(timer.last_step(), Some(15));
+    }
+}

@@ -1,0 +1,149 @@
+//! A monitored session in the making: what it is told before it opens.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use crate::graph::Graph;
+use crate::runtime::{Error, Result};
+
+use super::super::checkpointing::{Checkpointing, Checkpoints};
+use super::super::hooks::{CheckpointSaver, Hook, Hooks};
+use super::super::record::Beginning;
+use super::super::recovery::{OPERATION_TIMEOUT, Patience, given_up, is_mendable};
+use super::super::scaffold::Scaffold;
+use super::super::session_creator::{Created, SessionCreator};
+use super::super::task::Task;
+use super::MonitoredSession;
+
+/// A monitored session in the making.
+#[must_use = "a session is opened by `open`"]
+pub struct Builder {
+    task: Task,
+    graph: Graph,
+    scaffold: Scaffold,
+    hooks: Vec<Box<dyn Hook>>,
+    chief_only: Vec<Box<dyn Hook>>,
+    checkpointing: Option<Checkpointing>,
+    max_wait: Duration,
+}
+
+impl Builder {
+    pub(super) fn new(task: &Task, graph: Graph) -> Self {
+        Self {
+            task: task.clone(),
+            graph,
+            scaffold: Scaffold::default(),
+            hooks: Vec::new(),
+            chief_only: Vec::new(),
+            checkpointing: None,
+            max_wait: OPERATION_TIMEOUT,
+        }
+    }
+
+    /// Adds a hook; hooks run in the order in which they were added.
+    pub fn hook(mut self, hook: impl Hook + 'static) -> Self {
+        self.hooks.push(Box::new(hook));
+        self
+    }
+
+    /// Adds a hook that runs on the chief alone, before the others.
+    pub fn chief_only_hook(mut self, hook: impl Hook + 'static) -> Self {
+        self.chief_only.push(Box::new(hook));
+        self
+    }
+
+    /// Makes the model ready as `scaffold` says.
+    pub fn scaffold(mut self, scaffold: Scaffold) -> Self {
+        self.scaffold = scaffold;
+        self
+    }
+
+    /// Keeps checkpoints in a folder, or at an URL such as `s3://bucket/run-7`: the chief begins at the newest
+    /// whole one, and writes one every 600 seconds, at the beginning and at the end.
+    ///
+    /// # Errors
+    /// If there can be none.
+    pub fn checkpoint_dir(self, location: &str) -> Result<Self> {
+        Ok(self.checkpointing(Checkpointing::at(location)?))
+    }
+
+    /// Keeps checkpoints as `checkpointing` says.
+    pub fn checkpointing(mut self, checkpointing: Checkpointing) -> Self {
+        self.checkpointing = Some(checkpointing);
+        self
+    }
+
+    /// How long a worker waits for the chief to make the model ready.
+    pub fn max_wait(mut self, max_wait: Duration) -> Self {
+        self.max_wait = max_wait;
+        self
+    }
+
+    /// Opens the session: when it returns, all variables have their values. The graph is then final.
+    ///
+    /// # Errors
+    /// If the graph has a mistake, a hook fails, the checkpoint does not fit the graph, or a task fails.
+    pub async fn open(mut self) -> Result<MonitoredSession> {
+        self.task.begin_training();
+        if self.task.is_chief() {
+            let sizes = self.graph.trainable_variables().into_iter().map(|variable| variable.spec().shape.elements());
+            self.task.recorder().beginning(Beginning { parameters: sizes.map(|size| size as u64).sum() });
+        }
+        let mut hooks = self.assemble_hooks();
+        hooks.begin(&self.task, &self.graph)?;
+        let (task, graph) = (self.task, self.graph);
+        let scaffold = self.scaffold.finalize(&graph, self.checkpointing.is_some())?;
+        let checkpoints = self.checkpointing.as_ref().map(Checkpoints::new);
+        let (max_wait, resets) = (self.max_wait, Cell::new(task.resets()));
+        let creator = SessionCreator { task: task.clone(), graph, scaffold, checkpoints, max_wait, resets };
+        let mut patience = Patience::default();
+        let Created { session, global_step, restored } = create(&task, &creator, &mut patience).await?;
+        task.seek_batches(global_step);
+        let mut opened = MonitoredSession {
+            training: session.number(),
+            task,
+            creator,
+            session,
+            hooks,
+            begun: 0,
+            local_step: 0,
+            global_step,
+            restored,
+            stop_requested: Cell::new(false),
+            patience,
+        };
+        opened.tell_of_the_session().await?;
+        Ok(opened)
+    }
+
+    /// The hooks in their order (TensorFlow: those of the chief alone, the saver, the program's).
+    fn assemble_hooks(&mut self) -> Hooks {
+        let mut list = Vec::new();
+        if self.task.is_chief() {
+            list.append(&mut self.chief_only);
+            if let Some(checkpointing) = &self.checkpointing {
+                list.push(Box::new(CheckpointSaver::new(checkpointing)));
+            }
+        }
+        list.append(&mut self.hooks);
+        Hooks::new(list)
+    }
+}
+
+/// The first session, tried for as often as it makes sense.
+async fn create(task: &Task, creator: &SessionCreator, patience: &mut Patience) -> Result<Created> {
+    let mut root = None;
+    loop {
+        let error = match creator.create().await {
+            Ok(created) => return Ok(created),
+            Err(error) => error,
+        };
+        let pause = patience.pause().filter(|_| is_mendable(&error));
+        let root: &mut Error = root.get_or_insert(error.clone());
+        let Some(pause) = pause else {
+            return Err(if *root == error { error } else { given_up(root, &format!("then {error}")) });
+        };
+        tracing::warn!(%error, ?pause, "the session can't be opened; trying again");
+        task.sleep(pause).await;
+    }
+}

@@ -1,0 +1,159 @@
+//! A run of a monitored session: what the program and the hooks ask for, taken, and told to the hooks.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+
+use crate::graph::{Output, Target};
+use crate::runtime::{Code, Error, Origin, Result, StepDone};
+use crate::tensor::{DType, Tensor};
+use crate::units::VirtualTime;
+
+use super::super::hooks::{RunArgs, RunOptions, RunValues};
+use super::super::record::StepStats;
+use super::super::session::{Asked, Fetched};
+use super::{MonitoredSession, Taken};
+
+/// What a program feeds to a run.
+pub type Feeds = Vec<(Output, Tensor)>;
+
+/// A step of a monitored session in the making.
+#[must_use = "a step runs when it is awaited"]
+pub struct MonitoredRun<'a> {
+    monitored: &'a mut MonitoredSession,
+    fixed: Feeds,
+    feeder: Option<Feeder<'a>>,
+    fetches: Vec<Output>,
+    targets: Vec<Target>,
+    options: RunOptions,
+}
+
+type Feeder<'a> = Box<dyn FnMut() -> Result<Feeds> + 'a>;
+
+impl<'a> MonitoredRun<'a> {
+    pub(super) fn new(monitored: &'a mut MonitoredSession) -> Self {
+        let (fixed, fetches, targets) = (Vec::new(), Vec::new(), Vec::new());
+        Self { monitored, fixed, feeder: None, fetches, targets, options: RunOptions::default() }
+    }
+
+    /// Feeds `value` wherever `output` is needed.
+    pub fn feed(mut self, output: &Output, value: impl Into<Tensor>) -> Self {
+        self.fixed.push((output.clone(), value.into()));
+        self
+    }
+
+    /// Feeds what `feeds` gives. It is asked again where the training goes back to a checkpoint while the run is
+    /// under way: its next batch is then that of the step which the checkpoint is of.
+    pub fn feed_with(mut self, feeds: impl FnMut() -> Result<Feeds> + 'a) -> Self {
+        self.feeder = Some(Box::new(feeds));
+        self
+    }
+
+    /// Fetches the value of `output`. What is fetched first is first in the result.
+    pub fn fetch(mut self, output: &Output) -> Self {
+        self.fetches.push(output.clone());
+        self
+    }
+
+    /// Runs `target`.
+    pub fn target(mut self, target: impl AsRef<Target>) -> Self {
+        self.targets.push(target.as_ref().clone());
+        self
+    }
+
+    /// Takes the run with `options`, and what the hooks ask for besides.
+    pub fn options(mut self, options: RunOptions) -> Self {
+        self.options = self.options.merged(options);
+        self
+    }
+
+    async fn run(mut self) -> Result<Fetched> {
+        loop {
+            if self.monitored.should_stop() {
+                let message = "run called even after should_stop requested a stop";
+                return Err(Error::new(Code::FailedPrecondition, message));
+            }
+            let started = self.monitored.task.now();
+            let (asked, options) = self.ask()?;
+            if let Taken::Done(done) = self.monitored.take(asked, options).await? {
+                return self.finish(done, options, started).await;
+            }
+        }
+    }
+
+    /// All that is asked of the run: by the program, then of the train op, then by the hooks.
+    fn ask(&mut self) -> Result<(Asked, RunOptions)> {
+        let fed = self.feeder.as_mut().map_or(Ok(Feeds::new()), |feeder| feeder())?;
+        let mut asked = self.monitored.session.asked();
+        self.fixed.iter().chain(&fed).for_each(|(output, value)| asked.feed(output, value.clone()));
+        self.fetches.iter().for_each(|output| asked.fetch(output));
+        self.targets.iter().for_each(|target| asked.target(target));
+        let train_op = self.targets.iter().find_map(Target::end_of_step);
+        if let Some(train_op) = &train_op {
+            (0..).map_while(|told| train_op.output(told)).for_each(|told| asked.fetch(&told));
+            asked.origin = Some(Origin { training: self.monitored.training, number: self.monitored.begun });
+            self.monitored.begun += 1;
+        }
+        let mut options = self.options;
+        let (context, hooks) = self.monitored.context_and_hooks();
+        let is_training_step = train_op.is_some();
+        hooks.before_run(&context, RunArgs { asked: &mut asked, options: &mut options, is_training_step })?;
+        Ok((asked, options))
+    }
+
+    /// Tells the hooks and the recorder of what was done.
+    async fn finish(self, done: StepDone, options: RunOptions, started: VirtualTime) -> Result<Fetched> {
+        let Self { monitored, fetches, targets, .. } = self;
+        let span = (started, monitored.task.now());
+        let end = targets.iter().find_map(Target::end_of_step);
+        let own = &done.fetches[..fetches.len()];
+        let mut stats = match &end {
+            Some(_) => Some(step_stats(monitored, own, &done.fetches[own.len()..], span, done.computed)?),
+            None => None,
+        };
+        if let Some(stats) = stats.as_mut().filter(|_| end.is_some_and(|end| end.is_local_step())) {
+            stats.global_step = monitored.global_step;
+        }
+        if let Some(stats) = &mut stats {
+            monitored.count_training_step(stats);
+        }
+        let run = RunValues { results: &[], step: stats.as_ref(), options, span, computed: done.computed };
+        monitored.after_run(&done.fetches, run).await?;
+        if let Some(stats) = stats {
+            monitored.task.recorder().step(stats);
+        }
+        let mut own = done.fetches;
+        own.truncate(fetches.len());
+        Ok(Fetched(own))
+    }
+}
+
+/// What a training step tells of itself, of which the train op has `told` a part.
+fn step_stats(
+    monitored: &MonitoredSession,
+    fetched: &[Tensor],
+    told: &[Tensor],
+    (started, ended): (VirtualTime, VirtualTime),
+    computed: Option<(VirtualTime, VirtualTime)>,
+) -> Result<StepStats> {
+    let is_scalar = |value: &&Tensor| value.dtype() == DType::F32 && value.shape().rank() == 0;
+    Ok(StepStats {
+        worker: monitored.task.name().clone(),
+        local_step: 0,
+        global_step: told[0].item::<i64>()?.max(0) as u64,
+        started,
+        ended,
+        computed,
+        loss: fetched.iter().find(is_scalar).and_then(|loss| loss.item().ok()),
+        staleness: told[1].item::<i64>()?.max(0) as u64,
+        applied: told[2].item()?,
+    })
+}
+
+impl<'a> IntoFuture for MonitoredRun<'a> {
+    type Output = Result<Fetched>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}

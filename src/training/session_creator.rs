@@ -1,0 +1,260 @@
+//! How a monitored session gets a session whose variables have their values: the chief gives or restores them, the
+//! other workers wait for that.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::graph::Graph;
+use crate::runtime::{Code, Error, Result};
+
+use super::checkpoint::Restored;
+use super::checkpointing::Checkpoints;
+use super::recovery::{OPERATION_TIMEOUT, RECOVERY_TIMEOUT, given_up, lost_values};
+use super::scaffold::{Finalized, Known};
+use super::session::Session;
+use super::task::Task;
+
+/// How often a condition of the program's own is looked at; what the runtime knows it tells at once.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Makes sessions for one training of a task (TensorFlow: `ChiefSessionCreator`, `WorkerSessionCreator` and the
+/// `SessionManager` under them).
+pub(super) struct SessionCreator {
+    pub(super) task: Task,
+    pub(super) graph: Graph,
+    pub(super) scaffold: Finalized,
+    /// None where the training keeps none.
+    pub(super) checkpoints: Option<Checkpoints>,
+    /// How long a worker waits for the chief.
+    pub(super) max_wait: Duration,
+    /// How often the task's variables had been cleared when the last session was made.
+    pub(super) resets: Cell<u64>,
+}
+
+/// A session whose variables have their values.
+pub(super) struct Created {
+    pub(super) session: Session,
+    pub(super) global_step: u64,
+    /// The step of the checkpoint that the variables were restored from just now, by whoever.
+    pub(super) restored: Option<u64>,
+}
+
+/// Which of the shared variables have values, and where the training is.
+struct Found<'a> {
+    missing: Vec<&'a Known>,
+    /// None where the global step has no value.
+    global_step: Option<u64>,
+}
+
+impl SessionCreator {
+    /// The first session of a training.
+    ///
+    /// # Errors
+    /// If a task fails, a part of a training that has begun is lost, or the chief does not come in time.
+    pub(super) async fn create(&self) -> Result<Created> {
+        let session = self.session(OPERATION_TIMEOUT).await?;
+        if self.task.is_chief() { self.prepare(session).await } else { self.wait(session).await }
+    }
+
+    /// A session in the place of one that was lost with `root`, in a training that was at `global_step`.
+    ///
+    /// # Errors
+    /// As [`SessionCreator::create`]; or if values are lost that no checkpoint has.
+    pub(super) async fn create_again(&self, global_step: u64, root: &Error) -> Result<Created> {
+        let session = self.session(RECOVERY_TIMEOUT).await?;
+        let found = self.find(&session).await?;
+        let gone = found.missing.first().map(|variable| format!("`{}` has no value any more", variable.name));
+        let gone = gone.or_else(|| {
+            let now = found.global_step.filter(|now| *now < global_step && self.checkpoints.is_none())?;
+            Some(format!("the global step went back from {global_step} to {now}"))
+        });
+        let Some(what) = gone else {
+            let now = found.global_step.unwrap_or(0);
+            session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
+            return self.own_values(session, now, None).await;
+        };
+        match (&self.checkpoints, self.task.is_chief()) {
+            (None, _) => Err(lost_values(root, &what)),
+            (Some(_), true) => match self.latest().await? {
+                Some(checkpoint) => {
+                    self.clear().await?;
+                    self.restore(checkpoint).await
+                }
+                None => Err(lost_values(root, &what)),
+            },
+            (Some(_), false) => {
+                tracing::info!("{what}; waiting until the chief has restored the variables");
+                session.run().target(&self.scaffold.all_initialized).await?;
+                let now = self.scaffold.global_step(&session).await?;
+                session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
+                self.own_values(session, now, Some(now)).await
+            }
+        }
+    }
+
+    async fn session(&self, timeout: Duration) -> Result<Session> {
+        let session = Session::new(&self.task.target(), &self.graph).await?;
+        session.set_timeout(self.task.limit(timeout));
+        Ok(session)
+    }
+
+    /// The chief's part: a training that lives goes on; else the newest checkpoint is restored; else the variables get
+    /// their first values.
+    async fn prepare(&self, session: Session) -> Result<Created> {
+        let found = self.find(&session).await?;
+        let live = found.global_step.filter(|_| found.missing.is_empty());
+        let checkpoint = self.latest().await?;
+        if let Some(checkpoint) = checkpoint.filter(|checkpoint| live.is_none_or(|live| live < checkpoint.global_step))
+        {
+            if found.missing.len() < self.scaffold.shared.len() {
+                self.clear().await?;
+            }
+            return self.restore(checkpoint).await;
+        }
+        if let Some(live) = live {
+            return self.ready(session, live, None).await;
+        }
+        if let (Some(step), Some(missing)) = (found.global_step.filter(|step| *step > 0), found.missing.first()) {
+            let message = format!(
+                "the training is at global step {step}, but `{}` has no value: its task has come back without its \
+                 variables, and no checkpoint to restore",
+                missing.name
+            );
+            return Err(Error::new(Code::Unavailable, message));
+        }
+        self.scaffold.initialize(&session, &found.missing).await?;
+        if self.scaffold.has_own_init_op()
+            && let Some(missing) = self.find(&session).await?.missing.first()
+        {
+            let message = format!("the init operation did not make the model ready: `{}` has no value", missing.name);
+            return Err(Error::new(Code::FailedPrecondition, message));
+        }
+        let global_step = self.scaffold.global_step(&session).await?;
+        self.ready(session, global_step, None).await
+    }
+
+    /// The other workers' part.
+    async fn wait(&self, session: Session) -> Result<Created> {
+        session.set_timeout(self.task.limit(self.max_wait));
+        let waited = session.run().target(&self.scaffold.all_initialized).await;
+        waited.map_err(|error| self.blame_the_chief(error))?;
+        session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
+        let global_step = self.scaffold.global_step(&session).await?;
+        self.ready(session, global_step, None).await
+    }
+
+    /// Gives all variables the values of `checkpoint`.
+    async fn restore(&self, checkpoint: Restored) -> Result<Created> {
+        let step = checkpoint.global_step;
+        tracing::info!(checkpoint = checkpoint.name, global_step = step, "restoring");
+        let session = self.session(RECOVERY_TIMEOUT).await?;
+        let mut run = session.run();
+        for variable in &self.scaffold.shared {
+            let (place, assign) = variable.restore.as_ref().expect("a training with checkpoints can restore");
+            let wanted = variable.read.tensor_type();
+            let shape = wanted.shape.known().expect("the shape of a variable is known");
+            let value = checkpoint.tensor(&variable.name, (wanted.dtype, shape), None)?;
+            run = run.feed(place, value).target(assign);
+        }
+        run.await?;
+        self.task.recorder().restored(step);
+        session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
+        self.ready(session, step, Some(step)).await
+    }
+
+    /// Has all tasks forget the variables, and what steps are doing to them: what is left of a later step would not
+    /// fit a checkpoint. Those who have departed from the training stay away from it, also where a task that has
+    /// come back never heard of that.
+    async fn clear(&self) -> Result<()> {
+        let (default, named): (BTreeSet<&str>, BTreeSet<&str>) =
+            self.scaffold.shared.iter().map(|variable| variable.container.as_str()).partition(|name| name.is_empty());
+        let (target, limit) = (self.task.target(), self.task.limit(RECOVERY_TIMEOUT));
+        let mut departed = BTreeSet::new();
+        if !default.is_empty() {
+            departed.extend(Session::reset_within_training(&target, &[], limit).await?);
+        }
+        if !named.is_empty() {
+            let named: Vec<&str> = named.into_iter().collect();
+            match Session::reset_within_training(&target, &named, limit).await {
+                Err(error) if error.code == Code::NotFound => {}
+                others => departed.extend(others?),
+            }
+        }
+        self.task.tell_who_has_departed(departed);
+        Ok(())
+    }
+
+    /// The model is ready once the program says so too, where it has a say; then come the worker's own variables.
+    async fn ready(&self, session: Session, global_step: u64, restored: Option<u64>) -> Result<Created> {
+        let deadline = self.task.now().after(self.max_wait);
+        loop {
+            let (for_own, at_all) =
+                (self.scaffold.is_ready_for_own(&session).await?, self.scaffold.is_ready(&session).await?);
+            if for_own && at_all {
+                return self.own_values(session, global_step, restored).await;
+            }
+            let what = if for_own { "its ready operation" } else { "its ready-for-local-init operation" };
+            if self.task.is_chief() {
+                let message = format!("the init operations did not make the model ready: {what} says no");
+                return Err(Error::new(Code::FailedPrecondition, message));
+            }
+            if self.task.now() >= deadline {
+                let waited = self.max_wait;
+                let message = format!("the model was not ready after waiting {waited:?}: {what} says no");
+                return Err(Error::new(Code::DeadlineExceeded, message).on(&self.task.chief()));
+            }
+            self.task.sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// The limit of a session's operations, after one that had another.
+    pub(super) fn renew_timeout(&self, session: &Session) {
+        session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
+    }
+
+    async fn own_values(&self, session: Session, global_step: u64, restored: Option<u64>) -> Result<Created> {
+        self.scaffold.initialize_own(&session).await?;
+        let resets = self.task.resets();
+        let was_reset = self.resets.replace(resets) != resets;
+        Ok(Created { session, global_step, restored: restored.or(was_reset.then_some(global_step)) })
+    }
+
+    /// Whether the variables were cleared since the last session was made.
+    pub(super) fn was_reset(&self) -> bool {
+        self.resets.get() != self.task.resets()
+    }
+
+    async fn latest(&self) -> Result<Option<Restored>> {
+        match &self.checkpoints {
+            Some(checkpoints) => checkpoints.latest(&self.task).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn find(&self, session: &Session) -> Result<Found<'_>> {
+        let shared = &self.scaffold.shared;
+        let asked = shared.iter().fold(session.run(), |run, variable| run.fetch(&variable.is_initialized));
+        let known = asked.await?;
+        let mut missing = Vec::new();
+        let mut has_step = false;
+        for (index, variable) in shared.iter().enumerate() {
+            if !known.scalar::<bool>(index)? {
+                missing.push(variable);
+            } else if variable.read.edge() == self.scaffold.step.edge() {
+                has_step = true;
+            }
+        }
+        let global_step = if has_step { Some(self.scaffold.global_step(session).await?) } else { None };
+        Ok(Found { missing, global_step })
+    }
+
+    /// Says whom a worker waits for that waits for first values in vain.
+    fn blame_the_chief(&self, error: Error) -> Error {
+        if error.code != Code::DeadlineExceeded {
+            return error;
+        }
+        let chief = self.task.chief();
+        given_up(&error, &format!("the chief, {chief}, has not given the variables their first values")).on(&chief)
+    }
+}
