@@ -12,7 +12,6 @@ use std::panic::Location;
 
 use super::error::GraphError;
 use super::op::{Loss, Op};
-use super::variable::Variable;
 use super::{Edge, Graph, NewOperation, OpId, TensorType};
 use crate::tensor::DType;
 pub use array::{concat, stack};
@@ -184,16 +183,13 @@ impl Target {
 
     /// The end of the training step that it is, or that it waits for; none where there is none.
     pub(crate) fn end_of_step(&self) -> Option<Self> {
-        let is_end = |op: &OpId| self.graph.with_operation(*op, |own| matches!(own.op, Op::CommitStep(_)));
-        let waits_for = self.graph.with_operation(self.op, |own| own.control_inputs.clone());
-        let end = std::iter::once(self.op).chain(waits_for).find(is_end)?;
+        let end = self.graph.end_of_step(self.op)?;
         Some(Self::new(self.graph.clone(), end))
     }
 
     /// Whether it ends a step that a worker takes by itself, and counts in a variable of its own.
     pub(crate) fn is_local_step(&self) -> bool {
-        let counters = self.graph.with_operation(self.op, |operation| operation.variables.clone());
-        counters.iter().any(|counter| Variable::new(self.graph.clone(), *counter).spec().is_local)
+        self.graph.touches_local_variable(self.op)
     }
 
     /// The line of the user's program that built it.

@@ -50,11 +50,17 @@ fn bf16_halves_the_bytes_and_int8_quarters_them() {
 #[test]
 fn a_fiftieth_of_each_gradient_trains_the_digits_with_workers_that_wait_and_with_workers_that_dont() {
     for mode in MODES {
-        let (whole, part) = (digits(mode).steps(400).run(), digits(mode).top_k(0.02).steps(400).run());
-        let accuracy = part.evaluation.unwrap().accuracy;
+        let accuracy = digits(mode).top_k(0.02).steps(600).run().evaluation.unwrap().accuracy;
         assert!(accuracy >= 0.95, "{mode}: {accuracy}");
-        // A gradient is half of what travels, and of it two fiftieths are left: an element, and where it is.
-        let left = bytes_sent(&part) / bytes_sent(&whole);
+    }
+}
+
+/// A gradient is half of what travels, and of it two fiftieths are left: an element, and where it is.
+#[test]
+fn a_fiftieth_of_each_gradient_saves_nearly_half_of_the_bytes_since_parameters_are_still_read_whole() {
+    for mode in MODES {
+        let sent = |training: Simulated| bytes_sent(&training.steps(100).run());
+        let left = sent(digits(mode).top_k(0.02)) / sent(digits(mode));
         assert!((0.51..0.56).contains(&left), "{mode}: {left}");
     }
 }

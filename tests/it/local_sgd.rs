@@ -1,12 +1,17 @@
 //! Workers that train copies of their own and average them: local SGD and DiLoCo.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
+use trainyard::cluster::TaskName;
 use trainyard::graph::UpdateRule;
 use trainyard::optimizer::LocalTrainOp;
 use trainyard::prelude::*;
+use trainyard::runtime::Encoding;
+use trainyard::simulation::{Law, Misfortune, Moment};
 use trainyard::sync::Mode;
 use trainyard::training::Model;
+use trainyard::units::VirtualTime;
 
 use crate::fixture::{both, cluster, on_actix};
 use crate::simulated::{Simulated, Trained};
@@ -142,18 +147,18 @@ fn an_average_after_each_step_of_gradient_descent_is_synchronous_training_but_fo
 
 /// A model of the digits with a hidden layer.
 fn digits() -> Simulated {
-    Simulated::new(2, 2, SYNC).digits().model(Model::Mlp { hidden: vec![64] }).adam(0.005).batch(32)
+    Simulated::new(2, 2, SYNC).digits().model(Model::Mlp { hidden: vec![64] }).adam(0.002).batch(32)
 }
 
 #[test]
 fn local_sgd_and_diloco_train_the_digits_and_send_as_many_times_less_as_they_take_steps_between_averages() {
     let each = digits().steps(160).run();
     for (rule, learning_rate) in [(AVERAGE, 1.0), (NESTEROV, 0.7)] {
-        let trained = digits().averaging(8, rule, learning_rate).steps(40).run();
+        let trained = digits().averaging(8, rule, learning_rate).steps(90).run();
         let accuracy = trained.evaluation.unwrap().accuracy;
         assert!(accuracy >= 0.95, "{rule:?}: {accuracy}");
-        assert_eq!(trained.steps.len(), 2 * 8 * 40);
-        let saved = (bytes_sent(&each) / 160.0) / (bytes_sent(&trained) / 320.0);
+        assert_eq!(trained.steps.len(), 2 * 8 * 90);
+        let saved = (bytes_sent(&each) / 160.0) / (bytes_sent(&trained) / 720.0);
         assert!((6.5..=8.5).contains(&saved), "{rule:?}: {saved} times less a step");
     }
 }
@@ -198,4 +203,31 @@ fn a_model_without_data_averages_too() {
     let trained =
         Simulated::new(1, 2, SYNC).model(Model::Null { variables: 3 }).averaging(5, AVERAGE, 1.0).steps(4).run();
     assert_eq!(trained.steps.len(), 2 * 5 * 4);
+}
+
+#[test]
+fn a_worker_that_comes_back_begins_at_the_center_and_is_averaged_again() {
+    let (task, back) = (TaskName::new("worker", 1), Duration::from_millis(1300));
+    let crash = Misfortune::Crash { task: task.clone(), restart_after: Some(Duration::from_millis(200)) };
+    let at = Moment::Time(VirtualTime::ZERO.after(back - Duration::from_millis(200)));
+    let training = digits().step_time(Law::Constant { value: 0.01 }).averaging(4, AVERAGE, 1.0);
+    let trained = training.steps(60).fault(at, crash).run();
+    let own: Vec<_> = trained.steps.iter().filter(|step| step.worker == task).collect();
+    let again = own.iter().rposition(|step| step.local_step == 0).unwrap();
+    assert!(again > 20 && own[again].started >= VirtualTime::ZERO.after(back), "{:?}", own[again]);
+    let (first, after) = (own[0].loss.unwrap(), own[again].loss.unwrap());
+    assert!(after < first / 2.0, "what was learnt before is not lost: {first} and then {after}");
+    assert_eq!(own.last().unwrap().global_step, 60);
+    assert!(trained.steps.len() < 2 * 4 * 60, "the other has averaged without it meanwhile");
+}
+
+#[test]
+fn averages_can_be_compressed_as_gradients_can() {
+    let exact = digits().averaging(8, AVERAGE, 1.0).steps(90);
+    let int8 = exact.clone().encoding(Encoding::Int8 { block: NonZeroU32::new(256).unwrap() });
+    let (exact, int8) = (exact.run(), int8.run());
+    let left = bytes_sent(&int8) / bytes_sent(&exact);
+    assert!((0.25..0.3).contains(&left), "{left}");
+    let accuracy = int8.evaluation.unwrap().accuracy;
+    assert!(accuracy >= 0.95, "{accuracy}");
 }

@@ -23,6 +23,13 @@ fn the_embedding_scenario_is_of_a_table_of_1_gb_in_a_shard_a_server() {
 }
 
 #[test]
+fn the_scenario_of_less_traffic_has_a_run_of_each_way() {
+    let runs = load(Path::new("sims/less_traffic.toml"), &[]).unwrap().runs;
+    let compressed = runs.iter().filter(|run| run.compression != Compression::None).count();
+    assert_eq!((runs.len(), compressed, runs.iter().filter(|run| run.averaging.is_some()).count()), (7, 4, 3));
+}
+
+#[test]
 fn the_shipped_scenario_means_what_its_comments_say() {
     let scenario = load(Path::new("sims/sync_vs_async.toml"), &[]).unwrap();
     assert_eq!((scenario.name.as_str(), scenario.seed), ("sync-vs-async", 7));
