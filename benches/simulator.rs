@@ -26,6 +26,8 @@ const REPEATS: usize = 5;
 struct Silence;
 
 impl Recorder for Silence {
+    fn restored(&self, _: u64) {}
+
     fn step(&self, _: StepStats) {}
     fn evaluation(&self, _: Evaluation) {}
     fn beginning(&self, _: Beginning) {}
@@ -59,7 +61,12 @@ fn cluster(workers: u32) -> Cluster {
 fn task(host: Host, steps: u64) -> Task {
     let settings = Settings {
         model: Model::Null { variables: SERVERS as usize },
-        optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.0, top_k: None },
+        optimizer: OptimizerSettings {
+            rule: UpdateRule::GradientDescent,
+            learning_rate: 0.0.into(),
+            clip: None,
+            top_k: None,
+        },
         batch: 1,
         averaging: None,
         stop: Stop { steps: Some(steps), accuracy: None, evaluate_every: 1, time: None },

@@ -112,7 +112,9 @@ pub mod prelude {
     pub use crate::graph::{Padding, Sliding, avg_pool2d, conv2d, flatten, max_pool2d};
     pub use crate::import;
     pub use crate::optimizer::{
-        Adagrad, Adam, Coordinated, GradientDescent, LocalSgd, Momentum, Optimizer, TopK, TrainOp,
+        Adadelta, Adagrad, AdagradDa, Adam, AdamW, ClipGradients, Clipped, Coordinated, ExponentialMovingAverage, Ftrl,
+        GradientDescent, Lamb, LearningRate, LocalSgd, Momentum, Optimizer, ProximalAdagrad, ProximalGradientDescent,
+        RmsProp, Schedule, TopK, TrainOp,
     };
     pub use crate::placement::ReplicaDeviceSetter;
     pub use crate::runtime::{Code, Error, Result, Server, SessionOptions};

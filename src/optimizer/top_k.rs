@@ -15,7 +15,7 @@ use crate::graph::{
 };
 use crate::tensor::Shape;
 
-use super::{Optimizer, TrainOp};
+use super::{ClipGradients, LearningRate, Optimizer, TrainOp};
 
 /// The least elements of a gradient of which a part is sent: of a smaller one its header is the greater part.
 const LEAST: usize = 64;
@@ -44,8 +44,12 @@ impl<O: Optimizer> Optimizer for TopK<O> {
         self.inner.rule()
     }
 
-    fn learning_rate(&self) -> f32 {
+    fn learning_rate(&self) -> LearningRate {
         self.inner.learning_rate()
+    }
+
+    fn clip(&self) -> Option<ClipGradients> {
+        self.inner.clip()
     }
 
     fn top_k(&self) -> Option<f64> {

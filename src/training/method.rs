@@ -28,11 +28,11 @@ impl Method {
     /// If the task is no worker.
     pub(super) fn of(task: &Task) -> Result<Self> {
         let settings = task.settings();
-        Ok(match settings.averaging {
-            None => Self::Shared(task.coordinated(settings.optimizer)?),
+        Ok(match &settings.averaging {
+            None => Self::Shared(task.coordinated(settings.optimizer.clone())?),
             Some(averaging) => {
-                let outer = task.coordinated(averaging.outer)?;
-                Self::Local(LocalSgd::new(settings.optimizer, outer, averaging.every.get()))
+                let outer = task.coordinated(averaging.outer.clone())?;
+                Self::Local(LocalSgd::new(settings.optimizer.clone(), outer, averaging.every.get()))
             }
         })
     }

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::graph::UpdateRule;
-use crate::optimizer::Optimizer;
+use crate::optimizer::{ClipGradients, LearningRate, Optimizer};
 
 /// The training that a scenario describes.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,19 +75,21 @@ pub enum Published {
     Resnet50,
 }
 
-/// An update rule and its learning rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// An update rule, its learning rate and the bounds of its gradients.
+#[derive(Clone, Debug, PartialEq)]
 pub struct OptimizerSettings {
     /// The rule.
     pub rule: UpdateRule,
     /// The learning rate.
-    pub learning_rate: f32,
+    pub learning_rate: LearningRate,
+    /// The bounds that gradients are kept in.
+    pub clip: Option<ClipGradients>,
     /// The share of each gradient that is sent at once; all of it, where there is none.
     pub top_k: Option<f64>,
 }
 
 /// How workers that train variables of their own average them ([`LocalSgd`](crate::optimizer::LocalSgd)).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Averaging {
     /// A worker's steps from one average to the next.
     pub every: NonZeroU32,
@@ -113,8 +115,12 @@ impl Optimizer for OptimizerSettings {
         self.rule
     }
 
-    fn learning_rate(&self) -> f32 {
-        self.learning_rate
+    fn learning_rate(&self) -> LearningRate {
+        self.learning_rate.clone()
+    }
+
+    fn clip(&self) -> Option<ClipGradients> {
+        self.clip
     }
 
     fn top_k(&self) -> Option<f64> {

@@ -8,7 +8,7 @@ use trainyard::graph::UpdateRule;
 use trainyard::optimizer::LocalTrainOp;
 use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
-use trainyard::simulation::{Law, Misfortune, Moment};
+use trainyard::simulation::{Misfortune, Moment};
 use trainyard::sync::Mode;
 use trainyard::training::Model;
 use trainyard::units::VirtualTime;
@@ -207,14 +207,15 @@ fn a_model_without_data_averages_too() {
 
 #[test]
 fn a_worker_that_comes_back_begins_at_the_center_and_is_averaged_again() {
-    let (task, back) = (TaskName::new("worker", 1), Duration::from_millis(1300));
-    let crash = Misfortune::Crash { task: task.clone(), restart_after: Some(Duration::from_millis(200)) };
-    let at = Moment::Time(VirtualTime::ZERO.after(back - Duration::from_millis(200)));
-    let training = digits().step_time(Law::Constant { value: 0.01 }).averaging(4, AVERAGE, 1.0);
-    let trained = training.steps(60).fault(at, crash).run();
+    let (task, training) = (TaskName::new("worker", 1), digits().averaging(4, AVERAGE, 1.0).steps(60));
+    let whole = training.run().outcome.ended.as_secs_f64();
+    let share = |share: f64| Duration::from_secs_f64(whole * share);
+    let crash = Misfortune::Crash { task: task.clone(), restart_after: Some(share(0.1)) };
+    let trained = training.fault(Moment::Time(VirtualTime::ZERO.after(share(0.4))), crash).run();
+    let back = VirtualTime::ZERO.after(share(0.5));
     let own: Vec<_> = trained.steps.iter().filter(|step| step.worker == task).collect();
     let again = own.iter().rposition(|step| step.local_step == 0).unwrap();
-    assert!(again > 20 && own[again].started >= VirtualTime::ZERO.after(back), "{:?}", own[again]);
+    assert!(again > 20 && own[again].started >= back, "{:?}", own[again]);
     let (first, after) = (own[0].loss.unwrap(), own[again].loss.unwrap());
     assert!(after < first / 2.0, "what was learnt before is not lost: {first} and then {after}");
     assert_eq!(own.last().unwrap().global_step, 60);

@@ -2,6 +2,7 @@
 
 mod binary;
 mod checkers;
+mod checkpoint_command;
 mod cli;
 mod compression;
 mod convnet;
@@ -29,6 +30,7 @@ mod over_quic;
 mod peer_to_peer;
 mod queues;
 mod quic_losses;
+mod recovery;
 mod roles;
 mod servers;
 mod sessions;

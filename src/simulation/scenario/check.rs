@@ -1,6 +1,8 @@
 //! From what was typed to what it means: defaults filled in, and every mistake found at once.
 
+mod checkpoint;
 mod fault;
+mod optimizer;
 mod program;
 
 use std::collections::BTreeMap;
@@ -82,6 +84,7 @@ pub(super) fn build(file: ScenarioFile, origin: &str, text: Option<&str>) -> Res
     }
     let compression = compression(file.network.compression, "network.compression", &mut found).unwrap_or_default();
     let runs = runs(file.run, (workers, compression), &mut found);
+    let numerics = file.compute.numerics;
     let scenario = Scenario {
         name: file.name.unwrap_or_else(|| stem(origin)),
         seed: file.seed,
@@ -90,6 +93,7 @@ pub(super) fn build(file: ScenarioFile, origin: &str, text: Option<&str>) -> Res
         compute: compute(file.compute, &cluster, &mut found),
         program: program::program(file.program, origin, cluster.get("ps").map_or(1, Tasks::count), &mut found),
         stop,
+        checkpoint: checkpoint::checkpoint(file.checkpoint, numerics, &mut found),
         runs,
         cluster,
     };
