@@ -201,8 +201,9 @@ impl Simulated {
 
     /// Applies gradients as `optimizer` does.
     pub(crate) fn optimizer(mut self, optimizer: &impl Optimizer) -> Self {
-        let (rule, learning_rate, clip) = (optimizer.rule(), optimizer.learning_rate(), optimizer.clip());
-        self.settings.optimizer = OptimizerSettings { rule, learning_rate, clip };
+        let (rule, learning_rate) = (optimizer.rule(), optimizer.learning_rate());
+        let (clip, top_k) = (optimizer.clip(), optimizer.top_k());
+        self.settings.optimizer = OptimizerSettings { rule, learning_rate, clip, top_k };
         self
     }
 
