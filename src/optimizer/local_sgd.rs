@@ -8,8 +8,9 @@
 //! Nesterov it is DiLoCo (Douillard et al. 2023). The global step counts the averages.
 //!
 //! An average is a round of synchronous training: backups, lost workers and those that come back are as there, and
-//! a worker that comes back begins at the center. What else a worker keeps, its optimizer's slots and the moving
-//! averages of batch normalisation, is never averaged.
+//! a worker that comes back begins at the center. Where the centers go back to a checkpoint, how far the workers
+//! have moved since their last average still counts in the next. What else a worker keeps, its optimizer's slots and
+//! the moving averages of batch normalisation, is never averaged.
 
 use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Target, Variable};
 use crate::sync::Mode;
@@ -71,7 +72,7 @@ impl<I: Optimizer, O: Optimizer> LocalSgd<I, O> {
         }
         let local_step = graph.local_variable("local_step", &graph.constant(0i64))?;
         let step = build(&local_step)?;
-        let copies = variables.into_iter().map(Copy::new).collect::<Result<Vec<_>, _>>()?;
+        let copies = variables.into_iter().map(OwnCopy::new).collect::<Result<Vec<_>, _>>()?;
         let mut moves = Vec::with_capacity(copies.len());
         for copy in &copies {
             moves.push((copy.center.clone(), copy.moved_after(&step)?));
@@ -115,7 +116,7 @@ impl LocalTrainOp {
 }
 
 /// A worker's copy of a variable.
-struct Copy {
+struct OwnCopy {
     own: Variable,
     /// What all workers average, where the parameter servers are.
     center: Variable,
@@ -123,7 +124,7 @@ struct Copy {
     start: Variable,
 }
 
-impl Copy {
+impl OwnCopy {
     /// A center for `own`, with what would have been its first value; it begins with that of the center in place.
     #[track_caller]
     fn new(own: Variable) -> Result<Self, GraphError> {
@@ -144,7 +145,7 @@ impl Copy {
 
 /// Has all `copies` begin again at their centers.
 #[track_caller]
-fn begin_again(graph: &Graph, copies: &[Copy]) -> Result<Target, GraphError> {
+fn begin_again(graph: &Graph, copies: &[OwnCopy]) -> Result<Target, GraphError> {
     let mut targets = Vec::with_capacity(2 * copies.len());
     for copy in copies {
         let center = copy.center.read_again();

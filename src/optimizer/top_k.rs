@@ -2,7 +2,8 @@
 //!
 //! What is not sent is not lost: it stays with the worker, in a local variable `<variable>/residual`, and is added
 //! to the next gradient (error feedback; Stich et al. 2018, Deep Gradient Compression of Lin et al. 2018). The
-//! server fills the rest with zeros and applies what any other gradient would be applied by.
+//! server fills the rest with zeros, and applies it by any rule. A NaN counts as the greatest of all, so it is sent.
+//! A worker that is started anew begins with an empty residual.
 //!
 //! The residual changes once the step has been counted. So a gradient that came too late, and is dropped, leaves it
 //! as it was; and a step that is taken again, because its answer was lost, selects from the same sum, with the
