@@ -60,7 +60,9 @@ fn check_global_steps(training: &Simulated, trained: &Trained) {
     let none_is_stale = || assert!(applied.clone().all(|step| step.staleness == 0), "no synchronous one is stale");
     let dropped = trained.steps.len() - applied.clone().count();
     match training.mode() {
-        Mode::Async | Mode::BoundedStaleness { .. } => each_of(1),
+        Mode::Async | Mode::BoundedStaleness { .. } | Mode::StalenessAware | Mode::DelayCompensated { .. } => {
+            each_of(1);
+        }
         Mode::Sync { backups } => {
             each_of(training.workers() - backups as usize);
             none_is_stale();
