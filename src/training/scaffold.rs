@@ -1,6 +1,6 @@
 //! `Scaffold`: the parts that a training's session is made ready with, given by the program or made by default.
 
-use crate::graph::{Graph, Output, Target, Variable};
+use crate::graph::{Graph, Output, Part, Target, Variable};
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
 
@@ -72,8 +72,8 @@ impl Scaffold {
             let (is_initialized, read) = (variable.is_initialized(), variable.read());
             let restore = can_restore.then(|| graph.restore_op(&variable)).transpose()?;
             let (name, spec) = (variable.name(), variable.spec());
-            let container = spec.container.to_string();
-            Ok(Known { name, is_initialized, initializer, read, restore, container })
+            let (container, part) = (spec.container.to_string(), variable.part());
+            Ok(Known { name, part, is_initialized, initializer, read, restore, container })
         };
         let step = graph.global_step()?.read();
         let shared: Vec<Known> = graph.initializers().into_iter().map(known).collect::<Result<_>>()?;
@@ -104,6 +104,8 @@ pub(super) struct Known {
     /// Where a checkpoint's value is fed, and what gives it to the variable.
     pub(super) restore: Option<(Output, Target)>,
     pub(super) container: String,
+    /// Which part of what it is, where it is one.
+    pub(super) part: Option<Part>,
 }
 
 impl Finalized {
