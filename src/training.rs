@@ -12,20 +12,23 @@ mod scaffold;
 mod session;
 mod session_creator;
 mod settings;
+mod summary;
 mod task;
 mod trainer;
 mod weights;
 
 pub use checkpointing::{Checkpointing, Consistency};
 pub use hooks::{
-    CheckpointSaver, CheckpointSaverListener, Hook, HookContext, HookFuture, RunArgs, RunOptions, RunValues,
-    SecondOrStepTimer, StopAtStep, TraceLevel,
+    CheckpointSaver, CheckpointSaverListener, FeedFn, FinalOps, FinalValues, GlobalStepWaiter, Hook, HookContext,
+    HookFuture, LoggingTensor, NanTensor, Profiler, RunArgs, RunOptions, RunValues, SecondOrStepTimer, StepCounter,
+    StopAtStep, SummarySaver, TraceLevel,
 };
 pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};
 pub use scaffold::Scaffold;
 pub use session::{Fetched, Run, Session};
 pub use settings::{Embedding, Model, OptimizerSettings, Published, Settings, Stop};
+pub use summary::SummaryWriter;
 pub use task::{Task, TaskParts};
 pub(crate) use trainer::step_graph;
 pub use trainer::train;

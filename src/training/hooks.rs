@@ -1,7 +1,15 @@
 //! Hooks: what happens around the runs of a monitored session.
 
 mod checkpoint_saver;
+mod feed_fn;
+mod final_ops;
+mod global_step_waiter;
+mod logging_tensor;
+mod nan_tensor;
+mod profiler;
+mod step_counter;
 mod stop_at_step;
+mod summary_saver;
 mod timer;
 
 use std::cell::Cell;
@@ -21,7 +29,15 @@ use super::session::{Asked, Session};
 use super::task::Task;
 
 pub use checkpoint_saver::{CheckpointSaver, CheckpointSaverListener};
+pub use feed_fn::FeedFn;
+pub use final_ops::{FinalOps, FinalValues};
+pub use global_step_waiter::GlobalStepWaiter;
+pub use logging_tensor::LoggingTensor;
+pub use nan_tensor::NanTensor;
+pub use profiler::Profiler;
+pub use step_counter::StepCounter;
 pub use stop_at_step::StopAtStep;
+pub use summary_saver::SummarySaver;
 pub use timer::SecondOrStepTimer;
 
 /// What a hook does while the session waits for it.

@@ -137,6 +137,7 @@ impl MonitoredSession {
     /// # Errors
     /// `root`, if that task does not come back, or without what no checkpoint has.
     pub(super) async fn recover(&mut self, root: Error) -> Result<bool> {
+        let mut is_back = false;
         loop {
             let Some(pause) = self.patience.pause() else {
                 return Err(given_up(&root, "it has been tried again, in vain"));
@@ -145,12 +146,14 @@ impl MonitoredSession {
             self.task.sleep(pause).await;
             match self.creator.create_again(self.global_step, &root).await {
                 Ok(created) => {
-                    let is_back = created.restored.is_some();
+                    is_back |= created.restored.is_some();
                     if !is_back && root.code == Code::FailedPrecondition {
                         return Err(root);
                     }
-                    self.go_on_with(created).await?;
-                    return Ok(is_back);
+                    match self.go_on_with(created).await {
+                        Err(error) if is_mendable(&error) => tracing::warn!(%error, "a hook lost the new session"),
+                        gone_on => return gone_on.map(|()| is_back),
+                    }
                 }
                 Err(error) if is_mendable(&error) => tracing::warn!(%error, "the new session is lost too"),
                 Err(error) if error.code == Code::FailedPrecondition => {

@@ -1,5 +1,6 @@
 //! What the system does as a whole; one file a behaviour.
 
+mod alone;
 mod binary;
 mod checkers;
 mod cli;
@@ -15,12 +16,14 @@ mod fixture;
 mod gradients;
 mod graph_command;
 mod graphdefs;
+mod hooks;
 #[cfg(target_os = "linux")]
 mod hosts;
 #[cfg(target_os = "linux")]
 mod launch;
 mod life_of_a_step;
 mod losses;
+mod monitored_session;
 mod normalisation;
 mod optimizers;
 mod over_quic;
@@ -29,6 +32,7 @@ mod queues;
 mod quic_losses;
 mod roles;
 mod servers;
+mod session_creation;
 mod sessions;
 mod shapes;
 mod simulated;

@@ -84,8 +84,8 @@ fn messages() -> Vec<PeerMessage> {
             computed: Some((VirtualTime(1), VirtualTime(u64::MAX))),
         },
         PeerMessage::AbortStep(step),
-        PeerMessage::Reset { number: 1, containers: vec!["a".to_owned(), String::new()] },
-        PeerMessage::ResetDone { number: 1, variables: 12 },
+        PeerMessage::Reset { number: 1, containers: vec!["a".to_owned(), String::new()], within_training: true },
+        PeerMessage::ResetDone { number: 1, variables: 12, departed: vec![0, 3] },
         PeerMessage::Leave { worker: 3 },
         PeerMessage::TrainingOver,
     ]);

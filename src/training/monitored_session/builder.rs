@@ -112,7 +112,10 @@ impl Builder {
             stop_requested: Cell::new(false),
             patience,
         };
-        opened.tell_of_the_session().await?;
+        match opened.tell_of_the_session().await {
+            Err(error) if is_mendable(&error) => opened.recover(error).await.map(drop)?,
+            told => told?,
+        }
         Ok(opened)
     }
 
