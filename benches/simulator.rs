@@ -25,6 +25,8 @@ const REPEATS: usize = 5;
 struct Silence;
 
 impl Recorder for Silence {
+    fn restored(&self, _: u64) {}
+
     fn step(&self, _: StepStats) {}
     fn evaluation(&self, _: Evaluation) {}
     fn beginning(&self, _: Beginning) {}
@@ -57,7 +59,7 @@ fn cluster(workers: u32) -> Cluster {
 fn task(host: Host, steps: u64) -> Task {
     let settings = Settings {
         model: Model::Null { variables: SERVERS as usize },
-        optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.0 },
+        optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.0.into(), clip: None },
         batch: 1,
         stop: Stop { steps: Some(steps), accuracy: None, evaluate_every: 1, time: None },
     };

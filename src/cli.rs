@@ -2,6 +2,7 @@
 
 mod args;
 mod certs;
+mod checkpoint;
 mod cluster;
 mod control;
 mod doctor;
@@ -61,6 +62,7 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
         Command::Certs(args) => certs::run(&args.command),
         Command::Cluster(args) => cluster::run(args),
         Command::Graph(args) => graph::run(args),
+        Command::Checkpoint(args) => checkpoint::run(args),
     };
     outcome.unwrap_or_else(|failure| failure.report())
 }

@@ -60,11 +60,12 @@ pub use losses::{
 };
 #[cfg(test)]
 pub(crate) use op::Seen;
+pub(crate) use op::SlotSpec;
 pub(crate) use op::range_len;
 pub use op::{
-    Array, Axes, Binary, Comparison, Indexed, Logical, Loss, Mirror, Norm, Op, Order, RandomLaw, Reduce, Reduction,
-    Replica, ResourceAction, ResourceKind, ResourceSpec, ShardStrategy, Sharding, Sparse, Subscript, Unary, UpdateRule,
-    VariableSpec,
+    Array, Axes, Binary, Comparison, Indexed, LearningRate, Logical, Loss, Mirror, Norm, Op, Order, RandomLaw, Reduce,
+    Reduction, Replica, ResourceAction, ResourceKind, ResourceSpec, Schedule, ShardStrategy, Sharding, Sparse,
+    Subscript, Unary, UpdateRule, VariableSpec,
 };
 pub use op::{Channels, Convolution, Padding, Pool, Sliding, Window};
 pub use output::{Output, Target, concat, stack};

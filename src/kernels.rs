@@ -21,6 +21,7 @@ pub(crate) mod dropout;
 pub(crate) mod elementwise;
 mod functions;
 pub(crate) mod indexed;
+mod learning_rate;
 mod math;
 pub(crate) mod matmul;
 pub(crate) mod norm;

@@ -111,7 +111,11 @@ pub mod prelude {
     };
     pub use crate::graph::{Padding, Sliding, avg_pool2d, conv2d, flatten, max_pool2d};
     pub use crate::import;
-    pub use crate::optimizer::{Adagrad, Adam, Coordinated, GradientDescent, Momentum, Optimizer, TrainOp};
+    pub use crate::optimizer::{
+        Adadelta, Adagrad, AdagradDa, Adam, AdamW, ClipGradients, Clipped, Coordinated, ExponentialMovingAverage, Ftrl,
+        GradientDescent, Lamb, LearningRate, Momentum, Optimizer, ProximalAdagrad, ProximalGradientDescent, RmsProp,
+        Schedule, TrainOp,
+    };
     pub use crate::placement::ReplicaDeviceSetter;
     pub use crate::runtime::{Code, Error, Result, Server, SessionOptions};
     pub use crate::tensor::{DType, Tensor};

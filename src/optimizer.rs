@@ -12,20 +12,37 @@
 //! # }
 //! ```
 
+mod apply;
+mod clip_gradients;
 mod coordinated;
+mod moving_average;
 mod rows;
 mod rules;
+#[cfg(test)]
+mod tests;
 mod update;
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use crate::graph::{
-    Gradient, Graph, GraphError, GraphProblem, Name, NewOperation, Op, OpId, Output, Replica, Target, UpdateRule,
-    Variable, variable_gradients,
+    Edge, Gradient, Graph, GraphError, GraphProblem, Name, NewOperation, Op, OpId, Output, Replica, SlotSpec, Target,
+    UpdateRule, Variable, variable_gradients,
 };
 use crate::sync::Mode;
+use crate::tensor::Shape;
 
+pub(crate) use apply::apply;
+pub use clip_gradients::{ClipGradients, Clipped};
 pub use coordinated::Coordinated;
-pub use rules::{Adagrad, Adam, GradientDescent, Momentum};
-pub(crate) use update::{Delta, Deltas, Update, apply};
+pub use moving_average::ExponentialMovingAverage;
+pub use rules::{
+    Adadelta, Adagrad, AdagradDa, Adam, AdamW, Ftrl, GradientDescent, Lamb, Momentum, ProximalAdagrad,
+    ProximalGradientDescent, RmsProp,
+};
+pub(crate) use update::{Delta, Deltas, Update};
+
+pub use crate::graph::{LearningRate, Schedule};
 
 /// A way to change variables by their gradients.
 pub trait Optimizer {
@@ -33,7 +50,12 @@ pub trait Optimizer {
     fn rule(&self) -> UpdateRule;
 
     /// The learning rate.
-    fn learning_rate(&self) -> f32;
+    fn learning_rate(&self) -> LearningRate;
+
+    /// The bounds that gradients are kept in.
+    fn clip(&self) -> Option<ClipGradients> {
+        None
+    }
 
     /// Which of the workers this is, that train the same variables.
     fn replica(&self) -> Replica {
@@ -90,15 +112,18 @@ fn train_op(
             graph.check_own("apply_gradients", part)?;
         }
     }
+    let clipped = optimizer.clip().map(|clip| clip.apply(pairs)).transpose()?;
+    let pairs = clipped.map_or(Cow::Borrowed(pairs), Cow::Owned);
     let replica = optimizer.replica();
     let verdict = match replica.mode {
-        Mode::Sync { backups: 1.. } => Some(vote(&graph, pairs, global_step, replica)?),
+        Mode::Sync { backups: 1.. } => Some(vote(&graph, &pairs, global_step, replica)?),
         _ => None,
     };
-    let step = Step { graph: &graph, replica, verdict };
+    let rate = Rate::of(&optimizer.learning_rate(), global_step)?;
+    let step = Step { graph: &graph, replica, verdict, rate };
     let mut updates = Vec::with_capacity(pairs.len());
-    for (variable, gradient) in pairs {
-        updates.push(step.update(optimizer.rule(), optimizer.learning_rate(), variable, gradient)?);
+    for (variable, gradient) in &*pairs {
+        updates.push(step.update(optimizer.rule(), variable, gradient)?);
     }
     step.commit(&updates, global_step)
 }
@@ -172,27 +197,18 @@ struct Step<'a> {
     graph: &'a Graph,
     replica: Replica,
     verdict: Option<Output>,
+    rate: Rate,
 }
 
 impl Step<'_> {
     /// Updates one variable, where it is.
     #[track_caller]
-    fn update(
-        &self,
-        rule: UpdateRule,
-        learning_rate: f32,
-        variable: &Variable,
-        gradient: &Gradient,
-    ) -> Result<OpId, GraphError> {
-        let at = std::panic::Location::caller();
+    fn update(&self, rule: UpdateRule, variable: &Variable, gradient: &Gradient) -> Result<OpId, GraphError> {
         let mut variables = vec![variable.op_id()];
-        for slot in rules::slots(rule) {
-            variables.push(slot.create(self.graph, variable)?.op_id());
+        for slot in rule.slots() {
+            variables.push(create_slot(self.graph, &slot, variable)?.op_id());
         }
-        let beside = |op| NewOperation { colocated_with: Some(variable.op_id()), built_at: at, ..NewOperation::of(op) };
-        let rate = beside(Op::Const(learning_rate.into()));
-        let rate = self.graph.add(NewOperation { name: Name::Numbered("learning_rate"), ..rate })?;
-        let mut inputs = vec![self.graph.output(rate).edge()];
+        let mut inputs = vec![self.rate.beside(variable)?];
         inputs.extend(gradient.parts().iter().map(|part| part.edge()));
         let aggregate = matches!(self.replica.mode, Mode::Sync { .. }).then_some(self.replica);
         if aggregate.is_some() {
@@ -205,7 +221,8 @@ impl Step<'_> {
             name: Name::Numbered(&name),
             inputs: &inputs,
             variables: &variables,
-            ..beside(Op::ApplyGradient { rule, is_sparse, aggregate })
+            colocated_with: Some(variable.op_id()),
+            ..NewOperation::of(Op::ApplyGradient { rule, is_sparse, aggregate })
         })
     }
 
@@ -224,4 +241,50 @@ impl Step<'_> {
         })?;
         Ok(TrainOp { commit: Target::new(self.graph.clone(), commit) })
     }
+}
+
+/// The learning rate of a step.
+enum Rate {
+    Constant(f32),
+    /// By the global step: once, by the worker, who sends it to where the variables are.
+    Computed(Output),
+}
+
+impl Rate {
+    #[track_caller]
+    fn of(rate: &LearningRate, global_step: &Variable) -> Result<Self, GraphError> {
+        if let Some(rate) = rate.constant() {
+            return Ok(Self::Constant(rate));
+        }
+        let graph = global_step.graph();
+        let computed = graph.add(NewOperation {
+            name: Name::Numbered("learning_rate"),
+            inputs: &[global_step.read().edge()],
+            ..NewOperation::of(Op::LearningRate(Arc::new(rate.clone())))
+        })?;
+        Ok(Self::Computed(graph.output(computed)))
+    }
+
+    /// The rate, for an update of `variable`.
+    #[track_caller]
+    fn beside(&self, variable: &Variable) -> Result<Edge, GraphError> {
+        let rate = match self {
+            Self::Computed(rate) => return Ok(rate.edge()),
+            Self::Constant(rate) => *rate,
+        };
+        let constant = variable.graph().add(NewOperation {
+            name: Name::Numbered("learning_rate"),
+            colocated_with: Some(variable.op_id()),
+            ..NewOperation::of(Op::Const(rate.into()))
+        })?;
+        Ok(variable.graph().output(constant).edge())
+    }
+}
+
+/// The slot of `variable`, where it is.
+#[track_caller]
+fn create_slot(graph: &Graph, slot: &SlotSpec, variable: &Variable) -> Result<Variable, GraphError> {
+    let name = format!("{}/{}", variable.name(), slot.name);
+    let shape = if slot.is_scalar { Shape::SCALAR } else { variable.spec().shape };
+    graph.slot_variable(&name, shape, slot.initial.clone(), variable)
 }

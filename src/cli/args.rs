@@ -1,5 +1,6 @@
 //! The arguments as they are typed. What they mean together is decided where they are used.
 
+mod checkpoint;
 mod deployment;
 
 use std::num::NonZeroU32;
@@ -10,6 +11,7 @@ use clap::{ArgAction, Parser, Subcommand};
 use super::exit_code;
 use crate::simulation::scenario::{Setting, Sweep};
 
+pub(crate) use checkpoint::{CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs};
 pub(crate) use deployment::{
     CertsArgs, CertsCommand, ClusterArgs, DoctorArgs, IssueArgs, LaunchArgs, NewArgs, RoleArgs, StatusArgs, TaskArgs,
 };
@@ -46,6 +48,8 @@ pub(crate) enum Command {
     Cluster(ClusterArgs),
     /// Read a graph of TensorFlow's, or show how a step's graph is placed and cut.
     Graph(GraphArgs),
+    /// List, check and merge what a training has saved.
+    Checkpoint(CheckpointArgs),
 }
 
 /// The arguments of `graph`.

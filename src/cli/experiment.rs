@@ -7,12 +7,13 @@ use super::failure::Failure;
 use super::recording::SharedRecording;
 use crate::clock::Clock;
 use crate::cluster::ClusterSpec;
-use crate::graph::UpdateRule;
-use crate::runtime::Server;
-use crate::simulation::scenario::{self, Rule, Scenario};
+use crate::runtime::{Error, Server};
+use crate::simulation::scenario::{self, Scenario};
 use crate::simulation::{Cluster, ComputeSpec};
 use crate::sync::Mode;
+use crate::training::checkpoint::{Memory, Retention, Store, open_store};
 use crate::training::data::{DataError, Dataset};
+use crate::training::{Checkpointing, Consistency, SecondOrStepTimer};
 use crate::training::{Embedding, Model, OptimizerSettings, Published, Settings, Stop, TaskParts};
 
 /// A cluster, a training, and the runs to compare.
@@ -20,6 +21,7 @@ pub(super) struct Experiment {
     pub(super) cluster: Cluster,
     pub(super) settings: Settings,
     pub(super) dataset: Option<Arc<Dataset>>,
+    checkpoint: Option<scenario::Checkpoint>,
     pub(super) runs: Vec<scenario::Run>,
 }
 
@@ -60,7 +62,26 @@ impl Experiment {
                 Some(Arc::new(samples.map_err(Failure::Data)?))
             }
         };
-        Ok(Self { cluster, settings, dataset, runs: scenario.runs.clone() })
+        let (checkpoint, runs) = (scenario.checkpoint.clone(), scenario.runs.clone());
+        Ok(Self { cluster, settings, dataset, checkpoint, runs })
+    }
+
+    /// Where a simulated run keeps its checkpoints: as long as it lasts, whatever becomes of its tasks.
+    pub(super) fn simulated_checkpoints(&self) -> Option<Checkpointing> {
+        self.checkpoint.as_ref().map(|checkpoint| checkpointing(checkpoint, Arc::new(Memory::default())))
+    }
+
+    /// Where a run that is deployed keeps its checkpoints.
+    ///
+    /// # Errors
+    /// If there can be none.
+    pub(super) fn deployed_checkpoints(&self, run: &str) -> Result<Option<Checkpointing>, Error> {
+        let Some(checkpoint) = &self.checkpoint else { return Ok(None) };
+        let Some(directory) = &checkpoint.directory else { return Ok(self.simulated_checkpoints()) };
+        let legal = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
+        let run: String = run.chars().map(legal).collect();
+        let store = open_store(&format!("{}/{run}", directory.trim_end_matches('/')))?;
+        Ok(Some(checkpointing(checkpoint, store)))
     }
 
     /// What a task of a run in `mode` is made of, in either world.
@@ -69,6 +90,7 @@ impl Experiment {
         server: Rc<Server>,
         clock: Rc<dyn Clock>,
         mode: Mode,
+        checkpointing: Option<Checkpointing>,
         recording: &SharedRecording,
     ) -> TaskParts {
         let (settings, dataset) = (self.settings.clone(), self.dataset.clone());
@@ -79,10 +101,20 @@ impl Experiment {
             seed: self.cluster.seed,
             settings,
             dataset,
-            checkpointing: None,
+            checkpointing,
             recorder: Rc::new(recording.clone()),
         }
     }
+}
+
+fn checkpointing(checkpoint: &scenario::Checkpoint, store: Arc<dyn Store>) -> Checkpointing {
+    let every = match checkpoint.every {
+        scenario::Often::Steps(steps) => SecondOrStepTimer::every_steps(steps),
+        scenario::Often::Time(time) => SecondOrStepTimer::every_time(time),
+    };
+    let retention = Retention { max_to_keep: Some(checkpoint.keep), keep_every: checkpoint.keep_every };
+    let consistency = if checkpoint.fuzzy { Consistency::Fuzzy } else { Consistency::Consistent };
+    Checkpointing { store, every, retention, consistency }
 }
 
 fn dataset(dataset: &scenario::Dataset, seed: u64) -> Result<Dataset, DataError> {
@@ -136,34 +168,12 @@ fn settings(scenario: &Scenario) -> Settings {
         }),
         scenario::Model::Null => Model::Null { variables: NULL_VARIABLES },
     };
+    let scenario::Optimizer { rule, learning_rate, clip } = program.optimizer.clone();
     let stop = &scenario.stop;
     Settings {
         model,
-        optimizer: optimizer(&program.optimizer),
+        optimizer: OptimizerSettings { rule, learning_rate, clip },
         batch: program.batch,
         stop: Stop { steps: stop.steps, accuracy: stop.accuracy, evaluate_every: stop.evaluate_every, time: stop.time },
     }
-}
-
-/// The learning rate where a scenario names none. TensorFlow has a default for Adam alone.
-const LEARNING_RATE: f32 = 0.01;
-
-fn optimizer(optimizer: &scenario::Optimizer) -> OptimizerSettings {
-    let rule = match optimizer.rule {
-        Rule::GradientDescent => UpdateRule::GradientDescent,
-        Rule::Momentum => UpdateRule::Momentum {
-            momentum: optimizer.momentum.unwrap_or(0.9),
-            use_nesterov: optimizer.use_nesterov.unwrap_or(false),
-        },
-        Rule::Adagrad => {
-            UpdateRule::Adagrad { initial_accumulator_value: optimizer.initial_accumulator_value.unwrap_or(0.1) }
-        }
-        Rule::Adam => UpdateRule::Adam {
-            beta1: optimizer.beta1.unwrap_or(0.9),
-            beta2: optimizer.beta2.unwrap_or(0.999),
-            epsilon: optimizer.epsilon.unwrap_or(1e-8),
-        },
-    };
-    let default = if optimizer.rule == Rule::Adam { 0.001 } else { LEARNING_RATE };
-    OptimizerSettings { rule, learning_rate: optimizer.learning_rate.unwrap_or(default) }
 }

@@ -6,6 +6,7 @@ use super::exit_code::ExitCode;
 use crate::cluster::TaskName;
 use crate::runtime::{Code, Error};
 use crate::simulation::scenario::ScenarioError;
+use crate::training::checkpoint::CheckpointError;
 use crate::training::data::DataError;
 use crate::transport::{CertificateError, QuicError};
 
@@ -29,6 +30,9 @@ pub(super) enum Failure {
         /// All that is wrong, a line each.
         mistakes: String,
     },
+    /// A checkpoint can't be read or written.
+    #[error("{0}")]
+    Checkpoint(#[from] CheckpointError),
     /// A certificate can't be made or used.
     #[error("{0}")]
     Certificate(#[from] CertificateError),
@@ -127,6 +131,8 @@ impl Failure {
             }
             Self::RepeatDiffered { .. } => ExitCode::RepeatDiffered,
             Self::Certificate(CertificateError::Crypto(_)) => ExitCode::Internal,
+            Self::Checkpoint(error) if error.is_mistaken() => ExitCode::Usage,
+            Self::Checkpoint(_) => ExitCode::Internal,
             Self::Certificate(_) | Self::Network(_) => ExitCode::Usage,
             Self::Write { .. } | Self::System { .. } => ExitCode::Internal,
             Self::Task { code, .. } => *code,

@@ -69,7 +69,7 @@ fn of_scenario(args: &ShowArgs) -> Result<Drawing, Failure> {
     };
     let recording = SharedRecording::default();
     let built = simulation::run(&experiment.cluster, |host: Host| {
-        let parts = experiment.task_parts(host.server, host.clock, run.mode, &recording);
+        let parts = experiment.task_parts(host.server, host.clock, run.mode, None, &recording);
         let task = Task::new(parts);
         async {
             let task = task?;

@@ -1,13 +1,13 @@
 //! Where results go: a report's files, the comparison on stdout.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use super::failure::Failure;
 use super::recording::Recording;
 use super::summary;
-use crate::report::{Report, Run, csv, json, table};
+use crate::report::{Report, Run, csv, events, json, table};
 
 /// The files of a report, written run by run, so that a later failure loses nothing.
 pub(super) struct Files<'a> {
@@ -26,7 +26,12 @@ impl<'a> Files<'a> {
     /// Appends the last run of `report`, whose `recording` is that of `run`.
     pub(super) fn append(&mut self, report: &Report, run: &str, recording: &Recording) -> Result<(), Failure> {
         let failed = || Failure::writing(self.directory.display().to_string());
-        self.steps.append(run, &summary::rows(recording)).map_err(failed())?;
+        let rows = summary::rows(recording);
+        self.steps.append(run, &rows).map_err(failed())?;
+        let folder = self.directory.join("events").join(run.replace(['/', '\\'], "_"));
+        fs::create_dir_all(&folder).map_err(failed())?;
+        let file = File::create(folder.join(events::file_name(0, "trainyard"))).map_err(failed())?;
+        events::write(&rows, BufWriter::new(file)).map_err(failed())?;
         let result = File::create(self.directory.join("result.json")).map_err(failed())?;
         json::write(report, result).map_err(failed())
     }

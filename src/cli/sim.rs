@@ -73,8 +73,9 @@ fn simulate(experiment: &Experiment, run: &scenario::Run, trainer: &impl Trainer
     let wall = WallClock::new();
     let progress = Progress::new(&*run.name, experiment.settings.stop.steps);
     let recording = SharedRecording::showing(progress);
+    let checkpoints = experiment.simulated_checkpoints();
     let start = |host: Host| {
-        let parts = experiment.task_parts(host.server, host.clock, run.mode, &recording);
+        let parts = experiment.task_parts(host.server, host.clock, run.mode, checkpoints.clone(), &recording);
         let running = Task::new(parts).map(trainer);
         async { running?.await }
     };

@@ -128,8 +128,11 @@ async fn train(
     mut stop: Stop,
     trainer: &impl Trainer,
 ) -> (runtime::Result<()>, Option<ExitCode>) {
-    let parts = plan.experiment.task_parts(Rc::clone(server), Rc::new(clock), plan.run.mode, recording);
-    let task = match Task::new(parts) {
+    let begun = plan.experiment.deployed_checkpoints(&plan.run.name).and_then(|checkpoints| {
+        let (server, clock) = (Rc::clone(server), Rc::new(clock));
+        Task::new(plan.experiment.task_parts(server, clock, plan.run.mode, checkpoints, recording))
+    });
+    let task = match begun {
         Ok(task) => task,
         Err(error) => return (Err(error), None),
     };

@@ -53,6 +53,9 @@ pub enum GraphProblem {
     /// The device's name is malformed.
     #[error(transparent)]
     Device(#[from] DeviceNameError),
+    /// The learning rate has no value at some step.
+    #[error("its schedule makes no sense: {0}")]
+    Schedule(&'static str),
     /// An operation through which the loss depends on what it is differentiated by has no gradient.
     #[error("no gradient is defined for {operation}, built at {built_at}, and the loss is computed through it")]
     NoGradient {

@@ -59,6 +59,15 @@ impl IndexedSlices {
         self.rows
     }
 
+    /// The same, with each row once: those that come more than once are summed, in their order.
+    #[track_caller]
+    pub fn sum_duplicates(&self) -> Self {
+        let (indices, index) = self.indices.unique().expect("the numbers of rows are a vector");
+        let sum = Op::Sparse(Sparse::UnsortedSegmentSum(None));
+        let values = self.values.with(&[&index, &indices], sum).expect("rows and their numbers were checked");
+        Self { values, indices, rows: self.rows }
+    }
+
     /// The whole value, with the rows that are not here as zeros (TensorFlow: `tf.convert_to_tensor`).
     #[track_caller]
     pub fn to_dense(&self) -> Output {
@@ -74,6 +83,23 @@ impl Gradient {
         match self {
             Self::Dense(gradient) => gradient.clone(),
             Self::Slices(slices) => slices.to_dense(),
+        }
+    }
+
+    /// The same, with each row once.
+    #[track_caller]
+    pub(crate) fn sum_duplicates(&self) -> Self {
+        match self {
+            Self::Dense(gradient) => Self::Dense(gradient.clone()),
+            Self::Slices(slices) => Self::Slices(slices.sum_duplicates()),
+        }
+    }
+
+    /// The numbers: of every element, or of the rows that there are.
+    pub(crate) fn values(&self) -> &Output {
+        match self {
+            Self::Dense(gradient) => gradient,
+            Self::Slices(slices) => slices.values(),
         }
     }
 

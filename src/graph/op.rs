@@ -4,6 +4,7 @@ mod array;
 mod attributes;
 mod binary;
 mod indexed;
+mod learning_rate;
 mod loss;
 mod norm;
 mod order;
@@ -13,6 +14,7 @@ mod resource;
 mod sparse;
 mod subscript;
 mod unary;
+mod update_rule;
 mod window;
 
 use std::sync::Arc;
@@ -22,9 +24,10 @@ use serde::{Deserialize, Serialize};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub use array::Array;
-pub use attributes::{RandomLaw, Replica, UpdateRule, VariableSpec};
+pub use attributes::{RandomLaw, Replica, VariableSpec};
 pub use binary::{Binary, Comparison, Logical};
 pub use indexed::Indexed;
+pub use learning_rate::{LearningRate, Schedule};
 pub use loss::Loss;
 pub use norm::Norm;
 pub use order::Order;
@@ -35,6 +38,8 @@ pub use sparse::{ShardStrategy, Sharding, Sparse};
 pub use subscript::{Mirror, Subscript};
 pub(crate) use unary::Seen;
 pub use unary::Unary;
+pub(crate) use update_rule::SlotSpec;
+pub use update_rule::UpdateRule;
 pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
 
 /// What an operation does.
@@ -121,6 +126,8 @@ pub enum Op {
         action: ResourceAction,
     },
 
+    /// `(global step)`: the learning rate of that step.
+    LearningRate(Arc<LearningRate>),
     /// Does nothing; runs after its control inputs (TensorFlow: `NoOp`, made by `group`).
     NoOp,
     /// `(x)`
@@ -209,6 +216,7 @@ impl Op {
             Self::LiftFence(_) => "LiftFence",
             Self::Resource(spec) => spec.kind.name(),
             Self::OnResource { action, .. } => action.kind(),
+            Self::LearningRate(_) => "LearningRate",
             Self::NoOp => "NoOp",
             Self::Identity => "Identity",
             Self::MatMul { .. } => "MatMul",

@@ -20,7 +20,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::TensorType;
 use super::error::GraphProblem;
-use super::op::Op;
+use super::op::{LearningRate, Op};
 use crate::tensor::{DType, PartialShape, Shape};
 
 /// The types of an operation's outputs.
@@ -60,6 +60,7 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::Order(order), inputs) => return order::infer(order, inputs),
         (Op::Norm(norm), inputs) => return norm::infer(norm, inputs),
         (Op::Loss(loss), inputs) => return loss::infer(loss, inputs),
+        (Op::LearningRate(rate), [step]) => (learning_rate(rate, *step)?, "an i64 scalar as global step"),
         _ => (None, "another number of inputs"),
     };
     outputs.ok_or_else(|| refused(needs, inputs))
@@ -118,6 +119,12 @@ fn stores(value: TensorType, variable: TensorType) -> Result<(), GraphProblem> {
 
 fn one(dtype: DType, shape: impl Into<PartialShape>) -> OutputTypes {
     smallvec![TensorType::new(dtype, shape)]
+}
+
+fn learning_rate(rate: &LearningRate, step: TensorType) -> Result<Option<OutputTypes>, GraphProblem> {
+    let is_step = step == TensorType::new(DType::I64, Shape::SCALAR);
+    let outputs = is_step.then(|| one(DType::F32, Shape::SCALAR));
+    rate.problem().map_or(Ok(outputs), |problem| Err(GraphProblem::Schedule(problem)))
 }
 
 /// The last dimension of what has at least two, of real numbers.

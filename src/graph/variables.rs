@@ -7,7 +7,7 @@ use super::output::{Output, Target};
 use super::state::{Name, NewOperation};
 use super::variable::Variable;
 use super::{OpId, TensorType};
-use crate::tensor::{DType, Shape};
+use crate::tensor::{DType, Shape, Tensor};
 
 /// The name of the global step.
 const GLOBAL_STEP: &str = "global_step";
@@ -69,26 +69,54 @@ impl Graph {
         self.new_variable(&NewVariable { name: GLOBAL_STEP, initializer, trainable: false, beside: None })
     }
 
-    /// A value that an optimizer keeps beside `variable`: f32, `initial` everywhere, where the variable is.
+    /// A value that an optimizer keeps beside `variable`: `initial`, a scalar, everywhere, where the variable is.
     /// It is named from the root, and is the one that is there where an optimizer of the kind has been before.
     #[track_caller]
     pub(crate) fn slot_variable(
         &self,
         name: &str,
         shape: Shape,
-        initial: f32,
+        initial: impl Into<Tensor>,
         variable: &Variable,
     ) -> Result<Variable, GraphError> {
-        if let Some(op) = self.state().variable_of_type(name, TensorType::new(DType::F32, shape)) {
+        let value: Tensor = initial.into();
+        if let Some(op) = self.state().variable_of_type(name, TensorType::new(value.dtype(), shape)) {
             return Ok(Variable::new(self.clone(), op));
         }
         let fill = self.add(NewOperation {
             name: Name::Numbered(&format!("{name}/initial")),
             colocated_with: Some(variable.op_id()),
             is_detached: true,
-            ..NewOperation::of(Op::Fill { shape, value: initial.into() })
+            ..NewOperation::of(Op::Fill { shape, value })
         })?;
         let initializer = &self.output(fill);
+        self.new_variable(&NewVariable { name, initializer, trainable: false, beside: Some(variable) })
+    }
+
+    /// A value of the type of `variable` that is kept beside it, and begins with the same value. It is the one that is
+    /// there where one of that name is.
+    ///
+    /// # Errors
+    /// If nothing gives the variable its first value, or the name is taken.
+    #[track_caller]
+    pub(crate) fn shadow_variable(&self, name: &str, variable: &Variable) -> Result<Variable, GraphError> {
+        let holds = variable.spec().tensor_type();
+        if let Some(op) = self.state().variable_of_type(name, holds) {
+            return Ok(Variable::new(self.clone(), op));
+        }
+        let first = {
+            let state = self.state();
+            let mut assigns = state.initializers.iter().map(|assign| state.def.operation(*assign));
+            assigns.find(|assign| assign.variables[0] == variable.op_id()).map(|assign| assign.inputs[0])
+        };
+        let Some(first) = first else {
+            let needs = "a variable with an initializer".to_owned();
+            return Err(GraphError::new(
+                name,
+                GraphProblem::Inputs { needs, inputs: vec![variable.spec().tensor_type()] },
+            ));
+        };
+        let initializer = &Output::new(self.clone(), first);
         self.new_variable(&NewVariable { name, initializer, trainable: false, beside: Some(variable) })
     }
 

@@ -75,26 +75,6 @@ impl Cost {
     pub(crate) fn windows(flops: usize, floats: usize) -> Self {
         Self::of(flops, floats)
     }
-
-    /// `gradient_descent`: 2 flops an element, 2 values read and 1 written.
-    pub(crate) fn gradient_descent(elements: usize) -> Self {
-        Self::of(2 * elements, 3 * elements)
-    }
-
-    /// `momentum`: 4 flops an element (7 with Nesterov), 3 values read and 2 written.
-    pub(crate) fn momentum(elements: usize, nesterov: bool) -> Self {
-        Self::of(elements * if nesterov { 7 } else { 4 }, 5 * elements)
-    }
-
-    /// `adagrad`: 6 flops an element, 3 values read and 2 written.
-    pub(crate) fn adagrad(elements: usize) -> Self {
-        Self::of(6 * elements, 5 * elements)
-    }
-
-    /// `adam`: 12 flops an element, 4 values read and 3 written.
-    pub(crate) fn adam(elements: usize) -> Self {
-        Self::of(12 * elements, 7 * elements)
-    }
 }
 
 #[cfg(test)]
@@ -110,7 +90,7 @@ mod tests {
 
     #[test]
     fn costs_add_up() {
-        let costs = [Cost::gradient_descent(3), Cost::moved(8)];
+        let costs = [Cost::work(6, 36), Cost::moved(8)];
         assert_eq!(costs.into_iter().sum::<Cost>(), Cost { flops: 6, bytes: 36 + 8 });
     }
 }

@@ -17,6 +17,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::cost::Cost;
 use super::indexed::IndexOutOfRange;
+use super::learning_rate::learning_rate;
 use super::number::Float;
 use super::sparse::NoSuchRow;
 use super::{convert, random, rows, softmax};
@@ -77,6 +78,7 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
             DType::F32 => by_rows::<f32>(op, inputs),
             _ => by_rows::<f64>(op, inputs),
         },
+        (Op::LearningRate(rate), [step]) => smallvec![learning_rate(rate, step.slice::<i64>()[0]).into()],
         (Op::Reduce(op), [x]) => reduce::call(*op, x),
         (Op::ReduceGrad(op), inputs) => reduce::call_grad(*op, inputs),
         (Op::Order(order), inputs) => reduce::call_order(*order, inputs),
@@ -116,6 +118,7 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
         (Op::BiasAddGrad, [x]) => Cost::work(x.elements(), bytes(inputs) + bytes(outputs)),
         (Op::Loss(loss), _) => loss::cost(*loss, inputs, outputs),
         (Op::Cast(_), _) => Cost::moved(bytes(inputs) + bytes(outputs)),
+        (Op::LearningRate(_), _) => Cost::work(2 * super::cost::EXP, bytes(inputs) + bytes(outputs)),
         _ => Cost::default(),
     }
 }

@@ -1,7 +1,7 @@
 //! `Coordinated`: any optimizer, as one of several workers that train the same variables.
 
-use super::Optimizer;
-use crate::graph::{Replica, UpdateRule};
+use super::{ClipGradients, Optimizer};
+use crate::graph::{LearningRate, Replica, UpdateRule};
 use crate::sync::Mode;
 
 /// An optimizer whose steps are coordinated with those of other workers: asynchronous, synchronous
@@ -35,8 +35,12 @@ impl<O: Optimizer> Optimizer for Coordinated<O> {
         self.inner.rule()
     }
 
-    fn learning_rate(&self) -> f32 {
+    fn learning_rate(&self) -> LearningRate {
         self.inner.learning_rate()
+    }
+
+    fn clip(&self) -> Option<ClipGradients> {
+        self.inner.clip()
     }
 
     fn replica(&self) -> Replica {
@@ -49,8 +53,12 @@ impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
         (**self).rule()
     }
 
-    fn learning_rate(&self) -> f32 {
+    fn learning_rate(&self) -> LearningRate {
         (**self).learning_rate()
+    }
+
+    fn clip(&self) -> Option<ClipGradients> {
+        (**self).clip()
     }
 
     fn replica(&self) -> Replica {

@@ -1,14 +1,15 @@
 //! An update of some rows of a variable: duplicates are summed first, and no other row is read or written.
 //!
-//! The numbers are those of the dense update with zeros elsewhere, to the last bit, wherever the rule
-//! leaves a row whose gradient is zero as it is. That is not so with momentum, whose accumulator goes
-//! on moving the rows that it has, and not with Adam, which TensorFlow computes densely here too.
+//! The numbers are those of the dense update with zeros elsewhere, to the last bit, wherever the rule leaves a row
+//! whose gradient is zero as it is. That is not so with momentum, whose accumulator goes on moving the rows that
+//! it has, nor with means that decay or with norms that shrink the variable: rows that are not listed keep what
+//! they have, as in TensorFlow. Adam, which TensorFlow computes densely here too, and what is made of it but for
+//! lazy Adam move every row.
 
-use super::update::{Delta, Update, adam_step};
-use crate::graph::UpdateRule;
+use super::update::Delta;
 use crate::kernels;
 use crate::kernels::indexed::positions;
-use crate::tensor::{Shape, Tensor};
+use crate::tensor::{DType, Shape, Tensor};
 
 /// The mean of slices: one row for each id that occurs.
 pub(super) struct Rows {
@@ -49,13 +50,16 @@ impl Rows {
         Some(Self { positions, rows, width })
     }
 
-    /// Writes each row to its place in the whole.
-    pub(super) fn write_to(&self, whole: &mut [f32]) {
+    /// The whole, of shape `shape`, with zeros where no row is.
+    pub(super) fn dense(&self, shape: Shape) -> Tensor {
+        let mut dense = Tensor::zeros(DType::F32, shape);
+        let whole = dense.make_mut::<f32>();
         self.each(|at, row| whole[at].copy_from_slice(row));
+        dense
     }
 
     /// Calls `rule` with where each row is, in elements, and the row.
-    fn each(&self, mut rule: impl FnMut(std::ops::Range<usize>, &[f32])) {
+    pub(super) fn each(&self, mut rule: impl FnMut(std::ops::Range<usize>, &[f32])) {
         if self.width > 0 {
             for (position, row) in self.positions.iter().zip(self.rows.chunks_exact(self.width)) {
                 rule(position * self.width..(position + 1) * self.width, row);
@@ -73,45 +77,12 @@ fn summed(rows: &Tensor, ids: &[usize], positions: &[usize], width: usize) -> Ve
     sums
 }
 
-/// Applies `update` by these rows alone, in place where nobody else holds the values.
-pub(super) fn apply_to_rows(update: &mut Update, rows: &Rows) {
-    let rate = update.learning_rate;
-    let (variable, slots) = update.values.split_first_mut().expect("an update is of a variable");
-    let variable = variable.make_mut::<f32>();
-    match (update.rule, slots) {
-        (UpdateRule::GradientDescent, []) => {
-            rows.each(|at, row| kernels::update::gradient_descent(&mut variable[at], row, rate));
-        }
-        (UpdateRule::Momentum { momentum, use_nesterov }, [accumulator]) => {
-            let by = kernels::update::Momentum { rate, momentum, nesterov: use_nesterov };
-            let accumulator = accumulator.make_mut::<f32>();
-            rows.each(|at, row| {
-                kernels::update::momentum(&mut variable[at.clone()], &mut accumulator[at], row, by);
-            });
-        }
-        (UpdateRule::Adagrad { .. }, [accumulator]) => {
-            let accumulator = accumulator.make_mut::<f32>();
-            rows.each(|at, row| {
-                kernels::update::adagrad(&mut variable[at.clone()], &mut accumulator[at], row, rate);
-            });
-        }
-        (UpdateRule::Adam { beta1, beta2, epsilon }, [first, second, beta1_power, beta2_power]) => {
-            let by = adam_step(rate, (beta1, beta2, epsilon), beta1_power, beta2_power);
-            let (first, second) = (first.make_mut::<f32>(), second.make_mut::<f32>());
-            kernels::update::adam_decay(first, second, by);
-            rows.each(|at, row| kernels::update::adam_add(&mut first[at.clone()], &mut second[at], row, by));
-            kernels::update::adam_move(variable, first, second, by);
-        }
-        (rule, slots) => panic!("{rule:?} does not keep {} slots", slots.len()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::UpdateRule;
     use crate::kernels::Cost;
-    use crate::optimizer::apply;
-    use crate::tensor::DType;
+    use crate::optimizer::{Update, apply};
 
     /// A worker's rows of a table of 7 rows of `width`, whose ids repeat.
     fn slices(worker: usize, width: usize) -> Delta {
@@ -177,6 +148,6 @@ mod tests {
         }
         let adam = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
         assert!(cost(adam, 7000).bytes > 100 * cost(adam, 7).bytes);
-        assert_eq!(cost(RULES[0], 7), Cost::add_n(1, 20) + Cost::gradient_descent(20));
+        assert_eq!(cost(RULES[0], 7), Cost::add_n(1, 20) + Cost::update(RULES[0], 20));
     }
 }

@@ -1,11 +1,11 @@
-//! One update of one variable: the mean of a round's gradients, then the rule.
+//! One update of one variable: its rule, its values, and the mean of a round's gradients.
 
 use smallvec::SmallVec;
 
-use super::rows::{Rows, apply_to_rows};
+use super::rows::Rows;
 use crate::graph::UpdateRule;
 use crate::kernels::{self, Cost};
-use crate::tensor::{Shape, Tensor};
+use crate::tensor::{DType, Shape, Tensor};
 
 /// All that an update of one variable needs.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) enum Delta {
 }
 
 /// What a round's gradients come to.
-enum Mean {
+pub(super) enum Mean {
     Nothing,
     Dense(Tensor),
     Rows(Rows),
@@ -49,21 +49,19 @@ impl Update {
             (None, 1) => Cost::default(),
             (None, several) => Cost::add_n(several, elements),
         };
-        let touched = given.map_or(elements, |given| given.min(elements));
-        summed
-            + match self.rule {
-                UpdateRule::GradientDescent => Cost::gradient_descent(touched),
-                UpdateRule::Momentum { use_nesterov, .. } => Cost::momentum(touched, use_nesterov),
-                UpdateRule::Adagrad { .. } => Cost::adagrad(touched),
-                // Its moments decay in every row, and so every row moves.
-                UpdateRule::Adam { .. } => Cost::adam(elements),
-            }
+        let touched = match given {
+            Some(given) if !self.rule.moves_every_row() => given.min(elements),
+            _ => elements,
+        };
+        summed + Cost::update(self.rule, touched)
     }
 
-    fn mean(&self) -> Mean {
+    pub(super) fn mean(&self) -> Mean {
         let shape = self.values[0].shape();
-        if let Some(rows) = Rows::mean_of(&self.gradients, shape) {
-            return Mean::Rows(rows);
+        match Rows::mean_of(&self.gradients, shape) {
+            Some(rows) if self.rule.moves_every_row() => return Mean::Dense(rows.dense(shape)),
+            Some(rows) => return Mean::Rows(rows),
+            None => {}
         }
         match self.gradients.as_slice() {
             [] => Mean::Nothing,
@@ -87,61 +85,11 @@ impl Delta {
         match self {
             Self::Dense(gradient) => gradient.clone(),
             Self::Slices { .. } => {
-                let mut dense = Tensor::zeros(crate::tensor::DType::F32, shape);
-                if let Some(rows) = Rows::mean_of(std::slice::from_ref(self), shape) {
-                    rows.write_to(dense.make_mut());
-                }
-                dense
+                let rows = Rows::mean_of(std::slice::from_ref(self), shape);
+                rows.map_or_else(|| Tensor::zeros(DType::F32, shape), |rows| rows.dense(shape))
             }
         }
     }
-}
-
-/// Applies `update` to its values, in place where nobody else holds them. Does nothing to hollow ones.
-pub(crate) fn apply(update: &mut Update) {
-    if update.values.iter().any(Tensor::is_hollow) {
-        return;
-    }
-    match update.mean() {
-        Mean::Nothing => {}
-        Mean::Rows(rows) => apply_to_rows(update, &rows),
-        Mean::Dense(gradient) => apply_to_all(update, gradient.slice()),
-    }
-}
-
-fn apply_to_all(update: &mut Update, gradient: &[f32]) {
-    let rate = update.learning_rate;
-    let (variable, slots) = update.values.split_first_mut().expect("an update is of a variable");
-    let variable = variable.make_mut::<f32>();
-    match (update.rule, slots) {
-        (UpdateRule::GradientDescent, []) => kernels::update::gradient_descent(variable, gradient, rate),
-        (UpdateRule::Momentum { momentum, use_nesterov }, [accumulator]) => {
-            let by = kernels::update::Momentum { rate, momentum, nesterov: use_nesterov };
-            kernels::update::momentum(variable, accumulator.make_mut(), gradient, by);
-        }
-        (UpdateRule::Adagrad { .. }, [accumulator]) => {
-            kernels::update::adagrad(variable, accumulator.make_mut(), gradient, rate);
-        }
-        (UpdateRule::Adam { beta1, beta2, epsilon }, [first, second, beta1_power, beta2_power]) => {
-            let by = adam_step(rate, (beta1, beta2, epsilon), beta1_power, beta2_power);
-            kernels::update::adam(variable, first.make_mut(), second.make_mut(), gradient, by);
-        }
-        (rule, slots) => panic!("{rule:?} does not keep {} slots", slots.len()),
-    }
-}
-
-/// Adam's constants at this step, whose powers of β go on to the next.
-pub(super) fn adam_step(
-    rate: f32,
-    (beta1, beta2, epsilon): (f32, f32, f32),
-    beta1_power: &mut Tensor,
-    beta2_power: &mut Tensor,
-) -> kernels::update::Adam {
-    let powers = (beta1_power.make_mut::<f32>(), beta2_power.make_mut::<f32>());
-    let (beta1_power, beta2_power) = (powers.0[0], powers.1[0]);
-    powers.0[0] *= beta1;
-    powers.1[0] *= beta2;
-    kernels::update::Adam { rate, beta1, beta2, epsilon, beta1_power, beta2_power }
 }
 
 fn mean_of(gradients: &[Tensor]) -> Tensor {

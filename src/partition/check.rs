@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::graph::{Op, UpdateRule};
+use crate::graph::Op;
 
 use super::{Node, Partition, Sent, Slot};
 
@@ -130,20 +130,11 @@ fn needs(op: &Op) -> (Range<usize>, Range<usize>, Range<usize>) {
         Op::IsVariableInitialized | Op::AwaitVariable => (exactly(0), exactly(1), ANY),
         Op::ApplyGradient { rule, is_sparse, .. } => {
             let least = 2 + usize::from(*is_sparse);
-            (least..usize::MAX, exactly(1 + slots(*rule)), ANY)
+            (least..usize::MAX, exactly(1 + rule.slots().len()), ANY)
         }
         Op::Vote(_) => (ANY, exactly(1), ANY),
         Op::CommitStep(_) => (1..3, exactly(1), ANY),
         Op::Fence(_) | Op::LiftFence(_) => (exactly(0), exactly(1), exactly(0)),
         _ => (ANY, ANY, ANY),
-    }
-}
-
-/// How many variables a rule keeps beside the one that it updates.
-fn slots(rule: UpdateRule) -> usize {
-    match rule {
-        UpdateRule::GradientDescent => 0,
-        UpdateRule::Momentum { .. } | UpdateRule::Adagrad { .. } => 1,
-        UpdateRule::Adam { .. } => 4, // two moments and the powers of two betas
     }
 }

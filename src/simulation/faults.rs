@@ -40,6 +40,8 @@ pub enum Moment {
     Time(VirtualTime),
     /// When this envelope of the run, counted from 0 in the order of their arrivals, is about to be handed over.
     Delivery(u64),
+    /// When so many events of the run have happened, before the next one.
+    Event(u64),
 }
 
 /// What goes wrong.

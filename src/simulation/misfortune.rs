@@ -83,6 +83,8 @@ pub(super) struct Trouble {
     silence: Duration,
     /// The faults that begin with a delivery.
     by_delivery: Vec<(u64, Misfortune)>,
+    /// Those that begin before an event and have not yet begun.
+    by_event: Vec<(u64, Misfortune)>,
     /// Envelopes that have arrived and can't be taken yet.
     pub(super) held: Vec<Delivery<Sent>>,
     /// By task: what was to happen to it while it stood still.
@@ -102,12 +104,17 @@ impl Trouble {
     pub(super) fn new(tasks: usize, faults: &Faults) -> Self {
         let by_delivery = faults.list.iter().filter_map(|fault| match fault.at {
             Moment::Delivery(number) => Some((number, fault.what.clone())),
-            Moment::Time(_) => None,
+            Moment::Time(_) | Moment::Event(_) => None,
+        });
+        let by_event = faults.list.iter().filter_map(|fault| match fault.at {
+            Moment::Event(number) => Some((number, fault.what.clone())),
+            Moment::Time(_) | Moment::Delivery(_) => None,
         });
         Self {
             is_expected: !faults.list.is_empty(),
             silence: faults.silence,
             by_delivery: by_delivery.collect(),
+            by_event: by_event.collect(),
             missed: (0..tasks).map(|_| Vec::new()).collect(),
             frozen_by: vec![0; tasks],
             slowness: vec![1.0; tasks],
@@ -146,6 +153,17 @@ impl SimulatedWorld {
             trouble.by_delivery.iter().filter(|(at, _)| *at == number).map(|(_, what)| what.clone()).collect()
         };
         due.iter().for_each(|misfortune| self.begin(misfortune));
+    }
+
+    /// Faults that begin after `events` events; says whether there was one.
+    pub(super) fn begin_after(&self, events: u64) -> bool {
+        if self.trouble.borrow().by_event.is_empty() {
+            return false;
+        }
+        let due: Vec<(u64, Misfortune)> =
+            self.trouble.borrow_mut().by_event.extract_if(.., |(at, _)| *at <= events).collect();
+        due.iter().for_each(|(_, misfortune)| self.begin(misfortune));
+        !due.is_empty()
     }
 
     pub(super) fn come_true(&self, what: Consequence) -> Tick {

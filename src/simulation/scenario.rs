@@ -21,6 +21,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cluster::TaskName;
+use crate::graph::{LearningRate, UpdateRule};
+use crate::optimizer::ClipGradients;
 use crate::simulation::{Faults, Law, NetworkSpec};
 use crate::sync::Mode;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
@@ -48,8 +50,35 @@ pub struct Scenario {
     pub stop: Stop,
     /// What goes wrong. Default: nothing; a peer that is silent for a second is lost.
     pub faults: Faults,
+    /// How checkpoints are kept. Default: none are.
+    pub checkpoint: Option<Checkpoint>,
     /// The runs to compare, in the file's order, under different names. Default: one, asynchronous.
     pub runs: Vec<Run>,
+}
+
+/// How a training keeps checkpoints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// How often one is written, besides at the beginning and at the end. Default: every 600 seconds.
+    pub every: Often,
+    /// The folder, or the URL such as `s3://bucket/trainings`, below which each run has its own when it is deployed.
+    /// Default: they are in the chief's memory, as they always are in a simulation, and outlive parameter servers.
+    pub directory: Option<String>,
+    /// How many of the newest are kept; 0 for all. Default: 5.
+    pub keep: usize,
+    /// Of the older ones, one for each so much time is kept for ever. Default: none is.
+    pub keep_every: Option<Duration>,
+    /// Whether a checkpoint may have a step in one variable and not in another. Default: it may not.
+    pub fuzzy: bool,
+}
+
+/// How often something is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Often {
+    /// Every so many global steps.
+    Steps(u64),
+    /// After every so much time.
+    Time(Duration),
 }
 
 /// The tasks of one job: at least one.
@@ -188,39 +217,15 @@ pub enum Dataset {
     },
 }
 
-/// The update rule and those of its parameters that the file gives; for the others the optimizer has
-/// TensorFlow's defaults. A parameter that the rule has not is a mistake.
+/// How gradients are applied. A parameter that the rule has not is a mistake.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Optimizer {
-    /// The rule.
-    pub rule: Rule,
-    /// Any rule.
-    pub learning_rate: Option<f32>,
-    /// [`Rule::Momentum`] only.
-    pub momentum: Option<f32>,
-    /// [`Rule::Momentum`] only.
-    pub use_nesterov: Option<bool>,
-    /// [`Rule::Adagrad`] only.
-    pub initial_accumulator_value: Option<f32>,
-    /// [`Rule::Adam`] only.
-    pub beta1: Option<f32>,
-    /// [`Rule::Adam`] only.
-    pub beta2: Option<f32>,
-    /// [`Rule::Adam`] only.
-    pub epsilon: Option<f32>,
-}
-
-/// An update rule, named as in TensorFlow's `tf.train`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// `GradientDescentOptimizer`.
-    GradientDescent,
-    /// `MomentumOptimizer`.
-    Momentum,
-    /// `AdagradOptimizer`.
-    Adagrad,
-    /// `AdamOptimizer`.
-    Adam,
+    /// The rule. Parameters that the file leaves out have TensorFlow's defaults.
+    pub rule: UpdateRule,
+    /// A number, or a table with a `schedule`. Default: 0.01; 0.001 for Adam, what is made of it, and Adadelta.
+    pub learning_rate: LearningRate,
+    /// `clip_value`, `clip_norm` or `clip_global_norm`. Default: none.
+    pub clip: Option<ClipGradients>,
 }
 
 /// When a run is over: at the first of these that comes. Without a `[stop]` section, after 1000 global steps.

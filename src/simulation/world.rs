@@ -144,6 +144,9 @@ impl SimulatedWorld {
 
     /// Lets the next thing happen: of an instant, first what the queue has, then what the network has.
     fn tick(&self) -> Tick {
+        if self.begin_after(self.audit.borrow().events()) {
+            return self.wake_run();
+        }
         let queued = self.queue.borrow_mut().next_time();
         let arriving = self.network.borrow().next_event();
         match (queued, arriving) {

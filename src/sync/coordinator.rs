@@ -339,4 +339,60 @@ mod tests {
         assert_eq!(bounded.finish(), [Effect::Release { worker: 0 }]);
         assert_eq!(bounded.commit(0), [Effect::Release { worker: 0 }]);
     }
+
+    fn begun(mode: Mode, workers: u32) -> Coordinator {
+        let mut coordinator = Coordinator::new(mode, workers);
+        (0..workers).for_each(|worker| coordinator.begin(worker));
+        coordinator
+    }
+
+    const FENCED: Effect = Effect::Fenced { worker: 0 };
+
+    #[test]
+    fn a_fence_is_up_once_every_other_worker_is_at_its_commit_where_it_stays_until_the_lift() {
+        let mut coordinator = begun(Mode::Async, 3);
+        assert_eq!(coordinator.put_up_fence(0), Ok(vec![]));
+        assert_eq!(coordinator.fence_waits_for(), [1, 2]);
+        assert_eq!((coordinator.commit(2), coordinator.commit(1)), (vec![], vec![FENCED]));
+        assert_eq!(coordinator.put_up_fence(1), Err(0));
+        let released = [2, 1].map(|worker| Effect::Release { worker });
+        assert_eq!(coordinator.lift_fence(0).as_deref(), Some(&released[..]));
+        assert_eq!(coordinator.lift_fence(0), None);
+    }
+
+    #[test]
+    fn a_worker_that_waits_for_its_round_is_between_two_steps_and_the_round_closes_after_the_lift() {
+        let mut coordinator = begun(Mode::Sync { backups: 1 }, 3);
+        coordinator.vote(1, 0);
+        assert_eq!(coordinator.put_up_fence(0), Ok(vec![]));
+        assert_eq!(coordinator.vote(2, 0), [FENCED]);
+        assert_eq!(coordinator.lift_fence(0), Some(vec![close(0, &[1, 2])]));
+    }
+
+    #[test]
+    fn the_barrier_of_plain_sync_holds_all_others_so_that_a_fence_is_up_at_once() {
+        assert_eq!(begun(Mode::Sync { backups: 0 }, 3).put_up_fence(0), Ok(vec![FENCED]));
+    }
+
+    #[test]
+    fn a_fence_waits_neither_for_who_leaves_nor_for_who_has_not_begun() {
+        let mut coordinator = Coordinator::new(Mode::Async, 3);
+        coordinator.begin(1);
+        assert_eq!(coordinator.put_up_fence(0), Ok(vec![]));
+        assert_eq!(coordinator.leave(1), [FENCED]);
+    }
+
+    #[test]
+    fn a_fence_is_gone_when_its_owner_leaves_trains_or_the_training_is_over() {
+        let fenced = || {
+            let mut coordinator = begun(Mode::Async, 2);
+            coordinator.put_up_fence(0).unwrap();
+            assert_eq!(coordinator.commit(1), [FENCED]);
+            coordinator
+        };
+        let [own, other] = [0, 1].map(|worker| Effect::Release { worker });
+        assert_eq!(fenced().leave(0), [other.clone()]);
+        assert_eq!(fenced().commit(0), [other.clone(), own]);
+        assert_eq!(fenced().finish(), [other]);
+    }
 }

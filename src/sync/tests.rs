@@ -1,6 +1,7 @@
 //! Properties of the state machines together, under any order of messages and any failures.
 
 mod any_order;
+mod fences;
 
 use std::collections::BTreeMap;
 

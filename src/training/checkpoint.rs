@@ -16,6 +16,9 @@
 //! [`Store`] there is. Nothing here knows of sessions, and everything blocks: the caller decides on which thread.
 
 mod error;
+mod export;
+#[cfg(test)]
+mod fixture;
 mod index;
 mod names;
 mod reader;
@@ -29,9 +32,13 @@ mod state_file;
 mod store;
 
 pub use error::CheckpointError;
+pub use export::export;
+pub(crate) use index::{Index, ShardEntry};
 pub use restored::Restored;
 pub use retention::Retention;
 pub use saver::{Found, Listed, Saved, Saver};
 pub use slices::Slice;
 pub use snapshot::{SavedVariable, Shard, Snapshot};
+#[cfg(feature = "object-store")]
+pub use store::ObjectStore;
 pub use store::{Entry, Folder, Memory, Store, open_store};

@@ -88,12 +88,29 @@ impl MonitoredSession {
     /// Ends this worker's training in good order: the hooks have their end, the chief reports the weights.
     ///
     /// # Errors
-    /// If a hook fails, or the weights can't be read.
+    /// If a hook fails, the weights can't be read, or they are lost and no checkpoint of the last step is there.
     pub async fn close(mut self) -> Result<()> {
-        self.end_hooks().await?;
-        let reported = self.report_weights().await;
+        let reached = self.global_step;
+        let ended = self.end(reached).await;
         self.task.leave();
-        reported
+        ended
+    }
+
+    async fn end(&mut self, reached: u64) -> Result<()> {
+        self.end_hooks().await?;
+        let digest = self.weights_digest().await?;
+        if self.global_step < reached {
+            let message = format!(
+                "the training had reached step {reached} when its variables were lost; it has gone back to the \
+                 checkpoint of step {}, and the other workers may have left; begin it again, to go on from there",
+                self.global_step
+            );
+            return Err(Error::new(Code::Unavailable, message));
+        }
+        if self.task.is_chief() {
+            self.task.recorder().ending(Ending { weights_digest: digest });
+        }
+        Ok(())
     }
 
     /// Ends the training as `outcome` says: the end of the input is an end in good order; any other error is
@@ -121,14 +138,15 @@ impl MonitoredSession {
         Ok(())
     }
 
-    async fn report_weights(&mut self) -> Result<()> {
+    /// The hash of the weights that the chief reports; none of other workers.
+    async fn weights_digest(&mut self) -> Result<Option<u64>> {
         while self.task.is_chief() {
             match weights_digest(&self.session).await {
                 Err(error) if is_mendable(&error) => self.recover(error).await.map(drop)?,
-                digest => return digest.map(|weights_digest| self.task.recorder().ending(Ending { weights_digest })),
+                digest => return digest,
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Puts a new session in the place of one that has lost a task; says whether the training has gone back to a
@@ -144,17 +162,16 @@ impl MonitoredSession {
             };
             tracing::warn!(%root, ?pause, "going on with a new session");
             self.task.sleep(pause).await;
-            match self.creator.create_again(self.global_step, &root).await {
+            let gone_on = match self.creator.create_again(self.global_step, &root).await {
+                Ok(created) if created.restored.is_none() && root.code == Code::FailedPrecondition => return Err(root),
                 Ok(created) => {
                     is_back |= created.restored.is_some();
-                    if !is_back && root.code == Code::FailedPrecondition {
-                        return Err(root);
-                    }
-                    match self.go_on_with(created).await {
-                        Err(error) if is_mendable(&error) => tracing::warn!(%error, "a hook lost the new session"),
-                        gone_on => return gone_on.map(|()| is_back),
-                    }
+                    self.go_on_with(created).await
                 }
+                Err(error) => Err(error),
+            };
+            match gone_on {
+                Ok(()) => return Ok(is_back),
                 Err(error) if is_mendable(&error) => tracing::warn!(%error, "the new session is lost too"),
                 Err(error) if error.code == Code::FailedPrecondition => {
                     return Err(Error { code: root.code, ..error });

@@ -74,23 +74,25 @@ impl SessionCreator {
             session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
             return self.own_values(session, now, None).await;
         };
-        match (&self.checkpoints, self.task.is_chief()) {
-            (None, _) => Err(lost_values(root, &what)),
-            (Some(_), true) => match self.latest().await? {
+        let is_untrained = global_step.max(found.global_step.unwrap_or(0)) == 0;
+        if self.task.is_chief() {
+            return match self.latest().await? {
                 Some(checkpoint) => {
                     self.clear().await?;
                     self.restore(checkpoint).await
                 }
+                None if is_untrained => self.initialize(session, &found).await,
                 None => Err(lost_values(root, &what)),
-            },
-            (Some(_), false) => {
-                tracing::info!("{what}; waiting until the chief has restored the variables");
-                session.run().target(&self.scaffold.all_initialized).await?;
-                let now = self.scaffold.global_step(&session).await?;
-                session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
-                self.own_values(session, now, Some(now)).await
-            }
+            };
         }
+        if self.checkpoints.is_none() && !is_untrained {
+            return Err(lost_values(root, &what));
+        }
+        tracing::info!("{what}; waiting until the chief has given the variables their values");
+        session.run().target(&self.scaffold.all_initialized).await?;
+        let now = self.scaffold.global_step(&session).await?;
+        session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
+        self.own_values(session, now, Some(now)).await
     }
 
     async fn session(&self, timeout: Duration) -> Result<Session> {
@@ -124,6 +126,11 @@ impl SessionCreator {
             );
             return Err(Error::new(Code::Unavailable, message));
         }
+        self.initialize(session, &found).await
+    }
+
+    /// Gives the variables their first values.
+    async fn initialize(&self, session: Session, found: &Found<'_>) -> Result<Created> {
         self.scaffold.initialize(&session, &found.missing).await?;
         if self.scaffold.has_own_init_op()
             && let Some(missing) = self.find(&session).await?.missing.first()

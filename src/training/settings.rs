@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::graph::UpdateRule;
-use crate::optimizer::Optimizer;
+use crate::optimizer::{ClipGradients, LearningRate, Optimizer};
 
 /// The training that a scenario describes.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,13 +72,15 @@ pub enum Published {
     Resnet50,
 }
 
-/// An update rule and its learning rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// An update rule, its learning rate and the bounds of its gradients.
+#[derive(Clone, Debug, PartialEq)]
 pub struct OptimizerSettings {
     /// The rule.
     pub rule: UpdateRule,
     /// The learning rate.
-    pub learning_rate: f32,
+    pub learning_rate: LearningRate,
+    /// The bounds that gradients are kept in.
+    pub clip: Option<ClipGradients>,
 }
 
 /// When a training is over: at whichever comes first.
@@ -99,7 +101,11 @@ impl Optimizer for OptimizerSettings {
         self.rule
     }
 
-    fn learning_rate(&self) -> f32 {
-        self.learning_rate
+    fn learning_rate(&self) -> LearningRate {
+        self.learning_rate.clone()
+    }
+
+    fn clip(&self) -> Option<ClipGradients> {
+        self.clip
     }
 }

@@ -96,7 +96,7 @@ struct Fed {
 
 fn build(g: &Graph, task: &Task) -> Result<Built> {
     let settings = task.settings();
-    let optimizer = task.coordinated(settings.optimizer)?;
+    let optimizer = task.coordinated(settings.optimizer.clone())?;
     let global_step = g.global_step()?;
     if let Model::Null { variables } = settings.model {
         return Ok(null(g, variables, &optimizer, global_step)?);

@@ -197,7 +197,7 @@ fn json_has_the_keys_that_were_agreed_on() {
 }
 
 #[test]
-fn out_gets_the_result_and_a_row_for_each_step() {
+fn out_gets_the_result_and_a_row_and_events_for_each_step() {
     let path = scenario("out", SMALL);
     let out = folder("out_files").join("new").join("folder");
     let said = trainyard(&["sim", &path, "--json", "--out", out.to_str().unwrap()]);
@@ -207,6 +207,9 @@ fn out_gets_the_result_and_a_row_for_each_step() {
     let count = |run: &str| rows.lines().filter(|row| row.starts_with(run)).count();
     assert_eq!(count("sync,"), 40, "2 workers of 20 steps");
     assert!((20..=21).contains(&count("async,")), "20 steps, and what the other worker had begun");
+    let events = fs::read(out.join("events/async/events.out.tfevents.0000000000.trainyard")).unwrap();
+    let has = |tag: &[u8]| events.windows(tag.len()).any(|window| window == tag);
+    assert!(has(b"loss/worker:1") && has(b"staleness/worker:0"));
 }
 
 #[test]

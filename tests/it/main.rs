@@ -3,6 +3,7 @@
 mod alone;
 mod binary;
 mod checkers;
+mod checkpoint_command;
 mod cli;
 mod convnet;
 mod deploy_files;
@@ -30,6 +31,7 @@ mod over_quic;
 mod peer_to_peer;
 mod queues;
 mod quic_losses;
+mod recovery;
 mod roles;
 mod servers;
 mod session_creation;

@@ -1,5 +1,10 @@
 //! Optimizers through graphs and a session: TensorFlow's numbers, and where the slots are.
 
+mod clipping;
+mod digits;
+mod moving_averages;
+mod schedules;
+
 use trainyard::graph::{GraphError, GraphProblem};
 use trainyard::optimizer::TrainOp;
 use trainyard::prelude::*;
@@ -73,7 +78,25 @@ fn three_steps_give_tensorflows_values() {
     assert_three_steps(Momentum::new(0.5, 0.9), [0.7195, 1.7195]);
     assert_three_steps(Momentum::new(0.5, 0.9).use_nesterov(), [0.59755, 1.59755]);
     assert_three_steps(Adagrad::new(0.5), [0.5662317, 1.566232]);
+    assert_three_steps(Adadelta::new(0.5), [0.9993216, 1.999321]);
+    assert_three_steps(RmsProp::new(0.5), [0.833382, 1.833382]);
+    assert_three_steps(RmsProp::new(0.5).momentum(0.9), [0.6933656, 1.693366]);
     assert_three_steps(Adam::new(0.5), [-0.4999914, 0.5000086]);
+    assert_three_steps(Adam::new(0.5).lazy(), [-0.4999914, 0.5000086]);
+    assert_three_steps(Ftrl::new(0.5), [-0.3872309, -0.3406935]);
+    assert_three_steps(AdamW::new(0.5, 0.0), [-0.4999914, 0.5000086]);
+}
+
+/// By the closed forms: the sums of three gradients are 0.3 and 0.1 + 0.03; a proximal step of no norm is a step.
+#[test]
+fn three_steps_of_dual_averaging_and_of_proximal_rules_give_their_closed_forms() {
+    let averaged = |l1: f32, l2: f32| -0.5 * (0.3 - 3.0 * l1) / (3.0 * l2 * 0.5 + 0.13f32.sqrt());
+    assert_three_steps(AdagradDa::new(0.5), [averaged(0.0, 0.0); 2]);
+    assert_three_steps(AdagradDa::new(0.5).regularization(0.05, 2.0), [averaged(0.05, 2.0); 2]);
+    assert_three_steps(ProximalGradientDescent::new(0.5), [0.85, 1.85]);
+    let shrunk = |v: f32| (0..3).fold(v, |v, _| (v - 0.05 - 0.5 * 0.1) / (1.0 + 0.5 * 2.0));
+    assert_three_steps(ProximalGradientDescent::new(0.5).regularization(0.1, 2.0), [shrunk(1.0), shrunk(2.0)]);
+    assert_three_steps(ProximalAdagrad::new(0.5), [0.5662317, 1.566232]);
 }
 
 /// TensorFlow's `adagrad_test.py`.
@@ -135,6 +158,20 @@ fn slots_are_named_after_their_variable_and_the_rule_whatever_the_scopes() {
     assert_eq!(slots(Momentum::new(0.1, 0.9)), [("var0/Momentum".into(), vec![0.0, 0.0])]);
     let adagrad = Adagrad::new(0.1).initial_accumulator_value(0.25);
     assert_eq!(slots(adagrad), [("var0/Adagrad".into(), vec![0.25, 0.25])]);
+    let zeros = |name: &str| (format!("var0/{name}"), vec![0.0, 0.0]);
+    let filled = |name: &str, value: f32| (format!("var0/{name}"), vec![value, value]);
+    assert_eq!(slots(Adadelta::new(0.1)), [zeros("Adadelta"), zeros("Adadelta_1")]);
+    assert_eq!(slots(RmsProp::new(0.1)), [filled("RMSProp", 1.0), zeros("RMSProp_1")]);
+    let centered = [filled("RMSProp", 1.0), zeros("RMSProp_1"), zeros("RMSProp_2")];
+    assert_eq!(slots(RmsProp::new(0.1).centered()), centered);
+    assert_eq!(slots(Ftrl::new(0.1).initial_accumulator_value(0.5)), [filled("Ftrl", 0.5), zeros("Ftrl_1")]);
+    assert_eq!(slots(ProximalGradientDescent::new(0.1)), []);
+    assert_eq!(slots(ProximalAdagrad::new(0.1)), [filled("ProximalAdagrad", 0.1)]);
+    let powers = [("var0/beta1_power".into(), vec![0.9]), ("var0/beta2_power".into(), vec![0.999])];
+    let of_adam = |name: &str| [&[zeros(name), zeros(&format!("{name}_1"))][..], &powers].concat();
+    assert_eq!(slots(Adam::new(0.1).lazy()), of_adam("Adam"));
+    assert_eq!(slots(AdamW::new(0.1, 0.01)), of_adam("AdamW"));
+    assert_eq!(slots(Lamb::new(0.1)), of_adam("LAMB"));
     let adam = [
         ("var0/Adam".into(), vec![0.0, 0.0]),
         ("var0/Adam_1".into(), vec![0.0, 0.0]),
@@ -216,4 +253,45 @@ fn a_variable_of_the_name_of_a_slot_is_not_taken_for_one_of_another_shape() {
     g.variable("w/Adagrad", &g.zeros([3])).unwrap();
     let error = Adagrad::new(0.1).apply_gradients(&[(w, g.zeros([2]))], &step).unwrap_err();
     assert!(matches!(error.problem, GraphProblem::NameTaken(_)), "{error}");
+}
+
+#[test]
+fn dual_averaging_counts_the_updates_of_each_variable_beside_it() {
+    on_actix(async {
+        let apply = |pairs: &[(Variable, Output)], step: &_| {
+            let optimizer = AdagradDa::new(0.1);
+            Ok(vec![optimizer.apply_gradients(pairs, step)?, optimizer.apply_gradients(&pairs[..1], step)?])
+        };
+        let pairs = [([1.0, 2.0], [0.1, 0.1]), ([3.0, 4.0], [0.01, 0.01])];
+        let (trained, ops) = Trained::new(pairs, apply).await?;
+        for op in [&ops[0], &ops[1], &ops[1]] {
+            trained.session.run().target(op).await?;
+        }
+        let counts = trained.graph.variables().into_iter().filter(|variable| variable.name().ends_with("/updates"));
+        let mut found = Vec::new();
+        for count in counts {
+            found.push((count.name(), trained.session.run().fetch(&count.read()).await?.scalar::<i64>(0)?));
+        }
+        assert_eq!(found, [("var0/updates".to_owned(), 3), ("var1/updates".to_owned(), 1)]);
+        Ok(())
+    });
+}
+
+#[test]
+fn parameters_that_make_no_sense_are_refused_where_they_are_given() {
+    let refused: [(fn(), &str); 5] = [
+        (
+            || drop(Adagrad::new(0.1).initial_accumulator_value(0.0)),
+            "Adagrad's initial accumulator value must be above 0",
+        ),
+        (|| drop(AdagradDa::new(0.1).initial_gradient_squared_accumulator_value(-1.0)), "must be above 0, not -1"),
+        (|| drop(Ftrl::new(0.1).learning_rate_power(0.5)), "FTRL's learning rate power must be at most 0, not 0.5"),
+        (|| drop(Ftrl::new(0.1).regularization(-0.1, 0.0)), "FTRL's l1 must be at least 0"),
+        (|| drop(Lamb::new(0.1).weight_decay(f32::NAN)), "LAMB's weight decay must be at least 0, not NaN"),
+    ];
+    for (build, said) in refused {
+        let panic = std::panic::catch_unwind(build).unwrap_err();
+        let text = panic.downcast_ref::<String>().unwrap();
+        assert!(text.contains(said), "{text}");
+    }
 }

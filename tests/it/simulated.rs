@@ -15,10 +15,11 @@ use trainyard::simulation::{
     self, Cluster, ComputeSpec, Fault, Faults, Host, Law, Misfortune, Moment, NetworkSpec, Outcome,
 };
 use trainyard::sync::Mode;
+use trainyard::training::checkpoint::Memory;
 use trainyard::training::data::{Dataset, Split};
 use trainyard::training::{
-    Beginning, Embedding, Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, TaskParts,
-    train,
+    Beginning, Checkpointing, Embedding, Ending, Evaluation, Model, OptimizerSettings, Recorder, SecondOrStepTimer,
+    Settings, StepStats, Stop, TaskParts, train,
 };
 use trainyard::units::{BytesPerSecond, FlopsPerSecond};
 
@@ -29,6 +30,7 @@ pub(crate) struct Simulated {
     settings: Settings,
     mode: Mode,
     dataset: Option<Arc<Dataset>>,
+    checkpointing: Option<Checkpointing>,
     /// How much wall clock time the recorder wastes at each step.
     wasted: Duration,
 }
@@ -93,7 +95,7 @@ impl Simulated {
         let spec = ClusterSpec::simulated(jobs).unwrap();
         let settings = Settings {
             model: Model::Null { variables: 1 },
-            optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.1 },
+            optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.1.into(), clip: None },
             batch: 8,
             stop: Stop { steps: Some(100), accuracy: None, evaluate_every: 50, time: None },
         };
@@ -107,7 +109,7 @@ impl Simulated {
             seed: 7,
             faults: Faults::none(),
         };
-        Self { cluster, settings, mode, dataset: None, wasted: Duration::ZERO }
+        Self { cluster, settings, mode, dataset: None, checkpointing: None, wasted: Duration::ZERO }
     }
 
     pub(crate) fn seed(mut self, seed: u64) -> Self {
@@ -164,6 +166,20 @@ impl Simulated {
         self
     }
 
+    /// Keeps checkpoints in `store`, one every so many steps.
+    pub(crate) fn checkpoints(mut self, store: &Memory, every: u64) -> Self {
+        let every = SecondOrStepTimer::every_steps(every);
+        self.checkpointing = Some(Checkpointing { every, ..Checkpointing::new(Arc::new(store.clone())) });
+        self
+    }
+
+    /// Applies gradients as `optimizer` does.
+    pub(crate) fn optimizer(mut self, optimizer: &impl Optimizer) -> Self {
+        let (rule, learning_rate, clip) = (optimizer.rule(), optimizer.learning_rate(), optimizer.clip());
+        self.settings.optimizer = OptimizerSettings { rule, learning_rate, clip };
+        self
+    }
+
     /// Gives each task so many devices.
     pub(crate) fn devices(mut self, devices: u32) -> Self {
         self.cluster.devices = NonZeroU32::new(devices).unwrap();
@@ -183,7 +199,7 @@ impl Simulated {
 
     pub(crate) fn adam(mut self, learning_rate: f32) -> Self {
         let rule = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-        self.settings.optimizer = OptimizerSettings { rule, learning_rate };
+        self.settings.optimizer = OptimizerSettings { rule, learning_rate: learning_rate.into(), clip: None };
         self
     }
 
@@ -242,7 +258,7 @@ impl Simulated {
                 seed: self.cluster.seed,
                 settings: self.settings.clone(),
                 dataset: self.dataset.clone(),
-                checkpointing: None,
+                checkpointing: self.checkpointing.clone(),
                 recorder: Rc::new(notes.clone()),
             };
             program(host, Task::new(parts).unwrap())

@@ -65,7 +65,7 @@ impl BatchNorm {
         let gamma = graph.variable("gamma", &graph.filled([channels], 1.0))?;
         let beta = graph.variable("beta", &graph.zeros([channels]))?;
         let moving =
-            |name: &str, initial| graph.slot_variable(&graph.scoped_name(name), [channels].into(), initial, &beta);
+            |name: &str, initial: f32| graph.slot_variable(&graph.scoped_name(name), [channels].into(), initial, &beta);
         let (moving_mean, moving_variance) = (moving("moving_mean", 0.0)?, moving("moving_variance", 1.0)?);
         Ok(Self { gamma, beta, moving_mean, moving_variance, momentum: 0.99, epsilon: 0.001 })
     }

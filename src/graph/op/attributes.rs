@@ -1,4 +1,4 @@
-//! What operations are given besides their inputs: laws of chance, variables, update rules.
+//! What operations are given besides their inputs: laws of chance, variables, replicas.
 
 use std::sync::Arc;
 
@@ -74,34 +74,6 @@ impl Replica {
     }
 }
 
-/// How a gradient changes a variable: TensorFlow's dense rules, without the learning rate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum UpdateRule {
-    /// `v -= lr·g`
-    GradientDescent,
-    /// `m = μ·m + g; v -= lr·m`, with Nesterov `v -= lr·g + lr·μ·m`
-    Momentum {
-        /// μ.
-        momentum: f32,
-        /// Look ahead.
-        use_nesterov: bool,
-    },
-    /// `a += g²; v -= lr·g/√a`
-    Adagrad {
-        /// What `a` begins with.
-        initial_accumulator_value: f32,
-    },
-    /// `m += (g−m)(1−β1); s += (g²−s)(1−β2); v -= lr·√(1−β2ᵗ)/(1−β1ᵗ)·m/(√s+ε)`
-    Adam {
-        /// β1.
-        beta1: f32,
-        /// β2.
-        beta2: f32,
-        /// ε, outside the root ("epsilon hat").
-        epsilon: f32,
-    },
-}
-
 impl RandomLaw {
     pub(super) fn kind(self) -> &'static str {
         match self {
@@ -121,26 +93,5 @@ impl VariableSpec {
     /// The size of the value \[bytes\].
     pub fn byte_size(&self) -> u64 {
         (self.shape.elements() * self.dtype.size()) as u64
-    }
-}
-
-impl UpdateRule {
-    pub(super) fn kind(self) -> &'static str {
-        match self {
-            Self::GradientDescent => "ApplyGradientDescent",
-            Self::Momentum { .. } => "ApplyMomentum",
-            Self::Adagrad { .. } => "ApplyAdagrad",
-            Self::Adam { .. } => "ApplyAdam",
-        }
-    }
-
-    /// The kind, for a gradient of some rows.
-    pub(super) fn sparse_kind(self) -> &'static str {
-        match self {
-            Self::GradientDescent => "SparseApplyGradientDescent",
-            Self::Momentum { .. } => "SparseApplyMomentum",
-            Self::Adagrad { .. } => "SparseApplyAdagrad",
-            Self::Adam { .. } => "SparseApplyAdam",
-        }
     }
 }

@@ -76,7 +76,7 @@ fn what_belongs_to_a_variable_is_on_its_device_whatever_the_scopes() -> Built {
     let w = g.with_device("/job:ps/task:1", |g| g.variable("w", &g.zeros([2])))?;
     let assign = g.with_device("/job:worker", |g| w.assign(&g.zeros([2])))?;
     let read = g.with_device("/job:worker", |_| Ok::<_, GraphError>(w.read()))?;
-    let slot = g.with_device("/job:worker", |g| g.slot_variable("w/slot", [2].into(), 0.5, &w))?;
+    let slot = g.with_device("/job:worker", |g| g.slot_variable("w/slot", [2].into(), 0.5f32, &w))?;
     let def = snapshot(&g);
     for name in [assign.name(), read.name(), slot.name(), "w/Assign".into(), "w/slot/Assign".into()] {
         let operation = operation(&def, &name);
@@ -126,7 +126,7 @@ fn variables_are_in_the_innermost_container_and_their_slots_beside_them() -> Bui
         let inner = g.with_container("inner", |g| named(g, "a"))?;
         Ok::<_, GraphError>((inner, named(g, "b")?))
     })?;
-    let slot = g.slot_variable("a/slot", [1].into(), 0.0, &inner)?;
+    let slot = g.slot_variable("a/slot", [1].into(), 0f32, &inner)?;
     let containers = [&inner, &outer, &slot, &named(&g, "c")?].map(|variable| variable.spec().container.to_string());
     assert_eq!(containers, ["inner", "outer", "inner", ""]);
     Ok(())
@@ -147,7 +147,7 @@ fn local_variables_and_their_slots_are_each_workers_own_and_the_global_step_is_n
     let shared = g.variable("shared", &g.zeros([1]))?;
     let (own, step) =
         g.with_local_variables(|g| Ok::<_, GraphError>((g.variable("own", &g.zeros([1]))?, g.global_step()?)))?;
-    let slot = g.slot_variable("own/slot", [1].into(), 0.0, &own)?;
+    let slot = g.slot_variable("own/slot", [1].into(), 0f32, &own)?;
     let counter = g.local_variable("counter", &g.constant(0i64))?;
     let is_local = [&shared, &own, &step, &slot, &counter].map(|variable| variable.spec().is_local);
     assert_eq!(is_local, [false, true, false, true, true]);

@@ -65,7 +65,7 @@ fn an_operation_with_inputs_does_not_follow_its_users() -> Built {
 fn what_touches_a_variable_and_its_slots_are_on_its_device_though_it_asks_for_a_job_only() -> Built {
     let g = Graph::new();
     let v = g.with_device("/job:ps", |g| variable(g, "v", [1, 2]))?;
-    let slot = g.slot_variable("v/slot", [1, 2].into(), 0.0, &v)?;
+    let slot = g.slot_variable("v/slot", [1, 2].into(), 0f32, &v)?;
     let assign = g.with_device("/job:worker/task:0", |g| v.assign(&g.zeros([1, 2])))?;
     let ops = [v.op_id(), slot.op_id(), id(&v.read()), assign.op_id(), id(&slot.read())];
     assert_eq!(tasks(&g, ops).unwrap(), ["ps:0"; 5]);

@@ -84,7 +84,7 @@ fn tasks(setter: ReplicaDeviceSetter, shapes: &[[usize; 2]], with_slots: bool) -
     let build = |(i, shape): (usize, &[usize; 2])| {
         let built = variable(&g, &format!("v{i}"), *shape).unwrap();
         if with_slots {
-            let slot = g.slot_variable(&format!("v{i}/slot"), (*shape).into(), 0.0, &built).unwrap();
+            let slot = g.slot_variable(&format!("v{i}/slot"), (*shape).into(), 0f32, &built).unwrap();
             assert_eq!(asked(&g, slot.op_id()), asked(&g, built.op_id()));
         }
         g.snapshot().unwrap().operation(built.op_id()).device.task().unwrap()

@@ -85,7 +85,7 @@ fn messages() -> Vec<PeerMessage> {
         },
         PeerMessage::AbortStep(step),
         PeerMessage::Reset { number: 1, containers: vec!["a".to_owned(), String::new()], within_training: true },
-        PeerMessage::ResetDone { number: 1, variables: 12, departed: vec![0, 3] },
+        PeerMessage::ResetDone { number: 1, variables: 12, departed: vec![3] },
         PeerMessage::Leave { worker: 3 },
         PeerMessage::TrainingOver,
     ]);

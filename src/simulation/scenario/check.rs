@@ -1,6 +1,8 @@
 //! From what was typed to what it means: defaults filled in, and every mistake found at once.
 
+mod checkpoint;
 mod fault;
+mod optimizer;
 mod program;
 
 use std::collections::BTreeMap;
@@ -79,6 +81,7 @@ pub(super) fn build(file: ScenarioFile, origin: &str, text: Option<&str>) -> Res
             "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` or `time`".to_owned()
         });
     }
+    let numerics = file.compute.numerics;
     let scenario = Scenario {
         name: file.name.unwrap_or_else(|| stem(origin)),
         seed: file.seed,
@@ -87,6 +90,7 @@ pub(super) fn build(file: ScenarioFile, origin: &str, text: Option<&str>) -> Res
         compute: compute(file.compute, &cluster, &mut found),
         program: program::program(file.program, origin, cluster.get("ps").map_or(1, Tasks::count), &mut found),
         stop,
+        checkpoint: checkpoint::checkpoint(file.checkpoint, numerics, &mut found),
         runs: runs(file.run, workers, &mut found),
         cluster,
     };

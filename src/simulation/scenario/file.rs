@@ -1,7 +1,9 @@
 //! The scenario file as it is typed: the keys there are, and their defaults. Serde stops here.
 
+mod checkpoint;
 mod dataset;
 mod fault;
+mod optimizer;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,8 +15,10 @@ use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Unexpected
 use super::law::{LawFile, Seconds};
 use crate::units::{BytesPerSecond, FlopsPerSecond, Span};
 
+pub(super) use checkpoint::CheckpointFile;
 pub(super) use dataset::{DatasetFile, NpyFile};
 pub(super) use fault::FaultFile;
+pub(super) use optimizer::{LearningRateFile, OptimizerFile, Parameters, RuleFile, ScheduleFile, ScheduleName};
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -28,6 +32,7 @@ pub(super) struct ScenarioFile {
     pub(super) stop: Option<StopFile>,
     pub(super) run: Option<Vec<RunFile>>,
     pub(super) fault: Vec<FaultFile>,
+    pub(super) checkpoint: Option<CheckpointFile>,
     pub(super) calibration: Option<IgnoredAny>,
 }
 
@@ -104,29 +109,6 @@ pub(super) enum ModelFile {
     #[serde(rename = "resnet50")]
     Resnet50,
     Null,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct OptimizerFile {
-    pub(super) rule: RuleFile,
-    pub(super) learning_rate: Option<f32>,
-    pub(super) momentum: Option<f32>,
-    pub(super) use_nesterov: Option<bool>,
-    pub(super) initial_accumulator_value: Option<f32>,
-    pub(super) beta1: Option<f32>,
-    pub(super) beta2: Option<f32>,
-    pub(super) epsilon: Option<f32>,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum RuleFile {
-    #[default]
-    GradientDescent,
-    Momentum,
-    Adagrad,
-    Adam,
 }
 
 #[derive(Deserialize)]

@@ -1,6 +1,7 @@
 //! Tests of reading scenarios: what the files mean. Each error's text is in `errors`, `--set` in `settings`.
 
 mod errors;
+mod optimizer;
 mod settings;
 
 use std::num::NonZeroU32;
@@ -33,8 +34,8 @@ fn the_shipped_scenario_means_what_its_comments_say() {
     assert_eq!(scenario.compute.straggler, Some(Law::Lognormal { mean: 1.0, sigma: 0.3 }));
     assert_eq!(scenario.compute.slow, BTreeMap::from([(TaskName::new("worker", 3), 2.0)]));
     assert_eq!(scenario.program.hidden, [128]);
-    assert_eq!(scenario.program.optimizer.rule, Rule::Adagrad);
-    assert_eq!(scenario.program.optimizer.learning_rate, Some(0.05));
+    assert_eq!(scenario.program.optimizer.rule, UpdateRule::Adagrad { initial_accumulator_value: 0.1 });
+    assert_eq!(scenario.program.optimizer.learning_rate, 0.05.into());
     assert_eq!(scenario.stop.steps, Some(2000));
     assert_eq!(scenario.stop.time, Some(Duration::from_secs(60)));
     let runs: Vec<_> = scenario.runs.iter().map(|run| (run.name.as_str(), run.mode)).collect();
@@ -70,21 +71,13 @@ fn faults_are_read_with_their_times() {
 #[test]
 fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
     let scenario = example("").unwrap();
-    let optimizer = Optimizer {
-        rule: Rule::GradientDescent,
-        learning_rate: None,
-        momentum: None,
-        use_nesterov: None,
-        initial_accumulator_value: None,
-        beta1: None,
-        beta2: None,
-        epsilon: None,
-    };
+    let optimizer = Optimizer { rule: UpdateRule::GradientDescent, learning_rate: 0.01.into(), clip: None };
     let expected = Scenario {
         name: "example".to_owned(),
         seed: 0,
         cluster: BTreeMap::from([("ps".to_owned(), Tasks::Count(1)), ("worker".to_owned(), Tasks::Count(2))]),
         faults: Faults::none(),
+        checkpoint: None,
         network: NetworkSpec {
             latency: Duration::from_micros(50),
             bandwidth: "10Gbps".parse().unwrap(),

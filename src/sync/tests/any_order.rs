@@ -107,6 +107,7 @@ impl Training {
                 }
                 Effect::Drop { worker } => self.in_flight.push(Message::Answer { worker }),
                 Effect::Release { worker } => panic!("{worker} committed nothing"),
+                Effect::Fenced { worker } => panic!("{worker} has no fence"),
             }
         }
     }

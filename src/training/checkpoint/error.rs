@@ -2,8 +2,6 @@
 
 use std::io;
 
-use crate::tensor::{DType, Shape};
-
 /// Why a checkpoint can't be written, read or used.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
@@ -93,27 +91,32 @@ pub enum CheckpointError {
         checkpoint: String,
         /// The variable's name.
         name: String,
-        /// "; did you mean …?", or nothing.
+        /// " (did you mean …?)", or nothing.
         alike: String,
         /// The names that it has, or the first of them.
         there: String,
     },
     /// A variable was saved with another type or shape.
-    #[error("`{name}` is {}{} in {checkpoint}, and not {}{}", .found.0, .found.1, .wanted.0, .wanted.1)]
+    #[error("`{name}` is {found} in {checkpoint}, and not {wanted}")]
     Mismatch {
         /// The checkpoint's name.
         checkpoint: String,
         /// The variable's name.
         name: String,
-        /// What was saved.
-        found: (DType, Shape),
-        /// What was asked for.
-        wanted: (DType, Shape),
+        /// The type and shape that it was saved with.
+        found: String,
+        /// Those that were asked for.
+        wanted: String,
     },
 }
 
 impl CheckpointError {
     pub(super) fn store(what: &'static str, file: String) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Store { what, file, source }
+    }
+
+    /// Whether somebody has asked for what is not there, in place of a file or a store that fails.
+    pub(crate) fn is_mistaken(&self) -> bool {
+        matches!(self, Self::Location { .. } | Self::NoSuchCheckpoint { .. } | Self::Basename(_))
     }
 }

@@ -90,6 +90,7 @@ impl Restored {
     }
 
     fn mismatch(&self, name: &str, found: (DType, Shape), wanted: (DType, Shape)) -> CheckpointError {
+        let [found, wanted] = [found, wanted].map(|(dtype, shape)| format!("{dtype}{shape}"));
         CheckpointError::Mismatch { checkpoint: self.name.clone(), name: name.to_owned(), found, wanted }
     }
 
@@ -97,7 +98,7 @@ impl Restored {
         let names: Vec<&str> = self.variables.keys().chain(self.tables.keys()).map(String::as_str).collect();
         let rated = names.iter().map(|there| (strsim::jaro_winkler(name, there), there));
         let most_like = rated.filter(|(likeness, _)| *likeness >= ALIKE).max_by(|a, b| a.0.total_cmp(&b.0));
-        let alike = most_like.map(|(_, there)| format!("; did you mean `{there}`?")).unwrap_or_default();
+        let alike = most_like.map(|(_, there)| format!(" (did you mean `{there}`?)")).unwrap_or_default();
         let more = names.len().saturating_sub(NAMES);
         let there = match names.len() - more {
             0 => "none".to_owned(),
@@ -107,3 +108,6 @@ impl Restored {
         CheckpointError::NoSuchVariable { checkpoint: self.name.clone(), name: name.to_owned(), alike, there }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,7 +99,7 @@ impl Saver {
         let files = reader::list(&*self.store)?;
         self.learn(&files);
         let step = snapshot.global_step;
-        let save = self.known.values().map(|known| known.save + 1).max().unwrap_or(0);
+        let save = self.known.values().map(|known| known.save.saturating_add(1)).max().unwrap_or(0);
         let index = Index::new(&self.names, (step, self.edition(step, &files)), save, at, contents);
         if let Err(error) = self.write(&index, &encoded) {
             self.is_swept = false;
@@ -203,14 +203,18 @@ impl Saver {
             if self.known.contains_key(&step) || self.broken.contains(&step) {
                 continue;
             }
-            match self.reader(files).index(step) {
-                Ok(index) => {
-                    self.known.insert(step, Known::of(&index));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a checkpoint is broken: it does not count as one that is kept");
-                    self.broken.insert(step);
-                }
+            let reader = self.reader(files);
+            let index = reader.index(step);
+            let problem = match &index {
+                Ok(index) => reader.check_files(index).err(),
+                Err(_) => None,
+            };
+            if let Some(error) = index.as_ref().err().or(problem.as_ref()) {
+                tracing::warn!(%error, "a checkpoint is broken: it does not count as one that is kept");
+                self.broken.insert(step);
+            }
+            if let Ok(index) = index {
+                self.known.insert(step, Known::of(&index));
             }
         }
     }
@@ -265,6 +269,7 @@ impl Saver {
             }
         }
         errors.extend(self.sweep(files));
+        self.is_swept = errors.is_empty();
         errors
     }
 
@@ -276,7 +281,7 @@ impl Saver {
 
     /// Deletes the shards among `files` that no index names: of saves that were cut off, and of steps that were
     /// saved again.
-    fn sweep(&mut self, files: &BTreeMap<String, u64>) -> Vec<CheckpointError> {
+    fn sweep(&self, files: &BTreeMap<String, u64>) -> Vec<CheckpointError> {
         let is_left_over = |file: &&String| match self.names.parse(file) {
             Some(FileOf::Shard(step, _)) => match self.known.get(&step) {
                 Some(known) => !known.files.contains(file),
@@ -285,9 +290,7 @@ impl Saver {
             _ => false,
         };
         let left_over = files.keys().filter(is_left_over);
-        let errors: Vec<CheckpointError> = left_over.filter_map(|file| self.delete_file(file).err()).collect();
-        self.is_swept = errors.is_empty();
-        errors
+        left_over.filter_map(|file| self.delete_file(file).err()).collect()
     }
 
     fn write_file(&self, name: &str, parts: &[&[u8]]) -> Result<(), CheckpointError> {

@@ -44,7 +44,7 @@ pub(super) struct Layout<'a> {
 pub(super) struct Table {
     pub(super) dtype: DType,
     pub(super) shape: Shape,
-    /// Where each part begins and ends; those without rows are left out.
+    /// Which rows each part has.
     pub(super) parts: Vec<(Range<usize>, String)>,
 }
 
@@ -70,17 +70,16 @@ pub(super) fn tables<'a>(
             let (ours, theirs) = (slice.full_shape, table.shape);
             return Err(no_part(format!("to it that is {dtype}{ours}, to the others {}{theirs}", table.dtype)));
         }
-        if !rows.is_empty() {
-            table.parts.push((rows, name.to_owned()));
-        }
+        table.parts.push((rows, name.to_owned()));
     }
     for (name, table) in &mut tables {
         if names.contains_key(name.as_str()) {
             return Err((name.clone(), "there are a variable and a partitioned variable of that name".to_owned()));
         }
         table.parts.sort_by_key(|(rows, _)| rows.start);
-        let ends = std::iter::once(0).chain(table.parts.iter().map(|(rows, _)| rows.end));
-        let begins = table.parts.iter().map(|(rows, _)| rows.start).chain([table.shape.dims()[0]]);
+        let with_rows = || table.parts.iter().map(|(rows, _)| rows).filter(|rows| !rows.is_empty());
+        let ends = std::iter::once(0).chain(with_rows().map(|rows| rows.end));
+        let begins = with_rows().map(|rows| rows.start).chain([table.shape.dims()[0]]);
         if let Some((end, begin)) = ends.zip(begins).find(|(end, begin)| end != begin) {
             let problem = if end < begin { "in no part" } else { "in two parts" };
             return Err((name.clone(), format!("rows {} to {} are {problem}", end.min(begin), end.max(begin))));

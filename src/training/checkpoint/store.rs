@@ -2,12 +2,16 @@
 
 mod folder;
 mod memory;
+#[cfg(feature = "object-store")]
+mod object;
 
 use std::io;
 use std::sync::Arc;
 
 pub use folder::Folder;
 pub use memory::Memory;
+#[cfg(feature = "object-store")]
+pub use object::ObjectStore;
 
 use super::CheckpointError;
 
@@ -63,6 +67,25 @@ pub fn open_store(location: &str) -> Result<Arc<dyn Store>, CheckpointError> {
         None => Ok(Arc::new(Folder::new(location))),
         Some(("file", path)) if path.starts_with('/') => Ok(Arc::new(Folder::new(path))),
         Some(("file", _)) => Err(error("after `file://` comes a path that begins with `/`")),
+        #[cfg(feature = "object-store")]
+        Some(_) => Ok(Arc::new(ObjectStore::new(location)?)),
+        #[cfg(not(feature = "object-store"))]
         Some(_) => Err(error("this program was built without stores of objects; build with `--features object-store`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_is_none_is_refused_with_what_to_write() {
+        let refused = |location| open_store(location).err().unwrap().to_string();
+        assert!(refused("").contains("name a folder"));
+        assert!(refused("file://here").contains("after `file://` comes a path"));
+        assert_eq!(open_store("file:///a/b").unwrap().locate("c"), "/a/b/c");
+        assert_eq!(open_store("a/b").unwrap().locate(""), "a/b");
+        #[cfg(not(feature = "object-store"))]
+        assert!(refused("s3://bucket/run").contains("build with `--features object-store`"));
     }
 }

@@ -6,6 +6,8 @@ use super::{Hook, HookContext, HookFuture, RunValues};
 
 /// Stops a session at a global step (TensorFlow: `StopAtStepHook`).
 ///
+/// Where the step was reached before, no step is taken at all (TensorFlow takes one more).
+///
 /// Workers that train asynchronously each stop after their own step, so that the global step can
 /// end as many steps higher as there are other workers.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +46,9 @@ impl StopAtStep {
 impl Hook for StopAtStep {
     fn after_create_session<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
         self.opened_at(context.global_step);
+        if self.is_reached(context.global_step) {
+            context.request_stop();
+        }
         Box::pin(ready(Ok(())))
     }
 

@@ -128,12 +128,10 @@ impl<'a> MonitoredRun<'a> {
         };
         if let Some(stats) = &mut stats {
             monitored.count_training_step(stats);
+            monitored.task.recorder().step(stats.clone());
         }
         let run = RunValues { results: &[], step: stats.as_ref(), options, span, computed: done.computed };
         monitored.after_run(&done.fetches, run).await?;
-        if let Some(stats) = stats {
-            monitored.task.recorder().step(stats);
-        }
         let mut own = done.fetches;
         own.truncate(fetches.len());
         Ok(Fetched(own))

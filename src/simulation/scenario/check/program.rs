@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::Mistakes;
-use crate::simulation::scenario::file::{DatasetFile, ModelFile, NpyFile, OptimizerFile, ProgramFile, RuleFile};
-use crate::simulation::scenario::{Dataset, Embedding, Model, Optimizer, Program, Published, Rule};
+use super::optimizer::optimizer;
+use crate::simulation::scenario::file::{DatasetFile, ModelFile, NpyFile, ProgramFile};
+use crate::simulation::scenario::{Dataset, Embedding, Model, Program, Published};
 
 /// `origin` is the scenario's file: relative paths begin where it is. `servers` are the parameter servers.
 pub(super) fn program(file: ProgramFile, origin: &str, servers: u32, found: &mut Mistakes) -> Program {
@@ -41,7 +42,7 @@ pub(super) fn program(file: ProgramFile, origin: &str, servers: u32, found: &mut
             })
         }
     }
-    let optimizer = optimizer(file.optimizer, found);
+    let optimizer = optimizer(&file.optimizer, found);
     let dataset = match (file.dataset, model) {
         (None, Model::Embedding(_) | Model::Published(_)) => Dataset::Synthetic,
         (given, _) => dataset(given.unwrap_or(DatasetFile::Digits), origin, found),
@@ -100,54 +101,4 @@ fn dataset(file: DatasetFile, origin: &str, found: &mut Mistakes) -> Dataset {
             Dataset::Npy { train, test: test_features.map(beside).zip(test_labels.map(beside)) }
         }
     }
-}
-
-fn optimizer(file: OptimizerFile, found: &mut Mistakes) -> Optimizer {
-    check_parameters(&file, found);
-    check_ranges(&file, found);
-    Optimizer {
-        rule: match file.rule {
-            RuleFile::GradientDescent => Rule::GradientDescent,
-            RuleFile::Momentum => Rule::Momentum,
-            RuleFile::Adagrad => Rule::Adagrad,
-            RuleFile::Adam => Rule::Adam,
-        },
-        learning_rate: file.learning_rate,
-        momentum: file.momentum,
-        use_nesterov: file.use_nesterov,
-        initial_accumulator_value: file.initial_accumulator_value,
-        beta1: file.beta1,
-        beta2: file.beta2,
-        epsilon: file.epsilon,
-    }
-}
-
-/// Notes the parameters that are given and that the rule has not.
-fn check_parameters(file: &OptimizerFile, found: &mut Mistakes) {
-    let parameters = [
-        ("momentum", file.momentum.is_some(), RuleFile::Momentum),
-        ("use_nesterov", file.use_nesterov.is_some(), RuleFile::Momentum),
-        ("initial_accumulator_value", file.initial_accumulator_value.is_some(), RuleFile::Adagrad),
-        ("beta1", file.beta1.is_some(), RuleFile::Adam),
-        ("beta2", file.beta2.is_some(), RuleFile::Adam),
-        ("epsilon", file.epsilon.is_some(), RuleFile::Adam),
-    ];
-    for (name, given, rule) in parameters {
-        found.unless(!given || file.rule == rule, format!("program.optimizer.{name}"), || {
-            "the optimizer's `rule` has no such parameter".to_owned()
-        });
-    }
-}
-
-fn check_ranges(file: &OptimizerFile, found: &mut Mistakes) {
-    let mut check = |name: &str, number: Option<f32>, range: &str, in_range: fn(f32) -> bool| {
-        let right = number.is_none_or(|number| number.is_finite() && in_range(number));
-        found.unless(right, format!("program.optimizer.{name}"), || format!("must be {range}"));
-    };
-    check("learning_rate", file.learning_rate, "finite and at least 0", |rate| rate >= 0.0);
-    check("momentum", file.momentum, "finite and at least 0", |momentum| momentum >= 0.0);
-    check("initial_accumulator_value", file.initial_accumulator_value, "finite and above 0", |value| value > 0.0);
-    check("beta1", file.beta1, "at least 0 and below 1", |beta| (0.0..1.0).contains(&beta));
-    check("beta2", file.beta2, "at least 0 and below 1", |beta| (0.0..1.0).contains(&beta));
-    check("epsilon", file.epsilon, "finite and at least 0", |epsilon| epsilon >= 0.0);
 }

@@ -32,7 +32,7 @@ fn a_setting_adds_a_key_or_a_section_that_the_file_leaves_out() {
     .unwrap();
     let slow = [(TaskName::new("worker", 1), 3.0), (TaskName::new("worker", 3), 2.0)];
     assert_eq!(scenario.compute.slow, BTreeMap::from(slow));
-    assert_eq!(scenario.program.optimizer.initial_accumulator_value, Some(0.2));
+    assert_eq!(scenario.program.optimizer.rule, UpdateRule::Adagrad { initial_accumulator_value: 0.2 });
     assert_eq!(scenario.network.racks.unwrap().hosts_per_rack, 5);
 }
 

@@ -112,6 +112,10 @@ impl Store for Folder {
     }
 
     fn locate(&self, name: &str) -> String {
-        self.path.join(name).display().to_string()
+        let path = if name.is_empty() { self.path.clone() } else { self.path.join(name) };
+        path.display().to_string()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! The arguments of `checkpoint`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+/// The arguments of `checkpoint`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckpointArgs {
+    /// What to do with them.
+    #[command(subcommand)]
+    pub(crate) command: CheckpointCommand,
+}
+
+/// What to do with checkpoints.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CheckpointCommand {
+    /// List the checkpoints of a training: when they were saved, how large they are, what is wrong with them.
+    List(CheckpointsArgs),
+    /// List the variables of one checkpoint.
+    Show(ShowCheckpointArgs),
+    /// Read every byte of all checkpoints; exit with 1 where one is not as it was saved.
+    Verify(CheckpointsArgs),
+    /// Write all variables of one checkpoint into one file of safetensors, partitioned ones as one each.
+    Merge(MergeArgs),
+}
+
+/// The arguments of `checkpoint list` and `checkpoint verify`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckpointsArgs {
+    /// Where the checkpoints are: a folder, or an URL such as `s3://bucket/run-7`.
+    #[arg(value_name = "DIR")]
+    pub(crate) location: String,
+
+    /// Print the result as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The arguments of `checkpoint show`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowCheckpointArgs {
+    /// Where the checkpoints are: a folder, or an URL such as `s3://bucket/run-7`.
+    #[arg(value_name = "DIR")]
+    pub(crate) location: String,
+
+    /// Of which step; the newest whole one where this is not given.
+    #[arg(long, value_name = "N")]
+    pub(crate) step: Option<u64>,
+
+    /// Print the result as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The arguments of `checkpoint merge`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MergeArgs {
+    /// Where the checkpoints are: a folder, or an URL such as `s3://bucket/run-7`.
+    #[arg(value_name = "DIR")]
+    pub(crate) location: String,
+
+    /// The file to write.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) to: PathBuf,
+
+    /// Of which step; the newest whole one where this is not given.
+    #[arg(long, value_name = "N")]
+    pub(crate) step: Option<u64>,
+
+    /// Leave out the global step and what optimizers keep beside a variable, under names such as `w/Adam`.
+    #[arg(long)]
+    pub(crate) weights_only: bool,
+}

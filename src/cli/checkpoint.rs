@@ -1,0 +1,104 @@
+//! `checkpoint`: what a training has saved, whether it is as it was, and all of it in one file.
+
+mod date;
+mod listing;
+
+use std::io::{self, Write};
+
+use super::args::{CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs};
+use super::exit_code::ExitCode;
+use super::failure::Failure;
+use crate::training::checkpoint::{CheckpointError, Restored, Retention, Saver, export, open_store};
+use crate::units::Bytes;
+use listing::{Contents, Row};
+
+/// Runs the command.
+pub(super) fn run(args: &CheckpointArgs) -> Result<ExitCode, Failure> {
+    match &args.command {
+        CheckpointCommand::List(args) => list(args),
+        CheckpointCommand::Show(args) => show(args),
+        CheckpointCommand::Verify(args) => verify(args),
+        CheckpointCommand::Merge(args) => merge(args),
+    }
+}
+
+fn list(args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
+    let listed = saver(&args.location)?.checkpoints()?;
+    let rows: Vec<Row> = listed.into_iter().map(Row::of).collect();
+    print(&rows, args.json)?;
+    Ok(ExitCode::Done)
+}
+
+fn show(args: &ShowCheckpointArgs) -> Result<ExitCode, Failure> {
+    let mut saver = saver(&args.location)?;
+    let step = match args.step {
+        Some(step) => step,
+        None => newest(&mut saver, &args.location)?.global_step,
+    };
+    let contents = Contents::of(&saver.index(step)?);
+    let out = io::stdout().lock();
+    let printed = if args.json { listing::write_json(&contents, out) } else { contents.write_text(out) };
+    printed.map_err(Failure::writing("the result"))?;
+    Ok(ExitCode::Done)
+}
+
+/// Reads everything. A checkpoint that is broken is in the result, and on stderr with what is wrong.
+fn verify(args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
+    let saver = saver(&args.location)?;
+    let (mut rows, mut code) = (Vec::new(), ExitCode::Done);
+    for mut listed in saver.checkpoints()? {
+        listed.problem = listed.problem.or_else(|| saver.restore(listed.global_step).err());
+        if let Some(problem) = &listed.problem {
+            eprintln!("error: {problem}");
+            code = ExitCode::Internal;
+        }
+        rows.push(Row::of(listed));
+    }
+    print(&rows, args.json)?;
+    Ok(code)
+}
+
+fn merge(args: &MergeArgs) -> Result<ExitCode, Failure> {
+    let mut saver = saver(&args.location)?;
+    let restored = match args.step {
+        Some(step) => saver.restore(step)?,
+        None => newest(&mut saver, &args.location)?,
+    };
+    let name = restored.name.clone();
+    let (variables, bytes) = export(restored, args.weights_only, &args.to)?;
+    eprintln!("{} has {variables} variables of {name} now, {}", args.to.display(), Bytes(bytes));
+    Ok(ExitCode::Done)
+}
+
+/// A saver that only reads; there are checkpoints where it does.
+fn saver(location: &str) -> Result<Saver, Failure> {
+    let saver = Saver::new(open_store(location)?, Retention::default());
+    if saver.checkpoints()?.is_empty() {
+        return Err(none(location));
+    }
+    Ok(saver)
+}
+
+/// The newest checkpoint that is whole; says what is wrong with others.
+fn newest(saver: &mut Saver, location: &str) -> Result<Restored, Failure> {
+    let found = saver.latest()?;
+    for error in &found.rejected {
+        eprintln!("warning: {error}");
+    }
+    found.checkpoint.ok_or_else(|| none(location))
+}
+
+fn none(location: &str) -> Failure {
+    let problem = "there is no checkpoint that is whole".to_owned();
+    Failure::Checkpoint(CheckpointError::Location { location: location.to_owned(), problem })
+}
+
+fn print(rows: &[Row], as_json: bool) -> Result<(), Failure> {
+    let out = io::stdout().lock();
+    let printed = if as_json { listing::write_json(rows, out) } else { write_rows(rows, out) };
+    printed.map_err(Failure::writing("the result"))
+}
+
+fn write_rows(rows: &[Row], out: impl Write) -> io::Result<()> {
+    listing::write_columns(Row::TITLES, rows.iter().map(Row::cells), out)
+}

@@ -1,0 +1,144 @@
+//! What is printed of checkpoints and of the variables of one.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::date;
+use crate::training::checkpoint::{Index, Listed};
+use crate::units::Bytes;
+
+/// A checkpoint of a list.
+#[derive(Serialize)]
+pub(super) struct Row {
+    name: String,
+    global_step: u64,
+    /// Seconds since the epoch, or of a simulation since its beginning.
+    seconds: Option<f64>,
+    #[serde(skip)]
+    saved: String,
+    variables: Option<usize>,
+    bytes: Option<u64>,
+    /// None where it is whole.
+    problem: Option<String>,
+}
+
+impl Row {
+    pub(super) const TITLES: [&str; 5] = ["step", "saved", "variables", "bytes", "state"];
+
+    pub(super) fn of(listed: Listed) -> Self {
+        Self {
+            name: listed.name,
+            global_step: listed.global_step,
+            seconds: listed.time.map(|time| time.as_secs_f64()),
+            saved: listed.time.map_or_else(|| "-".to_owned(), date::render),
+            variables: listed.variables,
+            bytes: listed.bytes,
+            problem: listed.problem.map(|problem| problem.to_string()),
+        }
+    }
+
+    pub(super) fn cells(&self) -> [String; 5] {
+        let known = |number: Option<String>| number.unwrap_or_else(|| "-".to_owned());
+        [
+            self.global_step.to_string(),
+            self.saved.clone(),
+            known(self.variables.map(|variables| variables.to_string())),
+            known(self.bytes.map(|bytes| Bytes(bytes).to_string())),
+            self.problem.as_ref().map_or_else(|| "whole".to_owned(), |problem| format!("broken: {problem}")),
+        ]
+    }
+}
+
+/// What one checkpoint holds.
+#[derive(Serialize)]
+pub(super) struct Contents {
+    global_step: u64,
+    seconds: f64,
+    #[serde(skip)]
+    saved: String,
+    files: Vec<File>,
+    variables: Vec<Variable>,
+}
+
+#[derive(Serialize)]
+struct File {
+    task: String,
+    file: String,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Variable {
+    name: String,
+    dtype: String,
+    shape: Vec<usize>,
+    task: String,
+    bytes: u64,
+    /// Of a part: the name of the whole, and the part's first row.
+    part_of: Option<(String, usize)>,
+}
+
+impl Contents {
+    pub(super) fn of(index: &Index) -> Self {
+        let file = |shard: &crate::training::checkpoint::ShardEntry| File {
+            task: shard.task.clone(),
+            file: shard.file.clone(),
+            bytes: shard.bytes,
+        };
+        let variables = index.variables.iter().map(|(name, entry)| Variable {
+            name: name.clone(),
+            dtype: entry.dtype.to_string(),
+            shape: entry.shape.dims().to_vec(),
+            task: index.shards[entry.shard].task.clone(),
+            bytes: (entry.shape.elements() * entry.dtype.size()) as u64,
+            part_of: entry.slice.as_ref().map(|slice| (slice.full_name.clone(), slice.begin)),
+        });
+        Self {
+            global_step: index.global_step,
+            seconds: index.time.as_secs_f64(),
+            saved: date::render(index.time),
+            files: index.shards.iter().map(file).collect(),
+            variables: variables.collect(),
+        }
+    }
+
+    pub(super) fn write_text(&self, mut out: impl Write) -> io::Result<()> {
+        writeln!(out, "step {}, saved {}", self.global_step, self.saved)?;
+        let files = self.files.iter().map(|of| [of.task.clone(), Bytes(of.bytes).to_string(), of.file.clone()]);
+        write_columns(["task", "bytes", "file"], files, &mut out)?;
+        let variables = self.variables.iter().map(|of| {
+            let dims: Vec<String> = of.shape.iter().map(usize::to_string).collect();
+            let part = of.part_of.as_ref().map(|(name, row)| format!("{name} from row {row} on"));
+            [
+                of.name.clone(),
+                format!("{}[{}]", of.dtype, dims.join(",")),
+                of.task.clone(),
+                Bytes(of.bytes).to_string(),
+                part.unwrap_or_default(),
+            ]
+        });
+        write_columns(["variable", "type", "task", "bytes", "part of"], variables, out)
+    }
+}
+
+pub(super) fn write_json(value: &(impl Serialize + ?Sized), mut out: impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut out, value)?;
+    writeln!(out)
+}
+
+/// A table, each column as wide as its widest cell.
+pub(super) fn write_columns<const N: usize>(
+    titles: [&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+    mut out: impl Write,
+) -> io::Result<()> {
+    let rows: Vec<[String; N]> = std::iter::once(titles.map(str::to_owned)).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    for row in &rows {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        writeln!(out, "{}", cells.join("  ").trim_end())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! The optimizer that a scenario means: every parameter in its range, and none that the rule has not.
+
+use super::Mistakes;
+use crate::graph::{LearningRate, Schedule, UpdateRule};
+use crate::optimizer::ClipGradients;
+use crate::simulation::scenario::Optimizer;
+use crate::simulation::scenario::file::{
+    LearningRateFile, OptimizerFile, Parameters, RuleFile, ScheduleFile, ScheduleName,
+};
+
+/// Where the optimizer is in a scenario.
+const PATH: &str = "program.optimizer";
+/// Where its learning rate is.
+const RATE: &str = "program.optimizer.learning_rate";
+
+pub(super) fn optimizer(file: &OptimizerFile, found: &mut Mistakes) -> Optimizer {
+    let learning_rate = learning_rate(file, found);
+    let clip = clip(file, found);
+    let mut given = Given { path: PATH, of: "the optimizer's `rule`", parameters: file.parameters(), found };
+    let rule = rule(file.rule, &mut given);
+    given.refuse_the_rest();
+    Optimizer { rule, learning_rate, clip }
+}
+
+/// The rule, with TensorFlow's defaults.
+fn rule(rule: RuleFile, given: &mut Given<'_>) -> UpdateRule {
+    match rule {
+        RuleFile::GradientDescent => UpdateRule::GradientDescent,
+        RuleFile::Momentum => UpdateRule::Momentum {
+            momentum: given.at_least_0("momentum", 0.9),
+            use_nesterov: given.flag("use_nesterov"),
+        },
+        RuleFile::Adagrad => {
+            UpdateRule::Adagrad { initial_accumulator_value: given.above_0("initial_accumulator_value", 0.1) }
+        }
+        RuleFile::AdagradDa => UpdateRule::AdagradDa {
+            initial_gradient_squared_accumulator_value: given
+                .above_0("initial_gradient_squared_accumulator_value", 0.1),
+            l1: given.at_least_0("l1", 0.0),
+            l2: given.at_least_0("l2", 0.0),
+        },
+        RuleFile::Adadelta => {
+            UpdateRule::Adadelta { rho: given.part("rho", 0.95), epsilon: given.at_least_0("epsilon", 1e-8) }
+        }
+        RuleFile::RmsProp => UpdateRule::RmsProp {
+            decay: given.part("decay", 0.9),
+            momentum: given.at_least_0("momentum", 0.0),
+            epsilon: given.at_least_0("epsilon", 1e-10),
+            centered: given.flag("centered"),
+        },
+        RuleFile::Adam => {
+            let (beta1, beta2, epsilon) = given.adam(1e-8);
+            match given.flag("lazy") {
+                true => UpdateRule::LazyAdam { beta1, beta2, epsilon },
+                false => UpdateRule::Adam { beta1, beta2, epsilon },
+            }
+        }
+        RuleFile::AdamW => {
+            let ((beta1, beta2, epsilon), weight_decay) = (given.adam(1e-8), given.at_least_0("weight_decay", 0.01));
+            UpdateRule::AdamW { beta1, beta2, epsilon, weight_decay }
+        }
+        RuleFile::Lamb => {
+            let ((beta1, beta2, epsilon), weight_decay) = (given.adam(1e-6), given.at_least_0("weight_decay", 0.0));
+            UpdateRule::Lamb { beta1, beta2, epsilon, weight_decay }
+        }
+        RuleFile::Ftrl => UpdateRule::Ftrl {
+            learning_rate_power: given
+                .number("learning_rate_power", -0.5, "finite and at most 0", |power| power <= 0.0),
+            initial_accumulator_value: given.at_least_0("initial_accumulator_value", 0.1),
+            l1: given.at_least_0("l1", 0.0),
+            l2: given.at_least_0("l2", 0.0),
+            l2_shrinkage: given.at_least_0("l2_shrinkage", 0.0),
+            beta: given.at_least_0("beta", 0.0),
+        },
+        RuleFile::ProximalGradientDescent => {
+            let (l1, l2) = (given.at_least_0("l1", 0.0), given.at_least_0("l2", 0.0));
+            UpdateRule::ProximalGradientDescent { l1, l2 }
+        }
+        RuleFile::ProximalAdagrad => UpdateRule::ProximalAdagrad {
+            initial_accumulator_value: given.above_0("initial_accumulator_value", 0.1),
+            l1: given.at_least_0("l1", 0.0),
+            l2: given.at_least_0("l2", 0.0),
+        },
+    }
+}
+
+/// The learning rate where the file names none, which is TensorFlow's where it has a default.
+fn default_rate(rule: RuleFile) -> f32 {
+    match rule {
+        RuleFile::Adam | RuleFile::AdamW | RuleFile::Lamb | RuleFile::Adadelta => 0.001,
+        _ => 0.01,
+    }
+}
+
+fn learning_rate(file: &OptimizerFile, found: &mut Mistakes) -> LearningRate {
+    let rate = match &file.learning_rate {
+        None => return default_rate(file.rule).into(),
+        Some(LearningRateFile::Schedule(file)) => return schedule(file, found),
+        Some(LearningRateFile::Constant(rate)) => *rate,
+    };
+    found.unless(rate.is_finite() && rate >= 0.0, RATE, || "must be finite and at least 0".to_owned());
+    rate.into()
+}
+
+fn schedule(file: &ScheduleFile, found: &mut Mistakes) -> LearningRate {
+    let decays = !matches!(file.schedule, ScheduleName::Constant | ScheduleName::PiecewiseConstant);
+    let (steps, is_piecewise) = (file.decay_steps, file.schedule == ScheduleName::PiecewiseConstant);
+    found.unless(if decays { steps.is_some_and(|steps| steps >= 1) } else { steps.is_none() }, RATE, || match decays {
+        true => "this schedule needs `decay_steps` of at least 1".to_owned(),
+        false => "this schedule has no `decay_steps`".to_owned(),
+    });
+    found.unless(is_piecewise || (file.boundaries.is_none() && file.values.is_none()), RATE, || {
+        "only the schedule \"piecewise_constant\" has `boundaries` and `values`".to_owned()
+    });
+    let decay_steps = steps.unwrap_or(1);
+    let mut given = Given { path: RATE, of: "this schedule", parameters: file.parameters(), found };
+    let schedule = match file.schedule {
+        ScheduleName::Constant => Schedule::Constant(given.needed("initial")),
+        ScheduleName::Exponential => Schedule::ExponentialDecay {
+            initial: given.needed("initial"),
+            decay_steps,
+            decay_rate: given.needed("decay_rate"),
+            staircase: given.flag("staircase"),
+        },
+        ScheduleName::NaturalExp => Schedule::NaturalExpDecay {
+            initial: given.needed("initial"),
+            decay_steps,
+            decay_rate: given.needed("decay_rate"),
+            staircase: given.flag("staircase"),
+        },
+        ScheduleName::InverseTime => Schedule::InverseTimeDecay {
+            initial: given.needed("initial"),
+            decay_steps,
+            decay_rate: given.needed("decay_rate"),
+            staircase: given.flag("staircase"),
+        },
+        ScheduleName::Polynomial => Schedule::PolynomialDecay {
+            initial: given.needed("initial"),
+            decay_steps,
+            end: given.at_least_0("end", 0.0001),
+            power: given.above_0("power", 1.0),
+            cycle: given.flag("cycle"),
+        },
+        ScheduleName::Cosine => Schedule::CosineDecay {
+            initial: given.needed("initial"),
+            decay_steps,
+            alpha: given.at_least_0("alpha", 0.0),
+        },
+        ScheduleName::PiecewiseConstant => given.pieces(file),
+    };
+    given.refuse_the_rest();
+    LearningRate::from(schedule).warmup_steps(file.warmup_steps.unwrap_or(0))
+}
+
+/// The bounds of the gradients, of which there is one at most.
+fn clip(file: &OptimizerFile, found: &mut Mistakes) -> Option<ClipGradients> {
+    type Bound = fn(f32) -> ClipGradients;
+    let bounds: [(&str, Option<f32>, Bound); 3] = [
+        ("clip_value", file.clip_value, ClipGradients::ByValue),
+        ("clip_norm", file.clip_norm, ClipGradients::ByNorm),
+        ("clip_global_norm", file.clip_global_norm, ClipGradients::ByGlobalNorm),
+    ];
+    let mut clip = None;
+    for (key, bound, by) in bounds {
+        let Some(bound) = bound else { continue };
+        let path = format!("{PATH}.{key}");
+        found.unless(bound.is_finite() && bound > 0.0, path.as_str(), || "must be finite and above 0".to_owned());
+        found.unless(clip.is_none(), path, || "gradients are clipped in one way; remove the other key".to_owned());
+        clip = Some(by(bound));
+    }
+    clip
+}
+
+/// The parameters that are given and not yet taken.
+struct Given<'a> {
+    path: &'static str,
+    /// Whose parameters they are.
+    of: &'static str,
+    parameters: Parameters,
+    found: &'a mut Mistakes,
+}
+
+impl Given<'_> {
+    fn at_least_0(&mut self, name: &'static str, default: f32) -> f32 {
+        self.number(name, default, "finite and at least 0", |number| number >= 0.0)
+    }
+
+    fn above_0(&mut self, name: &'static str, default: f32) -> f32 {
+        self.number(name, default, "finite and above 0", |number| number > 0.0)
+    }
+
+    /// What is kept of a mean at each step.
+    fn part(&mut self, name: &'static str, default: f32) -> f32 {
+        self.number(name, default, "at least 0 and below 1", |part| (0.0..1.0).contains(&part))
+    }
+
+    fn adam(&mut self, epsilon: f32) -> (f32, f32, f32) {
+        (self.part("beta1", 0.9), self.part("beta2", 0.999), self.at_least_0("epsilon", epsilon))
+    }
+
+    fn number(&mut self, name: &'static str, default: f32, range: &str, is_right: impl Fn(f32) -> bool) -> f32 {
+        let number = self.parameters.numbers.remove(name).unwrap_or(default);
+        let is_right = number.is_finite() && is_right(number);
+        self.found.unless(is_right, format!("{}.{name}", self.path), || format!("must be {range}"));
+        number
+    }
+
+    /// A number of a schedule that has no default.
+    fn needed(&mut self, name: &'static str) -> f32 {
+        if !self.parameters.numbers.contains_key(name) {
+            self.found.note(self.path, format!("this schedule needs `{name}`"));
+        }
+        self.at_least_0(name, 0.0)
+    }
+
+    fn flag(&mut self, name: &'static str) -> bool {
+        self.parameters.flags.remove(name).unwrap_or(false)
+    }
+
+    fn pieces(&mut self, file: &ScheduleFile) -> Schedule {
+        let (boundaries, mut values) =
+            (file.boundaries.clone().unwrap_or_default(), file.values.clone().unwrap_or_default());
+        self.found.unless(values.len() == boundaries.len() + 1, self.path, || {
+            "this schedule needs `boundaries` and a rate before each and after the last as `values`".to_owned()
+        });
+        self.found.unless(boundaries.is_sorted_by(|a, b| a < b), self.path, || "`boundaries` must ascend".to_owned());
+        let are_right = values.iter().all(|rate| rate.is_finite() && *rate >= 0.0);
+        self.found.unless(are_right, self.path, || "`values` must be finite and at least 0".to_owned());
+        let last = values.pop().unwrap_or(0.0);
+        Schedule::PiecewiseConstant { until: boundaries.into_iter().zip(values).collect(), last }
+    }
+
+    fn refuse_the_rest(self) {
+        let Parameters { numbers, flags } = self.parameters;
+        for name in numbers.into_keys().chain(flags.into_keys()) {
+            self.found.note(format!("{}.{name}", self.path), format!("{} has no such parameter", self.of));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The optimizer of a scenario: every rule, schedule and bound, and what is said of those that make no sense.
+
+use super::*;
+use crate::graph::Schedule;
+
+fn optimizer(text: &str) -> Optimizer {
+    example(&format!("[program]\noptimizer = {{ {text} }}")).unwrap().program.optimizer
+}
+
+#[test]
+fn every_rule_has_tensorflows_defaults() {
+    let (beta1, beta2) = (0.9, 0.999);
+    let (initial_accumulator_value, l1, l2) = (0.1, 0.0, 0.0);
+    let rules = [
+        ("gradient_descent", 0.01, UpdateRule::GradientDescent),
+        ("momentum", 0.01, UpdateRule::Momentum { momentum: 0.9, use_nesterov: false }),
+        ("adagrad", 0.01, UpdateRule::Adagrad { initial_accumulator_value }),
+        ("adagrad_da", 0.01, UpdateRule::AdagradDa { initial_gradient_squared_accumulator_value: 0.1, l1, l2 }),
+        ("adadelta", 0.001, UpdateRule::Adadelta { rho: 0.95, epsilon: 1e-8 }),
+        ("rms_prop", 0.01, UpdateRule::RmsProp { decay: 0.9, momentum: 0.0, epsilon: 1e-10, centered: false }),
+        ("adam", 0.001, UpdateRule::Adam { beta1, beta2, epsilon: 1e-8 }),
+        ("adamw", 0.001, UpdateRule::AdamW { beta1, beta2, epsilon: 1e-8, weight_decay: 0.01 }),
+        ("lamb", 0.001, UpdateRule::Lamb { beta1, beta2, epsilon: 1e-6, weight_decay: 0.0 }),
+        (
+            "ftrl",
+            0.01,
+            UpdateRule::Ftrl {
+                learning_rate_power: -0.5,
+                initial_accumulator_value,
+                l1,
+                l2,
+                l2_shrinkage: 0.0,
+                beta: 0.0,
+            },
+        ),
+        ("proximal_gradient_descent", 0.01, UpdateRule::ProximalGradientDescent { l1, l2 }),
+        ("proximal_adagrad", 0.01, UpdateRule::ProximalAdagrad { initial_accumulator_value, l1, l2 }),
+    ];
+    for (name, rate, rule) in rules {
+        let expected = Optimizer { rule, learning_rate: rate.into(), clip: None };
+        assert_eq!(optimizer(&format!("rule = \"{name}\"")), expected, "{name}");
+    }
+}
+
+#[test]
+fn the_parameters_of_a_rule_are_read() {
+    let text = "rule = \"ftrl\", learning_rate_power = -0.7, initial_accumulator_value = 0, l1 = 1, l2 = 2, \
+                l2_shrinkage = 3, beta = 4";
+    let ftrl = UpdateRule::Ftrl {
+        learning_rate_power: -0.7,
+        initial_accumulator_value: 0.0,
+        l1: 1.0,
+        l2: 2.0,
+        l2_shrinkage: 3.0,
+        beta: 4.0,
+    };
+    assert_eq!(optimizer(text).rule, ftrl);
+    let lazy = UpdateRule::LazyAdam { beta1: 0.8, beta2: 0.9, epsilon: 1e-7 };
+    assert_eq!(optimizer("rule = \"adam\", lazy = true, beta1 = 0.8, beta2 = 0.9, epsilon = 1e-7").rule, lazy);
+    let centered = UpdateRule::RmsProp { decay: 0.8, momentum: 0.9, epsilon: 1e-3, centered: true };
+    assert_eq!(
+        optimizer("rule = \"rms_prop\", decay = 0.8, momentum = 0.9, epsilon = 1e-3, centered = true").rule,
+        centered
+    );
+}
+
+#[test]
+fn a_learning_rate_may_be_a_schedule_with_a_warm_up() {
+    let read = |text: &str| optimizer(&format!("learning_rate = {{ {text} }}")).learning_rate;
+    let (initial, decay_steps, decay_rate) = (0.1, 100, 0.96);
+    let common = "initial = 0.1, decay_steps = 100";
+    assert_eq!(
+        read(&format!("schedule = \"exponential\", {common}, decay_rate = 0.96, staircase = true")),
+        Schedule::ExponentialDecay { initial, decay_steps, decay_rate, staircase: true }.into()
+    );
+    assert_eq!(
+        read(&format!("schedule = \"natural_exp\", {common}, decay_rate = 0.96")),
+        Schedule::NaturalExpDecay { initial, decay_steps, decay_rate, staircase: false }.into()
+    );
+    assert_eq!(
+        read(&format!("schedule = \"inverse_time\", {common}, decay_rate = 0.96")),
+        Schedule::InverseTimeDecay { initial, decay_steps, decay_rate, staircase: false }.into()
+    );
+    assert_eq!(
+        read(&format!("schedule = \"polynomial\", {common}, end = 0.01, power = 2, cycle = true")),
+        Schedule::PolynomialDecay { initial, decay_steps, end: 0.01, power: 2.0, cycle: true }.into()
+    );
+    assert_eq!(
+        read(&format!("schedule = \"cosine\", {common}, alpha = 0.5, warmup_steps = 7")),
+        LearningRate::from(Schedule::CosineDecay { initial, decay_steps, alpha: 0.5 }).warmup_steps(7)
+    );
+    assert_eq!(
+        read("schedule = \"piecewise_constant\", boundaries = [10, 20], values = [0.1, 0.01, 0.001]"),
+        Schedule::PiecewiseConstant { until: vec![(10, 0.1), (20, 0.01)], last: 0.001 }.into()
+    );
+    assert_eq!(
+        read("schedule = \"constant\", initial = 0.1, warmup_steps = 7"),
+        LearningRate::from(0.1).warmup_steps(7)
+    );
+}
+
+#[test]
+fn gradients_may_be_clipped_in_one_way() {
+    assert_eq!(optimizer("clip_value = 0.5").clip, Some(ClipGradients::ByValue(0.5)));
+    assert_eq!(optimizer("clip_norm = 1").clip, Some(ClipGradients::ByNorm(1.0)));
+    assert_eq!(optimizer("clip_global_norm = 5").clip, Some(ClipGradients::ByGlobalNorm(5.0)));
+}
+
+#[test]
+fn an_optimizer_that_makes_no_sense_says_why() {
+    let cases = [
+        (
+            "rule = \"ftrl\"\nlearning_rate_power = 0.5",
+            "3: program.optimizer.learning_rate_power: must be finite and at most 0",
+        ),
+        (
+            "rule = \"adagrad\"\ninitial_accumulator_value = 0",
+            "3: program.optimizer.initial_accumulator_value: must be finite and above 0",
+        ),
+        ("rule = \"adagrad\"\nl1 = 0.1", "3: program.optimizer.l1: the optimizer's `rule` has no such parameter"),
+        ("rule = \"adamw\"\nlazy = true", "3: program.optimizer.lazy: the optimizer's `rule` has no such parameter"),
+        ("clip_norm = 0.0", "2: program.optimizer.clip_norm: must be finite and above 0"),
+        (
+            "clip_norm = 1\nclip_global_norm = 1",
+            "3: program.optimizer.clip_global_norm: gradients are clipped in one way; remove the other key",
+        ),
+        (
+            "learning_rate = { schedule = \"cosine\", initial = 0.1 }",
+            "2: program.optimizer.learning_rate: this schedule needs `decay_steps` of at least 1",
+        ),
+        (
+            "learning_rate = { schedule = \"exponential\", initial = 0.1, decay_steps = 5 }",
+            "2: program.optimizer.learning_rate: this schedule needs `decay_rate`",
+        ),
+        (
+            "learning_rate = { schedule = \"constant\", initial = 0.1, power = 5 }",
+            "2: program.optimizer.learning_rate.power: this schedule has no such parameter",
+        ),
+        (
+            "learning_rate = { schedule = \"piecewise_constant\", boundaries = [5], values = [0.1] }",
+            "2: program.optimizer.learning_rate: this schedule needs `boundaries` and a rate before each and after the \
+             last as `values`",
+        ),
+        (
+            "learning_rate = { schedule = \"piecewise_constant\", boundaries = [5, 5], values = [1, 2, 3] }",
+            "2: program.optimizer.learning_rate: `boundaries` must ascend",
+        ),
+    ];
+    for (text, expected) in cases {
+        let error = example(&format!("[program.optimizer]\n{text}")).unwrap_err().to_string();
+        assert_eq!(error, format!("sims/example.toml:{expected}"));
+    }
+}
+
+#[test]
+fn an_unknown_schedule_is_shown_with_the_one_probably_meant() {
+    let error =
+        example("[program]\noptimizer = { learning_rate = { schedule = \"cosinus\", initial = 1 } }").unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("unknown variant `cosinus`") && text.contains("did you mean `cosine`?"), "{text}");
+}

@@ -1,0 +1,130 @@
+//! A fence among commits, votes, leaves and other fences, in any order.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use crate::sync::{Coordinator, Effect, Mode};
+
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    /// Votes where the mode does, or ends a step.
+    Step(u32),
+    Leave(u32),
+    Begin(u32),
+    PutUp(u32),
+    Lift(u32),
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let worker = || 0u32..5;
+    let one = prop_oneof![
+        20 => worker().prop_map(Move::Step),
+        1 => worker().prop_map(Move::Leave),
+        2 => worker().prop_map(Move::Begin),
+        2 => worker().prop_map(Move::PutUp),
+        2 => worker().prop_map(Move::Lift),
+    ];
+    prop::collection::vec(one, 0..200)
+}
+
+const MODES: [Mode; 3] = [Mode::Async, Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 1 }];
+
+/// What is known of a training from the answers that it gave.
+struct Seen {
+    coordinator: Coordinator,
+    votes: bool,
+    /// Who has neither vote nor commit open.
+    running: BTreeSet<u32>,
+    begun: BTreeSet<u32>,
+    /// Whose fence is up.
+    up: Option<u32>,
+}
+
+impl Seen {
+    fn carry_out(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Fenced { worker } => {
+                    let inside: Vec<&u32> = self.begun.intersection(&self.running).collect();
+                    assert!(inside.iter().all(|other| **other == worker), "{inside:?} may be inside a step");
+                    self.up = Some(worker);
+                }
+                Effect::Release { worker } | Effect::Drop { worker } => self.go_on(worker),
+                Effect::Close { contributors, .. } => contributors.into_iter().for_each(|worker| self.go_on(worker)),
+            }
+        }
+    }
+
+    fn go_on(&mut self, worker: u32) {
+        assert!(self.up.is_none_or(|owner| owner == worker), "{worker} goes on behind a fence");
+        self.running.insert(worker);
+    }
+
+    fn step(&mut self, next: Move) {
+        let effects = match next {
+            // A worker that has not begun, and one that waits, takes no step.
+            Move::Step(worker) if !self.begun.contains(&worker) || !self.running.remove(&worker) => return,
+            Move::Step(worker) => {
+                self.up.take_if(|owner| *owner == worker);
+                let round = self.coordinator.round();
+                if self.votes { self.coordinator.vote(worker, round) } else { self.coordinator.commit(worker) }
+            }
+            Move::Leave(worker) => {
+                self.begun.remove(&worker);
+                self.up.take_if(|owner| *owner == worker);
+                self.coordinator.leave(worker)
+            }
+            // The runtime lets nobody begin while a fence is there.
+            Move::Begin(worker) if self.coordinator.fence_owner().is_none() && self.running.contains(&worker) => {
+                self.coordinator.rejoin(worker);
+                self.coordinator.begin(worker);
+                self.begun.insert(worker);
+                return;
+            }
+            Move::Begin(_) => return,
+            Move::PutUp(worker) if !self.running.contains(&worker) => return,
+            Move::PutUp(worker) => match self.coordinator.put_up_fence(worker) {
+                Ok(effects) => effects,
+                Err(owner) => return assert_ne!(owner, worker),
+            },
+            Move::Lift(worker) => {
+                let lifted = self.coordinator.lift_fence(worker);
+                assert!(lifted.is_some() || self.up != Some(worker));
+                self.up.take_if(|owner| *owner == worker);
+                lifted.unwrap_or_default()
+            }
+        };
+        self.carry_out(effects);
+    }
+}
+
+proptest! {
+    #[test]
+    fn behind_a_fence_nobody_goes_on_and_after_its_lift_nobody_is_held_for_ever(
+        workers in 1u32..6, mode in 0usize..3, moves in moves()
+    ) {
+        let mode = MODES[mode];
+        let mut coordinator = Coordinator::new(mode, workers);
+        (0..workers).for_each(|worker| coordinator.begin(worker));
+        let all: BTreeSet<u32> = (0..workers).collect();
+        let votes = matches!(mode, Mode::Sync { .. });
+        let mut seen = Seen { coordinator, votes, running: all.clone(), begun: all.clone(), up: None };
+        for next in moves {
+            let (Move::Step(worker) | Move::Leave(worker) | Move::Begin(worker) | Move::PutUp(worker)
+                | Move::Lift(worker)) = next;
+            if worker < workers {
+                seen.step(next);
+            }
+        }
+        if let Some(owner) = seen.coordinator.fence_owner() {
+            seen.step(Move::Lift(owner));
+        }
+        let anybody_goes = !seen.begun.is_disjoint(&seen.running);
+        prop_assert!(seen.begun.is_empty() || anybody_goes, "all of {:?} wait, and no fence is there", seen.begun);
+        seen.up = None;
+        let effects = seen.coordinator.finish();
+        seen.carry_out(effects);
+        prop_assert_eq!(seen.running, all, "the end lets everybody go");
+    }
+}

@@ -1,0 +1,75 @@
+//! A small training's checkpoints, for tests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Restored, Retention, SavedVariable, Saver, Shard, Slice, Snapshot, Store};
+use crate::tensor::{DType, Tensor};
+
+/// What a training has learnt at `global_step`, `salt` of several that are there; on two parameter servers.
+pub(super) fn snapshot(global_step: u64, salt: u64) -> Snapshot {
+    let values = |count: u64, from: u64| -> Vec<f32> {
+        (0..count).map(|at| (global_step * 1000 + salt * 100 + from + at) as f32).collect()
+    };
+    let part = |number: usize, rows: usize| SavedVariable {
+        slice: Some(Slice { full_name: "table".to_owned(), full_shape: [5, 2].into(), begin: number * 3 }),
+        ..SavedVariable::new(
+            format!("table/part_{number}"),
+            Tensor::new([rows, 2], &values(rows as u64 * 2, number as u64 * 6)).unwrap(),
+        )
+    };
+    let first = vec![
+        SavedVariable::new("mlp/w", Tensor::new([2, 3], &values(6, 20)).unwrap()),
+        SavedVariable::new("global_step", Tensor::scalar(global_step as i64)),
+        part(0, 3),
+    ];
+    let second = vec![
+        SavedVariable::new("mlp/w/Adagrad", Tensor::new([2, 3], &values(6, 40)).unwrap()),
+        SavedVariable::new("is_warm", Tensor::scalar(true)),
+        SavedVariable::new("none", Tensor::zeros(DType::F64, [0, 3])),
+        part(1, 2),
+    ];
+    let shard = |task: &str, variables| Shard { task: task.to_owned(), variables };
+    Snapshot { global_step, shards: vec![shard("ps:0", first), shard("ps:1", second)] }
+}
+
+/// A saver that keeps the newest two.
+pub(super) fn saver(store: impl Store + 'static) -> Saver {
+    Saver::new(Arc::new(store), Retention { max_to_keep: Some(2), keep_every: None })
+}
+
+pub(super) fn at(step: u64) -> Duration {
+    Duration::from_secs(step)
+}
+
+/// Saves the snapshots of `steps`, with salt 0.
+pub(super) fn save(saver: &mut Saver, steps: impl IntoIterator<Item = u64>) {
+    for step in steps {
+        assert_eq!(saver.save(&snapshot(step, 0), at(step)).unwrap().unfinished.len(), 0);
+    }
+}
+
+/// Whether that is what was saved, to the last bit.
+pub(super) fn is_of(restored: &Restored, snapshot: &Snapshot) -> bool {
+    let saved = snapshot.shards.iter().flat_map(|shard| &shard.variables);
+    let mut saved: Vec<(&String, &Tensor)> = saved.map(|variable| (&variable.name, &variable.value)).collect();
+    saved.sort_by_key(|(name, _)| *name);
+    restored.global_step == snapshot.global_step && restored.variables.iter().eq(saved)
+}
+
+/// The names of the files that there are.
+pub(super) fn files(store: &impl Store) -> Vec<String> {
+    store.list().unwrap().into_iter().map(|entry| entry.name).collect()
+}
+
+/// The files of the checkpoints of `steps`, each saved once, and the state file.
+pub(super) fn files_of(steps: &[u64]) -> Vec<String> {
+    let mut files = vec!["checkpoint".to_owned()];
+    for step in steps {
+        for rest in ["-00000-of-00002.safetensors", "-00001-of-00002.safetensors", ".index.json"] {
+            files.push(format!("model.ckpt-{step}{rest}"));
+        }
+    }
+    files.sort();
+    files
+}
