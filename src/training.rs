@@ -3,7 +3,7 @@
 pub mod checkpoint;
 mod checkpointing;
 pub mod data;
-mod hooks;
+pub mod hooks;
 mod models;
 mod monitored_session;
 mod record;

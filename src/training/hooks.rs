@@ -1,4 +1,25 @@
 //! Hooks: what happens around the runs of a monitored session.
+//!
+//! | hook | in TensorFlow | does | differs |
+//! |---|---|---|---|
+//! | [`StopAtStep`] | `StopAtStepHook` | stops at a global step | takes no step where it was reached before |
+//! | [`CheckpointSaver`] | `CheckpointSaverHook` | writes checkpoints | whole steps; no shared file system |
+//! | [`LoggingTensor`] | `LoggingTensorHook` | tells values in the log | lines can go elsewhere |
+//! | [`StepCounter`] | `StepCounterHook` | tells the steps a second | |
+//! | [`SummarySaver`] | `SummarySaverHook` | writes scalars for TensorBoard | takes outputs, not summary operations |
+//! | [`NanTensor`] | `NanTensorHook` | ends a training whose loss is NaN | |
+//! | [`GlobalStepWaiter`] | `GlobalStepWaiterHook` | lets a worker begin later | sees the end; waits in `open`, not in a run |
+//! | [`FinalOps`] | `FinalOpsHook` | evaluates outputs at the end | values are read through a handle |
+//! | [`FeedFn`] | `FeedFnHook` | feeds every run | |
+//! | [`Profiler`] | `ProfilerHook` | writes timelines of runs | of the worker's run and kernels |
+//!
+//! "Every so many steps" or "every so often" is one argument, a [`SecondOrStepTimer`], where TensorFlow has two of
+//! which one must be given. Of what it measures, a simulation's time is virtual: so are the steps a second, and the
+//! same files are written again. Where nothing but shapes is computed, no values are looked at or written.
+//!
+//! A hook sees the global step as the last train op left it, and has no fetch of its own for it: runs that train
+//! nothing leave it as it is. Differences of the session itself, which is not retried for ever and never silently
+//! begun anew, are told at [`MonitoredSession`](super::MonitoredSession).
 
 mod checkpoint_saver;
 mod feed_fn;
@@ -65,7 +86,7 @@ pub trait Hook {
     }
 
     /// A run is about to begin: what it is to feed and fetch besides. It is called again where the training has
-    /// gone back to a checkpoint and the run is taken anew.
+    /// gone back to a checkpoint, or a hook has lost the session, and the run is asked for anew.
     ///
     /// # Errors
     /// Whatever keeps the hook from its work.

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use prost::Message;
+use trainyard::graph::FifoQueue;
 use trainyard::prelude::*;
+use trainyard::tensor::Shape;
 use trainyard::training::checkpoint::Memory;
 use trainyard::training::{
     CheckpointSaver, CheckpointSaverListener, Checkpointing, FinalOps, GlobalStepWaiter, Hook, HookContext, HookFuture,
@@ -430,6 +432,21 @@ fn final_ops_that_meet_a_lost_task_are_evaluated_again() {
         model.step(&mut session).await?;
         session.close().await?;
         assert_eq!(values.get(), Some(vec![Tensor::scalar(1f32)]));
+        Ok(())
+    });
+}
+
+/// An end of the input in them is no end in good order of the training, which has ended already.
+#[test]
+fn final_ops_that_read_an_input_at_its_end_are_an_error_with_a_hint() {
+    alone(|_, task| async move {
+        let model = Counting::new(&task)?;
+        let queue = FifoQueue::new(&model.graph, "input", None, &[(DType::F32, Shape::new(&[]))])?;
+        let (next, close) = (queue.dequeue().swap_remove(0), queue.close(false));
+        let mut session = model.builder(&task).hook(FinalOps::new(&[&next])).open().await?;
+        session.run().target(&close).await?;
+        let says = ["evaluated at the end", &next.name(), "reads the training's input"];
+        assert_error(session.close().await, Code::InvalidArgument, &says);
         Ok(())
     });
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use trainyard::prelude::*;
 use trainyard::training::checkpoint::Memory;
-use trainyard::training::{FeedFn, Hook, HookContext, HookFuture, RunArgs, RunOptions, RunValues, TraceLevel};
+use trainyard::training::{
+    Checkpointing, FeedFn, Hook, HookContext, HookFuture, RunArgs, RunOptions, RunValues, TraceLevel,
+};
 
 use crate::alone::{Counting, Noting, Seen, alone, every_steps};
 use crate::fixture::assert_error;
@@ -111,6 +113,57 @@ fn an_error_that_a_new_session_mends_is_mended_wherever_a_hook_meets_it_and_give
         assert_error(model.step(&mut session).await, Code::Unavailable, &says);
         session.close().await
     });
+}
+
+#[test]
+fn sessions_that_are_lost_one_after_the_other_are_each_followed_by_another() {
+    let calls = Seen::default();
+    alone(|_, task| {
+        let calls = calls.clone();
+        async move {
+            let model = Counting::new(&task)?;
+            let hook = Noting::new("h", &calls).failing("before_run", 2, Code::Aborted);
+            let hook = hook.failing("before_run", 5, Code::Unavailable).failing("before_run", 9, Code::Aborted);
+            let mut session = model.builder(&task).hook(hook).open().await?;
+            model.steps(&mut session, 6).await?;
+            assert_eq!(session.global_step(), 6);
+            session.close().await
+        }
+    });
+    let times = |method: &str| calls.all().iter().filter(|call| call.ends_with(method)).count();
+    assert_eq!((times("after_create_session"), times("before_run"), times("after_run")), (4, 9, 6));
+}
+
+/// Takes two steps, clears all variables, and takes one more; gives its global step.
+async fn step_after_reset(task: &Task, checkpointing: Option<Checkpointing>) -> Result<u64> {
+    let model = Counting::new(task)?;
+    let builder = model.builder(task);
+    let builder = match checkpointing {
+        Some(checkpointing) => builder.checkpointing(checkpointing),
+        None => builder,
+    };
+    let mut session = builder.open().await?;
+    model.steps(&mut session, 2).await?;
+    Session::reset(&task.target(), &[]).await?;
+    let step = model.step(&mut session).await?;
+    session.close().await.map(|()| step)
+}
+
+/// In TensorFlow the step after it is 1: it has begun anew, and says nothing of it.
+#[test]
+fn a_training_whose_variables_are_lost_goes_back_to_its_checkpoint_or_ends_where_it_has_none() {
+    alone(|_, task| async move {
+        let lost = step_after_reset(&task, None).await.unwrap_err();
+        assert!(lost.message.contains("no checkpoint to restore"), "{lost}");
+        Ok(())
+    });
+    for (every, expected) in [(1, 3), (2, 3), (100, 1)] {
+        alone(|_, task| async move {
+            let step = step_after_reset(&task, Some(every_steps(&Memory::default(), every))).await?;
+            assert_eq!(step, expected, "saved every {every} steps");
+            Ok(())
+        });
+    }
 }
 
 #[test]
