@@ -60,7 +60,6 @@ pub use losses::{
 };
 #[cfg(test)]
 pub(crate) use op::Seen;
-pub(crate) use op::SlotSpec;
 pub(crate) use op::range_len;
 pub use op::{
     Array, Axes, Binary, Comparison, Indexed, LearningRate, Logical, Loss, Mirror, Norm, Op, Order, RandomLaw, Reduce,
@@ -68,6 +67,7 @@ pub use op::{
     Subscript, Unary, UpdateRule, VariableSpec,
 };
 pub use op::{Channels, Convolution, Padding, Pool, Sliding, Window};
+pub(crate) use op::{FirstValue, SlotSpec};
 pub use output::{Output, Target, concat, stack};
 pub use partitioned_variable::{InitialRows, PartitionedVariable, embedding_lookup, embedding_lookup_unique};
 pub use partitioner::Partitioner;

@@ -26,8 +26,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::graph::{
-    Edge, Gradient, Graph, GraphError, GraphProblem, Name, NewOperation, Op, OpId, Output, Replica, SlotSpec, Target,
-    UpdateRule, Variable, variable_gradients,
+    Edge, FirstValue, Gradient, Graph, GraphError, GraphProblem, Name, NewOperation, Op, OpId, Output, Replica,
+    SlotSpec, Target, UpdateRule, Variable, variable_gradients,
 };
 use crate::sync::Mode;
 use crate::tensor::Shape;
@@ -115,10 +115,7 @@ fn train_op(
     let clipped = optimizer.clip().map(|clip| clip.apply(pairs)).transpose()?;
     let pairs = clipped.map_or(Cow::Borrowed(pairs), Cow::Owned);
     let replica = optimizer.replica();
-    let verdict = match replica.mode {
-        Mode::Sync { backups: 1.. } => Some(vote(&graph, &pairs, global_step, replica)?),
-        _ => None,
-    };
+    let verdict = if replica.mode.votes() { Some(vote(&graph, &pairs, global_step, replica)?) } else { None };
     let rate = Rate::of(&optimizer.learning_rate(), global_step)?;
     let step = Step { graph: &graph, replica, verdict, rate };
     let mut updates = Vec::with_capacity(pairs.len());
@@ -169,7 +166,7 @@ impl AsRef<Target> for TrainOp {
     }
 }
 
-/// With backup workers: asks, at the task of the global step, whether this worker is in time.
+/// Where workers vote: asks, at the task of the global step, whether this worker is in time.
 #[track_caller]
 fn vote(
     graph: &Graph,
@@ -210,7 +207,7 @@ impl Step<'_> {
         }
         let mut inputs = vec![self.rate.beside(variable)?];
         inputs.extend(gradient.parts().iter().map(|part| part.edge()));
-        let aggregate = matches!(self.replica.mode, Mode::Sync { .. }).then_some(self.replica);
+        let aggregate = self.replica.mode.has_rounds().then_some(self.replica);
         if aggregate.is_some() {
             inputs.extend(self.verdict.as_ref().map(Output::edge));
             inputs.extend(variable.versions(gradient).iter().map(Output::edge));
@@ -285,6 +282,9 @@ impl Rate {
 #[track_caller]
 fn create_slot(graph: &Graph, slot: &SlotSpec, variable: &Variable) -> Result<Variable, GraphError> {
     let name = format!("{}/{}", variable.name(), slot.name);
-    let shape = if slot.is_scalar { Shape::SCALAR } else { variable.spec().shape };
-    graph.slot_variable(&name, shape, slot.initial.clone(), variable)
+    match slot.first {
+        FirstValue::Everywhere(first) => graph.slot_variable(&name, variable.spec().shape, first, variable),
+        FirstValue::Scalar(first) => graph.slot_variable(&name, Shape::SCALAR, first, variable),
+        FirstValue::Count => graph.slot_variable(&name, Shape::SCALAR, 0i64, variable),
+    }
 }

@@ -13,15 +13,15 @@
 //! and rounds are consecutive from 0; the version of a variable is the number of rounds applied to it.
 
 mod accumulator;
-mod backup;
 mod bounded_staleness;
 mod conditional_accumulator;
 mod coordinator;
 mod fence;
 mod fifo_queue;
 mod mode;
+mod rounds;
 
-pub use accumulator::{Accumulator, Offer, Round};
+pub use accumulator::{Accumulator, Offer, Place, Round};
 pub use conditional_accumulator::ConditionalAccumulator;
 pub use coordinator::{Coordinator, Effect};
 pub use fifo_queue::{Answer, FifoQueue};

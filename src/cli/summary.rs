@@ -46,7 +46,8 @@ pub(super) fn of(
     let global_steps = steps.iter().map(|step| step.global_step).max().unwrap_or(0);
     let seconds = steps.iter().map(|step| step.ended).max().unwrap_or(observed.ended).as_secs_f64();
     let samples = (steps.len() * settings.batch) as u64;
-    let applied = steps.iter().filter(|step| step.applied).count() as u64;
+    let counted = steps.iter().filter(|step| step.applied).count() as u64;
+    let applied = counted - run.mode.left_over(counted, global_steps);
     let durations: Vec<f64> = steps.iter().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
     let last = recording.evaluations.last();
     let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);

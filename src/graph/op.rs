@@ -38,8 +38,8 @@ pub use sparse::{ShardStrategy, Sharding, Sparse};
 pub use subscript::{Mirror, Subscript};
 pub(crate) use unary::Seen;
 pub use unary::Unary;
-pub(crate) use update_rule::SlotSpec;
 pub use update_rule::UpdateRule;
+pub(crate) use update_rule::{FirstValue, SlotSpec};
 pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
 
 /// What an operation does.
@@ -91,7 +91,7 @@ pub enum Op {
     /// Completes once the variable has a value, however long that takes; at once where it has.
     AwaitVariable,
     /// Updates a variable by a gradient: `(learning_rate, gradient)`, and where gradients are
-    /// aggregated `(…, versions read…)` or, with backup workers, `(…, verdict, versions read…)`; the
+    /// aggregated `(…, versions read…)` or, where workers vote, `(…, verdict, versions read…)`; the
     /// least version counts. Variables: the variable, then its slots.
     ApplyGradient {
         /// The update rule.
@@ -99,14 +99,14 @@ pub enum Op {
         /// The gradient is of some rows, `(learning_rate, rows [n, row…], ids [n], …)`; of a row that
         /// comes more than once the sum.
         is_sparse: bool,
-        /// With synchronous training: wait for the other workers' gradients and apply their mean.
+        /// Where gradients make rounds: wait for the others of the round and apply their mean.
         aggregate: Option<Replica>,
     },
-    /// With backup workers: tells the coordinator that the worker's gradients are on their way.
-    /// `(version read from each parameter server…)`; gives the verdict: the contributors of the
-    /// round, none where this worker's gradient came too late (i64 vector).
+    /// With backup workers, K-async and K-batch: tells the coordinator that the worker's gradients are on their way.
+    /// `(version read from each parameter server…)`; gives the verdict: the gradient's place in a round, if it has
+    /// one, and the contributors of the last rounds (i64 vector).
     Vote(Replica),
-    /// Ends a worker's step, after its updates: `(global step read)`, with backup workers `(…, verdict)`.
+    /// Ends a worker's step, after its updates: `(global step read)`, where workers vote `(…, verdict)`.
     /// Gives the global step after it (i64), the staleness of the worker's gradient \[updates\] (i64)
     /// and whether it was applied (bool).
     CommitStep(Replica),

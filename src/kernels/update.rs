@@ -86,7 +86,7 @@ impl Cost {
     /// One update of `elements` elements by `rule`: the gradient and all values of the shape of the variable are
     /// read, and these are written. A root counts as one operation, a power as [`EXP`](super::cost::EXP) twice.
     pub(crate) fn update(rule: UpdateRule, elements: usize) -> Self {
-        let values = 1 + rule.slots().iter().filter(|slot| !slot.is_scalar).count();
+        let values = 1 + rule.slots_like_variable();
         Self::work(flops(rule) * elements, size_of::<f32>() * (2 * values + 1) * elements)
     }
 }

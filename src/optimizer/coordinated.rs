@@ -5,7 +5,7 @@ use crate::graph::{LearningRate, Replica, UpdateRule};
 use crate::sync::Mode;
 
 /// An optimizer whose steps are coordinated with those of other workers: asynchronous, synchronous
-/// (TensorFlow: `SyncReplicasOptimizer`) or with bounded staleness.
+/// (TensorFlow: `SyncReplicasOptimizer`), with bounded staleness, or any other [`Mode`].
 ///
 /// Where TensorFlow's synchronous optimizer counts gradients, hands out tokens that any worker may
 /// take, and begins with free ones, a round here has exactly one gradient of each contributing
@@ -20,11 +20,12 @@ impl<O: Optimizer> Coordinated<O> {
     /// `inner`, for worker `worker` of `workers`.
     ///
     /// # Panics
-    /// If there is no such worker, or with synchronous training as many backups as workers.
+    /// If there is no such worker, or the mode does not fit so many workers: as many backups as workers,
+    /// or more gradients of different workers in an update than there are workers.
     pub fn new(inner: O, mode: Mode, worker: u32, workers: u32) -> Self {
         assert!(worker < workers, "worker {worker} is not one of {workers}");
-        if let Mode::Sync { backups } = mode {
-            assert!(backups < workers, "{backups} backups of {workers} workers leave nobody to wait for");
+        if let Err((_, problem)) = mode.check(workers) {
+            panic!("{problem}");
         }
         Self { inner, replica: Replica { worker, workers, mode } }
     }

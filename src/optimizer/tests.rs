@@ -4,7 +4,7 @@ mod reference;
 mod tensorflow;
 
 use super::{Delta, Deltas, Update, apply};
-use crate::graph::UpdateRule;
+use crate::graph::{FirstValue, UpdateRule};
 use crate::tensor::{Shape, Tensor};
 
 /// A variable under training.
@@ -16,9 +16,10 @@ impl Trained {
     fn new(rule: UpdateRule, learning_rate: f32, shape: impl Into<Shape>, start: &[f32]) -> Self {
         let shape = shape.into();
         let mut values = vec![Tensor::new(shape, start).unwrap()];
-        values.extend(rule.slots().iter().map(|slot| match slot.is_scalar {
-            true => slot.initial.clone(),
-            false => Tensor::full(shape, slot.initial.item::<f32>().unwrap()),
+        values.extend(rule.slots().iter().map(|slot| match slot.first {
+            FirstValue::Everywhere(first) => Tensor::full(shape, first),
+            FirstValue::Scalar(first) => first.into(),
+            FirstValue::Count => 0i64.into(),
         }));
         Self { update: Update { rule, learning_rate, values: values.into(), gradients: Deltas::new() } }
     }
@@ -112,7 +113,7 @@ fn every_rule_is_what_its_definition_says_over_ten_steps() {
     for rule in rules() {
         let start: Vec<f32> = (0..37).map(|i| ((i * 13) % 17) as f32 * 0.11 - 0.8).collect();
         let mut trained = Trained::new(rule, 0.3, [37], &start);
-        let vectors = 1 + rule.slots().iter().filter(|slot| !slot.is_scalar).count();
+        let vectors = 1 + rule.slots_like_variable();
         let wide = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<_>>();
         let mut state: Vec<Vec<f64>> = (0..vectors).map(|of| wide(trained.values(of))).collect();
         for t in 1..=10 {
@@ -164,7 +165,7 @@ fn rows_that_are_listed_get_the_numbers_of_the_dense_update_to_the_last_bit_with
 fn rows_that_are_not_listed_keep_their_values_and_slots_except_with_adam_adamw_and_lamb() {
     for rule in rules() {
         let mut trained = Trained::new(rule, 0.3, [5, 3], &table());
-        let vectors = 1 + rule.slots().iter().filter(|slot| !slot.is_scalar).count();
+        let vectors = 1 + rule.slots_like_variable();
         trained.rows(&[0, 2, 3], &[0.2; 9]);
         let before: Vec<Vec<f32>> = (0..vectors).map(|of| trained.values(of)).collect();
         trained.rows(&[1, 4], &two_rows(0));

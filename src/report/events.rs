@@ -60,7 +60,7 @@ pub fn file_name(seconds: u64, host: &str) -> String {
     format!("events.out.tfevents.{seconds:010}.{host}")
 }
 
-/// Writes the worker steps of a run: of each worker its loss, how long its steps took [s], and how stale its
+/// Writes the worker steps of a run: of each worker its loss, how long its steps took \[s\], and how stale its
 /// gradients were, by the global step. Times are those since the run began.
 ///
 /// # Errors

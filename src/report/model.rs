@@ -86,7 +86,7 @@ pub struct Gradients {
     pub computed: u64,
     /// Part of an update.
     pub applied: u64,
-    /// Refused because they came too late.
+    /// Refused because they came too late, or of a round that the end of the training left unfinished.
     pub dropped: u64,
 }
 

@@ -4,30 +4,31 @@
 //! of a fence.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use smallvec::{SmallVec, smallvec};
 
 use crate::graph::Replica;
-use crate::sync::{Coordinator, Effect, Mode};
+use crate::sync::{Coordinator, Effect, Mode, Place};
 use crate::tensor::Tensor;
 
 use super::done::Done;
 use super::error::{Code, Error, Result};
-use super::messages::{Commit, Served, StepId, Ticket, Values, Verdict};
+use super::messages::{Commit, Origin, Served, StepId, Ticket, Values, Verdict};
 
 /// One training's coordination.
 pub(super) struct Coordination {
     coordinator: Coordinator,
     /// One of those who train.
     training: Replica,
-    votes: BTreeMap<u32, Ticket>,
+    votes: BTreeMap<u32, Vote>,
     commits: BTreeMap<u32, (Ticket, Values)>,
     /// Who has asked for a fence last, and whether it has been told that it is up.
     fence: Option<(Ticket, bool)>,
-    /// With backups: the last round that each worker was told it counts in, and who else does.
-    counted: BTreeMap<u32, (u64, Rc<[u32]>)>,
-    /// With backups: the rounds that the global step has counted.
+    /// Where each worker was told that its gradient counts, until it commits.
+    counted: BTreeMap<u32, (Place, Vote)>,
+    /// The contributors of those rounds that a variable may still wait for.
+    closed: BTreeMap<u64, Vec<u32>>,
+    /// Where workers vote: the rounds that the global step has counted.
     rounds: u64,
     /// What the last step of each training master was told.
     committed: Done<Counted>,
@@ -36,6 +37,15 @@ pub(super) struct Coordination {
 
 /// The answers that follow from an operation: most often its own.
 type Answers = SmallVec<[Served; 1]>;
+
+/// A worker's gradients, on their way.
+#[derive(Clone, Copy, Debug)]
+struct Vote {
+    ticket: Ticket,
+    /// The least version of a variable that they were computed from.
+    version: u64,
+    origin: Option<Origin>,
+}
 
 /// What a worker is told of its step.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +73,7 @@ impl Coordination {
             commits: BTreeMap::new(),
             fence: None,
             counted: BTreeMap::new(),
+            closed: BTreeMap::new(),
             rounds: 0,
             committed: Done::default(),
             is_over: false,
@@ -70,27 +81,44 @@ impl Coordination {
     }
 
     /// A worker's gradients of `versions` are on their way.
-    pub(super) fn vote(&mut self, replica: Replica, ticket: Ticket, versions: &[i64]) -> Answers {
-        let oldest = versions.iter().copied().min().unwrap_or(0) as u64;
-        if let Err(error) = self.check(replica, oldest) {
+    pub(super) fn vote(
+        &mut self,
+        replica: Replica,
+        ticket: Ticket,
+        versions: &[i64],
+        origin: Option<Origin>,
+    ) -> Answers {
+        let version = versions.iter().copied().min().unwrap_or(0) as u64;
+        if let Err(error) = self.check(replica, version) {
             return smallvec![Served { ticket, outcome: Err(error) }];
         }
-        if let Some(verdict) = self.told_before(replica.worker, oldest) {
-            return smallvec![Served { ticket, outcome: Ok(smallvec![verdict.to_tensor()]) }];
+        // All variables have had as many updates.
+        self.closed.retain(|round, _| *round >= version);
+        let origin = origin.filter(|_| !matches!(replica.mode, Mode::Sync { .. }));
+        let vote = Vote { ticket, version, origin };
+        if let Some(place) = self.told_before(replica.worker, &vote) {
+            return smallvec![self.tell(ticket, place)];
         }
-        let mut answers: Answers = Self::taken_over(replica, self.votes.get(&replica.worker).copied()).collect();
-        self.votes.insert(replica.worker, ticket);
-        let effects = self.coordinator.vote(replica.worker, oldest);
+        let before = self.votes.insert(replica.worker, vote);
+        let mut answers: Answers = Self::taken_over(replica, before.map(|vote| vote.ticket)).collect();
+        let effects = self.coordinator.vote(replica.worker, version);
         answers.extend(self.answer(effects));
         answers
     }
 
-    /// What a worker was told of round `version`, which it has not taken: its step was lost, or itself. Variables
-    /// wait for its gradient, and no other can come, since the round is closed.
-    fn told_before(&self, worker: u32, version: u64) -> Option<Verdict> {
-        let (round, contributors) = self.counted.get(&worker)?;
-        let is_same = *round == version && !self.is_over;
-        is_same.then(|| Verdict::Counts { round: *round, contributors: contributors.to_vec() })
+    /// What a worker was told of a step that is taken again: it does not count twice. And what it was told of one that
+    /// it has not taken, for that was lost, or the worker itself: variables may wait for its gradient in that place.
+    fn told_before(&self, worker: u32, vote: &Vote) -> Option<Option<Place>> {
+        if self.is_over {
+            return None;
+        }
+        let master = vote.ticket.step.master;
+        if vote.origin.is_some_and(|origin| self.committed.done(master, origin).is_some()) {
+            return Some(None);
+        }
+        let (place, before) = self.counted.get(&worker)?;
+        let is_same_step = vote.origin.is_some() && (before.ticket.step.master, before.origin) == (master, vote.origin);
+        (is_same_step || place.round >= vote.version).then_some(Some(*place))
     }
 
     /// A worker's updates have been applied or dropped. A step that is taken again has been counted before, unless
@@ -105,7 +133,7 @@ impl Coordination {
         if let Some(before) = committed {
             return smallvec![Served { ticket, outcome: Ok(before.outputs()) }];
         }
-        let counted = self.count(replica.mode, global_step, commit.read, commit.verdict.as_ref());
+        let counted = self.count(replica, global_step, commit);
         if let Some(origin) = origin {
             self.committed.note(ticket.step.master, origin, counted);
         }
@@ -120,26 +148,32 @@ impl Coordination {
         answers
     }
 
-    /// Counts a step: each one by itself, or with synchronous training the first of its round.
-    fn count(&mut self, mode: Mode, now: &mut i64, read: i64, verdict: Option<&Verdict>) -> Counted {
-        let before = *now;
+    /// Counts a step: each one by itself, or where gradients make rounds the first of its round.
+    fn count(&mut self, replica: Replica, now: &mut i64, commit: &Commit) -> Counted {
+        let (before, read) = (*now, commit.read);
         let dropped = Counted { global_step: before, staleness: before - read, applied: false };
-        match (mode, verdict) {
-            _ if self.is_over => dropped,
-            (Mode::Async | Mode::BoundedStaleness { .. }, _) => {
-                *now += 1;
-                Counted { global_step: *now, staleness: before - read, applied: true }
-            }
-            (Mode::Sync { .. }, Some(Verdict::TooLate)) => dropped,
-            (Mode::Sync { .. }, Some(Verdict::Counts { round, .. })) => {
-                *now += i64::from(*round >= self.rounds);
-                self.rounds = self.rounds.max(round + 1);
-                let rounds_since = (self.rounds - (round + 1)) as i64;
-                Counted { global_step: *now - rounds_since, staleness: 0, applied: true }
+        if self.is_over {
+            return dropped;
+        }
+        let voted = self.counted.remove(&replica.worker).map(|(_, vote)| vote);
+        match (replica.mode, &commit.verdict) {
+            (_, Some(Verdict { place: None, .. })) => dropped,
+            (mode, Some(Verdict { place: Some(place), closed })) => {
+                let is_closed = closed.iter().any(|(round, _)| *round == place.round);
+                let done = place.round + u64::from(is_closed);
+                *now += done.saturating_sub(self.rounds) as i64;
+                self.rounds = self.rounds.max(done);
+                let rounds_since = if mode.goes_on() { 0 } else { (self.rounds - done) as i64 };
+                let staleness = voted.map_or(0, |vote| place.round.saturating_sub(vote.version)) as i64;
+                Counted { global_step: *now - rounds_since, staleness, applied: true }
             }
             (Mode::Sync { .. }, None) => {
                 *now += i64::from(before == read);
                 Counted { global_step: *now, staleness: *now - 1 - read, applied: true }
+            }
+            (_, None) => {
+                *now += 1;
+                Counted { global_step: *now, staleness: before - read, applied: true }
             }
         }
     }
@@ -213,7 +247,13 @@ impl Coordination {
     }
 
     pub(super) fn leave(&mut self, worker: u32) -> Vec<Served> {
+        let before = self.coordinator.round_size();
         let effects = self.coordinator.leave(worker);
+        let now = self.coordinator.round_size();
+        if now < before {
+            let (mode, before, now) = (self.training.mode, before.unwrap_or(0), now.unwrap_or(0));
+            tracing::info!(worker, %mode, before, now, "fewer gradients make an update, as a worker is gone");
+        }
         self.answer(effects)
     }
 
@@ -237,7 +277,7 @@ impl Coordination {
     pub(super) fn waiting(self) -> impl Iterator<Item = Ticket> {
         let commits = self.commits.into_values().map(|(ticket, _)| ticket);
         let fence = self.fence.filter(|(_, is_told)| !is_told).map(|(ticket, _)| ticket);
-        self.votes.into_values().chain(commits).chain(fence)
+        self.votes.into_values().map(|vote| vote.ticket).chain(commits).chain(fence)
     }
 
     /// Whether `replica` is of this training, and `version` a version of its variables.
@@ -247,7 +287,7 @@ impl Coordination {
             return Ok(());
         }
         let message = format!(
-            "the variables have had {version} updates, but the training with backups is at {}: they were updated from \
+            "the variables have had {version} updates, but the rounds of the training are at {}: they were updated from \
              outside of it; reset their container and initialize them",
             self.coordinator.round()
         );
@@ -285,12 +325,10 @@ impl Coordination {
         for effect in effects {
             match effect {
                 Effect::Close { round, contributors } => {
-                    let all: Rc<[u32]> = contributors.as_slice().into();
-                    self.counted.extend(all.iter().map(|worker| (*worker, (round, Rc::clone(&all)))));
-                    let verdict = Verdict::Counts { round, contributors: contributors.clone() };
-                    served.extend(contributors.iter().filter_map(|worker| self.answer_vote(*worker, &verdict)));
+                    self.closed.insert(round, contributors);
                 }
-                Effect::Drop { worker } => served.extend(self.answer_vote(worker, &Verdict::TooLate)),
+                Effect::Count { worker, place } => served.extend(self.answer_vote(worker, Some(place))),
+                Effect::Drop { worker } => served.extend(self.answer_vote(worker, None)),
                 Effect::Fenced { .. } => served.extend(self.answer_fence()),
                 Effect::Release { worker } => {
                     let released = self.commits.remove(&worker);
@@ -307,8 +345,16 @@ impl Coordination {
         (!was_told).then(|| Served { ticket: *ticket, outcome: Ok(Values::new()) })
     }
 
-    fn answer_vote(&mut self, worker: u32, verdict: &Verdict) -> Option<Served> {
-        let ticket = self.votes.remove(&worker)?;
-        Some(Served { ticket, outcome: Ok(smallvec![verdict.to_tensor()]) })
+    fn answer_vote(&mut self, worker: u32, place: Option<Place>) -> Option<Served> {
+        let vote = self.votes.remove(&worker)?;
+        if let Some(place) = place {
+            self.counted.insert(worker, (place, vote));
+        }
+        Some(self.tell(vote.ticket, place))
+    }
+
+    fn tell(&self, ticket: Ticket, place: Option<Place>) -> Served {
+        let closed = self.closed.iter().map(|(round, contributors)| (*round, contributors.clone())).collect();
+        Served { ticket, outcome: Ok(smallvec![Verdict { place, closed }.to_tensor()]) }
     }
 }

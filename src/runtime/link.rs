@@ -30,6 +30,8 @@ pub(crate) struct Actors {
     pub(crate) parameter_server: Address<ParameterServerMessage>,
     /// Whether the chief has said that the training is over.
     pub(crate) training_over: Cell<bool>,
+    /// Whether worker 0 has said that it takes no more steps.
+    pub(crate) chief_has_left: Cell<bool>,
     /// How often the task's variables have been cleared.
     pub(crate) resets: Cell<u64>,
     /// What the task has told all others, to be told again to one that was lost meanwhile.
@@ -92,6 +94,7 @@ impl Actors {
             worker: Address::new(),
             parameter_server: Address::new(),
             training_over: Cell::new(false),
+            chief_has_left: Cell::new(false),
             resets: Cell::new(0),
             parting: RefCell::default(),
             requests: Spare::default(),
@@ -121,7 +124,8 @@ impl Actors {
                 self.resets.set(self.resets.get() + 1);
                 tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message: Box::new(message) });
             }
-            M::Leave { .. } => {
+            M::Leave { worker } => {
+                self.chief_has_left.set(self.chief_has_left.get() || worker == 0);
                 tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message: Box::new(message) });
             }
         }

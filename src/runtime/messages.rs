@@ -354,6 +354,7 @@ pub(crate) struct StateRequest {
 
 /// What an operation does to a task's state.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a steady step allocates nothing, and a boxed gradient would")]
 pub(crate) enum Action {
     Read { variable: VariableId, with_version: bool },
     Gather { variable: VariableId, ids: Tensor },
@@ -362,7 +363,7 @@ pub(crate) enum Action {
     Assign(VariableId, Tensor),
     AssignAdd(VariableId, Tensor),
     Apply(ApplyGradient),
-    Vote { global_step: VariableId, replica: Replica, versions: SmallVec<[i64; 8]> },
+    Vote { global_step: VariableId, replica: Replica, versions: SmallVec<[i64; 8]>, origin: Option<Origin> },
     Commit(Commit),
     PutUpFence { global_step: VariableId, replica: Replica },
     LiftFence { global_step: VariableId, replica: Replica },
@@ -373,7 +374,9 @@ impl Action {
     /// The same, of a step of a training: done once, however often that step is taken.
     pub(crate) fn originate(&mut self, of: Origin) {
         match self {
-            Self::Apply(ApplyGradient { origin, .. }) | Self::Commit(Commit { origin, .. }) => *origin = Some(of),
+            Self::Apply(ApplyGradient { origin, .. })
+            | Self::Vote { origin, .. }
+            | Self::Commit(Commit { origin, .. }) => *origin = Some(of),
             _ => {}
         }
     }
@@ -398,9 +401,9 @@ pub(crate) struct ApplyGradient {
     pub(crate) rule: UpdateRule,
     pub(crate) learning_rate: f32,
     pub(crate) gradient: Delta,
-    /// With synchronous training: whose it is, and the version that it was computed from.
+    /// Where gradients make rounds: whose it is, and the version that it was computed from.
     pub(crate) aggregate: Option<(Replica, u64)>,
-    /// With backup workers: whether it counts.
+    /// Where workers vote: whether it counts.
     pub(crate) verdict: Option<Verdict>,
     pub(crate) origin: Option<Origin>,
 }

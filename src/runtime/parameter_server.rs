@@ -104,8 +104,8 @@ impl ParameterServer {
                 self.answer(ticket, outcome);
             }
             Action::Apply(apply) => self.apply(ticket, apply),
-            Action::Vote { global_step, replica, versions } => {
-                let answers = self.coordination(global_step, replica).vote(replica, ticket, &versions);
+            Action::Vote { global_step, replica, versions, origin } => {
+                let answers = self.coordination(global_step, replica).vote(replica, ticket, &versions, origin);
                 self.served.extend(answers);
             }
             Action::Commit(commit) => self.commit(ticket, &commit),

@@ -231,6 +231,11 @@ impl Server {
         self.actors.training_over.get()
     }
 
+    /// Whether the chief has left the training.
+    pub(crate) fn has_chief_left(&self) -> bool {
+        self.actors.chief_has_left.get()
+    }
+
     /// How often variables of the task have been cleared.
     pub(crate) fn resets(&self) -> u64 {
         self.actors.resets.get()
@@ -239,6 +244,7 @@ impl Server {
     /// The task begins to train: what it has said of an earlier end holds no more.
     pub(crate) fn begin_training(&self) {
         self.actors.parting.borrow_mut().clear();
+        self.actors.chief_has_left.set(false);
     }
 
     /// Tells all tasks of the cluster `message`, which is about the end of its training.

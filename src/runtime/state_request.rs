@@ -7,7 +7,6 @@ use smallvec::SmallVec;
 use crate::graph::Op;
 use crate::optimizer::Delta;
 use crate::partition::Slot;
-use crate::sync::Mode;
 use crate::tensor::{DType, Tensor, TensorError};
 
 use super::error::Result;
@@ -48,7 +47,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
                 true => Delta::Slices { rows: value, ids: with_numbers(next())? },
                 false => Delta::Dense(value),
             };
-            let has_verdict = aggregate.is_some_and(|replica| matches!(replica.mode, Mode::Sync { backups: 1.. }));
+            let has_verdict = aggregate.is_some_and(|replica| replica.mode.votes());
             let verdict = has_verdict.then(|| Verdict::from_tensor(&next())).transpose()?;
             let versions: Vec<i64> = inputs.map(|version| version.item()).collect::<Result<_, TensorError>>()?;
             let version = versions.into_iter().min().map(|version| version as u64);
@@ -59,7 +58,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
         }
         Op::Vote(replica) => {
             let versions = inputs.map(|version| version.item::<i64>()).collect::<Result<_, _>>()?;
-            Action::Vote { global_step: variable(0), replica: *replica, versions }
+            Action::Vote { global_step: variable(0), replica: *replica, versions, origin: None }
         }
         Op::CommitStep(replica) => {
             let read = next().item()?;

@@ -39,18 +39,27 @@ pub(super) struct Stored {
     is_cleared: bool,
     /// What came during the update, in order; until there is a value, who waits for it.
     pub(super) waiting: VecDeque<StateRequest>,
-    /// With synchronous training.
+    /// Where gradients make rounds.
     pub(super) rounds: Option<Rounds>,
     /// The last steps whose gradients have been applied.
     pub(super) applied: Done<()>,
 }
 
-/// A variable's part in a synchronous training.
+/// A variable's part in a training whose gradients make rounds.
 pub(super) struct Rounds {
     /// One of those who train it.
     pub(super) training: Replica,
-    /// The gradients of the round under way, and whose answer each is.
-    pub(super) gradients: Accumulator<(Ticket, ApplyGradient)>,
+    /// The gradients of the round under way, and of later ones.
+    pub(super) gradients: Accumulator<Offered>,
+}
+
+/// A gradient that waits for others of its round.
+#[derive(Debug)]
+pub(super) struct Offered {
+    pub(super) ticket: Ticket,
+    pub(super) apply: ApplyGradient,
+    /// Whether the ticket is answered already.
+    pub(super) goes_on: bool,
 }
 
 /// Variables that have lost their values.
@@ -70,6 +79,8 @@ pub(crate) struct Updating {
     pub(super) update: Update,
     /// Who waits for it.
     pub(super) tickets: Tickets,
+    /// Which device computes it.
+    pub(super) device: u32,
 }
 
 impl VariableStore {
@@ -141,7 +152,13 @@ impl VariableStore {
     ///
     /// # Errors
     /// If one is not initialised.
-    pub(super) fn lock(&mut self, apply: &ApplyGradient, gradients: Deltas, tickets: Tickets) -> Result<Updating> {
+    pub(super) fn lock(
+        &mut self,
+        device: u32,
+        apply: &ApplyGradient,
+        gradients: Deltas,
+        tickets: Tickets,
+    ) -> Result<Updating> {
         for id in &apply.variables {
             self.get(*id).initialized()?;
         }
@@ -152,7 +169,7 @@ impl VariableStore {
             values.push(stored.value.take().expect("it was just seen"));
         }
         let update = Update { rule: apply.rule, learning_rate: apply.learning_rate, values, gradients };
-        Ok(Updating { variables: apply.variables.clone(), update, tickets })
+        Ok(Updating { variables: apply.variables.clone(), update, tickets, device })
     }
 
     /// Ends an update; gives what waited for it.
@@ -173,12 +190,13 @@ impl VariableStore {
         waited
     }
 
-    /// Drops what waits for `step`, and its gradients that wait for others of their round.
+    /// Drops what waits for `step`, and its gradients that wait for others of their round; those stay that the
+    /// worker has gone on from.
     pub(super) fn forget(&mut self, step: StepId) {
         for stored in &mut self.variables {
             stored.waiting.retain(|request| request.ticket.step != step);
             if let Some(rounds) = &mut stored.rounds {
-                rounds.gradients.withdraw(|(ticket, _)| ticket.step == step);
+                rounds.gradients.withdraw(|offered| !offered.goes_on && offered.ticket.step == step);
             }
         }
     }
@@ -203,7 +221,7 @@ impl Stored {
         (self.value, self.version, self.is_cleared) = (None, 0, self.is_updating);
         self.applied = Done::default();
         let held = self.rounds.take().map(|mut rounds| rounds.gradients.finish()).unwrap_or_default();
-        held.into_iter().map(|(ticket, _)| ticket).collect()
+        held.into_iter().filter(|offered| !offered.goes_on).map(|offered| offered.ticket).collect()
     }
 
     /// Whether it can be updated by `gradient`.
@@ -228,6 +246,12 @@ impl Stored {
 
     pub(super) fn is_initialized(&self) -> bool {
         self.value.is_some() || (self.is_updating && !self.is_cleared)
+    }
+
+    /// # Errors
+    /// If it has no value yet.
+    pub(super) fn check_initialized(&self) -> Result<()> {
+        if self.is_initialized() { Ok(()) } else { self.initialized().map(drop) }
     }
 
     /// Its rows at `ids`, and how many updates it has had.

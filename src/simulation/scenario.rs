@@ -242,7 +242,7 @@ pub struct Stop {
 }
 
 /// One training of the program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// What the report calls it. Default: the mode in words.
     pub name: String,

@@ -1,20 +1,29 @@
-//! The barrier of a synchronous training: one gradient of each contributing worker, round by round.
+//! Where the gradients of a variable are collected, round by round, until a round's update can be applied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Collects the gradients of one variable until a round is complete.
 ///
-/// TensorFlow's `ConditionalAccumulator` counts gradients, whoever sent them, so that a fast worker
-/// can fill a round with two of its own. Here a round has one gradient of each contributor, which
-/// also fixes the order in which they are summed. `G` is whatever a gradient is.
+/// TensorFlow's `ConditionalAccumulator` counts gradients, whoever sent them. Here each has a place in its round,
+/// which also fixes the order in which they are summed. `G` is whatever a gradient is.
 #[derive(Debug)]
 pub struct Accumulator<G> {
     replicas: u32,
     departed: BTreeSet<u32>,
     /// The round under way, and so the variable's version.
     round: u64,
-    offered: BTreeMap<u32, G>,
+    /// The gradients of this round and of later ones, and whose they are.
+    offered: BTreeMap<Place, (u32, G)>,
     contributors: Contributors,
+}
+
+/// Where a gradient counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// In which round.
+    pub round: u64,
+    /// Where in that round's sum, from 0: behind a barrier of all workers the worker's index.
+    pub index: u32,
 }
 
 /// Whose gradients make a round.
@@ -22,18 +31,18 @@ pub struct Accumulator<G> {
 enum Contributors {
     /// Every worker that has not left.
     Everyone,
-    /// Those that the coordinator names; kept for the round under way and for any after it.
-    Named(BTreeMap<u64, BTreeSet<u32>>),
+    /// Those that the coordinator names, by place; kept for the round under way and for any after it.
+    Named(BTreeMap<u64, Vec<u32>>),
 }
 
 /// What became of a gradient offered to an [`Accumulator`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer<G> {
-    /// It is held for the round under way.
+    /// It is held for its round.
     Held,
-    /// It was computed from a version that has since been updated; it is dropped.
+    /// Its round is over; it is dropped.
     Stale,
-    /// It is held in the place of this one, which the worker offered in the same round: it has
+    /// It is held in the place of this one, which the worker offered for the same place: it has
     /// restarted, or given up that step.
     Replaced(G),
     /// The worker has left; the gradient is dropped.
@@ -43,13 +52,11 @@ pub enum Offer<G> {
 /// A complete round: what one update of the variable is made of.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Round<G> {
-    /// Which round, from 0: the version that the gradients were computed from.
+    /// Which round, from 0: the version of the variable that it updates.
     pub number: u64,
-    /// The contributors' gradients by ascending worker index. Empty only where every contributor
+    /// The gradients and whose they are, by place. Empty only where every contributor
     /// of a closed round left before its gradient came: the variable then keeps its value.
     pub gradients: Vec<(u32, G)>,
-    /// Gradients of this round that came but do not count, by ascending worker index.
-    pub left_over: Vec<(u32, G)>,
 }
 
 impl<G> Accumulator<G> {
@@ -60,9 +67,9 @@ impl<G> Accumulator<G> {
         Self { replicas, departed: BTreeSet::new(), round: 0, offered: BTreeMap::new(), contributors }
     }
 
-    /// An accumulator of workers `0..replicas`, some of which are backups: no round is complete
+    /// An accumulator of workers `0..replicas` who vote: no round is complete
     /// before [`Accumulator::close_on`] has said who contributes to it.
-    pub fn with_backups(replicas: u32) -> Self {
+    pub fn of_voters(replicas: u32) -> Self {
         Self { contributors: Contributors::Named(BTreeMap::new()), ..Self::new(replicas) }
     }
 
@@ -77,64 +84,63 @@ impl<G> Accumulator<G> {
         self.round
     }
 
-    /// Offers `worker`'s gradient, computed from `version` of the variables: the version of the
+    /// Offers `worker`'s gradient for `place`. Behind a barrier of all workers its round is the version of the
     /// worker's step, which is the least that it read where variables differ.
     ///
     /// # Panics
-    /// If there is no such worker or no such version yet.
-    pub fn offer(&mut self, worker: u32, version: u64, gradient: G) -> Offer<G> {
+    /// If there is no such worker or, behind a barrier, no such version yet.
+    pub fn offer(&mut self, worker: u32, place: Place, gradient: G) -> Offer<G> {
         self.assert_is_replica(worker);
-        assert!(version <= self.round, "a gradient comes of a version that exists: {version}, not {}", self.round);
+        let exists = place.round <= self.round || matches!(self.contributors, Contributors::Named(_));
+        assert!(exists, "a gradient comes of a version that exists: {}, not {}", place.round, self.round);
         if self.departed.contains(&worker) {
             Offer::Departed
-        } else if version < self.round {
+        } else if place.round < self.round {
             Offer::Stale
         } else {
-            self.offered.insert(worker, gradient).map_or(Offer::Held, Offer::Replaced)
+            let before = self.offered.insert(place, (worker, gradient));
+            before.map_or(Offer::Held, |(_, gradient)| Offer::Replaced(gradient))
         }
     }
 
-    /// The coordinator has said who contributes to `round`, the one under way or a later one. It may be said again.
+    /// The coordinator has said who contributes to `round`. It may be said again, also once the round is over.
     ///
     /// # Panics
-    /// If the round is over or closed with other contributors, or if this accumulator has no backups.
+    /// If the round was closed with other contributors, or if nobody votes.
     pub fn close_on(&mut self, round: u64, contributors: &[u32]) {
-        assert!(round >= self.round, "a round closes once: {round}, but {} is under way", self.round);
         contributors.iter().for_each(|worker| self.assert_is_replica(*worker));
         let Contributors::Named(closed) = &mut self.contributors else {
-            panic!("only a training with backups names the contributors of a round");
+            panic!("only a training with votes names the contributors of a round");
         };
-        let contributors: BTreeSet<u32> = contributors.iter().copied().collect();
-        let named = closed.entry(round).or_insert_with(|| contributors.clone());
-        assert_eq!(*named, contributors, "a round closes once, round {round} too");
+        if round >= self.round {
+            let named = closed.entry(round).or_insert_with(|| contributors.to_vec());
+            assert_eq!(named, contributors, "a round closes once, round {round} too");
+        }
     }
 
     /// The training is over: hands back what is held, which will not be applied.
     pub fn finish(&mut self) -> Vec<G> {
-        std::mem::take(&mut self.offered).into_values().collect()
+        std::mem::take(&mut self.offered).into_values().map(|(_, gradient)| gradient).collect()
     }
 
     /// The round under way, if all that it waits for is here; the next one is then under way.
     ///
-    /// Call it until it returns `None`: where contributors left, the next round can be complete too.
+    /// Call it until it returns `None`: the next round can be complete too.
     pub fn take_ready(&mut self) -> Option<Round<G>> {
         if !self.is_ready() {
             return None;
         }
         let number = self.round;
         self.round += 1;
-        let offered = std::mem::take(&mut self.offered);
-        let (gradients, left_over) = match &mut self.contributors {
-            Contributors::Everyone => (offered.into_iter().collect(), Vec::new()),
-            Contributors::Named(closed) => {
-                let contributors = closed.remove(&number).expect("a round is complete only once it is closed");
-                offered.into_iter().partition(|(worker, _)| contributors.contains(worker))
-            }
-        };
-        Some(Round { number, gradients, left_over })
+        let later = self.offered.split_off(&Place { round: self.round, index: 0 });
+        let gradients = std::mem::replace(&mut self.offered, later).into_values().collect();
+        if let Contributors::Named(closed) = &mut self.contributors {
+            closed.remove(&number);
+        }
+        Some(Round { number, gradients })
     }
 
-    /// `worker` is not waited for from now on. A gradient that it has offered in this round still counts.
+    /// `worker` is not waited for from now on. A gradient that it has offered still counts.
     ///
     /// # Panics
     /// If there is no such worker.
@@ -154,34 +160,32 @@ impl<G> Accumulator<G> {
 
     /// Takes back held gradients that `is_void` says will not count.
     pub fn withdraw(&mut self, mut is_void: impl FnMut(&G) -> bool) {
-        self.offered.retain(|_, gradient| !is_void(gradient));
+        self.offered.retain(|_, (_, gradient)| !is_void(gradient));
     }
 
-    /// The workers whose gradients the round under way lacks, by ascending index. A round that the
-    /// coordinator has not closed yet may turn out not to need all of them, and waits for the
-    /// coordinator where this is empty.
+    /// The workers whose gradients the round under way lacks, by ascending index; none where it waits for the
+    /// coordinator to close it.
     pub fn waiting_for(&self) -> Vec<u32> {
-        let missing = |worker: &u32| !self.departed.contains(worker) && !self.offered.contains_key(worker);
-        match self.named() {
-            Some(contributors) => contributors.iter().copied().filter(missing).collect(),
-            None => (0..self.replicas).filter(missing).collect(),
-        }
+        let missing = |(worker, index): &(u32, u32)| {
+            let place = Place { round: self.round, index: *index };
+            !self.departed.contains(worker) && !self.offered.contains_key(&place)
+        };
+        let workers: BTreeSet<u32> = match &self.contributors {
+            Contributors::Everyone => (0..self.replicas).zip(0..).filter(missing).map(|(worker, _)| worker).collect(),
+            Contributors::Named(closed) => {
+                let named = closed.get(&self.round).into_iter().flatten().copied();
+                named.zip(0..).filter(missing).map(|(worker, _)| worker).collect()
+            }
+        };
+        workers.into_iter().collect()
     }
 
     fn is_ready(&self) -> bool {
-        let closed = match self.contributors {
+        let can_be = match &self.contributors {
             Contributors::Everyone => !self.offered.is_empty(),
-            Contributors::Named(_) => self.named().is_some(),
+            Contributors::Named(closed) => closed.contains_key(&self.round),
         };
-        closed && self.waiting_for().is_empty()
-    }
-
-    /// Who contributes to the round under way, where the coordinator has said so.
-    fn named(&self) -> Option<&BTreeSet<u32>> {
-        match &self.contributors {
-            Contributors::Everyone => None,
-            Contributors::Named(closed) => closed.get(&self.round),
-        }
+        can_be && self.waiting_for().is_empty()
     }
 
     fn assert_is_replica(&self, worker: u32) {
@@ -193,12 +197,16 @@ impl<G> Accumulator<G> {
 mod tests {
     use super::*;
 
+    fn at(round: u64, index: u32) -> Place {
+        Place { round, index }
+    }
+
     fn offered<const N: usize>(
         mut to: Accumulator<&'static str>,
         offers: [(u32, &'static str); N],
     ) -> Accumulator<&'static str> {
         for (worker, gradient) in offers {
-            assert_eq!(to.offer(worker, to.round, gradient), Offer::Held);
+            assert_eq!(to.offer(worker, Place { round: to.round, index: worker }, gradient), Offer::Held);
         }
         to
     }
@@ -208,18 +216,18 @@ mod tests {
         let mut accumulator = offered(Accumulator::new(3), [(2, "c"), (0, "a")]);
         assert_eq!(accumulator.take_ready(), None);
         assert_eq!(accumulator.waiting_for(), [1]);
-        accumulator.offer(1, 0, "b");
+        accumulator.offer(1, at(0, 1), "b");
         let gradients = vec![(0, "a"), (1, "b"), (2, "c")];
-        assert_eq!(accumulator.take_ready(), Some(Round { number: 0, gradients, left_over: vec![] }));
+        assert_eq!(accumulator.take_ready(), Some(Round { number: 0, gradients }));
         assert_eq!(accumulator.waiting_for(), [0, 1, 2]);
     }
 
     #[test]
     fn a_second_gradient_of_a_round_takes_the_place_of_the_first_and_a_stale_one_is_refused() {
         let mut accumulator = offered(Accumulator::new(2), [(0, "a"), (1, "b")]);
-        assert_eq!(accumulator.offer(0, 0, "again"), Offer::Replaced("a"));
+        assert_eq!(accumulator.offer(0, at(0, 0), "again"), Offer::Replaced("a"));
         assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "again"), (1, "b")]);
-        assert_eq!(accumulator.offer(0, 0, "late"), Offer::Stale);
+        assert_eq!(accumulator.offer(0, at(0, 0), "late"), Offer::Stale);
         assert_eq!(accumulator.waiting_for(), [0, 1]);
     }
 
@@ -229,8 +237,8 @@ mod tests {
         accumulator.leave(1);
         accumulator.leave(2);
         assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a"), (1, "b")]);
-        assert_eq!(accumulator.offer(1, 1, "dead"), Offer::Departed);
-        accumulator.offer(0, 1, "a");
+        assert_eq!(accumulator.offer(1, at(1, 1), "dead"), Offer::Departed);
+        accumulator.offer(0, at(1, 0), "a");
         assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a")]);
     }
 
@@ -240,9 +248,9 @@ mod tests {
         accumulator.leave(1);
         assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a")]);
         accumulator.rejoin(1);
-        accumulator.offer(0, 1, "a");
+        accumulator.offer(0, at(1, 0), "a");
         assert_eq!((accumulator.take_ready(), accumulator.waiting_for()), (None, vec![1]));
-        assert_eq!(accumulator.offer(1, 1, "b"), Offer::Held);
+        assert_eq!(accumulator.offer(1, at(1, 1), "b"), Offer::Held);
         assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a"), (1, "b")]);
     }
 
@@ -262,25 +270,31 @@ mod tests {
     }
 
     #[test]
-    fn with_backups_the_named_contributors_count_and_the_others_are_left_over() {
-        let mut accumulator = offered(Accumulator::with_backups(3), [(0, "a"), (2, "c"), (1, "b")]);
-        assert_eq!(accumulator.take_ready(), None, "all are here, but who counts is not known");
-        accumulator.close_on(0, &[1, 2]);
-        let gradients = vec![(1, "b"), (2, "c")];
-        assert_eq!(accumulator.take_ready(), Some(Round { number: 0, gradients, left_over: vec![(0, "a")] }));
+    fn a_round_of_votes_waits_for_its_close_and_is_summed_by_place() {
+        let mut accumulator = Accumulator::of_voters(3);
+        accumulator.offer(2, at(0, 0), "a");
+        accumulator.offer(2, at(0, 2), "c");
+        accumulator.offer(0, at(0, 1), "b");
+        accumulator.offer(0, at(1, 0), "next");
+        assert_eq!((accumulator.take_ready(), accumulator.waiting_for()), (None, vec![]));
+        accumulator.close_on(0, &[2, 0, 2]);
+        assert_eq!(accumulator.take_ready().unwrap().gradients, [(2, "a"), (0, "b"), (2, "c")]);
+        accumulator.close_on(0, &[2, 0, 2]);
+        accumulator.close_on(1, &[0]);
+        assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "next")]);
     }
 
     #[test]
     fn a_round_closed_early_waits_for_its_contributors_and_comes_after_the_one_before() {
-        let mut accumulator = Accumulator::with_backups(3);
+        let mut accumulator = Accumulator::of_voters(3);
         accumulator.close_on(1, &[0]);
         accumulator.close_on(0, &[0, 1]);
-        accumulator.offer(0, 0, "a");
+        accumulator.offer(0, at(0, 0), "a");
         assert_eq!((accumulator.waiting_for(), accumulator.take_ready()), (vec![1], None));
         accumulator.leave(1);
         assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a")]);
         accumulator.leave(0);
-        let empty = Round { number: 1, gradients: vec![], left_over: vec![] };
+        let empty = Round { number: 1, gradients: vec![] };
         assert_eq!(accumulator.take_ready(), Some(empty), "the coordinator has counted the round");
         assert_eq!(accumulator.take_ready(), None);
     }
@@ -288,6 +302,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "a version that exists")]
     fn a_gradient_of_a_version_to_come_is_a_bug() {
-        Accumulator::new(1).offer(0, 1, ());
+        Accumulator::new(1).offer(0, at(1, 0), ());
     }
 }

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::Mode;
-use super::backup::BackupRounds;
 use super::bounded_staleness::StalenessBound;
 use super::fence::Fence;
+use super::rounds::Rounds;
+use super::{Mode, Place};
 
 /// Decides, at the task that holds the global step, when a worker's step counts.
 ///
-/// Every vote gets exactly one answer (a place among the contributors of a [`Effect::Close`], or a
-/// [`Effect::Drop`]) and every commit exactly one [`Effect::Release`], at once or later, also where
+/// Every vote gets exactly one answer (an [`Effect::Count`] or an [`Effect::Drop`]) and every commit exactly one [`Effect::Release`], at once or later, also where
 /// workers leave or the training is over: so no worker waits for ever.
 ///
 /// A worker can put up a fence, for a checkpoint: once every other one is between two steps it is told so, and
@@ -27,13 +26,19 @@ pub struct Coordinator {
 /// What the runtime has to do for a [`Coordinator`], in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The gradients of these workers make `round`: every accumulator has to know, and each of the
-    /// contributors may go on.
+    /// The gradients of these workers make `round`: every accumulator has to know.
     Close {
         /// The round, consecutive from 0.
         round: u64,
-        /// Who contributes, by ascending index.
+        /// Who contributes, by place.
         contributors: Vec<u32>,
+    },
+    /// The gradient that `worker` voted for counts; it may send it.
+    Count {
+        /// The worker.
+        worker: u32,
+        /// Where it counts.
+        place: Place,
     },
     /// The step that `worker` voted for does not count; it may go on, and does so from a later
     /// version, which is applied already or on its way.
@@ -57,9 +62,8 @@ impl Effect {
     /// Whether it is the answer to a vote of `worker`.
     pub(super) fn answers_vote_of(&self, worker: u32) -> bool {
         match self {
-            Self::Close { contributors, .. } => contributors.contains(&worker),
-            Self::Drop { worker: dropped } => *dropped == worker,
-            Self::Release { .. } | Self::Fenced { .. } => false,
+            Self::Count { worker: voter, .. } | Self::Drop { worker: voter } => *voter == worker,
+            Self::Close { .. } | Self::Release { .. } | Self::Fenced { .. } => false,
         }
     }
 }
@@ -71,43 +75,45 @@ enum Policy {
     Free,
     /// Nobody waits here: the barrier is in the accumulators.
     Barrier,
-    Backups(BackupRounds),
+    Rounds(Rounds),
     Bounded(StalenessBound),
 }
 
 impl Coordinator {
-    /// A coordinator of workers `0..workers`. With backups a round has `workers - backups`
-    /// contributors, never more than there are live workers and at least one.
+    /// A coordinator of workers `0..workers`. Where workers wait for their round to close it has never more
+    /// contributors than there are live workers, and at least one.
     pub fn new(mode: Mode, workers: u32) -> Self {
         let policy = match mode {
-            Mode::Async => Policy::Free,
-            Mode::Sync { backups: 0 } => Policy::Barrier,
-            Mode::Sync { backups } => Policy::Backups(BackupRounds::new(workers, backups)),
             Mode::BoundedStaleness { slack } => Policy::Bounded(StalenessBound::new(workers, slack)),
+            Mode::Sync { backups: 0 } => Policy::Barrier,
+            mode => match mode.round_rule(workers) {
+                Some(rule) => Policy::Rounds(Rounds::new(rule, workers)),
+                None => Policy::Free,
+            },
         };
         Self { policy, begun: BTreeSet::new(), fence: None, finished: false }
     }
 
-    /// With backups: the round under way, and so the version of the variables that comes next.
+    /// Where workers vote: the round under way, and so the version of the variables that comes next.
     pub fn round(&self) -> u64 {
         match &self.policy {
-            Policy::Backups(rounds) => rounds.round(),
+            Policy::Rounds(rounds) => rounds.round(),
             Policy::Free | Policy::Barrier | Policy::Bounded(_) => 0,
         }
     }
 
-    /// With backups: `worker` says that its gradient of `version`, the version of its step, is on
+    /// `worker` says that its gradient of `version`, the version of its step, is on
     /// its way to the parameter servers.
     ///
     /// # Panics
-    /// If the mode has no backups, or if there is no such version yet.
+    /// If the mode is one without votes, or if there is no such version yet.
     pub fn vote(&mut self, worker: u32, version: u64) -> Vec<Effect> {
         let mut effects = self.lift_own(worker);
         if self.fence.as_ref().is_some_and(|fence| fence.has_answer_for(worker)) {
             return effects;
         }
-        let Policy::Backups(rounds) = &mut self.policy else {
-            panic!("only a training with backups votes");
+        let Policy::Rounds(rounds) = &mut self.policy else {
+            panic!("nobody votes in this mode");
         };
         let voted = if self.finished { vec![Effect::Drop { worker }] } else { rounds.vote(worker, version) };
         effects.extend(self.pass(Some(worker), voted));
@@ -131,6 +137,14 @@ impl Coordinator {
         self.fence.is_none() && (self.finished || !matches!(self.policy, Policy::Bounded(_)))
     }
 
+    /// How many gradients make a round now, where workers vote.
+    pub fn round_size(&self) -> Option<usize> {
+        match &self.policy {
+            Policy::Rounds(rounds) => Some(rounds.size()),
+            Policy::Free | Policy::Barrier | Policy::Bounded(_) => None,
+        }
+    }
+
     /// `worker` is about to take steps: from now on a fence waits until it is between two of them.
     pub fn begin(&mut self, worker: u32) {
         self.begun.insert(worker);
@@ -143,7 +157,7 @@ impl Coordinator {
         let mut effects = self.lift_own(worker);
         let left = match &mut self.policy {
             Policy::Free | Policy::Barrier => Vec::new(),
-            Policy::Backups(rounds) => rounds.leave(worker),
+            Policy::Rounds(rounds) => rounds.leave(worker),
             Policy::Bounded(bound) => bound.leave(worker),
         };
         effects.extend(self.pass(None, left));
@@ -163,7 +177,7 @@ impl Coordinator {
         }
         let resting = match &self.policy {
             Policy::Free | Policy::Barrier => BTreeSet::new(),
-            Policy::Backups(rounds) => rounds.resting().clone(),
+            Policy::Rounds(rounds) => rounds.resting(),
             Policy::Bounded(bound) => bound.resting().clone(),
         };
         self.fence.get_or_insert_with(|| Fence::new(worker, resting)).ask_again();
@@ -216,7 +230,7 @@ impl Coordinator {
     pub fn rejoin(&mut self, worker: u32) {
         match &mut self.policy {
             Policy::Free | Policy::Barrier => {}
-            Policy::Backups(rounds) => rounds.rejoin(worker),
+            Policy::Rounds(rounds) => rounds.rejoin(worker),
             Policy::Bounded(bound) => bound.rejoin(worker),
         }
     }
@@ -233,7 +247,7 @@ impl Coordinator {
         let withheld = self.fence.take().map(Fence::lift).unwrap_or_default();
         let let_go = match &mut self.policy {
             Policy::Free | Policy::Barrier => Vec::new(),
-            Policy::Backups(rounds) => rounds.drop_votes(),
+            Policy::Rounds(rounds) => rounds.drop_votes(),
             Policy::Bounded(bound) => bound.release_all(),
         };
         up.into_iter().chain(withheld).chain(let_go).collect()
@@ -243,7 +257,7 @@ impl Coordinator {
     pub fn waiting_for(&self) -> Vec<u32> {
         match &self.policy {
             Policy::Free | Policy::Barrier => Vec::new(),
-            Policy::Backups(rounds) => rounds.waiting_for(),
+            Policy::Rounds(rounds) => rounds.waiting_for(),
             Policy::Bounded(bound) => bound.waiting_for(),
         }
     }
@@ -253,8 +267,14 @@ impl Coordinator {
 mod tests {
     use super::*;
 
-    fn close(round: u64, contributors: &[u32]) -> Effect {
-        Effect::Close { round, contributors: contributors.to_vec() }
+    /// A round is closed, of `contributors`, who waited for it.
+    fn close(round: u64, contributors: &[u32]) -> Vec<Effect> {
+        let counted = contributors.iter().zip(0..).map(|(worker, index)| count(*worker, round, index));
+        std::iter::once(Effect::Close { round, contributors: contributors.to_vec() }).chain(counted).collect()
+    }
+
+    fn count(worker: u32, round: u64, index: u32) -> Effect {
+        Effect::Count { worker, place: Place { round, index } }
     }
 
     #[test]
@@ -273,7 +293,7 @@ mod tests {
         let mut coordinator = Coordinator::new(Mode::Sync { backups: 1 }, 3);
         assert_eq!(coordinator.vote(2, 0), []);
         assert_eq!(coordinator.waiting_for(), [0, 1]);
-        assert_eq!(coordinator.vote(0, 0), [close(0, &[0, 2])]);
+        assert_eq!(coordinator.vote(0, 0), close(0, &[0, 2]));
         assert_eq!(coordinator.vote(1, 0), [Effect::Drop { worker: 1 }]);
         assert_eq!(coordinator.vote(1, 1), []);
     }
@@ -283,9 +303,34 @@ mod tests {
         let mut coordinator = Coordinator::new(Mode::Sync { backups: 1 }, 3);
         assert_eq!(coordinator.leave(0), []);
         assert_eq!(coordinator.vote(1, 0), []);
-        assert_eq!(coordinator.leave(2), [close(0, &[1])]);
+        assert_eq!(coordinator.leave(2), close(0, &[1]));
         assert_eq!(coordinator.vote(2, 1), [Effect::Drop { worker: 2 }]);
-        assert_eq!(Coordinator::new(Mode::Sync { backups: 9 }, 2).vote(0, 0), [close(0, &[0])]);
+        assert_eq!(Coordinator::new(Mode::Sync { backups: 9 }, 2).vote(0, 0), close(0, &[0]));
+    }
+
+    #[test]
+    fn k_async_takes_any_version_but_one_gradient_of_a_worker_and_needs_no_more_than_the_live() {
+        let mut coordinator = Coordinator::new(Mode::KAsync { k: 2 }, 3);
+        assert_eq!((coordinator.vote(2, 0), coordinator.vote(2, 0)), (vec![], vec![]));
+        assert_eq!(coordinator.vote(0, 0), close(0, &[0, 2]));
+        assert_eq!(coordinator.vote(1, 0), [], "it is stale, and counts");
+        assert_eq!((coordinator.leave(0), coordinator.round_size()), (vec![], Some(2)));
+        assert_eq!((coordinator.leave(2), coordinator.round_size()), (close(1, &[1]), Some(1)));
+    }
+
+    #[test]
+    fn in_a_batch_mode_nobody_waits_and_a_fast_worker_has_several_gradients_in_a_round() {
+        let closes = |contributors: [u32; 2]| Effect::Close { round: 0, contributors: contributors.to_vec() };
+        let mut batch = Coordinator::new(Mode::KBatchSync { k: 2 }, 3);
+        assert_eq!(batch.vote(1, 0), [count(1, 0, 0)]);
+        assert_eq!(batch.vote(1, 0), [closes([1, 1]), count(1, 0, 1)]);
+        assert_eq!(batch.vote(0, 0), [Effect::Drop { worker: 0 }]);
+        let mut batch = Coordinator::new(Mode::KBatchAsync { k: 2 }, 3);
+        batch.vote(1, 0);
+        assert_eq!((batch.leave(1), batch.round_size()), (vec![], Some(2)));
+        assert_eq!(batch.vote(2, 0), [closes([1, 2]), count(2, 0, 1)]);
+        assert_eq!(batch.vote(0, 0), [count(0, 1, 0)]);
+        assert_eq!(batch.finish(), []);
     }
 
     #[test]
@@ -309,7 +354,7 @@ mod tests {
         backups.leave(1);
         backups.rejoin(0);
         assert_eq!(backups.vote(2, 0), []);
-        assert_eq!(backups.vote(0, 0), [close(0, &[0, 2])]);
+        assert_eq!(backups.vote(0, 0), close(0, &[0, 2]));
     }
 
     #[test]
@@ -366,7 +411,7 @@ mod tests {
         coordinator.vote(1, 0);
         assert_eq!(coordinator.put_up_fence(0), Ok(vec![]));
         assert_eq!(coordinator.vote(2, 0), [FENCED]);
-        assert_eq!(coordinator.lift_fence(0), Some(vec![close(0, &[1, 2])]));
+        assert_eq!(coordinator.lift_fence(0), Some(close(0, &[1, 2])));
     }
 
     #[test]

@@ -4,8 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::rounds::{RoundRule, Versions, Voters};
+
 /// How the workers of a training are coordinated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Mode {
     /// Each worker's gradient is applied as it arrives.
     Async,
@@ -20,16 +22,89 @@ pub enum Mode {
         /// How many steps ahead of the slowest a worker may be.
         slack: u32,
     },
+    /// One update from the first `k` gradients, of as many workers, each of whatever version it is. They wait for
+    /// the update, the other workers compute on (Dutta et al. 2018: K-async SGD).
+    KAsync {
+        /// How many gradients make an update, at most one of each worker.
+        k: u32,
+    },
+    /// One update from the first `k` gradients of the same version. Nobody waits, so that a fast worker can have
+    /// several in one update; those that come too late are dropped (Dutta et al. 2018: K-batch-sync SGD).
+    KBatchSync {
+        /// How many gradients make an update.
+        k: u32,
+    },
+    /// One update from the first `k` gradients, of whatever version. Nobody waits (Dutta et al. 2018: K-batch-async
+    /// SGD).
+    KBatchAsync {
+        /// How many gradients make an update.
+        k: u32,
+    },
 }
 
 impl Mode {
+    /// How its rounds are made of votes; none where nobody votes.
+    pub(crate) fn round_rule(self, workers: u32) -> Option<RoundRule> {
+        let rule = |size, voters, versions| Some(RoundRule { size, voters, versions });
+        match self {
+            Self::Sync { backups: backups @ 1.. } => {
+                rule(workers.saturating_sub(backups), Voters::Wait, Versions::Same)
+            }
+            Self::KAsync { k } => rule(k, Voters::Wait, Versions::Any),
+            Self::KBatchSync { k } => rule(k, Voters::GoOn, Versions::Same),
+            Self::KBatchAsync { k } => rule(k, Voters::GoOn, Versions::Any),
+            Self::Async | Self::Sync { backups: 0 } | Self::BoundedStaleness { .. } => None,
+        }
+    }
+
+    /// Whether a worker says that its gradients are on their way, and is told whether they count.
+    pub(crate) fn votes(self) -> bool {
+        self.round_rule(1).is_some()
+    }
+
+    /// Whether gradients are collected into rounds, whose mean is applied.
+    pub(crate) fn has_rounds(self) -> bool {
+        self.votes() || matches!(self, Self::Sync { .. })
+    }
+
+    /// Whether a worker goes on before its gradient is applied.
+    pub(crate) fn goes_on(self) -> bool {
+        self.round_rule(1).is_some_and(|rule| rule.voters == Voters::GoOn)
+    }
+
+    /// What is wrong with it for a training of `workers` workers: the parameter, and what to say of it.
+    pub(crate) fn check(self, workers: u32) -> Result<(), (&'static str, String)> {
+        match self {
+            Self::Sync { backups } if backups >= workers => {
+                Err(("sync.backups", format!("{backups} backups of {workers} workers leave nobody to wait for")))
+            }
+            Self::KAsync { k } if k > workers => {
+                Err(("k_async.k", format!("{k} workers are to be in each update, but there are {workers}")))
+            }
+            Self::KAsync { k: 0 } => Err(("k_async.k", "0 must be at least 1".to_owned())),
+            Self::KBatchSync { k: 0 } => Err(("k_batch_sync.k", "0 must be at least 1".to_owned())),
+            Self::KBatchAsync { k: 0 } => Err(("k_batch_async.k", "0 must be at least 1".to_owned())),
+            _ => Ok(()),
+        }
+    }
+
     /// How many steps each of `workers` has taken at `global_step`: exactly with synchronous training; else as if they
     /// were equally fast.
     pub fn steps_of_a_worker(self, global_step: u64, workers: u32) -> u64 {
         match self {
             Self::Sync { .. } => global_step,
             Self::Async | Self::BoundedStaleness { .. } => global_step / u64::from(workers.max(1)),
+            Self::KAsync { k } | Self::KBatchSync { k } | Self::KBatchAsync { k } => {
+                global_step * u64::from(k) / u64::from(workers.max(1))
+            }
         }
+    }
+
+    /// Of `counted` gradients of a training that has had `updates` updates, how many are in none: those of the round
+    /// that its end has left unfinished, where a worker goes on before its gradient is applied.
+    pub fn left_over(self, counted: u64, updates: u64) -> u64 {
+        let rule = self.round_rule(1).filter(|rule| rule.voters == Voters::GoOn);
+        rule.map_or(0, |rule| counted.saturating_sub(u64::from(rule.size) * updates))
     }
 }
 
@@ -40,6 +115,9 @@ impl fmt::Display for Mode {
             Self::Sync { backups: 0 } => f.write_str("sync"),
             Self::Sync { backups } => write!(f, "sync, {backups} backup{}", if *backups == 1 { "" } else { "s" }),
             Self::BoundedStaleness { slack } => write!(f, "bounded staleness, slack {slack}"),
+            Self::KAsync { k } => write!(f, "{k}-async"),
+            Self::KBatchSync { k } => write!(f, "{k}-batch-sync"),
+            Self::KBatchAsync { k } => write!(f, "{k}-batch-async"),
         }
     }
 }

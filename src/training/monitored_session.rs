@@ -176,6 +176,7 @@ impl MonitoredSession {
                 Err(error) if error.code == Code::FailedPrecondition => {
                     return Err(Error { code: root.code, ..error });
                 }
+                Err(error) if error.code == Code::OutOfRange => return Err(error),
                 Err(error) => return Err(given_up(&root, &format!("it is not back in time: {error}"))),
             }
         }

@@ -81,12 +81,16 @@ impl SessionCreator {
                     self.clear().await?;
                     self.restore(checkpoint).await
                 }
-                None if is_untrained => self.initialize(session, &found).await,
+                None if is_untrained => self.begin_anew(found).await,
                 None => Err(lost_values(root, &what)),
             };
         }
         if self.checkpoints.is_none() && !is_untrained {
             return Err(lost_values(root, &what));
+        }
+        if self.task.has_chief_left() {
+            let message = format!("{what}, and the chief, which would give it one, has ended the training");
+            return Err(Error::new(Code::OutOfRange, message));
         }
         tracing::info!("{what}; waiting until the chief has given the variables their values");
         session.run().target(&self.scaffold.all_initialized).await?;
@@ -126,12 +130,25 @@ impl SessionCreator {
             );
             return Err(Error::new(Code::Unavailable, message));
         }
-        self.initialize(session, &found).await
+        if found.global_step.is_none() && found.missing.len() < self.scaffold.shared.len() {
+            return self.begin_anew(found).await;
+        }
+        self.initialize(session, &found.missing).await
     }
 
-    /// Gives the variables their first values.
-    async fn initialize(&self, session: Session, found: &Found<'_>) -> Result<Created> {
-        self.scaffold.initialize(&session, &found.missing).await?;
+    /// Gives all variables their first values, those too that have others: where the global step is gone nobody knows
+    /// what they have learnt.
+    async fn begin_anew(&self, found: Found<'_>) -> Result<Created> {
+        let lost: Vec<&str> = found.missing.iter().take(3).map(|variable| variable.name.as_str()).collect();
+        tracing::warn!(?lost, "variables have lost their values before there was a checkpoint; beginning anew");
+        self.clear().await?;
+        let all: Vec<&Known> = self.scaffold.shared.iter().collect();
+        self.initialize(self.session(OPERATION_TIMEOUT).await?, &all).await
+    }
+
+    /// Gives `missing` their first values.
+    async fn initialize(&self, session: Session, missing: &[&Known]) -> Result<Created> {
+        self.scaffold.initialize(&session, missing).await?;
         if self.scaffold.has_own_init_op()
             && let Some(missing) = self.find(&session).await?.missing.first()
         {

@@ -219,6 +219,11 @@ impl Task {
         }
     }
 
+    /// Whether the chief has left the training.
+    pub(super) fn has_chief_left(&self) -> bool {
+        self.inner.parts.server.has_chief_left()
+    }
+
     /// How often the variables of this task have been cleared.
     pub(super) fn resets(&self) -> u64 {
         self.inner.parts.server.resets()

@@ -37,18 +37,28 @@ pub async fn train(task: Task) -> Result<()> {
     }
     let mut session = builder.open().await?;
     let mut watch = Watch::default();
+    let trained = train_until_the_end(&task, &mut session, &model, &mut watch).await;
+    if trained.is_ok() && !watch.has_seen_target {
+        watch.look(&task, &mut session, &model).await?;
+    }
+    session.close_after(trained).await
+}
+
+async fn train_until_the_end(
+    task: &Task,
+    session: &mut MonitoredSession,
+    model: &Built,
+    watch: &mut Watch,
+) -> Result<()> {
     while !session.should_stop() {
-        let global_step = model.step(&task, &mut session).await?;
-        watch.check_chief(&task)?;
-        if watch.is_time_up(&task) || watch.is_target_reached(&task, &mut session, &model, global_step).await? {
+        let global_step = model.step(task, session).await?;
+        watch.check_chief(task)?;
+        if watch.is_time_up(task) || watch.is_target_reached(task, session, model, global_step).await? {
             task.finish_training();
             session.request_stop();
         }
     }
-    if !watch.has_seen_target {
-        watch.look(&task, &mut session, &model).await?;
-    }
-    session.close().await
+    Ok(())
 }
 
 /// The graph of the built-in trainer, and what one of its training steps feeds, fetches and runs.

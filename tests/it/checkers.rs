@@ -46,29 +46,43 @@ fn check_order(worker: &TaskName, steps: &[&StepStats]) {
 
 /// The global step grows by one an update, and an update is made of as many gradients as the mode says.
 fn check_global_steps(training: &Simulated, trained: &Trained) {
+    let applied = trained.steps.iter().filter(|step| step.applied);
     let mut contributions: BTreeMap<u64, usize> = BTreeMap::new();
-    for step in trained.steps.iter().filter(|step| step.applied) {
+    for step in applied.clone() {
         *contributions.entry(step.global_step).or_default() += 1;
     }
-    let wanted = match training.mode() {
-        Mode::Async | Mode::BoundedStaleness { .. } => 1,
-        Mode::Sync { backups } => training.workers() - backups as usize,
+    let each_of = |wanted: usize| {
+        for (expected, (step, count)) in (1..).zip(&contributions) {
+            assert_eq!(*step, expected, "no global step is left out");
+            assert_eq!(*count, wanted, "gradients of global step {step}");
+        }
     };
-    for (expected, (step, count)) in (1..).zip(&contributions) {
-        assert_eq!(*step, expected, "no global step is left out");
-        assert_eq!(*count, wanted, "gradients of global step {step}");
-    }
-    let dropped = trained.steps.iter().filter(|step| !step.applied).count();
+    let none_is_stale = || assert!(applied.clone().all(|step| step.staleness == 0), "no synchronous one is stale");
+    let dropped = trained.steps.len() - applied.clone().count();
     match training.mode() {
+        Mode::Async | Mode::BoundedStaleness { .. } => each_of(1),
         Mode::Sync { backups } => {
-            assert!(
-                trained.steps.iter().all(|step| !step.applied || step.staleness == 0),
-                "no synchronous one is stale"
-            );
+            each_of(training.workers() - backups as usize);
+            none_is_stale();
             assert!(backups > 0 || dropped == 0, "only backups are dropped");
         }
-        Mode::Async | Mode::BoundedStaleness { .. } => assert_eq!(dropped, 0, "none is dropped"),
+        Mode::KAsync { k } => each_of(k as usize),
+        Mode::KBatchSync { k } => {
+            check_batches(training, trained, k);
+            none_is_stale();
+        }
+        Mode::KBatchAsync { k } => check_batches(training, trained, k),
     }
+    let may_drop = matches!(training.mode(), Mode::Sync { .. } | Mode::KBatchSync { .. });
+    assert!(may_drop || dropped == 0, "none is dropped, not {dropped}");
+}
+
+/// An update is made of `k` gradients; a step that ends before its update was told of the one before.
+fn check_batches(training: &Simulated, trained: &Trained, k: u32) {
+    let (k, workers) = (u64::from(k), training.workers() as u64);
+    let applied = trained.steps.iter().filter(|step| step.applied).count() as u64;
+    let updates = trained.steps.iter().map(|step| step.global_step).max().unwrap_or(0);
+    assert!(applied.abs_diff(k * updates) <= k + workers, "{applied} gradients, {updates} updates of {k}");
 }
 
 /// Every task sent something, and the run did not end before its last step.

@@ -12,8 +12,15 @@ use trainyard::units::VirtualTime;
 use crate::fixture::assert_error;
 use crate::simulated::{Simulated, Trained};
 
-const MODES: [Mode; 4] =
-    [Mode::Async, Mode::Sync { backups: 0 }, Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 1 }];
+const MODES: [Mode; 7] = [
+    Mode::Async,
+    Mode::Sync { backups: 0 },
+    Mode::Sync { backups: 1 },
+    Mode::BoundedStaleness { slack: 1 },
+    Mode::KAsync { k: 2 },
+    Mode::KBatchSync { k: 2 },
+    Mode::KBatchAsync { k: 2 },
+];
 const STEPS: u64 = 12;
 
 fn training(mode: Mode) -> Simulated {

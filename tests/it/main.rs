@@ -24,6 +24,7 @@ mod hosts;
 mod launch;
 mod life_of_a_step;
 mod losses;
+mod modes;
 mod monitored_session;
 mod normalisation;
 mod optimizers;

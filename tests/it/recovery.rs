@@ -1,13 +1,14 @@
 //! Trainings that die and go on from their checkpoints: whole clusters, parameter servers, workers, chiefs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard::cluster::TaskName;
-use trainyard::runtime::Error;
-use trainyard::simulation::{Misfortune, Moment};
+use trainyard::prelude::*;
+use trainyard::simulation::{Law, Misfortune, Moment};
 use trainyard::sync::Mode;
-use trainyard::training::checkpoint::Memory;
-use trainyard::training::train;
+use trainyard::training::checkpoint::{Listed, Memory, Retention, Saver};
+use trainyard::training::{StepStats, train};
 
 use crate::simulated::{Simulated, Trained};
 
@@ -76,4 +77,103 @@ fn a_parameter_server_that_comes_back_at_any_event_gets_its_variables_and_the_we
         assert_eq!(applied, 2 * STEPS, "{ps} crashed at event {event}");
     }
     assert!(after_the_end < 20, "{after_the_end} of the crashes came after the last step");
+}
+
+/// Adds 1 to a variable on each of the parameter servers with each update.
+async fn count(task: Task) -> Result<(), Error> {
+    if task.job() == "ps" {
+        return task.join().await;
+    }
+    let g = Graph::new();
+    let mut pairs = Vec::new();
+    for index in 0..2 {
+        let variable =
+            g.with_device(&format!("/job:ps/task:{index}"), |g| g.variable(&format!("v{index}"), &g.constant(0f32)))?;
+        let minus_one = variable.read().mul(&g.constant(0f32))?.sub(&g.constant(1f32))?;
+        pairs.push((variable, minus_one));
+    }
+    let step = g.with_device("/job:ps/task:0", |g| g.global_step())?;
+    let train = task.coordinated(GradientDescent::new(1.0))?.apply_gradients(&pairs, &step)?;
+    let checkpointing = task.checkpointing().expect("the training keeps checkpoints").clone();
+    let builder = MonitoredSession::builder(&task, g.clone()).checkpointing(checkpointing);
+    let mut session = builder.hook(StopAtStep::last_step(STEPS)).open().await?;
+    while !session.should_stop() {
+        if let Err(error) = session.run().target(&train).await {
+            return session.close_after(Err(error)).await;
+        }
+    }
+    session.close().await
+}
+
+/// A training that counts its updates, of workers that are not alike, with a checkpoint every other step, all kept.
+fn counting(mode: Mode, store: &Memory) -> Simulated {
+    let uneven = Law::Uniform { low: 0.01, high: 0.03 };
+    Simulated::new(2, 3, mode).step_time(uneven).steps(STEPS).checkpoints(store, 2).keep_all_checkpoints()
+}
+
+/// The steps of the checkpoints in `store`, each of which has to hold whole steps.
+#[track_caller]
+fn whole_steps(store: &Memory) -> Vec<u64> {
+    let saver = Saver::new(Arc::new(store.clone()), Retention::default());
+    let listed = saver.checkpoints().unwrap();
+    let counted = |checkpoint: &Listed| {
+        let restored = saver.restore(checkpoint.global_step).unwrap();
+        let value = |name: &str| restored.variables[name].item::<f32>().unwrap() as u64;
+        (checkpoint.global_step, value("v0"), value("v1"))
+    };
+    let counts: Vec<(u64, u64, u64)> = listed.iter().map(counted).collect();
+    assert!(counts.iter().all(|(step, v0, v1)| step == v0 && step == v1), "{counts:?}");
+    counts.into_iter().map(|(step, ..)| step).collect()
+}
+
+const MODES: [Mode; 4] =
+    [Mode::Async, Mode::Sync { backups: 0 }, Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 1 }];
+
+#[test]
+fn a_consistent_checkpoint_holds_whole_steps_in_every_mode() {
+    for mode in MODES {
+        let store = Memory::default();
+        let trained = counting(mode, &store).run_program(count);
+        assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
+        let steps = whole_steps(&store);
+        assert!(steps.len() > STEPS as usize / 6 && steps[0] <= 3, "{mode}: {steps:?}");
+        assert!(steps.iter().any(|step| *step >= STEPS), "{mode}: the last step is saved: {steps:?}");
+    }
+}
+
+#[test]
+fn whoever_comes_back_the_training_ends_and_every_gradient_counts_once_or_is_dropped() {
+    for mode in MODES {
+        let plain = counting(mode, &Memory::default()).run_program(count);
+        for delivery in (0..plain.outcome.deliveries).step_by(17) {
+            for task in tasks() {
+                for restart_after in [5, 3000].map(Duration::from_millis) {
+                    let store = Memory::default();
+                    let case = format!("{mode}, {task} crashed at delivery {delivery} for {restart_after:?}");
+                    let fault = crash(&task, Some(restart_after));
+                    let trained = counting(mode, &store).fault(Moment::Delivery(delivery), fault).run_program(count);
+                    check_counts(mode, &trained, &whole_steps(&store), &case);
+                }
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn check_counts(mode: Mode, trained: &Trained, steps: &[u64], case: &str) {
+    let is_undone = |step: &StepStats| step.global_step >= STEPS && !step.applied;
+    if let Err(error) = &trained.outcome.result {
+        let is_after_the_end = error.to_string().contains("begin it again");
+        assert!(is_after_the_end && trained.steps.iter().any(is_undone), "{case}: {error}");
+        return;
+    }
+    let last = *steps.last().unwrap();
+    assert!(last >= STEPS, "{case}: {steps:?}");
+    if let Mode::Async | Mode::BoundedStaleness { .. } = mode {
+        // One whose answer was lost with the parameter server is in the variables, but its worker has not told of it;
+        // one that came after the last checkpoint is not in that.
+        let told = trained.steps.iter().filter(|step| step.applied).count() as u64;
+        let in_it = trained.steps.iter().filter(|step| step.applied && step.global_step <= last).count() as u64;
+        assert!((in_it..=told + 3).contains(&last), "{case}: {told} told, {in_it} of them until {last}");
+    }
 }

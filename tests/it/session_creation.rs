@@ -197,7 +197,8 @@ fn a_worker_whose_chief_does_not_come_in_time_names_it() {
     on_actix(async {
         let mut servers = cluster(1, 2);
         let server = servers.pop().expect("the last is a worker");
-        let optimizer = OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 1.0 };
+        let rule = UpdateRule::GradientDescent;
+        let optimizer = OptimizerSettings { rule, learning_rate: 1.0.into(), clip: None };
         let stop = Stop { steps: None, accuracy: None, evaluate_every: 1, time: None };
         let task = Task::new(TaskParts {
             server: Rc::new(server),

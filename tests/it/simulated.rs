@@ -180,6 +180,12 @@ impl Simulated {
         self
     }
 
+    /// Keeps all of them.
+    pub(crate) fn keep_all_checkpoints(mut self) -> Self {
+        self.checkpointing.as_mut().unwrap().retention.max_to_keep = None;
+        self
+    }
+
     /// Gives each task so many devices.
     pub(crate) fn devices(mut self, devices: u32) -> Self {
         self.cluster.devices = NonZeroU32::new(devices).unwrap();

@@ -119,6 +119,45 @@ fn with_backups_a_round_takes_as_long_as_its_workers_that_go_on_when_late_make_i
 }
 
 #[test]
+fn an_update_of_k_async_takes_as_long_as_the_first_k_of_n_draws_and_is_n_over_k_minus_1_stale() {
+    const WORKERS: u32 = 6;
+    for k in [1, 3, 5] {
+        let trained = train(Mode::KAsync { k }, WORKERS, EXPONENTIAL, 4000);
+        let update = (trained.reached(4000) - trained.reached(100)) / 3900.0;
+        // Each update finds all workers at work again, and exponential draws forget what has passed.
+        assert_near("the mean update", update, (harmonic(WORKERS) - harmonic(WORKERS - k)) * MEAN, 0.04);
+        let stale = f64::from(WORKERS) / f64::from(k) - 1.0;
+        assert_near("the mean staleness", mean(staleness(&trained, 100, 4000)), stale, 0.05);
+    }
+}
+
+#[test]
+fn k_batch_async_makes_n_over_k_updates_of_staleness_n_minus_1_over_k_in_the_mean_of_a_step_for_every_law() {
+    const WORKERS: u32 = 6;
+    const K: u32 = 2;
+    const UPDATES: u64 = 1500;
+    for law in laws() {
+        let what = format!("{law:?}");
+        let trained = train(Mode::KBatchAsync { k: K }, WORKERS, law, UPDATES);
+        let stale = f64::from(WORKERS - 1) / f64::from(K);
+        assert_near(&what, mean(staleness(&trained, 50, UPDATES)), stale, 0.03);
+        let rate = (UPDATES - 50) as f64 / (trained.reached(UPDATES) - trained.reached(50));
+        assert_near(&what, rate, f64::from(WORKERS) / (f64::from(K) * MEAN), 0.06);
+    }
+}
+
+#[test]
+fn k_batch_sync_waits_for_nobody_and_drops_what_is_of_an_older_version() {
+    const WORKERS: u32 = 6;
+    let trained = train(Mode::KBatchSync { k: 4 }, WORKERS, EXPONENTIAL, 1000);
+    let (applied, dropped): (Vec<_>, Vec<_>) = trained.steps.iter().partition(|step| step.applied);
+    assert!(!dropped.is_empty() && applied.len().abs_diff(4 * 1000) <= 4 + WORKERS as usize);
+    // Were the late ones stopped and begun anew, an update would take K/n of a step.
+    let update = (trained.reached(1000) - trained.reached(100)) / 900.0;
+    assert!(update > 4.0 / 6.0 * MEAN && update < harmonic(WORKERS) * MEAN, "{update}");
+}
+
+#[test]
 fn bounded_staleness_lies_between_synchronous_and_asynchronous_in_speed_and_in_staleness() {
     let gradients = |mode, steps| {
         let trained = train(mode, 6, EXPONENTIAL, steps);

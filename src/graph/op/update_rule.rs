@@ -3,8 +3,6 @@
 use serde::{Deserialize, Serialize};
 use smallvec::{SmallVec, smallvec};
 
-use crate::tensor::{DType, Tensor};
-
 /// How a gradient changes a variable: TensorFlow's dense rules, without the learning rate.
 ///
 /// `v` is an element of the variable, `g` of its gradient, `lr` the learning rate; other letters are slots.
@@ -126,23 +124,31 @@ pub enum UpdateRule {
 }
 
 /// A value that a rule keeps beside a variable.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotSpec {
     /// What follows `variable/` in its name.
     pub(crate) name: &'static str,
-    /// What each of its elements begins with.
-    pub(crate) initial: Tensor,
-    /// One value, instead of one for each of the variable's.
-    pub(crate) is_scalar: bool,
+    pub(crate) first: FirstValue,
+}
+
+/// What a slot holds, and what it begins with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FirstValue {
+    /// This, for each element of the variable.
+    Everywhere(f32),
+    /// One number.
+    Scalar(f32),
+    /// One count, from 0.
+    Count,
 }
 
 impl SlotSpec {
-    fn like_variable(name: &'static str, initial: f32) -> Self {
-        Self { name, initial: initial.into(), is_scalar: false }
+    fn like_variable(name: &'static str, first: f32) -> Self {
+        Self { name, first: FirstValue::Everywhere(first) }
     }
 
-    fn scalar(name: &'static str, initial: f32) -> Self {
-        Self { name, initial: initial.into(), is_scalar: true }
+    fn scalar(name: &'static str, first: f32) -> Self {
+        Self { name, first: FirstValue::Scalar(first) }
     }
 
     /// The moments, and the powers of the two betas.
@@ -161,7 +167,7 @@ impl UpdateRule {
             Self::Momentum { .. } => smallvec![like("Momentum", 0.0)],
             Self::Adagrad { initial_accumulator_value } => smallvec![like("Adagrad", initial_accumulator_value)],
             Self::AdagradDa { initial_gradient_squared_accumulator_value: squared, .. } => {
-                let updates = SlotSpec { name: "updates", initial: Tensor::zeros(DType::I64, []), is_scalar: true };
+                let updates = SlotSpec { name: "updates", first: FirstValue::Count };
                 smallvec![like("AdagradDA", 0.0), like("AdagradDA_1", squared), updates]
             }
             Self::Adadelta { .. } => smallvec![like("Adadelta", 0.0), like("Adadelta_1", 0.0)],
@@ -181,6 +187,11 @@ impl UpdateRule {
                 smallvec![like("ProximalAdagrad", initial_accumulator_value)]
             }
         }
+    }
+
+    /// How many of its slots have a value for each element of the variable.
+    pub(crate) fn slots_like_variable(self) -> usize {
+        self.slots().iter().filter(|slot| matches!(slot.first, FirstValue::Everywhere(_))).count()
     }
 
     /// Whether a gradient of some rows moves the others as well: their moments decay, or their weights.

@@ -163,14 +163,15 @@ fn random_values_do_not_depend_on_threads() {
 fn update_rules_do_not_depend_on_threads() {
     const LEN: usize = PARALLEL_FROM + CHUNK / 3;
     let (start, gradient) = (values(1, 4 * LEN), values(2, LEN));
-    let with = |out: &mut [f32], rule: fn([&mut [f32]; 4], &[f32])| {
+    type Rule = fn([&mut [f32]; 4], &[f32]);
+    let with = |out: &mut [f32], rule: Rule| {
         out.copy_from_slice(&start.iter().map(|x| x * x).collect::<Vec<_>>());
         let mut state = out.chunks_mut(LEN);
         rule(std::array::from_fn(|_| state.next().unwrap()), &gradient);
     };
     const RMS_PROP: RmsProp = RmsProp { rate: 0.5, decay: 0.9, momentum: 0.9, epsilon: 1.0 };
     const ADAM: Adam = Adam { rate: 0.5, beta1: 0.9, beta2: 0.99, beta1_power: 0.9, beta2_power: 0.99, epsilon: 1e-8 };
-    let rules: [fn([&mut [f32]; 4], &[f32]); 5] = [
+    let rules: [Rule; 5] = [
         |[v, ..], g| update::apply(GradientDescent { rate: 0.5 }, [v], g),
         |[v, a, ..], g| update::apply(Adagrad { rate: 0.5 }, [v, a], g),
         |[v, m, s, _], g| update::apply(ADAM, [v, m, s], g),

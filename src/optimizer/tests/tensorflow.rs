@@ -102,9 +102,9 @@ fn adagrad_of_a_row_that_comes_twice() {
 #[test]
 fn ftrl_of_rate_3_from_zeros_and_from_other_weights() {
     let (g0, g1) = ([0.1, 0.2], [0.01, 0.02]);
-    let from_zeros = [([0.0; 2], g0, [-2.60260963, -4.29698515]), ([0.0; 2], g1, [-0.28432083, -0.56694895])];
+    let from_zeros = [([0.0; 2], g0, [-2.6026096, -4.296985]), ([0.0; 2], g1, [-0.28432083, -0.56694895])];
     assert_steps(ftrl(-0.5, 0.1), 3.0, 3, &from_zeros);
-    let others = [([1.0, 2.0], g0, [-2.55607247, -3.98729396]), ([4.0, 3.0], g1, [-0.28232238, -0.56096673])];
+    let others = [([1.0, 2.0], g0, [-2.5560725, -3.987294]), ([4.0, 3.0], g1, [-0.28232238, -0.56096673])];
     assert_steps(ftrl(-0.5, 0.1), 3.0, 3, &others);
 }
 
@@ -112,7 +112,7 @@ fn ftrl_of_rate_3_from_zeros_and_from_other_weights() {
 #[test]
 fn ftrl_with_each_regularization() {
     let cases = |a, b| [([1.0, 2.0], [0.1, 0.2], a), ([4.0, 3.0], [0.01, 0.02], b)];
-    let l1 = cases([-7.66718769, -10.91273689], [-0.93460727, -1.86147261]);
+    let l1 = cases([-7.6671877, -10.912737], [-0.93460727, -1.8614726]);
     assert_steps(ftrl_with(0.001, 0.0, 0.0), 3.0, 10, &l1);
     let l2 = cases([-0.24059935, -0.46829352], [-0.02406147, -0.04830509]);
     assert_steps(ftrl_with(0.001, 2.0, 0.0), 3.0, 10, &l2);
@@ -163,7 +163,7 @@ fn proximal_adagrad_without_and_with_each_regularization() {
     let rule = |l1, l2| UpdateRule::ProximalAdagrad { initial_accumulator_value: 0.1, l1, l2 };
     let cases = |start: [[f32; 2]; 2], a, b| [(start[0], [0.1, 0.2], a), (start[1], [0.01, 0.02], b)];
     let others = [[1.0, 2.0], [4.0, 3.0]];
-    let zeros = cases([[0.0; 2]; 2], [-2.60260963, -4.29698515], [-0.28432083, -0.56694895]);
+    let zeros = cases([[0.0; 2]; 2], [-2.6026096, -4.296985], [-0.28432083, -0.56694895]);
     assert_steps(rule(0.0, 0.0), 3.0, 3, &zeros);
     assert_steps(rule(0.0, 0.0), 3.0, 3, &cases(others, [-1.60261, -2.296985], [3.715679, 2.433051]));
     assert_steps(rule(0.001, 0.0), 3.0, 10, &cases(others, [-6.663634, -9.190331], [2.959304, 1.029232]));

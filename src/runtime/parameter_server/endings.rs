@@ -127,9 +127,15 @@ impl ParameterServer {
             self.served.extend(coordination.finish());
         }
         for id in self.store.ids() {
-            let rounds = self.store.get_mut(id).rounds.as_mut();
-            for (ticket, _) in rounds.map(|rounds| rounds.gradients.finish()).unwrap_or_default() {
-                self.answer(ticket, Ok(Values::new()));
+            let stored = self.store.get_mut(id);
+            let held = stored.rounds.as_mut().map(|rounds| rounds.gradients.finish()).unwrap_or_default();
+            let left_over = held.iter().filter(|offered| offered.goes_on).count();
+            if left_over > 0 {
+                let variable = &stored.spec.shared_name;
+                tracing::info!(%variable, left_over, "the last round is not complete: its gradients are dropped");
+            }
+            for offered in held.into_iter().filter(|offered| !offered.goes_on) {
+                self.answer(offered.ticket, Ok(Values::new()));
             }
         }
     }

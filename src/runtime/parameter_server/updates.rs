@@ -8,14 +8,14 @@ use smallvec::smallvec;
 use crate::graph::Replica;
 use crate::kernels::Cost;
 use crate::optimizer::{Deltas, apply};
-use crate::sync::{Accumulator, Mode, Offer};
+use crate::sync::{Accumulator, Offer, Place};
 use crate::tensor::Tensor;
 
 use super::super::compute::{Asker, Calculation, Work};
 use super::super::error::{Code, Error, Result};
 use super::super::mailbox::tell;
-use super::super::messages::{ApplyGradient, ParameterServerMessage, Served, Ticket, Values, VariableId, Verdict};
-use super::super::variable_store::{Rounds, Stored, Tickets, Updating};
+use super::super::messages::{ApplyGradient, ParameterServerMessage, Served, Ticket, Values, VariableId};
+use super::super::variable_store::{Offered, Rounds, Stored, Tickets, Updating};
 use super::ParameterServer;
 use super::departures::Departures;
 
@@ -27,13 +27,13 @@ impl ParameterServer {
             return self.answer(ticket, Err(error));
         }
         match apply.aggregate {
-            _ if self.is_over || apply.verdict == Some(Verdict::TooLate) => self.answer(ticket, Ok(Values::new())),
+            _ if self.is_over => self.answer(ticket, Ok(Values::new())),
             None => {
                 if self.is_applied(ticket, &apply) {
                     return self.answer(ticket, Ok(Values::new()));
                 }
                 let gradient = apply.gradient.clone();
-                self.update(&apply, smallvec![gradient], smallvec![ticket]);
+                self.update(ticket.device, &apply, smallvec![gradient], smallvec![ticket]);
             }
             Some((replica, version)) => self.offer(ticket, apply, replica, version),
         }
@@ -48,47 +48,54 @@ impl ParameterServer {
         if let Err(error) = check_training(stored, replica, version) {
             return self.answer(ticket, Err(error));
         }
-        let gradients = &mut stored.rounds.as_mut().expect("it was just made").gradients;
-        match &apply.verdict {
-            Some(Verdict::Counts { round, contributors }) if *round >= gradients.round() => {
-                gradients.close_on(*round, contributors);
-            }
-            // The round is over without it: the worker was lost here for a while.
-            Some(Verdict::Counts { .. }) => return self.answer(ticket, Ok(Values::new())),
-            _ => {}
+        let goes_on = replica.mode.goes_on();
+        if goes_on && let Err(error) = stored.check_initialized() {
+            return self.answer(ticket, Err(error));
         }
-        match gradients.offer(replica.worker, version, (ticket, apply)) {
-            Offer::Held => {}
-            Offer::Stale => self.answer(ticket, Ok(Values::new())),
-            Offer::Departed => {
+        let gradients = &mut stored.rounds.as_mut().expect("it was just made").gradients;
+        let place = match &apply.verdict {
+            Some(verdict) => {
+                verdict.closed.iter().for_each(|(round, contributors)| gradients.close_on(*round, contributors));
+                verdict.place
+            }
+            None => Some(Place { round: version, index: replica.worker }),
+        };
+        let offer = place.map(|place| gradients.offer(replica.worker, place, Offered { ticket, apply, goes_on }));
+        match offer {
+            Some(Offer::Held) if !goes_on => {}
+            // It does not count, or its round is over without it: the worker was lost here for a while.
+            None | Some(Offer::Held | Offer::Stale) => self.answer(ticket, Ok(Values::new())),
+            Some(Offer::Departed) => {
                 let worker = replica.worker;
                 let message = format!("worker {worker} has left this training; reset its container to begin another");
                 self.answer(ticket, Err(Error::new(Code::FailedPrecondition, message)));
             }
-            Offer::Replaced((older, _)) => {
+            Some(Offer::Replaced(_)) if goes_on => self.answer(ticket, Ok(Values::new())),
+            Some(Offer::Replaced(older)) => {
                 let message = format!("worker {} has begun another step, which takes its place", replica.worker);
-                self.answer(older, Err(Error::new(Code::Aborted, message)));
+                self.answer(older.ticket, Err(Error::new(Code::Aborted, message)));
             }
         }
         self.apply_rounds(variable);
     }
 
-    /// Applies the mean of a round's gradients, in the order of the workers, once it is complete.
+    /// Applies the mean of a round's gradients, in the order of their places, once it is complete and the variable
+    /// has had the update before.
     pub(super) fn apply_rounds(&mut self, variable: VariableId) {
         loop {
             let stored = self.store.get_mut(variable);
-            let Some(round) = stored.rounds.as_mut().and_then(|rounds| rounds.gradients.take_ready()) else { return };
-            for (_, (ticket, _)) in round.left_over {
-                self.answer(ticket, Ok(Values::new()));
+            if stored.is_updating {
+                return;
             }
-            let (tickets, applies): (Tickets, Vec<ApplyGradient>) =
-                round.gradients.into_iter().map(|(_, offered)| offered).unzip();
-            let Some(first) = applies.first() else {
-                self.store.get_mut(variable).version += 1;
+            let Some(round) = stored.rounds.as_mut().and_then(|rounds| rounds.gradients.take_ready()) else { return };
+            let offered: Vec<Offered> = round.gradients.into_iter().map(|(_, offered)| offered).collect();
+            let Some(first) = offered.first() else {
+                stored.version += 1;
                 continue;
             };
-            let gradients = applies.iter().map(|apply| apply.gradient.clone()).collect();
-            return self.update(first, gradients, tickets);
+            let gradients = offered.iter().map(|offered| offered.apply.gradient.clone()).collect();
+            let tickets = offered.iter().filter(|offered| !offered.goes_on).map(|offered| offered.ticket).collect();
+            return self.update(first.ticket.device, &first.apply, gradients, tickets);
         }
     }
 
@@ -106,8 +113,8 @@ impl ParameterServer {
         is_applied
     }
 
-    fn update(&mut self, apply: &ApplyGradient, gradients: Deltas, tickets: Tickets) {
-        match self.store.lock(apply, gradients, tickets.clone()) {
+    fn update(&mut self, device: u32, apply: &ApplyGradient, gradients: Deltas, tickets: Tickets) {
+        match self.store.lock(device, apply, gradients, tickets.clone()) {
             Ok(updating) => self.updates.0.push(updating),
             Err(error) => tickets.into_iter().for_each(|ticket| self.answer(ticket, Err(error.clone()))),
         }
@@ -140,7 +147,7 @@ impl ParameterServer {
         let mut waiting = std::mem::replace(&mut self.updates, self.idle.pop().unwrap_or_default());
         for device in 0..self.devices.len() as u32 {
             let mut own = self.idle.pop().unwrap_or_default();
-            own.0.extend(waiting.0.extract_if(.., |updating| updating.tickets[0].device == device));
+            own.0.extend(waiting.0.extract_if(.., |updating| updating.device == device));
             if own.0.is_empty() {
                 self.idle.push(own);
                 continue;
@@ -157,10 +164,11 @@ impl ParameterServer {
     }
 
     pub(super) fn updated(&mut self, mut updates: Box<Updates>) {
-        for Updating { variables, update, tickets } in updates.0.drain(..) {
+        for Updating { variables, update, tickets, .. } in updates.0.drain(..) {
             let waited = self.store.put_back(&variables, update.values);
             tickets.into_iter().for_each(|ticket| self.answer(ticket, Ok(Values::new())));
             waited.into_iter().for_each(|request| self.serve(request));
+            self.apply_rounds(variables[0]);
         }
         self.idle.push(updates);
     }
@@ -193,10 +201,10 @@ impl Calculation for Gathered {
 
 /// The rounds of a variable that has had `version` updates, without the workers that have left before.
 fn new_rounds(training: Replica, version: u64, departures: &Departures) -> Rounds {
-    let mut gradients = match training.mode {
+    let mut gradients = match training.mode.votes() {
         // The coordinator counts these rounds, from 0.
-        Mode::Sync { backups: 1.. } => Accumulator::with_backups(training.workers),
-        _ => Accumulator::new(training.workers).from_round(version),
+        true => Accumulator::of_voters(training.workers),
+        false => Accumulator::new(training.workers).from_round(version),
     };
     departures.of(training.workers).for_each(|worker| gradients.leave(worker));
     Rounds { training, gradients }

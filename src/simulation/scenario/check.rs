@@ -249,15 +249,9 @@ fn runs(file: Option<Vec<RunFile>>, workers: u32, found: &mut Mistakes) -> Vec<R
     found.unless(!file.is_empty(), "run", || "no run; give one, or remove the key".to_owned());
     let mut runs: Vec<Run> = Vec::new();
     for (index, run) in file.into_iter().enumerate() {
-        let mode = match run.mode {
-            ModeFile::Async => Mode::Async,
-            ModeFile::Sync { backups } => Mode::Sync { backups },
-            ModeFile::BoundedStaleness { slack } => Mode::BoundedStaleness { slack },
-        };
-        if let Mode::Sync { backups } = mode {
-            found.unless(backups < workers.max(1), format!("run[{index}].mode.sync.backups"), || {
-                format!("{backups} backups of {workers} workers leave nobody to wait for")
-            });
+        let ModeFile(mode) = run.mode;
+        if let Err((parameter, problem)) = mode.check(workers.max(1)) {
+            found.note(format!("run[{index}].mode.{parameter}"), problem);
         }
         let name = run.name.unwrap_or_else(|| mode.to_string());
         found.unless(runs.iter().all(|earlier| earlier.name != name), format!("run[{index}].name"), || {

@@ -3,14 +3,14 @@
 mod checkpoint;
 mod dataset;
 mod fault;
+mod mode;
 mod optimizer;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::de::{self, Deserializer, IgnoredAny, SeqAccess, Unexpected, Visitor};
 
 use super::law::{LawFile, Seconds};
 use crate::units::{BytesPerSecond, FlopsPerSecond, Span};
@@ -18,6 +18,7 @@ use crate::units::{BytesPerSecond, FlopsPerSecond, Span};
 pub(super) use checkpoint::CheckpointFile;
 pub(super) use dataset::{DatasetFile, NpyFile};
 pub(super) use fault::FaultFile;
+pub(super) use mode::ModeFile;
 pub(super) use optimizer::{LearningRateFile, OptimizerFile, Parameters, RuleFile, ScheduleFile, ScheduleName};
 
 #[derive(Default, Deserialize)]
@@ -127,34 +128,6 @@ pub(super) struct RunFile {
     pub(super) mode: ModeFile,
 }
 
-/// `"async"`, `"sync"`, `{ sync = { backups = 1 } }` or `{ bounded_staleness = { slack = 4 } }`.
-pub(super) enum ModeFile {
-    Async,
-    Sync { backups: u32 },
-    BoundedStaleness { slack: u32 },
-}
-
-/// The modes that have parameters, one of which is given.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ModeTable {
-    sync: Option<SyncTable>,
-    bounded_staleness: Option<BoundedStalenessTable>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[derive(Default)]
-struct SyncTable {
-    backups: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BoundedStalenessTable {
-    slack: u32,
-}
-
 struct TasksVisitor;
 
 impl<'de> Visitor<'de> for TasksVisitor {
@@ -181,40 +154,5 @@ impl<'de> Visitor<'de> for TasksVisitor {
 impl<'de> Deserialize<'de> for TasksFile {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TasksVisitor)
-    }
-}
-
-struct ModeVisitor;
-
-impl<'de> Visitor<'de> for ModeVisitor {
-    type Value = ModeFile;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("\"async\", \"sync\", { sync = { backups = 1 } } or { bounded_staleness = { slack = 4 } }")
-    }
-
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<ModeFile, E> {
-        match name {
-            "async" => Ok(ModeFile::Async),
-            "sync" => Ok(ModeFile::Sync { backups: 0 }),
-            "bounded_staleness" => Err(E::invalid_value(Unexpected::Str(name), &self)),
-            other => Err(E::unknown_variant(other, &["async", "sync", "bounded_staleness"])),
-        }
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ModeFile, A::Error> {
-        match ModeTable::deserialize(MapAccessDeserializer::new(map))? {
-            ModeTable { sync: Some(SyncTable { backups }), bounded_staleness: None } => Ok(ModeFile::Sync { backups }),
-            ModeTable { sync: None, bounded_staleness: Some(BoundedStalenessTable { slack }) } => {
-                Ok(ModeFile::BoundedStaleness { slack })
-            }
-            _ => Err(de::Error::invalid_value(Unexpected::Other("not exactly one mode"), &self)),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for ModeFile {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ModeVisitor)
     }
 }

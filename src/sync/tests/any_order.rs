@@ -1,89 +1,108 @@
-//! A model of a synchronous training whose messages arrive in any order while workers fail.
+//! A model of a training in rounds whose messages arrive in any order while workers fail.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use crate::sync::{Accumulator, Coordinator, Effect, Mode, Offer, Round};
+use crate::sync::{Accumulator, Coordinator, Effect, Mode, Offer, Place, Round};
 
 /// The rounds after which a modelled training is over.
 const ROUNDS: u64 = 8;
 /// More deliveries than any such training needs; one that takes them all is stuck.
 const DELIVERIES: usize = 20_000;
 
+/// Where a worker's gradient counts, if it does, and the rounds that it tells the variables of.
+#[derive(Clone, Debug)]
+struct Verdict {
+    place: Option<Place>,
+    closed: BTreeMap<u64, Vec<u32>>,
+}
+
 /// Something on its way, to be delivered at any time.
 #[derive(Clone, Debug)]
 enum Message {
-    Gradient { worker: u32, version: u64, variable: usize },
     Vote { worker: u32, version: u64 },
-    Close { variable: usize, round: u64, contributors: Vec<u32> },
-    Answer { worker: u32 },
+    Answer { worker: u32, verdict: Verdict },
+    Gradient { worker: u32, version: u64, variable: usize, verdict: Verdict },
     LeaveVariable { worker: u32, variable: usize },
     LeaveTraining { worker: u32 },
 }
 
 /// What a modelled worker does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Worker {
-    /// Reads the variables as soon as each has this version.
-    Reading(u64),
+    /// Between two steps.
+    Idle,
     /// Has voted for its step of this version and waits for the answer.
-    Waiting(u64),
+    Voting(u64),
+    /// Waits for these variables to take its gradients.
+    Sending(BTreeSet<usize>),
     Dead,
 }
 
 /// Workers, the variables' accumulators and the coordinator of one training.
 struct Training {
-    backups: bool,
+    mode: Mode,
     coordinator: Coordinator,
+    /// The versions that the gradients are of.
     accumulators: Vec<Accumulator<u64>>,
     /// Rounds taken of each variable.
     versions: Vec<u64>,
     workers: Vec<Worker>,
+    /// The rounds that some variable may not know to be closed.
+    closed: BTreeMap<u64, Vec<u32>>,
     in_flight: Vec<Message>,
 }
 
 impl Training {
-    fn new(workers: u32, backups: u32, variables: usize) -> Self {
-        let accumulator = || if backups > 0 { Accumulator::with_backups(workers) } else { Accumulator::new(workers) };
+    fn new(mode: Mode, workers: u32, variables: usize) -> Self {
+        let accumulator = || if mode.votes() { Accumulator::of_voters(workers) } else { Accumulator::new(workers) };
         Self {
-            backups: backups > 0,
-            coordinator: Coordinator::new(Mode::Sync { backups }, workers),
+            mode,
+            coordinator: Coordinator::new(mode, workers),
             accumulators: (0..variables).map(|_| accumulator()).collect(),
             versions: vec![0; variables],
-            workers: vec![Worker::Reading(0); workers as usize],
+            workers: vec![Worker::Idle; workers as usize],
+            closed: BTreeMap::new(),
             in_flight: Vec::new(),
         }
     }
 
-    /// Starts the step of every worker that can read what it waits for.
+    /// Starts a step of every worker that is in none.
     fn start_steps(&mut self) {
         let version = *self.versions.iter().min().expect("a training has variables");
-        for (worker, state) in (0u32..).zip(&mut self.workers) {
-            if !matches!(*state, Worker::Reading(wanted) if wanted <= version) {
-                continue;
-            }
-            let gradients = 0..self.versions.len();
-            self.in_flight.extend(gradients.map(|variable| Message::Gradient { worker, version, variable }));
-            *state = if self.backups { Worker::Waiting(version) } else { Worker::Reading(version + 1) };
-            if self.backups {
+        let idle: Vec<u32> = (0..).zip(&self.workers).filter(|(_, w)| **w == Worker::Idle).map(|(i, _)| i).collect();
+        for worker in idle {
+            if self.mode.votes() {
+                self.workers[worker as usize] = Worker::Voting(version);
                 self.in_flight.push(Message::Vote { worker, version });
+            } else {
+                let place = Some(Place { round: version, index: worker });
+                self.send(worker, version, &Verdict { place, closed: BTreeMap::new() });
             }
         }
     }
 
+    fn send(&mut self, worker: u32, version: u64, verdict: &Verdict) {
+        let variables = 0..self.versions.len();
+        self.workers[worker as usize] = Worker::Sending(variables.clone().collect());
+        let gradient = |variable| Message::Gradient { worker, version, variable, verdict: verdict.clone() };
+        self.in_flight.extend(variables.map(gradient));
+    }
+
     fn deliver(&mut self, message: Message) {
         match message {
-            Message::Gradient { worker, version, variable } => {
-                let offer = self.accumulators[variable].offer(worker, version, version);
-                assert!(!matches!(offer, Offer::Replaced(_)), "a worker offers one gradient of a version");
-            }
             Message::Vote { worker, version } => {
+                self.closed.retain(|round, _| *round >= version);
                 let effects = self.coordinator.vote(worker, version);
                 self.carry_out(effects);
             }
-            Message::Close { variable, round, contributors } => {
-                self.accumulators[variable].close_on(round, &contributors);
-            }
-            Message::Answer { worker } => self.answer(worker),
+            Message::Answer { worker, verdict } => match self.workers[worker as usize] {
+                Worker::Voting(version) => self.send(worker, version, &verdict),
+                Worker::Dead => {}
+                _ => panic!("{worker} was answered twice"),
+            },
+            Message::Gradient { worker, version, variable, verdict } => self.offer(worker, version, variable, &verdict),
             Message::LeaveVariable { worker, variable } => self.accumulators[variable].leave(worker),
             Message::LeaveTraining { worker } => {
                 let effects = self.coordinator.leave(worker);
@@ -93,48 +112,75 @@ impl Training {
         self.apply_rounds();
     }
 
-    fn carry_out(&mut self, effects: Vec<Effect>) {
-        for effect in effects {
-            match effect {
-                Effect::Close { round, contributors } => {
-                    assert!(contributors.is_sorted_by(|a, b| a < b), "one place a worker, in order");
-                    for variable in 0..self.versions.len() {
-                        let contributors = contributors.clone();
-                        self.in_flight.push(Message::Close { variable, round, contributors });
-                    }
-                    let answers = contributors.into_iter().map(|worker| Message::Answer { worker });
-                    self.in_flight.extend(answers);
-                }
-                Effect::Drop { worker } => self.in_flight.push(Message::Answer { worker }),
-                Effect::Release { worker } => panic!("{worker} committed nothing"),
-                Effect::Fenced { worker } => panic!("{worker} has no fence"),
+    fn offer(&mut self, worker: u32, version: u64, variable: usize, verdict: &Verdict) {
+        let accumulator = &mut self.accumulators[variable];
+        verdict.closed.iter().for_each(|(round, contributors)| accumulator.close_on(*round, contributors));
+        let offer = verdict.place.map(|place| accumulator.offer(worker, place, version));
+        match offer {
+            Some(Offer::Held) if !self.mode.goes_on() => {}
+            Some(Offer::Replaced(_)) => panic!("{worker} has one gradient for a place"),
+            Some(Offer::Stale) => panic!("a variable was updated without {worker}, who lives"),
+            None | Some(Offer::Held | Offer::Departed) => self.taken(worker, variable),
+        }
+    }
+
+    /// The variable has taken the worker's gradient. The step is over once all have.
+    fn taken(&mut self, worker: u32, variable: usize) {
+        let state = &mut self.workers[worker as usize];
+        if let Worker::Sending(left) = state {
+            left.remove(&variable);
+            if left.is_empty() {
+                *state = Worker::Idle;
             }
         }
     }
 
-    /// A worker whose step counted or was dropped waits for what comes after the version it had.
-    fn answer(&mut self, worker: u32) {
-        let state = &mut self.workers[worker as usize];
-        *state = match *state {
-            Worker::Waiting(version) => Worker::Reading(version + 1),
-            Worker::Dead => Worker::Dead,
-            Worker::Reading(_) => panic!("{worker} was answered twice"),
-        };
+    fn carry_out(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            let (worker, place) = match effect {
+                Effect::Close { round, contributors } => {
+                    self.closed.insert(round, contributors);
+                    continue;
+                }
+                Effect::Count { worker, place } => (worker, Some(place)),
+                Effect::Drop { worker } => (worker, None),
+                Effect::Release { worker } | Effect::Fenced { worker } => panic!("{worker} asked for no such thing"),
+            };
+            let verdict = Verdict { place, closed: self.closed.clone() };
+            self.in_flight.push(Message::Answer { worker, verdict });
+        }
     }
 
     fn apply_rounds(&mut self) {
-        for (accumulator, version) in self.accumulators.iter_mut().zip(&mut self.versions) {
-            while let Some(Round { number, gradients, .. }) = accumulator.take_ready() {
-                assert_eq!(number, *version, "rounds are consecutive");
-                assert!(gradients.is_sorted_by(|a, b| a.0 < b.0), "one gradient a worker, in order: {gradients:?}");
-                assert!(gradients.iter().all(|(_, of)| of == version), "none is stale: {gradients:?}");
-                *version += 1;
+        for variable in 0..self.versions.len() {
+            while let Some(Round { number, gradients }) = self.accumulators[variable].take_ready() {
+                assert_eq!(number, self.versions[variable], "rounds are consecutive");
+                self.check_round(number, &gradients);
+                self.versions[variable] += 1;
+                if !self.mode.goes_on() {
+                    gradients.iter().for_each(|(worker, _)| self.taken(*worker, variable));
+                }
             }
+        }
+    }
+
+    fn check_round(&self, number: u64, gradients: &[(u32, u64)]) {
+        let is_sorted = gradients.is_sorted_by(|a, b| a.0 < b.0);
+        assert!(is_sorted || self.mode.goes_on(), "one gradient a worker, in order: {gradients:?}");
+        let takes_any = matches!(self.mode, Mode::KAsync { .. } | Mode::KBatchAsync { .. });
+        let is_fresh = gradients.iter().all(|(_, of)| *of == number);
+        assert!(is_fresh || takes_any, "none is stale in {number}: {gradients:?}");
+        assert!(gradients.iter().all(|(_, of)| *of <= number), "none is of a version to come: {gradients:?}");
+        if let Mode::KAsync { k } | Mode::KBatchSync { k } | Mode::KBatchAsync { k } = self.mode {
+            let all_live = self.workers.iter().all(|worker| *worker != Worker::Dead);
+            assert!(gradients.len() == k as usize || !all_live, "{k} make an update: {gradients:?}");
         }
     }
 
     fn crash(&mut self, worker: u32) {
         self.workers[worker as usize] = Worker::Dead;
+        let is_lost = |message: &Message| matches!(message, Message::Gradient { worker: w, .. } if *w == worker);
+        self.in_flight.retain(|message| !is_lost(message));
         let variables = 0..self.versions.len();
         self.in_flight.extend(variables.map(|variable| Message::LeaveVariable { worker, variable }));
         self.in_flight.push(Message::LeaveTraining { worker });
@@ -163,27 +209,36 @@ impl Training {
         panic!("no end: {:?}, versions {:?}", self.workers, self.versions);
     }
 
-    /// Ends the training, delivers what is left, and returns who still waits for an answer.
+    /// Ends the training, delivers what is left, and returns who still waits for an answer to its vote.
     fn finish(&mut self) -> Vec<Worker> {
         let effects = self.coordinator.finish();
         self.carry_out(effects);
         while let Some(message) = self.in_flight.pop() {
             self.deliver(message);
         }
-        self.workers.iter().copied().filter(|worker| matches!(worker, Worker::Waiting(_))).collect()
+        self.workers.iter().filter(|worker| matches!(worker, Worker::Voting(_))).cloned().collect()
     }
+}
+
+/// Modes whose gradients make rounds, for `workers` workers.
+fn modes(workers: u32) -> impl Strategy<Value = Mode> {
+    prop_oneof![
+        (0..4u32).prop_map(|backups| Mode::Sync { backups }),
+        (1..=workers).prop_map(|k| Mode::KAsync { k }),
+        (1..6u32).prop_map(|k| Mode::KBatchSync { k }),
+        (1..6u32).prop_map(|k| Mode::KBatchAsync { k }),
+    ]
 }
 
 proptest! {
     #[test]
-    fn a_synchronous_training_ends_in_any_order_of_messages_and_whoever_fails(
-        workers in 1u32..6,
-        backups in 0u32..4,
+    fn a_training_in_rounds_ends_in_any_order_of_messages_and_whoever_fails(
+        (workers, mode) in (1u32..6).prop_flat_map(|workers| (Just(workers), modes(workers))),
         variables in 1usize..4,
         picks in prop::collection::vec(any::<u16>(), 0..400),
         crashes in prop::collection::vec((0usize..150, 0u32..6), 0..4),
     ) {
-        let mut training = Training::new(workers, backups, variables);
+        let mut training = Training::new(mode, workers, variables);
         training.run(&picks, crashes);
         prop_assert_eq!(training.finish(), vec![], "every vote is answered");
     }

@@ -28,7 +28,14 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 0..200)
 }
 
-const MODES: [Mode; 3] = [Mode::Async, Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 1 }];
+const MODES: [Mode; 6] = [
+    Mode::Async,
+    Mode::Sync { backups: 1 },
+    Mode::BoundedStaleness { slack: 1 },
+    Mode::KAsync { k: 2 },
+    Mode::KBatchSync { k: 3 },
+    Mode::KBatchAsync { k: 2 },
+];
 
 /// What is known of a training from the answers that it gave.
 struct Seen {
@@ -51,7 +58,8 @@ impl Seen {
                     self.up = Some(worker);
                 }
                 Effect::Release { worker } | Effect::Drop { worker } => self.go_on(worker),
-                Effect::Close { contributors, .. } => contributors.into_iter().for_each(|worker| self.go_on(worker)),
+                Effect::Count { worker, .. } => self.go_on(worker),
+                Effect::Close { .. } => {}
             }
         }
     }
@@ -102,13 +110,13 @@ impl Seen {
 proptest! {
     #[test]
     fn behind_a_fence_nobody_goes_on_and_after_its_lift_nobody_is_held_for_ever(
-        workers in 1u32..6, mode in 0usize..3, moves in moves()
+        workers in 1u32..6, mode in 0usize..6, moves in moves()
     ) {
         let mode = MODES[mode];
         let mut coordinator = Coordinator::new(mode, workers);
         (0..workers).for_each(|worker| coordinator.begin(worker));
         let all: BTreeSet<u32> = (0..workers).collect();
-        let votes = matches!(mode, Mode::Sync { .. });
+        let votes = mode.votes();
         let mut seen = Seen { coordinator, votes, running: all.clone(), begun: all.clone(), up: None };
         for next in moves {
             let (Move::Step(worker) | Move::Leave(worker) | Move::Begin(worker) | Move::PutUp(worker)

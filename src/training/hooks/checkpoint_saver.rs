@@ -20,8 +20,8 @@ pub struct CheckpointSaver {
     listeners: Vec<Box<dyn CheckpointSaverListener>>,
     variables: Vec<Saving>,
     step: Option<Output>,
-    /// Puts the fence up behind which the variables are read, and lifts it; none where nobody has to be held.
-    fence: Option<(Target, Target)>,
+    /// Lifts the fence behind which the variables are read; none where nobody has to be held.
+    lift_fence: Option<Target>,
     consistency: Consistency,
     last_saved: Option<u64>,
 }
@@ -60,7 +60,7 @@ impl CheckpointSaver {
             listeners: Vec::new(),
             variables: Vec::new(),
             step: None,
-            fence: None,
+            lift_fence: None,
             consistency: checkpointing.consistency,
             last_saved: None,
         }
@@ -96,8 +96,7 @@ impl CheckpointSaver {
 
     /// The variables while every other worker is between two steps, or as they are where they need not be consistent.
     async fn read_whole_steps(&self, context: &HookContext<'_>) -> Result<Snapshot> {
-        let Some((fence, lift)) = &self.fence else { return self.read(context).await };
-        context.session.run().target(fence).await?;
+        let Some(lift) = &self.lift_fence else { return self.read(context).await };
         let snapshot = self.read(context).await;
         let lifted = context.session.run().target(lift).await;
         let snapshot = snapshot?;
@@ -126,7 +125,7 @@ impl CheckpointSaver {
     /// [`CheckpointSaver::save`], after which the training goes on whatever came of it.
     async fn try_to_save(&mut self, context: &HookContext<'_>) -> Result<()> {
         match self.save(context).await {
-            Err(error) if error.code == Code::DataLoss => {
+            Err(error) if matches!(error.code, Code::DataLoss | Code::DeadlineExceeded) => {
                 tracing::error!(%error, "the checkpoint of step {} can't be written; going on", context.global_step);
                 Ok(())
             }
@@ -137,17 +136,20 @@ impl CheckpointSaver {
 
 impl Hook for CheckpointSaver {
     fn begin(&mut self, task: &Task, graph: &Graph) -> Result<()> {
-        let saving = |variable: &Variable| {
-            let task = variable.task().map_or_else(|| "any".to_owned(), |task| task.to_string());
-            Saving { name: variable.name(), read: variable.read(), task }
-        };
-        let shared = graph.initializers();
-        self.variables = shared.iter().map(|(variable, _)| saving(variable)).collect();
-        self.step = Some(graph.global_step()?.read());
         let others = task.replica().filter(|replica| replica.workers > 1);
-        let replica = others.filter(|_| self.consistency == Consistency::Consistent);
-        let both = |replica| Ok::<_, Error>((graph.fence(replica)?, graph.lift_fence(replica)?));
-        self.fence = replica.map(both).transpose()?;
+        let held = others.filter(|_| self.consistency == Consistency::Consistent);
+        let fence = held.map(|replica| graph.fence(replica)).transpose()?;
+        self.lift_fence = held.map(|replica| graph.lift_fence(replica)).transpose()?;
+        let before: Vec<&Target> = fence.iter().collect();
+        graph.with_control_dependencies(&before, |graph| {
+            let saving = |(variable, _): (Variable, _)| {
+                let task = variable.task().map_or_else(|| "any".to_owned(), |task| task.to_string());
+                Saving { name: variable.name(), read: variable.read_again(), task }
+            };
+            self.variables = graph.initializers().into_iter().map(saving).collect();
+            self.step = Some(graph.global_step()?.read_again());
+            Ok::<_, Error>(())
+        })?;
         self.listeners.iter_mut().for_each(|listener| listener.begin());
         Ok(())
     }

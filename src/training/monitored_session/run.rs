@@ -68,12 +68,12 @@ impl<'a> MonitoredRun<'a> {
     }
 
     async fn run(mut self) -> Result<Fetched> {
+        if self.monitored.should_stop() {
+            let message = "run called even after should_stop requested a stop";
+            return Err(Error::new(Code::FailedPrecondition, message));
+        }
         let mut fed = None;
         loop {
-            if self.monitored.should_stop() {
-                let message = "run called even after should_stop requested a stop";
-                return Err(Error::new(Code::FailedPrecondition, message));
-            }
             let started = self.monitored.task.now();
             let is_rolled_back = match self.ask(&mut fed) {
                 Ok((asked, options)) => match self.monitored.take(asked, options).await? {
@@ -85,6 +85,11 @@ impl<'a> MonitoredRun<'a> {
             };
             if is_rolled_back {
                 fed = None;
+            }
+            if self.monitored.should_stop() {
+                let step = self.monitored.global_step;
+                let message = format!("the training has come to its end, at step {step}, while this run was lost");
+                return Err(Error::new(Code::OutOfRange, message));
             }
         }
     }

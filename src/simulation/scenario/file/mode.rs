@@ -1,0 +1,94 @@
+//! A run's mode as it is typed.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
+
+use crate::sync::Mode;
+
+/// `"async"`, `"sync"`, or a table of one mode with its parameters, such as `{ sync = { backups = 1 } }`.
+pub(in crate::simulation::scenario) struct ModeFile(pub(in crate::simulation::scenario) Mode);
+
+/// The names of all modes.
+const NAMES: [&str; 6] = ["async", "sync", "bounded_staleness", "k_async", "k_batch_sync", "k_batch_async"];
+
+/// The modes that have parameters, one of which is given.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModeTable {
+    sync: Option<SyncTable>,
+    bounded_staleness: Option<BoundedStalenessTable>,
+    k_async: Option<KTable>,
+    k_batch_sync: Option<KTable>,
+    k_batch_async: Option<KTable>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct SyncTable {
+    backups: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BoundedStalenessTable {
+    slack: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KTable {
+    k: u32,
+}
+
+impl ModeTable {
+    /// The modes that are given.
+    fn modes(self) -> impl Iterator<Item = Mode> {
+        let modes = [
+            self.sync.map(|SyncTable { backups }| Mode::Sync { backups }),
+            self.bounded_staleness.map(|BoundedStalenessTable { slack }| Mode::BoundedStaleness { slack }),
+            self.k_async.map(|KTable { k }| Mode::KAsync { k }),
+            self.k_batch_sync.map(|KTable { k }| Mode::KBatchSync { k }),
+            self.k_batch_async.map(|KTable { k }| Mode::KBatchAsync { k }),
+        ];
+        modes.into_iter().flatten()
+    }
+}
+
+struct ModeVisitor;
+
+impl<'de> Visitor<'de> for ModeVisitor {
+    type Value = ModeFile;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "one of \"async\", \"sync\", { sync = { backups = 1 } }, { bounded_staleness = { slack = 4 } }, \
+             { k_async = { k = 3 } }, { k_batch_sync = { k = 4 } } and { k_batch_async = { k = 4 } }",
+        )
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<ModeFile, E> {
+        match name {
+            "async" => Ok(ModeFile(Mode::Async)),
+            "sync" => Ok(ModeFile(Mode::Sync { backups: 0 })),
+            known if NAMES.contains(&known) => Err(E::invalid_value(Unexpected::Str(known), &self)),
+            other => Err(E::unknown_variant(other, &NAMES)),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ModeFile, A::Error> {
+        let mut modes = ModeTable::deserialize(MapAccessDeserializer::new(map))?.modes();
+        match (modes.next(), modes.next()) {
+            (Some(mode), None) => Ok(ModeFile(mode)),
+            _ => Err(de::Error::invalid_value(Unexpected::Other("not exactly one mode"), &self)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ModeFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ModeVisitor)
+    }
+}
