@@ -123,7 +123,7 @@ fn sessions_that_are_lost_one_after_the_other_are_each_followed_by_another() {
         async move {
             let model = Counting::new(&task)?;
             let hook = Noting::new("h", &calls).failing("before_run", 2, Code::Aborted);
-            let hook = hook.failing("before_run", 5, Code::Unavailable).failing("before_run", 9, Code::Aborted);
+            let hook = hook.failing("before_run", 5, Code::Unavailable).failing("before_run", 8, Code::Aborted);
             let mut session = model.builder(&task).hook(hook).open().await?;
             model.steps(&mut session, 6).await?;
             assert_eq!(session.global_step(), 6);
