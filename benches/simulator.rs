@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use trainyard::cluster::ClusterSpec;
 use trainyard::graph::UpdateRule;
 use trainyard::kernels::Numerics;
+use trainyard::runtime::Encoding;
 use trainyard::simulation::{Cluster, ComputeSpec, Faults, Host, NetworkSpec, run};
 use trainyard::sync::Mode;
 use trainyard::training::{
@@ -42,6 +43,7 @@ fn cluster(workers: u32) -> Cluster {
             message_cost: Duration::from_micros(5),
             racks: None,
         },
+        encoding: Encoding::Exact,
         compute: ComputeSpec {
             rate: FlopsPerSecond(50e9),
             memory: BytesPerSecond(10e9),
@@ -59,8 +61,14 @@ fn cluster(workers: u32) -> Cluster {
 fn task(host: Host, steps: u64) -> Task {
     let settings = Settings {
         model: Model::Null { variables: SERVERS as usize },
-        optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.0.into(), clip: None },
+        optimizer: OptimizerSettings {
+            rule: UpdateRule::GradientDescent,
+            learning_rate: 0.0.into(),
+            clip: None,
+            top_k: None,
+        },
         batch: 1,
+        averaging: None,
         stop: Stop { steps: Some(steps), accuracy: None, evaluate_every: 1, time: None },
     };
     let parts = TaskParts {

@@ -30,6 +30,7 @@ mod numerics;
 pub(crate) mod order;
 pub(crate) mod pad;
 mod parallel;
+pub(crate) mod quantize;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod reduce_grad;

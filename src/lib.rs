@@ -113,8 +113,8 @@ pub mod prelude {
     pub use crate::import;
     pub use crate::optimizer::{
         Adadelta, Adagrad, AdagradDa, Adam, AdamW, ClipGradients, Clipped, Coordinated, ExponentialMovingAverage, Ftrl,
-        GradientDescent, Lamb, LearningRate, Momentum, Optimizer, ProximalAdagrad, ProximalGradientDescent, RmsProp,
-        Schedule, TrainOp,
+        GradientDescent, Lamb, LearningRate, LocalSgd, Momentum, Optimizer, ProximalAdagrad, ProximalGradientDescent,
+        RmsProp, Schedule, TopK, TrainOp,
     };
     pub use crate::placement::ReplicaDeviceSetter;
     pub use crate::runtime::{Code, Error, Result, Server, SessionOptions};

@@ -15,11 +15,13 @@
 mod apply;
 mod clip_gradients;
 mod coordinated;
+mod local_sgd;
 mod moving_average;
 mod rows;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod top_k;
 mod update;
 
 use std::borrow::Cow;
@@ -32,14 +34,18 @@ use crate::graph::{
 use crate::sync::Mode;
 use crate::tensor::Shape;
 
+use top_k::Selection;
+
 pub(crate) use apply::apply;
 pub use clip_gradients::{ClipGradients, Clipped};
 pub use coordinated::Coordinated;
+pub use local_sgd::{LocalSgd, LocalTrainOp};
 pub use moving_average::ExponentialMovingAverage;
 pub use rules::{
     Adadelta, Adagrad, AdagradDa, Adam, AdamW, Ftrl, GradientDescent, Lamb, Momentum, ProximalAdagrad,
     ProximalGradientDescent, RmsProp,
 };
+pub use top_k::TopK;
 pub(crate) use update::{Delta, Deltas, Update};
 
 pub use crate::graph::{LearningRate, Schedule};
@@ -54,6 +60,11 @@ pub trait Optimizer {
 
     /// The bounds that gradients are kept in.
     fn clip(&self) -> Option<ClipGradients> {
+        None
+    }
+
+    /// The share of each gradient that is sent to its variable's task at once; all of it, where there is none.
+    fn top_k(&self) -> Option<f64> {
         None
     }
 
@@ -116,25 +127,32 @@ fn train_op(
     let pairs = clipped.map_or(Cow::Borrowed(pairs), Cow::Owned);
     let replica = optimizer.replica();
     let verdict = if replica.mode.votes() { Some(vote(&graph, &pairs, global_step, replica)?) } else { None };
+    let selection = optimizer.top_k().map(|fraction| Selection::of(&pairs, fraction)).transpose()?;
     let rate = Rate::of(&optimizer.learning_rate(), global_step)?;
     let step = Step { graph: &graph, replica, verdict, rate };
     let mut updates = Vec::with_capacity(pairs.len());
-    for (variable, gradient) in &*pairs {
+    for (variable, gradient) in selection.as_ref().map_or(&*pairs, |selection| &selection.pairs) {
         updates.push(step.update(optimizer.rule(), variable, gradient)?);
     }
-    step.commit(&updates, global_step)
+    let step = step.commit(&updates, global_step)?;
+    match selection {
+        Some(selection) => selection.keep_what_is_left(step),
+        None => Ok(step),
+    }
 }
 
 /// The operation of a training step, and what it tells of the step.
 #[derive(Clone, Debug)]
 pub struct TrainOp {
     commit: Target,
+    /// The step with what follows its commit.
+    whole: Target,
 }
 
 impl TrainOp {
     /// The operation, as something to run.
     pub fn target(&self) -> &Target {
-        &self.commit
+        &self.whole
     }
 
     /// The global step after this one (i64).
@@ -162,7 +180,7 @@ impl TrainOp {
 
 impl AsRef<Target> for TrainOp {
     fn as_ref(&self) -> &Target {
-        &self.commit
+        &self.whole
     }
 }
 
@@ -236,7 +254,8 @@ impl Step<'_> {
             colocated_with: Some(global_step.op_id()),
             ..NewOperation::of(Op::CommitStep(self.replica))
         })?;
-        Ok(TrainOp { commit: Target::new(self.graph.clone(), commit) })
+        let commit = Target::new(self.graph.clone(), commit);
+        Ok(TrainOp { whole: commit.clone(), commit })
     }
 }
 

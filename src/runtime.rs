@@ -10,6 +10,7 @@
 //! The runtime is handed a transport, a clock and a device ([`World`]), and does not know whether
 //! they are real: that is what lets one program run in two worlds.
 
+mod compression;
 mod compute;
 mod coordination;
 mod done;
@@ -31,11 +32,13 @@ mod step_plan;
 mod variable_store;
 mod worker;
 
+pub use compression::{Encoding, Packed};
 pub use compute::{Asker, Calculation, ComputeModel, Processor, Work};
 pub use error::{Code, Error, Result};
 pub(crate) use mailbox::{tell, told};
 pub use messages::{
-    Arrival, Arrivals, GraphHandle, Origin, PeerMessage, Scope, SessionId, SessionOptions, StepId, Waiting, WaitingList,
+    Arrival, Arrivals, GraphHandle, Origin, PackedArrivals, PeerMessage, Scope, SessionId, SessionOptions, StepId,
+    Waiting, WaitingList,
 };
 pub(crate) use messages::{MasterMessage, ResetContainers, RunStep, StepDone, Values, stopped};
 pub(crate) use reply::Answer;

@@ -87,6 +87,7 @@ impl Tensor {
             DType::BF16 => Self::scalar(half::bf16::from_f32(value as f32)),
             DType::I32 => Self::scalar(value as i32),
             DType::I64 => Self::scalar(value as i64),
+            DType::I8 => Self::scalar(value as i8),
             DType::Bool => Self::scalar(value != 0.0),
         }
     }

@@ -7,13 +7,13 @@ use super::failure::Failure;
 use super::recording::SharedRecording;
 use crate::clock::Clock;
 use crate::cluster::ClusterSpec;
-use crate::runtime::{Error, Server};
+use crate::graph::UpdateRule;
+use crate::runtime::{Encoding, Error, Server};
 use crate::simulation::scenario::{self, Scenario};
 use crate::simulation::{Cluster, ComputeSpec};
-use crate::sync::Mode;
 use crate::training::checkpoint::{Memory, Retention, Store, open_store};
 use crate::training::data::{DataError, Dataset};
-use crate::training::{Checkpointing, Consistency, SecondOrStepTimer};
+use crate::training::{Averaging, Checkpointing, Consistency, SecondOrStepTimer};
 use crate::training::{Embedding, Model, OptimizerSettings, Published, Settings, Stop, TaskParts};
 
 /// A cluster, a training, and the runs to compare.
@@ -37,6 +37,7 @@ impl Experiment {
         let cluster = Cluster {
             spec,
             network: scenario.network.clone(),
+            encoding: Encoding::Exact,
             compute: compute(&scenario.compute),
             devices: scenario.compute.devices,
             slow: scenario.compute.slow.clone(),
@@ -84,20 +85,28 @@ impl Experiment {
         Ok(Some(checkpointing(checkpoint, store)))
     }
 
-    /// What a task of a run in `mode` is made of, in either world.
+    /// The cluster as `run` uses it.
+    pub(super) fn cluster_of(&self, run: &scenario::Run) -> Cluster {
+        Cluster { encoding: run.compression.encoding(), ..self.cluster.clone() }
+    }
+
+    /// What a task of `run` is made of, in either world.
     pub(super) fn task_parts(
         &self,
         server: Rc<Server>,
         clock: Rc<dyn Clock>,
-        mode: Mode,
+        run: &scenario::Run,
         checkpointing: Option<Checkpointing>,
         recording: &SharedRecording,
     ) -> TaskParts {
-        let (settings, dataset) = (self.settings.clone(), self.dataset.clone());
+        let (mut settings, dataset) = (self.settings.clone(), self.dataset.clone());
+        settings.averaging = run.averaging.map(averaging);
+        let sent = settings.averaging.as_mut().map_or(&mut settings.optimizer, |averaging| &mut averaging.outer);
+        sent.top_k = run.compression.top_k();
         TaskParts {
             server,
             clock,
-            mode,
+            mode: run.mode,
             seed: self.cluster.seed,
             settings,
             dataset,
@@ -172,8 +181,20 @@ fn settings(scenario: &Scenario) -> Settings {
     let stop = &scenario.stop;
     Settings {
         model,
-        optimizer: OptimizerSettings { rule, learning_rate, clip },
+        optimizer: OptimizerSettings { rule, learning_rate, clip, top_k: None },
         batch: program.batch,
+        averaging: None,
         stop: Stop { steps: stop.steps, accuracy: stop.accuracy, evaluate_every: stop.evaluate_every, time: stop.time },
     }
+}
+
+fn averaging(scenario::Averaging { every, outer }: scenario::Averaging) -> Averaging {
+    let (rule, learning_rate) = match outer {
+        None => (UpdateRule::GradientDescent, 1.0),
+        Some(scenario::Nesterov { learning_rate, momentum }) => {
+            (UpdateRule::Momentum { momentum, use_nesterov: true }, learning_rate)
+        }
+    };
+    let outer = OptimizerSettings { rule, learning_rate: learning_rate.into(), clip: None, top_k: None };
+    Averaging { every, outer }
 }

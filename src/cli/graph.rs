@@ -68,8 +68,8 @@ fn of_scenario(args: &ShowArgs) -> Result<Drawing, Failure> {
         return Err(Failure::NotSupported("the scenario has no run: there is no step to show".to_owned()));
     };
     let recording = SharedRecording::default();
-    let built = simulation::run(&experiment.cluster, |host: Host| {
-        let parts = experiment.task_parts(host.server, host.clock, run.mode, None, &recording);
+    let built = simulation::run(&experiment.cluster_of(run), |host: Host| {
+        let parts = experiment.task_parts(host.server, host.clock, run, None, &recording);
         let task = Task::new(parts);
         async {
             let task = task?;

@@ -75,11 +75,11 @@ fn simulate(experiment: &Experiment, run: &scenario::Run, trainer: &impl Trainer
     let recording = SharedRecording::showing(progress);
     let checkpoints = experiment.simulated_checkpoints();
     let start = |host: Host| {
-        let parts = experiment.task_parts(host.server, host.clock, run.mode, checkpoints.clone(), &recording);
+        let parts = experiment.task_parts(host.server, host.clock, run, checkpoints.clone(), &recording);
         let running = Task::new(parts).map(trainer);
         async { running?.await }
     };
-    let outcome = simulation::run(&experiment.cluster, start);
+    let outcome = simulation::run(&experiment.cluster_of(run), start);
     let recording = recording.finish();
     if let Err(error) = &outcome.result {
         return Err(Failure::Run { run: run.name.clone(), error: Error::clone(error) });

@@ -53,7 +53,7 @@ pub(super) fn of(
     let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);
     Run {
         name: run.name.clone(),
-        mode: run.mode.to_string(),
+        mode: run.how(),
         parameters: recording.beginning.map(|beginning| beginning.parameters),
         global_steps,
         samples,

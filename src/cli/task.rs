@@ -113,6 +113,7 @@ async fn attend(
 fn start(plan: &Plan, transport: Rc<dyn Transport<PeerMessage>>, clock: WallClock) -> Rc<Server> {
     let device = |_| Rc::new(Processor) as Rc<dyn ComputeModel>;
     let devices = (0..plan.experiment.cluster.devices.get()).map(device).collect();
+    let transport = plan.run.compression.encoding().over(transport);
     let world = runtime::World { transport, clock: Rc::new(clock), devices };
     let def = ServerDef { cluster: plan.experiment.cluster.spec.clone(), task: plan.task.clone() };
     let server = Server::new(def, world);
@@ -130,7 +131,7 @@ async fn train(
 ) -> (runtime::Result<()>, Option<ExitCode>) {
     let begun = plan.experiment.deployed_checkpoints(&plan.run.name).and_then(|checkpoints| {
         let (server, clock) = (Rc::clone(server), Rc::new(clock));
-        Task::new(plan.experiment.task_parts(server, clock, plan.run.mode, checkpoints, recording))
+        Task::new(plan.experiment.task_parts(server, clock, &plan.run, checkpoints, recording))
     });
     let task = match begun {
         Ok(task) => task,

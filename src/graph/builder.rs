@@ -155,6 +155,21 @@ impl Graph {
         prune(&state.def, &BTreeSet::new(), edges, &[]).into_iter().filter(gathers).collect()
     }
 
+    /// The end of a training step that `op` is, or that it runs after.
+    pub(super) fn end_of_step(&self, op: OpId) -> Option<OpId> {
+        let state = self.state();
+        let is_end = |id: &OpId| matches!(state.def.operation(*id).op, Op::CommitStep(_));
+        let before = state.def.operation(op).control_inputs.iter().copied();
+        std::iter::once(op).chain(before).find(is_end)
+    }
+
+    /// Whether a variable of `op` is each worker's own.
+    pub(super) fn touches_local_variable(&self, op: OpId) -> bool {
+        let state = self.state();
+        let is_local = |variable: &OpId| state.def.variable(*variable).is_some_and(|spec| spec.is_local);
+        state.def.operation(op).variables.iter().any(is_local)
+    }
+
     /// Refuses `input` to `operation` where it belongs to another graph.
     #[track_caller]
     pub(crate) fn check_own(&self, operation: &str, input: &Output) -> Result<(), GraphError> {

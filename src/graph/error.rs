@@ -50,6 +50,9 @@ pub enum GraphProblem {
     /// What it is built on belongs to another graph.
     #[error("`{0}` belongs to another graph")]
     OtherGraph(String),
+    /// A variable that each worker should have one of its own of is shared.
+    #[error("all workers share the variable `{0}`; build it within `Graph::with_local_variables`")]
+    NotLocal(String),
     /// The device's name is malformed.
     #[error(transparent)]
     Device(#[from] DeviceNameError),

@@ -181,9 +181,15 @@ impl Target {
         self.graph.with_operation(self.op, |operation| operation.name.to_string())
     }
 
-    /// Whether it ends a training step.
-    pub(crate) fn is_train_op(&self) -> bool {
-        self.graph.with_operation(self.op, |operation| matches!(operation.op, Op::CommitStep(_)))
+    /// The end of the training step that it is, or that it waits for; none where there is none.
+    pub(crate) fn end_of_step(&self) -> Option<Self> {
+        let end = self.graph.end_of_step(self.op)?;
+        Some(Self::new(self.graph.clone(), end))
+    }
+
+    /// Whether it ends a step that a worker takes by itself, and counts in a variable of its own.
+    pub(crate) fn is_local_step(&self) -> bool {
+        self.graph.touches_local_variable(self.op)
     }
 
     /// The line of the user's program that built it.

@@ -60,7 +60,16 @@ impl Graph {
     /// # Errors
     /// What `build` returns.
     pub fn with_local_variables<T, E>(&self, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
-        let outer = std::mem::replace(&mut self.state().is_local, true);
+        self.with_variables(true, build)
+    }
+
+    /// Builds with every new variable shared by the workers, whatever the scopes around.
+    pub(crate) fn with_shared_variables<T, E>(&self, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
+        self.with_variables(false, build)
+    }
+
+    fn with_variables<T, E>(&self, are_local: bool, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
+        let outer = std::mem::replace(&mut self.state().is_local, are_local);
         let built = build(self);
         self.state().is_local = outer;
         built

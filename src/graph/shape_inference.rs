@@ -68,9 +68,9 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
 
 /// That `inputs` are not what an operation needs.
 fn refused(needs: &str, inputs: &[TensorType]) -> GraphProblem {
-    let stored = inputs.iter().any(|input| input.dtype == DType::BF16);
-    let hint = if stored { " (bf16 is for storage: cast it to f32 to compute with it)" } else { "" };
-    GraphProblem::Inputs { needs: format!("{needs}{hint}"), inputs: inputs.to_vec() }
+    let stored = inputs.iter().map(|input| input.dtype).find(|dtype| dtype.is_for_storage());
+    let hint = stored.map(|dtype| format!(" ({dtype} is for storage: cast it to f32 to compute with it)"));
+    GraphProblem::Inputs { needs: format!("{needs}{}", hint.unwrap_or_default()), inputs: inputs.to_vec() }
 }
 
 fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
@@ -85,7 +85,9 @@ fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<
         },
         (Op::IsVariableInitialized, [], [_]) => Ok(one(DType::Bool, Shape::SCALAR)),
         (Op::AwaitVariable, [], [_]) => Ok(smallvec![]),
-        (Op::AssignAdd, [value], [_]) if matches!(value.dtype, DType::Bool | DType::BF16) => Err(refuse("numbers")),
+        (Op::AssignAdd, [value], [_]) if value.dtype == DType::Bool || value.dtype.is_for_storage() => {
+            Err(refuse("numbers"))
+        }
         (Op::Assign | Op::AssignAdd, [value], [variable]) => {
             stores(*value, *variable)?;
             Ok(smallvec![*variable])

@@ -145,16 +145,46 @@ impl Graph {
             is_detached: !new.trainable,
             ..NewOperation::of(Op::Variable(spec.clone()))
         })?;
-        let assign = self.add(NewOperation {
-            name: Name::Numbered(&format!("{}/Assign", spec.shared_name)),
-            inputs: &[new.initializer.edge()],
-            variables: &[variable],
-            colocated_with: Some(variable),
+        let variable = Variable::new(self.clone(), variable);
+        let assign = self.first_assign(&variable, new.initializer)?;
+        self.state().initializers.push(assign);
+        Ok(variable)
+    }
+
+    /// The operation that gives `variable` the first value `value`.
+    #[track_caller]
+    fn first_assign(&self, variable: &Variable, value: &Output) -> Result<OpId, GraphError> {
+        self.add(NewOperation {
+            name: Name::Numbered(&format!("{}/Assign", variable.spec().shared_name)),
+            inputs: &[value.edge()],
+            variables: &[variable.op_id()],
+            colocated_with: Some(variable.op_id()),
             is_detached: true,
             ..NewOperation::of(Op::Assign)
-        })?;
-        self.state().initializers.push(assign);
-        Ok(Variable::new(self.clone(), variable))
+        })
+    }
+
+    /// What `variable` begins with.
+    pub(crate) fn first_value(&self, variable: &Variable) -> Output {
+        let state = self.state();
+        let assigns = state.initializers.iter().map(|assign| state.def.operation(*assign));
+        let mut own = assigns.filter(|assign| assign.variables.first() == Some(&variable.op_id()));
+        let edge = own.next().expect("every variable has an operation that gives it its first value").inputs[0];
+        drop(own);
+        drop(state);
+        Output::new(self.clone(), edge)
+    }
+
+    /// Has `variable` begin with `value`, in place of what it would begin with.
+    #[track_caller]
+    pub(crate) fn begin_with(&self, variable: &Variable, value: &Output) -> Result<(), GraphError> {
+        let assign = self.first_assign(variable, value)?;
+        let mut state = self.state();
+        let state = &mut *state;
+        let is_own = |old: &&mut OpId| state.def.operation(**old).variables.first() == Some(&variable.op_id());
+        let old = state.initializers.iter_mut().find(is_own);
+        *old.expect("every variable has an operation that gives it its first value") = assign;
+        Ok(())
     }
 
     /// Gives every variable that workers share its first value (TensorFlow: `global_variables_initializer`).

@@ -21,6 +21,7 @@ pub(super) fn dtype(dtype: i32) -> Option<DType> {
         1 => Some(DType::F32),
         2 => Some(DType::F64),
         3 => Some(DType::I32),
+        6 => Some(DType::I8),
         9 => Some(DType::I64),
         10 => Some(DType::Bool),
         14 => Some(DType::BF16),
@@ -69,6 +70,10 @@ pub(super) fn tensor(proto: &TensorProto) -> Result<Tensor, NodeProblem> {
         Some(DType::F32) => values(proto, shape, &proto.float_val),
         Some(DType::I32) => values(proto, shape, &proto.int_val),
         Some(DType::I64) => values(proto, shape, &proto.int64_val),
+        Some(DType::I8) => {
+            let listed: Vec<i8> = proto.int_val.iter().map(|value| *value as i8).collect();
+            values(proto, shape, &listed)
+        }
         Some(DType::Bool) => values(proto, shape, &proto.bool_val),
         Some(DType::F64) => values(proto, shape, &proto.double_val),
         Some(DType::BF16) => {

@@ -30,10 +30,11 @@ macro_rules! cast_numbers {
     )+)+};
 }
 cast_numbers! {
-    f32 => f64, i32, i64;
-    f64 => f32, i32, i64;
-    i32 => f32, f64, i64;
-    i64 => f32, f64, i32;
+    f32 => f64, i32, i64, i8;
+    f64 => f32, i32, i64, i8;
+    i32 => f32, f64, i64, i8;
+    i64 => f32, f64, i32, i8;
+    i8 => f32, f64, i32, i64;
 }
 
 macro_rules! cast_halves {
@@ -52,7 +53,7 @@ macro_rules! cast_halves {
         }
     )+};
 }
-cast_halves!(f32, f64, i32, i64);
+cast_halves!(f32, f64, i32, i64, i8);
 
 macro_rules! cast_truth {
     ($($number:ty),+) => {$(
@@ -70,7 +71,7 @@ macro_rules! cast_truth {
         }
     )+};
 }
-cast_truth!(f32, f64, i32, i64);
+cast_truth!(f32, f64, i32, i64, i8);
 
 impl CastTo<bool> for bf16 {
     #[inline(always)]
@@ -92,10 +93,13 @@ pub(crate) fn cast<From: CastTo<To>, To: Send>(x: &[From], out: &mut [To]) {
 
 /// A type that can be cast to any that a tensor can hold.
 pub(crate) trait CastToAny:
-    CastTo<f32> + CastTo<f64> + CastTo<bf16> + CastTo<i32> + CastTo<i64> + CastTo<bool>
+    CastTo<f32> + CastTo<f64> + CastTo<bf16> + CastTo<i32> + CastTo<i64> + CastTo<i8> + CastTo<bool>
 {
 }
-impl<T: CastTo<f32> + CastTo<f64> + CastTo<bf16> + CastTo<i32> + CastTo<i64> + CastTo<bool>> CastToAny for T {}
+impl<T> CastToAny for T where
+    T: CastTo<f32> + CastTo<f64> + CastTo<bf16> + CastTo<i32> + CastTo<i64> + CastTo<i8> + CastTo<bool>
+{
+}
 
 /// `out[i] = value` (TensorFlow `Fill`).
 pub(crate) fn fill<T: Copy + Send + Sync>(value: T, out: &mut [T]) {

@@ -187,6 +187,7 @@ fn filled(shape: Shape, value: &Tensor) -> Tensor {
         DType::BF16 => with::<bf16>(shape, value),
         DType::I32 => with::<i32>(shape, value),
         DType::I64 => with::<i64>(shape, value),
+        DType::I8 => with::<i8>(shape, value),
         DType::Bool => with::<bool>(shape, value),
     }
 }
@@ -208,6 +209,7 @@ fn cast(x: &Tensor, to: DType) -> Tensor {
         DType::BF16 => cast_from::<bf16>(x, to),
         DType::I32 => cast_from::<i32>(x, to),
         DType::I64 => cast_from::<i64>(x, to),
+        DType::I8 => cast_from::<i8>(x, to),
         DType::Bool => cast_from::<bool>(x, to),
     }
 }
@@ -224,6 +226,7 @@ fn cast_from<From: Element + convert::CastToAny>(x: &Tensor, to: DType) -> Tenso
         DType::BF16 => into::<From, bf16>(x),
         DType::I32 => into::<From, i32>(x),
         DType::I64 => into::<From, i64>(x),
+        DType::I8 => into::<From, i8>(x),
         DType::Bool => into::<From, bool>(x),
     }
 }

@@ -10,6 +10,7 @@ mod losses;
 mod matmul;
 mod moves;
 mod norm;
+mod quantize;
 mod reduce;
 mod rows;
 mod sparse;

@@ -54,6 +54,10 @@ impl<O: Optimizer> Optimizer for Clipped<O> {
         Some(self.clip)
     }
 
+    fn top_k(&self) -> Option<f64> {
+        self.inner.top_k()
+    }
+
     fn replica(&self) -> Replica {
         self.inner.replica()
     }

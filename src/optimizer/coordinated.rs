@@ -44,6 +44,10 @@ impl<O: Optimizer> Optimizer for Coordinated<O> {
         self.inner.clip()
     }
 
+    fn top_k(&self) -> Option<f64> {
+        self.inner.top_k()
+    }
+
     fn replica(&self) -> Replica {
         self.replica
     }
@@ -60,6 +64,10 @@ impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
 
     fn clip(&self) -> Option<ClipGradients> {
         (**self).clip()
+    }
+
+    fn top_k(&self) -> Option<f64> {
+        (**self).top_k()
     }
 
     fn replica(&self) -> Replica {

@@ -113,6 +113,7 @@ impl Actors {
             | M::DeregisterGraphs { .. }
             | M::RunGraph { .. }
             | M::Tensors { .. }
+            | M::PackedTensors { .. }
             | M::AbortStep(_) => {
                 tell(&self.worker, WorkerMessage::FromPeer { from, message });
             }

@@ -24,6 +24,7 @@ use crate::tensor::Tensor;
 use crate::transport::{Loss, PeerId};
 use crate::units::VirtualTime;
 
+use super::compression::Packed;
 use super::error::{Error, Result};
 use super::executor::Batch;
 use super::reply::Reply;
@@ -122,6 +123,15 @@ pub enum PeerMessage {
         /// Which crossing edge brings which value; none for a control edge.
         arrivals: Arrivals,
     },
+    /// Worker to worker: the same, of which some are compressed on the way.
+    PackedTensors {
+        /// The step.
+        step: StepId,
+        /// As in `Tensors`.
+        devices: SmallVec<[u32; 1]>,
+        /// As in `Tensors`.
+        arrivals: PackedArrivals,
+    },
     /// Worker to master: the partition has run, or why not.
     GraphDone {
         /// The step.
@@ -171,6 +181,9 @@ pub type Arrival = (CrossingId, Option<Tensor>);
 
 /// What comes over several edges at once.
 pub type Arrivals = SmallVec<[Arrival; 1]>;
+
+/// The same, on their way.
+pub type PackedArrivals = SmallVec<[(CrossingId, Option<Packed>); 1]>;
 
 /// Who waits for what, for a report of a hang.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

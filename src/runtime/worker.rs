@@ -19,6 +19,7 @@ use crate::tensor::{Tensor, TensorError};
 use crate::transport::PeerId;
 use crate::units::VirtualTime;
 
+use super::compression::unpacked;
 use super::compute::{Asker, Devices, Work};
 use super::error::{Code, Error, Result};
 use super::executor::{Batch, Executor, Memos, NodeFailure, Ready};
@@ -98,6 +99,7 @@ impl Worker {
             PeerMessage::DeregisterGraphs { graphs, isolated } => self.deregister(&graphs, isolated),
             PeerMessage::RunGraph { step, graph, feeds, origin } => self.run_graph(from, step, graph, feeds, origin),
             PeerMessage::Tensors { step, devices, arrivals } => self.receive(step, &devices, &arrivals),
+            PeerMessage::PackedTensors { step, devices, arrivals } => self.receive(step, &devices, &unpacked(arrivals)),
             PeerMessage::AbortStep(step) => self.abort(step),
             other => tracing::warn!(?other, "not for a worker; dropped"),
         }

@@ -85,8 +85,9 @@ where
         let clock: Rc<dyn Clock> = Rc::new(SimulatedClock { world: Rc::clone(world), task });
         let name: &TaskName = &world.tasks[task];
         let device = |index| Rc::new(SimulatedDevice::new(world, name, index, self.cluster)) as Rc<dyn ComputeModel>;
+        let transport = SimulatedTransport { world: Rc::clone(world), local: PeerId(task as u32), life };
         let own = World {
-            transport: Rc::new(SimulatedTransport { world: Rc::clone(world), local: PeerId(task as u32), life }),
+            transport: self.cluster.encoding.over(Rc::new(transport)),
             clock: Rc::clone(&clock),
             devices: (0..self.cluster.devices.get()).map(device).collect(),
         };

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::kernels::Numerics;
-use crate::runtime::{Error, Server};
+use crate::runtime::{Encoding, Error, Server};
 use crate::units::VirtualTime;
 
 use super::audit::Digest;
@@ -27,6 +27,8 @@ pub struct Cluster {
     pub spec: ClusterSpec,
     /// What connects them.
     pub network: NetworkSpec,
+    /// How the values of steps are written between them.
+    pub encoding: Encoding,
     /// What each of them computes with.
     pub compute: ComputeSpec,
     /// How many devices each of them has, every one of which computes as `compute` says. Values go between

@@ -6,7 +6,9 @@
 //!
 //! Every section and key may be left out; the defaults are in the fields' documentation.
 
+mod averaging;
 mod check;
+mod compression;
 mod error;
 mod file;
 mod key_path;
@@ -28,6 +30,8 @@ use crate::sync::Mode;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
 
 pub use crate::kernels::Numerics;
+pub use averaging::{Averaging, Nesterov};
+pub use compression::Compression;
 pub use error::{Mistake, ScenarioError};
 pub use setting::{Setting, SettingError, Sweep};
 
@@ -244,10 +248,29 @@ pub struct Stop {
 /// One training of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// What the report calls it. Default: the mode in words.
+    /// What the report calls it. Default: how it trains, in words.
     pub name: String,
-    /// How its workers are coordinated.
+    /// How its workers are coordinated; where they train copies of their own, how they are averaged.
     pub mode: Mode,
+    /// The copies that the workers train; none where all train the same variables.
+    pub averaging: Option<Averaging>,
+    /// What is left out of the values on the network. Default: what `[network]` says, or nothing.
+    pub compression: Compression,
+}
+
+impl Run {
+    /// How it trains, in words.
+    pub fn how(&self) -> String {
+        let mut how = match (self.averaging, self.mode) {
+            (None, mode) => mode.to_string(),
+            (Some(averaging), Mode::Sync { backups: 0 }) => averaging.to_string(),
+            (Some(averaging), mode) => format!("{averaging}, {mode}"),
+        };
+        if self.compression != Compression::None {
+            how += &format!(", {}", self.compression);
+        }
+        how
+    }
 }
 
 /// The scenario in `text`. `origin` is the file's name in errors, and names a scenario that has no name.

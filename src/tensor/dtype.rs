@@ -20,6 +20,8 @@ pub enum DType {
     I32,
     /// 64-bit signed integers: the global step, `argmax`.
     I64,
+    /// 8-bit signed integers, for storage and the wire: they are cast to be computed with.
+    I8,
     /// Truth values, a byte each.
     Bool,
 }
@@ -31,7 +33,7 @@ impl DType {
             Self::F32 | Self::I32 => 4,
             Self::F64 | Self::I64 => 8,
             Self::BF16 => 2,
-            Self::Bool => 1,
+            Self::I8 | Self::Bool => 1,
         }
     }
 
@@ -44,12 +46,13 @@ impl DType {
             Self::I32 => 4,
             Self::I64 => 5,
             Self::Bool => 6,
+            Self::I8 => 7,
         }
     }
 
     /// The type that a number stands for.
     pub(crate) fn of_code(code: u8) -> Option<Self> {
-        [Self::F32, Self::F64, Self::BF16, Self::I32, Self::I64, Self::Bool]
+        [Self::F32, Self::F64, Self::BF16, Self::I32, Self::I64, Self::Bool, Self::I8]
             .into_iter()
             .find(|dtype| dtype.code() == code)
     }
@@ -57,6 +60,11 @@ impl DType {
     /// Whether it is one of real numbers.
     pub(crate) fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64 | Self::BF16)
+    }
+
+    /// Whether it is cast to another to be computed with.
+    pub(crate) fn is_for_storage(self) -> bool {
+        matches!(self, Self::BF16 | Self::I8)
     }
 
     /// Writes the first `limit` elements of `buffer` to a debug list.
@@ -67,6 +75,7 @@ impl DType {
             Self::BF16 => list.entries(buffer.as_slice::<bf16>().iter().take(limit)),
             Self::I32 => list.entries(buffer.as_slice::<i32>().iter().take(limit)),
             Self::I64 => list.entries(buffer.as_slice::<i64>().iter().take(limit)),
+            Self::I8 => list.entries(buffer.as_slice::<i8>().iter().take(limit)),
             Self::Bool => list.entries(buffer.as_slice::<bool>().iter().take(limit)),
         };
     }
@@ -80,6 +89,7 @@ impl fmt::Display for DType {
             Self::BF16 => "bf16",
             Self::I32 => "i32",
             Self::I64 => "i64",
+            Self::I8 => "i8",
             Self::Bool => "bool",
         })
     }
@@ -105,6 +115,9 @@ impl Element for i32 {
 }
 impl Element for i64 {
     const DTYPE: DType = DType::I64;
+}
+impl Element for i8 {
+    const DTYPE: DType = DType::I8;
 }
 impl Element for bool {
     const DTYPE: DType = DType::Bool;

@@ -8,14 +8,14 @@
 //! | [`StepCounter`] | `StepCounterHook` | tells the steps a second | |
 //! | [`SummarySaver`] | `SummarySaverHook` | writes scalars for TensorBoard | takes outputs, not summary operations |
 //! | [`NanTensor`] | `NanTensorHook` | ends a training whose loss is NaN | |
-//! | [`GlobalStepWaiter`] | `GlobalStepWaiterHook` | lets a worker begin later | sees the end; waits in `open`, not in a run |
+//! | [`GlobalStepWaiter`] | `GlobalStepWaiterHook` | lets a worker begin later | sees the end; waits in `open` |
 //! | [`FinalOps`] | `FinalOpsHook` | evaluates outputs at the end | values are read through a handle |
 //! | [`FeedFn`] | `FeedFnHook` | feeds every run | |
 //! | [`Profiler`] | `ProfilerHook` | writes timelines of runs | of the worker's run and kernels |
 //!
 //! "Every so many steps" or "every so often" is one argument, a [`SecondOrStepTimer`], where TensorFlow has two of
 //! which one must be given. Of what it measures, a simulation's time is virtual: so are the steps a second, and the
-//! same files are written again. Where nothing but shapes is computed, no values are looked at or written.
+//! same files are written again. Where nothing but shapes is computed, no loss is NaN and no scalar is written.
 //!
 //! A hook sees the global step as the last train op left it, and has no fetch of its own for it: runs that train
 //! nothing leave it as it is. Differences of the session itself, which is not retried for ever and never silently

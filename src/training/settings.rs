@@ -2,6 +2,7 @@
 //!
 //! A program may use these or ignore them; the built-in trainer is made of nothing else.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::graph::UpdateRule;
@@ -16,6 +17,8 @@ pub struct Settings {
     pub optimizer: OptimizerSettings,
     /// Samples in each worker's batch.
     pub batch: usize,
+    /// How workers that train variables of their own average them; none where all train the same.
+    pub averaging: Option<Averaging>,
     /// When the training is over.
     pub stop: Stop,
 }
@@ -81,6 +84,17 @@ pub struct OptimizerSettings {
     pub learning_rate: LearningRate,
     /// The bounds that gradients are kept in.
     pub clip: Option<ClipGradients>,
+    /// The share of each gradient that is sent at once; all of it, where there is none.
+    pub top_k: Option<f64>,
+}
+
+/// How workers that train variables of their own average them ([`LocalSgd`](crate::optimizer::LocalSgd)).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Averaging {
+    /// A worker's steps from one average to the next.
+    pub every: NonZeroU32,
+    /// What applies the average.
+    pub outer: OptimizerSettings,
 }
 
 /// When a training is over: at whichever comes first.
@@ -107,5 +121,9 @@ impl Optimizer for OptimizerSettings {
 
     fn clip(&self) -> Option<ClipGradients> {
         self.clip
+    }
+
+    fn top_k(&self) -> Option<f64> {
+        self.top_k
     }
 }

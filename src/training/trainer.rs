@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::graph::{Graph, GraphDef, GraphError, Output, Target, Variable, accuracy, sparse_softmax_cross_entropy};
-use crate::optimizer::{Optimizer, TrainOp};
 use crate::partition::Request;
 use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
 use crate::runtime::{Code, Error, Result};
@@ -12,6 +11,7 @@ use crate::units::VirtualTime;
 
 use super::data::Batch;
 use super::hooks::StopAtStep;
+use super::method::{Method, TrainOps};
 use super::models::{self, Network};
 use super::monitored_session::MonitoredSession;
 use super::record::Evaluation;
@@ -50,13 +50,18 @@ async fn train_until_the_end(
     model: &Built,
     watch: &mut Watch,
 ) -> Result<()> {
+    let mut number = 0;
     while !session.should_stop() {
-        let global_step = model.step(task, session).await?;
+        let global_step = model.step(number, task, session).await?;
+        number += 1;
         watch.check_chief(task)?;
         if watch.is_time_up(task) || watch.is_target_reached(task, session, model, global_step).await? {
             task.finish_training();
             session.request_stop();
         }
+    }
+    if task.is_chief() {
+        model.settle(session).await?;
     }
     Ok(())
 }
@@ -67,8 +72,8 @@ async fn train_until_the_end(
 /// If the model can't be built.
 pub(crate) fn step_graph(task: &Task) -> Result<(GraphDef, Request)> {
     let (g, model) = build_graph(task)?;
-    let mut request = Request { targets: vec![model.train_op.target().op_id()], ..Request::default() };
-    request.fetches.push(model.train_op.global_step().edge());
+    let mut request = Request { targets: vec![model.train_ops.shared().target().op_id()], ..Request::default() };
+    request.fetches.push(model.train_ops.shared().global_step().edge());
     if let Some(data) = &model.data {
         request.feeds = vec![data.features.edge(), data.labels.edge()];
         request.fetches.push(data.loss.edge());
@@ -87,7 +92,7 @@ fn build_graph(task: &Task) -> Result<(Graph, Built)> {
 
 /// A model in a graph, and how it is trained and measured.
 struct Built {
-    train_op: TrainOp,
+    train_ops: TrainOps,
     global_step: Variable,
     /// What else is run with each training step.
     updates: Vec<Target>,
@@ -106,45 +111,59 @@ struct Fed {
 
 fn build(g: &Graph, task: &Task) -> Result<Built> {
     let settings = task.settings();
-    let optimizer = task.coordinated(settings.optimizer.clone())?;
+    let method = Method::of(task)?;
     let global_step = g.global_step()?;
     if let Model::Null { variables } = settings.model {
-        return Ok(null(g, variables, &optimizer, global_step)?);
+        return Ok(null(g, variables, &method, global_step)?);
     }
     let split = &task.dataset()?.train;
     let features = g.placeholder("features", DType::F32, [None, Some(split.width())])?;
     let labels = g.placeholder("labels", DType::I32, [None])?;
-    let Network { logits, ids, updates } = models::build(&settings.model, &features, split)?;
+    let network = method.with_variables(g, |_| models::build(&settings.model, &features, split))?;
+    let Network { logits, ids, updates } = network;
     let loss = sparse_softmax_cross_entropy(&logits, &labels)?.mean();
     let accuracy = accuracy(&logits, &labels)?;
-    let train_op = optimizer.minimize(&loss, &global_step)?;
-    Ok(Built { train_op, global_step, updates, data: Some(Fed { features, ids, labels, loss, accuracy }) })
+    let train_ops = method.minimize(&loss, &global_step)?;
+    Ok(Built { train_ops, global_step, updates, data: Some(Fed { features, ids, labels, loss, accuracy }) })
 }
 
 /// Reads scalar variables and updates each by itself. The negation is the least arithmetic there is: a
 /// scenario's drawn step time falls on it.
-fn null(g: &Graph, variables: usize, optimizer: &impl Optimizer, step: Variable) -> Result<Built, GraphError> {
+fn null(g: &Graph, variables: usize, method: &Method, step: Variable) -> Result<Built, GraphError> {
     let mut pairs = Vec::with_capacity(variables);
     for i in 0..variables {
-        let variable = g.variable(&format!("v{i}"), &g.constant(0f32))?;
+        let variable = method.with_variables(g, |g| g.variable(&format!("v{i}"), &g.constant(0f32)))?;
         let gradient = variable.read().negate();
         pairs.push((variable, gradient));
     }
-    let train_op = optimizer.apply_gradients(&pairs, &step)?;
-    Ok(Built { train_op, global_step: step, updates: Vec::new(), data: None })
+    let train_ops = method.apply_gradients(&pairs, &step)?;
+    Ok(Built { train_ops, global_step: step, updates: Vec::new(), data: None })
 }
 
 impl Built {
-    /// Takes one training step; gives the global step after it.
-    async fn step(&self, task: &Task, session: &mut MonitoredSession) -> Result<u64> {
-        let mut run = session.run().target(&self.train_op).fetch(&self.train_op.global_step());
+    /// Takes training step `number`, counted from 0; gives the global step after it.
+    async fn step(&self, number: u64, task: &Task, session: &mut MonitoredSession) -> Result<u64> {
+        let train_op = self.train_ops.at(number);
+        let mut run = session.run().target(train_op).fetch(&train_op.global_step());
         if let Some(data) = &self.data {
             run = run.feed_with(|| Ok(data.feeds(task.next_batch()?).collect())).fetch(&data.loss);
         }
         for update in &self.updates {
             run = run.target(update);
         }
-        Ok(run.await?.scalar::<i64>(0)? as u64)
+        run.await?;
+        Ok(session.global_step())
+    }
+
+    /// Has a worker that trains variables of its own give up what no average has of it.
+    async fn settle(&self, session: &mut MonitoredSession) -> Result<()> {
+        let Some(begin_again) = self.train_ops.begin_again() else { return Ok(()) };
+        loop {
+            match session.raw().run().target(begin_again).await {
+                Err(error) if is_mendable(&error) => session.recover(error).await.map(drop)?,
+                done => return done.map(drop),
+            }
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) use tensors::header as tensor_header;
 use tensors::{passing_in, passing_out};
 
 /// The version of the frames and of what is in them: peers of another are refused.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// What comes before the control part \[bytes\].
 pub(crate) const FRAME_HEADER: usize = 12;
 /// The most tensors that an envelope can have.

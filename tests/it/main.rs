@@ -5,6 +5,7 @@ mod binary;
 mod checkers;
 mod checkpoint_command;
 mod cli;
+mod compression;
 mod convnet;
 mod deploy_files;
 mod devices;
@@ -23,6 +24,7 @@ mod hosts;
 #[cfg(target_os = "linux")]
 mod launch;
 mod life_of_a_step;
+mod local_sgd;
 mod losses;
 mod modes;
 mod monitored_session;

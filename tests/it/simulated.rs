@@ -11,6 +11,7 @@ use trainyard::cluster::{ClusterSpec, TaskName};
 use trainyard::graph::UpdateRule;
 use trainyard::kernels::Numerics;
 use trainyard::prelude::*;
+use trainyard::runtime::Encoding;
 use trainyard::simulation::{
     self, Cluster, ComputeSpec, Fault, Faults, Host, Law, Misfortune, Moment, NetworkSpec, Outcome,
 };
@@ -18,8 +19,8 @@ use trainyard::sync::Mode;
 use trainyard::training::checkpoint::Memory;
 use trainyard::training::data::{Dataset, Split};
 use trainyard::training::{
-    Beginning, Checkpointing, Embedding, Ending, Evaluation, Model, OptimizerSettings, Recorder, SecondOrStepTimer,
-    Settings, StepStats, Stop, TaskParts, train,
+    Averaging, Beginning, Checkpointing, Embedding, Ending, Evaluation, Model, OptimizerSettings, Recorder,
+    SecondOrStepTimer, Settings, StepStats, Stop, TaskParts, train,
 };
 use trainyard::units::{BytesPerSecond, FlopsPerSecond};
 
@@ -95,13 +96,20 @@ impl Simulated {
         let spec = ClusterSpec::simulated(jobs).unwrap();
         let settings = Settings {
             model: Model::Null { variables: 1 },
-            optimizer: OptimizerSettings { rule: UpdateRule::GradientDescent, learning_rate: 0.1.into(), clip: None },
+            optimizer: OptimizerSettings {
+                rule: UpdateRule::GradientDescent,
+                learning_rate: 0.1.into(),
+                clip: None,
+                top_k: None,
+            },
             batch: 8,
+            averaging: None,
             stop: Stop { steps: Some(100), accuracy: None, evaluate_every: 50, time: None },
         };
         let cluster = Cluster {
             spec,
             network,
+            encoding: Encoding::Exact,
             compute,
             devices: NonZeroU32::MIN,
             slow: BTreeMap::new(),
@@ -161,6 +169,25 @@ impl Simulated {
         self
     }
 
+    /// How the values of steps are written between tasks.
+    pub(crate) fn encoding(mut self, encoding: Encoding) -> Self {
+        self.cluster.encoding = encoding;
+        self
+    }
+
+    /// Sends this share of each gradient at once.
+    pub(crate) fn top_k(mut self, fraction: f64) -> Self {
+        self.settings.optimizer.top_k = Some(fraction);
+        self
+    }
+
+    /// Has the workers train variables of their own, which they average every so many steps.
+    pub(crate) fn averaging(mut self, every: u32, rule: UpdateRule, learning_rate: f32) -> Self {
+        let outer = OptimizerSettings { rule, learning_rate: learning_rate.into(), clip: None, top_k: None };
+        self.settings.averaging = Some(Averaging { every: NonZeroU32::new(every).unwrap(), outer });
+        self
+    }
+
     pub(crate) fn rule(mut self, rule: UpdateRule) -> Self {
         self.settings.optimizer.rule = rule;
         self
@@ -175,8 +202,9 @@ impl Simulated {
 
     /// Applies gradients as `optimizer` does.
     pub(crate) fn optimizer(mut self, optimizer: &impl Optimizer) -> Self {
-        let (rule, learning_rate, clip) = (optimizer.rule(), optimizer.learning_rate(), optimizer.clip());
-        self.settings.optimizer = OptimizerSettings { rule, learning_rate, clip };
+        let (rule, learning_rate) = (optimizer.rule(), optimizer.learning_rate());
+        let (clip, top_k) = (optimizer.clip(), optimizer.top_k());
+        self.settings.optimizer = OptimizerSettings { rule, learning_rate, clip, top_k };
         self
     }
 
@@ -205,7 +233,8 @@ impl Simulated {
 
     pub(crate) fn adam(mut self, learning_rate: f32) -> Self {
         let rule = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-        self.settings.optimizer = OptimizerSettings { rule, learning_rate: learning_rate.into(), clip: None };
+        self.settings.optimizer =
+            OptimizerSettings { rule, learning_rate: learning_rate.into(), clip: None, top_k: None };
         self
     }
 

@@ -35,6 +35,7 @@ pub(super) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
             DType::BF16 => select::<half::bf16>(condition, a, b),
             DType::I32 => select::<i32>(condition, a, b),
             DType::I64 => select::<i64>(condition, a, b),
+            DType::I8 => select::<i8>(condition, a, b),
             DType::Bool => select::<bool>(condition, a, b),
         },
         (Op::SumToLike, [dy, x]) if dy.shape().elements() == x.shape().elements() => {

@@ -26,6 +26,9 @@ fn casts_saturate_wrap_and_tell_zero_from_the_rest() {
     assert_eq!(cast::<f64, i32>(&[-1.9, 3e9, f64::NAN]), [-1, i32::MAX, 0]);
     assert_eq!(cast::<f64, f32>(&[1e300, 0.1]), [f32::INFINITY, 0.1]);
     assert_eq!(cast::<f32, f64>(&[0.5]), [0.5]);
+    assert_eq!(cast::<f32, i8>(&[-1.9, 300.0, f32::NAN]), [-1, i8::MAX, 0]);
+    assert_eq!(cast::<i64, i8>(&[258, -129]), [2, 127]);
+    assert_eq!(cast::<i8, f32>(&[-128]), [-128.0]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! How long each message between tasks is on the wire.
 
-use super::PeerMessage;
+use super::{Packed, PeerMessage};
 use crate::tensor::Tensor;
 use crate::transport::Payload;
 use crate::units::Bytes;
@@ -21,6 +21,10 @@ impl Payload for PeerMessage {
             Self::Tensors { arrivals, .. } => {
                 arrivals.iter().map(|(_, value)| 8 + value.as_ref().map_or(0, tensor)).sum()
             }
+            Self::PackedTensors { arrivals, .. } => {
+                let packed = |packed: &Packed| packed.parts().map(tensor).sum();
+                arrivals.iter().map(|(_, value)| 8 + value.as_ref().map_or(0, packed)).sum()
+            }
             Self::GraphDone { outcome: Ok(fetches), .. } => fetches.iter().map(tensor).sum(),
             Self::GraphDone { outcome: Err(error), .. } | Self::GraphRegistered { outcome: Err(error), .. } => {
                 error.message.len() as u64
@@ -39,6 +43,9 @@ impl Payload for PeerMessage {
     fn check(&self) -> Result<(), String> {
         match self {
             Self::RegisterGraph { partition, .. } => partition.check(),
+            Self::PackedTensors { arrivals, .. } => {
+                arrivals.iter().filter_map(|(_, value)| value.as_ref()).try_for_each(Packed::check)
+            }
             _ => Ok(()),
         }
     }

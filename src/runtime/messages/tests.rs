@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use smallvec::smallvec;
 
+use super::super::compression::unpacked;
 use super::super::plan::Plan;
 use super::super::step_plan::partitions;
 use super::*;
@@ -55,6 +56,12 @@ fn some_partitions() -> Vec<Partition> {
     all
 }
 
+/// `values` integers in blocks of `block` with so many scales.
+fn int8(values: usize, block: u32, scales: usize) -> Packed {
+    let block = std::num::NonZeroU32::new(block).unwrap();
+    Packed::Int8 { values: Tensor::full([values], 100i8), scales: Tensor::full([scales], 0.5f32), block }
+}
+
 fn messages() -> Vec<PeerMessage> {
     let (step, graph) = (StepId { master: u64::MAX, number: 7 }, GraphHandle { master: 3, number: 300 });
     let value = Tensor::new([2, 2], &[1f32, f32::NAN, -0.0, 4.0]).unwrap();
@@ -76,6 +83,16 @@ fn messages() -> Vec<PeerMessage> {
             feeds: smallvec![value.clone(), Tensor::scalar(true)],
         },
         PeerMessage::Tensors { step, devices: smallvec![0, 3], arrivals },
+        PeerMessage::PackedTensors {
+            step,
+            devices: smallvec![1],
+            arrivals: smallvec![
+                (CrossingId(1), Some(Packed::Exact(value.clone()))),
+                (CrossingId(2), Some(Packed::Bf16(Tensor::full([3], half::bf16::ONE)))),
+                (CrossingId(3), Some(int8(5, 2, 3))),
+                (CrossingId(4), None),
+            ],
+        },
         PeerMessage::GraphDone { step, graph, outcome: Ok(smallvec![value]), computed: None },
         PeerMessage::GraphDone {
             step,
@@ -97,14 +114,33 @@ fn every_message_comes_back_as_it_was() {
     let (all, limits) = (messages(), WireLimits::default());
     let kinds: BTreeSet<String> =
         all.iter().map(|message| format!("{message:?}").chars().take_while(|c| c.is_alphabetic()).collect()).collect();
-    assert_eq!(kinds.len(), 11, "each kind: {kinds:?}");
+    assert_eq!(kinds.len(), 12, "each kind: {kinds:?}");
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
     assert_eq!(format!("{back:?}"), format!("{all:?}"));
 }
 
-/// Makes of a partition what a worker keeps ready, as far as it is not refused.
+#[test]
+fn compressed_values_that_do_not_fit_their_scales_are_refused() {
+    let refused = |packed: Packed| {
+        let (step, devices) = (StepId { master: 1, number: 7 }, smallvec![0]);
+        let message = PeerMessage::PackedTensors { step, devices, arrivals: smallvec![(CrossingId(1), Some(packed))] };
+        let bytes = encode_envelope(&vec![message], WireLimits::default()).unwrap();
+        decode_envelope::<PeerMessage>(&bytes, WireLimits::default()).err().map(|error| error.to_string())
+    };
+    assert_eq!(refused(int8(256, 256, 1)), None);
+    assert!(refused(int8(257, 256, 1)).unwrap().contains("blocks of 256"));
+    assert!(refused(int8(256, u32::MAX, 2)).is_some());
+    assert!(refused(Packed::Bf16(Tensor::full([3], 1f32))).unwrap().contains("to be one of bf16"));
+    let Packed::Int8 { scales, block, .. } = int8(3, 1, 3) else { unreachable!("it was just made") };
+    assert!(refused(Packed::Int8 { values: scales.clone(), scales, block }).is_some());
+}
+
+/// Makes of a message what a worker does with it, as far as it is not refused.
 fn make_ready(message: &PeerMessage) {
+    if let PeerMessage::PackedTensors { arrivals, .. } = message {
+        let _values = unpacked(arrivals.clone());
+    }
     if let PeerMessage::RegisterGraph { partition, .. } = message {
         let variables = (0..partition.variables.len() as u32).map(VariableId).collect();
         let _ready = Plan::new(Arc::clone(partition), variables, None);

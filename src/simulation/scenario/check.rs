@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use super::error::{Mistake, ScenarioError, line_of, most_like};
 use super::file::{
-    ComputeFile, ModeFile, ModelFile, NetworkFile, NumericsFile, RunFile, ScenarioFile, StopFile, TasksFile,
+    AveragingFile, CompressionFile, ComputeFile, DiLoCoTable, LocalSgdTable, ModelFile, NetworkFile, NumericsFile,
+    RunFile, ScenarioFile, StopFile, TasksFile,
 };
-use super::{Compute, Numerics, Run, Scenario, Stop, Tasks};
+use super::{Averaging, Compression, Compute, Nesterov, Numerics, Run, Scenario, Stop, Tasks};
 use crate::cluster::TaskName;
 use crate::simulation::{NetworkSpec, Racks};
 use crate::sync::Mode;
@@ -81,6 +82,8 @@ pub(super) fn build(file: ScenarioFile, origin: &str, text: Option<&str>) -> Res
             "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` or `time`".to_owned()
         });
     }
+    let compression = compression(file.network.compression, "network.compression", &mut found).unwrap_or_default();
+    let runs = runs(file.run, (workers, compression), &mut found);
     let numerics = file.compute.numerics;
     let scenario = Scenario {
         name: file.name.unwrap_or_else(|| stem(origin)),
@@ -91,7 +94,7 @@ pub(super) fn build(file: ScenarioFile, origin: &str, text: Option<&str>) -> Res
         program: program::program(file.program, origin, cluster.get("ps").map_or(1, Tasks::count), &mut found),
         stop,
         checkpoint: checkpoint::checkpoint(file.checkpoint, numerics, &mut found),
-        runs: runs(file.run, workers, &mut found),
+        runs,
         cluster,
     };
     found.settle(scenario, origin, text)
@@ -242,22 +245,65 @@ fn stop(file: Option<StopFile>, found: &mut Mistakes) -> Stop {
     Stop { steps: file.steps, accuracy: file.accuracy, evaluate_every, time: file.time.map(Duration::from) }
 }
 
-fn runs(file: Option<Vec<RunFile>>, workers: u32, found: &mut Mistakes) -> Vec<Run> {
+/// What `file`, which is at `path`, asks for.
+fn compression(file: Option<CompressionFile>, path: &str, found: &mut Mistakes) -> Option<Compression> {
+    Some(match file? {
+        CompressionFile::None => Compression::None,
+        CompressionFile::Bf16 => Compression::Bf16,
+        CompressionFile::Int8 { block } => {
+            found.at_least_1(block.into(), &format!("{path}.int8.block"));
+            Compression::Int8 { block: NonZeroU32::new(block).unwrap_or(NonZeroU32::MIN) }
+        }
+        CompressionFile::TopK { fraction } => {
+            found.unless(fraction > 0.0 && fraction <= 1.0, format!("{path}.top_k.fraction"), || {
+                format!("{fraction} must be above 0 and at most 1")
+            });
+            Compression::TopK { fraction }
+        }
+    })
+}
+
+/// How the workers of a mode, which is at `path`, average copies of their own, where they do.
+fn averaging(file: Option<AveragingFile>, path: &str, found: &mut Mistakes) -> Option<Averaging> {
+    let (name, every, outer) = match file? {
+        AveragingFile::LocalSgd(LocalSgdTable { every, .. }) => ("local_sgd", every, None),
+        AveragingFile::DiLoCo(DiLoCoTable { every, outer_learning_rate, outer_momentum, .. }) => {
+            let default = Nesterov::default();
+            let (learning_rate, momentum) =
+                (outer_learning_rate.unwrap_or(default.learning_rate), outer_momentum.unwrap_or(default.momentum));
+            for (key, value) in [("outer_learning_rate", learning_rate), ("outer_momentum", momentum)] {
+                found.unless(value.is_finite() && value >= 0.0, format!("{path}.diloco.{key}"), || {
+                    "must be finite and at least 0".to_owned()
+                });
+            }
+            ("diloco", every, Some(Nesterov { learning_rate, momentum }))
+        }
+    };
+    found.at_least_1(every.into(), &format!("{path}.{name}.every"));
+    Some(Averaging { every: NonZeroU32::new(every).unwrap_or(NonZeroU32::MIN), outer })
+}
+
+/// The runs of `workers`, which compress what they send in the same way where they do not say how.
+fn runs(file: Option<Vec<RunFile>>, (workers, compressed): (u32, Compression), found: &mut Mistakes) -> Vec<Run> {
     let Some(file) = file else {
-        return vec![Run { name: Mode::Async.to_string(), mode: Mode::Async }];
+        let run = Run { name: String::new(), mode: Mode::Async, averaging: None, compression: compressed };
+        return vec![Run { name: run.how(), ..run }];
     };
     found.unless(!file.is_empty(), "run", || "no run; give one, or remove the key".to_owned());
     let mut runs: Vec<Run> = Vec::new();
     for (index, run) in file.into_iter().enumerate() {
-        let ModeFile(mode) = run.mode;
+        let averaging = averaging(run.mode.averaging, &format!("run[{index}].mode"), found);
+        let mode = run.mode.mode;
         if let Err((parameter, problem)) = mode.check(workers.max(1)) {
             found.note(format!("run[{index}].mode.{parameter}"), problem);
         }
-        let name = run.name.unwrap_or_else(|| mode.to_string());
+        let own = compression(run.compression, &format!("run[{index}].compression"), found);
+        let meant = Run { name: String::new(), mode, averaging, compression: own.unwrap_or(compressed) };
+        let name = run.name.unwrap_or_else(|| meant.how());
         found.unless(runs.iter().all(|earlier| earlier.name != name), format!("run[{index}].name"), || {
             format!("an earlier run is also called `{name}`")
         });
-        runs.push(Run { name, mode });
+        runs.push(Run { name, ..meant });
     }
     runs
 }

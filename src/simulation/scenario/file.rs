@@ -1,6 +1,7 @@
 //! The scenario file as it is typed: the keys there are, and their defaults. Serde stops here.
 
 mod checkpoint;
+mod compression;
 mod dataset;
 mod fault;
 mod mode;
@@ -16,9 +17,10 @@ use super::law::{LawFile, Seconds};
 use crate::units::{BytesPerSecond, FlopsPerSecond, Span};
 
 pub(super) use checkpoint::CheckpointFile;
+pub(super) use compression::CompressionFile;
 pub(super) use dataset::{DatasetFile, NpyFile};
 pub(super) use fault::FaultFile;
-pub(super) use mode::ModeFile;
+pub(super) use mode::{AveragingFile, DiLoCoTable, LocalSgdTable, ModeFile};
 pub(super) use optimizer::{LearningRateFile, OptimizerFile, Parameters, RuleFile, ScheduleFile, ScheduleName};
 
 #[derive(Default, Deserialize)]
@@ -51,6 +53,7 @@ pub(super) struct NetworkFile {
     pub(super) message_cost: Option<Span>,
     pub(super) racks: Option<RacksFile>,
     pub(super) silence: Option<Span>,
+    pub(super) compression: Option<CompressionFile>,
 }
 
 #[derive(Deserialize)]
@@ -126,6 +129,7 @@ pub(super) struct StopFile {
 pub(super) struct RunFile {
     pub(super) name: Option<String>,
     pub(super) mode: ModeFile,
+    pub(super) compression: Option<CompressionFile>,
 }
 
 struct TasksVisitor;

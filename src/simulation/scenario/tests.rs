@@ -24,6 +24,13 @@ fn the_embedding_scenario_is_of_a_table_of_1_gb_in_a_shard_a_server() {
 }
 
 #[test]
+fn the_scenario_of_less_traffic_has_a_run_of_each_way() {
+    let runs = load(Path::new("sims/less_traffic.toml"), &[]).unwrap().runs;
+    let compressed = runs.iter().filter(|run| run.compression != Compression::None).count();
+    assert_eq!((runs.len(), compressed, runs.iter().filter(|run| run.averaging.is_some()).count()), (7, 4, 3));
+}
+
+#[test]
 fn the_shipped_scenario_means_what_its_comments_say() {
     let scenario = load(Path::new("sims/sync_vs_async.toml"), &[]).unwrap();
     assert_eq!((scenario.name.as_str(), scenario.seed), ("sync-vs-async", 7));
@@ -95,7 +102,12 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         },
         program: Program { model: Model::Softmax, hidden: vec![], dataset: Dataset::Digits, batch: 32, optimizer },
         stop: Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None },
-        runs: vec![Run { name: "async".to_owned(), mode: Mode::Async }],
+        runs: vec![Run {
+            name: "async".to_owned(),
+            mode: Mode::Async,
+            averaging: None,
+            compression: Compression::None,
+        }],
     };
     assert_eq!(scenario, expected);
 }
@@ -104,6 +116,55 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
 fn a_run_without_a_name_is_called_by_its_mode() {
     let scenario = example("[cluster]\nworker = 4\n[[run]]\nmode = { sync = { backups = 2 } }").unwrap();
     assert_eq!(scenario.runs[0].name, "sync, 2 backups");
+}
+
+#[test]
+fn a_run_compresses_as_it_says_or_as_the_network_does() {
+    let text = "[network]\ncompression = \"bf16\"\n[[run]]\nmode = \"sync\"\n\
+                [[run]]\nmode = \"sync\"\ncompression = \"none\"\n\
+                [[run]]\nmode = \"sync\"\ncompression = \"int8\"\n\
+                [[run]]\nmode = \"async\"\ncompression = { int8 = { block = 32 } }\n\
+                [[run]]\nmode = \"async\"\ncompression = { top_k = { fraction = 0.01 } }";
+    let runs = example(text).unwrap().runs;
+    let of_blocks = |block| Compression::Int8 { block: NonZeroU32::new(block).unwrap() };
+    let expected = [
+        ("sync, bf16", Compression::Bf16),
+        ("sync", Compression::None),
+        ("sync, int8 in blocks of 256", of_blocks(256)),
+        ("async, int8 in blocks of 32", of_blocks(32)),
+        ("async, top 1 %", Compression::TopK { fraction: 0.01 }),
+    ];
+    let found: Vec<_> = runs.iter().map(|run| (run.name.as_str(), run.compression)).collect();
+    assert_eq!(found, expected);
+    assert_eq!(example("[network]\ncompression = \"bf16\"").unwrap().runs[0].compression, Compression::Bf16);
+}
+
+#[test]
+fn workers_that_train_copies_of_their_own_say_how_often_they_average_them() {
+    let text = "[cluster]\nworker = 4\n[[run]]\nmode = { local_sgd = { every = 8 } }\n\
+                [[run]]\nmode = { diloco = { every = 16, backups = 1 } }\n\
+                [[run]]\nmode = { diloco = { every = 4, outer_learning_rate = 0.5, outer_momentum = 0.8 } }";
+    let runs = example(text).unwrap().runs;
+    let every = |every| NonZeroU32::new(every).unwrap();
+    let nesterov = |learning_rate, momentum| Some(Nesterov { learning_rate, momentum });
+    let expected = [
+        ("local SGD, every 8", Mode::Sync { backups: 0 }, Averaging { every: every(8), outer: None }),
+        (
+            "DiLoCo, every 16, sync, 1 backup",
+            Mode::Sync { backups: 1 },
+            Averaging { every: every(16), outer: nesterov(0.7, 0.9) },
+        ),
+        ("DiLoCo, every 4", Mode::Sync { backups: 0 }, Averaging { every: every(4), outer: nesterov(0.5, 0.8) }),
+    ];
+    let found: Vec<_> = runs.iter().map(|run| (run.name.as_str(), run.mode, run.averaging.unwrap())).collect();
+    assert_eq!(found, expected);
+    let said = example(
+        "[[run]]\nmode = { local_sgd = { every = 0 } }\n[[run]]\nmode = { diloco = { every = 1, backups = 2 } }",
+    );
+    let said = said.unwrap_err().to_string();
+    assert!(said.contains("run[0].mode.local_sgd.every") && said.contains("leave nobody"), "{said}");
+    let said = example("[[run]]\nmode = { diloco = { every = 1, outer_momentum = -1.0 } }").unwrap_err().to_string();
+    assert!(said.contains("run[0].mode.diloco.outer_momentum") && said.contains("at least 0"), "{said}");
 }
 
 #[test]

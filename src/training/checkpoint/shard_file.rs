@@ -128,12 +128,13 @@ fn to_format(dtype: DType) -> Dtype {
         DType::BF16 => Dtype::BF16,
         DType::I32 => Dtype::I32,
         DType::I64 => Dtype::I64,
+        DType::I8 => Dtype::I8,
         DType::Bool => Dtype::BOOL,
     }
 }
 
 fn of_format(dtype: Dtype) -> Option<DType> {
-    let ours = [DType::F32, DType::F64, DType::BF16, DType::I32, DType::I64, DType::Bool];
+    let ours = [DType::F32, DType::F64, DType::BF16, DType::I32, DType::I64, DType::I8, DType::Bool];
     ours.into_iter().find(|ours| to_format(*ours) == dtype)
 }
 

@@ -72,7 +72,10 @@ fn trace(task: &TaskName, step: u64, run: Span, computed: Option<Span>) -> Value
             "dur": duration, "args": { "global_step": step }
         })
     };
-    let label = |what: &str, thread: u32, name: String| json!({ "name": what, "ph": "M", "pid": 0, "tid": thread, "args": { "name": name } });
+    let label = |what: &str, thread: u32, name: String| {
+        let arguments = json!({ "name": name });
+        json!({ "name": what, "ph": "M", "pid": 0, "tid": thread, "args": arguments })
+    };
     let mut events = vec![
         label("process_name", 0, task.to_string()),
         label("thread_name", 0, "run".to_owned()),

@@ -94,10 +94,6 @@ impl<'a> MonitoredRun<'a> {
         }
     }
 
-    fn train_op(&self) -> Option<&Target> {
-        self.targets.iter().find(|target| target.is_train_op())
-    }
-
     /// All that is asked of the run: by the program, then of the train op, then by the hooks. What the program's
     /// function has fed is kept in `fed`.
     fn ask(&mut self, fed: &mut Option<Feeds>) -> Result<(Asked, RunOptions)> {
@@ -108,7 +104,7 @@ impl<'a> MonitoredRun<'a> {
         self.fixed.iter().chain(fed.iter().flatten()).for_each(|(output, value)| asked.feed(output, value.clone()));
         self.fetches.iter().for_each(|output| asked.fetch(output));
         self.targets.iter().for_each(|target| asked.target(target));
-        let train_op = self.train_op().cloned();
+        let train_op = self.targets.iter().find_map(Target::end_of_step);
         if let Some(train_op) = &train_op {
             (0..).map_while(|told| train_op.output(told)).for_each(|told| asked.fetch(&told));
             asked.origin = Some(Origin { training: self.monitored.training, number: self.monitored.begun });
@@ -125,12 +121,15 @@ impl<'a> MonitoredRun<'a> {
     async fn finish(self, done: StepDone, options: RunOptions, started: VirtualTime) -> Result<Fetched> {
         let Self { monitored, fetches, targets, .. } = self;
         let span = (started, monitored.task.now());
-        let train_op = targets.iter().find(|target| target.is_train_op());
+        let end = targets.iter().find_map(Target::end_of_step);
         let own = &done.fetches[..fetches.len()];
-        let mut stats = match train_op {
+        let mut stats = match &end {
             Some(_) => Some(step_stats(monitored, own, &done.fetches[own.len()..], span, done.computed)?),
             None => None,
         };
+        if let Some(stats) = stats.as_mut().filter(|_| end.is_some_and(|end| end.is_local_step())) {
+            stats.global_step = monitored.global_step;
+        }
         if let Some(stats) = &mut stats {
             monitored.count_training_step(stats);
             monitored.task.recorder().step(stats.clone());

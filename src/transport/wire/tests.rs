@@ -26,7 +26,7 @@ impl Payload for Note {
 
 fn tensor() -> impl Strategy<Value = Tensor> {
     let dims = prop::collection::vec(0usize..5, 0..=MAX_RANK);
-    (dims, 1u8..=6, any::<u8>()).prop_map(|(dims, code, byte)| {
+    (dims, 1u8..=7, any::<u8>()).prop_map(|(dims, code, byte)| {
         let dtype = DType::of_code(code).unwrap();
         let byte = if dtype == DType::Bool { byte % 2 } else { byte };
         let mut filling = FillingTensor::new(dtype, Shape::new(&dims));

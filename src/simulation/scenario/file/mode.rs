@@ -9,10 +9,22 @@ use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 use crate::sync::Mode;
 
 /// `"async"`, `"sync"`, or a table of one mode with its parameters, such as `{ sync = { backups = 1 } }`.
-pub(in crate::simulation::scenario) struct ModeFile(pub(in crate::simulation::scenario) Mode);
+pub(in crate::simulation::scenario) struct ModeFile {
+    /// How gradients, or differences of copies, are coordinated.
+    pub(in crate::simulation::scenario) mode: Mode,
+    /// Where workers train copies of their own.
+    pub(in crate::simulation::scenario) averaging: Option<AveragingFile>,
+}
+
+/// The modes in which workers train copies of their own.
+pub(in crate::simulation::scenario) enum AveragingFile {
+    LocalSgd(LocalSgdTable),
+    DiLoCo(DiLoCoTable),
+}
 
 /// The names of all modes.
-const NAMES: [&str; 6] = ["async", "sync", "bounded_staleness", "k_async", "k_batch_sync", "k_batch_async"];
+const NAMES: [&str; 8] =
+    ["async", "sync", "bounded_staleness", "k_async", "k_batch_sync", "k_batch_async", "local_sgd", "diloco"];
 
 /// The modes that have parameters, one of which is given.
 #[derive(Deserialize)]
@@ -23,6 +35,8 @@ struct ModeTable {
     k_async: Option<KTable>,
     k_batch_sync: Option<KTable>,
     k_batch_async: Option<KTable>,
+    local_sgd: Option<LocalSgdTable>,
+    diloco: Option<DiLoCoTable>,
 }
 
 #[derive(Default, Deserialize)]
@@ -43,9 +57,33 @@ struct KTable {
     k: u32,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::simulation::scenario) struct LocalSgdTable {
+    pub(in crate::simulation::scenario) every: u32,
+    #[serde(default)]
+    backups: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::simulation::scenario) struct DiLoCoTable {
+    pub(in crate::simulation::scenario) every: u32,
+    #[serde(default)]
+    backups: u32,
+    pub(in crate::simulation::scenario) outer_learning_rate: Option<f32>,
+    pub(in crate::simulation::scenario) outer_momentum: Option<f32>,
+}
+
+impl ModeFile {
+    fn of(mode: Mode) -> Self {
+        Self { mode, averaging: None }
+    }
+}
+
 impl ModeTable {
     /// The modes that are given.
-    fn modes(self) -> impl Iterator<Item = Mode> {
+    fn modes(self) -> impl Iterator<Item = ModeFile> {
         let modes = [
             self.sync.map(|SyncTable { backups }| Mode::Sync { backups }),
             self.bounded_staleness.map(|BoundedStalenessTable { slack }| Mode::BoundedStaleness { slack }),
@@ -53,7 +91,12 @@ impl ModeTable {
             self.k_batch_sync.map(|KTable { k }| Mode::KBatchSync { k }),
             self.k_batch_async.map(|KTable { k }| Mode::KBatchAsync { k }),
         ];
-        modes.into_iter().flatten()
+        let averaging = [
+            self.local_sgd.map(|table| (table.backups, AveragingFile::LocalSgd(table))),
+            self.diloco.map(|table| (table.backups, AveragingFile::DiLoCo(table))),
+        ];
+        let averaged = |(backups, averaging)| ModeFile { mode: Mode::Sync { backups }, averaging: Some(averaging) };
+        modes.into_iter().flatten().map(ModeFile::of).chain(averaging.into_iter().flatten().map(averaged))
     }
 }
 
@@ -65,14 +108,15 @@ impl<'de> Visitor<'de> for ModeVisitor {
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "one of \"async\", \"sync\", { sync = { backups = 1 } }, { bounded_staleness = { slack = 4 } }, \
-             { k_async = { k = 3 } }, { k_batch_sync = { k = 4 } } and { k_batch_async = { k = 4 } }",
+             { k_async = { k = 3 } }, { k_batch_sync = { k = 4 } }, { k_batch_async = { k = 4 } }, \
+             { local_sgd = { every = 8 } } and { diloco = { every = 16 } }",
         )
     }
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<ModeFile, E> {
         match name {
-            "async" => Ok(ModeFile(Mode::Async)),
-            "sync" => Ok(ModeFile(Mode::Sync { backups: 0 })),
+            "async" => Ok(ModeFile::of(Mode::Async)),
+            "sync" => Ok(ModeFile::of(Mode::Sync { backups: 0 })),
             known if NAMES.contains(&known) => Err(E::invalid_value(Unexpected::Str(known), &self)),
             other => Err(E::unknown_variant(other, &NAMES)),
         }
@@ -81,7 +125,7 @@ impl<'de> Visitor<'de> for ModeVisitor {
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ModeFile, A::Error> {
         let mut modes = ModeTable::deserialize(MapAccessDeserializer::new(map))?.modes();
         match (modes.next(), modes.next()) {
-            (Some(mode), None) => Ok(ModeFile(mode)),
+            (Some(mode), None) => Ok(mode),
             _ => Err(de::Error::invalid_value(Unexpected::Other("not exactly one mode"), &self)),
         }
     }

@@ -321,3 +321,18 @@ proptest! {
         drop(example(&format!("{before}{broken}{after}")));
     }
 }
+
+#[test]
+fn a_compression_that_sends_nothing_is_refused_with_its_place() {
+    let text = "[network]\ncompression = { top_k = { fraction = 1.5 } }\n[[run]]\nmode = \"sync\"\n\
+                compression = { int8 = { block = 0 } }";
+    let said = example(text).unwrap_err().to_string();
+    assert!(said.contains("network.compression.top_k.fraction") && said.contains("at most 1"), "{said}");
+    assert!(said.contains("run[0].compression.int8.block") && said.contains("at least 1"), "{said}");
+    malformed(
+        "[network]\ncompression = \"bf61\"",
+        "2:15",
+        "\"bf61\"",
+        "unknown variant `bf61`, expected one of `none`, `bf16`, `int8`, `top_k`; did you mean `bf16`?",
+    );
+}

@@ -1,0 +1,125 @@
+//! `TopK`: any optimizer, of whose gradients the greatest elements alone travel (Aji and Heafield 2017).
+//!
+//! What is not sent is not lost: it stays with the worker, in a local variable `<variable>/residual`, and is added
+//! to the next gradient (error feedback; Stich et al. 2018, Deep Gradient Compression of Lin et al. 2018). The
+//! server fills the rest with zeros, and applies it by any rule. A NaN counts as the greatest of all, so it is sent.
+//! A worker that is started anew begins with an empty residual.
+//!
+//! The residual changes once the step has been counted. So a gradient that came too late, and is dropped, leaves it
+//! as it was; and a step that is taken again, because its answer was lost, selects from the same sum, with the
+//! gradient that it computes anew. Of a step that was applied before its answer was lost, the selection that was
+//! applied is the first and the residual that is kept is that of the second; the two differ by as much as the
+//! gradients of one batch do before and after the updates in between.
+
+use crate::graph::{
+    Array, Edge, Gradient, Graph, GraphError, Indexed, NewOperation, Op, Output, Replica, Target, UpdateRule, Variable,
+};
+use crate::tensor::Shape;
+
+use super::{ClipGradients, LearningRate, Optimizer, TrainOp};
+
+/// The least elements of a gradient of which a part is sent: of a smaller one its header is the greater part.
+const LEAST: usize = 64;
+
+/// An optimizer to whose variables the greatest elements of each gradient alone are sent; the others wait, and are
+/// added to the next gradient. Gradients of single rows, and of fewer than 64 elements, are sent whole.
+#[derive(Clone, Debug)]
+pub struct TopK<O> {
+    inner: O,
+    fraction: f64,
+}
+
+impl<O: Optimizer> TopK<O> {
+    /// `inner`, with the share `fraction` of each gradient, and at least one element of it.
+    ///
+    /// # Panics
+    /// If the fraction is not above 0 and at most 1.
+    pub fn new(inner: O, fraction: f64) -> Self {
+        assert!(fraction > 0.0 && fraction <= 1.0, "a fraction of {fraction} is not above 0 and at most 1");
+        Self { inner, fraction }
+    }
+}
+
+impl<O: Optimizer> Optimizer for TopK<O> {
+    fn rule(&self) -> UpdateRule {
+        self.inner.rule()
+    }
+
+    fn learning_rate(&self) -> LearningRate {
+        self.inner.learning_rate()
+    }
+
+    fn clip(&self) -> Option<ClipGradients> {
+        self.inner.clip()
+    }
+
+    fn top_k(&self) -> Option<f64> {
+        Some(self.fraction)
+    }
+
+    fn replica(&self) -> Replica {
+        self.inner.replica()
+    }
+}
+
+/// The gradients of a step as they are sent, and what is left of them.
+pub(super) struct Selection {
+    pub(super) pairs: Vec<(Variable, Gradient)>,
+    /// By variable: the residual, what was read of it, and what is to be in it.
+    left: Vec<(Variable, Output, Output)>,
+}
+
+impl Selection {
+    /// The share `fraction` of the elements of each of `pairs`.
+    #[track_caller]
+    pub(super) fn of(pairs: &[(Variable, Gradient)], fraction: f64) -> Result<Self, GraphError> {
+        let mut selection = Self { pairs: Vec::with_capacity(pairs.len()), left: Vec::new() };
+        for (variable, gradient) in pairs {
+            let gradient = match gradient {
+                Gradient::Dense(dense) if variable.spec().shape.elements() >= LEAST => {
+                    Gradient::Dense(selection.select(variable, dense, fraction)?)
+                }
+                other => other.clone(),
+            };
+            selection.pairs.push((variable.clone(), gradient));
+        }
+        Ok(selection)
+    }
+
+    /// The gradient that the task of `variable` makes of what is sent of `gradient` and of what was left before.
+    #[track_caller]
+    fn select(&mut self, variable: &Variable, gradient: &Output, fraction: f64) -> Result<Output, GraphError> {
+        let (graph, elements) = (variable.graph(), variable.spec().shape.elements());
+        let k = ((elements as f64 * fraction).ceil() as usize).clamp(1, elements);
+        let name = format!("{}/residual", variable.name());
+        let residual = graph.local_variable(&name, &graph.zeros([elements]))?;
+        let before = residual.read();
+        let sum = gradient.reshape([elements])?.add(&before)?;
+        let (_, positions) = sum.abs().top_k(k)?;
+        let (sent, positions) = (sum.gather(&positions, 0)?, positions.reshape([k, 1])?);
+        let left = sum.tensor_scatter_update(&positions, &graph.zeros([k]))?;
+        self.left.push((residual, before, left));
+        let scatter = Op::Indexed(Indexed::ScatterNd(Shape::from([elements])));
+        let flat = beside(graph, variable, scatter, &[positions.edge(), sent.edge()])?;
+        beside(graph, variable, Op::Array(Array::Reshape(variable.spec().shape.into())), &[flat.edge()])
+    }
+
+    /// `step`, after which the residuals are what is left, if its gradient was applied.
+    #[track_caller]
+    pub(super) fn keep_what_is_left(&self, step: TrainOp) -> Result<TrainOp, GraphError> {
+        let (applied, mut targets) = (step.applied(), vec![step.commit.clone()]);
+        for (residual, before, left) in &self.left {
+            targets.push(residual.assign(&applied.select(left, before)?)?);
+        }
+        let targets: Vec<&Target> = targets.iter().collect();
+        let whole = step.commit.graph().group("train_and_keep", &targets)?;
+        Ok(TrainOp { whole, ..step })
+    }
+}
+
+/// The output of `op` where `variable` is.
+#[track_caller]
+fn beside(graph: &Graph, variable: &Variable, op: Op, inputs: &[Edge]) -> Result<Output, GraphError> {
+    let new = NewOperation { inputs, colocated_with: Some(variable.op_id()), ..NewOperation::of(op) };
+    Ok(graph.output(graph.add(new)?))
+}
