@@ -127,7 +127,7 @@ fn shown(value: &Tensor) -> String {
         DType::I32 => value.item::<i32>().map(|number| number.to_string()),
         DType::I64 => value.item::<i64>().map(|number| number.to_string()),
         DType::Bool => value.item::<bool>().map(|is_true| is_true.to_string()),
-        DType::BF16 => return format!("{value:?}"),
+        DType::BF16 | DType::I8 => return format!("{value:?}"),
     };
     match number {
         Ok(number) if value.shape().rank() == 0 => number,
