@@ -5,16 +5,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use trainyard::clock::WallClock;
-use trainyard::graph::UpdateRule;
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
 use trainyard::training::checkpoint::Memory;
-use trainyard::training::{
-    Beginning, Ending, Evaluation, Model, OptimizerSettings, Recorder, Scaffold, Settings, StepStats, Stop, TaskParts,
-};
+use trainyard::training::{Beginning, Ending, Evaluation, Recorder, Scaffold, StepStats, TaskParts};
 
 use crate::alone::{Counting, Seen, alone, at, every_steps, seconds, workers};
 use crate::fixture::{assert_error, cluster, on_actix};
+use crate::simulated::Simulated;
 
 async fn value(session: &MonitoredSession, variable: &Variable) -> Result<f32> {
     session.raw().run().fetch(&variable.read()).await?.scalar::<f32>(0)
@@ -197,15 +195,12 @@ fn a_worker_whose_chief_does_not_come_in_time_names_it() {
     on_actix(async {
         let mut servers = cluster(1, 2);
         let server = servers.pop().expect("the last is a worker");
-        let rule = UpdateRule::GradientDescent;
-        let optimizer = OptimizerSettings { rule, learning_rate: 1.0.into(), clip: None };
-        let stop = Stop { steps: None, accuracy: None, evaluate_every: 1, time: None };
         let task = Task::new(TaskParts {
             server: Rc::new(server),
             clock: Rc::new(WallClock::new()),
             mode: Mode::Async,
             seed: 7,
-            settings: Settings { model: Model::Softmax, optimizer, batch: 1, stop },
+            settings: Simulated::new(0, 2, Mode::Async).settings().clone(),
             dataset: None,
             checkpointing: None,
             recorder: Rc::new(Silent),

@@ -308,6 +308,10 @@ impl Simulated {
         self
     }
 
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     pub(crate) fn mode(&self) -> Mode {
         self.mode
     }
