@@ -1,5 +1,7 @@
 //! `Scaffold`: the parts that a training's session is made ready with, given by the program or made by default.
 
+use std::cell::Cell;
+
 use crate::graph::{Graph, Output, Part, Target, Variable};
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
@@ -79,7 +81,8 @@ impl Scaffold {
         let shared: Vec<Known> = graph.initializers().into_iter().map(known).collect::<Result<_>>()?;
         let own = graph.local_initializers().into_iter();
         let own = own.map(|(variable, initializer)| (variable.is_initialized(), initializer)).collect();
-        Ok(Finalized { shared, own, step, all_initialized: graph.await_initialization(), given: self })
+        let (all_initialized, is_half_initialized) = (graph.await_initialization(), Cell::new(false));
+        Ok(Finalized { shared, own, step, all_initialized, is_half_initialized, given: self })
     }
 }
 
@@ -92,6 +95,7 @@ pub(super) struct Finalized {
     pub(super) step: Output,
     /// Completes once all shared variables have values.
     pub(super) all_initialized: Target,
+    is_half_initialized: Cell<bool>,
     given: Scaffold,
 }
 
@@ -111,6 +115,13 @@ pub(super) struct Known {
 impl Finalized {
     /// Gives their first values to `missing` of the shared variables.
     pub(super) async fn initialize(&self, session: &Session, missing: &[&Known]) -> Result<()> {
+        self.is_half_initialized.set(true);
+        self.give_first_values(session, missing).await?;
+        self.is_half_initialized.set(false);
+        Ok(())
+    }
+
+    async fn give_first_values(&self, session: &Session, missing: &[&Known]) -> Result<()> {
         let mut run = session.run();
         match &self.given.init_op {
             Some(init_op) => {
@@ -126,6 +137,12 @@ impl Finalized {
             Some(init) => init(session).await,
             None => Ok(()),
         }
+    }
+
+    /// Whether an error has ended [`Finalized::initialize`]: its operations and function are then called again, though
+    /// the variables may have values by now.
+    pub(super) fn is_half_initialized(&self) -> bool {
+        self.is_half_initialized.get()
     }
 
     /// Whether the program gives the variables their first values in its own way.

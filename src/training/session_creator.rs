@@ -120,7 +120,8 @@ impl SessionCreator {
     /// their first values.
     async fn prepare(&self, session: Session) -> Result<Created> {
         let found = self.find(&session).await?;
-        let live = found.global_step.filter(|_| found.missing.is_empty());
+        let is_whole = found.missing.is_empty() && !self.scaffold.is_half_initialized();
+        let live = found.global_step.filter(|_| is_whole);
         let checkpoint = self.latest().await?;
         if let Some(checkpoint) = checkpoint.filter(|checkpoint| live.is_none_or(|live| live < checkpoint.global_step))
         {

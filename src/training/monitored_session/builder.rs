@@ -79,7 +79,8 @@ impl Builder {
         self
     }
 
-    /// Opens the session: when it returns, all variables have their values. The graph is then final.
+    /// Opens the session: when it returns, all variables have their values. Variables that are added to the graph
+    /// later nobody initialises, saves or restores (TensorFlow refuses whatever is added to a graph then).
     ///
     /// # Errors
     /// If the graph has a mistake, a hook fails, the checkpoint does not fit the graph, or a task fails.
