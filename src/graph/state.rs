@@ -11,6 +11,7 @@ use super::device_scope::{self, DeviceScope};
 use super::error::{GraphError, GraphProblem};
 use super::op::Op;
 use super::shape_inference::infer;
+use super::variables::Part;
 use super::{Edge, GraphDef, OpId, Operation, TensorType};
 
 /// What an operation is to be called, below the name scope in force.
@@ -49,6 +50,8 @@ pub(super) struct State {
     /// The value output of each variable, once something reads it.
     pub(super) reads: BTreeMap<OpId, OpId>,
     pub(super) initializers: Vec<OpId>,
+    /// The shards of partitioned variables, and what optimizers keep beside them.
+    pub(super) parts: BTreeMap<OpId, Part>,
     /// Whether new variables are each worker's own.
     pub(super) is_local: bool,
     pub(super) random_seed: u64,
