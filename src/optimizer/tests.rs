@@ -6,7 +6,7 @@ mod tensorflow;
 use super::{Compensation, Delta, Deltas, Update, apply};
 use crate::graph::{FirstValue, UpdateRule};
 use crate::kernels::Cost;
-use crate::tensor::{Shape, Tensor};
+use crate::tensor::{DType, Shape, Tensor};
 
 /// A variable under training.
 struct Trained {
@@ -279,6 +279,15 @@ fn a_compensation_leaves_the_gradient_and_what_was_read_as_they_are() {
     trained.step(Delta::Dense(gradient.clone()));
     assert_eq!(gradient, Tensor::full([5, 3], 0.5f32));
     assert_eq!(trained.update.compensation.unwrap().read, Tensor::full([5, 3], 0f32));
+}
+
+#[test]
+fn hollow_values_stay_hollow_under_compensation() {
+    let mut trained = Trained::new(UpdateRule::GradientDescent, 0.1, [5, 3], &table());
+    trained.update.values[0] = Tensor::hollow(DType::F32, [5, 3]);
+    trained.update.compensation = Some(Compensation { read: Tensor::hollow(DType::F32, [5, 3]), lambda: 0.4 });
+    trained.dense(&[0.5; 15]);
+    assert!(trained.update.values[0].is_hollow());
 }
 
 #[test]

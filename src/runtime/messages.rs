@@ -367,7 +367,6 @@ pub(crate) struct StateRequest {
 
 /// What an operation does to a task's state.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a steady step allocates nothing, and a boxed gradient would")]
 pub(crate) enum Action {
     Read { variable: VariableId, with_version: bool },
     Gather { variable: VariableId, ids: Tensor },

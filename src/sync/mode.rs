@@ -45,7 +45,8 @@ pub enum Mode {
     StalenessAware,
     /// Asynchronous, where each gradient `g` of what was read is made up for what has changed since: it counts as
     /// `g + lambda * g * g * (now - read)` (Zheng et al., "Asynchronous Stochastic Gradient Descent with Delay
-    /// Compensation", 2017: DC-ASGD-c). The parameter servers hold for each worker what it has read last.
+    /// Compensation", 2017: DC-ASGD-c). The parameter servers hold for each worker what it has read last, so that each
+    /// update copies the whole variable, also where only rows of it are gathered.
     DelayCompensated {
         /// How much of the change counts. The paper takes 0.04 to 2.
         lambda: f32,

@@ -50,7 +50,7 @@ fn every_update_rule_treats_every_element_of_any_length_alike() {
 
 #[test]
 fn a_gradient_of_any_length_is_compensated_as_the_definition_says_also_over_threads() {
-    for len in LENGTHS.into_iter().chain([PARALLEL_FROM + 5]) {
+    for len in LENGTHS.chain([PARALLEL_FROM + 5]) {
         for offset in 0..4 {
             let [mut gradient, now, read] = [1, 2, 3].map(|seed| values(seed, len + offset));
             let expected: Vec<f32> = (offset..len + offset)
