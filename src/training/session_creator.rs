@@ -183,7 +183,7 @@ impl SessionCreator {
     /// Gives all variables the values of `checkpoint`.
     async fn restore(&self, checkpoint: Restored) -> Result<Created> {
         let step = checkpoint.global_step;
-        tracing::info!(checkpoint = checkpoint.name, global_step = step, "restoring");
+        tracing::warn!(checkpoint = checkpoint.name, global_step = step, "restoring");
         let session = self.session(RECOVERY_TIMEOUT).await?;
         let mut run = session.run();
         for variable in &self.scaffold.shared {

@@ -1,18 +1,15 @@
 //! `SummaryWriter`: numbers over the steps of a training, in files that TensorBoard reads.
 
-mod event;
-mod record;
-
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use crate::event_file::{EventWriter, file_name};
 use crate::runtime::{Code, Error, Result};
 
 use super::task::Task;
-use event::Event;
 
 /// Writes a file of events into a folder (TensorFlow: `tf.summary.FileWriter`).
 ///
@@ -21,7 +18,7 @@ use event::Event;
 /// bytes again. Each event is in the file when the call returns. A clone writes to the same file.
 #[derive(Clone)]
 pub struct SummaryWriter {
-    file: Rc<RefCell<File>>,
+    file: Rc<RefCell<EventWriter<File>>>,
     path: PathBuf,
     task: Task,
 }
@@ -35,11 +32,9 @@ impl SummaryWriter {
         let folder = folder.as_ref();
         std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
         let task_name = format!("{}-{}", task.job(), task.index());
-        let name = format!("events.out.tfevents.{:010}.{task_name}", task.date().as_secs());
-        let (file, path) = create_new(folder, &name)?;
-        let writer = Self { file: Rc::new(RefCell::new(file)), path, task: task.clone() };
-        writer.write(&Event::version(writer.seconds()))?;
-        Ok(writer)
+        let (file, path) = create_new(folder, &file_name(task.date().as_secs(), &task_name))?;
+        let file = EventWriter::new(file, task.date().as_secs_f64()).map_err(|error| unwritable(&path, &error))?;
+        Ok(Self { file: Rc::new(RefCell::new(file)), path, task: task.clone() })
     }
 
     /// Writes that `tag` was `value` at `global_step`.
@@ -55,21 +50,13 @@ impl SummaryWriter {
     /// # Errors
     /// If the file can't be written.
     pub fn scalars(&self, values: &[(&str, f32)], global_step: u64) -> Result<()> {
-        self.write(&Event::scalars(self.seconds(), global_step, values))
+        let written = self.file.borrow_mut().scalars(values, global_step, self.task.date().as_secs_f64());
+        written.map_err(|error| unwritable(&self.path, &error))
     }
 
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    fn write(&self, event: &Event) -> Result<()> {
-        let written = self.file.borrow_mut().write_all(&record::framed(&event.encoded()));
-        written.map_err(|error| unwritable(&self.path, &error))
-    }
-
-    fn seconds(&self) -> f64 {
-        self.task.date().as_secs_f64()
     }
 }
 

@@ -12,7 +12,7 @@ use super::super::hooks::{RunArgs, RunOptions, RunValues};
 use super::super::record::StepStats;
 use super::super::recovery::is_mendable;
 use super::super::session::{Asked, Fetched};
-use super::{MonitoredSession, Taken};
+use super::MonitoredSession;
 
 /// What a program feeds to a run.
 pub type Feeds = Vec<(Output, Tensor)>;
@@ -77,8 +77,8 @@ impl<'a> MonitoredRun<'a> {
             let started = self.monitored.task.now();
             let is_rolled_back = match self.ask(&mut fed) {
                 Ok((asked, options)) => match self.monitored.take(asked, options).await? {
-                    Taken::Done(done) => return self.finish(done, options, started).await,
-                    Taken::RolledBack => true,
+                    Some(done) => return self.finish(done, options, started).await,
+                    None => true,
                 },
                 Err(error) if is_mendable(&error) => self.monitored.recover(error).await?,
                 Err(error) => return Err(error),
