@@ -9,8 +9,9 @@ use super::{Mode, Place};
 
 /// Decides, at the task that holds the global step, when a worker's step counts.
 ///
-/// Every vote gets exactly one answer (an [`Effect::Count`] or an [`Effect::Drop`]) and every commit exactly one [`Effect::Release`], at once or later, also where
-/// workers leave or the training is over: so no worker waits for ever.
+/// Every vote gets exactly one answer (an [`Effect::Count`] or an [`Effect::Drop`]) and every commit exactly one
+/// [`Effect::Release`], at once or later, also where workers leave or the training is over: so no worker waits for
+/// ever.
 ///
 /// A worker can put up a fence, for a checkpoint: once every other one is between two steps it is told so, and
 /// until it lifts the fence none of them goes on. Then all variables hold the same whole steps.
