@@ -46,7 +46,7 @@ pub use rules::{
     ProximalGradientDescent, RmsProp,
 };
 pub use top_k::TopK;
-pub(crate) use update::{Delta, Deltas, Update};
+pub(crate) use update::{Compensation, Delta, Deltas, Update};
 
 pub use crate::graph::{LearningRate, Schedule};
 
@@ -225,8 +225,8 @@ impl Step<'_> {
         }
         let mut inputs = vec![self.rate.beside(variable)?];
         inputs.extend(gradient.parts().iter().map(|part| part.edge()));
-        let aggregate = self.replica.mode.has_rounds().then_some(self.replica);
-        if aggregate.is_some() {
+        let replica = Some(self.replica).filter(|replica| replica.mode.needs_version());
+        if replica.is_some() {
             inputs.extend(self.verdict.as_ref().map(Output::edge));
             inputs.extend(variable.versions(gradient).iter().map(Output::edge));
         }
@@ -237,7 +237,7 @@ impl Step<'_> {
             inputs: &inputs,
             variables: &variables,
             colocated_with: Some(variable.op_id()),
-            ..NewOperation::of(Op::ApplyGradient { rule, is_sparse, aggregate })
+            ..NewOperation::of(Op::ApplyGradient { rule, is_sparse, replica })
         })
     }
 
