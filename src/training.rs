@@ -20,7 +20,7 @@ mod weights;
 pub use checkpointing::{Checkpointing, Consistency};
 pub use hooks::{
     CheckpointSaver, CheckpointSaverListener, Hook, HookContext, HookFuture, RunArgs, RunOptions, RunValues,
-    SecondOrStepTimer, StopAtStep, TraceLevel,
+    SecondOrStepTimer, StopAtStep, SyncReplicasHook, TraceLevel,
 };
 pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};

@@ -2,6 +2,7 @@
 
 mod checkpoint_saver;
 mod stop_at_step;
+mod sync_replicas;
 mod timer;
 
 use std::cell::Cell;
@@ -22,6 +23,7 @@ use super::task::Task;
 
 pub use checkpoint_saver::{CheckpointSaver, CheckpointSaverListener};
 pub use stop_at_step::StopAtStep;
+pub use sync_replicas::SyncReplicasHook;
 pub use timer::SecondOrStepTimer;
 
 /// What a hook does while the session waits for it.
