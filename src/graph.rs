@@ -72,7 +72,7 @@ pub use output::{Output, Target, concat, stack};
 pub use partitioned_variable::{InitialRows, PartitionedVariable, embedding_lookup, embedding_lookup_unique};
 pub use partitioner::Partitioner;
 pub(crate) use prune::prune;
-pub use resource::{ConditionalAccumulator, FifoQueue};
+pub use resource::{ConditionalAccumulator, FifoQueue, SparseConditionalAccumulator};
 pub(crate) use shape_inference::{OutputTypes, infer};
 pub(crate) use state::{Name, NewOperation};
 pub use variable::Variable;

@@ -115,10 +115,10 @@ pub mod prelude {
     pub use crate::optimizer::{
         Adadelta, Adagrad, AdagradDa, Adam, AdamW, ClipGradients, Clipped, Coordinated, ExponentialMovingAverage, Ftrl,
         GradientDescent, Lamb, LearningRate, LocalSgd, Momentum, Optimizer, ProximalAdagrad, ProximalGradientDescent,
-        RmsProp, Schedule, TopK, TrainOp,
+        RmsProp, Schedule, SyncReplicas, SyncReplicasOp, TopK, TrainOp,
     };
     pub use crate::placement::ReplicaDeviceSetter;
     pub use crate::runtime::{Code, Error, Result, Server, SessionOptions};
     pub use crate::tensor::{DType, Tensor};
-    pub use crate::training::{MonitoredSession, Session, StopAtStep, Task};
+    pub use crate::training::{MonitoredSession, Session, StopAtStep, SyncReplicasHook, Task};
 }

@@ -19,6 +19,7 @@ mod local_sgd;
 mod moving_average;
 mod rows;
 mod rules;
+mod sync_replicas;
 #[cfg(test)]
 mod tests;
 mod top_k;
@@ -45,6 +46,7 @@ pub use rules::{
     Adadelta, Adagrad, AdagradDa, Adam, AdamW, Ftrl, GradientDescent, Lamb, Momentum, ProximalAdagrad,
     ProximalGradientDescent, RmsProp,
 };
+pub use sync_replicas::{SyncReplicas, SyncReplicasOp};
 pub use top_k::TopK;
 pub(crate) use update::{Compensation, Delta, Deltas, Update};
 

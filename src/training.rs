@@ -22,7 +22,7 @@ pub use checkpointing::{Checkpointing, Consistency};
 pub use hooks::{
     CheckpointSaver, CheckpointSaverListener, FeedFn, FinalOps, FinalValues, GlobalStepWaiter, Hook, HookContext,
     HookFuture, LoggingTensor, NanTensor, Profiler, RunArgs, RunOptions, RunValues, SecondOrStepTimer, StepCounter,
-    StopAtStep, SummarySaver, TraceLevel,
+    StopAtStep, SummarySaver, SyncReplicasHook, TraceLevel,
 };
 pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};

@@ -53,6 +53,17 @@ pub enum GraphProblem {
     /// A variable that each worker should have one of its own of is shared.
     #[error("all workers share the variable `{0}`; build it within `Graph::with_local_variables`")]
     NotLocal(String),
+    /// Workers would wait for ever for the first update of TensorFlow's synchronous training.
+    #[error(
+        "too few tokens to finish the first step: {given} given, {needed} needed; a worker takes one with each of its \
+         gradients"
+    )]
+    TooFewTokens {
+        /// How many there would be.
+        given: u32,
+        /// How many gradients an update takes besides one of each worker.
+        needed: u32,
+    },
     /// The device's name is malformed.
     #[error(transparent)]
     Device(#[from] DeviceNameError),

@@ -187,9 +187,16 @@ impl Target {
         Some(Self::new(self.graph.clone(), end))
     }
 
+    /// What it tells as the end of a training step: the global step after it (i64), its staleness (i64), and whether
+    /// its gradient counts (bool).
+    pub(crate) fn told_of_step(&self) -> [Output; 3] {
+        self.graph.told_of_step(self.op).map(|edge| Output::new(self.graph.clone(), edge))
+    }
+
     /// Whether it ends a step that a worker takes by itself, and counts in a variable of its own.
     pub(crate) fn is_local_step(&self) -> bool {
-        self.graph.touches_local_variable(self.op)
+        let is_commit = self.graph.with_operation(self.op, |operation| matches!(operation.op, Op::CommitStep(_)));
+        is_commit && self.graph.touches_local_variable(self.op)
     }
 
     /// The line of the user's program that built it.

@@ -1,12 +1,17 @@
 //! Queues and accumulators as a user holds them.
 
+mod accumulators;
+
 use std::sync::Arc;
 
 use super::error::{GraphError, GraphProblem};
-use super::op::{Op, Reduction, ResourceAction, ResourceKind, ResourceSpec};
+use super::op::{Op, ResourceAction, ResourceKind, ResourceSpec};
 use super::output::{Output, Target};
+use super::variable::Variable;
 use super::{Edge, Graph, Name, NewOperation, OpId, TensorType};
-use crate::tensor::{DType, PartialShape, Shape};
+use crate::tensor::{DType, Shape};
+
+pub use accumulators::{ConditionalAccumulator, SparseConditionalAccumulator};
 
 /// A resource: a named place on the task that the placer puts it on.
 #[derive(Clone)]
@@ -27,16 +32,6 @@ pub struct FifoQueue {
     components: usize,
 }
 
-/// Collects gradients, whoever sends them, until as many are there as somebody wants to take
-/// (TensorFlow: `tf.compat.v1.ConditionalAccumulator`).
-///
-/// Gradients of steps before the accumulator's own, which each taking raises by one, are dropped
-/// without a word.
-#[derive(Clone)]
-pub struct ConditionalAccumulator {
-    resource: Resource,
-}
-
 impl Resource {
     #[track_caller]
     fn new(g: &Graph, name: &str, kind: ResourceKind) -> Result<Self, GraphError> {
@@ -44,6 +39,20 @@ impl Resource {
         let spec = Arc::new(ResourceSpec { shared_name: g.scoped_name(name).into(), container, kind });
         let declared = NewOperation { name: Name::Exactly(name), ..NewOperation::of(Op::Resource(Arc::clone(&spec))) };
         Ok(Self { graph: g.clone(), op: g.add(declared)?, spec })
+    }
+
+    /// A resource where `variable` is and in its container, named from the root.
+    #[track_caller]
+    fn beside(variable: &Variable, name: &str, kind: ResourceKind) -> Result<Self, GraphError> {
+        let (graph, container) = (variable.graph().clone(), variable.spec().container);
+        let spec = Arc::new(ResourceSpec { shared_name: name.into(), container, kind });
+        let op = graph.add(NewOperation {
+            name: Name::Exactly(name),
+            colocated_with: Some(variable.op_id()),
+            is_detached: true,
+            ..NewOperation::of(Op::Resource(Arc::clone(&spec)))
+        })?;
+        Ok(Self { graph, op, spec })
     }
 
     /// Adds an operation on the resource, which runs where it is.
@@ -85,6 +94,14 @@ impl FifoQueue {
         let types = components.iter().map(|(dtype, shape)| TensorType::new(*dtype, *shape)).collect();
         let resource = Resource::new(g, name, ResourceKind::FifoQueue { capacity, components: types })?;
         Ok(Self { resource, components: components.len() })
+    }
+
+    /// A queue of any number of elements, where `variable` is.
+    #[track_caller]
+    pub(crate) fn beside(variable: &Variable, name: &str, components: Vec<TensorType>) -> Result<Self, GraphError> {
+        let number = components.len();
+        let kind = ResourceKind::FifoQueue { capacity: None, components };
+        Ok(Self { resource: Resource::beside(variable, name, kind)?, components: number })
     }
 
     /// Puts an element in; waits for room.
@@ -147,62 +164,5 @@ impl FifoQueue {
     fn take(&self, action: ResourceAction) -> Vec<Output> {
         let target = self.resource.add(action, &[]).expect("an element can be asked for");
         (0..self.components as u32).filter_map(|component| target.output(component)).collect()
-    }
-}
-
-impl ConditionalAccumulator {
-    /// An accumulator of gradients of this type; what is taken is their mean or their sum.
-    ///
-    /// # Errors
-    /// If the name is taken or illegal, or the values are no numbers.
-    #[track_caller]
-    pub fn new(
-        g: &Graph,
-        name: &str,
-        dtype: DType,
-        shape: impl Into<PartialShape>,
-        reduction: Reduction,
-    ) -> Result<Self, GraphError> {
-        let value = TensorType::new(dtype, shape);
-        if value.dtype != DType::F32 || !matches!(reduction, Reduction::Sum | Reduction::Mean) {
-            let needs = "gradients of f32, and their mean or sum".to_owned();
-            return Err(GraphError::new(name, GraphProblem::Inputs { needs, inputs: vec![value] }));
-        }
-        let kind = ResourceKind::ConditionalAccumulator { value, reduction };
-        Ok(Self { resource: Resource::new(g, name, kind)? })
-    }
-
-    /// Adds `gradient`, unless `local_step` (i64), the step that it was computed in, is before the accumulator's.
-    ///
-    /// # Errors
-    /// If the gradient is of another type.
-    #[track_caller]
-    pub fn apply_grad(&self, gradient: &Output, local_step: &Output) -> Result<Target, GraphError> {
-        self.resource.add(ResourceAction::ApplyGradient, &[local_step, gradient])
-    }
-
-    /// The mean or sum of all gradients, as soon as there are `number` (i32); ends the accumulator's step.
-    ///
-    /// # Errors
-    /// If `number` is no i32 scalar.
-    #[track_caller]
-    pub fn take_grad(&self, number: &Output) -> Result<Output, GraphError> {
-        let target = self.resource.add(ResourceAction::TakeGradient, &[number])?;
-        Ok(target.output(0).expect("what takes a gradient gives it"))
-    }
-
-    /// How many gradients there are (i32).
-    #[track_caller]
-    pub fn num_accumulated(&self) -> Output {
-        self.resource.ask(ResourceAction::NumAccumulated)
-    }
-
-    /// From now on drops gradients of steps before `step` (i64).
-    ///
-    /// # Errors
-    /// If `step` is no i64 scalar.
-    #[track_caller]
-    pub fn set_global_step(&self, step: &Output) -> Result<Target, GraphError> {
-        self.resource.add(ResourceAction::SetGlobalStep, &[step])
     }
 }

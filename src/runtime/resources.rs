@@ -1,17 +1,19 @@
 //! A task's queues and accumulators: found by name, made when first used, answered when they can be.
 
+mod accumulators;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use smallvec::smallvec;
 
-use crate::graph::{Reduction, ResourceAction, ResourceKind, ResourceSpec};
-use crate::kernels;
-use crate::sync::{Answer, ConditionalAccumulator, FifoQueue};
-use crate::tensor::{Shape, Tensor};
+use crate::graph::{ResourceAction, ResourceKind, ResourceSpec};
+use crate::sync::{Answer, FifoQueue};
+use crate::tensor::Tensor;
 
 use super::error::{Code, Error, Result};
 use super::messages::{Scope, Served, StepId, Ticket, Values};
+use accumulators::{Accumulator, on_accumulator, reduced};
 
 /// Session, where the resource is its own; container; name.
 type Name = (Option<Scope>, Arc<str>, Arc<str>);
@@ -29,7 +31,7 @@ struct Resource {
 
 enum State {
     Queue(FifoQueue<Waiter, Values>),
-    Accumulator(ConditionalAccumulator<Ticket, Tensor>),
+    Accumulator(Accumulator),
 }
 
 /// Who waits at a queue, and whether for elements stacked.
@@ -61,7 +63,7 @@ impl Resources {
         }
         let served = match &mut resource.state {
             State::Queue(queue) => on_queue(queue, &spec.shared_name, ticket, &action, inputs),
-            State::Accumulator(accumulator) => on_accumulator(accumulator, &spec, ticket, &action, &inputs),
+            State::Accumulator(accumulator) => on_accumulator(accumulator, &spec, ticket, &action, inputs),
         };
         served.unwrap_or_else(|error| vec![Served { ticket, outcome: Err(error) }])
     }
@@ -131,7 +133,9 @@ impl Resource {
     fn new(spec: Arc<ResourceSpec>) -> Self {
         let state = match &spec.kind {
             ResourceKind::FifoQueue { capacity, .. } => State::Queue(FifoQueue::new(*capacity)),
-            ResourceKind::ConditionalAccumulator { .. } => State::Accumulator(ConditionalAccumulator::default()),
+            ResourceKind::ConditionalAccumulator { .. } | ResourceKind::SparseConditionalAccumulator { .. } => {
+                State::Accumulator(Accumulator::default())
+            }
         };
         Self { spec, state }
     }
@@ -205,65 +209,4 @@ fn stacked(elements: &[Values]) -> Values {
     let component = |index: usize| elements.iter().map(|element| &element[index]).collect::<Vec<_>>();
     let components = elements.first().map_or(0, |element| element.len());
     (0..components).map(|index| Tensor::of_rows(&component(index))).collect()
-}
-
-fn on_accumulator(
-    accumulator: &mut ConditionalAccumulator<Ticket, Tensor>,
-    spec: &ResourceSpec,
-    ticket: Ticket,
-    action: &ResourceAction,
-    inputs: &[Tensor],
-) -> Result<Vec<Served>> {
-    let done = || Served { ticket, outcome: Ok(Values::new()) };
-    let count = |inputs: &[Tensor]| inputs[0].item::<i64>();
-    Ok(match action {
-        ResourceAction::ApplyGradient => {
-            check_shape(accumulator.gradients(), &inputs[1], &spec.shared_name)?;
-            let taken = accumulator.apply(count(inputs)?, inputs[1].clone());
-            std::iter::once(done()).chain(taken.map(|taken| reduced(taken, spec))).collect()
-        }
-        ResourceAction::TakeGradient => {
-            let required = inputs[0].item::<i32>()?;
-            let number = usize::try_from(required).ok().filter(|number| *number > 0).ok_or_else(|| {
-                let message =
-                    format!("`{}` gives the mean of at least one gradient, not of {required}", spec.shared_name);
-                Error::new(Code::InvalidArgument, message)
-            })?;
-            accumulator.take(ticket, number).map(|taken| reduced(taken, spec)).into_iter().collect()
-        }
-        ResourceAction::SetGlobalStep => {
-            accumulator.set_global_step(count(inputs)?);
-            vec![done()]
-        }
-        ResourceAction::NumAccumulated => told(ticket, Tensor::scalar(accumulator.count() as i32)),
-        other => panic!("{other:?} is no operation on an accumulator"),
-    })
-}
-
-/// All gradients of a step have the shape of the first.
-fn check_shape(held: &[Tensor], gradient: &Tensor, name: &str) -> Result<()> {
-    match held.first().map(Tensor::shape) {
-        Some(shape) if shape != gradient.shape() => {
-            let message = format!("a gradient {} does not fit those in `{name}`, which are {shape}", gradient.shape());
-            Err(Error::new(Code::InvalidArgument, message))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The answer to who has taken gradients: their mean or their sum, added in the order in which they came.
-fn reduced((ticket, gradients): (Ticket, Vec<Tensor>), spec: &ResourceSpec) -> Served {
-    let ResourceKind::ConditionalAccumulator { reduction, .. } = &spec.kind else {
-        panic!("gradients come from an accumulator")
-    };
-    if gradients.iter().any(Tensor::is_hollow) {
-        let hollow = Tensor::hollow(gradients[0].dtype(), gradients[0].shape());
-        return Served { ticket, outcome: Ok(smallvec![hollow]) };
-    }
-    let slices: Vec<&[f32]> = gradients.iter().map(Tensor::slice).collect();
-    let scale = if *reduction == Reduction::Mean { 1.0 / slices.len() as f32 } else { 1.0 };
-    let shape: Shape = gradients[0].shape();
-    let mut sum = Tensor::uninitialised::<f32>(shape);
-    kernels::elementwise::add_n(&slices, scale, sum.make_mut());
-    Served { ticket, outcome: Ok(smallvec![sum]) }
 }

@@ -26,6 +26,11 @@ impl<W, G> ConditionalAccumulator<W, G> {
         self.gradients.len()
     }
 
+    /// How many steps the accumulator is past `local_step`; a gradient of that step counts where it is none.
+    pub fn staleness(&self, local_step: i64) -> i64 {
+        self.step.saturating_sub(local_step).max(0)
+    }
+
     /// The gradients there are, in the order in which they came.
     pub fn gradients(&self) -> &[G] {
         &self.gradients
@@ -99,6 +104,7 @@ mod tests {
         let mut accumulator = ConditionalAccumulator::default();
         accumulator.apply(0, 1);
         assert_eq!(accumulator.take("a", 1), Some(("a", vec![1])));
+        assert_eq!([0, 1, 7].map(|step| accumulator.staleness(step)), [1, 0, 0]);
         accumulator.apply(0, 2);
         assert_eq!(accumulator.count(), 0);
         accumulator.apply(7, 3);

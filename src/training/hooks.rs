@@ -11,6 +11,7 @@
 //! | [`GlobalStepWaiter`] | `GlobalStepWaiterHook` | lets a worker begin later | sees the end; waits in `open` |
 //! | [`FinalOps`] | `FinalOpsHook` | evaluates outputs at the end | values are read through a handle |
 //! | [`FeedFn`] | `FeedFnHook` | feeds every run | |
+//! | [`SyncReplicasHook`] | `_SyncReplicasOptimizerHook` | drives [`SyncReplicas`](crate::optimizer::SyncReplicas) | ends in order |
 //! | [`Profiler`] | `ProfilerHook` | writes timelines of runs | of the worker's run and kernels |
 //!
 //! "Every so many steps" or "every so often" is one argument, a [`SecondOrStepTimer`], where TensorFlow has two of
@@ -31,6 +32,7 @@ mod profiler;
 mod step_counter;
 mod stop_at_step;
 mod summary_saver;
+mod sync_replicas;
 mod timer;
 
 use std::cell::Cell;
@@ -59,6 +61,7 @@ pub use profiler::Profiler;
 pub use step_counter::StepCounter;
 pub use stop_at_step::StopAtStep;
 pub use summary_saver::SummarySaver;
+pub use sync_replicas::SyncReplicasHook;
 pub use timer::SecondOrStepTimer;
 
 /// What a hook does while the session waits for it.

@@ -44,6 +44,7 @@ mod simulated;
 mod simulation;
 mod staleness;
 mod stall;
+mod sync_replicas;
 #[cfg(unix)]
 mod tasks;
 mod transport_contract;

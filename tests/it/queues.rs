@@ -1,12 +1,12 @@
-//! Queues and conditional accumulators on tasks, after TensorFlow's `fifo_queue_test.py` and
-//! `conditional_accumulator_test.py`.
+//! Queues and conditional accumulators on tasks, after TensorFlow's `fifo_queue_test.py`,
+//! `conditional_accumulator_test.py` and `sparse_conditional_accumulator_test.py`.
 
-use trainyard::graph::{ConditionalAccumulator, FifoQueue, Reduction};
+use trainyard::graph::{ConditionalAccumulator, FifoQueue, IndexedSlices, Reduction, SparseConditionalAccumulator};
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
 use trainyard::tensor::Shape;
 
-use crate::fixture::{assert_error, both, cluster, impatient, on_actix};
+use crate::fixture::{all, assert_error, both, cluster, impatient, on_actix};
 use crate::simulated::Simulated;
 
 /// A queue of pairs of a number and a point.
@@ -188,6 +188,126 @@ fn takers_of_an_accumulator_are_served_in_order_and_shapes_must_agree() {
         applied?;
         assert_eq!(pair?[0].values::<f32>()?, [2.0, 3.0], "the mean of the first two that came");
         assert_eq!(single?[0].values::<f32>()?, [5.0, 6.0]);
+        Ok(())
+    });
+}
+
+#[test]
+fn each_of_ten_takers_at_once_gets_one_gradient_and_who_waits_when_its_session_closes_is_cancelled() {
+    on_actix(async {
+        let server = Server::create_local();
+        let g = Graph::new();
+        let accumulator = ConditionalAccumulator::new(&g, "a", DType::F32, Shape::SCALAR, Reduction::Mean)?;
+        let (gradient, step) = (g.constant(0f32), g.constant(100i64));
+        let (apply, take) = (accumulator.apply_grad(&gradient, &step)?, accumulator.take_grad(&g.constant(1i32))?);
+        let session = Session::new(&server.target(), &g).await?;
+        let takers = all((0..10).map(|_| async { session.run().fetch(&take).await?.scalar::<f32>(0) }));
+        let applying = async {
+            for value in 0..10u8 {
+                session.run().feed(&gradient, f32::from(value)).target(&apply).await?;
+            }
+            Ok::<_, Error>(())
+        };
+        let (taken, applied) = both(takers, applying).await;
+        applied?;
+        assert_eq!(taken?, (0..10u8).map(f32::from).collect::<Vec<_>>());
+        let closing = async {
+            session.run().fetch(&accumulator.num_accumulated()).await?;
+            session.close();
+            Ok::<_, Error>(())
+        };
+        let (cancelled, closed) = both(session.run().fetch(&take), closing).await;
+        closed?;
+        assert_error(cancelled, Code::Cancelled, &[]);
+        Ok(())
+    });
+}
+
+#[test]
+fn what_adds_a_gradient_tells_how_many_steps_it_is_late() {
+    on_actix(async {
+        let server = Server::create_local();
+        let g = Graph::new();
+        let accumulator = ConditionalAccumulator::new(&g, "a", DType::F32, Shape::SCALAR, Reduction::Mean)?;
+        let step = g.constant(0i64);
+        let late = accumulator.apply_grad(&g.constant(1f32), &step)?.output(0).unwrap();
+        let session = Session::new(&server.target(), &g).await?;
+        session.run().target(accumulator.set_global_step(&g.constant(3i64))?).await?;
+        for (local_step, expected) in [(1i64, 2), (3, 0), (7, 0)] {
+            assert_eq!(session.run().feed(&step, local_step).fetch(&late).await?.scalar::<i64>(0)?, expected);
+        }
+        assert_eq!(session.run().fetch(&accumulator.num_accumulated()).await?.scalar::<i32>(0)?, 2);
+        Ok(())
+    });
+}
+
+/// Two rows of two, fed, with their numbers.
+fn slices(g: &Graph) -> Result<(Output, Output, IndexedSlices)> {
+    let rows = g.placeholder("rows", DType::F32, [None, Some(2)])?;
+    let indices = g.placeholder("indices", DType::I64, [None])?;
+    let slices = IndexedSlices::new(&rows, &indices, 3)?;
+    Ok((rows, indices, slices))
+}
+
+#[test]
+fn a_sparse_accumulator_merges_rows_and_divides_each_by_the_gradients_that_have_it() {
+    on_actix(async {
+        let server = Server::create_local();
+        let g = Graph::new();
+        let (rows, indices, slices) = slices(&g)?;
+        let means = [0.5f32, 0.5, 0.0, 2.0, 3.0, 0.0];
+        let sums = [1.0, 1.0, 0.0, 2.0, 3.0, 0.0];
+        for (name, reduction, expected) in [("mean", Reduction::Mean, means), ("sum", Reduction::Sum, sums)] {
+            let accumulator = SparseConditionalAccumulator::new(&g, name, [Some(3), Some(2)], reduction)?;
+            let (step, number) = (g.constant(0i64), g.constant(1i32));
+            let (apply, taken) = (accumulator.apply_grad(&slices, &step)?, accumulator.take_grad(&number)?);
+            assert_eq!(taken.rows(), 3);
+            let session = Session::new(&server.target(), &g).await?;
+            let apply = |step_of: i64, ids: [i64; 2], values: [f32; 4]| {
+                let (ids, values) = (Tensor::new([2], &ids).unwrap(), Tensor::new([2, 2], &values).unwrap());
+                session.run().feed(&step, step_of).feed(&indices, ids).feed(&rows, values).target(&apply)
+            };
+            apply(0, [0, 1], [1.0, 0.0, 0.0, 2.0]).await?;
+            apply(0, [0, 2], [0.0, 1.0, 3.0, 0.0]).await?;
+            let found = session.run().fetch(taken.indices()).fetch(taken.values()).await?;
+            assert_eq!(found[0], Tensor::new([3], &[0i64, 1, 2])?);
+            assert_eq!(found[1], Tensor::new([3, 2], &expected)?);
+            apply(0, [0, 1], [9.0; 4]).await?;
+            apply(1, [1, 2], [1.0, 2.0, 3.0, 4.0]).await?;
+            let found = session.run().fetch(&accumulator.num_accumulated()).fetch(taken.values()).await;
+            assert_eq!(found?[1], Tensor::new([2, 2], &[1f32, 2.0, 3.0, 4.0])?, "the late one was dropped");
+            let none = session.run().feed(&number, 0i32).fetch(taken.values()).await;
+            assert_error(none, Code::InvalidArgument, &["not of 0"]);
+            session.run().target(accumulator.set_global_step(&g.constant(7i64))?).await?;
+            apply(6, [0, 1], [9.0; 4]).await?;
+            assert_eq!(session.run().fetch(&accumulator.num_accumulated()).await?.scalar::<i32>(0)?, 0);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_gradient_that_does_not_fit_a_sparse_accumulator_is_refused() {
+    on_actix(async {
+        let server = Server::create_local();
+        let g = Graph::new();
+        let (rows, indices, slices) = slices(&g)?;
+        let accumulator = SparseConditionalAccumulator::new(&g, "a", [Some(3), None], Reduction::Mean)?;
+        let apply = accumulator.apply_grad(&slices, &g.constant(0i64))?;
+        let session = Session::new(&server.target(), &g).await?;
+        let two = Tensor::new([2, 2], &[1f32; 4])?;
+        let apply = |ids: &[i64]| {
+            let ids = Tensor::new([ids.len()], ids).unwrap();
+            session.run().feed(&indices, ids).feed(&rows, two.clone()).target(&apply)
+        };
+        assert_error(apply(&[1]).await, Code::InvalidArgument, &["`a` has 1 indices", "[2,2]"]);
+        assert_error(apply(&[1, 3]).await, Code::InvalidArgument, &["`a`", "the index 3, at place 1", "3 positions"]);
+        let scalar = SparseConditionalAccumulator::new(&g, "b", Shape::SCALAR, Reduction::Mean).err().unwrap();
+        assert!(scalar.to_string().contains("number of rows is known"), "{scalar}");
+        let narrow = SparseConditionalAccumulator::new(&g, "c", [3, 1], Reduction::Mean)?;
+        let wrong = narrow.apply_grad(&slices, &g.constant(0i64)).unwrap_err().to_string();
+        assert!(wrong.contains("the rows f32[?,1] of a gradient"), "{wrong}");
+        assert!(SparseConditionalAccumulator::new(&g, "d", [3, 1], Reduction::Max).is_err());
         Ok(())
     });
 }

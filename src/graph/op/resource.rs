@@ -35,6 +35,13 @@ pub enum ResourceKind {
         /// What is taken: the mean or the sum.
         reduction: Reduction,
     },
+    /// TensorFlow `SparseConditionalAccumulator`.
+    SparseConditionalAccumulator {
+        /// What the gradients, which are of some rows of it, are of. How many rows it has is known.
+        whole: TensorType,
+        /// What is taken: the sum of each row, or its mean over the gradients that have it.
+        reduction: Reduction,
+    },
 }
 
 /// What an operation does to a resource.
@@ -59,9 +66,10 @@ pub enum ResourceAction {
     QueueSize,
     /// Whether the queue is closed (bool).
     QueueIsClosed,
-    /// `(local step, gradient)` into the accumulator, where the step is not before the accumulator's.
+    /// `(local step, gradient)`, or `(local step, indices, rows)` of a sparse one, into the accumulator, where the step
+    /// is not before the accumulator's. Gives how many steps it is before that (i64).
     ApplyGradient,
-    /// `(number)`: all gradients together, as soon as there are so many.
+    /// `(number)`: all gradients together, as soon as there are so many; of a sparse one the indices and the rows.
     TakeGradient,
     /// How many gradients there are (i32).
     NumAccumulated,
@@ -75,6 +83,7 @@ impl ResourceKind {
         match self {
             Self::FifoQueue { .. } => "FIFOQueue",
             Self::ConditionalAccumulator { .. } => "ConditionalAccumulator",
+            Self::SparseConditionalAccumulator { .. } => "SparseConditionalAccumulator",
         }
     }
 }

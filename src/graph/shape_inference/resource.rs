@@ -18,7 +18,7 @@ pub(super) fn infer(
     inputs: &[TensorType],
 ) -> Result<OutputTypes, GraphProblem> {
     use ResourceAction as Do;
-    use ResourceKind::{ConditionalAccumulator, FifoQueue};
+    use ResourceKind::{ConditionalAccumulator, FifoQueue, SparseConditionalAccumulator};
     let outputs = match (kind, action, inputs) {
         (FifoQueue { components, .. }, Do::Enqueue, inputs) => fit(components, inputs).then(OutputTypes::new),
         (FifoQueue { components, .. }, Do::EnqueueMany, inputs) => {
@@ -31,18 +31,24 @@ pub(super) fn infer(
         (FifoQueue { components, .. }, Do::DequeueUpTo(_), []) => Some(rows_of(components, None).into_iter().collect()),
         (FifoQueue { .. }, Do::CloseQueue { .. }, []) => Some(smallvec![]),
         (FifoQueue { .. }, Do::QueueIsClosed, []) => Some(one(DType::Bool, Shape::SCALAR)),
-        (FifoQueue { .. }, Do::QueueSize, []) | (ConditionalAccumulator { .. }, Do::NumAccumulated, []) => {
-            Some(one(DType::I32, Shape::SCALAR))
-        }
+        (FifoQueue { .. }, Do::QueueSize, []) => Some(one(DType::I32, Shape::SCALAR)),
+        (FifoQueue { .. }, ..) => None,
         (ConditionalAccumulator { value, .. }, Do::ApplyGradient, [step, gradient]) => {
-            (is_scalar(DType::I64, step) && fits(value, gradient)).then(OutputTypes::new)
+            (is_scalar(DType::I64, step) && fits(value, gradient)).then(|| one(DType::I64, Shape::SCALAR))
+        }
+        (SparseConditionalAccumulator { whole, .. }, Do::ApplyGradient, [step, indices, rows]) => {
+            let are_slices = is_list(indices) && fits(&rows_of_whole(whole), rows);
+            (is_scalar(DType::I64, step) && are_slices).then(|| one(DType::I64, Shape::SCALAR))
         }
         (ConditionalAccumulator { value, .. }, Do::TakeGradient, [number]) => {
             is_scalar(DType::I32, number).then(|| smallvec![*value])
         }
-        (ConditionalAccumulator { .. }, Do::SetGlobalStep, [step]) => {
-            is_scalar(DType::I64, step).then(OutputTypes::new)
+        (SparseConditionalAccumulator { whole, .. }, Do::TakeGradient, [number]) => {
+            let indices = TensorType::new(DType::I64, [None]);
+            is_scalar(DType::I32, number).then(|| smallvec![indices, rows_of_whole(whole)])
         }
+        (_, Do::NumAccumulated, []) => Some(one(DType::I32, Shape::SCALAR)),
+        (_, Do::SetGlobalStep, [step]) => is_scalar(DType::I64, step).then(OutputTypes::new),
         _ => None,
     };
     outputs.ok_or_else(|| refused(&needs(kind, action), inputs))
@@ -60,6 +66,10 @@ fn needs(kind: &ResourceKind, action: &ResourceAction) -> String {
         (ResourceKind::ConditionalAccumulator { value, .. }, ResourceAction::ApplyGradient) => {
             format!("an i64 scalar as local step and a gradient {value}")
         }
+        (ResourceKind::SparseConditionalAccumulator { whole, .. }, ResourceAction::ApplyGradient) => {
+            let rows = rows_of_whole(whole);
+            format!("an i64 scalar as local step, and the numbers (i32 or i64) and the rows {rows} of a gradient")
+        }
         (_, ResourceAction::TakeGradient) => "an i32 scalar as number of gradients".to_owned(),
         (_, ResourceAction::SetGlobalStep) => "an i64 scalar as global step".to_owned(),
         _ => "no inputs".to_owned(),
@@ -68,6 +78,16 @@ fn needs(kind: &ResourceKind, action: &ResourceAction) -> String {
 
 fn is_scalar(dtype: DType, x: &TensorType) -> bool {
     x.dtype == dtype && x.shape.rank() == 0
+}
+
+fn is_list(x: &TensorType) -> bool {
+    matches!(x.dtype, DType::I32 | DType::I64) && x.shape.rank() == 1
+}
+
+/// Any number of the rows of `whole`.
+fn rows_of_whole(whole: &TensorType) -> TensorType {
+    let dims: Vec<Option<usize>> = std::iter::once(None).chain(whole.shape.dims().iter().skip(1).copied()).collect();
+    TensorType::new(whole.dtype, PartialShape::new(&dims))
 }
 
 fn fit(wanted: &[TensorType], given: &[TensorType]) -> bool {

@@ -106,7 +106,7 @@ impl<'a> MonitoredRun<'a> {
         self.targets.iter().for_each(|target| asked.target(target));
         let train_op = self.targets.iter().find_map(Target::end_of_step);
         if let Some(train_op) = &train_op {
-            (0..).map_while(|told| train_op.output(told)).for_each(|told| asked.fetch(&told));
+            train_op.told_of_step().iter().for_each(|told| asked.fetch(told));
             asked.origin = Some(Origin { training: self.monitored.training, number: self.monitored.begun });
             self.monitored.begun += 1;
         }

@@ -1,0 +1,126 @@
+//! Conditional accumulators: gradients checked as they come, and made into one when they are taken.
+
+use smallvec::smallvec;
+
+use crate::graph::{Reduction, ResourceAction, ResourceKind, ResourceSpec};
+use crate::kernels;
+use crate::kernels::indexed::positions;
+use crate::sync::{ConditionalAccumulator, SparseSum};
+use crate::tensor::{DType, Shape, Tensor};
+
+use super::super::error::{Code, Error, Result};
+use super::super::messages::{Served, Ticket, Values};
+use super::told;
+
+/// An accumulator of gradients: each a value or, in a sparse one, the numbers of rows and the rows.
+pub(super) type Accumulator = ConditionalAccumulator<Ticket, Values>;
+
+/// Does what is asked of an accumulator; gives the answers that follow from it.
+pub(super) fn on_accumulator(
+    accumulator: &mut Accumulator,
+    spec: &ResourceSpec,
+    ticket: Ticket,
+    action: &ResourceAction,
+    mut inputs: Values,
+) -> Result<Vec<Served>> {
+    Ok(match action {
+        ResourceAction::ApplyGradient => {
+            let local_step = inputs.remove(0).item::<i64>()?;
+            check(accumulator.gradients(), &inputs, spec)?;
+            let mut served = told(ticket, Tensor::scalar(accumulator.staleness(local_step)));
+            served.extend(accumulator.apply(local_step, inputs).map(|taken| reduced(taken, spec)));
+            served
+        }
+        ResourceAction::TakeGradient => {
+            let number = required(inputs[0].item::<i32>()?, &spec.shared_name)?;
+            accumulator.take(ticket, number).map(|taken| reduced(taken, spec)).into_iter().collect()
+        }
+        ResourceAction::SetGlobalStep => {
+            accumulator.set_global_step(inputs[0].item::<i64>()?);
+            vec![Served { ticket, outcome: Ok(Values::new()) }]
+        }
+        ResourceAction::NumAccumulated => told(ticket, Tensor::scalar(accumulator.count() as i32)),
+        other => panic!("{other:?} is no operation on an accumulator"),
+    })
+}
+
+/// How many gradients somebody wants: at least one.
+fn required(number: i32, name: &str) -> Result<usize> {
+    usize::try_from(number).ok().filter(|number| *number > 0).ok_or_else(|| {
+        let message = format!("`{name}` gives the mean of at least one gradient, not of {number}");
+        Error::new(Code::InvalidArgument, message)
+    })
+}
+
+/// Refuses a gradient that does not fit what the accumulator is of, or those that it has.
+fn check(held: &[Values], gradient: &[Tensor], spec: &ResourceSpec) -> Result<()> {
+    let refused = |problem: String| Err(Error::new(Code::InvalidArgument, problem));
+    let name = &spec.shared_name;
+    let (ResourceKind::SparseConditionalAccumulator { whole, .. }, [indices, rows]) = (&spec.kind, gradient) else {
+        let gradient = gradient[0].shape();
+        return match held.first().map(|first| first[0].shape()) {
+            Some(shape) if shape != gradient => {
+                refused(format!("a gradient {gradient} does not fit those in `{name}`, which are {shape}"))
+            }
+            _ => Ok(()),
+        };
+    };
+    let (numbers, shape) = (indices.shape().elements(), rows.shape());
+    if shape.dims().first() != Some(&numbers) {
+        return refused(format!("a gradient for `{name}` has {numbers} indices, but its rows are {shape}"));
+    }
+    let first = held.first().map(|first| first[1].shape());
+    if let Some(first) = first.filter(|first| first.dims()[1..] != shape.dims()[1..]) {
+        return refused(format!("rows {shape} do not fit those in `{name}`, which are {first}"));
+    }
+    let size = whole.shape.dims()[0].expect("a sparse accumulator is of a known number of rows");
+    if indices.is_hollow() {
+        return Ok(());
+    }
+    positions(indices, size).map(drop).or_else(|error| refused(format!("a gradient for `{name}`: {error}")))
+}
+
+/// The answer to who has taken gradients: their mean or their sum, added in the order in which they came.
+pub(super) fn reduced((ticket, gradients): (Ticket, Vec<Values>), spec: &ResourceSpec) -> Served {
+    let outcome = match &spec.kind {
+        ResourceKind::ConditionalAccumulator { reduction, .. } => smallvec![dense(&gradients, *reduction)],
+        ResourceKind::SparseConditionalAccumulator { reduction, .. } => sparse(&gradients, *reduction),
+        ResourceKind::FifoQueue { .. } => panic!("gradients come from an accumulator"),
+    };
+    Served { ticket, outcome: Ok(outcome) }
+}
+
+fn dense(gradients: &[Values], reduction: Reduction) -> Tensor {
+    let first = &gradients[0][0];
+    if gradients.iter().any(|gradient| gradient[0].is_hollow()) {
+        return Tensor::hollow(first.dtype(), first.shape());
+    }
+    let slices: Vec<&[f32]> = gradients.iter().map(|gradient| gradient[0].slice()).collect();
+    let scale = if reduction == Reduction::Mean { 1.0 / slices.len() as f32 } else { 1.0 };
+    let mut sum = Tensor::uninitialised::<f32>(first.shape());
+    kernels::elementwise::add_n(&slices, scale, sum.make_mut());
+    sum
+}
+
+/// The numbers of the rows that there are, and the rows. Of rows without numbers there are as many as in all gradients
+/// together.
+fn sparse(gradients: &[Values], reduction: Reduction) -> Values {
+    let first = gradients[0][1].shape();
+    let row = &first.dims()[1..];
+    let shape = |rows: usize| Shape::new(&std::iter::once(rows).chain(row.iter().copied()).collect::<Vec<_>>());
+    let numbers = |gradient: &Values| match gradient[0].dtype() {
+        DType::I32 => gradient[0].slice::<i32>().iter().copied().map(i64::from).collect(),
+        _ => gradient[0].slice::<i64>().to_vec(),
+    };
+    if gradients.iter().flatten().any(Tensor::is_hollow) {
+        let rows = gradients.iter().map(|gradient| gradient[0].shape().elements()).sum();
+        return smallvec![Tensor::hollow(DType::I64, [rows]), Tensor::hollow(DType::F32, shape(rows))];
+    }
+    let mut sum = SparseSum::new(&numbers(&gradients[0]), gradients[0][1].slice(), row.iter().product());
+    for gradient in &gradients[1..] {
+        sum.add(&numbers(gradient), gradient[1].slice());
+    }
+    let (indices, values) = if reduction == Reduction::Mean { sum.into_mean() } else { sum.into_sum() };
+    let rows = Tensor::new(shape(indices.len()), &values).expect("every number has a row");
+    smallvec![Tensor::new([indices.len()], &indices).expect("a list is as long as it is"), rows]
+}
