@@ -287,8 +287,8 @@ impl Coordination {
             return Ok(());
         }
         let message = format!(
-            "the variables have had {version} updates, but the rounds of the training are at {}: they were updated from \
-             outside of it; reset their container and initialize them",
+            "the variables have had {version} updates, but the rounds of the training are at {}: they were updated \
+             from outside of it; reset their container and initialize them",
             self.coordinator.round()
         );
         Err(Error::new(Code::FailedPrecondition, message))
