@@ -76,6 +76,7 @@ pub use resource::{ConditionalAccumulator, FifoQueue, SparseConditionalAccumulat
 pub(crate) use shape_inference::{OutputTypes, infer};
 pub(crate) use state::{Name, NewOperation};
 pub use variable::Variable;
+pub(crate) use variables::Part;
 
 /// An operation of a graph: its position in [`GraphDef::operations`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

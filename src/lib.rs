@@ -77,6 +77,7 @@
 mod cli;
 pub mod clock;
 pub mod cluster;
+mod event_file;
 pub mod graph;
 pub mod import;
 pub mod kernels;

@@ -3,7 +3,7 @@
 pub mod checkpoint;
 mod checkpointing;
 pub mod data;
-mod hooks;
+pub mod hooks;
 mod method;
 mod models;
 mod monitored_session;
@@ -13,20 +13,23 @@ mod scaffold;
 mod session;
 mod session_creator;
 mod settings;
+mod summary;
 mod task;
 mod trainer;
 mod weights;
 
 pub use checkpointing::{Checkpointing, Consistency};
 pub use hooks::{
-    CheckpointSaver, CheckpointSaverListener, Hook, HookContext, HookFuture, RunArgs, RunOptions, RunValues,
-    SecondOrStepTimer, StopAtStep, SyncReplicasHook, TraceLevel,
+    CheckpointSaver, CheckpointSaverListener, FeedFn, FinalOps, FinalValues, GlobalStepWaiter, Hook, HookContext,
+    HookFuture, LoggingTensor, NanTensor, Profiler, RunArgs, RunOptions, RunValues, SecondOrStepTimer, StepCounter,
+    StopAtStep, SummarySaver, SyncReplicasHook, TraceLevel,
 };
 pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};
 pub use scaffold::Scaffold;
 pub use session::{Fetched, Run, Session};
 pub use settings::{Averaging, Embedding, Model, OptimizerSettings, Published, Settings, Stop};
+pub use summary::SummaryWriter;
 pub use task::{Task, TaskParts};
 pub(crate) use trainer::step_graph;
 pub use trainer::train;

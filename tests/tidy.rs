@@ -11,6 +11,7 @@ use std::path::Path;
 const LAYERS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("random", &[]),
+    ("event_file", &[]),
     ("tensor", &["units"]),
     ("cluster", &["units"]),
     ("graph", &["tensor", "cluster", "sync", "random"]),
@@ -25,7 +26,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("training", &["runtime", BELOW]),
     ("import", &["tensor", "cluster", "graph", "runtime"]),
     ("simulation", &["runtime", BELOW]),
-    ("report", &["units", "cluster"]),
+    ("report", &["units", "cluster", "event_file"]),
     ("cli", &[ALL]),
     ("prelude", &[ALL]),
     ("lib", &[ALL]),
@@ -37,6 +38,7 @@ const BELOW: &str = "below runtime";
 const BELOW_RUNTIME: &[&str] = &[
     "units",
     "random",
+    "event_file",
     "tensor",
     "cluster",
     "graph",

@@ -139,6 +139,7 @@ impl Failure {
             Self::Unanswered { .. } => ExitCode::PeersLost,
             Self::Run { error, .. } => match error.code {
                 Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => ExitCode::Usage,
+                Code::NanLoss => ExitCode::TargetNotReached,
                 Code::Stalled => ExitCode::Stalled,
                 Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => ExitCode::PeersLost,
                 Code::Cancelled | Code::OutOfRange | Code::DataLoss | Code::Internal => ExitCode::Internal,
@@ -155,6 +156,7 @@ mod tests {
     fn the_exit_code_says_whether_to_mend_the_program_or_to_try_again() {
         let code = |code| Failure::Run { run: "r".into(), error: Error::new(code, "") }.exit_code();
         assert_eq!(code(Code::InvalidArgument), ExitCode::Usage);
+        assert_eq!(code(Code::NanLoss), ExitCode::TargetNotReached);
         assert_eq!(code(Code::Stalled), ExitCode::Stalled);
         assert_eq!(code(Code::Unavailable), ExitCode::PeersLost);
         assert_eq!(code(Code::Internal), ExitCode::Internal);

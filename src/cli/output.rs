@@ -30,7 +30,7 @@ impl<'a> Files<'a> {
         self.steps.append(run, &rows).map_err(failed())?;
         let folder = self.directory.join("events").join(run.replace(['/', '\\'], "_"));
         fs::create_dir_all(&folder).map_err(failed())?;
-        let file = File::create(folder.join(events::file_name(0, "trainyard"))).map_err(failed())?;
+        let file = File::create(folder.join(events::file_name())).map_err(failed())?;
         events::write(&rows, BufWriter::new(file)).map_err(failed())?;
         let result = File::create(self.directory.join("result.json")).map_err(failed())?;
         json::write(report, result).map_err(failed())

@@ -7,6 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::error::{GraphError, GraphProblem};
 use super::op::{Op, RandomLaw, ShardStrategy, Sharding, Sparse};
 use super::output::{Output, concat};
+use super::variables::Part;
 use super::{Graph, NewOperation, Partitioner, TensorType, Variable};
 use crate::tensor::{DType, PartialShape, Shape};
 
@@ -56,7 +57,10 @@ impl Graph {
             let part_shape = Shape::new(&[&[here], row].concat());
             let offset = begin * row.iter().product::<usize>();
             let value = self.initial_rows(&full_name, initial, part_shape, offset)?;
-            shards.push(self.variable(&format!("{name}/part_{part}"), &value)?);
+            let shard = self.variable(&format!("{name}/part_{part}"), &value)?;
+            let of = Part { whole: full_name.clone(), shape, begin, first: format!("{full_name}/part_0") };
+            self.state().parts.insert(shard.op_id(), of);
+            shards.push(shard);
             begin += here;
         }
         Ok(PartitionedVariable { name: full_name.into(), shape, shards })

@@ -11,6 +11,7 @@ use super::device_scope::{self, DeviceScope};
 use super::error::{GraphError, GraphProblem};
 use super::op::Op;
 use super::shape_inference::infer;
+use super::variables::Part;
 use super::{Edge, GraphDef, OpId, Operation, TensorType};
 
 /// What an operation is to be called, below the name scope in force.
@@ -51,6 +52,8 @@ pub(super) struct State {
     pub(super) initializers: Vec<OpId>,
     /// Ends of training steps that count none: for each the global step after it, its staleness, and whether it counts.
     pub(super) ends: BTreeMap<OpId, [Edge; 3]>,
+    /// The shards of partitioned variables, and what optimizers keep beside them.
+    pub(super) parts: BTreeMap<OpId, Part>,
     /// Whether new variables are each worker's own.
     pub(super) is_local: bool,
     pub(super) random_seed: u64,

@@ -5,6 +5,7 @@ use std::fmt;
 use super::error::GraphError;
 use super::op::{Op, VariableSpec};
 use super::output::{Output, Target};
+use super::variables::Part;
 use crate::cluster::TaskName;
 
 use super::{Edge, Gradient, Graph, NewOperation, OpId};
@@ -42,6 +43,11 @@ impl Variable {
     /// Its name in the graph.
     pub fn name(&self) -> String {
         self.graph.with_operation(self.op, |operation| operation.name.to_string())
+    }
+
+    /// Which part of what it is, where it is one.
+    pub(crate) fn part(&self) -> Option<Part> {
+        self.graph.state().parts.get(&self.op).cloned()
     }
 
     /// The task that it was asked to be on, where that is said in full.

@@ -22,6 +22,33 @@ struct NewVariable<'a> {
     beside: Option<&'a Variable>,
 }
 
+/// Which part of what a variable is: a shard of a partitioned one, or what an optimizer keeps beside a shard.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Part {
+    /// The name of the whole.
+    pub(crate) whole: String,
+    /// The shape of the whole; a scalar's where every shard has one of its own, all of one value.
+    pub(crate) shape: Shape,
+    /// The part's first row.
+    pub(crate) begin: usize,
+    /// The name of the first of its parts.
+    pub(crate) first: String,
+}
+
+impl Part {
+    /// The part that a variable called `name`, of `shape`, is beside the shard called `shard` of `of_shard`.
+    fn beside(&self, shard: (&str, Shape), name: &str, shape: Shape) -> Option<Self> {
+        let suffix = name.strip_prefix(shard.0)?;
+        let whole_shape = match shape {
+            Shape::SCALAR => Shape::SCALAR,
+            _ if shape == shard.1 => self.shape,
+            _ => return None,
+        };
+        let (whole, first) = (format!("{}{suffix}", self.whole), format!("{}{suffix}", self.first));
+        Some(Self { whole, shape: whole_shape, begin: self.begin, first })
+    }
+}
+
 impl Graph {
     /// A variable, and the operation that gives it the value of `initializer`.
     ///
@@ -139,6 +166,10 @@ impl Graph {
         let shared_name = if new.trainable { self.scoped_name(new.name) } else { new.name.to_owned() }.into();
         let spec =
             VariableSpec { shared_name, container, dtype: value.dtype, shape, trainable: new.trainable, is_local };
+        let of_shard = new.beside.and_then(|beside| {
+            let part = self.state().parts.get(&beside.op_id()).cloned()?;
+            Some((part, (beside.name(), beside.spec().shape)))
+        });
         let variable = self.add(NewOperation {
             name: Name::Exactly(new.name),
             colocated_with: new.beside.map(Variable::op_id),
@@ -147,7 +178,14 @@ impl Graph {
         })?;
         let variable = Variable::new(self.clone(), variable);
         let assign = self.first_assign(&variable, new.initializer)?;
-        self.state().initializers.push(assign);
+        let mut state = self.state();
+        state.initializers.push(assign);
+        if let Some((beside, shard)) = of_shard
+            && let Some(part) = beside.beside((&shard.0, shard.1), new.name, shape)
+        {
+            state.parts.insert(variable.op_id(), part);
+        }
+        drop(state);
         Ok(variable)
     }
 

@@ -25,6 +25,8 @@ fn scale_of(x: &[f32]) -> f32 {
     match greatest / MOST {
         _ if !greatest.is_finite() => f32::NAN,
         scale if scale < f32::MIN_POSITIVE => 0.0,
+        // The greatest value is to come back finite.
+        scale if (scale * MOST).is_infinite() => scale.next_down(),
         scale => scale,
     }
 }

@@ -31,6 +31,9 @@ pub enum Code {
     Unavailable,
     /// What was saved can't be read, or can't be saved. Mend the store; nothing that was good is lost.
     DataLoss,
+    /// The loss is not a number any more (TensorFlow: `NanLossDuringTrainingError`). Begin again with a lower
+    /// learning rate, or with clipped gradients.
+    NanLoss,
     /// Nothing can ever happen again in this simulation: everybody waits for somebody else.
     Stalled,
     /// The program returned an error of its own.

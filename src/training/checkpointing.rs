@@ -1,11 +1,13 @@
-//! Where a training's checkpoints are kept and how often one is written; saving and finding them off the actors' thread.
+//! Where a training's checkpoints are kept, and how often one is written; saving and finding them beside the actors.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::graph::Part;
 use crate::runtime::{Code, Error, Result};
+use crate::tensor::Shape;
 
-use super::checkpoint::{CheckpointError, Restored, Retention, Saved, Saver, Snapshot, Store, open_store};
+use super::checkpoint::{CheckpointError, Restored, Retention, Saved, Saver, Slice, Snapshot, Store, open_store};
 use super::hooks::SecondOrStepTimer;
 use super::task::Task;
 
@@ -100,6 +102,12 @@ impl Checkpoints {
         let saver = Arc::clone(&self.saver);
         task.blocking(move || work(&mut saver.lock().unwrap_or_else(PoisonError::into_inner))).await
     }
+}
+
+/// How a part is told in a checkpoint; none for a scalar, which is no slice of anything.
+pub(super) fn part_as_slice(part: &Part) -> Option<Slice> {
+    let (full_name, full_shape, begin) = (part.whole.clone(), part.shape, part.begin);
+    (full_shape != Shape::SCALAR).then_some(Slice { full_name, full_shape, begin })
 }
 
 impl From<CheckpointError> for Error {

@@ -1,7 +1,37 @@
 //! Hooks: what happens around the runs of a monitored session.
+//!
+//! | hook | in TensorFlow | does | differs |
+//! |---|---|---|---|
+//! | [`StopAtStep`] | `StopAtStepHook` | stops at a global step | takes no step where it was reached before |
+//! | [`CheckpointSaver`] | `CheckpointSaverHook` | writes checkpoints | whole steps; no shared file system |
+//! | [`LoggingTensor`] | `LoggingTensorHook` | tells values in the log | lines can go elsewhere |
+//! | [`StepCounter`] | `StepCounterHook` | tells the steps a second | |
+//! | [`SummarySaver`] | `SummarySaverHook` | writes scalars for TensorBoard | takes outputs, not summary operations |
+//! | [`NanTensor`] | `NanTensorHook` | ends a training whose loss is NaN | |
+//! | [`GlobalStepWaiter`] | `GlobalStepWaiterHook` | lets a worker begin later | sees the end; waits in `open` |
+//! | [`FinalOps`] | `FinalOpsHook` | evaluates outputs at the end | values are read through a handle |
+//! | [`FeedFn`] | `FeedFnHook` | feeds every run | |
+//! | [`SyncReplicasHook`] | of `SyncReplicasOptimizer` | makes the updates, on the chief | |
+//! | [`Profiler`] | `ProfilerHook` | writes timelines of runs | of the worker's run and kernels |
+//!
+//! "Every so many steps" or "every so often" is one argument, a [`SecondOrStepTimer`], where TensorFlow has two of
+//! which one must be given. Of what it measures, a simulation's time is virtual: so are the steps a second, and the
+//! same files are written again. Where nothing but shapes is computed, no loss is NaN and no scalar is written.
+//!
+//! A hook sees the global step as the last train op left it, and has no fetch of its own for it: runs that train
+//! nothing leave it as it is. Differences of the session itself, which is not retried for ever and never silently
+//! begun anew, are told at [`MonitoredSession`](super::MonitoredSession).
 
 mod checkpoint_saver;
+mod feed_fn;
+mod final_ops;
+mod global_step_waiter;
+mod logging_tensor;
+mod nan_tensor;
+mod profiler;
+mod step_counter;
 mod stop_at_step;
+mod summary_saver;
 mod sync_replicas;
 mod timer;
 
@@ -22,7 +52,15 @@ use super::session::{Asked, Session};
 use super::task::Task;
 
 pub use checkpoint_saver::{CheckpointSaver, CheckpointSaverListener};
+pub use feed_fn::FeedFn;
+pub use final_ops::{FinalOps, FinalValues};
+pub use global_step_waiter::GlobalStepWaiter;
+pub use logging_tensor::LoggingTensor;
+pub use nan_tensor::NanTensor;
+pub use profiler::Profiler;
+pub use step_counter::StepCounter;
 pub use stop_at_step::StopAtStep;
+pub use summary_saver::SummarySaver;
 pub use sync_replicas::SyncReplicasHook;
 pub use timer::SecondOrStepTimer;
 
@@ -51,7 +89,7 @@ pub trait Hook {
     }
 
     /// A run is about to begin: what it is to feed and fetch besides. It is called again where the training has
-    /// gone back to a checkpoint and the run is taken anew.
+    /// gone back to a checkpoint, or a hook has lost the session, and the run is asked for anew.
     ///
     /// # Errors
     /// Whatever keeps the hook from its work.

@@ -46,13 +46,6 @@ pub struct MonitoredSession {
     patience: Patience,
 }
 
-/// How a step ended that was taken as often as it had to be.
-enum Taken {
-    Done(StepDone),
-    /// The training has gone back to a checkpoint meanwhile: what the step was to do is to be asked anew.
-    RolledBack,
-}
-
 impl MonitoredSession {
     /// A session of `graph` for the training of `task`.
     pub fn builder(task: &Task, graph: Graph) -> Builder {
@@ -101,7 +94,8 @@ impl MonitoredSession {
         let digest = self.weights_digest().await?;
         if self.global_step < reached {
             let message = format!(
-                "the training had reached step {reached} when its variables were lost; it has gone back to the                  checkpoint of step {}, and the other workers may have left; begin it again, to go on from there",
+                "the training had reached step {reached} when its variables were lost; it has gone back to the \
+                 checkpoint of step {}, and the other workers may have left; begin it again, to go on from there",
                 self.global_step
             );
             return Err(Error::new(Code::Unavailable, message));
@@ -207,8 +201,9 @@ impl MonitoredSession {
         (HookContext { task, session, global_step, restored, stop: stop_requested }, hooks)
     }
 
-    /// Takes a step, again with a new session where a task was lost.
-    async fn take(&mut self, mut asked: Asked, options: RunOptions) -> Result<Taken> {
+    /// Takes a step, again with a new session where a task was lost. Gives nothing where the training has gone back to
+    /// a checkpoint meanwhile: what the step was to do is to be asked anew.
+    async fn take(&mut self, mut asked: Asked, options: RunOptions) -> Result<Option<StepDone>> {
         let repeat = asked.repeat(&self.session);
         loop {
             if let Some(timeout) = options.timeout {
@@ -221,13 +216,13 @@ impl MonitoredSession {
             let error = match done {
                 Ok(done) => {
                     self.patience.renew();
-                    return Ok(Taken::Done(done));
+                    return Ok(Some(done));
                 }
                 Err(error) if self.can_recover_from(&error) => error,
                 Err(error) => return Err(error),
             };
             if self.recover(error).await? {
-                return Ok(Taken::RolledBack);
+                return Ok(None);
             }
             asked = Asked::again(&self.session, &repeat);
         }

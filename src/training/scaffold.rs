@@ -1,6 +1,8 @@
 //! `Scaffold`: the parts that a training's session is made ready with, given by the program or made by default.
 
-use crate::graph::{Graph, Output, Target, Variable};
+use std::cell::Cell;
+
+use crate::graph::{Graph, Output, Part, Target, Variable};
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
 
@@ -72,14 +74,15 @@ impl Scaffold {
             let (is_initialized, read) = (variable.is_initialized(), variable.read());
             let restore = can_restore.then(|| graph.restore_op(&variable)).transpose()?;
             let (name, spec) = (variable.name(), variable.spec());
-            let container = spec.container.to_string();
-            Ok(Known { name, is_initialized, initializer, read, restore, container })
+            let (container, part) = (spec.container.to_string(), variable.part());
+            Ok(Known { name, part, is_initialized, initializer, read, restore, container })
         };
         let step = graph.global_step()?.read();
         let shared: Vec<Known> = graph.initializers().into_iter().map(known).collect::<Result<_>>()?;
         let own = graph.local_initializers().into_iter();
         let own = own.map(|(variable, initializer)| (variable.is_initialized(), initializer)).collect();
-        Ok(Finalized { shared, own, step, all_initialized: graph.await_initialization(), given: self })
+        let (all_initialized, is_half_initialized) = (graph.await_initialization(), Cell::new(false));
+        Ok(Finalized { shared, own, step, all_initialized, is_half_initialized, given: self })
     }
 }
 
@@ -92,6 +95,7 @@ pub(super) struct Finalized {
     pub(super) step: Output,
     /// Completes once all shared variables have values.
     pub(super) all_initialized: Target,
+    is_half_initialized: Cell<bool>,
     given: Scaffold,
 }
 
@@ -104,11 +108,20 @@ pub(super) struct Known {
     /// Where a checkpoint's value is fed, and what gives it to the variable.
     pub(super) restore: Option<(Output, Target)>,
     pub(super) container: String,
+    /// Which part of what it is, where it is one.
+    pub(super) part: Option<Part>,
 }
 
 impl Finalized {
     /// Gives their first values to `missing` of the shared variables.
     pub(super) async fn initialize(&self, session: &Session, missing: &[&Known]) -> Result<()> {
+        self.is_half_initialized.set(true);
+        self.give_first_values(session, missing).await?;
+        self.is_half_initialized.set(false);
+        Ok(())
+    }
+
+    async fn give_first_values(&self, session: &Session, missing: &[&Known]) -> Result<()> {
         let mut run = session.run();
         match &self.given.init_op {
             Some(init_op) => {
@@ -124,6 +137,12 @@ impl Finalized {
             Some(init) => init(session).await,
             None => Ok(()),
         }
+    }
+
+    /// Whether an error has ended [`Finalized::initialize`]: its operations and function are then called again, though
+    /// the variables may have values by now.
+    pub(super) fn is_half_initialized(&self) -> bool {
+        self.is_half_initialized.get()
     }
 
     /// Whether the program gives the variables their first values in its own way.

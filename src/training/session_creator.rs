@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use crate::graph::Graph;
 use crate::runtime::{Code, Error, Result};
+use crate::tensor::{DType, Shape, Tensor};
 
 use super::checkpoint::Restored;
-use super::checkpointing::Checkpoints;
+use super::checkpointing::{Checkpoints, part_as_slice};
 use super::recovery::{OPERATION_TIMEOUT, RECOVERY_TIMEOUT, given_up, lost_values};
 use super::scaffold::{Finalized, Known};
 use super::session::Session;
@@ -30,6 +31,16 @@ pub(super) struct SessionCreator {
     pub(super) max_wait: Duration,
     /// How often the task's variables had been cleared when the last session was made.
     pub(super) resets: Cell<u64>,
+}
+
+/// The value of `variable` in `checkpoint`, also where it was partitioned in another way then.
+fn saved_value(checkpoint: &Restored, variable: &Known, (dtype, shape): (DType, Shape)) -> Result<Tensor> {
+    let slice = variable.part.as_ref().and_then(part_as_slice);
+    let name = match &variable.part {
+        Some(part) if slice.is_none() && !checkpoint.variables.contains_key(&variable.name) => &part.first,
+        _ => &variable.name,
+    };
+    Ok(checkpoint.tensor(name, (dtype, shape), slice.as_ref())?)
 }
 
 /// A session whose variables have their values.
@@ -109,7 +120,8 @@ impl SessionCreator {
     /// their first values.
     async fn prepare(&self, session: Session) -> Result<Created> {
         let found = self.find(&session).await?;
-        let live = found.global_step.filter(|_| found.missing.is_empty());
+        let is_whole = found.missing.is_empty() && !self.scaffold.is_half_initialized();
+        let live = found.global_step.filter(|_| is_whole);
         let checkpoint = self.latest().await?;
         if let Some(checkpoint) = checkpoint.filter(|checkpoint| live.is_none_or(|live| live < checkpoint.global_step))
         {
@@ -171,14 +183,14 @@ impl SessionCreator {
     /// Gives all variables the values of `checkpoint`.
     async fn restore(&self, checkpoint: Restored) -> Result<Created> {
         let step = checkpoint.global_step;
-        tracing::info!(checkpoint = checkpoint.name, global_step = step, "restoring");
+        tracing::warn!(checkpoint = checkpoint.name, global_step = step, "restoring");
         let session = self.session(RECOVERY_TIMEOUT).await?;
         let mut run = session.run();
         for variable in &self.scaffold.shared {
             let (place, assign) = variable.restore.as_ref().expect("a training with checkpoints can restore");
             let wanted = variable.read.tensor_type();
             let shape = wanted.shape.known().expect("the shape of a variable is known");
-            let value = checkpoint.tensor(&variable.name, (wanted.dtype, shape), None)?;
+            let value = saved_value(&checkpoint, variable, (wanted.dtype, shape))?;
             run = run.feed(place, value).target(assign);
         }
         run.await?;

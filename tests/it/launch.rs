@@ -1,7 +1,7 @@
 //! `launch`: a scenario for real, one process a task; what it prints, how it ends, and that nothing stays behind.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -184,4 +184,66 @@ fn a_launcher_that_is_killed_leaves_no_process() {
     launch.child.kill().unwrap();
     launch.status();
     assert_nothing_stays(&path);
+}
+
+/// The steps of the checkpoints in `folder`.
+fn checkpoints(folder: &Path) -> Vec<u64> {
+    let files = fs::read_dir(folder.join("only")).into_iter().flatten().flatten();
+    let step = |name: &str| name.strip_prefix("model.ckpt-")?.strip_suffix(".index.json")?.parse().ok();
+    let mut steps: Vec<u64> = files.filter_map(|file| step(file.file_name().to_str()?)).collect();
+    steps.sort_unstable();
+    steps
+}
+
+#[test]
+fn a_synchronous_launch_killed_again_and_again_goes_on_from_its_checkpoints_to_the_weights_of_the_simulation() {
+    let saved = folder("launch_resumed_checkpoints");
+    let directory = saved.to_str().unwrap();
+    let text = small("'sync'", "steps = 600") + &format!("[checkpoint]\nevery_steps = 20\ndirectory = '{directory}'\n");
+    let path = scenario("launch_resumed", &text);
+    let newest = || checkpoints(&saved).last().copied().unwrap_or(0);
+    for until in [1, 150, 350] {
+        let mut launch = Launch::start(&path, &[]);
+        let began = Instant::now();
+        while newest() < until {
+            assert_eq!(launch.child.try_wait().unwrap(), None, "the launch has ended");
+            assert!(began.elapsed() < LIMIT, "the newest checkpoint is of step {}", newest());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // All at once, the chief first: nobody has time to end in good order.
+        let mut all = tasks(&path);
+        all.sort_by_key(|(_, role)| role != "worker:0");
+        let all: Vec<String> = all.into_iter().map(|(pid, _)| pid.to_string()).collect();
+        assert!(Command::new("kill").arg("-KILL").args(all).status().unwrap().success());
+        launch.child.kill().unwrap();
+        launch.status();
+        assert_nothing_stays(&path);
+    }
+    let reached = newest();
+    assert!((350..600).contains(&reached), "killed at step {reached}");
+    let said = Launch::start(&path, &["--json"]).end();
+    assert_eq!(said.code, 0, "{}", said.err);
+    let result: Value = serde_json::from_str(&said.out).unwrap();
+    let simulated: Value = serde_json::from_str(&trainyard(&["sim", &path, "--json"]).out).unwrap();
+    assert_eq!(result["runs"][0]["weights_digest"], simulated["runs"][0]["weights_digest"]);
+    let computed = result["runs"][0]["gradients"]["computed"].as_u64().unwrap();
+    assert_eq!(computed, 3 * (600 - reached), "the last launch took the steps after its checkpoint alone");
+    assert_eq!(newest(), 600);
+}
+
+#[test]
+fn a_launch_that_is_asked_to_stop_saves_a_checkpoint_of_its_last_step() {
+    let saved = folder("launch_stopped_checkpoints");
+    let directory = saved.to_str().unwrap();
+    let text = endless("'async'") + &format!("[checkpoint]\nevery = '1h'\ndirectory = '{directory}'\n");
+    let path = scenario("launch_stopped", &text);
+    let mut launch = Launch::start(&path, &[]);
+    launch.wait_for_tasks(5);
+    send("TERM", launch.child.id());
+    let said = launch.end();
+    assert_eq!(said.code, 143, "{}", said.err);
+    let steps = checkpoints(&saved);
+    assert!(steps.len() == 2 && steps[1] > steps[0], "one of the beginning, one of the end: {steps:?}");
+    let verified = trainyard(&["checkpoint", "verify", saved.join("only").to_str().unwrap()]);
+    assert_eq!(verified.code, 0, "{}", verified.err);
 }

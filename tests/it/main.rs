@@ -1,5 +1,6 @@
 //! What the system does as a whole; one file a behaviour.
 
+mod alone;
 mod binary;
 mod checkers;
 mod checkpoint_command;
@@ -17,6 +18,7 @@ mod fixture;
 mod gradients;
 mod graph_command;
 mod graphdefs;
+mod hooks;
 #[cfg(target_os = "linux")]
 mod hosts;
 #[cfg(target_os = "linux")]
@@ -25,6 +27,7 @@ mod life_of_a_step;
 mod local_sgd;
 mod losses;
 mod modes;
+mod monitored_session;
 mod normalisation;
 mod optimizers;
 mod over_quic;
@@ -34,6 +37,7 @@ mod quic_losses;
 mod recovery;
 mod roles;
 mod servers;
+mod session_creation;
 mod sessions;
 mod shapes;
 mod simulated;

@@ -1,14 +1,16 @@
 //! Trainings that die and go on from their checkpoints: whole clusters, parameter servers, workers, chiefs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard::cluster::TaskName;
+use trainyard::graph::UpdateRule;
 use trainyard::prelude::*;
 use trainyard::simulation::{Law, Misfortune, Moment};
 use trainyard::sync::Mode;
 use trainyard::training::checkpoint::{Listed, Memory, Retention, Saver};
-use trainyard::training::{StepStats, train};
+use trainyard::training::{Embedding, Model, StepStats, train};
 
 use crate::simulated::{Simulated, Trained};
 
@@ -176,4 +178,42 @@ fn check_counts(mode: Mode, trained: &Trained, steps: &[u64], case: &str) {
         let in_it = trained.steps.iter().filter(|step| step.applied && step.global_step <= last).count() as u64;
         assert!((in_it..=told + 3).contains(&last), "{case}: {told} told, {in_it} of them until {last}");
     }
+}
+
+/// The variables of the newest checkpoint, those that are partitioned as one each.
+fn whole(store: &Memory) -> BTreeMap<String, Tensor> {
+    let mut saver = Saver::new(Arc::new(store.clone()), Retention::default());
+    let restored = saver.latest().unwrap().checkpoint.unwrap();
+    assert_eq!(restored.global_step, STEPS);
+    restored.into_whole()
+}
+
+#[test]
+fn a_checkpoint_is_restored_on_another_number_of_parameter_servers_and_of_partitions() {
+    let training = |servers, partitions, steps, store: &Memory| {
+        let model = Embedding { rows: 100, dim: 16, slots: 4, partitions, hidden: vec![8] };
+        let rule = UpdateRule::Adagrad { initial_accumulator_value: 0.1 };
+        let training = Simulated::new(servers, 2, Mode::Sync { backups: 0 }).embedding(100).rule(rule);
+        training.model(Model::Embedding(model)).steps(steps).checkpoints(store, 100).run()
+    };
+    let [undisturbed, moved] = [Memory::default(), Memory::default()];
+    training(2, 4, STEPS, &undisturbed);
+    training(2, 4, STEPS / 2, &moved);
+    let resumed = training(3, 7, STEPS, &moved);
+    assert_eq!(resumed.steps.len() as u64, STEPS, "two workers take the second half of the steps");
+    let (expected, found) = (whole(&undisturbed), whole(&moved));
+    assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    assert!(found == expected, "every variable and every slot is the same, bit for bit");
+}
+
+#[test]
+fn scalar_slots_of_partitions_that_were_not_there_are_those_of_the_first() {
+    let training = |partitions, steps, store: &Memory| {
+        let model = Embedding { rows: 100, dim: 16, slots: 4, partitions, hidden: vec![8] };
+        let training = Simulated::new(2, 2, Mode::Sync { backups: 0 }).embedding(100).adam(0.01);
+        training.model(Model::Embedding(model)).steps(steps).checkpoints(store, 100).run()
+    };
+    let store = Memory::default();
+    training(2, 4, &store);
+    assert!(training(5, 8, &store).outcome.result.is_ok());
 }

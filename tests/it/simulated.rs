@@ -92,7 +92,8 @@ impl Simulated {
         };
         let (rate, memory) = (FlopsPerSecond(50e9), BytesPerSecond(10e9));
         let compute = ComputeSpec { rate, memory, straggler: None, step_time: None };
-        let spec = ClusterSpec::simulated([("ps", ps), ("worker", workers)]).unwrap();
+        let jobs = [("ps", ps), ("worker", workers)].into_iter().filter(|(_, tasks)| *tasks > 0);
+        let spec = ClusterSpec::simulated(jobs).unwrap();
         let settings = Settings {
             model: Model::Null { variables: 1 },
             optimizer: OptimizerSettings {
@@ -305,6 +306,10 @@ impl Simulated {
     pub(crate) fn fault(mut self, at: Moment, what: Misfortune) -> Self {
         self.cluster.faults.list.push(Fault { at, what });
         self
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     pub(crate) fn mode(&self) -> Mode {

@@ -115,3 +115,29 @@ fn without_a_cluster_a_task_trains_alone_and_needs_no_certificate() {
     let said = Running::start(&mut command, LIMIT).end();
     assert_eq!(said.code, 0, "{}", said.err);
 }
+
+#[test]
+fn a_parameter_server_that_is_killed_and_started_again_gets_its_variables_back_and_the_weights_are_the_same() {
+    let folder = with_certificates("tasks_ps_again");
+    let checkpoints = "[checkpoint]\nevery_steps = 20\ndirectory = 'saved'\n";
+    let path = scenario("tasks_ps_again", &(text("sync", "steps = 600") + checkpoints));
+    let [ps, first, second] = addresses();
+    let cluster = json!({"ps": [ps], "worker": [first, second]});
+    let start = |job: &str, index: u32| {
+        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": index}}))
+    };
+    let (killed, chief, other) = (start("ps", 0), start("worker", 0), start("worker", 1));
+    let began = std::time::Instant::now();
+    while !folder.join("saved/only/model.ckpt-60.index.json").exists() {
+        assert!(began.elapsed() < LIMIT, "there is no checkpoint of step 60");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(killed);
+    let again = start("ps", 0);
+    let (chief, other, again) = (chief.end(), other.end(), again.end());
+    assert_eq!((chief.code, other.code, again.code), (0, 0, 0), "{}{}{}", chief.err, other.err, again.err);
+    assert!(chief.err.contains("restoring"), "{}", chief.err);
+    let weights = |out: &str| out.split("weights=").nth(1).map(|rest| rest.trim().to_owned()).unwrap();
+    let simulated = trainyard_in(&folder, &["sim", &path], &[]);
+    assert_eq!(weights(&chief.out), weights(&simulated.out));
+}

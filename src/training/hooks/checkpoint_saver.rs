@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::graph::{Graph, Output, Target, Variable};
+use crate::graph::{Graph, Output, Part, Target, Variable};
 use crate::runtime::{Code, Error, Result};
 
 use super::super::checkpoint::{SavedVariable, Shard, Snapshot};
-use super::super::checkpointing::{Checkpointing, Checkpoints, Consistency};
+use super::super::checkpointing::{Checkpointing, Checkpoints, Consistency, part_as_slice};
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues, SecondOrStepTimer};
 
@@ -32,6 +32,8 @@ struct Saving {
     read: Output,
     /// The task that it is on.
     task: String,
+    /// Which part of what it is, where it is one.
+    part: Option<Part>,
 }
 
 /// Is told of checkpoints (TensorFlow: `CheckpointSaverListener`).
@@ -54,8 +56,13 @@ pub trait CheckpointSaverListener {
 impl CheckpointSaver {
     /// A saver of what `checkpointing` says.
     pub fn new(checkpointing: &Checkpointing) -> Self {
+        Self::of(Checkpoints::new(checkpointing), checkpointing)
+    }
+
+    /// A saver to `checkpoints`, which knows what is wrong with those that are there.
+    pub(in crate::training) fn of(checkpoints: Checkpoints, checkpointing: &Checkpointing) -> Self {
         Self {
-            checkpoints: Checkpoints::new(checkpointing),
+            checkpoints,
             timer: checkpointing.every,
             listeners: Vec::new(),
             variables: Vec::new(),
@@ -114,7 +121,8 @@ impl CheckpointSaver {
                 let message = "only shapes are computed: there are no values to save; leave the checkpoints out";
                 return Err(Error::new(Code::InvalidArgument, message));
             }
-            let saved = SavedVariable::new(&variable.name, values[index].clone());
+            let slice = variable.part.as_ref().and_then(part_as_slice);
+            let saved = SavedVariable { name: variable.name.clone(), value: values[index].clone(), slice };
             shards.entry(&variable.task).or_default().push(saved);
         }
         let shard = |(task, variables): (&str, _)| Shard { task: task.to_owned(), variables };
@@ -144,7 +152,7 @@ impl Hook for CheckpointSaver {
         graph.with_control_dependencies(&before, |graph| {
             let saving = |(variable, _): (Variable, _)| {
                 let task = variable.task().map_or_else(|| "any".to_owned(), |task| task.to_string());
-                Saving { name: variable.name(), read: variable.read_again(), task }
+                Saving { name: variable.name(), read: variable.read_again(), task, part: variable.part() }
             };
             self.variables = graph.initializers().into_iter().map(saving).collect();
             self.step = Some(graph.global_step()?.read_again());

@@ -79,7 +79,8 @@ impl Builder {
         self
     }
 
-    /// Opens the session: when it returns, all variables have their values. The graph is then final.
+    /// Opens the session: when it returns, all variables have their values. Variables that are added to the graph
+    /// later nobody initialises, saves or restores (TensorFlow refuses whatever is added to a graph then).
     ///
     /// # Errors
     /// If the graph has a mistake, a hook fails, the checkpoint does not fit the graph, or a task fails.
@@ -89,11 +90,11 @@ impl Builder {
             let sizes = self.graph.trainable_variables().into_iter().map(|variable| variable.spec().shape.elements());
             self.task.recorder().beginning(Beginning { parameters: sizes.map(|size| size as u64).sum() });
         }
-        let mut hooks = self.assemble_hooks();
+        let checkpoints = self.checkpointing.as_ref().map(Checkpoints::new);
+        let mut hooks = self.assemble_hooks(checkpoints.as_ref());
         hooks.begin(&self.task, &self.graph)?;
         let (task, graph) = (self.task, self.graph);
         let scaffold = self.scaffold.finalize(&graph, self.checkpointing.is_some())?;
-        let checkpoints = self.checkpointing.as_ref().map(Checkpoints::new);
         let (max_wait, resets) = (self.max_wait, Cell::new(task.resets()));
         let creator = SessionCreator { task: task.clone(), graph, scaffold, checkpoints, max_wait, resets };
         let mut patience = Patience::default();
@@ -120,12 +121,12 @@ impl Builder {
     }
 
     /// The hooks in their order (TensorFlow: those of the chief alone, the saver, the program's).
-    fn assemble_hooks(&mut self) -> Hooks {
+    fn assemble_hooks(&mut self, checkpoints: Option<&Checkpoints>) -> Hooks {
         let mut list = Vec::new();
         if self.task.is_chief() {
             list.append(&mut self.chief_only);
-            if let Some(checkpointing) = &self.checkpointing {
-                list.push(Box::new(CheckpointSaver::new(checkpointing)));
+            if let (Some(checkpointing), Some(checkpoints)) = (&self.checkpointing, checkpoints) {
+                list.push(Box::new(CheckpointSaver::of(checkpoints.clone(), checkpointing)));
             }
         }
         list.append(&mut self.hooks);

@@ -10,8 +10,9 @@ use crate::units::VirtualTime;
 
 use super::super::hooks::{RunArgs, RunOptions, RunValues};
 use super::super::record::StepStats;
+use super::super::recovery::is_mendable;
 use super::super::session::{Asked, Fetched};
-use super::{MonitoredSession, Taken};
+use super::MonitoredSession;
 
 /// What a program feeds to a run.
 pub type Feeds = Vec<(Output, Tensor)>;
@@ -71,11 +72,19 @@ impl<'a> MonitoredRun<'a> {
             let message = "run called even after should_stop requested a stop";
             return Err(Error::new(Code::FailedPrecondition, message));
         }
+        let mut fed = None;
         loop {
             let started = self.monitored.task.now();
-            let (asked, options) = self.ask()?;
-            if let Taken::Done(done) = self.monitored.take(asked, options).await? {
-                return self.finish(done, options, started).await;
+            let is_rolled_back = match self.ask(&mut fed) {
+                Ok((asked, options)) => match self.monitored.take(asked, options).await? {
+                    Some(done) => return self.finish(done, options, started).await,
+                    None => true,
+                },
+                Err(error) if is_mendable(&error) => self.monitored.recover(error).await?,
+                Err(error) => return Err(error),
+            };
+            if is_rolled_back {
+                fed = None;
             }
             if self.monitored.should_stop() {
                 let step = self.monitored.global_step;
@@ -85,11 +94,14 @@ impl<'a> MonitoredRun<'a> {
         }
     }
 
-    /// All that is asked of the run: by the program, then of the train op, then by the hooks.
-    fn ask(&mut self) -> Result<(Asked, RunOptions)> {
-        let fed = self.feeder.as_mut().map_or(Ok(Feeds::new()), |feeder| feeder())?;
+    /// All that is asked of the run: by the program, then of the train op, then by the hooks. What the program's
+    /// function has fed is kept in `fed`.
+    fn ask(&mut self, fed: &mut Option<Feeds>) -> Result<(Asked, RunOptions)> {
+        if let (None, Some(feeder)) = (&fed, &mut self.feeder) {
+            *fed = Some(feeder()?);
+        }
         let mut asked = self.monitored.session.asked();
-        self.fixed.iter().chain(&fed).for_each(|(output, value)| asked.feed(output, value.clone()));
+        self.fixed.iter().chain(fed.iter().flatten()).for_each(|(output, value)| asked.feed(output, value.clone()));
         self.fetches.iter().for_each(|output| asked.fetch(output));
         self.targets.iter().for_each(|target| asked.target(target));
         let train_op = self.targets.iter().find_map(Target::end_of_step);

@@ -1,0 +1,144 @@
+//! Files of events, which TensorBoard shows: records of TFRecord, each of which is an `Event` of `event.proto`.
+
+use std::io::{self, Write};
+
+use prost::Message;
+
+/// What the first event of a file says.
+const VERSION: &str = "brain.Event:2";
+/// What a checksum is masked with, so that one of a record that holds checksums is no weaker (`crc32c.h`).
+const MASK: u32 = 0xa282_ead8;
+
+/// Writes events to a file (TensorFlow: `EventsWriter`), each in one piece.
+pub(crate) struct EventWriter<W: Write> {
+    out: W,
+}
+
+impl<W: Write> EventWriter<W> {
+    /// An event file that was begun at `wall_time` seconds, written to `out`.
+    pub(crate) fn new(out: W, wall_time: f64) -> io::Result<Self> {
+        let mut writer = Self { out };
+        writer.event(&Event { wall_time, file_version: Some(VERSION.to_owned()), ..Event::default() })?;
+        Ok(writer)
+    }
+
+    /// Appends the values of some tags at `step`, as they were `wall_time` seconds after 1970, or after a run began.
+    pub(crate) fn scalars(&mut self, values: &[(&str, f32)], step: u64, wall_time: f64) -> io::Result<()> {
+        let value = |&(tag, value): &(&str, f32)| Value { tag: tag.to_owned(), simple_value: Some(value) };
+        let summary = Some(Summary { value: values.iter().map(value).collect() });
+        let step = i64::try_from(step).unwrap_or(i64::MAX);
+        self.event(&Event { wall_time, step, file_version: None, summary })
+    }
+
+    /// Brings what was appended on its way.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.out.write_all(&framed(&event.encode_to_vec()))
+    }
+}
+
+/// The name of an event file that was begun at `seconds`, by `whom`.
+pub(crate) fn file_name(seconds: u64, whom: &str) -> String {
+    format!("events.out.tfevents.{seconds:010}.{whom}")
+}
+
+/// `data` as a record: length, checksum of the length, data, checksum of the data; all numbers little-endian.
+fn framed(data: &[u8]) -> Vec<u8> {
+    let length = (data.len() as u64).to_le_bytes();
+    [&length[..], &masked_checksum(&length), data, &masked_checksum(data)].concat()
+}
+
+fn masked_checksum(bytes: &[u8]) -> [u8; 4] {
+    crc32c::crc32c(bytes).rotate_right(15).wrapping_add(MASK).to_le_bytes()
+}
+
+/// `Event` of `event.proto`, as far as it is written.
+#[derive(Clone, PartialEq, Message)]
+struct Event {
+    #[prost(double, tag = "1")]
+    wall_time: f64,
+    #[prost(int64, tag = "2")]
+    step: i64,
+    #[prost(string, optional, tag = "3")]
+    file_version: Option<String>,
+    #[prost(message, optional, tag = "5")]
+    summary: Option<Summary>,
+}
+
+/// `Summary` of `summary.proto`.
+#[derive(Clone, PartialEq, Message)]
+struct Summary {
+    #[prost(message, repeated, tag = "1")]
+    value: Vec<Value>,
+}
+
+/// `Summary.Value` of `summary.proto`, as far as it is written.
+#[derive(Clone, PartialEq, Message)]
+struct Value {
+    #[prost(string, tag = "1")]
+    tag: String,
+    #[prost(float, optional, tag = "2")]
+    simple_value: Option<f32>,
+}
+
+/// For tests: an event's step and time, and its values by their tags.
+#[cfg(test)]
+pub(crate) type Scalars = (u64, f64, Vec<(String, f32)>);
+
+/// For tests: the events after the first of `file`, every checksum of which has to be right.
+#[cfg(test)]
+pub(crate) fn read_scalars(mut file: &[u8]) -> Vec<Scalars> {
+    let mut events = Vec::new();
+    while let Some((length, rest)) = file.split_first_chunk::<8>() {
+        let (checksum, rest) = rest.split_first_chunk::<4>().unwrap();
+        assert_eq!(*checksum, masked_checksum(length));
+        let (data, rest) = rest.split_at(u64::from_le_bytes(*length) as usize);
+        let (checksum, rest) = rest.split_first_chunk::<4>().unwrap();
+        assert_eq!(*checksum, masked_checksum(data));
+        events.push(Event::decode(data).unwrap());
+        file = rest;
+    }
+    assert!(file.is_empty());
+    assert_eq!(events.remove(0).file_version.as_deref(), Some(VERSION));
+    let scalar = |value: Value| (value.tag, value.simple_value.unwrap());
+    let values = |event: Event| event.summary.unwrap().value.into_iter().map(scalar).collect();
+    events.into_iter().map(|event| (event.step as u64, event.wall_time, values(event))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes are those of the formats' definitions; every event file of TensorFlow's begins with the first 12.
+    #[test]
+    fn a_file_has_the_bytes_that_tensorboard_reads() {
+        let mut file = Vec::new();
+        let mut writer = EventWriter::new(&mut file, 0.25).unwrap();
+        writer.scalars(&[("loss", 0.5)], 7, 1.5).unwrap();
+        let first = b"\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22\x09\0\0\0\0\0\0\xd0\x3f\x1a\x0dbrain.Event:2";
+        assert_eq!(&file[..first.len()], first);
+        let second = b"\x1a\0\0\0\0\0\0\0\x12\x9b\xd8\x2d\
+                       \x09\0\0\0\0\0\0\xf8\x3f\x10\x07\x2a\x0d\x0a\x0b\x0a\x04loss\x15\0\0\0\x3f\x79\xe1\x8f\xbb";
+        assert_eq!(&file[first.len() + 4..], second);
+        assert_eq!(file_name(1_700_000_000, "host"), "events.out.tfevents.1700000000.host");
+    }
+
+    /// RFC 3720, appendix B.4: the checksum of 32 zeros is `8a9136aa`.
+    #[test]
+    fn a_checksum_is_masked_as_tensorflow_masks_it() {
+        assert_eq!(crc32c::crc32c(&[0; 32]), 0x8a91_36aa);
+        assert_eq!(masked_checksum(&[0; 32]), 0x0fd7_fffau32.to_le_bytes());
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let mut file = Vec::new();
+        let mut writer = EventWriter::new(&mut file, 0.0).unwrap();
+        writer.scalars(&[("a", 1.0), ("b", f32::INFINITY)], 3, 2.5).unwrap();
+        let values = vec![("a".to_owned(), 1.0), ("b".to_owned(), f32::INFINITY)];
+        assert_eq!(read_scalars(&file), [(3, 2.5, values)]);
+    }
+}

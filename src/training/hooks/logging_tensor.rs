@@ -1,0 +1,150 @@
+//! `LoggingTensor`: tells the values of tensors as the training goes on.
+
+use std::future::ready;
+use std::time::Duration;
+
+use crate::graph::Output;
+use crate::runtime::Result;
+use crate::tensor::{DType, Tensor};
+
+use super::{Hook, HookContext, HookFuture, RunArgs, RunValues, SecondOrStepTimer};
+
+/// Tells the values of tensors in the log: every so many runs of this worker, every so often, or at the end
+/// (TensorFlow: `LoggingTensorHook`). The first run is always told of.
+pub struct LoggingTensor {
+    tensors: Vec<(String, Output)>,
+    /// None where nothing but the end is told of.
+    timer: Option<SecondOrStepTimer>,
+    tells_end: bool,
+    formatter: Formatter,
+    sink: Sink,
+    /// How many there were of this worker.
+    runs: u64,
+    /// Whether the run under way is one to tell of.
+    is_due: bool,
+}
+
+type Formatter = Box<dyn Fn(&[(&str, &Tensor)], Option<Duration>) -> String>;
+type Sink = Box<dyn FnMut(&str)>;
+
+impl LoggingTensor {
+    /// Tells of a run when `timer` says so, whose steps are this worker's runs and not global ones.
+    pub fn new(timer: SecondOrStepTimer) -> Self {
+        Self::with(Some(timer), false)
+    }
+
+    /// Tells of nothing but the end.
+    pub fn only_at_end() -> Self {
+        Self::with(None, true)
+    }
+
+    fn with(timer: Option<SecondOrStepTimer>, tells_end: bool) -> Self {
+        let sink = Box::new(|line: &str| tracing::info!("{line}"));
+        let (tensors, formatter) = (Vec::new(), Box::new(names_and_values));
+        Self { tensors, timer, tells_end, formatter, sink, runs: 0, is_due: false }
+    }
+
+    /// Tells the value of `tensor`, and calls it `name`.
+    #[must_use]
+    pub fn tensor(mut self, name: &str, tensor: &Output) -> Self {
+        self.tensors.push((name.to_owned(), tensor.clone()));
+        self
+    }
+
+    /// Tells of the end as well.
+    #[must_use]
+    pub fn at_end(mut self) -> Self {
+        self.tells_end = true;
+        self
+    }
+
+    /// Makes lines as `formatter` does, which is given the names and values in the order in which they were added.
+    #[must_use]
+    pub fn formatter(mut self, formatter: impl Fn(&[(&str, &Tensor)]) -> String + 'static) -> Self {
+        self.formatter = Box::new(move |values, _| formatter(values));
+        self
+    }
+
+    /// Gives the lines to `sink`, and not to the log.
+    #[must_use]
+    pub fn sink(mut self, sink: impl FnMut(&str) + 'static) -> Self {
+        self.sink = Box::new(sink);
+        self
+    }
+
+    /// Tells the values; `since` is how long ago it did so before.
+    fn tell<'a>(&mut self, values: impl Iterator<Item = &'a Tensor>, since: Option<Duration>) {
+        let named: Vec<(&str, &Tensor)> = self.tensors.iter().map(|(name, _)| name.as_str()).zip(values).collect();
+        (self.sink)(&(self.formatter)(&named, since));
+    }
+
+    async fn tell_end(&mut self, context: &HookContext<'_>) -> Result<()> {
+        let run = self.tensors.iter().fold(context.session.run(), |run, (_, tensor)| run.fetch(tensor));
+        let values = run.await?;
+        self.tell((0..self.tensors.len()).map(|index| &values[index]), None);
+        Ok(())
+    }
+}
+
+impl Hook for LoggingTensor {
+    fn before_run(&mut self, context: &HookContext<'_>, run: &mut RunArgs<'_>) -> Result<()> {
+        self.is_due = self.timer.is_some_and(|timer| timer.should_trigger(self.runs, context.now()));
+        if self.is_due {
+            self.tensors.iter().for_each(|(_, tensor)| run.fetch(tensor));
+        }
+        Ok(())
+    }
+
+    fn after_run<'a>(&'a mut self, context: &'a HookContext<'_>, run: &'a RunValues<'_>) -> HookFuture<'a> {
+        if self.is_due {
+            let before = self.timer.as_mut().and_then(|timer| timer.triggered(self.runs, context.now()));
+            self.tell(run.results.iter(), before.map(|(_, time)| time));
+        }
+        self.runs += 1;
+        Box::pin(ready(Ok(())))
+    }
+
+    fn end<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
+        if !self.tells_end {
+            return Box::pin(ready(Ok(())));
+        }
+        Box::pin(self.tell_end(context))
+    }
+}
+
+/// `loss = 0.5, step = 10 (0.250 sec)`
+fn names_and_values(values: &[(&str, &Tensor)], since: Option<Duration>) -> String {
+    let shown: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {}", shown(value))).collect();
+    let since = since.map(|time| format!(" ({:.3} sec)", time.as_secs_f64())).unwrap_or_default();
+    format!("{}{since}", shown.join(", "))
+}
+
+/// A scalar as its number, anything else with its type.
+fn shown(value: &Tensor) -> String {
+    let number = match value.dtype() {
+        DType::F32 => value.item::<f32>().map(|number| number.to_string()),
+        DType::F64 => value.item::<f64>().map(|number| number.to_string()),
+        DType::I32 => value.item::<i32>().map(|number| number.to_string()),
+        DType::I64 => value.item::<i64>().map(|number| number.to_string()),
+        DType::Bool => value.item::<bool>().map(|is_true| is_true.to_string()),
+        DType::BF16 | DType::I8 => return format!("{value:?}"),
+    };
+    match number {
+        Ok(number) if value.shape().rank() == 0 => number,
+        _ => format!("{value:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_scalars_as_numbers_and_other_values_with_their_types() {
+        let (loss, step, row) = (Tensor::scalar(0.5f32), Tensor::scalar(10i64), Tensor::full([2], 1f32));
+        let values = [("loss", &loss), ("step", &step), ("row", &row)];
+        assert_eq!(names_and_values(&values, None), "loss = 0.5, step = 10, row = f32[2] [1.0, 1.0]");
+        let values = [("shapes", &Tensor::hollow(DType::F32, [3]))];
+        assert_eq!(names_and_values(&values, Some(Duration::from_millis(250))), "shapes = f32[3] hollow (0.250 sec)");
+    }
+}
