@@ -48,7 +48,7 @@ pub use rules::{
 };
 pub use sync_replicas::{SyncReplicas, SyncReplicasOp};
 pub use top_k::TopK;
-pub(crate) use update::{Delta, Deltas, Update};
+pub(crate) use update::{Compensation, Delta, Deltas, Update};
 
 pub use crate::graph::{LearningRate, Schedule};
 
@@ -227,8 +227,8 @@ impl Step<'_> {
         }
         let mut inputs = vec![self.rate.beside(variable)?];
         inputs.extend(gradient.parts().iter().map(|part| part.edge()));
-        let aggregate = self.replica.mode.has_rounds().then_some(self.replica);
-        if aggregate.is_some() {
+        let replica = Some(self.replica).filter(|replica| replica.mode.needs_version());
+        if replica.is_some() {
             inputs.extend(self.verdict.as_ref().map(Output::edge));
             inputs.extend(variable.versions(gradient).iter().map(Output::edge));
         }
@@ -239,7 +239,7 @@ impl Step<'_> {
             inputs: &inputs,
             variables: &variables,
             colocated_with: Some(variable.op_id()),
-            ..NewOperation::of(Op::ApplyGradient { rule, is_sparse, aggregate })
+            ..NewOperation::of(Op::ApplyGradient { rule, is_sparse, replica })
         })
     }
 

@@ -56,7 +56,7 @@ impl Partition {
     pub(crate) fn replicas(&self) -> Vec<Replica> {
         let mut replicas: Vec<Replica> = Vec::new();
         for node in &self.nodes {
-            let (Op::ApplyGradient { aggregate: Some(replica), .. } | Op::Vote(replica) | Op::CommitStep(replica)) =
+            let (Op::ApplyGradient { replica: Some(replica), .. } | Op::Vote(replica) | Op::CommitStep(replica)) =
                 &node.op
             else {
                 continue;

@@ -90,8 +90,8 @@ pub enum Op {
     IsVariableInitialized,
     /// Completes once the variable has a value, however long that takes; at once where it has.
     AwaitVariable,
-    /// Updates a variable by a gradient: `(learning_rate, gradient)`, and where gradients are
-    /// aggregated `(…, versions read…)` or, where workers vote, `(…, verdict, versions read…)`; the
+    /// Updates a variable by a gradient: `(learning_rate, gradient)`, and where it has a replica
+    /// `(…, versions read…)` or, where workers vote, `(…, verdict, versions read…)`; the
     /// least version counts. Variables: the variable, then its slots.
     ApplyGradient {
         /// The update rule.
@@ -99,8 +99,9 @@ pub enum Op {
         /// The gradient is of some rows, `(learning_rate, rows [n, row…], ids [n], …)`; of a row that
         /// comes more than once the sum.
         is_sparse: bool,
-        /// Where gradients make rounds: wait for the others of the round and apply their mean.
-        aggregate: Option<Replica>,
+        /// Whose gradient it is, where its mode says what becomes of it: it waits for the others of its round, whose
+        /// mean is applied, or its staleness is made up for.
+        replica: Option<Replica>,
     },
     /// With backup workers, K-async and K-batch: tells the coordinator that the worker's gradients are on their way.
     /// `(version read from each parameter server…)`; gives the verdict: the gradient's place in a round, if it has

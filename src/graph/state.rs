@@ -50,10 +50,10 @@ pub(super) struct State {
     /// The value output of each variable, once something reads it.
     pub(super) reads: BTreeMap<OpId, OpId>,
     pub(super) initializers: Vec<OpId>,
-    /// Ends of training steps that count none: for each the global step after it, its staleness, and whether it counts.
-    pub(super) ends: BTreeMap<OpId, [Edge; 3]>,
     /// The shards of partitioned variables, and what optimizers keep beside them.
     pub(super) parts: BTreeMap<OpId, Part>,
+    /// Ends of training steps that count none: for each the global step after it, its staleness, and whether it counts.
+    pub(super) ends: BTreeMap<OpId, [Edge; 3]>,
     /// Whether new variables are each worker's own.
     pub(super) is_local: bool,
     pub(super) random_seed: u64,

@@ -7,6 +7,7 @@
 mod adadelta;
 mod adagrad;
 mod adam;
+mod delay;
 mod ftrl;
 mod lamb;
 mod momentum;
@@ -25,6 +26,7 @@ use crate::graph::UpdateRule;
 pub(crate) use adadelta::Adadelta;
 pub(crate) use adagrad::{Adagrad, AdagradDa};
 pub(crate) use adam::{Adam, AdamW};
+pub(crate) use delay::compensate;
 pub(crate) use ftrl::Ftrl;
 pub(crate) use lamb::{Lamb, lamb};
 pub(crate) use momentum::{GradientDescent, Momentum};

@@ -11,7 +11,8 @@ use crate::tensor::Tensor;
 
 /// Applies `update` to its values, in place where nobody else holds them. Does nothing to hollow ones.
 pub(crate) fn apply(update: &mut Update) {
-    if update.values.iter().any(Tensor::is_hollow) {
+    let read = update.compensation.as_ref().map(|compensation| &compensation.read);
+    if update.values.iter().chain(read).any(Tensor::is_hollow) {
         return;
     }
     let mean = update.mean();

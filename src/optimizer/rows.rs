@@ -58,6 +58,15 @@ impl Rows {
         dense
     }
 
+    /// Makes the rows up for what has changed in the variable, which is `now`, since it was `read`.
+    pub(super) fn compensate(&mut self, now: &[f32], read: &[f32], lambda: f32) {
+        let width = self.width.max(1);
+        for (position, row) in self.positions.iter().zip(self.rows.chunks_exact_mut(width)) {
+            let at = position * width..(position + 1) * width;
+            kernels::update::compensate(row, &now[at.clone()], &read[at], lambda);
+        }
+    }
+
     /// Calls `rule` with where each row is, in elements, and the row.
     pub(super) fn each(&self, mut rule: impl FnMut(std::ops::Range<usize>, &[f32])) {
         if self.width > 0 {
@@ -106,7 +115,7 @@ mod tests {
         let slots = if rule == UpdateRule::GradientDescent { 0 } else { 1 };
         let slots = (0..slots).map(|_| Tensor::full([7, width], 0.1f32));
         let values = std::iter::once(Tensor::new([7, width], &values).unwrap()).chain(slots).collect();
-        Update { rule, learning_rate: 0.3, values, gradients: gradients.into() }
+        Update { rule, learning_rate: 0.3, values, gradients: gradients.into(), compensation: None }
     }
 
     const RULES: [UpdateRule; 2] =
@@ -140,8 +149,8 @@ mod tests {
     #[test]
     fn an_update_of_rows_costs_what_they_are_and_not_what_the_table_is_except_with_adam() {
         let cost = |rule, rows: usize| {
-            let values = vec![Tensor::zeros(DType::F32, [rows, 4])];
-            Update { rule, learning_rate: 0.3, values: values.into(), gradients: vec![slices(0, 4)].into() }.cost()
+            let of_rows = update(rule, 4, vec![slices(0, 4)]);
+            Update { values: vec![Tensor::zeros(DType::F32, [rows, 4])].into(), ..of_rows }.cost()
         };
         for rule in RULES {
             assert_eq!(cost(rule, 7), cost(rule, 7000), "{rule:?}");

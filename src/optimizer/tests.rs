@@ -3,9 +3,10 @@
 mod reference;
 mod tensorflow;
 
-use super::{Delta, Deltas, Update, apply};
+use super::{Compensation, Delta, Deltas, Update, apply};
 use crate::graph::{FirstValue, UpdateRule};
-use crate::tensor::{Shape, Tensor};
+use crate::kernels::Cost;
+use crate::tensor::{DType, Shape, Tensor};
 
 /// A variable under training.
 struct Trained {
@@ -21,7 +22,9 @@ impl Trained {
             FirstValue::Scalar(first) => first.into(),
             FirstValue::Count => 0i64.into(),
         }));
-        Self { update: Update { rule, learning_rate, values: values.into(), gradients: Deltas::new() } }
+        Self {
+            update: Update { rule, learning_rate, values: values.into(), gradients: Deltas::new(), compensation: None },
+        }
     }
 
     fn step(&mut self, gradient: Delta) {
@@ -231,4 +234,74 @@ fn weight_decay_of_adamw_is_apart_from_the_gradient_and_its_moments() {
     (0..2).for_each(|_| trained.dense(&[0.0; 2]));
     trained.assert_near(&[0.81, -1.62]);
     assert_eq!([trained.values(1), trained.values(2)], [[0.0; 2], [0.0; 2]]);
+}
+
+/// What every rule is compensated by here.
+fn change(read: &[f32; 15]) -> Option<Compensation> {
+    Some(Compensation { read: Tensor::new([5, 3], read).unwrap(), lambda: 0.4 })
+}
+
+#[test]
+fn a_gradient_is_compensated_before_the_rule_by_its_square_times_what_has_changed_since_it_was_read() {
+    let mut trained = Trained::new(UpdateRule::GradientDescent, 0.1, [2], &[1.0, -2.0]);
+    let read = Tensor::new([2], &[0.5f32, -1.0]).unwrap();
+    trained.update.compensation = Some(Compensation { read, lambda: 0.5 });
+    trained.dense(&[2.0, -4.0]);
+    // 2 + 0.5 * 4 * 0.5 = 3; -4 + 0.5 * 16 * -1 = -12.
+    trained.assert_near(&[1.0 - 0.1 * 3.0, -2.0 + 0.1 * 12.0]);
+}
+
+#[test]
+fn compensated_rows_get_the_numbers_of_the_compensated_dense_update_to_the_last_bit() {
+    let read: [f32; 15] = table().map(|value| value * 0.75 + 0.1);
+    for rule in rules().into_iter().filter(|rule| !matches!(rule, UpdateRule::Momentum { .. })) {
+        let [mut rows, mut all, mut plain] = [(), (), ()].map(|()| Trained::new(rule, 0.3, [5, 3], &table()));
+        (rows.update.compensation, all.update.compensation) = (change(&read), change(&read));
+        rows.rows(&[1, 4], &two_rows(1));
+        all.dense(&whole(&two_rows(1)));
+        plain.dense(&whole(&two_rows(1)));
+        for at in [3..6, 12..15] {
+            assert_eq!(rows.values(0)[at.clone()], all.values(0)[at.clone()], "{rule:?}");
+            // The first step of LAMB and the like hardly looks at the length of a gradient, but at its direction.
+            assert!(
+                rule != UpdateRule::GradientDescent || plain.values(0)[at.clone()] != all.values(0)[at],
+                "{rule:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_compensation_leaves_the_gradient_and_what_was_read_as_they_are() {
+    let gradient = Tensor::full([5, 3], 0.5f32);
+    let mut trained = Trained::new(UpdateRule::GradientDescent, 0.1, [5, 3], &table());
+    trained.update.compensation = change(&[0.0; 15]);
+    trained.step(Delta::Dense(gradient.clone()));
+    assert_eq!(gradient, Tensor::full([5, 3], 0.5f32));
+    assert_eq!(trained.update.compensation.unwrap().read, Tensor::full([5, 3], 0f32));
+}
+
+#[test]
+fn hollow_values_stay_hollow_under_compensation() {
+    let mut trained = Trained::new(UpdateRule::GradientDescent, 0.1, [5, 3], &table());
+    trained.update.values[0] = Tensor::hollow(DType::F32, [5, 3]);
+    trained.update.compensation = Some(Compensation { read: Tensor::hollow(DType::F32, [5, 3]), lambda: 0.4 });
+    trained.dense(&[0.5; 15]);
+    assert!(trained.update.values[0].is_hollow());
+}
+
+#[test]
+fn a_compensation_costs_three_reads_and_a_write_of_what_the_gradient_is_of() {
+    let mut trained = Trained::new(UpdateRule::GradientDescent, 0.1, [5, 3], &table());
+    let mut costs = |compensation| {
+        trained.update.compensation = compensation;
+        trained.dense(&whole(&two_rows(1)));
+        let dense = trained.update.cost();
+        trained.rows(&[1, 4], &two_rows(1));
+        [dense, trained.update.cost()]
+    };
+    let [plain, compensated] = [costs(None), costs(change(&[0.0; 15]))];
+    for (at, elements) in [(0, 15), (1, 6)] {
+        assert_eq!(compensated[at], plain[at] + Cost::work(5 * elements, 16 * elements));
+    }
 }

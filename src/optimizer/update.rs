@@ -16,6 +16,17 @@ pub(crate) struct Update {
     pub(crate) values: SmallVec<[Tensor; 5]>,
     /// The gradients whose mean is applied, by worker index, so that their sum has one order.
     pub(crate) gradients: Deltas,
+    /// What their mean is made up for.
+    pub(crate) compensation: Option<Compensation>,
+}
+
+/// What has changed since a gradient was computed (Zheng et al. 2017, DC-ASGD).
+#[derive(Debug)]
+pub(crate) struct Compensation {
+    /// The variable that it was computed from.
+    pub(crate) read: Tensor,
+    /// How much of the change counts.
+    pub(crate) lambda: f32,
 }
 
 /// The gradients of an update: one, or those of a round.
@@ -53,21 +64,33 @@ impl Update {
             Some(given) if !self.rule.moves_every_row() => given.min(elements),
             _ => elements,
         };
-        summed + Cost::update(self.rule, touched)
+        let compensated = match &self.compensation {
+            Some(_) => Cost::compensate(given.map_or(elements, |given| given.min(elements))),
+            None => Cost::default(),
+        };
+        summed + compensated + Cost::update(self.rule, touched)
     }
 
+    /// The gradient that the rule is applied by.
     pub(super) fn mean(&self) -> Mean {
         let shape = self.values[0].shape();
-        match Rows::mean_of(&self.gradients, shape) {
-            Some(rows) if self.rule.moves_every_row() => return Mean::Dense(rows.dense(shape)),
-            Some(rows) => return Mean::Rows(rows),
-            None => {}
+        let Some(mut rows) = Rows::mean_of(&self.gradients, shape) else { return self.dense_mean(shape) };
+        if let Some(Compensation { read, lambda }) = &self.compensation {
+            rows.compensate(self.values[0].slice(), read.slice(), *lambda);
         }
-        match self.gradients.as_slice() {
-            [] => Mean::Nothing,
-            [Delta::Dense(one)] => Mean::Dense(one.clone()),
-            several => Mean::Dense(mean_of(&several.iter().map(|delta| delta.dense(shape)).collect::<Vec<_>>())),
+        if self.rule.moves_every_row() { Mean::Dense(rows.dense(shape)) } else { Mean::Rows(rows) }
+    }
+
+    fn dense_mean(&self, shape: Shape) -> Mean {
+        let mut mean = match self.gradients.as_slice() {
+            [] => return Mean::Nothing,
+            [Delta::Dense(one)] => one.clone(),
+            several => mean_of(&several.iter().map(|delta| delta.dense(shape)).collect::<Vec<_>>()),
+        };
+        if let Some(Compensation { read, lambda }) = &self.compensation {
+            kernels::update::compensate(mean.make_mut(), self.values[0].slice(), read.slice(), *lambda);
         }
+        Mean::Dense(mean)
     }
 }
 

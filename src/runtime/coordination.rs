@@ -250,7 +250,7 @@ impl Coordination {
         let before = self.coordinator.round_size();
         let effects = self.coordinator.leave(worker);
         let now = self.coordinator.round_size();
-        if now < before {
+        if now < before && !self.is_over {
             let (mode, before, now) = (self.training.mode, before.unwrap_or(0), now.unwrap_or(0));
             tracing::info!(worker, %mode, before, now, "fewer gradients make an update, as a worker is gone");
         }

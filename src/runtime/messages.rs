@@ -367,7 +367,6 @@ pub(crate) struct StateRequest {
 
 /// What an operation does to a task's state.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a steady step allocates nothing, and a boxed gradient would")]
 pub(crate) enum Action {
     Read { variable: VariableId, with_version: bool },
     Gather { variable: VariableId, ids: Tensor },
@@ -414,11 +413,18 @@ pub(crate) struct ApplyGradient {
     pub(crate) rule: UpdateRule,
     pub(crate) learning_rate: f32,
     pub(crate) gradient: Delta,
-    /// Where gradients make rounds: whose it is, and the version that it was computed from.
-    pub(crate) aggregate: Option<(Replica, u64)>,
+    /// Whose it is and the version that it was computed from, where its mode says what becomes of it.
+    pub(crate) of: Option<(Replica, u64)>,
     /// Where workers vote: whether it counts.
     pub(crate) verdict: Option<Verdict>,
     pub(crate) origin: Option<Origin>,
+}
+
+impl ApplyGradient {
+    /// Whether it waits for others of its round.
+    pub(crate) fn has_round(&self) -> bool {
+        self.of.is_some_and(|(replica, _)| replica.mode.has_rounds())
+    }
 }
 
 /// An error as an answer of a task whose actors have stopped.

@@ -5,6 +5,7 @@
 
 mod departures;
 mod endings;
+mod snapshots;
 mod updates;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -31,6 +32,7 @@ use super::resources::Resources;
 use super::variable_store::VariableStore;
 use departures::Departures;
 use endings::Binding;
+use snapshots::Snapshots;
 pub(crate) use updates::Updates;
 
 /// Holds a task's variables and serves its worker.
@@ -42,6 +44,7 @@ pub(crate) struct ParameterServer {
     /// By global step: a task can hold those of several trainings.
     coordinations: BTreeMap<VariableId, Coordination>,
     departures: Departures,
+    snapshots: Snapshots,
     /// Who has made ready to train while a fence was there.
     held_off: Vec<Binding>,
     /// Who trains, by worker, where the program has said so.
@@ -68,6 +71,7 @@ impl ParameterServer {
             resources: Resources::default(),
             coordinations: BTreeMap::new(),
             departures: Departures::default(),
+            snapshots: Snapshots::default(),
             held_off: Vec::new(),
             tasks: Vec::new(),
             is_over: false,
@@ -89,6 +93,9 @@ impl ParameterServer {
         match action {
             Action::Read { variable, with_version } => {
                 let outcome = self.read(variable, with_version);
+                if with_version {
+                    self.keep_snapshot(ticket, variable);
+                }
                 self.answer(ticket, outcome);
             }
             Action::Gather { variable, ids } => self.gather(ticket, variable, &ids),
@@ -133,7 +140,7 @@ impl ParameterServer {
             | Action::IsInitialized(variable)
             | Action::Assign(variable, _)
             | Action::AssignAdd(variable, _) => Some(*variable).filter(is_locked),
-            Action::Apply(apply) if apply.aggregate.is_none() => apply.variables.iter().copied().find(is_locked),
+            Action::Apply(apply) if !apply.has_round() => apply.variables.iter().copied().find(is_locked),
             Action::Await(_)
             | Action::Apply(_)
             | Action::Vote { .. }

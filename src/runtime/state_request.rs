@@ -38,7 +38,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
         Op::AwaitVariable => Action::Await(variable(0)),
         Op::Assign => Action::Assign(variable(0), next()),
         Op::AssignAdd => Action::AssignAdd(variable(0), next()),
-        Op::ApplyGradient { rule, is_sparse, aggregate } => {
+        Op::ApplyGradient { rule, is_sparse, replica } => {
             let variables: SmallVec<[VariableId; 5]> = (0..node.variables.len()).map(variable).collect();
             // A variable without numbers is not changed, whatever the rate.
             let learning_rate = next().values().map_or(0.0, |rate| rate[0]);
@@ -47,13 +47,12 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
                 true => Delta::Slices { rows: value, ids: with_numbers(next())? },
                 false => Delta::Dense(value),
             };
-            let has_verdict = aggregate.is_some_and(|replica| replica.mode.votes());
+            let has_verdict = replica.is_some_and(|replica| replica.mode.votes());
             let verdict = has_verdict.then(|| Verdict::from_tensor(&next())).transpose()?;
             let versions: Vec<i64> = inputs.map(|version| version.item()).collect::<Result<_, TensorError>>()?;
             let version = versions.into_iter().min().map(|version| version as u64);
-            let aggregate = aggregate.zip(version);
-            let apply =
-                ApplyGradient { variables, rule: *rule, learning_rate, gradient, aggregate, verdict, origin: None };
+            let of = replica.zip(version);
+            let apply = ApplyGradient { variables, rule: *rule, learning_rate, gradient, of, verdict, origin: None };
             Action::Apply(apply)
         }
         Op::Vote(replica) => {

@@ -168,7 +168,8 @@ impl VariableStore {
             stored.is_updating = true;
             values.push(stored.value.take().expect("it was just seen"));
         }
-        let update = Update { rule: apply.rule, learning_rate: apply.learning_rate, values, gradients };
+        let (rule, learning_rate) = (apply.rule, apply.learning_rate);
+        let update = Update { rule, learning_rate, values, gradients, compensation: None };
         Ok(Updating { variables: apply.variables.clone(), update, tickets, device })
     }
 

@@ -73,8 +73,8 @@ impl Effect {
 enum Policy {
     /// Nobody waits here: asynchronous.
     Free,
-    /// Nobody waits here: the barrier is in the accumulators.
-    Barrier,
+    /// Nobody waits here: the barrier, of these live workers, is in the accumulators.
+    Barrier(BTreeSet<u32>),
     Rounds(Rounds),
     Bounded(StalenessBound),
 }
@@ -85,7 +85,7 @@ impl Coordinator {
     pub fn new(mode: Mode, workers: u32) -> Self {
         let policy = match mode {
             Mode::BoundedStaleness { slack } => Policy::Bounded(StalenessBound::new(workers, slack)),
-            Mode::Sync { backups: 0 } => Policy::Barrier,
+            Mode::Sync { backups: 0 } => Policy::Barrier((0..workers).collect()),
             mode => match mode.round_rule(workers) {
                 Some(rule) => Policy::Rounds(Rounds::new(rule, workers)),
                 None => Policy::Free,
@@ -98,7 +98,7 @@ impl Coordinator {
     pub fn round(&self) -> u64 {
         match &self.policy {
             Policy::Rounds(rounds) => rounds.round(),
-            Policy::Free | Policy::Barrier | Policy::Bounded(_) => 0,
+            Policy::Free | Policy::Barrier(_) | Policy::Bounded(_) => 0,
         }
     }
 
@@ -137,11 +137,12 @@ impl Coordinator {
         self.fence.is_none() && (self.finished || !matches!(self.policy, Policy::Bounded(_)))
     }
 
-    /// How many gradients make a round now, where workers vote.
+    /// How many gradients make a round now, where they make rounds.
     pub fn round_size(&self) -> Option<usize> {
         match &self.policy {
             Policy::Rounds(rounds) => Some(rounds.size()),
-            Policy::Free | Policy::Barrier | Policy::Bounded(_) => None,
+            Policy::Barrier(live) => Some(live.len()),
+            Policy::Free | Policy::Bounded(_) => None,
         }
     }
 
@@ -156,7 +157,11 @@ impl Coordinator {
         self.begun.remove(&worker);
         let mut effects = self.lift_own(worker);
         let left = match &mut self.policy {
-            Policy::Free | Policy::Barrier => Vec::new(),
+            Policy::Free => Vec::new(),
+            Policy::Barrier(live) => {
+                live.remove(&worker);
+                Vec::new()
+            }
             Policy::Rounds(rounds) => rounds.leave(worker),
             Policy::Bounded(bound) => bound.leave(worker),
         };
@@ -176,7 +181,7 @@ impl Coordinator {
             _ => {}
         }
         let resting = match &self.policy {
-            Policy::Free | Policy::Barrier => BTreeSet::new(),
+            Policy::Free | Policy::Barrier(_) => BTreeSet::new(),
             Policy::Rounds(rounds) => rounds.resting(),
             Policy::Bounded(bound) => bound.resting().clone(),
         };
@@ -203,7 +208,7 @@ impl Coordinator {
     pub fn fence_waits_for(&self) -> Vec<u32> {
         match (&self.fence, &self.policy) {
             // The barrier holds them all: no round is complete without the owner's gradient.
-            (_, Policy::Barrier) | (None, _) => Vec::new(),
+            (_, Policy::Barrier(_)) | (None, _) => Vec::new(),
             (Some(fence), _) => fence.waiting_for(&self.begun).collect(),
         }
     }
@@ -229,7 +234,8 @@ impl Coordinator {
     /// `worker`, which had left, is back: it is waited for again.
     pub fn rejoin(&mut self, worker: u32) {
         match &mut self.policy {
-            Policy::Free | Policy::Barrier => {}
+            Policy::Free => {}
+            Policy::Barrier(live) => drop(live.insert(worker)),
             Policy::Rounds(rounds) => rounds.rejoin(worker),
             Policy::Bounded(bound) => bound.rejoin(worker),
         }
@@ -246,7 +252,7 @@ impl Coordinator {
         let up = self.fence.as_mut().and_then(Fence::go_up);
         let withheld = self.fence.take().map(Fence::lift).unwrap_or_default();
         let let_go = match &mut self.policy {
-            Policy::Free | Policy::Barrier => Vec::new(),
+            Policy::Free | Policy::Barrier(_) => Vec::new(),
             Policy::Rounds(rounds) => rounds.drop_votes(),
             Policy::Bounded(bound) => bound.release_all(),
         };
@@ -256,7 +262,7 @@ impl Coordinator {
     /// Whom those who wait here wait for, by ascending index; empty where nobody waits.
     pub fn waiting_for(&self) -> Vec<u32> {
         match &self.policy {
-            Policy::Free | Policy::Barrier => Vec::new(),
+            Policy::Free | Policy::Barrier(_) => Vec::new(),
             Policy::Rounds(rounds) => rounds.waiting_for(),
             Policy::Bounded(bound) => bound.waiting_for(),
         }
@@ -286,6 +292,18 @@ mod tests {
             }
             assert!(coordinator.leave(0).is_empty() && coordinator.waiting_for().is_empty());
         }
+    }
+
+    #[test]
+    fn a_round_of_plain_sync_is_of_the_live_workers() {
+        let mut coordinator = Coordinator::new(Mode::Sync { backups: 0 }, 3);
+        let mut size_after = |change: fn(&mut Coordinator)| {
+            change(&mut coordinator);
+            coordinator.round_size()
+        };
+        assert_eq!(size_after(|_| {}), Some(3));
+        assert_eq!(size_after(|coordinator| drop(coordinator.leave(1))), Some(2));
+        assert_eq!(size_after(|coordinator| coordinator.rejoin(1)), Some(3));
     }
 
     #[test]
@@ -436,7 +454,7 @@ mod tests {
             coordinator
         };
         let [own, other] = [0, 1].map(|worker| Effect::Release { worker });
-        assert_eq!(fenced().leave(0), [other.clone()]);
+        assert_eq!(fenced().leave(0), std::slice::from_ref(&other));
         assert_eq!(fenced().commit(0), [other.clone(), own]);
         assert_eq!(fenced().finish(), [other]);
     }

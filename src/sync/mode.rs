@@ -40,6 +40,17 @@ pub enum Mode {
         /// How many gradients make an update.
         k: u32,
     },
+    /// Asynchronous, with the learning rate divided by the gradient's staleness at each variable, at least 1 (Zhang et
+    /// al., "Staleness-aware Async-SGD for Distributed Deep Learning", 2016).
+    StalenessAware,
+    /// Asynchronous, where each gradient `g` of what was read is made up for what has changed since: it counts as
+    /// `g + lambda * g * g * (now - read)` (Zheng et al., "Asynchronous Stochastic Gradient Descent with Delay
+    /// Compensation", 2017: DC-ASGD-c). The parameter servers hold for each worker what it has read last, so that each
+    /// update copies the whole variable, also where only rows of it are gathered.
+    DelayCompensated {
+        /// How much of the change counts. The paper takes 0.04 to 2.
+        lambda: f32,
+    },
 }
 
 impl Mode {
@@ -53,7 +64,11 @@ impl Mode {
             Self::KAsync { k } => rule(k, Voters::Wait, Versions::Any),
             Self::KBatchSync { k } => rule(k, Voters::GoOn, Versions::Same),
             Self::KBatchAsync { k } => rule(k, Voters::GoOn, Versions::Any),
-            Self::Async | Self::Sync { backups: 0 } | Self::BoundedStaleness { .. } => None,
+            Self::Async
+            | Self::Sync { backups: 0 }
+            | Self::BoundedStaleness { .. }
+            | Self::StalenessAware
+            | Self::DelayCompensated { .. } => None,
         }
     }
 
@@ -65,6 +80,27 @@ impl Mode {
     /// Whether gradients are collected into rounds, whose mean is applied.
     pub(crate) fn has_rounds(self) -> bool {
         self.votes() || matches!(self, Self::Sync { .. })
+    }
+
+    /// Whether an update needs to know which version of its variable a gradient was computed from.
+    pub(crate) fn needs_version(self) -> bool {
+        self.has_rounds() || matches!(self, Self::StalenessAware | Self::DelayCompensated { .. })
+    }
+
+    /// The learning rate of a gradient that the variable has had `staleness` updates since.
+    pub(crate) fn learning_rate(self, given: f32, staleness: u64) -> f32 {
+        match self {
+            Self::StalenessAware => given / staleness.max(1) as f32,
+            _ => given,
+        }
+    }
+
+    /// How much of a variable's change since a worker has read it counts in the worker's gradient.
+    pub(crate) fn compensation(self) -> Option<f32> {
+        match self {
+            Self::DelayCompensated { lambda } => Some(lambda),
+            _ => None,
+        }
     }
 
     /// Whether a worker goes on before its gradient is applied.
@@ -84,6 +120,9 @@ impl Mode {
             Self::KAsync { k: 0 } => Err(("k_async.k", "0 must be at least 1".to_owned())),
             Self::KBatchSync { k: 0 } => Err(("k_batch_sync.k", "0 must be at least 1".to_owned())),
             Self::KBatchAsync { k: 0 } => Err(("k_batch_async.k", "0 must be at least 1".to_owned())),
+            Self::DelayCompensated { lambda } if !(lambda.is_finite() && lambda >= 0.0) => {
+                Err(("delay_compensated.lambda", format!("{lambda} must be a finite number, at least 0")))
+            }
             _ => Ok(()),
         }
     }
@@ -93,7 +132,9 @@ impl Mode {
     pub fn steps_of_a_worker(self, global_step: u64, workers: u32) -> u64 {
         match self {
             Self::Sync { .. } => global_step,
-            Self::Async | Self::BoundedStaleness { .. } => global_step / u64::from(workers.max(1)),
+            Self::Async | Self::BoundedStaleness { .. } | Self::StalenessAware | Self::DelayCompensated { .. } => {
+                global_step / u64::from(workers.max(1))
+            }
             Self::KAsync { k } | Self::KBatchSync { k } | Self::KBatchAsync { k } => {
                 global_step * u64::from(k) / u64::from(workers.max(1))
             }
@@ -118,6 +159,41 @@ impl fmt::Display for Mode {
             Self::KAsync { k } => write!(f, "{k}-async"),
             Self::KBatchSync { k } => write!(f, "{k}-batch-sync"),
             Self::KBatchAsync { k } => write!(f, "{k}-batch-async"),
+            Self::StalenessAware => f.write_str("staleness-aware"),
+            Self::DelayCompensated { lambda } => write!(f, "delay-compensated, lambda {lambda}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn staleness_aware_training_divides_the_learning_rate_by_the_staleness_and_others_leave_it() {
+        let rates = |mode: Mode| [0, 1, 2, 8].map(|staleness| mode.learning_rate(0.5, staleness));
+        assert_eq!(rates(Mode::StalenessAware), [0.5, 0.5, 0.25, 0.0625]);
+        for other in [Mode::Async, Mode::DelayCompensated { lambda: 1.0 }, Mode::Sync { backups: 1 }] {
+            assert_eq!(rates(other), [0.5; 4], "{other}");
+        }
+    }
+
+    #[test]
+    fn each_gradient_is_a_global_step_where_updates_make_up_for_staleness() {
+        for mode in [Mode::StalenessAware, Mode::DelayCompensated { lambda: 0.04 }] {
+            assert_eq!(mode.steps_of_a_worker(40, 8), 5, "{mode}");
+            assert!(mode.needs_version() && !mode.has_rounds() && !mode.votes(), "{mode}");
+            assert_eq!(mode.left_over(40, 40), 0, "{mode}");
+        }
+    }
+
+    #[test]
+    fn a_lambda_that_is_no_weight_is_refused() {
+        for lambda in [-0.1, f32::NAN, f32::INFINITY] {
+            let (parameter, problem) = Mode::DelayCompensated { lambda }.check(2).unwrap_err();
+            assert_eq!(parameter, "delay_compensated.lambda");
+            assert!(problem.contains("at least 0"), "{problem}");
+        }
+        assert_eq!(Mode::DelayCompensated { lambda: 0.0 }.check(2), Ok(()));
     }
 }

@@ -14,8 +14,15 @@ use crate::simulated::{Simulated, Trained};
 
 const MODES: [Mode; 4] =
     [Mode::Async, Mode::Sync { backups: 0 }, Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 1 }];
-/// Those that share the rounds of backup workers: not every message of theirs is tried.
-const VOTING: [Mode; 3] = [Mode::KAsync { k: 2 }, Mode::KBatchSync { k: 2 }, Mode::KBatchAsync { k: 2 }];
+/// Those that share the rounds of backup workers, or the steps of `async`: not every message of theirs is tried.
+const ALIKE: [Mode; 5] = [
+    Mode::KAsync { k: 2 },
+    Mode::KBatchSync { k: 2 },
+    Mode::KBatchAsync { k: 2 },
+    Mode::StalenessAware,
+    // A weight above 0 would make it something else than counting.
+    Mode::DelayCompensated { lambda: 0.0 },
+];
 const STEPS: u64 = 4;
 /// After everything that can come back is back.
 const LATER: Duration = Duration::from_secs(10);
@@ -154,6 +161,8 @@ impl Case<'_> {
             (Mode::Sync { .. } | Mode::KAsync { .. }, _) => last.saturating_sub(1)..=last + 1,
             // The updates of the last gradients may be counted by nobody.
             (Mode::KBatchSync { .. } | Mode::KBatchAsync { .. }, _) => last.saturating_sub(1)..=last + 2,
+            // A stale one counts in part.
+            (Mode::StalenessAware, _) => 1..=of_steps + 1,
             (_, Misfortune::Crash { .. }) => of_steps..=of_steps + 1,
             _ => of_steps..=of_steps,
         };
@@ -195,7 +204,7 @@ fn matrix(mode: Mode, stride: usize) -> Tally {
 #[test]
 fn a_fault_at_any_message_leaves_no_training_hanging_and_no_gradient_counts_twice() {
     let tallies = std::thread::scope(|scope| {
-        let all = MODES.map(|mode| (mode, 1)).into_iter().chain(VOTING.map(|mode| (mode, 5)));
+        let all = MODES.map(|mode| (mode, 1)).into_iter().chain(ALIKE.map(|mode| (mode, 5)));
         let running: Vec<_> = all.map(|(mode, stride)| scope.spawn(move || (mode, matrix(mode, stride)))).collect();
         running.into_iter().map(|running| running.join().unwrap()).collect::<Vec<_>>()
     });

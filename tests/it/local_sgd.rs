@@ -96,14 +96,16 @@ fn diloco_moves_the_center_by_nesterovs_momentum_of_the_mean_move_and_all_begin_
         assert_eq!(b.values().await?[1], [1.0, 2.0], "the center waits");
         // The mean move of two steps is (0.4, -0.2); m = that, and the center moves by 0.7 (m + 0.9 m) = 1.33 m.
         let (first, second) = both(a.step(1, one), b.step(1, other)).await;
-        (first?, second?);
+        first?;
+        second?;
         let [own, center] = a.values().await?;
         assert_close(&center, [1.0 - 1.33 * 0.4, 2.0 + 1.33 * 0.2]);
         assert!(own == center && b.values().await? == [own.clone(), own.clone()], "to the last bit");
         // Then m = 0.9 m + d = 1.9 d, and the center moves by 0.7 (d + 0.9 · 1.9 d) = 1.897 d.
         for number in 2..4 {
             let (first, second) = both(a.step(number, one), b.step(number, other)).await;
-            (first?, second?);
+            first?;
+            second?;
         }
         let [own, center] = b.values().await?;
         assert_close(&center, [1.0 - (1.33 + 1.897) * 0.4, 2.0 + (1.33 + 1.897) * 0.2]);

@@ -316,6 +316,10 @@ impl Simulated {
         self.mode
     }
 
+    pub(crate) fn last_step(&self) -> Option<u64> {
+        self.settings.stop.steps
+    }
+
     pub(crate) fn workers(&self) -> usize {
         self.cluster.spec.num_tasks("worker").unwrap()
     }

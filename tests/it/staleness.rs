@@ -64,8 +64,10 @@ fn asynchronous_training_has_mean_staleness_n_minus_1_and_throughput_n_over_the_
 
 #[test]
 fn steps_of_one_constant_length_all_have_staleness_n_minus_1() {
-    let trained = train(Mode::Async, 5, Law::Constant { value: MEAN }, 200);
-    assert!(staleness(&trained, 10, 200).all(|staleness| staleness == 4.0));
+    for mode in [Mode::Async, Mode::StalenessAware, Mode::DelayCompensated { lambda: 0.04 }] {
+        let trained = train(mode, 5, Law::Constant { value: MEAN }, 200);
+        assert!(staleness(&trained, 10, 200).all(|staleness| staleness == 4.0), "{mode}");
+    }
 }
 
 #[test]

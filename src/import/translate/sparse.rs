@@ -57,7 +57,7 @@ fn scatter(importer: &mut Importer<'_>, node: &Node<'_>, factor: f32) -> Values 
     let variable = variable_at(node, 0)?;
     let (ids, updates) = (importer.input(node, 1)?, importer.input(node, 2)?);
     let factor = importer.helper(node, "factor", Op::Const(Tensor::scalar(factor)), &[])?;
-    let op = Op::ApplyGradient { rule: UpdateRule::GradientDescent, is_sparse: true, aggregate: None };
+    let op = Op::ApplyGradient { rule: UpdateRule::GradientDescent, is_sparse: true, replica: None };
     let id = importer.emit_on(node, op, &[factor, updates, ids], &[variable])?;
     Ok(vec![Value { variable: Some((variable, Some(id))), ..Value::default() }])
 }

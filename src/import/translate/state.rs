@@ -255,7 +255,7 @@ fn apply(importer: &mut Importer<'_>, node: &Node<'_>, update: &Update) -> Value
     if update.is_sparse {
         inputs.push(importer.input(node, update.gradient + 1)?);
     }
-    let op = Op::ApplyGradient { rule: (update.rule)(node)?, is_sparse: update.is_sparse, aggregate: None };
+    let op = Op::ApplyGradient { rule: (update.rule)(node)?, is_sparse: update.is_sparse, replica: None };
     let id = importer.emit_on(node, op, &inputs, &variables)?;
     Ok(vec![Value { variable: Some((variables[0], Some(id))), ..Value::default() }])
 }

@@ -102,7 +102,7 @@ fn operations_that_must_be_together_and_ask_for_different_devices_are_told_both(
         inputs: &[rate.edge(), gradient.edge()],
         variables: &[v.op_id(), other.op_id()],
         colocated_with: Some(v.op_id()),
-        ..NewOperation::of(Op::ApplyGradient { rule: UpdateRule::GradientDescent, is_sparse: false, aggregate: None })
+        ..NewOperation::of(Op::ApplyGradient { rule: UpdateRule::GradientDescent, is_sparse: false, replica: None })
     })?;
     let error = tasks(&g, [update]).unwrap_err();
     assert!(matches!(error, PlacementError::Conflict { .. }), "{error}");

@@ -64,6 +64,7 @@ impl ParameterServer {
         let trains = self.tasks.iter().zip(0..).filter(|(task, _)| **task == peer).map(|(_, worker)| worker);
         let lost: BTreeSet<u32> = self.departures.replicas_of(masters).chain(trains).collect();
         self.held_off.retain(|binding| binding.from != peer);
+        self.snapshots.lose(masters);
         for worker in lost {
             if self.departures.lose(worker) {
                 tracing::info!(worker, task = %self.link.name(peer), "lost a worker; going on without it");
@@ -106,6 +107,8 @@ impl ParameterServer {
         self.coordinations.values_mut().for_each(|coordination| coordination.begin(replica.worker));
         if self.is_over {
             self.link.send(from, PeerMessage::TrainingOver);
+        } else {
+            self.snapshots.join(master, replica);
         }
     }
 
@@ -123,6 +126,7 @@ impl ParameterServer {
     /// The training is over: whoever waits is let go, without its gradient.
     pub(super) fn finish(&mut self) {
         self.is_over = true;
+        self.snapshots.finish();
         for coordination in self.coordinations.values_mut() {
             self.served.extend(coordination.finish());
         }
@@ -152,6 +156,7 @@ impl ParameterServer {
 
     /// The variables are cleared: who waits for something in their trainings waits in vain.
     pub(super) fn forget_trainings(&mut self, cleared: Cleared) {
+        self.snapshots.clear(&cleared.variables);
         let coordinations = cleared.variables.iter().filter_map(|id| self.coordinations.remove(id));
         let waiting: Vec<Ticket> =
             cleared.waiting.into_iter().chain(coordinations.flat_map(Coordination::waiting)).collect();

@@ -7,7 +7,7 @@ use smallvec::smallvec;
 
 use crate::graph::Replica;
 use crate::kernels::Cost;
-use crate::optimizer::{Deltas, apply};
+use crate::optimizer::{Compensation, Deltas, Update, apply};
 use crate::sync::{Accumulator, Offer, Place};
 use crate::tensor::Tensor;
 
@@ -26,16 +26,40 @@ impl ParameterServer {
         if let Err(error) = stored.check_gradient(&apply.gradient) {
             return self.answer(ticket, Err(error));
         }
-        match apply.aggregate {
+        match apply.of {
             _ if self.is_over => self.answer(ticket, Ok(Values::new())),
-            None => {
-                if self.is_applied(ticket, &apply) {
-                    return self.answer(ticket, Ok(Values::new()));
-                }
-                let gradient = apply.gradient.clone();
-                self.update(ticket.device, &apply, smallvec![gradient], smallvec![ticket]);
+            Some((replica, version)) if apply.has_round() => self.offer(ticket, apply, replica, version),
+            _ if self.is_applied(ticket, &apply) => self.answer(ticket, Ok(Values::new())),
+            _ => self.apply_alone(ticket, &apply),
+        }
+    }
+
+    /// Applies a gradient by itself.
+    fn apply_alone(&mut self, ticket: Ticket, apply: &ApplyGradient) {
+        match self.store.lock(ticket.device, apply, smallvec![apply.gradient.clone()], smallvec![ticket]) {
+            Ok(mut updating) => {
+                self.make_up_for_staleness(ticket.step.master, apply, &mut updating.update);
+                self.updates.0.push(updating);
             }
-            Some((replica, version)) => self.offer(ticket, apply, replica, version),
+            Err(error) => self.answer(ticket, Err(error)),
+        }
+    }
+
+    /// Makes `update` up for those that the variable has had since the worker read it, where its mode does so.
+    fn make_up_for_staleness(&mut self, master: u64, apply: &ApplyGradient, update: &mut Update) {
+        let Some((replica, version)) = apply.of else { return };
+        let variable = apply.variables[0];
+        let staleness = self.store.get(variable).version.saturating_sub(version);
+        update.learning_rate = replica.mode.learning_rate(apply.learning_rate, staleness);
+        let read = self.snapshots.take(master, variable, version).filter(|_| staleness > 0);
+        update.compensation = replica.mode.compensation().zip(read).map(|(lambda, read)| Compensation { read, lambda });
+    }
+
+    /// A step has read the variable; its gradient may have to be made up for what changes from now on.
+    pub(super) fn keep_snapshot(&mut self, ticket: Ticket, variable: VariableId) {
+        let stored = self.store.get(variable);
+        if let Some(value) = &stored.value {
+            self.snapshots.keep(ticket.step.master, variable, stored.version, value);
         }
     }
 
@@ -123,6 +147,7 @@ impl ParameterServer {
     /// Copies rows of a variable, at once, so that nobody holds the variable while the device takes its time.
     pub(super) fn gather(&mut self, ticket: Ticket, variable: VariableId, ids: &Tensor) {
         let outcome = self.store.get(variable).gather(ids);
+        self.keep_snapshot(ticket, variable);
         self.gathered.push(Served { ticket, outcome });
     }
 

@@ -8,7 +8,8 @@ use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 
 use crate::sync::Mode;
 
-/// `"async"`, `"sync"`, or a table of one mode with its parameters, such as `{ sync = { backups = 1 } }`.
+/// `"async"`, `"sync"`, `"staleness_aware"`, or a table of one mode with its parameters, such as
+/// `{ sync = { backups = 1 } }`.
 pub(in crate::simulation::scenario) struct ModeFile {
     /// How gradients, or differences of copies, are coordinated.
     pub(in crate::simulation::scenario) mode: Mode,
@@ -23,8 +24,18 @@ pub(in crate::simulation::scenario) enum AveragingFile {
 }
 
 /// The names of all modes.
-const NAMES: [&str; 8] =
-    ["async", "sync", "bounded_staleness", "k_async", "k_batch_sync", "k_batch_async", "local_sgd", "diloco"];
+const NAMES: [&str; 10] = [
+    "async",
+    "sync",
+    "bounded_staleness",
+    "k_async",
+    "k_batch_sync",
+    "k_batch_async",
+    "staleness_aware",
+    "delay_compensated",
+    "local_sgd",
+    "diloco",
+];
 
 /// The modes that have parameters, one of which is given.
 #[derive(Deserialize)]
@@ -35,6 +46,7 @@ struct ModeTable {
     k_async: Option<KTable>,
     k_batch_sync: Option<KTable>,
     k_batch_async: Option<KTable>,
+    delay_compensated: Option<DelayCompensatedTable>,
     local_sgd: Option<LocalSgdTable>,
     diloco: Option<DiLoCoTable>,
 }
@@ -55,6 +67,12 @@ struct BoundedStalenessTable {
 #[serde(deny_unknown_fields)]
 struct KTable {
     k: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DelayCompensatedTable {
+    lambda: f32,
 }
 
 #[derive(Deserialize)]
@@ -90,6 +108,7 @@ impl ModeTable {
             self.k_async.map(|KTable { k }| Mode::KAsync { k }),
             self.k_batch_sync.map(|KTable { k }| Mode::KBatchSync { k }),
             self.k_batch_async.map(|KTable { k }| Mode::KBatchAsync { k }),
+            self.delay_compensated.map(|DelayCompensatedTable { lambda }| Mode::DelayCompensated { lambda }),
         ];
         let averaging = [
             self.local_sgd.map(|table| (table.backups, AveragingFile::LocalSgd(table))),
@@ -109,7 +128,7 @@ impl<'de> Visitor<'de> for ModeVisitor {
         f.write_str(
             "one of \"async\", \"sync\", { sync = { backups = 1 } }, { bounded_staleness = { slack = 4 } }, \
              { k_async = { k = 3 } }, { k_batch_sync = { k = 4 } }, { k_batch_async = { k = 4 } }, \
-             { local_sgd = { every = 8 } } and { diloco = { every = 16 } }",
+             \"staleness_aware\", { delay_compensated = { lambda = 0.04 } }, { local_sgd = { every = 8 } } and { diloco = { every = 16 } }",
         )
     }
 
@@ -117,6 +136,7 @@ impl<'de> Visitor<'de> for ModeVisitor {
         match name {
             "async" => Ok(ModeFile::of(Mode::Async)),
             "sync" => Ok(ModeFile::of(Mode::Sync { backups: 0 })),
+            "staleness_aware" => Ok(ModeFile::of(Mode::StalenessAware)),
             known if NAMES.contains(&known) => Err(E::invalid_value(Unexpected::Str(known), &self)),
             other => Err(E::unknown_variant(other, &NAMES)),
         }

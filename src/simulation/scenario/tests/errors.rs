@@ -77,20 +77,22 @@ fn an_unknown_value_is_shown_in_its_line_with_the_one_probably_meant() {
 #[test]
 fn a_mode_that_there_is_not_is_shown_in_its_line() {
     let forms = "one of \"async\", \"sync\", { sync = { backups = 1 } }, { bounded_staleness = { slack = 4 } }, \
-                 { k_async = { k = 3 } }, { k_batch_sync = { k = 4 } } and { k_batch_async = { k = 4 } }";
+                 { k_async = { k = 3 } }, { k_batch_sync = { k = 4 } }, { k_batch_async = { k = 4 } }, \
+                 \"staleness_aware\", { delay_compensated = { lambda = 0.04 } }, { local_sgd = { every = 8 } } and \
+                 { diloco = { every = 16 } }";
     malformed(
         "[[run]]\nmode = \"asinc\"",
         "2:8",
         "\"asinc\"",
         "unknown variant `asinc`, expected one of `async`, `sync`, `bounded_staleness`, `k_async`, `k_batch_sync`, \
-         `k_batch_async`; did you mean `async`?",
+         `k_batch_async`, `staleness_aware`, `delay_compensated`, `local_sgd`, `diloco`; did you mean `async`?",
     );
     malformed(
         "[[run]]\nmode = { snyc = { backups = 1 } }",
         "2:10",
         "snyc",
-        "unknown field `snyc`, expected one of `sync`, `bounded_staleness`, `k_async`, `k_batch_sync`, `k_batch_async`; \
-         did you mean `sync`?",
+        "unknown field `snyc`, expected one of `sync`, `bounded_staleness`, `k_async`, `k_batch_sync`, `k_batch_async`, \
+         `delay_compensated`, `local_sgd`, `diloco`; did you mean `sync`?",
     );
     malformed(
         "[[run]]\nmode = { sync = { backup = 1 } }",
@@ -132,7 +134,8 @@ fn what_is_no_toml_is_shown_in_its_line() {
 fn all_contradictions_are_reported_at_once_each_with_its_line_and_key() {
     let text = "[cluster]\nps = 0\nworker = 8\n[network]\nbandwidth = \"0Gbps\"\n[compute]\nslow = { \"worker:8\" = 2 }
 [stop]\nevaluate_every = 0\n[[run]]\nmode = \"sync\"\n[[run]]\nmode = { sync = { backups = 8 } }\n\
-[[run]]\nmode = { k_async = { k = 9 } }\n[[run]]\nmode = { k_batch_sync = { k = 0 } }\n";
+[[run]]\nmode = { k_async = { k = 9 } }\n[[run]]\nmode = { k_batch_sync = { k = 0 } }
+[[run]]\nmode = { delay_compensated = { lambda = -1.0 } }\n";
     let expected = "\
 sims/example.toml:2: cluster.ps: a job has at least 1 task; remove it, or give it one
 sims/example.toml:5: network.bandwidth: must be above 0
@@ -141,7 +144,8 @@ sims/example.toml:8: stop: no condition, so no run would end; give `steps` or `t
 sims/example.toml:9: stop.evaluate_every: 0 must be at least 1
 sims/example.toml:13: run[1].mode.sync.backups: 8 backups of 8 workers leave nobody to wait for
 sims/example.toml:15: run[2].mode.k_async.k: 9 workers are to be in each update, but there are 8
-sims/example.toml:17: run[3].mode.k_batch_sync.k: 0 must be at least 1";
+sims/example.toml:17: run[3].mode.k_batch_sync.k: 0 must be at least 1
+sims/example.toml:19: run[4].mode.delay_compensated.lambda: -1 must be a finite number, at least 0";
     assert_eq!(example(text).unwrap_err().to_string(), expected);
 }
 

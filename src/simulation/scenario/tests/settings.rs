@@ -61,12 +61,14 @@ fn a_setting_that_does_not_fit_the_scenario_says_why() {
         (
             "netwrok.latency=1ms",
             "`netwrok.latency=1ms`: unknown field `netwrok`, expected one of `name`, `seed`, `cluster`, `network`, \
-             `compute`, `program`, `stop`, `run`, `fault`, `calibration`; did you mean `network`?",
+             `compute`, `program`, `stop`, `run`, `fault`, `checkpoint`, \
+             `calibration`; did you mean `network`?",
         ),
         (
             "run.0.mode=asinc",
             "`run.0.mode=asinc`: unknown variant `asinc`, expected one of `async`, `sync`, `bounded_staleness`, \
-             `k_async`, `k_batch_sync`, `k_batch_async`; did you mean `async`?",
+             `k_async`, `k_batch_sync`, `k_batch_async`, `staleness_aware`, `delay_compensated`, `local_sgd`, \
+             `diloco`; did you mean `async`?",
         ),
         ("network.latency=50", "`network.latency=50`: invalid type: integer `50`, expected a string"),
         ("program.batch=0", "sims/sync_vs_async.toml: program.batch: 0 must be at least 1"),
@@ -121,12 +123,21 @@ fn sweeps_expand_to_every_combination_with_the_first_changing_slowest() {
 
 #[test]
 fn commas_within_brackets_or_quotes_do_not_separate_the_values_of_a_sweep() {
-    let sweep =
-        "run.0.mode=async,{ sync = { backups = 1 } },{bounded_staleness={slack=2}},{k_async={k=2}}".parse().unwrap();
+    let sweep = "run.0.mode=async,{ sync = { backups = 1 } },{bounded_staleness={slack=2}},{k_async={k=2}},\
+                 staleness_aware,{delay_compensated={lambda=0.5}}"
+        .parse()
+        .unwrap();
     let modes: Vec<_> =
         expand(Path::new(FILE), &[], &[sweep]).unwrap().iter().map(|(_, each)| each.runs[0].mode).collect();
-    let bounded = Mode::BoundedStaleness { slack: 2 };
-    assert_eq!(modes, [Mode::Async, Mode::Sync { backups: 1 }, bounded, Mode::KAsync { k: 2 }]);
+    let expected = [
+        Mode::Async,
+        Mode::Sync { backups: 1 },
+        Mode::BoundedStaleness { slack: 2 },
+        Mode::KAsync { k: 2 },
+        Mode::StalenessAware,
+        Mode::DelayCompensated { lambda: 0.5 },
+    ];
+    assert_eq!(modes, expected);
     let sweep = "program.hidden=[64,64],[128]".parse().unwrap();
     let hidden: Vec<_> =
         expand(Path::new(FILE), &[], &[sweep]).unwrap().into_iter().map(|(_, each)| each.program.hidden).collect();
