@@ -103,7 +103,9 @@ fn two_workers_train_by_the_numbers_of_tensorflow_and_each_ones_second_gradient_
             worker.expect(1, [-0.4, -1.0, 3.6], 1).await?;
         }
         let (steps, updated) = both(both(a.step(), b.step()), a.update()).await;
-        (steps.0?, steps.1?, updated?);
+        steps.0?;
+        steps.1?;
+        updated?;
         for worker in [&a, &b] {
             worker.expect(2, [-0.8, -3.0, 3.2], 2).await?;
         }
@@ -142,7 +144,7 @@ fn too_few_tokens_to_begin_with_are_an_error_and_none_are_an_operation_that_does
         let worker = Worker::new(&servers[1], 0, 1, 1).await?;
         worker.session.run().target(&worker.op.init_tokens(Some(0))?).await?;
         worker.step().await?;
-        worker.session.run().target(&worker.op.close_tokens()).await?;
+        worker.session.run().target(worker.op.close_tokens()).await?;
         assert_error(worker.step().await, Code::OutOfRange, &["`sync_token_q` is closed"]);
         Ok(())
     });
