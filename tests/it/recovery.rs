@@ -12,6 +12,7 @@ use trainyard::sync::Mode;
 use trainyard::training::checkpoint::{Listed, Memory, Retention, Saver};
 use trainyard::training::{Embedding, Model, StepStats, train};
 
+use crate::binary::trainyard;
 use crate::simulated::{Simulated, Trained};
 
 const STEPS: u64 = 20;
@@ -216,4 +217,17 @@ fn scalar_slots_of_partitions_that_were_not_there_are_those_of_the_first() {
     let store = Memory::default();
     training(2, 4, &store);
     assert!(training(5, 8, &store).outcome.result.is_ok());
+}
+
+#[test]
+fn the_scenario_of_a_recovery_ends_with_the_weights_of_the_same_without_the_loss() {
+    let run = |more: &[&str]| {
+        let said = trainyard(&[&["sim", "sims/recovery.toml", "--json"], more].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        serde_json::from_str::<serde_json::Value>(&said.out).unwrap()["runs"][0].clone()
+    };
+    let (recovered, undisturbed) = (run(&[]), run(&["--set", "fault=[]"]));
+    assert_eq!(recovered["weights_digest"], undisturbed["weights_digest"]);
+    assert_eq!(recovered["gradients"]["applied"], undisturbed["gradients"]["applied"]);
+    assert!(recovered["gradients"]["dropped"].as_u64().unwrap() > 0, "{recovered}");
 }
