@@ -11,7 +11,7 @@
 //! | [`GlobalStepWaiter`] | `GlobalStepWaiterHook` | lets a worker begin later | sees the end; waits in `open` |
 //! | [`FinalOps`] | `FinalOpsHook` | evaluates outputs at the end | values are read through a handle |
 //! | [`FeedFn`] | `FeedFnHook` | feeds every run | |
-//! | [`SyncReplicasHook`] | `_SyncReplicasOptimizerHook` | drives [`SyncReplicas`](crate::optimizer::SyncReplicas) | ends in order |
+//! | [`SyncReplicasHook`] | `_SyncReplicasOptimizerHook` | makes the chief's updates | ends in order |
 //! | [`Profiler`] | `ProfilerHook` | writes timelines of runs | of the worker's run and kernels |
 //!
 //! "Every so many steps" or "every so often" is one argument, a [`SecondOrStepTimer`], where TensorFlow has two of
