@@ -2,7 +2,7 @@
 //!
 //! They are TensorFlow's (`training_ops.cc`). A [`Rule`] says what becomes of one element, and [`apply`] does that
 //! to all of them: an element's update depends on that element alone, so chunks can't change a bit. LAMB alone
-//! looks at the whole variable ([`lamb`]).
+//! looks at the whole variable ([`lamb()`]).
 
 mod adadelta;
 mod adagrad;
