@@ -1,0 +1,189 @@
+//! Worked examples of each mode's decisions; `any_order` has the properties.
+
+use super::*;
+
+/// A round is closed, of `contributors`, who waited for it.
+fn close(round: u64, contributors: &[u32]) -> Vec<Effect> {
+    let counted = contributors.iter().zip(0..).map(|(worker, index)| count(*worker, round, index));
+    std::iter::once(Effect::Close { round, contributors: contributors.to_vec() }).chain(counted).collect()
+}
+
+fn count(worker: u32, round: u64, index: u32) -> Effect {
+    Effect::Count { worker, place: Place { round, index } }
+}
+
+#[test]
+fn async_and_plain_sync_release_a_worker_at_once() {
+    for mode in [Mode::Async, Mode::Sync { backups: 0 }] {
+        let mut coordinator = Coordinator::new(mode, 2);
+        for _ in 0..3 {
+            assert_eq!(coordinator.commit(1), [Effect::Release { worker: 1 }]);
+        }
+        assert!(coordinator.leave(0).is_empty() && coordinator.waiting_for().is_empty());
+    }
+}
+
+#[test]
+fn a_round_of_plain_sync_is_of_the_live_workers() {
+    let mut coordinator = Coordinator::new(Mode::Sync { backups: 0 }, 3);
+    let mut size_after = |change: fn(&mut Coordinator)| {
+        change(&mut coordinator);
+        coordinator.round_size()
+    };
+    assert_eq!(size_after(|_| {}), Some(3));
+    assert_eq!(size_after(|coordinator| drop(coordinator.leave(1))), Some(2));
+    assert_eq!(size_after(|coordinator| coordinator.rejoin(1)), Some(3));
+}
+
+#[test]
+fn the_first_votes_close_a_round_and_a_late_one_is_dropped() {
+    let mut coordinator = Coordinator::new(Mode::Sync { backups: 1 }, 3);
+    assert_eq!(coordinator.vote(2, 0), []);
+    assert_eq!(coordinator.waiting_for(), [0, 1]);
+    assert_eq!(coordinator.vote(0, 0), close(0, &[0, 2]));
+    assert_eq!(coordinator.vote(1, 0), [Effect::Drop { worker: 1 }]);
+    assert_eq!(coordinator.vote(1, 1), []);
+}
+
+#[test]
+fn a_round_needs_no_more_than_the_live_workers_and_always_one() {
+    let mut coordinator = Coordinator::new(Mode::Sync { backups: 1 }, 3);
+    assert_eq!(coordinator.leave(0), []);
+    assert_eq!(coordinator.vote(1, 0), []);
+    assert_eq!(coordinator.leave(2), close(0, &[1]));
+    assert_eq!(coordinator.vote(2, 1), [Effect::Drop { worker: 2 }]);
+    assert_eq!(Coordinator::new(Mode::Sync { backups: 9 }, 2).vote(0, 0), close(0, &[0]));
+}
+
+#[test]
+fn k_async_takes_any_version_but_one_gradient_of_a_worker_and_needs_no_more_than_the_live() {
+    let mut coordinator = Coordinator::new(Mode::KAsync { k: 2 }, 3);
+    assert_eq!((coordinator.vote(2, 0), coordinator.vote(2, 0)), (vec![], vec![]));
+    assert_eq!(coordinator.vote(0, 0), close(0, &[0, 2]));
+    assert_eq!(coordinator.vote(1, 0), [], "it is stale, and counts");
+    assert_eq!((coordinator.leave(0), coordinator.round_size()), (vec![], Some(2)));
+    assert_eq!((coordinator.leave(2), coordinator.round_size()), (close(1, &[1]), Some(1)));
+}
+
+#[test]
+fn in_a_batch_mode_nobody_waits_and_a_fast_worker_has_several_gradients_in_a_round() {
+    let closes = |contributors: [u32; 2]| Effect::Close { round: 0, contributors: contributors.to_vec() };
+    let mut batch = Coordinator::new(Mode::KBatchSync { k: 2 }, 3);
+    assert_eq!(batch.vote(1, 0), [count(1, 0, 0)]);
+    assert_eq!(batch.vote(1, 0), [closes([1, 1]), count(1, 0, 1)]);
+    assert_eq!(batch.vote(0, 0), [Effect::Drop { worker: 0 }]);
+    let mut batch = Coordinator::new(Mode::KBatchAsync { k: 2 }, 3);
+    batch.vote(1, 0);
+    assert_eq!((batch.leave(1), batch.round_size()), (vec![], Some(2)));
+    assert_eq!(batch.vote(2, 0), [closes([1, 2]), count(2, 0, 1)]);
+    assert_eq!(batch.vote(0, 0), [count(0, 1, 0)]);
+    assert_eq!(batch.finish(), []);
+}
+
+#[test]
+fn bounded_staleness_holds_who_is_ahead_until_the_slowest_comes_near_or_leaves() {
+    let mut coordinator = Coordinator::new(Mode::BoundedStaleness { slack: 1 }, 3);
+    let release = |worker| Effect::Release { worker };
+    assert_eq!(coordinator.commit(0), [release(0)]);
+    assert_eq!(coordinator.commit(0), []);
+    assert_eq!(coordinator.waiting_for(), [1, 2]);
+    assert_eq!(coordinator.commit(2), [release(2)]);
+    assert_eq!(coordinator.commit(1), [release(0), release(1)]);
+    assert_eq!(coordinator.commit(0), []);
+    assert_eq!(coordinator.commit(2), [release(2)]);
+    assert_eq!(coordinator.leave(1), [release(0)]);
+}
+
+#[test]
+fn a_worker_that_comes_back_is_waited_for_again() {
+    let mut backups = Coordinator::new(Mode::Sync { backups: 1 }, 3);
+    backups.leave(0);
+    backups.leave(1);
+    backups.rejoin(0);
+    assert_eq!(backups.vote(2, 0), []);
+    assert_eq!(backups.vote(0, 0), close(0, &[0, 2]));
+}
+
+#[test]
+fn with_bounded_staleness_a_worker_that_comes_back_begins_beside_the_slowest() {
+    let mut bounded = Coordinator::new(Mode::BoundedStaleness { slack: 1 }, 3);
+    let release = |worker| Effect::Release { worker };
+    bounded.leave(2);
+    for _ in 0..5 {
+        assert_eq!(bounded.commit(0), [release(0)]);
+        assert_eq!(bounded.commit(1), [release(1)]);
+    }
+    bounded.rejoin(2);
+    assert_eq!(bounded.commit(0), [release(0)]);
+    assert_eq!(bounded.commit(0), []);
+    assert_eq!(bounded.commit(1), [release(1)]);
+    assert_eq!(bounded.commit(2), [release(0), release(2)]);
+}
+
+#[test]
+fn the_end_of_the_training_lets_everybody_go_and_counts_no_more() {
+    let mut backups = Coordinator::new(Mode::Sync { backups: 1 }, 3);
+    backups.vote(1, 0);
+    assert_eq!(backups.finish(), [Effect::Drop { worker: 1 }]);
+    assert_eq!(backups.vote(0, 0), [Effect::Drop { worker: 0 }]);
+    let mut bounded = Coordinator::new(Mode::BoundedStaleness { slack: 0 }, 2);
+    bounded.commit(0);
+    assert_eq!(bounded.finish(), [Effect::Release { worker: 0 }]);
+    assert_eq!(bounded.commit(0), [Effect::Release { worker: 0 }]);
+}
+
+fn begun(mode: Mode, workers: u32) -> Coordinator {
+    let mut coordinator = Coordinator::new(mode, workers);
+    (0..workers).for_each(|worker| coordinator.begin(worker));
+    coordinator
+}
+
+const FENCED: Effect = Effect::Fenced { worker: 0 };
+
+#[test]
+fn a_fence_is_up_once_every_other_worker_is_at_its_commit_where_it_stays_until_the_lift() {
+    let mut coordinator = begun(Mode::Async, 3);
+    assert_eq!(coordinator.put_up_fence(0), Ok(vec![]));
+    assert_eq!(coordinator.fence_waits_for(), [1, 2]);
+    assert_eq!((coordinator.commit(2), coordinator.commit(1)), (vec![], vec![FENCED]));
+    assert_eq!(coordinator.put_up_fence(1), Err(0));
+    let released = [2, 1].map(|worker| Effect::Release { worker });
+    assert_eq!(coordinator.lift_fence(0).as_deref(), Some(&released[..]));
+    assert_eq!(coordinator.lift_fence(0), None);
+}
+
+#[test]
+fn a_worker_that_waits_for_its_round_is_between_two_steps_and_the_round_closes_after_the_lift() {
+    let mut coordinator = begun(Mode::Sync { backups: 1 }, 3);
+    coordinator.vote(1, 0);
+    assert_eq!(coordinator.put_up_fence(0), Ok(vec![]));
+    assert_eq!(coordinator.vote(2, 0), [FENCED]);
+    assert_eq!(coordinator.lift_fence(0), Some(close(0, &[1, 2])));
+}
+
+#[test]
+fn the_barrier_of_plain_sync_holds_all_others_so_that_a_fence_is_up_at_once() {
+    assert_eq!(begun(Mode::Sync { backups: 0 }, 3).put_up_fence(0), Ok(vec![FENCED]));
+}
+
+#[test]
+fn a_fence_waits_neither_for_who_leaves_nor_for_who_has_not_begun() {
+    let mut coordinator = Coordinator::new(Mode::Async, 3);
+    coordinator.begin(1);
+    assert_eq!(coordinator.put_up_fence(0), Ok(vec![]));
+    assert_eq!(coordinator.leave(1), [FENCED]);
+}
+
+#[test]
+fn a_fence_is_gone_when_its_owner_leaves_trains_or_the_training_is_over() {
+    let fenced = || {
+        let mut coordinator = begun(Mode::Async, 2);
+        coordinator.put_up_fence(0).unwrap();
+        assert_eq!(coordinator.commit(1), [FENCED]);
+        coordinator
+    };
+    let [own, other] = [0, 1].map(|worker| Effect::Release { worker });
+    assert_eq!(fenced().leave(0), std::slice::from_ref(&other));
+    assert_eq!(fenced().commit(0), [other.clone(), own]);
+    assert_eq!(fenced().finish(), [other]);
+}
