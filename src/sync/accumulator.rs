@@ -103,6 +103,13 @@ impl<G> Accumulator<G> {
         }
     }
 
+    /// Whether `contributors` can be those of `round`: they are workers, and not others than were named before.
+    pub fn can_close_on(&self, round: u64, contributors: &[u32]) -> bool {
+        let Contributors::Named(closed) = &self.contributors else { return false };
+        let is_same = closed.get(&round).is_none_or(|named| named == contributors);
+        is_same && contributors.iter().all(|worker| *worker < self.replicas)
+    }
+
     /// The coordinator has said who contributes to `round`. It may be said again, also once the round is over.
     ///
     /// # Panics
@@ -209,6 +216,15 @@ mod tests {
             assert_eq!(to.offer(worker, Place { round: to.round, index: worker }, gradient), Offer::Held);
         }
         to
+    }
+
+    #[test]
+    fn a_round_can_be_closed_on_workers_that_there_are_and_on_the_same_ones_again() {
+        let mut accumulator = Accumulator::<()>::of_voters(2);
+        assert!(accumulator.can_close_on(0, &[0, 1]) && !accumulator.can_close_on(0, &[0, 2]));
+        accumulator.close_on(0, &[1]);
+        assert!(accumulator.can_close_on(0, &[1]) && !accumulator.can_close_on(0, &[0]));
+        assert!(!Accumulator::<()>::new(2).can_close_on(0, &[0]), "nobody votes");
     }
 
     #[test]

@@ -71,20 +71,19 @@ pub type HookFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
 ///
 /// An error that a new session can mend (a lost task) is followed by one, and the hook is called again; any
 /// other ends the run that the hook was called for.
+#[expect(unused_variables, reason = "by itself a hook does nothing")]
 pub trait Hook {
     /// The session is about to be created: the last time that operations can be added to the graph.
     ///
     /// # Errors
     /// Whatever keeps the hook from its work.
     fn begin(&mut self, task: &Task, graph: &Graph) -> Result<()> {
-        let _: (&Task, &Graph) = (task, graph);
         Ok(())
     }
 
     /// A session is open and its variables have their values: the first one, or one in the place of a session
     /// that has lost a task.
     fn after_create_session<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
-        let _: &HookContext<'_> = context;
         Box::pin(ready(Ok(())))
     }
 
@@ -94,19 +93,16 @@ pub trait Hook {
     /// # Errors
     /// Whatever keeps the hook from its work.
     fn before_run(&mut self, context: &HookContext<'_>, run: &mut RunArgs<'_>) -> Result<()> {
-        let _: (&HookContext<'_>, &mut RunArgs<'_>) = (context, run);
         Ok(())
     }
 
     /// A run has ended well.
     fn after_run<'a>(&'a mut self, context: &'a HookContext<'_>, run: &'a RunValues<'_>) -> HookFuture<'a> {
-        let _: (&HookContext<'_>, &RunValues<'_>) = (context, run);
         Box::pin(ready(Ok(())))
     }
 
     /// The session ends in good order.
     fn end<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
-        let _: &HookContext<'_> = context;
         Box::pin(ready(Ok(())))
     }
 }

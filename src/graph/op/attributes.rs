@@ -65,7 +65,7 @@ pub struct Replica {
 impl Replica {
     /// Whether this is another worker of the training that `other` is of, or what is different about it.
     pub(crate) fn check_trains_with(&self, other: &Self) -> Result<(), String> {
-        if (self.workers, self.mode) == (other.workers, other.mode) {
+        if (self.workers, self.mode) == (other.workers, other.mode) && self.worker < self.workers {
             return Ok(());
         }
         let (worker, workers, mode) = (self.worker, self.workers, self.mode);

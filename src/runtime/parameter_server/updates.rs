@@ -79,7 +79,13 @@ impl ParameterServer {
         let gradients = &mut stored.rounds.as_mut().expect("it was just made").gradients;
         let place = match &apply.verdict {
             Some(verdict) => {
-                verdict.closed.iter().for_each(|(round, contributors)| gradients.close_on(*round, contributors));
+                for (round, contributors) in &verdict.closed {
+                    if !gradients.can_close_on(*round, contributors) {
+                        let error = no_such_round(&stored.spec.shared_name, *round, contributors);
+                        return self.answer(ticket, Err(error));
+                    }
+                    gradients.close_on(*round, contributors);
+                }
                 verdict.place
             }
             None => Some(Place { round: version, index: replica.worker }),
@@ -233,6 +239,12 @@ fn new_rounds(training: Replica, version: u64, departures: &Departures) -> Round
     };
     departures.of(training.workers).for_each(|worker| gradients.leave(worker));
     Rounds { training, gradients }
+}
+
+/// A verdict that can't be the coordinator's: the worker that has passed it on speaks of another training.
+fn no_such_round(name: &str, round: u64, contributors: &[u32]) -> Error {
+    let message = format!("round {round} of `{name}` can't be closed on the workers {contributors:?}");
+    Error::new(Code::InvalidArgument, message)
 }
 
 /// Whether a gradient of `version` by `replica` is of the training that the variable is in.
