@@ -1,10 +1,11 @@
-//! Matrix products and convolutions as a graph runs them, against the `gemm` crate called directly. One JSON
-//! line a shape.
+//! Matrix products and convolutions as a graph runs them, against the `gemm` crate called directly.
+//! One JSON line a shape.
 //!
-//! `cargo bench --bench kernels`: the products of the models that `peer` trains, forward and of both gradients.
-//! A step runs [`PRODUCTS`] of them, so that it costs next to nothing beside them. `gemm` has its best setting
-//! for each shape: one thread, or all. A convolution stands beside the product of as many operations that
-//! `gemm` would have to compute if the windows were a matrix already.
+//! `cargo bench --bench kernels`: the products of the models that `peer` trains, forward and of
+//! both gradients. A step runs [`PRODUCTS`] of them, so that it costs next to nothing beside them.
+//! `gemm` has its best setting for each shape: one thread, or all. A convolution stands beside the
+//! product of as many operations that `gemm` would have to compute if the windows were a matrix
+//! already.
 
 use std::time::Instant;
 
@@ -48,12 +49,17 @@ struct Line {
 }
 
 fn main() -> Result<()> {
-    let runtime = || tokio::runtime::Builder::new_current_thread().build().expect("a thread can have a runtime");
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread().build().expect("a thread can have a runtime")
+    };
     actix_rt::System::with_tokio_rt(runtime).block_on(async {
         for product in SHAPES {
             let trainyard_us = in_a_graph(product).await?;
-            let gemm_us =
-                direct(product, Parallelism::None, PRODUCTS).min(direct(product, Parallelism::Rayon(0), PRODUCTS));
+            let gemm_us = direct(product, Parallelism::None, PRODUCTS).min(direct(
+                product,
+                Parallelism::Rayon(0),
+                PRODUCTS,
+            ));
             let (shape, transposed) = *product;
             let ratio = trainyard_us / gemm_us;
             let line = Line { case: "matmul", shape, transposed, trainyard_us, gemm_us, ratio };
@@ -77,7 +83,8 @@ async fn convolution(images: [usize; 4], filters: usize) -> Result<()> {
     let server = Server::create_local();
     let g = Graph::new();
     let constant = |shape: &[usize]| {
-        let value = Tensor::new(shape, &values(shape.iter().product())).expect("there is a value for each element");
+        let value = Tensor::new(shape, &values(shape.iter().product()))
+            .expect("there is a value for each element");
         g.constant(value)
     };
     let [batch, height, width, channels] = images;
@@ -89,7 +96,9 @@ async fn convolution(images: [usize; 4], filters: usize) -> Result<()> {
     let session = Session::new(&server.target(), &g).await?;
     let shape = [batch * height * width, 25 * channels, filters];
     let gemm_us = direct(&(shape, NEITHER), Parallelism::Rayon(0), 1);
-    for (case, target) in [("conv2d", y.target()), ("conv2d by the image", dx), ("conv2d by the filter", df)] {
+    for (case, target) in
+        [("conv2d", y.target()), ("conv2d by the image", dx), ("conv2d by the filter", df)]
+    {
         let mut times = Vec::new();
         for _ in 0..STEPS {
             let begin = Instant::now();
@@ -97,14 +106,24 @@ async fn convolution(images: [usize; 4], filters: usize) -> Result<()> {
             times.push(begin.elapsed().as_secs_f64() * 1e6);
         }
         let trainyard_us = low(times);
-        Line { case, shape, transposed: NEITHER, trainyard_us, gemm_us, ratio: trainyard_us / gemm_us }.print();
+        Line {
+            case,
+            shape,
+            transposed: NEITHER,
+            trainyard_us,
+            gemm_us,
+            ratio: trainyard_us / gemm_us,
+        }
+        .print();
     }
     Ok(())
 }
 
 /// How `a` and `b` are stored.
 fn stored(([m, k, n], (a, b)): &Product) -> [[usize; 2]; 2] {
-    let turn = |[rows, columns]: [usize; 2], turn: bool| if turn { [columns, rows] } else { [rows, columns] };
+    let turn = |[rows, columns]: [usize; 2], turn: bool| {
+        if turn { [columns, rows] } else { [rows, columns] }
+    };
     [turn([*m, *k], *a), turn([*k, *n], *b)]
 }
 
@@ -117,7 +136,8 @@ async fn in_a_graph(product: &Product) -> Result<f64> {
     let server = Server::create_local();
     let g = Graph::new();
     let [a, b] = stored(product).map(|shape| {
-        let value = Tensor::new(shape, &values(shape[0] * shape[1])).expect("there is a value for each element");
+        let value = Tensor::new(shape, &values(shape[0] * shape[1]))
+            .expect("there is a value for each element");
         g.constant(value)
     });
     let session = Session::new(&server.target(), &g).await?;
@@ -146,7 +166,8 @@ fn direct(product: &Product, parallelism: Parallelism, products: usize) -> f64 {
     let (b_row, b_column) = if transpose_b { (1, k) } else { (n, 1) };
     let mut multiply = || {
         let (to, a, b) = (out.as_mut_ptr(), a.as_ptr(), b.as_ptr());
-        let [a_row, a_column, b_row, b_column] = [a_row, a_column, b_row, b_column].map(|step| step as isize);
+        let [a_row, a_column, b_row, b_column] =
+            [a_row, a_column, b_row, b_column].map(|step| step as isize);
         #[expect(unsafe_code, reason = "gemm takes pointers")]
         // SAFETY: the three have as many elements as the shape says, by these steps.
         unsafe {

@@ -1,7 +1,8 @@
 //! How many events a second the simulator does through the real actors. One JSON line a case.
 //!
-//! `cargo bench --bench simulator`: the null program of TensorFlow's OSDI paper (one scalar on each of
-//! 16 parameter servers, read and updated by every worker), asynchronous, with more and more workers.
+//! `cargo bench --bench simulator`: the null program of TensorFlow's OSDI paper (one scalar on each
+//! of 16 parameter servers, read and updated by every worker), asynchronous, with more and more
+//! workers.
 
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -14,8 +15,8 @@ use trainyard::runtime::Encoding;
 use trainyard::simulation::{Cluster, ComputeSpec, Faults, Host, NetworkSpec, run};
 use trainyard::sync::Mode;
 use trainyard::training::{
-    Beginning, Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop, Task, TaskParts,
-    train,
+    Beginning, Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop,
+    Task, TaskParts, train,
 };
 use trainyard::units::{BytesPerSecond, FlopsPerSecond};
 
@@ -36,7 +37,8 @@ impl Recorder for Silence {
 
 fn cluster(workers: u32) -> Cluster {
     Cluster {
-        spec: ClusterSpec::simulated([("ps", SERVERS), ("worker", workers)]).expect("two jobs are a cluster"),
+        spec: ClusterSpec::simulated([("ps", SERVERS), ("worker", workers)])
+            .expect("two jobs are a cluster"),
         network: NetworkSpec {
             latency: Duration::from_micros(50),
             bandwidth: BytesPerSecond(1.25e9),

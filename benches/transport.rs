@@ -1,4 +1,5 @@
-//! How fast messages get from one task to another over QUIC on loopback, beside quinn alone. A JSON line a case.
+//! How fast messages get from one task to another over QUIC on loopback, beside quinn alone. A JSON
+//! line a case.
 //!
 //! `cargo bench --bench transport`. Each end has a thread of its own, as it would have a process.
 
@@ -14,13 +15,15 @@ use std::time::{Duration, Instant};
 
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{
-    AsyncUdpSocket, ClientConfig, Endpoint, EndpointConfig, MtuDiscoveryConfig, Runtime, ServerConfig, TransportConfig,
-    VarInt,
+    AsyncUdpSocket, ClientConfig, Endpoint, EndpointConfig, MtuDiscoveryConfig, Runtime,
+    ServerConfig, TransportConfig, VarInt,
 };
 use serde::{Deserialize, Serialize};
 use trainyard::cluster::{ClusterSpec, TaskName};
 use trainyard::tensor::Tensor;
-use trainyard::transport::{Authority, Inbox, Loss, Messages, Payload, PeerId, Quic, QuicConfig, RunId, Transport};
+use trainyard::transport::{
+    Authority, Inbox, Loss, Messages, Payload, PeerId, Quic, QuicConfig, RunId, Transport,
+};
 use trainyard::units::Bytes;
 
 const ROUND_TRIPS: usize = 20_000;
@@ -87,15 +90,19 @@ fn on_a_thread<T: Send + 'static, F: Future<Output = T>>(
     run: impl FnOnce() -> F + Send + 'static,
 ) -> thread::JoinHandle<T> {
     thread::spawn(move || {
-        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = || {
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+        };
         actix_rt::System::with_tokio_rt(runtime).block_on(run())
     })
 }
 
 fn main() {
-    let sockets: Vec<UdpSocket> = (0..2).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port is free")).collect();
+    let sockets: Vec<UdpSocket> =
+        (0..2).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port is free")).collect();
     let address = |i: usize| sockets[i].local_addr().expect("it is bound").to_string();
-    let cluster = ClusterSpec::dense([("ps", [address(0)]), ("worker", [address(1)])]).expect("two tasks");
+    let cluster =
+        ClusterSpec::dense([("ps", [address(0)]), ("worker", [address(1)])]).expect("two tasks");
     let authority = Authority::new("bench").expect("an authority");
     let mut configs: Vec<QuicConfig> = Vec::new();
     for (job, socket) in ["ps", "worker"].into_iter().zip(sockets) {
@@ -104,7 +111,8 @@ fn main() {
         let config = QuicConfig::new(cluster.clone(), task, RunId::new("bench"), identity);
         configs.push(QuicConfig { socket: Some(socket), ..config });
     }
-    let (worker, ps) = (configs.pop().expect("a worker"), configs.pop().expect("a parameter server"));
+    let (worker, ps) =
+        (configs.pop().expect("a worker"), configs.pop().expect("a parameter server"));
     on_a_thread(|| async {
         let end = Quic::<Note>::bind(ps).await.expect("it can listen");
         end.listen(Rc::new(Echo(RefCell::new(Some(Rc::clone(&end))))));
@@ -142,7 +150,9 @@ async fn measure(config: QuicConfig) {
             let began = Instant::now();
             for _ in 0..TENSORS / at_once {
                 let before = counter.count.get();
-                (0..at_once).for_each(|_| end.send(PeerId(0), vec![Note { number: 0, tensor: Some(tensor.clone()) }]));
+                (0..at_once).for_each(|_| {
+                    end.send(PeerId(0), vec![Note { number: 0, tensor: Some(tensor.clone()) }])
+                });
                 counter.until(before + at_once).await;
             }
             rates.push((TENSORS * tensor.byte_len()) as f64 / began.elapsed().as_secs_f64());
@@ -162,7 +172,10 @@ fn raw_quinn() {
     let authority = Authority::new("raw").expect("an authority");
     let folder = std::env::temp_dir().join(format!("trainyard-bench-{}", std::process::id()));
     let task = TaskName::new("ps", 0);
-    authority.issue(&task, &[]).and_then(|identity| identity.save(&folder, &task)).expect("files can be written");
+    authority
+        .issue(&task, &[])
+        .and_then(|identity| identity.save(&folder, &task))
+        .expect("files can be written");
     let (server, client) = raw_configs(&folder);
     std::fs::remove_dir_all(folder).expect("they can be removed");
     let (tell, told) = std::sync::mpsc::channel();
@@ -181,13 +194,18 @@ fn raw_quinn() {
     let rates = on_a_thread(move || async move {
         let mut endpoint = raw_endpoint(None);
         endpoint.set_default_client_config(client);
-        let connection = endpoint.connect(address, "ps-0.task.trainyard").expect("it can dial").await.expect("TLS");
+        let connection = endpoint
+            .connect(address, "ps-0.task.trainyard")
+            .expect("it can dial")
+            .await
+            .expect("TLS");
         let bytes = bytes::Bytes::from(vec![7u8; 4 * LARGE]);
         let mut rates = Vec::new();
         for _ in 0..REPEATS {
             let began = Instant::now();
             for _ in 0..TENSORS {
-                let (mut stream, mut left) = (connection.open_uni().await.expect("a stream"), bytes.clone());
+                let (mut stream, mut left) =
+                    (connection.open_uni().await.expect("a stream"), bytes.clone());
                 while !left.is_empty() {
                     let slice = left.split_to(left.len().min(512 << 10));
                     stream.write_chunk(slice).await.expect("it can be written");
@@ -206,20 +224,28 @@ fn raw_quinn() {
 fn raw_configs(folder: &std::path::Path) -> (ServerConfig, ClientConfig) {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-    let certificate = |name: &str| CertificateDer::from_pem_file(folder.join(name)).expect("it was just written");
+    let certificate =
+        |name: &str| CertificateDer::from_pem_file(folder.join(name)).expect("it was just written");
     let key = PrivateKeyDer::from_pem_file(folder.join("ps-0.key")).expect("it was just written");
-    let mut server = ServerConfig::with_single_cert(vec![certificate("ps-0.pem")], key).expect("they fit");
+    let mut server =
+        ServerConfig::with_single_cert(vec![certificate("ps-0.pem")], key).expect("they fit");
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate("authority.pem")).expect("an authority");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let tls =
+        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let tls = tls.expect("TLS 1.3").with_root_certificates(roots).with_no_client_auth();
-    let mut client = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("QUIC's suites")));
+    let mut client =
+        ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("QUIC's suites")));
     let mut settings = TransportConfig::default();
     let mut discovery = MtuDiscoveryConfig::default();
     discovery.upper_bound(16_000);
-    settings.mtu_discovery_config(Some(discovery)).stream_receive_window(VarInt::from_u32(12 << 20));
-    settings.send_window(32 << 20).max_idle_timeout(Some(Duration::from_secs(30).try_into().expect("short")));
+    settings
+        .mtu_discovery_config(Some(discovery))
+        .stream_receive_window(VarInt::from_u32(12 << 20));
+    settings
+        .send_window(32 << 20)
+        .max_idle_timeout(Some(Duration::from_secs(30).try_into().expect("short")));
     let settings = Arc::new(settings);
     server.transport_config(Arc::clone(&settings));
     client.transport_config(settings);
@@ -262,7 +288,10 @@ impl AsyncUdpSocket for Capped {
 fn raw_endpoint(server: Option<ServerConfig>) -> Endpoint {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     let sizes = socket2::SockRef::from(&socket);
-    sizes.set_recv_buffer_size(8 << 20).and_then(|()| sizes.set_send_buffer_size(8 << 20)).expect("sizes can be asked");
+    sizes
+        .set_recv_buffer_size(8 << 20)
+        .and_then(|()| sizes.set_send_buffer_size(8 << 20))
+        .expect("sizes can be asked");
     let mut settings = EndpointConfig::default();
     settings.max_udp_payload_size(65_527).expect("more than the least");
     let runtime = Arc::new(quinn::TokioRuntime);

@@ -4,9 +4,9 @@
 //! cargo run --example digits_trainer -- sim sims/sync_vs_async.toml
 //! ```
 //!
-//! The cluster, the network, the mode and the batches are the scenario's; the model and the optimizer
-//! are this program's, whatever `[program]` says of them. It never looks at the test split, so that a target
-//! accuracy is not reached (exit code 3): it ends by `stop.steps`.
+//! The cluster, the network, the mode and the batches are the scenario's; the model and the
+//! optimizer are this program's, whatever `[program]` says of them. It never looks at the test
+//! split, so that a target accuracy is not reached (exit code 3): it ends by `stop.steps`.
 
 use trainyard::prelude::*;
 

@@ -27,17 +27,20 @@ pub trait Clock {
         self.now().since(VirtualTime::ZERO)
     }
 
-    /// Whether the time stands still while the program computes, so that nothing is gained by computing elsewhere.
+    /// Whether the time stands still while the program computes, so that nothing is gained by
+    /// computing elsewhere.
     fn is_virtual(&self) -> bool {
         false
     }
 
-    /// A number by which this process differs from another life of the same task; 0 where the time tells them apart.
+    /// A number by which this process differs from another life of the same task; 0 where the time
+    /// tells them apart.
     fn birth(&self) -> u64 {
         0
     }
 
-    /// Whether somebody sees when nothing can happen any more: then no wait needs a limit of its own.
+    /// Whether somebody sees when nothing can happen any more: then no wait needs a limit of its
+    /// own.
     fn sees_stalls(&self) -> bool {
         false
     }

@@ -1,4 +1,5 @@
-//! Files of events, which TensorBoard shows: records of TFRecord, each of which is an `Event` of `event.proto`.
+//! Files of events, which TensorBoard shows: records of TFRecord, each of which is an `Event` of
+//! `event.proto`.
 
 use std::io::{self, Write};
 
@@ -6,7 +7,8 @@ use prost::Message;
 
 /// What the first event of a file says.
 const VERSION: &str = "brain.Event:2";
-/// What a checksum is masked with, so that one of a record that holds checksums is no weaker (`crc32c.h`).
+/// What a checksum is masked with, so that one of a record that holds checksums is no weaker
+/// (`crc32c.h`).
 const MASK: u32 = 0xa282_ead8;
 
 /// Writes events to a file (TensorFlow: `EventsWriter`), each in one piece.
@@ -18,13 +20,24 @@ impl<W: Write> EventWriter<W> {
     /// An event file that was begun at `wall_time` seconds, written to `out`.
     pub(crate) fn new(out: W, wall_time: f64) -> io::Result<Self> {
         let mut writer = Self { out };
-        writer.event(&Event { wall_time, file_version: Some(VERSION.to_owned()), ..Event::default() })?;
+        writer.event(&Event {
+            wall_time,
+            file_version: Some(VERSION.to_owned()),
+            ..Event::default()
+        })?;
         Ok(writer)
     }
 
-    /// Appends the values of some tags at `step`, as they were `wall_time` seconds after 1970, or after a run began.
-    pub(crate) fn scalars(&mut self, values: &[(&str, f32)], step: u64, wall_time: f64) -> io::Result<()> {
-        let value = |&(tag, value): &(&str, f32)| Value { tag: tag.to_owned(), simple_value: Some(value) };
+    /// Appends the values of some tags at `step`, as they were `wall_time` seconds after 1970, or
+    /// after a run began.
+    pub(crate) fn scalars(
+        &mut self,
+        values: &[(&str, f32)],
+        step: u64,
+        wall_time: f64,
+    ) -> io::Result<()> {
+        let value =
+            |&(tag, value): &(&str, f32)| Value { tag: tag.to_owned(), simple_value: Some(value) };
         let summary = Some(Summary { value: values.iter().map(value).collect() });
         let step = i64::try_from(step).unwrap_or(i64::MAX);
         self.event(&Event { wall_time, step, file_version: None, summary })
@@ -45,7 +58,8 @@ pub(crate) fn file_name(seconds: u64, whom: &str) -> String {
     format!("events.out.tfevents.{seconds:010}.{whom}")
 }
 
-/// `data` as a record: length, checksum of the length, data, checksum of the data; all numbers little-endian.
+/// `data` as a record: length, checksum of the length, data, checksum of the data; all numbers
+/// little-endian.
 fn framed(data: &[u8]) -> Vec<u8> {
     let length = (data.len() as u64).to_le_bytes();
     [&length[..], &masked_checksum(&length), data, &masked_checksum(data)].concat()
@@ -112,13 +126,15 @@ pub(crate) fn read_scalars(mut file: &[u8]) -> Vec<Scalars> {
 mod tests {
     use super::*;
 
-    /// The bytes are those of the formats' definitions; every event file of TensorFlow's begins with the first 12.
+    /// The bytes are those of the formats' definitions; every event file of TensorFlow's begins
+    /// with the first 12.
     #[test]
     fn a_file_has_the_bytes_that_tensorboard_reads() {
         let mut file = Vec::new();
         let mut writer = EventWriter::new(&mut file, 0.25).unwrap();
         writer.scalars(&[("loss", 0.5)], 7, 1.5).unwrap();
-        let first = b"\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22\x09\0\0\0\0\0\0\xd0\x3f\x1a\x0dbrain.Event:2";
+        let first =
+            b"\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22\x09\0\0\0\0\0\0\xd0\x3f\x1a\x0dbrain.Event:2";
         assert_eq!(&file[..first.len()], first);
         let second = b"\x1a\0\0\0\0\0\0\0\x12\x9b\xd8\x2d\
                        \x09\0\0\0\0\0\0\xf8\x3f\x10\x07\x2a\x0d\x0a\x0b\x0a\x04loss\x15\0\0\0\x3f\x79\xe1\x8f\xbb";

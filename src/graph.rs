@@ -52,24 +52,27 @@ pub use gradients::{gradients, variable_gradients};
 pub use indexed_slices::{Gradient, IndexedSlices};
 pub use initializers::{Fan, Spread, VarianceScaling};
 pub use layers::{
-    BatchNorm, accuracy, avg_pool2d, conv2d, conv2d_without_bias, dense, dropout, flatten, layer_norm, max_pool2d,
-    moments,
+    BatchNorm, accuracy, avg_pool2d, conv2d, conv2d_without_bias, dense, dropout, flatten,
+    layer_norm, max_pool2d, moments,
 };
 pub use losses::{
-    huber_loss, l2_loss, mean_squared_error, sigmoid_cross_entropy, softmax_cross_entropy, sparse_softmax_cross_entropy,
+    huber_loss, l2_loss, mean_squared_error, sigmoid_cross_entropy, softmax_cross_entropy,
+    sparse_softmax_cross_entropy,
 };
 #[cfg(test)]
 pub(crate) use op::Seen;
 pub(crate) use op::range_len;
 pub use op::{
-    Array, Axes, Binary, Comparison, Indexed, LearningRate, Logical, Loss, Mirror, Norm, Op, Order, RandomLaw, Reduce,
-    Reduction, Replica, ResourceAction, ResourceKind, ResourceSpec, Schedule, ShardStrategy, Sharding, Sparse,
-    Subscript, Unary, UpdateRule, VariableSpec,
+    Array, Axes, Binary, Comparison, Indexed, LearningRate, Logical, Loss, Mirror, Norm, Op, Order,
+    RandomLaw, Reduce, Reduction, Replica, ResourceAction, ResourceKind, ResourceSpec, Schedule,
+    ShardStrategy, Sharding, Sparse, Subscript, Unary, UpdateRule, VariableSpec,
 };
 pub use op::{Channels, Convolution, Padding, Pool, Sliding, Window};
 pub(crate) use op::{FirstValue, SlotSpec};
 pub use output::{Output, Target, concat, stack};
-pub use partitioned_variable::{InitialRows, PartitionedVariable, embedding_lookup, embedding_lookup_unique};
+pub use partitioned_variable::{
+    InitialRows, PartitionedVariable, embedding_lookup, embedding_lookup_unique,
+};
 pub use partitioner::Partitioner;
 pub(crate) use prune::prune;
 pub use resource::{ConditionalAccumulator, FifoQueue, SparseConditionalAccumulator};

@@ -1,7 +1,8 @@
-//! TensorFlow's graphs, read into ours: names and devices are kept, shape arithmetic is done on the way.
+//! TensorFlow's graphs, read into ours: names and devices are kept, shape arithmetic is done on the
+//! way.
 //!
-//! A binary GraphDef is anybody's bytes: what does not exist here, or does not fit, is an error that
-//! names the node, and operations that don't exist here are listed all at once.
+//! A binary GraphDef is anybody's bytes: what does not exist here, or does not fit, is an error
+//! that names the node, and operations that don't exist here are listed all at once.
 //!
 //! ```no_run
 //! # use trainyard::prelude::*;
@@ -70,14 +71,15 @@ pub fn graph_def(graph: &Graph, bytes: &[u8]) -> Result<Imported, ImportError> {
     sub_graph(graph, bytes, &[])
 }
 
-/// Adds what the nodes or outputs called `wanted` need, and nothing else of a binary GraphDef; all of it
-/// where none is named (TensorFlow: `tf.graph_util.extract_sub_graph`).
+/// Adds what the nodes or outputs called `wanted` need, and nothing else of a binary GraphDef; all
+/// of it where none is named (TensorFlow: `tf.graph_util.extract_sub_graph`).
 ///
 /// # Errors
 /// As [`graph_def`]; an operation that is not needed need not exist here.
 #[track_caller]
 pub fn sub_graph(graph: &Graph, bytes: &[u8], wanted: &[&str]) -> Result<Imported, ImportError> {
-    let def = wire::GraphDef::decode(bytes).map_err(|error| ImportError::Malformed(error.to_string()))?;
+    let def =
+        wire::GraphDef::decode(bytes).map_err(|error| ImportError::Malformed(error.to_string()))?;
     let nodes = order::sorted(&def, wanted)?;
     check_kinds(&nodes)?;
     let mut importer = Importer::new(graph, &def, &nodes, Location::caller());
@@ -85,14 +87,16 @@ pub fn sub_graph(graph: &Graph, bytes: &[u8], wanted: &[&str]) -> Result<Importe
         importer.add(node).map_err(|problem| node::fail(node, problem))?;
     }
     let (values, operations) = importer.finish();
-    let used: BTreeSet<&str> = nodes.iter().flat_map(|node| &node.input).map(|i| order::parse_input(i).0).collect();
+    let used: BTreeSet<&str> =
+        nodes.iter().flat_map(|node| &node.input).map(|i| order::parse_input(i).0).collect();
     let mut kinds = BTreeMap::new();
     nodes.iter().for_each(|node| *kinds.entry(node.op.clone()).or_default() += 1);
     let named = |choose: &dyn Fn(&NodeDef) -> bool| {
         let chosen = nodes.iter().filter(|node| choose(node));
         chosen.map(|node| node.name.clone()).collect::<Vec<_>>()
     };
-    let inputs = named(&|node| matches!(node.op.as_str(), "Placeholder" | "PlaceholderWithDefault"));
+    let inputs =
+        named(&|node| matches!(node.op.as_str(), "Placeholder" | "PlaceholderWithDefault"));
     let outputs = named(&|node| !used.contains(node.name.as_str()));
     Ok(Imported { graph: graph.clone(), values, operations, kinds, inputs, outputs })
 }
@@ -113,15 +117,16 @@ fn check_kinds(nodes: &[&NodeDef]) -> Result<(), ImportError> {
 }
 
 impl Imported {
-    /// The value that TensorFlow calls `name`: `loss:0`, `split:1`, or `loss` for its first output. For a
-    /// variable, its value.
+    /// The value that TensorFlow calls `name`: `loss:0`, `split:1`, or `loss` for its first output.
+    /// For a variable, its value.
     ///
     /// # Errors
     /// If there is no such value, or it is a shape that no operation here computes.
     pub fn output(&self, name: &str) -> Result<Output, ImportError> {
         let (node, output) = order::parse_input(name);
         let not_found = || ImportError::NotFound(name.to_owned());
-        let value = self.values.get(node).and_then(|values| values.get(output?)).ok_or_else(not_found)?;
+        let value =
+            self.values.get(node).and_then(|values| values.get(output?)).ok_or_else(not_found)?;
         value.output(&self.graph, node, output.unwrap_or(0)).map_err(|problem| ImportError::Node {
             node: node.to_owned(),
             kind: "Fetch".to_owned(),

@@ -4,10 +4,10 @@
 //! may hold anything before. It knows no graph, no device and no clock. Lengths that do not fit are
 //! bugs of the caller and assertions here; what a user's data can cause is a typed error.
 //!
-//! **The same bits on any thread count.** Work is cut into chunks whose size depends on the operands
-//! alone, never on the number of threads; float sums have a fixed order, which each kernel states;
-//! what chunks yield is combined by index. Below a measured size a kernel runs on the calling thread,
-//! above it on the rayon pool it is called from.
+//! **The same bits on any thread count.** Work is cut into chunks whose size depends on the
+//! operands alone, never on the number of threads; float sums have a fixed order, which each kernel
+//! states; what chunks yield is combined by index. Below a measured size a kernel runs on the
+//! calling thread, above it on the rayon pool it is called from.
 //!
 //! Loops are plain and compiled once for each instruction set (`pulp` picks at run time); no
 //! reordering and no fused multiply-add is left to the compiler, so all sets give the same bits.
@@ -51,5 +51,7 @@ pub use indexed::IndexOutOfRange;
 pub use numerics::Numerics;
 pub(crate) use parallel::may_spread;
 pub use registry::KernelError;
-pub(crate) use registry::{Known, Link, add_values, cost as cost_of, follows, gather_rows, is_link, run_chain};
+pub(crate) use registry::{
+    Known, Link, add_values, cost as cost_of, follows, gather_rows, is_link, run_chain,
+};
 pub use softmax::LabelOutOfRange;

@@ -1,10 +1,11 @@
 //! Distributed training in the shape of TensorFlow's runtime: one program, two worlds.
 //!
-//! A program is one async function that every task of a cluster runs. It builds a dataflow graph, opens
-//! a session, and takes training steps; parameter servers hold the variables, workers compute, a master
-//! coordinates each step. The same program runs in *simulation*, where all tasks are actors of one
-//! process on a virtual clock, with a modelled network, modelled compute time and real gradients, and in
-//! *deployment*, where each task is a process, on one machine or many, over QUIC with mutual TLS.
+//! A program is one async function that every task of a cluster runs. It builds a dataflow graph,
+//! opens a session, and takes training steps; parameter servers hold the variables, workers
+//! compute, a master coordinates each step. The same program runs in *simulation*, where all tasks
+//! are actors of one process on a virtual clock, with a modelled network, modelled compute time and
+//! real gradients, and in *deployment*, where each task is a process, on one machine or many, over
+//! QUIC with mutual TLS.
 //!
 //! ```no_run
 //! use trainyard::prelude::*;
@@ -39,8 +40,9 @@
 //!
 //! # A map of the code
 //!
-//! From what knows least to what knows most; a module uses only those above it in this table (a test
-//! reads the edges from the code). Policies are plain structs with tests; actors only adapt them.
+//! From what knows least to what knows most; a module uses only those above it in this table (a
+//! test reads the edges from the code). Policies are plain structs with tests; actors only adapt
+//! them.
 //!
 //! | module | owns |
 //! |---|---|
@@ -96,7 +98,8 @@ pub mod units;
 
 /// Runs the command line (`sim` and the rest) for a program of one's own.
 ///
-/// `trainer` runs once for each task of the cluster, and finds out from its [`training::Task`] which it is.
+/// `trainer` runs once for each task of the cluster, and finds out from its [`training::Task`]
+/// which it is.
 pub fn main<T, F>(trainer: T) -> std::process::ExitCode
 where
     T: Fn(training::Task) -> F + Sync,
@@ -108,14 +111,16 @@ where
 /// What a trainer needs, in one `use`.
 pub mod prelude {
     pub use crate::graph::{
-        Graph, Output, Target, Variable, accuracy, concat, dense, gradients, sparse_softmax_cross_entropy, stack,
+        Graph, Output, Target, Variable, accuracy, concat, dense, gradients,
+        sparse_softmax_cross_entropy, stack,
     };
     pub use crate::graph::{Padding, Sliding, avg_pool2d, conv2d, flatten, max_pool2d};
     pub use crate::import;
     pub use crate::optimizer::{
-        Adadelta, Adagrad, AdagradDa, Adam, AdamW, ClipGradients, Clipped, Coordinated, ExponentialMovingAverage, Ftrl,
-        GradientDescent, Lamb, LearningRate, LocalSgd, Momentum, Optimizer, ProximalAdagrad, ProximalGradientDescent,
-        RmsProp, Schedule, SyncReplicas, SyncReplicasOp, TopK, TrainOp,
+        Adadelta, Adagrad, AdagradDa, Adam, AdamW, ClipGradients, Clipped, Coordinated,
+        ExponentialMovingAverage, Ftrl, GradientDescent, Lamb, LearningRate, LocalSgd, Momentum,
+        Optimizer, ProximalAdagrad, ProximalGradientDescent, RmsProp, Schedule, SyncReplicas,
+        SyncReplicasOp, TopK, TrainOp,
     };
     pub use crate::placement::ReplicaDeviceSetter;
     pub use crate::runtime::{Code, Error, Result, Server, SessionOptions};

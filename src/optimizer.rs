@@ -1,4 +1,5 @@
-//! Optimizers: the graph that applies gradients, the slots they need, and the update rules themselves.
+//! Optimizers: the graph that applies gradients, the slots they need, and the update rules
+//! themselves.
 //!
 //! ```
 //! # use trainyard::prelude::*;
@@ -29,8 +30,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::graph::{
-    Edge, FirstValue, Gradient, Graph, GraphError, GraphProblem, Name, NewOperation, Op, OpId, Output, Replica,
-    SlotSpec, Target, UpdateRule, Variable, variable_gradients,
+    Edge, FirstValue, Gradient, Graph, GraphError, GraphProblem, Name, NewOperation, Op, OpId,
+    Output, Replica, SlotSpec, Target, UpdateRule, Variable, variable_gradients,
 };
 use crate::sync::Mode;
 use crate::tensor::Shape;
@@ -43,8 +44,8 @@ pub use coordinated::Coordinated;
 pub use local_sgd::{LocalSgd, LocalTrainOp};
 pub use moving_average::ExponentialMovingAverage;
 pub use rules::{
-    Adadelta, Adagrad, AdagradDa, Adam, AdamW, Ftrl, GradientDescent, Lamb, Momentum, ProximalAdagrad,
-    ProximalGradientDescent, RmsProp,
+    Adadelta, Adagrad, AdagradDa, Adam, AdamW, Ftrl, GradientDescent, Lamb, Momentum,
+    ProximalAdagrad, ProximalGradientDescent, RmsProp,
 };
 pub use sync_replicas::{SyncReplicas, SyncReplicasOp};
 pub use top_k::TopK;
@@ -65,7 +66,8 @@ pub trait Optimizer {
         None
     }
 
-    /// The share of each gradient that is sent to its variable's task at once; all of it, where there is none.
+    /// The share of each gradient that is sent to its variable's task at once; all of it, where
+    /// there is none.
     fn top_k(&self) -> Option<f64> {
         None
     }
@@ -89,11 +91,13 @@ pub trait Optimizer {
         train_op(self, &pairs.collect::<Vec<_>>(), global_step)
     }
 
-    /// The second half of [`Optimizer::minimize`], for gradients that were changed on the way: each is an
-    /// [`Output`], [`IndexedSlices`](crate::graph::IndexedSlices) or a [`Gradient`], which is either.
+    /// The second half of [`Optimizer::minimize`], for gradients that were changed on the way: each
+    /// is an [`Output`], [`IndexedSlices`](crate::graph::IndexedSlices) or a [`Gradient`], which is
+    /// either.
     ///
     /// # Errors
-    /// If there are none, one does not fit its variable, or they are of another graph than `global_step`.
+    /// If there are none, one does not fit its variable, or they are of another graph than
+    /// `global_step`.
     #[track_caller]
     fn apply_gradients<G: Into<Gradient> + Clone>(
         &self,
@@ -103,7 +107,8 @@ pub trait Optimizer {
     where
         Self: Sized,
     {
-        let gradient = |(variable, gradient): &(Variable, G)| (variable.clone(), gradient.clone().into());
+        let gradient =
+            |(variable, gradient): &(Variable, G)| (variable.clone(), gradient.clone().into());
         train_op(self, &pairs.iter().map(gradient).collect::<Vec<_>>(), global_step)
     }
 }
@@ -128,8 +133,10 @@ fn train_op(
     let clipped = optimizer.clip().map(|clip| clip.apply(pairs)).transpose()?;
     let pairs = clipped.map_or(Cow::Borrowed(pairs), Cow::Owned);
     let replica = optimizer.replica();
-    let verdict = if replica.mode.votes() { Some(vote(&graph, &pairs, global_step, replica)?) } else { None };
-    let selection = optimizer.top_k().map(|fraction| Selection::of(&pairs, fraction)).transpose()?;
+    let verdict =
+        if replica.mode.votes() { Some(vote(&graph, &pairs, global_step, replica)?) } else { None };
+    let selection =
+        optimizer.top_k().map(|fraction| Selection::of(&pairs, fraction)).transpose()?;
     let rate = Rate::of(&optimizer.learning_rate(), global_step)?;
     let step = Step { graph: &graph, replica, verdict, rate };
     let mut updates = Vec::with_capacity(pairs.len());
@@ -220,7 +227,12 @@ struct Step<'a> {
 impl Step<'_> {
     /// Updates one variable, where it is.
     #[track_caller]
-    fn update(&self, rule: UpdateRule, variable: &Variable, gradient: &Gradient) -> Result<OpId, GraphError> {
+    fn update(
+        &self,
+        rule: UpdateRule,
+        variable: &Variable,
+        gradient: &Gradient,
+    ) -> Result<OpId, GraphError> {
         let mut variables = vec![variable.op_id()];
         for slot in rule.slots() {
             variables.push(create_slot(self.graph, &slot, variable)?.op_id());
@@ -301,10 +313,16 @@ impl Rate {
 
 /// The slot of `variable`, where it is.
 #[track_caller]
-fn create_slot(graph: &Graph, slot: &SlotSpec, variable: &Variable) -> Result<Variable, GraphError> {
+fn create_slot(
+    graph: &Graph,
+    slot: &SlotSpec,
+    variable: &Variable,
+) -> Result<Variable, GraphError> {
     let name = format!("{}/{}", variable.name(), slot.name);
     match slot.first {
-        FirstValue::Everywhere(first) => graph.slot_variable(&name, variable.spec().shape, first, variable),
+        FirstValue::Everywhere(first) => {
+            graph.slot_variable(&name, variable.spec().shape, first, variable)
+        }
         FirstValue::Scalar(first) => graph.slot_variable(&name, Shape::SCALAR, first, variable),
         FirstValue::Count => graph.slot_variable(&name, Shape::SCALAR, 0i64, variable),
     }

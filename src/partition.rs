@@ -1,9 +1,11 @@
-//! A placed graph, cut into one partition a device, with a send and a receive wherever an edge crosses.
+//! A placed graph, cut into one partition a device, with a send and a receive wherever an edge
+//! crosses.
 //!
 //! Each crossing edge has one send for each task it goes to, however many users it has there, and a
 //! receive on each of that task's devices with such a user: what several devices of a task need
 //! crosses the network once. A control edge that crosses carries nothing.
-//! (TensorFlow: `graph_partition.cc`, which cuts twice: by task in the master, by device in the worker.)
+//! (TensorFlow: `graph_partition.cc`, which cuts twice: by task in the master, by device in the
+//! worker.)
 
 mod check;
 mod cut;
@@ -24,7 +26,8 @@ pub(crate) use cut::split;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Slot(pub u32);
 
-/// An edge of a cut graph that crosses to a task, or between its devices: the same number on both sides.
+/// An edge of a cut graph that crosses to a task, or between its devices: the same number on both
+/// sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CrossingId(pub u32);
 
@@ -56,8 +59,9 @@ impl Partition {
     pub(crate) fn replicas(&self) -> Vec<Replica> {
         let mut replicas: Vec<Replica> = Vec::new();
         for node in &self.nodes {
-            let (Op::ApplyGradient { replica: Some(replica), .. } | Op::Vote(replica) | Op::CommitStep(replica)) =
-                &node.op
+            let (Op::ApplyGradient { replica: Some(replica), .. }
+            | Op::Vote(replica)
+            | Op::CommitStep(replica)) = &node.op
             else {
                 continue;
             };
@@ -88,7 +92,8 @@ pub struct Node {
     pub variables: SmallVec<[u32; 2]>,
 }
 
-/// A value, or the news that a node has run, on its way to another task, or to other devices of its own.
+/// A value, or the news that a node has run, on its way to another task, or to other devices of its
+/// own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Send {
     /// Which crossing edge.

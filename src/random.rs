@@ -23,7 +23,11 @@ mod tests {
     fn streams_repeat_by_name_and_differ_by_seed_task_and_purpose() {
         let draw = |seed, purpose: &[&str]| stream(seed, purpose).next_u64();
         assert_eq!(draw(7, &["worker:0", "data"]), draw(7, &["worker:0", "data"]));
-        let others = [draw(8, &["worker:0", "data"]), draw(7, &["worker:1", "data"]), draw(7, &["worker:0", "law"])];
+        let others = [
+            draw(8, &["worker:0", "data"]),
+            draw(7, &["worker:1", "data"]),
+            draw(7, &["worker:0", "law"]),
+        ];
         assert!(others.iter().all(|other| *other != draw(7, &["worker:0", "data"])));
     }
 }

@@ -1,7 +1,9 @@
-//! The result of an experiment: a plain model, and one writer a format. Simulation and deployment fill the same model.
+//! The result of an experiment: a plain model, and one writer a format. Simulation and deployment
+//! fill the same model.
 //!
-//! [`json::write`] writes all of it, [`csv::Steps`] every worker step, [`events::write`] the same for TensorBoard,
-//! [`table::render`] the comparison a reader sees first. What this module does not own is where the files go.
+//! [`json::write`] writes all of it, [`csv::Steps`] every worker step, [`events::write`] the same
+//! for TensorBoard, [`table::render`] the comparison a reader sees first. What this module does not
+//! own is where the files go.
 
 pub mod csv;
 pub mod events;

@@ -1,11 +1,14 @@
 //! The runtime: the actors of a task, and a step's way through them.
 //!
-//! Every task runs a [`Server`], and every server hosts all three actors, because the runtime is peer
-//! to peer: any task can be a master, and any can be given operations by any other.
+//! Every task runs a [`Server`], and every server hosts all three actors, because the runtime is
+//! peer to peer: any task can be a master, and any can be given operations by any other.
 //!
-//! - the *master* (`master`, `step_plan`): sessions; prunes, places, partitions, registers, starts and collects steps
-//! - the *worker* (`worker`, `plan`, `executor`, `rendezvous`): registered partitions, and kernels on the device
-//! - the *parameter server* (`parameter_server`, `variable_store`, `coordination`): variables, and when they change
+//! - the *master* (`master`, `step_plan`): sessions; prunes, places, partitions, registers, starts
+//!   and collects steps
+//! - the *worker* (`worker`, `plan`, `executor`, `rendezvous`): registered partitions, and kernels
+//!   on the device
+//! - the *parameter server* (`parameter_server`, `variable_store`, `coordination`): variables, and
+//!   when they change
 //!
 //! The runtime is handed a transport, a clock and a device ([`World`]), and does not know whether
 //! they are real: that is what lets one program run in two worlds.
@@ -37,8 +40,8 @@ pub use compute::{Asker, Calculation, ComputeModel, Processor, Work};
 pub use error::{Code, Error, Result};
 pub(crate) use mailbox::{tell, told};
 pub use messages::{
-    Arrival, Arrivals, GraphHandle, Origin, PackedArrivals, PeerMessage, Scope, SessionId, SessionOptions, StepId,
-    Waiting, WaitingList,
+    Arrival, Arrivals, GraphHandle, Origin, PackedArrivals, PeerMessage, Scope, SessionId,
+    SessionOptions, StepId, Waiting, WaitingList,
 };
 pub(crate) use messages::{MasterMessage, ResetContainers, RunStep, StepDone, Values, stopped};
 pub(crate) use reply::Answer;

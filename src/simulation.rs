@@ -1,9 +1,11 @@
-//! The simulated world: virtual time, a modelled network and modelled compute under the real actors.
+//! The simulated world: virtual time, a modelled network and modelled compute under the real
+//! actors.
 //!
-//! The actors, the messages and the numbers are those of a deployment; what is modelled is only when
-//! a message arrives (`network`) and when a kernel is done (`device`). Every event feeds a digest
-//! (`audit`), by which two runs are known to be the same. What is to go wrong (`faults`) does so at its moment
-//! (`misfortune`), and what is then still taken of whom is one table's to say (`links`).
+//! The actors, the messages and the numbers are those of a deployment; what is modelled is only
+//! when a message arrives (`network`) and when a kernel is done (`device`). Every event feeds a
+//! digest (`audit`), by which two runs are known to be the same. What is to go wrong (`faults`)
+//! does so at its moment (`misfortune`), and what is then still taken of whom is one table's to say
+//! (`links`).
 
 mod audit;
 mod device;

@@ -5,8 +5,8 @@
 //! the buffer. So no reader ever sees a torn value, and passing tensors between the tasks of one
 //! process costs nothing.
 //!
-//! A tensor can be *hollow*: an element type and a shape, and no memory under them. It stands for values
-//! that nobody computes, and is as long on the wire as they would be.
+//! A tensor can be *hollow*: an element type and a shape, and no memory under them. It stands for
+//! values that nobody computes, and is as long on the wire as they would be.
 
 mod buffer;
 mod dtype;
@@ -56,7 +56,9 @@ pub enum TensorError {
     #[error("a byte of a tensor of booleans is {0}, neither 0 nor 1")]
     NoBoolean(u8),
     /// The tensor is hollow.
-    #[error("{0}{1} has no numbers: it was made with numerics = \"shapes\"; use \"real\" to have them computed")]
+    #[error(
+        "{0}{1} has no numbers: it was made with numerics = \"shapes\"; use \"real\" to have them computed"
+    )]
     Hollow(DType, Shape),
 }
 
@@ -79,7 +81,8 @@ impl Tensor {
         tensor
     }
 
-    /// A tensor of shape `[]` with the value of `dtype` that is nearest to `value`; as a boolean, whether it is not 0.
+    /// A tensor of shape `[]` with the value of `dtype` that is nearest to `value`; as a boolean,
+    /// whether it is not 0.
     pub(crate) fn scalar_of(dtype: DType, value: f64) -> Self {
         match dtype {
             DType::F32 => Self::scalar(value as f32),
@@ -114,7 +117,8 @@ impl Tensor {
         tensor
     }
 
-    /// A tensor whose values are whatever an earlier one left there: for a kernel that writes every one.
+    /// A tensor whose values are whatever an earlier one left there: for a kernel that writes every
+    /// one.
     ///
     /// Booleans are `false`, since the bytes of an earlier tensor need not be booleans.
     pub(crate) fn uninitialised<T: Element>(shape: Shape) -> Self {
@@ -124,7 +128,8 @@ impl Tensor {
         Self::over(T::DTYPE, shape, Shared::recycled(shape.elements() * size_of::<T>()))
     }
 
-    /// A tensor of any element type that is written as words of its elements' size, every one of them.
+    /// A tensor of any element type that is written as words of its elements' size, every one of
+    /// them.
     pub(crate) fn unwritten(dtype: DType, shape: Shape) -> Self {
         Self::over(dtype, shape, Shared::recycled(shape.elements() * dtype.size()))
     }
@@ -135,7 +140,9 @@ impl Tensor {
     /// If the words are of another size.
     pub(crate) fn words<W: bytemuck::Pod>(&self) -> &[W] {
         assert_eq!(size_of::<W>(), self.dtype.size(), "a word is as large as an element");
-        bytemuck::cast_slice(self.buffer().expect("a tensor whose elements are moved has some").bytes())
+        bytemuck::cast_slice(
+            self.buffer().expect("a tensor whose elements are moved has some").bytes(),
+        )
     }
 
     /// The elements for writing, as words of their size that make values of the type; copies them
@@ -178,14 +185,19 @@ impl Tensor {
     /// # Panics
     /// If they are of different types, or there are none.
     pub(crate) fn of_rows(rows: &[&Self]) -> Self {
-        let dims: Vec<usize> = std::iter::once(rows.len()).chain(rows[0].shape.dims().iter().copied()).collect();
+        let dims: Vec<usize> =
+            std::iter::once(rows.len()).chain(rows[0].shape.dims().iter().copied()).collect();
         if rows.iter().any(|row| row.is_hollow()) {
             return Self::hollow(rows[0].dtype, Shape::new(&dims));
         }
         let mut all = Self::unwritten(rows[0].dtype, Shape::new(&dims));
         let len = rows[0].byte_len();
         for (row, to) in rows.iter().zip(all.bytes_mut().chunks_exact_mut(len.max(1))) {
-            assert_eq!((row.dtype, row.shape), (rows[0].dtype, rows[0].shape), "rows are of one type");
+            assert_eq!(
+                (row.dtype, row.shape),
+                (rows[0].dtype, rows[0].shape),
+                "rows are of one type"
+            );
             to.copy_from_slice(row.bytes());
         }
         all
@@ -206,7 +218,8 @@ impl Tensor {
         self.shape
     }
 
-    /// The size of the values \[bytes\], without any header; that of the values it stands for, where it is hollow.
+    /// The size of the values \[bytes\], without any header; that of the values it stands for,
+    /// where it is hollow.
     pub fn byte_len(&self) -> usize {
         self.shape.elements() * self.dtype.size()
     }
@@ -233,7 +246,9 @@ impl Tensor {
     /// The values in row-major order.
     pub fn values<T: Element>(&self) -> Result<&[T], TensorError> {
         match self.buffer() {
-            _ if T::DTYPE != self.dtype => Err(TensorError::DType { found: self.dtype, wanted: T::DTYPE }),
+            _ if T::DTYPE != self.dtype => {
+                Err(TensorError::DType { found: self.dtype, wanted: T::DTYPE })
+            }
             Some(buffer) => Ok(buffer.as_slice()),
             None => Err(TensorError::Hollow(self.dtype, self.shape)),
         }
@@ -290,8 +305,8 @@ impl<T: Element> From<T> for Tensor {
 }
 
 impl PartialEq for Tensor {
-    /// Equal element type, shape and bytes; so a NaN equals itself and `0.0` differs from `-0.0`. A hollow
-    /// tensor equals another.
+    /// Equal element type, shape and bytes; so a NaN equals itself and `0.0` differs from `-0.0`. A
+    /// hollow tensor equals another.
     fn eq(&self, other: &Self) -> bool {
         let is_alike = self.is_hollow() == other.is_hollow() && self.dtype == other.dtype;
         is_alike && self.shape == other.shape && self.bytes() == other.bytes()
@@ -350,7 +365,10 @@ mod tests {
     #[test]
     fn wrong_counts_types_and_ranks_are_errors_that_say_so() {
         let error = Tensor::new([2, 3], &[1f32]).unwrap_err().to_string();
-        assert!(error.contains("1 values") && error.contains("[2,3]") && error.contains('6'), "{error}");
+        assert!(
+            error.contains("1 values") && error.contains("[2,3]") && error.contains('6'),
+            "{error}"
+        );
         let tensor = Tensor::new([2], &[1i32, 2]).unwrap();
         assert!(tensor.values::<f32>().unwrap_err().to_string().contains("i32, not f32"));
         assert!(tensor.item::<i32>().unwrap_err().to_string().contains("[2]"));
@@ -360,7 +378,13 @@ mod tests {
     fn zeros_are_zero_even_where_a_buffer_was_used_before() {
         for _ in 0..3 {
             drop(Tensor::full([1000], 7f32));
-            assert!(Tensor::zeros(DType::F32, [1000]).values::<f32>().unwrap().iter().all(|v| *v == 0.0));
+            assert!(
+                Tensor::zeros(DType::F32, [1000])
+                    .values::<f32>()
+                    .unwrap()
+                    .iter()
+                    .all(|v| *v == 0.0)
+            );
         }
     }
 
@@ -379,7 +403,13 @@ mod tests {
     fn booleans_can_be_written_where_a_buffer_held_other_values_before() {
         for n in [1, 4096] {
             drop(Tensor::full([n], f32::NAN));
-            assert!(Tensor::full([n * size_of::<f32>()], true).values::<bool>().unwrap().iter().all(|value| *value));
+            assert!(
+                Tensor::full([n * size_of::<f32>()], true)
+                    .values::<bool>()
+                    .unwrap()
+                    .iter()
+                    .all(|value| *value)
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What a user holds: the task that a program is, sessions, hooks, data sets, and the built-in trainer.
+//! What a user holds: the task that a program is, sessions, hooks, data sets, and the built-in
+//! trainer.
 
 pub mod checkpoint;
 mod checkpointing;
@@ -20,9 +21,10 @@ mod weights;
 
 pub use checkpointing::{Checkpointing, Consistency};
 pub use hooks::{
-    CheckpointSaver, CheckpointSaverListener, FeedFn, FinalOps, FinalValues, GlobalStepWaiter, Hook, HookContext,
-    HookFuture, LoggingTensor, NanTensor, Profiler, RunArgs, RunOptions, RunValues, SecondOrStepTimer, StepCounter,
-    StopAtStep, SummarySaver, SyncReplicasHook, TraceLevel,
+    CheckpointSaver, CheckpointSaverListener, FeedFn, FinalOps, FinalValues, GlobalStepWaiter,
+    Hook, HookContext, HookFuture, LoggingTensor, NanTensor, Profiler, RunArgs, RunOptions,
+    RunValues, SecondOrStepTimer, StepCounter, StopAtStep, SummarySaver, SyncReplicasHook,
+    TraceLevel,
 };
 pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};

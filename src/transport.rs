@@ -2,8 +2,8 @@
 //!
 //! The contract that every transport keeps: a message arrives once, or not at all and then an error
 //! says so. Messages to one task may overtake each other, so that a large tensor need not delay a
-//! small one; only what travels in one envelope arrives together, in its order. When the way to a peer
-//! breaks, [`Inbox::lost`] is that error for all that was under way.
+//! small one; only what travels in one envelope arrives together, in its order. When the way to a
+//! peer breaks, [`Inbox::lost`] is that error for all that was under way.
 //!
 //! | | |
 //! |---|---|
@@ -38,8 +38,8 @@ pub trait Payload: Serialize + DeserializeOwned + Send + fmt::Debug + 'static {
     /// How long it is on the wire \[bytes\].
     fn wire_size(&self) -> Bytes;
 
-    /// What is wrong with a message that came from another process: ids that nothing has, above all, which
-    /// whoever takes it would stumble over.
+    /// What is wrong with a message that came from another process: ids that nothing has, above
+    /// all, which whoever takes it would stumble over.
     ///
     /// # Errors
     /// What is wrong.
@@ -54,8 +54,9 @@ pub trait Inbox<M> {
     /// Takes messages that arrived together from one task.
     fn deliver(&self, from: PeerId, messages: Messages<M>);
 
-    /// Takes note that the way to `peer` has broken: what either sent the other and the other has not
-    /// taken is lost. Messages that are sent from now on go to the peer that may come in its place.
+    /// Takes note that the way to `peer` has broken: what either sent the other and the other has
+    /// not taken is lost. Messages that are sent from now on go to the peer that may come in its
+    /// place.
     fn lost(&self, peer: PeerId, loss: Loss);
 }
 
@@ -68,7 +69,8 @@ pub enum Loss {
     /// It said that it stops.
     #[error("it has stopped")]
     Stopped,
-    /// It has come back as another incarnation, which knows nothing of what was sent to the one before.
+    /// It has come back as another incarnation, which knows nothing of what was sent to the one
+    /// before.
     #[error("it has restarted")]
     Restarted,
 }

@@ -1,4 +1,5 @@
-//! Quantities with their units: bytes, rates, work, durations and virtual time, and how each is written.
+//! Quantities with their units: bytes, rates, work, durations and virtual time, and how each is
+//! written.
 //!
 //! A bare `u64` can be mixed up with another; these can't. Each type parses what a scenario file
 //! writes (`"50us"`, `"10Gbps"`, `"50GFLOP/s"`) and prints it back in the same words.
@@ -12,7 +13,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// A point on a clock, in integer nanoseconds since that clock began.
 ///
 /// In a simulation the clock is the event queue's; in a deployment it began when the process did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct VirtualTime(pub u64);
 
 impl VirtualTime {
@@ -74,7 +77,8 @@ pub struct ParseQuantityError {
     example: &'static str,
 }
 
-/// The units a quantity may be written in, each with its factor; the first that divides well is printed.
+/// The units a quantity may be written in, each with its factor; the first that divides well is
+/// printed.
 struct Scale {
     what: &'static str,
     example: &'static str,
@@ -84,7 +88,15 @@ struct Scale {
 const SPAN: Scale = Scale {
     what: "length of time",
     example: "50us",
-    units: &[("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0)],
+    units: &[
+        ("ns", 1e-9),
+        ("us", 1e-6),
+        ("µs", 1e-6),
+        ("ms", 1e-3),
+        ("s", 1.0),
+        ("min", 60.0),
+        ("h", 3600.0),
+    ],
 };
 const BYTES: Scale = Scale {
     what: "amount of data",
@@ -121,7 +133,13 @@ const DATA_RATE: Scale = Scale {
 const FLOP_RATE: Scale = Scale {
     what: "rate of arithmetic",
     example: "50GFLOP/s",
-    units: &[("FLOP/s", 1.0), ("kFLOP/s", 1e3), ("MFLOP/s", 1e6), ("GFLOP/s", 1e9), ("TFLOP/s", 1e12)],
+    units: &[
+        ("FLOP/s", 1.0),
+        ("kFLOP/s", 1e3),
+        ("MFLOP/s", 1e6),
+        ("GFLOP/s", 1e9),
+        ("TFLOP/s", 1e12),
+    ],
 };
 
 impl Scale {
@@ -134,7 +152,9 @@ impl Scale {
         let unit = trimmed[split..].trim_start();
         let factor = self.units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| factor);
         match (number, factor) {
-            (Some(number), Some(factor)) if number.is_finite() && number >= 0.0 => Ok(number * factor),
+            (Some(number), Some(factor)) if number.is_finite() && number >= 0.0 => {
+                Ok(number * factor)
+            }
             _ => Err(ParseQuantityError {
                 text: text.to_owned(),
                 what: self.what,
@@ -176,14 +196,19 @@ impl FromStr for FlopsPerSecond {
 
 /// `value` in the largest of `steps` that leaves at least one of it.
 fn write_scaled(f: &mut fmt::Formatter<'_>, value: f64, steps: &[(&str, f64)]) -> fmt::Result {
-    let (name, factor) = steps.iter().rev().find(|(_, factor)| value >= *factor).unwrap_or(&steps[0]);
+    let (name, factor) =
+        steps.iter().rev().find(|(_, factor)| value >= *factor).unwrap_or(&steps[0]);
     let scaled = format!("{:.3}", value / factor);
     write!(f, "{}{name}", scaled.trim_end_matches('0').trim_end_matches('.'))
 }
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_scaled(f, self.0.as_secs_f64(), &[("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)])
+        write_scaled(
+            f,
+            self.0.as_secs_f64(),
+            &[("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)],
+        )
     }
 }
 

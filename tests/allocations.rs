@@ -1,11 +1,15 @@
-//! A steady step of a local session asks the allocator for nothing: what it needs, the steps before left behind.
+//! A steady step of a local session asks the allocator for nothing: what it needs, the steps before
+//! left behind.
 //!
-//! A binary of its own, because the allocator is the process's. It counts what the thread of the step asks
-//! for: the client's call, the three actors, the executor, the kernels and the updates. The `gemm` crate takes
-//! room to pack its operands for each product anew, and so a step with products asks for that much and no more.
-//! (Kernels large enough to spread over rayon's threads are not measured here: rayon's queue of outside work
-//! grows by a block now and then.)
-#![expect(unsafe_code, reason = "an allocator that counts is an allocator, and gemm takes pointers")]
+//! A binary of its own, because the allocator is the process's. It counts what the thread of the
+//! step asks for: the client's call, the three actors, the executor, the kernels and the updates.
+//! The `gemm` crate takes room to pack its operands for each product anew, and so a step with
+//! products asks for that much and no more. (Kernels large enough to spread over rayon's threads
+//! are not measured here: rayon's queue of outside work grows by a block now and then.)
+#![expect(
+    unsafe_code,
+    reason = "an allocator that counts is an allocator, and gemm takes pointers"
+)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -57,7 +61,10 @@ async fn allocations(step: Step<'_>) -> Result<Vec<u64>> {
     let mut counts = Vec::with_capacity(WARM_UP + STEPS);
     for _ in 0..WARM_UP + STEPS {
         let before = ALLOCATIONS.get();
-        let fed = step.feeds.iter().fold(session.run(), |run, (output, value)| run.feed(output, value.clone()));
+        let fed = step
+            .feeds
+            .iter()
+            .fold(session.run(), |run, (output, value)| run.feed(output, value.clone()));
         let fetched = fed.target(step.train).fetch(step.loss).await?;
         assert!(fetched.scalar::<f32>(0)?.is_finite());
         counts.push(ALLOCATIONS.get() - before);
@@ -90,7 +97,8 @@ async fn of_perceptron(layers: &[usize]) -> Result<Vec<u64>> {
     let loss = sparse_softmax_cross_entropy(&logits, &y)?.mean();
     let train = Adagrad::new(0.1).minimize(&loss, &g.global_step()?)?;
     let labels: Vec<i32> = (0..ROWS).map(|row| (row % classes) as i32).collect();
-    let feeds = vec![(&x, Tensor::full([ROWS, width], 0.5f32)), (&y, Tensor::new([ROWS], &labels)?)];
+    let feeds =
+        vec![(&x, Tensor::full([ROWS, width], 0.5f32)), (&y, Tensor::new([ROWS], &labels)?)];
     allocations(Step { graph: &g, feeds, train: &train, loss: &loss }).await
 }
 
@@ -117,8 +125,8 @@ fn of_product([m, k, n]: [usize; 3], (transpose_a, transpose_b): (bool, bool)) -
         // SAFETY: the three have as many elements as the shape says, by these steps.
         unsafe {
             gemm::gemm(
-                m, n, k, to, 1, n as isize, false, a, a_column, a_row, b, b_column, b_row, 0.0, 1.0, false, false,
-                false, one,
+                m, n, k, to, 1, n as isize, false, a, a_column, a_row, b, b_column, b_row, 0.0,
+                1.0, false, false, false, one,
             );
         }
     };
@@ -129,11 +137,14 @@ fn of_product([m, k, n]: [usize; 3], (transpose_a, transpose_b): (bool, bool)) -
 }
 
 fn in_a_system(test: impl AsyncFnOnce() -> Result<()>) {
-    let runtime = || tokio::runtime::Builder::new_current_thread().build().expect("a thread can have a runtime");
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread().build().expect("a thread can have a runtime")
+    };
     actix_rt::System::with_tokio_rt(runtime).block_on(test()).expect("the steps run");
 }
 
-/// One test: tensors' buffers are the process's, and another test at the same time would take what this one left.
+/// One test: tensors' buffers are the process's, and another test at the same time would take what
+/// this one left.
 #[test]
 fn a_steady_local_step_allocates_nothing_but_what_gemm_does_for_its_products() {
     in_a_system(async || {

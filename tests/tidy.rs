@@ -61,10 +61,21 @@ struct Ban {
     instead: &'static str,
 }
 
-const ORDERED: &[&str] =
-    &["runtime", "simulation", "sync", "graph", "placement", "partition", "optimizer", "training", "import"];
-const WALL_CLOCK: &[(&str, &str)] =
-    &[("src/clock/wall.rs", "it is the wall clock"), ("src/cli/progress.rs", "a person watches the bar in real time")];
+const ORDERED: &[&str] = &[
+    "runtime",
+    "simulation",
+    "sync",
+    "graph",
+    "placement",
+    "partition",
+    "optimizer",
+    "training",
+    "import",
+];
+const WALL_CLOCK: &[(&str, &str)] = &[
+    ("src/clock/wall.rs", "it is the wall clock"),
+    ("src/cli/progress.rs", "a person watches the bar in real time"),
+];
 const PRINTS: &[(&str, &str)] = &[
     ("src/cli.rs", "the command line writes results to stdout"),
     ("src/cli/", "the command line writes results to stdout"),
@@ -72,14 +83,44 @@ const PRINTS: &[(&str, &str)] = &[
     ("src/bin/", "a binary"),
 ];
 const BANS: &[Ban] = &[
-    Ban { text: "Instant::now", modules: &[], allowed: WALL_CLOCK, instead: "ask the Clock that was handed in" },
-    Ban { text: "SystemTime::now", modules: &[], allowed: WALL_CLOCK, instead: "ask the Clock that was handed in" },
+    Ban {
+        text: "Instant::now",
+        modules: &[],
+        allowed: WALL_CLOCK,
+        instead: "ask the Clock that was handed in",
+    },
+    Ban {
+        text: "SystemTime::now",
+        modules: &[],
+        allowed: WALL_CLOCK,
+        instead: "ask the Clock that was handed in",
+    },
     Ban { text: "thread::sleep", modules: &[], allowed: &[], instead: "await Clock::sleep_until" },
     Ban { text: "rand::rng", modules: &[], allowed: &[], instead: "draw from random::stream" },
-    Ban { text: "HashMap", modules: ORDERED, allowed: &[], instead: "use a BTreeMap, whose order repeats" },
-    Ban { text: "HashSet", modules: ORDERED, allowed: &[], instead: "use a BTreeSet, whose order repeats" },
-    Ban { text: "println!", modules: &[], allowed: PRINTS, instead: "trace, or return what the command line prints" },
-    Ban { text: "print!", modules: &[], allowed: PRINTS, instead: "trace, or return what the command line prints" },
+    Ban {
+        text: "HashMap",
+        modules: ORDERED,
+        allowed: &[],
+        instead: "use a BTreeMap, whose order repeats",
+    },
+    Ban {
+        text: "HashSet",
+        modules: ORDERED,
+        allowed: &[],
+        instead: "use a BTreeSet, whose order repeats",
+    },
+    Ban {
+        text: "println!",
+        modules: &[],
+        allowed: PRINTS,
+        instead: "trace, or return what the command line prints",
+    },
+    Ban {
+        text: "print!",
+        modules: &[],
+        allowed: PRINTS,
+        instead: "trace, or return what the command line prints",
+    },
     Ban {
         text: "do_send",
         modules: &[],
@@ -145,14 +186,25 @@ fn the_source_keeps_the_house_rules() {
     }
     assert!(files.iter().any(|file| file.path == "src/lib.rs"), "the library was found");
     let findings: Vec<String> = files.iter().flat_map(check).collect();
-    assert!(findings.is_empty(), "{} breaches of the house rules:\n{}", findings.len(), findings.join("\n"));
+    assert!(
+        findings.is_empty(),
+        "{} breaches of the house rules:\n{}",
+        findings.len(),
+        findings.join("\n")
+    );
 }
 
 /// Reads every Rust file under `folder`, in the order of their paths.
 fn collect(root: &Path, folder: &str, files: &mut Vec<Source>) {
     let Ok(entries) = fs::read_dir(root.join(folder)) else { return };
     let mut names: Vec<String> = entries
-        .map(|entry| entry.expect("the folder can be listed").file_name().into_string().expect("a name in UTF-8"))
+        .map(|entry| {
+            entry
+                .expect("the folder can be listed")
+                .file_name()
+                .into_string()
+                .expect("a name in UTF-8")
+        })
         .collect();
     names.sort();
     for name in names {
@@ -160,7 +212,8 @@ fn collect(root: &Path, folder: &str, files: &mut Vec<Source>) {
         if root.join(&path).is_dir() {
             collect(root, &path, files);
         } else if path.ends_with(".rs") {
-            let text = fs::read_to_string(root.join(&path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+            let text = fs::read_to_string(root.join(&path))
+                .unwrap_or_else(|error| panic!("{path}: {error}"));
             files.push(Source::new(&path, &text));
         }
     }
@@ -188,7 +241,8 @@ fn first_line(file: &Source) -> Vec<String> {
 fn long_lines(file: &Source) -> Vec<String> {
     let lines = file.text.lines().enumerate().map(|(i, line)| (i + 1, line.chars().count()));
     let long = lines.filter(|(_, columns)| *columns > COLUMNS);
-    long.map(|(i, columns)| format!("{}:{i}: {columns} columns, more than {COLUMNS}", file.path)).collect()
+    long.map(|(i, columns)| format!("{}:{i}: {columns} columns, more than {COLUMNS}", file.path))
+        .collect()
 }
 
 fn long_file(file: &Source) -> Vec<String> {
@@ -207,14 +261,19 @@ fn long_functions(file: &Source) -> Vec<String> {
         let Some(body) = body_of(&file.code[at..]) else { continue };
         let lines = body.matches('\n').count().saturating_sub(1);
         if lines > FUNCTION_LINES {
-            let name = name.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or(name);
-            findings.push(file.finding(at, format_args!("`{name}` has {lines} lines, more than {FUNCTION_LINES}")));
+            let name =
+                name.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or(name);
+            findings.push(file.finding(
+                at,
+                format_args!("`{name}` has {lines} lines, more than {FUNCTION_LINES}"),
+            ));
         }
     }
     findings
 }
 
-/// The braces, and what is between them, of the function that `code` begins with; none if it has no body.
+/// The braces, and what is between them, of the function that `code` begins with; none if it has no
+/// body.
 fn body_of(code: &str) -> Option<&str> {
     let mut depth = 0;
     for (at, c) in code.char_indices() {
@@ -249,10 +308,14 @@ fn banned(file: &Source, module: &str) -> Vec<String> {
     let mut findings = Vec::new();
     for ban in BANS {
         let applies = ban.modules.is_empty() || ban.modules.contains(&module);
-        let is_here = |place: &str| file.path == place || (place.ends_with('/') && file.path.starts_with(place));
+        let is_here = |place: &str| {
+            file.path == place || (place.ends_with('/') && file.path.starts_with(place))
+        };
         if applies && !ban.allowed.iter().any(|(place, _)| is_here(place)) {
             let places = file.places(ban.text);
-            findings.extend(places.map(|at| file.finding(at, format_args!("`{}`: {}", ban.text, ban.instead))));
+            findings.extend(
+                places.map(|at| file.finding(at, format_args!("`{}`: {}", ban.text, ban.instead))),
+            );
         }
     }
     findings
@@ -264,12 +327,16 @@ fn unbiased_selects(file: &Source) -> Vec<String> {
         !arms.trim_start().starts_with("biased;")
     };
     let places = file.places("select!").filter(is_unbiased);
-    places.map(|at| file.finding(at, "`select!` without `biased;` polls in a random order")).collect()
+    places
+        .map(|at| file.finding(at, "`select!` without `biased;` polls in a random order"))
+        .collect()
 }
 
 fn forbidden_edges(file: &Source, module: &str) -> Vec<String> {
     let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == module) else {
-        return vec![file.finding(0, format_args!("the module `{module}` is not in the table of layers"))];
+        return vec![
+            file.finding(0, format_args!("the module `{module}` is not in the table of layers")),
+        ];
     };
     let may_name = |target: &str| {
         let is_below = allowed.contains(&BELOW) && BELOW_RUNTIME.contains(&target);
@@ -288,7 +355,9 @@ fn forbidden_edges(file: &Source, module: &str) -> Vec<String> {
 
 /// The names that a path after `crate::` begins with: one, or those of a `{…}` group.
 fn roots(path: &str) -> Vec<&str> {
-    let name = |text: &'_ str| text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
+    let name = |text: &'_ str| {
+        text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len())
+    };
     let Some(group) = path.trim_start().strip_prefix('{') else {
         return vec![&path[..name(path)]];
     };
@@ -397,7 +466,10 @@ fn found(path: &str, code: &str) -> Vec<String> {
 #[track_caller]
 fn assert_caught(path: &str, code: &str, expected: &str) {
     let findings = found(path, code);
-    assert!(matches!(&findings[..], [one] if one.contains(expected)), "{code}\nhas {findings:?}, not one `{expected}`");
+    assert!(
+        matches!(&findings[..], [one] if one.contains(expected)),
+        "{code}\nhas {findings:?}, not one `{expected}`"
+    );
 }
 
 #[track_caller]
@@ -418,8 +490,9 @@ fn long_lines_files_and_functions_are_caught_and_those_at_the_limit_are_not() {
     let line = |columns: usize| format!("// {}é\n", "x".repeat(columns - 4));
     assert_clean("tests/it/main.rs", &line(120));
     assert_caught("tests/it/main.rs", &line(121), "main.rs:2: 121 columns");
-    let function =
-        |lines: usize| format!("fn long(a: [u8; 3]) {{\n{}}}\nfn next() {{}}\n", "    go();\n".repeat(lines));
+    let function = |lines: usize| {
+        format!("fn long(a: [u8; 3]) {{\n{}}}\nfn next() {{}}\n", "    go();\n".repeat(lines))
+    };
     assert_clean("src/graph.rs", &function(70));
     assert_caught("src/graph.rs", &function(71), "graph.rs:2: `long` has 71 lines");
     assert_clean("tests/it/main.rs", &function(71));
@@ -430,51 +503,110 @@ fn long_lines_files_and_functions_are_caught_and_those_at_the_limit_are_not() {
 #[test]
 fn a_declaration_or_a_function_pointer_has_no_body_to_measure() {
     let body = "    go();\n".repeat(80);
-    assert_clean("src/graph.rs", &format!("trait T {{ fn a(&self) -> [u8; 2]; }}\nmod m {{\n{body}}}\n"));
+    assert_clean(
+        "src/graph.rs",
+        &format!("trait T {{ fn a(&self) -> [u8; 2]; }}\nmod m {{\n{body}}}\n"),
+    );
     assert_clean("src/graph.rs", &format!("type F = fn(u8) -> u8;\nmod m {{\n{body}}}\n"));
 }
 
 #[test]
 fn each_banned_call_is_caught_outside_the_places_that_may_write_it() {
-    let everywhere =
-        ["Instant::now()", "SystemTime::now()", "thread::sleep(d)", "rand::rng()", "println!(x)", "print!(x)"];
-    for call in everywhere.into_iter().chain(["HashMap::new()", "HashSet::new()", "a.do_send(m)", "unsafe { a() }"]) {
-        let text = call.split(['(', ' ']).next().unwrap().trim_start_matches("a.").trim_end_matches("::new");
-        assert_caught("src/runtime/worker.rs", &format!("fn f() {{\n    {call};\n}}\n"), &format!("rs:3: `{text}`"));
+    let everywhere = [
+        "Instant::now()",
+        "SystemTime::now()",
+        "thread::sleep(d)",
+        "rand::rng()",
+        "println!(x)",
+        "print!(x)",
+    ];
+    for call in everywhere.into_iter().chain([
+        "HashMap::new()",
+        "HashSet::new()",
+        "a.do_send(m)",
+        "unsafe { a() }",
+    ]) {
+        let text = call
+            .split(['(', ' '])
+            .next()
+            .unwrap()
+            .trim_start_matches("a.")
+            .trim_end_matches("::new");
+        assert_caught(
+            "src/runtime/worker.rs",
+            &format!("fn f() {{\n    {call};\n}}\n"),
+            &format!("rs:3: `{text}`"),
+        );
     }
     assert_clean("src/clock/wall.rs", "fn f() { Instant::now(); }\n");
     assert_clean("src/cli/sim.rs", "fn f() { println!(); }\n");
     assert_clean("src/runtime/mailbox.rs", "fn f() { a.do_send(m); }\n");
     assert_clean("src/kernels/add.rs", "fn f() { unsafe { add() } }\n");
     assert_clean("src/cluster.rs", "use std::collections::HashMap;\n");
-    assert_clean("src/graph.rs", "#![allow(unsafe_code)]\nfn f() { eprintln!(); rand::rngs(); my_do_send(); }\n");
+    assert_clean(
+        "src/graph.rs",
+        "#![allow(unsafe_code)]\nfn f() { eprintln!(); rand::rngs(); my_do_send(); }\n",
+    );
     assert_clean("tests/it/main.rs", "fn f() { println!(); }\n");
 }
 
 #[test]
 fn a_select_that_is_not_biased_is_caught() {
-    assert_caught("src/runtime.rs", "fn f() {\n    tokio::select! { a = b => {} }\n}\n", "rs:3: `select!`");
-    assert_clean("src/runtime.rs", "fn f() { tokio::select! {\n    biased;\n    a = b => {}\n} }\n");
+    assert_caught(
+        "src/runtime.rs",
+        "fn f() {\n    tokio::select! { a = b => {} }\n}\n",
+        "rs:3: `select!`",
+    );
+    assert_clean(
+        "src/runtime.rs",
+        "fn f() { tokio::select! {\n    biased;\n    a = b => {}\n} }\n",
+    );
 }
 
 #[test]
 fn an_edge_that_the_table_does_not_allow_is_caught_in_every_way_of_writing_it() {
-    assert_caught("src/tensor/shape.rs", "use crate::graph::Graph;\n", "rs:2: `tensor` may not use `graph`");
-    assert_caught("src/tensor.rs", "fn f() -> crate::graph::Graph {}\n", "`tensor` may not use `graph`");
+    assert_caught(
+        "src/tensor/shape.rs",
+        "use crate::graph::Graph;\n",
+        "rs:2: `tensor` may not use `graph`",
+    );
+    assert_caught(
+        "src/tensor.rs",
+        "fn f() -> crate::graph::Graph {}\n",
+        "`tensor` may not use `graph`",
+    );
     let group = "use crate::{\n    units::{Bytes, Span},\n    runtime::Worker,\n};\n";
     assert_caught("src/sync.rs", group, "`sync` may not use `runtime`");
     assert_caught("src/sync.rs", "pub(crate) use crate::clock;\n", "`sync` may not use `clock`");
-    assert_caught("src/training.rs", "use crate::simulation::Law;\n", "`training` may not use `simulation`");
-    assert_caught("src/simulation.rs", "use crate::training::Session;\n", "`simulation` may not use `training`");
-    assert_caught("src/runtime.rs", "#[cfg(test)]\nmod tests { use crate::simulation::Law; }\n", "`simulation`");
+    assert_caught(
+        "src/training.rs",
+        "use crate::simulation::Law;\n",
+        "`training` may not use `simulation`",
+    );
+    assert_caught(
+        "src/simulation.rs",
+        "use crate::training::Session;\n",
+        "`simulation` may not use `training`",
+    );
+    assert_caught(
+        "src/runtime.rs",
+        "#[cfg(test)]\nmod tests { use crate::simulation::Law; }\n",
+        "`simulation`",
+    );
     assert_caught("src/runtime.rs", "use crate::prelude::*;\n", "`runtime` may not use `prelude`");
     assert_caught("src/sync.rs", "use crate::Result;\n", "`sync` may not use `Result`");
 }
 
 #[test]
 fn edges_that_the_table_allows_and_those_inside_a_module_are_not_caught() {
-    assert_clean("src/sync/mode.rs", "use crate::{cluster::TaskName, sync::Round};\npub(crate) fn f() {}\n");
-    assert_clean("src/simulation.rs", "use crate::runtime::Server;\nuse crate::random;\nuse crate::transport::Link;\n");
+    assert_clean(
+        "src/sync/mode.rs",
+        "use crate::{cluster::TaskName, sync::Round};\npub(crate) fn f() {}\n",
+    );
+    assert_clean(
+        "src/simulation.rs",
+        "use crate::runtime::Server;\nuse crate::random;\nuse crate::transport::Link;\n",
+    );
     assert_clean("src/cli/sim.rs", "use crate::{simulation, training, report};\n");
     assert_clean("src/lib.rs", "pub use crate::graph::Graph;\n");
 }

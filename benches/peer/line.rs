@@ -19,7 +19,8 @@ impl Times {
     }
 }
 
-/// The value that `percent` of `sorted` do not exceed, between two of them by their distance, to 0.1 us.
+/// The value that `percent` of `sorted` do not exceed, between two of them by their distance, to
+/// 0.1 us.
 fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let rank = (sorted.len() - 1) as f64 * percent as f64 / 100.0;
     let (below, above) = (sorted[rank.floor() as usize], sorted[rank.ceil() as usize]);

@@ -15,7 +15,8 @@ const WARM_UP: usize = 5;
 /// A network and what it is trained on.
 struct Model {
     name: &'static str,
-    /// The channels of the 5x5 convolutions before the dense layers, each with a pool; none in a perceptron.
+    /// The channels of the 5x5 convolutions before the dense layers, each with a pool; none in a
+    /// perceptron.
     filters: &'static [usize],
     /// The widths of the input and of each dense layer.
     layers: &'static [usize],
@@ -26,7 +27,13 @@ struct Model {
 const MODELS: &[Model] = &[
     Model { name: "softmax 64-10", filters: &[], layers: &[64, 10], batch: 32, steps: 500 },
     Model { name: "mlp 64-128-10", filters: &[], layers: &[64, 128, 10], batch: 32, steps: 500 },
-    Model { name: "mlp 784-512-512-10", filters: &[], layers: &[784, 512, 512, 10], batch: 128, steps: 200 },
+    Model {
+        name: "mlp 784-512-512-10",
+        filters: &[],
+        layers: &[784, 512, 512, 10],
+        batch: 128,
+        steps: 200,
+    },
     Model {
         name: "convnet 28x28 5x5 32-64 fc1024",
         filters: &[32, 64],
@@ -48,7 +55,9 @@ struct Line {
 
 /// Trains each model in a session of its own.
 pub(crate) fn run() -> Result<()> {
-    let runtime = || tokio::runtime::Builder::new_current_thread().build().expect("a thread can have a runtime");
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread().build().expect("a thread can have a runtime")
+    };
     actix_rt::System::with_tokio_rt(runtime).block_on(async {
         for model in MODELS {
             let times = Times::of(step_times(model).await?);
@@ -85,7 +94,11 @@ async fn step_times(model: &Model) -> Result<Vec<f64>> {
         times.push(begin.elapsed().as_secs_f64() * 1e3);
         losses.push(fetched.scalar::<f32>(0)?);
     }
-    assert!(losses.last() < losses.first(), "{}: the steps that were timed trained nothing", model.name);
+    assert!(
+        losses.last() < losses.first(),
+        "{}: the steps that were timed trained nothing",
+        model.name
+    );
     times.drain(..WARM_UP);
     Ok(times)
 }

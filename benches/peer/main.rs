@@ -1,12 +1,13 @@
-//! The work that trainyard is compared with TensorFlow on: one JSON line a result, with the peer's own fields.
+//! The work that trainyard is compared with TensorFlow on: one JSON line a result, with the peer's
+//! own fields.
 //!
 //!     cargo bench --bench peer -- local-step                     # one process, no cluster
 //!     cargo bench --bench peer -- null-step --kind scalar --ps 1 --workers 1
 //!     cargo bench --bench peer -- null-step --kind dense --megabytes 100 --steps 10
 //!     cargo bench --bench peer -- train --mode async --workers 2 --layers 64,128,10 --batch 32
 //!
-//! A step is timed as a program sees it: from asking a session for it to holding what it fetched. A cluster is
-//! one process a task on 127.0.0.1, over QUIC with mutual TLS, as `launch` starts it.
+//! A step is timed as a program sees it: from asking a session for it to holding what it fetched. A
+//! cluster is one process a task on 127.0.0.1, over QUIC with mutual TLS, as `launch` starts it.
 
 mod cluster;
 mod line;

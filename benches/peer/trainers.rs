@@ -1,4 +1,5 @@
-//! What the tasks of a cluster do: the peer's null step and training, written as any user's trainer is.
+//! What the tasks of a cluster do: the peer's null step and training, written as any user's trainer
+//! is.
 
 use std::time::Instant;
 
@@ -84,7 +85,15 @@ async fn null_step(task: &Task, arguments: &Arguments) -> Result<String> {
     }
     session.close().await?;
     let times = Times::of(times.split_off(warm_up));
-    Ok(json(&NullStep { case: "null-step", kind, megabytes, ps, workers, worker: task.index(), times }))
+    Ok(json(&NullStep {
+        case: "null-step",
+        kind,
+        megabytes,
+        ps,
+        workers,
+        worker: task.index(),
+        times,
+    }))
 }
 
 /// Between-graph replication with Adagrad; the chief counts the steps of all.
@@ -105,7 +114,8 @@ async fn training(task: &Task, arguments: &Arguments) -> Result<Option<String>> 
         let train_op = task.coordinated(Adagrad::new(0.01))?.minimize(&loss, &g.global_step()?)?;
         Ok((x, y, train_op))
     })?;
-    let batches: Vec<(Tensor, Tensor)> = (0..BATCHES).map(|_| batch(rows, width, classes)).collect();
+    let batches: Vec<(Tensor, Tensor)> =
+        (0..BATCHES).map(|_| batch(rows, width, classes)).collect();
     let stop = StopAtStep::last_step(steps as u64);
     let mut session = MonitoredSession::builder(task, g).hook(stop).open().await?;
     let mut begin = None;

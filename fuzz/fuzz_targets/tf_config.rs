@@ -1,4 +1,5 @@
-//! Any text as `TF_CONFIG`: refused with its mistakes, or a configuration that can be asked everything.
+//! Any text as `TF_CONFIG`: refused with its mistakes, or a configuration that can be asked
+//! everything.
 
 #![no_main]
 

@@ -11,9 +11,12 @@ use clap::{ArgAction, Parser, Subcommand};
 use super::exit_code;
 use crate::simulation::scenario::{Setting, Sweep};
 
-pub(crate) use checkpoint::{CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs};
+pub(crate) use checkpoint::{
+    CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs,
+};
 pub(crate) use deployment::{
-    CertsArgs, CertsCommand, ClusterArgs, DoctorArgs, IssueArgs, LaunchArgs, NewArgs, RoleArgs, StatusArgs, TaskArgs,
+    CertsArgs, CertsCommand, ClusterArgs, DoctorArgs, IssueArgs, LaunchArgs, NewArgs, RoleArgs,
+    StatusArgs, TaskArgs,
 };
 
 /// Distributed training in the shape of TensorFlow's runtime, simulated or real.
@@ -36,15 +39,18 @@ pub(crate) enum Command {
     Sim(SimArgs),
     /// Run a scenario for real on this machine: one process a task, over QUIC.
     Launch(LaunchArgs),
-    /// Run one task of a scenario; its cluster and role come from the flags, a file, TF_CONFIG or SLURM.
+    /// Run one task of a scenario; its cluster and role come from the flags, a file, TF_CONFIG or
+    /// SLURM.
     Task(TaskArgs),
-    /// Tell how a running task is: its cluster and devices, who waits for what, whom it can't reach.
+    /// Tell how a running task is: its cluster and devices, who waits for what, whom it can't
+    /// reach.
     Status(StatusArgs),
     /// Make the certificates by which the tasks of a run know one another.
     Certs(CertsArgs),
     /// Tell what on this machine will hurt, and what to do.
     Doctor(DoctorArgs),
-    /// Show the cluster and the role that the flags, a file, TF_CONFIG or SLURM give this task, or what is wrong.
+    /// Show the cluster and the role that the flags, a file, TF_CONFIG or SLURM give this task, or
+    /// what is wrong.
     Cluster(ClusterArgs),
     /// Read a graph of TensorFlow's, or show how a step's graph is placed and cut.
     Graph(GraphArgs),
@@ -63,7 +69,8 @@ pub(crate) struct GraphArgs {
 /// What to do with a graph.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GraphCommand {
-    /// Import a binary GraphDef and print what it holds, or all of its operations that do not exist here.
+    /// Import a binary GraphDef and print what it holds, or all of its operations that do not exist
+    /// here.
     Import(ImportArgs),
     /// Print a step's operations with their types, by task, and what goes between tasks.
     Show(ShowArgs),
@@ -87,7 +94,8 @@ pub(crate) struct ImportArgs {
 /// The arguments of `graph show`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
-    /// A scenario (`.toml`), whose first run's chief takes the step, or the file of a binary GraphDef.
+    /// A scenario (`.toml`), whose first run's chief takes the step, or the file of a binary
+    /// GraphDef.
     pub(crate) source: PathBuf,
 
     /// Of a GraphDef, show only what these nodes or outputs need.
@@ -113,11 +121,13 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 
-    /// Change one key of the scenario, as in `network.latency=1ms` or `run.0.mode=async`; may be repeated.
+    /// Change one key of the scenario, as in `network.latency=1ms` or `run.0.mode=async`; may be
+    /// repeated.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub(crate) sets: Vec<Setting>,
 
-    /// Run the scenario for each value of one key, as in `cluster.worker=4,8,16`; repeated, for each combination.
+    /// Run the scenario for each value of one key, as in `cluster.worker=4,8,16`; repeated, for
+    /// each combination.
     #[arg(long = "sweep", value_name = "PATH=A,B,C")]
     pub(crate) sweeps: Vec<Sweep>,
 
@@ -141,7 +151,8 @@ mod tests {
     use super::*;
 
     fn sim(args: &str) -> Result<SimArgs, clap::Error> {
-        match Args::try_parse_from(["trainyard", "sim"].into_iter().chain(args.split(' ')))?.command {
+        match Args::try_parse_from(["trainyard", "sim"].into_iter().chain(args.split(' ')))?.command
+        {
             Command::Sim(sim) => Ok(sim),
             other => panic!("`sim` was parsed as {other:?}"),
         }
@@ -149,8 +160,14 @@ mod tests {
 
     #[test]
     fn sim_takes_everything_the_help_lists() {
-        let sim = sim("a.toml --seed 9 --set seed=1 --set name=x --sweep seed=1,2 --repeat 3 --out d --json").unwrap();
-        assert_eq!((sim.scenario, sim.seed, sim.out), (PathBuf::from("a.toml"), Some(9), Some(PathBuf::from("d"))));
+        let sim = sim(
+            "a.toml --seed 9 --set seed=1 --set name=x --sweep seed=1,2 --repeat 3 --out d --json",
+        )
+        .unwrap();
+        assert_eq!(
+            (sim.scenario, sim.seed, sim.out),
+            (PathBuf::from("a.toml"), Some(9), Some(PathBuf::from("d")))
+        );
         assert_eq!(sim.sets, ["seed=1", "name=x"].map(|text| text.parse().unwrap()));
         assert_eq!(sim.sweeps, ["seed=1,2".parse().unwrap()]);
         assert_eq!((sim.repeat.get(), sim.json), (3, true));

@@ -5,10 +5,14 @@ mod listing;
 
 use std::io::{self, Write};
 
-use super::args::{CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs};
+use super::args::{
+    CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs,
+};
 use super::exit_code::ExitCode;
 use super::failure::Failure;
-use crate::training::checkpoint::{CheckpointError, Restored, Retention, Saver, export, open_store};
+use crate::training::checkpoint::{
+    CheckpointError, Restored, Retention, Saver, export, open_store,
+};
 use crate::units::Bytes;
 use listing::{Contents, Row};
 
@@ -37,12 +41,14 @@ fn show(args: &ShowCheckpointArgs) -> Result<ExitCode, Failure> {
     };
     let contents = Contents::of(&saver.index(step)?);
     let out = io::stdout().lock();
-    let printed = if args.json { listing::write_json(&contents, out) } else { contents.write_text(out) };
+    let printed =
+        if args.json { listing::write_json(&contents, out) } else { contents.write_text(out) };
     printed.map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)
 }
 
-/// Reads everything. A checkpoint that is broken is in the result, and on stderr with what is wrong.
+/// Reads everything. A checkpoint that is broken is in the result, and on stderr with what is
+/// wrong.
 fn verify(args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
     let saver = saver(&args.location)?;
     let (mut rows, mut code) = (Vec::new(), ExitCode::Done);

@@ -10,7 +10,8 @@ use crate::cluster::RunConfig;
 
 /// Runs the command. Where nothing says what this is, it is a training in one process.
 pub(super) fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
-    let alone = || RunConfig::from_tf_config(None).expect("a training in one process has no mistakes");
+    let alone =
+        || RunConfig::from_tf_config(None).expect("a training in one process has no mistakes");
     let config = role::find(&args.role, None)?.unwrap_or_else(alone);
     role::warn(&config);
     print(&config).map_err(Failure::writing("the result"))?;
@@ -20,7 +21,12 @@ pub(super) fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
 fn print(config: &RunConfig) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let chief = config.chief().map_or_else(|| "unknown".to_owned(), |chief| chief.to_string());
-    writeln!(out, "task     {}{}", config.task(), if config.is_chief() { ", the chief" } else { "" })?;
+    writeln!(
+        out,
+        "task     {}{}",
+        config.task(),
+        if config.is_chief() { ", the chief" } else { "" }
+    )?;
     writeln!(out, "chief    {chief}")?;
     writeln!(out, "master   {:?}", config.master())?;
     for task in config.cluster_spec().tasks() {

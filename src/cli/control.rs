@@ -1,8 +1,9 @@
 //! What a task tells the launcher that started it, as lines of JSON.
 //!
-//! A launched task has the socket that it listens on as stdin, and one end of a pair of sockets as stdout.
-//! A line of its own begins with a sign that no text has; what else comes is what the user's program
-//! printed. That the launcher closes its end, as it does when it dies, asks the task to stop.
+//! A launched task has the socket that it listens on as stdin, and one end of a pair of sockets as
+//! stdout. A line of its own begins with a sign that no text has; what else comes is what the
+//! user's program printed. That the launcher closes its end, as it does when it dies, asks the task
+//! to stop.
 
 mod part;
 
@@ -109,8 +110,12 @@ mod tests {
     #[test]
     fn an_event_is_told_from_what_the_program_prints() {
         let written = line(&Event::Progress { global_step: 7, loss: None, now: 3 }).unwrap();
-        let lines: Vec<&[u8]> = written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-        assert!(matches!(parse(lines[0]), Ok(Event::Progress { global_step: 7, loss: None, now: 3 })));
+        let lines: Vec<&[u8]> =
+            written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+        assert!(matches!(
+            parse(lines[0]),
+            Ok(Event::Progress { global_step: 7, loss: None, now: 3 })
+        ));
         assert!(parse(b"loss 0.3").is_err());
         assert!(parse(b"\x1e{}").is_err());
     }

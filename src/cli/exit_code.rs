@@ -52,10 +52,12 @@ mod tests {
     #[test]
     fn the_help_lists_each_code_and_no_other() {
         use ExitCode::*;
-        let below = [Done, Internal, Usage, TargetNotReached, NothingToRun, RepeatDiffered, Stalled];
+        let below =
+            [Done, Internal, Usage, TargetNotReached, NothingToRun, RepeatDiffered, Stalled];
         let codes = [&below[..], &[Interrupted, PeersLost, Terminated]].concat();
         let codes: Vec<_> = codes.into_iter().map(|code| (code as u8).to_string()).collect();
-        let listed: Vec<_> = HELP.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+        let listed: Vec<_> =
+            HELP.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
         assert_eq!(listed, codes);
     }
 }

@@ -50,16 +50,22 @@ impl Experiment {
         let settings = settings(scenario);
         let dataset = match settings.model {
             Model::Null { .. } => None,
-            Model::Softmax | Model::Mlp { .. } | Model::Convnet => {
-                Some(Arc::new(dataset(&scenario.program.dataset, scenario.seed).map_err(Failure::Data)?))
-            }
+            Model::Softmax | Model::Mlp { .. } | Model::Convnet => Some(Arc::new(
+                dataset(&scenario.program.dataset, scenario.seed).map_err(Failure::Data)?,
+            )),
             Model::Published(published) => {
                 let (image, classes) = published.images();
-                let images = Dataset::random_images(image, classes, scenario.compute.numerics, scenario.seed);
+                let images = Dataset::random_images(
+                    image,
+                    classes,
+                    scenario.compute.numerics,
+                    scenario.seed,
+                );
                 Some(Arc::new(images.map_err(Failure::Data)?))
             }
             Model::Embedding(Embedding { rows, slots, .. }) => {
-                let samples = sparse_dataset(&scenario.program.dataset, (rows, slots), scenario.seed);
+                let samples =
+                    sparse_dataset(&scenario.program.dataset, (rows, slots), scenario.seed);
                 Some(Arc::new(samples.map_err(Failure::Data)?))
             }
         };
@@ -67,9 +73,12 @@ impl Experiment {
         Ok(Self { cluster, settings, dataset, checkpoint, runs })
     }
 
-    /// Where a simulated run keeps its checkpoints: as long as it lasts, whatever becomes of its tasks.
+    /// Where a simulated run keeps its checkpoints: as long as it lasts, whatever becomes of its
+    /// tasks.
     pub(super) fn simulated_checkpoints(&self) -> Option<Checkpointing> {
-        self.checkpoint.as_ref().map(|checkpoint| checkpointing(checkpoint, Arc::new(Memory::default())))
+        self.checkpoint
+            .as_ref()
+            .map(|checkpoint| checkpointing(checkpoint, Arc::new(Memory::default())))
     }
 
     /// Where a run that is deployed keeps its checkpoints.
@@ -78,8 +87,12 @@ impl Experiment {
     /// If there can be none.
     pub(super) fn deployed_checkpoints(&self, run: &str) -> Result<Option<Checkpointing>, Error> {
         let Some(checkpoint) = &self.checkpoint else { return Ok(None) };
-        let Some(directory) = &checkpoint.directory else { return Ok(self.simulated_checkpoints()) };
-        let legal = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
+        let Some(directory) = &checkpoint.directory else {
+            return Ok(self.simulated_checkpoints());
+        };
+        let legal = |c: char| {
+            if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' }
+        };
         let run: String = run.chars().map(legal).collect();
         let store = open_store(&format!("{}/{run}", directory.trim_end_matches('/')))?;
         Ok(Some(checkpointing(checkpoint, store)))
@@ -101,7 +114,10 @@ impl Experiment {
     ) -> TaskParts {
         let (mut settings, dataset) = (self.settings.clone(), self.dataset.clone());
         settings.averaging = run.averaging.map(averaging);
-        let sent = settings.averaging.as_mut().map_or(&mut settings.optimizer, |averaging| &mut averaging.outer);
+        let sent = settings
+            .averaging
+            .as_mut()
+            .map_or(&mut settings.optimizer, |averaging| &mut averaging.outer);
         sent.top_k = run.compression.top_k();
         TaskParts {
             server,
@@ -121,7 +137,8 @@ fn checkpointing(checkpoint: &scenario::Checkpoint, store: Arc<dyn Store>) -> Ch
         scenario::Often::Steps(steps) => SecondOrStepTimer::every_steps(steps),
         scenario::Often::Time(time) => SecondOrStepTimer::every_time(time),
     };
-    let retention = Retention { max_to_keep: Some(checkpoint.keep), keep_every: checkpoint.keep_every };
+    let retention =
+        Retention { max_to_keep: Some(checkpoint.keep), keep_every: checkpoint.keep_every };
     let consistency = if checkpoint.fuzzy { Consistency::Fuzzy } else { Consistency::Consistent };
     Checkpointing { store, every, retention, consistency }
 }
@@ -129,21 +146,32 @@ fn checkpointing(checkpoint: &scenario::Checkpoint, store: Arc<dyn Store>) -> Ch
 fn dataset(dataset: &scenario::Dataset, seed: u64) -> Result<Dataset, DataError> {
     match dataset {
         scenario::Dataset::Digits => Dataset::digits(),
-        scenario::Dataset::Synthetic => panic!("a scenario has synthetic samples only for models that make their own"),
+        scenario::Dataset::Synthetic => {
+            panic!("a scenario has synthetic samples only for models that make their own")
+        }
         scenario::Dataset::Idx { directory } => Dataset::idx(directory),
-        scenario::Dataset::Csv { file, label, test } => Dataset::csv(file, label, test.as_deref(), seed),
+        scenario::Dataset::Csv { file, label, test } => {
+            Dataset::csv(file, label, test.as_deref(), seed)
+        }
         scenario::Dataset::LibSvm { file, test } => Dataset::libsvm(file, test.as_deref(), seed),
         scenario::Dataset::Npy { train: (features, labels), test } => {
-            let test = test.as_ref().map(|(features, labels)| (features.as_path(), labels.as_path()));
+            let test =
+                test.as_ref().map(|(features, labels)| (features.as_path(), labels.as_path()));
             Dataset::npy((features, labels), test, seed)
         }
     }
 }
 
 /// Samples of `slots` features of `rows` that there are.
-fn sparse_dataset(dataset: &scenario::Dataset, (rows, slots): (usize, usize), seed: u64) -> Result<Dataset, DataError> {
+fn sparse_dataset(
+    dataset: &scenario::Dataset,
+    (rows, slots): (usize, usize),
+    seed: u64,
+) -> Result<Dataset, DataError> {
     match dataset {
-        scenario::Dataset::LibSvm { file, test } => Dataset::libsvm_sparse(file, test.as_deref(), (rows, slots), seed),
+        scenario::Dataset::LibSvm { file, test } => {
+            Dataset::libsvm_sparse(file, test.as_deref(), (rows, slots), seed)
+        }
         _ => Dataset::synthetic(rows, slots, seed),
     }
 }
@@ -167,7 +195,13 @@ fn settings(scenario: &Scenario) -> Settings {
         scenario::Model::Mlp => Model::Mlp { hidden: program.hidden.clone() },
         scenario::Model::Convnet => Model::Convnet,
         scenario::Model::Embedding(scenario::Embedding { rows, dim, slots, partitions }) => {
-            Model::Embedding(Embedding { rows, dim, slots, partitions, hidden: program.hidden.clone() })
+            Model::Embedding(Embedding {
+                rows,
+                dim,
+                slots,
+                partitions,
+                hidden: program.hidden.clone(),
+            })
         }
         scenario::Model::Published(published) => Model::Published(match published {
             scenario::Published::Alexnet => Published::Alexnet,
@@ -184,7 +218,12 @@ fn settings(scenario: &Scenario) -> Settings {
         optimizer: OptimizerSettings { rule, learning_rate, clip, top_k: None },
         batch: program.batch,
         averaging: None,
-        stop: Stop { steps: stop.steps, accuracy: stop.accuracy, evaluate_every: stop.evaluate_every, time: stop.time },
+        stop: Stop {
+            steps: stop.steps,
+            accuracy: stop.accuracy,
+            evaluate_every: stop.evaluate_every,
+            time: stop.time,
+        },
     }
 }
 
@@ -195,6 +234,7 @@ fn averaging(scenario::Averaging { every, outer }: scenario::Averaging) -> Avera
             (UpdateRule::Momentum { momentum, use_nesterov: true }, learning_rate)
         }
     };
-    let outer = OptimizerSettings { rule, learning_rate: learning_rate.into(), clip: None, top_k: None };
+    let outer =
+        OptimizerSettings { rule, learning_rate: learning_rate.into(), clip: None, top_k: None };
     Averaging { every, outer }
 }

@@ -126,9 +126,11 @@ impl Failure {
 
     fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Scenario(_) | Self::NotSupported(_) | Self::Data(_) | Self::Cluster { .. } | Self::Graph { .. } => {
-                ExitCode::Usage
-            }
+            Self::Scenario(_)
+            | Self::NotSupported(_)
+            | Self::Data(_)
+            | Self::Cluster { .. }
+            | Self::Graph { .. } => ExitCode::Usage,
             Self::RepeatDiffered { .. } => ExitCode::RepeatDiffered,
             Self::Certificate(CertificateError::Crypto(_)) => ExitCode::Internal,
             Self::Checkpoint(error) if error.is_mistaken() => ExitCode::Usage,
@@ -138,11 +140,15 @@ impl Failure {
             Self::Task { code, .. } => *code,
             Self::Unanswered { .. } => ExitCode::PeersLost,
             Self::Run { error, .. } => match error.code {
-                Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => ExitCode::Usage,
+                Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => {
+                    ExitCode::Usage
+                }
                 Code::NanLoss => ExitCode::TargetNotReached,
                 Code::Stalled => ExitCode::Stalled,
                 Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => ExitCode::PeersLost,
-                Code::Cancelled | Code::OutOfRange | Code::DataLoss | Code::Internal => ExitCode::Internal,
+                Code::Cancelled | Code::OutOfRange | Code::DataLoss | Code::Internal => {
+                    ExitCode::Internal
+                }
             },
         }
     }

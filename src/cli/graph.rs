@@ -46,9 +46,11 @@ fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
 /// What of the file's graph `outputs` need; all of it where none is named.
 fn read(file: &Path, outputs: &[String]) -> Result<Imported, Failure> {
     let path = file.display().to_string();
-    let bytes = fs::read(file).map_err(|error| Failure::Graph { path: path.clone(), problem: error.to_string() })?;
+    let bytes = fs::read(file)
+        .map_err(|error| Failure::Graph { path: path.clone(), problem: error.to_string() })?;
     let wanted: Vec<&str> = outputs.iter().map(String::as_str).collect();
-    sub_graph(&Graph::new(), &bytes, &wanted).map_err(|error| Failure::Graph { path, problem: error.to_string() })
+    sub_graph(&Graph::new(), &bytes, &wanted)
+        .map_err(|error| Failure::Graph { path, problem: error.to_string() })
 }
 
 fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
@@ -65,7 +67,9 @@ fn of_scenario(args: &ShowArgs) -> Result<Drawing, Failure> {
     let (_, scenario) = &scenarios[0];
     let experiment = Experiment::new(scenario)?;
     let Some(run) = experiment.runs.first() else {
-        return Err(Failure::NotSupported("the scenario has no run: there is no step to show".to_owned()));
+        return Err(Failure::NotSupported(
+            "the scenario has no run: there is no step to show".to_owned(),
+        ));
     };
     let recording = SharedRecording::default();
     let built = simulation::run(&experiment.cluster_of(run), |host: Host| {
@@ -73,17 +77,27 @@ fn of_scenario(args: &ShowArgs) -> Result<Drawing, Failure> {
         let task = Task::new(parts);
         async {
             let task = task?;
-            if task.is_chief() { Ok(Some((task.name().clone(), step_graph(&task)?))) } else { Ok(None) }
+            if task.is_chief() {
+                Ok(Some((task.name().clone(), step_graph(&task)?)))
+            } else {
+                Ok(None)
+            }
         }
     });
     let failed = |error: Error| Failure::Run { run: run.name.clone(), error };
     let found = built.result.map_err(failed)?.into_values().flatten().next();
     let Some((chief, (graph, request))) = found else {
-        return Err(Failure::NotSupported("the cluster has no worker: there is no step to show".to_owned()));
+        return Err(Failure::NotSupported(
+            "the cluster has no worker: there is no step to show".to_owned(),
+        ));
     };
     let tasks: Vec<TaskName> = experiment.cluster.spec.tasks().collect();
     let partitions = runtime::partitions(&graph, &request, &tasks, &chief).map_err(failed)?;
-    Ok(Drawing::new(format!("{}, run `{}`: a step of {chief}", scenario.name, run.name), &graph, &partitions))
+    Ok(Drawing::new(
+        format!("{}, run `{}`: a step of {chief}", scenario.name, run.name),
+        &graph,
+        &partitions,
+    ))
 }
 
 /// All of a file's graph, on the tasks that its devices name.
@@ -105,8 +119,8 @@ fn of_file(args: &ShowArgs) -> Result<Drawing, Failure> {
     Ok(Drawing::new(path.clone(), &graph, &partitions))
 }
 
-/// The tasks that a graph's devices name, and the one for what names none: the first that is no parameter
-/// server's, or `localhost`.
+/// The tasks that a graph's devices name, and the one for what names none: the first that is no
+/// parameter server's, or `localhost`.
 fn tasks_of(graph: &GraphDef) -> (Vec<TaskName>, TaskName) {
     let devices = graph.operations.iter().map(|operation| &operation.device);
     let task = |device: &DeviceSpec| Some(TaskName::new(device.job()?, device.task().unwrap_or(0)));

@@ -1,8 +1,8 @@
 //! `launch`: a scenario's runs for real on this machine, one process a task, over QUIC.
 //!
-//! The tasks are this same program, so that a user's own can be launched as well. Each is handed the
-//! socket that it listens on, and a way to the launcher by which it hears when that is gone, however it
-//! went: no process stays behind.
+//! The tasks are this same program, so that a user's own can be launched as well. Each is handed
+//! the socket that it listens on, and a way to the launcher by which it hears when that is gone,
+//! however it went: no process stays behind.
 
 mod folder;
 mod follow;
@@ -34,7 +34,9 @@ use members::Order;
 /// Runs the command.
 pub(super) fn run(args: &LaunchArgs, verbose: u8) -> Result<ExitCode, Failure> {
     let mut sets = args.sets.clone();
-    sets.extend(args.seed.map(|seed| format!("seed={seed}").parse::<Setting>().expect("it is a setting")));
+    sets.extend(
+        args.seed.map(|seed| format!("seed={seed}").parse::<Setting>().expect("it is a setting")),
+    );
     let scenario = scenario::load(&args.scenario, &sets)?;
     let experiment = Experiment::new(&scenario)?;
     let runs = match &args.run {
@@ -44,7 +46,8 @@ pub(super) fn run(args: &LaunchArgs, verbose: u8) -> Result<ExitCode, Failure> {
     let stop = stop::listen(None)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::system("run an event loop"))?;
-    runtime.block_on(Launch { args, verbose, sets, scenario: &scenario, experiment, runs }.run(stop))
+    runtime
+        .block_on(Launch { args, verbose, sets, scenario: &scenario, experiment, runs }.run(stop))
 }
 
 /// What is launched.
@@ -61,7 +64,8 @@ impl Launch<'_> {
     /// All runs, one after the other; each is in the report's files as soon as it is over.
     async fn run(&self, mut stop: Stop) -> Result<ExitCode, Failure> {
         let Scenario { name, seed, .. } = self.scenario;
-        let mut report = Report { scenario: name.clone(), seed: *seed, world: World::Deployment, runs: vec![] };
+        let mut report =
+            Report { scenario: name.clone(), seed: *seed, world: World::Deployment, runs: vec![] };
         let mut files = self.args.out.as_deref().map(Files::create).transpose()?;
         let logs = Logs::new(self.args.out.clone())?;
         let target = self.experiment.settings.stop.accuracy;
@@ -109,12 +113,20 @@ impl Launch<'_> {
             logs,
         };
         let cluster = members::start(&order)?;
-        let told = match follow::follow(cluster, &order, (clock, self.experiment.settings.stop.steps), stop).await? {
+        let told = match follow::follow(
+            cluster,
+            &order,
+            (clock, self.experiment.settings.stop.steps),
+            stop,
+        )
+        .await?
+        {
             Ended::Done(told) => told,
             Ended::Stopped(code) => return Ok(Ended::Stopped(code)),
         };
         let took: Duration = clock.now().since(VirtualTime::ZERO);
-        let observed = Observed { ended: told.ended, bytes_sent: told.bytes_sent, events: None, digest: None };
+        let observed =
+            Observed { ended: told.ended, bytes_sent: told.bytes_sent, events: None, digest: None };
         let result = summary::of(run, &self.experiment.settings, &told.recording, &observed, took);
         Ok(Ended::Done(Box::new((result, told.recording))))
     }

@@ -10,7 +10,8 @@ pub(super) fn start(verbose: u8) {
         1 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    let logs = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level).without_time();
+    let logs =
+        tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level).without_time();
     let logs = logs.with_span_events(FmtSpan::NEW).finish(); // each hop of a step is a span
     if tracing::subscriber::set_global_default(logs).is_err() {
         tracing::debug!("the program logs by itself");

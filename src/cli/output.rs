@@ -24,7 +24,12 @@ impl<'a> Files<'a> {
     }
 
     /// Appends the last run of `report`, whose `recording` is that of `run`.
-    pub(super) fn append(&mut self, report: &Report, run: &str, recording: &Recording) -> Result<(), Failure> {
+    pub(super) fn append(
+        &mut self,
+        report: &Report,
+        run: &str,
+        recording: &Recording,
+    ) -> Result<(), Failure> {
         let failed = || Failure::writing(self.directory.display().to_string());
         let rows = summary::rows(recording);
         self.steps.append(run, &rows).map_err(failed())?;

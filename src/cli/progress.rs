@@ -1,6 +1,8 @@
-//! How far a run is: one line on stderr that is redrawn, or, where stderr is no terminal, a line every 2 seconds.
+//! How far a run is: one line on stderr that is redrawn, or, where stderr is no terminal, a line
+//! every 2 seconds.
 //!
-//! The only place that looks at the wall clock for its own sake; nothing here comes back into a run.
+//! The only place that looks at the wall clock for its own sake; nothing here comes back into a
+//! run.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -29,12 +31,14 @@ enum Line {
 }
 
 impl Progress {
-    /// The progress of the run called `run`, which has at most `total_steps` global steps, if that is known.
+    /// The progress of the run called `run`, which has at most `total_steps` global steps, if that
+    /// is known.
     pub(crate) fn new(run: impl Into<String>, total_steps: Option<u64>) -> Self {
         let began = Instant::now();
         let line = if std::io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template("{wide_msg}").expect("the template is well formed");
+            let style =
+                ProgressStyle::with_template("{wide_msg}").expect("the template is well formed");
             Line::Redrawn(bar.with_style(style))
         } else {
             Line::Printed
@@ -44,17 +48,29 @@ impl Progress {
         progress
     }
 
-    /// `sync: 500/2000 steps, 250.0/s, loss 0.3120, time 1.203s, 6s left`: the speed is that of the wall clock,
-    /// of which `elapsed` has passed; the time is the run's own.
-    fn describe(&self, elapsed: Duration, global_step: u64, loss: Option<f32>, now: VirtualTime) -> String {
+    /// `sync: 500/2000 steps, 250.0/s, loss 0.3120, time 1.203s, 6s left`: the speed is that of the
+    /// wall clock, of which `elapsed` has passed; the time is the run's own.
+    fn describe(
+        &self,
+        elapsed: Duration,
+        global_step: u64,
+        loss: Option<f32>,
+        now: VirtualTime,
+    ) -> String {
         let rate = global_step as f64 / elapsed.as_secs_f64().max(1e-9);
         let of = self.total_steps.map(|total| format!("/{total}")).unwrap_or_default();
         let loss = loss.map(|loss| format!(", loss {loss:.4}")).unwrap_or_default();
         let left = match self.total_steps {
-            Some(total) if rate > 0.0 => format!(", {:.0}s left", total.saturating_sub(global_step) as f64 / rate),
+            Some(total) if rate > 0.0 => {
+                format!(", {:.0}s left", total.saturating_sub(global_step) as f64 / rate)
+            }
             _ => String::new(),
         };
-        format!("{}: {global_step}{of} steps, {rate:.1}/s{loss}, time {:.3}s{left}", self.run, now.as_secs_f64())
+        format!(
+            "{}: {global_step}{of} steps, {rate:.1}/s{loss}, time {:.3}s{left}",
+            self.run,
+            now.as_secs_f64()
+        )
     }
 
     fn interval(&self) -> Duration {
@@ -96,7 +112,12 @@ mod tests {
 
     #[test]
     fn the_line_tells_speed_loss_time_and_what_is_left() {
-        let line = Progress::new("sync", Some(2000)).describe(Duration::from_secs(2), 500, Some(0.312), NOW);
+        let line = Progress::new("sync", Some(2000)).describe(
+            Duration::from_secs(2),
+            500,
+            Some(0.312),
+            NOW,
+        );
         assert_eq!(line, "sync: 500/2000 steps, 250.0/s, loss 0.3120, time 1.203s, 6s left");
     }
 
@@ -104,7 +125,12 @@ mod tests {
     fn what_is_not_known_is_left_out() {
         let line = Progress::new("sync", None).describe(Duration::from_secs(2), 500, None, NOW);
         assert_eq!(line, "sync: 500 steps, 250.0/s, time 1.203s");
-        let line = Progress::new("sync", Some(9)).describe(Duration::from_secs(2), 0, None, VirtualTime::ZERO);
+        let line = Progress::new("sync", Some(9)).describe(
+            Duration::from_secs(2),
+            0,
+            None,
+            VirtualTime::ZERO,
+        );
         assert_eq!(line, "sync: 0/9 steps, 0.0/s, time 0.000s");
     }
 }

@@ -7,8 +7,8 @@ use crate::units::VirtualTime;
 
 /// Is shown how far a run is.
 pub(super) trait Watch {
-    /// The run is at `global_step`, with this `loss` of its last worker step, at `now` on its clock. Cheap
-    /// enough for every step.
+    /// The run is at `global_step`, with this `loss` of its last worker step, at `now` on its
+    /// clock. Cheap enough for every step.
     fn update(&mut self, global_step: u64, loss: Option<f32>, now: VirtualTime);
 
     /// The run is over.
@@ -32,7 +32,10 @@ pub(super) struct SharedRecording(Arc<Mutex<Recording>>);
 impl SharedRecording {
     /// A recording that shows `watch` how far it is.
     pub(super) fn showing(watch: impl Watch + Send + 'static) -> Self {
-        Self(Arc::new(Mutex::new(Recording { watch: Some(Box::new(watch)), ..Recording::default() })))
+        Self(Arc::new(Mutex::new(Recording {
+            watch: Some(Box::new(watch)),
+            ..Recording::default()
+        })))
     }
 
     /// Ends the recording.

@@ -1,4 +1,5 @@
-//! Which cluster and which role this process has: from the flags, a file, `TF_CONFIG` or SLURM's variables.
+//! Which cluster and which role this process has: from the flags, a file, `TF_CONFIG` or SLURM's
+//! variables.
 
 use std::env::{self, VarError};
 use std::fs;
@@ -20,13 +21,17 @@ nothing says which task of which cluster this is; give one of
 /// The role of this process, and where it is written; none where nothing says.
 ///
 /// # Errors
-/// Every mistake in the first of these that is there: hosts among the flags, a file, addresses in the
-/// scenario where the flags name the task, `TF_CONFIG`, SLURM's variables.
-pub(super) fn find(args: &RoleArgs, scenario: Option<&Scenario>) -> Result<Option<RunConfig>, Failure> {
+/// Every mistake in the first of these that is there: hosts among the flags, a file, addresses in
+/// the scenario where the flags name the task, `TF_CONFIG`, SLURM's variables.
+pub(super) fn find(
+    args: &RoleArgs,
+    scenario: Option<&Scenario>,
+) -> Result<Option<RunConfig>, Failure> {
     let has_hosts = args.ps_hosts.is_some() || args.worker_hosts.is_some();
     let names_task = args.job_name.is_some() || args.task_index.is_some();
     if has_hosts && args.file.is_some() {
-        let mistakes = "--cluster and --ps-hosts or --worker-hosts each give a cluster; give one of them";
+        let mistakes =
+            "--cluster and --ps-hosts or --worker-hosts each give a cluster; give one of them";
         return Err(mistaken("the flags", mistakes));
     }
     if has_hosts {
@@ -34,7 +39,9 @@ pub(super) fn find(args: &RoleArgs, scenario: Option<&Scenario>) -> Result<Optio
     }
     let told = match (&args.file, scenario.and_then(addresses)) {
         (Some(path), _) => Some(read(path)?),
-        (None, Some(listed)) if names_task => Some(listed.map_err(|error| mistaken("[cluster]", error))?),
+        (None, Some(listed)) if names_task => {
+            Some(listed.map_err(|error| mistaken("[cluster]", error))?)
+        }
         (None, _) => None,
     };
     if let Some(cluster) = told {
@@ -46,15 +53,20 @@ pub(super) fn find(args: &RoleArgs, scenario: Option<&Scenario>) -> Result<Optio
         return Err(mistaken("the flags", mistakes));
     }
     if let Some(text) = variable("TF_CONFIG")?.filter(|text| !text.trim().is_empty()) {
-        return RunConfig::from_tf_config(Some(&text)).map(Some).map_err(|error| mistaken("TF_CONFIG", error));
+        return RunConfig::from_tf_config(Some(&text))
+            .map(Some)
+            .map_err(|error| mistaken("TF_CONFIG", error));
     }
     let slurm = Slurm::from_variables(|name| env::var(name).ok());
     if !slurm.is_there() {
         return Ok(None);
     }
-    let of_scenario = scenario.and_then(|scenario| scenario.cluster.get("ps")).map_or(0, Tasks::count);
+    let of_scenario =
+        scenario.and_then(|scenario| scenario.cluster.get("ps")).map_or(0, Tasks::count);
     let ps = args.ps.unwrap_or(of_scenario);
-    RunConfig::from_slurm(&slurm, ps, args.port_base).map(Some).map_err(|error| mistaken("SLURM's variables", error))
+    RunConfig::from_slurm(&slurm, ps, args.port_base)
+        .map(Some)
+        .map_err(|error| mistaken("SLURM's variables", error))
 }
 
 /// As [`find`], for a command that can't do without.
@@ -84,10 +96,11 @@ fn of_flags(args: &RoleArgs) -> Result<RunConfig, Failure> {
 
 /// The task that the flags name, of `cluster`.
 fn of_task(cluster: ClusterSpec, args: &RoleArgs) -> Result<RunConfig, Failure> {
-    let missing: Vec<&str> = [("--job-name", args.job_name.is_none()), ("--task-index", args.task_index.is_none())]
-        .into_iter()
-        .filter_map(|(flag, is_missing)| is_missing.then_some(flag))
-        .collect();
+    let missing: Vec<&str> =
+        [("--job-name", args.job_name.is_none()), ("--task-index", args.task_index.is_none())]
+            .into_iter()
+            .filter_map(|(flag, is_missing)| is_missing.then_some(flag))
+            .collect();
     let (Some(job), Some(index)) = (&args.job_name, args.task_index) else {
         let which = missing.join(" and ");
         return Err(mistaken(
@@ -113,7 +126,8 @@ fn addresses(scenario: &Scenario) -> Option<Result<ClusterSpec, crate::cluster::
 fn read(path: &Path) -> Result<ClusterSpec, Failure> {
     let origin = path.display().to_string();
     let wrong = |error: &dyn std::fmt::Display| mistaken(&origin, error);
-    let text = fs::read_to_string(path).map_err(|error| wrong(&format!("can't be read: {error}")))?;
+    let text =
+        fs::read_to_string(path).map_err(|error| wrong(&format!("can't be read: {error}")))?;
     let cluster = if path.extension().is_some_and(|extension| extension == "json") {
         ClusterSpec::from_json(&text).map_err(|error| wrong(&error))?
     } else {

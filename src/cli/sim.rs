@@ -23,19 +23,29 @@ pub(super) fn run(args: &SimArgs, trainer: &impl Trainer) -> Result<ExitCode, Fa
         scenarios.iter_mut().for_each(|(_, scenario)| scenario.seed = seed);
     }
     let first = &scenarios[0].1;
-    let mut report = Report { scenario: first.name.clone(), seed: first.seed, world: World::Simulation, runs: vec![] };
+    let mut report = Report {
+        scenario: first.name.clone(),
+        seed: first.seed,
+        world: World::Simulation,
+        runs: vec![],
+    };
     // Runs with different targets are compared by their speed.
     let targets = scenarios.iter().map(|(_, scenario)| scenario.stop.accuracy);
     let target = targets.reduce(|one, other| one.filter(|_| one == other)).flatten();
-    let experiments = scenarios.iter().map(|(_, scenario)| Experiment::new(scenario)).collect::<Result<Vec<_>, _>>()?;
+    let experiments = scenarios
+        .iter()
+        .map(|(_, scenario)| Experiment::new(scenario))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut is_target_missed = false;
     let mut files = args.out.as_deref().map(Files::create).transpose()?;
     for ((label, scenario), experiment) in scenarios.iter().zip(&experiments) {
         for run in &experiment.runs {
-            let name = if label.is_empty() { run.name.clone() } else { format!("{} ({label})", run.name) };
+            let name =
+                if label.is_empty() { run.name.clone() } else { format!("{} ({label})", run.name) };
             let run = scenario::Run { name, ..run.clone() };
             let (result, recording) = repeat(args, experiment, &run, trainer)?;
-            is_target_missed |= scenario.stop.accuracy.is_some() && result.seconds_to_target.is_none();
+            is_target_missed |=
+                scenario.stop.accuracy.is_some() && result.seconds_to_target.is_none();
             report.runs.push(result);
             if let Some(files) = &mut files {
                 files.append(&report, &run.name, &recording)?;
@@ -69,13 +79,18 @@ fn repeat(
 }
 
 /// Runs a run once.
-fn simulate(experiment: &Experiment, run: &scenario::Run, trainer: &impl Trainer) -> Result<(Run, Recording), Failure> {
+fn simulate(
+    experiment: &Experiment,
+    run: &scenario::Run,
+    trainer: &impl Trainer,
+) -> Result<(Run, Recording), Failure> {
     let wall = WallClock::new();
     let progress = Progress::new(&*run.name, experiment.settings.stop.steps);
     let recording = SharedRecording::showing(progress);
     let checkpoints = experiment.simulated_checkpoints();
     let start = |host: Host| {
-        let parts = experiment.task_parts(host.server, host.clock, run, checkpoints.clone(), &recording);
+        let parts =
+            experiment.task_parts(host.server, host.clock, run, checkpoints.clone(), &recording);
         let running = Task::new(parts).map(trainer);
         async { running?.await }
     };
@@ -85,5 +100,8 @@ fn simulate(experiment: &Experiment, run: &scenario::Run, trainer: &impl Trainer
         return Err(Failure::Run { run: run.name.clone(), error: Error::clone(error) });
     }
     let took = wall.now().since(VirtualTime::ZERO);
-    Ok((summary::of(run, &experiment.settings, &recording, &Observed::from(&outcome), took), recording))
+    Ok((
+        summary::of(run, &experiment.settings, &recording, &Observed::from(&outcome), took),
+        recording,
+    ))
 }

@@ -1,4 +1,5 @@
-//! `status`: how a running task is: its cluster, its devices, who waits for what, whom it can't reach.
+//! `status`: how a running task is: its cluster, its devices, who waits for what, whom it can't
+//! reach.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -14,7 +15,9 @@ use super::exit_code::ExitCode;
 use super::failure::Failure;
 use super::task::{Message, Standing};
 use crate::cluster::ClusterSpec;
-use crate::transport::{Identity, Inbox, Loss, Messages, PeerId, Quic, QuicConfig, QuicError, RunId, Transport};
+use crate::transport::{
+    Identity, Inbox, Loss, Messages, PeerId, Quic, QuicConfig, QuicError, RunId, Transport,
+};
 
 /// How long the answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -39,11 +42,17 @@ async fn ask(args: &StatusArgs) -> Result<Standing, Failure> {
     let wrong = |mistakes: String| Failure::Cluster { origin: "the flags".to_owned(), mistakes };
     let (own, task) = (&args.client, &args.task);
     if own.job() == task.job() {
-        return Err(wrong(format!("--as {own}: who asks must not be of the job `{}`, which is asked", task.job())));
+        return Err(wrong(format!(
+            "--as {own}: who asks must not be of the job `{}`, which is asked",
+            task.job()
+        )));
     }
     // Nobody connects to who asks: its own address only has to be one.
     let own_address = "localhost:1".to_owned();
-    let jobs = [(own.job(), [(own.index(), own_address)]), (task.job(), [(task.index(), args.address.clone())])];
+    let jobs = [
+        (own.job(), [(own.index(), own_address)]),
+        (task.job(), [(task.index(), args.address.clone())]),
+    ];
     let cluster = ClusterSpec::sparse(jobs).map_err(|error| wrong(error.to_string()))?;
     let identity = Identity::load(&args.certs, own)?;
     let bind = |listen: SocketAddr| {
@@ -67,7 +76,11 @@ async fn ask(args: &StatusArgs) -> Result<Standing, Failure> {
     match told {
         Ok(Ok(standing)) => Ok(standing),
         _ => {
-            let why = if reasons.is_empty() { "it does not answer".to_owned() } else { reasons.join("; ") };
+            let why = if reasons.is_empty() {
+                "it does not answer".to_owned()
+            } else {
+                reasons.join("; ")
+            };
             Err(Failure::Unanswered { task: task.clone(), address: args.address.clone(), why })
         }
     }
@@ -131,7 +144,10 @@ mod tests {
         let standing = Standing {
             task: "worker:1".to_owned(),
             devices: vec!["/job:worker/task:1/device:CPU:0".to_owned()],
-            cluster: vec![("ps:0".to_owned(), Some("a:1".to_owned())), ("worker:0".to_owned(), None)],
+            cluster: vec![
+                ("ps:0".to_owned(), Some("a:1".to_owned())),
+                ("worker:0".to_owned(), None),
+            ],
             bytes_sent: 5,
             waiting: vec![pair("master of worker:1", "ps:0")],
             unreached: vec![pair("ps:0", "it has not answered yet")],

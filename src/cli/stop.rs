@@ -1,7 +1,8 @@
 //! How a process is asked to stop: SIGINT, SIGTERM, or a launcher that goes.
 //!
-//! A thread of its own listens, so that a busy program hears as well. The first request is handed on, for
-//! an end in good order; the second, or the end of the time for it, ends the process at once.
+//! A thread of its own listens, so that a busy program hears as well. The first request is handed
+//! on, for an end in good order; the second, or the end of the time for it, ends the process at
+//! once.
 
 use std::future::Future;
 use std::io::{self, Read};
@@ -29,7 +30,8 @@ type Requests = mpsc::UnboundedSender<ExitCode>;
 /// The first request to stop, to be awaited: the exit code that it asks for.
 pub(super) struct Stop(oneshot::Receiver<ExitCode>);
 
-/// Begins to listen for requests to stop: signals, and, with `launcher`, that this has said its last.
+/// Begins to listen for requests to stop: signals, and, with `launcher`, that this has said its
+/// last.
 ///
 /// # Errors
 /// If the system can't.
@@ -40,15 +42,21 @@ pub(super) fn listen(launcher: Option<UnixStream>) -> Result<Stop, Failure> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(failed())?;
     {
         let _inside = runtime.enter();
-        for (kind, code) in
-            [(SignalKind::interrupt(), ExitCode::Interrupted), (SignalKind::terminate(), ExitCode::Terminated)]
-        {
+        for (kind, code) in [
+            (SignalKind::interrupt(), ExitCode::Interrupted),
+            (SignalKind::terminate(), ExitCode::Terminated),
+        ] {
             let (mut signals, requests) = (signal(kind).map_err(failed())?, requests.clone());
-            runtime.spawn(async move { while signals.recv().await.is_some() && requests.send(code).is_ok() {} });
+            runtime.spawn(async move {
+                while signals.recv().await.is_some() && requests.send(code).is_ok() {}
+            });
         }
     }
     if let Some(launcher) = launcher {
-        thread::Builder::new().name("launcher".into()).spawn(|| until_gone(launcher, requests)).map_err(failed())?;
+        thread::Builder::new()
+            .name("launcher".into())
+            .spawn(|| until_gone(launcher, requests))
+            .map_err(failed())?;
     }
     let guard = async move {
         let Some(code) = requested.recv().await else { return };
@@ -58,7 +66,10 @@ pub(super) fn listen(launcher: Option<UnixStream>) -> Result<Stop, Failure> {
         let code = timeout(LIMIT, requested.recv()).await.ok().flatten().unwrap_or(code);
         std::process::exit(code as i32);
     };
-    thread::Builder::new().name("signals".into()).spawn(move || runtime.block_on(guard)).map_err(failed())?;
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || runtime.block_on(guard))
+        .map_err(failed())?;
     Ok(Stop(stop))
 }
 

@@ -48,7 +48,8 @@ pub(super) fn of(
     let samples = (steps.len() * settings.batch) as u64;
     let counted = steps.iter().filter(|step| step.applied).count() as u64;
     let applied = counted - run.mode.left_over(counted, global_steps);
-    let durations: Vec<f64> = steps.iter().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
+    let durations: Vec<f64> =
+        steps.iter().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
     let last = recording.evaluations.last();
     let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);
     Run {
@@ -66,7 +67,11 @@ pub(super) fn of(
         test_accuracy: last.map(|evaluation| evaluation.accuracy),
         seconds_to_target: seconds_to_target(settings, recording),
         staleness: Staleness::of(&staleness(steps)),
-        gradients: Gradients { computed: steps.len() as u64, applied, dropped: steps.len() as u64 - applied },
+        gradients: Gradients {
+            computed: steps.len() as u64,
+            applied,
+            dropped: steps.len() as u64 - applied,
+        },
         bytes_sent: observed.bytes_sent.clone(),
         waiting_seconds: waiting(steps),
         events: observed.events,

@@ -57,7 +57,10 @@ pub(super) fn run(args: &TaskArgs, trainer: &impl Trainer) -> Result<ExitCode, F
     let runtime = || {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         busy_poll::prepare(&mut builder);
-        builder.enable_all().build().expect("the system has what a runtime needs: it had it a moment ago")
+        builder
+            .enable_all()
+            .build()
+            .expect("the system has what a runtime needs: it had it a moment ago")
     };
     actix_rt::System::with_tokio_rt(runtime).block_on(attend(args, plan, control, stop, trainer))
 }
@@ -76,16 +79,18 @@ async fn attend(
             control.tell(&Event::Hello { now: clock.now().0 });
             SharedRecording::showing(control.try_clone()?)
         }
-        None if plan.is_chief() => {
-            SharedRecording::showing(Progress::new(&*plan.run.name, plan.experiment.settings.stop.steps))
-        }
+        None if plan.is_chief() => SharedRecording::showing(Progress::new(
+            &*plan.run.name,
+            plan.experiment.settings.stop.steps,
+        )),
         None => SharedRecording::default(),
     };
     if !args.busy_poll.0.is_zero() {
         actix_rt::spawn(busy_poll::busy_poll(args.busy_poll.0, clock));
     }
     let quic = Quic::bind(plan.network()).await?;
-    let network = Network::new(Rc::clone(&quic), plan.experiment.cluster.spec.clone(), plan.known.clone());
+    let network =
+        Network::new(Rc::clone(&quic), plan.experiment.cluster.spec.clone(), plan.known.clone());
     let server = start(&plan, network.transport(), clock);
     network.attach(&server);
     let ended = train(&plan, &server, (&recording, clock), stop, trainer).await;
@@ -171,8 +176,14 @@ async fn pass_on_the_end(server: Rc<Server>) {
 /// A panic of the program is its error.
 fn panicked<T>(error: tokio::task::JoinError) -> runtime::Result<T> {
     let panic = error.try_into_panic().expect("nobody cancels a task's program");
-    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
-    Err(Error::new(Code::Internal, format!("the program panicked: {}", text.unwrap_or("without a message"))))
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or(panic.downcast_ref::<String>().map(String::as_str));
+    Err(Error::new(
+        Code::Internal,
+        format!("the program panicked: {}", text.unwrap_or("without a message")),
+    ))
 }
 
 /// Writes and prints what this task, the chief, saw of the run.
@@ -188,8 +199,12 @@ fn report(
     let took = wall.since(VirtualTime::ZERO);
     let result = summary::of(&plan.run, settings, recording, &observed, took);
     let missed = settings.stop.accuracy.is_some() && result.seconds_to_target.is_none();
-    let report =
-        Report { scenario: plan.name.clone(), seed: cluster.seed, world: World::Deployment, runs: vec![result] };
+    let report = Report {
+        scenario: plan.name.clone(),
+        seed: cluster.seed,
+        world: World::Deployment,
+        runs: vec![result],
+    };
     if let Some(out) = &args.out {
         Files::create(out)?.append(&report, &plan.run.name, recording)?;
     }

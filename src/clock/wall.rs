@@ -15,7 +15,10 @@ pub struct WallClock {
 
 impl WallClock {
     /// A clock that begins now.
-    #[expect(clippy::new_without_default, reason = "two clocks that began at different moments are not alike")]
+    #[expect(
+        clippy::new_without_default,
+        reason = "two clocks that began at different moments are not alike"
+    )]
     pub fn new() -> Self {
         Self { began: Instant::now(), birth: RandomState::new().build_hasher().finish() }
     }

@@ -42,7 +42,9 @@ pub(super) fn parse_address(text: &str) -> Result<Endpoint, AddressError> {
         return Err(AddressError::Url(text.to_owned()));
     }
     let (host, port) = match text.rsplit_once(':') {
-        Some((_, port)) if port.ends_with(']') => return Err(AddressError::NoPort(text.to_owned())),
+        Some((_, port)) if port.ends_with(']') => {
+            return Err(AddressError::NoPort(text.to_owned()));
+        }
         Some((host, port)) => (host, port),
         None => return Err(AddressError::NoPort(text.to_owned())),
     };

@@ -81,7 +81,9 @@ pub enum ConfigProblem {
     #[error("the job is there twice")]
     DuplicateJob,
     /// Some jobs have addresses and others only a number of tasks.
-    #[error("is a number of tasks where other jobs have addresses; write one or the other for all jobs")]
+    #[error(
+        "is a number of tasks where other jobs have addresses; write one or the other for all jobs"
+    )]
     MixedCounts,
     /// A key of a job's map is no task index.
     #[error("`{0}` is no task index; write a whole number from 0 to {max}", max = super::MAX_TASKS - 1)]

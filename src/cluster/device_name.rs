@@ -46,7 +46,12 @@ impl DeviceName {
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { task, device_type, index } = self;
-        write!(f, "/job:{}/replica:0/task:{}/device:{device_type}:{index}", task.job(), task.index())
+        write!(
+            f,
+            "/job:{}/replica:0/task:{}/device:{device_type}:{index}",
+            task.job(),
+            task.index()
+        )
     }
 }
 
@@ -98,7 +103,10 @@ mod tests {
             ("/job:a/task:0", "device type"),
             ("/job:a/task:0/device:CPU", "device index"),
         ] {
-            assert_eq!(text.parse::<DeviceName>().unwrap_err().problem, DeviceNameProblem::Partial(part));
+            assert_eq!(
+                text.parse::<DeviceName>().unwrap_err().problem,
+                DeviceNameProblem::Partial(part)
+            );
         }
         let replica = "/job:a/replica:4/task:0/cpu:0".parse::<DeviceName>().unwrap_err();
         assert_eq!(replica.problem, DeviceNameProblem::Replica(4));

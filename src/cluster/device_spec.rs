@@ -1,4 +1,5 @@
-//! Partial device names, such as `/job:worker/device:CPU:0`: what a placement asks for and a filter lets through.
+//! Partial device names, such as `/job:worker/device:CPU:0`: what a placement asks for and a filter
+//! lets through.
 
 mod parse;
 #[cfg(test)]
@@ -13,9 +14,9 @@ pub use parse::{DeviceNameError, DeviceNameProblem};
 
 /// A device name of which any part may be unset. Cheap to clone; the empty one asks for nothing.
 ///
-/// Written `/job:NAME/replica:N/task:N/device:TYPE:N`, parts in any order, `*` for an unset one, with
-/// `/cpu:0` and `/gpu:0` (in any case) as shorthand. A device type is printed and compared in capitals.
-/// TensorFlow: `tf.DeviceSpec` and `DeviceNameUtils::ParsedName`, whose grammars differ.
+/// Written `/job:NAME/replica:N/task:N/device:TYPE:N`, parts in any order, `*` for an unset one,
+/// with `/cpu:0` and `/gpu:0` (in any case) as shorthand. A device type is printed and compared in
+/// capitals. TensorFlow: `tf.DeviceSpec` and `DeviceNameUtils::ParsedName`, whose grammars differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceSpec {
     job: Option<Arc<str>>,
@@ -78,8 +79,7 @@ impl DeviceSpec {
     /// `/device:CPU:1`; here an index is never inherited by another type.
     #[must_use]
     pub fn merged(&self, inner: &Self) -> Self {
-        let changes_type =
-            matches!((&self.device_type, &inner.device_type), (Some(outer), Some(inner)) if outer != inner);
+        let changes_type = matches!((&self.device_type, &inner.device_type), (Some(outer), Some(inner)) if outer != inner);
         let inherited_index = if changes_type { None } else { self.device_index };
         Self {
             job: inner.job.as_ref().or(self.job.as_ref()).cloned(),
@@ -97,13 +97,20 @@ impl DeviceSpec {
     /// # Errors
     /// [`DeviceConflict`] when both set a part, and differently.
     pub fn unify(&self, other: &Self) -> Result<Self, DeviceConflict> {
-        let conflict = |parts| DeviceConflict { parts, left: Box::new(self.clone()), right: Box::new(other.clone()) };
+        let conflict = |parts| DeviceConflict {
+            parts,
+            left: Box::new(self.clone()),
+            right: Box::new(other.clone()),
+        };
         Ok(Self {
             job: unify_part(&self.job, &other.job).ok_or_else(|| conflict("jobs"))?,
-            replica: unify_part(&self.replica, &other.replica).ok_or_else(|| conflict("replicas"))?,
+            replica: unify_part(&self.replica, &other.replica)
+                .ok_or_else(|| conflict("replicas"))?,
             task: unify_part(&self.task, &other.task).ok_or_else(|| conflict("tasks"))?,
-            device_type: unify_part(&self.device_type, &other.device_type).ok_or_else(|| conflict("types"))?,
-            device_index: unify_part(&self.device_index, &other.device_index).ok_or_else(|| conflict("indices"))?,
+            device_type: unify_part(&self.device_type, &other.device_type)
+                .ok_or_else(|| conflict("types"))?,
+            device_index: unify_part(&self.device_index, &other.device_index)
+                .ok_or_else(|| conflict("indices"))?,
         })
     }
 

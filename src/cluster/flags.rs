@@ -26,10 +26,13 @@ impl RunConfig {
     pub fn from_flags(flags: &Flags) -> Result<Self, ConfigErrors> {
         let mut problems = Problems::default();
         let mut validator = Validator::new(&mut problems);
-        for (job, flag, hosts) in
-            [("ps", "--ps-hosts", &flags.ps_hosts), ("worker", "--worker-hosts", &flags.worker_hosts)]
-        {
-            let Some(hosts) = hosts.as_deref().filter(|hosts| !hosts.trim().is_empty()) else { continue };
+        for (job, flag, hosts) in [
+            ("ps", "--ps-hosts", &flags.ps_hosts),
+            ("worker", "--worker-hosts", &flags.worker_hosts),
+        ] {
+            let Some(hosts) = hosts.as_deref().filter(|hosts| !hosts.trim().is_empty()) else {
+                continue;
+            };
             validator.job(flag.to_owned(), job);
             for (index, address) in (0..).zip(hosts.split(',')) {
                 validator.task(format!("{flag}[{index}]"), job, index, address.trim());
@@ -39,7 +42,11 @@ impl RunConfig {
             cluster: validator.finish(),
             task_type: flags.job_name.clone().filter(|name| !name.is_empty()),
             task_index: flags.task_index,
-            paths: Paths { cluster: "--worker-hosts", task_type: "--job-name", task_index: "--task-index" },
+            paths: Paths {
+                cluster: "--worker-hosts",
+                task_type: "--job-name",
+                task_index: "--task-index",
+            },
             ..TfConfig::default()
         };
         Self::resolve(config, problems)

@@ -10,7 +10,9 @@ pub enum JobNameError {
     )]
     Hyphen(String),
     /// Any other text outside the grammar.
-    #[error("`{0}` is no job name; write a letter (A-Z, a-z), then letters, digits and `_`, such as `worker`")]
+    #[error(
+        "`{0}` is no job name; write a letter (A-Z, a-z), then letters, digits and `_`, such as `worker`"
+    )]
     Grammar(String),
 }
 
@@ -27,7 +29,8 @@ pub(super) fn check_job_name(name: &str) -> Result<(), JobNameError> {
 
 /// A letter, then letters, digits and `_`: the grammar of device types, too.
 pub(super) fn is_word(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// A decimal number of digits alone: `u32::from_str` takes a sign as well.

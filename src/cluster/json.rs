@@ -1,4 +1,5 @@
-//! JSON in which no key of a map is there twice: the usual readers drop all but the last in silence.
+//! JSON in which no key of a map is there twice: the usual readers drop all but the last in
+//! silence.
 
 use std::fmt;
 

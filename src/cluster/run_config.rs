@@ -1,4 +1,5 @@
-//! Which task this process is, and what follows from that: who leads, how many others there are, whom it sees.
+//! Which task this process is, and what follows from that: who leads, how many others there are,
+//! whom it sees.
 
 #[cfg(test)]
 mod tests;
@@ -71,12 +72,14 @@ impl RunConfig {
     fn of_valid(mut config: TfConfig) -> Self {
         let task = config.own_task().unwrap_or_else(|| TaskName::new(WORKER, 0));
         let evaluates = task.job() == EVALUATOR;
-        config.cluster = if evaluates { ClusterSpec::default() } else { config.cluster.without(EVALUATOR) };
+        config.cluster =
+            if evaluates { ClusterSpec::default() } else { config.cluster.without(EVALUATOR) };
         config.rpc_layer.get_or_insert_with(|| "grpc".to_owned());
         let master = if evaluates { Ok(String::new()) } else { config.master(Some(&task)) };
         Self {
             task,
-            // Only the chief of a dynamic cluster has no address: it is told of nobody, not even itself.
+            // Only the chief of a dynamic cluster has no address: it is told of nobody, not even
+            // itself.
             master: master.unwrap_or_default(),
             evaluation_master: config
                 .eval_session_master
@@ -99,21 +102,24 @@ impl RunConfig {
         &self.cluster
     }
 
-    /// Whether tasks come and go, so that [`Self::cluster_spec`] has those alone that this one is told of.
+    /// Whether tasks come and go, so that [`Self::cluster_spec`] has those alone that this one is
+    /// told of.
     pub fn is_dynamic(&self) -> bool {
         self.dynamic
     }
 
-    /// The task that initializes and saves: the `chief`, else the legacy `master`, else `worker:0`, else
-    /// the first task that is no `ps`.
+    /// The task that initializes and saves: the `chief`, else the legacy `master`, else `worker:0`,
+    /// else the first task that is no `ps`.
     ///
     /// In a dynamic cluster no task is told of a chief, and `worker:0` takes itself for it.
     pub fn chief(&self) -> Option<TaskName> {
         let is_there = |job: &&str| {
-            self.task.job() == *job || self.cluster.num_tasks(job).is_ok_and(|count| count > 0 || self.dynamic)
+            self.task.job() == *job
+                || self.cluster.num_tasks(job).is_ok_and(|count| count > 0 || self.dynamic)
         };
         let job = [CHIEF, MASTER, WORKER].into_iter().find(is_there);
-        job.map(|job| TaskName::new(job, 0)).or_else(|| self.cluster.tasks().find(|task| task.job() != PS))
+        job.map(|job| TaskName::new(job, 0))
+            .or_else(|| self.cluster.tasks().find(|task| task.job() != PS))
     }
 
     /// Whether this is the task that initializes and saves.
@@ -135,7 +141,8 @@ impl RunConfig {
         if self.dynamic {
             return None;
         }
-        let count = [CHIEF, MASTER, WORKER].iter().filter_map(|job| self.cluster.num_tasks(job).ok()).sum();
+        let count =
+            [CHIEF, MASTER, WORKER].iter().filter_map(|job| self.cluster.num_tasks(job).ok()).sum();
         Some(if self.cluster.is_empty() { 1 } else { count })
     }
 
@@ -162,8 +169,8 @@ impl RunConfig {
         &self.warnings
     }
 
-    /// The position of this task among all: the chief 0, then the jobs by name, `ps` last. `None` for an
-    /// evaluator, and in a dynamic cluster, where it isn't known.
+    /// The position of this task among all: the chief 0, then the jobs by name, `ps` last. `None`
+    /// for an evaluator, and in a dynamic cluster, where it isn't known.
     pub fn global_id_in_cluster(&self) -> Option<usize> {
         if self.cluster.is_empty() && self.task.job() == WORKER {
             return Some(0);
@@ -237,13 +244,16 @@ fn check_evaluator(config: &TfConfig, problems: &mut Problems) {
 /// The task is in the cluster, unless it may be left out of it.
 fn check_task(config: &TfConfig, problems: &mut Problems) {
     let Paths { cluster, task_type, task_index } = config.paths;
-    for (path, missing) in [(task_type, config.task_type.is_none()), (task_index, config.task_index.is_none())] {
+    for (path, missing) in
+        [(task_type, config.task_type.is_none()), (task_index, config.task_index.is_none())]
+    {
         if missing && !problems.has(path) && !problems.has("task") {
             problems.add(path, ConfigProblem::Missing);
         }
     }
     let Some(job) = config.task_type.as_deref() else { return };
-    let told_of_nobody = config.dynamic && job == CHIEF && config.task_index.is_none_or(|index| index == 0);
+    let told_of_nobody =
+        config.dynamic && job == CHIEF && config.task_index.is_none_or(|index| index == 0);
     if let Err(error) = config.cluster.num_tasks(job) {
         if job != EVALUATOR && !told_of_nobody {
             problems.add(task_type, error);

@@ -1,8 +1,8 @@
 //! SLURM's variables: which hosts a job step has, and which of its tasks this process is.
 //!
 //! The first ranks are the parameter servers, the others the workers, as TensorFlow's
-//! `SlurmClusterResolver` gives them out (jobs by name). Ranks fill the hosts one after the other, which
-//! is SLURM's own order unless `srun --distribution` says otherwise.
+//! `SlurmClusterResolver` gives them out (jobs by name). Ranks fill the hosts one after the other,
+//! which is SLURM's own order unless `srun --distribution` says otherwise.
 
 mod host_list;
 #[cfg(test)]
@@ -31,7 +31,8 @@ pub struct Slurm {
     pub tasks: Option<String>,
     /// `SLURM_STEP_NODELIST`, else `SLURM_JOB_NODELIST`: the hosts, as in `n[1-3,7],gpu04`.
     pub hosts: Option<String>,
-    /// `SLURM_STEP_TASKS_PER_NODE`, else `SLURM_TASKS_PER_NODE`: ranks on each of them, as in `2(x3),1`.
+    /// `SLURM_STEP_TASKS_PER_NODE`, else `SLURM_TASKS_PER_NODE`: ranks on each of them, as in
+    /// `2(x3),1`.
     pub tasks_per_node: Option<String>,
     /// `SLURM_JOB_ID`: from which come the ports.
     pub job: Option<String>,
@@ -55,8 +56,9 @@ impl Slurm {
         self.rank.is_some()
     }
 
-    /// The first port on each host, the same for all ranks of a job, and another for the next job on those
-    /// hosts, for most of two thousand jobs: from 10000, below those that systems give out by themselves.
+    /// The first port on each host, the same for all ranks of a job, and another for the next job
+    /// on those hosts, for most of two thousand jobs: from 10000, below those that systems give out
+    /// by themselves.
     fn port_base(&self) -> u16 {
         let job = self.job.as_deref().and_then(parse_index).unwrap_or(0);
         10_000 + (job % 2000) as u16 * 10
@@ -65,21 +67,29 @@ impl Slurm {
 
 impl RunConfig {
     /// From SLURM's variables, with `ps` parameter servers. The first rank on each host listens on
-    /// `port_base`, or on a port that follows from the job's number, and each other one port above the one before.
+    /// `port_base`, or on a port that follows from the job's number, and each other one port above
+    /// the one before.
     ///
     /// # Errors
     /// Every variable that is missing or wrong, and ranks that don't fit the hosts.
-    pub fn from_slurm(slurm: &Slurm, ps: u32, port_base: Option<u16>) -> Result<Self, ConfigErrors> {
+    pub fn from_slurm(
+        slurm: &Slurm,
+        ps: u32,
+        port_base: Option<u16>,
+    ) -> Result<Self, ConfigErrors> {
         let mut problems = Problems::default();
         let rank = number(RANK, slurm.rank.as_deref(), &mut problems);
         let tasks = number(TASKS, slurm.tasks.as_deref(), &mut problems);
         let hosts = read(HOSTS, slurm.hosts.as_deref(), expand_hosts, &mut problems);
         let per_host = match (&slurm.tasks_per_node, &hosts, tasks) {
             // One rank a host is told by the two numbers alone.
-            (None, Some(hosts), Some(tasks)) if hosts.len() == tasks as usize => Some(vec![1; hosts.len()]),
+            (None, Some(hosts), Some(tasks)) if hosts.len() == tasks as usize => {
+                Some(vec![1; hosts.len()])
+            }
             (text, ..) => read(TASKS_PER_NODE, text.as_deref(), expand_tasks, &mut problems),
         };
-        let (Some(rank), Some(tasks), Some(hosts), Some(per_host)) = (rank, tasks, hosts, per_host) else {
+        let (Some(rank), Some(tasks), Some(hosts), Some(per_host)) = (rank, tasks, hosts, per_host)
+        else {
             problems.finish()?;
             unreachable!("what is missing has been noted");
         };
@@ -116,7 +126,13 @@ fn role(rank: u32, ps: u32) -> (&'static str, u32) {
 }
 
 /// Whether the numbers fit one another.
-fn check(rank: u32, tasks: u32, ps: u32, (hosts, per_host): (&[String], &[u32]), problems: &mut Problems) {
+fn check(
+    rank: u32,
+    tasks: u32,
+    ps: u32,
+    (hosts, per_host): (&[String], &[u32]),
+    problems: &mut Problems,
+) {
     let told: u64 = per_host.iter().map(|count| u64::from(*count)).sum();
     if per_host.len() != hosts.len() {
         let problem = format!("is for {} hosts, but {HOSTS} has {}", per_host.len(), hosts.len());
@@ -132,14 +148,19 @@ fn check(rank: u32, tasks: u32, ps: u32, (hosts, per_host): (&[String], &[u32]),
         problems.add(TASKS, ConfigProblem::TooManyTasks(tasks.into()));
     }
     if ps >= tasks {
-        let problem = format!("is {tasks}: with {ps} parameter servers no rank is left for a worker; ask for more");
+        let problem = format!(
+            "is {tasks}: with {ps} parameter servers no rank is left for a worker; ask for more"
+        );
         problems.add(TASKS, ConfigProblem::Unfit(problem));
     }
 }
 
 fn number(name: &str, text: Option<&str>, problems: &mut Problems) -> Option<u32> {
     let parse = |text: &str| {
-        let wrong = || ConfigProblem::Type { expected: "a whole number from 0", found: format!("the text {text:?}") };
+        let wrong = || ConfigProblem::Type {
+            expected: "a whole number from 0",
+            found: format!("the text {text:?}"),
+        };
         parse_index(text.trim()).ok_or_else(wrong)
     };
     read(name, text, parse, problems)

@@ -49,7 +49,9 @@ pub enum ClusterError {
         indices: String,
     },
     /// The address of one task is asked for, and which one this is was never said.
-    #[error("the cluster has several tasks, and which of them this is was not given (task type and index)")]
+    #[error(
+        "the cluster has several tasks, and which of them this is was not given (task type and index)"
+    )]
     TaskUnknown,
 }
 
@@ -106,14 +108,17 @@ impl ClusterSpec {
         })
     }
 
-    /// From the table of a scenario's `[cluster]`: as [`Self::from_json`], or each job a number of tasks.
+    /// From the table of a scenario's `[cluster]`: as [`Self::from_json`], or each job a number of
+    /// tasks.
     ///
     /// # Errors
     /// Every mistake in it.
     pub fn from_toml(table: &toml::Table) -> Result<Self, ConfigErrors> {
         let has_addresses = table.values().any(|job| !job.is_integer());
         if !has_addresses && !table.is_empty() {
-            return Self::counted(table.iter().filter_map(|(job, count)| Some((job, count.as_integer()?))));
+            return Self::counted(
+                table.iter().filter_map(|(job, count)| Some((job, count.as_integer()?))),
+            );
         }
         Self::build(|validator| {
             for (job, tasks) in table {
@@ -127,15 +132,20 @@ impl ClusterSpec {
         })
     }
 
-    /// A cluster of so many tasks a job, whose addresses are names, such as `worker:3`, that lead nowhere.
+    /// A cluster of so many tasks a job, whose addresses are names, such as `worker:3`, that lead
+    /// nowhere.
     ///
     /// # Errors
     /// Every wrong job name or too large number.
-    pub fn simulated<J: AsRef<str>>(jobs: impl IntoIterator<Item = (J, u32)>) -> Result<Self, ConfigErrors> {
+    pub fn simulated<J: AsRef<str>>(
+        jobs: impl IntoIterator<Item = (J, u32)>,
+    ) -> Result<Self, ConfigErrors> {
         Self::counted(jobs.into_iter().map(|(job, count)| (job, i64::from(count))))
     }
 
-    fn counted<J: AsRef<str>>(jobs: impl IntoIterator<Item = (J, i64)>) -> Result<Self, ConfigErrors> {
+    fn counted<J: AsRef<str>>(
+        jobs: impl IntoIterator<Item = (J, i64)>,
+    ) -> Result<Self, ConfigErrors> {
         let spec = Self::build(|validator| {
             for (job, count) in jobs {
                 validator.simulated_job(format!("cluster.{}", job.as_ref()), job.as_ref(), count);
@@ -235,7 +245,9 @@ impl ClusterSpec {
 
     /// Every task: the jobs by name, and the tasks of each by index.
     pub fn tasks(&self) -> impl Iterator<Item = TaskName> {
-        self.jobs.iter().flat_map(|(job, tasks)| tasks.keys().map(move |index| TaskName::new(Arc::clone(job), *index)))
+        self.jobs.iter().flat_map(|(job, tasks)| {
+            tasks.keys().map(move |index| TaskName::new(Arc::clone(job), *index))
+        })
     }
 
     /// Whether `task` is one of the cluster's.
@@ -244,9 +256,10 @@ impl ClusterSpec {
     }
 
     fn tasks_of(&self, job: &str) -> Result<&BTreeMap<u32, Arc<str>>, ClusterError> {
-        self.jobs
-            .get(job)
-            .ok_or_else(|| ClusterError::NoSuchJob { job: job.to_owned(), jobs: listed(self.jobs.keys()) })
+        self.jobs.get(job).ok_or_else(|| ClusterError::NoSuchJob {
+            job: job.to_owned(),
+            jobs: listed(self.jobs.keys()),
+        })
     }
 }
 
@@ -255,10 +268,12 @@ impl fmt::Display for ClusterSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let job = |(job, tasks): (&Arc<str>, &BTreeMap<u32, Arc<str>>)| {
             if is_dense(tasks) {
-                let addresses: Vec<_> = tasks.values().map(|address| format!("'{address}'")).collect();
+                let addresses: Vec<_> =
+                    tasks.values().map(|address| format!("'{address}'")).collect();
                 format!("'{job}': [{}]", addresses.join(", "))
             } else {
-                let tasks: Vec<_> = tasks.iter().map(|(index, address)| format!("{index}: '{address}'")).collect();
+                let tasks: Vec<_> =
+                    tasks.iter().map(|(index, address)| format!("{index}: '{address}'")).collect();
                 format!("'{job}': {{{}}}", tasks.join(", "))
             }
         };
@@ -291,6 +306,8 @@ fn to_json(value: &toml::Value) -> Value {
         toml::Value::Boolean(flag) => Value::from(*flag),
         toml::Value::Datetime(time) => Value::from(time.to_string()),
         toml::Value::Array(list) => list.iter().map(to_json).collect(),
-        toml::Value::Table(table) => table.iter().map(|(key, value)| (key.clone(), to_json(value))).collect(),
+        toml::Value::Table(table) => {
+            table.iter().map(|(key, value)| (key.clone(), to_json(value))).collect()
+        }
     }
 }

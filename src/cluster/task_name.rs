@@ -65,7 +65,9 @@ pub enum TaskNameError {
     #[error("`{0}` is no task name; write the job and the index in it, such as `worker:3`")]
     NoIndex(String),
     /// What follows the colon is no `u32`.
-    #[error("`{index}` in `{text}` is no task index; write a whole number from 0, such as `worker:3`")]
+    #[error(
+        "`{index}` in `{text}` is no task index; write a whole number from 0, such as `worker:3`"
+    )]
     Index {
         /// The whole text.
         text: String,
@@ -81,9 +83,11 @@ impl FromStr for TaskName {
     type Err = TaskNameError;
 
     fn from_str(text: &str) -> Result<Self, TaskNameError> {
-        let (job, index) = text.split_once(':').ok_or_else(|| TaskNameError::NoIndex(text.to_owned()))?;
+        let (job, index) =
+            text.split_once(':').ok_or_else(|| TaskNameError::NoIndex(text.to_owned()))?;
         check_job_name(job)?;
-        let wrong_index = || TaskNameError::Index { text: text.to_owned(), index: index.to_owned() };
+        let wrong_index =
+            || TaskNameError::Index { text: text.to_owned(), index: index.to_owned() };
         Ok(Self::new(job, parse_index(index).ok_or_else(wrong_index)?))
     }
 }
@@ -98,7 +102,9 @@ mod tests {
         let error = |text: &str| text.parse::<TaskName>().unwrap_err();
         assert_eq!(error("worker"), TaskNameError::NoIndex("worker".into()));
         assert_eq!(error("my-job:0"), JobNameError::Hyphen("my-job".into()).into());
-        for text in ["worker:", "worker:-1", "worker:+1", "worker:4294967296", "worker:1:2", "worker: 1"] {
+        for text in
+            ["worker:", "worker:-1", "worker:+1", "worker:4294967296", "worker:1:2", "worker: 1"]
+        {
             assert!(matches!(error(text), TaskNameError::Index { .. }), "{text}");
         }
     }

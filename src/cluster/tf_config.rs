@@ -1,4 +1,5 @@
-//! `TF_CONFIG`: the cluster and the role of this process, as the launchers of TensorFlow jobs write them.
+//! `TF_CONFIG`: the cluster and the role of this process, as the launchers of TensorFlow jobs write
+//! them.
 
 use serde_json::{Map, Value};
 
@@ -8,10 +9,11 @@ use super::json::parse_json;
 use super::validator::{Validator, described};
 use super::{ClusterError, ClusterSpec, ConfigErrors, ConfigProblem, ConfigWarning, TaskName};
 
-/// A cluster and a role in it as they were given, before the rules on roles; [`RunConfig`](super::RunConfig)
-/// adds those.
+/// A cluster and a role in it as they were given, before the rules on roles;
+/// [`RunConfig`](super::RunConfig) adds those.
 ///
-/// TensorFlow: `TFConfigClusterResolver`, which reads the variable again at each access; this reads it once.
+/// TensorFlow: `TFConfigClusterResolver`, which reads the variable again at each access; this reads
+/// it once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TfConfig {
     pub(super) cluster: ClusterSpec,
@@ -87,7 +89,10 @@ impl TfConfig {
             problems.add("model_dir", ConfigProblem::Empty);
         }
         if let Some(service) = root.get("service").filter(|service| !service.is_object()) {
-            problems.add("service", ConfigProblem::Type { expected: "a map", found: described(service) });
+            problems.add(
+                "service",
+                ConfigProblem::Type { expected: "a map", found: described(service) },
+            );
         }
         config.warn_of_unknown_keys("", &root, &KEYS);
         config.read_task(&root, problems);
@@ -101,7 +106,8 @@ impl TfConfig {
             Some(Value::Object(task)) => task,
             Some(other) => {
                 let expected = "a map with `type` and `index`";
-                return problems.add("task", ConfigProblem::Type { expected, found: described(other) });
+                return problems
+                    .add("task", ConfigProblem::Type { expected, found: described(other) });
             }
         };
         self.task_type = match task.get("type") {
@@ -117,7 +123,10 @@ impl TfConfig {
                 };
                 if read.is_none() {
                     let expected = "a whole number from 0";
-                    problems.add("task.index", ConfigProblem::Type { expected, found: described(index) });
+                    problems.add(
+                        "task.index",
+                        ConfigProblem::Type { expected, found: described(index) },
+                    );
                 }
                 read
             }
@@ -136,20 +145,23 @@ impl TfConfig {
             }
         };
         self.paths.cluster = path;
-        self.dynamic = path == SPARSE_CLUSTER || cluster.as_object().is_some_and(|c| c.values().any(Value::is_object));
+        self.dynamic = path == SPARSE_CLUSTER
+            || cluster.as_object().is_some_and(|c| c.values().any(Value::is_object));
         let alone = self.own_task().filter(|task| self.dynamic && task.job() == "ps");
         let mut validator = Validator::new(problems);
         validator.cluster(path, cluster, alone.as_ref());
         self.cluster = validator.finish();
         let unknown = self.cluster.jobs().filter(|job| !ROLES.contains(job));
         let note = "not one of the roles that training knows: chief, worker, ps, evaluator";
-        self.warnings.extend(unknown.map(|job| ConfigWarning { path: format!("{path}.{job}"), note }));
+        self.warnings
+            .extend(unknown.map(|job| ConfigWarning { path: format!("{path}.{job}"), note }));
     }
 
     fn warn_of_unknown_keys(&mut self, prefix: &str, map: &Map<String, Value>, known: &[&str]) {
         let unknown = map.keys().filter(|key| !known.contains(&key.as_str()));
         let note = "unknown key, ignored";
-        self.warnings.extend(unknown.map(|key| ConfigWarning { path: format!("{prefix}{key}"), note }));
+        self.warnings
+            .extend(unknown.map(|key| ConfigWarning { path: format!("{prefix}{key}"), note }));
     }
 
     /// The cluster as it was given, with an `evaluator` that is in it; empty when none was.
@@ -179,8 +191,8 @@ impl TfConfig {
 
     /// The target of a session on the master of `task`, or of this process.
     ///
-    /// That is `session_master` as it was given; else empty, the master within the process, when the
-    /// cluster has one task or none; else the address, after `rpc_layer` if there is one.
+    /// That is `session_master` as it was given; else empty, the master within the process, when
+    /// the cluster has one task or none; else the address, after `rpc_layer` if there is one.
     ///
     /// # Errors
     /// [`ClusterError`] when the task isn't known or isn't in the cluster.
@@ -211,7 +223,8 @@ fn read_root(text: Option<&str>, problems: &mut Problems) -> Map<String, Value> 
     }
     match parse_json(text) {
         Ok(Value::Object(root)) => return root,
-        Ok(other) => problems.add(VARIABLE, ConfigProblem::Type { expected: "a map", found: described(&other) }),
+        Ok(other) => problems
+            .add(VARIABLE, ConfigProblem::Type { expected: "a map", found: described(&other) }),
         Err(error) => problems.add(VARIABLE, ConfigProblem::Json(error.to_string())),
     }
     Map::new()
@@ -221,7 +234,12 @@ fn text_at(map: &Map<String, Value>, key: &str, problems: &mut Problems) -> Opti
     text_at_path(map, key, key, problems)
 }
 
-fn text_at_path(map: &Map<String, Value>, key: &str, path: &str, problems: &mut Problems) -> Option<String> {
+fn text_at_path(
+    map: &Map<String, Value>,
+    key: &str,
+    path: &str,
+    problems: &mut Problems,
+) -> Option<String> {
     match map.get(key)? {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),

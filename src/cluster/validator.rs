@@ -31,11 +31,14 @@ impl<'a> Validator<'a> {
         ClusterSpec::from_jobs(self.jobs)
     }
 
-    /// A map of jobs at `path`. The list of `alone`'s job holds, when it has one entry, that of `alone`.
+    /// A map of jobs at `path`. The list of `alone`'s job holds, when it has one entry, that of
+    /// `alone`.
     pub(super) fn cluster(&mut self, path: &str, value: &Value, alone: Option<&TaskName>) {
         let Value::Object(jobs) = value else {
             let expected = "a map from job name to the job's tasks";
-            return self.problems.add(path, ConfigProblem::Type { expected, found: described(value) });
+            return self
+                .problems
+                .add(path, ConfigProblem::Type { expected, found: described(value) });
         };
         for (job, tasks) in jobs {
             self.tasks(&format!("{path}.{job}"), job, tasks, alone);
@@ -74,7 +77,10 @@ impl<'a> Validator<'a> {
             Value::String(address) => self.task(path, job, index, address),
             other => {
                 let found = described(other);
-                self.problems.add(&path, ConfigProblem::Type { expected: "an address, \"host:port\"", found });
+                self.problems.add(
+                    &path,
+                    ConfigProblem::Type { expected: "an address, \"host:port\"", found },
+                );
                 self.insert(path, job, index, "".into());
             }
         }
@@ -100,7 +106,10 @@ impl<'a> Validator<'a> {
             Ok(endpoint) => match self.first_at.get(&endpoint) {
                 Some(first) => {
                     let first = first.clone();
-                    self.problems.add(&path, ConfigProblem::DuplicateAddress { address: address.to_owned(), first });
+                    self.problems.add(
+                        &path,
+                        ConfigProblem::DuplicateAddress { address: address.to_owned(), first },
+                    );
                 }
                 None => {
                     self.first_at.insert(endpoint, path.clone());

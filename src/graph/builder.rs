@@ -42,9 +42,15 @@ impl Graph {
     /// # Errors
     /// If the name is taken or illegal.
     #[track_caller]
-    pub fn placeholder(&self, name: &str, dtype: DType, shape: impl Into<PartialShape>) -> Result<Output, GraphError> {
+    pub fn placeholder(
+        &self,
+        name: &str,
+        dtype: DType,
+        shape: impl Into<PartialShape>,
+    ) -> Result<Output, GraphError> {
         let op = Op::Placeholder { dtype, shape: shape.into() };
-        Ok(self.output(self.add(NewOperation { name: Name::Exactly(name), ..NewOperation::of(op) })?))
+        Ok(self
+            .output(self.add(NewOperation { name: Name::Exactly(name), ..NewOperation::of(op) })?))
     }
 
     /// The same value in each step.
@@ -53,7 +59,8 @@ impl Graph {
         self.add_checked(NewOperation::of(Op::Const(value.into())))
     }
 
-    /// An operation that runs all of `targets` (TensorFlow: `tf.group`). Its name is numbered where it is taken.
+    /// An operation that runs all of `targets` (TensorFlow: `tf.group`). Its name is numbered where
+    /// it is taken.
     ///
     /// # Errors
     /// If the name is illegal, or a target belongs to another graph.
@@ -63,19 +70,30 @@ impl Graph {
     }
 
     #[track_caller]
-    pub(super) fn group_ids(&self, name: &str, control_inputs: &[OpId]) -> Result<Target, GraphError> {
+    pub(super) fn group_ids(
+        &self,
+        name: &str,
+        control_inputs: &[OpId],
+    ) -> Result<Target, GraphError> {
         let name = Name::Numbered(name);
-        let group = self.add(NewOperation { name, control_inputs, ..NewOperation::of(Op::NoOp) })?;
+        let group =
+            self.add(NewOperation { name, control_inputs, ..NewOperation::of(Op::NoOp) })?;
         Ok(Target::new(self.clone(), group))
     }
 
     /// The operations that are to run before `operation`.
     #[track_caller]
-    pub(super) fn ids_of(&self, operation: &str, targets: &[&Target]) -> Result<Vec<OpId>, GraphError> {
+    pub(super) fn ids_of(
+        &self,
+        operation: &str,
+        targets: &[&Target],
+    ) -> Result<Vec<OpId>, GraphError> {
         let own = |target: &&&Target| target.graph().same_as(self);
         match targets.iter().find(|target| !own(target)) {
             None => Ok(targets.iter().map(|target| target.op_id()).collect()),
-            Some(foreign) => Err(GraphError::new(operation, GraphProblem::OtherGraph(foreign.name()))),
+            Some(foreign) => {
+                Err(GraphError::new(operation, GraphProblem::OtherGraph(foreign.name())))
+            }
         }
     }
 
@@ -120,7 +138,9 @@ impl Graph {
                 self.state().deferred.get_or_insert(error);
                 Output::new(self.clone(), edge)
             }
-            (Err(error), None) => panic!("an operation without inputs or a name can't be wrong: {error}"),
+            (Err(error), None) => {
+                panic!("an operation without inputs or a name can't be wrong: {error}")
+            }
         }
     }
 
@@ -150,7 +170,8 @@ impl Graph {
         let state = self.state();
         let gathers = |id: &OpId| {
             let operation = state.def.operation(*id);
-            matches!(operation.op, Op::ResourceGather) && operation.variables.first() == Some(&variable)
+            matches!(operation.op, Op::ResourceGather)
+                && operation.variables.first() == Some(&variable)
         };
         prune(&state.def, &BTreeSet::new(), edges, &[]).into_iter().filter(gathers).collect()
     }
@@ -158,19 +179,21 @@ impl Graph {
     /// The end of a training step that `op` is, or that it runs after.
     pub(super) fn end_of_step(&self, op: OpId) -> Option<OpId> {
         let state = self.state();
-        let is_end =
-            |id: &OpId| matches!(state.def.operation(*id).op, Op::CommitStep(_)) || state.ends.contains_key(id);
+        let is_end = |id: &OpId| {
+            matches!(state.def.operation(*id).op, Op::CommitStep(_)) || state.ends.contains_key(id)
+        };
         let before = state.def.operation(op).control_inputs.iter().copied();
         std::iter::once(op).chain(before).find(is_end)
     }
 
-    /// Has `op` be the end of a training step that somebody else counts; `tells` are the global step after it (i64),
-    /// its staleness (i64) and whether its gradient counts (bool).
+    /// Has `op` be the end of a training step that somebody else counts; `tells` are the global
+    /// step after it (i64), its staleness (i64) and whether its gradient counts (bool).
     pub(crate) fn end_step_with(&self, op: &Target, tells: [&Output; 3]) {
         self.state().ends.insert(op.op_id(), tells.map(Output::edge));
     }
 
-    /// What the end of a training step tells: the global step after it, its staleness, whether its gradient counts.
+    /// What the end of a training step tells: the global step after it, its staleness, whether its
+    /// gradient counts.
     pub(super) fn told_of_step(&self, end: OpId) -> [Edge; 3] {
         let told = self.state().ends.get(&end).copied();
         told.unwrap_or_else(|| [0, 1, 2].map(|output| Edge { op: end, output }))
@@ -179,7 +202,8 @@ impl Graph {
     /// Whether a variable of `op` is each worker's own.
     pub(super) fn touches_local_variable(&self, op: OpId) -> bool {
         let state = self.state();
-        let is_local = |variable: &OpId| state.def.variable(*variable).is_some_and(|spec| spec.is_local);
+        let is_local =
+            |variable: &OpId| state.def.variable(*variable).is_some_and(|spec| spec.is_local);
         state.def.operation(op).variables.iter().any(is_local)
     }
 
@@ -194,7 +218,11 @@ impl Graph {
 
     /// Refuses `variable` to `operation` where it belongs to another graph.
     #[track_caller]
-    pub(crate) fn check_own_variable(&self, operation: &str, variable: &Variable) -> Result<(), GraphError> {
+    pub(crate) fn check_own_variable(
+        &self,
+        operation: &str,
+        variable: &Variable,
+    ) -> Result<(), GraphError> {
         if self.same_as(variable.graph()) {
             return Ok(());
         }
@@ -213,7 +241,8 @@ impl Graph {
         look(self.state().def.operation(id))
     }
 
-    /// A device function of the user's may panic while the graph is locked, but nothing has changed by then.
+    /// A device function of the user's may panic while the graph is locked, but nothing has changed
+    /// by then.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -17,8 +17,8 @@ impl Output {
         self.minimum(&scalar(self, high))?.maximum(&scalar(self, low))
     }
 
-    /// All elements times one factor, so that the root of the sum of their squares is at most `norm`
-    /// (TensorFlow `tf.clip_by_norm`, over all axes).
+    /// All elements times one factor, so that the root of the sum of their squares is at most
+    /// `norm` (TensorFlow `tf.clip_by_norm`, over all axes).
     ///
     /// # Errors
     /// If it has no real numbers.
@@ -33,7 +33,8 @@ impl Output {
     }
 }
 
-/// The root of the sum of the squares of all elements of all `values` (TensorFlow `tf.linalg.global_norm`).
+/// The root of the sum of the squares of all elements of all `values` (TensorFlow
+/// `tf.linalg.global_norm`).
 ///
 /// # Errors
 /// If there are no values, or they are not real numbers of one type.
@@ -41,19 +42,25 @@ impl Output {
 pub fn global_norm(values: &[Output]) -> Result<Output, GraphError> {
     let Some((first, others)) = values.split_first() else {
         let needs = "at least one value".to_owned();
-        return Err(GraphError::new("global_norm", GraphProblem::Inputs { needs, inputs: Vec::new() }));
+        return Err(GraphError::new(
+            "global_norm",
+            GraphProblem::Inputs { needs, inputs: Vec::new() },
+        ));
     };
     let sums: Vec<Output> = others.iter().map(|value| value.square().sum()).collect();
     Ok(first.square().sum().with(&sums.iter().collect::<Vec<_>>(), Op::AddN)?.sqrt())
 }
 
-/// All `values` times one factor, so that their [`global_norm`] is at most `norm`; and what that norm was
-/// (TensorFlow `tf.clip_by_global_norm`). Where it is not finite all become NaN.
+/// All `values` times one factor, so that their [`global_norm`] is at most `norm`; and what that
+/// norm was (TensorFlow `tf.clip_by_global_norm`). Where it is not finite all become NaN.
 ///
 /// # Errors
 /// If there are no values, or they are not real numbers of one type.
 #[track_caller]
-pub fn clip_by_global_norm(values: &[Output], norm: f64) -> Result<(Vec<Output>, Output), GraphError> {
+pub fn clip_by_global_norm(
+    values: &[Output],
+    norm: f64,
+) -> Result<(Vec<Output>, Output), GraphError> {
     let own = global_norm(values)?;
     let limit = scalar(&own, norm);
     let of_finite = limit.mul(&own.reciprocal().minimum(&limit.reciprocal())?)?;

@@ -1,4 +1,5 @@
-//! Where operations ask to be placed: the stack of device scopes and functions around their construction.
+//! Where operations ask to be placed: the stack of device scopes and functions around their
+//! construction.
 
 use std::sync::Arc;
 
@@ -34,11 +35,13 @@ impl OperationRequest<'_> {
     }
 }
 
-/// A rule that places each operation as it is built (TensorFlow: the function given to `tf.device`).
+/// A rule that places each operation as it is built (TensorFlow: the function given to
+/// `tf.device`).
 ///
-/// What it returns replaces the device; one that only fills gaps merges the request's device itself.
-/// It is not asked about an operation that belongs beside another, such as the read of a variable.
-/// The graph is locked while it is asked: it must decide by the request, without a look at the graph.
+/// What it returns replaces the device; one that only fills gaps merges the request's device
+/// itself. It is not asked about an operation that belongs beside another, such as the read of a
+/// variable. The graph is locked while it is asked: it must decide by the request, without a look
+/// at the graph.
 pub trait DeviceFunction: Send + Sync {
     /// The device for an operation.
     fn device(&self, request: &OperationRequest<'_>) -> DeviceSpec;
@@ -56,7 +59,12 @@ pub(super) enum DeviceScope {
 }
 
 /// The device that `scopes`, outermost first, ask for an operation.
-pub(super) fn resolve(scopes: &[DeviceScope], name: &str, op: &Op, outputs: &[TensorType]) -> DeviceSpec {
+pub(super) fn resolve(
+    scopes: &[DeviceScope],
+    name: &str,
+    op: &Op,
+    outputs: &[TensorType],
+) -> DeviceSpec {
     let mut device = DeviceSpec::default();
     for scope in scopes.iter().rev() {
         match scope {

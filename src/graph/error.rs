@@ -71,7 +71,9 @@ pub enum GraphProblem {
     #[error("its schedule makes no sense: {0}")]
     Schedule(&'static str),
     /// An operation through which the loss depends on what it is differentiated by has no gradient.
-    #[error("no gradient is defined for {operation}, built at {built_at}, and the loss is computed through it")]
+    #[error(
+        "no gradient is defined for {operation}, built at {built_at}, and the loss is computed through it"
+    )]
     NoGradient {
         /// The operation's name and kind.
         operation: String,

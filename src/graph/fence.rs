@@ -7,12 +7,14 @@ use super::output::Target;
 use super::state::{Name, NewOperation};
 
 impl Graph {
-    /// Puts up a fence for `replica`: completes once every other worker of the training is between two steps, where
-    /// it stays until the fence is lifted. What is read meanwhile is of the same whole steps, on all parameter
-    /// servers. (TensorFlow has none: a checkpoint of an asynchronous training is of parts of steps.)
+    /// Puts up a fence for `replica`: completes once every other worker of the training is between
+    /// two steps, where it stays until the fence is lifted. What is read meanwhile is of the same
+    /// whole steps, on all parameter servers. (TensorFlow has none: a checkpoint of an asynchronous
+    /// training is of parts of steps.)
     ///
-    /// For a worker whose last step has succeeded. The fence is lifted too where the worker leaves, is lost, or takes
-    /// another step. The operation is the same one each time that it is asked for.
+    /// For a worker whose last step has succeeded. The fence is lifted too where the worker leaves,
+    /// is lost, or takes another step. The operation is the same one each time that it is asked
+    /// for.
     ///
     /// # Errors
     /// If its name is something else's.
@@ -21,14 +23,18 @@ impl Graph {
         self.at_global_step(&format!("fence/worker_{}", replica.worker), Op::Fence(replica))
     }
 
-    /// Lifts the fence of `replica`. Fails with [`Code::Aborted`](crate::runtime::Code::Aborted) where that was
-    /// lifted before: then what was read behind it may be of different steps. Asked for as [`Graph::fence`].
+    /// Lifts the fence of `replica`. Fails with [`Code::Aborted`](crate::runtime::Code::Aborted)
+    /// where that was lifted before: then what was read behind it may be of different steps. Asked
+    /// for as [`Graph::fence`].
     ///
     /// # Errors
     /// If its name is something else's.
     #[track_caller]
     pub fn lift_fence(&self, replica: Replica) -> Result<Target, GraphError> {
-        self.at_global_step(&format!("lift_fence/worker_{}", replica.worker), Op::LiftFence(replica))
+        self.at_global_step(
+            &format!("lift_fence/worker_{}", replica.worker),
+            Op::LiftFence(replica),
+        )
     }
 
     /// The operation called `name`, which runs where the global step is.

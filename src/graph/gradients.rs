@@ -1,4 +1,5 @@
-//! Gradients, built as graph: reverse-mode differentiation of a scalar by variables or other values.
+//! Gradients, built as graph: reverse-mode differentiation of a scalar by variables or other
+//! values.
 
 mod array;
 mod elementwise;
@@ -25,12 +26,12 @@ use crate::tensor::{Shape, Tensor};
 /// The derivative of `loss`, a scalar, by each of `by`; none where the loss does not depend on it.
 ///
 /// The new operations run on the device of the operation they are the gradient of
-/// (TensorFlow: `tf.gradients` with `colocate_gradients_with_ops`). Gradients that meet are added up
-/// on the device where they all are, and travel as one.
+/// (TensorFlow: `tf.gradients` with `colocate_gradients_with_ops`). Gradients that meet are added
+/// up on the device where they all are, and travel as one.
 ///
 /// # Errors
-/// If the loss is no f32 or f64 scalar, or is computed from one of `by` through an operation without
-/// gradient, or one of `by` belongs to another graph.
+/// If the loss is no f32 or f64 scalar, or is computed from one of `by` through an operation
+/// without gradient, or one of `by` belongs to another graph.
 #[track_caller]
 pub fn gradients(loss: &Output, by: &[Output]) -> Result<Vec<Option<Output>>, GraphError> {
     for x in by {
@@ -43,26 +44,31 @@ pub fn gradients(loss: &Output, by: &[Output]) -> Result<Vec<Option<Output>>, Gr
     })
 }
 
-/// The derivative of `loss`, a scalar, by each of `by`, whoever reads them; none where the loss does not
-/// depend on it. Where only rows of a variable were gathered, the derivative is of these rows: slices that
-/// meet are put one after the other, and are made dense where they meet a dense gradient (TensorFlow:
-/// `tf.gradients` by variables).
+/// The derivative of `loss`, a scalar, by each of `by`, whoever reads them; none where the loss
+/// does not depend on it. Where only rows of a variable were gathered, the derivative is of these
+/// rows: slices that meet are put one after the other, and are made dense where they meet a dense
+/// gradient (TensorFlow: `tf.gradients` by variables).
 ///
 /// # Errors
 /// As [`gradients`].
 #[track_caller]
-pub fn variable_gradients(loss: &Output, by: &[Variable]) -> Result<Vec<Option<Gradient>>, GraphError> {
+pub fn variable_gradients(
+    loss: &Output,
+    by: &[Variable],
+) -> Result<Vec<Option<Gradient>>, GraphError> {
     for variable in by {
         loss.graph().check_own_variable("gradients", variable)?;
     }
     let reads = |def: &GraphDef| {
-        by.iter().flat_map(|variable| sparse::reads(def, variable.op_id()).map(|(id, _)| id)).collect()
+        by.iter()
+            .flat_map(|variable| sparse::reads(def, variable.op_id()).map(|(id, _)| id))
+            .collect()
     };
     backward(loss, reads, |pass| by.iter().map(|variable| pass.of_variable(variable)).collect())
 }
 
-/// Takes the gradients of `loss` back to the operations that `sources` finds in the graph; `collect` takes
-/// what has arrived there.
+/// Takes the gradients of `loss` back to the operations that `sources` finds in the graph;
+/// `collect` takes what has arrived there.
 #[track_caller]
 fn backward<T>(
     loss: &Output,
@@ -72,7 +78,10 @@ fn backward<T>(
     let (graph, given) = (loss.graph(), loss.tensor_type());
     if !given.is_real() || given.shape.rank() > 0 {
         let needs = "an f32 or f64 scalar as loss".to_owned();
-        return Err(GraphError::new("gradients", GraphProblem::Inputs { needs, inputs: vec![given] }));
+        return Err(GraphError::new(
+            "gradients",
+            GraphProblem::Inputs { needs, inputs: vec![given] },
+        ));
     }
     let def = graph.snapshot()?;
     let (depends, arrived) = (depends_on(&def, &sources(&def)), BTreeMap::new());
@@ -156,7 +165,12 @@ impl Backward<'_> {
 
     /// Adds an operation beside `of`.
     fn add(&self, of: OpId, op: Op, inputs: &[Edge]) -> Result<Edge, GraphError> {
-        let new = NewOperation { inputs, colocated_with: Some(of), built_at: self.at, ..NewOperation::of(op) };
+        let new = NewOperation {
+            inputs,
+            colocated_with: Some(of),
+            built_at: self.at,
+            ..NewOperation::of(op)
+        };
         Ok(Edge { op: self.graph.add(new)?, output: 0 })
     }
 }

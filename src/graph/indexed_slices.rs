@@ -1,4 +1,5 @@
-//! A gradient as it is handed to an optimizer: of every element, or of the rows that a step has touched.
+//! A gradient as it is handed to an optimizer: of every element, or of the rows that a step has
+//! touched.
 
 use super::error::{GraphError, GraphProblem};
 use super::op::{Op, Sparse};
@@ -14,8 +15,8 @@ pub enum Gradient {
     Slices(IndexedSlices),
 }
 
-/// Rows of a value that is zero elsewhere (TensorFlow: `tf.IndexedSlices`). A row that comes more than
-/// once counts as the sum.
+/// Rows of a value that is zero elsewhere (TensorFlow: `tf.IndexedSlices`). A row that comes more
+/// than once counts as the sum.
 #[derive(Clone, Debug)]
 pub struct IndexedSlices {
     values: Output,
@@ -24,7 +25,8 @@ pub struct IndexedSlices {
 }
 
 impl IndexedSlices {
-    /// Rows `values` (f32 \[n, row…\]) with the numbers `indices` (i32 or i64 \[n\]), of `rows` altogether.
+    /// Rows `values` (f32 \[n, row…\]) with the numbers `indices` (i32 or i64 \[n\]), of `rows`
+    /// altogether.
     ///
     /// # Errors
     /// If they are of other types or different counts, or of two graphs.
@@ -34,7 +36,9 @@ impl IndexedSlices {
         values.graph().check_own(name, indices)?;
         let (value, index) = (values.tensor_type(), indices.tensor_type());
         let is_numbered = match (value.float_dims(), index.shape.dims()) {
-            (Some([count, ..]), [numbered]) => count.is_none() || numbered.is_none() || count == numbered,
+            (Some([count, ..]), [numbered]) => {
+                count.is_none() || numbered.is_none() || count == numbered
+            }
             _ => false,
         };
         if is_numbered && matches!(index.dtype, DType::I32 | DType::I64) {
@@ -64,11 +68,15 @@ impl IndexedSlices {
     pub fn sum_duplicates(&self) -> Self {
         let (indices, index) = self.indices.unique().expect("the numbers of rows are a vector");
         let sum = Op::Sparse(Sparse::UnsortedSegmentSum(None));
-        let values = self.values.with(&[&index, &indices], sum).expect("rows and their numbers were checked");
+        let values = self
+            .values
+            .with(&[&index, &indices], sum)
+            .expect("rows and their numbers were checked");
         Self { values, indices, rows: self.rows }
     }
 
-    /// The whole value, with the rows that are not here as zeros (TensorFlow: `tf.convert_to_tensor`).
+    /// The whole value, with the rows that are not here as zeros (TensorFlow:
+    /// `tf.convert_to_tensor`).
     #[track_caller]
     pub fn to_dense(&self) -> Output {
         let sum = Op::Sparse(Sparse::UnsortedSegmentSum(Some(self.rows)));

@@ -1,4 +1,5 @@
-//! Values for the first step of a variable: constants, and random ones that depend on seed and purpose alone.
+//! Values for the first step of a variable: constants, and random ones that depend on seed and
+//! purpose alone.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -10,8 +11,8 @@ use crate::tensor::{Element, Shape};
 /// The standard deviation of a standard normal variable that is cut off at 2.
 const TRUNCATED_DEVIATION: f32 = 0.879_625_7;
 
-/// Random values whose variance follows from how many inputs or outputs a layer has, so that signals
-/// neither grow nor fade from layer to layer (TensorFlow `VarianceScaling`).
+/// Random values whose variance follows from how many inputs or outputs a layer has, so that
+/// signals neither grow nor fade from layer to layer (TensorFlow `VarianceScaling`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VarianceScaling {
     /// The variance, times what `fan` counts.
@@ -22,8 +23,9 @@ pub struct VarianceScaling {
     pub spread: Spread,
 }
 
-/// Which of a layer's connections are counted. A kernel \[in, out\] has `in` inputs and `out` outputs, one of
-/// a convolution \[h, w, in, out\] `h·w` times as many; a vector counts its elements as both.
+/// Which of a layer's connections are counted. A kernel \[in, out\] has `in` inputs and `out`
+/// outputs, one of a convolution \[h, w, in, out\] `h·w` times as many; a vector counts its
+/// elements as both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fan {
     /// The inputs of an output.
@@ -47,9 +49,11 @@ pub enum Spread {
 
 impl VarianceScaling {
     /// Uniform in ±√(6 / (in + out)) (Glorot and Bengio 2010).
-    pub const GLOROT_UNIFORM: Self = Self { scale: 1.0, fan: Fan::Average, spread: Spread::Uniform };
+    pub const GLOROT_UNIFORM: Self =
+        Self { scale: 1.0, fan: Fan::Average, spread: Spread::Uniform };
     /// Normal of the same variance, truncated.
-    pub const GLOROT_NORMAL: Self = Self { spread: Spread::TruncatedNormal, ..Self::GLOROT_UNIFORM };
+    pub const GLOROT_NORMAL: Self =
+        Self { spread: Spread::TruncatedNormal, ..Self::GLOROT_UNIFORM };
     /// Uniform in ±√(6 / in), for rectified units (He et al. 2015).
     pub const HE_UNIFORM: Self = Self { scale: 2.0, fan: Fan::In, spread: Spread::Uniform };
     /// Normal of the same variance, truncated.
@@ -73,15 +77,17 @@ impl VarianceScaling {
                 let limit = (3.0 * variance).sqrt();
                 RandomLaw::Uniform { low: -limit, high: limit }
             }
-            Spread::TruncatedNormal => {
-                RandomLaw::TruncatedNormal { mean: 0.0, deviation: variance.sqrt() / TRUNCATED_DEVIATION }
-            }
+            Spread::TruncatedNormal => RandomLaw::TruncatedNormal {
+                mean: 0.0,
+                deviation: variance.sqrt() / TRUNCATED_DEVIATION,
+            },
             Spread::Normal => RandomLaw::Normal { mean: 0.0, deviation: variance.sqrt() },
         }
     }
 }
 
-/// How many inputs an output of a layer has, and how many outputs an input, by the shape of its kernel.
+/// How many inputs an output of a layer has, and how many outputs an input, by the shape of its
+/// kernel.
 fn fans(shape: Shape) -> (usize, usize) {
     match shape.dims() {
         [] => (1, 1),
@@ -118,17 +124,27 @@ impl Graph {
         self.add_checked(NewOperation::of(Op::Fill { shape: shape.into(), value: value.into() }))
     }
 
-    /// Random values (f32) that depend on the graph's seed and on `purpose`, a name, and on nothing else:
-    /// wherever they are made, they are the same.
+    /// Random values (f32) that depend on the graph's seed and on `purpose`, a name, and on nothing
+    /// else: wherever they are made, they are the same.
     #[track_caller]
     pub fn random(&self, purpose: &str, law: RandomLaw, shape: impl Into<Shape>) -> Output {
         let seeds = (self.random_seed(), xxh3_64(purpose.as_bytes()));
-        self.add_checked(NewOperation::of(Op::Random { law, shape: shape.into(), seeds, offset: 0 }))
+        self.add_checked(NewOperation::of(Op::Random {
+            law,
+            shape: shape.into(),
+            seeds,
+            offset: 0,
+        }))
     }
 
     /// [`random`](Self::random) values of the variance that a layer needs.
     #[track_caller]
-    pub fn variance_scaling(&self, purpose: &str, scaling: VarianceScaling, shape: impl Into<Shape>) -> Output {
+    pub fn variance_scaling(
+        &self,
+        purpose: &str,
+        scaling: VarianceScaling,
+        shape: impl Into<Shape>,
+    ) -> Output {
         let shape = shape.into();
         self.random(purpose, scaling.law(shape), shape)
     }

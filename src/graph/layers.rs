@@ -12,7 +12,8 @@ pub use window::{avg_pool2d, conv2d, conv2d_without_bias, flatten, max_pool2d};
 
 /// A fully connected layer without activation: `x · kernel + bias`, of `units` columns.
 ///
-/// Its variables are `dense/kernel`, Glorot uniform, and `dense/bias`, zero; `dense_1/…` for the next.
+/// Its variables are `dense/kernel`, Glorot uniform, and `dense/bias`, zero; `dense_1/…` for the
+/// next.
 ///
 /// # Errors
 /// If `x` is no f32 matrix of known width.
@@ -20,7 +21,10 @@ pub use window::{avg_pool2d, conv2d, conv2d_without_bias, flatten, max_pool2d};
 pub fn dense(x: &Output, units: usize) -> Result<Output, GraphError> {
     let Some(&[_, Some(width)]) = x.tensor_type().float_dims() else {
         let needs = "an f32 matrix [rows, n] of known width".to_owned();
-        return Err(GraphError::new("dense", GraphProblem::Inputs { needs, inputs: vec![x.tensor_type()] }));
+        return Err(GraphError::new(
+            "dense",
+            GraphProblem::Inputs { needs, inputs: vec![x.tensor_type()] },
+        ));
     };
     x.graph().enter_name_scope("dense")?;
     let built = dense_in_scope(x, width, units);

@@ -12,7 +12,10 @@ use super::output::Output;
 /// # Errors
 /// If `logits` are no floats of one dimension more than `labels`, or there is not one label a row.
 #[track_caller]
-pub fn sparse_softmax_cross_entropy(logits: &Output, labels: &Output) -> Result<Output, GraphError> {
+pub fn sparse_softmax_cross_entropy(
+    logits: &Output,
+    labels: &Output,
+) -> Result<Output, GraphError> {
     let loss = Op::Loss(Loss::SparseSoftmaxCrossEntropyWithLogits);
     if logits.tensor_type().shape.rank() <= 2 {
         return logits.with(&[labels], loss);
@@ -39,8 +42,8 @@ pub fn softmax_cross_entropy(logits: &Output, labels: &Output) -> Result<Output,
     flat.with(&[&like], Op::Array(Array::ReshapeLike))
 }
 
-/// The cross-entropy of each element's sigmoid against its probability; it neither overflows nor loses what
-/// is small (TensorFlow `tf.nn.sigmoid_cross_entropy_with_logits`).
+/// The cross-entropy of each element's sigmoid against its probability; it neither overflows nor
+/// loses what is small (TensorFlow `tf.nn.sigmoid_cross_entropy_with_logits`).
 ///
 /// # Errors
 /// If they are no floats of one type and shape.
@@ -58,7 +61,8 @@ pub fn l2_loss(x: &Output) -> Result<Output, GraphError> {
     x.with(&[], Op::Loss(Loss::L2Loss))
 }
 
-/// The mean of the squares of the differences, a scalar (TensorFlow `tf.losses.mean_squared_error`).
+/// The mean of the squares of the differences, a scalar (TensorFlow
+/// `tf.losses.mean_squared_error`).
 ///
 /// # Errors
 /// If they can't be subtracted.
@@ -67,8 +71,9 @@ pub fn mean_squared_error(predictions: &Output, labels: &Output) -> Result<Outpu
     Ok(predictions.sub(labels)?.square().mean())
 }
 
-/// The mean over all differences `d` of `d²/2` where it is within `±delta`, and of `delta (|d| - delta/2)`
-/// beyond, a scalar (Huber 1964; TensorFlow `tf.losses.huber_loss`, whose `delta` is 1 unless another is given).
+/// The mean over all differences `d` of `d²/2` where it is within `±delta`, and of
+/// `delta (|d| - delta/2)` beyond, a scalar (Huber 1964; TensorFlow `tf.losses.huber_loss`, whose
+/// `delta` is 1 unless another is given).
 ///
 /// # Errors
 /// If they are no f32, or can't be subtracted.
@@ -89,7 +94,10 @@ fn rows(x: &Output) -> Result<Output, GraphError> {
     let classes = x.tensor_type().shape.dims().last().copied().flatten();
     let Some(classes) = classes else {
         let needs = "a known number of classes to be taken as rows".to_owned();
-        return Err(GraphError::new(x.name(), GraphProblem::Inputs { needs, inputs: vec![x.tensor_type()] }));
+        return Err(GraphError::new(
+            x.name(),
+            GraphProblem::Inputs { needs, inputs: vec![x.tensor_type()] },
+        ));
     };
     x.reshape([None, Some(classes)])
 }

@@ -1,4 +1,5 @@
-//! The kinds of operation a graph is made of, and their attributes. Names are TensorFlow's where it has one.
+//! The kinds of operation a graph is made of, and their attributes. Names are TensorFlow's where it
+//! has one.
 
 mod array;
 mod attributes;
@@ -72,7 +73,8 @@ pub enum Op {
         shape: Shape,
         /// The graph's seed, and the operation's own.
         seeds: (u64, u64),
-        /// Where in the values of these seeds they begin: a part of a larger value is made by itself.
+        /// Where in the values of these seeds they begin: a part of a larger value is made by
+        /// itself.
         offset: usize,
     },
 
@@ -80,7 +82,8 @@ pub enum Op {
     Variable(VariableSpec),
     /// The variable's value, and its version: how many updates it has had (i64).
     ReadVariable,
-    /// The rows `(ids […])` of the variable, and its version: nothing else of it is copied or travels.
+    /// The rows `(ids […])` of the variable, and its version: nothing else of it is copied or
+    /// travels.
     ResourceGather,
     /// Stores `(value)`; gives the value.
     Assign,
@@ -96,23 +99,24 @@ pub enum Op {
     ApplyGradient {
         /// The update rule.
         rule: UpdateRule,
-        /// The gradient is of some rows, `(learning_rate, rows [n, row…], ids [n], …)`; of a row that
-        /// comes more than once the sum.
+        /// The gradient is of some rows, `(learning_rate, rows [n, row…], ids [n], …)`; of a row
+        /// that comes more than once the sum.
         is_sparse: bool,
-        /// Whose gradient it is, where its mode says what becomes of it: it waits for the others of its round, whose
-        /// mean is applied, or its staleness is made up for.
+        /// Whose gradient it is, where its mode says what becomes of it: it waits for the others of
+        /// its round, whose mean is applied, or its staleness is made up for.
         replica: Option<Replica>,
     },
-    /// With backup workers, K-async and K-batch: tells the coordinator that the worker's gradients are on their way.
-    /// `(version read from each parameter server…)`; gives the verdict: the gradient's place in a round, if it has
-    /// one, and the contributors of the last rounds (i64 vector).
+    /// With backup workers, K-async and K-batch: tells the coordinator that the worker's gradients
+    /// are on their way. `(version read from each parameter server…)`; gives the verdict: the
+    /// gradient's place in a round, if it has one, and the contributors of the last rounds (i64
+    /// vector).
     Vote(Replica),
-    /// Ends a worker's step, after its updates: `(global step read)`, where workers vote `(…, verdict)`.
-    /// Gives the global step after it (i64), the staleness of the worker's gradient \[updates\] (i64)
-    /// and whether it was applied (bool).
+    /// Ends a worker's step, after its updates: `(global step read)`, where workers vote
+    /// `(…, verdict)`. Gives the global step after it (i64), the staleness of the worker's gradient
+    /// \[updates\] (i64) and whether it was applied (bool).
     CommitStep(Replica),
-    /// Completes once every other worker of the training is between two steps, where it stays until the fence is
-    /// lifted: so long all variables hold the same whole steps.
+    /// Completes once every other worker of the training is between two steps, where it stays until
+    /// the fence is lifted: so long all variables hold the same whole steps.
     Fence(Replica),
     /// Lifts the worker's fence. Fails where that is gone, and the others may have gone on.
     LiftFence(Replica),
@@ -140,8 +144,9 @@ pub enum Op {
         /// Multiply by `b` transposed.
         transpose_b: bool,
     },
-    /// `(x […, m, k], y […, k, n])`: the product of each pair of matrices, of either transposed where asked;
-    /// the dimensions before them are repeated by the rules of NumPy (TensorFlow `BatchMatMulV2`).
+    /// `(x […, m, k], y […, k, n])`: the product of each pair of matrices, of either transposed
+    /// where asked; the dimensions before them are repeated by the rules of NumPy (TensorFlow
+    /// `BatchMatMulV2`).
     BatchMatMul {
         /// Multiply by `x` transposed.
         adj_x: bool,
@@ -165,7 +170,8 @@ pub enum Op {
     /// `(condition, a, b)`, broadcast: an element of `a` where the condition holds, else of `b`
     /// (TensorFlow `SelectV2`).
     Select,
-    /// `(gradient, x)`: the gradient summed over what `x` was broadcast along, so that it has the shape of `x`.
+    /// `(gradient, x)`: the gradient summed over what `x` was broadcast along, so that it has the
+    /// shape of `x`.
     SumToLike,
     /// The sum of all inputs, in their order.
     AddN,
@@ -173,8 +179,8 @@ pub enum Op {
     ScaleRows,
     /// The elements of `(x)` along some axes, taken together.
     Reduce(Reduce),
-    /// `(gradient, x)`, and `y` where the reduction is that of the greatest or least: the gradient, spread
-    /// over the shape of `x`.
+    /// `(gradient, x)`, and `y` where the reduction is that of the greatest or least: the gradient,
+    /// spread over the shape of `x`.
     ReduceGrad(Reduce),
     /// Softmax, or a loss.
     Loss(Loss),
@@ -251,7 +257,8 @@ impl Op {
         matches!(self, Self::Variable(_) | Self::Resource(_))
     }
 
-    /// Whether the operation reads or changes what outlives the step, so that its task's parameter server runs it.
+    /// Whether the operation reads or changes what outlives the step, so that its task's parameter
+    /// server runs it.
     pub fn is_stateful(&self) -> bool {
         matches!(
             self,

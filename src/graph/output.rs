@@ -78,19 +78,26 @@ impl Output {
 
     /// The matrix product with `b`, of either matrix transposed where asked.
     ///
-    /// Of more than two dimensions, the last two are those of matrices, and the product is that of each
-    /// pair; the others are repeated by the rules of NumPy (TensorFlow `tf.matmul`).
+    /// Of more than two dimensions, the last two are those of matrices, and the product is that of
+    /// each pair; the others are repeated by the rules of NumPy (TensorFlow `tf.matmul`).
     ///
     /// # Errors
-    /// If they are no matrices of f32 or f64, their inner dimensions differ, or the others don't fit.
+    /// If they are no matrices of f32 or f64, their inner dimensions differ, or the others don't
+    /// fit.
     #[track_caller]
-    pub fn matmul_transposed(&self, b: &Self, transpose_a: bool, transpose_b: bool) -> Result<Self, GraphError> {
+    pub fn matmul_transposed(
+        &self,
+        b: &Self,
+        transpose_a: bool,
+        transpose_b: bool,
+    ) -> Result<Self, GraphError> {
         let are_matrices = [self, b].iter().all(|x| x.tensor_type().shape.rank() == 2);
         let many = Op::BatchMatMul { adj_x: transpose_a, adj_y: transpose_b };
         self.with(&[b], if are_matrices { Op::MatMul { transpose_a, transpose_b } } else { many })
     }
 
-    /// Adds `bias` \[n\] to each row of n, the last of two or more dimensions (TensorFlow `BiasAdd`, `NHWC`).
+    /// Adds `bias` \[n\] to each row of n, the last of two or more dimensions (TensorFlow
+    /// `BiasAdd`, `NHWC`).
     ///
     /// # Errors
     /// If the widths or the types differ.
@@ -144,8 +151,11 @@ impl Output {
         for other in others {
             self.graph.check_own(op.kind(), other)?;
         }
-        let inputs: Vec<Edge> = std::iter::once(self.edge).chain(others.iter().map(|other| other.edge)).collect();
-        Ok(self.graph.output(self.graph.add(NewOperation { inputs: &inputs, ..NewOperation::of(op) })?))
+        let inputs: Vec<Edge> =
+            std::iter::once(self.edge).chain(others.iter().map(|other| other.edge)).collect();
+        Ok(self
+            .graph
+            .output(self.graph.add(NewOperation { inputs: &inputs, ..NewOperation::of(op) })?))
     }
 
     #[track_caller]
@@ -187,15 +197,17 @@ impl Target {
         Some(Self::new(self.graph.clone(), end))
     }
 
-    /// What it tells as the end of a training step: the global step after it (i64), its staleness (i64), and whether
-    /// its gradient counts (bool).
+    /// What it tells as the end of a training step: the global step after it (i64), its staleness
+    /// (i64), and whether its gradient counts (bool).
     pub(crate) fn told_of_step(&self) -> [Output; 3] {
         self.graph.told_of_step(self.op).map(|edge| Output::new(self.graph.clone(), edge))
     }
 
     /// Whether it ends a step that a worker takes by itself, and counts in a variable of its own.
     pub(crate) fn is_local_step(&self) -> bool {
-        let is_commit = self.graph.with_operation(self.op, |operation| matches!(operation.op, Op::CommitStep(_)));
+        let is_commit = self
+            .graph
+            .with_operation(self.op, |operation| matches!(operation.op, Op::CommitStep(_)));
         is_commit && self.graph.touches_local_variable(self.op)
     }
 

@@ -1,4 +1,5 @@
-//! A variable in shards, each a variable of its own and so on a parameter server of its own, and embeddings.
+//! A variable in shards, each a variable of its own and so on a parameter server of its own, and
+//! embeddings.
 
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use super::variables::Part;
 use super::{Graph, NewOperation, Partitioner, TensorType, Variable};
 use crate::tensor::{DType, PartialShape, Shape};
 
-/// A variable cut along its rows (TensorFlow: `PartitionedVariable`). The first `rows % shards` shards have
-/// a row more than the others.
+/// A variable cut along its rows (TensorFlow: `PartitionedVariable`). The first `rows % shards`
+/// shards have a row more than the others.
 #[derive(Clone, Debug)]
 pub struct PartitionedVariable {
     name: Arc<str>,
@@ -20,7 +21,8 @@ pub struct PartitionedVariable {
     shards: Vec<Variable>,
 }
 
-/// What a partitioned variable begins with: the same values, however it is cut and wherever its shards are.
+/// What a partitioned variable begins with: the same values, however it is cut and wherever its
+/// shards are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum InitialRows {
     /// One value everywhere.
@@ -31,7 +33,8 @@ pub enum InitialRows {
 
 impl Graph {
     /// A trainable variable of `shape`, f32, in as many shards as `partitioner` says: the variables
-    /// `name/part_0` and so on, each placed by itself. Their initial values are made where they are.
+    /// `name/part_0` and so on, each placed by itself. Their initial values are made where they
+    /// are.
     ///
     /// # Errors
     /// If the name is taken or illegal, the shape has no rows, or the partitioner asks for none.
@@ -45,8 +48,10 @@ impl Graph {
     ) -> Result<PartitionedVariable, GraphError> {
         let shape = shape.into();
         let Some(count) = partitioner.shards(shape) else {
-            let needs = "at least one row, and a partitioner that asks for at least one shard".to_owned();
-            let problem = GraphProblem::Inputs { needs, inputs: vec![TensorType::new(DType::F32, shape)] };
+            let needs =
+                "at least one row, and a partitioner that asks for at least one shard".to_owned();
+            let problem =
+                GraphProblem::Inputs { needs, inputs: vec![TensorType::new(DType::F32, shape)] };
             return Err(GraphError::new(format!("{name} (PartitionedVariable)"), problem));
         };
         let full_name = self.scoped_name(name);
@@ -58,7 +63,12 @@ impl Graph {
             let offset = begin * row.iter().product::<usize>();
             let value = self.initial_rows(&full_name, initial, part_shape, offset)?;
             let shard = self.variable(&format!("{name}/part_{part}"), &value)?;
-            let of = Part { whole: full_name.clone(), shape, begin, first: format!("{full_name}/part_0") };
+            let of = Part {
+                whole: full_name.clone(),
+                shape,
+                begin,
+                first: format!("{full_name}/part_0"),
+            };
             self.state().parts.insert(shard.op_id(), of);
             shards.push(shard);
             begin += here;
@@ -77,9 +87,12 @@ impl Graph {
     ) -> Result<Output, GraphError> {
         let op = match initial {
             InitialRows::Constant(value) => Op::Fill { shape, value: value.into() },
-            InitialRows::Random(law) => {
-                Op::Random { law, shape, seeds: (self.random_seed(), xxh3_64(purpose.as_bytes())), offset }
-            }
+            InitialRows::Random(law) => Op::Random {
+                law,
+                shape,
+                seeds: (self.random_seed(), xxh3_64(purpose.as_bytes())),
+                offset,
+            },
         };
         let new = NewOperation::of(op);
         self.without_device(|g| Ok(g.output(g.add(new)?)))
@@ -117,8 +130,8 @@ impl PartitionedVariable {
 }
 
 /// The rows `ids` of `table` (f32 \[ids…, row…\]), in the order of the ids (TensorFlow:
-/// `tf.nn.embedding_lookup`). Each shard is asked once, for its rows alone, and gets a gradient of these
-/// rows alone. A step with an id that the table has not fails.
+/// `tf.nn.embedding_lookup`). Each shard is asked once, for its rows alone, and gets a gradient of
+/// these rows alone. A step with an id that the table has not fails.
 ///
 /// The rows are in [`ShardStrategy::Div`]'s order in [`PartitionedVariable::as_tensor`] and for
 /// [`InitialRows`]; with [`ShardStrategy::Mod`] the first values depend on the number of shards.
@@ -134,8 +147,9 @@ pub fn embedding_lookup(
     in_scope(table, ids, |list| lookup(table, list, strategy))
 }
 
-/// As [`embedding_lookup`], but an id that comes more than once is asked for once, and the gradients
-/// of its rows are summed before they travel (TensorFlow: `contrib`'s `embedding_lookup_unique`).
+/// As [`embedding_lookup`], but an id that comes more than once is asked for once, and the
+/// gradients of its rows are summed before they travel (TensorFlow: `contrib`'s
+/// `embedding_lookup_unique`).
 ///
 /// # Errors
 /// As [`embedding_lookup`].
@@ -162,7 +176,10 @@ fn in_scope(
     graph.check_own("embedding_lookup", ids)?;
     if given.shape.dims().iter().filter(|dim| dim.is_none()).count() > 1 {
         let needs = "ids of which at most one dimension is unknown".to_owned();
-        return Err(GraphError::new("embedding_lookup", GraphProblem::Inputs { needs, inputs: vec![given] }));
+        return Err(GraphError::new(
+            "embedding_lookup",
+            GraphProblem::Inputs { needs, inputs: vec![given] },
+        ));
     }
     graph.enter_name_scope("embedding_lookup")?;
     let found = shaped(table, ids, find);
@@ -187,14 +204,19 @@ fn shaped(
 
 /// The rows `ids`, a list.
 #[track_caller]
-fn lookup(table: &PartitionedVariable, ids: &Output, strategy: ShardStrategy) -> Result<Output, GraphError> {
+fn lookup(
+    table: &PartitionedVariable,
+    ids: &Output,
+    strategy: ShardStrategy,
+) -> Result<Output, GraphError> {
     if let [whole] = table.shards.as_slice() {
         return whole.gather(ids);
     }
     let (shards, rows) = (table.shards.len(), table.shape.dims()[0]);
     let sharding = Sharding { table: Arc::clone(&table.name), rows, shards, strategy };
     let first = ids.with(&[], Op::Sparse(Sparse::ShardIds(sharding)))?;
-    let mut inputs: Vec<Output> = (0..shards as u32).map(|shard| first.sibling(shards as u32 + shard)).collect();
+    let mut inputs: Vec<Output> =
+        (0..shards as u32).map(|shard| first.sibling(shards as u32 + shard)).collect();
     for (shard, variable) in (0..).zip(&table.shards) {
         inputs.push(variable.gather(&first.sibling(shard))?);
     }

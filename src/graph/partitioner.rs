@@ -2,13 +2,14 @@
 
 use crate::tensor::{DType, Shape};
 
-/// A rule for the number of shards of a variable (TensorFlow: `partitioned_variables.py`). A shard has at
-/// least one row, so there are never more shards than rows.
+/// A rule for the number of shards of a variable (TensorFlow: `partitioned_variables.py`). A shard
+/// has at least one row, so there are never more shards than rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partitioner {
     /// So many (TensorFlow: `fixed_size_partitioner`).
     FixedSize(usize),
-    /// As few as keep each below a size, where a row does (TensorFlow: `variable_axis_size_partitioner`).
+    /// As few as keep each below a size, where a row does (TensorFlow:
+    /// `variable_axis_size_partitioner`).
     VariableAxisSize {
         /// The size \[bytes\].
         max_shard_bytes: u64,
@@ -25,13 +26,15 @@ pub enum Partitioner {
 }
 
 impl Partitioner {
-    /// How many shards an f32 variable of `shape` gets; none where it has no rows, or a number here is 0.
+    /// How many shards an f32 variable of `shape` gets; none where it has no rows, or a number here
+    /// is 0.
     pub fn shards(self, shape: Shape) -> Option<usize> {
         let rows = shape.dims().first().copied().filter(|rows| *rows > 0)?;
         let total = (shape.elements() * DType::F32.size()) as u64;
         let shards = match self {
             Self::FixedSize(shards) => shards,
-            Self::VariableAxisSize { max_shard_bytes: 0, .. } | Self::MinMax { min_slice_bytes: 0, .. } => 0,
+            Self::VariableAxisSize { max_shard_bytes: 0, .. }
+            | Self::MinMax { min_slice_bytes: 0, .. } => 0,
             Self::VariableAxisSize { max_shard_bytes, max_shards } => {
                 let row = total / rows as u64;
                 let rows_a_shard = max_shard_bytes.checked_div(row).unwrap_or(rows as u64).max(1);
@@ -57,8 +60,14 @@ mod tests {
 
     #[test]
     fn the_numbers_of_shards_are_tensorflows() {
-        let axis = |max_shard_bytes, max_shards| Partitioner::VariableAxisSize { max_shard_bytes, max_shards };
-        let min_max = |max_partitions, min_slice_bytes| Partitioner::MinMax { max_partitions, min_slice_bytes };
+        let axis = |max_shard_bytes, max_shards| Partitioner::VariableAxisSize {
+            max_shard_bytes,
+            max_shards,
+        };
+        let min_max = |max_partitions, min_slice_bytes| Partitioner::MinMax {
+            max_partitions,
+            min_slice_bytes,
+        };
         assert_eq!(shards(axis(1024, None), [64, 8]), Some(2));
         assert_eq!(shards(axis(100, Some(3)), [64, 8]), Some(3));
         assert_eq!(shards(axis(16, None), [64, 8]), Some(64), "a row is never cut");

@@ -8,9 +8,15 @@ use super::{Edge, GraphDef, Op, OpId};
 ///
 /// In the order they were built. Variables are included where an operation touches them, though
 /// they are not run themselves. A fed placeholder is not: whatever waits for it has it.
-pub(crate) fn prune(graph: &GraphDef, feeds: &BTreeSet<Edge>, fetches: &[Edge], targets: &[OpId]) -> Vec<OpId> {
+pub(crate) fn prune(
+    graph: &GraphDef,
+    feeds: &BTreeSet<Edge>,
+    fetches: &[Edge],
+    targets: &[OpId],
+) -> Vec<OpId> {
     let is_fed_placeholder = |id: OpId| {
-        matches!(graph.operation(id).op, Op::Placeholder { .. }) && feeds.contains(&Edge { op: id, output: 0 })
+        matches!(graph.operation(id).op, Op::Placeholder { .. })
+            && feeds.contains(&Edge { op: id, output: 0 })
     };
     let mut needed = vec![false; graph.operations.len()];
     let fetched = fetches.iter().filter(|edge| !feeds.contains(edge)).map(|edge| edge.op);
@@ -20,7 +26,9 @@ pub(crate) fn prune(graph: &GraphDef, feeds: &BTreeSet<Edge>, fetches: &[Edge], 
             continue;
         }
         let operation = graph.operation(id);
-        open.extend(operation.inputs.iter().filter(|edge| !feeds.contains(edge)).map(|edge| edge.op));
+        open.extend(
+            operation.inputs.iter().filter(|edge| !feeds.contains(edge)).map(|edge| edge.op),
+        );
         open.extend(operation.control_inputs.iter().chain(&operation.variables));
     }
     (0..graph.operations.len() as u32).map(OpId).filter(|id| needed[id.0 as usize]).collect()

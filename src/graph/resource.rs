@@ -21,11 +21,12 @@ struct Resource {
     spec: Arc<ResourceSpec>,
 }
 
-/// A queue of elements, each of several tensors, first in, first out (TensorFlow: `tf.queue.FIFOQueue`).
+/// A queue of elements, each of several tensors, first in, first out (TensorFlow:
+/// `tf.queue.FIFOQueue`).
 ///
-/// It is where the device scopes say, and sessions of all graphs that name it share it, as they share
-/// variables. A step that enqueues into a full queue, or dequeues from an empty one, waits. One that is
-/// closed stays closed until its container is reset.
+/// It is where the device scopes say, and sessions of all graphs that name it share it, as they
+/// share variables. A step that enqueues into a full queue, or dequeues from an empty one, waits.
+/// One that is closed stays closed until its container is reset.
 #[derive(Clone)]
 pub struct FifoQueue {
     resource: Resource,
@@ -36,8 +37,12 @@ impl Resource {
     #[track_caller]
     fn new(g: &Graph, name: &str, kind: ResourceKind) -> Result<Self, GraphError> {
         let container = g.container();
-        let spec = Arc::new(ResourceSpec { shared_name: g.scoped_name(name).into(), container, kind });
-        let declared = NewOperation { name: Name::Exactly(name), ..NewOperation::of(Op::Resource(Arc::clone(&spec))) };
+        let spec =
+            Arc::new(ResourceSpec { shared_name: g.scoped_name(name).into(), container, kind });
+        let declared = NewOperation {
+            name: Name::Exactly(name),
+            ..NewOperation::of(Op::Resource(Arc::clone(&spec)))
+        };
         Ok(Self { graph: g.clone(), op: g.add(declared)?, spec })
     }
 
@@ -63,7 +68,8 @@ impl Resource {
             self.graph.check_own(op.kind(), input)?;
         }
         let inputs: Vec<Edge> = inputs.iter().map(|input| input.edge()).collect();
-        let new = NewOperation { inputs: &inputs, colocated_with: Some(self.op), ..NewOperation::of(op) };
+        let new =
+            NewOperation { inputs: &inputs, colocated_with: Some(self.op), ..NewOperation::of(op) };
         Ok(Target::new(self.graph.clone(), self.graph.add(new)?))
     }
 
@@ -76,7 +82,8 @@ impl Resource {
 }
 
 impl FifoQueue {
-    /// A queue of at most `capacity` elements, any number without one; an element has a tensor of each of `components`.
+    /// A queue of at most `capacity` elements, any number without one; an element has a tensor of
+    /// each of `components`.
     ///
     /// # Errors
     /// If the name is taken or illegal, or there are no components.
@@ -91,14 +98,20 @@ impl FifoQueue {
             let needs = "at least one component, and a capacity above 0".to_owned();
             return Err(GraphError::new(name, GraphProblem::Inputs { needs, inputs: Vec::new() }));
         }
-        let types = components.iter().map(|(dtype, shape)| TensorType::new(*dtype, *shape)).collect();
-        let resource = Resource::new(g, name, ResourceKind::FifoQueue { capacity, components: types })?;
+        let types =
+            components.iter().map(|(dtype, shape)| TensorType::new(*dtype, *shape)).collect();
+        let resource =
+            Resource::new(g, name, ResourceKind::FifoQueue { capacity, components: types })?;
         Ok(Self { resource, components: components.len() })
     }
 
     /// A queue of any number of elements, where `variable` is.
     #[track_caller]
-    pub(crate) fn beside(variable: &Variable, name: &str, components: Vec<TensorType>) -> Result<Self, GraphError> {
+    pub(crate) fn beside(
+        variable: &Variable,
+        name: &str,
+        components: Vec<TensorType>,
+    ) -> Result<Self, GraphError> {
         let number = components.len();
         let kind = ResourceKind::FifoQueue { capacity: None, components };
         Ok(Self { resource: Resource::beside(variable, name, kind)?, components: number })
@@ -140,8 +153,8 @@ impl FifoQueue {
         self.take(ResourceAction::DequeueUpTo(count))
     }
 
-    /// Closes the queue: elements that are in it can be taken, none can be put in. Waits for those who
-    /// wait for room, or refuses them where `cancel_pending_enqueues`.
+    /// Closes the queue: elements that are in it can be taken, none can be put in. Waits for those
+    /// who wait for room, or refuses them where `cancel_pending_enqueues`.
     #[track_caller]
     pub fn close(&self, cancel_pending_enqueues: bool) -> Target {
         let action = ResourceAction::CloseQueue { cancel_pending_enqueues };

@@ -47,28 +47,42 @@ impl Graph {
         self.in_device_scope(DeviceScope::Reset, build)
     }
 
-    fn in_device_scope<T, E>(&self, scope: DeviceScope, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
+    fn in_device_scope<T, E>(
+        &self,
+        scope: DeviceScope,
+        build: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
         self.state().device_scopes.push(scope);
         let built = build(self);
         self.state().device_scopes.pop();
         built
     }
 
-    /// Builds with every new variable a worker's own: it is on the worker's task, and each worker gives its own the
-    /// first value. The global step is shared wherever it is built.
+    /// Builds with every new variable a worker's own: it is on the worker's task, and each worker
+    /// gives its own the first value. The global step is shared wherever it is built.
     ///
     /// # Errors
     /// What `build` returns.
-    pub fn with_local_variables<T, E>(&self, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
+    pub fn with_local_variables<T, E>(
+        &self,
+        build: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
         self.with_variables(true, build)
     }
 
     /// Builds with every new variable shared by the workers, whatever the scopes around.
-    pub(crate) fn with_shared_variables<T, E>(&self, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
+    pub(crate) fn with_shared_variables<T, E>(
+        &self,
+        build: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
         self.with_variables(false, build)
     }
 
-    fn with_variables<T, E>(&self, are_local: bool, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
+    fn with_variables<T, E>(
+        &self,
+        are_local: bool,
+        build: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
         let outer = std::mem::replace(&mut self.state().is_local, are_local);
         let built = build(self);
         self.state().is_local = outer;
@@ -138,7 +152,11 @@ impl Graph {
     ///
     /// # Errors
     /// What `build` returns.
-    pub fn with_container<T, E>(&self, container: &str, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
+    pub fn with_container<T, E>(
+        &self,
+        container: &str,
+        build: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
         let outer = std::mem::replace(&mut self.state().container, container.into());
         let built = build(self);
         self.state().container = outer;

@@ -1,4 +1,5 @@
-//! What each operation gives for what it is given: element types and shapes, as far as they are known.
+//! What each operation gives for what it is given: element types and shapes, as far as they are
+//! known.
 //!
 //! Used twice: when a graph is built, where the batch may be unknown, and when a step runs, where
 //! every dimension is known and the result says how much work a kernel is.
@@ -30,7 +31,11 @@ pub(crate) type OutputTypes = SmallVec<[TensorType; 2]>;
 ///
 /// # Errors
 /// [`GraphProblem::Inputs`] or [`GraphProblem::Variable`] where they don't fit.
-pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+pub(crate) fn infer(
+    op: &Op,
+    inputs: &[TensorType],
+    variables: &[TensorType],
+) -> Result<OutputTypes, GraphProblem> {
     if op.is_stateful() {
         return stateful(op, inputs, variables);
     }
@@ -46,21 +51,33 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
         (Op::Sparse(sparse), inputs) => return sparse::infer(sparse, inputs),
         (Op::Indexed(indexed), inputs) => return indexed::infer(indexed, inputs),
         (Op::Window(window), inputs) => return window::infer(window, inputs),
-        (Op::Unary(_) | Op::UnaryGrad(_) | Op::Binary(_) | Op::Compare(_) | Op::Logical(_), inputs)
+        (
+            Op::Unary(_) | Op::UnaryGrad(_) | Op::Binary(_) | Op::Compare(_) | Op::Logical(_),
+            inputs,
+        )
         | (Op::Select | Op::SumToLike | Op::AddN, inputs) => return elementwise::infer(op, inputs),
-        (Op::MatMul { transpose_a, transpose_b }, inputs) => return product::infer(inputs, *transpose_a, *transpose_b),
-        (Op::BatchMatMul { adj_x, adj_y }, inputs) => return product::infer_batch(inputs, *adj_x, *adj_y),
-        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 or f64 […, n] and a bias [n]"),
-        (Op::BiasAddGrad, [x]) => (columns(*x).map(|n| one(x.dtype, [n])), "an f32 or f64 of at least two dimensions"),
-        (Op::ScaleRows, [x, factor]) => {
-            (scale_rows(*x, *factor), "an f32 or f64 matrix [rows, n] and a factor for each row [rows]")
+        (Op::MatMul { transpose_a, transpose_b }, inputs) => {
+            return product::infer(inputs, *transpose_a, *transpose_b);
         }
+        (Op::BatchMatMul { adj_x, adj_y }, inputs) => {
+            return product::infer_batch(inputs, *adj_x, *adj_y);
+        }
+        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 or f64 […, n] and a bias [n]"),
+        (Op::BiasAddGrad, [x]) => {
+            (columns(*x).map(|n| one(x.dtype, [n])), "an f32 or f64 of at least two dimensions")
+        }
+        (Op::ScaleRows, [x, factor]) => (
+            scale_rows(*x, *factor),
+            "an f32 or f64 matrix [rows, n] and a factor for each row [rows]",
+        ),
         (Op::Reduce(op), inputs) => return reduce::infer(op, inputs),
         (Op::ReduceGrad(op), inputs) => return reduce::infer_grad(op, inputs),
         (Op::Order(order), inputs) => return order::infer(order, inputs),
         (Op::Norm(norm), inputs) => return norm::infer(norm, inputs),
         (Op::Loss(loss), inputs) => return loss::infer(loss, inputs),
-        (Op::LearningRate(rate), [step]) => (learning_rate(rate, *step)?, "an i64 scalar as global step"),
+        (Op::LearningRate(rate), [step]) => {
+            (learning_rate(rate, *step)?, "an i64 scalar as global step")
+        }
         _ => (None, "another number of inputs"),
     };
     outputs.ok_or_else(|| refused(needs, inputs))
@@ -69,15 +86,25 @@ pub(crate) fn infer(op: &Op, inputs: &[TensorType], variables: &[TensorType]) ->
 /// That `inputs` are not what an operation needs.
 fn refused(needs: &str, inputs: &[TensorType]) -> GraphProblem {
     let stored = inputs.iter().map(|input| input.dtype).find(|dtype| dtype.is_for_storage());
-    let hint = stored.map(|dtype| format!(" ({dtype} is for storage: cast it to f32 to compute with it)"));
-    GraphProblem::Inputs { needs: format!("{needs}{}", hint.unwrap_or_default()), inputs: inputs.to_vec() }
+    let hint =
+        stored.map(|dtype| format!(" ({dtype} is for storage: cast it to f32 to compute with it)"));
+    GraphProblem::Inputs {
+        needs: format!("{needs}{}", hint.unwrap_or_default()),
+        inputs: inputs.to_vec(),
+    }
 }
 
-fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+fn stateful(
+    op: &Op,
+    inputs: &[TensorType],
+    variables: &[TensorType],
+) -> Result<OutputTypes, GraphProblem> {
     let refuse = |needs: &str| refused(needs, inputs);
     let count = || TensorType::new(DType::I64, Shape::SCALAR);
     match (op, inputs, variables) {
-        (Op::OnResource { resource, action }, inputs, _) => resource::infer(&resource.kind, action, inputs),
+        (Op::OnResource { resource, action }, inputs, _) => {
+            resource::infer(&resource.kind, action, inputs)
+        }
         (Op::ReadVariable, [], [variable]) => Ok(smallvec![*variable, count()]),
         (Op::ResourceGather, [ids], [table]) => match sparse::gathered(*ids, *table) {
             Some(rows) => Ok(rows.into_iter().chain([count()]).collect()),
@@ -85,7 +112,9 @@ fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<
         },
         (Op::IsVariableInitialized, [], [_]) => Ok(one(DType::Bool, Shape::SCALAR)),
         (Op::AwaitVariable, [], [_]) => Ok(smallvec![]),
-        (Op::AssignAdd, [value], [_]) if value.dtype == DType::Bool || value.dtype.is_for_storage() => {
+        (Op::AssignAdd, [value], [_])
+            if value.dtype == DType::Bool || value.dtype.is_for_storage() =>
+        {
             Err(refuse("numbers"))
         }
         (Op::Assign | Op::AssignAdd, [value], [variable]) => {
@@ -94,20 +123,27 @@ fn stateful(op: &Op, inputs: &[TensorType], variables: &[TensorType]) -> Result<
         }
         (Op::ApplyGradient { is_sparse: true, .. }, [rate, rows, ids, ..], [variable, ..]) => {
             let fits = rate.is_float_scalar() && sparse::are_slices(*rows, *ids, *variable);
-            let needs = || format!("an f32 scalar as learning rate, rows of {variable} and an id for each");
+            let needs =
+                || format!("an f32 scalar as learning rate, rows of {variable} and an id for each");
             if fits { Ok(smallvec![]) } else { Err(refuse(&needs())) }
         }
         (Op::ApplyGradient { .. }, [rate, gradient, ..], [variable, ..]) => {
             stores(*gradient, *variable)?;
             let is_f32 = rate.is_float_scalar() && gradient.dtype == DType::F32;
-            if is_f32 { Ok(smallvec![]) } else { Err(refuse("an f32 scalar as learning rate and an f32 gradient")) }
+            if is_f32 {
+                Ok(smallvec![])
+            } else {
+                Err(refuse("an f32 scalar as learning rate and an f32 gradient"))
+            }
         }
         (Op::Vote(_), _, _) => Ok(one(DType::I64, [None])),
         (Op::CommitStep(_), [read, ..], [step]) if *read == count() && *step == count() => {
             Ok(smallvec![count(), count(), TensorType::new(DType::Bool, Shape::SCALAR)])
         }
         (Op::Fence(_) | Op::LiftFence(_), [], [step]) if *step == count() => Ok(smallvec![]),
-        (Op::CommitStep(_) | Op::Fence(_) | Op::LiftFence(_), _, _) => Err(refuse("an i64 scalar as global step")),
+        (Op::CommitStep(_) | Op::Fence(_) | Op::LiftFence(_), _, _) => {
+            Err(refuse("an i64 scalar as global step"))
+        }
         _ => Err(refuse("another number of inputs or variables")),
     }
 }
@@ -116,14 +152,21 @@ fn stores(value: TensorType, variable: TensorType) -> Result<(), GraphProblem> {
     if value.dtype == variable.dtype && value.shape.merge(&variable.shape).is_some() {
         return Ok(());
     }
-    Err(GraphProblem::Variable { variable: String::new(), holds: Box::new(variable), given: Box::new(value) })
+    Err(GraphProblem::Variable {
+        variable: String::new(),
+        holds: Box::new(variable),
+        given: Box::new(value),
+    })
 }
 
 fn one(dtype: DType, shape: impl Into<PartialShape>) -> OutputTypes {
     smallvec![TensorType::new(dtype, shape)]
 }
 
-fn learning_rate(rate: &LearningRate, step: TensorType) -> Result<Option<OutputTypes>, GraphProblem> {
+fn learning_rate(
+    rate: &LearningRate,
+    step: TensorType,
+) -> Result<Option<OutputTypes>, GraphProblem> {
     let is_step = step == TensorType::new(DType::I64, Shape::SCALAR);
     let outputs = is_step.then(|| one(DType::F32, Shape::SCALAR));
     rate.problem().map_or(Ok(outputs), |problem| Err(GraphProblem::Schedule(problem)))

@@ -1,4 +1,5 @@
-//! A graph under construction: adds operations, keeps their names apart, and the scopes they are built in.
+//! A graph under construction: adds operations, keeps their names apart, and the scopes they are
+//! built in.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -52,7 +53,8 @@ pub(super) struct State {
     pub(super) initializers: Vec<OpId>,
     /// The shards of partitioned variables, and what optimizers keep beside them.
     pub(super) parts: BTreeMap<OpId, Part>,
-    /// Ends of training steps that count none: for each the global step after it, its staleness, and whether it counts.
+    /// Ends of training steps that count none: for each the global step after it, its staleness,
+    /// and whether it counts.
     pub(super) ends: BTreeMap<OpId, [Edge; 3]>,
     /// Whether new variables are each worker's own.
     pub(super) is_local: bool,
@@ -83,8 +85,13 @@ impl State {
     pub(super) fn add(&mut self, new: NewOperation<'_>) -> Result<OpId, GraphError> {
         let kind = new.op.kind();
         let name = self.name_for(&new)?;
-        let fail = |problem| GraphError { operation: format!("{name} ({kind})"), built_at: new.built_at, problem };
-        let inputs: SmallVec<[TensorType; 3]> = new.inputs.iter().map(|edge| self.def.edge_type(*edge)).collect();
+        let fail = |problem| GraphError {
+            operation: format!("{name} ({kind})"),
+            built_at: new.built_at,
+            problem,
+        };
+        let inputs: SmallVec<[TensorType; 3]> =
+            new.inputs.iter().map(|edge| self.def.edge_type(*edge)).collect();
         let outputs = infer(&new.op, &inputs, &self.variable_types(new.variables))
             .map_err(|problem| fail(self.name_variable(problem, new.variables)))?;
         let device = match new.colocated_with {
@@ -112,7 +119,8 @@ impl State {
     }
 
     fn variable_types(&self, variables: &[OpId]) -> SmallVec<[TensorType; 2]> {
-        let spec = |id: &OpId| self.def.variable(*id).expect("only variables are touched as variables");
+        let spec =
+            |id: &OpId| self.def.variable(*id).expect("only variables are touched as variables");
         variables.iter().map(|id| spec(id).tensor_type()).collect()
     }
 
@@ -139,7 +147,9 @@ impl State {
         }
         match (new.name, self.by_name.get(full.as_str())) {
             (_, None) => Ok(full.into()),
-            (Name::Exactly(_), Some(other)) => fail(GraphProblem::NameTaken(self.def.operation(*other).built_at)),
+            (Name::Exactly(_), Some(other)) => {
+                fail(GraphProblem::NameTaken(self.def.operation(*other).built_at))
+            }
             (Name::Numbered(_), Some(_)) => Ok(self.unique(&full).into()),
         }
     }
@@ -173,7 +183,9 @@ impl State {
                 .next()
                 .is_some_and(|(name, _)| name.starts_with(&prefix))
         };
-        numbered(&self.scoped(name)).find(|candidate| !taken(candidate)).expect("numbers don't run out")
+        numbered(&self.scoped(name))
+            .find(|candidate| !taken(candidate))
+            .expect("numbers don't run out")
     }
 }
 

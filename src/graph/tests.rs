@@ -24,7 +24,11 @@ fn snapshot(g: &Graph) -> GraphDef {
 }
 
 fn operation(def: &GraphDef, name: &str) -> Operation {
-    def.operations.iter().find(|operation| &*operation.name == name).unwrap_or_else(|| panic!("no `{name}`")).clone()
+    def.operations
+        .iter()
+        .find(|operation| &*operation.name == name)
+        .unwrap_or_else(|| panic!("no `{name}`"))
+        .clone()
 }
 
 /// The operations from the `first` on, each written `name(input, input:1)`.
@@ -40,7 +44,8 @@ fn written(def: &GraphDef, first: usize) -> Vec<String> {
     def.operations[first..].iter().map(write).collect()
 }
 
-/// Asserts that an error says all of `parts`, and that it was made in the test `file` of this module.
+/// Asserts that an error says all of `parts`, and that it was made in the test `file` of this
+/// module.
 #[track_caller]
 fn assert_says(error: &GraphError, file: &str, parts: &[&str]) {
     let text = error.to_string();

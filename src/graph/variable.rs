@@ -64,8 +64,9 @@ impl Variable {
         self.graph.output(self.graph.read_of(self.op))
     }
 
-    /// The rows `ids` of an f32 variable (\[ids…, row…\]), as the step finds them. They alone are copied and
-    /// travel, and the gradient is of them alone (TensorFlow: `ResourceGather`, `embedding_lookup` of one table).
+    /// The rows `ids` of an f32 variable (\[ids…, row…\]), as the step finds them. They alone are
+    /// copied and travel, and the gradient is of them alone (TensorFlow: `ResourceGather`,
+    /// `embedding_lookup` of one table).
     ///
     /// A step with an id that is none of the rows fails.
     ///
@@ -77,13 +78,15 @@ impl Variable {
         Ok(self.graph.output(self.add(Op::ResourceGather, &[ids.edge()])?))
     }
 
-    /// How many updates it had had (i64) when it was read for `gradient`, once for each time it was.
+    /// How many updates it had had (i64) when it was read for `gradient`, once for each time it
+    /// was.
     pub(crate) fn versions(&self, gradient: &Gradient) -> Vec<Output> {
         let parts: Vec<Edge> = gradient.parts().iter().map(|part| part.edge()).collect();
         let gathers = self.graph.gathers_behind(self.op, &parts);
         let versions = gathers.into_iter().map(|op| self.graph.output(op).sibling(1));
         let is_read = matches!(gradient, Gradient::Dense(_));
-        let mut versions: Vec<Output> = is_read.then(|| self.read().sibling(1)).into_iter().chain(versions).collect();
+        let mut versions: Vec<Output> =
+            is_read.then(|| self.read().sibling(1)).into_iter().chain(versions).collect();
         if versions.is_empty() {
             versions.push(self.read().sibling(1));
         }
@@ -117,7 +120,10 @@ impl Variable {
     /// Whether it has a value yet (bool).
     #[track_caller]
     pub fn is_initialized(&self) -> Output {
-        self.graph.output(self.add(Op::IsVariableInitialized, &[]).expect("a variable can be asked for its state"))
+        self.graph.output(
+            self.add(Op::IsVariableInitialized, &[])
+                .expect("a variable can be asked for its state"),
+        )
     }
 
     /// Completes once it has a value.
@@ -136,7 +142,12 @@ impl Variable {
     #[track_caller]
     fn add(&self, op: Op, inputs: &[Edge]) -> Result<OpId, GraphError> {
         let colocated_with = Some(self.op);
-        self.graph.add(NewOperation { inputs, variables: &[self.op], colocated_with, ..NewOperation::of(op) })
+        self.graph.add(NewOperation {
+            inputs,
+            variables: &[self.op],
+            colocated_with,
+            ..NewOperation::of(op)
+        })
     }
 }
 

@@ -22,7 +22,8 @@ struct NewVariable<'a> {
     beside: Option<&'a Variable>,
 }
 
-/// Which part of what a variable is: a shard of a partitioned one, or what an optimizer keeps beside a shard.
+/// Which part of what a variable is: a shard of a partitioned one, or what an optimizer keeps
+/// beside a shard.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part {
     /// The name of the whole.
@@ -36,7 +37,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// The part that a variable called `name`, of `shape`, is beside the shard called `shard` of `of_shard`.
+    /// The part that a variable called `name`, of `shape`, is beside the shard called `shard` of
+    /// `of_shard`.
     fn beside(&self, shard: (&str, Shape), name: &str, shape: Shape) -> Option<Self> {
         let suffix = name.strip_prefix(shard.0)?;
         let whole_shape = match shape {
@@ -60,12 +62,17 @@ impl Graph {
         self.new_variable(&new)
     }
 
-    /// A variable that no optimizer updates, and the operation that gives it the value of `initializer`.
+    /// A variable that no optimizer updates, and the operation that gives it the value of
+    /// `initializer`.
     ///
     /// # Errors
     /// As [`Graph::variable`].
     #[track_caller]
-    pub fn untrainable_variable(&self, name: &str, initializer: &Output) -> Result<Variable, GraphError> {
+    pub fn untrainable_variable(
+        &self,
+        name: &str,
+        initializer: &Output,
+    ) -> Result<Variable, GraphError> {
         let name = &self.scoped_name(name);
         self.new_variable(&NewVariable { name, initializer, trainable: false, beside: None })
     }
@@ -87,17 +94,25 @@ impl Graph {
     /// If `global_step` is already something else.
     #[track_caller]
     pub fn global_step(&self) -> Result<Variable, GraphError> {
-        let existing = self.state().variable_of_type(GLOBAL_STEP, TensorType::new(DType::I64, Shape::SCALAR));
+        let existing =
+            self.state().variable_of_type(GLOBAL_STEP, TensorType::new(DType::I64, Shape::SCALAR));
         if let Some(op) = existing {
             return Ok(Variable::new(self.clone(), op));
         }
         let zero = NewOperation { is_detached: true, ..NewOperation::of(Op::Const(0i64.into())) };
-        let initializer = &self.output(self.add(NewOperation { name: Name::Numbered("global_step/zero"), ..zero })?);
-        self.new_variable(&NewVariable { name: GLOBAL_STEP, initializer, trainable: false, beside: None })
+        let initializer = &self
+            .output(self.add(NewOperation { name: Name::Numbered("global_step/zero"), ..zero })?);
+        self.new_variable(&NewVariable {
+            name: GLOBAL_STEP,
+            initializer,
+            trainable: false,
+            beside: None,
+        })
     }
 
-    /// A value that an optimizer keeps beside `variable`: `initial`, a scalar, everywhere, where the variable is.
-    /// It is named from the root, and is the one that is there where an optimizer of the kind has been before.
+    /// A value that an optimizer keeps beside `variable`: `initial`, a scalar, everywhere, where
+    /// the variable is. It is named from the root, and is the one that is there where an optimizer
+    /// of the kind has been before.
     #[track_caller]
     pub(crate) fn slot_variable(
         &self,
@@ -107,7 +122,8 @@ impl Graph {
         variable: &Variable,
     ) -> Result<Variable, GraphError> {
         let value: Tensor = initial.into();
-        if let Some(op) = self.state().variable_of_type(name, TensorType::new(value.dtype(), shape)) {
+        if let Some(op) = self.state().variable_of_type(name, TensorType::new(value.dtype(), shape))
+        {
             return Ok(Variable::new(self.clone(), op));
         }
         let fill = self.add(NewOperation {
@@ -117,16 +133,25 @@ impl Graph {
             ..NewOperation::of(Op::Fill { shape, value })
         })?;
         let initializer = &self.output(fill);
-        self.new_variable(&NewVariable { name, initializer, trainable: false, beside: Some(variable) })
+        self.new_variable(&NewVariable {
+            name,
+            initializer,
+            trainable: false,
+            beside: Some(variable),
+        })
     }
 
-    /// A value of the type of `variable` that is kept beside it, and begins with the same value. It is the one that is
-    /// there where one of that name is.
+    /// A value of the type of `variable` that is kept beside it, and begins with the same value. It
+    /// is the one that is there where one of that name is.
     ///
     /// # Errors
     /// If nothing gives the variable its first value, or the name is taken.
     #[track_caller]
-    pub(crate) fn shadow_variable(&self, name: &str, variable: &Variable) -> Result<Variable, GraphError> {
+    pub(crate) fn shadow_variable(
+        &self,
+        name: &str,
+        variable: &Variable,
+    ) -> Result<Variable, GraphError> {
         let holds = variable.spec().tensor_type();
         if let Some(op) = self.state().variable_of_type(name, holds) {
             return Ok(Variable::new(self.clone(), op));
@@ -134,7 +159,9 @@ impl Graph {
         let first = {
             let state = self.state();
             let mut assigns = state.initializers.iter().map(|assign| state.def.operation(*assign));
-            assigns.find(|assign| assign.variables[0] == variable.op_id()).map(|assign| assign.inputs[0])
+            assigns
+                .find(|assign| assign.variables[0] == variable.op_id())
+                .map(|assign| assign.inputs[0])
         };
         let Some(first) = first else {
             let needs = "a variable with an initializer".to_owned();
@@ -144,7 +171,12 @@ impl Graph {
             ));
         };
         let initializer = &Output::new(self.clone(), first);
-        self.new_variable(&NewVariable { name, initializer, trainable: false, beside: Some(variable) })
+        self.new_variable(&NewVariable {
+            name,
+            initializer,
+            trainable: false,
+            beside: Some(variable),
+        })
     }
 
     #[track_caller]
@@ -154,7 +186,10 @@ impl Graph {
         let Some(shape) = value.shape.known() else {
             let needs = "an initializer whose shape is known".to_owned();
             let operation = format!("{} (Variable)", new.name);
-            return Err(GraphError::new(operation, GraphProblem::Inputs { needs, inputs: vec![value] }));
+            return Err(GraphError::new(
+                operation,
+                GraphProblem::Inputs { needs, inputs: vec![value] },
+            ));
         };
         let (container, is_local) = match new.beside.map(Variable::spec) {
             Some(beside) => (beside.container, beside.is_local),
@@ -163,9 +198,16 @@ impl Graph {
                 (state.container.clone(), state.is_local && new.name != GLOBAL_STEP)
             }
         };
-        let shared_name = if new.trainable { self.scoped_name(new.name) } else { new.name.to_owned() }.into();
-        let spec =
-            VariableSpec { shared_name, container, dtype: value.dtype, shape, trainable: new.trainable, is_local };
+        let shared_name =
+            if new.trainable { self.scoped_name(new.name) } else { new.name.to_owned() }.into();
+        let spec = VariableSpec {
+            shared_name,
+            container,
+            dtype: value.dtype,
+            shape,
+            trainable: new.trainable,
+            is_local,
+        };
         let of_shard = new.beside.and_then(|beside| {
             let part = self.state().parts.get(&beside.op_id()).cloned()?;
             Some((part, (beside.name(), beside.spec().shape)))
@@ -207,7 +249,10 @@ impl Graph {
         let state = self.state();
         let assigns = state.initializers.iter().map(|assign| state.def.operation(*assign));
         let mut own = assigns.filter(|assign| assign.variables.first() == Some(&variable.op_id()));
-        let edge = own.next().expect("every variable has an operation that gives it its first value").inputs[0];
+        let edge = own
+            .next()
+            .expect("every variable has an operation that gives it its first value")
+            .inputs[0];
         drop(own);
         drop(state);
         Output::new(self.clone(), edge)
@@ -219,16 +264,20 @@ impl Graph {
         let assign = self.first_assign(variable, value)?;
         let mut state = self.state();
         let state = &mut *state;
-        let is_own = |old: &&mut OpId| state.def.operation(**old).variables.first() == Some(&variable.op_id());
+        let is_own = |old: &&mut OpId| {
+            state.def.operation(**old).variables.first() == Some(&variable.op_id())
+        };
         let old = state.initializers.iter_mut().find(is_own);
         *old.expect("every variable has an operation that gives it its first value") = assign;
         Ok(())
     }
 
-    /// Gives every variable that workers share its first value (TensorFlow: `global_variables_initializer`).
+    /// Gives every variable that workers share its first value (TensorFlow:
+    /// `global_variables_initializer`).
     #[track_caller]
     pub fn initializer(&self) -> Target {
-        let initializers: Vec<OpId> = self.initializers().iter().map(|(_, initializer)| initializer.op_id()).collect();
+        let initializers: Vec<OpId> =
+            self.initializers().iter().map(|(_, initializer)| initializer.op_id()).collect();
         self.group_ids("init", &initializers).expect("a legal name in any scope")
     }
 
@@ -237,8 +286,9 @@ impl Graph {
         self.initializers_of(|variable| !variable.is_local)
     }
 
-    /// The worker's own variables, each with the operation that gives it its first value. Every worker runs them,
-    /// once the shared ones have theirs (TensorFlow: `local_variables_initializer`).
+    /// The worker's own variables, each with the operation that gives it its first value. Every
+    /// worker runs them, once the shared ones have theirs (TensorFlow:
+    /// `local_variables_initializer`).
     pub fn local_initializers(&self) -> Vec<(Variable, Target)> {
         self.initializers_of(|variable| variable.is_local)
     }
@@ -247,13 +297,15 @@ impl Graph {
         let state = self.state();
         let variable = |assign: &OpId| state.def.operation(*assign).variables[0];
         let meant = |assign: &&OpId| state.def.variable(variable(assign)).is_some_and(&is_meant);
-        let pair = |assign| (Variable::new(self.clone(), variable(assign)), Target::new(self.clone(), *assign));
+        let pair = |assign| {
+            (Variable::new(self.clone(), variable(assign)), Target::new(self.clone(), *assign))
+        };
         state.initializers.iter().filter(meant).map(pair).collect()
     }
 
-    /// Completes once every variable that workers share has a value, however long that takes: how a worker learns
-    /// at once that the chief has initialised the model, where TensorFlow's asks every 30 seconds
-    /// (`SessionManager.wait_for_session`).
+    /// Completes once every variable that workers share has a value, however long that takes: how a
+    /// worker learns at once that the chief has initialised the model, where TensorFlow's asks
+    /// every 30 seconds (`SessionManager.wait_for_session`).
     #[track_caller]
     pub fn await_initialization(&self) -> Target {
         let shared = self.variables().into_iter().filter(|variable| !variable.spec().is_local);
@@ -261,7 +313,8 @@ impl Graph {
         self.group_ids("await_initialization", &awaited).expect("a legal name in any scope")
     }
 
-    /// A value to be fed, and the operation that gives it to `variable`: how a checkpoint is restored.
+    /// A value to be fed, and the operation that gives it to `variable`: how a checkpoint is
+    /// restored.
     ///
     /// # Errors
     /// If the variable is of another graph.

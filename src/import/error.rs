@@ -67,13 +67,17 @@ pub enum NodeProblem {
         needs: &'static str,
     },
     /// An input must be known when the graph is built, and is not.
-    #[error("its input {input} must be known before a step runs: feed no value that it is computed from")]
+    #[error(
+        "its input {input} must be known before a step runs: feed no value that it is computed from"
+    )]
     NotConstant {
         /// Which input.
         input: usize,
     },
     /// A value is only known to the importer, in part, and no operation here computes it.
-    #[error("its input {input} is a shape that only a step knows, and that no operation here computes")]
+    #[error(
+        "its input {input} is a shape that only a step knows, and that no operation here computes"
+    )]
     NoValue {
         /// Which input.
         input: usize,

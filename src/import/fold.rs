@@ -1,4 +1,5 @@
-//! Arithmetic on shapes, done when the graph is imported: what `tf.gradients` and `tf.reshape` write.
+//! Arithmetic on shapes, done when the graph is imported: what `tf.gradients` and `tf.reshape`
+//! write.
 
 use super::known::{Element, Known};
 use super::node::Node;
@@ -13,7 +14,9 @@ const MOST: i64 = 256;
 /// What `node` gives, where it computes with integers that are known or belong to a shape.
 pub(super) fn fold(node: &Node<'_>) -> Option<Vec<Known>> {
     match node.def.op.as_str() {
-        "Shape" | "ShapeN" => return node.inputs.iter().map(|input| shape(node, input.output.as_ref()?)).collect(),
+        "Shape" | "ShapeN" => {
+            return node.inputs.iter().map(|input| shape(node, input.output.as_ref()?)).collect();
+        }
         "Size" => return size(node).map(|size| vec![size]),
         "Rank" => {
             let rank = node.inputs.first()?.output.as_ref()?.tensor_type().shape.rank();
@@ -21,7 +24,8 @@ pub(super) fn fold(node: &Node<'_>) -> Option<Vec<Known>> {
         }
         _ => {}
     }
-    let inputs: Vec<&Known> = node.inputs.iter().map(|input| input.known.as_ref()).collect::<Option<_>>()?;
+    let inputs: Vec<&Known> =
+        node.inputs.iter().map(|input| input.known.as_ref()).collect::<Option<_>>()?;
     match node.def.op.as_str() {
         "BroadcastGradientArgs" => return broadcast_gradient_args(&inputs),
         "ConcatOffset" => return concat_offsets(&inputs),
@@ -48,7 +52,9 @@ pub(super) fn knows(kind: &str) -> bool {
 fn out_type(node: &Node<'_>, name: &str) -> Option<DType> {
     match node.def.attr.get(name).and_then(|attribute| attribute.value.as_ref()) {
         None => Some(DType::I32),
-        Some(Attribute::Type(number)) => dtype(*number).filter(|dtype| matches!(dtype, DType::I32 | DType::I64)),
+        Some(Attribute::Type(number)) => {
+            dtype(*number).filter(|dtype| matches!(dtype, DType::I32 | DType::I64))
+        }
         Some(_) => None,
     }
 }
@@ -70,8 +76,12 @@ fn one(node: &Node<'_>, inputs: &[&Known]) -> Option<Known> {
         ("Identity" | "StopGradient" | "PreventGradient" | "Snapshot", [x]) => Some((*x).clone()),
         ("Cast", [x]) => Some(Known { dtype: out_type(node, "DstT")?, ..(*x).clone() }),
         ("Reshape", [x, shape]) => reshape(x, shape),
-        ("ExpandDims", [x, _]) if x.dims.is_empty() => Some(Known { dims: vec![1], ..(*x).clone() }),
-        ("Squeeze", [x]) if x.elements.len() == 1 => Some(Known { dims: vec![], like: None, ..(*x).clone() }),
+        ("ExpandDims", [x, _]) if x.dims.is_empty() => {
+            Some(Known { dims: vec![1], ..(*x).clone() })
+        }
+        ("Squeeze", [x]) if x.elements.len() == 1 => {
+            Some(Known { dims: vec![], like: None, ..(*x).clone() })
+        }
         ("Pack", [first, ..]) if node.def.int("axis", 0).ok()? == 0 => {
             let dims = [&[inputs.len()], first.dims.as_slice()].concat();
             Some(Known { dims, elements: joined(inputs), like: None, dtype: first.dtype })
@@ -85,7 +95,11 @@ fn one(node: &Node<'_>, inputs: &[&Known]) -> Option<Known> {
         ("Fill", [dims, value]) => {
             let one = value.elements.first()?.clone();
             let count = dims.ints()?.iter().try_fold(1i64, |count, dim| count.checked_mul(*dim))?;
-            let dims = dims.ints()?.iter().map(|dim| usize::try_from(*dim).ok()).collect::<Option<Vec<_>>>()?;
+            let dims = dims
+                .ints()?
+                .iter()
+                .map(|dim| usize::try_from(*dim).ok())
+                .collect::<Option<Vec<_>>>()?;
             let elements = (count <= MOST).then(|| vec![one; count as usize])?;
             Some(Known { dtype: value.dtype, dims, elements, like: None })
         }
@@ -93,7 +107,9 @@ fn one(node: &Node<'_>, inputs: &[&Known]) -> Option<Known> {
         ("DynamicStitch", parts) => stitch(parts),
         ("InvertPermutation", [x]) => {
             let order = x.sizes()?;
-            let place = |i: usize| order.iter().position(|from| *from == i).map(|at| Element::Known(at as i64));
+            let place = |i: usize| {
+                order.iter().position(|from| *from == i).map(|at| Element::Known(at as i64))
+            };
             Some(Known::vector(x.dtype, (0..order.len()).map(place).collect::<Option<_>>()?))
         }
         (_, [a, b]) => elementwise(kind, a, b),
@@ -107,7 +123,10 @@ fn joined(parts: &[&Known]) -> Vec<Element> {
 
 fn reshape(x: &Known, shape: &Known) -> Option<Known> {
     let asked = shape.ints()?;
-    let known = asked.iter().filter(|dim| **dim >= 0).try_fold(1i64, |known, dim| known.checked_mul(*dim))?;
+    let known = asked
+        .iter()
+        .filter(|dim| **dim >= 0)
+        .try_fold(1i64, |known, dim| known.checked_mul(*dim))?;
     let rest = (x.elements.len() as i64).checked_div(known);
     let dim = |dim: &i64| usize::try_from(if *dim < 0 { rest? } else { *dim }).ok();
     let dims = asked.iter().map(dim).collect::<Option<Vec<usize>>>()?;
@@ -117,19 +136,29 @@ fn reshape(x: &Known, shape: &Known) -> Option<Known> {
 }
 
 fn strided_slice(node: &Node<'_>, x: &Known, [begin, end, strides]: [&Known; 3]) -> Option<Known> {
-    let ([begin], [end], [stride]) = (&begin.ints()?[..], &end.ints()?[..], &strides.ints()?[..]) else { return None };
+    let ([begin], [end], [stride]) = (&begin.ints()?[..], &end.ints()?[..], &strides.ints()?[..])
+    else {
+        return None;
+    };
     let mask = |name| node.def.int(name, 0).ok().map(|mask| mask & 1 == 1);
     if x.dims.len() != 1 || mask("new_axis_mask")? || mask("ellipsis_mask")? {
         return None;
     }
     let is_one = mask("shrink_axis_mask")?;
-    let (begin, end) = ((!mask("begin_mask")?).then_some(*begin), (!mask("end_mask")?).then_some(*end));
+    let (begin, end) =
+        ((!mask("begin_mask")?).then_some(*begin), (!mask("end_mask")?).then_some(*end));
     let every = Subscript::Every { begin, end, stride: *stride };
     let subscript = if is_one { Subscript::At(begin?) } else { every };
     let positions = subscript.positions(x.elements.len())?;
-    let at = |i: usize| x.elements[(positions.first as isize + i as isize * positions.stride) as usize].clone();
+    let at = |i: usize| {
+        x.elements[(positions.first as isize + i as isize * positions.stride) as usize].clone()
+    };
     let elements: Vec<Element> = (0..positions.count).map(at).collect();
-    Some(if is_one { Known::scalar(x.dtype, elements[0].clone()) } else { Known::vector(x.dtype, elements) })
+    Some(if is_one {
+        Known::scalar(x.dtype, elements[0].clone())
+    } else {
+        Known::vector(x.dtype, elements)
+    })
 }
 
 fn slice(x: &Known, begin: &Known, size: &Known) -> Option<Known> {
@@ -139,7 +168,11 @@ fn slice(x: &Known, begin: &Known, size: &Known) -> Option<Known> {
     }
     let size = |(axis, size): (usize, &i64)| {
         let rest = x.dims[axis].checked_sub(begin[axis])?;
-        if *size < 0 { Some(rest) } else { usize::try_from(*size).ok().filter(|size| *size <= rest) }
+        if *size < 0 {
+            Some(rest)
+        } else {
+            usize::try_from(*size).ok().filter(|size| *size <= rest)
+        }
     };
     let dims = sizes.iter().enumerate().map(size).collect::<Option<Vec<_>>>()?;
     Some(x.picked(dims, |at| at.iter().zip(&begin).map(|(at, begin)| at + begin).collect()))
@@ -147,17 +180,21 @@ fn slice(x: &Known, begin: &Known, size: &Known) -> Option<Known> {
 
 fn transpose(x: &Known, order: &Known) -> Option<Known> {
     let order = order.sizes()?;
-    let is_order = order.len() == x.dims.len() && (0..order.len()).all(|axis| order.contains(&axis));
+    let is_order =
+        order.len() == x.dims.len() && (0..order.len()).all(|axis| order.contains(&axis));
     let dims = is_order.then(|| order.iter().map(|axis| x.dims[*axis]).collect::<Vec<_>>())?;
-    let place = |axis: usize| order.iter().position(|from| *from == axis).expect("every axis is there");
+    let place =
+        |axis: usize| order.iter().position(|from| *from == axis).expect("every axis is there");
     Some(x.picked(dims, |at| (0..at.len()).map(|axis| at[place(axis)]).collect()))
 }
 
 fn concat(parts: &[&Known], axis: &Known) -> Option<Known> {
     let (first, axis) = (parts.first()?, axis.ints()?.first().copied()?);
-    let axis = usize::try_from(if axis < 0 { axis + first.dims.len() as i64 } else { axis }).ok()?;
+    let axis =
+        usize::try_from(if axis < 0 { axis + first.dims.len() as i64 } else { axis }).ok()?;
     let mut dims = first.dims.clone();
-    *dims.get_mut(axis)? = parts.iter().map(|part| part.dims.get(axis).copied()).sum::<Option<usize>>()?;
+    *dims.get_mut(axis)? =
+        parts.iter().map(|part| part.dims.get(axis).copied()).sum::<Option<usize>>()?;
     let is_alike = |part: &&Known| part.dims.len() == dims.len();
     let outer: usize = dims[..axis].iter().product();
     let chunk = |part: &Known, i: usize| {
@@ -176,11 +213,17 @@ fn gather(x: &Known, indices: &Known) -> Option<Known> {
     let elements = ints.iter().map(|i| at(*i)).collect::<Option<Vec<_>>>()?;
     let is_all = ints.iter().copied().eq(0..x.elements.len() as i64);
     let like = x.like.clone().filter(|_| is_all);
-    (x.dims.len() == 1).then(|| Known { dtype: x.dtype, dims: indices.dims.clone(), elements, like })
+    (x.dims.len() == 1).then(|| Known {
+        dtype: x.dtype,
+        dims: indices.dims.clone(),
+        elements,
+        like,
+    })
 }
 
 fn range(start: &Known, limit: &Known, delta: &Known) -> Option<Known> {
-    let [start, limit, step] = [start, limit, delta].map(|x| x.ints().filter(|x| x.len() == 1).map(|x| x[0]));
+    let [start, limit, step] =
+        [start, limit, delta].map(|x| x.ints().filter(|x| x.len() == 1).map(|x| x[0]));
     let (start, limit, step) = (start?, limit?, step?);
     let span = i128::from(limit) - i128::from(start);
     let count = if step == 0 { return None } else { (span / i128::from(step)).max(-1) };
@@ -188,7 +231,8 @@ fn range(start: &Known, limit: &Known, delta: &Known) -> Option<Known> {
         return None;
     }
     let before = |value: &i64| if step > 0 { *value < limit } else { *value > limit };
-    let values = std::iter::successors(Some(start), |value| value.checked_add(step)).take_while(before);
+    let values =
+        std::iter::successors(Some(start), |value| value.checked_add(step)).take_while(before);
     Some(Known::vector(delta.dtype, values.map(Element::Known).collect()))
 }
 
@@ -209,11 +253,18 @@ fn product(x: &Known) -> Element {
 }
 
 /// A reduction of all elements of a vector or scalar, or of none.
-fn reduce(node: &Node<'_>, x: &Known, axes: &Known, all: impl Fn(&Known) -> Element) -> Option<Known> {
+fn reduce(
+    node: &Node<'_>,
+    x: &Known,
+    axes: &Known,
+    all: impl Fn(&Known) -> Element,
+) -> Option<Known> {
     let keep = node.def.flag("keep_dims").ok()?;
     match (x.dims.len(), axes.elements.len()) {
         (0, _) | (_, 0) => Some(x.clone()),
-        (1, 1) => Some(Known { dims: vec![1; usize::from(keep)], ..Known::scalar(x.dtype, all(x)) }),
+        (1, 1) => {
+            Some(Known { dims: vec![1; usize::from(keep)], ..Known::scalar(x.dtype, all(x)) })
+        }
         _ => None,
     }
 }
@@ -230,7 +281,9 @@ fn stitch(parts: &[&Known]) -> Option<Known> {
         placed.extend(ints.into_iter().zip(values.elements.iter().cloned()));
     }
     let count = placed.iter().map(|(index, _)| index.saturating_add(1)).max()?;
-    let last = |i: i64| placed.iter().rev().find(|(index, _)| *index == i).map(|(_, element)| element.clone());
+    let last = |i: i64| {
+        placed.iter().rev().find(|(index, _)| *index == i).map(|(_, element)| element.clone())
+    };
     let elements = (count <= MOST).then(|| (0..count).map(last).collect::<Option<Vec<_>>>())??;
     Some(Known::vector(values.first()?.dtype, elements))
 }
@@ -262,7 +315,9 @@ fn arithmetic(kind: &str) -> Option<fn(i64, i64) -> Option<i64>> {
         "Sub" => i64::checked_sub,
         "Mul" => i64::checked_mul,
         "FloorDiv" => floor_div,
-        "FloorMod" => |a, b| floor_div(a, b).and_then(|quotient| a.checked_sub(quotient.checked_mul(b)?)),
+        "FloorMod" => {
+            |a, b| floor_div(a, b).and_then(|quotient| a.checked_sub(quotient.checked_mul(b)?))
+        }
         "Maximum" => |a, b| Some(a.max(b)),
         "Minimum" => |a, b| Some(a.min(b)),
         _ => return None,
@@ -291,8 +346,9 @@ fn concat_offsets(inputs: &[&Known]) -> Option<Vec<Known>> {
     Some(offsets)
 }
 
-/// The axes over which the gradients of two broadcast operands are summed. Where a size is unknown on
-/// both sides it is taken to be the same: if it is not, the reshape that follows says so in the step.
+/// The axes over which the gradients of two broadcast operands are summed. Where a size is unknown
+/// on both sides it is taken to be the same: if it is not, the reshape that follows says so in the
+/// step.
 fn broadcast_gradient_args(inputs: &[&Known]) -> Option<Vec<Known>> {
     let [a, b] = inputs else { return None };
     let rank = a.elements.len().max(b.elements.len());

@@ -55,7 +55,12 @@ impl Known {
             _ => return None,
         };
         let elements = values.into_iter().map(Element::Known).collect();
-        Some(Self { dtype: tensor.dtype(), dims: tensor.shape().dims().to_vec(), elements, like: None })
+        Some(Self {
+            dtype: tensor.dtype(),
+            dims: tensor.shape().dims().to_vec(),
+            elements,
+            like: None,
+        })
     }
 
     /// The shape of `value`.
@@ -84,7 +89,8 @@ impl Known {
         let count = dims.iter().product();
         let element = |i: usize| {
             let mut rest = i;
-            let mut at: Vec<usize> = dims.iter().rev().map(|dim| (rest % dim, rest /= dim).0).collect();
+            let mut at: Vec<usize> =
+                dims.iter().rev().map(|dim| (rest % dim, rest /= dim).0).collect();
             at.reverse();
             let flat = from(&at).iter().zip(&self.dims).fold(0, |flat, (at, dim)| flat * dim + at);
             self.elements[flat].clone()
@@ -106,7 +112,10 @@ impl Known {
         let ints = self.ints()?;
         match self.dtype {
             DType::I32 => {
-                let ints = ints.iter().map(|int| i32::try_from(*int).ok()).collect::<Option<Vec<i32>>>()?;
+                let ints = ints
+                    .iter()
+                    .map(|int| i32::try_from(*int).ok())
+                    .collect::<Option<Vec<i32>>>()?;
                 Tensor::new(self.dims.as_slice(), &ints).ok()
             }
             _ => Tensor::new(self.dims.as_slice(), &ints).ok(),
@@ -117,7 +126,12 @@ impl Known {
     ///
     /// # Errors
     /// If no operation computes one of them.
-    pub(super) fn materialise(&self, graph: &Graph, name: &str, input: usize) -> Result<Output, NodeProblem> {
+    pub(super) fn materialise(
+        &self,
+        graph: &Graph,
+        name: &str,
+        input: usize,
+    ) -> Result<Output, NodeProblem> {
         let make = Maker { graph, name, dtype: self.dtype };
         if let Some(tensor) = self.tensor() {
             return Ok(make.add(Op::Const(tensor), &[])?);
@@ -126,14 +140,25 @@ impl Known {
             return Ok(make.add(Op::Array(Array::Shape(self.dtype)), &[like])?);
         }
         let scalars = self.elements.iter().map(|element| make.scalar(element));
-        let scalars = scalars.collect::<Result<Option<Vec<_>>, _>>()?.ok_or(NodeProblem::NoValue { input })?;
-        let dims = super::tensor::partial_shape(&self.dims.iter().map(|dim| *dim as i64).collect::<Vec<_>>())?;
+        let scalars = scalars
+            .collect::<Result<Option<Vec<_>>, _>>()?
+            .ok_or(NodeProblem::NoValue { input })?;
+        let dims = super::tensor::partial_shape(
+            &self.dims.iter().map(|dim| *dim as i64).collect::<Vec<_>>(),
+        )?;
         match (scalars.as_slice(), self.dims.as_slice()) {
             ([one], []) => Ok(one.clone()),
             (several, _) => {
-                let stacked = make.add(Op::Array(Array::Stack { axis: 0 }), &several.iter().collect::<Vec<_>>())?;
+                let stacked = make.add(
+                    Op::Array(Array::Stack { axis: 0 }),
+                    &several.iter().collect::<Vec<_>>(),
+                )?;
                 let is_vector = dims.rank() == 1;
-                Ok(if is_vector { stacked } else { make.add(Op::Array(Array::Reshape(dims)), &[&stacked])? })
+                Ok(if is_vector {
+                    stacked
+                } else {
+                    make.add(Op::Array(Array::Reshape(dims)), &[&stacked])?
+                })
             }
         }
     }
@@ -149,20 +174,29 @@ struct Maker<'a> {
 impl Maker<'_> {
     fn add(&self, op: Op, inputs: &[&Output]) -> Result<Output, GraphError> {
         let inputs: Vec<_> = inputs.iter().map(|input| input.edge()).collect();
-        let new = NewOperation { name: Name::Numbered(self.name), inputs: &inputs, ..NewOperation::of(op) };
+        let new = NewOperation {
+            name: Name::Numbered(self.name),
+            inputs: &inputs,
+            ..NewOperation::of(op)
+        };
         Ok(self.graph.output(self.graph.add(new)?))
     }
 
     /// One of them; none where no operation computes it.
     fn scalar(&self, element: &Element) -> Result<Option<Output>, GraphError> {
         Ok(Some(match element {
-            Element::Known(value) => match Known::scalar(self.dtype, Element::Known(*value)).tensor() {
-                Some(tensor) => self.add(Op::Const(tensor), &[])?,
-                None => return Ok(None),
-            },
+            Element::Known(value) => {
+                match Known::scalar(self.dtype, Element::Known(*value)).tensor() {
+                    Some(tensor) => self.add(Op::Const(tensor), &[])?,
+                    None => return Ok(None),
+                }
+            }
             Element::Dim(value, axis) => {
                 let shape = self.add(Op::Array(Array::Shape(self.dtype)), &[value])?;
-                self.add(Op::Array(Array::StridedSlice(vec![Subscript::At(*axis as i64)])), &[&shape])?
+                self.add(
+                    Op::Array(Array::StridedSlice(vec![Subscript::At(*axis as i64)])),
+                    &[&shape],
+                )?
             }
             Element::Size(value) => self.add(Op::Array(Array::Size(self.dtype)), &[value])?,
             Element::Unknown => return Ok(None),

@@ -31,13 +31,15 @@ impl NodeDef {
 
     /// An integer; `default` where there is none.
     pub(super) fn int(&self, name: &str, default: i64) -> Result<i64, NodeProblem> {
-        let read = |value: &Attribute| if let Attribute::I(value) = value { Some(*value) } else { None };
+        let read =
+            |value: &Attribute| if let Attribute::I(value) = value { Some(*value) } else { None };
         Ok(self.read(name, "an integer", read)?.unwrap_or(default))
     }
 
     /// A number; `default` where there is none.
     pub(super) fn float(&self, name: &str, default: f32) -> Result<f32, NodeProblem> {
-        let read = |value: &Attribute| if let Attribute::F(value) = value { Some(*value) } else { None };
+        let read =
+            |value: &Attribute| if let Attribute::F(value) = value { Some(*value) } else { None };
         Ok(self.read(name, "a number", read)?.unwrap_or(default))
     }
 
@@ -52,7 +54,8 @@ impl NodeDef {
 
     /// A truth value; false where there is none.
     pub(super) fn flag(&self, name: &str) -> Result<bool, NodeProblem> {
-        let read = |value: &Attribute| if let Attribute::B(value) = value { Some(*value) } else { None };
+        let read =
+            |value: &Attribute| if let Attribute::B(value) = value { Some(*value) } else { None };
         Ok(self.read(name, "a truth value", read)?.unwrap_or(false))
     }
 
@@ -67,15 +70,21 @@ impl NodeDef {
 
     /// An element type.
     pub(super) fn dtype(&self, name: &str) -> Result<DType, NodeProblem> {
-        self.optional_dtype(name)?
-            .ok_or_else(|| NodeProblem::Attribute { name: name.to_owned(), needs: "an element type" })
+        self.optional_dtype(name)?.ok_or_else(|| NodeProblem::Attribute {
+            name: name.to_owned(),
+            needs: "an element type",
+        })
     }
 
     /// An element type; none where there is no such attribute.
     pub(super) fn optional_dtype(&self, name: &str) -> Result<Option<DType>, NodeProblem> {
-        let read = |value: &Attribute| if let Attribute::Type(value) = value { Some(*value) } else { None };
+        let read = |value: &Attribute| {
+            if let Attribute::Type(value) = value { Some(*value) } else { None }
+        };
         let number = self.read(name, "an element type", read)?;
-        number.map(|number| tensor::dtype(number).ok_or_else(|| tensor::no_such_type(number))).transpose()
+        number
+            .map(|number| tensor::dtype(number).ok_or_else(|| tensor::no_such_type(number)))
+            .transpose()
     }
 
     /// A shape.
@@ -148,5 +157,7 @@ impl Node<'_> {
 pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, NodeProblem> {
     let from_start = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
     let found = from_start.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank);
-    found.ok_or_else(|| NodeProblem::unsupported(format!("axis {axis} of a value of {rank} dimensions")))
+    found.ok_or_else(|| {
+        NodeProblem::unsupported(format!("axis {axis} of a value of {rank} dimensions"))
+    })
 }

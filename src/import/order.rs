@@ -20,19 +20,29 @@ pub(super) fn parse_input(input: &str) -> (&str, Option<usize>) {
 ///
 /// # Errors
 /// If two nodes have one name, an input or what is wanted does not exist, or nodes need each other.
-pub(super) fn sorted<'a>(graph: &'a GraphDef, wanted: &[&str]) -> Result<Vec<&'a NodeDef>, ImportError> {
+pub(super) fn sorted<'a>(
+    graph: &'a GraphDef,
+    wanted: &[&str],
+) -> Result<Vec<&'a NodeDef>, ImportError> {
     let mut by_name: BTreeMap<&str, usize> = BTreeMap::new();
     for (i, node) in graph.node.iter().enumerate() {
         if by_name.insert(&node.name, i).is_some() {
             return Err(ImportError::DuplicateName(node.name.clone()));
         }
     }
-    let find = |name: &str| by_name.get(name).copied().ok_or_else(|| ImportError::NotFound(name.to_owned()));
+    let find = |name: &str| {
+        by_name.get(name).copied().ok_or_else(|| ImportError::NotFound(name.to_owned()))
+    };
     let roots = match wanted {
         [] => (0..graph.node.len()).collect(),
         _ => wanted.iter().map(|name| find(parse_input(name).0)).collect::<Result<Vec<_>, _>>()?,
     };
-    let mut walk = Walk { graph, by_name: &by_name, state: vec![State::New; graph.node.len()], done: Vec::new() };
+    let mut walk = Walk {
+        graph,
+        by_name: &by_name,
+        state: vec![State::New; graph.node.len()],
+        done: Vec::new(),
+    };
     roots.into_iter().try_for_each(|root| walk.visit(root))?;
     Ok(walk.done)
 }
@@ -73,7 +83,8 @@ impl Walk<'_, '_> {
                 State::New => path.push((needed, 0)),
                 State::Open => {
                     let from = path.iter().position(|(node, _)| *node == needed).unwrap_or(0);
-                    let names = path[from..].iter().map(|(node, _)| self.graph.node[*node].name.clone());
+                    let names =
+                        path[from..].iter().map(|(node, _)| self.graph.node[*node].name.clone());
                     return Err(ImportError::Cycle(names.collect()));
                 }
             }

@@ -49,7 +49,8 @@ pub(super) fn partial_shape(dims: &[i64]) -> Result<PartialShape, NodeProblem> {
         dim => usize::try_from(dim).map(Some).map_err(|_| wrong("a negative size")),
     };
     let dims = dims.iter().map(dim).collect::<Result<Vec<_>, _>>()?;
-    let product = dims.iter().flatten().try_fold(1usize, |product, dim| product.checked_mul((*dim).max(1)));
+    let product =
+        dims.iter().flatten().try_fold(1usize, |product, dim| product.checked_mul((*dim).max(1)));
     if product.is_none_or(|product| product > MAX_ELEMENTS) {
         return Err(wrong("too many elements"));
     }
@@ -59,13 +60,18 @@ pub(super) fn partial_shape(dims: &[i64]) -> Result<PartialShape, NodeProblem> {
 /// A shape of `dims`, all known.
 pub(super) fn known_shape(dims: &[i64]) -> Result<Shape, NodeProblem> {
     let known = partial_shape(dims)?.known();
-    known.ok_or_else(|| NodeProblem::unsupported(format!("the shape {dims:?} must be known in full")))
+    known.ok_or_else(|| {
+        NodeProblem::unsupported(format!("the shape {dims:?} must be known in full"))
+    })
 }
 
 /// The tensor.
 pub(super) fn tensor(proto: &TensorProto) -> Result<Tensor, NodeProblem> {
-    let dims = proto.tensor_shape.as_ref().map(shape).transpose()?.unwrap_or(PartialShape::new(&[]));
-    let shape = dims.known().ok_or_else(|| NodeProblem::unsupported("a constant's shape must be known in full"))?;
+    let dims =
+        proto.tensor_shape.as_ref().map(shape).transpose()?.unwrap_or(PartialShape::new(&[]));
+    let shape = dims
+        .known()
+        .ok_or_else(|| NodeProblem::unsupported("a constant's shape must be known in full"))?;
     match dtype(proto.dtype) {
         Some(DType::F32) => values(proto, shape, &proto.float_val),
         Some(DType::I32) => values(proto, shape, &proto.int_val),
@@ -77,7 +83,8 @@ pub(super) fn tensor(proto: &TensorProto) -> Result<Tensor, NodeProblem> {
         Some(DType::Bool) => values(proto, shape, &proto.bool_val),
         Some(DType::F64) => values(proto, shape, &proto.double_val),
         Some(DType::BF16) => {
-            let listed: Vec<bf16> = proto.half_val.iter().map(|bits| bf16::from_bits(*bits as u16)).collect();
+            let listed: Vec<bf16> =
+                proto.half_val.iter().map(|bits| bf16::from_bits(*bits as u16)).collect();
             values(proto, shape, &listed)
         }
         None => Err(no_such_type(proto.dtype)),
@@ -90,9 +97,15 @@ pub(super) fn no_such_type(dtype: i32) -> NodeProblem {
 }
 
 /// The elements, from the raw bytes or from a list whose last value is repeated.
-fn values<T: Element>(proto: &TensorProto, shape: Shape, listed: &[T]) -> Result<Tensor, NodeProblem> {
+fn values<T: Element>(
+    proto: &TensorProto,
+    shape: Shape,
+    listed: &[T],
+) -> Result<Tensor, NodeProblem> {
     let elements = shape.elements();
-    let wrong = |given: usize| NodeProblem::unsupported(format!("{given} values for a constant of shape {shape}"));
+    let wrong = |given: usize| {
+        NodeProblem::unsupported(format!("{given} values for a constant of shape {shape}"))
+    };
     let content = &proto.tensor_content;
     if !content.is_empty() {
         if content.len() != elements * size_of::<T>() {
@@ -100,7 +113,9 @@ fn values<T: Element>(proto: &TensorProto, shape: Shape, listed: &[T]) -> Result
         }
         let read = |bytes: &[u8]| bytemuck::checked::try_pod_read_unaligned::<T>(bytes);
         let values = content.chunks_exact(size_of::<T>()).map(read).collect::<Result<Vec<T>, _>>();
-        let values = values.map_err(|_| NodeProblem::unsupported("a constant's bytes are no values of its type"))?;
+        let values = values.map_err(|_| {
+            NodeProblem::unsupported("a constant's bytes are no values of its type")
+        })?;
         return Tensor::new(shape, &values).map_err(|_| wrong(values.len()));
     }
     let expanded = match listed {

@@ -1,4 +1,5 @@
-//! What is read of a graph besides its numbers, which the integration tests hold to TensorFlow's; and wrong graphs.
+//! What is read of a graph besides its numbers, which the integration tests hold to TensorFlow's;
+//! and wrong graphs.
 
 use proptest::prelude::*;
 use prost::Message;
@@ -25,17 +26,27 @@ impl NodeDef {
 }
 
 fn shape(dims: &[i64]) -> TensorShapeProto {
-    TensorShapeProto { dim: dims.iter().map(|size| Dim { size: *size }).collect(), unknown_rank: false }
+    TensorShapeProto {
+        dim: dims.iter().map(|size| Dim { size: *size }).collect(),
+        unknown_rank: false,
+    }
 }
 
 fn placeholder(name: &str, dims: &[i64]) -> NodeDef {
-    node("Placeholder", name, &[]).with("dtype", Value::Type(F32)).with("shape", Value::Shape(shape(dims)))
+    node("Placeholder", name, &[])
+        .with("dtype", Value::Type(F32))
+        .with("shape", Value::Shape(shape(dims)))
 }
 
 /// A vector of integers.
 fn ints(name: &str, values: &[i32]) -> NodeDef {
     let tensor_shape = Some(shape(&[values.len() as i64]));
-    let tensor = TensorProto { dtype: I32, tensor_shape, int_val: values.to_vec(), ..TensorProto::default() };
+    let tensor = TensorProto {
+        dtype: I32,
+        tensor_shape,
+        int_val: values.to_vec(),
+        ..TensorProto::default()
+    };
     node("Const", name, &[]).with("dtype", Value::Type(I32)).with("value", Value::Tensor(tensor))
 }
 
@@ -75,7 +86,9 @@ fn names_devices_and_control_inputs_are_kept() {
 
 #[test]
 fn nodes_may_come_in_any_order_and_a_loop_is_told_by_its_names() {
-    let chain = |last: &str| vec![node("Relu", "b", &["a"]), node("Relu", "c", &["b"]), node("Relu", "a", &[last])];
+    let chain = |last: &str| {
+        vec![node("Relu", "b", &["a"]), node("Relu", "c", &["b"]), node("Relu", "a", &[last])]
+    };
     let mut open = chain("x");
     open.push(placeholder("x", &[3]));
     assert_eq!(type_of(&import(open).unwrap(), "c"), "f32[3]");
@@ -92,15 +105,21 @@ fn a_long_chain_needs_no_deep_stack() {
 
 #[test]
 fn what_is_not_wanted_need_not_exist_here() {
-    let nodes = vec![placeholder("x", &[2]), node("Relu", "y", &["x"]), node("NoSuchOp", "z", &["y"])];
+    let nodes =
+        vec![placeholder("x", &[2]), node("Relu", "y", &["x"]), node("NoSuchOp", "z", &["y"])];
     let imported = sub_graph(&Graph::new(), &bytes(nodes.clone()), &["y:0"]).unwrap();
-    assert_eq!((imported.inputs(), imported.outputs()), (&["x".to_owned()][..], &["y".to_owned()][..]));
+    assert_eq!(
+        (imported.inputs(), imported.outputs()),
+        (&["x".to_owned()][..], &["y".to_owned()][..])
+    );
     assert_refused(nodes, &["1 operations of 1 kinds", "NoSuchOp", "z"]);
 }
 
 #[test]
 fn a_shape_with_an_unknown_batch_is_folded_as_far_as_it_is_known() {
-    let slice = |name: &str, inputs: &[&str]| node("StridedSlice", name, inputs).with("shrink_axis_mask", Value::I(1));
+    let slice = |name: &str, inputs: &[&str]| {
+        node("StridedSlice", name, inputs).with("shrink_axis_mask", Value::I(1))
+    };
     let nodes = vec![
         placeholder("x", &[-1, 2, 3]),
         node("Shape", "shape", &["x"]),
@@ -113,7 +132,10 @@ fn a_shape_with_an_unknown_batch_is_folded_as_far_as_it_is_known() {
         node("Reshape", "y", &["x", "flat"]),
     ];
     let imported = import(nodes).unwrap();
-    assert_eq!((type_of(&imported, "y"), type_of(&imported, "flat")), ("f32[?,6]".into(), "i32[2]".into()));
+    assert_eq!(
+        (type_of(&imported, "y"), type_of(&imported, "flat")),
+        ("f32[?,6]".into(), "i32[2]".into())
+    );
     let def = imported.graph().snapshot().unwrap();
     let reshape = &def.operation(imported.target("y").unwrap().op_id()).op;
     assert_eq!(*reshape, Op::Array(Array::Reshape(PartialShape::new(&[None, Some(6)]))));
@@ -121,8 +143,9 @@ fn a_shape_with_an_unknown_batch_is_folded_as_far_as_it_is_known() {
 
 #[test]
 fn what_must_be_known_and_is_not_is_told_by_the_node() {
-    let fed =
-        node("Placeholder", "order", &[]).with("dtype", Value::Type(I32)).with("shape", Value::Shape(shape(&[2])));
+    let fed = node("Placeholder", "order", &[])
+        .with("dtype", Value::Type(I32))
+        .with("shape", Value::Shape(shape(&[2])));
     let nodes = vec![placeholder("x", &[2, 3]), fed, node("Transpose", "t", &["x", "order"])];
     assert_refused(nodes, &["node `t` (Transpose)", "input 1 must be known"]);
 }
@@ -132,30 +155,44 @@ fn other_formats_and_types_are_refused_and_not_misread() {
     let x = || placeholder("x", &[1, 4, 4, 2]);
     let nchw = node("BiasAdd", "y", &["x", "x"]).with("data_format", Value::S(b"NCHW".to_vec()));
     assert_refused(vec![x(), nchw], &["NCHW"]);
-    let strings = node("Placeholder", "s", &[]).with("dtype", Value::Type(7)).with("shape", Value::Shape(shape(&[])));
+    let strings = node("Placeholder", "s", &[])
+        .with("dtype", Value::Type(7))
+        .with("shape", Value::Shape(shape(&[])));
     assert_refused(vec![strings], &["node `s`", "element type 7"]);
 }
 
 #[test]
 fn wrong_graphs_are_refused_with_what_is_wrong() {
-    assert_refused(vec![placeholder("x", &[1]), placeholder("x", &[1])], &["two nodes are called `x`"]);
+    assert_refused(
+        vec![placeholder("x", &[1]), placeholder("x", &[1])],
+        &["two nodes are called `x`"],
+    );
     assert_refused(vec![node("Relu", "y", &["x"])], &["node `y`", "`x`", "does not exist"]);
-    assert_refused(vec![placeholder("x", &[1]), node("Relu", "y", &["x:1"])], &["node `y`", "`x:1`"]);
+    assert_refused(
+        vec![placeholder("x", &[1]), node("Relu", "y", &["x:1"])],
+        &["node `y`", "`x:1`"],
+    );
     assert_refused(vec![node("MatMul", "y", &[])], &["node `y` (MatMul)"]);
     assert_refused(vec![node("Const", "c", &[])], &["node `c`", "`value` must be a tensor"]);
     assert_refused(vec![placeholder("x", &[-2])], &["node `x`", "negative"]);
     assert_refused(vec![placeholder("x", &[1 << 40, 1 << 40])], &["node `x`", "too many"]);
     assert_refused(vec![placeholder("x", &[1; 9])], &["node `x`", "dimensions"]);
     assert_refused(vec![placeholder("x y", &[1])], &["node `x y`", "illegal name"]);
-    let tensor = TensorProto { dtype: F32, tensor_shape: Some(shape(&[1 << 35])), ..TensorProto::default() };
-    assert_refused(vec![node("Const", "c", &[]).with("value", Value::Tensor(tensor))], &["node `c`", "0 values"]);
+    let tensor =
+        TensorProto { dtype: F32, tensor_shape: Some(shape(&[1 << 35])), ..TensorProto::default() };
+    assert_refused(
+        vec![node("Const", "c", &[]).with("value", Value::Tensor(tensor))],
+        &["node `c`", "0 values"],
+    );
     assert!(matches!(graph_def(&Graph::new(), b"\xff\xff"), Err(ImportError::Malformed(_))));
 }
 
 #[test]
 fn variables_that_an_optimizer_updates_are_trainable() {
     let variable = |name: &str| {
-        node("VariableV2", name, &[]).with("dtype", Value::Type(F32)).with("shape", Value::Shape(shape(&[2])))
+        node("VariableV2", name, &[])
+            .with("dtype", Value::Type(F32))
+            .with("shape", Value::Shape(shape(&[2])))
     };
     let all = import(vec![variable("v"), variable("w")]).unwrap();
     assert_eq!(all.graph().trainable_variables().len(), 2);
@@ -164,7 +201,13 @@ fn variables_that_an_optimizer_updates_are_trainable() {
     let by_fed = import(vec![variable("v"), variable("m"), placeholder("g", &[2]), rate, update]);
     assert!(by_fed.err().expect("μ must be known").to_string().contains("input 4 must be known"));
     let descent = node("ApplyGradientDescent", "update", &["v", "rate", "g"]);
-    let nodes = vec![variable("v"), variable("m"), placeholder("g", &[2]), placeholder("rate", &[]), descent];
+    let nodes = vec![
+        variable("v"),
+        variable("m"),
+        placeholder("g", &[2]),
+        placeholder("rate", &[]),
+        descent,
+    ];
     let trainable = import(nodes).unwrap().graph().trainable_variables();
     assert_eq!(trainable.iter().map(|variable| variable.name()).collect::<Vec<_>>(), ["v"]);
 }
@@ -212,7 +255,8 @@ const KINDS: &[&str] = &[
     "ApplyAdam",
 ];
 
-const ATTRIBUTES: &[&str] = &["axis", "shrink_axis_mask", "num_split", "strides", "batch_dims", "num"];
+const ATTRIBUTES: &[&str] =
+    &["axis", "shrink_axis_mask", "num_split", "strides", "batch_dims", "num"];
 
 proptest! {
     #[test]

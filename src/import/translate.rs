@@ -28,8 +28,16 @@ pub(super) type Translate = Box<dyn Fn(&mut Importer<'_>, &Node<'_>) -> Values>;
 
 /// The translation of `kind`, TensorFlow's word; none where it does not exist here.
 pub(super) fn find(kind: &str) -> Option<Translate> {
-    let families =
-        [math::find, reduction::find, array::find, indexed::find, sparse::find, window::find, norm::find, state::find];
+    let families = [
+        math::find,
+        reduction::find,
+        array::find,
+        indexed::find,
+        sparse::find,
+        window::find,
+        norm::find,
+        state::find,
+    ];
     families.iter().find_map(|family| family(kind))
 }
 
@@ -44,7 +52,8 @@ fn plain(op: Op) -> Translate {
 /// The translation to `op` of the inputs at these positions.
 fn of_inputs<const N: usize>(positions: [usize; N], op: Op) -> Translate {
     Box::new(move |importer, node| {
-        let inputs = positions.iter().map(|i| importer.input(node, *i)).collect::<Result<Vec<_>, _>>()?;
+        let inputs =
+            positions.iter().map(|i| importer.input(node, *i)).collect::<Result<Vec<_>, _>>()?;
         importer.emit(node, op.clone(), &inputs)
     })
 }
@@ -103,14 +112,20 @@ impl<'a> Importer<'a> {
                 (name, None) => controls.extend(self.operations.get(name).copied()),
                 (name, Some(output)) => {
                     let values = self.values.get(name);
-                    inputs.push(values.and_then(|values| values.get(output)).cloned().ok_or_else(missing)?);
+                    inputs.push(
+                        values
+                            .and_then(|values| values.get(output))
+                            .cloned()
+                            .ok_or_else(missing)?,
+                    );
                 }
             }
         }
         Ok(Node { def, inputs, controls })
     }
 
-    /// What is about shapes is computed at once; the rest, and what of it only a step knows, is translated.
+    /// What is about shapes is computed at once; the rest, and what of it only a step knows, is
+    /// translated.
     fn translate(&mut self, node: &Node<'_>) -> Values {
         let Some(known) = fold::fold(node) else {
             let unknown = || NodeProblem::NotConstant { input: node.unknown_input() };
@@ -120,13 +135,17 @@ impl<'a> Importer<'a> {
             && one.has_unknown()
             && let Ok(values) = translate(self, node)
         {
-            return Ok(values.into_iter().map(|value| Value { known: Some(one.clone()), ..value }).collect());
+            return Ok(values
+                .into_iter()
+                .map(|value| Value { known: Some(one.clone()), ..value })
+                .collect());
         }
         if let [one] = known.as_slice()
             && let Some(tensor) = one.tensor()
         {
             let values = self.emit(node, Op::Const(tensor.clone()), &[])?;
-            let known = |value| Value { constant: Some(tensor.clone()), known: Some(one.clone()), ..value };
+            let known =
+                |value| Value { constant: Some(tensor.clone()), known: Some(one.clone()), ..value };
             return Ok(values.into_iter().map(known).collect());
         }
         Ok(known.into_iter().map(Value::from).collect())
@@ -149,7 +168,13 @@ impl<'a> Importer<'a> {
     }
 
     /// The same, for one that touches variables; it runs where the first of them is.
-    fn emit_on(&mut self, node: &Node<'_>, op: Op, inputs: &[Output], variables: &[OpId]) -> Result<OpId, NodeProblem> {
+    fn emit_on(
+        &mut self,
+        node: &Node<'_>,
+        op: Op,
+        inputs: &[Output],
+        variables: &[OpId],
+    ) -> Result<OpId, NodeProblem> {
         let inputs: Vec<_> = inputs.iter().map(Output::edge).collect();
         let id = self.graph.add(NewOperation {
             name: Name::Exactly(&node.def.name),
@@ -170,9 +195,20 @@ impl<'a> Importer<'a> {
     }
 
     /// Adds an operation that `node` needs beside its own, called `part` below its name.
-    fn helper(&self, node: &Node<'_>, part: &str, op: Op, inputs: &[&Output]) -> Result<Output, NodeProblem> {
-        let names = std::iter::successors(Some(format!("{}/{part}", node.def.name)), |name| Some(format!("{name}_")));
-        let name = names.into_iter().find(|name| !self.names.contains(name.as_str())).expect("names don't run out");
+    fn helper(
+        &self,
+        node: &Node<'_>,
+        part: &str,
+        op: Op,
+        inputs: &[&Output],
+    ) -> Result<Output, NodeProblem> {
+        let names = std::iter::successors(Some(format!("{}/{part}", node.def.name)), |name| {
+            Some(format!("{name}_"))
+        });
+        let name = names
+            .into_iter()
+            .find(|name| !self.names.contains(name.as_str()))
+            .expect("names don't run out");
         let inputs: Vec<_> = inputs.iter().map(|input| input.edge()).collect();
         let id = self.graph.add(NewOperation {
             name: Name::Numbered(&name),

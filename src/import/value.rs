@@ -31,8 +31,14 @@ impl From<Known> for Value {
 }
 
 impl Value {
-    /// The value for a step; what must be made for that is called after `node`, whose input `input` it is.
-    pub(super) fn output(&self, graph: &Graph, node: &str, input: usize) -> Result<Output, NodeProblem> {
+    /// The value for a step; what must be made for that is called after `node`, whose input `input`
+    /// it is.
+    pub(super) fn output(
+        &self,
+        graph: &Graph,
+        node: &str,
+        input: usize,
+    ) -> Result<Output, NodeProblem> {
         match (&self.output, &self.known, self.variable) {
             (Some(output), ..) => Ok(output.clone()),
             (None, Some(known), _) => known.materialise(graph, &format!("{node}/shape_"), input),

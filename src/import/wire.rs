@@ -1,7 +1,8 @@
-//! TensorFlow's protocol buffers on the wire, as far as a graph needs them: the fields' numbers and types.
+//! TensorFlow's protocol buffers on the wire, as far as a graph needs them: the fields' numbers and
+//! types.
 //!
-//! Field numbers are those of `graph.proto`, `node_def.proto`, `attr_value.proto`, `tensor.proto` and
-//! `tensor_shape.proto`. Fields that are not listed are skipped when they are read.
+//! Field numbers are those of `graph.proto`, `node_def.proto`, `attr_value.proto`, `tensor.proto`
+//! and `tensor_shape.proto`. Fields that are not listed are skipped when they are read.
 
 use std::collections::BTreeMap;
 

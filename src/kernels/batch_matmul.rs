@@ -30,8 +30,8 @@ impl Factor for f64 {
         let (b_row, b_column) = if transpose_b { (1, k) } else { (n, 1) };
         let parallel = m * k * n >= matmul::PARALLEL_FROM;
         let parallelism = if parallel { Parallelism::Rayon(0) } else { Parallelism::None };
-        // SAFETY: the lengths were asserted above, and the strides keep every access within them; `out` is
-        // written without being read, as `read_dst` is false.
+        // SAFETY: the lengths were asserted above, and the strides keep every access within them;
+        // `out` is written without being read, as `read_dst` is false.
         #[expect(unsafe_code, reason = "the product is written through a pointer")]
         unsafe {
             gemm::gemm(
@@ -61,7 +61,13 @@ impl Factor for f64 {
 
 /// `out[i] = op(a[pairs[i].0]) * op(b[pairs[i].1])`, of matrices that lie one behind the other
 /// (TensorFlow `BatchMatMulV2`). Each product is that of [`Factor::product`].
-pub(crate) fn batch_matmul<T: Factor>(a: &[T], b: &[T], out: &mut [T], dims: MatMul, pairs: &[(usize, usize)]) {
+pub(crate) fn batch_matmul<T: Factor>(
+    a: &[T],
+    b: &[T],
+    out: &mut [T],
+    dims: MatMul,
+    pairs: &[(usize, usize)],
+) {
     let MatMul { m, k, n, .. } = dims;
     assert_eq!(out.len(), pairs.len() * m * n, "there is one product a pair");
     if out.is_empty() {

@@ -1,4 +1,5 @@
-//! Operands of several shapes, broadcast by the rules of NumPy; and sums back over what was broadcast.
+//! Operands of several shapes, broadcast by the rules of NumPy; and sums back over what was
+//! broadcast.
 
 use pulp::NullaryFnOnce;
 use rayon::prelude::*;
@@ -9,9 +10,9 @@ use super::parallel::{PARALLEL_FROM, for_chunks, vectorised};
 use super::{reduce, rows};
 use crate::tensor::Shape;
 
-/// How `N` operands are read beside a result: its dimensions, innermost first, and for each how far an
-/// operand moves with a step along it: 0 where it is broadcast. Dimensions along which all operands go on
-/// alike are one; none is of size 1.
+/// How `N` operands are read beside a result: its dimensions, innermost first, and for each how far
+/// an operand moves with a step along it: 0 where it is broadcast. Dimensions along which all
+/// operands go on alike are one; none is of size 1.
 #[derive(Debug)]
 pub(super) struct Layout<const N: usize> {
     dims: SmallVec<[(usize, [usize; N]); 6]>,
@@ -26,7 +27,9 @@ impl<const N: usize> Layout<N> {
         for (axis, size) in out.dims().iter().copied().enumerate().rev() {
             let mut strides = [0; N];
             for (k, shape) in shapes.iter().enumerate() {
-                let own = (axis + shape.rank()).checked_sub(out.rank()).map_or(1, |axis| shape.dims()[axis]);
+                let own = (axis + shape.rank())
+                    .checked_sub(out.rank())
+                    .map_or(1, |axis| shape.dims()[axis]);
                 assert!(own == size || own == 1, "{shape} does not broadcast to {out}");
                 if own != 1 {
                     strides[k] = moved[k];
@@ -35,7 +38,9 @@ impl<const N: usize> Layout<N> {
             }
             match dims.last_mut() {
                 _ if size == 1 => {}
-                Some((inner, inner_strides)) if (0..N).all(|k| strides[k] == inner_strides[k] * *inner) => {
+                Some((inner, inner_strides))
+                    if (0..N).all(|k| strides[k] == inner_strides[k] * *inner) =>
+                {
                     *inner *= size;
                 }
                 _ => dims.push((size, strides)),
@@ -44,10 +49,17 @@ impl<const N: usize> Layout<N> {
         Self { dims }
     }
 
-    /// Calls `work(piece of out, where each operand is at its beginning, how far each moves a step)` for the
-    /// pieces of `out`, which begins at element `start` of the result, that lie within its innermost dimension.
+    /// Calls
+    /// `work(piece of out, where each operand is at its beginning, how far each moves a step)` for
+    /// the pieces of `out`, which begins at element `start` of the result, that lie within its
+    /// innermost dimension.
     #[inline(always)]
-    fn for_pieces<Y>(&self, start: usize, out: &mut [Y], mut work: impl FnMut(&mut [Y], [usize; N], [usize; N])) {
+    fn for_pieces<Y>(
+        &self,
+        start: usize,
+        out: &mut [Y],
+        mut work: impl FnMut(&mut [Y], [usize; N], [usize; N]),
+    ) {
         if out.is_empty() {
             return;
         }
@@ -63,7 +75,8 @@ impl<const N: usize> Layout<N> {
         }
     }
 
-    /// Where each operand is at the beginning of a row of the result, a row being the innermost dimension.
+    /// Where each operand is at the beginning of a row of the result, a row being the innermost
+    /// dimension.
     #[inline(always)]
     fn offsets(&self, mut row: usize) -> [usize; N] {
         let mut offsets = [0; N];
@@ -128,13 +141,16 @@ impl<X: Copy, Y, F: Fn(X, X) -> Y> NullaryFnOnce for Zipped<'_, X, Y, F> {
             match strides {
                 [0, _] => out.iter_mut().zip(b).for_each(|(out, b)| *out = op(a[0], *b)),
                 [_, 0] => out.iter_mut().zip(a).for_each(|(out, a)| *out = op(*a, b[0])),
-                _ => out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = op(*a, *b)),
+                _ => {
+                    out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = op(*a, *b))
+                }
             }
         });
     }
 }
 
-/// `out[i] = if condition[i] { a[i] } else { b[i] }`, all broadcast to `out_shape` (TensorFlow `SelectV2`).
+/// `out[i] = if condition[i] { a[i] } else { b[i] }`, all broadcast to `out_shape` (TensorFlow
+/// `SelectV2`).
 pub(super) fn select<X: Copy + Send + Sync>(
     (condition, condition_shape): Operand<'_, bool>,
     (a, a_shape): Operand<'_, X>,
@@ -170,8 +186,12 @@ impl<X: Copy> NullaryFnOnce for Selected<'_, X> {
                     out.enumerate().for_each(|(i, out)| *out = chosen[i * moves]);
                 }
                 [_, 0, 0] => out.zip(c).for_each(|(out, c)| *out = if *c { a[0] } else { b[0] }),
-                [_, 0, _] => out.zip(c.iter().zip(b)).for_each(|(out, (c, b))| *out = if *c { a[0] } else { *b }),
-                [_, _, 0] => out.zip(c.iter().zip(a)).for_each(|(out, (c, a))| *out = if *c { *a } else { b[0] }),
+                [_, 0, _] => out
+                    .zip(c.iter().zip(b))
+                    .for_each(|(out, (c, b))| *out = if *c { a[0] } else { *b }),
+                [_, _, 0] => out
+                    .zip(c.iter().zip(a))
+                    .for_each(|(out, (c, a))| *out = if *c { *a } else { b[0] }),
                 _ => {
                     let values = c.iter().zip(a.iter().zip(b));
                     out.zip(values).for_each(|(out, (c, (a, b)))| *out = if *c { *a } else { *b });
@@ -181,10 +201,11 @@ impl<X: Copy> NullaryFnOnce for Selected<'_, X> {
     }
 }
 
-/// The sums of `x`, of shape `x_shape`, over the dimensions along which `out_shape` broadcasts to it.
+/// The sums of `x`, of shape `x_shape`, over the dimensions along which `out_shape` broadcasts to
+/// it.
 ///
-/// Order: one dimension after the other, from the innermost; rows as [`reduce::all`] folds them, other
-/// dimensions as [`rows::bias_add_grad`] does.
+/// Order: one dimension after the other, from the innermost; rows as [`reduce::all`] folds them,
+/// other dimensions as [`rows::bias_add_grad`] does.
 pub(super) fn sum_to<T: Float>((x, x_shape): Operand<'_, T>, out: &mut [T], out_shape: Shape) {
     let layout = Layout::new([out_shape], x_shape);
     if x.is_empty() || out.is_empty() {

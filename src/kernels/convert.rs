@@ -6,9 +6,10 @@ use super::parallel::{for_chunks, map};
 
 /// A type whose values can be cast to `To` (TensorFlow `Cast`).
 pub(crate) trait CastTo<To>: Copy + Sync {
-    /// The value as `To`. Floats are cut towards 0 and, where TensorFlow leaves it open, saturate at the
-    /// integer's limits, with 0 for NaN; wide integers wrap; a truth value is 0 or 1; every number but 0
-    /// is true, NaN included. To `bf16` goes what goes to `f32`, then to the nearest, of two to the even one.
+    /// The value as `To`. Floats are cut towards 0 and, where TensorFlow leaves it open, saturate
+    /// at the integer's limits, with 0 for NaN; wide integers wrap; a truth value is 0 or 1; every
+    /// number but 0 is true, NaN included. To `bf16` goes what goes to `f32`, then to the nearest,
+    /// of two to the even one.
     fn cast(self) -> To;
 }
 
@@ -97,7 +98,13 @@ pub(crate) trait CastToAny:
 {
 }
 impl<T> CastToAny for T where
-    T: CastTo<f32> + CastTo<f64> + CastTo<bf16> + CastTo<i32> + CastTo<i64> + CastTo<i8> + CastTo<bool>
+    T: CastTo<f32>
+        + CastTo<f64>
+        + CastTo<bf16>
+        + CastTo<i32>
+        + CastTo<i64>
+        + CastTo<i8>
+        + CastTo<bool>
 {
 }
 

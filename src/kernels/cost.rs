@@ -44,7 +44,8 @@ impl Cost {
         Self { flops: flops as u64, bytes: 4 * floats as u64 }
     }
 
-    /// `products` products as [`matmul`](super::matmul::matmul): 2mkn flops each; `bytes` are those of all operands.
+    /// `products` products as [`matmul`](super::matmul::matmul): 2mkn flops each; `bytes` are those
+    /// of all operands.
     pub(crate) fn matmul(dims: MatMul, products: usize, bytes: usize) -> Self {
         let MatMul { m, k, n, .. } = dims;
         Self { flops: (2 * products * m * k * n) as u64, bytes: bytes as u64 }
@@ -65,13 +66,15 @@ impl Cost {
         Self { flops: 0, bytes: bytes as u64 }
     }
 
-    /// `add_n` of f32: a flop an element of each input (the last is the scale's), 4(inputs + 1) bytes an element.
+    /// `add_n` of f32: a flop an element of each input (the last is the scale's), 4(inputs + 1)
+    /// bytes an element.
     pub(crate) fn add_n(inputs: usize, elements: usize) -> Self {
         Self::of(elements * inputs, elements * (inputs + 1))
     }
 
-    /// The kernels of `window`: two flops for each element of each window, one for a pool's; 4 bytes for each
-    /// element of the operands and the result, of which each counts once however many windows cover it.
+    /// The kernels of `window`: two flops for each element of each window, one for a pool's; 4
+    /// bytes for each element of the operands and the result, of which each counts once however
+    /// many windows cover it.
     pub(crate) fn windows(flops: usize, floats: usize) -> Self {
         Self::of(flops, floats)
     }
@@ -85,7 +88,10 @@ mod tests {
     fn the_cost_of_a_product_is_twice_its_volume_and_each_matrix_once() {
         let dims = MatMul { m: 32, k: 64, n: 10, transpose_a: false, transpose_b: true };
         let bytes = 4 * (32 * 64 + 64 * 10 + 32 * 10);
-        assert_eq!(Cost::matmul(dims, 3, 3 * bytes), Cost { flops: 3 * 2 * 32 * 64 * 10, bytes: 3 * bytes as u64 });
+        assert_eq!(
+            Cost::matmul(dims, 3, 3 * bytes),
+            Cost { flops: 3 * 2 * 32 * 64 * 10, bytes: 3 * bytes as u64 }
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! Dropout: which elements are kept depends on a key, a counter and the element's position, and on nothing else.
+//! Dropout: which elements are kept depends on a key, a counter and the element's position, and on
+//! nothing else.
 //!
-//! An element's random number is a function of its position (Widynski 2020, "Squares: a fast counter-based RNG"),
-//! so the mask is never stored: the gradient computes it again.
+//! An element's random number is a function of its position (Widynski 2020, "Squares: a fast
+//! counter-based RNG"), so the mask is never stored: the gradient computes it again.
 
 use rand::RngExt;
 
@@ -10,8 +11,16 @@ use super::parallel::{for_chunks, vectorised};
 use super::random::Key;
 use crate::random::stream;
 
-/// `out[i]` = 0 for a share `rate` of all `i`, else `x[i]` times `factor`. The same for the same key and counter.
-pub(crate) fn dropout<T: Number>(x: &[T], key: Key, counter: i64, rate: f32, factor: T, out: &mut [T]) {
+/// `out[i]` = 0 for a share `rate` of all `i`, else `x[i]` times `factor`. The same for the same
+/// key and counter.
+pub(crate) fn dropout<T: Number>(
+    x: &[T],
+    key: Key,
+    counter: i64,
+    rate: f32,
+    factor: T,
+    out: &mut [T],
+) {
     assert_eq!(x.len(), out.len(), "dropout keeps the shape");
     let (operation, counter) = (key.operation.to_string(), counter.to_string());
     let key = stream(key.seed, &["dropout", &operation, &counter]).random::<u64>() | 1;

@@ -110,8 +110,8 @@ fn gelu_argument<T: Float>(x: T) -> T {
     T::of(GELU_ROOT) * (x + T::of(GELU_CUBE) * x * x * x)
 }
 
-/// `1 / (1 + e⁻ˣ)` (TensorFlow `Sigmoid`), of f32 within 4 units in the last place; 0 below -88.7228, where
-/// its e⁻ˣ is infinite.
+/// `1 / (1 + e⁻ˣ)` (TensorFlow `Sigmoid`), of f32 within 4 units in the last place; 0 below
+/// -88.7228, where its e⁻ˣ is infinite.
 #[inline(always)]
 pub(super) fn sigmoid<T: Float>(x: T) -> T {
     T::ONE / (T::ONE + (-x).exp())
@@ -245,7 +245,8 @@ pub(super) fn erf_grad<T: Float>(dy: T, x: T) -> T {
     dy * T::of(std::f64::consts::FRAC_2_SQRT_PI) * (-(x * x)).exp()
 }
 
-/// What is left of `a` after division by `b` to the integer below, of the sign of `b` (TensorFlow `FloorMod`).
+/// What is left of `a` after division by `b` to the integer below, of the sign of `b` (TensorFlow
+/// `FloorMod`).
 #[inline(always)]
 pub(super) fn floor_mod<T: Number>(a: T, b: T) -> T {
     let left = a.remainder(b);

@@ -33,7 +33,10 @@ pub(crate) fn positions(indices: &Tensor, size: usize) -> Result<Vec<usize>, Ind
 ///
 /// # Errors
 /// For the first index that is outside its axis.
-pub(crate) fn nd_positions(indices: &Tensor, dims: &[usize]) -> Result<Vec<usize>, IndexOutOfRange> {
+pub(crate) fn nd_positions(
+    indices: &Tensor,
+    dims: &[usize],
+) -> Result<Vec<usize>, IndexOutOfRange> {
     if dims.is_empty() {
         let (rows, _) = indices.shape().rows_and_columns();
         return Ok(vec![0; rows]);
@@ -44,7 +47,10 @@ pub(crate) fn nd_positions(indices: &Tensor, dims: &[usize]) -> Result<Vec<usize
     }
 }
 
-fn checked<I: Copy + Into<i64>>(indices: &[I], dims: &[usize]) -> Result<Vec<usize>, IndexOutOfRange> {
+fn checked<I: Copy + Into<i64>>(
+    indices: &[I],
+    dims: &[usize],
+) -> Result<Vec<usize>, IndexOutOfRange> {
     let within = |place: usize, index: i64, size: usize| {
         let position = usize::try_from(index).ok().filter(|position| *position < size);
         position.ok_or(IndexOutOfRange { index, place, size })
@@ -57,8 +63,8 @@ fn checked<I: Copy + Into<i64>>(indices: &[I], dims: &[usize]) -> Result<Vec<usi
     indices.chunks(dims.len()).enumerate().map(row).collect()
 }
 
-/// For each of the outer slices of `params`, of `size` slices of `width` elements, those at the positions
-/// (TensorFlow `GatherV2`, `GatherNd`).
+/// For each of the outer slices of `params`, of `size` slices of `width` elements, those at the
+/// positions (TensorFlow `GatherV2`, `GatherNd`).
 pub(crate) fn gather<T: Copy + Send + Sync>(
     params: &[T],
     size: usize,
@@ -83,14 +89,25 @@ pub(crate) fn gather<T: Copy + Send + Sync>(
 }
 
 /// Adds each slice of `updates` to the slice of `out` that [`gather`] would find in its place.
-pub(crate) fn scatter_add<T: Number>(updates: &[T], size: usize, positions: &[usize], width: usize, out: &mut [T]) {
+pub(crate) fn scatter_add<T: Number>(
+    updates: &[T],
+    size: usize,
+    positions: &[usize],
+    width: usize,
+    out: &mut [T],
+) {
     scatter(updates, size, positions, width, out, |out, updates| {
         out.iter_mut().zip(updates).for_each(|(out, update)| *out = out.plus(*update));
     });
 }
 
 /// Puts each slice of `updates` in the place of the slice of `out` at its position.
-pub(crate) fn scatter_update<T: Copy + Send + Sync>(updates: &[T], positions: &[usize], width: usize, out: &mut [T]) {
+pub(crate) fn scatter_update<T: Copy + Send + Sync>(
+    updates: &[T],
+    positions: &[usize],
+    width: usize,
+    out: &mut [T],
+) {
     let size = out.len().checked_div(width).unwrap_or(0);
     scatter(updates, size, positions, width, out, <[T]>::copy_from_slice);
 }
@@ -117,9 +134,15 @@ fn scatter<T: Copy + Send + Sync>(
     });
 }
 
-/// `on` at the index along an axis of `depth`, outside which there are the indices of an outer slice and
-/// inside which there are `inner` of them (TensorFlow `OneHot`).
-pub(crate) fn one_hot<T: Copy>(indices: &Tensor, depth: usize, inner: usize, (on, off): (T, T), out: &mut [T]) {
+/// `on` at the index along an axis of `depth`, outside which there are the indices of an outer
+/// slice and inside which there are `inner` of them (TensorFlow `OneHot`).
+pub(crate) fn one_hot<T: Copy>(
+    indices: &Tensor,
+    depth: usize,
+    inner: usize,
+    (on, off): (T, T),
+    out: &mut [T],
+) {
     out.fill(off);
     let mut mark = |(i, index): (usize, i64)| {
         if let Some(position) = usize::try_from(index).ok().filter(|position| *position < depth) {
@@ -127,14 +150,27 @@ pub(crate) fn one_hot<T: Copy>(indices: &Tensor, depth: usize, inner: usize, (on
         }
     };
     match indices.dtype() {
-        DType::I32 => indices.slice::<i32>().iter().map(|index| i64::from(*index)).enumerate().for_each(&mut mark),
+        DType::I32 => indices
+            .slice::<i32>()
+            .iter()
+            .map(|index| i64::from(*index))
+            .enumerate()
+            .for_each(&mut mark),
         _ => indices.slice::<i64>().iter().copied().enumerate().for_each(&mut mark),
     }
 }
 
-/// The sums along an axis of `size` with `inner` elements inside each position, up to each position or, from
-/// the end, down to it; without its own element where `exclusive` (TensorFlow `Cumsum`). One after the other.
-pub(crate) fn cumsum<T: Number>(x: &[T], size: usize, inner: usize, exclusive: bool, reverse: bool, out: &mut [T]) {
+/// The sums along an axis of `size` with `inner` elements inside each position, up to each position
+/// or, from the end, down to it; without its own element where `exclusive` (TensorFlow `Cumsum`).
+/// One after the other.
+pub(crate) fn cumsum<T: Number>(
+    x: &[T],
+    size: usize,
+    inner: usize,
+    exclusive: bool,
+    reverse: bool,
+    out: &mut [T],
+) {
     let block = size * inner;
     if out.is_empty() {
         return;

@@ -1,7 +1,8 @@
 //! Elementary functions of one `f32`, without branches or table, so that loops over them vectorise.
 //!
-//! The polynomials are those of Cephes (Moshier, <https://netlib.org/cephes/>, `expf`, `logf`, `tanhf`).
-//! Only IEEE 754 operations are used and none is fused, so every machine computes the same bits.
+//! The polynomials are those of Cephes (Moshier, <https://netlib.org/cephes/>, `expf`, `logf`,
+//! `tanhf`). Only IEEE 754 operations are used and none is fused, so every machine computes the
+//! same bits.
 
 mod error_function;
 #[cfg(test)]
@@ -36,7 +37,8 @@ fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
 /// e^r - 1 - r for r between -ln 2 / 2 and ln 2 / 2.
 #[inline(always)]
 fn exp_series(r: f32) -> f32 {
-    polynomial(r, [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_65, 0.5]) * (r * r)
+    polynomial(r, [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_65, 0.5])
+        * (r * r)
 }
 
 /// e^x within 2 units in the last place, subnormal results included.
@@ -71,7 +73,9 @@ pub(super) fn expm1(x: f32) -> f32 {
     // 2^n (e^r - 1 + (1 - 2^-n)): what is in parentheses is 0 where x is small.
     let lacking = 1.0 - power_of_two(exponent.wrapping_neg().max(-126));
     let half = exponent >> 1;
-    let found = (exp_series(r) + r + lacking) * power_of_two(half) * power_of_two(exponent.wrapping_sub(half));
+    let found = (exp_series(r) + r + lacking)
+        * power_of_two(half)
+        * power_of_two(exponent.wrapping_sub(half));
     found.copysign(x)
 }
 
@@ -127,7 +131,10 @@ pub(super) fn log(x: f32) -> f32 {
 #[inline(always)]
 pub(super) fn tanh(x: f32) -> f32 {
     let square = x * x;
-    let series = polynomial(square, [-5.704_988_7e-3, 2.063_909e-2, -5.373_971_6e-2, 0.133_314_42, -0.333_332_8]);
+    let series = polynomial(
+        square,
+        [-5.704_988_7e-3, 2.063_909e-2, -5.373_971_6e-2, 0.133_314_42, -0.333_332_8],
+    );
     let small = x + x * square * series;
     let large = 1.0 - 2.0 / (exp(2.0 * x.abs()) + 1.0);
     // The sign also of -0, which the series would make +0.

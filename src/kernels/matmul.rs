@@ -13,23 +13,27 @@ use crate::tensor::{Shape, Tensor};
 ///
 /// Measured: 53 us on one thread, 30 us on two that are awake; to wake one takes 20 to 50 us.
 pub(super) const PARALLEL_FROM: usize = 1 << 22;
-/// How many columns of a product one thread takes at a time; a narrower product is left to `gemm` to spread.
+/// How many columns of a product one thread takes at a time; a narrower product is left to `gemm`
+/// to spread.
 ///
 /// Measured on two threads that are awake, `[128, 512] x [512, 512]`: as fast as twice one thread.
 const COLUMNS: usize = 128;
 /// How many rows of a product with a transposed `a` one thread takes at a time at most.
 ///
 /// `gemm` copies such an `a` into another order, for each part of the columns anew. Measured on
-/// `[784, 128] x [128, 512]`: 0.47 ms on two threads with parts of the rows, 0.55 without, 0.46 where `gemm`
-/// spreads the product itself; `[512, 128] x [128, 512]`: 0.31, 0.35 and 0.32.
+/// `[784, 128] x [128, 512]`: 0.47 ms on two threads with parts of the rows, 0.55 without, 0.46
+/// where `gemm` spreads the product itself; `[512, 128] x [128, 512]`: 0.31, 0.35 and 0.32.
 const ROWS: usize = 256;
-/// From how many rows of the product, and from how large a `b` each way, a transposed `b` is copied into rows.
+/// From how many rows of the product, and from how large a `b` each way, a transposed `b` is copied
+/// into rows.
 ///
-/// `gemm` copies it too, element by element. Measured on `[128, 512] x [512, 512]` with a transposed `b`: 0.36 ms
-/// on two threads where `gemm` takes 0.56; `[16, 16] x [16, 16]`: 0.3 us where it takes 0.4.
+/// `gemm` copies it too, element by element. Measured on `[128, 512] x [512, 512]` with a
+/// transposed `b`: 0.36 ms on two threads where `gemm` takes 0.56; `[16, 16] x [16, 16]`: 0.3 us
+/// where it takes 0.4.
 const TURN_FROM: (usize, usize) = (8, 16);
 
-/// The shape of a product: `op(a)` is `[m, k]`, `op(b)` is `[k, n]`, the product `[m, n]`, all row-major.
+/// The shape of a product: `op(a)` is `[m, k]`, `op(b)` is `[k, n]`, the product `[m, n]`, all
+/// row-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MatMul {
     /// The rows of `op(a)` and of the product.
@@ -46,20 +50,21 @@ pub(crate) struct MatMul {
 
 /// `out = op(a) * op(b)` (TensorFlow `MatMul`).
 ///
-/// Order: `k` is cut into blocks by the shape and the machine's caches; within a block an element of
-/// the product is a chain of fused multiply-adds, and blocks are added from the first to the last. (Where
-/// `op(a)` and `op(b)` are both contiguous along `k` and the product is small, a block has one chain a
-/// lane of the widest vectors.) Threads take parts of the product, never of `k`.
+/// Order: `k` is cut into blocks by the shape and the machine's caches; within a block an element
+/// of the product is a chain of fused multiply-adds, and blocks are added from the first to the
+/// last. (Where `op(a)` and `op(b)` are both contiguous along `k` and the product is small, a block
+/// has one chain a lane of the widest vectors.) Threads take parts of the product, never of `k`.
 pub(crate) fn matmul(a: &[f32], b: &[f32], out: &mut [f32], dims: MatMul) {
     let MatMul { m, k, n, .. } = dims;
-    let size = |rows: usize, columns: usize| rows.checked_mul(columns).expect("a matrix fits into memory");
+    let size =
+        |rows: usize, columns: usize| rows.checked_mul(columns).expect("a matrix fits into memory");
     assert_eq!(a.len(), size(m, k), "the first operand of a product is [m, k]");
     assert_eq!(b.len(), size(k, n), "the second operand of a product is [k, n]");
     assert_eq!(out.len(), size(m, n), "a product is [m, n]");
     let out = AtomicPtr::new(out.as_mut_ptr());
     let part = |rows, columns, parallelism| {
-        // SAFETY: the lengths were asserted above, the rows and columns are within `m` and `n`, and no two
-        // parts have an element in common.
+        // SAFETY: the lengths were asserted above, the rows and columns are within `m` and `n`, and
+        // no two parts have an element in common.
         #[expect(unsafe_code, reason = "the product is written through a pointer")]
         unsafe {
             product(a, b, &out, dims, Part { rows, columns, parallelism });
@@ -89,8 +94,8 @@ struct Part {
 /// Computes `part` of the product.
 ///
 /// # Safety
-/// `a`, `b` and what `out` points to must have the sizes that `dims` states; the part must be within
-/// them; nobody else may access this part of `out` meanwhile.
+/// `a`, `b` and what `out` points to must have the sizes that `dims` states; the part must be
+/// within them; nobody else may access this part of `out` meanwhile.
 #[expect(unsafe_code, reason = "the product is written through a pointer")]
 unsafe fn product(a: &[f32], b: &[f32], out: &AtomicPtr<f32>, dims: MatMul, part: Part) {
     let MatMul { m, k, n, transpose_a, transpose_b } = dims;

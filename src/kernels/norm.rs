@@ -1,6 +1,6 @@
-//! Normalisation of f32: of the channels of a batch, and of the rows of a layer. Channels are the columns
-//! of a matrix. Sums have the order of [`reduce`]; moments are computed in two passes, so that
-//! a large mean costs no digits of the variance.
+//! Normalisation of f32: of the channels of a batch, and of the rows of a layer. Channels are the
+//! columns of a matrix. Sums have the order of [`reduce`]; moments are computed in two passes, so
+//! that a large mean costs no digits of the variance.
 
 use super::parallel::{for_chunks, vectorised};
 use super::reduce;
@@ -8,7 +8,12 @@ use crate::graph::{Axes, Reduction};
 use crate::tensor::Shape;
 
 /// The means of the columns of `x`, and their variances over the count.
-pub(crate) fn column_moments(x: &[f32], mean: &mut [f32], variance: &mut [f32], scratch: &mut [f32]) {
+pub(crate) fn column_moments(
+    x: &[f32],
+    mean: &mut [f32],
+    variance: &mut [f32],
+    scratch: &mut [f32],
+) {
     let columns = mean.len();
     column_means(x, mean);
     for_each_row(scratch, columns, |row, out| {
@@ -18,14 +23,23 @@ pub(crate) fn column_moments(x: &[f32], mean: &mut [f32], variance: &mut [f32], 
     column_means(scratch, variance);
 }
 
-/// `y = (x - mean) / sqrt(variance + epsilon) * scale + offset`, each of a column (TensorFlow `FusedBatchNormV3`).
-pub(crate) fn normalise_columns(x: &[f32], affine: [&[f32]; 2], moments: [&[f32]; 2], epsilon: f32, y: &mut [f32]) {
+/// `y = (x - mean) / sqrt(variance + epsilon) * scale + offset`, each of a column (TensorFlow
+/// `FusedBatchNormV3`).
+pub(crate) fn normalise_columns(
+    x: &[f32],
+    affine: [&[f32]; 2],
+    moments: [&[f32]; 2],
+    epsilon: f32,
+    y: &mut [f32],
+) {
     let ([scale, offset], [mean, variance]) = (affine, moments);
     let columns = scale.len();
-    let factor: Vec<f32> = scale.iter().zip(variance).map(|(scale, v)| scale / (v + epsilon).sqrt()).collect();
+    let factor: Vec<f32> =
+        scale.iter().zip(variance).map(|(scale, v)| scale / (v + epsilon).sqrt()).collect();
     for_each_row(y, columns, |row, y| {
         let column = mean.iter().zip(&factor).zip(offset);
-        for ((y, x), ((mean, factor), offset)) in y.iter_mut().zip(&x[row * columns..]).zip(column) {
+        for ((y, x), ((mean, factor), offset)) in y.iter_mut().zip(&x[row * columns..]).zip(column)
+        {
             *y = (x - mean) * factor + offset;
         }
     });
@@ -47,7 +61,8 @@ impl ColumnsGrad<'_> {
     /// The gradients for `x`, `scale` and `offset` (TensorFlow `FusedBatchNormGradV3`).
     pub(crate) fn write(&self, dx: &mut [f32], by_scale: &mut [f32], by_offset: &mut [f32]) {
         let (columns, dy, x) = (self.scale.len(), self.dy, self.x);
-        let inverse: Vec<f32> = self.variance.iter().map(|v| 1.0 / (v + self.epsilon).sqrt()).collect();
+        let inverse: Vec<f32> =
+            self.variance.iter().map(|v| 1.0 / (v + self.epsilon).sqrt()).collect();
         for_each_row(dx, columns, |row, out| {
             let operands = dy[row * columns..].iter().zip(&x[row * columns..]);
             for ((out, (dy, x)), mean) in out.iter_mut().zip(operands).zip(self.mean) {
@@ -57,22 +72,28 @@ impl ColumnsGrad<'_> {
         reduce::columns(dx, 0.0, |a, b| a + b, by_scale);
         by_scale.iter_mut().zip(&inverse).for_each(|(sum, inverse)| *sum *= inverse);
         reduce::columns(dy, 0.0, |a, b| a + b, by_offset);
-        // dx = factor (dy - shift - slope (x - mean)); with moments that are given, there is nothing to take off.
-        let factor: Vec<f32> = self.scale.iter().zip(&inverse).map(|(scale, inverse)| scale * inverse).collect();
+        // dx = factor (dy - shift - slope (x - mean)); with moments that are given, there is
+        // nothing to take off.
+        let factor: Vec<f32> =
+            self.scale.iter().zip(&inverse).map(|(scale, inverse)| scale * inverse).collect();
         let share = if self.is_training { columns as f32 / x.len() as f32 } else { 0.0 };
-        let slope: Vec<f32> = by_scale.iter().zip(&inverse).map(|(sum, inverse)| sum * inverse * share).collect();
+        let slope: Vec<f32> =
+            by_scale.iter().zip(&inverse).map(|(sum, inverse)| sum * inverse * share).collect();
         let shift: Vec<f32> = by_offset.iter().map(|sum| sum * share).collect();
         for_each_row(dx, columns, |row, out| {
             let operands = dy[row * columns..].iter().zip(&x[row * columns..]);
             let column = self.mean.iter().zip(&factor).zip(slope.iter().zip(&shift));
-            for ((out, (dy, x)), ((mean, factor), (slope, shift))) in out.iter_mut().zip(operands).zip(column) {
+            for ((out, (dy, x)), ((mean, factor), (slope, shift))) in
+                out.iter_mut().zip(operands).zip(column)
+            {
                 *out = factor * (dy - shift - slope * (x - mean));
             }
         });
     }
 }
 
-/// The mean of each row, the inverse of its deviation, and `y`, the row normalised, scaled and offset.
+/// The mean of each row, the inverse of its deviation, and `y`, the row normalised, scaled and
+/// offset.
 pub(crate) fn normalise_rows(
     x: &[f32],
     [scale, offset]: [&[f32]; 2],
@@ -90,7 +111,9 @@ pub(crate) fn normalise_rows(
     inverse.iter_mut().for_each(|variance| *variance = 1.0 / (*variance + epsilon).sqrt());
     for_each_row(y, columns, |row, y| {
         let (mean, inverse) = (mean[row], inverse[row]);
-        for (((y, x), scale), offset) in y.iter_mut().zip(&x[row * columns..]).zip(scale).zip(offset) {
+        for (((y, x), scale), offset) in
+            y.iter_mut().zip(&x[row * columns..]).zip(scale).zip(offset)
+        {
             *y = (x - mean) * inverse * scale + offset;
         }
     });
@@ -112,7 +135,8 @@ impl RowsGrad<'_> {
         let columns = scale.len();
         for_each_row(dx, columns, |row, out| {
             let (mean, inverse) = (self.mean[row], self.inverse[row]);
-            for ((out, x), dy) in out.iter_mut().zip(&x[row * columns..]).zip(&dy[row * columns..]) {
+            for ((out, x), dy) in out.iter_mut().zip(&x[row * columns..]).zip(&dy[row * columns..])
+            {
                 *out = dy * ((x - mean) * inverse);
             }
         });
@@ -121,7 +145,8 @@ impl RowsGrad<'_> {
         for_each_row(dx, columns, |row, out| self.row(row, out));
     }
 
-    /// `dx = inverse (g - mean of g - z (mean of g z))` of a row, where `g = dy scale` and `z` is the row normalised.
+    /// `dx = inverse (g - mean of g - z (mean of g z))` of a row, where `g = dy scale` and `z` is
+    /// the row normalised.
     #[inline(always)]
     fn row(&self, row: usize, out: &mut [f32]) {
         let columns = out.len();
@@ -133,7 +158,9 @@ impl RowsGrad<'_> {
         let slope = average(out);
         out.iter_mut().zip(dy).zip(self.scale).for_each(|((out, dy), scale)| *out = dy * scale);
         let shift = average(out);
-        out.iter_mut().zip(x).for_each(|(g, x)| *g = inverse * (*g - shift - (x - mean) * inverse * slope));
+        out.iter_mut()
+            .zip(x)
+            .for_each(|(g, x)| *g = inverse * (*g - shift - (x - mean) * inverse * slope));
     }
 }
 

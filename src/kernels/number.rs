@@ -45,7 +45,8 @@ pub(crate) trait Number: Element + PartialOrd + Default {
     fn is_nan(self) -> bool;
     /// `self / other`, of integers cut towards 0; these must not be divided by 0.
     fn quotient(self, other: Self) -> Self;
-    /// What is left of `self` after [`quotient`](Self::quotient), as an integer; of the sign of `self`.
+    /// What is left of `self` after [`quotient`](Self::quotient), as an integer; of the sign of
+    /// `self`.
     fn remainder(self, other: Self) -> Self;
     /// The integer below `self / other`.
     fn floor_quotient(self, other: Self) -> Self;
@@ -55,7 +56,12 @@ pub(crate) trait Number: Element + PartialOrd + Default {
 
 /// A type of real numbers, with their functions.
 pub(crate) trait Float:
-    Number + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
+    Number
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
 {
     /// The nearest to `value`.
     fn of(value: f64) -> Self;

@@ -10,10 +10,11 @@ pub enum Numerics {
     /// Real gradients, real loss.
     #[default]
     Real,
-    /// Shapes, costs and bytes only: for models too large for this machine. There is no loss and no accuracy.
+    /// Shapes, costs and bytes only: for models too large for this machine. There is no loss and no
+    /// accuracy.
     ///
-    /// Floats, and all that is computed from them, are hollow tensors, which take no memory. What is
-    /// computed from integers and truth values alone is real (ids, steps, verdicts), and so are
+    /// Floats, and all that is computed from them, are hollow tensors, which take no memory. What
+    /// is computed from integers and truth values alone is real (ids, steps, verdicts), and so are
     /// constants and what is fed.
     Shapes,
 }
@@ -31,10 +32,13 @@ impl Numerics {
         hollow.map_or_else(|| registry::call(op, inputs), Ok)
     }
 
-    /// `value` as a variable keeps it: where floats have no numbers, without those that it was given.
+    /// `value` as a variable keeps it: where floats have no numbers, without those that it was
+    /// given.
     pub(crate) fn kept(self, value: Tensor) -> Tensor {
         match self {
-            Self::Shapes if value.dtype().is_float() => Tensor::hollow(value.dtype(), value.shape()),
+            Self::Shapes if value.dtype().is_float() => {
+                Tensor::hollow(value.dtype(), value.shape())
+            }
             _ => value,
         }
     }
@@ -48,10 +52,11 @@ fn hollow_outputs(op: &Op, inputs: &[&Tensor]) -> Result<Option<Outputs>, Kernel
     if let Op::Array(Array::Shape(_) | Array::Size(_) | Array::Rank) = op {
         return Ok(None);
     }
-    let types: Vec<TensorType> = inputs.iter().map(|input| TensorType::new(input.dtype(), input.shape())).collect();
+    let types: Vec<TensorType> =
+        inputs.iter().map(|input| TensorType::new(input.dtype(), input.shape())).collect();
     let outputs = infer(op, &types, &[]).expect("an operation runs once its outputs are foreseen");
-    let is_hollow =
-        inputs.iter().any(|input| input.is_hollow()) || outputs.iter().any(|output| output.dtype.is_float());
+    let is_hollow = inputs.iter().any(|input| input.is_hollow())
+        || outputs.iter().any(|output| output.dtype.is_float());
     if !is_hollow {
         return Ok(None);
     }
@@ -75,7 +80,10 @@ mod tests {
     #[test]
     fn floats_are_hollow_even_where_all_they_are_made_of_is_real() {
         let huge = Shape::from([1 << 20, 1 << 20]);
-        assert_eq!(shapes(&Op::Fill { shape: huge, value: 1f32.into() }, &[]), Tensor::hollow(DType::F32, huge));
+        assert_eq!(
+            shapes(&Op::Fill { shape: huge, value: 1f32.into() }, &[]),
+            Tensor::hollow(DType::F32, huge)
+        );
         let labels = Tensor::new([2], &[3i32, 4]).unwrap();
         assert_eq!(shapes(&Op::Cast(DType::F32), &[&labels]), Tensor::hollow(DType::F32, [2]));
     }
@@ -83,19 +91,29 @@ mod tests {
     #[test]
     fn what_is_computed_from_a_hollow_value_is_hollow_whatever_its_type() {
         let logits = Tensor::hollow(DType::F32, [7, 10]);
-        let predicted = shapes(&Op::Order(Order::ArgMax { axis: 1, dtype: DType::I64 }), &[&logits]);
+        let predicted =
+            shapes(&Op::Order(Order::ArgMax { axis: 1, dtype: DType::I64 }), &[&logits]);
         assert_eq!(predicted, Tensor::hollow(DType::I64, [7]));
         let labels = Tensor::zeros(DType::I64, [7]);
-        assert_eq!(shapes(&Op::Compare(Comparison::Equal), &[&predicted, &labels]), Tensor::hollow(DType::Bool, [7]));
+        assert_eq!(
+            shapes(&Op::Compare(Comparison::Equal), &[&predicted, &labels]),
+            Tensor::hollow(DType::Bool, [7])
+        );
     }
 
     #[test]
     fn integers_made_of_integers_are_real_and_so_is_the_shape_of_a_hollow_value() {
         let ids = Tensor::new([2], &[3i32, 4]).unwrap();
         assert_eq!(shapes(&Op::Cast(DType::I64), &[&ids]).values::<i64>().unwrap(), [3, 4]);
-        assert_eq!(shapes(&Op::Compare(Comparison::Equal), &[&ids, &ids]).values::<bool>().unwrap(), [true, true]);
+        assert_eq!(
+            shapes(&Op::Compare(Comparison::Equal), &[&ids, &ids]).values::<bool>().unwrap(),
+            [true, true]
+        );
         let hollow = Tensor::hollow(DType::F32, [5, 6]);
-        assert_eq!(shapes(&Op::Array(Array::Shape(DType::I32)), &[&hollow]).values::<i32>().unwrap(), [5, 6]);
+        assert_eq!(
+            shapes(&Op::Array(Array::Shape(DType::I32)), &[&hollow]).values::<i32>().unwrap(),
+            [5, 6]
+        );
     }
 
     #[test]
@@ -103,7 +121,10 @@ mod tests {
         let unique = Op::Sparse(Sparse::Unique);
         let ids = Tensor::new([3], &[4i64, 4, 9]).unwrap();
         assert_eq!(shapes(&unique, &[&ids]).values::<i64>().unwrap(), [4, 9]);
-        let refused = Numerics::Shapes.call(&unique, &[&Tensor::hollow(DType::I64, [3])]).unwrap_err().to_string();
+        let refused = Numerics::Shapes
+            .call(&unique, &[&Tensor::hollow(DType::I64, [3])])
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("Unique") && refused.contains("shapes"), "{refused}");
     }
 
@@ -111,7 +132,10 @@ mod tests {
     fn a_variable_keeps_integers_and_no_floats() {
         let (step, weight) = (Tensor::scalar(3i64), Tensor::scalar(0.5f32));
         assert_eq!(Numerics::Shapes.kept(step.clone()), step);
-        assert_eq!(Numerics::Shapes.kept(weight.clone()), Tensor::hollow(DType::F32, Shape::SCALAR));
+        assert_eq!(
+            Numerics::Shapes.kept(weight.clone()),
+            Tensor::hollow(DType::F32, Shape::SCALAR)
+        );
         assert_eq!(Numerics::Real.kept(weight.clone()), weight);
     }
 }

@@ -41,7 +41,8 @@ macro_rules! position {
 }
 position!(i32, i64);
 
-/// Where along an axis the greatest element is, of equal ones the first; 0 where all are NaN (TensorFlow `ArgMax`).
+/// Where along an axis the greatest element is, of equal ones the first; 0 where all are NaN
+/// (TensorFlow `ArgMax`).
 ///
 /// # Panics
 /// If the axis is empty.
@@ -49,7 +50,8 @@ pub(super) fn argmax<T: Number, I: Position>(x: &[T], axis: Run, out: &mut [I]) 
     arg(x, axis, T::LEAST, |new, best| new > best, out);
 }
 
-/// Where along an axis the least element is, of equal ones the first; 0 where all are NaN (TensorFlow `ArgMin`).
+/// Where along an axis the least element is, of equal ones the first; 0 where all are NaN
+/// (TensorFlow `ArgMin`).
 ///
 /// # Panics
 /// If the axis is empty.
@@ -68,7 +70,11 @@ fn arg<T: Number, I: Position>(
         return;
     }
     assert!(reduced > 0, "there is an element to be the greatest");
-    assert_eq!((x.len(), out.len()), (outer * reduced * inner, outer * inner), "there is one position for each axis");
+    assert_eq!(
+        (x.len(), out.len()),
+        (outer * reduced * inner, outer * inner),
+        "there is one position for each axis"
+    );
     let of_outer = |(out, x): (&mut [I], &[T])| match out {
         [out] => *out = I::of(along(x, worst, better)),
         out => abreast(x, worst, better, out),
@@ -92,7 +98,12 @@ fn along<T: Number>(x: &[T], worst: T, better: impl Fn(T, T) -> bool) -> usize {
 }
 
 /// The row of the first best element of each column.
-fn abreast<T: Number, I: Position>(x: &[T], worst: T, better: impl Fn(T, T) -> bool, out: &mut [I]) {
+fn abreast<T: Number, I: Position>(
+    x: &[T],
+    worst: T,
+    better: impl Fn(T, T) -> bool,
+    out: &mut [I],
+) {
     let mut best = vec![worst; out.len()];
     out.fill(I::of(0));
     for (row, x) in x.chunks_exact(out.len()).enumerate() {
@@ -104,9 +115,15 @@ fn abreast<T: Number, I: Position>(x: &[T], worst: T, better: impl Fn(T, T) -> b
     }
 }
 
-/// The `k` greatest elements of each row of `columns`, the greatest first, and where they are. Of equal ones the first
-/// comes first, and NaNs come before numbers (TensorFlow `TopKV2`).
-pub(crate) fn top_k<T: Number>(x: &[T], columns: usize, values: &mut [T], positions: &mut [i32], k: usize) {
+/// The `k` greatest elements of each row of `columns`, the greatest first, and where they are. Of
+/// equal ones the first comes first, and NaNs come before numbers (TensorFlow `TopKV2`).
+pub(crate) fn top_k<T: Number>(
+    x: &[T],
+    columns: usize,
+    values: &mut [T],
+    positions: &mut [i32],
+    k: usize,
+) {
     if values.is_empty() {
         return;
     }
@@ -121,7 +138,11 @@ pub(crate) fn top_k<T: Number>(x: &[T], columns: usize, values: &mut [T], positi
         values.iter_mut().zip(&order).for_each(|(value, at)| *value = x[*at as usize]);
     };
     if x.len() < PARALLEL_FROM {
-        values.chunks_exact_mut(k).zip(positions.chunks_exact_mut(k)).zip(x.chunks_exact(columns)).for_each(of_row);
+        values
+            .chunks_exact_mut(k)
+            .zip(positions.chunks_exact_mut(k))
+            .zip(x.chunks_exact(columns))
+            .for_each(of_row);
     } else {
         let results = values.par_chunks_exact_mut(k).zip(positions.par_chunks_exact_mut(k));
         results.zip(x.par_chunks_exact(columns)).for_each(of_row);
@@ -133,25 +154,42 @@ fn descending<T: Number>(a: T, b: T) -> Ordering {
 }
 
 /// The gradient of [`top_k`]: `dy` at its `positions` of each row of `columns`, and 0 elsewhere.
-pub(crate) fn top_k_grad<T: Float>(dy: &[T], positions: &[i32], k: usize, columns: usize, out: &mut [T]) {
+pub(crate) fn top_k_grad<T: Float>(
+    dy: &[T],
+    positions: &[i32],
+    k: usize,
+    columns: usize,
+    out: &mut [T],
+) {
     out.fill(T::ZERO);
     if k == 0 {
         return;
     }
     let rows = out.chunks_exact_mut(columns).zip(dy.chunks_exact(k)).zip(positions.chunks_exact(k));
     for ((out, dy), positions) in rows {
-        positions.iter().zip(dy).for_each(|(at, dy)| out[*at as usize] = out[*at as usize].plus(*dy));
+        positions
+            .iter()
+            .zip(dy)
+            .for_each(|(at, dy)| out[*at as usize] = out[*at as usize].plus(*dy));
     }
 }
 
-/// Whether fewer than `k` predictions of a row are greater than that of its target (TensorFlow `InTopKV2`).
+/// Whether fewer than `k` predictions of a row are greater than that of its target (TensorFlow
+/// `InTopKV2`).
 ///
 /// False where the target names no class, or a prediction that is met before that is not finite.
-pub(crate) fn in_top_k<I: Position>(predictions: &[f32], targets: &[I], k: usize, out: &mut [bool]) {
+pub(crate) fn in_top_k<I: Position>(
+    predictions: &[f32],
+    targets: &[I],
+    k: usize,
+    out: &mut [bool],
+) {
     let classes = predictions.len().checked_div(targets.len()).unwrap_or(0);
     let is_in = |(row, target): (usize, &I)| {
         let row = &predictions[row * classes..][..classes];
-        let Some(own) = target.at().and_then(|at| row.get(at)).filter(|own| own.is_finite()) else { return false };
+        let Some(own) = target.at().and_then(|at| row.get(at)).filter(|own| own.is_finite()) else {
+            return false;
+        };
         let mut greater = 0;
         for prediction in row {
             if !prediction.is_finite() {

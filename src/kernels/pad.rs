@@ -30,7 +30,11 @@ fn joined(axes: &[Padded]) -> SmallVec<[Padded; 6]> {
         match joined.last_mut() {
             Some(last) if axis.is_bare() => {
                 let times = |n: usize| n * axis.len;
-                *last = Padded { before: times(last.before), len: times(last.len), after: times(last.after) };
+                *last = Padded {
+                    before: times(last.before),
+                    len: times(last.len),
+                    after: times(last.after),
+                };
             }
             _ => joined.push(*axis),
         }
@@ -72,7 +76,12 @@ fn row_within(mut row: usize, outer: &[Padded]) -> Option<usize> {
 }
 
 /// `x` with itself, mirrored, around it (TensorFlow `MirrorPad`).
-pub(crate) fn mirror_pad<T: Copy + Send + Sync>(x: &[T], axes: &[Padded], mirror: Mirror, out: &mut [T]) {
+pub(crate) fn mirror_pad<T: Copy + Send + Sync>(
+    x: &[T],
+    axes: &[Padded],
+    mirror: Mirror,
+    out: &mut [T],
+) {
     let origins = Origins::new(axes, mirror);
     let width = origins.inner.len();
     if out.is_empty() {
@@ -86,8 +95,8 @@ pub(crate) fn mirror_pad<T: Copy + Send + Sync>(x: &[T], axes: &[Padded], mirror
     });
 }
 
-/// The gradient of [`mirror_pad`] of a value of zeros, `out`: what is around it is added to where it is from,
-/// in the order of `dy`.
+/// The gradient of [`mirror_pad`] of a value of zeros, `out`: what is around it is added to where
+/// it is from, in the order of `dy`.
 pub(crate) fn mirror_pad_grad<T>(dy: &[T], axes: &[Padded], mirror: Mirror, out: &mut [T])
 where
     T: Copy + std::ops::AddAssign,
@@ -131,8 +140,8 @@ impl Origins {
     }
 }
 
-/// A row of each input after the other, row by row; the lengths of the rows are given with the inputs
-/// (TensorFlow `ConcatV2`).
+/// A row of each input after the other, row by row; the lengths of the rows are given with the
+/// inputs (TensorFlow `ConcatV2`).
 pub(crate) fn concat<T: Copy + Send + Sync>(inputs: &[(&[T], usize)], out: &mut [T]) {
     let width: usize = inputs.iter().map(|(_, width)| width).sum();
     if out.len() == width {

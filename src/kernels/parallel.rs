@@ -11,8 +11,8 @@ use super::matmul;
 
 /// The size from which a kernel is spread over threads, in elements.
 ///
-/// Measured: a second thread that is awake halves the time from a quarter of this on; one that sleeps
-/// takes 20 to 50 us to wake, as long as 2^18 additions take on one thread.
+/// Measured: a second thread that is awake halves the time from a quarter of this on; one that
+/// sleeps takes 20 to 50 us to wake, as long as 2^18 additions take on one thread.
 pub(super) const PARALLEL_FROM: usize = 1 << 18;
 
 /// Whether kernels that cost this much together may have one among them that spreads over threads.
@@ -22,13 +22,15 @@ pub(crate) fn may_spread(cost: Cost) -> bool {
     cost.flops >= FLOPS || cost.bytes >= BYTES
 }
 
-/// What one thread takes at a time, in elements: 64 KiB, so that three operands fit a second-level cache.
+/// What one thread takes at a time, in elements: 64 KiB, so that three operands fit a second-level
+/// cache.
 pub(super) const CHUNK: usize = 1 << 14;
 
 /// Runs `work`, compiled for the widest vectors that this machine has.
 ///
-/// That is so as far as the compiler inlines `work`, which it does with a closure of one loop. Longer
-/// work is a struct of its operands whose `call` is marked `#[inline(always)]`; a closure can't be.
+/// That is so as far as the compiler inlines `work`, which it does with a closure of one loop.
+/// Longer work is a struct of its operands whose `call` is marked `#[inline(always)]`; a closure
+/// can't be.
 #[inline(always)]
 pub(super) fn vectorised<W: NullaryFnOnce>(work: W) -> W::Output {
     Arch::new().dispatch(work)
@@ -63,15 +65,19 @@ where
     });
 }
 
-/// Calls `work(first element of the chunk, chunk of out)` for chunks of about [`CHUNK`] elements that
-/// begin at multiples of `unit` (a row, a block).
+/// Calls `work(first element of the chunk, chunk of out)` for chunks of about [`CHUNK`] elements
+/// that begin at multiples of `unit` (a row, a block).
 #[inline(always)]
-pub(super) fn for_chunks<Y: Send>(out: &mut [Y], unit: usize, work: impl Fn(usize, &mut [Y]) + Sync) {
+pub(super) fn for_chunks<Y: Send>(
+    out: &mut [Y],
+    unit: usize,
+    work: impl Fn(usize, &mut [Y]) + Sync,
+) {
     spread(out, unit, &work);
 }
 
-/// As [`for_chunks`], with the work behind a pointer: a call a chunk costs nothing, and what spreads the chunks
-/// over threads is compiled once, not once a kernel, which would take minutes.
+/// As [`for_chunks`], with the work behind a pointer: a call a chunk costs nothing, and what
+/// spreads the chunks over threads is compiled once, not once a kernel, which would take minutes.
 fn spread<Y: Send>(out: &mut [Y], unit: usize, work: &(dyn Fn(usize, &mut [Y]) + Sync)) {
     if out.len() < PARALLEL_FROM {
         return work(0, out);

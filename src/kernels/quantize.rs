@@ -7,8 +7,8 @@ const MOST: f32 = 127.0;
 
 /// `scales[b] = max|x| / 127` of each block of `block` values, the last of which may be shorter.
 ///
-/// The scale is NaN where a value is none or infinite, so that all of the block is NaN when it is read. It is 0
-/// where it would be no normal number: values below 1.5e-36 are written as 0.
+/// The scale is NaN where a value is none or infinite, so that all of the block is NaN when it is
+/// read. It is 0 where it would be no normal number: values below 1.5e-36 are written as 0.
 pub(crate) fn scales(x: &[f32], block: usize, scales: &mut [f32]) {
     assert_eq!(scales.len(), x.len().div_ceil(block), "every block has one scale");
     for_chunks(scales, 1, |start, scales| {
@@ -19,7 +19,8 @@ pub(crate) fn scales(x: &[f32], block: usize, scales: &mut [f32]) {
 
 #[inline(always)]
 fn scale_of(x: &[f32]) -> f32 {
-    // The bits of a positive float are in the order of the floats, with infinity and NaN above them all.
+    // The bits of a positive float are in the order of the floats, with infinity and NaN above them
+    // all.
     let greatest = x.iter().fold(0, |greatest: u32, x| greatest.max(x.to_bits() & !(1 << 31)));
     let greatest = f32::from_bits(greatest);
     match greatest / MOST {
@@ -38,7 +39,9 @@ pub(crate) fn quantize(x: &[f32], block: usize, scales: &[f32], out: &mut [i8]) 
         let scales = &scales[start / block..];
         for ((x, out), scale) in x[start..].chunks(block).zip(out.chunks_mut(block)).zip(scales) {
             let scale = if *scale == 0.0 { f32::INFINITY } else { *scale };
-            vectorised(|| x.iter().zip(out).for_each(|(x, out)| *out = (x / scale).round_ties_even() as i8));
+            vectorised(|| {
+                x.iter().zip(out).for_each(|(x, out)| *out = (x / scale).round_ties_even() as i8)
+            });
         }
     });
 }
@@ -48,8 +51,12 @@ pub(crate) fn dequantize(values: &[i8], block: usize, scales: &[f32], out: &mut 
     assert_eq!(values.len(), out.len(), "every value is read");
     for_chunks(out, block, |start, out| {
         let scales = &scales[start / block..];
-        for ((values, out), scale) in values[start..].chunks(block).zip(out.chunks_mut(block)).zip(scales) {
-            vectorised(|| values.iter().zip(out).for_each(|(value, out)| *out = f32::from(*value) * scale));
+        for ((values, out), scale) in
+            values[start..].chunks(block).zip(out.chunks_mut(block)).zip(scales)
+        {
+            vectorised(|| {
+                values.iter().zip(out).for_each(|(value, out)| *out = f32::from(*value) * scale)
+            });
         }
     });
 }

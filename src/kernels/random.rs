@@ -89,7 +89,8 @@ mod tests {
     /// The mean and the standard deviation.
     fn moments(x: &[f32]) -> (f64, f64) {
         let mean = x.iter().map(|x| f64::from(*x)).sum::<f64>() / x.len() as f64;
-        let variance = x.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / x.len() as f64;
+        let variance =
+            x.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / x.len() as f64;
         (mean, variance.sqrt())
     }
 
@@ -121,7 +122,10 @@ mod tests {
         let x = drawn(MANY, |out| uniform(KEY, -1.0, 3.0, out));
         assert!(x.iter().all(|x| (-1.0..3.0).contains(x)));
         let (mean, deviation) = moments(&x);
-        assert!((mean - 1.0).abs() < 0.01 && (deviation - 4.0 / 12f64.sqrt()).abs() < 0.01, "{mean} {deviation}");
+        assert!(
+            (mean - 1.0).abs() < 0.01 && (deviation - 4.0 / 12f64.sqrt()).abs() < 0.01,
+            "{mean} {deviation}"
+        );
         let narrow = drawn(1000, |out| uniform(KEY, 1.0, 1f32.next_up(), out));
         assert!(narrow.iter().all(|x| *x == 1.0));
         assert_eq!(drawn(2, |out| uniform(KEY, 1.0, 1.0, out)), [1.0, 1.0]);
@@ -130,7 +134,10 @@ mod tests {
     #[test]
     fn normal_values_have_the_mean_and_deviation_asked_for() {
         let (mean, deviation) = moments(&drawn(MANY, |out| normal(KEY, 2.0, 0.5, out)));
-        assert!((mean - 2.0).abs() < 0.005 && (deviation - 0.5).abs() < 0.005, "{mean} {deviation}");
+        assert!(
+            (mean - 2.0).abs() < 0.005 && (deviation - 0.5).abs() < 0.005,
+            "{mean} {deviation}"
+        );
     }
 
     #[test]
@@ -139,6 +146,9 @@ mod tests {
         assert!(x.iter().all(|x| (1.0..=3.0).contains(x)));
         let (mean, deviation) = moments(&x);
         // The deviation of a standard normal cut at 2 is 0.8796.
-        assert!((mean - 2.0).abs() < 0.005 && (deviation - 0.5 * 0.8796).abs() < 0.005, "{mean} {deviation}");
+        assert!(
+            (mean - 2.0).abs() < 0.005 && (deviation - 0.5 * 0.8796).abs() < 0.005,
+            "{mean} {deviation}"
+        );
     }
 }

@@ -1,12 +1,12 @@
 //! Reductions along any axes of a row-major tensor.
 //!
-//! Neighbouring axes that are reduced are one *run*: its elements are `[outer, reduced, inner]`. Of several
-//! runs the innermost is folded first, and what it leaves is folded by the next.
+//! Neighbouring axes that are reduced are one *run*: its elements are `[outer, reduced, inner]`. Of
+//! several runs the innermost is folded first, and what it leaves is folded by the next.
 //!
-//! Order of a run that ends with the tensor (`inner` is 1): chunks of [`CHUNK`] elements are each folded
-//! over 16 lanes ([`fold`]), what they give then likewise. Order of any other: the `reduced` rows of `inner`
-//! elements are cut into blocks of as many rows as have [`CHUNK`] elements; a block is folded from its
-//! first row to its last, then what the blocks give is.
+//! Order of a run that ends with the tensor (`inner` is 1): chunks of [`CHUNK`] elements are each
+//! folded over 16 lanes ([`fold`]), what they give then likewise. Order of any other: the `reduced`
+//! rows of `inner` elements are cut into blocks of as many rows as have [`CHUNK`] elements; a block
+//! is folded from its first row to its last, then what the blocks give is.
 
 use pulp::NullaryFnOnce;
 use rayon::prelude::*;
@@ -31,7 +31,8 @@ pub(super) struct Run {
     pub(super) inner: usize,
 }
 
-/// The runs that the `axes` of `shape` are, the innermost first, each without those before it in the list.
+/// The runs that the `axes` of `shape` are, the innermost first, each without those before it in
+/// the list.
 pub(super) fn runs(shape: Shape, axes: Axes) -> SmallVec<[Run; 3]> {
     let mut runs = SmallVec::new();
     let (mut reduced, mut inner) = (None, 1);
@@ -53,7 +54,13 @@ pub(super) fn runs(shape: Shape, axes: Axes) -> SmallVec<[Run; 3]> {
 ///
 /// # Panics
 /// If the reduction is one of truth values.
-pub(crate) fn numbers<T: Number>(reduction: Reduction, x: &[T], shape: Shape, axes: Axes, out: &mut [T]) {
+pub(crate) fn numbers<T: Number>(
+    reduction: Reduction,
+    x: &[T],
+    shape: Shape,
+    axes: Axes,
+    out: &mut [T],
+) {
     match reduction {
         Reduction::Sum => fold_axes(x, shape, axes, T::ZERO, T::plus, out),
         Reduction::Mean => {
@@ -64,7 +71,9 @@ pub(crate) fn numbers<T: Number>(reduction: Reduction, x: &[T], shape: Shape, ax
         Reduction::Prod => fold_axes(x, shape, axes, T::ONE, T::times, out),
         Reduction::Max => fold_axes(x, shape, axes, T::LEAST, T::greater, out),
         Reduction::Min => fold_axes(x, shape, axes, T::GREATEST, T::lesser, out),
-        Reduction::Any | Reduction::All => panic!("shape inference lets no numbers pass for truth values"),
+        Reduction::Any | Reduction::All => {
+            panic!("shape inference lets no numbers pass for truth values")
+        }
     }
 }
 
@@ -103,14 +112,25 @@ fn fold_axes<T: Element>(
     }
 }
 
-fn folded_run<T: Element>(x: &[T], run: Run, neutral: T, op: impl Fn(T, T) -> T + Copy + Sync) -> Vec<T> {
+fn folded_run<T: Element>(
+    x: &[T],
+    run: Run,
+    neutral: T,
+    op: impl Fn(T, T) -> T + Copy + Sync,
+) -> Vec<T> {
     let mut out = vec![neutral; run.outer * run.inner];
     fold_run(x, run, neutral, op, &mut out);
     out
 }
 
 /// Folds one run.
-pub(super) fn fold_run<T: Element>(x: &[T], run: Run, neutral: T, op: impl Fn(T, T) -> T + Copy + Sync, out: &mut [T]) {
+pub(super) fn fold_run<T: Element>(
+    x: &[T],
+    run: Run,
+    neutral: T,
+    op: impl Fn(T, T) -> T + Copy + Sync,
+    out: &mut [T],
+) {
     let Run { outer, reduced, inner } = run;
     assert_eq!(x.len(), outer * reduced * inner, "a reduction takes every element");
     assert_eq!(out.len(), outer * inner, "a reduction leaves what is not reduced");
@@ -132,7 +152,10 @@ pub(super) fn fold_run<T: Element>(x: &[T], run: Run, neutral: T, op: impl Fn(T,
 fn rows<T: Element>(x: &[T], neutral: T, op: impl Fn(T, T) -> T + Copy + Sync, out: &mut [T]) {
     let columns = x.len() / out.len();
     if columns > CHUNK {
-        return out.iter_mut().zip(x.chunks_exact(columns)).for_each(|(out, row)| *out = all(row, neutral, op));
+        return out
+            .iter_mut()
+            .zip(x.chunks_exact(columns))
+            .for_each(|(out, row)| *out = all(row, neutral, op));
     }
     if x.len() < PARALLEL_FROM {
         return vectorised(FoldRows { x, neutral, op, out });
@@ -158,7 +181,12 @@ pub(super) fn all<T: Element>(x: &[T], neutral: T, op: impl Fn(T, T) -> T + Copy
 }
 
 /// Folds the rows of a matrix of as many columns as `out` has elements.
-pub(super) fn columns<T: Element>(x: &[T], neutral: T, op: impl Fn(T, T) -> T + Copy + Sync, out: &mut [T]) {
+pub(super) fn columns<T: Element>(
+    x: &[T],
+    neutral: T,
+    op: impl Fn(T, T) -> T + Copy + Sync,
+    out: &mut [T],
+) {
     let columns = out.len();
     let block = (CHUNK / columns).max(1) * columns;
     if x.len() <= block {
@@ -217,8 +245,8 @@ impl<T: Element, F: Fn(T, T) -> T + Copy> NullaryFnOnce for FoldColumns<'_, T, F
 /// `x` folded by `op`, whose neutral element is `neutral`, in a fixed order.
 ///
 /// Fewer than [`LANES`] elements are folded from the first to the last. Of more, lane `i` takes the
-/// elements `i`, `i + 16`, `i + 32` ... in that order, then lane `i` takes lane `i + 8`, `i + 4`, `i + 2`,
-/// `i + 1` in turn.
+/// elements `i`, `i + 16`, `i + 32` ... in that order, then lane `i` takes lane `i + 8`, `i + 4`,
+/// `i + 2`, `i + 1` in turn.
 #[inline(always)]
 pub(super) fn fold<T: Copy>(x: &[T], neutral: T, op: impl Fn(T, T) -> T) -> T {
     if x.len() < LANES {

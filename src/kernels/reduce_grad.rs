@@ -34,7 +34,14 @@ pub(crate) fn mean<T: Float>(dy: &[T], shape: Shape, axes: Axes, out: &mut [T]) 
 }
 
 /// The gradient of the greatest or least: `dy` shared equally among the elements that equal `y`.
-pub(crate) fn extreme<T: Float>(dy: &[T], x: &[T], y: &[T], shape: Shape, axes: Axes, out: &mut [T]) {
+pub(crate) fn extreme<T: Float>(
+    dy: &[T],
+    x: &[T],
+    y: &[T],
+    shape: Shape,
+    axes: Axes,
+    out: &mut [T],
+) {
     let (mut chosen, mut spread_out) = (vec![T::ZERO; x.len()], vec![T::ZERO; x.len()]);
     spread(y, shape, axes, &mut spread_out);
     map2(x, &spread_out, &mut chosen, |x, y| if x == y { T::ONE } else { T::ZERO });
@@ -64,14 +71,18 @@ fn product_of_runs<T: Float>(dy: &[T], x: &[T], runs: &[Run], out: &mut [T]) {
     let of_outer = |((out, x), dy): ((&mut [T], &[T]), &[T])| others_times(dy, x, inner, out);
     let rows = reduced * inner;
     if out.len() < PARALLEL_FROM {
-        out.chunks_exact_mut(rows).zip(x.chunks_exact(rows)).zip(by_product.chunks_exact(inner)).for_each(of_outer);
+        out.chunks_exact_mut(rows)
+            .zip(x.chunks_exact(rows))
+            .zip(by_product.chunks_exact(inner))
+            .for_each(of_outer);
     } else {
         let operands = out.par_chunks_exact_mut(rows).zip(x.par_chunks_exact(rows));
         operands.zip(by_product.par_chunks_exact(inner)).for_each(of_outer);
     }
 }
 
-/// `out[r, c] = (x[0, c] ... x[r - 1, c]) (dy[c] x[last, c] ... x[r + 1, c])`, of rows of `inner` elements.
+/// `out[r, c] = (x[0, c] ... x[r - 1, c]) (dy[c] x[last, c] ... x[r + 1, c])`, of rows of `inner`
+/// elements.
 fn others_times<T: Float>(dy: &[T], x: &[T], inner: usize, out: &mut [T]) {
     let mut before = vec![T::ONE; inner];
     for (out, x) in out.chunks_exact_mut(inner).zip(x.chunks_exact(inner)) {

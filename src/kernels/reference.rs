@@ -1,6 +1,8 @@
-//! Each kernel as its definition says, one element after the other: what the fast versions are tested against.
+//! Each kernel as its definition says, one element after the other: what the fast versions are
+//! tested against.
 //!
-//! Functions and long sums are computed in `f64`, so that what a test finds is the fast version's error.
+//! Functions and long sums are computed in `f64`, so that what a test finds is the fast version's
+//! error.
 
 pub(super) mod window;
 
@@ -27,14 +29,17 @@ pub(super) fn map<X: Copy, Y>(x: &[X], f: impl Fn(X) -> Y) -> Vec<Y> {
     x.iter().map(|x| f(*x)).collect()
 }
 
-/// For each element of a result of shape `out`, where it is in an operand of shape `from` that broadcasts to it.
+/// For each element of a result of shape `out`, where it is in an operand of shape `from` that
+/// broadcasts to it.
 pub(super) fn sources(from: Shape, out: Shape) -> Vec<usize> {
     let source = |mut at: usize| {
         let (mut position, mut stride) = (0, 1);
         for axis in (0..out.rank()).rev() {
             let index = at % out.dims()[axis];
             at /= out.dims()[axis];
-            let Some(own) = (axis + from.rank()).checked_sub(out.rank()).map(|axis| from.dims()[axis]) else {
+            let Some(own) =
+                (axis + from.rank()).checked_sub(out.rank()).map(|axis| from.dims()[axis])
+            else {
                 continue;
             };
             position += if own == 1 { 0 } else { index * stride };
@@ -108,7 +113,13 @@ pub(super) fn places(shape: Shape, axes: Axes) -> Vec<usize> {
 
 /// `f` of the elements of each result.
 pub(super) fn reduce(x: &[f64], shape: Shape, axes: Axes, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
-    let left = shape.dims().iter().enumerate().filter(|(axis, _)| !axes.contains(*axis)).map(|(_, dim)| dim).product();
+    let left = shape
+        .dims()
+        .iter()
+        .enumerate()
+        .filter(|(axis, _)| !axes.contains(*axis))
+        .map(|(_, dim)| dim)
+        .product();
     let mut taken = vec![Vec::new(); left];
     places(shape, axes).iter().zip(x).for_each(|(place, x)| taken[*place].push(*x));
     taken.iter().map(|x| f(x)).collect()

@@ -37,7 +37,9 @@ pub enum KernelError {
     #[error(transparent)]
     Label(#[from] softmax::LabelOutOfRange),
     /// Integers that have no quotient or power.
-    #[error("{0} of integers needs divisors other than 0 and exponents of at least 0; cast to f32 where others come")]
+    #[error(
+        "{0} of integers needs divisors other than 0 and exponents of at least 0; cast to f32 where others come"
+    )]
     Integers(&'static str),
     /// An index that is no position.
     #[error(transparent)]
@@ -71,14 +73,20 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         (Op::NoOp, _) => smallvec![],
         (Op::Identity, [x]) => smallvec![(*x).clone()],
         (Op::Fill { shape, value }, []) => smallvec![filled(*shape, value)],
-        (Op::Random { law, shape, seeds, offset }, []) => one(*shape, |out| draw(*law, *seeds, *offset, out)),
-        (Op::MatMul { transpose_a, transpose_b }, [a, b]) => product::call(a, b, *transpose_a, *transpose_b),
+        (Op::Random { law, shape, seeds, offset }, []) => {
+            one(*shape, |out| draw(*law, *seeds, *offset, out))
+        }
+        (Op::MatMul { transpose_a, transpose_b }, [a, b]) => {
+            product::call(a, b, *transpose_a, *transpose_b)
+        }
         (Op::BatchMatMul { adj_x, adj_y }, [x, y]) => product::call(x, y, *adj_x, *adj_y),
         (Op::BiasAdd | Op::BiasAddGrad | Op::ScaleRows, [x, ..]) => match x.dtype() {
             DType::F32 => by_rows::<f32>(op, inputs),
             _ => by_rows::<f64>(op, inputs),
         },
-        (Op::LearningRate(rate), [step]) => smallvec![learning_rate(rate, step.slice::<i64>()[0]).into()],
+        (Op::LearningRate(rate), [step]) => {
+            smallvec![learning_rate(rate, step.slice::<i64>()[0]).into()]
+        }
         (Op::Reduce(op), [x]) => reduce::call(*op, x),
         (Op::ReduceGrad(op), inputs) => reduce::call_grad(*op, inputs),
         (Op::Order(order), inputs) => reduce::call_order(*order, inputs),
@@ -108,9 +116,10 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
         (Op::Indexed(indexed), _) => indexed::cost(indexed, inputs, outputs),
         (Op::Window(window), _) => window::cost(window, inputs, outputs),
         (Op::Norm(norm), _) => norm::cost(*norm, inputs, outputs),
-        (Op::MatMul { transpose_a: a, transpose_b: b } | Op::BatchMatMul { adj_x: a, adj_y: b }, _) => {
-            product::cost(inputs, outputs, *a, *b)
-        }
+        (
+            Op::MatMul { transpose_a: a, transpose_b: b } | Op::BatchMatMul { adj_x: a, adj_y: b },
+            _,
+        ) => product::cost(inputs, outputs, *a, *b),
         (Op::Reduce(_) | Op::ReduceGrad(_) | Op::Order(_), _) => reduce::cost(inputs, outputs),
         (Op::Fill { .. }, _) => Cost::moved(bytes(outputs)),
         (Op::Random { .. }, _) => Cost::random(elements),
@@ -118,7 +127,9 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
         (Op::BiasAddGrad, [x]) => Cost::work(x.elements(), bytes(inputs) + bytes(outputs)),
         (Op::Loss(loss), _) => loss::cost(*loss, inputs, outputs),
         (Op::Cast(_), _) => Cost::moved(bytes(inputs) + bytes(outputs)),
-        (Op::LearningRate(_), _) => Cost::work(2 * super::cost::EXP, bytes(inputs) + bytes(outputs)),
+        (Op::LearningRate(_), _) => {
+            Cost::work(2 * super::cost::EXP, bytes(inputs) + bytes(outputs))
+        }
         _ => Cost::default(),
     }
 }
@@ -140,7 +151,9 @@ pub(crate) fn add_values(a: &Tensor, b: &Tensor) -> Result<Tensor, KernelError> 
         sum
     }
     match (a.dtype(), b.dtype()) {
-        (dtype, other) if (a.is_hollow() || b.is_hollow()) && dtype == other && a.shape() == b.shape() => {
+        (dtype, other)
+            if (a.is_hollow() || b.is_hollow()) && dtype == other && a.shape() == b.shape() =>
+        {
             Ok(Tensor::hollow(dtype, a.shape()))
         }
         (DType::F32, DType::F32) if a.shape() == b.shape() => Ok(sum::<f32>(a, b)),
@@ -165,8 +178,12 @@ fn one<T: Element>(shape: Shape, write: impl FnOnce(&mut [T])) -> Outputs {
 fn by_rows<T: Float>(op: &Op, inputs: &[&Tensor]) -> Outputs {
     let x = inputs[0];
     match (op, inputs) {
-        (Op::BiasAdd, [_, bias]) => one::<T>(x.shape(), |out| rows::bias_add(x.slice(), bias.slice(), out)),
-        (Op::ScaleRows, [_, factors]) => one::<T>(x.shape(), |out| rows::scale_rows(x.slice(), factors.slice(), out)),
+        (Op::BiasAdd, [_, bias]) => {
+            one::<T>(x.shape(), |out| rows::bias_add(x.slice(), bias.slice(), out))
+        }
+        (Op::ScaleRows, [_, factors]) => {
+            one::<T>(x.shape(), |out| rows::scale_rows(x.slice(), factors.slice(), out))
+        }
         _ => {
             let (_, columns) = x.shape().rows_and_columns();
             one::<T>(Shape::from([columns]), |out| rows::bias_add_grad(x.slice(), out))
@@ -197,7 +214,9 @@ fn draw(law: RandomLaw, (seed, operation): (u64, u64), offset: usize, out: &mut 
     match law {
         RandomLaw::Uniform { low, high } => random::uniform(key, low, high, out),
         RandomLaw::Normal { mean, deviation } => random::normal(key, mean, deviation, out),
-        RandomLaw::TruncatedNormal { mean, deviation } => random::truncated_normal(key, mean, deviation, out),
+        RandomLaw::TruncatedNormal { mean, deviation } => {
+            random::truncated_normal(key, mean, deviation, out)
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use super::number::Float;
 use super::parallel::{for_chunks, vectorised};
 use super::reduce;
 
-/// `out[r, c] = x[r, c] + bias[c]` (TensorFlow `BiasAdd`), a row being the last dimension of any shape.
+/// `out[r, c] = x[r, c] + bias[c]` (TensorFlow `BiasAdd`), a row being the last dimension of any
+/// shape.
 pub(crate) fn bias_add<T: Float>(x: &[T], bias: &[T], out: &mut [T]) {
     assert_eq!(x.len(), out.len(), "a bias keeps the shape of what it is added to");
     if out.is_empty() {
@@ -40,7 +41,10 @@ pub(crate) fn scale_rows<T: Float>(x: &[T], factors: &[T], out: &mut [T]) {
     if out.is_empty() {
         return;
     }
-    assert!(!factors.is_empty() && x.len().is_multiple_of(factors.len()), "there is one factor a row");
+    assert!(
+        !factors.is_empty() && x.len().is_multiple_of(factors.len()),
+        "there is one factor a row"
+    );
     let columns = x.len() / factors.len();
     for_chunks(out, columns, |start, out| {
         let x = &x[start..][..out.len()];

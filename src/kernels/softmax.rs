@@ -1,9 +1,9 @@
 //! Softmax over the rows of logits, its logarithm, their gradients, and cross entropies.
 //!
 //! Rows are taken 64 at a time through passes: subtract the greatest, exponentiate all of them
-//! as one vector (a row of ten classes would leave most lanes idle), then sum and normalise. Order of
-//! a row's sum: [`fold`]. A NaN or +infinity among the logits makes its row NaN, as does a row all of
-//! -infinity.
+//! as one vector (a row of ten classes would leave most lanes idle), then sum and normalise. Order
+//! of a row's sum: [`fold`]. A NaN or +infinity among the logits makes its row NaN, as does a row
+//! all of -infinity.
 
 use pulp::NullaryFnOnce;
 use rayon::prelude::*;
@@ -18,7 +18,9 @@ const ROWS: usize = 64;
 
 /// A label that names no class (TensorFlow's "Received a label value of ...").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the label of row {row} is {label}, but there are {classes} classes: labels count from 0 to one less")]
+#[error(
+    "the label of row {row} is {label}, but there are {classes} classes: labels count from 0 to one less"
+)]
 pub struct LabelOutOfRange {
     /// The row of the batch, from 0.
     pub row: usize,
@@ -30,12 +32,17 @@ pub struct LabelOutOfRange {
 
 /// `out[r, c] = e^x[r, c] / sum of e^x[r, ..]` (TensorFlow `Softmax`).
 pub(crate) fn softmax<T: Float>(logits: &[T], classes: usize, out: &mut [T]) {
-    for_row_blocks(logits, classes, out, |logits, out| vectorised(Softmax { logits, classes, out }));
+    for_row_blocks(logits, classes, out, |logits, out| {
+        vectorised(Softmax { logits, classes, out })
+    });
 }
 
-/// `out[r, c] = x[r, c] - log(sum of e^x[r, ..])`, which keeps its digits where softmax is 0 (TensorFlow `LogSoftmax`).
+/// `out[r, c] = x[r, c] - log(sum of e^x[r, ..])`, which keeps its digits where softmax is 0
+/// (TensorFlow `LogSoftmax`).
 pub(crate) fn log_softmax<T: Float>(logits: &[T], classes: usize, out: &mut [T]) {
-    for_row_blocks(logits, classes, out, |logits, out| vectorised(LogSoftmax { logits, classes, out }));
+    for_row_blocks(logits, classes, out, |logits, out| {
+        vectorised(LogSoftmax { logits, classes, out })
+    });
 }
 
 /// `out[r, c] = (dy[r, c] - sum of dy[r, ..] y[r, ..]) y[r, c]`, where `y` is the softmax.
@@ -47,7 +54,8 @@ pub(crate) fn softmax_grad<T: Float>(dy: &[T], y: &[T], classes: usize, out: &mu
     });
 }
 
-/// `out[r, c] = dy[r, c] - e^y[r, c] (sum of dy[r, ..])`, where `y` is the logarithm of the softmax.
+/// `out[r, c] = dy[r, c] - e^y[r, c] (sum of dy[r, ..])`, where `y` is the logarithm of the
+/// softmax.
 pub(crate) fn log_softmax_grad<T: Float>(dy: &[T], y: &[T], classes: usize, out: &mut [T]) {
     for_rows(dy, y, classes, out, |dy, y, out| {
         let sum = sum(dy);
@@ -55,13 +63,15 @@ pub(crate) fn log_softmax_grad<T: Float>(dy: &[T], y: &[T], classes: usize, out:
     });
 }
 
-/// `out = max(x, 0) - x z + log(1 + e^-|x|)`, the cross entropy of the sigmoid of `x` with labels `z`, which
-/// neither overflows nor loses what is small (TensorFlow `sigmoid_cross_entropy_with_logits`).
+/// `out = max(x, 0) - x z + log(1 + e^-|x|)`, the cross entropy of the sigmoid of `x` with labels
+/// `z`, which neither overflows nor loses what is small (TensorFlow
+/// `sigmoid_cross_entropy_with_logits`).
 pub(crate) fn sigmoid_cross_entropy<T: Float>(x: &[T], z: &[T], out: &mut [T]) {
     map2(x, z, out, |x, z| {
         let positive = x > T::ZERO;
         let small = (if positive { T::ZERO.minus(x) } else { x }).exp();
-        // log(1 + small) of what 1 + small was rounded to, mended by the share that was lost (Kahan).
+        // log(1 + small) of what 1 + small was rounded to, mended by the share that was lost
+        // (Kahan).
         let whole = T::ONE.plus(small);
         let lost = whole == T::ONE;
         let kept = if lost { T::ONE } else { whole.minus(T::ONE) };
@@ -72,9 +82,14 @@ pub(crate) fn sigmoid_cross_entropy<T: Float>(x: &[T], z: &[T], out: &mut [T]) {
 
 /// Cross entropy of the rows of `logits` with rows of probabilities, and its gradient.
 ///
-/// `loss[r] = -sum of labels[r, ..] log softmax(logits)[r, ..]`; `backprop = softmax(logits) - labels`
-/// (TensorFlow `SoftmaxCrossEntropyWithLogits`).
-pub(crate) fn softmax_cross_entropy<T: Float>(logits: &[T], labels: &[T], loss: &mut [T], backprop: &mut [T]) {
+/// `loss[r] = -sum of labels[r, ..] log softmax(logits)[r, ..]`;
+/// `backprop = softmax(logits) - labels` (TensorFlow `SoftmaxCrossEntropyWithLogits`).
+pub(crate) fn softmax_cross_entropy<T: Float>(
+    logits: &[T],
+    labels: &[T],
+    loss: &mut [T],
+    backprop: &mut [T],
+) {
     assert_eq!(logits.len(), backprop.len(), "the gradient has the shape of the logits");
     assert_eq!(logits.len(), labels.len(), "there is a label for each logit");
     if logits.is_empty() {
@@ -93,7 +108,10 @@ pub(crate) fn softmax_cross_entropy<T: Float>(logits: &[T], labels: &[T], loss: 
         });
     };
     if logits.len() < PARALLEL_FROM {
-        loss.iter_mut().zip(labels.chunks_exact(classes)).zip(backprop.chunks_exact_mut(classes)).for_each(of_row);
+        loss.iter_mut()
+            .zip(labels.chunks_exact(classes))
+            .zip(backprop.chunks_exact_mut(classes))
+            .for_each(of_row);
     } else {
         let rows = loss.par_iter_mut().zip(labels.par_chunks_exact(classes));
         rows.zip(backprop.par_chunks_exact_mut(classes)).for_each(of_row);
@@ -102,9 +120,9 @@ pub(crate) fn softmax_cross_entropy<T: Float>(logits: &[T], labels: &[T], loss: 
 
 /// Cross entropy of the rows of `logits` with their `labels`, and its gradient.
 ///
-/// `loss[r] = -log softmax(logits)[r, labels[r]]`; `backprop[r, c] = softmax(logits)[r, c]`, less 1 at
-/// the label (TensorFlow `SparseSoftmaxCrossEntropyWithLogits`). `labels` and `loss` have one element a
-/// row, `backprop` the shape of `logits`.
+/// `loss[r] = -log softmax(logits)[r, labels[r]]`; `backprop[r, c] = softmax(logits)[r, c]`, less 1
+/// at the label (TensorFlow `SparseSoftmaxCrossEntropyWithLogits`). `labels` and `loss` have one
+/// element a row, `backprop` the shape of `logits`.
 ///
 /// # Errors
 /// If a label is below 0 or names no class; then nothing is written.
@@ -202,12 +220,15 @@ impl<T: Float, I: Position> NullaryFnOnce for CrossEntropy<'_, T, I> {
         let Self { logits, labels, loss, backprop } = self;
         let classes = logits.len() / labels.len();
         shift(logits, classes, backprop);
-        for ((loss, label), row) in loss.iter_mut().zip(labels).zip(backprop.chunks_exact(classes)) {
+        for ((loss, label), row) in loss.iter_mut().zip(labels).zip(backprop.chunks_exact(classes))
+        {
             *loss = row[label.place()];
         }
         exponentiate(backprop);
         let mut log_sums = [T::ONE; ROWS];
-        for ((sum, label), row) in log_sums.iter_mut().zip(labels).zip(backprop.chunks_exact_mut(classes)) {
+        for ((sum, label), row) in
+            log_sums.iter_mut().zip(labels).zip(backprop.chunks_exact_mut(classes))
+        {
             *sum = normalise(row);
             row[label.place()] = row[label.place()].minus(T::ONE);
         }
@@ -258,7 +279,12 @@ fn block_rows(classes: usize) -> usize {
 }
 
 #[inline(always)]
-fn for_row_blocks<T: Float>(x: &[T], classes: usize, out: &mut [T], work: impl Fn(&[T], &mut [T]) + Sync) {
+fn for_row_blocks<T: Float>(
+    x: &[T],
+    classes: usize,
+    out: &mut [T],
+    work: impl Fn(&[T], &mut [T]) + Sync,
+) {
     assert_eq!(x.len(), out.len(), "softmax keeps the shape");
     if out.is_empty() {
         return;
@@ -282,13 +308,18 @@ fn for_rows<T: Float>(
     out: &mut [T],
     work: impl Fn(&[T], &[T], &mut [T]) + Copy + Sync,
 ) {
-    assert_eq!((a.len(), b.len()), (out.len(), out.len()), "a gradient has the shape of what it is of");
+    assert_eq!(
+        (a.len(), b.len()),
+        (out.len(), out.len()),
+        "a gradient has the shape of what it is of"
+    );
     if out.is_empty() {
         return;
     }
     for_chunks(out, columns, |start, out| {
         let (a, b) = (&a[start..][..out.len()], &b[start..][..out.len()]);
-        let rows = a.chunks_exact(columns).zip(b.chunks_exact(columns)).zip(out.chunks_exact_mut(columns));
+        let rows =
+            a.chunks_exact(columns).zip(b.chunks_exact(columns)).zip(out.chunks_exact_mut(columns));
         vectorised(|| rows.for_each(|((a, b), out)| work(a, b, out)));
     });
 }

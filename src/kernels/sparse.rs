@@ -17,8 +17,8 @@ pub struct NoSuchRow {
     pub rows: usize,
 }
 
-/// The different values of `x` in the order in which they first occur, and for each element of `x` which
-/// of them it is (TensorFlow `Unique`).
+/// The different values of `x` in the order in which they first occur, and for each element of `x`
+/// which of them it is (TensorFlow `Unique`).
 ///
 /// By a table of twice the size, probed from a place that the value alone decides.
 pub(crate) fn unique<T: Copy + PartialEq + Into<i64>>(x: &[T]) -> (Vec<T>, Vec<i32>) {
@@ -27,7 +27,8 @@ pub(crate) fn unique<T: Copy + PartialEq + Into<i64>>(x: &[T]) -> (Vec<T>, Vec<i
     let mut places = vec![EMPTY; 1 << bits];
     let (mut values, mut index): (Vec<T>, _) = (Vec::new(), Vec::with_capacity(x.len()));
     for x in x {
-        // Fibonacci hashing (Knuth, volume 3, 6.4): the high bits of a product with 2^64 over the golden ratio.
+        // Fibonacci hashing (Knuth, volume 3, 6.4): the high bits of a product with 2^64 over the
+        // golden ratio.
         let hash = ((*x).into() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut place = (hash >> (64 - bits)) as usize;
         while places[place] != EMPTY && values[places[place] as usize] != *x {
@@ -42,8 +43,8 @@ pub(crate) fn unique<T: Copy + PartialEq + Into<i64>>(x: &[T]) -> (Vec<T>, Vec<i
     (values, index)
 }
 
-/// `out[p]` = the sum of the rows of `x`, of `width` elements, whose position is `p`, in their order, from 0
-/// (TensorFlow `UnsortedSegmentSum`).
+/// `out[p]` = the sum of the rows of `x`, of `width` elements, whose position is `p`, in their
+/// order, from 0 (TensorFlow `UnsortedSegmentSum`).
 pub(crate) fn segment_sum(x: &[f32], positions: &[usize], width: usize, out: &mut [f32]) {
     assert_eq!(x.len(), positions.len() * width, "there is one position a row");
     out.fill(0.0);
@@ -57,7 +58,8 @@ pub(crate) fn segment_sum(x: &[f32], positions: &[usize], width: usize, out: &mu
     });
 }
 
-/// What one shard is asked for: its rows as it counts them, and where in the list of ids each stands.
+/// What one shard is asked for: its rows as it counts them, and where in the list of ids each
+/// stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShardRows<T> {
     pub(crate) ids: Vec<T>,
@@ -73,8 +75,9 @@ pub(crate) fn shard_ids<T: Copy + Into<i64>>(
     sharding: &Sharding,
     narrow: impl Fn(usize) -> T,
 ) -> Result<Vec<ShardRows<T>>, NoSuchRow> {
-    let mut shards: Vec<_> =
-        (0..sharding.shards).map(|_| ShardRows { ids: Vec::new(), positions: Vec::new() }).collect();
+    let mut shards: Vec<_> = (0..sharding.shards)
+        .map(|_| ShardRows { ids: Vec::new(), positions: Vec::new() })
+        .collect();
     for (position, id) in (0..).zip(ids) {
         let id = (*id).into();
         let missing = || NoSuchRow { table: sharding.table.to_string(), id, rows: sharding.rows };

@@ -1,8 +1,9 @@
-//! Moving elements between a dense tensor and a view of another: transposition, slices, tiles, reversal.
+//! Moving elements between a dense tensor and a view of another: transposition, slices, tiles,
+//! reversal.
 //!
-//! A view names elements of a slice by a length and a step for each axis. A step may be negative, or 0
-//! where an element stands for many. Every copy is the same whatever the threads; sums are added one
-//! element after the other, in the order of the dense operand.
+//! A view names elements of a slice by a length and a step for each axis. A step may be negative,
+//! or 0 where an element stands for many. Every copy is the same whatever the threads; sums are
+//! added one element after the other, in the order of the dense operand.
 
 use std::ops::Range;
 
@@ -32,7 +33,8 @@ impl View {
         Self { first, axes: axes.into_iter().collect() }
     }
 
-    /// The same elements by fewer axes: those of length 1 left out, those that go on where the next ends joined.
+    /// The same elements by fewer axes: those of length 1 left out, those that go on where the next
+    /// ends joined.
     fn joined(&self) -> Self {
         let mut axes: SmallVec<[Axis; 6]> = SmallVec::new();
         for axis in self.axes.iter().filter(|axis| axis.len != 1) {
@@ -48,14 +50,17 @@ impl View {
 
     /// The outer axes, and the innermost: one element where there is none.
     fn rows(&self) -> (&[Axis], Axis) {
-        self.axes.split_last().map_or((&[], Axis { len: 1, step: 1 }), |(inner, outer)| (outer, *inner))
+        self.axes
+            .split_last()
+            .map_or((&[], Axis { len: 1, step: 1 }), |(inner, outer)| (outer, *inner))
     }
 }
 
 /// The steps from one element of a dense tensor to the next along each axis.
 pub(crate) fn dense(dims: &[usize]) -> SmallVec<[Axis; 6]> {
     let mut step = 1;
-    let mut axes: SmallVec<[Axis; 6]> = dims.iter().map(|len| Axis { len: *len, step: 0 }).collect();
+    let mut axes: SmallVec<[Axis; 6]> =
+        dims.iter().map(|len| Axis { len: *len, step: 0 }).collect();
     for axis in axes.iter_mut().rev() {
         axis.step = step;
         step *= axis.len as isize;
@@ -73,7 +78,8 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// From the combination numbered `begin` on.
     fn new(first: isize, axes: &'a [Axis], mut begin: usize) -> Self {
-        let (mut at, mut place): (SmallVec<[usize; 6]>, _) = (SmallVec::from_elem(0, axes.len()), first);
+        let (mut at, mut place): (SmallVec<[usize; 6]>, _) =
+            (SmallVec::from_elem(0, axes.len()), first);
         for (at, axis) in at.iter_mut().zip(axes).rev() {
             *at = begin % axis.len;
             begin /= axis.len;
@@ -121,8 +127,14 @@ pub(crate) fn copy<T: Copy + Send + Sync>(x: &[T], view: &View, out: &mut [T]) {
     }
 }
 
-/// Calls `work` for the part of each row of `len` elements that is in `part`, which begins at `begin`.
-fn for_rows<T>(begin: usize, mut part: &mut [T], len: usize, mut work: impl FnMut(Range<usize>, &mut [T])) {
+/// Calls `work` for the part of each row of `len` elements that is in `part`, which begins at
+/// `begin`.
+fn for_rows<T>(
+    begin: usize,
+    mut part: &mut [T],
+    len: usize,
+    mut work: impl FnMut(Range<usize>, &mut [T]),
+) {
     let mut column = begin % len;
     while !part.is_empty() {
         let here = (len - column).min(part.len());
@@ -158,8 +170,17 @@ fn transposed<T: Copy + Send + Sync>(x: &[T], view: &View, at: usize, out: &mut 
             let place = places.next().unwrap_or_default() + first_row as isize;
             let offsets = (0..row_step).step_by(columns.len);
             for (offset, place) in offsets.zip(Walk::new(place, between, 0)) {
-                let from = Columns { x: &x[place as usize..], step: columns.step as usize, len: columns.len };
-                vectorised(Transpose { from, rows: block.len() / row_step, out: &mut block[offset..], row_step });
+                let from = Columns {
+                    x: &x[place as usize..],
+                    step: columns.step as usize,
+                    len: columns.len,
+                };
+                vectorised(Transpose {
+                    from,
+                    rows: block.len() / row_step,
+                    out: &mut block[offset..],
+                    row_step,
+                });
             }
         }
     });

@@ -42,7 +42,8 @@ fn values(seed: u64, len: usize) -> Vec<f32> {
 /// The only output of `op`.
 #[track_caller]
 fn applied(op: &Op, inputs: &[&Tensor]) -> Tensor {
-    let mut outputs = super::registry::call(op, inputs).expect("the values are what the kernel works on");
+    let mut outputs =
+        super::registry::call(op, inputs).expect("the values are what the kernel works on");
     assert_eq!(outputs.len(), 1);
     outputs.remove(0)
 }
@@ -51,7 +52,10 @@ fn applied(op: &Op, inputs: &[&Tensor]) -> Tensor {
 fn written(len: usize, offset: usize, kernel: impl FnOnce(&mut [f32])) -> Vec<f32> {
     let mut buffer = vec![f32::NAN; offset + len + 1];
     kernel(&mut buffer[offset..offset + len]);
-    assert!(buffer[..offset].iter().chain(&buffer[offset + len..]).all(|x| x.is_nan()), "written out of bounds");
+    assert!(
+        buffer[..offset].iter().chain(&buffer[offset + len..]).all(|x| x.is_nan()),
+        "written out of bounds"
+    );
     buffer[offset..offset + len].to_vec()
 }
 
@@ -64,6 +68,9 @@ fn bits(x: &[f32]) -> Vec<u32> {
 fn assert_close(found: &[f32], wanted: &[f32], tolerance: f32) {
     assert_eq!(found.len(), wanted.len());
     for (i, (found, wanted)) in found.iter().zip(wanted).enumerate() {
-        assert!((found - wanted).abs() <= tolerance * wanted.abs().max(1.0), "element {i}: {found} is not {wanted}");
+        assert!(
+            (found - wanted).abs() <= tolerance * wanted.abs().max(1.0),
+            "element {i}: {found} is not {wanted}"
+        );
     }
 }

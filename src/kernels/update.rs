@@ -1,8 +1,9 @@
-//! The update rules of the optimizers, in place: of a whole variable, or of one row after the other.
+//! The update rules of the optimizers, in place: of a whole variable, or of one row after the
+//! other.
 //!
-//! They are TensorFlow's (`training_ops.cc`). A [`Rule`] says what becomes of one element, and [`apply`] does that
-//! to all of them: an element's update depends on that element alone, so chunks can't change a bit. LAMB alone
-//! looks at the whole variable ([`lamb()`]).
+//! They are TensorFlow's (`training_ops.cc`). A [`Rule`] says what becomes of one element, and
+//! [`apply`] does that to all of them: an element's update depends on that element alone, so chunks
+//! can't change a bit. LAMB alone looks at the whole variable ([`lamb()`]).
 
 mod adadelta;
 mod adagrad;
@@ -33,17 +34,26 @@ pub(crate) use momentum::{GradientDescent, Momentum};
 pub(crate) use proximal::{ProximalAdagrad, ProximalGradientDescent};
 pub(crate) use rms_prop::{CenteredRmsProp, RmsProp};
 
-/// An update rule, with its constants at one step. Its definition is at once what the tests take for an element
-/// and what is compiled for vectors, so `step` is marked `#[inline(always)]`.
+/// An update rule, with its constants at one step. Its definition is at once what the tests take
+/// for an element and what is compiled for vectors, so `step` is marked `#[inline(always)]`.
 pub(crate) trait Rule<const N: usize>: Copy + Send + Sync {
     /// What becomes of an element of the variable and those of its `N - 1` slots, by its gradient.
     fn step(self, state: [f32; N], gradient: f32) -> [f32; N];
 }
 
-/// Applies `rule` to each element of `state`, which is a variable and its slots: `gradient` has their length.
-pub(crate) fn apply<const N: usize>(rule: impl Rule<N>, mut state: [&mut [f32]; N], gradient: &[f32]) {
+/// Applies `rule` to each element of `state`, which is a variable and its slots: `gradient` has
+/// their length.
+pub(crate) fn apply<const N: usize>(
+    rule: impl Rule<N>,
+    mut state: [&mut [f32]; N],
+    gradient: &[f32],
+) {
     for values in &state {
-        assert_eq!(values.len(), gradient.len(), "a slot and a gradient have the shape of their variable");
+        assert_eq!(
+            values.len(),
+            gradient.len(),
+            "a slot and a gradient have the shape of their variable"
+        );
     }
     if gradient.len() < PARALLEL_FROM {
         return vectorised(Sweep { rule, state, gradient });
@@ -85,8 +95,9 @@ impl<R: Rule<N>, const N: usize> NullaryFnOnce for Sweep<'_, R, N> {
 }
 
 impl Cost {
-    /// One update of `elements` elements by `rule`: the gradient and all values of the shape of the variable are
-    /// read, and these are written. A root counts as one operation, a power as [`EXP`](super::cost::EXP) twice.
+    /// One update of `elements` elements by `rule`: the gradient and all values of the shape of the
+    /// variable are read, and these are written. A root counts as one operation, a power as
+    /// [`EXP`](super::cost::EXP) twice.
     pub(crate) fn update(rule: UpdateRule, elements: usize) -> Self {
         let values = 1 + rule.slots_like_variable();
         Self::work(flops(rule) * elements, size_of::<f32>() * (2 * values + 1) * elements)

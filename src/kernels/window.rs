@@ -1,8 +1,9 @@
-//! Windows that slide over images `[n, height, width, channels]`: convolutions, their gradients, and pools.
+//! Windows that slide over images `[n, height, width, channels]`: convolutions, their gradients,
+//! and pools.
 //!
-//! A convolution is a product of matrices, one of which is not there: each of its rows is a window of the
-//! image, gathered where it lies. [`tile`] computes such products; what is padding is copied with the part
-//! of the image that a thread works on, as much of it as its cache holds.
+//! A convolution is a product of matrices, one of which is not there: each of its rows is a window
+//! of the image, gathered where it lies. [`tile`] computes such products; what is padding is copied
+//! with the part of the image that a thread works on, as much of it as its cache holds.
 
 mod convolution;
 mod depthwise;
@@ -20,12 +21,14 @@ use crate::tensor::{Shape, Tensor};
 
 pub(crate) use convolution::{convolution, input_gradient};
 pub(crate) use depthwise::{
-    convolution as depthwise, filter_gradient as depthwise_filter_gradient, input_gradient as depthwise_input_gradient,
+    convolution as depthwise, filter_gradient as depthwise_filter_gradient,
+    input_gradient as depthwise_input_gradient,
 };
 pub(crate) use filter_gradient::filter_gradient;
 pub(crate) use pool::{avg_pool, avg_pool_grad, max_pool, max_pool_grad};
 
-/// What a thread works on at a time, in elements of the image: 256 KiB, a part of a second-level cache.
+/// What a thread works on at a time, in elements of the image: 256 KiB, a part of a second-level
+/// cache.
 const BLOCK: usize = 1 << 16;
 
 /// The places of a window on a batch of images; heights before widths.
@@ -48,14 +51,19 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// The places that a window of `size` has as it slides over images of shape `[n, height, width, …]`.
+    /// The places that a window of `size` has as it slides over images of shape
+    /// `[n, height, width, …]`.
     ///
     /// # Panics
     /// If it has none, which shape inference refuses.
     pub(crate) fn new(sliding: &Sliding, images: Shape, size: [usize; 2]) -> Self {
-        let &[images, height, width, _] = images.dims() else { panic!("shape inference lets only images through") };
+        let &[images, height, width, _] = images.dims() else {
+            panic!("shape inference lets only images through")
+        };
         let extent = [height, width];
-        let places = |axis: usize| sliding.places(axis, extent[axis], size[axis]).expect("the window has a place");
+        let places = |axis: usize| {
+            sliding.places(axis, extent[axis], size[axis]).expect("the window has a place")
+        };
         let before = |axis: usize| sliding.before(axis, extent[axis], size[axis]);
         Self {
             images,
@@ -84,15 +92,32 @@ fn is_spread(products: usize) -> bool {
     products >= matmul::PARALLEL_FROM
 }
 
-/// Asserts that the operands have the lengths that `windows` and the channels of images, results and filter say.
-fn check_lengths(windows: &Windows, images: usize, filter: usize, results: usize, [c, o, f]: [usize; 3]) {
-    assert_eq!(images, windows.images * windows.extent[0] * windows.extent[1] * c, "images have their size");
+/// Asserts that the operands have the lengths that `windows` and the channels of images, results
+/// and filter say.
+fn check_lengths(
+    windows: &Windows,
+    images: usize,
+    filter: usize,
+    results: usize,
+    [c, o, f]: [usize; 3],
+) {
+    assert_eq!(
+        images,
+        windows.images * windows.extent[0] * windows.extent[1] * c,
+        "images have their size"
+    );
     assert_eq!(filter, windows.taps() * f, "a filter has the window's size");
     assert_eq!(results, windows.len() * o, "there is a result for each place of the window");
 }
 
-/// Calls `work(i, j, part)` for part `j` of `lens[1]` elements of whole `i` of `lens[0]`, of all that `out` has.
-fn for_parts(out: &mut [f32], lens: [usize; 2], spread: bool, work: impl Fn(usize, usize, &mut [f32]) + Sync) {
+/// Calls `work(i, j, part)` for part `j` of `lens[1]` elements of whole `i` of `lens[0]`, of all
+/// that `out` has.
+fn for_parts(
+    out: &mut [f32],
+    lens: [usize; 2],
+    spread: bool,
+    work: impl Fn(usize, usize, &mut [f32]) + Sync,
+) {
     let [whole, part] = lens.map(|len| len.max(1));
     if spread {
         out.par_chunks_mut(whole).enumerate().for_each(|(i, out)| {

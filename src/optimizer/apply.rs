@@ -4,12 +4,13 @@ use super::rows::Rows;
 use super::update::{Mean, Update};
 use crate::graph::UpdateRule;
 use crate::kernels::update::{
-    self, Adadelta, Adagrad, AdagradDa, Adam, AdamW, CenteredRmsProp, Ftrl, GradientDescent, Lamb, Momentum,
-    ProximalAdagrad, ProximalGradientDescent, RmsProp, Rule,
+    self, Adadelta, Adagrad, AdagradDa, Adam, AdamW, CenteredRmsProp, Ftrl, GradientDescent, Lamb,
+    Momentum, ProximalAdagrad, ProximalGradientDescent, RmsProp, Rule,
 };
 use crate::tensor::Tensor;
 
-/// Applies `update` to its values, in place where nobody else holds them. Does nothing to hollow ones.
+/// Applies `update` to its values, in place where nobody else holds them. Does nothing to hollow
+/// ones.
 pub(crate) fn apply(update: &mut Update) {
     let read = update.compensation.as_ref().map(|compensation| &compensation.read);
     if update.values.iter().chain(read).any(Tensor::is_hollow) {
@@ -39,11 +40,15 @@ pub(crate) fn apply(update: &mut Update) {
         UpdateRule::RmsProp { decay, momentum, epsilon, centered: true } => {
             by.rule(CenteredRmsProp(RmsProp { rate, decay, momentum, epsilon }), values);
         }
-        UpdateRule::Adam { beta1, beta2, epsilon } | UpdateRule::LazyAdam { beta1, beta2, epsilon } => {
+        UpdateRule::Adam { beta1, beta2, epsilon }
+        | UpdateRule::LazyAdam { beta1, beta2, epsilon } => {
             by.rule(adam(rate, [beta1, beta2, epsilon], values), values);
         }
         UpdateRule::AdamW { beta1, beta2, epsilon, weight_decay } => {
-            by.rule(AdamW { adam: adam(rate, [beta1, beta2, epsilon], values), weight_decay }, values);
+            by.rule(
+                AdamW { adam: adam(rate, [beta1, beta2, epsilon], values), weight_decay },
+                values,
+            );
         }
         UpdateRule::Lamb { beta1, beta2, epsilon, weight_decay } => {
             let lamb = Lamb { adam: adam(rate, [beta1, beta2, epsilon], values), weight_decay };
@@ -53,7 +58,9 @@ pub(crate) fn apply(update: &mut Update) {
         UpdateRule::Ftrl { learning_rate_power: power, l1, l2, l2_shrinkage, beta, .. } => {
             by.rule(Ftrl { rate, power, l1, l2, l2_shrinkage, beta }, values);
         }
-        UpdateRule::ProximalGradientDescent { l1, l2 } => by.rule(ProximalGradientDescent { rate, l1, l2 }, values),
+        UpdateRule::ProximalGradientDescent { l1, l2 } => {
+            by.rule(ProximalGradientDescent { rate, l1, l2 }, values)
+        }
         UpdateRule::ProximalAdagrad { l1, l2, .. } => {
             by.rule(ProximalAdagrad(ProximalGradientDescent { rate, l1, l2 }), values);
         }
@@ -72,12 +79,19 @@ impl By<'_> {
     }
 
     /// Calls `update` with the variable, its slots and the gradient: whole, or for each row.
-    fn each<const N: usize>(&self, values: &mut [Tensor], mut update: impl FnMut([&mut [f32]; N], &[f32])) {
-        let values = values.first_chunk_mut::<N>().expect("a graph binds as many slots as its rule has");
+    fn each<const N: usize>(
+        &self,
+        values: &mut [Tensor],
+        mut update: impl FnMut([&mut [f32]; N], &[f32]),
+    ) {
+        let values =
+            values.first_chunk_mut::<N>().expect("a graph binds as many slots as its rule has");
         let mut state = values.each_mut().map(Tensor::make_mut::<f32>);
         match self {
             By::All(gradient) => update(state, gradient),
-            By::Rows(rows) => rows.each(|at, row| update(state.each_mut().map(|values| &mut values[at.clone()]), row)),
+            By::Rows(rows) => rows.each(|at, row| {
+                update(state.each_mut().map(|values| &mut values[at.clone()]), row)
+            }),
         }
     }
 }

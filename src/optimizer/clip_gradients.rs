@@ -2,22 +2,24 @@
 
 use super::Optimizer;
 use crate::graph::{
-    Gradient, GraphError, IndexedSlices, LearningRate, Output, Replica, UpdateRule, Variable, clip_by_global_norm,
+    Gradient, GraphError, IndexedSlices, LearningRate, Output, Replica, UpdateRule, Variable,
+    clip_by_global_norm,
 };
 
-/// Bounds that a worker keeps its gradients in, before they leave it. With synchronous training each gradient of a
-/// round is clipped, and then their mean is applied.
+/// Bounds that a worker keeps its gradients in, before they leave it. With synchronous training
+/// each gradient of a round is clipped, and then their mean is applied.
 ///
-/// Rows that come more than once are summed first, so that a gradient of rows is clipped to what the dense one
-/// would be. (TensorFlow takes each occurrence of a row by itself, and so overlooks what they come to.)
+/// Rows that come more than once are summed first, so that a gradient of rows is clipped to what
+/// the dense one would be. (TensorFlow takes each occurrence of a row by itself, and so overlooks
+/// what they come to.)
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ClipGradients {
     /// Each element at least minus this, and at most this (TensorFlow: `tf.clip_by_value`).
     ByValue(f32),
     /// The norm of each variable's gradient at most this (TensorFlow: `tf.clip_by_norm`).
     ByNorm(f32),
-    /// The norm of all gradients together at most this; where it is not finite all become NaN (Pascanu et al. 2013;
-    /// TensorFlow: `tf.clip_by_global_norm`).
+    /// The norm of all gradients together at most this; where it is not finite all become NaN
+    /// (Pascanu et al. 2013; TensorFlow: `tf.clip_by_global_norm`).
     ByGlobalNorm(f32),
 }
 
@@ -35,7 +37,9 @@ impl<O: Optimizer> Clipped<O> {
     /// If the bound is not positive.
     #[track_caller]
     pub fn new(inner: O, clip: ClipGradients) -> Self {
-        let (ClipGradients::ByValue(bound) | ClipGradients::ByNorm(bound) | ClipGradients::ByGlobalNorm(bound)) = clip;
+        let (ClipGradients::ByValue(bound)
+        | ClipGradients::ByNorm(bound)
+        | ClipGradients::ByGlobalNorm(bound)) = clip;
         assert!(bound > 0.0, "gradients can't be clipped to {bound}; it must be above 0");
         Self { inner, clip }
     }
@@ -66,11 +70,17 @@ impl<O: Optimizer> Optimizer for Clipped<O> {
 impl ClipGradients {
     /// The same variables, with clipped gradients.
     #[track_caller]
-    pub(super) fn apply(self, pairs: &[(Variable, Gradient)]) -> Result<Vec<(Variable, Gradient)>, GraphError> {
-        let summed: Vec<Gradient> = pairs.iter().map(|(_, gradient)| gradient.sum_duplicates()).collect();
+    pub(super) fn apply(
+        self,
+        pairs: &[(Variable, Gradient)],
+    ) -> Result<Vec<(Variable, Gradient)>, GraphError> {
+        let summed: Vec<Gradient> =
+            pairs.iter().map(|(_, gradient)| gradient.sum_duplicates()).collect();
         let values: Vec<Output> = summed.iter().map(|gradient| gradient.values().clone()).collect();
         let clipped = match self {
-            Self::ByValue(bound) => each(&values, |value| value.clip_by_value((-bound).into(), bound.into()))?,
+            Self::ByValue(bound) => {
+                each(&values, |value| value.clip_by_value((-bound).into(), bound.into()))?
+            }
             Self::ByNorm(bound) => each(&values, |value| value.clip_by_norm(bound.into()))?,
             Self::ByGlobalNorm(bound) => clip_by_global_norm(&values, bound.into())?.0,
         };
@@ -78,7 +88,9 @@ impl ClipGradients {
         for (((variable, _), gradient), values) in pairs.iter().zip(&summed).zip(clipped) {
             let gradient = match gradient {
                 Gradient::Dense(_) => values.into(),
-                Gradient::Slices(slices) => IndexedSlices::new(&values, slices.indices(), slices.rows())?.into(),
+                Gradient::Slices(slices) => {
+                    IndexedSlices::new(&values, slices.indices(), slices.rows())?.into()
+                }
             };
             bounded.push((variable.clone(), gradient));
         }
@@ -86,6 +98,9 @@ impl ClipGradients {
     }
 }
 
-fn each(values: &[Output], clip: impl Fn(&Output) -> Result<Output, GraphError>) -> Result<Vec<Output>, GraphError> {
+fn each(
+    values: &[Output],
+    clip: impl Fn(&Output) -> Result<Output, GraphError>,
+) -> Result<Vec<Output>, GraphError> {
     values.iter().map(clip).collect()
 }

@@ -20,8 +20,8 @@ impl<O: Optimizer> Coordinated<O> {
     /// `inner`, for worker `worker` of `workers`.
     ///
     /// # Panics
-    /// If there is no such worker, or the mode does not fit so many workers: as many backups as workers,
-    /// or more gradients of different workers in an update than there are workers.
+    /// If there is no such worker, or the mode does not fit so many workers: as many backups as
+    /// workers, or more gradients of different workers in an update than there are workers.
     pub fn new(inner: O, mode: Mode, worker: u32, workers: u32) -> Self {
         assert!(worker < workers, "worker {worker} is not one of {workers}");
         if let Err((_, problem)) = mode.check(workers) {

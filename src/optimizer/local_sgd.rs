@@ -1,23 +1,26 @@
 //! `LocalSgd`: workers that train copies of their own, and average them every so many steps.
 //!
-//! The trainable variables are each worker's own, and its inner optimizer updates them without a message. Of each
-//! there is a center on the parameter servers (TensorFlow: `ModelAverageOptimizer`, whose global variables these
-//! are). In every H-th step a worker sends how far it has moved since it last read the center; the outer optimizer
-//! takes the mean of these moves as a gradient, and every worker goes on from what it makes of the center. With
-//! gradient descent of rate 1 that is the average of the workers (local SGD; Stich 2019), with momentum of
+//! The trainable variables are each worker's own, and its inner optimizer updates them without a
+//! message. Of each there is a center on the parameter servers (TensorFlow:
+//! `ModelAverageOptimizer`, whose global variables these are). In every H-th step a worker sends
+//! how far it has moved since it last read the center; the outer optimizer takes the mean of these
+//! moves as a gradient, and every worker goes on from what it makes of the center. With gradient
+//! descent of rate 1 that is the average of the workers (local SGD; Stich 2019), with momentum of
 //! Nesterov it is DiLoCo (Douillard et al. 2023). The global step counts the averages.
 //!
-//! An average is a round of synchronous training: backups, lost workers and those that come back are as there, and
-//! a worker that comes back begins at the center. Where the centers go back to a checkpoint, how far the workers
-//! have moved since their last average still counts in the next. What else a worker keeps, its optimizer's slots and
-//! the moving averages of batch normalisation, is never averaged.
+//! An average is a round of synchronous training: backups, lost workers and those that come back
+//! are as there, and a worker that comes back begins at the center. Where the centers go back to a
+//! checkpoint, how far the workers have moved since their last average still counts in the next.
+//! What else a worker keeps, its optimizer's slots and the moving averages of batch normalisation,
+//! is never averaged.
 
 use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Target, Variable};
 use crate::sync::Mode;
 
 use super::{Coordinated, Optimizer, TrainOp};
 
-/// An optimizer of a worker's own variables, and one that applies what the workers have learnt, every so many steps.
+/// An optimizer of a worker's own variables, and one that applies what the workers have learnt,
+/// every so many steps.
 #[derive(Clone, Debug)]
 pub struct LocalSgd<I, O> {
     inner: Coordinated<I>,
@@ -33,7 +36,11 @@ impl<I: Optimizer, O: Optimizer> LocalSgd<I, O> {
     pub fn new(inner: I, outer: Coordinated<O>, every: u32) -> Self {
         assert!(every > 0, "there is a step between one average and the next");
         let replica = outer.replica();
-        Self { inner: Coordinated::new(inner, Mode::Async, replica.worker, replica.workers), outer, every }
+        Self {
+            inner: Coordinated::new(inner, Mode::Async, replica.worker, replica.workers),
+            outer,
+            every,
+        }
     }
 
     /// The operations that train the worker's variables to make `loss` small, and average them.
@@ -42,7 +49,11 @@ impl<I: Optimizer, O: Optimizer> LocalSgd<I, O> {
     /// As [`Optimizer::minimize`]; if a trainable variable is not the worker's own, which
     /// [`Graph::with_local_variables`] makes it.
     #[track_caller]
-    pub fn minimize(&self, loss: &Output, global_step: &Variable) -> Result<LocalTrainOp, GraphError> {
+    pub fn minimize(
+        &self,
+        loss: &Output,
+        global_step: &Variable,
+    ) -> Result<LocalTrainOp, GraphError> {
         self.train_op(global_step, |local_step| self.inner.minimize(loss, local_step))
     }
 
@@ -78,7 +89,8 @@ impl<I: Optimizer, O: Optimizer> LocalSgd<I, O> {
             moves.push((copy.center.clone(), copy.moved_after(&step)?));
         }
         let round = self.outer.apply_gradients(&moves, global_step)?;
-        let go_on = graph.with_control_dependencies(&[round.target()], |g| begin_again(g, &copies))?;
+        let go_on =
+            graph.with_control_dependencies(&[round.target()], |g| begin_again(g, &copies))?;
         let whole = graph.group("average", &[&round.commit, &round.whole, &go_on])?;
         Ok(LocalTrainOp {
             step,
@@ -89,7 +101,8 @@ impl<I: Optimizer, O: Optimizer> LocalSgd<I, O> {
     }
 }
 
-/// The operations of the training steps of a worker that averages what it has learnt every so many of them.
+/// The operations of the training steps of a worker that averages what it has learnt every so many
+/// of them.
 #[derive(Clone, Debug)]
 pub struct LocalTrainOp {
     step: TrainOp,
@@ -99,7 +112,8 @@ pub struct LocalTrainOp {
 }
 
 impl LocalTrainOp {
-    /// The operation of step `number` of the worker, counted from 0: every so many of them end with an average.
+    /// The operation of step `number` of the worker, counted from 0: every so many of them end with
+    /// an average.
     pub fn at(&self, number: u64) -> &TrainOp {
         if (number + 1).is_multiple_of(self.every.into()) { &self.round } else { &self.step }
     }
@@ -109,7 +123,8 @@ impl LocalTrainOp {
         &self.round
     }
 
-    /// Has the worker begin again at the center, and forget what it has learnt since the last average.
+    /// Has the worker begin again at the center, and forget what it has learnt since the last
+    /// average.
     pub fn begin_again(&self) -> &Target {
         &self.begin_again
     }
@@ -125,12 +140,14 @@ struct OwnCopy {
 }
 
 impl OwnCopy {
-    /// A center for `own`, with what would have been its first value; it begins with that of the center in place.
+    /// A center for `own`, with what would have been its first value; it begins with that of the
+    /// center in place.
     #[track_caller]
     fn new(own: Variable) -> Result<Self, GraphError> {
         let (graph, name) = (own.graph(), own.name());
         let first = graph.first_value(&own);
-        let center = graph.with_shared_variables(|g| g.untrainable_variable(&format!("{name}/center"), &first))?;
+        let center = graph
+            .with_shared_variables(|g| g.untrainable_variable(&format!("{name}/center"), &first))?;
         graph.begin_with(&own, &center.read())?;
         let start = graph.local_variable(&format!("{name}/start"), &center.read())?;
         Ok(Self { own, center, start })
@@ -139,7 +156,9 @@ impl OwnCopy {
     /// How far it has moved since the center was read, once `step` is done.
     #[track_caller]
     fn moved_after(&self, step: &TrainOp) -> Result<Output, GraphError> {
-        self.own.graph().with_control_dependencies(&[step.target()], |_| self.start.read().sub(&self.own.read_again()))
+        self.own.graph().with_control_dependencies(&[step.target()], |_| {
+            self.start.read().sub(&self.own.read_again())
+        })
     }
 }
 

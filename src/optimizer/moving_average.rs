@@ -1,4 +1,5 @@
-//! `ExponentialMovingAverage`: shadows of variables, which follow them slowly and are better to evaluate with.
+//! `ExponentialMovingAverage`: shadows of variables, which follow them slowly and are better to
+//! evaluate with.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +9,8 @@ use crate::tensor::DType;
 /// Averages of variables over their steps: `a -= (1 − decay)·(a − v)` (TensorFlow:
 /// `tf.train.ExponentialMovingAverage`; Polyak and Juditsky 1992).
 ///
-/// The average of `v` is the variable `v/ExponentialMovingAverage` beside it. It begins with the first value of `v`, so
-/// there is no bias towards 0 to make up for.
+/// The average of `v` is the variable `v/ExponentialMovingAverage` beside it. It begins with the
+/// first value of `v`, so there is no bias towards 0 to make up for.
 ///
 /// ```
 /// # use trainyard::prelude::*;
@@ -40,20 +41,23 @@ impl ExponentialMovingAverage {
     /// If it is not at least 0 and at most 1.
     #[track_caller]
     pub fn new(decay: f32) -> Self {
-        assert!((0.0..=1.0).contains(&decay), "the decay of an average must be at least 0 and at most 1, not {decay}");
+        assert!(
+            (0.0..=1.0).contains(&decay),
+            "the decay of an average must be at least 0 and at most 1, not {decay}"
+        );
         Self { decay, num_updates: None }
     }
 
-    /// Follows faster in the beginning: with the decay `(1 + n) / (10 + n)` where that is less, `n` being the value
-    /// of `count`, a number such as the global step.
+    /// Follows faster in the beginning: with the decay `(1 + n) / (10 + n)` where that is less, `n`
+    /// being the value of `count`, a number such as the global step.
     #[must_use]
     pub fn num_updates(mut self, count: &Output) -> Self {
         self.num_updates = Some(count.clone());
         self
     }
 
-    /// An operation that runs after `train` and then moves the averages of `variables`, each where it is. They are
-    /// made where they are not there yet.
+    /// An operation that runs after `train` and then moves the averages of `variables`, each where
+    /// it is. They are made where they are not there yet.
     ///
     /// # Errors
     /// If there are no variables, one is not of f32, or they are of another graph than `train`.
@@ -68,7 +72,10 @@ impl ExponentialMovingAverage {
             let moved = variables.iter().map(|variable| self.follow(g, variable, &taken));
             moved.collect::<Result<Vec<Target>, GraphError>>()
         })?;
-        graph.group("train_and_average", &[&[train], moved.iter().collect::<Vec<_>>().as_slice()].concat())
+        graph.group(
+            "train_and_average",
+            &[&[train], moved.iter().collect::<Vec<_>>().as_slice()].concat(),
+        )
     }
 
     /// What an average takes over of its difference from the variable: `1 − decay`.
@@ -77,20 +84,33 @@ impl ExponentialMovingAverage {
         let number = |number: f32| graph.constant(number);
         let Some(count) = &self.num_updates else { return Ok(number(1.0 - self.decay)) };
         let count = count.cast(DType::F32);
-        let decay = count.add(&number(1.0))?.div(&count.add(&number(10.0))?)?.minimum(&number(self.decay))?;
+        let decay = count
+            .add(&number(1.0))?
+            .div(&count.add(&number(10.0))?)?
+            .minimum(&number(self.decay))?;
         number(1.0).sub(&decay)
     }
 
     /// Moves the average of `variable` towards it, where both are.
     #[track_caller]
-    fn follow(&self, graph: &Graph, variable: &Variable, taken: &Output) -> Result<Target, GraphError> {
+    fn follow(
+        &self,
+        graph: &Graph,
+        variable: &Variable,
+        taken: &Output,
+    ) -> Result<Target, GraphError> {
         let average = graph.shadow_variable(&self.average_name(variable), variable)?;
         let beside = |op: Op, inputs: [&Output; 2]| {
             let inputs = &inputs.map(Output::edge);
             let colocated_with = Some(variable.op_id());
-            Ok(graph.output(graph.add(NewOperation { inputs, colocated_with, ..NewOperation::of(op) })?))
+            Ok(graph.output(graph.add(NewOperation {
+                inputs,
+                colocated_with,
+                ..NewOperation::of(op)
+            })?))
         };
-        let difference = beside(Op::Binary(Binary::Sub), [&variable.read_again(), &average.read_again()])?;
+        let difference =
+            beside(Op::Binary(Binary::Sub), [&variable.read_again(), &average.read_again()])?;
         average.assign_add(&beside(Op::Binary(Binary::Mul), [&difference, taken])?)
     }
 
@@ -105,13 +125,15 @@ impl ExponentialMovingAverage {
         format!("{}/{NAME}", variable.name())
     }
 
-    /// For each value of a checkpoint, by its name, the variable of `graph` that is to have it when a model is
-    /// evaluated: a trainable variable its average, any other its own.
+    /// For each value of a checkpoint, by its name, the variable of `graph` that is to have it when
+    /// a model is evaluated: a trainable variable its average, any other its own.
     pub fn variables_to_restore(&self, graph: &Graph) -> BTreeMap<String, Variable> {
         let (averaged, others): (Vec<_>, Vec<_>) =
             graph.variables().into_iter().partition(|variable| variable.spec().trainable);
-        let mut restored: BTreeMap<_, _> = others.into_iter().map(|variable| (variable.name(), variable)).collect();
-        restored.extend(averaged.into_iter().map(|variable| (self.average_name(&variable), variable)));
+        let mut restored: BTreeMap<_, _> =
+            others.into_iter().map(|variable| (variable.name(), variable)).collect();
+        restored
+            .extend(averaged.into_iter().map(|variable| (self.average_name(&variable), variable)));
         restored
     }
 }

@@ -1,10 +1,11 @@
-//! An update of some rows of a variable: duplicates are summed first, and no other row is read or written.
+//! An update of some rows of a variable: duplicates are summed first, and no other row is read or
+//! written.
 //!
-//! The numbers are those of the dense update with zeros elsewhere, to the last bit, wherever the rule leaves a row
-//! whose gradient is zero as it is. That is not so with momentum, whose accumulator goes on moving the rows that
-//! it has, nor with means that decay or with norms that shrink the variable: rows that are not listed keep what
-//! they have, as in TensorFlow. Adam, which TensorFlow computes densely here too, and what is made of it but for
-//! lazy Adam move every row.
+//! The numbers are those of the dense update with zeros elsewhere, to the last bit, wherever the
+//! rule leaves a row whose gradient is zero as it is. That is not so with momentum, whose
+//! accumulator goes on moving the rows that it has, nor with means that decay or with norms that
+//! shrink the variable: rows that are not listed keep what they have, as in TensorFlow. Adam, which
+//! TensorFlow computes densely here too, and what is made of it but for lazy Adam move every row.
 
 use super::update::Delta;
 use crate::kernels;
@@ -22,9 +23,10 @@ pub(super) struct Rows {
 
 impl Rows {
     /// The mean of `gradients`, where all are slices, of a variable of shape `shape`: each one's
-    /// duplicates are summed in their order, then the sums in the order of the gradients. Every gradient
-    /// counts, also for a row that it has not. (TensorFlow's `SparseConditionalAccumulator` divides each row by
-    /// the number of gradients that have it, so that its mean differs from that of the dense gradients.)
+    /// duplicates are summed in their order, then the sums in the order of the gradients. Every
+    /// gradient counts, also for a row that it has not. (TensorFlow's
+    /// `SparseConditionalAccumulator` divides each row by the number of gradients that have it, so
+    /// that its mean differs from that of the dense gradients.)
     pub(super) fn mean_of(gradients: &[Delta], shape: Shape) -> Option<Self> {
         let (table, width) = (*shape.dims().first()?, shape.dims()[1..].iter().product());
         let mut found = Vec::new();
@@ -36,7 +38,8 @@ impl Rows {
         let mut positions: Vec<usize> = found.iter().flat_map(|(_, ids)| ids).copied().collect();
         positions.sort_unstable();
         positions.dedup();
-        let sums: Vec<Vec<f32>> = found.iter().map(|(rows, ids)| summed(rows, ids, &positions, width)).collect();
+        let sums: Vec<Vec<f32>> =
+            found.iter().map(|(rows, ids)| summed(rows, ids, &positions, width)).collect();
         let rows = match sums.as_slice() {
             [] => return None,
             [_] => sums.into_iter().next().expect("there is one"),
@@ -96,8 +99,12 @@ mod tests {
     /// A worker's rows of a table of 7 rows of `width`, whose ids repeat.
     fn slices(worker: usize, width: usize) -> Delta {
         let ids: Vec<i64> = (0..5).map(|i| ((i * i + 2 * worker) % 6) as i64).collect();
-        let rows: Vec<f32> = (0..5 * width).map(|i| ((i * 31 + worker * 17) % 13) as f32 * 0.137 - 0.7).collect();
-        Delta::Slices { rows: Tensor::new([5, width], &rows).unwrap(), ids: Tensor::new([5], &ids).unwrap() }
+        let rows: Vec<f32> =
+            (0..5 * width).map(|i| ((i * 31 + worker * 17) % 13) as f32 * 0.137 - 0.7).collect();
+        Delta::Slices {
+            rows: Tensor::new([5, width], &rows).unwrap(),
+            ids: Tensor::new([5], &ids).unwrap(),
+        }
     }
 
     /// The same as a dense gradient: each row added to its place.
@@ -105,7 +112,9 @@ mod tests {
         let Delta::Slices { rows, ids } = delta else { panic!("these are slices") };
         let mut whole = vec![0f32; 7 * width];
         for (row, id) in ids.slice::<i64>().iter().enumerate() {
-            (0..width).for_each(|c| whole[*id as usize * width + c] += rows.slice::<f32>()[row * width + c]);
+            (0..width).for_each(|c| {
+                whole[*id as usize * width + c] += rows.slice::<f32>()[row * width + c]
+            });
         }
         Delta::Dense(Tensor::new([7, width], &whole).unwrap())
     }
@@ -114,7 +123,8 @@ mod tests {
         let values: Vec<f32> = (0..7 * width).map(|i| (i % 11) as f32 * 0.3 - 1.0).collect();
         let slots = if rule == UpdateRule::GradientDescent { 0 } else { 1 };
         let slots = (0..slots).map(|_| Tensor::full([7, width], 0.1f32));
-        let values = std::iter::once(Tensor::new([7, width], &values).unwrap()).chain(slots).collect();
+        let values =
+            std::iter::once(Tensor::new([7, width], &values).unwrap()).chain(slots).collect();
         Update { rule, learning_rate: 0.3, values, gradients: gradients.into(), compensation: None }
     }
 
@@ -122,9 +132,12 @@ mod tests {
         [UpdateRule::GradientDescent, UpdateRule::Adagrad { initial_accumulator_value: 0.1 }];
 
     #[test]
-    fn the_mean_of_slices_is_that_of_the_dense_gradients_to_the_last_bit_also_where_they_are_mixed() {
+    fn the_mean_of_slices_is_that_of_the_dense_gradients_to_the_last_bit_also_where_they_are_mixed()
+    {
         for width in [1, 3, 16, 33] {
-            for (rule, workers) in RULES.into_iter().flat_map(|rule| (1..4).map(move |workers| (rule, workers))) {
+            for (rule, workers) in
+                RULES.into_iter().flat_map(|rule| (1..4).map(move |workers| (rule, workers)))
+            {
                 let sparse: Vec<Delta> = (0..workers).map(|worker| slices(worker, width)).collect();
                 let whole: Vec<Delta> = sparse.iter().map(|delta| dense(delta, width)).collect();
                 let mixed = [&sparse[..1], &whole[1..]].concat();
@@ -133,7 +146,10 @@ mod tests {
                     apply(&mut update);
                     update.values
                 });
-                assert!(by_rows == by_all && by_both == by_all, "{rule:?}, {workers} of width {width}");
+                assert!(
+                    by_rows == by_all && by_both == by_all,
+                    "{rule:?}, {workers} of width {width}"
+                );
             }
         }
     }

@@ -1,13 +1,14 @@
 //! `SyncReplicas`: TensorFlow's own synchronous training, by accumulators and tokens.
 //!
-//! Of each variable there is an accumulator, where it is, and beside the global step there is a queue of tokens. A
-//! worker adds its gradients to the accumulators, marked with the step that it believes to be the global one, then
-//! takes a token, which is the number of its next step. The chief, beside its own training, takes the mean of R
-//! gradients of each variable, has the optimizer apply them, adds one to the global step, and puts max(N, R) tokens of
-//! it into the queue. Gradients of an earlier step are dropped.
+//! Of each variable there is an accumulator, where it is, and beside the global step there is a
+//! queue of tokens. A worker adds its gradients to the accumulators, marked with the step that it
+//! believes to be the global one, then takes a token, which is the number of its next step. The
+//! chief, beside its own training, takes the mean of R gradients of each variable, has the
+//! optimizer apply them, adds one to the global step, and puts max(N, R) tokens of it into the
+//! queue. Gradients of an earlier step are dropped.
 //!
-//! It is here to compare with, and to move a program from TensorFlow without a change of its numbers. Where nothing
-//! asks for it, [`Coordinated`] with `Mode::Sync` is the better one:
+//! It is here to compare with, and to move a program from TensorFlow without a change of its
+//! numbers. Where nothing asks for it, [`Coordinated`] with `Mode::Sync` is the better one:
 //!
 //! | here, as in TensorFlow | `Mode::Sync` |
 //! |---|---|
@@ -18,19 +19,21 @@
 //! | sums are in the order of arrival | by worker: the same bits in both worlds |
 //! | where too few workers are left, they wait until the chief ends | who has left is not waited for |
 //!
-//! Checkpoints have the variables, but neither tokens nor what is accumulated; a training that goes on from one begins
-//! with new tokens.
+//! Checkpoints have the variables, but neither tokens nor what is accumulated; a training that goes
+//! on from one begins with new tokens.
 
 use crate::graph::{
-    Array, ConditionalAccumulator, Edge, FifoQueue, Gradient, Graph, GraphError, GraphProblem, NewOperation, Op, OpId,
-    Output, SparseConditionalAccumulator, Target, TensorType, Variable, stack, variable_gradients,
+    Array, ConditionalAccumulator, Edge, FifoQueue, Gradient, Graph, GraphError, GraphProblem,
+    NewOperation, Op, OpId, Output, SparseConditionalAccumulator, Target, TensorType, Variable,
+    stack, variable_gradients,
 };
 use crate::sync::Mode;
 use crate::tensor::{DType, Shape};
 
 use super::{Coordinated, Optimizer};
 
-/// An optimizer that applies the mean of R gradients (TensorFlow: `tf.train.SyncReplicasOptimizer`).
+/// An optimizer that applies the mean of R gradients (TensorFlow:
+/// `tf.train.SyncReplicasOptimizer`).
 ///
 /// ```
 /// # use trainyard::prelude::*;
@@ -59,8 +62,8 @@ pub struct SyncReplicas<O> {
     total_num_replicas: u32,
 }
 
-/// The operations of a training with [`SyncReplicas`]. The worker's is what a step runs; the others are run by
-/// [`SyncReplicasHook`](crate::training::SyncReplicasHook).
+/// The operations of a training with [`SyncReplicas`]. The worker's is what a step runs; the others
+/// are run by [`SyncReplicasHook`](crate::training::SyncReplicasHook).
 #[derive(Clone)]
 pub struct SyncReplicasOp {
     train_op: Target,
@@ -80,9 +83,9 @@ enum Collector {
 }
 
 impl<O: Optimizer> SyncReplicas<O> {
-    /// Has `inner` apply the mean of `replicas_to_aggregate` gradients (R) of `total_num_replicas` workers (N). With
-    /// fewer than the workers the others are backups, whose gradients come too late; with more, workers have to give
-    /// several for an update.
+    /// Has `inner` apply the mean of `replicas_to_aggregate` gradients (R) of `total_num_replicas`
+    /// workers (N). With fewer than the workers the others are backups, whose gradients come too
+    /// late; with more, workers have to give several for an update.
     ///
     /// # Panics
     /// If either is 0.
@@ -99,7 +102,11 @@ impl<O: Optimizer> SyncReplicas<O> {
     /// # Errors
     /// As [`Optimizer::minimize`].
     #[track_caller]
-    pub fn minimize(&self, loss: &Output, global_step: &Variable) -> Result<SyncReplicasOp, GraphError> {
+    pub fn minimize(
+        &self,
+        loss: &Output,
+        global_step: &Variable,
+    ) -> Result<SyncReplicasOp, GraphError> {
         let variables = loss.graph().trainable_variables();
         let gradients = variable_gradients(loss, &variables)?;
         let pairs = variables.into_iter().zip(gradients).filter_map(|(v, g)| Some((v, g?)));
@@ -116,12 +123,17 @@ impl<O: Optimizer> SyncReplicas<O> {
         pairs: &[(Variable, G)],
         global_step: &Variable,
     ) -> Result<SyncReplicasOp, GraphError> {
-        let gradient = |(variable, gradient): &(Variable, G)| (variable.clone(), gradient.clone().into());
+        let gradient =
+            |(variable, gradient): &(Variable, G)| (variable.clone(), gradient.clone().into());
         self.build(&pairs.iter().map(gradient).collect::<Vec<_>>(), global_step)
     }
 
     #[track_caller]
-    fn build(&self, pairs: &[(Variable, Gradient)], global_step: &Variable) -> Result<SyncReplicasOp, GraphError> {
+    fn build(
+        &self,
+        pairs: &[(Variable, Gradient)],
+        global_step: &Variable,
+    ) -> Result<SyncReplicasOp, GraphError> {
         let graph = global_step.graph();
         if pairs.is_empty() {
             return Err(GraphError::new("SyncReplicas", GraphProblem::NoGradients));
@@ -149,7 +161,8 @@ impl<O: Optimizer> SyncReplicas<O> {
         })
     }
 
-    /// The chief's: takes R gradients of each variable, applies their mean, counts, and hands out tokens.
+    /// The chief's: takes R gradients of each variable, applies their mean, counts, and hands out
+    /// tokens.
     #[track_caller]
     fn sync_op(
         &self,
@@ -160,7 +173,8 @@ impl<O: Optimizer> SyncReplicas<O> {
     ) -> Result<Target, GraphError> {
         let mut means = Vec::with_capacity(pairs.len());
         for ((variable, _), collector) in pairs.iter().zip(collectors) {
-            let number = beside(variable, Op::Const((self.replicas_to_aggregate as i32).into()), &[])?;
+            let number =
+                beside(variable, Op::Const((self.replicas_to_aggregate as i32).into()), &[])?;
             means.push((variable.clone(), collector.take(&number)?));
         }
         let update = self.inner.apply_gradients(&means, global_step)?;
@@ -178,12 +192,14 @@ impl SyncReplicasOp {
         &self.train_op
     }
 
-    /// The chief's operation, to be run again and again beside its own steps: an update, and its tokens.
+    /// The chief's operation, to be run again and again beside its own steps: an update, and its
+    /// tokens.
     pub fn sync_op(&self) -> &Target {
         &self.sync_op
     }
 
-    /// What the chief runs before: its own step and those of the accumulators become the global step.
+    /// What the chief runs before: its own step and those of the accumulators become the global
+    /// step.
     pub fn chief_init(&self) -> &Target {
         &self.chief_init
     }
@@ -193,7 +209,8 @@ impl SyncReplicasOp {
         &self.local_init
     }
 
-    /// An operation that puts the first tokens into the queue: so many, or as many as an update takes gradients.
+    /// An operation that puts the first tokens into the queue: so many, or as many as an update
+    /// takes gradients.
     ///
     /// # Errors
     /// If they are too few to ever come to an update.
@@ -202,7 +219,10 @@ impl SyncReplicasOp {
         let given = number.unwrap_or(self.replicas_to_aggregate);
         let needed = self.replicas_to_aggregate.saturating_sub(self.total_num_replicas);
         if given < needed {
-            return Err(GraphError::new("SyncReplicas", GraphProblem::TooFewTokens { given, needed }));
+            return Err(GraphError::new(
+                "SyncReplicas",
+                GraphProblem::TooFewTokens { given, needed },
+            ));
         }
         if given == 0 {
             return self.graph().group("no_init_tokens", &[]);
@@ -234,7 +254,9 @@ impl Collector {
         let name = format!("{}/grad_accum", variable.name());
         Ok(match gradient {
             Gradient::Dense(_) => Self::Dense(ConditionalAccumulator::beside(variable, &name)?),
-            Gradient::Slices(_) => Self::Sparse(SparseConditionalAccumulator::beside(variable, &name)?),
+            Gradient::Slices(_) => {
+                Self::Sparse(SparseConditionalAccumulator::beside(variable, &name)?)
+            }
         })
     }
 
@@ -242,9 +264,15 @@ impl Collector {
     #[track_caller]
     fn apply(&self, gradient: &Gradient, local_step: &Output) -> Result<Target, GraphError> {
         match (self, gradient) {
-            (Self::Dense(collector), gradient) => collector.apply_grad(&gradient.to_dense(), local_step),
-            (Self::Sparse(collector), Gradient::Slices(slices)) => collector.apply_grad(slices, local_step),
-            (Self::Sparse(_), Gradient::Dense(_)) => panic!("a collector is of the kind of its gradient"),
+            (Self::Dense(collector), gradient) => {
+                collector.apply_grad(&gradient.to_dense(), local_step)
+            }
+            (Self::Sparse(collector), Gradient::Slices(slices)) => {
+                collector.apply_grad(slices, local_step)
+            }
+            (Self::Sparse(_), Gradient::Dense(_)) => {
+                panic!("a collector is of the kind of its gradient")
+            }
         }
     }
 
@@ -265,8 +293,8 @@ impl Collector {
     }
 }
 
-/// The worker's: adds its gradients, and then waits for a token, which is its next step. It counts where no
-/// accumulator has dropped its part.
+/// The worker's: adds its gradients, and then waits for a token, which is its next step. It counts
+/// where no accumulator has dropped its part.
 #[track_caller]
 fn train_op(
     pairs: &[(Variable, Gradient)],
@@ -293,7 +321,11 @@ fn train_op(
 /// So many copies of a scalar, made where `variable` is.
 #[track_caller]
 fn copies(scalar: &Output, number: u32, variable: &Variable) -> Result<Output, GraphError> {
-    beside(variable, Op::Array(Array::BroadcastTo([Some(number as usize)].into())), &[scalar.edge()])
+    beside(
+        variable,
+        Op::Array(Array::BroadcastTo([Some(number as usize)].into())),
+        &[scalar.edge()],
+    )
 }
 
 /// An operation where `variable` is.

@@ -23,7 +23,13 @@ impl Trained {
             FirstValue::Count => 0i64.into(),
         }));
         Self {
-            update: Update { rule, learning_rate, values: values.into(), gradients: Deltas::new(), compensation: None },
+            update: Update {
+                rule,
+                learning_rate,
+                values: values.into(),
+                gradients: Deltas::new(),
+                compensation: None,
+            },
         }
     }
 
@@ -51,8 +57,14 @@ impl Trained {
     #[track_caller]
     fn assert_near(&self, expected: &[f32]) {
         let values = self.values(0);
-        let far = |(value, expected): (&f32, &f32)| (value - expected).abs() > 2e-6 * expected.abs().max(1.0);
-        assert!(!values.iter().zip(expected).any(far), "{:?}: {values:?}, not {expected:?}", self.update.rule);
+        let far = |(value, expected): (&f32, &f32)| {
+            (value - expected).abs() > 2e-6 * expected.abs().max(1.0)
+        };
+        assert!(
+            !values.iter().zip(expected).any(far),
+            "{:?}: {values:?}, not {expected:?}",
+            self.update.rule
+        );
     }
 }
 
@@ -120,14 +132,18 @@ fn every_rule_is_what_its_definition_says_over_ten_steps() {
         let wide = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<_>>();
         let mut state: Vec<Vec<f64>> = (0..vectors).map(|of| wide(trained.values(of))).collect();
         for t in 1..=10 {
-            let gradient: Vec<f32> = (0..37).map(|i| ((i * 5 + t * 3) % 13) as f32 * 0.1 - 0.55).collect();
+            let gradient: Vec<f32> =
+                (0..37).map(|i| ((i * 5 + t * 3) % 13) as f32 * 0.1 - 0.55).collect();
             trained.dense(&gradient);
             reference::update(rule, f64::from(0.3f32), t, &mut state, &wide(gradient));
         }
         for (of, expected) in state.iter().enumerate() {
             for (value, expected) in trained.values(of).into_iter().zip(expected) {
                 let error = (f64::from(value) - expected).abs();
-                assert!(error <= 2e-4 * expected.abs().max(1.0), "{rule:?}, value {of}: {value}, not {expected}");
+                assert!(
+                    error <= 2e-4 * expected.abs().max(1.0),
+                    "{rule:?}, value {of}: {value}, not {expected}"
+                );
             }
         }
     }
@@ -140,7 +156,8 @@ fn rows_that_come_more_than_once_count_as_their_sum_with_every_rule() {
         for t in 0..3 {
             let rows = two_rows(t);
             let half = rows.map(|value| value * 0.5);
-            repeated.rows(&[4, 1, 1, 4], &[&half[3..], &half[..3], &half[..3], &half[3..]].concat());
+            repeated
+                .rows(&[4, 1, 1, 4], &[&half[3..], &half[..3], &half[..3], &half[3..]].concat());
             once.rows(&[1, 4], &rows);
         }
         assert_eq!(repeated.update.values, once.update.values, "{rule:?}");
@@ -150,13 +167,15 @@ fn rows_that_come_more_than_once_count_as_their_sum_with_every_rule() {
 #[test]
 fn rows_that_are_listed_get_the_numbers_of_the_dense_update_to_the_last_bit_with_every_rule() {
     for rule in rules() {
-        let [mut by_rows, mut by_all] = [(), ()].map(|()| Trained::new(rule, 0.3, [5, 3], &table()));
+        let [mut by_rows, mut by_all] =
+            [(), ()].map(|()| Trained::new(rule, 0.3, [5, 3], &table()));
         for t in 0..3 {
             let rows = two_rows(t);
             by_rows.rows(&[1, 4], &rows);
             by_all.dense(&whole(&rows));
         }
-        let listed = |trained: &Trained| [&trained.values(0)[3..6], &trained.values(0)[12..]].concat();
+        let listed =
+            |trained: &Trained| [&trained.values(0)[3..6], &trained.values(0)[12..]].concat();
         assert_eq!(listed(&by_rows), listed(&by_all), "{rule:?}");
         if rule.moves_every_row() {
             assert_eq!(by_rows.update.values, by_all.update.values, "{rule:?}");
@@ -186,7 +205,8 @@ fn an_update_of_no_rows_changes_no_row_except_with_adam_adamw_and_lamb() {
         let mut trained = Trained::new(rule, 0.3, [5, 3], &table());
         trained.rows(&[1], &[0.2; 3]);
         let before = trained.values(0);
-        let (rows, ids) = (Tensor::new([0, 3], &[] as &[f32]).unwrap(), Tensor::new([0], &[] as &[i64]).unwrap());
+        let (rows, ids) =
+            (Tensor::new([0, 3], &[] as &[f32]).unwrap(), Tensor::new([0], &[] as &[i64]).unwrap());
         trained.step(Delta::Slices { rows, ids });
         assert_eq!(trained.values(0) == before, !rule.moves_every_row(), "{rule:?}");
     }
@@ -210,7 +230,8 @@ fn lamb_moves_a_variable_by_the_learning_rate_times_its_own_length() {
         let rule = UpdateRule::Lamb { beta1, beta2, epsilon, weight_decay: 0.0 };
         let mut trained = Trained::new(rule, 0.1, [15], &start);
         trained.dense(&[0.3; 15]);
-        let moved: Vec<f32> = trained.values(0).iter().zip(start).map(|(now, start)| now - start).collect();
+        let moved: Vec<f32> =
+            trained.values(0).iter().zip(start).map(|(now, start)| now - start).collect();
         assert!((norm(&moved) / norm(&start) / 0.1 - 1.0).abs() < 1e-4, "{scale}");
     }
 }
@@ -242,7 +263,8 @@ fn change(read: &[f32; 15]) -> Option<Compensation> {
 }
 
 #[test]
-fn a_gradient_is_compensated_before_the_rule_by_its_square_times_what_has_changed_since_it_was_read() {
+fn a_gradient_is_compensated_before_the_rule_by_its_square_times_what_has_changed_since_it_was_read()
+ {
     let mut trained = Trained::new(UpdateRule::GradientDescent, 0.1, [2], &[1.0, -2.0]);
     let read = Tensor::new([2], &[0.5f32, -1.0]).unwrap();
     trained.update.compensation = Some(Compensation { read, lambda: 0.5 });
@@ -255,16 +277,19 @@ fn a_gradient_is_compensated_before_the_rule_by_its_square_times_what_has_change
 fn compensated_rows_get_the_numbers_of_the_compensated_dense_update_to_the_last_bit() {
     let read: [f32; 15] = table().map(|value| value * 0.75 + 0.1);
     for rule in rules().into_iter().filter(|rule| !matches!(rule, UpdateRule::Momentum { .. })) {
-        let [mut rows, mut all, mut plain] = [(), (), ()].map(|()| Trained::new(rule, 0.3, [5, 3], &table()));
+        let [mut rows, mut all, mut plain] =
+            [(), (), ()].map(|()| Trained::new(rule, 0.3, [5, 3], &table()));
         (rows.update.compensation, all.update.compensation) = (change(&read), change(&read));
         rows.rows(&[1, 4], &two_rows(1));
         all.dense(&whole(&two_rows(1)));
         plain.dense(&whole(&two_rows(1)));
         for at in [3..6, 12..15] {
             assert_eq!(rows.values(0)[at.clone()], all.values(0)[at.clone()], "{rule:?}");
-            // The first step of LAMB and the like hardly looks at the length of a gradient, but at its direction.
+            // The first step of LAMB and the like hardly looks at the length of a gradient, but at
+            // its direction.
             assert!(
-                rule != UpdateRule::GradientDescent || plain.values(0)[at.clone()] != all.values(0)[at],
+                rule != UpdateRule::GradientDescent
+                    || plain.values(0)[at.clone()] != all.values(0)[at],
                 "{rule:?}"
             );
         }
@@ -285,7 +310,8 @@ fn a_compensation_leaves_the_gradient_and_what_was_read_as_they_are() {
 fn hollow_values_stay_hollow_under_compensation() {
     let mut trained = Trained::new(UpdateRule::GradientDescent, 0.1, [5, 3], &table());
     trained.update.values[0] = Tensor::hollow(DType::F32, [5, 3]);
-    trained.update.compensation = Some(Compensation { read: Tensor::hollow(DType::F32, [5, 3]), lambda: 0.4 });
+    trained.update.compensation =
+        Some(Compensation { read: Tensor::hollow(DType::F32, [5, 3]), lambda: 0.4 });
     trained.dense(&[0.5; 15]);
     assert!(trained.update.values[0].is_hollow());
 }

@@ -1,28 +1,34 @@
-//! `TopK`: any optimizer, of whose gradients the greatest elements alone travel (Aji and Heafield 2017).
+//! `TopK`: any optimizer, of whose gradients the greatest elements alone travel (Aji and Heafield
+//! 2017).
 //!
-//! What is not sent is not lost: it stays with the worker, in a local variable `<variable>/residual`, and is added
-//! to the next gradient (error feedback; Stich et al. 2018, Deep Gradient Compression of Lin et al. 2018). The
-//! server fills the rest with zeros, and applies it by any rule. A NaN counts as the greatest of all, so it is sent.
-//! A worker that is started anew begins with an empty residual.
+//! What is not sent is not lost: it stays with the worker, in a local variable
+//! `<variable>/residual`, and is added to the next gradient (error feedback; Stich et al. 2018,
+//! Deep Gradient Compression of Lin et al. 2018). The server fills the rest with zeros, and applies
+//! it by any rule. A NaN counts as the greatest of all, so it is sent. A worker that is started
+//! anew begins with an empty residual.
 //!
-//! The residual changes once the step has been counted. So a gradient that came too late, and is dropped, leaves it
-//! as it was; and a step that is taken again, because its answer was lost, selects from the same sum, with the
-//! gradient that it computes anew. Of a step that was applied before its answer was lost, the selection that was
-//! applied is the first and the residual that is kept is that of the second; the two differ by as much as the
-//! gradients of one batch do before and after the updates in between.
+//! The residual changes once the step has been counted. So a gradient that came too late, and is
+//! dropped, leaves it as it was; and a step that is taken again, because its answer was lost,
+//! selects from the same sum, with the gradient that it computes anew. Of a step that was applied
+//! before its answer was lost, the selection that was applied is the first and the residual that is
+//! kept is that of the second; the two differ by as much as the gradients of one batch do before
+//! and after the updates in between.
 
 use crate::graph::{
-    Array, Edge, Gradient, Graph, GraphError, Indexed, NewOperation, Op, Output, Replica, Target, UpdateRule, Variable,
+    Array, Edge, Gradient, Graph, GraphError, Indexed, NewOperation, Op, Output, Replica, Target,
+    UpdateRule, Variable,
 };
 use crate::tensor::Shape;
 
 use super::{ClipGradients, LearningRate, Optimizer, TrainOp};
 
-/// The least elements of a gradient of which a part is sent: of a smaller one its header is the greater part.
+/// The least elements of a gradient of which a part is sent: of a smaller one its header is the
+/// greater part.
 const LEAST: usize = 64;
 
-/// An optimizer to whose variables the greatest elements of each gradient alone are sent; the others wait, and are
-/// added to the next gradient. Gradients of single rows, and of fewer than 64 elements, are sent whole.
+/// An optimizer to whose variables the greatest elements of each gradient alone are sent; the
+/// others wait, and are added to the next gradient. Gradients of single rows, and of fewer than 64
+/// elements, are sent whole.
 #[derive(Clone, Debug)]
 pub struct TopK<O> {
     inner: O,
@@ -35,7 +41,10 @@ impl<O: Optimizer> TopK<O> {
     /// # Panics
     /// If the fraction is not above 0 and at most 1.
     pub fn new(inner: O, fraction: f64) -> Self {
-        assert!(fraction > 0.0 && fraction <= 1.0, "a fraction of {fraction} is not above 0 and at most 1");
+        assert!(
+            fraction > 0.0 && fraction <= 1.0,
+            "a fraction of {fraction} is not above 0 and at most 1"
+        );
         Self { inner, fraction }
     }
 }
@@ -86,9 +95,15 @@ impl Selection {
         Ok(selection)
     }
 
-    /// The gradient that the task of `variable` makes of what is sent of `gradient` and of what was left before.
+    /// The gradient that the task of `variable` makes of what is sent of `gradient` and of what was
+    /// left before.
     #[track_caller]
-    fn select(&mut self, variable: &Variable, gradient: &Output, fraction: f64) -> Result<Output, GraphError> {
+    fn select(
+        &mut self,
+        variable: &Variable,
+        gradient: &Output,
+        fraction: f64,
+    ) -> Result<Output, GraphError> {
         let (graph, elements) = (variable.graph(), variable.spec().shape.elements());
         let k = ((elements as f64 * fraction).ceil() as usize).clamp(1, elements);
         let name = format!("{}/residual", variable.name());
@@ -101,7 +116,12 @@ impl Selection {
         self.left.push((residual, before, left));
         let scatter = Op::Indexed(Indexed::ScatterNd(Shape::from([elements])));
         let flat = beside(graph, variable, scatter, &[positions.edge(), sent.edge()])?;
-        beside(graph, variable, Op::Array(Array::Reshape(variable.spec().shape.into())), &[flat.edge()])
+        beside(
+            graph,
+            variable,
+            Op::Array(Array::Reshape(variable.spec().shape.into())),
+            &[flat.edge()],
+        )
     }
 
     /// `step`, after which the residuals are what is left, if its gradient was applied.
@@ -119,7 +139,13 @@ impl Selection {
 
 /// The output of `op` where `variable` is.
 #[track_caller]
-fn beside(graph: &Graph, variable: &Variable, op: Op, inputs: &[Edge]) -> Result<Output, GraphError> {
-    let new = NewOperation { inputs, colocated_with: Some(variable.op_id()), ..NewOperation::of(op) };
+fn beside(
+    graph: &Graph,
+    variable: &Variable,
+    op: Op,
+    inputs: &[Edge],
+) -> Result<Output, GraphError> {
+    let new =
+        NewOperation { inputs, colocated_with: Some(variable.op_id()), ..NewOperation::of(op) };
     Ok(graph.output(graph.add(new)?))
 }

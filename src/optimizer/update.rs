@@ -74,7 +74,9 @@ impl Update {
     /// The gradient that the rule is applied by.
     pub(super) fn mean(&self) -> Mean {
         let shape = self.values[0].shape();
-        let Some(mut rows) = Rows::mean_of(&self.gradients, shape) else { return self.dense_mean(shape) };
+        let Some(mut rows) = Rows::mean_of(&self.gradients, shape) else {
+            return self.dense_mean(shape);
+        };
         if let Some(Compensation { read, lambda }) = &self.compensation {
             rows.compensate(self.values[0].slice(), read.slice(), *lambda);
         }
@@ -88,7 +90,12 @@ impl Update {
             several => mean_of(&several.iter().map(|delta| delta.dense(shape)).collect::<Vec<_>>()),
         };
         if let Some(Compensation { read, lambda }) = &self.compensation {
-            kernels::update::compensate(mean.make_mut(), self.values[0].slice(), read.slice(), *lambda);
+            kernels::update::compensate(
+                mean.make_mut(),
+                self.values[0].slice(),
+                read.slice(),
+                *lambda,
+            );
         }
         Mean::Dense(mean)
     }

@@ -1,4 +1,5 @@
-//! Whether a partition that came from another process can be run: its parts name each other by number.
+//! Whether a partition that came from another process can be run: its parts name each other by
+//! number.
 
 use std::ops::Range;
 
@@ -13,11 +14,17 @@ impl Partition {
     /// What is wrong with the partition, which is not of our own making.
     ///
     /// # Errors
-    /// The first number that stands for nothing, value that two bring, or operation before what it needs.
+    /// The first number that stands for nothing, value that two bring, or operation before what it
+    /// needs.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let mut checked = Checked { slots: vec![Value::Missing; self.slots.min(MAX_SLOTS) as usize] };
+        let mut checked =
+            Checked { slots: vec![Value::Missing; self.slots.min(MAX_SLOTS) as usize] };
         if self.slots > MAX_SLOTS || self.nodes.len() > MAX_SLOTS as usize {
-            return Err(format!("a partition of {} operations and {} values", self.nodes.len(), self.slots));
+            return Err(format!(
+                "a partition of {} operations and {} values",
+                self.nodes.len(),
+                self.slots
+            ));
         }
         for (_, slot) in &self.feeds {
             checked.bring("a feed", *slot)?;
@@ -45,25 +52,38 @@ impl Partition {
         let name = &node.name;
         node.inputs.iter().try_for_each(|slot| checked.take(name, *slot))?;
         if node.inputs.len() + node.after.len() >= usize::from(u16::MAX) / 2 {
-            return Err(format!("`{name}` waits for {} others", node.inputs.len() + node.after.len()));
+            return Err(format!(
+                "`{name}` waits for {} others",
+                node.inputs.len() + node.after.len()
+            ));
         }
         if let Some(after) = node.after.iter().find(|after| **after >= index) {
             return Err(format!("`{name}`, number {index}, runs after number {after}"));
         }
-        if let Some(variable) = node.variables.iter().find(|variable| **variable as usize >= self.variables.len()) {
-            return Err(format!("`{name}` touches variable {variable} of {}", self.variables.len()));
+        if let Some(variable) =
+            node.variables.iter().find(|variable| **variable as usize >= self.variables.len())
+        {
+            return Err(format!(
+                "`{name}` touches variable {variable} of {}",
+                self.variables.len()
+            ));
         }
         for slot in outputs(node)? {
             checked.bring(name, Slot(slot))?;
         }
         let (inputs, variables, outputs) = needs(&node.op);
         let counts = [node.inputs.len(), node.variables.len(), node.outputs as usize];
-        if inputs.contains(&counts[0]) && variables.contains(&counts[1]) && outputs.contains(&counts[2]) {
+        if inputs.contains(&counts[0])
+            && variables.contains(&counts[1])
+            && outputs.contains(&counts[2])
+        {
             return Ok(());
         }
         let [inputs, variables, outputs] = counts;
         let kind = node.op.kind();
-        Err(format!("`{name}` ({kind}) has {inputs} inputs, {variables} variables and {outputs} outputs"))
+        Err(format!(
+            "`{name}` ({kind}) has {inputs} inputs, {variables} variables and {outputs} outputs"
+        ))
     }
 
     fn nodes_exist(&self, name: &str, nodes: &[u32]) -> Result<(), String> {
@@ -90,14 +110,18 @@ struct Checked {
 impl Checked {
     fn slot(&mut self, name: &str, slot: Slot) -> Result<&mut Value, String> {
         let slots = self.slots.len();
-        self.slots.get_mut(slot.0 as usize).ok_or_else(|| format!("`{name}` names value {} of {slots}", slot.0))
+        self.slots
+            .get_mut(slot.0 as usize)
+            .ok_or_else(|| format!("`{name}` names value {} of {slots}", slot.0))
     }
 
     /// `name` gives the value in `slot`.
     fn bring(&mut self, name: &str, slot: Slot) -> Result<(), String> {
         match std::mem::replace(self.slot(name, slot)?, Value::There(0)) {
             Value::Missing => Ok(()),
-            Value::There(_) => Err(format!("`{name}` brings value {}, which another brings as well", slot.0)),
+            Value::There(_) => {
+                Err(format!("`{name}` brings value {}, which another brings as well", slot.0))
+            }
         }
     }
 
@@ -106,7 +130,12 @@ impl Checked {
         match self.slot(name, slot)? {
             Value::There(uses) if *uses < u16::MAX => *uses += 1,
             Value::There(_) => return Err(format!("value {} is used too often", slot.0)),
-            Value::Missing => return Err(format!("`{name}` uses value {}, which nothing before it brings", slot.0)),
+            Value::Missing => {
+                return Err(format!(
+                    "`{name}` uses value {}, which nothing before it brings",
+                    slot.0
+                ));
+            }
         }
         Ok(())
     }
@@ -114,12 +143,14 @@ impl Checked {
 
 fn outputs(node: &Node) -> Result<Range<u32>, String> {
     let first = node.first_output.0;
-    let end = first.checked_add(node.outputs).ok_or_else(|| format!("`{}` has too many outputs", node.name))?;
+    let end = first
+        .checked_add(node.outputs)
+        .ok_or_else(|| format!("`{}` has too many outputs", node.name))?;
     Ok(first..end)
 }
 
-/// How many inputs, variables and outputs an operation on state has. A kernel's inputs are counted when their
-/// types are inferred.
+/// How many inputs, variables and outputs an operation on state has. A kernel's inputs are counted
+/// when their types are inferred.
 fn needs(op: &Op) -> (Range<usize>, Range<usize>, Range<usize>) {
     const ANY: Range<usize> = 0..usize::MAX;
     let exactly = |count: usize| count..count + 1;

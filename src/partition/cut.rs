@@ -1,4 +1,5 @@
-//! The cut: goes through the operations in order and gives each what it needs in its device's partition.
+//! The cut: goes through the operations in order and gives each what it needs in its device's
+//! partition.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,16 +12,18 @@ use crate::graph::{Edge, GraphDef, Op, OpId};
 
 /// Cuts the operations `pruned` of `graph`, placed by `device_of`, into one partition a device.
 ///
-/// A fetch of a fed edge is no partition's: the client has it. To wait for a variable's declaration, or
-/// for a placeholder, which is fed, is to wait for nothing.
+/// A fetch of a fed edge is no partition's: the client has it. To wait for a variable's
+/// declaration, or for a placeholder, which is fed, is to wait for nothing.
 pub(crate) fn split<'a>(
     graph: &GraphDef,
     pruned: &[OpId],
     device_of: impl Fn(OpId) -> &'a DeviceName,
     request: &Request,
 ) -> Vec<Partition> {
-    let fed: BTreeMap<Edge, u32> = request.feeds.iter().zip(0..).map(|(edge, i)| (*edge, i)).collect();
-    let mut cut = Cut { graph, fed, device_of, parts: BTreeMap::new(), sends: BTreeMap::new(), crossings: 0 };
+    let fed: BTreeMap<Edge, u32> =
+        request.feeds.iter().zip(0..).map(|(edge, i)| (*edge, i)).collect();
+    let mut cut =
+        Cut { graph, fed, device_of, parts: BTreeMap::new(), sends: BTreeMap::new(), crossings: 0 };
     for id in pruned {
         cut.add(*id);
     }
@@ -76,7 +79,8 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, F> {
             let op = &graph.operation(*id).op;
             !op.is_declaration() && !matches!(op, Op::Placeholder { .. })
         };
-        let controls: BTreeSet<OpId> = operation.control_inputs.iter().copied().filter(waits).collect();
+        let controls: BTreeSet<OpId> =
+            operation.control_inputs.iter().copied().filter(waits).collect();
         for control in controls {
             match self.control(control, device) {
                 Control::Node(node) => after.push(node),
@@ -84,7 +88,8 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, F> {
             }
         }
         let part = self.part(device);
-        let variables = operation.variables.iter().map(|variable| part.variable(graph, *variable)).collect();
+        let variables =
+            operation.variables.iter().map(|variable| part.variable(graph, *variable)).collect();
         let node = part.partition.nodes.len() as u32;
         let first_output = part.new_slots(operation.outputs.len() as u32);
         for output in 0..operation.outputs.len() as u32 {
@@ -143,7 +148,14 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, F> {
 
     /// Adds a receive to `to`, and to `from` a send where none goes to that task yet; returns the
     /// position of the receive.
-    fn cross(&mut self, from: &DeviceName, to: &DeviceName, what: Sent, slot: Option<Slot>, name: Arc<str>) -> usize {
+    fn cross(
+        &mut self,
+        from: &DeviceName,
+        to: &DeviceName,
+        what: Sent,
+        slot: Option<Slot>,
+        name: Arc<str>,
+    ) -> usize {
         let key = (Arc::clone(&name), to.task().clone());
         let send = match self.sends.get(&key) {
             Some(send) => *send,
@@ -157,7 +169,13 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, F> {
         send.devices.push(to.index());
         let crossing = send.crossing;
         let receives = &mut self.part(to).partition.receives;
-        receives.push(Receive { crossing, slot, before: SmallVec::new(), from: from.task().clone(), name });
+        receives.push(Receive {
+            crossing,
+            slot,
+            before: SmallVec::new(),
+            from: from.task().clone(),
+            name,
+        });
         receives.len() - 1
     }
 

@@ -18,15 +18,18 @@ fn request(feeds: &[&Output], fetches: &[&Output], targets: &[&Target]) -> Reque
     }
 }
 
-/// Cuts what `request` needs of `g`, each operation being on the device of the task `t:N` that its device
-/// says, the first of `t:0` where it says nothing.
+/// Cuts what `request` needs of `g`, each operation being on the device of the task `t:N` that its
+/// device says, the first of `t:0` where it says nothing.
 fn cut(g: &Graph, request: &Request) -> Vec<Partition> {
     let def = g.snapshot().unwrap();
     let feeds: BTreeSet<_> = request.feeds.iter().copied().collect();
     let pruned = prune(&def, &feeds, &request.fetches, &request.targets);
     let device = |operation: &crate::graph::Operation| {
         let asked = &operation.device;
-        DeviceName::cpu(TaskName::new("t", asked.task().unwrap_or(0)), asked.device_index().unwrap_or(0))
+        DeviceName::cpu(
+            TaskName::new("t", asked.task().unwrap_or(0)),
+            asked.device_index().unwrap_or(0),
+        )
     };
     let devices: Vec<DeviceName> = def.operations.iter().map(device).collect();
     split(&def, &pruned, |id| &devices[id.0 as usize], request)
@@ -39,7 +42,8 @@ fn on<T>(g: &Graph, task: u32, build: impl FnOnce(&Graph) -> T) -> T {
 
 /// Builds on a device of task `t:task`.
 fn on_device<T>(g: &Graph, task: u32, device: u32, build: impl FnOnce(&Graph) -> T) -> T {
-    let built: Built<T> = g.with_device(&format!("/job:t/task:{task}/device:CPU:{device}"), |g| Ok(build(g)));
+    let built: Built<T> =
+        g.with_device(&format!("/job:t/task:{task}/device:CPU:{device}"), |g| Ok(build(g)));
     built.unwrap()
 }
 
@@ -80,7 +84,10 @@ fn a_value_goes_to_a_task_once_however_many_users_it_has_there() {
     let users: Vec<Output> = [1, 1, 2].into_iter().map(|task| on(&g, task, |_| x.relu())).collect();
     let parts = cut(&g, &request(&[], &users.iter().collect::<Vec<_>>(), &[]));
     assert_eq!(sends(&parts[0]), ["Fill>t:1", "Fill>t:2"]);
-    assert_eq!((receives(&parts[1]), receives(&parts[2])), (vec!["t:0>Fill".into()], vec!["t:0>Fill".into()]));
+    assert_eq!(
+        (receives(&parts[1]), receives(&parts[2])),
+        (vec!["t:0>Fill".into()], vec!["t:0>Fill".into()])
+    );
     assert_eq!(parts[1].nodes[0].inputs, parts[1].nodes[1].inputs);
     assert_eq!(parts[0].sends[0].what, Sent::Value(parts[0].nodes[0].first_output));
     assert_eq!(parts[1].receives[0].slot, Some(parts[1].nodes[0].inputs[0]));
@@ -94,8 +101,14 @@ fn a_value_for_several_devices_of_a_task_is_sent_there_once_and_received_on_each
     let x = on(&g, 0, |g| g.zeros([2]));
     let users: Vec<Output> = [0, 1, 1].map(|device| on_device(&g, 1, device, |_| x.relu())).into();
     let parts = cut(&g, &request(&[], &users.iter().collect::<Vec<_>>(), &[]));
-    assert_eq!(parts.iter().map(|part| (part.task.index(), part.device)).collect::<Vec<_>>(), [(0, 0), (1, 0), (1, 1)]);
-    assert_eq!((sends(&parts[0]), parts[0].sends[0].devices.as_slice()), (vec!["Fill>t:1".into()], [0, 1].as_slice()));
+    assert_eq!(
+        parts.iter().map(|part| (part.task.index(), part.device)).collect::<Vec<_>>(),
+        [(0, 0), (1, 0), (1, 1)]
+    );
+    assert_eq!(
+        (sends(&parts[0]), parts[0].sends[0].devices.as_slice()),
+        (vec!["Fill>t:1".into()], [0, 1].as_slice())
+    );
     for part in &parts[1..] {
         assert_eq!(receives(part), ["t:0>Fill"]);
         assert_eq!(part.receives[0].crossing, parts[0].sends[0].crossing);
@@ -109,7 +122,10 @@ fn an_edge_between_two_devices_of_a_task_crosses() {
     let y = on_device(&g, 0, 0, |_| x.relu());
     let parts = cut(&g, &request(&[], &[&y], &[]));
     assert_eq!((names(&parts[0]), names(&parts[1])), (vec!["Relu"], vec!["Fill"]));
-    assert_eq!((sends(&parts[1]), parts[1].sends[0].devices.as_slice()), (vec!["Fill>t:0".into()], [0].as_slice()));
+    assert_eq!(
+        (sends(&parts[1]), parts[1].sends[0].devices.as_slice()),
+        (vec!["Fill>t:0".into()], [0].as_slice())
+    );
     assert_eq!(receives(&parts[0]), ["t:0>Fill"]);
 }
 
@@ -117,7 +133,9 @@ fn an_edge_between_two_devices_of_a_task_crosses() {
 fn a_control_edge_that_crosses_is_a_pair_that_carries_nothing() -> Built {
     let g = Graph::new();
     let x = on(&g, 0, |g| g.zeros([2]));
-    let after = |g: &Graph| g.with_control_dependencies(&[&x.target()], |g| Ok::<_, GraphError>(g.zeros([1])));
+    let after = |g: &Graph| {
+        g.with_control_dependencies(&[&x.target()], |g| Ok::<_, GraphError>(g.zeros([1])))
+    };
     let (a, b) = on(&g, 1, |g| Ok::<_, GraphError>((after(g)?, after(g)?)))?;
     let parts = cut(&g, &request(&[], &[&a, &b], &[]));
     assert_eq!(sends(&parts[0]), ["^Fill>t:1"]);
@@ -142,7 +160,9 @@ fn a_control_edge_within_a_task_is_an_order_of_its_nodes() -> Built {
 fn a_data_edge_and_a_control_edge_between_the_same_two_are_two_pairs() -> Built {
     let g = Graph::new();
     let x = on(&g, 0, |g| g.zeros([2]));
-    let y = on(&g, 1, |g| g.with_control_dependencies(&[&x.target()], |_| Ok::<_, GraphError>(x.relu())))?;
+    let y = on(&g, 1, |g| {
+        g.with_control_dependencies(&[&x.target()], |_| Ok::<_, GraphError>(x.relu()))
+    })?;
     let parts = cut(&g, &request(&[], &[&y], &[]));
     assert_eq!(sends(&parts[0]), ["Fill>t:1", "^Fill>t:1"]);
     assert_eq!(receives(&parts[1]), ["t:0>Fill", "t:0>^Fill"]);
@@ -154,11 +174,19 @@ fn a_feed_goes_from_the_client_to_each_task_that_uses_it_and_is_never_sent_betwe
     let g = Graph::new();
     let (x, unused) = (placeholder(&g, "x"), placeholder(&g, "unused"));
     let h = on(&g, 1, |_| x.relu());
-    let fetched: Vec<Output> = [(0, &x), (2, &x), (2, &h), (2, &h)].map(|(task, x)| on(&g, task, |_| x.tanh())).into();
+    let fetched: Vec<Output> =
+        [(0, &x), (2, &x), (2, &h), (2, &h)].map(|(task, x)| on(&g, task, |_| x.tanh())).into();
     let parts = cut(&g, &request(&[&unused, &x, &h], &fetched.iter().collect::<Vec<_>>(), &[]));
-    let feeds = |partition: &Partition| partition.feeds.iter().map(|(feed, _)| *feed).collect::<Vec<_>>();
-    assert_eq!(parts.iter().map(feeds).collect::<Vec<_>>(), [vec![1], vec![1, 2]], "no part is left on t:1");
-    assert!(parts.iter().all(|partition| partition.sends.is_empty() && partition.receives.is_empty()));
+    let feeds =
+        |partition: &Partition| partition.feeds.iter().map(|(feed, _)| *feed).collect::<Vec<_>>();
+    assert_eq!(
+        parts.iter().map(feeds).collect::<Vec<_>>(),
+        [vec![1], vec![1, 2]],
+        "no part is left on t:1"
+    );
+    assert!(
+        parts.iter().all(|partition| partition.sends.is_empty() && partition.receives.is_empty())
+    );
     assert_eq!(parts[1].nodes[0].inputs[0], parts[1].feeds[0].1);
     assert_eq!(parts[1].nodes[1].inputs, parts[1].nodes[2].inputs);
 }
@@ -182,7 +210,11 @@ fn a_fetch_comes_from_the_task_that_computes_it_in_the_clients_numbering() {
     let b = on(&g, 1, |_| a.tanh());
     let parts = cut(&g, &request(&[&x], &[&b, &x, &a, &b], &[]));
     let fetches = |partition: &Partition| partition.fetches.clone();
-    assert_eq!(fetches(&parts[0]), [(2, parts[0].nodes[0].first_output)], "the client has what it feeds");
+    assert_eq!(
+        fetches(&parts[0]),
+        [(2, parts[0].nodes[0].first_output)],
+        "the client has what it feeds"
+    );
     let of_b = parts[1].nodes[0].first_output;
     assert_eq!(fetches(&parts[1]), [(0, of_b), (3, of_b)]);
 }
@@ -194,7 +226,10 @@ fn a_second_output_is_sent_under_its_own_name() -> Built {
     let seen = on(&g, 1, |_| v.read().target().output(1).unwrap().identity());
     let parts = cut(&g, &request(&[], &[&seen], &[]));
     assert_eq!(sends(&parts[0]), ["v/read:1>t:1"]);
-    assert_eq!(parts[0].sends[0].what, Sent::Value(super::Slot(parts[0].nodes[0].first_output.0 + 1)));
+    assert_eq!(
+        parts[0].sends[0].what,
+        Sent::Value(super::Slot(parts[0].nodes[0].first_output.0 + 1))
+    );
     Ok(())
 }
 
@@ -205,7 +240,10 @@ fn a_variable_is_no_node_and_is_listed_once_for_all_that_touch_it() -> Built {
     let (assign, add) = (v.assign(&w.read())?, w.assign_add(&v.read())?);
     let parts = cut(&g, &request(&[], &[], &[&assign, &add]));
     let listed: Vec<&str> = parts[0].variables.iter().map(|spec| &*spec.shared_name).collect();
-    assert_eq!((names(&parts[0]), listed), (vec!["w/read", "Assign", "v/read", "AssignAdd"], vec!["w", "v"]));
+    assert_eq!(
+        (names(&parts[0]), listed),
+        (vec!["w/read", "Assign", "v/read", "AssignAdd"], vec!["w", "v"])
+    );
     let touched: Vec<u32> = parts[0].nodes.iter().map(|node| node.variables[0]).collect();
     assert_eq!(touched, [0, 1, 1, 0]);
     Ok(())
@@ -216,7 +254,9 @@ fn to_wait_for_a_fed_placeholder_or_a_declaration_is_to_wait_for_nothing() -> Bu
     let g = Graph::new();
     let (x, v) = (placeholder(&g, "x"), on(&g, 1, |g| g.variable("v", &g.zeros([2])))?);
     let declared = g.operation(&v.name()).expect("a variable is an operation");
-    let y = g.with_control_dependencies(&[&x.target(), &declared], |g| Ok::<_, GraphError>(g.zeros([1])))?;
+    let y = g.with_control_dependencies(&[&x.target(), &declared], |g| {
+        Ok::<_, GraphError>(g.zeros([1]))
+    })?;
     let parts = cut(&g, &request(&[&x], &[&y], &[]));
     assert_eq!(parts.len(), 1);
     assert_eq!((names(&parts[0]), parts[0].nodes[0].after.len()), (vec![y.name().as_str()], 0));

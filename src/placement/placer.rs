@@ -28,7 +28,9 @@ pub enum PlacementError {
         available: Vec<DeviceName>,
     },
     /// Operations that must be together ask for different devices.
-    #[error("cannot colocate operation {operation}, built at {built_at}, with `{with}`: {conflict}")]
+    #[error(
+        "cannot colocate operation {operation}, built at {built_at}, with `{with}`: {conflict}"
+    )]
     Conflict {
         /// The operation's name and kind.
         operation: String,
@@ -54,7 +56,8 @@ impl Placement {
 
 /// Places the operations `pruned` of `graph` on `devices`; `default` is for what asks for nothing.
 ///
-/// Operations on a variable follow it, and one without inputs that asks for nothing follows its users.
+/// Operations on a variable follow it, and one without inputs that asks for nothing follows its
+/// users.
 ///
 /// # Errors
 /// The first operation that can't be placed.
@@ -76,7 +79,9 @@ pub(crate) fn place(
         let asked = groups.asked(*id);
         let candidates = || devices.iter().filter(|device| asked.matches(device));
         let chosen = candidates().find(|device| *device == default).or_else(|| candidates().next());
-        let Some(chosen) = chosen else { return Err(no_device(graph, *id, asked.clone(), devices)) };
+        let Some(chosen) = chosen else {
+            return Err(no_device(graph, *id, asked.clone(), devices));
+        };
         placement.devices[id.0 as usize] = Some(chosen.clone());
     }
     follow_users(graph, pruned, &mut groups, &mut placement);
@@ -99,15 +104,23 @@ fn follow_users(graph: &GraphDef, pruned: &[OpId], groups: &mut Groups, placemen
     }
     for id in pruned {
         let operation = graph.operation(*id);
-        let is_source = operation.inputs.is_empty() && !operation.op.is_declaration() && operation.op != Op::NoOp;
+        let is_source = operation.inputs.is_empty()
+            && !operation.op.is_declaration()
+            && operation.op != Op::NoOp;
         let is_free = *groups.asked(*id) == DeviceSpec::default() && groups.is_alone(*id);
-        if let (true, Some(Some(device))) = (is_source && is_free, only_user[id.0 as usize].take()) {
+        if let (true, Some(Some(device))) = (is_source && is_free, only_user[id.0 as usize].take())
+        {
             placement.devices[id.0 as usize] = Some(device);
         }
     }
 }
 
-fn no_device(graph: &GraphDef, id: OpId, asked: DeviceSpec, devices: &[DeviceName]) -> PlacementError {
+fn no_device(
+    graph: &GraphDef,
+    id: OpId,
+    asked: DeviceSpec,
+    devices: &[DeviceName],
+) -> PlacementError {
     let operation = graph.operation(id);
     PlacementError::NoDevice {
         operation: operation.to_string(),
@@ -127,7 +140,11 @@ struct Groups {
 impl Groups {
     fn new(graph: &GraphDef) -> Self {
         let asked = graph.operations.iter().map(|operation| operation.device.clone()).collect();
-        Self { parent: (0..graph.operations.len() as u32).collect(), size: vec![1; graph.operations.len()], asked }
+        Self {
+            parent: (0..graph.operations.len() as u32).collect(),
+            size: vec![1; graph.operations.len()],
+            asked,
+        }
     }
 
     fn root(&mut self, id: OpId) -> usize {
@@ -145,12 +162,13 @@ impl Groups {
         if a == b {
             return Ok(());
         }
-        let asked = self.asked[b].unify(&self.asked[a]).map_err(|conflict| PlacementError::Conflict {
-            operation: graph.operation(id).to_string(),
-            built_at: graph.operation(id).built_at.to_string(),
-            with: graph.operation(with).name.to_string(),
-            conflict: conflict.to_string(),
-        })?;
+        let asked =
+            self.asked[b].unify(&self.asked[a]).map_err(|conflict| PlacementError::Conflict {
+                operation: graph.operation(id).to_string(),
+                built_at: graph.operation(id).built_at.to_string(),
+                with: graph.operation(with).name.to_string(),
+                conflict: conflict.to_string(),
+            })?;
         let (root, child) = if self.size[a] < self.size[b] { (b, a) } else { (a, b) };
         self.parent[child] = root as u32;
         self.size[root] += self.size[child];

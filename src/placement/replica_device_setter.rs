@@ -37,7 +37,8 @@ impl ReplicaDeviceSetter {
         self
     }
 
-    /// Sends variables to `device`, as a rule another job than `ps`; which of its tasks, the strategy says.
+    /// Sends variables to `device`, as a rule another job than `ps`; which of its tasks, the
+    /// strategy says.
     #[must_use]
     pub fn ps_device(mut self, device: DeviceSpec) -> Self {
         self.ps_device = device;
@@ -55,11 +56,14 @@ impl ReplicaDeviceSetter {
 impl DeviceFunction for ReplicaDeviceSetter {
     fn device(&self, request: &OperationRequest<'_>) -> DeviceSpec {
         let asked = request.device;
-        let servers = self.ps_device.job().map_or(1, |job| self.cluster.num_tasks(job).unwrap_or(0) as u32);
+        let servers =
+            self.ps_device.job().map_or(1, |job| self.cluster.num_tasks(job).unwrap_or(0) as u32);
         if servers == 0 {
             return asked.clone();
         }
-        let Some(variable) = request.shared_variable() else { return self.worker_device.merged(asked) };
+        let Some(variable) = request.shared_variable() else {
+            return self.worker_device.merged(asked);
+        };
         let merged = self.ps_device.merged(asked);
         let is_ours = merged.job().is_some() && merged.job() == self.ps_device.job();
         if !is_ours || merged.task().is_some() {

@@ -1,4 +1,5 @@
-//! Placement: TensorFlow's `device_setter_test.py` and what of `placer_test.cc` is not about device types.
+//! Placement: TensorFlow's `device_setter_test.py` and what of `placer_test.cc` is not about device
+//! types.
 
 mod partitioned;
 mod placer;

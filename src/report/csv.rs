@@ -6,10 +6,20 @@ use csv::Writer;
 
 use super::StepRow;
 
-const HEADER: [&str; 9] =
-    ["run", "worker", "local_step", "global_step", "start_s", "end_s", "loss", "staleness", "applied"];
+const HEADER: [&str; 9] = [
+    "run",
+    "worker",
+    "local_step",
+    "global_step",
+    "start_s",
+    "end_s",
+    "loss",
+    "staleness",
+    "applied",
+];
 
-/// The writer of `steps.csv`. Each run is on its way to the file before the next begins, so a crash loses none of it.
+/// The writer of `steps.csv`. Each run is on its way to the file before the next begins, so a crash
+/// loses none of it.
 pub struct Steps<W: Write> {
     out: Writer<W>,
 }
@@ -22,8 +32,8 @@ impl<W: Write> Steps<W> {
         Ok(Self { out })
     }
 
-    /// Appends the worker steps of the run called `run`. Times are in seconds since it began; a loss that
-    /// was not computed is an empty field.
+    /// Appends the worker steps of the run called `run`. Times are in seconds since it began; a
+    /// loss that was not computed is an empty field.
     pub fn append(&mut self, run: &str, rows: &[StepRow]) -> io::Result<()> {
         for row in rows {
             self.out.write_record([

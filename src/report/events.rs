@@ -10,8 +10,8 @@ pub fn file_name() -> String {
     crate::event_file::file_name(0, "trainyard")
 }
 
-/// Writes the worker steps of a run: of each worker its loss, how long its steps took in seconds, and how stale its
-/// gradients were, by the global step. Times are those since the run began.
+/// Writes the worker steps of a run: of each worker its loss, how long its steps took in seconds,
+/// and how stale its gradients were, by the global step. Times are those since the run began.
 ///
 /// # Errors
 /// If `out` can't be written.
@@ -20,7 +20,10 @@ pub fn write(rows: &[StepRow], out: impl Write) -> io::Result<()> {
     for row in rows {
         let tag = |name: &str| format!("{name}/{}", row.worker);
         let (loss, seconds, staleness) = (tag("loss"), tag("step_seconds"), tag("staleness"));
-        let mut values = vec![(&*seconds, row.end.since(row.start).as_secs_f32()), (&*staleness, row.staleness as f32)];
+        let mut values = vec![
+            (&*seconds, row.end.since(row.start).as_secs_f32()),
+            (&*staleness, row.staleness as f32),
+        ];
         values.extend(row.loss.map(|value| (&*loss, value)));
         writer.scalars(&values, row.global_step, row.end.as_secs_f64())?;
     }
@@ -48,7 +51,9 @@ mod tests {
         };
         let mut file = Vec::new();
         write(&[row.clone(), StepRow { loss: None, ..row }], &mut file).unwrap();
-        let named = |values: &[(&str, f32)]| values.iter().map(|(tag, x)| (format!("{tag}/worker:1"), *x)).collect();
+        let named = |values: &[(&str, f32)]| {
+            values.iter().map(|(tag, x)| (format!("{tag}/worker:1"), *x)).collect()
+        };
         let without = named(&[("step_seconds", 0.25), ("staleness", 2.0)]);
         let with = named(&[("step_seconds", 0.25), ("staleness", 2.0), ("loss", 0.125)]);
         assert_eq!(read_scalars(&file), [(9, 0.75, with), (9, 0.75, without)]);

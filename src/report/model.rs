@@ -1,4 +1,5 @@
-//! The result of an experiment as plain values. The fields are those of `result.json`, in its order.
+//! The result of an experiment as plain values. The fields are those of `result.json`, in its
+//! order.
 
 use std::collections::BTreeMap;
 
@@ -56,12 +57,14 @@ pub struct Run {
     pub step_seconds: Option<StepSeconds>,
     /// The last loss; none where none was computed, not finite where the training diverged.
     pub final_loss: Option<f64>,
-    /// The share of the test split that the final model gets right; none where it was not evaluated.
+    /// The share of the test split that the final model gets right; none where it was not
+    /// evaluated.
     pub test_accuracy: Option<f64>,
-    /// When the target accuracy was first seen, in seconds since the run began; none where it was not, or there
-    /// is no target.
+    /// When the target accuracy was first seen, in seconds since the run began; none where it was
+    /// not, or there is no target.
     pub seconds_to_target: Option<f64>,
-    /// By how many global steps the gradients were out of date when they arrived; none where none did.
+    /// By how many global steps the gradients were out of date when they arrived; none where none
+    /// did.
     pub staleness: Option<Staleness>,
     /// What became of the gradients.
     pub gradients: Gradients,
@@ -86,7 +89,8 @@ pub struct Gradients {
     pub computed: u64,
     /// Part of an update.
     pub applied: u64,
-    /// Refused because they came too late, or of a round that the end of the training left unfinished.
+    /// Refused because they came too late, or of a round that the end of the training left
+    /// unfinished.
     pub dropped: u64,
 }
 
@@ -112,6 +116,9 @@ pub struct StepRow {
 }
 
 /// `{"worker:0": value, ...}`, ordered by job, then index.
-fn by_task<T: Serialize, S: Serializer>(tasks: &BTreeMap<TaskName, T>, serializer: S) -> Result<S::Ok, S::Error> {
+fn by_task<T: Serialize, S: Serializer>(
+    tasks: &BTreeMap<TaskName, T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_map(tasks.iter().map(|(task, value)| (task.to_string(), value)))
 }

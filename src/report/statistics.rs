@@ -1,7 +1,7 @@
 //! Exact summaries: means and percentiles of step times and of staleness.
 //!
-//! A percentile is the nearest rank: the smallest value that at least that share of all values does not
-//! exceed. So it is always a value that occurred.
+//! A percentile is the nearest rank: the smallest value that at least that share of all values does
+//! not exceed. So it is always a value that occurred.
 
 use std::collections::BTreeMap;
 
@@ -57,10 +57,14 @@ pub struct Staleness {
 }
 
 impl Staleness {
-    /// The summary of `counts`, the number of gradients of each staleness; none where there is no gradient.
+    /// The summary of `counts`, the number of gradients of each staleness; none where there is no
+    /// gradient.
     pub fn of(counts: &BTreeMap<u64, u64>) -> Option<Self> {
-        let histogram: BTreeMap<u64, u64> =
-            counts.iter().filter(|(_, count)| **count > 0).map(|(staleness, count)| (*staleness, *count)).collect();
+        let histogram: BTreeMap<u64, u64> = counts
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|(staleness, count)| (*staleness, *count))
+            .collect();
         let (max, _) = histogram.last_key_value()?;
         let total: u64 = histogram.values().sum();
         let percentile = |percent| {
@@ -70,10 +74,22 @@ impl Staleness {
                 left = left.saturating_sub(count);
                 found
             };
-            histogram.values().copied().position(holds).and_then(|position| histogram.keys().nth(position)).copied()
+            histogram
+                .values()
+                .copied()
+                .position(holds)
+                .and_then(|position| histogram.keys().nth(position))
+                .copied()
         };
-        let sum: f64 = histogram.iter().map(|(staleness, count)| *staleness as f64 * *count as f64).sum();
-        Some(Self { mean: sum / total as f64, p50: percentile(50)?, p99: percentile(99)?, max: *max, histogram })
+        let sum: f64 =
+            histogram.iter().map(|(staleness, count)| *staleness as f64 * *count as f64).sum();
+        Some(Self {
+            mean: sum / total as f64,
+            p50: percentile(50)?,
+            p99: percentile(99)?,
+            max: *max,
+            histogram,
+        })
     }
 }
 

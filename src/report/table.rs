@@ -15,20 +15,28 @@ const COLUMNS: [&str; 10] = [
     "MB sent",
 ];
 
-/// The comparison table, one line a run, and under it how much faster the fastest run was than each other.
+/// The comparison table, one line a run, and under it how much faster the fastest run was than each
+/// other.
 ///
-/// Steps are global steps; accuracy and loss are the last ones; what a run has not is `-`. With `target`, the
-/// scenario's target accuracy, the runs are compared by the time they took to reach it; without it, by their
-/// global steps per second. Ends with a newline.
+/// Steps are global steps; accuracy and loss are the last ones; what a run has not is `-`. With
+/// `target`, the scenario's target accuracy, the runs are compared by the time they took to reach
+/// it; without it, by their global steps per second. Ends with a newline.
 pub fn render(report: &Report, target: Option<f64>) -> String {
     let clock = match report.world {
         World::Simulation => "simulation, virtual seconds",
         World::Deployment => "deployment, seconds of the wall clock",
     };
-    let mut text = format!("{}, seed {}{}: {clock}\n\n", report.scenario, report.seed, parameters(&report.runs));
-    let rows: Vec<_> = std::iter::once(COLUMNS.map(str::to_owned)).chain(report.runs.iter().map(cells)).collect();
-    let widths: [usize; COLUMNS.len()] =
-        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    let mut text = format!(
+        "{}, seed {}{}: {clock}\n\n",
+        report.scenario,
+        report.seed,
+        parameters(&report.runs)
+    );
+    let rows: Vec<_> =
+        std::iter::once(COLUMNS.map(str::to_owned)).chain(report.runs.iter().map(cells)).collect();
+    let widths: [usize; COLUMNS.len()] = std::array::from_fn(|column| {
+        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+    });
     for row in &rows {
         text += &format!("{:<width$}", row[0], width = widths[0]);
         for (cell, width) in row.iter().zip(widths).skip(1) {
@@ -49,13 +57,18 @@ pub fn render(report: &Report, target: Option<f64>) -> String {
 /// ", 9,610 parameters", where all runs train as many.
 fn parameters(runs: &[Run]) -> String {
     let same = |run: &&Run| run.parameters == runs[0].parameters;
-    let Some(parameters) = runs.first().and_then(|run| run.parameters).filter(|_| runs.iter().all(|run| same(&run)))
+    let Some(parameters) =
+        runs.first().and_then(|run| run.parameters).filter(|_| runs.iter().all(|run| same(&run)))
     else {
         return String::new();
     };
     let digits = parameters.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).expect("digits")).collect();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| str::from_utf8(group).expect("digits"))
+        .collect();
     format!(", {} parameters", groups.join(","))
 }
 
@@ -64,7 +77,10 @@ fn cells(run: &Run) -> [String; COLUMNS.len()] {
         Some(value) => format!("{value:.decimals$}"),
         None => "-".to_owned(),
     };
-    let staleness = run.staleness.as_ref().map(|staleness| format!("{:.2} ({})", staleness.mean, staleness.p99));
+    let staleness = run
+        .staleness
+        .as_ref()
+        .map(|staleness| format!("{:.2} ({})", staleness.mean, staleness.p99));
     let sent = run.bytes_sent.values().sum::<u64>() as f64 / 1e6;
     [
         run.name.clone(),
@@ -82,19 +98,21 @@ fn cells(run: &Run) -> [String; COLUMNS.len()] {
 
 /// "a reached 0.95 accuracy 1.83 times faster than b", and who did not reach it.
 fn compare_times_to(target: f64, runs: &[Run]) -> Vec<String> {
-    let mut reached: Vec<(&Run, f64)> = runs.iter().filter_map(|run| Some((run, run.seconds_to_target?))).collect();
+    let mut reached: Vec<(&Run, f64)> =
+        runs.iter().filter_map(|run| Some((run, run.seconds_to_target?))).collect();
     reached.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut lines = Vec::new();
     if let Some(((fastest, least), others)) = reached.split_first() {
         for (other, seconds) in others {
             let times = faster(seconds / least);
-            lines.push(format!("{} reached {target} accuracy {times} {}", fastest.name, other.name));
+            lines
+                .push(format!("{} reached {target} accuracy {times} {}", fastest.name, other.name));
         }
     }
     let missed = runs.iter().filter(|run| run.seconds_to_target.is_none());
-    lines.extend(
-        missed.map(|run| format!("{} did not reach {target} accuracy in {} global steps", run.name, run.global_steps)),
-    );
+    lines.extend(missed.map(|run| {
+        format!("{} did not reach {target} accuracy in {} global steps", run.name, run.global_steps)
+    }));
     lines
 }
 

@@ -26,7 +26,10 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         bytes_sent: [("worker", 10, 1_500_000), ("worker", 9, 500_000), ("ps", 0, 20_000_000)]
             .map(|(job, index, bytes)| (TaskName::new(job, index), bytes))
             .into(),
-        waiting_seconds: BTreeMap::from([(TaskName::new("worker", 0), BTreeMap::from([("token".to_owned(), 0.5)]))]),
+        waiting_seconds: BTreeMap::from([(
+            TaskName::new("worker", 0),
+            BTreeMap::from([("token".to_owned(), 0.5)]),
+        )]),
         events: Some(99),
         digest: Some("00112233aabbccdd".to_owned()),
         weights_digest: Some("0123456789abcdef".to_owned()),
@@ -52,7 +55,8 @@ fn bare_run() -> Run {
 }
 
 fn report() -> Report {
-    let runs = vec![run("sync", Some(1.83), 480.0), run("sync, 1 backup", Some(1.0), 960.0), bare_run()];
+    let runs =
+        vec![run("sync", Some(1.83), 480.0), run("sync, 1 backup", Some(1.0), 960.0), bare_run()];
     Report { scenario: "sync-vs-async".to_owned(), seed: 7, world: World::Simulation, runs }
 }
 
@@ -97,7 +101,8 @@ fn runs_that_took_as_long_are_as_fast() {
 
 #[test]
 fn a_single_run_is_compared_with_nothing() {
-    let alone = |seconds_to_target| Report { runs: vec![run("a", seconds_to_target, 1.0)], ..report() };
+    let alone =
+        |seconds_to_target| Report { runs: vec![run("a", seconds_to_target, 1.0)], ..report() };
     assert_eq!(table::render(&alone(Some(1.0)), Some(0.9)).lines().count(), 4);
     assert_eq!(table::render(&alone(None), None).lines().count(), 4);
 }
@@ -105,7 +110,10 @@ fn a_single_run_is_compared_with_nothing() {
 #[test]
 fn the_table_says_how_large_a_model_is_that_all_runs_train() {
     let same = Report { runs: vec![run("a", None, 1.0), run("b", None, 1.0)], ..report() };
-    assert!(table::render(&same, None).starts_with("sync-vs-async, seed 7, 9,610 parameters: simulation"));
+    assert!(
+        table::render(&same, None)
+            .starts_with("sync-vs-async, seed 7, 9,610 parameters: simulation")
+    );
     assert!(table::render(&report(), None).starts_with("sync-vs-async, seed 7: simulation"));
 }
 
@@ -114,8 +122,10 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
     let text = json_of(&report());
     let keys_at = |depth: usize| {
         let indent = format!("\n{}\"", "  ".repeat(depth));
-        let keys =
-            text.split(&indent).skip(1).filter_map(|rest| rest.split_once("\": ").map(|(key, _)| key.to_owned()));
+        let keys = text
+            .split(&indent)
+            .skip(1)
+            .filter_map(|rest| rest.split_once("\": ").map(|(key, _)| key.to_owned()));
         keys.collect::<Vec<_>>()
     };
     assert_eq!(keys_at(1), ["scenario", "seed", "world", "runs"]);
@@ -136,7 +146,10 @@ fn the_json_reads_back_as_the_values_of_the_report() {
     let run = &value["runs"][0];
     assert_eq!(run["step_seconds"]["p90"], 0.75);
     assert_eq!(run["staleness"]["histogram"], serde_json::json!({"0": 50, "3": 50}));
-    assert_eq!(run["gradients"], serde_json::json!({"computed": 10800, "applied": 9600, "dropped": 1200}));
+    assert_eq!(
+        run["gradients"],
+        serde_json::json!({"computed": 10800, "applied": 9600, "dropped": 1200})
+    );
     assert_eq!(run["bytes_sent"]["worker:10"], 1_500_000);
     assert_eq!(run["waiting_seconds"], serde_json::json!({"worker:0": {"token": 0.5}}));
     assert_eq!(value["runs"][2]["staleness"], serde_json::Value::Null);

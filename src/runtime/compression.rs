@@ -1,10 +1,11 @@
 //! Compression of what steps send from task to task: fewer bits a value, on the way only.
 //!
-//! TensorFlow's white paper (Abadi et al. 2015, section 5.5) halves each value between two machines; here it can
-//! also be an 8-bit integer with a scale for each block of values (Dettmers 2015). Parameters and gradients are
-//! compressed alike; what a session feeds and fetches, and so every checkpoint, is exact. The receiver
-//! needs no setting: a value says what it is. The time to compress is not modelled in a simulation: both kernels
-//! run at the speed of memory, far above that of a network.
+//! TensorFlow's white paper (Abadi et al. 2015, section 5.5) halves each value between two
+//! machines; here it can also be an 8-bit integer with a scale for each block of values (Dettmers
+//! 2015). Parameters and gradients are compressed alike; what a session feeds and fetches, and so
+//! every checkpoint, is exact. The receiver needs no setting: a value says what it is. The time to
+//! compress is not modelled in a simulation: both kernels run at the speed of memory, far above
+//! that of a network.
 
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -19,7 +20,8 @@ use crate::transport::{Inbox, Messages, PeerId, Transport};
 
 use super::messages::{Arrivals, PackedArrivals, PeerMessage};
 
-/// The least elements of a value that is compressed: of a smaller one its header is the greater part.
+/// The least elements of a value that is compressed: of a smaller one its header is the greater
+/// part.
 const LEAST: usize = 64;
 
 /// How the f32 values that a task's steps send to other tasks are written.
@@ -58,7 +60,11 @@ pub enum Packed {
 impl Encoding {
     /// `transport`, with what steps send over it encoded so.
     pub fn over(self, transport: Rc<dyn Transport<PeerMessage>>) -> Rc<dyn Transport<PeerMessage>> {
-        if self == Self::Exact { transport } else { Rc::new(Compressed { transport, encoding: self }) }
+        if self == Self::Exact {
+            transport
+        } else {
+            Rc::new(Compressed { transport, encoding: self })
+        }
     }
 
     fn pack(self, value: Tensor) -> Packed {
@@ -72,8 +78,10 @@ impl Encoding {
             Self::Int8 { block } => {
                 let (is_hollow, len) = (value.is_hollow(), block.get() as usize);
                 let blocks = Shape::from([value.shape().elements().div_ceil(len)]);
-                let scales = written(is_hollow, blocks, |out| quantize::scales(value.slice(), len, out));
-                let quantize = |out: &mut [i8]| quantize::quantize(value.slice(), len, scales.slice(), out);
+                let scales =
+                    written(is_hollow, blocks, |out| quantize::scales(value.slice(), len, out));
+                let quantize =
+                    |out: &mut [i8]| quantize::quantize(value.slice(), len, scales.slice(), out);
                 Packed::Int8 { values: written(is_hollow, value.shape(), quantize), scales, block }
             }
         }
@@ -85,12 +93,16 @@ impl Packed {
     pub(super) fn unpack(self) -> Tensor {
         match self {
             Self::Exact(value) => value,
-            Self::Bf16(packed) => written(packed.is_hollow(), packed.shape(), |out: &mut [f32]| {
-                convert::cast(packed.slice::<bf16>(), out);
-            }),
-            Self::Int8 { values, scales, block } => written(values.is_hollow(), values.shape(), |out| {
-                quantize::dequantize(values.slice(), block.get() as usize, scales.slice(), out);
-            }),
+            Self::Bf16(packed) => {
+                written(packed.is_hollow(), packed.shape(), |out: &mut [f32]| {
+                    convert::cast(packed.slice::<bf16>(), out);
+                })
+            }
+            Self::Int8 { values, scales, block } => {
+                written(values.is_hollow(), values.shape(), |out| {
+                    quantize::dequantize(values.slice(), block.get() as usize, scales.slice(), out);
+                })
+            }
         }
     }
 
@@ -115,8 +127,12 @@ impl Packed {
                 if is_whole && scales.shape().dims() == [blocks] {
                     return Ok(());
                 }
-                let (values, scales) = ((values.dtype(), values.shape()), (scales.dtype(), scales.shape()));
-                Err(format!("{}{} in blocks of {block} with scales {}{}", values.0, values.1, scales.0, scales.1))
+                let (values, scales) =
+                    ((values.dtype(), values.shape()), (scales.dtype(), scales.shape()));
+                Err(format!(
+                    "{}{} in blocks of {block} with scales {}{}",
+                    values.0, values.1, scales.0, scales.1
+                ))
             }
             Self::Exact(_) | Self::Bf16(_) => Ok(()),
         }
@@ -155,7 +171,8 @@ impl Compressed {
             return PeerMessage::Tensors { step, devices, arrivals };
         }
         let pack = |value: Option<Tensor>| value.map(|value| self.encoding.pack(value));
-        let arrivals = arrivals.into_iter().map(|(crossing, value)| (crossing, pack(value))).collect();
+        let arrivals =
+            arrivals.into_iter().map(|(crossing, value)| (crossing, pack(value))).collect();
         PeerMessage::PackedTensors { step, devices, arrivals }
     }
 }
@@ -174,7 +191,8 @@ impl Transport<PeerMessage> for Compressed {
     }
 
     fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
-        self.transport.send(to, messages.into_iter().map(|message| self.compress(message)).collect());
+        self.transport
+            .send(to, messages.into_iter().map(|message| self.compress(message)).collect());
     }
 
     fn listen(&self, inbox: Rc<dyn Inbox<PeerMessage>>) {

@@ -43,14 +43,15 @@ pub trait ComputeModel {
     }
 }
 
-/// The devices of a task, `/device:CPU:0` and on: at least one. Each does its own work, at the same time as the others.
+/// The devices of a task, `/device:CPU:0` and on: at least one. Each does its own work, at the same
+/// time as the others.
 pub(crate) type Devices = Rc<[Rc<dyn ComputeModel>]>;
 
 /// The processor of this machine: work takes as long as it takes.
 ///
 /// It runs on the thread that launches it, where a small kernel is done before another thread
-/// would have woken. Work with a kernel large enough to spread over rayon's threads is run by one of
-/// them, so that the others wake once for all its kernels, and not for each.
+/// would have woken. Work with a kernel large enough to spread over rayon's threads is run by one
+/// of them, so that the others wake once for all its kernels, and not for each.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Processor;
 

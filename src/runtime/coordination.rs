@@ -1,7 +1,7 @@
 //! The end of each worker's step at the task that holds the global step: who counts, who waits.
 //!
-//! Adapts [`Coordinator`], which decides, to the operations `Vote` and `CommitStep`, which are answered, and to those
-//! of a fence.
+//! Adapts [`Coordinator`], which decides, to the operations `Vote` and `CommitStep`, which are
+//! answered, and to those of a fence.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,11 @@ struct Counted {
 
 impl Counted {
     fn outputs(self) -> Values {
-        smallvec![Tensor::scalar(self.global_step), Tensor::scalar(self.staleness), Tensor::scalar(self.applied)]
+        smallvec![
+            Tensor::scalar(self.global_step),
+            Tensor::scalar(self.staleness),
+            Tensor::scalar(self.applied)
+        ]
     }
 }
 
@@ -100,14 +104,16 @@ impl Coordination {
             return smallvec![self.tell(ticket, place)];
         }
         let before = self.votes.insert(replica.worker, vote);
-        let mut answers: Answers = Self::taken_over(replica, before.map(|vote| vote.ticket)).collect();
+        let mut answers: Answers =
+            Self::taken_over(replica, before.map(|vote| vote.ticket)).collect();
         let effects = self.coordinator.vote(replica.worker, version);
         answers.extend(self.answer(effects));
         answers
     }
 
-    /// What a worker was told of a step that is taken again: it does not count twice. And what it was told of one that
-    /// it has not taken, for that was lost, or the worker itself: variables may wait for its gradient in that place.
+    /// What a worker was told of a step that is taken again: it does not count twice. And what it
+    /// was told of one that it has not taken, for that was lost, or the worker itself: variables
+    /// may wait for its gradient in that place.
     fn told_before(&self, worker: u32, vote: &Vote) -> Option<Option<Place>> {
         if self.is_over {
             return None;
@@ -117,13 +123,19 @@ impl Coordination {
             return Some(None);
         }
         let (place, before) = self.counted.get(&worker)?;
-        let is_same_step = vote.origin.is_some() && (before.ticket.step.master, before.origin) == (master, vote.origin);
+        let is_same_step = vote.origin.is_some()
+            && (before.ticket.step.master, before.origin) == (master, vote.origin);
         (is_same_step || place.round >= vote.version).then_some(Some(*place))
     }
 
-    /// A worker's updates have been applied or dropped. A step that is taken again has been counted before, unless
-    /// it is a part in another round by now.
-    pub(super) fn commit(&mut self, ticket: Ticket, global_step: &mut i64, commit: &Commit) -> Answers {
+    /// A worker's updates have been applied or dropped. A step that is taken again has been counted
+    /// before, unless it is a part in another round by now.
+    pub(super) fn commit(
+        &mut self,
+        ticket: Ticket,
+        global_step: &mut i64,
+        commit: &Commit,
+    ) -> Answers {
         let replica = commit.replica;
         if let Err(error) = self.check(replica, 0) {
             return smallvec![Served { ticket, outcome: Err(error) }];
@@ -164,7 +176,8 @@ impl Coordination {
                 *now += done.saturating_sub(self.rounds) as i64;
                 self.rounds = self.rounds.max(done);
                 let rounds_since = if mode.goes_on() { 0 } else { (self.rounds - done) as i64 };
-                let staleness = voted.map_or(0, |vote| place.round.saturating_sub(vote.version)) as i64;
+                let staleness =
+                    voted.map_or(0, |vote| place.round.saturating_sub(vote.version)) as i64;
                 Counted { global_step: *now - rounds_since, staleness, applied: true }
             }
             (Mode::Sync { .. }, None) => {
@@ -187,12 +200,14 @@ impl Coordination {
         let effects = match self.coordinator.put_up_fence(replica.worker) {
             Ok(effects) => effects,
             Err(owner) => {
-                let message = format!("worker {owner} has a fence here; try again once it is lifted");
+                let message =
+                    format!("worker {owner} has a fence here; try again once it is lifted");
                 return refuse(Error::new(Code::FailedPrecondition, message));
             }
         };
         let waiting = self.fence.replace((ticket, false)).filter(|(_, is_told)| !is_told);
-        let mut answers: Answers = Self::taken_over(replica, waiting.map(|(ticket, _)| ticket)).collect();
+        let mut answers: Answers =
+            Self::taken_over(replica, waiting.map(|(ticket, _)| ticket)).collect();
         answers.extend(self.answer(effects));
         answers
     }
@@ -200,7 +215,8 @@ impl Coordination {
     /// A worker has done what it put up a fence for.
     pub(super) fn lift_fence(&mut self, replica: Replica, ticket: Ticket) -> Answers {
         let outcome = self.check(replica, 0);
-        let lifted = if outcome.is_ok() { self.coordinator.lift_fence(replica.worker) } else { None };
+        let lifted =
+            if outcome.is_ok() { self.coordinator.lift_fence(replica.worker) } else { None };
         let outcome = match outcome {
             Ok(()) if lifted.is_none() && !self.is_over => {
                 let message = format!(
@@ -225,7 +241,8 @@ impl Coordination {
         self.answer(lifted.unwrap_or_default())
     }
 
-    /// `replica` makes ready to train. Gives the answers that follow, where it has to wait for a fence to be lifted.
+    /// `replica` makes ready to train. Gives the answers that follow, where it has to wait for a
+    /// fence to be lifted.
     pub(super) fn hold_off(&mut self, replica: Replica) -> Option<Vec<Served>> {
         let owner = self.coordinator.fence_owner()?;
         if owner == replica.worker || replica.check_trains_with(&self.training).is_err() {
@@ -282,7 +299,9 @@ impl Coordination {
 
     /// Whether `replica` is of this training, and `version` a version of its variables.
     fn check(&self, replica: Replica, version: u64) -> Result<()> {
-        replica.check_trains_with(&self.training).map_err(|problem| Error::new(Code::InvalidArgument, problem))?;
+        replica
+            .check_trains_with(&self.training)
+            .map_err(|problem| Error::new(Code::InvalidArgument, problem))?;
         if version == 0 || version <= self.coordinator.round() {
             return Ok(());
         }
@@ -297,7 +316,8 @@ impl Coordination {
     /// The answer to an operation of a worker that has restarted, or given up that step.
     fn taken_over(replica: Replica, older: Option<Ticket>) -> impl Iterator<Item = Served> {
         let aborted = move |ticket| {
-            let message = format!("worker {} has begun another step, which takes its place", replica.worker);
+            let message =
+                format!("worker {} has begun another step, which takes its place", replica.worker);
             Served { ticket, outcome: Err(Error::new(Code::Aborted, message)) }
         };
         older.map(aborted).into_iter()
@@ -307,13 +327,17 @@ impl Coordination {
     pub(super) fn waiting_for(&self) -> Vec<String> {
         let step_of = |worker: &u32| format!("the step of worker {worker}");
         match self.coordinator.fence_owner() {
-            _ if self.votes.is_empty() && self.commits.is_empty() && self.fence.is_none() => Vec::new(),
+            _ if self.votes.is_empty() && self.commits.is_empty() && self.fence.is_none() => {
+                Vec::new()
+            }
             None => self.coordinator.waiting_for().iter().map(step_of).collect(),
             Some(owner) if self.fence.is_some_and(|(_, is_told)| is_told) => {
                 vec![format!("worker {owner} to lift its fence")]
             }
             Some(owner) => {
-                let behind = |worker: &u32| format!("{}, to put up the fence of worker {owner}", step_of(worker));
+                let behind = |worker: &u32| {
+                    format!("{}, to put up the fence of worker {owner}", step_of(worker))
+                };
                 self.coordinator.fence_waits_for().iter().map(behind).collect()
             }
         }
@@ -327,12 +351,16 @@ impl Coordination {
                 Effect::Close { round, contributors } => {
                     self.closed.insert(round, contributors);
                 }
-                Effect::Count { worker, place } => served.extend(self.answer_vote(worker, Some(place))),
+                Effect::Count { worker, place } => {
+                    served.extend(self.answer_vote(worker, Some(place)))
+                }
                 Effect::Drop { worker } => served.extend(self.answer_vote(worker, None)),
                 Effect::Fenced { .. } => served.extend(self.answer_fence()),
                 Effect::Release { worker } => {
                     let released = self.commits.remove(&worker);
-                    served.extend(released.map(|(ticket, outputs)| Served { ticket, outcome: Ok(outputs) }));
+                    served.extend(
+                        released.map(|(ticket, outputs)| Served { ticket, outcome: Ok(outputs) }),
+                    );
                 }
             }
         }
@@ -354,7 +382,11 @@ impl Coordination {
     }
 
     fn tell(&self, ticket: Ticket, place: Option<Place>) -> Served {
-        let closed = self.closed.iter().map(|(round, contributors)| (*round, contributors.clone())).collect();
+        let closed = self
+            .closed
+            .iter()
+            .map(|(round, contributors)| (*round, contributors.clone()))
+            .collect();
         Served { ticket, outcome: Ok(smallvec![Verdict { place, closed }.to_tensor()]) }
     }
 }

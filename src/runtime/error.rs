@@ -22,17 +22,18 @@ pub enum Code {
     NotFound,
     /// Something has to happen first: a variable is not initialised, a server is not started.
     FailedPrecondition,
-    /// Another part of the step failed, or state that it needs is gone, a session that was closed or reset among
-    /// it. Try again, with a new session where the old one is gone.
+    /// Another part of the step failed, or state that it needs is gone, a session that was closed
+    /// or reset among it. Try again, with a new session where the old one is gone.
     Aborted,
     /// The input is at its end, or the training is over. An orderly end.
     OutOfRange,
     /// A task can't be reached. Try again later.
     Unavailable,
-    /// What was saved can't be read, or can't be saved. Mend the store; nothing that was good is lost.
+    /// What was saved can't be read, or can't be saved. Mend the store; nothing that was good is
+    /// lost.
     DataLoss,
-    /// The loss is not a number any more (TensorFlow: `NanLossDuringTrainingError`). Begin again with a lower
-    /// learning rate, or with clipped gradients.
+    /// The loss is not a number any more (TensorFlow: `NanLossDuringTrainingError`). Begin again
+    /// with a lower learning rate, or with clipped gradients.
     NanLoss,
     /// Nothing can ever happen again in this simulation: everybody waits for somebody else.
     Stalled,
@@ -99,4 +100,11 @@ macro_rules! invalid_argument {
         }
     )*};
 }
-invalid_argument!(GraphError, PlacementError, TensorError, ClusterError, ConfigErrors, DeviceNameError);
+invalid_argument!(
+    GraphError,
+    PlacementError,
+    TensorError,
+    ClusterError,
+    ConfigErrors,
+    DeviceNameError
+);

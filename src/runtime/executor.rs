@@ -2,12 +2,14 @@
 //!
 //! A pure state machine. Its worker brings what arrives ([`Executor::feed`], [`Executor::receive`],
 //! [`Executor::served`], [`Executor::computed`]) and carries out what [`Executor::run_ready`]
-//! returns: operations for the parameter server, values to send, and a batch of kernels for the device.
+//! returns: operations for the parameter server, values to send, and a batch of kernels for the
+//! device.
 //!
-//! Ready kernels run in the order in which the graph was built, whatever arrived first. A batch ends
-//! when nothing is ready, or when there is something to send and the batch has run for a while
+//! Ready kernels run in the order in which the graph was built, whatever arrived first. A batch
+//! ends when nothing is ready, or when there is something to send and the batch has run for a while
 //! ([`SEND_AFTER`]): so a gradient is on its way while the next is being computed. A kernel whose
-//! output has a shape that the values decide ends its batch, too: its users wait for the real output.
+//! output has a shape that the values decide ends its batch, too: its users wait for the real
+//! output.
 
 mod chain;
 mod frame;
@@ -109,7 +111,10 @@ impl Executor {
     /// What came over a crossing edge. False where no such edge, or a second value, was expected.
     pub(crate) fn receive(&mut self, (crossing, value): Arrival) -> bool {
         let (plan, progress) = (&*self.plan, &mut self.progress);
-        let Some(receive) = plan.receive_of_crossing.get(crossing.0 as usize).copied().flatten() else { return false };
+        let Some(receive) = plan.receive_of_crossing.get(crossing.0 as usize).copied().flatten()
+        else {
+            return false;
+        };
         if std::mem::replace(&mut progress.received[receive as usize], true) {
             return false;
         }
@@ -189,7 +194,9 @@ impl Executor {
     /// The names of what has not come from other devices, and from which tasks.
     pub(crate) fn missing(&self) -> impl Iterator<Item = String> {
         let receives = self.plan.partition.receives.iter().zip(&self.progress.received);
-        receives.filter(|(_, here)| !**here).map(|(receive, _)| format!("`{}` from {}", receive.name, receive.from))
+        receives
+            .filter(|(_, here)| !**here)
+            .map(|(receive, _)| format!("`{}` from {}", receive.name, receive.from))
     }
 
     /// Whether something has not come from `task`.
@@ -221,21 +228,32 @@ impl Progress {
         }
     }
 
-    /// Nothing has run; the types are those of the step before, and are told anew before they are asked for.
+    /// Nothing has run; the types are those of the step before, and are told anew before they are
+    /// asked for.
     fn begin(&mut self, plan: &Plan) {
         self.batch_mut().begin(plan);
-        self.pending.iter_mut().zip(&plan.nodes).for_each(|(pending, node)| *pending = node.pending);
+        self.pending
+            .iter_mut()
+            .zip(&plan.nodes)
+            .for_each(|(pending, node)| *pending = node.pending);
         self.received.fill(false);
         self.unfinished = plan.nodes.len() + plan.partition.receives.len();
     }
 
     /// The values, and what runs on them, while they are here.
     fn batch_mut(&mut self) -> &mut Batch {
-        self.batch.as_mut().expect("the values of a step are not with the device while no kernel runs")
+        self.batch
+            .as_mut()
+            .expect("the values of a step are not with the device while no kernel runs")
     }
 
     /// Ready kernels in order, and those that they make ready, until there is something to send.
-    fn batch(&mut self, plan: &Plan, step: StepId, memos: &mut Memos) -> Result<Option<Box<Batch>>> {
+    fn batch(
+        &mut self,
+        plan: &Plan,
+        step: StepId,
+        memos: &mut Memos,
+    ) -> Result<Option<Box<Batch>>> {
         if self.kernels.is_empty() {
             return Ok(None);
         }
@@ -262,8 +280,9 @@ impl Progress {
         Ok(self.batch.take())
     }
 
-    /// Has the node that `node` goes on from run with it as one, where it is in this batch and their types fit.
-    /// Gives how much less they move for it \[bytes\]: the value between them is neither written nor read.
+    /// Has the node that `node` goes on from run with it as one, where it is in this batch and
+    /// their types fit. Gives how much less they move for it \[bytes\]: the value between them is
+    /// neither written nor read.
     fn chain(&mut self, plan: &Plan, node: u32) -> u64 {
         let Some((at, giver)) = plan.nodes[node as usize].chained else { return 0 };
         let (of_giver, of_node) = (self.types(plan, giver), self.types(plan, node));
@@ -303,7 +322,8 @@ impl Progress {
         }
     }
 
-    /// What `node` will cost, and whether its outputs' types are known before it runs: they are noted.
+    /// What `node` will cost, and whether its outputs' types are known before it runs: they are
+    /// noted.
     fn foresee(&mut self, plan: &Plan, node: u32, memos: &mut Memos) -> Result<(Cost, bool)> {
         let inputs = plan.node(node).inputs.iter().map(|slot| self.types[slot.0 as usize]);
         let inputs: SmallVec<[(DType, Shape); 3]> = inputs.collect();
@@ -372,6 +392,7 @@ impl Progress {
 fn state_request(plan: &Plan, frame: &mut Frame, step: StepId, node: u32) -> Result<StateRequest> {
     let inputs: Values = plan.node(node).inputs.iter().map(|slot| frame.take(*slot)).collect();
     let action = action(plan, node, inputs);
-    let action = action.map_err(|error| error.in_operation(&*plan.node(node).name).on(&plan.partition.task))?;
+    let action = action
+        .map_err(|error| error.in_operation(&*plan.node(node).name).on(&plan.partition.task))?;
     Ok(StateRequest { ticket: Ticket { step, device: plan.partition.device, node }, action })
 }

@@ -10,7 +10,9 @@ use crate::cluster::TaskName;
 use crate::transport::{Inbox, Loss, Messages, PeerId, Transport};
 
 use super::mailbox::{Address, Spare, tell};
-use super::messages::{MasterMessage, ParameterServerMessage, PeerMessage, Served, StateRequest, WorkerMessage};
+use super::messages::{
+    MasterMessage, ParameterServerMessage, PeerMessage, Served, StateRequest, WorkerMessage,
+};
 
 /// The way from one of a task's actors to all others, of this task and of the cluster.
 ///
@@ -119,15 +121,24 @@ impl Actors {
             }
             M::TrainingOver => {
                 self.training_over.set(true);
-                tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message: Box::new(message) });
+                tell(
+                    &self.parameter_server,
+                    ParameterServerMessage::FromPeer { from, message: Box::new(message) },
+                );
             }
             M::Reset { .. } => {
                 self.resets.set(self.resets.get() + 1);
-                tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message: Box::new(message) });
+                tell(
+                    &self.parameter_server,
+                    ParameterServerMessage::FromPeer { from, message: Box::new(message) },
+                );
             }
             M::Leave { worker } => {
                 self.chief_has_left.set(self.chief_has_left.get() || worker == 0);
-                tell(&self.parameter_server, ParameterServerMessage::FromPeer { from, message: Box::new(message) });
+                tell(
+                    &self.parameter_server,
+                    ParameterServerMessage::FromPeer { from, message: Box::new(message) },
+                );
             }
         }
     }

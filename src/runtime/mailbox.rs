@@ -5,8 +5,8 @@
 //! stopped is lost, which happens only while a server shuts down; whoever waits for its answer
 //! learns of the loss from the dropped reply.
 //!
-//! All actors of a task live on one thread, so a mailbox is a queue that allocates nothing once it has
-//! grown, and no lock.
+//! All actors of a task live on one thread, so a mailbox is a queue that allocates nothing once it
+//! has grown, and no lock.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -70,7 +70,12 @@ impl<M: 'static> Address<M> {
 impl<A: Receive> ActorFuture<A> for Inlet<A::Message> {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, actor: &mut A, context: &mut Context<A>, task: &mut task::Context<'_>) -> Poll<()> {
+    fn poll(
+        self: Pin<&mut Self>,
+        actor: &mut A,
+        context: &mut Context<A>,
+        task: &mut task::Context<'_>,
+    ) -> Poll<()> {
         while let Some(message) = self.next() {
             actor.receive(message, context);
             if context.state() != ActorState::Running {
@@ -92,7 +97,8 @@ impl<M> Drop for Inlet<M> {
     fn drop(&mut self) {
         self.0.is_closed.set(true);
         self.0.waker.take();
-        // Dropped once the queue is free again: a dropped reply can wake somebody who tells us something.
+        // Dropped once the queue is free again: a dropped reply can wake somebody who tells us
+        // something.
         drop(self.0.messages.take());
     }
 }
@@ -114,7 +120,8 @@ thread_local! {
     static TOLD: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How many messages this thread has put into mailboxes: where it has grown, an actor has something to do.
+/// How many messages this thread has put into mailboxes: where it has grown, an actor has something
+/// to do.
 pub(crate) fn told() -> u64 {
     TOLD.get()
 }

@@ -22,7 +22,8 @@ use super::error::{Code, Error, Result};
 use super::link::Link;
 use super::mailbox::Receive;
 use super::messages::{
-    GraphHandle, MasterMessage, PeerMessage, RunStep, Scope, SessionId, SessionOptions, StepId, Waiting, WaitingList,
+    GraphHandle, MasterMessage, PeerMessage, RunStep, Scope, SessionId, SessionOptions, StepId,
+    Waiting, WaitingList,
 };
 use super::ordered::Ordered;
 use super::reply::Reply;
@@ -56,8 +57,8 @@ struct Session {
     options: SessionOptions,
     graph: Arc<GraphDef>,
     plans: BTreeMap<Arc<Request>, StepPlan>,
-    /// The tasks that had a part in its plans and were lost since: what it had there may be gone, so that it
-    /// takes no more steps there.
+    /// The tasks that had a part in its plans and were lost since: what it had there may be gone,
+    /// so that it takes no more steps there.
     lost: BTreeMap<PeerId, Loss>,
 }
 
@@ -86,8 +87,15 @@ impl Master {
     fn create_session(&mut self, options: SessionOptions) -> SessionId {
         let id = SessionId(self.next_session);
         self.next_session += 1;
-        self.sessions
-            .insert(id, Session { options, graph: Arc::default(), plans: BTreeMap::new(), lost: BTreeMap::new() });
+        self.sessions.insert(
+            id,
+            Session {
+                options,
+                graph: Arc::default(),
+                plans: BTreeMap::new(),
+                lost: BTreeMap::new(),
+            },
+        );
         id
     }
 
@@ -97,7 +105,8 @@ impl Master {
         self.next_step += 1;
         let _span = trace_span!("run_step", session = run.session.0, step = step.number).entered();
         if !self.sessions.contains_key(&run.session) {
-            let message = "the session is closed, by its program or by a reset of its server; make a new one";
+            let message =
+                "the session is closed, by its program or by a reset of its server; make a new one";
             return answer(run.reply, Err(Error::new(Code::Aborted, message)));
         }
         if let Some(deadline) = run.deadline {
@@ -108,7 +117,9 @@ impl Master {
         match session.plans.get_mut(&accepted.run.request) {
             Some(StepPlan::Ready(plan)) => {
                 let plan = Arc::clone(plan);
-                match self.check_reachable(accepted.run.session, plan.parts.iter().map(|part| part.peer)) {
+                match self
+                    .check_reachable(accepted.run.session, plan.parts.iter().map(|part| part.peer))
+                {
                     Ok(()) => self.start(accepted, plan),
                     Err(error) => refuse(accepted, error),
                 }
@@ -126,7 +137,10 @@ impl Master {
         let devices = self.visible_devices(&session.options.device_filters);
         let planned = plan(&session.graph, &request, &devices, &self.default_device);
         let planned = planned.and_then(|(partitions, fed_fetches)| {
-            let peers = partitions.iter().map(|partition| self.peer_of(&partition.task)).collect::<Result<Vec<_>>>()?;
+            let peers = partitions
+                .iter()
+                .map(|partition| self.peer_of(&partition.task))
+                .collect::<Result<Vec<_>>>()?;
             self.check_reachable(id, peers.iter().copied())?;
             Ok((partitions, peers, fed_fetches))
         });
@@ -152,18 +166,22 @@ impl Master {
             return self.start(accepted, ready);
         }
         let outstanding = ready.parts.iter().map(|part| part.graph).collect();
-        plans.insert(request, StepPlan::Registering { ready, outstanding, waiting: vec![accepted] });
+        plans
+            .insert(request, StepPlan::Registering { ready, outstanding, waiting: vec![accepted] });
     }
 
     fn peer_of(&self, task: &crate::cluster::TaskName) -> Result<PeerId> {
-        let unknown = || Error::new(Code::Unavailable, format!("the task {task} can't be reached from here"));
+        let unknown =
+            || Error::new(Code::Unavailable, format!("the task {task} can't be reached from here"));
         self.link.resolve(task).ok_or_else(unknown)
     }
 
     fn visible_devices(&self, filters: &[DeviceSpec]) -> Vec<DeviceName> {
         let own = self.default_device.task();
         let is_visible = |device: &&DeviceName| {
-            filters.is_empty() || device.task() == own || filters.iter().any(|filter| filter.matches(device))
+            filters.is_empty()
+                || device.task() == own
+                || filters.iter().any(|filter| filter.matches(device))
         };
         self.devices.iter().filter(is_visible).cloned().collect()
     }
@@ -196,7 +214,8 @@ impl Master {
     /// Drops a plan that could not be registered, with what workers may hold of it.
     fn forget_plan(&mut self, session: SessionId, request: &Arc<Request>) {
         let plans = &mut self.sessions.get_mut(&session).expect("a plan is of a session").plans;
-        let (parts, waiting) = plans.remove(request).expect("a plan is forgotten once").into_parts();
+        let (parts, waiting) =
+            plans.remove(request).expect("a plan is forgotten once").into_parts();
         assert!(waiting.is_empty(), "no step waits for a plan that is given up");
         self.deregister(parts, None);
     }
@@ -214,10 +233,15 @@ impl Master {
     }
 
     fn close_session(&mut self, session: SessionId, why: &str) {
-        let isolated = self.sessions.contains_key(&session).then(|| self.scope_of(session)).flatten();
+        let isolated =
+            self.sessions.contains_key(&session).then(|| self.scope_of(session)).flatten();
         let Some(closed) = self.sessions.remove(&session) else { return };
-        let running: Vec<StepId> =
-            self.steps.iter().filter(|(_, step)| step.session == session).map(|(id, _)| *id).collect();
+        let running: Vec<StepId> = self
+            .steps
+            .iter()
+            .filter(|(_, step)| step.session == session)
+            .map(|(id, _)| *id)
+            .collect();
         for step in running {
             self.fail(step, Error::new(Code::Cancelled, why));
         }
@@ -251,11 +275,17 @@ impl Master {
             let StepPlan::Registering { ready, outstanding, waiting } = plan else { continue };
             for accepted in waiting {
                 let who = format!("master of {who}, step {}", accepted.step.number);
-                list.push(Waiting { who, what: format!("{} to make it ready", self.names(&ready.peers(outstanding))) });
+                list.push(Waiting {
+                    who,
+                    what: format!("{} to make it ready", self.names(&ready.peers(outstanding))),
+                });
             }
         }
         if let Some(tasks) = self.reset_waits_for() {
-            list.push(Waiting { who: format!("master of {who}"), what: format!("{tasks} to be reset") });
+            list.push(Waiting {
+                who: format!("master of {who}"),
+                what: format!("{tasks} to be reset"),
+            });
         }
     }
 
@@ -296,7 +326,9 @@ impl Receive for Master {
 
     fn receive(&mut self, message: MasterMessage, context: &mut Context<Self>) {
         match message {
-            MasterMessage::CreateSession { options, reply } => answer(reply, Ok(self.create_session(options))),
+            MasterMessage::CreateSession { options, reply } => {
+                answer(reply, Ok(self.create_session(options)))
+            }
             MasterMessage::ExtendSession { session, graph } => {
                 if let Some(session) = self.sessions.get_mut(&session) {
                     session.graph = graph;
@@ -305,7 +337,9 @@ impl Receive for Master {
             MasterMessage::RunStep(run) => self.run_step(run, context),
             MasterMessage::CloseSession { session } => self.close_session(session, CLOSED),
             MasterMessage::Reset(asked) => self.reset(asked, context),
-            MasterMessage::FromPeer { from, message } => self.on_peer_message(from, message, context),
+            MasterMessage::FromPeer { from, message } => {
+                self.on_peer_message(from, message, context)
+            }
             MasterMessage::Lost { peer, loss } => self.lost(peer, loss, context),
             MasterMessage::AlarmRings => self.alarm_rings(context),
             MasterMessage::Inquire(list) => self.inquire(&list),

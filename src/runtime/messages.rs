@@ -41,8 +41,8 @@ pub struct StepId {
     pub number: u64,
 }
 
-/// A step of a training, whichever session and try it is taken in: by it a parameter server knows what it has done
-/// for a step that is taken again because its answer was lost.
+/// A step of a training, whichever session and try it is taken in: by it a parameter server knows
+/// what it has done for a step that is taken again because its answer was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Origin {
     /// The training, by a number that differs among those of a master.
@@ -58,7 +58,8 @@ pub(crate) struct StepPart {
     pub(crate) device: u32,
 }
 
-/// A partition that a worker keeps ready to run: the master that registered it, and its number there.
+/// A partition that a worker keeps ready to run: the master that registered it, and its number
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct GraphHandle {
     /// The master, as in [`StepId`].
@@ -282,18 +283,22 @@ pub struct SessionOptions {
 
 /// To a task's worker.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a message is moved into its mailbox; a box would be memory a step")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a message is moved into its mailbox; a box would be memory a step"
+)]
 pub(crate) enum WorkerMessage {
     /// The transport: a master's order, or another worker's values.
     FromPeer { from: PeerId, message: PeerMessage },
-    /// The transport: what was under way to and from a task is lost, and with it the steps that it began.
+    /// The transport: what was under way to and from a task is lost, and with it the steps that it
+    /// began.
     Lost { peer: PeerId, loss: Loss },
     /// The parameter server: the variables of a partition have been found, or why not.
     Bound { graph: GraphHandle, outcome: Result<Vec<VariableId>> },
     /// The parameter server: what it was asked has been done.
     Served(Vec<Served>),
-    /// The parameter server: containers have been cleared, the default one where none is named, and steps that use
-    /// variables in them have lost these.
+    /// The parameter server: containers have been cleared, the default one where none is named, and
+    /// steps that use variables in them have lost these.
     Cleared(Vec<String>),
     /// The device: the kernels have run.
     Computed(Box<Batch>),
@@ -306,7 +311,8 @@ pub(crate) enum WorkerMessage {
 /// To a task's parameter server.
 #[derive(Debug)]
 pub(crate) enum ParameterServerMessage {
-    /// The worker: which variables are these? Answered by `Bound`. The steps of `replicas` will use them.
+    /// The worker: which variables are these? Answered by `Bound`. The steps of `replicas` will use
+    /// them.
     Bind {
         from: PeerId,
         graph: GraphHandle,

@@ -1,4 +1,5 @@
-//! A small map in the order of its keys that allocates nothing while it goes from empty to full and back.
+//! A small map in the order of its keys that allocates nothing while it goes from empty to full and
+//! back.
 
 /// A map of a few entries.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
-//! The parameter server of a task: runs the operations on its variables, and decides with `sync` when.
+//! The parameter server of a task: runs the operations on its variables, and decides with `sync`
+//! when.
 //!
-//! A variable that is being updated is locked: what comes for it meanwhile waits in order, so that no
-//! reader sees a torn value. Where nobody else holds the value the update happens in place.
+//! A variable that is being updated is locked: what comes for it meanwhile waits in order, so that
+//! no reader sees a torn value. Where nobody else holds the value the update happens in place.
 
 mod departures;
 mod endings;
@@ -25,8 +26,8 @@ use super::error::Result;
 use super::link::Link;
 use super::mailbox::{Receive, tell};
 use super::messages::{
-    Action, Commit, ParameterServerMessage, PeerMessage, Served, StateRequest, Ticket, Values, VariableId, Waiting,
-    WaitingList, WorkerMessage,
+    Action, Commit, ParameterServerMessage, PeerMessage, Served, StateRequest, Ticket, Values,
+    VariableId, Waiting, WaitingList, WorkerMessage,
 };
 use super::resources::Resources;
 use super::variable_store::VariableStore;
@@ -85,7 +86,9 @@ impl ParameterServer {
 
     /// Hop 8 of a step: one operation on the task's state.
     fn serve(&mut self, request: StateRequest) {
-        let _span = trace_span!("serve", step = request.ticket.step.number, node = request.ticket.node).entered();
+        let _span =
+            trace_span!("serve", step = request.ticket.step.number, node = request.ticket.node)
+                .entered();
         if let Some(busy) = self.locked(&request.action) {
             return self.store.get_mut(busy).waiting.push_back(request);
         }
@@ -112,7 +115,9 @@ impl ParameterServer {
             }
             Action::Apply(apply) => self.apply(ticket, apply),
             Action::Vote { global_step, replica, versions, origin } => {
-                let answers = self.coordination(global_step, replica).vote(replica, ticket, &versions, origin);
+                let answers = self
+                    .coordination(global_step, replica)
+                    .vote(replica, ticket, &versions, origin);
                 self.served.extend(answers);
             }
             Action::Commit(commit) => self.commit(ticket, &commit),
@@ -140,7 +145,9 @@ impl ParameterServer {
             | Action::IsInitialized(variable)
             | Action::Assign(variable, _)
             | Action::AssignAdd(variable, _) => Some(*variable).filter(is_locked),
-            Action::Apply(apply) if !apply.has_round() => apply.variables.iter().copied().find(is_locked),
+            Action::Apply(apply) if !apply.has_round() => {
+                apply.variables.iter().copied().find(is_locked)
+            }
             Action::Await(_)
             | Action::Apply(_)
             | Action::Vote { .. }
@@ -164,7 +171,8 @@ impl ParameterServer {
         let value = self.devices[0].numerics().kept(value);
         let stored = self.store.get_mut(variable);
         let outcome = stored.assign(value.clone());
-        let waited = if outcome.is_ok() { std::mem::take(&mut stored.waiting) } else { VecDeque::new() };
+        let waited =
+            if outcome.is_ok() { std::mem::take(&mut stored.waiting) } else { VecDeque::new() };
         self.answer(ticket, outcome.map(|()| smallvec![value]));
         waited.into_iter().for_each(|request| self.serve(request));
     }
@@ -186,7 +194,8 @@ impl ParameterServer {
             Ok(now) => now,
             Err(error) => return self.answer(ticket, Err(error)),
         };
-        let answers = self.coordination(global_step, commit.replica).commit(ticket, &mut now, commit);
+        let answers =
+            self.coordination(global_step, commit.replica).commit(ticket, &mut now, commit);
         self.served.extend(answers);
         self.store.get_mut(global_step).value = Some(Tensor::scalar(now));
     }
@@ -238,24 +247,38 @@ impl ParameterServer {
         let who = format!("parameter server of {}", self.link.name(self.link.local()));
         let mut list = list.lock().expect("nobody panics while writing what it waits for");
         for coordination in self.coordinations.values() {
-            list.extend(coordination.waiting_for().into_iter().map(|what| Waiting { who: who.clone(), what }));
+            list.extend(
+                coordination
+                    .waiting_for()
+                    .into_iter()
+                    .map(|what| Waiting { who: who.clone(), what }),
+            );
         }
         for id in self.store.ids() {
             let stored = self.store.get(id);
-            for worker in stored.rounds.as_ref().map(|rounds| rounds.gradients.waiting_for()).unwrap_or_default() {
+            for worker in stored
+                .rounds
+                .as_ref()
+                .map(|rounds| rounds.gradients.waiting_for())
+                .unwrap_or_default()
+            {
                 let what = format!("worker {worker}'s gradient of `{}`", stored.spec.shared_name);
                 list.push(Waiting { who: who.clone(), what });
             }
             for request in stored.waiting.iter().filter(|_| !stored.is_initialized()) {
                 let who = format!("{who}, step {}", request.ticket.step.number);
-                list.push(Waiting { who, what: format!("the initialization of `{}`", stored.spec.shared_name) });
+                list.push(Waiting {
+                    who,
+                    what: format!("the initialization of `{}`", stored.spec.shared_name),
+                });
             }
         }
         for (ticket, what) in self.resources.waiting() {
             list.push(Waiting { who: format!("{who}, step {}", ticket.step.number), what });
         }
         for (workers, _) in &self.joins {
-            let what = format!("{} of {workers} workers to leave", workers - self.departures.count());
+            let what =
+                format!("{} of {workers} workers to leave", workers - self.departures.count());
             list.push(Waiting { who: who.clone(), what });
         }
     }
@@ -299,9 +322,13 @@ impl Receive for ParameterServer {
             ParameterServerMessage::Forget(step) => {
                 self.store.forget(step);
                 self.served.extend(self.resources.forget(step));
-                self.coordinations.values_mut().for_each(|each| self.served.extend(each.forget(step)));
+                self.coordinations
+                    .values_mut()
+                    .for_each(|each| self.served.extend(each.forget(step)));
             }
-            ParameterServerMessage::FromPeer { from, message } => self.on_peer_message(from, *message),
+            ParameterServerMessage::FromPeer { from, message } => {
+                self.on_peer_message(from, *message)
+            }
             ParameterServerMessage::Gathered(served) => self.served.extend(served),
             ParameterServerMessage::Updated(updates) => self.updated(updates),
             ParameterServerMessage::Join { workers, reply } => {

@@ -45,18 +45,28 @@ pub(crate) struct NodePlan {
     pub(crate) done_sends: SmallVec<[u32; 1]>,
     /// Whether one of its outputs is sent to another task.
     pub(crate) feeds_send: bool,
-    /// Where it can go on with a chain of elementwise operations: which of its inputs comes from another that can,
-    /// and is needed by nobody else; and which node that is.
+    /// Where it can go on with a chain of elementwise operations: which of its inputs comes from
+    /// another that can, and is needed by nobody else; and which node that is.
     pub(crate) chained: Option<(usize, u32)>,
     /// A constant is not run: its value is there from the beginning, whatever it was to wait for.
     pub(crate) is_constant: bool,
 }
 
 impl Plan {
-    /// Makes `partition` ready, its variables being `variables`; in `scope`, where its session's state is its own.
-    pub(crate) fn new(partition: Arc<Partition>, variables: Vec<VariableId>, scope: Option<Scope>) -> Self {
+    /// Makes `partition` ready, its variables being `variables`; in `scope`, where its session's
+    /// state is its own.
+    pub(crate) fn new(
+        partition: Arc<Partition>,
+        variables: Vec<VariableId>,
+        scope: Option<Scope>,
+    ) -> Self {
         let slots = partition.slots as usize;
-        let crossings = partition.receives.iter().map(|receive| receive.crossing.0 as usize + 1).max().unwrap_or(0);
+        let crossings = partition
+            .receives
+            .iter()
+            .map(|receive| receive.crossing.0 as usize + 1)
+            .max()
+            .unwrap_or(0);
         let mut plan = Self {
             nodes: partition.nodes.iter().map(NodePlan::new).collect(),
             users: vec![SmallVec::new(); slots],
@@ -111,7 +121,8 @@ impl Plan {
             }
         }
         for (plan, node) in self.nodes.iter_mut().zip(&partition.nodes) {
-            plan.feeds_send = slots_of(node).any(|slot| !self.sends_of_slot[slot.0 as usize].is_empty());
+            plan.feeds_send =
+                slots_of(node).any(|slot| !self.sends_of_slot[slot.0 as usize].is_empty());
         }
     }
 
@@ -119,7 +130,9 @@ impl Plan {
         let mut givers = vec![None; self.uses.len()];
         for (index, node) in (0u32..).zip(nodes).filter(|(_, node)| is_link(&node.op)) {
             let only_here = |slot: &Slot| self.uses[slot.0 as usize] == 1;
-            let giver = |(at, slot): (usize, &Slot)| Some((at, givers[slot.0 as usize].filter(|_| only_here(slot))?));
+            let giver = |(at, slot): (usize, &Slot)| {
+                Some((at, givers[slot.0 as usize].filter(|_| only_here(slot))?))
+            };
             self.nodes[index as usize].chained = node.inputs.iter().enumerate().find_map(giver);
             givers[node.first_output.0 as usize] = Some(index);
         }

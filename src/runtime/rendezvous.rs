@@ -1,7 +1,8 @@
 //! Where values from other tasks meet the steps that wait for them.
 //!
 //! Values are pushed, so they can be here before the order to run their step is. They are kept for
-//! it; those of a step that has ended are not, and the last of those are remembered for that purpose.
+//! it; those of a step that has ended are not, and the last of those are remembered for that
+//! purpose.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -22,7 +23,8 @@ pub(crate) struct Rendezvous {
 }
 
 impl Rendezvous {
-    /// Keeps values for a part of a step that has not begun; drops them where the step has been aborted.
+    /// Keeps values for a part of a step that has not begun; drops them where the step has been
+    /// aborted.
     pub(crate) fn offer(&mut self, part: StepPart, arrivals: Arrivals) {
         if !self.is_aborted(part.step) {
             self.early.entry(part).or_default().extend(arrivals);
@@ -46,8 +48,8 @@ impl Rendezvous {
         }
     }
 
-    /// Drops what comes for the steps of `master` from now on, and what has come: its task is lost, and
-    /// with another life it would have another number.
+    /// Drops what comes for the steps of `master` from now on, and what has come: its task is lost,
+    /// and with another life it would have another number.
     pub(crate) fn lose(&mut self, master: u64) {
         self.early.retain(|part, _| part.step.master != master);
         self.lost.insert(master);

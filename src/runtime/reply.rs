@@ -22,10 +22,15 @@ struct Slot<T> {
 
 impl<T> Answer<T> {
     pub(crate) fn new() -> Self {
-        Self(Rc::new(Slot { value: Cell::new(None), waker: Cell::new(None), is_asked: Cell::new(false) }))
+        Self(Rc::new(Slot {
+            value: Cell::new(None),
+            waker: Cell::new(None),
+            is_asked: Cell::new(false),
+        }))
     }
 
-    /// To be answered. The answer to a question before, if there is still one to come, must have come.
+    /// To be answered. The answer to a question before, if there is still one to come, must have
+    /// come.
     pub(crate) fn reply(&self) -> Reply<T> {
         assert!(!self.0.is_asked.replace(true), "a program waits for one answer at a place");
         Reply(Rc::clone(&self.0))

@@ -1,4 +1,5 @@
-//! A task's queues and accumulators: found by name, made when first used, answered when they can be.
+//! A task's queues and accumulators: found by name, made when first used, answered when they can
+//! be.
 
 mod accumulators;
 
@@ -58,12 +59,19 @@ impl Resources {
         let resource = self.by_name.entry(name).or_insert_with(|| Resource::new(Arc::clone(&spec)));
         if resource.spec.kind != spec.kind {
             let (name, is, wanted) = (&spec.shared_name, &resource.spec.kind, &spec.kind);
-            let message = format!("`{name}` is {is:?} here, but the graph declares it as {wanted:?}; rename one");
-            return vec![Served { ticket, outcome: Err(Error::new(Code::InvalidArgument, message)) }];
+            let message = format!(
+                "`{name}` is {is:?} here, but the graph declares it as {wanted:?}; rename one"
+            );
+            return vec![Served {
+                ticket,
+                outcome: Err(Error::new(Code::InvalidArgument, message)),
+            }];
         }
         let served = match &mut resource.state {
             State::Queue(queue) => on_queue(queue, &spec.shared_name, ticket, &action, inputs),
-            State::Accumulator(accumulator) => on_accumulator(accumulator, &spec, ticket, &action, inputs),
+            State::Accumulator(accumulator) => {
+                on_accumulator(accumulator, &spec, ticket, &action, inputs)
+            }
         };
         served.unwrap_or_else(|error| vec![Served { ticket, outcome: Err(error) }])
     }
@@ -76,7 +84,9 @@ impl Resources {
             match state {
                 State::Queue(queue) => {
                     let answers = queue.forget(|waiter| waiter.ticket.step == step);
-                    served.extend(answers.into_iter().map(|answer| answered(answer, &spec.shared_name)));
+                    served.extend(
+                        answers.into_iter().map(|answer| answered(answer, &spec.shared_name)),
+                    );
                 }
                 State::Accumulator(accumulator) => {
                     let taken = accumulator.forget(|ticket| ticket.step == step);
@@ -87,7 +97,8 @@ impl Resources {
         served
     }
 
-    /// Forgets the resources in `containers`, the default one where none is named; gives how many, and who waited.
+    /// Forgets the resources in `containers`, the default one where none is named; gives how many,
+    /// and who waited.
     pub(super) fn reset(&mut self, containers: &[String]) -> (u32, Vec<Ticket>) {
         let is_meant = |(_, container, _): &Name| match containers {
             [] => container.is_empty(),
@@ -116,12 +127,21 @@ impl Resources {
             match state {
                 State::Queue(queue) => {
                     let (enqueuers, dequeuers) = queue.waiting();
-                    waiting.extend(enqueuers.map(|who| (who.ticket, format!("room in the queue `{name}`"))));
-                    waiting.extend(dequeuers.map(|who| (who.ticket, format!("elements of the queue `{name}`"))));
+                    waiting.extend(
+                        enqueuers.map(|who| (who.ticket, format!("room in the queue `{name}`"))),
+                    );
+                    waiting.extend(
+                        dequeuers
+                            .map(|who| (who.ticket, format!("elements of the queue `{name}`"))),
+                    );
                 }
                 State::Accumulator(accumulator) => {
-                    let what = |wanted| format!("{wanted} gradients in `{name}`, which has {}", accumulator.count());
-                    waiting.extend(accumulator.waiting().map(|(ticket, wanted)| (*ticket, what(*wanted))));
+                    let what = |wanted| {
+                        format!("{wanted} gradients in `{name}`, which has {}", accumulator.count())
+                    };
+                    waiting.extend(
+                        accumulator.waiting().map(|(ticket, wanted)| (*ticket, what(*wanted))),
+                    );
                 }
             }
         }
@@ -133,7 +153,8 @@ impl Resource {
     fn new(spec: Arc<ResourceSpec>) -> Self {
         let state = match &spec.kind {
             ResourceKind::FifoQueue { capacity, .. } => State::Queue(FifoQueue::new(*capacity)),
-            ResourceKind::ConditionalAccumulator { .. } | ResourceKind::SparseConditionalAccumulator { .. } => {
+            ResourceKind::ConditionalAccumulator { .. }
+            | ResourceKind::SparseConditionalAccumulator { .. } => {
                 State::Accumulator(Accumulator::default())
             }
         };
@@ -142,7 +163,9 @@ impl Resource {
 
     fn into_waiting(self) -> Vec<Ticket> {
         match self.state {
-            State::Queue(mut queue) => queue.clear().into_iter().map(|waiter| waiter.ticket).collect(),
+            State::Queue(mut queue) => {
+                queue.clear().into_iter().map(|waiter| waiter.ticket).collect()
+            }
             State::Accumulator(mut accumulator) => accumulator.clear(),
         }
     }
@@ -163,9 +186,13 @@ fn on_queue(
         ResourceAction::Dequeue => queue.dequeue(who, 1, false),
         ResourceAction::DequeueMany(count) => queue.dequeue(who, *count, false),
         ResourceAction::DequeueUpTo(count) => queue.dequeue(who, *count, true),
-        ResourceAction::CloseQueue { cancel_pending_enqueues } => queue.close(who, *cancel_pending_enqueues),
+        ResourceAction::CloseQueue { cancel_pending_enqueues } => {
+            queue.close(who, *cancel_pending_enqueues)
+        }
         ResourceAction::QueueSize => return Ok(told(ticket, Tensor::scalar(queue.size() as i32))),
-        ResourceAction::QueueIsClosed => return Ok(told(ticket, Tensor::scalar(queue.is_closed()))),
+        ResourceAction::QueueIsClosed => {
+            return Ok(told(ticket, Tensor::scalar(queue.is_closed())));
+        }
         other => panic!("{other:?} is no operation on a queue"),
     };
     Ok(answers.into_iter().map(|answer| answered(answer, name)).collect())
@@ -179,26 +206,36 @@ fn told(ticket: Ticket, value: Tensor) -> Vec<Served> {
 fn elements(components: &[Tensor]) -> Result<Vec<Values>> {
     let rows = components[0].shape().dims()[0];
     if components.iter().any(|component| component.shape().dims()[0] != rows) {
-        let shapes: Vec<String> = components.iter().map(|component| component.shape().to_string()).collect();
-        let message = format!("the components have different numbers of rows: {}", shapes.join(", "));
+        let shapes: Vec<String> =
+            components.iter().map(|component| component.shape().to_string()).collect();
+        let message =
+            format!("the components have different numbers of rows: {}", shapes.join(", "));
         return Err(Error::new(Code::InvalidArgument, message));
     }
-    Ok((0..rows).map(|row| components.iter().map(|component| component.row(row)).collect()).collect())
+    Ok((0..rows)
+        .map(|row| components.iter().map(|component| component.row(row)).collect())
+        .collect())
 }
 
 fn answered(answer: Answer<Waiter, Values>, name: &str) -> Served {
     match answer {
         Answer::Done(who) => Served { ticket: who.ticket, outcome: Ok(Values::new()) },
         Answer::Taken(who, elements) => {
-            let outcome = if who.stacks { stacked(&elements) } else { elements.into_iter().next().unwrap_or_default() };
+            let outcome = if who.stacks {
+                stacked(&elements)
+            } else {
+                elements.into_iter().next().unwrap_or_default()
+            };
             Served { ticket: who.ticket, outcome: Ok(outcome) }
         }
         Answer::Closed(who) => {
-            let message = format!("the queue `{name}` is closed; reset its container to use it again");
+            let message =
+                format!("the queue `{name}` is closed; reset its container to use it again");
             Served { ticket: who.ticket, outcome: Err(Error::new(Code::Cancelled, message)) }
         }
         Answer::Exhausted { who, wanted, size } => {
-            let message = format!("the queue `{name}` is closed and has {size} elements, not {wanted}");
+            let message =
+                format!("the queue `{name}` is closed and has {size} elements, not {wanted}");
             Served { ticket: who.ticket, outcome: Err(Error::new(Code::OutOfRange, message)) }
         }
     }
@@ -206,7 +243,8 @@ fn answered(answer: Answer<Waiter, Values>, name: &str) -> Served {
 
 /// Each component of `elements` as the rows of one tensor.
 fn stacked(elements: &[Values]) -> Values {
-    let component = |index: usize| elements.iter().map(|element| &element[index]).collect::<Vec<_>>();
+    let component =
+        |index: usize| elements.iter().map(|element| &element[index]).collect::<Vec<_>>();
     let components = elements.first().map_or(0, |element| element.len());
     (0..components).map(|index| Tensor::of_rows(&component(index))).collect()
 }

@@ -18,19 +18,22 @@ use super::link::{Actors, Link};
 use super::mailbox::{Address, tell};
 use super::master::Master;
 use super::messages::{
-    MasterMessage, ParameterServerMessage, PeerMessage, Waiting, WaitingList, WorkerMessage, stopped,
+    MasterMessage, ParameterServerMessage, PeerMessage, Waiting, WaitingList, WorkerMessage,
+    stopped,
 };
 use super::parameter_server::ParameterServer;
 use super::worker::Worker;
 
-/// The world that a server lives in: what carries its messages, tells it the time, does its arithmetic.
+/// The world that a server lives in: what carries its messages, tells it the time, does its
+/// arithmetic.
 #[derive(Clone)]
 pub struct World {
     /// The task's end of the network.
     pub transport: Rc<dyn Transport<PeerMessage>>,
     /// The clock.
     pub clock: Rc<dyn Clock>,
-    /// The task's devices, `/device:CPU:0` and on: at least one, and as many as each other task of the cluster has.
+    /// The task's devices, `/device:CPU:0` and on: at least one, and as many as each other task of
+    /// the cluster has.
     pub devices: Rc<[Rc<dyn ComputeModel>]>,
 }
 
@@ -46,7 +49,8 @@ pub struct ServerDef {
 /// Hosts one task of a cluster: a master, a worker and a parameter server.
 ///
 /// A server is made, then started, then stopped, once each; dropping it stops it.
-/// Where TensorFlow's can't be stopped (`Clean shutdown is not currently implemented`) this one can.
+/// Where TensorFlow's can't be stopped (`Clean shutdown is not currently implemented`) this one
+/// can.
 pub struct Server {
     def: ServerDef,
     world: World,
@@ -92,7 +96,10 @@ impl ServerDef {
         if cluster.contains(&task) {
             return Ok(Self { cluster, task });
         }
-        Err(Error::new(Code::InvalidArgument, format!("task {task} is not defined in the cluster {cluster}")))
+        Err(Error::new(
+            Code::InvalidArgument,
+            format!("task {task} is not defined in the cluster {cluster}"),
+        ))
     }
 }
 
@@ -106,9 +113,13 @@ impl Server {
         let actors = Rc::new(Actors::new());
         let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport));
         assert!(!world.devices.is_empty(), "a task has at least one device");
-        let of_task = |task: TaskName| (0..world.devices.len() as u32).map(move |i| DeviceName::cpu(task.clone(), i));
+        let of_task = |task: TaskName| {
+            (0..world.devices.len() as u32).map(move |i| DeviceName::cpu(task.clone(), i))
+        };
         let devices = def.cluster.tasks().flat_map(of_task).collect();
-        let id = xxh3_64(format!("{} {} {}", def.task, world.clock.now().0, world.clock.birth()).as_bytes());
+        let id = xxh3_64(
+            format!("{} {} {}", def.task, world.clock.now().0, world.clock.birth()).as_bytes(),
+        );
         actors.master.run(Master::new(link(), Rc::clone(&world.clock), id, devices));
         actors.worker.run(Worker::new(link(), Rc::clone(&world.clock), Rc::clone(&world.devices)));
         actors.parameter_server.run(ParameterServer::new(link(), Rc::clone(&world.devices)));
@@ -122,7 +133,8 @@ impl Server {
     /// # Panics
     /// Outside of an actix system.
     pub fn create_local() -> Self {
-        let cluster = ClusterSpec::simulated([("localhost", 1)]).expect("one job of one task is a cluster");
+        let cluster =
+            ClusterSpec::simulated([("localhost", 1)]).expect("one job of one task is a cluster");
         let servers = Self::create_cluster(&cluster);
         servers.into_iter().next().expect("a cluster of one task has one server")
     }
@@ -141,11 +153,13 @@ impl Server {
     /// # Panics
     /// Outside of an actix system.
     pub fn create_cluster_with_devices(cluster: &ClusterSpec, devices: NonZeroU32) -> Vec<Self> {
-        let devices: Devices = (0..devices.get()).map(|_| Rc::new(Processor) as Rc<dyn ComputeModel>).collect();
+        let devices: Devices =
+            (0..devices.get()).map(|_| Rc::new(Processor) as Rc<dyn ComputeModel>).collect();
         let network = InMemoryNetwork::new(cluster);
         let clock: Rc<dyn Clock> = Rc::new(WallClock::new());
         let server = |task: TaskName| {
-            let transport = network.endpoint(&task).expect("the network is between the tasks of the cluster");
+            let transport =
+                network.endpoint(&task).expect("the network is between the tasks of the cluster");
             let world = World { transport, clock: Rc::clone(&clock), devices: Rc::clone(&devices) };
             let server = Self::new(ServerDef { cluster: cluster.clone(), task }, world);
             server.start().expect("a new server can be started");
@@ -160,10 +174,14 @@ impl Server {
     /// If it has been stopped.
     pub fn start(&self) -> Result<()> {
         if self.phase.get() == Phase::Stopped {
-            return Err(Error::new(Code::FailedPrecondition, "the server has stopped").on(self.task()));
+            return Err(
+                Error::new(Code::FailedPrecondition, "the server has stopped").on(self.task())
+            );
         }
         if self.phase.replace(Phase::Started) == Phase::New {
-            self.world.transport.listen(Rc::clone(&self.actors) as Rc<dyn crate::transport::Inbox<PeerMessage>>);
+            self.world
+                .transport
+                .listen(Rc::clone(&self.actors) as Rc<dyn crate::transport::Inbox<PeerMessage>>);
         }
         Ok(())
     }
@@ -217,7 +235,8 @@ impl Server {
 
     /// The names of the task's devices.
     pub fn devices(&self) -> impl Iterator<Item = DeviceName> {
-        (0..self.world.devices.len() as u32).map(|index| DeviceName::cpu(self.def.task.clone(), index))
+        (0..self.world.devices.len() as u32)
+            .map(|index| DeviceName::cpu(self.def.task.clone(), index))
     }
 
     /// Who trains: the parameter server then knows which worker a task that it loses was.

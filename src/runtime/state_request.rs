@@ -27,7 +27,8 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
         Op::ReadVariable => {
             let with_version = plan.is_used(Slot(node.first_output.0 + 1));
             if with_version && !plan.is_used(node.first_output) {
-                // A value that nobody takes is not held, lest an update copy it: none of its rows stand for it.
+                // A value that nobody takes is not held, lest an update copy it: none of its rows
+                // stand for it.
                 let ids = Tensor::zeros(DType::I64, [0]);
                 return Ok(Action::Gather { variable: variable(0), ids });
             }
@@ -39,7 +40,8 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
         Op::Assign => Action::Assign(variable(0), next()),
         Op::AssignAdd => Action::AssignAdd(variable(0), next()),
         Op::ApplyGradient { rule, is_sparse, replica } => {
-            let variables: SmallVec<[VariableId; 5]> = (0..node.variables.len()).map(variable).collect();
+            let variables: SmallVec<[VariableId; 5]> =
+                (0..node.variables.len()).map(variable).collect();
             // A variable without numbers is not changed, whatever the rate.
             let learning_rate = next().values().map_or(0.0, |rate| rate[0]);
             let value = next();
@@ -49,10 +51,19 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
             };
             let has_verdict = replica.is_some_and(|replica| replica.mode.votes());
             let verdict = has_verdict.then(|| Verdict::from_tensor(&next())).transpose()?;
-            let versions: Vec<i64> = inputs.map(|version| version.item()).collect::<Result<_, TensorError>>()?;
+            let versions: Vec<i64> =
+                inputs.map(|version| version.item()).collect::<Result<_, TensorError>>()?;
             let version = versions.into_iter().min().map(|version| version as u64);
             let of = replica.zip(version);
-            let apply = ApplyGradient { variables, rule: *rule, learning_rate, gradient, of, verdict, origin: None };
+            let apply = ApplyGradient {
+                variables,
+                rule: *rule,
+                learning_rate,
+                gradient,
+                of,
+                verdict,
+                origin: None,
+            };
             Action::Apply(apply)
         }
         Op::Vote(replica) => {
@@ -61,8 +72,15 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
         }
         Op::CommitStep(replica) => {
             let read = next().item()?;
-            let verdict = inputs.next().map(|verdict| Verdict::from_tensor(&verdict)).transpose()?;
-            Action::Commit(Commit { global_step: variable(0), replica: *replica, read, verdict, origin: None })
+            let verdict =
+                inputs.next().map(|verdict| Verdict::from_tensor(&verdict)).transpose()?;
+            Action::Commit(Commit {
+                global_step: variable(0),
+                replica: *replica,
+                read,
+                verdict,
+                origin: None,
+            })
         }
         Op::Fence(replica) => Action::PutUpFence { global_step: variable(0), replica: *replica },
         Op::LiftFence(replica) => Action::LiftFence { global_step: variable(0), replica: *replica },
@@ -78,5 +96,9 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
 
 /// `tensor`, whose numbers decide what is done.
 fn with_numbers(tensor: Tensor) -> Result<Tensor, TensorError> {
-    if tensor.is_hollow() { Err(TensorError::Hollow(tensor.dtype(), tensor.shape())) } else { Ok(tensor) }
+    if tensor.is_hollow() {
+        Err(TensorError::Hollow(tensor.dtype(), tensor.shape()))
+    } else {
+        Ok(tensor)
+    }
 }

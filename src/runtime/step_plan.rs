@@ -1,4 +1,5 @@
-//! What a master keeps for each set of feeds, fetches and targets: the partitions, and where they are.
+//! What a master keeps for each set of feeds, fetches and targets: the partitions, and where they
+//! are.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -65,7 +66,9 @@ pub(super) enum Progress {
 impl StepPlan {
     /// One more partition is registered, or could not be.
     pub(super) fn registered(&mut self, graph: GraphHandle, outcome: Result<()>) -> Progress {
-        let Self::Registering { ready, outstanding, waiting } = self else { return Progress::Waiting };
+        let Self::Registering { ready, outstanding, waiting } = self else {
+            return Progress::Waiting;
+        };
         if let Err(error) = outcome {
             return Progress::Failed(error, std::mem::take(waiting));
         }
@@ -73,8 +76,10 @@ impl StepPlan {
         if !outstanding.is_empty() {
             return Progress::Waiting;
         }
-        let ready =
-            Ready { parts: std::mem::take(&mut ready.parts), fed_fetches: std::mem::take(&mut ready.fed_fetches) };
+        let ready = Ready {
+            parts: std::mem::take(&mut ready.parts),
+            fed_fetches: std::mem::take(&mut ready.fed_fetches),
+        };
         let (ready, waiting) = (Arc::new(ready), std::mem::take(waiting));
         *self = Self::Ready(Arc::clone(&ready));
         Progress::Ready(ready, waiting)
@@ -151,7 +156,8 @@ impl Part {
 /// Prunes, places and cuts `graph` for `request`; also says which fetches are fed.
 ///
 /// # Errors
-/// If a value is fed twice, an operation can't be placed, or a placeholder that is needed is not fed.
+/// If a value is fed twice, an operation can't be placed, or a placeholder that is needed is not
+/// fed.
 pub(super) fn plan(
     graph: &GraphDef,
     request: &Request,
@@ -161,20 +167,26 @@ pub(super) fn plan(
     let mut fed = BTreeSet::new();
     if let Some(twice) = request.feeds.iter().find(|edge| !fed.insert(**edge)) {
         let name = graph.operation(twice.op).name.to_string();
-        return Err(Error::new(Code::InvalidArgument, "it is fed twice in one step").in_operation(name));
+        return Err(
+            Error::new(Code::InvalidArgument, "it is fed twice in one step").in_operation(name)
+        );
     }
     let pruned = prune(graph, &fed, &request.fetches, &request.targets);
     for id in &pruned {
         let operation = graph.operation(*id);
         if matches!(operation.op, Op::Placeholder { .. }) {
-            let message = format!("you must feed a value for the placeholder, {}", operation.outputs[0]);
-            return Err(Error::new(Code::InvalidArgument, message).in_operation(operation.name.to_string()));
+            let message =
+                format!("you must feed a value for the placeholder, {}", operation.outputs[0]);
+            return Err(
+                Error::new(Code::InvalidArgument, message).in_operation(operation.name.to_string())
+            );
         }
     }
     let placement = place(graph, &pruned, devices, default)?;
     let partitions = split(graph, &pruned, |id| placement.device(id), request);
     let feed_of = |edge: &Edge| request.feeds.iter().position(|feed| feed == edge);
-    let fed_fetches = request.fetches.iter().zip(0..).filter_map(|(edge, i)| Some((i, feed_of(edge)? as u32)));
+    let fed_fetches =
+        request.fetches.iter().zip(0..).filter_map(|(edge, i)| Some((i, feed_of(edge)? as u32)));
     Ok((partitions, fed_fetches.collect()))
 }
 
@@ -201,7 +213,8 @@ pub(super) fn check_feeds(graph: &GraphDef, request: &Request, values: &[Tensor]
     for (edge, value) in request.feeds.iter().zip(values) {
         let wanted = graph.edge_type(*edge);
         if value.dtype() != wanted.dtype || !wanted.shape.admits(value.shape()) {
-            let message = format!("cannot feed {}{} where {wanted} is needed", value.dtype(), value.shape());
+            let message =
+                format!("cannot feed {}{} where {wanted} is needed", value.dtype(), value.shape());
             let name = graph.operation(edge.op).name.to_string();
             return Err(Error::new(Code::InvalidArgument, message).in_operation(name));
         }

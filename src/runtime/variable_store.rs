@@ -88,7 +88,11 @@ impl VariableStore {
     ///
     /// # Errors
     /// If one is there with another element type or shape.
-    pub(super) fn bind(&mut self, scope: Option<Scope>, specs: Vec<VariableSpec>) -> Result<Vec<VariableId>> {
+    pub(super) fn bind(
+        &mut self,
+        scope: Option<Scope>,
+        specs: Vec<VariableSpec>,
+    ) -> Result<Vec<VariableId>> {
         specs.into_iter().map(|spec| self.bind_one(scope, spec)).collect()
     }
 
@@ -144,11 +148,13 @@ impl VariableStore {
     }
 
     fn clear(&mut self, variables: Vec<VariableId>) -> Cleared {
-        let waiting = variables.iter().flat_map(|id| self.variables[id.0 as usize].clear()).collect();
+        let waiting =
+            variables.iter().flat_map(|id| self.variables[id.0 as usize].clear()).collect();
         Cleared { variables, waiting }
     }
 
-    /// Takes the values that an update by `gradients` needs; they are locked until [`VariableStore::put_back`].
+    /// Takes the values that an update by `gradients` needs; they are locked until
+    /// [`VariableStore::put_back`].
     ///
     /// # Errors
     /// If one is not initialised.
@@ -191,13 +197,15 @@ impl VariableStore {
         waited
     }
 
-    /// Drops what waits for `step`, and its gradients that wait for others of their round; those stay that the
-    /// worker has gone on from.
+    /// Drops what waits for `step`, and its gradients that wait for others of their round; those
+    /// stay that the worker has gone on from.
     pub(super) fn forget(&mut self, step: StepId) {
         for stored in &mut self.variables {
             stored.waiting.retain(|request| request.ticket.step != step);
             if let Some(rounds) = &mut stored.rounds {
-                rounds.gradients.withdraw(|offered| !offered.goes_on && offered.ticket.step == step);
+                rounds
+                    .gradients
+                    .withdraw(|offered| !offered.goes_on && offered.ticket.step == step);
             }
         }
     }
@@ -221,7 +229,8 @@ impl Stored {
     fn clear(&mut self) -> Vec<Ticket> {
         (self.value, self.version, self.is_cleared) = (None, 0, self.is_updating);
         self.applied = Done::default();
-        let held = self.rounds.take().map(|mut rounds| rounds.gradients.finish()).unwrap_or_default();
+        let held =
+            self.rounds.take().map(|mut rounds| rounds.gradients.finish()).unwrap_or_default();
         held.into_iter().filter(|offered| !offered.goes_on).map(|offered| offered.ticket).collect()
     }
 
@@ -260,7 +269,8 @@ impl Stored {
     /// # Errors
     /// If it has no value yet, or no row of such an id.
     pub(super) fn gather(&self, ids: &Tensor) -> Result<Values> {
-        let rows = gather_rows(self.initialized()?, ids).map_err(|error| self.no_such_row(&error))?;
+        let rows =
+            gather_rows(self.initialized()?, ids).map_err(|error| self.no_such_row(&error))?;
         Ok(smallvec![rows, Tensor::scalar(self.version as i64)])
     }
 
@@ -274,7 +284,10 @@ impl Stored {
 
     fn no_such_row(&self, outside: &IndexOutOfRange) -> Error {
         let (id, rows, name) = (outside.index, outside.size, &self.spec.shared_name);
-        Error::new(Code::InvalidArgument, format!("the id {id} is no row of `{name}`, which has {rows} rows from 0 on"))
+        Error::new(
+            Code::InvalidArgument,
+            format!("the id {id} is no row of `{name}`, which has {rows} rows from 0 on"),
+        )
     }
 
     /// The value.

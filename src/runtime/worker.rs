@@ -26,8 +26,8 @@ use super::executor::{Batch, Executor, Memos, NodeFailure, Ready};
 use super::link::Link;
 use super::mailbox::{Receive, tell};
 use super::messages::{
-    Arrivals, GraphHandle, Origin, ParameterServerMessage, PeerMessage, Scope, Served, StepId, StepPart, Values,
-    VariableId, Waiting, WaitingList, WorkerMessage, stopped,
+    Arrivals, GraphHandle, Origin, ParameterServerMessage, PeerMessage, Scope, Served, StepId,
+    StepPart, Values, VariableId, Waiting, WaitingList, WorkerMessage, stopped,
 };
 use super::ordered::Ordered;
 use super::plan::Plan;
@@ -96,27 +96,49 @@ impl Worker {
             PeerMessage::RegisterGraph { graph, partition, isolated } => {
                 self.register(from, graph, partition, isolated)
             }
-            PeerMessage::DeregisterGraphs { graphs, isolated } => self.deregister(&graphs, isolated),
-            PeerMessage::RunGraph { step, graph, feeds, origin } => self.run_graph(from, step, graph, feeds, origin),
-            PeerMessage::Tensors { step, devices, arrivals } => self.receive(step, &devices, &arrivals),
-            PeerMessage::PackedTensors { step, devices, arrivals } => self.receive(step, &devices, &unpacked(arrivals)),
+            PeerMessage::DeregisterGraphs { graphs, isolated } => {
+                self.deregister(&graphs, isolated)
+            }
+            PeerMessage::RunGraph { step, graph, feeds, origin } => {
+                self.run_graph(from, step, graph, feeds, origin)
+            }
+            PeerMessage::Tensors { step, devices, arrivals } => {
+                self.receive(step, &devices, &arrivals)
+            }
+            PeerMessage::PackedTensors { step, devices, arrivals } => {
+                self.receive(step, &devices, &unpacked(arrivals))
+            }
             PeerMessage::AbortStep(step) => self.abort(step),
             other => tracing::warn!(?other, "not for a worker; dropped"),
         }
     }
 
     /// First half: the parameter server finds the variables; [`Worker::bound`] is the second.
-    fn register(&mut self, from: PeerId, graph: GraphHandle, partition: Arc<Partition>, scope: Option<Scope>) {
+    fn register(
+        &mut self,
+        from: PeerId,
+        graph: GraphHandle,
+        partition: Arc<Partition>,
+        scope: Option<Scope>,
+    ) {
         let variables = partition.variables.clone();
         self.masters.insert(graph.master, from);
         self.rendezvous.regain(graph.master);
-        let bind = ParameterServerMessage::Bind { from, graph, scope, variables, replicas: partition.replicas() };
+        let bind = ParameterServerMessage::Bind {
+            from,
+            graph,
+            scope,
+            variables,
+            replicas: partition.replicas(),
+        };
         self.binding.insert(graph, Binding { master: from, partition, scope });
         tell(&self.link.actors.parameter_server, bind);
     }
 
     fn bound(&mut self, graph: GraphHandle, outcome: Result<Vec<VariableId>>) {
-        let Some(Binding { master, partition, scope }) = self.binding.remove(&graph) else { return };
+        let Some(Binding { master, partition, scope }) = self.binding.remove(&graph) else {
+            return;
+        };
         let outcome = outcome.and_then(|variables| {
             self.check_device(&partition)?;
             let receivers = self.receivers(&partition)?;
@@ -134,8 +156,12 @@ impl Worker {
 
     fn deregister(&mut self, graphs: &[GraphHandle], isolated: Option<Scope>) {
         // The order to abort a step can still be on its way.
-        let orphans: Vec<StepId> =
-            self.steps.iter().filter(|(_, step)| graphs.contains(&step.graph)).map(|(part, _)| part.step).collect();
+        let orphans: Vec<StepId> = self
+            .steps
+            .iter()
+            .filter(|(_, step)| graphs.contains(&step.graph))
+            .map(|(part, _)| part.step)
+            .collect();
         orphans.into_iter().for_each(|step| self.abort(step));
         for graph in graphs {
             self.binding.remove(graph);
@@ -153,13 +179,16 @@ impl Worker {
         }
         let name = |index| DeviceName::cpu(partition.task.clone(), index).to_string();
         let there = (0..own).map(name).collect::<Vec<_>>().join(", ");
-        let message = format!("there is no {}; the devices of the task are {there}", name(partition.device));
+        let message =
+            format!("there is no {}; the devices of the task are {there}", name(partition.device));
         Err(Error::new(Code::InvalidArgument, message).on(&partition.task))
     }
 
     fn receivers(&self, partition: &Partition) -> Result<Vec<PeerId>> {
         let resolve = |task| {
-            let unknown = || format!("{} does not know the task {task}, to which it has to send", partition.task);
+            let unknown = || {
+                format!("{} does not know the task {task}, to which it has to send", partition.task)
+            };
             self.link.resolve(task).ok_or_else(|| Error::new(Code::Unavailable, unknown()))
         };
         partition.sends.iter().map(|send| resolve(&send.to)).collect()
@@ -168,7 +197,12 @@ impl Worker {
     /// An executor for `step` of `graph`, if it can be run on `feeds`.
     fn executor(&mut self, step: StepId, graph: GraphHandle, feeds: &[Tensor]) -> Result<Executor> {
         self.refuse_hollow(feeds)?;
-        let gone = || Error::new(Code::Aborted, "the graph is not registered here; this task may have restarted");
+        let gone = || {
+            Error::new(
+                Code::Aborted,
+                "the graph is not registered here; this task may have restarted",
+            )
+        };
         let graph = self.graphs.get_mut(&graph).ok_or_else(gone)?;
         let Some(mut idle) = graph.idle.pop() else { return Ok(Executor::new(step, &graph.plan)) };
         idle.begin(step);
@@ -185,7 +219,14 @@ impl Worker {
     }
 
     /// Hop 3 of a step: its order is here; whatever is ready runs.
-    fn run_graph(&mut self, master: PeerId, step: StepId, graph: GraphHandle, feeds: Values, origin: Option<Origin>) {
+    fn run_graph(
+        &mut self,
+        master: PeerId,
+        step: StepId,
+        graph: GraphHandle,
+        feeds: Values,
+        origin: Option<Origin>,
+    ) {
         let _span = trace_span!("run_graph", step = step.number).entered();
         self.rendezvous.regain(step.master);
         if self.rendezvous.is_aborted(step) {
@@ -195,7 +236,9 @@ impl Worker {
             Ok(executor) => executor,
             Err(error) => {
                 let outcome = Err(error.on(&self.link.name(self.link.local())));
-                return self.link.send(master, PeerMessage::GraphDone { step, graph, outcome, computed: None });
+                return self
+                    .link
+                    .send(master, PeerMessage::GraphDone { step, graph, outcome, computed: None });
             }
         };
         let part = StepPart { step, device: executor.plan().partition.device };
@@ -209,7 +252,8 @@ impl Worker {
 
     /// Hop 6 of a step: values from other devices meet who waits for them.
     fn receive(&mut self, step: StepId, devices: &[u32], arrivals: &Arrivals) {
-        let _span = trace_span!("rendezvous", step = step.number, values = arrivals.len()).entered();
+        let _span =
+            trace_span!("rendezvous", step = step.number, values = arrivals.len()).entered();
         for device in devices {
             let part = StepPart { step, device: *device };
             let Some(running) = self.steps.get_mut(&part) else {
@@ -280,13 +324,20 @@ impl Worker {
             arrivals.entry(receiver).or_default().push((to.crossing, value));
         }
         for ((peer, devices), arrivals) in arrivals {
-            self.link.send(peer, PeerMessage::Tensors { step: part.step, devices: devices.into(), arrivals });
+            self.link.send(
+                peer,
+                PeerMessage::Tensors { step: part.step, devices: devices.into(), arrivals },
+            );
         }
         if !ready.state_requests.is_empty() {
             if let Some(origin) = running.origin {
-                ready.state_requests.iter_mut().for_each(|request| request.action.originate(origin));
+                ready
+                    .state_requests
+                    .iter_mut()
+                    .for_each(|request| request.action.originate(origin));
             }
-            let requests = std::mem::replace(&mut ready.state_requests, self.link.actors.requests.take());
+            let requests =
+                std::mem::replace(&mut ready.state_requests, self.link.actors.requests.take());
             tell(&self.link.actors.parameter_server, ParameterServerMessage::Serve(requests));
         }
         let batch = ready.kernels.take();
@@ -312,7 +363,10 @@ impl Worker {
     fn finish(&mut self, part: StepPart) {
         let mut done = self.steps.remove(&part).expect("a step that finishes runs");
         let (step, graph, outcome) = (part.step, done.graph, Ok(done.executor.fetches()));
-        self.link.send(done.master, PeerMessage::GraphDone { step, graph, outcome, computed: done.computed });
+        self.link.send(
+            done.master,
+            PeerMessage::GraphDone { step, graph, outcome, computed: done.computed },
+        );
         self.graphs.get_mut(&graph).expect("a graph outlives its steps").idle.push(done.executor);
     }
 
@@ -329,13 +383,17 @@ impl Worker {
         if let Some(failed) = self.steps.get(&part) {
             let (master, step, graph) = (failed.master, part.step, failed.graph);
             self.abort(step);
-            self.link.send(master, PeerMessage::GraphDone { step, graph, outcome: Err(error), computed: None });
+            self.link.send(
+                master,
+                PeerMessage::GraphDone { step, graph, outcome: Err(error), computed: None },
+            );
         }
     }
 
     fn abort(&mut self, step: StepId) {
         self.rendezvous.abort(step);
-        let running: SmallVec<[StepPart; 1]> = self.steps.keys().filter(|part| part.step == step).copied().collect();
+        let running: SmallVec<[StepPart; 1]> =
+            self.steps.keys().filter(|part| part.step == step).copied().collect();
         running.iter().for_each(|part| drop(self.steps.remove(part)));
         if !running.is_empty() {
             tell(&self.link.actors.parameter_server, ParameterServerMessage::Forget(step));

@@ -1,4 +1,5 @@
-//! The modelled time of one task's device: a roofline cost, a straggler law, one piece of work at a time.
+//! The modelled time of one task's device: a roofline cost, a straggler law, one piece of work at a
+//! time.
 //!
 //! It does not run anything: whoever runs a kernel asks here when, in virtual time, it is done.
 
@@ -18,7 +19,8 @@ pub struct ComputeSpec {
     pub memory: BytesPerSecond,
     /// A factor on the time of each worker step, drawn once a step.
     pub straggler: Option<Law>,
-    /// The compute time of each worker step, in seconds; replaces the cost model of the worker's steps.
+    /// The compute time of each worker step, in seconds; replaces the cost model of the worker's
+    /// steps.
     pub step_time: Option<Law>,
 }
 
@@ -42,7 +44,9 @@ pub enum ComputeError {
         source: LawError,
     },
     /// Both laws are given, and a drawn step time has no cost for a factor to multiply.
-    #[error("both step_time and straggler are given; step_time already is the whole time of a step, so drop one")]
+    #[error(
+        "both step_time and straggler are given; step_time already is the whole time of a step, so drop one"
+    )]
     TwoLaws,
 }
 
@@ -62,7 +66,11 @@ impl ComputeSpec {
                 law.validate().map_err(|source| ComputeError::Law { what, source })?;
             }
         }
-        if self.straggler.is_some() && self.step_time.is_some() { Err(ComputeError::TwoLaws) } else { Ok(()) }
+        if self.straggler.is_some() && self.step_time.is_some() {
+            Err(ComputeError::TwoLaws)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -88,12 +96,19 @@ struct Step {
 }
 
 impl Device {
-    /// A device that `spec` describes and that takes `slow` times as long, idle since the clock began.
-    /// `draws` is the task's stream for its stragglers.
+    /// A device that `spec` describes and that takes `slow` times as long, idle since the clock
+    /// began. `draws` is the task's stream for its stragglers.
     pub(crate) fn new(spec: &ComputeSpec, slow: f64, draws: Pcg64) -> Self {
         assert!(spec.validate().is_ok(), "a device is built from a validated spec");
         assert!(slow.is_finite() && slow >= 0.0, "a task's slowness was validated, not {slow}");
-        Self { spec: spec.clone(), slow, slow_now: 1.0, draws, busy_until: VirtualTime::ZERO, step: None }
+        Self {
+            spec: spec.clone(),
+            slow,
+            slow_now: 1.0,
+            draws,
+            busy_until: VirtualTime::ZERO,
+            step: None,
+        }
     }
 
     /// What it is given from now on takes `factor` times as long as it else would.
@@ -101,11 +116,12 @@ impl Device {
         self.slow_now = factor;
     }
 
-    /// The device works on `flops` and `bytes` of worker step `step`, as soon as it has done what it was given
-    /// before. Returns the start and the end.
+    /// The device works on `flops` and `bytes` of worker step `step`, as soon as it has done what
+    /// it was given before. Returns the start and the end.
     ///
-    /// A step other than the last one is a new step, with its own draw. `None` is work outside of the worker's
-    /// steps, such as a parameter server's: it has the cost model's time, whatever the laws.
+    /// A step other than the last one is a new step, with its own draw. `None` is work outside of
+    /// the worker's steps, such as a parameter server's: it has the cost model's time, whatever the
+    /// laws.
     pub(crate) fn occupy(
         &mut self,
         now: VirtualTime,
@@ -119,8 +135,9 @@ impl Device {
             Some(id) => self.step_seconds(id, roofline),
         };
         let start = now.max(self.busy_until);
-        self.busy_until =
-            start.after(Duration::from_nanos((seconds * (self.slow * self.slow_now) * 1e9).round() as u64));
+        self.busy_until = start.after(Duration::from_nanos(
+            (seconds * (self.slow * self.slow_now) * 1e9).round() as u64,
+        ));
         (start, self.busy_until)
     }
 
@@ -150,8 +167,12 @@ mod tests {
     use super::*;
     use crate::random;
 
-    const SPEC: ComputeSpec =
-        ComputeSpec { rate: FlopsPerSecond(1e9), memory: BytesPerSecond(1e8), straggler: None, step_time: None };
+    const SPEC: ComputeSpec = ComputeSpec {
+        rate: FlopsPerSecond(1e9),
+        memory: BytesPerSecond(1e8),
+        straggler: None,
+        step_time: None,
+    };
     const COIN: [f64; 2] = [1.0, 3.0];
 
     fn device(spec: ComputeSpec, slow: f64) -> Device {
@@ -229,7 +250,8 @@ mod tests {
                 ..SPEC
             },
         ];
-        for (spec, word) in refused.iter().zip(["rate", "memory", "straggler", "step_time", "both"]) {
+        for (spec, word) in refused.iter().zip(["rate", "memory", "straggler", "step_time", "both"])
+        {
             let error = spec.validate().unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }

@@ -16,13 +16,18 @@ use super::world::SimulatedWorld;
 
 /// What a task's program returned. A panic in it is its error, and not one of the simulation.
 /// None where a fault has ended it.
-pub(super) fn panic_as_error<T>(joined: Result<Result<T, Error>, JoinError>) -> Option<Result<T, Error>> {
+pub(super) fn panic_as_error<T>(
+    joined: Result<Result<T, Error>, JoinError>,
+) -> Option<Result<T, Error>> {
     let error = match joined {
         Ok(returned) => return Some(returned),
         Err(error) => error,
     };
     let panic = error.try_into_panic().ok()?;
-    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or(panic.downcast_ref::<String>().map(String::as_str));
     let message = format!("the program panicked: {}", text.unwrap_or("without a message"));
     Some(Err(Error::new(Code::Internal, message)))
 }
@@ -91,8 +96,13 @@ impl<T> EndingState<T> {
     }
 }
 
-/// When nothing can happen any more, asks all actors what they wait for; when they have answered, ends the run.
-pub(super) fn watch_for_stall<T: 'static>(world: &Rc<SimulatedWorld>, servers: Servers, ending: &Rc<Ending<T>>) {
+/// When nothing can happen any more, asks all actors what they wait for; when they have answered,
+/// ends the run.
+pub(super) fn watch_for_stall<T: 'static>(
+    world: &Rc<SimulatedWorld>,
+    servers: Servers,
+    ending: &Rc<Ending<T>>,
+) {
     let (again, ending) = (Rc::clone(world), Rc::clone(ending));
     world.when_stalled(move || {
         let waiting: WaitingList = Arc::new(Mutex::new(Vec::new()));
@@ -105,7 +115,10 @@ fn stalled(waiting: &[Waiting]) -> Error {
     let mut lines: Vec<String> = waiting.iter().map(ToString::to_string).collect();
     lines.sort();
     if lines.is_empty() {
-        lines.push("no actor waits for another; a program waits for something that is not of this world".to_owned());
+        lines.push(
+            "no actor waits for another; a program waits for something that is not of this world"
+                .to_owned(),
+        );
     }
     Error::new(Code::Stalled, format!("nothing can happen any more:\n  {}", lines.join("\n  ")))
 }

@@ -1,7 +1,8 @@
 //! The event queue of a simulation: what happens next, in one order for ever.
 //!
 //! Events are keyed `(time, seq)`: of two at one instant the one that was scheduled first happens
-//! first. The network keeps its own events; this queue keeps the rest, wake-ups and work that is done.
+//! first. The network keeps its own events; this queue keeps the rest, wake-ups and work that is
+//! done.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -124,7 +125,8 @@ mod tests {
         for time in [5, 3, 5, 3, 4] {
             queue.push(VirtualTime(time), Happening::Wake(0, Rc::default()));
         }
-        let order: Vec<(u64, u64)> = std::iter::from_fn(|| pop(&mut queue)).map(|(time, seq)| (time.0, seq)).collect();
+        let order: Vec<(u64, u64)> =
+            std::iter::from_fn(|| pop(&mut queue)).map(|(time, seq)| (time.0, seq)).collect();
         assert_eq!(order, [(3, 1), (3, 3), (4, 4), (5, 0), (5, 2)]);
     }
 

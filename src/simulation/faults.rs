@@ -38,7 +38,8 @@ pub struct Fault {
 pub enum Moment {
     /// At this time.
     Time(VirtualTime),
-    /// When this envelope of the run, counted from 0 in the order of their arrivals, is about to be handed over.
+    /// When this envelope of the run, counted from 0 in the order of their arrivals, is about to be
+    /// handed over.
     Delivery(u64),
     /// When so many events of the run have happened, before the next one.
     Event(u64),
@@ -47,22 +48,24 @@ pub enum Moment {
 /// What goes wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Misfortune {
-    /// A task dies: its program, its actors and all that they hold are gone, and what is under way to it and from
-    /// it is lost. A task whose program has returned is spared.
+    /// A task dies: its program, its actors and all that they hold are gone, and what is under way
+    /// to it and from it is lost. A task whose program has returned is spared.
     Crash {
         /// Which.
         task: TaskName,
         /// It is started anew after this time, knowing nothing; never, where there is none.
         restart_after: Option<Duration>,
     },
-    /// A task stands still, as a process does that is stopped by SIGSTOP: nothing of it runs, it takes nothing.
+    /// A task stands still, as a process does that is stopped by SIGSTOP: nothing of it runs, it
+    /// takes nothing.
     Freeze {
         /// Which.
         task: TaskName,
         /// For how long.
         lasts: Duration,
     },
-    /// Nothing gets through between any two of these tasks; it is sent again until it does, or they lose each other.
+    /// Nothing gets through between any two of these tasks; it is sent again until it does, or they
+    /// lose each other.
     Partition {
         /// Which.
         tasks: Vec<TaskName>,

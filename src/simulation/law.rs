@@ -3,7 +3,8 @@
 use rand_distr::{Distribution, Exp1, OpenClosed01, StandardNormal, StandardUniform};
 use rand_pcg::Pcg64;
 
-/// A law of chance over non-negative numbers: a factor on a step's time, or a time itself in seconds.
+/// A law of chance over non-negative numbers: a factor on a step's time, or a time itself in
+/// seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Law {
     /// Always `value`.
@@ -97,7 +98,9 @@ impl Law {
             Self::Uniform { low, high } => low + (high - low) * unit(&StandardUniform, rng),
             Self::Exponential { mean } => mean * unit(&Exp1, rng),
             Self::ShiftedExponential { shift, mean } => shift + mean * unit(&Exp1, rng),
-            Self::Lognormal { mean, sigma } => mean * (sigma * unit(&StandardNormal, rng) - sigma * sigma / 2.0).exp(),
+            Self::Lognormal { mean, sigma } => {
+                mean * (sigma * unit(&StandardNormal, rng) - sigma * sigma / 2.0).exp()
+            }
             Self::Pareto { scale, shape } => scale * unit(&OpenClosed01, rng).powf(-1.0 / shape),
             Self::Weibull { scale, shape } => scale * unit(&Exp1, rng).powf(1.0 / shape),
             Self::Empirical { values } => {
@@ -108,7 +111,8 @@ impl Law {
         }
     }
 
-    /// The mean of the law; infinite for a Pareto law of shape 1 or less, NaN for an empirical one without values.
+    /// The mean of the law; infinite for a Pareto law of shape 1 or less, NaN for an empirical one
+    /// without values.
     pub fn mean(&self) -> f64 {
         match self {
             Self::Constant { value } => *value,
@@ -168,7 +172,12 @@ fn not_negative(law: &'static str, parameter: &'static str, value: f64) -> Resul
     if value.is_finite() && value >= 0.0 {
         return Ok(());
     }
-    Err(LawError::OutOfRange { law, parameter, value, range: "a finite number that is not negative" })
+    Err(LawError::OutOfRange {
+        law,
+        parameter,
+        value,
+        range: "a finite number that is not negative",
+    })
 }
 
 fn positive(law: &'static str, parameter: &'static str, value: f64) -> Result<(), LawError> {
@@ -178,7 +187,8 @@ fn positive(law: &'static str, parameter: &'static str, value: f64) -> Result<()
     Err(LawError::OutOfRange { law, parameter, value, range: "a finite number above zero" })
 }
 
-/// The gamma function for `x` >= 1, to 1e-14 (Lanczos' approximation, g = 7, 9 terms; Godfrey's coefficients).
+/// The gamma function for `x` >= 1, to 1e-14 (Lanczos' approximation, g = 7, 9 terms; Godfrey's
+/// coefficients).
 fn gamma(x: f64) -> f64 {
     const TERMS: [f64; 8] = [
         676.5203681218851,
@@ -191,8 +201,10 @@ fn gamma(x: f64) -> f64 {
         1.5056327351493116e-7,
     ];
     let x = x - 1.0;
-    let series =
-        TERMS.iter().zip(1_u8..).fold(0.999_999_999_999_809_9, |sum, (term, k)| sum + term / (x + f64::from(k)));
+    let series = TERMS
+        .iter()
+        .zip(1_u8..)
+        .fold(0.999_999_999_999_809_9, |sum, (term, k)| sum + term / (x + f64::from(k)));
     let t = x + 7.5;
     // Split, as `t^(x + 1/2)` overflows before the gamma function does.
     let half_power = t.powf((x + 0.5) / 2.0);

@@ -1,9 +1,11 @@
-//! Who is connected to whom, and what becomes of an envelope that arrives where something has gone wrong.
+//! Who is connected to whom, and what becomes of an envelope that arrives where something has gone
+//! wrong.
 //!
-//! Each two tasks have a connection. A task that has not heard of its peer for too long gives the connection up,
-//! with what was under way on it, and what it sends from then on goes over the next one; the peer learns of
-//! that before it takes anything from it. Connections of a pair are numbered, and each side knows the number
-//! that it is at: that alone decides what is taken and what is not. It moves no clock and calls nobody.
+//! Each two tasks have a connection. A task that has not heard of its peer for too long gives the
+//! connection up, with what was under way on it, and what it sends from then on goes over the next
+//! one; the peer learns of that before it takes anything from it. Connections of a pair are
+//! numbered, and each side knows the number that it is at: that alone decides what is taken and
+//! what is not. It moves no clock and calls nobody.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +14,8 @@ use crate::transport::Loss;
 /// All connections, and how the tasks are.
 pub(super) struct Links {
     tasks: Vec<Condition>,
-    /// By observer and peer: the connection that the observer is at; the first where there is no entry.
+    /// By observer and peer: the connection that the observer is at; the first where there is no
+    /// entry.
     at: BTreeMap<(usize, usize), u32>,
     /// By observer and peer: the peer has died, and the observer does not know.
     unaware: BTreeSet<(usize, usize)>,
@@ -52,7 +55,12 @@ pub(super) enum Arrival {
 impl Links {
     pub(super) fn new(tasks: usize) -> Self {
         let well = Condition { life: 0, is_up: true, is_frozen: false };
-        Self { tasks: vec![well; tasks], at: BTreeMap::new(), unaware: BTreeSet::new(), cuts: BTreeMap::new() }
+        Self {
+            tasks: vec![well; tasks],
+            at: BTreeMap::new(),
+            unaware: BTreeSet::new(),
+            cuts: BTreeMap::new(),
+        }
     }
 
     fn at(&self, observer: usize, peer: usize) -> u32 {
@@ -92,7 +100,11 @@ impl Links {
             return Arrival::Dropped;
         }
         if !self.is_up(to) {
-            return if self.unaware.contains(&(from, to)) { Arrival::Dropped } else { Arrival::Held };
+            return if self.unaware.contains(&(from, to)) {
+                Arrival::Dropped
+            } else {
+                Arrival::Held
+            };
         }
         if self.is_frozen(to) || self.is_cut(from, to) {
             return Arrival::Held;
@@ -113,13 +125,14 @@ impl Links {
     pub(super) fn crash(&mut self, task: usize) -> Vec<usize> {
         self.tasks[task] = Condition { is_up: false, is_frozen: false, ..self.tasks[task] };
         self.unaware.retain(|(observer, _)| *observer != task);
-        let others: Vec<usize> = (0..self.tasks.len()).filter(|other| *other != task && self.is_up(*other)).collect();
+        let others: Vec<usize> =
+            (0..self.tasks.len()).filter(|other| *other != task && self.is_up(*other)).collect();
         self.unaware.extend(others.iter().map(|other| (*other, task)));
         others
     }
 
-    /// A task is about to live again; it is up once it [`Links::listen`]s. Its connections are new to those who
-    /// have not noticed its death.
+    /// A task is about to live again; it is up once it [`Links::listen`]s. Its connections are new
+    /// to those who have not noticed its death.
     pub(super) fn revive(&mut self, task: usize) -> u32 {
         for other in (0..self.tasks.len()).filter(|other| *other != task) {
             let next = self.at(other, task) + u32::from(self.unaware.contains(&(other, task)));
@@ -157,7 +170,8 @@ impl Links {
     /// A frozen task runs again. Those who have given it up meanwhile, of whom it learns that now.
     pub(super) fn thaw(&mut self, task: usize) -> Vec<usize> {
         self.tasks[task].is_frozen = false;
-        let has_left = |other: &usize| *other != task && self.at(*other, task) > self.at(task, *other);
+        let has_left =
+            |other: &usize| *other != task && self.at(*other, task) > self.at(task, *other);
         let gone: Vec<usize> = (0..self.tasks.len()).filter(has_left).collect();
         for other in &gone {
             self.at.insert((task, *other), self.at(*other, task));
@@ -227,7 +241,10 @@ mod tests {
         assert_eq!(links.arrive(B, A, first), Arrival::TakenAfter(Loss::Restarted));
         assert!(!links.can_notice_death(A, B));
         let (to, from) = (links.stamp(A, B), links.stamp(B, A));
-        assert_eq!((links.arrive(A, B, to), links.arrive(B, A, from)), (Arrival::Taken, Arrival::Taken));
+        assert_eq!(
+            (links.arrive(A, B, to), links.arrive(B, A, from)),
+            (Arrival::Taken, Arrival::Taken)
+        );
     }
 
     #[test]
@@ -272,7 +289,10 @@ mod tests {
         links.heal(B, A);
         let (to, from) = (links.stamp(A, B), links.stamp(B, A));
         assert_eq!(links.arrive(A, B, before), Arrival::Dropped);
-        assert_eq!((links.arrive(A, B, to), links.arrive(B, A, from)), (Arrival::Taken, Arrival::Taken));
+        assert_eq!(
+            (links.arrive(A, B, to), links.arrive(B, A, from)),
+            (Arrival::Taken, Arrival::Taken)
+        );
     }
 
     #[test]

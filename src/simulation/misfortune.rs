@@ -1,7 +1,9 @@
-//! What comes of a fault in the simulated world: who dies, stands still, or is cut off, and who hears of it.
+//! What comes of a fault in the simulated world: who dies, stands still, or is cut off, and who
+//! hears of it.
 //!
-//! Which envelopes are still taken is for [`super::links`] to say. The program of a task that dies, and its
-//! actors, are ended by the run, which is given [`Order`]s; from the moment of the fault nothing of them gets out.
+//! Which envelopes are still taken is for [`super::links`] to say. The program of a task that dies,
+//! and its actors, are ended by the run, which is given [`Order`]s; from the moment of the fault
+//! nothing of them gets out.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -129,7 +131,9 @@ impl SimulatedWorld {
     pub(super) fn foresee(&self, faults: &[Fault]) {
         for fault in faults {
             if let Moment::Time(time) = fault.at {
-                self.queue.borrow_mut().push(time, Happening::Fault(Consequence::Begin(fault.what.clone())));
+                self.queue
+                    .borrow_mut()
+                    .push(time, Happening::Fault(Consequence::Begin(fault.what.clone())));
             }
         }
     }
@@ -139,7 +143,10 @@ impl SimulatedWorld {
     }
 
     fn index(&self, task: &TaskName) -> usize {
-        self.tasks.iter().position(|own| own == task).expect("a fault is checked against the cluster")
+        self.tasks
+            .iter()
+            .position(|own| own == task)
+            .expect("a fault is checked against the cluster")
     }
 
     fn indices(&self, tasks: &[TaskName]) -> Vec<usize> {
@@ -150,7 +157,12 @@ impl SimulatedWorld {
     pub(super) fn begin_with_delivery(&self, number: u64) {
         let due: Vec<Misfortune> = {
             let trouble = self.trouble.borrow();
-            trouble.by_delivery.iter().filter(|(at, _)| *at == number).map(|(_, what)| what.clone()).collect()
+            trouble
+                .by_delivery
+                .iter()
+                .filter(|(at, _)| *at == number)
+                .map(|(_, what)| what.clone())
+                .collect()
         };
         due.iter().for_each(|misfortune| self.begin(misfortune));
     }
@@ -170,20 +182,26 @@ impl SimulatedWorld {
         match what {
             Consequence::Begin(misfortune) => self.begin(&misfortune),
             Consequence::Restart { task } => self.order(Order::Start { task }),
-            Consequence::Silence { observer, peer, because } => self.silence(observer, peer, because),
+            Consequence::Silence { observer, peer, because } => {
+                self.silence(observer, peer, because)
+            }
             Consequence::Thaw { task, life } => self.thaw(task, life),
             Consequence::Heal { tasks } => {
                 for_pairs(&tasks, |one, other| self.links.borrow_mut().heal(one, other));
                 self.release();
             }
-            Consequence::FullSpeed { task, factor } => self.trouble.borrow_mut().slowness[task] /= factor,
+            Consequence::FullSpeed { task, factor } => {
+                self.trouble.borrow_mut().slowness[task] /= factor
+            }
             Consequence::FullSpeedBetween { tasks } => {
                 let slow = &mut self.trouble.borrow_mut().slow_links;
                 if let Some(own) = slow.iter().position(|(slow, _)| *slow == tasks) {
                     slow.remove(own);
                 }
             }
-            Consequence::Stopped { observer, peer } => self.tell_lost(observer, peer, Loss::Stopped),
+            Consequence::Stopped { observer, peer } => {
+                self.tell_lost(observer, peer, Loss::Stopped)
+            }
             Consequence::Release => self.release(),
             Consequence::Late(delivery) => self.hand_over(*delivery),
         }
@@ -193,7 +211,9 @@ impl SimulatedWorld {
     fn begin(&self, misfortune: &Misfortune) {
         tracing::info!(at = %self.now.get(), ?misfortune, "a fault");
         match misfortune {
-            Misfortune::Crash { task, restart_after } => self.crash(self.index(task), *restart_after),
+            Misfortune::Crash { task, restart_after } => {
+                self.crash(self.index(task), *restart_after)
+            }
             Misfortune::Freeze { task, lasts } => self.freeze(self.index(task), *lasts),
             Misfortune::Partition { tasks, lasts } => self.partition(self.indices(tasks), *lasts),
             Misfortune::SlowLink { tasks, factor, lasts } => {
@@ -240,7 +260,10 @@ impl SimulatedWorld {
         };
         if lasts > silence {
             for observer in self.links.borrow().watchers(task) {
-                self.later(silence, Consequence::Silence { observer, peer: task, because: Gone::Frozen(number) });
+                self.later(
+                    silence,
+                    Consequence::Silence { observer, peer: task, because: Gone::Frozen(number) },
+                );
             }
         }
         let life = self.links.borrow().life(task);
@@ -268,8 +291,14 @@ impl SimulatedWorld {
         for_pairs(&tasks, |one, other| {
             self.links.borrow_mut().cut(one, other);
             if lasts > silence {
-                self.later(silence, Consequence::Silence { observer: one, peer: other, because: Gone::Cut });
-                self.later(silence, Consequence::Silence { observer: other, peer: one, because: Gone::Cut });
+                self.later(
+                    silence,
+                    Consequence::Silence { observer: one, peer: other, because: Gone::Cut },
+                );
+                self.later(
+                    silence,
+                    Consequence::Silence { observer: other, peer: one, because: Gone::Cut },
+                );
             }
         });
         self.later(lasts, Consequence::Heal { tasks });
@@ -284,7 +313,9 @@ impl SimulatedWorld {
             Gone::Dead => self.links.borrow().can_notice_death(observer, peer),
             Gone::Frozen(number) => {
                 let links = self.links.borrow();
-                links.is_up(observer) && links.is_frozen(peer) && self.trouble.borrow().frozen_by[peer] == number
+                links.is_up(observer)
+                    && links.is_frozen(peer)
+                    && self.trouble.borrow().frozen_by[peer] == number
             }
             Gone::Cut => self.links.borrow().can_notice_cut(observer, peer),
         };
@@ -295,7 +326,12 @@ impl SimulatedWorld {
     }
 
     pub(super) fn tell_lost(&self, observer: usize, peer: usize, loss: Loss) {
-        self.audit.borrow_mut().record([self.now.get().0, 4, (observer as u64) << 32 | peer as u64, loss as u64]);
+        self.audit.borrow_mut().record([
+            self.now.get().0,
+            4,
+            (observer as u64) << 32 | peer as u64,
+            loss as u64,
+        ]);
         let inbox = self.inboxes.borrow()[observer].clone();
         if let Some(inbox) = inbox {
             inbox.lost(PeerId(peer as u32), loss);

@@ -1,18 +1,18 @@
 //! The modelled network: when a message arrives that other messages share its links with.
 //!
-//! Every host has a full-duplex NIC, and may sit in a rack with an oversubscribed, full-duplex uplink.
-//! A message first costs its sender a fixed time, one message after another (LogP's overhead; Culler et
-//! al. 1993); then it is a flow, and the flows of a moment share the links by max-min fairness; the
-//! latency after its last byte has left, it arrives. So messages between the same two hosts may
-//! overtake each other, as streams of one connection do. A message of a host to itself crosses no link
-//! and has no latency.
+//! Every host has a full-duplex NIC, and may sit in a rack with an oversubscribed, full-duplex
+//! uplink. A message first costs its sender a fixed time, one message after another (LogP's
+//! overhead; Culler et al. 1993); then it is a flow, and the flows of a moment share the links by
+//! max-min fairness; the latency after its last byte has left, it arrives. So messages between the
+//! same two hosts may overtake each other, as streams of one connection do. A message of a host to
+//! itself crosses no link and has no latency.
 //!
-//! A flow model does not show what TCP's windows or lossy switches add: incast collapse, slow start,
-//! retransmission. A lower bandwidth or a longer latency stands in for them.
+//! A flow model does not show what TCP's windows or lossy switches add: incast collapse, slow
+//! start, retransmission. A lower bandwidth or a longer latency stands in for them.
 //!
-//! Most messages are alone on their links. Those never become flows: the network *reserves* their links
-//! and schedules their arrival at once, and takes that back only if another message begins on one of the
-//! links before they are through ([`Network::revoke`]).
+//! Most messages are alone on their links. Those never become flows: the network *reserves* their
+//! links and schedules their arrival at once, and takes that back only if another message begins on
+//! one of the links before they are through ([`Network::revoke`]).
 
 mod event;
 mod fill;
@@ -42,8 +42,8 @@ pub(crate) struct Delivery<T> {
     pub(crate) payload: T,
 }
 
-/// The network between `hosts` hosts, with the messages under way. It does nothing on its own: its owner
-/// calls [`Network::advance`] whenever [`Network::next_event`] says.
+/// The network between `hosts` hosts, with the messages under way. It does nothing on its own: its
+/// owner calls [`Network::advance`] whenever [`Network::next_event`] says.
 pub(crate) struct Network<T> {
     wiring: Wiring,
     latency: Duration,
@@ -107,10 +107,25 @@ impl<T> Network<T> {
         }
     }
 
-    /// Host `from` begins to handle a message of `size` for host `to` at `now`, which is not after the next event.
-    pub(crate) fn send(&mut self, now: VirtualTime, from: usize, to: usize, size: Bytes, payload: T) {
-        assert!(self.now <= now, "a message is not sent in the past, at {now} when it is {}", self.now);
-        assert!(self.next_event().is_none_or(|next| now <= next), "no event of the network was passed over by {now}");
+    /// Host `from` begins to handle a message of `size` for host `to` at `now`, which is not after
+    /// the next event.
+    pub(crate) fn send(
+        &mut self,
+        now: VirtualTime,
+        from: usize,
+        to: usize,
+        size: Bytes,
+        payload: T,
+    ) {
+        assert!(
+            self.now <= now,
+            "a message is not sent in the past, at {now} when it is {}",
+            self.now
+        );
+        assert!(
+            self.next_event().is_none_or(|next| now <= next),
+            "no event of the network was passed over by {now}"
+        );
         self.now = now;
         self.bytes_accepted += size.0;
         let route = self.wiring.route(from, to);
@@ -132,7 +147,8 @@ impl<T> Network<T> {
         }
     }
 
-    /// When something happens next in the network: a message starts, flows end or have new rates, a message arrives.
+    /// When something happens next in the network: a message starts, flows end or have new rates, a
+    /// message arrives.
     pub(crate) fn next_event(&self) -> Option<VirtualTime> {
         if self.flows.are_unsettled() {
             return Some(self.now);
@@ -140,7 +156,8 @@ impl<T> Network<T> {
         self.events.peek().map(|Reverse(event)| event.at)
     }
 
-    /// Advances to `now`, the time of the next event, by that event; the message that arrived, if it was that.
+    /// Advances to `now`, the time of the next event, by that event; the message that arrived, if
+    /// it was that.
     pub(crate) fn advance(&mut self, now: VirtualTime) -> Option<Delivery<T>> {
         assert_eq!(self.next_event(), Some(now), "the network is advanced by one event at a time");
         self.now = now;
@@ -181,7 +198,8 @@ impl<T> Network<T> {
         Bytes(self.bytes_delivered)
     }
 
-    /// Sends the first byte of message `id` now: alone on its links if they are idle, else as a flow.
+    /// Sends the first byte of message `id` now: alone on its links if they are idle, else as a
+    /// flow.
     fn start(&mut self, id: FlowId) {
         let route = self.messages[id as usize].route;
         for link in &*route {
@@ -200,7 +218,9 @@ impl<T> Network<T> {
     /// Schedules the arrival of message `id` if its links are free, from now until it is through.
     fn reserve(&mut self, id: FlowId) -> bool {
         let Message { route, start, .. } = self.messages[id as usize];
-        let free = |link: &LinkId| self.reservations[*link as usize].until <= self.now && self.flows.is_idle(*link);
+        let free = |link: &LinkId| {
+            self.reservations[*link as usize].until <= self.now && self.flows.is_idle(*link)
+        };
         if !route.iter().all(free) {
             return false;
         }
@@ -217,7 +237,8 @@ impl<T> Network<T> {
         true
     }
 
-    /// Takes back the reservation of message `id`: what is left of it becomes a flow, or starts later.
+    /// Takes back the reservation of message `id`: what is left of it becomes a flow, or starts
+    /// later.
     fn revoke(&mut self, id: FlowId) {
         let Message { route, start, .. } = self.messages[id as usize];
         for link in &*route {
@@ -254,11 +275,15 @@ impl<T> Network<T> {
     }
 
     fn size(&self, id: FlowId) -> Bytes {
-        self.messages[id as usize].delivery.as_ref().expect("a message under way has not been delivered").size
+        self.messages[id as usize]
+            .delivery
+            .as_ref()
+            .expect("a message under way has not been delivered")
+            .size
     }
 
-    /// Takes the next event off the heap, if it is due now. Else the links are to be shared out: once, after all
-    /// that begins and ends at one time.
+    /// Takes the next event off the heap, if it is due now. Else the links are to be shared out:
+    /// once, after all that begins and ends at one time.
     fn pop_due(&mut self) -> Option<Event> {
         let Reverse(next) = self.events.peek()?;
         if next.at > self.now {
@@ -279,7 +304,9 @@ impl<T> Network<T> {
     fn drop_stale_events(&mut self) {
         while let Some(Reverse(event)) = self.events.peek() {
             let valid = match event.what {
-                What::Start(id) | What::Arrive(id) => self.messages[id as usize].event == event.sequence,
+                What::Start(id) | What::Arrive(id) => {
+                    self.messages[id as usize].event == event.sequence
+                }
                 What::End(link) => self.flows.next_end(link) == event.at,
             };
             if valid {

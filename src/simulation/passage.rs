@@ -1,4 +1,5 @@
-//! The last of an envelope's way: handed over, held until its receiver can take it, or lost with its connection.
+//! The last of an envelope's way: handed over, held until its receiver can take it, or lost with
+//! its connection.
 
 use std::time::Duration;
 
@@ -22,8 +23,11 @@ impl SimulatedWorld {
     /// By how much a slow link holds an envelope up.
     fn hold_up(&self, delivery: &Delivery<Sent>) -> Option<Duration> {
         let trouble = self.trouble.borrow();
-        let crosses = |(tasks, _): &&(Vec<usize>, f64)| tasks.contains(&delivery.from) && tasks.contains(&delivery.to);
-        let factor = trouble.slow_links.iter().filter(crosses).map(|(_, factor)| factor).product::<f64>();
+        let crosses = |(tasks, _): &&(Vec<usize>, f64)| {
+            tasks.contains(&delivery.from) && tasks.contains(&delivery.to)
+        };
+        let factor =
+            trouble.slow_links.iter().filter(crosses).map(|(_, factor)| factor).product::<f64>();
         (factor > 1.0).then(|| self.now.get().since(delivery.sent_at).mul_f64(factor - 1.0))
     }
 

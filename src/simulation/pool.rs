@@ -57,7 +57,11 @@ impl Job {
 
 impl Shared {
     fn run_unless_taken(&self) {
-        let Some(mut calculation) = self.change(|progress| matches!(progress, Progress::Waiting(_))) else { return };
+        let Some(mut calculation) =
+            self.change(|progress| matches!(progress, Progress::Waiting(_)))
+        else {
+            return;
+        };
         calculation.run();
         *self.lock() = Progress::Done(calculation);
         self.finished.notify_all();
@@ -69,7 +73,8 @@ impl Shared {
             progress = self.finished.wait(progress).expect("nobody panics while holding this lock");
         }
         drop(progress);
-        self.change(|progress| matches!(progress, Progress::Done(_))).expect("what was done is taken once")
+        self.change(|progress| matches!(progress, Progress::Done(_)))
+            .expect("what was done is taken once")
     }
 
     /// Takes the calculation out where `is_wanted` says so.

@@ -1,4 +1,5 @@
-//! The programs of a simulation's tasks, and the servers under them: started, ended by a fault, started anew.
+//! The programs of a simulation's tasks, and the servers under them: started, ended by a fault,
+//! started anew.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -84,8 +85,11 @@ where
         let world = &self.world;
         let clock: Rc<dyn Clock> = Rc::new(SimulatedClock { world: Rc::clone(world), task });
         let name: &TaskName = &world.tasks[task];
-        let device = |index| Rc::new(SimulatedDevice::new(world, name, index, self.cluster)) as Rc<dyn ComputeModel>;
-        let transport = SimulatedTransport { world: Rc::clone(world), local: PeerId(task as u32), life };
+        let device = |index| {
+            Rc::new(SimulatedDevice::new(world, name, index, self.cluster)) as Rc<dyn ComputeModel>
+        };
+        let transport =
+            SimulatedTransport { world: Rc::clone(world), local: PeerId(task as u32), life };
         let own = World {
             transport: self.cluster.encoding.over(Rc::new(transport)),
             clock: Rc::clone(&clock),

@@ -31,8 +31,8 @@ pub struct Cluster {
     pub encoding: Encoding,
     /// What each of them computes with.
     pub compute: ComputeSpec,
-    /// How many devices each of them has, every one of which computes as `compute` says. Values go between
-    /// the devices of a task in no time, since these share its memory.
+    /// How many devices each of them has, every one of which computes as `compute` says. Values go
+    /// between the devices of a task in no time, since these share its memory.
     pub devices: NonZeroU32,
     /// How many times as long some of them take.
     pub slow: BTreeMap<TaskName, f64>,
@@ -47,7 +47,8 @@ pub struct Cluster {
 /// How a run ended, and what the world saw of it.
 #[derive(Debug)]
 pub struct Outcome<T> {
-    /// What each task's program returned, but for those that died for good, or why the first of them failed.
+    /// What each task's program returned, but for those that died for good, or why the first of
+    /// them failed.
     pub result: Result<BTreeMap<TaskName, T>, Error>,
     /// The virtual time at the end.
     pub ended: VirtualTime,
@@ -72,10 +73,10 @@ pub struct Host {
 
 /// Runs `program` once for each task of `cluster`, all on one virtual clock.
 ///
-/// A task that lives again runs it again. The run ends when all of them have returned but those that
-/// have died for good, when one has failed, or when nothing can happen any more; the last is an error
-/// of code [`Stalled`](crate::runtime::Code::Stalled) that lists who waits for what. It has a thread of
-/// its own, so that several runs can go on side by side.
+/// A task that lives again runs it again. The run ends when all of them have returned but those
+/// that have died for good, when one has failed, or when nothing can happen any more; the last is
+/// an error of code [`Stalled`](crate::runtime::Code::Stalled) that lists who waits for what. It
+/// has a thread of its own, so that several runs can go on side by side.
 pub fn run<T, F>(cluster: &Cluster, program: impl Fn(Host) -> F + Sync) -> Outcome<T>
 where
     T: Send + 'static,
@@ -96,7 +97,10 @@ where
     let world = SimulatedWorld::enter(tasks.clone(), &cluster.network, &cluster.faults);
     let runtime = || {
         let mut builder = tokio::runtime::Builder::new_current_thread();
-        builder.on_thread_park(on_park).build().expect("a runtime without drivers needs nothing of the system")
+        builder
+            .on_thread_park(on_park)
+            .build()
+            .expect("a runtime without drivers needs nothing of the system")
     };
     let result = actix_rt::System::with_tokio_rt(runtime).block_on(async {
         world.attend().await;

@@ -63,16 +63,19 @@ pub struct Scenario {
 /// How a training keeps checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// How often one is written, besides at the beginning and at the end. Default: every 600 seconds.
+    /// How often one is written, besides at the beginning and at the end. Default: every 600
+    /// seconds.
     pub every: Often,
-    /// The folder, or the URL such as `s3://bucket/trainings`, below which each run has its own when it is deployed.
-    /// Default: they are in the chief's memory, as they always are in a simulation, and outlive parameter servers.
+    /// The folder, or the URL such as `s3://bucket/trainings`, below which each run has its own
+    /// when it is deployed. Default: they are in the chief's memory, as they always are in a
+    /// simulation, and outlive parameter servers.
     pub directory: Option<String>,
     /// How many of the newest are kept; 0 for all. Default: 5.
     pub keep: usize,
     /// Of the older ones, one for each so much time is kept for ever. Default: none is.
     pub keep_every: Option<Duration>,
-    /// Whether a checkpoint may have a step in one variable and not in another. Default: it may not.
+    /// Whether a checkpoint may have a step in one variable and not in another. Default: it may
+    /// not.
     pub fuzzy: bool,
 }
 
@@ -128,10 +131,11 @@ pub struct Compute {
 pub struct Program {
     /// Default: softmax regression.
     pub model: Model,
-    /// The widths of the hidden layers, for [`Model::Mlp`] and [`Model::Embedding`] only. Default: one of
-    /// 128 for the one, one of 32 for the other.
+    /// The widths of the hidden layers, for [`Model::Mlp`] and [`Model::Embedding`] only. Default:
+    /// one of 128 for the one, one of 32 for the other.
     pub hidden: Vec<usize>,
-    /// Default: the embedded digits, for [`Model::Embedding`] and [`Model::Published`] synthetic samples.
+    /// Default: the embedded digits, for [`Model::Embedding`] and [`Model::Published`] synthetic
+    /// samples.
     pub dataset: Dataset,
     /// Samples per worker step. Default: 32.
     pub batch: usize,
@@ -184,7 +188,8 @@ pub struct Embedding {
 
 /// Data to train on.
 ///
-/// Where a table names no samples for testing, a fifth is held out. Relative paths begin at the scenario's file.
+/// Where a table names no samples for testing, a fifth is held out. Relative paths begin at the
+/// scenario's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dataset {
     /// The handwritten digits in this program.
@@ -226,18 +231,21 @@ pub enum Dataset {
 pub struct Optimizer {
     /// The rule. Parameters that the file leaves out have TensorFlow's defaults.
     pub rule: UpdateRule,
-    /// A number, or a table with a `schedule`. Default: 0.01; 0.001 for Adam, what is made of it, and Adadelta.
+    /// A number, or a table with a `schedule`. Default: 0.01; 0.001 for Adam, what is made of it,
+    /// and Adadelta.
     pub learning_rate: LearningRate,
     /// `clip_value`, `clip_norm` or `clip_global_norm`. Default: none.
     pub clip: Option<ClipGradients>,
 }
 
-/// When a run is over: at the first of these that comes. Without a `[stop]` section, after 1000 global steps.
+/// When a run is over: at the first of these that comes. Without a `[stop]` section, after 1000
+/// global steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stop {
     /// Global steps.
     pub steps: Option<u64>,
-    /// The target: accuracy on the test split, above 0 and at most 1. Never alone, as it may never be reached.
+    /// The target: accuracy on the test split, above 0 and at most 1. Never alone, as it may never
+    /// be reached.
     pub accuracy: Option<f64>,
     /// Global steps from one look at the accuracy to the next. Default: 50.
     pub evaluate_every: u64,
@@ -250,7 +258,8 @@ pub struct Stop {
 pub struct Run {
     /// What the report calls it. Default: how it trains, in words.
     pub name: String,
-    /// How its workers are coordinated; where they train copies of their own, how they are averaged.
+    /// How its workers are coordinated; where they train copies of their own, how they are
+    /// averaged.
     pub mode: Mode,
     /// The copies that the workers train; none where all train the same variables.
     pub averaging: Option<Averaging>,
@@ -273,7 +282,8 @@ impl Run {
     }
 }
 
-/// The scenario in `text`. `origin` is the file's name in errors, and names a scenario that has no name.
+/// The scenario in `text`. `origin` is the file's name in errors, and names a scenario that has no
+/// name.
 pub fn parse(text: &str, origin: &str) -> Result<Scenario, ScenarioError> {
     setting::read(text, origin, &[])
 }
@@ -287,7 +297,11 @@ pub fn load(path: &Path, sets: &[Setting]) -> Result<Scenario, ScenarioError> {
 ///
 /// The first sweep changes slowest. Each scenario comes with its label, such as
 /// `program.batch=32, network.latency=1ms`; without sweeps there is one, with an empty label.
-pub fn expand(path: &Path, sets: &[Setting], sweeps: &[Sweep]) -> Result<Vec<(String, Scenario)>, ScenarioError> {
+pub fn expand(
+    path: &Path,
+    sets: &[Setting],
+    sweeps: &[Sweep],
+) -> Result<Vec<(String, Scenario)>, ScenarioError> {
     let text = read_file(path)?;
     let origin = path.display().to_string();
     let scenario_of = |combination: Vec<Setting>| {

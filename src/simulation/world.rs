@@ -1,8 +1,9 @@
-//! The world of a simulation: one virtual clock, one network, a device a task, and what happens next.
+//! The world of a simulation: one virtual clock, one network, a device a task, and what happens
+//! next.
 //!
-//! All actors of a simulation live on one thread. When none of them can run, tokio parks the thread,
-//! and the hook set here lets the next thing happen: it moves the clock and wakes whom it concerns.
-//! When nothing can happen and the program has not finished, the simulation has stalled.
+//! All actors of a simulation live on one thread. When none of them can run, tokio parks the
+//! thread, and the hook set here lets the next thing happen: it moves the clock and wakes whom it
+//! concerns. When nothing can happen and the program has not finished, the simulation has stalled.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -142,7 +143,8 @@ impl SimulatedWorld {
         *self.on_stall.borrow_mut() = Some(Box::new(act));
     }
 
-    /// Lets the next thing happen: of an instant, first what the queue has, then what the network has.
+    /// Lets the next thing happen: of an instant, first what the queue has, then what the network
+    /// has.
     fn tick(&self) -> Tick {
         if self.begin_after(self.audit.borrow().events()) {
             return self.wake_run();
@@ -158,9 +160,15 @@ impl SimulatedWorld {
             (_, Some(arriving)) => {
                 self.now.set(arriving);
                 self.arrive();
-                if self.trouble.borrow().orders.is_empty() { Tick::WokeNobody } else { self.wake_run() }
+                if self.trouble.borrow().orders.is_empty() {
+                    Tick::WokeNobody
+                } else {
+                    self.wake_run()
+                }
             }
-            (Some(_), None) => unreachable!("a queued event without a network event was taken above"),
+            (Some(_), None) => {
+                unreachable!("a queued event without a network event was taken above")
+            }
         }
     }
 
@@ -200,7 +208,8 @@ impl SimulatedWorld {
         self.receive(delivery);
     }
 
-    /// Nothing can happen any more: acts on it, and wakes the run, which may have been told its end.
+    /// Nothing can happen any more: acts on it, and wakes the run, which may have been told its
+    /// end.
     fn stall(&self) -> Tick {
         let act = self.on_stall.borrow_mut().take();
         if let Some(act) = act {
@@ -232,8 +241,8 @@ impl Clock for SimulatedClock {
         true
     }
 
-    /// Where nothing goes wrong a wait that is in vain ends in a stall. Else a task can wait for one that is gone
-    /// while others go on.
+    /// Where nothing goes wrong a wait that is in vain ends in a stall. Else a task can wait for
+    /// one that is gone while others go on.
     fn sees_stalls(&self) -> bool {
         !self.world.trouble.borrow().is_expected
     }
@@ -306,7 +315,13 @@ impl Transport<PeerMessage> for SimulatedTransport {
         }
         let stamp = self.world.links.borrow().stamp(from, to);
         self.world.bytes_sent.borrow_mut()[from] += size.0;
-        self.world.network.borrow_mut().send(self.world.now.get(), from, to, size, (stamp, messages));
+        self.world.network.borrow_mut().send(
+            self.world.now.get(),
+            from,
+            to,
+            size,
+            (stamp, messages),
+        );
     }
 
     fn listen(&self, inbox: Rc<dyn Inbox<PeerMessage>>) {
@@ -334,12 +349,25 @@ pub(super) struct SimulatedDevice {
 
 impl SimulatedDevice {
     /// Device `index` of `task`. Each of a task's devices straggles by itself.
-    pub(super) fn new(world: &Rc<SimulatedWorld>, task: &TaskName, index: u32, cluster: &Cluster) -> Self {
-        let name = if index == 0 { task.to_string() } else { DeviceName::cpu(task.clone(), index).to_string() };
+    pub(super) fn new(
+        world: &Rc<SimulatedWorld>,
+        task: &TaskName,
+        index: u32,
+        cluster: &Cluster,
+    ) -> Self {
+        let name = if index == 0 {
+            task.to_string()
+        } else {
+            DeviceName::cpu(task.clone(), index).to_string()
+        };
         let draws = random::stream(cluster.seed, &[&name, "straggler"]);
         let slow = cluster.slow.get(task).copied().unwrap_or(1.0);
         let model = RefCell::new(Device::new(&cluster.compute, slow, draws));
-        let position = world.tasks.iter().position(|own| own == task).expect("a device is of a task of the world");
+        let position = world
+            .tasks
+            .iter()
+            .position(|own| own == task)
+            .expect("a device is of a task of the world");
         Self {
             world: Rc::clone(world),
             task: position,
@@ -364,7 +392,10 @@ impl ComputeModel for SimulatedDevice {
         if end == now {
             return job.finish().done(&work.asker);
         }
-        self.world.queue.borrow_mut().push(end, Happening::WorkDone { job, asker: work.asker, task: self.task });
+        self.world
+            .queue
+            .borrow_mut()
+            .push(end, Happening::WorkDone { job, asker: work.asker, task: self.task });
     }
 
     fn numerics(&self) -> Numerics {

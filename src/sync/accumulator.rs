@@ -1,11 +1,13 @@
-//! Where the gradients of a variable are collected, round by round, until a round's update can be applied.
+//! Where the gradients of a variable are collected, round by round, until a round's update can be
+//! applied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Collects the gradients of one variable until a round is complete.
 ///
-/// TensorFlow's `ConditionalAccumulator` counts gradients, whoever sent them. Here each has a place in its round,
-/// which also fixes the order in which they are summed. `G` is whatever a gradient is.
+/// TensorFlow's `ConditionalAccumulator` counts gradients, whoever sent them. Here each has a place
+/// in its round, which also fixes the order in which they are summed. `G` is whatever a gradient
+/// is.
 #[derive(Debug)]
 pub struct Accumulator<G> {
     replicas: u32,
@@ -31,7 +33,8 @@ pub struct Place {
 enum Contributors {
     /// Every worker that has not left.
     Everyone,
-    /// Those that the coordinator names, by place; kept for the round under way and for any after it.
+    /// Those that the coordinator names, by place; kept for the round under way and for any after
+    /// it.
     Named(BTreeMap<u64, Vec<u32>>),
 }
 
@@ -64,7 +67,13 @@ impl<G> Accumulator<G> {
     /// unless they leave.
     pub fn new(replicas: u32) -> Self {
         let contributors = Contributors::Everyone;
-        Self { replicas, departed: BTreeSet::new(), round: 0, offered: BTreeMap::new(), contributors }
+        Self {
+            replicas,
+            departed: BTreeSet::new(),
+            round: 0,
+            offered: BTreeMap::new(),
+            contributors,
+        }
     }
 
     /// An accumulator of workers `0..replicas` who vote: no round is complete
@@ -84,15 +93,20 @@ impl<G> Accumulator<G> {
         self.round
     }
 
-    /// Offers `worker`'s gradient for `place`. Behind a barrier of all workers its round is the version of the
-    /// worker's step, which is the least that it read where variables differ.
+    /// Offers `worker`'s gradient for `place`. Behind a barrier of all workers its round is the
+    /// version of the worker's step, which is the least that it read where variables differ.
     ///
     /// # Panics
     /// If there is no such worker or, behind a barrier, no such version yet.
     pub fn offer(&mut self, worker: u32, place: Place, gradient: G) -> Offer<G> {
         self.assert_is_replica(worker);
-        let exists = place.round <= self.round || matches!(self.contributors, Contributors::Named(_));
-        assert!(exists, "a gradient comes of a version that exists: {}, not {}", place.round, self.round);
+        let exists =
+            place.round <= self.round || matches!(self.contributors, Contributors::Named(_));
+        assert!(
+            exists,
+            "a gradient comes of a version that exists: {}, not {}",
+            place.round, self.round
+        );
         if self.departed.contains(&worker) {
             Offer::Departed
         } else if place.round < self.round {
@@ -103,14 +117,16 @@ impl<G> Accumulator<G> {
         }
     }
 
-    /// Whether `contributors` can be those of `round`: they are workers, and not others than were named before.
+    /// Whether `contributors` can be those of `round`: they are workers, and not others than were
+    /// named before.
     pub fn can_close_on(&self, round: u64, contributors: &[u32]) -> bool {
         let Contributors::Named(closed) = &self.contributors else { return false };
         let is_same = closed.get(&round).is_none_or(|named| named == contributors);
         is_same && contributors.iter().all(|worker| *worker < self.replicas)
     }
 
-    /// The coordinator has said who contributes to `round`. It may be said again, also once the round is over.
+    /// The coordinator has said who contributes to `round`. It may be said again, also once the
+    /// round is over.
     ///
     /// # Panics
     /// If the round was closed with other contributors, or if nobody votes.
@@ -170,15 +186,17 @@ impl<G> Accumulator<G> {
         self.offered.retain(|_, (_, gradient)| !is_void(gradient));
     }
 
-    /// The workers whose gradients the round under way lacks, by ascending index; none where it waits for the
-    /// coordinator to close it.
+    /// The workers whose gradients the round under way lacks, by ascending index; none where it
+    /// waits for the coordinator to close it.
     pub fn waiting_for(&self) -> Vec<u32> {
         let missing = |(worker, index): &(u32, u32)| {
             let place = Place { round: self.round, index: *index };
             !self.departed.contains(worker) && !self.offered.contains_key(&place)
         };
         let workers: BTreeSet<u32> = match &self.contributors {
-            Contributors::Everyone => (0..self.replicas).zip(0..).filter(missing).map(|(worker, _)| worker).collect(),
+            Contributors::Everyone => {
+                (0..self.replicas).zip(0..).filter(missing).map(|(worker, _)| worker).collect()
+            }
             Contributors::Named(closed) => {
                 let named = closed.get(&self.round).into_iter().flatten().copied();
                 named.zip(0..).filter(missing).map(|(worker, _)| worker).collect()
@@ -213,7 +231,10 @@ mod tests {
         offers: [(u32, &'static str); N],
     ) -> Accumulator<&'static str> {
         for (worker, gradient) in offers {
-            assert_eq!(to.offer(worker, Place { round: to.round, index: worker }, gradient), Offer::Held);
+            assert_eq!(
+                to.offer(worker, Place { round: to.round, index: worker }, gradient),
+                Offer::Held
+            );
         }
         to
     }

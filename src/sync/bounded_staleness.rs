@@ -39,7 +39,8 @@ impl StalenessBound {
         released.into_iter().chain(self.release_the_near()).collect()
     }
 
-    /// `worker` is back. It begins beside the slowest, so that it neither holds up others nor runs ahead of them.
+    /// `worker` is back. It begins beside the slowest, so that it neither holds up others nor runs
+    /// ahead of them.
     pub(super) fn rejoin(&mut self, worker: u32) {
         let clock = self.slowest().unwrap_or(0);
         self.clocks.entry(worker).or_insert(clock);
@@ -47,7 +48,10 @@ impl StalenessBound {
 
     /// Releases whoever waits, however far ahead.
     pub(super) fn release_all(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.held).into_iter().map(|worker| Effect::Release { worker }).collect()
+        std::mem::take(&mut self.held)
+            .into_iter()
+            .map(|worker| Effect::Release { worker })
+            .collect()
     }
 
     /// Who is held between two steps.
@@ -58,7 +62,11 @@ impl StalenessBound {
     /// The slowest live workers, where somebody waits for them.
     pub(super) fn waiting_for(&self) -> Vec<u32> {
         let slowest = self.slowest();
-        let at_slowest = self.clocks.iter().filter(|(_, clock)| Some(**clock) == slowest).map(|(worker, _)| *worker);
+        let at_slowest = self
+            .clocks
+            .iter()
+            .filter(|(_, clock)| Some(**clock) == slowest)
+            .map(|(worker, _)| *worker);
         if self.held.is_empty() { Vec::new() } else { at_slowest.collect() }
     }
 

@@ -26,7 +26,8 @@ impl<W, G> ConditionalAccumulator<W, G> {
         self.gradients.len()
     }
 
-    /// How many steps the accumulator is past `local_step`; a gradient of that step counts where it is none.
+    /// How many steps the accumulator is past `local_step`; a gradient of that step counts where it
+    /// is none.
     pub fn staleness(&self, local_step: i64) -> i64 {
         self.step.saturating_sub(local_step).max(0)
     }
@@ -36,7 +37,8 @@ impl<W, G> ConditionalAccumulator<W, G> {
         &self.gradients
     }
 
-    /// A gradient of the worker's step `local_step`; it is dropped where that is before the accumulator's.
+    /// A gradient of the worker's step `local_step`; it is dropped where that is before the
+    /// accumulator's.
     pub fn apply(&mut self, local_step: i64, gradient: G) -> Option<(W, Vec<G>)> {
         if local_step >= self.step {
             self.gradients.push(gradient);

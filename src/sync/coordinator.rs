@@ -9,12 +9,13 @@ use super::{Mode, Place};
 
 /// Decides, at the task that holds the global step, when a worker's step counts.
 ///
-/// Every vote gets exactly one answer (an [`Effect::Count`] or an [`Effect::Drop`]) and every commit exactly one
-/// [`Effect::Release`], at once or later, also where workers leave or the training is over: so no worker waits for
-/// ever.
+/// Every vote gets exactly one answer (an [`Effect::Count`] or an [`Effect::Drop`]) and every
+/// commit exactly one [`Effect::Release`], at once or later, also where workers leave or the
+/// training is over: so no worker waits for ever.
 ///
-/// A worker can put up a fence, for a checkpoint: once every other one is between two steps it is told so, and
-/// until it lifts the fence none of them goes on. Then all variables hold the same whole steps.
+/// A worker can put up a fence, for a checkpoint: once every other one is between two steps it is
+/// told so, and until it lifts the fence none of them goes on. Then all variables hold the same
+/// whole steps.
 #[derive(Debug)]
 pub struct Coordinator {
     policy: Policy,
@@ -81,11 +82,13 @@ enum Policy {
 }
 
 impl Coordinator {
-    /// A coordinator of workers `0..workers`. Where workers wait for their round to close it has never more
-    /// contributors than there are live workers, and at least one.
+    /// A coordinator of workers `0..workers`. Where workers wait for their round to close it has
+    /// never more contributors than there are live workers, and at least one.
     pub fn new(mode: Mode, workers: u32) -> Self {
         let policy = match mode {
-            Mode::BoundedStaleness { slack } => Policy::Bounded(StalenessBound::new(workers, slack)),
+            Mode::BoundedStaleness { slack } => {
+                Policy::Bounded(StalenessBound::new(workers, slack))
+            }
             Mode::Sync { backups: 0 } => Policy::Barrier((0..workers).collect()),
             mode => match mode.round_rule(workers) {
                 Some(rule) => Policy::Rounds(Rounds::new(rule, workers)),
@@ -95,7 +98,8 @@ impl Coordinator {
         Self { policy, begun: BTreeSet::new(), fence: None, finished: false }
     }
 
-    /// Where workers vote: the round under way, and so the version of the variables that comes next.
+    /// Where workers vote: the round under way, and so the version of the variables that comes
+    /// next.
     pub fn round(&self) -> u64 {
         match &self.policy {
             Policy::Rounds(rounds) => rounds.round(),
@@ -116,7 +120,11 @@ impl Coordinator {
         let Policy::Rounds(rounds) = &mut self.policy else {
             panic!("nobody votes in this mode");
         };
-        let voted = if self.finished { vec![Effect::Drop { worker }] } else { rounds.vote(worker, version) };
+        let voted = if self.finished {
+            vec![Effect::Drop { worker }]
+        } else {
+            rounds.vote(worker, version)
+        };
         effects.extend(self.pass(Some(worker), voted));
         effects
     }
@@ -152,8 +160,9 @@ impl Coordinator {
         self.begun.insert(worker);
     }
 
-    /// `worker` is gone, finished or failed: it is not waited for from now on, and its fence is lifted. What it had
-    /// open is answered, which tells a worker that only seemed to fail to go on.
+    /// `worker` is gone, finished or failed: it is not waited for from now on, and its fence is
+    /// lifted. What it had open is answered, which tells a worker that only seemed to fail to go
+    /// on.
     pub fn leave(&mut self, worker: u32) -> Vec<Effect> {
         self.begun.remove(&worker);
         let mut effects = self.lift_own(worker);
@@ -170,8 +179,8 @@ impl Coordinator {
         effects
     }
 
-    /// `worker`, which is between two steps of its own, puts up a fence: [`Effect::Fenced`] tells when it is up.
-    /// A worker that has one already has the same, and is told again.
+    /// `worker`, which is between two steps of its own, puts up a fence: [`Effect::Fenced`] tells
+    /// when it is up. A worker that has one already has the same, and is told again.
     ///
     /// # Errors
     /// The worker that has another fence.
@@ -190,7 +199,8 @@ impl Coordinator {
         Ok(self.raise().into_iter().collect())
     }
 
-    /// `worker` is between two steps, and takes none until the fence is lifted: it makes ready for others.
+    /// `worker` is between two steps, and takes none until the fence is lifted: it makes ready for
+    /// others.
     pub fn rest(&mut self, worker: u32) -> Vec<Effect> {
         self.pass(Some(worker), Vec::new())
     }
@@ -219,7 +229,8 @@ impl Coordinator {
         self.lift_fence(worker).unwrap_or_default()
     }
 
-    /// Gives `effects`, which a worker that now `rests` has brought about, or keeps them until the fence is lifted.
+    /// Gives `effects`, which a worker that now `rests` has brought about, or keeps them until the
+    /// fence is lifted.
     fn pass(&mut self, rests: Option<u32>, effects: Vec<Effect>) -> Vec<Effect> {
         let Some(fence) = &mut self.fence else { return effects };
         fence.withhold(effects);
@@ -247,7 +258,8 @@ impl Coordinator {
         self.finished = false;
     }
 
-    /// The training is over: whoever waits is let go, and from now on nobody waits and no vote counts.
+    /// The training is over: whoever waits is let go, and from now on nobody waits and no vote
+    /// counts.
     pub fn finish(&mut self) -> Vec<Effect> {
         self.finished = true;
         let up = self.fence.as_mut().and_then(Fence::go_up);

@@ -1,4 +1,5 @@
-//! A fence: while it is up nobody but the worker behind it goes on, so that the variables hold whole steps.
+//! A fence: while it is up nobody but the worker behind it goes on, so that the variables hold
+//! whole steps.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +38,10 @@ impl Fence {
     }
 
     /// Of those who have `begun` to train, who may be inside a step.
-    pub(super) fn waiting_for<'a>(&'a self, begun: &'a BTreeSet<u32>) -> impl Iterator<Item = u32> + 'a {
+    pub(super) fn waiting_for<'a>(
+        &'a self,
+        begun: &'a BTreeSet<u32>,
+    ) -> impl Iterator<Item = u32> + 'a {
         begun.difference(&self.resting).copied().filter(|worker| *worker != self.owner)
     }
 

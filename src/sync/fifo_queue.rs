@@ -77,8 +77,8 @@ impl<W, T> FifoQueue<W, T> {
         self.settle()
     }
 
-    /// Takes `wants` elements, as soon as there are as many; with `or_less` those that are left, where
-    /// the queue is closed and there are any.
+    /// Takes `wants` elements, as soon as there are as many; with `or_less` those that are left,
+    /// where the queue is closed and there are any.
     pub fn dequeue(&mut self, who: W, wants: usize, or_less: bool) -> Answers<W, T> {
         self.dequeuers.push_back(Dequeuer { who, wants, or_less, taken: Vec::new() });
         self.settle()
@@ -111,7 +111,10 @@ impl<W, T> FifoQueue<W, T> {
 
     /// Who waits to enqueue, and who to dequeue.
     pub fn waiting(&self) -> (impl Iterator<Item = &W>, impl Iterator<Item = &W>) {
-        (self.enqueuers.iter().map(Enqueuer::who), self.dequeuers.iter().map(|dequeuer| &dequeuer.who))
+        (
+            self.enqueuers.iter().map(Enqueuer::who),
+            self.dequeuers.iter().map(|dequeuer| &dequeuer.who),
+        )
     }
 
     /// Everybody who waits; nobody does any more.
@@ -254,7 +257,10 @@ mod tests {
         assert_eq!(queue.dequeue("many", 3, false), []);
         assert_eq!(queue.dequeue("one", 1, false), []);
         assert_eq!(queue.enqueue("a", vec![1, 2]), [Done("a")]);
-        assert_eq!(queue.enqueue("b", vec![3, 4]), [Done("b"), Taken("many", vec![1, 2, 3]), Taken("one", vec![4])]);
+        assert_eq!(
+            queue.enqueue("b", vec![3, 4]),
+            [Done("b"), Taken("many", vec![1, 2, 3]), Taken("one", vec![4])]
+        );
     }
 
     #[test]
@@ -278,7 +284,10 @@ mod tests {
         waits.enqueue("b", vec![2]);
         assert_eq!(waits.close("k", false), []);
         assert_eq!(waits.enqueue("c", vec![3]), []);
-        assert_eq!(waits.dequeue("x", 1, false), [Taken("x", vec![1]), Done("b"), Done("k"), Closed("c")]);
+        assert_eq!(
+            waits.dequeue("x", 1, false),
+            [Taken("x", vec![1]), Done("b"), Done("k"), Closed("c")]
+        );
         let mut cancels = queue(1);
         cancels.enqueue("a", vec![1]);
         cancels.enqueue("b", vec![2]);

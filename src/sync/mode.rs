@@ -22,31 +22,33 @@ pub enum Mode {
         /// How many steps ahead of the slowest a worker may be.
         slack: u32,
     },
-    /// One update from the first `k` gradients, of as many workers, each of whatever version it is. They wait for
-    /// the update, the other workers compute on (Dutta et al. 2018: K-async SGD).
+    /// One update from the first `k` gradients, of as many workers, each of whatever version it is.
+    /// They wait for the update, the other workers compute on (Dutta et al. 2018: K-async SGD).
     KAsync {
         /// How many gradients make an update, at most one of each worker.
         k: u32,
     },
-    /// One update from the first `k` gradients of the same version. Nobody waits, so that a fast worker can have
-    /// several in one update; those that come too late are dropped (Dutta et al. 2018: K-batch-sync SGD).
+    /// One update from the first `k` gradients of the same version. Nobody waits, so that a fast
+    /// worker can have several in one update; those that come too late are dropped (Dutta et al.
+    /// 2018: K-batch-sync SGD).
     KBatchSync {
         /// How many gradients make an update.
         k: u32,
     },
-    /// One update from the first `k` gradients, of whatever version. Nobody waits (Dutta et al. 2018: K-batch-async
-    /// SGD).
+    /// One update from the first `k` gradients, of whatever version. Nobody waits (Dutta et al.
+    /// 2018: K-batch-async SGD).
     KBatchAsync {
         /// How many gradients make an update.
         k: u32,
     },
-    /// Asynchronous, with the learning rate divided by the gradient's staleness at each variable, at least 1 (Zhang et
-    /// al., "Staleness-aware Async-SGD for Distributed Deep Learning", 2016).
+    /// Asynchronous, with the learning rate divided by the gradient's staleness at each variable,
+    /// at least 1 (Zhang et al., "Staleness-aware Async-SGD for Distributed Deep Learning", 2016).
     StalenessAware,
-    /// Asynchronous, where each gradient `g` of what was read is made up for what has changed since: it counts as
-    /// `g + lambda * g * g * (now - read)` (Zheng et al., "Asynchronous Stochastic Gradient Descent with Delay
-    /// Compensation", 2017: DC-ASGD-c). The parameter servers hold for each worker what it has read last, so that each
-    /// update copies the whole variable, also where only rows of it are gathered.
+    /// Asynchronous, where each gradient `g` of what was read is made up for what has changed
+    /// since: it counts as `g + lambda * g * g * (now - read)` (Zheng et al., "Asynchronous
+    /// Stochastic Gradient Descent with Delay Compensation", 2017: DC-ASGD-c). The parameter
+    /// servers hold for each worker what it has read last, so that each update copies the whole
+    /// variable, also where only rows of it are gathered.
     DelayCompensated {
         /// How much of the change counts. The paper takes 0.04 to 2.
         lambda: f32,
@@ -108,41 +110,49 @@ impl Mode {
         self.round_rule(1).is_some_and(|rule| rule.voters == Voters::GoOn)
     }
 
-    /// What is wrong with it for a training of `workers` workers: the parameter, and what to say of it.
+    /// What is wrong with it for a training of `workers` workers: the parameter, and what to say of
+    /// it.
     pub(crate) fn check(self, workers: u32) -> Result<(), (&'static str, String)> {
         match self {
-            Self::Sync { backups } if backups >= workers => {
-                Err(("sync.backups", format!("{backups} backups of {workers} workers leave nobody to wait for")))
-            }
-            Self::KAsync { k } if k > workers => {
-                Err(("k_async.k", format!("{k} workers are to be in each update, but there are {workers}")))
-            }
+            Self::Sync { backups } if backups >= workers => Err((
+                "sync.backups",
+                format!("{backups} backups of {workers} workers leave nobody to wait for"),
+            )),
+            Self::KAsync { k } if k > workers => Err((
+                "k_async.k",
+                format!("{k} workers are to be in each update, but there are {workers}"),
+            )),
             Self::KAsync { k: 0 } => Err(("k_async.k", "0 must be at least 1".to_owned())),
             Self::KBatchSync { k: 0 } => Err(("k_batch_sync.k", "0 must be at least 1".to_owned())),
-            Self::KBatchAsync { k: 0 } => Err(("k_batch_async.k", "0 must be at least 1".to_owned())),
-            Self::DelayCompensated { lambda } if !(lambda.is_finite() && lambda >= 0.0) => {
-                Err(("delay_compensated.lambda", format!("{lambda} must be a finite number, at least 0")))
+            Self::KBatchAsync { k: 0 } => {
+                Err(("k_batch_async.k", "0 must be at least 1".to_owned()))
             }
+            Self::DelayCompensated { lambda } if !(lambda.is_finite() && lambda >= 0.0) => Err((
+                "delay_compensated.lambda",
+                format!("{lambda} must be a finite number, at least 0"),
+            )),
             _ => Ok(()),
         }
     }
 
-    /// How many steps each of `workers` has taken at `global_step`: exactly with synchronous training; else as if they
-    /// were equally fast.
+    /// How many steps each of `workers` has taken at `global_step`: exactly with synchronous
+    /// training; else as if they were equally fast.
     pub fn steps_of_a_worker(self, global_step: u64, workers: u32) -> u64 {
         match self {
             Self::Sync { .. } => global_step,
-            Self::Async | Self::BoundedStaleness { .. } | Self::StalenessAware | Self::DelayCompensated { .. } => {
-                global_step / u64::from(workers.max(1))
-            }
+            Self::Async
+            | Self::BoundedStaleness { .. }
+            | Self::StalenessAware
+            | Self::DelayCompensated { .. } => global_step / u64::from(workers.max(1)),
             Self::KAsync { k } | Self::KBatchSync { k } | Self::KBatchAsync { k } => {
                 global_step * u64::from(k) / u64::from(workers.max(1))
             }
         }
     }
 
-    /// Of `counted` gradients of a training that has had `updates` updates, how many are in none: those of the round
-    /// that its end has left unfinished, where a worker goes on before its gradient is applied.
+    /// Of `counted` gradients of a training that has had `updates` updates, how many are in none:
+    /// those of the round that its end has left unfinished, where a worker goes on before its
+    /// gradient is applied.
     pub fn left_over(self, counted: u64, updates: u64) -> u64 {
         let rule = self.round_rule(1).filter(|rule| rule.voters == Voters::GoOn);
         rule.map_or(0, |rule| counted.saturating_sub(u64::from(rule.size) * updates))
@@ -154,7 +164,9 @@ impl fmt::Display for Mode {
         match self {
             Self::Async => f.write_str("async"),
             Self::Sync { backups: 0 } => f.write_str("sync"),
-            Self::Sync { backups } => write!(f, "sync, {backups} backup{}", if *backups == 1 { "" } else { "s" }),
+            Self::Sync { backups } => {
+                write!(f, "sync, {backups} backup{}", if *backups == 1 { "" } else { "s" })
+            }
             Self::BoundedStaleness { slack } => write!(f, "bounded staleness, slack {slack}"),
             Self::KAsync { k } => write!(f, "{k}-async"),
             Self::KBatchSync { k } => write!(f, "{k}-batch-sync"),
@@ -173,7 +185,9 @@ mod tests {
     fn staleness_aware_training_divides_the_learning_rate_by_the_staleness_and_others_leave_it() {
         let rates = |mode: Mode| [0, 1, 2, 8].map(|staleness| mode.learning_rate(0.5, staleness));
         assert_eq!(rates(Mode::StalenessAware), [0.5, 0.5, 0.25, 0.0625]);
-        for other in [Mode::Async, Mode::DelayCompensated { lambda: 1.0 }, Mode::Sync { backups: 1 }] {
+        for other in
+            [Mode::Async, Mode::DelayCompensated { lambda: 1.0 }, Mode::Sync { backups: 1 }]
+        {
             assert_eq!(rates(other), [0.5; 4], "{other}");
         }
     }

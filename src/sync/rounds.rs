@@ -32,8 +32,9 @@ pub(crate) enum Versions {
     Any,
 }
 
-/// The rounds of a training (Chen et al., "Revisiting Distributed Synchronous SGD", 2016, for backup workers;
-/// Dutta et al., "Slow and Stale Gradients Can Win the Race", 2018, for K-async and the K-batch modes).
+/// The rounds of a training (Chen et al., "Revisiting Distributed Synchronous SGD", 2016, for
+/// backup workers; Dutta et al., "Slow and Stale Gradients Can Win the Race", 2018, for K-async and
+/// the K-batch modes).
 #[derive(Debug)]
 pub(super) struct Rounds {
     rule: RoundRule,
@@ -65,7 +66,11 @@ impl Rounds {
     /// `worker`'s gradient of `version` is on its way. A worker that votes twice before it is
     /// answered (it restarted) has one vote and gets one answer.
     pub(super) fn vote(&mut self, worker: u32, version: u64) -> Vec<Effect> {
-        assert!(version <= self.round, "a vote is for a version that exists: {version}, not {}", self.round);
+        assert!(
+            version <= self.round,
+            "a vote is for a version that exists: {version}, not {}",
+            self.round
+        );
         let is_late = self.rule.versions == Versions::Same && version < self.round;
         if is_late || !self.live.contains(&worker) {
             return vec![Effect::Drop { worker }];
@@ -86,8 +91,9 @@ impl Rounds {
         }
     }
 
-    /// `worker` is gone: its open vote is dropped, and the others may now be enough. Where voters go on it has none:
-    /// its places stay, and those who collect the gradients know that it is gone.
+    /// `worker` is gone: its open vote is dropped, and the others may now be enough. Where voters
+    /// go on it has none: its places stay, and those who collect the gradients know that it is
+    /// gone.
     pub(super) fn leave(&mut self, worker: u32) -> Vec<Effect> {
         self.live.remove(&worker);
         let open = self.resting().contains(&worker);
@@ -137,7 +143,8 @@ impl Rounds {
         // They are summed in the order of the workers, not in that of their votes.
         contributors.sort_unstable();
         let counted = contributors.clone().into_iter().zip(0..);
-        let counted = counted.map(|(worker, index)| Effect::Count { worker, place: Place { round, index } });
+        let counted =
+            counted.map(|(worker, index)| Effect::Count { worker, place: Place { round, index } });
         std::iter::once(Effect::Close { round, contributors }).chain(counted).collect()
     }
 }

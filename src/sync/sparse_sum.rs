@@ -2,11 +2,12 @@
 
 use std::cmp::Ordering;
 
-/// What TensorFlow's `SparseConditionalAccumulator` makes of the gradients that it has: rows with their numbers.
+/// What TensorFlow's `SparseConditionalAccumulator` makes of the gradients that it has: rows with
+/// their numbers.
 ///
-/// It merges lists of numbers as if they were sorted and each number came once. Where one comes twice in a list it
-/// stays twice, and meets its like in the next list; where a list is not sorted, rows of one number can stay apart.
-/// Whoever applies what is taken sums them all the same.
+/// It merges lists of numbers as if they were sorted and each number came once. Where one comes
+/// twice in a list it stays twice, and meets its like in the next list; where a list is not sorted,
+/// rows of one number can stay apart. Whoever applies what is taken sums them all the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SparseSum {
     indices: Vec<i64>,
@@ -25,13 +26,19 @@ enum Row {
 }
 
 impl SparseSum {
-    /// The sum of one gradient: its `values` are rows of `width` elements, with the numbers `indices`.
+    /// The sum of one gradient: its `values` are rows of `width` elements, with the numbers
+    /// `indices`.
     ///
     /// # Panics
     /// If there is not a row for each number.
     pub fn new(indices: &[i64], values: &[f32], width: usize) -> Self {
         assert_eq!(values.len(), indices.len() * width, "every number has a row");
-        Self { indices: indices.to_vec(), counts: vec![1; indices.len()], values: values.to_vec(), width }
+        Self {
+            indices: indices.to_vec(),
+            counts: vec![1; indices.len()],
+            values: values.to_vec(),
+            width,
+        }
     }
 
     /// Adds another gradient.
@@ -41,7 +48,8 @@ impl SparseSum {
     pub fn add(&mut self, indices: &[i64], values: &[f32]) {
         assert_eq!(values.len(), indices.len() * self.width, "every number has a row");
         let rows = merged(&self.indices, indices);
-        let mut sum = Self { indices: Vec::new(), counts: Vec::new(), values: Vec::new(), width: self.width };
+        let mut sum =
+            Self { indices: Vec::new(), counts: Vec::new(), values: Vec::new(), width: self.width };
         let at = |row: usize| row * self.width..(row + 1) * self.width;
         for row in rows {
             let (index, count) = match row {
@@ -133,9 +141,12 @@ mod tests {
     fn of_sorted_lists_the_sum_is_that_of_the_dense_gradients_and_each_mean_is_over_its_count() {
         let lists: Vec<(Vec<i64>, Vec<f32>)> = (0..9u64)
             .map(|k| {
-                let indices: Vec<i64> =
-                    (0..40).filter(|i| (i * i + 3 * k).is_multiple_of(k % 4 + 2)).map(|i| i as i64).collect();
-                let values = indices.iter().flat_map(|i| [*i as f32 + k as f32, k as f32 - 3.0]).collect();
+                let indices: Vec<i64> = (0..40)
+                    .filter(|i| (i * i + 3 * k).is_multiple_of(k % 4 + 2))
+                    .map(|i| i as i64)
+                    .collect();
+                let values =
+                    indices.iter().flat_map(|i| [*i as f32 + k as f32, k as f32 - 3.0]).collect();
                 (indices, values)
             })
             .collect();
@@ -146,16 +157,21 @@ mod tests {
                 (*count, *sum) = (*count + 1.0, [sum[0] + row[0], sum[1] + row[1]]);
             }
         }
-        let lists: Vec<(&[i64], &[f32])> = lists.iter().map(|(indices, values)| (&**indices, &**values)).collect();
+        let lists: Vec<(&[i64], &[f32])> =
+            lists.iter().map(|(indices, values)| (&**indices, &**values)).collect();
         let (indices, values) = sum(&lists, 2).into_mean();
         assert_eq!(indices, dense.keys().copied().collect::<Vec<_>>());
-        let means: Vec<f32> = dense.values().flat_map(|(count, sum)| sum.map(|sum| sum / count)).collect();
+        let means: Vec<f32> =
+            dense.values().flat_map(|(count, sum)| sum.map(|sum| sum / count)).collect();
         assert_eq!(values, means);
     }
 
     #[test]
     fn gradients_without_rows_or_with_rows_of_nothing_are_sums_too() {
-        assert_eq!(sum(&[(&[], &[]), (&[3], &[1.0, 2.0])], 2).into_mean(), (vec![3], vec![1.0, 2.0]));
+        assert_eq!(
+            sum(&[(&[], &[]), (&[3], &[1.0, 2.0])], 2).into_mean(),
+            (vec![3], vec![1.0, 2.0])
+        );
         assert_eq!(sum(&[(&[1, 2], &[]), (&[2], &[])], 0).into_mean(), (vec![1, 2], vec![]));
     }
 }

@@ -17,7 +17,8 @@ enum Move {
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let one = prop_oneof![20 => (0u32..6).prop_map(Move::Commit), 1 => (0u32..6).prop_map(Move::Leave)];
+    let one =
+        prop_oneof![20 => (0u32..6).prop_map(Move::Commit), 1 => (0u32..6).prop_map(Move::Leave)];
     prop::collection::vec(one, 0..200)
 }
 

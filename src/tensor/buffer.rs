@@ -1,17 +1,17 @@
 //! The memory under a tensor: aligned for the widest vectors, and used again instead of freed.
 //!
 //! A training step makes the same buffers as the step before it. They go back to a free list when
-//! their last tensor is dropped, each with the count of its holders, so that a steady step neither asks
-//! the system for memory nor touches a cold page; and even for a scalar the list is faster than an
-//! aligned allocation. It keeps at most [`KEPT_BYTES`] a size.
+//! their last tensor is dropped, each with the count of its holders, so that a steady step neither
+//! asks the system for memory nor touches a cold page; and even for a scalar the list is faster
+//! than an aligned allocation. It keeps at most [`KEPT_BYTES`] a size.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
 use super::dtype::Element;
 
-/// What the free list holds of each power of two at most \[bytes\]: two tensors of 100 MB, since to touch that much
-/// new memory takes half as long as to receive it.
+/// What the free list holds of each power of two at most \[bytes\]: two tensors of 100 MB, since to
+/// touch that much new memory takes half as long as to receive it.
 const KEPT_BYTES: usize = 256 << 20;
 /// The size of a cache line, and the alignment of every tensor \[bytes\].
 const LINE: usize = 64;
@@ -95,7 +95,10 @@ impl Shared {
             copy.make_mut().lines.copy_from_slice(&self.lines);
             *self = copy;
         }
-        self.0.as_mut().and_then(Arc::get_mut).expect("a buffer that is not shared is its holder's own")
+        self.0
+            .as_mut()
+            .and_then(Arc::get_mut)
+            .expect("a buffer that is not shared is its holder's own")
     }
 }
 
@@ -130,11 +133,13 @@ impl Filling {
     pub(super) fn push(&mut self, bytes: &mut &[u8]) {
         let (mut taken, rest) = bytes.split_at(bytes.len().min(self.missing()));
         *bytes = rest;
-        let buffer = Arc::get_mut(&mut self.buffer).expect("a buffer that is being filled is nobody else's");
+        let buffer =
+            Arc::get_mut(&mut self.buffer).expect("a buffer that is being filled is nobody else's");
         let begun = buffer.lines.len() * LINE - buffer.len;
         let (head, tail) = taken.split_at(taken.len().min(begun));
         let at = buffer.len;
-        bytemuck::cast_slice_mut::<Line, u8>(&mut buffer.lines)[at..at + head.len()].copy_from_slice(head);
+        bytemuck::cast_slice_mut::<Line, u8>(&mut buffer.lines)[at..at + head.len()]
+            .copy_from_slice(head);
         buffer.len += taken.len();
         taken = tail;
         let (lines, tail) = taken.as_chunks::<LINE>();

@@ -14,7 +14,8 @@ pub enum DType {
     F32,
     /// IEEE 754 double precision.
     F64,
-    /// The upper half of an [`F32`](Self::F32), for storage and the wire: it is cast to be computed with.
+    /// The upper half of an [`F32`](Self::F32), for storage and the wire: it is cast to be computed
+    /// with.
     BF16,
     /// 32-bit signed integers: labels, indices.
     I32,
@@ -96,7 +97,9 @@ impl fmt::Display for DType {
 }
 
 /// A Rust type that a tensor can hold.
-pub trait Element: bytemuck::NoUninit + bytemuck::CheckedBitPattern + fmt::Debug + PartialEq + Send + Sync {
+pub trait Element:
+    bytemuck::NoUninit + bytemuck::CheckedBitPattern + fmt::Debug + PartialEq + Send + Sync
+{
     /// What a tensor calls it.
     const DTYPE: DType;
 }

@@ -63,7 +63,10 @@ mod tests {
         let mut bytes = &[1, 0, 0, 0, 9, 9][..];
         filling.push(&mut bytes);
         assert_eq!((bytes, filling.full().unwrap()), (&[9, 9][..], Tensor::scalar(1)));
-        assert_eq!(FillingTensor::new(DType::F64, [0].into()).full().unwrap(), Tensor::zeros(DType::F64, [0]));
+        assert_eq!(
+            FillingTensor::new(DType::F64, [0].into()).full().unwrap(),
+            Tensor::zeros(DType::F64, [0])
+        );
     }
 
     #[test]

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// The most dimensions a shape can have.
 pub(crate) const MAX_RANK: usize = 6;
-/// The most elements that a shape from outside can have, dimensions of 0 counted as 1: so many that no
-/// memory holds them, and so few that no size in bytes overflows.
+/// The most elements that a shape from outside can have, dimensions of 0 counted as 1: so many that
+/// no memory holds them, and so few that no size in bytes overflows.
 const MAX_ELEMENTS: usize = 1 << 48;
 
 /// Why a list of dimensions from outside is no shape.
@@ -32,7 +32,11 @@ impl Shape {
     /// # Panics
     /// If there are more than 6.
     pub fn new(dims: &[usize]) -> Self {
-        assert!(dims.len() <= MAX_RANK, "a shape has at most {MAX_RANK} dimensions, not {}", dims.len());
+        assert!(
+            dims.len() <= MAX_RANK,
+            "a shape has at most {MAX_RANK} dimensions, not {}",
+            dims.len()
+        );
         let mut shape = Self { rank: dims.len() as u8, ..Self::SCALAR };
         shape.dims[..dims.len()].copy_from_slice(dims);
         shape
@@ -115,7 +119,11 @@ impl PartialShape {
     /// # Panics
     /// If there are more than 6.
     pub fn new(dims: &[Option<usize>]) -> Self {
-        assert!(dims.len() <= MAX_RANK, "a shape has at most {MAX_RANK} dimensions, not {}", dims.len());
+        assert!(
+            dims.len() <= MAX_RANK,
+            "a shape has at most {MAX_RANK} dimensions, not {}",
+            dims.len()
+        );
         let mut shape = Self { rank: dims.len() as u8, dims: [None; MAX_RANK] };
         shape.dims[..dims.len()].copy_from_slice(dims);
         shape
@@ -145,7 +153,11 @@ impl PartialShape {
     /// Whether a tensor of `shape` can travel along an edge of this shape.
     pub fn admits(&self, shape: Shape) -> bool {
         self.rank() == shape.rank()
-            && self.dims().iter().zip(shape.dims()).all(|(mine, its)| mine.is_none_or(|mine| mine == *its))
+            && self
+                .dims()
+                .iter()
+                .zip(shape.dims())
+                .all(|(mine, its)| mine.is_none_or(|mine| mine == *its))
     }
 
     /// What is known when a value has both shapes; `None` where no value can.

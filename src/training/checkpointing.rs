@@ -1,4 +1,5 @@
-//! Where a training's checkpoints are kept, and how often one is written; saving and finding them beside the actors.
+//! Where a training's checkpoints are kept, and how often one is written; saving and finding them
+//! beside the actors.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,18 +8,21 @@ use crate::graph::Part;
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::Shape;
 
-use super::checkpoint::{CheckpointError, Restored, Retention, Saved, Saver, Slice, Snapshot, Store, open_store};
+use super::checkpoint::{
+    CheckpointError, Restored, Retention, Saved, Saver, Slice, Snapshot, Store, open_store,
+};
 use super::hooks::SecondOrStepTimer;
 use super::task::Task;
 
 /// What the steps in a checkpoint are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Consistency {
-    /// Whole ones: every step is in all variables or in none. The other workers are held between two of their steps
-    /// while the variables are read.
+    /// Whole ones: every step is in all variables or in none. The other workers are held between
+    /// two of their steps while the variables are read.
     #[default]
     Consistent,
-    /// Those that each variable happens to have had when it was read, as in TensorFlow; nobody is held.
+    /// Those that each variable happens to have had when it was read, as in TensorFlow; nobody is
+    /// held.
     Fuzzy,
 }
 
@@ -66,8 +70,8 @@ impl Checkpoints {
     /// The newest whole one, where there is one. Those that are not whole are named in the log.
     ///
     /// # Errors
-    /// If the store can't be read, or if there are checkpoints and none of them is whole: whoever began anew in
-    /// their place would lose what they might still hold.
+    /// If the store can't be read, or if there are checkpoints and none of them is whole: whoever
+    /// began anew in their place would lose what they might still hold.
     pub(super) async fn latest(&self, task: &Task) -> Result<Option<Restored>> {
         let found = self.with_saver(task, |saver| saver.latest()).await??;
         for rejected in &found.rejected {

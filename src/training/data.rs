@@ -4,8 +4,8 @@
 //! one file each ([`Dataset::digits`] is embedded in the library); which worker gets which, and in
 //! what order, is [`Batches`]'.
 //!
-//! A file can be gzipped. What it says of its own size is checked before memory is taken, and what is
-//! wrong with it is told with the file and the place.
+//! A file can be gzipped. What it says of its own size is checked before memory is taken, and what
+//! is wrong with it is told with the file and the place.
 
 mod batches;
 mod deal;
@@ -54,8 +54,8 @@ pub struct Split {
 pub struct Batch {
     /// The features, `f32` of shape `[samples, width]`.
     pub features: Tensor,
-    /// Of sparse data which feature each of those is, `i64` of their shape. A sample with fewer has some
-    /// of value 0 at the end.
+    /// Of sparse data which feature each of those is, `i64` of their shape. A sample with fewer has
+    /// some of value 0 at the end.
     pub ids: Option<Tensor>,
     /// The classes, `i32` of shape `[samples]`.
     pub labels: Tensor,
@@ -63,9 +63,9 @@ pub struct Batch {
 
 /// Some samples of a [`SparseSplit`], to be fed to a graph.
 ///
-/// A sample has as many places as the one with the most features in the batch. Those that it does not fill
-/// have id 0 and value 0, so that a sum of what the ids look up, weighted by the values, is that of its own
-/// features.
+/// A sample has as many places as the one with the most features in the batch. Those that it does
+/// not fill have id 0 and value 0, so that a sum of what the ids look up, weighted by the values,
+/// is that of its own features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SparseBatch {
     /// Which features, `i64` of shape `[samples, most features]`, in ascending order.
@@ -98,7 +98,9 @@ pub enum DataError {
         problem: String,
     },
     /// The features or the labels are tensors of the wrong shape.
-    #[error("features of shape [n,width] and labels of shape [n] make a split, not {features:?} and {labels:?}")]
+    #[error(
+        "features of shape [n,width] and labels of shape [n] make a split, not {features:?} and {labels:?}"
+    )]
     Shape {
         /// The shape of the features.
         features: Vec<usize>,
@@ -109,7 +111,9 @@ pub enum DataError {
     #[error("features are a tensor of f32, ids one of i64 and labels one of i32: {0}")]
     Tensor(#[from] TensorError),
     /// The samples can't be images of that size.
-    #[error("a sample has {width} features, which are no image of height, width and channels {shape:?}")]
+    #[error(
+        "a sample has {width} features, which are no image of height, width and channels {shape:?}"
+    )]
     Image {
         /// How many features a sample has.
         width: usize,
@@ -168,8 +172,8 @@ impl Dataset {
     /// `test` and `seed` are as those of [`Dataset::libsvm`].
     ///
     /// # Errors
-    /// If a file can't be read or is malformed, or a sample has more features than slots or one that is none
-    /// of the rows.
+    /// If a file can't be read or is malformed, or a sample has more features than slots or one
+    /// that is none of the rows.
     pub fn libsvm_sparse(
         path: &Path,
         test: Option<&Path>,
@@ -179,8 +183,9 @@ impl Dataset {
         padded::libsvm(path, test, (rows, slots), seed)
     }
 
-    /// The IDX files in `directory`, as MNIST ships them: `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`
-    /// and the same of `t10k` for testing, each with `.gz` or without. Pixels are scaled to 0 to 1.
+    /// The IDX files in `directory`, as MNIST ships them: `train-images-idx3-ubyte`,
+    /// `train-labels-idx1-ubyte` and the same of `t10k` for testing, each with `.gz` or without.
+    /// Pixels are scaled to 0 to 1.
     ///
     /// # Errors
     /// If one is missing or malformed, or they don't fit each other.
@@ -188,19 +193,27 @@ impl Dataset {
         idx::load(directory)
     }
 
-    /// A CSV file with a header: the class is in the column `label`, every other column is a number.
+    /// A CSV file with a header: the class is in the column `label`, every other column is a
+    /// number.
     ///
-    /// Labels that are all whole numbers are the classes' numbers; others are numbered in alphabetical
-    /// order. The samples of `test` are for testing; without it, a fifth of them, drawn by `seed`.
+    /// Labels that are all whole numbers are the classes' numbers; others are numbered in
+    /// alphabetical order. The samples of `test` are for testing; without it, a fifth of them,
+    /// drawn by `seed`.
     ///
     /// # Errors
     /// If a file is missing or malformed: told with line and column.
-    pub fn csv(file: &Path, label: &str, test: Option<&Path>, seed: u64) -> Result<Self, DataError> {
+    pub fn csv(
+        file: &Path,
+        label: &str,
+        test: Option<&Path>,
+        seed: u64,
+    ) -> Result<Self, DataError> {
         table::load(file, label, test, seed)
     }
 
-    /// A LIBSVM file, every feature in its place and absent ones 0. Labels are numbered in ascending order.
-    /// The samples of `test` are for testing; without it, a fifth of them, drawn by `seed`.
+    /// A LIBSVM file, every feature in its place and absent ones 0. Labels are numbered in
+    /// ascending order. The samples of `test` are for testing; without it, a fifth of them, drawn
+    /// by `seed`.
     ///
     /// To read one without holding it in memory there is [`LibSvm`].
     ///
@@ -210,13 +223,17 @@ impl Dataset {
         libsvm::load(file, test, seed)
     }
 
-    /// NumPy arrays in `.npy` files: features `[n, …]` and labels `[n]`, of float32, float64, int32, int64,
-    /// uint8 (pixels, scaled to 0 to 1) or bool. The samples of `test` are for testing; without it, a fifth
-    /// of them, drawn by `seed`.
+    /// NumPy arrays in `.npy` files: features `[n, …]` and labels `[n]`, of float32, float64,
+    /// int32, int64, uint8 (pixels, scaled to 0 to 1) or bool. The samples of `test` are for
+    /// testing; without it, a fifth of them, drawn by `seed`.
     ///
     /// # Errors
     /// If a file is missing or malformed, or they don't fit each other.
-    pub fn npy(train: (&Path, &Path), test: Option<(&Path, &Path)>, seed: u64) -> Result<Self, DataError> {
+    pub fn npy(
+        train: (&Path, &Path),
+        test: Option<(&Path, &Path)>,
+        seed: u64,
+    ) -> Result<Self, DataError> {
         npy::load(train, test, seed)
     }
 }
@@ -232,12 +249,17 @@ impl Dataset {
 }
 
 impl Dataset {
-    /// Random images of `image` `[height, width, channels]` and labels of `classes`, drawn by `seed`: what costs
-    /// a training as much as real ones. Without numbers they take no memory.
+    /// Random images of `image` `[height, width, channels]` and labels of `classes`, drawn by
+    /// `seed`: what costs a training as much as real ones. Without numbers they take no memory.
     ///
     /// # Errors
     /// If there are no classes.
-    pub fn random_images(image: [usize; 3], classes: usize, numerics: Numerics, seed: u64) -> Result<Self, DataError> {
+    pub fn random_images(
+        image: [usize; 3],
+        classes: usize,
+        numerics: Numerics,
+        seed: u64,
+    ) -> Result<Self, DataError> {
         synthetic::images(image, classes, numerics, seed)
     }
 }
@@ -263,7 +285,10 @@ impl Split {
         let width = match (of_features.dims(), of_labels.dims()) {
             ([samples, width], [labelled]) if samples == labelled => *width,
             (features, labels) => {
-                return Err(DataError::Shape { features: features.to_vec(), labels: labels.to_vec() });
+                return Err(DataError::Shape {
+                    features: features.to_vec(),
+                    labels: labels.to_vec(),
+                });
             }
         };
         let is_class = |label: &i32| usize::try_from(*label).is_ok_and(|label| label < classes);
@@ -273,7 +298,8 @@ impl Split {
         Ok(Self { features, ids: None, labels, width, image_shape: None, classes })
     }
 
-    /// The same samples, each of which is an image of `shape` `[height, width, channels]`, row by row.
+    /// The same samples, each of which is an image of `shape` `[height, width, channels]`, row by
+    /// row.
     ///
     /// # Errors
     /// If a sample has another number of features.
@@ -289,14 +315,16 @@ impl Split {
         self.image_shape
     }
 
-    /// The same, of sparse samples: `ids`, `i64` of the features' shape, says which feature each is.
+    /// The same, of sparse samples: `ids`, `i64` of the features' shape, says which feature each
+    /// is.
     ///
     /// # Errors
     /// If the ids have another type or shape.
     pub fn with_ids(mut self, ids: Tensor) -> Result<Self, DataError> {
         ids.values::<i64>()?;
         if ids.shape() != self.features.shape() {
-            let (features, labels) = (ids.shape().dims().to_vec(), self.labels.shape().dims().to_vec());
+            let (features, labels) =
+                (ids.shape().dims().to_vec(), self.labels.shape().dims().to_vec());
             return Err(DataError::Shape { features, labels });
         }
         self.ids = Some(ids);
@@ -325,7 +353,11 @@ impl Split {
 
     /// Every sample, in the order of the data set. Copies nothing.
     pub fn whole(&self) -> Batch {
-        Batch { features: self.features.clone(), ids: self.ids.clone(), labels: self.labels.clone() }
+        Batch {
+            features: self.features.clone(),
+            ids: self.ids.clone(),
+            labels: self.labels.clone(),
+        }
     }
 }
 

@@ -14,13 +14,15 @@
 //! | [`SyncReplicasHook`] | `_SyncReplicasOptimizerHook` | drives [`SyncReplicas`](crate::optimizer::SyncReplicas) | |
 //! | [`Profiler`] | `ProfilerHook` | writes timelines of runs | of the worker's run and kernels |
 //!
-//! "Every so many steps" or "every so often" is one argument, a [`SecondOrStepTimer`], where TensorFlow has two of
-//! which one must be given. Of what it measures, a simulation's time is virtual: so are the steps a second, and the
-//! same files are written again. Where nothing but shapes is computed, no loss is NaN and no scalar is written.
+//! "Every so many steps" or "every so often" is one argument, a [`SecondOrStepTimer`], where
+//! TensorFlow has two of which one must be given. Of what it measures, a simulation's time is
+//! virtual: so are the steps a second, and the same files are written again. Where nothing but
+//! shapes is computed, no loss is NaN and no scalar is written.
 //!
-//! A hook sees the global step as the last train op left it, and has no fetch of its own for it: runs that train
-//! nothing leave it as it is. Differences of the session itself, which is not retried for ever and never silently
-//! begun anew, are told at [`MonitoredSession`](super::MonitoredSession).
+//! A hook sees the global step as the last train op left it, and has no fetch of its own for it:
+//! runs that train nothing leave it as it is. Differences of the session itself, which is not
+//! retried for ever and never silently begun anew, are told at
+//! [`MonitoredSession`](super::MonitoredSession).
 
 mod checkpoint_saver;
 mod feed_fn;
@@ -69,8 +71,8 @@ pub type HookFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
 
 /// Extends a monitored session (TensorFlow: `SessionRunHook`).
 ///
-/// An error that a new session can mend (a lost task) is followed by one, and the hook is called again; any
-/// other ends the run that the hook was called for.
+/// An error that a new session can mend (a lost task) is followed by one, and the hook is called
+/// again; any other ends the run that the hook was called for.
 #[expect(unused_variables, reason = "by itself a hook does nothing")]
 pub trait Hook {
     /// The session is about to be created: the last time that operations can be added to the graph.
@@ -81,14 +83,15 @@ pub trait Hook {
         Ok(())
     }
 
-    /// A session is open and its variables have their values: the first one, or one in the place of a session
-    /// that has lost a task.
+    /// A session is open and its variables have their values: the first one, or one in the place of
+    /// a session that has lost a task.
     fn after_create_session<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
         Box::pin(ready(Ok(())))
     }
 
-    /// A run is about to begin: what it is to feed and fetch besides. It is called again where the training has
-    /// gone back to a checkpoint, or a hook has lost the session, and the run is asked for anew.
+    /// A run is about to begin: what it is to feed and fetch besides. It is called again where the
+    /// training has gone back to a checkpoint, or a hook has lost the session, and the run is asked
+    /// for anew.
     ///
     /// # Errors
     /// Whatever keeps the hook from its work.
@@ -97,7 +100,11 @@ pub trait Hook {
     }
 
     /// A run has ended well.
-    fn after_run<'a>(&'a mut self, context: &'a HookContext<'_>, run: &'a RunValues<'_>) -> HookFuture<'a> {
+    fn after_run<'a>(
+        &'a mut self,
+        context: &'a HookContext<'_>,
+        run: &'a RunValues<'_>,
+    ) -> HookFuture<'a> {
         Box::pin(ready(Ok(())))
     }
 
@@ -115,7 +122,8 @@ pub struct HookContext<'a> {
     pub session: &'a Session,
     /// The global step that was seen last.
     pub global_step: u64,
-    /// The global step of the checkpoint that the variables have just been restored from, where they have.
+    /// The global step of the checkpoint that the variables have just been restored from, where
+    /// they have.
     pub restored: Option<u64>,
     pub(super) stop: &'a Cell<bool>,
 }
@@ -147,7 +155,8 @@ pub enum TraceLevel {
     Full,
 }
 
-/// How a run is taken (TensorFlow: `RunOptions`). What several ask for is merged: the longest time, the fullest trace.
+/// How a run is taken (TensorFlow: `RunOptions`). What several ask for is merged: the longest time,
+/// the fullest trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunOptions {
     /// How long the run may take; as the session says, where there is none.
@@ -183,7 +192,10 @@ impl RunArgs<'_> {
     /// If the program or another hook feeds it as well.
     pub fn feed(&mut self, output: &Output, value: impl Into<Tensor>) -> Result<()> {
         if self.asked.request.feeds.contains(&output.edge()) {
-            let message = format!("`{}` is fed twice: by two hooks, or by a hook and the program", output.name());
+            let message = format!(
+                "`{}` is fed twice: by two hooks, or by a hook and the program",
+                output.name()
+            );
             return Err(Error::new(Code::InvalidArgument, message));
         }
         self.asked.feed(output, value.into());
@@ -237,7 +249,11 @@ impl Hooks {
     }
 
     /// Lets each hook add to the run.
-    pub(super) fn before_run(&mut self, context: &HookContext<'_>, mut run: RunArgs<'_>) -> Result<()> {
+    pub(super) fn before_run(
+        &mut self,
+        context: &HookContext<'_>,
+        mut run: RunArgs<'_>,
+    ) -> Result<()> {
         self.fetches.clear();
         for hook in &mut self.list {
             let first = run.asked.request.fetches.len();

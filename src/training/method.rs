@@ -1,4 +1,5 @@
-//! How the workers of the built-in trainer train: the same variables, or copies of their own that they average.
+//! How the workers of the built-in trainer train: the same variables, or copies of their own that
+//! they average.
 
 use crate::graph::{Gradient, Graph, GraphError, Output, Target, Variable};
 use crate::optimizer::{Coordinated, LocalSgd, LocalTrainOp, Optimizer, TrainOp};
@@ -38,7 +39,11 @@ impl Method {
     }
 
     /// Builds the variables that are trained where the method has them.
-    pub(super) fn with_variables<T, E>(&self, g: &Graph, build: impl FnOnce(&Graph) -> Result<T, E>) -> Result<T, E> {
+    pub(super) fn with_variables<T, E>(
+        &self,
+        g: &Graph,
+        build: impl FnOnce(&Graph) -> Result<T, E>,
+    ) -> Result<T, E> {
         match self {
             Self::Shared(_) => build(g),
             Self::Local(_) => g.with_local_variables(build),
@@ -46,7 +51,11 @@ impl Method {
     }
 
     /// The steps that make `loss` small.
-    pub(super) fn minimize(&self, loss: &Output, global_step: &Variable) -> Result<TrainOps, GraphError> {
+    pub(super) fn minimize(
+        &self,
+        loss: &Output,
+        global_step: &Variable,
+    ) -> Result<TrainOps, GraphError> {
         Ok(match self {
             Self::Shared(optimizer) => TrainOps::Shared(optimizer.minimize(loss, global_step)?),
             Self::Local(optimizer) => TrainOps::Local(optimizer.minimize(loss, global_step)?),
@@ -60,8 +69,12 @@ impl Method {
         global_step: &Variable,
     ) -> Result<TrainOps, GraphError> {
         Ok(match self {
-            Self::Shared(optimizer) => TrainOps::Shared(optimizer.apply_gradients(pairs, global_step)?),
-            Self::Local(optimizer) => TrainOps::Local(optimizer.apply_gradients(pairs, global_step)?),
+            Self::Shared(optimizer) => {
+                TrainOps::Shared(optimizer.apply_gradients(pairs, global_step)?)
+            }
+            Self::Local(optimizer) => {
+                TrainOps::Local(optimizer.apply_gradients(pairs, global_step)?)
+            }
         })
     }
 }

@@ -1,4 +1,5 @@
-//! The networks of the built-in trainer, one file each: from a batch's features to a logit for each class.
+//! The networks of the built-in trainer, one file each: from a batch's features to a logit for each
+//! class.
 
 mod alexnet;
 mod convnet;
@@ -59,8 +60,10 @@ pub(super) fn build(model: &Model, features: &Output, split: &Split) -> Result<N
         Model::Softmax => Network::of(mlp::logits(features, &[], split.classes())?),
         Model::Mlp { hidden } => Network::of(mlp::logits(features, hidden, split.classes())?),
         Model::Convnet => {
-            let no_images = "the model `convnet` needs images, but the data set has rows of features";
-            let shape = split.image_shape().ok_or_else(|| Error::new(Code::InvalidArgument, no_images))?;
+            let no_images =
+                "the model `convnet` needs images, but the data set has rows of features";
+            let shape =
+                split.image_shape().ok_or_else(|| Error::new(Code::InvalidArgument, no_images))?;
             Network::of(convnet::logits(features, shape, split.classes())?)
         }
         Model::Embedding(embedding) => {
@@ -73,6 +76,8 @@ pub(super) fn build(model: &Model, features: &Output, split: &Split) -> Result<N
             let (logits, updates) = network::logits(published.table(), features)?;
             Network { updates, ..Network::of(logits) }
         }
-        Model::Null { .. } => return Err(Error::new(Code::Internal, "the model `null` gives no logits")),
+        Model::Null { .. } => {
+            return Err(Error::new(Code::Internal, "the model `null` gives no logits"));
+        }
     })
 }

@@ -1,4 +1,5 @@
-//! A session that looks after a training: initialises or waits, runs hooks, recovers, stops in good order.
+//! A session that looks after a training: initialises or waits, runs hooks, recovers, stops in good
+//! order.
 
 mod builder;
 mod run;
@@ -24,10 +25,11 @@ pub use run::{Feeds, MonitoredRun};
 
 /// A session for training (TensorFlow: `MonitoredTrainingSession`).
 ///
-/// The chief gives the variables their first values, or restores them from the newest checkpoint; the other workers
-/// wait until it has, and are told at once. A task that is lost and comes back is waited for, and the step taken
-/// again. A parameter server that comes back without its variables gets them from the checkpoint, and all others
-/// go back to it; see `recovery` for when all that is given up.
+/// The chief gives the variables their first values, or restores them from the newest checkpoint;
+/// the other workers wait until it has, and are told at once. A task that is lost and comes back is
+/// waited for, and the step taken again. A parameter server that comes back without its variables
+/// gets them from the checkpoint, and all others go back to it; see `recovery` for when all that is
+/// given up.
 pub struct MonitoredSession {
     task: Task,
     creator: SessionCreator,
@@ -52,7 +54,8 @@ impl MonitoredSession {
         Builder::new(task, graph)
     }
 
-    /// Whether the training is over for this worker: a hook stopped it, or the chief ended it for all.
+    /// Whether the training is over for this worker: a hook stopped it, or the chief ended it for
+    /// all.
     pub fn should_stop(&self) -> bool {
         self.stop_requested.get() || self.task.is_training_over()
     }
@@ -78,10 +81,12 @@ impl MonitoredSession {
         &self.session
     }
 
-    /// Ends this worker's training in good order: the hooks have their end, the chief reports the weights.
+    /// Ends this worker's training in good order: the hooks have their end, the chief reports the
+    /// weights.
     ///
     /// # Errors
-    /// If a hook fails, the weights can't be read, or they are lost and no checkpoint of the last step is there.
+    /// If a hook fails, the weights can't be read, or they are lost and no checkpoint of the last
+    /// step is there.
     pub async fn close(mut self) -> Result<()> {
         let reached = self.global_step;
         let ended = self.end(reached).await;
@@ -106,8 +111,8 @@ impl MonitoredSession {
         Ok(())
     }
 
-    /// Ends the training as `outcome` says: the end of the input is an end in good order; any other error is
-    /// returned, and the hooks don't have their end.
+    /// Ends the training as `outcome` says: the end of the input is an end in good order; any other
+    /// error is returned, and the hooks don't have their end.
     ///
     /// # Errors
     /// That error, or as [`MonitoredSession::close`].
@@ -142,8 +147,8 @@ impl MonitoredSession {
         Ok(None)
     }
 
-    /// Puts a new session in the place of one that has lost a task; says whether the training has gone back to a
-    /// checkpoint.
+    /// Puts a new session in the place of one that has lost a task; says whether the training has
+    /// gone back to a checkpoint.
     ///
     /// # Errors
     /// `root`, if that task does not come back, or without what no checkpoint has.
@@ -156,7 +161,11 @@ impl MonitoredSession {
             tracing::warn!(%root, ?pause, "going on with a new session");
             self.task.sleep(pause).await;
             let gone_on = match self.creator.create_again(self.global_step, &root).await {
-                Ok(created) if created.restored.is_none() && root.code == Code::FailedPrecondition => return Err(root),
+                Ok(created)
+                    if created.restored.is_none() && root.code == Code::FailedPrecondition =>
+                {
+                    return Err(root);
+                }
                 Ok(created) => {
                     is_back |= created.restored.is_some();
                     self.go_on_with(created).await
@@ -165,12 +174,16 @@ impl MonitoredSession {
             };
             match gone_on {
                 Ok(()) => return Ok(is_back),
-                Err(error) if is_mendable(&error) => tracing::warn!(%error, "the new session is lost too"),
+                Err(error) if is_mendable(&error) => {
+                    tracing::warn!(%error, "the new session is lost too")
+                }
                 Err(error) if error.code == Code::FailedPrecondition => {
                     return Err(Error { code: root.code, ..error });
                 }
                 Err(error) if error.code == Code::OutOfRange => return Err(error),
-                Err(error) => return Err(given_up(&root, &format!("it is not back in time: {error}"))),
+                Err(error) => {
+                    return Err(given_up(&root, &format!("it is not back in time: {error}")));
+                }
             }
         }
     }
@@ -201,8 +214,9 @@ impl MonitoredSession {
         (HookContext { task, session, global_step, restored, stop: stop_requested }, hooks)
     }
 
-    /// Takes a step, again with a new session where a task was lost. Gives nothing where the training has gone back to
-    /// a checkpoint meanwhile: what the step was to do is to be asked anew.
+    /// Takes a step, again with a new session where a task was lost. Gives nothing where the
+    /// training has gone back to a checkpoint meanwhile: what the step was to do is to be asked
+    /// anew.
     async fn take(&mut self, mut asked: Asked, options: RunOptions) -> Result<Option<StepDone>> {
         let repeat = asked.repeat(&self.session);
         loop {
@@ -228,11 +242,14 @@ impl MonitoredSession {
         }
     }
 
-    /// Whether a new session may mend it. While variables are being restored, a step can find them without values,
-    /// or its gradient to be of a version that is no more.
+    /// Whether a new session may mend it. While variables are being restored, a step can find them
+    /// without values, or its gradient to be of a version that is no more.
     fn can_recover_from(&self, error: &Error) -> bool {
-        let may_be_reset = error.code == Code::FailedPrecondition && self.creator.checkpoints.is_some();
-        is_mendable(error) || may_be_reset || (error.code == Code::FailedPrecondition && self.creator.was_reset())
+        let may_be_reset =
+            error.code == Code::FailedPrecondition && self.creator.checkpoints.is_some();
+        is_mendable(error)
+            || may_be_reset
+            || (error.code == Code::FailedPrecondition && self.creator.was_reset())
     }
 
     /// Hop 10 of a step: shows it to the hooks, and reports it where it is a training step.

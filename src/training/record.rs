@@ -18,9 +18,11 @@ pub struct StepStats {
     pub ended: VirtualTime,
     /// When its kernels ran on the worker, the first of them and the last.
     pub computed: Option<(VirtualTime, VirtualTime)>,
-    /// The first f32 scalar that the step fetched, which by custom is the loss; none where it has no number.
+    /// The first f32 scalar that the step fetched, which by custom is the loss; none where it has
+    /// no number.
     pub loss: Option<f32>,
-    /// How many updates were applied between its reading of the variables and its gradient's application.
+    /// How many updates were applied between its reading of the variables and its gradient's
+    /// application.
     pub staleness: u64,
     /// Whether the gradient was applied, or came too late and was dropped.
     pub applied: bool,
@@ -49,7 +51,8 @@ pub struct Beginning {
 /// How a training ended, as its chief saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
-    /// A hash of the trainable variables, by name; equal for equal weights. None where they have no numbers.
+    /// A hash of the trainable variables, by name; equal for equal weights. None where they have no
+    /// numbers.
     pub weights_digest: Option<u64>,
 }
 
@@ -61,7 +64,8 @@ pub trait Recorder {
     /// A worker has taken a step.
     fn step(&self, stats: StepStats);
 
-    /// The chief has restored the checkpoint of step `global_step`: what was applied after that is undone.
+    /// The chief has restored the checkpoint of step `global_step`: what was applied after that is
+    /// undone.
     fn restored(&self, global_step: u64);
 
     /// The chief has looked at the test split.

@@ -1,9 +1,10 @@
 //! How a monitored session goes on after it has lost a task, and when it gives up.
 //!
-//! An error that a new session can mend (`Unavailable`, `Aborted`) is followed by one, after a pause; as in
-//! TensorFlow, the step is then taken again. Where a parameter server has come back without its variables, the
-//! chief restores all of them, on all parameter servers, from the newest checkpoint. Without one the training
-//! would go on from numbers that nobody has learnt, so it ends, with the error that began it all.
+//! An error that a new session can mend (`Unavailable`, `Aborted`) is followed by one, after a
+//! pause; as in TensorFlow, the step is then taken again. Where a parameter server has come back
+//! without its variables, the chief restores all of them, on all parameter servers, from the newest
+//! checkpoint. Without one the training would go on from numbers that nobody has learnt, so it
+//! ends, with the error that began it all.
 
 use std::time::Duration;
 
@@ -50,10 +51,13 @@ pub(super) fn given_up(root: &Error, why: &str) -> Error {
     Error { message: format!("{}; {why}", root.message), ..root.clone() }
 }
 
-/// The end of a training whose variables are gone. It can't be mended by trying again, but by starting anew.
+/// The end of a training whose variables are gone. It can't be mended by trying again, but by
+/// starting anew.
 pub(super) fn lost_values(root: &Error, what: &str) -> Error {
-    let message =
-        format!("{}; it has come back without its variables: {what}, and no checkpoint to restore", root.message);
+    let message = format!(
+        "{}; it has come back without its variables: {what}, and no checkpoint to restore",
+        root.message
+    );
     Error { code: Code::FailedPrecondition, message, ..root.clone() }
 }
 
@@ -75,7 +79,13 @@ mod tests {
     fn only_lost_tasks_and_lost_state_are_mended() {
         let mendable = |code| is_mendable(&Error::new(code, ""));
         assert!(mendable(Code::Unavailable) && mendable(Code::Aborted));
-        for code in [Code::Cancelled, Code::InvalidArgument, Code::DeadlineExceeded, Code::Internal, Code::OutOfRange] {
+        for code in [
+            Code::Cancelled,
+            Code::InvalidArgument,
+            Code::DeadlineExceeded,
+            Code::Internal,
+            Code::OutOfRange,
+        ] {
             assert!(!mendable(code), "{code:?}");
         }
     }
@@ -84,6 +94,9 @@ mod tests {
     fn giving_up_keeps_the_root_cause() {
         let root = Error::new(Code::Unavailable, "ps:0 was lost");
         let error = given_up(&root, "no luck");
-        assert_eq!((error.code, error.message.as_str()), (Code::Unavailable, "ps:0 was lost; no luck"));
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (Code::Unavailable, "ps:0 was lost; no luck")
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! `Scaffold`: the parts that a training's session is made ready with, given by the program or made by default.
+//! `Scaffold`: the parts that a training's session is made ready with, given by the program or made
+//! by default.
 
 use std::cell::Cell;
 
@@ -9,8 +10,8 @@ use crate::tensor::{DType, Tensor};
 use super::hooks::HookFuture;
 use super::session::Session;
 
-/// What makes a model ready for its training (TensorFlow: `tf.train.Scaffold`). Whatever the program does not
-/// give is made by default: every variable without a value gets its initial one.
+/// What makes a model ready for its training (TensorFlow: `tf.train.Scaffold`). Whatever the
+/// program does not give is made by default: every variable without a value gets its initial one.
 #[derive(Default)]
 pub struct Scaffold {
     init_op: Option<Target>,
@@ -29,7 +30,8 @@ impl Scaffold {
         Self::default()
     }
 
-    /// Runs `op`, fed `feeds`, in the place of the variables' initializers, where there is no checkpoint.
+    /// Runs `op`, fed `feeds`, in the place of the variables' initializers, where there is no
+    /// checkpoint.
     #[must_use]
     pub fn init_op(mut self, op: &Target, feeds: Vec<(Output, Tensor)>) -> Self {
         (self.init_op, self.init_feeds) = (Some(op.clone()), feeds);
@@ -38,12 +40,16 @@ impl Scaffold {
 
     /// Calls `init` after the initial values were given, where there is no checkpoint.
     #[must_use]
-    pub fn init_fn(mut self, init: impl for<'a> Fn(&'a Session) -> HookFuture<'a> + 'static) -> Self {
+    pub fn init_fn(
+        mut self,
+        init: impl for<'a> Fn(&'a Session) -> HookFuture<'a> + 'static,
+    ) -> Self {
         self.init_fn = Some(Box::new(init));
         self
     }
 
-    /// The model is ready when all elements of `op` (bool) are true, besides that every variable has a value.
+    /// The model is ready when all elements of `op` (bool) are true, besides that every variable
+    /// has a value.
     #[must_use]
     pub fn ready_op(mut self, op: &Output) -> Self {
         self.ready_op = Some(op.clone());
@@ -64,8 +70,8 @@ impl Scaffold {
         self
     }
 
-    /// Adds to the graph what was not given, with operations to restore the variables where they `can_restore`.
-    /// Nothing more is to be added to the graph then.
+    /// Adds to the graph what was not given, with operations to restore the variables where they
+    /// `can_restore`. Nothing more is to be added to the graph then.
     ///
     /// # Errors
     /// If the graph has a mistake.
@@ -78,10 +84,13 @@ impl Scaffold {
             Ok(Known { name, part, is_initialized, initializer, read, restore, container })
         };
         let step = graph.global_step()?.read();
-        let shared: Vec<Known> = graph.initializers().into_iter().map(known).collect::<Result<_>>()?;
+        let shared: Vec<Known> =
+            graph.initializers().into_iter().map(known).collect::<Result<_>>()?;
         let own = graph.local_initializers().into_iter();
-        let own = own.map(|(variable, initializer)| (variable.is_initialized(), initializer)).collect();
-        let (all_initialized, is_half_initialized) = (graph.await_initialization(), Cell::new(false));
+        let own =
+            own.map(|(variable, initializer)| (variable.is_initialized(), initializer)).collect();
+        let (all_initialized, is_half_initialized) =
+            (graph.await_initialization(), Cell::new(false));
         Ok(Finalized { shared, own, step, all_initialized, is_half_initialized, given: self })
     }
 }
@@ -130,7 +139,9 @@ impl Finalized {
                     run = run.feed(place, value.clone());
                 }
             }
-            None => run = missing.iter().fold(run, |run, variable| run.target(&variable.initializer)),
+            None => {
+                run = missing.iter().fold(run, |run, variable| run.target(&variable.initializer))
+            }
         }
         run.await?;
         match &self.given.init_fn {
@@ -139,8 +150,8 @@ impl Finalized {
         }
     }
 
-    /// Whether an error has ended [`Finalized::initialize`]: its operations and function are then called again, though
-    /// the variables may have values by now.
+    /// Whether an error has ended [`Finalized::initialize`]: its operations and function are then
+    /// called again, though the variables may have values by now.
     pub(super) fn is_half_initialized(&self) -> bool {
         self.is_half_initialized.get()
     }
@@ -150,8 +161,8 @@ impl Finalized {
         self.given.init_op.is_some()
     }
 
-    /// Gives the worker's own variables their values, those that have none or, with an operation of the program's,
-    /// as that does.
+    /// Gives the worker's own variables their values, those that have none or, with an operation of
+    /// the program's, as that does.
     pub(super) async fn initialize_own(&self, session: &Session) -> Result<()> {
         if let Some(op) = &self.given.local_init_op {
             return session.run().target(op).await.map(drop);
@@ -159,7 +170,10 @@ impl Finalized {
         if self.own.is_empty() {
             return Ok(());
         }
-        let asked = self.own.iter().fold(session.run(), |run, (is_initialized, _)| run.fetch(is_initialized));
+        let asked = self
+            .own
+            .iter()
+            .fold(session.run(), |run, (is_initialized, _)| run.fetch(is_initialized));
         let known = asked.await?;
         let mut run = session.run();
         for (index, (_, initializer)) in self.own.iter().enumerate() {
@@ -190,7 +204,10 @@ async fn all_true(session: &Session, condition: Option<&Output>) -> Result<bool>
     let Some(condition) = condition else { return Ok(true) };
     let fetched = session.run().fetch(condition).await?;
     if fetched[0].dtype() != DType::Bool {
-        let message = format!("`{}` says whether the model is ready, and so has to be bool", condition.name());
+        let message = format!(
+            "`{}` says whether the model is ready, and so has to be bool",
+            condition.name()
+        );
         return Err(Error::new(Code::InvalidArgument, message));
     }
     Ok(fetched[0].slice::<bool>().iter().all(|is_true| *is_true))

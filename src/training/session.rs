@@ -13,8 +13,8 @@ use tracing::trace_span;
 use crate::graph::{Graph, Output, Target};
 use crate::partition::Request;
 use crate::runtime::{
-    Answer, Code, Error, MasterMessage, Origin, ResetContainers, Result, RunStep, ServerTarget, SessionId,
-    SessionOptions, StepDone, Values, stopped, tell,
+    Answer, Code, Error, MasterMessage, Origin, ResetContainers, Result, RunStep, ServerTarget,
+    SessionId, SessionOptions, StepDone, Values, stopped, tell,
 };
 use crate::tensor::{Element, Tensor};
 
@@ -51,7 +51,11 @@ impl Session {
     ///
     /// # Errors
     /// If the server has stopped.
-    pub async fn with_options(target: &ServerTarget, graph: &Graph, options: SessionOptions) -> Result<Self> {
+    pub async fn with_options(
+        target: &ServerTarget,
+        graph: &Graph,
+        options: SessionOptions,
+    ) -> Result<Self> {
         let created = Answer::new();
         let reply = created.reply();
         tell(&target.master, MasterMessage::CreateSession { options: options.clone(), reply });
@@ -93,8 +97,8 @@ impl Session {
         tell(&self.target.master, MasterMessage::CloseSession { session: self.id });
     }
 
-    /// Clears `containers`, the default one where none is named, on all tasks of the cluster of `target`.
-    /// All sessions of that server end (TensorFlow: `tf.Session.reset`).
+    /// Clears `containers`, the default one where none is named, on all tasks of the cluster of
+    /// `target`. All sessions of that server end (TensorFlow: `tf.Session.reset`).
     ///
     /// # Errors
     /// If the named containers hold no variable, or the server has stopped.
@@ -105,13 +109,18 @@ impl Session {
     /// [`Session::reset`] on the tasks that the options' device filters name, within their timeout.
     ///
     /// # Errors
-    /// If the named containers hold no variable, a task does not answer in time, or the server has stopped.
-    pub async fn reset_with_options(target: &ServerTarget, containers: &[&str], options: SessionOptions) -> Result<()> {
+    /// If the named containers hold no variable, a task does not answer in time, or the server has
+    /// stopped.
+    pub async fn reset_with_options(
+        target: &ServerTarget,
+        containers: &[&str],
+        options: SessionOptions,
+    ) -> Result<()> {
         Self::clear(target, containers, options, false).await.map(drop)
     }
 
-    /// [`Session::reset`] in the midst of a training, which goes on with other values of its variables. Gives the
-    /// workers that some task knows to have departed from it.
+    /// [`Session::reset`] in the midst of a training, which goes on with other values of its
+    /// variables. Gives the workers that some task knows to have departed from it.
     ///
     /// # Errors
     /// As [`Session::reset_with_options`].
@@ -133,15 +142,29 @@ impl Session {
         let containers = containers.iter().map(|name| (*name).to_owned()).collect();
         let deadline = options.operation_timeout.map(|limit| target.clock.now().after(limit));
         let (done, device_filters) = (Answer::new(), options.device_filters);
-        let asked = ResetContainers { containers, within_training, device_filters, deadline, reply: done.reply() };
+        let asked = ResetContainers {
+            containers,
+            within_training,
+            device_filters,
+            deadline,
+            reply: done.reply(),
+        };
         tell(&target.master, MasterMessage::Reset(asked));
         done.await.ok_or_else(|| stopped().on(target.task()))?
     }
 
     /// A step that is not asked for anything yet.
     pub(super) fn asked(&self) -> Asked {
-        let (request, answer) = self.spare.borrow_mut().pop().unwrap_or_else(|| (Request::default(), Answer::new()));
-        Asked { graph: self.graph.clone(), request, feeds: Values::new(), foreign: None, origin: None, answer }
+        let (request, answer) =
+            self.spare.borrow_mut().pop().unwrap_or_else(|| (Request::default(), Answer::new()));
+        Asked {
+            graph: self.graph.clone(),
+            request,
+            feeds: Values::new(),
+            foreign: None,
+            origin: None,
+            answer,
+        }
     }
 
     /// Runs a step, once it is awaited.
@@ -160,7 +183,8 @@ impl Session {
         self.extend()?;
         let deadline = self.timeout.get().map(|limit| self.target.clock.now().after(limit));
         let request = self.request(&asked);
-        let run = RunStep { session: self.id, request, feeds, deadline, origin, reply: answer.reply() };
+        let run =
+            RunStep { session: self.id, request, feeds, deadline, origin, reply: answer.reply() };
         tell(&self.target.master, MasterMessage::RunStep(run));
         asked.feeds.clear();
         asked.fetches.clear();
@@ -217,9 +241,14 @@ pub(super) struct Repeat {
 }
 
 impl Asked {
-    /// To take the same step again, should it fail. The session that it is asked of keeps the request.
+    /// To take the same step again, should it fail. The session that it is asked of keeps the
+    /// request.
     pub(super) fn repeat(&self, session: &Session) -> Repeat {
-        Repeat { request: session.request(&self.request), feeds: self.feeds.clone(), origin: self.origin }
+        Repeat {
+            request: session.request(&self.request),
+            feeds: self.feeds.clone(),
+            origin: self.origin,
+        }
     }
 
     /// The step that `repeat` is of, asked of `session`.
@@ -308,7 +337,10 @@ pub(super) struct Running<'a> {
     stage: Stage,
 }
 
-#[expect(clippy::large_enum_variant, reason = "there is one a step, and a box would be memory a step")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one a step, and a box would be memory a step"
+)]
 enum Stage {
     Asked(Asked),
     Waiting(Request, Answer<Result<StepDone>>),
@@ -344,7 +376,8 @@ impl Fetched {
     /// # Errors
     /// If it has another type or more elements, or there are fewer fetches.
     pub fn scalar<T: Element>(&self, index: usize) -> Result<T> {
-        let none = || Error::new(Code::InvalidArgument, format!("fetch {index} of {}", self.0.len()));
+        let none =
+            || Error::new(Code::InvalidArgument, format!("fetch {index} of {}", self.0.len()));
         Ok(self.0.get(index).ok_or_else(none)?.item()?)
     }
 }

@@ -1,5 +1,5 @@
-//! How a monitored session gets a session whose variables have their values: the chief gives or restores them, the
-//! other workers wait for that.
+//! How a monitored session gets a session whose variables have their values: the chief gives or
+//! restores them, the other workers wait for that.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -16,11 +16,12 @@ use super::scaffold::{Finalized, Known};
 use super::session::Session;
 use super::task::Task;
 
-/// How often a condition of the program's own is looked at; what the runtime knows it tells at once.
+/// How often a condition of the program's own is looked at; what the runtime knows it tells at
+/// once.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Makes sessions for one training of a task (TensorFlow: `ChiefSessionCreator`, `WorkerSessionCreator` and the
-/// `SessionManager` under them).
+/// Makes sessions for one training of a task (TensorFlow: `ChiefSessionCreator`,
+/// `WorkerSessionCreator` and the `SessionManager` under them).
 pub(super) struct SessionCreator {
     pub(super) task: Task,
     pub(super) graph: Graph,
@@ -34,10 +35,16 @@ pub(super) struct SessionCreator {
 }
 
 /// The value of `variable` in `checkpoint`, also where it was partitioned in another way then.
-fn saved_value(checkpoint: &Restored, variable: &Known, (dtype, shape): (DType, Shape)) -> Result<Tensor> {
+fn saved_value(
+    checkpoint: &Restored,
+    variable: &Known,
+    (dtype, shape): (DType, Shape),
+) -> Result<Tensor> {
     let slice = variable.part.as_ref().and_then(part_as_slice);
     let name = match &variable.part {
-        Some(part) if slice.is_none() && !checkpoint.variables.contains_key(&variable.name) => &part.first,
+        Some(part) if slice.is_none() && !checkpoint.variables.contains_key(&variable.name) => {
+            &part.first
+        }
         _ => &variable.name,
     };
     Ok(checkpoint.tensor(name, (dtype, shape), slice.as_ref())?)
@@ -62,22 +69,28 @@ impl SessionCreator {
     /// The first session of a training.
     ///
     /// # Errors
-    /// If a task fails, a part of a training that has begun is lost, or the chief does not come in time.
+    /// If a task fails, a part of a training that has begun is lost, or the chief does not come in
+    /// time.
     pub(super) async fn create(&self) -> Result<Created> {
         let session = self.session(OPERATION_TIMEOUT).await?;
         if self.task.is_chief() { self.prepare(session).await } else { self.wait(session).await }
     }
 
-    /// A session in the place of one that was lost with `root`, in a training that was at `global_step`.
+    /// A session in the place of one that was lost with `root`, in a training that was at
+    /// `global_step`.
     ///
     /// # Errors
     /// As [`SessionCreator::create`]; or if values are lost that no checkpoint has.
     pub(super) async fn create_again(&self, global_step: u64, root: &Error) -> Result<Created> {
         let session = self.session(RECOVERY_TIMEOUT).await?;
         let found = self.find(&session).await?;
-        let gone = found.missing.first().map(|variable| format!("`{}` has no value any more", variable.name));
+        let gone = found
+            .missing
+            .first()
+            .map(|variable| format!("`{}` has no value any more", variable.name));
         let gone = gone.or_else(|| {
-            let now = found.global_step.filter(|now| *now < global_step && self.checkpoints.is_none())?;
+            let now =
+                found.global_step.filter(|now| *now < global_step && self.checkpoints.is_none())?;
             Some(format!("the global step went back from {global_step} to {now}"))
         });
         let Some(what) = gone else {
@@ -100,7 +113,8 @@ impl SessionCreator {
             return Err(lost_values(root, &what));
         }
         if self.task.has_chief_left() {
-            let message = format!("{what}, and the chief, which would give it one, has ended the training");
+            let message =
+                format!("{what}, and the chief, which would give it one, has ended the training");
             return Err(Error::new(Code::OutOfRange, message));
         }
         tracing::info!("{what}; waiting until the chief has given the variables their values");
@@ -116,14 +130,15 @@ impl SessionCreator {
         Ok(session)
     }
 
-    /// The chief's part: a training that lives goes on; else the newest checkpoint is restored; else the variables get
-    /// their first values.
+    /// The chief's part: a training that lives goes on; else the newest checkpoint is restored;
+    /// else the variables get their first values.
     async fn prepare(&self, session: Session) -> Result<Created> {
         let found = self.find(&session).await?;
         let is_whole = found.missing.is_empty() && !self.scaffold.is_half_initialized();
         let live = found.global_step.filter(|_| is_whole);
         let checkpoint = self.latest().await?;
-        if let Some(checkpoint) = checkpoint.filter(|checkpoint| live.is_none_or(|live| live < checkpoint.global_step))
+        if let Some(checkpoint) =
+            checkpoint.filter(|checkpoint| live.is_none_or(|live| live < checkpoint.global_step))
         {
             if found.missing.len() < self.scaffold.shared.len() {
                 self.clear().await?;
@@ -133,7 +148,9 @@ impl SessionCreator {
         if let Some(live) = live {
             return self.ready(session, live, None).await;
         }
-        if let (Some(step), Some(missing)) = (found.global_step.filter(|step| *step > 0), found.missing.first()) {
+        if let (Some(step), Some(missing)) =
+            (found.global_step.filter(|step| *step > 0), found.missing.first())
+        {
             let message = format!(
                 "the training is at global step {step}, but `{}` has no value: its task has come back without its \
                  variables, and no checkpoint to restore",
@@ -147,11 +164,15 @@ impl SessionCreator {
         self.initialize(session, &found.missing).await
     }
 
-    /// Gives all variables their first values, those too that have others: where the global step is gone nobody knows
-    /// what they have learnt.
+    /// Gives all variables their first values, those too that have others: where the global step is
+    /// gone nobody knows what they have learnt.
     async fn begin_anew(&self, found: Found<'_>) -> Result<Created> {
-        let lost: Vec<&str> = found.missing.iter().take(3).map(|variable| variable.name.as_str()).collect();
-        tracing::warn!(?lost, "variables have lost their values before there was a checkpoint; beginning anew");
+        let lost: Vec<&str> =
+            found.missing.iter().take(3).map(|variable| variable.name.as_str()).collect();
+        tracing::warn!(
+            ?lost,
+            "variables have lost their values before there was a checkpoint; beginning anew"
+        );
         self.clear().await?;
         let all: Vec<&Known> = self.scaffold.shared.iter().collect();
         self.initialize(self.session(OPERATION_TIMEOUT).await?, &all).await
@@ -163,7 +184,10 @@ impl SessionCreator {
         if self.scaffold.has_own_init_op()
             && let Some(missing) = self.find(&session).await?.missing.first()
         {
-            let message = format!("the init operation did not make the model ready: `{}` has no value", missing.name);
+            let message = format!(
+                "the init operation did not make the model ready: `{}` has no value",
+                missing.name
+            );
             return Err(Error::new(Code::FailedPrecondition, message));
         }
         let global_step = self.scaffold.global_step(&session).await?;
@@ -187,7 +211,8 @@ impl SessionCreator {
         let session = self.session(RECOVERY_TIMEOUT).await?;
         let mut run = session.run();
         for variable in &self.scaffold.shared {
-            let (place, assign) = variable.restore.as_ref().expect("a training with checkpoints can restore");
+            let (place, assign) =
+                variable.restore.as_ref().expect("a training with checkpoints can restore");
             let wanted = variable.read.tensor_type();
             let shape = wanted.shape.known().expect("the shape of a variable is known");
             let value = saved_value(&checkpoint, variable, (wanted.dtype, shape))?;
@@ -199,12 +224,16 @@ impl SessionCreator {
         self.ready(session, step, Some(step)).await
     }
 
-    /// Has all tasks forget the variables, and what steps are doing to them: what is left of a later step would not
-    /// fit a checkpoint. Those who have departed from the training stay away from it, also where a task that has
-    /// come back never heard of that.
+    /// Has all tasks forget the variables, and what steps are doing to them: what is left of a
+    /// later step would not fit a checkpoint. Those who have departed from the training stay away
+    /// from it, also where a task that has come back never heard of that.
     async fn clear(&self) -> Result<()> {
-        let (default, named): (BTreeSet<&str>, BTreeSet<&str>) =
-            self.scaffold.shared.iter().map(|variable| variable.container.as_str()).partition(|name| name.is_empty());
+        let (default, named): (BTreeSet<&str>, BTreeSet<&str>) = self
+            .scaffold
+            .shared
+            .iter()
+            .map(|variable| variable.container.as_str())
+            .partition(|name| name.is_empty());
         let (target, limit) = (self.task.target(), self.task.limit(RECOVERY_TIMEOUT));
         let mut departed = BTreeSet::new();
         if !default.is_empty() {
@@ -221,23 +250,34 @@ impl SessionCreator {
         Ok(())
     }
 
-    /// The model is ready once the program says so too, where it has a say; then come the worker's own variables.
-    async fn ready(&self, session: Session, global_step: u64, restored: Option<u64>) -> Result<Created> {
+    /// The model is ready once the program says so too, where it has a say; then come the worker's
+    /// own variables.
+    async fn ready(
+        &self,
+        session: Session,
+        global_step: u64,
+        restored: Option<u64>,
+    ) -> Result<Created> {
         let deadline = self.task.now().after(self.max_wait);
         loop {
-            let (for_own, at_all) =
-                (self.scaffold.is_ready_for_own(&session).await?, self.scaffold.is_ready(&session).await?);
+            let (for_own, at_all) = (
+                self.scaffold.is_ready_for_own(&session).await?,
+                self.scaffold.is_ready(&session).await?,
+            );
             if for_own && at_all {
                 return self.own_values(session, global_step, restored).await;
             }
-            let what = if for_own { "its ready operation" } else { "its ready-for-local-init operation" };
+            let what =
+                if for_own { "its ready operation" } else { "its ready-for-local-init operation" };
             if self.task.is_chief() {
-                let message = format!("the init operations did not make the model ready: {what} says no");
+                let message =
+                    format!("the init operations did not make the model ready: {what} says no");
                 return Err(Error::new(Code::FailedPrecondition, message));
             }
             if self.task.now() >= deadline {
                 let waited = self.max_wait;
-                let message = format!("the model was not ready after waiting {waited:?}: {what} says no");
+                let message =
+                    format!("the model was not ready after waiting {waited:?}: {what} says no");
                 return Err(Error::new(Code::DeadlineExceeded, message).on(&self.task.chief()));
             }
             self.task.sleep(LOOK_AGAIN).await;
@@ -249,11 +289,20 @@ impl SessionCreator {
         session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
     }
 
-    async fn own_values(&self, session: Session, global_step: u64, restored: Option<u64>) -> Result<Created> {
+    async fn own_values(
+        &self,
+        session: Session,
+        global_step: u64,
+        restored: Option<u64>,
+    ) -> Result<Created> {
         self.scaffold.initialize_own(&session).await?;
         let resets = self.task.resets();
         let was_reset = self.resets.replace(resets) != resets;
-        Ok(Created { session, global_step, restored: restored.or(was_reset.then_some(global_step)) })
+        Ok(Created {
+            session,
+            global_step,
+            restored: restored.or(was_reset.then_some(global_step)),
+        })
     }
 
     /// Whether the variables were cleared since the last session was made.
@@ -270,7 +319,8 @@ impl SessionCreator {
 
     async fn find(&self, session: &Session) -> Result<Found<'_>> {
         let shared = &self.scaffold.shared;
-        let asked = shared.iter().fold(session.run(), |run, variable| run.fetch(&variable.is_initialized));
+        let asked =
+            shared.iter().fold(session.run(), |run, variable| run.fetch(&variable.is_initialized));
         let known = asked.await?;
         let mut missing = Vec::new();
         let mut has_step = false;
@@ -281,7 +331,8 @@ impl SessionCreator {
                 has_step = true;
             }
         }
-        let global_step = if has_step { Some(self.scaffold.global_step(session).await?) } else { None };
+        let global_step =
+            if has_step { Some(self.scaffold.global_step(session).await?) } else { None };
         Ok(Found { missing, global_step })
     }
 
@@ -291,6 +342,10 @@ impl SessionCreator {
             return error;
         }
         let chief = self.task.chief();
-        given_up(&error, &format!("the chief, {chief}, has not given the variables their first values")).on(&chief)
+        given_up(
+            &error,
+            &format!("the chief, {chief}, has not given the variables their first values"),
+        )
+        .on(&chief)
     }
 }

@@ -33,14 +33,16 @@ pub enum Model {
         /// The widths of the layers before the last.
         hidden: Vec<usize>,
     },
-    /// Convolutions with relu and pools, then dense layers: for data sets of images. Large ones get the network
-    /// of TensorFlow's tutorial for MNIST, small ones a smaller.
+    /// Convolutions with relu and pools, then dense layers: for data sets of images. Large ones get
+    /// the network of TensorFlow's tutorial for MNIST, small ones a smaller.
     Convnet,
     /// Wide and deep, of sparse samples.
     Embedding(Embedding),
-    /// An image model as it was published, of random images: to see what its training costs a cluster.
+    /// An image model as it was published, of random images: to see what its training costs a
+    /// cluster.
     Published(Published),
-    /// Next to no arithmetic: scalar variables are read and updated, which shows what a step itself costs.
+    /// Next to no arithmetic: scalar variables are read and updated, which shows what a step itself
+    /// costs.
     Null {
         /// How many variables there are.
         variables: usize,
@@ -88,7 +90,8 @@ pub struct OptimizerSettings {
     pub top_k: Option<f64>,
 }
 
-/// How workers that train variables of their own average them ([`LocalSgd`](crate::optimizer::LocalSgd)).
+/// How workers that train variables of their own average them
+/// ([`LocalSgd`](crate::optimizer::LocalSgd)).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Averaging {
     /// A worker's steps from one average to the next.

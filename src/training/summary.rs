@@ -13,9 +13,10 @@ use super::task::Task;
 
 /// Writes a file of events into a folder (TensorFlow: `tf.summary.FileWriter`).
 ///
-/// The file is called `events.out.tfevents.<seconds>.<job>-<index>`: where TensorFlow names the host, this names the
-/// task, of which a host can have several. The time of an event is the task's, so that a simulation writes the same
-/// bytes again. Each event is in the file when the call returns. A clone writes to the same file.
+/// The file is called `events.out.tfevents.<seconds>.<job>-<index>`: where TensorFlow names the
+/// host, this names the task, of which a host can have several. The time of an event is the task's,
+/// so that a simulation writes the same bytes again. Each event is in the file when the call
+/// returns. A clone writes to the same file.
 #[derive(Clone)]
 pub struct SummaryWriter {
     file: Rc<RefCell<EventWriter<File>>>,
@@ -33,7 +34,8 @@ impl SummaryWriter {
         std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
         let task_name = format!("{}-{}", task.job(), task.index());
         let (file, path) = create_new(folder, &file_name(task.date().as_secs(), &task_name))?;
-        let file = EventWriter::new(file, task.date().as_secs_f64()).map_err(|error| unwritable(&path, &error))?;
+        let file = EventWriter::new(file, task.date().as_secs_f64())
+            .map_err(|error| unwritable(&path, &error))?;
         Ok(Self { file: Rc::new(RefCell::new(file)), path, task: task.clone() })
     }
 
@@ -50,7 +52,8 @@ impl SummaryWriter {
     /// # Errors
     /// If the file can't be written.
     pub fn scalars(&self, values: &[(&str, f32)], global_step: u64) -> Result<()> {
-        let written = self.file.borrow_mut().scalars(values, global_step, self.task.date().as_secs_f64());
+        let written =
+            self.file.borrow_mut().scalars(values, global_step, self.task.date().as_secs_f64());
         written.map_err(|error| unwritable(&self.path, &error))
     }
 
@@ -60,13 +63,16 @@ impl SummaryWriter {
     }
 }
 
-/// A file that was not there before: where `name` is taken, by a life of the task in the same second, it is numbered.
+/// A file that was not there before: where `name` is taken, by a life of the task in the same
+/// second, it is numbered.
 fn create_new(folder: &Path, name: &str) -> Result<(File, PathBuf)> {
     let mut path = folder.join(name);
     for number in 1.. {
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(file) => return Ok((file, path)),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => path = folder.join(format!("{name}.{number}")),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                path = folder.join(format!("{name}.{number}"))
+            }
             Err(error) => return Err(unwritable(&path, &error)),
         }
     }
@@ -75,6 +81,9 @@ fn create_new(folder: &Path, name: &str) -> Result<(File, PathBuf)> {
 
 /// A file for people that can't be written, with what to do about it.
 pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
-    let message = format!("can't write {}: {error}; make room there, or write to another folder", path.display());
+    let message = format!(
+        "can't write {}: {error}; make room there, or write to another folder",
+        path.display()
+    );
     Error::new(Code::DataLoss, message)
 }

@@ -60,13 +60,21 @@ impl Task {
         let cluster = &parts.server.server_def().cluster;
         let workers: Vec<TaskName> = cluster.tasks().filter(is_worker).collect();
         let position = workers.iter().position(|worker| worker == parts.server.task());
-        let of_worker = |worker| Replica { worker: worker as u32, workers: workers.len() as u32, mode: parts.mode };
+        let of_worker = |worker| Replica {
+            worker: worker as u32,
+            workers: workers.len() as u32,
+            mode: parts.mode,
+        };
         let replica = position.map(of_worker);
         let batches = match (&parts.dataset, replica) {
             (Some(dataset), Some(Replica { worker, workers, .. })) => {
                 let train = Arc::new(dataset.train.clone());
-                let batches = Batches::new(train, parts.seed, worker, workers, parts.settings.batch);
-                Some(batches.map_err(|error| Error::new(Code::InvalidArgument, error.to_string()))?)
+                let batches =
+                    Batches::new(train, parts.seed, worker, workers, parts.settings.batch);
+                Some(
+                    batches
+                        .map_err(|error| Error::new(Code::InvalidArgument, error.to_string()))?,
+                )
             }
             _ => None,
         };
@@ -140,7 +148,11 @@ impl Task {
     /// # Errors
     /// If the scenario has no data.
     pub fn dataset(&self) -> Result<&Dataset> {
-        self.inner.parts.dataset.as_deref().ok_or_else(|| Error::new(Code::NotFound, "the scenario has no data set"))
+        self.inner
+            .parts
+            .dataset
+            .as_deref()
+            .ok_or_else(|| Error::new(Code::NotFound, "the scenario has no data set"))
     }
 
     /// The time.
@@ -157,12 +169,17 @@ impl Task {
     ///
     /// # Errors
     /// If the work panics.
-    pub(super) async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    pub(super) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
         if self.inner.parts.clock.is_virtual() {
             return Ok(work());
         }
         let done = tokio::task::spawn_blocking(work).await;
-        done.map_err(|error| Error::new(Code::Internal, format!("work beside the actors failed: {error}")))
+        done.map_err(|error| {
+            Error::new(Code::Internal, format!("work beside the actors failed: {error}"))
+        })
     }
 
     /// Waits for `pause`.
@@ -178,7 +195,10 @@ impl Task {
 
     /// The task that initialises the variables and looks at the test split.
     pub(super) fn chief(&self) -> TaskName {
-        self.cluster().tasks().find(is_worker).expect("a task that trains is of a cluster with workers")
+        self.cluster()
+            .tasks()
+            .find(is_worker)
+            .expect("a task that trains is of a cluster with workers")
     }
 
     /// `optimizer`, coordinated with the other workers as the run says.
@@ -186,8 +206,12 @@ impl Task {
     /// # Errors
     /// If the task is no worker.
     pub fn coordinated<O: Optimizer>(&self, optimizer: O) -> Result<Coordinated<O>> {
-        let no_worker =
-            || Error::new(Code::FailedPrecondition, format!("{} is no worker: it trains nothing", self.name()));
+        let no_worker = || {
+            Error::new(
+                Code::FailedPrecondition,
+                format!("{} is no worker: it trains nothing", self.name()),
+            )
+        };
         let replica = self.inner.replica.ok_or_else(no_worker)?;
         Ok(Coordinated::new(optimizer, replica.mode, replica.worker, replica.workers))
     }
@@ -198,17 +222,24 @@ impl Task {
     /// If the scenario has no data, or the task is no worker.
     pub fn next_batch(&self) -> Result<Batch> {
         let mut batches = self.inner.batches.borrow_mut();
-        let none = || Error::new(Code::FailedPrecondition, format!("{} has no share of any data", self.name()));
+        let none = || {
+            Error::new(
+                Code::FailedPrecondition,
+                format!("{} has no share of any data", self.name()),
+            )
+        };
         batches.as_mut().map(Batches::next_batch).ok_or_else(none)
     }
 
-    /// Goes to the batch of the step after `global_step`: with synchronous training it is exactly the one that a
-    /// worker takes which has been there all along; with asynchronous training as if all workers were equally fast.
+    /// Goes to the batch of the step after `global_step`: with synchronous training it is exactly
+    /// the one that a worker takes which has been there all along; with asynchronous training as if
+    /// all workers were equally fast.
     pub(super) fn seek_batches(&self, global_step: u64) {
         let Some(replica) = self.inner.replica else { return };
         if let Some(batches) = &mut *self.inner.batches.borrow_mut() {
             let own = replica.mode.steps_of_a_worker(global_step, replica.workers);
-            let local = self.settings().averaging.as_ref().map_or(1, |averaging| averaging.every.get());
+            let local =
+                self.settings().averaging.as_ref().map_or(1, |averaging| averaging.every.get());
             batches.seek(own * u64::from(local));
         }
     }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::graph::{Graph, GraphDef, GraphError, Output, Target, Variable, accuracy, sparse_softmax_cross_entropy};
+use crate::graph::{
+    Graph, GraphDef, GraphError, Output, Target, Variable, accuracy, sparse_softmax_cross_entropy,
+};
 use crate::partition::Request;
 use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
 use crate::runtime::{Code, Error, Result};
@@ -55,7 +57,9 @@ async fn train_until_the_end(
         let global_step = model.step(number, task, session).await?;
         number += 1;
         watch.check_chief(task)?;
-        if watch.is_time_up(task) || watch.is_target_reached(task, session, model, global_step).await? {
+        if watch.is_time_up(task)
+            || watch.is_target_reached(task, session, model, global_step).await?
+        {
             task.finish_training();
             session.request_stop();
         }
@@ -72,7 +76,8 @@ async fn train_until_the_end(
 /// If the model can't be built.
 pub(crate) fn step_graph(task: &Task) -> Result<(GraphDef, Request)> {
     let (g, model) = build_graph(task)?;
-    let mut request = Request { targets: vec![model.train_ops.shared().target().op_id()], ..Request::default() };
+    let mut request =
+        Request { targets: vec![model.train_ops.shared().target().op_id()], ..Request::default() };
     request.fetches.push(model.train_ops.shared().global_step().edge());
     if let Some(data) = &model.data {
         request.feeds = vec![data.features.edge(), data.labels.edge()];
@@ -84,8 +89,9 @@ pub(crate) fn step_graph(task: &Task) -> Result<(GraphDef, Request)> {
 fn build_graph(task: &Task) -> Result<(Graph, Built)> {
     let g = Graph::new();
     g.set_random_seed(task.seed());
-    let setter =
-        ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device()).strategy(GreedyByBytes::default());
+    let setter = ReplicaDeviceSetter::new(task.cluster())
+        .worker_device(task.device())
+        .strategy(GreedyByBytes::default());
     let model = g.with_device_fn(setter, |g| build(g, task))?;
     Ok((g, model))
 }
@@ -124,15 +130,21 @@ fn build(g: &Graph, task: &Task) -> Result<Built> {
     let loss = sparse_softmax_cross_entropy(&logits, &labels)?.mean();
     let accuracy = accuracy(&logits, &labels)?;
     let train_ops = method.minimize(&loss, &global_step)?;
-    Ok(Built { train_ops, global_step, updates, data: Some(Fed { features, ids, labels, loss, accuracy }) })
+    Ok(Built {
+        train_ops,
+        global_step,
+        updates,
+        data: Some(Fed { features, ids, labels, loss, accuracy }),
+    })
 }
 
-/// Reads scalar variables and updates each by itself. The negation is the least arithmetic there is: a
-/// scenario's drawn step time falls on it.
+/// Reads scalar variables and updates each by itself. The negation is the least arithmetic there
+/// is: a scenario's drawn step time falls on it.
 fn null(g: &Graph, variables: usize, method: &Method, step: Variable) -> Result<Built, GraphError> {
     let mut pairs = Vec::with_capacity(variables);
     for i in 0..variables {
-        let variable = method.with_variables(g, |g| g.variable(&format!("v{i}"), &g.constant(0f32)))?;
+        let variable =
+            method.with_variables(g, |g| g.variable(&format!("v{i}"), &g.constant(0f32)))?;
         let gradient = variable.read().negate();
         pairs.push((variable, gradient));
     }
@@ -189,7 +201,8 @@ impl Watch {
         task.is_chief() && limit.is_some_and(|limit| task.now().since(VirtualTime::ZERO) >= limit)
     }
 
-    /// Ends a worker whose chief should have ended the training long ago: it is gone, and nobody else will.
+    /// Ends a worker whose chief should have ended the training long ago: it is gone, and nobody
+    /// else will.
     fn check_chief(&self, task: &Task) -> Result<()> {
         let elapsed = task.now().since(VirtualTime::ZERO);
         let is_overdue = |limit: Duration| elapsed >= limit + RECOVERY_TIMEOUT;
@@ -197,8 +210,9 @@ impl Watch {
             return Ok(());
         }
         let chief = task.chief();
-        let message =
-            format!("the training should have ended {RECOVERY_TIMEOUT:?} ago, but its chief, {chief}, is gone");
+        let message = format!(
+            "the training should have ended {RECOVERY_TIMEOUT:?} ago, but its chief, {chief}, is gone"
+        );
         Err(Error::new(Code::Unavailable, message).on(&chief))
     }
 
@@ -217,13 +231,20 @@ impl Watch {
             return Ok(false);
         }
         self.rounds = round;
-        self.has_seen_target = self.look(task, session, model).await?.is_some_and(|accuracy| accuracy >= target);
+        self.has_seen_target =
+            self.look(task, session, model).await?.is_some_and(|accuracy| accuracy >= target);
         Ok(self.has_seen_target)
     }
 
-    /// Measures the model on the test split, where there is one, and reports it; the chief alone does. Where
-    /// only shapes are computed there is nothing to report, but the time it takes is the same.
-    async fn look(&self, task: &Task, session: &mut MonitoredSession, model: &Built) -> Result<Option<f64>> {
+    /// Measures the model on the test split, where there is one, and reports it; the chief alone
+    /// does. Where only shapes are computed there is nothing to report, but the time it takes is
+    /// the same.
+    async fn look(
+        &self,
+        task: &Task,
+        session: &mut MonitoredSession,
+        model: &Built,
+    ) -> Result<Option<f64>> {
         let Some(data) = model.data.as_ref().filter(|_| task.is_chief()) else { return Ok(None) };
         let step = model.global_step.read();
         let measured = loop {

@@ -1,4 +1,5 @@
-//! The weights of a training as one number, by which two trainings are known to have learnt the same.
+//! The weights of a training as one number, by which two trainings are known to have learnt the
+//! same.
 
 use xxhash_rust::xxh3::Xxh3;
 

@@ -1,8 +1,8 @@
 //! Certificates: the authority of a run, and the identity that it gives each task.
 //!
 //! A run has its own authority, and a task trusts nobody else. A task's certificate names it, as
-//! `ps-0.task.trainyard`, so that whoever connects knows which task is at the other end; the hosts are
-//! named beside it for other tools' sake.
+//! `ps-0.task.trainyard`, so that whoever connects knows which task is at the other end; the hosts
+//! are named beside it for other tools' sake.
 
 mod files;
 
@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use rcgen::string::Ia5String;
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    SanType,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType,
 };
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, DnsName, PrivateKeyDer};
@@ -82,7 +82,9 @@ pub enum CertificateError {
         reason: String,
     },
     /// A task's name is too long for a certificate.
-    #[error("the name of the task {0} is too long for a certificate; a job's name has room for some 50 letters")]
+    #[error(
+        "the name of the task {0} is too long for a certificate; a job's name has room for some 50 letters"
+    )]
     Task(TaskName),
     /// A host's name is none.
     #[error("`{0}` is no host; write a DNS name or an address, without a port")]
@@ -111,10 +113,12 @@ impl Authority {
     /// # Errors
     /// If it is not there, or damaged.
     pub fn load(folder: &Path) -> Result<Self, CertificateError> {
-        let (certificate_path, key_path) = (folder.join("authority.pem"), folder.join("authority.key"));
+        let (certificate_path, key_path) =
+            (folder.join("authority.pem"), folder.join("authority.key"));
         let (certificate, key) = (read(&certificate_path)?, read(&key_path)?);
         parse_certificate(&certificate, &certificate_path)?;
-        let key = KeyPair::from_pem(&key).map_err(|error| malformed(&key_path, "private key", &error))?;
+        let key =
+            KeyPair::from_pem(&key).map_err(|error| malformed(&key_path, "private key", &error))?;
         Issuer::from_ca_cert_pem(&certificate, &key)
             .map_err(|error| malformed(&certificate_path, "certificate", &error))?;
         Ok(Self { certificate, key })
@@ -146,7 +150,8 @@ impl Authority {
             params.subject_alt_names.push(alternative(host)?);
         }
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let certificate = params.signed_by(&key, &issuer)?.pem();
         Ok(Identity { certificate, key: key.serialize_pem(), authority: self.certificate.clone() })
     }
@@ -164,12 +169,13 @@ impl Identity {
         let authority = read(&authority_path)?;
         parse_certificate(&certificate, &certificate_path)?;
         parse_certificate(&authority, &authority_path)?;
-        PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| malformed(&key_path, "private key", &error))?;
+        PrivateKeyDer::from_pem_slice(key.as_bytes())
+            .map_err(|error| malformed(&key_path, "private key", &error))?;
         Ok(Self { certificate, key, authority })
     }
 
-    /// Writes, for `ps:0`, `ps-0.pem` and, readable to its owner alone, `ps-0.key` into `folder`, and
-    /// `authority.pem` where it is not there.
+    /// Writes, for `ps:0`, `ps-0.pem` and, readable to its owner alone, `ps-0.key` into `folder`,
+    /// and `authority.pem` where it is not there.
     ///
     /// # Errors
     /// If they can't be written, or another authority is there.
@@ -185,15 +191,18 @@ impl Identity {
     }
 
     pub(super) fn certificate(&self) -> CertificateDer<'static> {
-        CertificateDer::from_pem_slice(self.certificate.as_bytes()).expect("it was parsed when it was loaded")
+        CertificateDer::from_pem_slice(self.certificate.as_bytes())
+            .expect("it was parsed when it was loaded")
     }
 
     pub(super) fn key(&self) -> PrivateKeyDer<'static> {
-        PrivateKeyDer::from_pem_slice(self.key.as_bytes()).expect("it was parsed when it was loaded")
+        PrivateKeyDer::from_pem_slice(self.key.as_bytes())
+            .expect("it was parsed when it was loaded")
     }
 
     pub(super) fn authority(&self) -> CertificateDer<'static> {
-        CertificateDer::from_pem_slice(self.authority.as_bytes()).expect("it was parsed when it was loaded")
+        CertificateDer::from_pem_slice(self.authority.as_bytes())
+            .expect("it was parsed when it was loaded")
     }
 }
 
@@ -209,8 +218,9 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// The name by which a certificate knows `task`. Names of the net know no capitals, so one is written
-/// as its small letter and a hyphen, which a job's name can't have: no two tasks have one name.
+/// The name by which a certificate knows `task`. Names of the net know no capitals, so one is
+/// written as its small letter and a hyphen, which a job's name can't have: no two tasks have one
+/// name.
 ///
 /// # Errors
 /// If the job's name is too long.
@@ -248,7 +258,8 @@ fn params(name: &str) -> CertificateParams {
 }
 
 fn paths(folder: &Path, task: &TaskName) -> [PathBuf; 2] {
-    ["pem", "key"].map(|extension| folder.join(format!("{}-{}.{extension}", task.job(), task.index())))
+    ["pem", "key"]
+        .map(|extension| folder.join(format!("{}-{}.{extension}", task.job(), task.index())))
 }
 
 fn parse_certificate(pem: &str, path: &Path) -> Result<(), CertificateError> {

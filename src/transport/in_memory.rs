@@ -55,7 +55,9 @@ impl<M: Payload> Transport<M> for Endpoint<M> {
         let inbox = self.network.inboxes.borrow()[to.0 as usize].clone();
         match inbox {
             Some(inbox) => inbox.deliver(self.local, messages),
-            None => tracing::warn!(to = %self.name(to), ?messages, "lost: the task does not listen"),
+            None => {
+                tracing::warn!(to = %self.name(to), ?messages, "lost: the task does not listen")
+            }
         }
     }
 

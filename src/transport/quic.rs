@@ -1,9 +1,9 @@
 //! Tasks in processes of their own, over QUIC with mutual TLS 1.3.
 //!
-//! Each end dials when it has something for a peer to which there is no connection, for ever, and takes the
-//! connections that its peers dial; both kinds are used in both directions. What is said first is who speaks: the
-//! protocol's version, the run, the task, and the number of its life (incarnation), which a certificate of
-//! the run's authority must bear out.
+//! Each end dials when it has something for a peer to which there is no connection, for ever, and
+//! takes the connections that its peers dial; both kinds are used in both directions. What is said
+//! first is who speaks: the protocol's version, the run, the task, and the number of its life
+//! (incarnation), which a certificate of the run's authority must bear out.
 //!
 //! | what | how |
 //! |---|---|
@@ -14,10 +14,11 @@
 //! | a peer that has restarted | [`Loss::Restarted`] before anything of its new life |
 //! | a peer that may not talk to us | told why and refused, logged once |
 //!
-//! Where the connections to the old life are found dead before the new one has spoken, [`Loss::Silent`] comes before
-//! [`Loss::Restarted`].
+//! Where the connections to the old life are found dead before the new one has spoken,
+//! [`Loss::Silent`] comes before [`Loss::Restarted`].
 //!
-//! Everything runs on the thread of the actors: a message that arrives is with them without a change of thread.
+//! Everything runs on the thread of the actors: a message that arrives is with them without a
+//! change of thread.
 
 mod accepting;
 mod dialing;
@@ -94,7 +95,8 @@ pub struct QuicLimits {
     pub tensor: usize,
     /// All tensors of an envelope \[bytes\].
     pub envelope: usize,
-    /// What waits here to be sent to one peer \[bytes\]; what is sent beyond it is refused, with an error in the log.
+    /// What waits here to be sent to one peer \[bytes\]; what is sent beyond it is refused, with an
+    /// error in the log.
     pub queue: usize,
     /// Connections whose handshake is under way.
     pub handshakes: usize,
@@ -110,7 +112,9 @@ pub enum QuicError {
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     /// TLS refuses the certificate or its key.
-    #[error("the certificate of {task} can't be used: {reason}; issue it anew with `trainyard certs issue`")]
+    #[error(
+        "the certificate of {task} can't be used: {reason}; issue it anew with `trainyard certs issue`"
+    )]
     Identity {
         /// The task.
         task: TaskName,
@@ -134,7 +138,8 @@ pub enum QuicError {
 
 /// A task's end of the network.
 ///
-/// Dropping it closes its connections at once: what was sent may be lost, unless [`Quic::shut_down`] came before.
+/// Dropping it closes its connections at once: what was sent may be lost, unless
+/// [`Quic::shut_down`] came before.
 pub struct Quic<M: Payload> {
     node: Rc<Node<M>>,
     local_addr: SocketAddr,
@@ -144,14 +149,21 @@ pub struct Quic<M: Payload> {
 impl QuicConfig {
     /// What `task` of `cluster` needs, with nothing out of the ordinary.
     pub fn new(cluster: ClusterSpec, task: TaskName, run: RunId, identity: Identity) -> Self {
-        let (listen, socket, silence, limits) = (None, None, Duration::from_secs(5), QuicLimits::default());
+        let (listen, socket, silence, limits) =
+            (None, None, Duration::from_secs(5), QuicLimits::default());
         Self { cluster, task, run, identity, listen, socket, silence, limits }
     }
 }
 
 impl Default for QuicLimits {
     fn default() -> Self {
-        Self { control: 16 << 20, tensor: 4 << 30, envelope: 16 << 30, queue: 16 << 30, handshakes: 64 }
+        Self {
+            control: 16 << 20,
+            tensor: 4 << 30,
+            envelope: 16 << 30,
+            queue: 16 << 30,
+            handshakes: 64,
+        }
     }
 }
 
@@ -178,7 +190,8 @@ impl<M: Payload> Quic<M> {
         self.buffers
     }
 
-    /// The tasks for which there is something here, and which have not been reached, each with the reason.
+    /// The tasks for which there is something here, and which have not been reached, each with the
+    /// reason.
     pub fn waiting_for(&self) -> Vec<(TaskName, String)> {
         let peers = self.node.peers.borrow();
         peers.iter().filter_map(|peer| Some((peer.name.clone(), peer.waits_because()?))).collect()
@@ -189,8 +202,8 @@ impl<M: Payload> Quic<M> {
         self.node.refusals.borrow().iter().cloned().collect()
     }
 
-    /// Stops: has all that was sent reach who it is for, as far as `deadline` from now permits, says that the
-    /// task stops, and closes. False where not all of it is known to have been taken.
+    /// Stops: has all that was sent reach who it is for, as far as `deadline` from now permits,
+    /// says that the task stops, and closes. False where not all of it is known to have been taken.
     pub async fn shut_down(&self, deadline: Duration) -> bool {
         self.node.is_unflushed.set(false);
         let has_flushed = tokio::time::timeout(deadline, self.flushed()).await.is_ok();
@@ -207,7 +220,9 @@ impl<M: Payload> Quic<M> {
             let peers = self.node.peers.borrow().clone();
             let links: Vec<_> = peers.iter().flat_map(|peer| peer.links()).collect();
             links.iter().for_each(|link| link.say_bye());
-            if links.iter().all(|link| link.sent.is_taken.get()) && !peers.iter().any(|peer| peer.is_owed()) {
+            if links.iter().all(|link| link.sent.is_taken.get())
+                && !peers.iter().any(|peer| peer.is_owed())
+            {
                 return;
             }
             progress.await;

@@ -9,8 +9,9 @@
 //! | … | the control part: messages without their tensors |
 //! | … | the tensors: 32 bytes of header each, then its values |
 //!
-//! Values never pass through an encoder: they are sent from the buffer that they are in, and received into
-//! the one that they stay in. What comes from outside is checked before memory is set aside for it.
+//! Values never pass through an encoder: they are sent from the buffer that they are in, and
+//! received into the one that they stay in. What comes from outside is checked before memory is set
+//! aside for it.
 
 mod control;
 mod decoder;
@@ -159,7 +160,10 @@ impl Outgoing {
     ///
     /// # Errors
     /// If it is longer than `limits` permit, or a tensor has no numbers.
-    pub(crate) fn envelope<M: Payload>(messages: &Messages<M>, limits: &WireLimits) -> Result<Self, WireError> {
+    pub(crate) fn envelope<M: Payload>(
+        messages: &Messages<M>,
+        limits: &WireLimits,
+    ) -> Result<Self, WireError> {
         let mut head = vec![0; FRAME_HEADER];
         let (written, tensors) = passing_out(|| encode(messages, &mut head));
         written?;
@@ -170,7 +174,11 @@ impl Outgoing {
             tensor_header(tensor)?;
         }
         let mut frame = Self { head, tensors };
-        WireLimits::check("the tensors of an envelope", frame.tensor_bytes() as u64, limits.envelope)?;
+        WireLimits::check(
+            "the tensors of an envelope",
+            frame.tensor_bytes() as u64,
+            limits.envelope,
+        )?;
         frame.write_header(Kind::Envelope);
         Ok(frame)
     }
@@ -196,7 +204,9 @@ impl Outgoing {
     pub(crate) fn write_to(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.head);
         for tensor in &self.tensors {
-            bytes.extend_from_slice(&tensor_header(tensor).expect("it was checked when the frame was made"));
+            bytes.extend_from_slice(
+                &tensor_header(tensor).expect("it was checked when the frame was made"),
+            );
             bytes.extend_from_slice(tensor.bytes());
         }
     }
@@ -229,12 +239,15 @@ impl Frame {
     }
 }
 
-/// The messages of the one envelope that `bytes` are: what a frame that was written to a file, or made up by a
-/// fuzzer, holds.
+/// The messages of the one envelope that `bytes` are: what a frame that was written to a file, or
+/// made up by a fuzzer, holds.
 ///
 /// # Errors
 /// If they are none.
-pub fn decode_envelope<M: Payload>(bytes: &[u8], limits: WireLimits) -> Result<Messages<M>, WireError> {
+pub fn decode_envelope<M: Payload>(
+    bytes: &[u8],
+    limits: WireLimits,
+) -> Result<Messages<M>, WireError> {
     let (mut rest, mut decoder) = (bytes, FrameDecoder::new(limits));
     match decoder.push(&mut rest)? {
         Some(frame) if rest.is_empty() => frame.messages(),
@@ -247,7 +260,10 @@ pub fn decode_envelope<M: Payload>(bytes: &[u8], limits: WireLimits) -> Result<M
 ///
 /// # Errors
 /// If it is longer than `limits` permit, or a tensor has no numbers.
-pub fn encode_envelope<M: Payload>(messages: &Messages<M>, limits: WireLimits) -> Result<Vec<u8>, WireError> {
+pub fn encode_envelope<M: Payload>(
+    messages: &Messages<M>,
+    limits: WireLimits,
+) -> Result<Vec<u8>, WireError> {
     let mut bytes = Vec::new();
     Outgoing::envelope(messages, &limits)?.write_to(&mut bytes);
     Ok(bytes)

@@ -46,7 +46,8 @@ impl Counting {
             Ok::<_, Error>((g.variable("v", &g.constant(0f32))?, g.global_step()?))
         })?;
         let pairs = [(v.clone(), graph.constant(-1f32))];
-        let train_op = task.coordinated(GradientDescent::new(1.0))?.apply_gradients(&pairs, &global_step)?;
+        let train_op =
+            task.coordinated(GradientDescent::new(1.0))?.apply_gradients(&pairs, &global_step)?;
         Ok(Self { graph, v, global_step, train_op })
     }
 
@@ -144,7 +145,9 @@ impl Noting {
         self.calls.add(call.clone());
         let time = self.calls.all().iter().filter(|known| **known == call).count() as u32;
         let fails = self.fails.iter().find(|(of, at, _)| *of == method && *at == time);
-        fails.map_or(Ok(()), |(_, _, code)| Err(Error::new(*code, format!("{method} fails, time {time}"))))
+        fails.map_or(Ok(()), |(_, _, code)| {
+            Err(Error::new(*code, format!("{method} fails, time {time}")))
+        })
     }
 }
 

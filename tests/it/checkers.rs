@@ -44,14 +44,16 @@ fn check_order(worker: &TaskName, steps: &[&StepStats]) {
     }
 }
 
-/// The global step grows by one an update, and an update is made of as many gradients as the mode says.
+/// The global step grows by one an update, and an update is made of as many gradients as the mode
+/// says.
 fn check_global_steps(training: &Simulated, trained: &Trained) {
     let applied = trained.steps.iter().filter(|step| step.applied);
     let mut contributions: BTreeMap<u64, usize> = BTreeMap::new();
     for step in applied.clone() {
         *contributions.entry(step.global_step).or_default() += 1;
     }
-    // Past the last step those that are through have left, and rounds that are made of votes are of fewer.
+    // Past the last step those that are through have left, and rounds that are made of votes are of
+    // fewer.
     let is_past_the_end = |step: u64| training.last_step().is_some_and(|last| step > last);
     let each_of = |wanted: usize| {
         for (expected, (step, count)) in (1..).zip(&contributions) {
@@ -60,10 +62,14 @@ fn check_global_steps(training: &Simulated, trained: &Trained) {
             assert!(is_right, "gradients of global step {step}: {count}, not {wanted}");
         }
     };
-    let none_is_stale = || assert!(applied.clone().all(|step| step.staleness == 0), "no synchronous one is stale");
+    let none_is_stale =
+        || assert!(applied.clone().all(|step| step.staleness == 0), "no synchronous one is stale");
     let dropped = trained.steps.len() - applied.clone().count();
     match training.mode() {
-        Mode::Async | Mode::BoundedStaleness { .. } | Mode::StalenessAware | Mode::DelayCompensated { .. } => {
+        Mode::Async
+        | Mode::BoundedStaleness { .. }
+        | Mode::StalenessAware
+        | Mode::DelayCompensated { .. } => {
             each_of(1);
         }
         Mode::Sync { backups } => {
@@ -82,12 +88,16 @@ fn check_global_steps(training: &Simulated, trained: &Trained) {
     assert!(may_drop || dropped == 0, "none is dropped, not {dropped}");
 }
 
-/// An update is made of `k` gradients; a step that ends before its update was told of the one before.
+/// An update is made of `k` gradients; a step that ends before its update was told of the one
+/// before.
 fn check_batches(training: &Simulated, trained: &Trained, k: u32) {
     let (k, workers) = (u64::from(k), training.workers() as u64);
     let applied = trained.steps.iter().filter(|step| step.applied).count() as u64;
     let updates = trained.steps.iter().map(|step| step.global_step).max().unwrap_or(0);
-    assert!(applied.abs_diff(k * updates) <= k + workers, "{applied} gradients, {updates} updates of {k}");
+    assert!(
+        applied.abs_diff(k * updates) <= k + workers,
+        "{applied} gradients, {updates} updates of {k}"
+    );
 }
 
 /// Every task sent something, and the run did not end before its last step.
@@ -98,11 +108,13 @@ fn check_bytes(trained: &Trained) {
     assert!(trained.steps.iter().all(|step| step.ended <= trained.outcome.ended));
 }
 
-/// When a step starts its worker is at most `slack` steps ahead of the slowest, plus one that the slowest
-/// has committed but not told of.
+/// When a step starts its worker is at most `slack` steps ahead of the slowest, plus one that the
+/// slowest has committed but not told of.
 fn check_slack(by_worker: &BTreeMap<&TaskName, Vec<&StepStats>>, slack: u64) {
     for step in by_worker.values().flatten() {
-        let done = |steps: &Vec<&StepStats>| steps.partition_point(|other| other.ended <= step.started) as u64;
+        let done = |steps: &Vec<&StepStats>| {
+            steps.partition_point(|other| other.ended <= step.started) as u64
+        };
         let slowest = by_worker.values().map(done).min().expect("there are workers");
         assert!(step.local_step <= slowest + slack + 1, "{step:?} is too far ahead of {slowest}");
     }

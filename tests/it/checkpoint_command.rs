@@ -1,4 +1,5 @@
-//! The command `checkpoint`: what a training has saved, whether it is whole, and all of it in one file.
+//! The command `checkpoint`: what a training has saved, whether it is whole, and all of it in one
+//! file.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,7 +10,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use trainyard::tensor::{DType, Tensor};
-use trainyard::training::checkpoint::{Folder, Retention, SavedVariable, Saver, Shard, Slice, Snapshot};
+use trainyard::training::checkpoint::{
+    Folder, Retention, SavedVariable, Saver, Shard, Slice, Snapshot,
+};
 
 use crate::binary::{Said, folder, trainyard};
 
@@ -20,10 +23,16 @@ fn trained(test: &str) -> PathBuf {
     for step in [100, 200] {
         let part = |number: usize, rows: usize, begin: usize| SavedVariable {
             slice: Some(Slice { full_name: "table".to_owned(), full_shape: [5, 2].into(), begin }),
-            ..SavedVariable::new(format!("table/part_{number}"), Tensor::full([rows, 2], number as f32 + 0.5))
+            ..SavedVariable::new(
+                format!("table/part_{number}"),
+                Tensor::full([rows, 2], number as f32 + 0.5),
+            )
         };
         let first = vec![
-            SavedVariable::new("mlp/w", Tensor::new([2, 2], &[1f32, 2.0, 3.0, f32::INFINITY]).unwrap()),
+            SavedVariable::new(
+                "mlp/w",
+                Tensor::new([2, 2], &[1f32, 2.0, 3.0, f32::INFINITY]).unwrap(),
+            ),
             SavedVariable::new("mlp/w/Adam", Tensor::zeros(DType::F32, [2, 2])),
             part(0, 3, 0),
         ];
@@ -34,7 +43,10 @@ fn trained(test: &str) -> PathBuf {
             part(1, 2, 3),
         ];
         let shard = |task: &str, variables| Shard { task: task.to_owned(), variables };
-        let snapshot = Snapshot { global_step: step, shards: vec![shard("ps:0", first), shard("ps:1", second)] };
+        let snapshot = Snapshot {
+            global_step: step,
+            shards: vec![shard("ps:0", first), shard("ps:1", second)],
+        };
         saver.save(&snapshot, Duration::from_secs(1_700_000_000 + step)).unwrap();
     }
     folder
@@ -61,7 +73,10 @@ fn list_has_a_line_for_each_checkpoint() {
     assert!(lines[1].starts_with("100   2023-11-14 22:15:00Z  7  "), "{}", lines[1]);
     assert!(lines[2].starts_with("200 ") && lines[2].ends_with("whole"), "{}", lines[2]);
     let told: Value = serde_json::from_str(&checkpoint("list", &folder, &["--json"]).out).unwrap();
-    assert_eq!((&told[1]["name"], &told[1]["global_step"]), (&"model.ckpt-200".into(), &200.into()));
+    assert_eq!(
+        (&told[1]["name"], &told[1]["global_step"]),
+        (&"model.ckpt-200".into(), &200.into())
+    );
     assert_eq!((&told[1]["problem"], &told[1]["seconds"]), (&Value::Null, &1_700_000_200.0.into()));
 }
 
@@ -70,11 +85,19 @@ fn show_lists_the_variables_of_the_newest_or_of_a_step() {
     let folder = trained("checkpoint_show");
     let said = checkpoint("show", &folder, &[]);
     assert!(said.out.starts_with("step 200, saved 2023-11-14 22:16:40Z\n"), "{}", said.out);
-    for line in ["mlp/w/Adam    f32[2,2]  ps:0  16B", "table/part_1  f32[2,2]  ps:1  16B    table from row 3 on"] {
+    for line in [
+        "mlp/w/Adam    f32[2,2]  ps:0  16B",
+        "table/part_1  f32[2,2]  ps:1  16B    table from row 3 on",
+    ] {
         assert!(said.out.lines().any(|said| said == line), "no `{line}` in\n{}", said.out);
     }
-    let told: Value = serde_json::from_str(&checkpoint("show", &folder, &["--step", "100", "--json"]).out).unwrap();
-    assert_eq!((&told["global_step"], &told["variables"][0]["name"]), (&100.into(), &"global_step".into()));
+    let told: Value =
+        serde_json::from_str(&checkpoint("show", &folder, &["--step", "100", "--json"]).out)
+            .unwrap();
+    assert_eq!(
+        (&told["global_step"], &told["variables"][0]["name"]),
+        (&100.into(), &"global_step".into())
+    );
     assert_eq!(told["files"][1]["file"], "model.ckpt-100-00001-of-00002.safetensors");
 }
 
@@ -86,11 +109,20 @@ fn verify_reads_every_byte_and_names_the_file_that_has_changed() {
     flip(folder.join("model.ckpt-200-00001-of-00002.safetensors"));
     let said = checkpoint("verify", &folder, &[]);
     assert_eq!(said.code, 1);
-    assert!(said.err.contains("model.ckpt-200-00001-of-00002.safetensors has changed"), "{}", said.err);
+    assert!(
+        said.err.contains("model.ckpt-200-00001-of-00002.safetensors has changed"),
+        "{}",
+        said.err
+    );
     let state = |line: usize| said.out.lines().nth(line).unwrap().to_owned();
     assert!(state(1).ends_with("whole") && state(2).contains("broken:"), "{}", said.out);
     let shown = checkpoint("show", &folder, &[]);
-    assert!(shown.out.starts_with("step 100") && shown.err.contains("warning: "), "{}{}", shown.out, shown.err);
+    assert!(
+        shown.out.starts_with("step 100") && shown.err.contains("warning: "),
+        "{}{}",
+        shown.out,
+        shown.err
+    );
 }
 
 #[test]
@@ -115,7 +147,8 @@ for name, array in sorted(safetensors.numpy.load_file(sys.argv[1]).items()):
 #[test]
 fn merge_makes_one_file_that_python_reads() {
     let folder = trained("checkpoint_merge");
-    let (whole, weights) = (folder.join("../whole.safetensors"), folder.join("../weights.safetensors"));
+    let (whole, weights) =
+        (folder.join("../whole.safetensors"), folder.join("../weights.safetensors"));
     let said = checkpoint("merge", &folder, &["--to", whole.to_str().unwrap(), "--step", "100"]);
     assert_eq!((said.code, said.out.as_str()), (0, ""), "{}", said.err);
     assert!(said.err.contains("6 variables of model.ckpt-100"), "{}", said.err);
@@ -135,7 +168,8 @@ fn merge_makes_one_file_that_python_reads() {
     let (labels, mask) = ("labels int32 [2] [7, -7]\n", "mask bool [3] [True, False, True]\n");
     let w = "mlp/w float32 [2, 2] [[1.0, 2.0], [3.0, inf]]\n";
     let adam = "mlp/w/Adam float32 [2, 2] [[0.0, 0.0], [0.0, 0.0]]\n";
-    let table = "table float32 [5, 2] [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [1.5, 1.5], [1.5, 1.5]]\n";
+    let table =
+        "table float32 [5, 2] [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [1.5, 1.5], [1.5, 1.5]]\n";
     assert_eq!(load(&whole), ["global_step int64 [] 100\n", labels, mask, w, adam, table].concat());
     assert_eq!(load(&weights), [labels, mask, w, table].concat());
 }

@@ -25,7 +25,8 @@ name = "async"
 mode = "async"
 "#;
 
-/// Asserts that `args` are refused as the user's to mend, before anything ran, and that all of `words` are said.
+/// Asserts that `args` are refused as the user's to mend, before anything ran, and that all of
+/// `words` are said.
 #[track_caller]
 fn assert_refused(args: &[&str], words: &[&str]) {
     let said = trainyard(args);
@@ -67,7 +68,10 @@ fn all_wrong_values_are_told_at_once() {
 #[test]
 fn what_does_not_exist_yet_is_refused_and_not_ignored() {
     let path = scenario("not_yet", SMALL);
-    assert_refused(&["sim", &path, "--set", "calibration.x=1"], &["calibration", "not supported yet"]);
+    assert_refused(
+        &["sim", &path, "--set", "calibration.x=1"],
+        &["calibration", "not supported yet"],
+    );
 }
 
 #[test]
@@ -88,9 +92,11 @@ fn a_training_without_arithmetic_has_no_loss_no_accuracy_and_no_weights() {
 fn a_data_set_beside_the_scenario_is_trained_on() {
     let data = r#"dataset = { csv = "points.csv", label = "side" }"#;
     let path = scenario("csv", &SMALL.replace("batch = 8", &format!("batch = 8\n{data}")));
-    let row = |i: i32| format!("{},{},{}\n", i % 7 - 3, i % 5, if i % 7 >= 3 { "right" } else { "left" });
+    let row =
+        |i: i32| format!("{},{},{}\n", i % 7 - 3, i % 5, if i % 7 >= 3 { "right" } else { "left" });
     let points: String = (0..200).map(row).collect();
-    fs::write(Path::new(&path).with_file_name("points.csv"), format!("x,noise,side\n{points}")).unwrap();
+    fs::write(Path::new(&path).with_file_name("points.csv"), format!("x,noise,side\n{points}"))
+        .unwrap();
     let said = trainyard(&["sim", &path, "--json", "--set", "program.optimizer.learning_rate=0.5"]);
     assert_eq!(said.code, 0, "{}", said.err);
     let result: serde_json::Value = serde_json::from_str(&said.out).unwrap();
@@ -98,22 +104,31 @@ fn a_data_set_beside_the_scenario_is_trained_on() {
     assert!(result["runs"][0]["test_accuracy"].as_f64().unwrap() > 0.9, "{}", said.out);
 }
 
-/// The accuracy of both runs on data that `write` puts beside the scenario, which names it by `dataset`.
+/// The accuracy of both runs on data that `write` puts beside the scenario, which names it by
+/// `dataset`.
 fn accuracies(test: &str, dataset: &str, write: impl FnOnce(&Path)) -> Vec<f64> {
-    let path = scenario(test, &SMALL.replace("batch = 8", &format!("batch = 8\ndataset = {dataset}")));
+    let path =
+        scenario(test, &SMALL.replace("batch = 8", &format!("batch = 8\ndataset = {dataset}")));
     write(Path::new(&path).parent().unwrap());
     let said = trainyard(&["sim", &path, "--json", "--set", "program.optimizer.learning_rate=0.5"]);
     assert_eq!(said.code, 0, "{}", said.err);
     let result: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    result["runs"].as_array().unwrap().iter().map(|run| run["test_accuracy"].as_f64().unwrap()).collect()
+    result["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["test_accuracy"].as_f64().unwrap())
+        .collect()
 }
 
 /// Images of 2 by 2 pixels, of which the brightest is that of the class.
 fn images(count: usize) -> (Vec<u8>, Vec<u8>) {
     let classes: Vec<u8> = (0..count).map(|i| (i * 7 % 4) as u8).collect();
-    let pixel =
-        |i: usize, class: u8, at: u8| if at == class { 255 } else { (i * 31 + usize::from(at) * 17) as u8 % 90 };
-    let of_image = |(i, class): (usize, &u8)| (0..4).map(|at| pixel(i, *class, at)).collect::<Vec<u8>>();
+    let pixel = |i: usize, class: u8, at: u8| {
+        if at == class { 255 } else { (i * 31 + usize::from(at) * 17) as u8 % 90 }
+    };
+    let of_image =
+        |(i, class): (usize, &u8)| (0..4).map(|at| pixel(i, *class, at)).collect::<Vec<u8>>();
     (classes.iter().enumerate().flat_map(of_image).collect(), classes)
 }
 
@@ -138,8 +153,10 @@ fn numpy_arrays_beside_the_scenario_are_trained_on_and_a_fifth_is_evaluated() {
     let files = r#"{ npy = { features = "x.npy", labels = "y.npy" } }"#;
     let found = accuracies("npy", files, |folder| {
         let (pixels, classes) = images(300);
-        for (name, shape, data) in [("x.npy", "(300, 2, 2)", pixels), ("y.npy", "(300,)", classes)] {
-            let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}\n");
+        for (name, shape, data) in [("x.npy", "(300, 2, 2)", pixels), ("y.npy", "(300,)", classes)]
+        {
+            let header =
+                format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}\n");
             let length = (header.len() as u16).to_le_bytes();
             let bytes = [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), &data].concat();
             fs::write(folder.join(name), bytes).unwrap();
@@ -151,7 +168,10 @@ fn numpy_arrays_beside_the_scenario_are_trained_on_and_a_fifth_is_evaluated() {
 #[test]
 fn a_data_set_that_cannot_be_read_is_refused_with_the_file() {
     let path = scenario("no_data", &SMALL.replace("batch = 8", r#"dataset = { idx = "mnist" }"#));
-    assert_refused(&["sim", &path], &["program.dataset", "mnist/train-images-idx3-ubyte", "can't read"]);
+    assert_refused(
+        &["sim", &path],
+        &["program.dataset", "mnist/train-images-idx3-ubyte", "can't read"],
+    );
 }
 
 #[test]
@@ -207,7 +227,8 @@ fn out_gets_the_result_and_a_row_and_events_for_each_step() {
     let count = |run: &str| rows.lines().filter(|row| row.starts_with(run)).count();
     assert_eq!(count("sync,"), 40, "2 workers of 20 steps");
     assert!((20..=21).contains(&count("async,")), "20 steps, and what the other worker had begun");
-    let events = fs::read(out.join("events/async/events.out.tfevents.0000000000.trainyard")).unwrap();
+    let events =
+        fs::read(out.join("events/async/events.out.tfevents.0000000000.trainyard")).unwrap();
     let has = |tag: &[u8]| events.windows(tag.len()).any(|window| window == tag);
     assert!(has(b"loss/worker:1") && has(b"staleness/worker:0"));
 }
@@ -217,7 +238,11 @@ fn a_folder_that_cannot_be_written_is_an_error_of_the_machine() {
     let path = scenario("unwritable", SMALL);
     let said = trainyard(&["sim", &path, "--out", &path]);
     assert_eq!(said.code, 1, "{}", said.err);
-    assert!(said.err.contains("cannot write") && said.err.contains("scenario.toml"), "{}", said.err);
+    assert!(
+        said.err.contains("cannot write") && said.err.contains("scenario.toml"),
+        "{}",
+        said.err
+    );
 }
 
 #[test]
@@ -226,7 +251,8 @@ fn a_target_that_is_not_reached_is_exit_code_3_and_the_result_is_still_told() {
     let said = trainyard(&["sim", &path, "--set", "stop.accuracy=1.0"]);
     assert_eq!(said.code, 3, "{}", said.err);
     assert!(said.out.contains("digest="), "{}", said.out);
-    let said = trainyard(&["sim", &path, "--set", "stop.accuracy=0.05", "--set", "stop.evaluate_every=5"]);
+    let said =
+        trainyard(&["sim", &path, "--set", "stop.accuracy=0.05", "--set", "stop.evaluate_every=5"]);
     assert_eq!(said.code, 0, "{}", said.err);
 }
 
@@ -244,10 +270,24 @@ fn repeats_with_one_seed_are_equal_and_seeds_differ() {
 #[test]
 fn a_sweep_runs_each_value_and_names_it() {
     let path = scenario("sweep", SMALL);
-    let said = trainyard(&["sim", &path, "--json", "--sweep", "cluster.worker=1,3", "--set", "stop.steps=10"]);
+    let said = trainyard(&[
+        "sim",
+        &path,
+        "--json",
+        "--sweep",
+        "cluster.worker=1,3",
+        "--set",
+        "stop.steps=10",
+    ]);
     let result: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    let names: Vec<&str> = result["runs"].as_array().unwrap().iter().map(|run| run["name"].as_str().unwrap()).collect();
-    let expected = ["sync (cluster.worker=1)", "async (cluster.worker=1)", "sync (cluster.worker=3)"];
+    let names: Vec<&str> = result["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["name"].as_str().unwrap())
+        .collect();
+    let expected =
+        ["sync (cluster.worker=1)", "async (cluster.worker=1)", "sync (cluster.worker=3)"];
     assert_eq!(names[..3], expected);
     assert_eq!(result["runs"][2]["gradients"]["computed"], 30);
 }

@@ -1,4 +1,5 @@
-//! Compression on the way from task to task: what it saves, that it trains, and that both worlds round alike.
+//! Compression on the way from task to task: what it saves, that it trains, and that both worlds
+//! round alike.
 
 use std::num::NonZeroU32;
 
@@ -18,7 +19,11 @@ const MODES: [Mode; 2] = [Mode::Sync { backups: 0 }, Mode::Async];
 
 /// A model of the digits with a hidden layer, on a network that is felt.
 fn digits(mode: Mode) -> Simulated {
-    Simulated::new(2, 2, mode).digits().model(Model::Mlp { hidden: vec![128] }).adam(0.005).batch(32)
+    Simulated::new(2, 2, mode)
+        .digits()
+        .model(Model::Mlp { hidden: vec![128] })
+        .adam(0.005)
+        .batch(32)
 }
 
 fn bytes_sent(trained: &Trained) -> f64 {
@@ -26,9 +31,13 @@ fn bytes_sent(trained: &Trained) -> f64 {
 }
 
 #[test]
-fn half_and_a_quarter_of_the_bits_train_the_digits_with_workers_that_wait_and_with_workers_that_dont() {
-    for (mode, encoding) in MODES.into_iter().flat_map(|mode| [(mode, Encoding::Bf16), (mode, INT8)]) {
-        let accuracy = digits(mode).encoding(encoding).steps(300).run().evaluation.unwrap().accuracy;
+fn half_and_a_quarter_of_the_bits_train_the_digits_with_workers_that_wait_and_with_workers_that_dont()
+ {
+    for (mode, encoding) in
+        MODES.into_iter().flat_map(|mode| [(mode, Encoding::Bf16), (mode, INT8)])
+    {
+        let accuracy =
+            digits(mode).encoding(encoding).steps(300).run().evaluation.unwrap().accuracy;
         assert!(accuracy >= 0.95, "{mode} with {encoding:?}: {accuracy}");
     }
 }
@@ -37,7 +46,8 @@ fn half_and_a_quarter_of_the_bits_train_the_digits_with_workers_that_wait_and_wi
 fn bf16_halves_the_bytes_and_int8_quarters_them() {
     for mode in MODES {
         let sent = |encoding| {
-            let training = Simulated::new(2, 2, mode).digits().model(Model::Mlp { hidden: vec![512] });
+            let training =
+                Simulated::new(2, 2, mode).digits().model(Model::Mlp { hidden: vec![512] });
             bytes_sent(&training.encoding(encoding).steps(100).run())
         };
         let exact = sent(Encoding::Exact);
@@ -48,16 +58,19 @@ fn bf16_halves_the_bytes_and_int8_quarters_them() {
 }
 
 #[test]
-fn a_fiftieth_of_each_gradient_trains_the_digits_with_workers_that_wait_and_with_workers_that_dont() {
+fn a_fiftieth_of_each_gradient_trains_the_digits_with_workers_that_wait_and_with_workers_that_dont()
+{
     for mode in MODES {
         let accuracy = digits(mode).top_k(0.02).steps(600).run().evaluation.unwrap().accuracy;
         assert!(accuracy >= 0.95, "{mode}: {accuracy}");
     }
 }
 
-/// A gradient is half of what travels, and of it two fiftieths are left: an element, and where it is.
+/// A gradient is half of what travels, and of it two fiftieths are left: an element, and where it
+/// is.
 #[test]
-fn a_fiftieth_of_each_gradient_saves_nearly_half_of_the_bytes_since_parameters_are_still_read_whole() {
+fn a_fiftieth_of_each_gradient_saves_nearly_half_of_the_bytes_since_parameters_are_still_read_whole()
+ {
     for mode in MODES {
         let sent = |training: Simulated| bytes_sent(&training.steps(100).run());
         let left = sent(digits(mode).top_k(0.02)) / sent(digits(mode));
@@ -69,7 +82,8 @@ fn a_fiftieth_of_each_gradient_saves_nearly_half_of_the_bytes_since_parameters_a
 fn where_only_shapes_are_computed_as_many_bytes_are_sent() {
     for encoding in [Encoding::Bf16, INT8] {
         let training = digits(MODES[0]).encoding(encoding).steps(10);
-        let bytes = [training.clone().run(), training.shapes().run()].map(|trained| bytes_sent(&trained));
+        let bytes =
+            [training.clone().run(), training.shapes().run()].map(|trained| bytes_sent(&trained));
         assert_eq!(bytes[0], bytes[1], "{encoding:?}");
     }
 }
@@ -81,7 +95,8 @@ fn a_compressed_training_is_the_same_to_the_last_bit_each_time_and_another_than_
     assert_ne!(digests(INT8).1, digests(Encoding::Exact).1);
 }
 
-/// A variable of `elements` that a worker trains by a gradient that it is fed, and what it keeps back.
+/// A variable of `elements` that a worker trains by a gradient that it is fed, and what it keeps
+/// back.
 struct Fed {
     session: Session,
     gradient: Output,
@@ -91,15 +106,23 @@ struct Fed {
 }
 
 impl Fed {
-    async fn new(server: &Server, (elements, fraction): (usize, f64), mode: Mode, worker: u32) -> Result<Self> {
+    async fn new(
+        server: &Server,
+        (elements, fraction): (usize, f64),
+        mode: Mode,
+        worker: u32,
+    ) -> Result<Self> {
         let g = Graph::new();
         let setter = ReplicaDeviceSetter::new(&server.server_def().cluster);
-        let setter = setter.worker_device(server.devices().next().unwrap().to_string().parse().unwrap());
+        let setter =
+            setter.worker_device(server.devices().next().unwrap().to_string().parse().unwrap());
         let (gradient, train, weights) = g.with_device_fn(setter, |g| -> Result<_> {
             let weights = g.variable("w", &g.zeros([elements]))?;
             let gradient = g.placeholder("gradient", DType::F32, [Some(elements)])?;
-            let optimizer = TopK::new(Coordinated::new(GradientDescent::new(1.0), mode, worker, 2), fraction);
-            let train = optimizer.apply_gradients(&[(weights.clone(), gradient.clone())], &g.global_step()?)?;
+            let optimizer =
+                TopK::new(Coordinated::new(GradientDescent::new(1.0), mode, worker, 2), fraction);
+            let train = optimizer
+                .apply_gradients(&[(weights.clone(), gradient.clone())], &g.global_step()?)?;
             Ok((gradient, train, weights.read()))
         })?;
         let session = Session::new(&server.target(), &g).await?;
@@ -128,20 +151,33 @@ fn what_is_sent_and_what_is_left_are_the_gradients_to_the_last_bit() {
         let trained = Fed::new(&servers[1], (100, 0.03), Mode::Async, 0).await?;
         let (mut sum, mut left) = (vec![0f32; 100], vec![0f32; 100]);
         for step in 0..40 {
-            let gradient: Vec<f32> = (0..100).map(|i| ((i * 37 + step * 53) % 101) as f32 * 0.137 - 6.1).collect();
+            let gradient: Vec<f32> =
+                (0..100).map(|i| ((i * 37 + step * 53) % 101) as f32 * 0.137 - 6.1).collect();
             let [before, residual] = trained.values().await?;
             assert_eq!(residual, left, "step {step}");
             assert!(trained.step(&gradient).await?);
             let [after, residual] = trained.values().await?;
-            let waiting: Vec<f32> = gradient.iter().zip(&left).map(|(new, left)| new + left).collect();
+            let waiting: Vec<f32> =
+                gradient.iter().zip(&left).map(|(new, left)| new + left).collect();
             let sent: Vec<usize> = (0..100).filter(|i| after[*i] != before[*i]).collect();
             assert_eq!(sent.len(), 3, "step {step}");
             let least = sent.iter().map(|i| waiting[*i].abs()).fold(f32::MAX, f32::min);
             for i in 0..100 {
                 let is_sent = sent.contains(&i);
-                assert_eq!(residual[i], if is_sent { 0.0 } else { waiting[i] }, "step {step}, element {i}");
-                assert_eq!(after[i], if is_sent { before[i] - waiting[i] } else { before[i] }, "step {step}, {i}");
-                assert!(is_sent || waiting[i].abs() <= least, "step {step}: a greater element is left");
+                assert_eq!(
+                    residual[i],
+                    if is_sent { 0.0 } else { waiting[i] },
+                    "step {step}, element {i}"
+                );
+                assert_eq!(
+                    after[i],
+                    if is_sent { before[i] - waiting[i] } else { before[i] },
+                    "step {step}, {i}"
+                );
+                assert!(
+                    is_sent || waiting[i].abs() <= least,
+                    "step {step}: a greater element is left"
+                );
             }
             (0..100).for_each(|i| sum[i] += gradient[i]);
             left = residual;
@@ -156,8 +192,10 @@ fn what_is_sent_and_what_is_left_are_the_gradients_to_the_last_bit() {
 #[test]
 fn gradients_of_few_elements_and_of_rows_are_sent_whole() -> Result<()> {
     let g = Graph::new();
-    let (few, table) = (g.variable("few", &g.zeros([63]))?, g.variable("table", &g.zeros([100, 8]))?);
-    let rows = IndexedSlices::new(&g.zeros([2, 8]), &g.constant(Tensor::new([2], &[3i64, 7])?), 100)?;
+    let (few, table) =
+        (g.variable("few", &g.zeros([63]))?, g.variable("table", &g.zeros([100, 8]))?);
+    let rows =
+        IndexedSlices::new(&g.zeros([2, 8]), &g.constant(Tensor::new([2], &[3i64, 7])?), 100)?;
     let pairs = [(few, Gradient::from(g.zeros([63]))), (table, Gradient::from(rows))];
     TopK::new(GradientDescent::new(1.0), 0.01).apply_gradients(&pairs, &g.global_step()?)?;
     assert!(g.local_initializers().is_empty(), "nothing is kept back");
@@ -168,8 +206,10 @@ fn gradients_of_few_elements_and_of_rows_are_sent_whole() -> Result<()> {
 fn a_gradient_that_comes_too_late_leaves_the_residual_as_it_was() {
     on_actix(async {
         let (servers, mode) = (cluster(1, 2), Mode::Sync { backups: 1 });
-        let (a, b) =
-            (Fed::new(&servers[1], (64, 0.02), mode, 0).await?, Fed::new(&servers[2], (64, 0.02), mode, 1).await?);
+        let (a, b) = (
+            Fed::new(&servers[1], (64, 0.02), mode, 0).await?,
+            Fed::new(&servers[2], (64, 0.02), mode, 1).await?,
+        );
         let gradient: Vec<f32> = (0..64).map(|i| i as f32 + 1.0).collect();
         let mut dropped = 0;
         for step in 0..10 {
@@ -200,9 +240,15 @@ fn both_worlds_round_alike_and_count_the_same_bytes_but_for_those_of_a_few_messa
         let said = trainyard(&[command, &path, "--json"]);
         assert_eq!(said.code, 0, "{}", said.err);
         let report: Value = serde_json::from_str(&said.out).unwrap();
-        let sent =
-            |run: &Value| run["bytes_sent"].as_object().unwrap().values().map(|sent| sent.as_f64().unwrap()).sum();
-        report["runs"].as_array().unwrap().iter().map(|run| (run["weights_digest"].clone(), sent(run))).collect()
+        let sent = |run: &Value| {
+            run["bytes_sent"].as_object().unwrap().values().map(|sent| sent.as_f64().unwrap()).sum()
+        };
+        report["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|run| (run["weights_digest"].clone(), sent(run)))
+            .collect()
     };
     let (simulated, deployed) = (runs("sim"), runs("launch"));
     assert_eq!(simulated.len(), 3);

@@ -8,8 +8,15 @@ use crate::simulated::Simulated;
 #[test]
 fn a_convolutional_network_learns_the_digits_with_workers_that_wait_and_with_workers_that_dont() {
     for mode in [Mode::Sync { backups: 0 }, Mode::Async] {
-        let trained = Simulated::new(1, 2, mode).digits().model(Model::Convnet).adam(0.005).batch(32).steps(150).run();
-        let accuracy = trained.evaluation.expect("the chief looks at the test split in the end").accuracy;
+        let trained = Simulated::new(1, 2, mode)
+            .digits()
+            .model(Model::Convnet)
+            .adam(0.005)
+            .batch(32)
+            .steps(150)
+            .run();
+        let accuracy =
+            trained.evaluation.expect("the chief looks at the test split in the end").accuracy;
         assert!(accuracy >= 0.9, "{mode}: {accuracy}");
     }
 }

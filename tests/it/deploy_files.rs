@@ -1,5 +1,5 @@
-//! The files in `sims/deploy/`: their command lines run, with the variables that Kubernetes' training operator
-//! and `srun` set, as far as that goes without Kubernetes and SLURM.
+//! The files in `sims/deploy/`: their command lines run, with the variables that Kubernetes'
+//! training operator and `srun` set, as far as that goes without Kubernetes and SLURM.
 
 use std::fs;
 use std::path::Path;
@@ -9,14 +9,19 @@ use serde_json::{Value, json};
 use crate::binary::{Said, folder, trainyard_in};
 
 fn file(name: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/deploy").join(name)).unwrap()
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("sims/deploy").join(name))
+        .unwrap()
 }
 
-/// The commands of a script or a comment that begin with `program`, a line each, without comment signs.
+/// The commands of a script or a comment that begin with `program`, a line each, without comment
+/// signs.
 fn commands(text: &str, program: &str) -> Vec<Vec<String>> {
     let joined = text.replace("\\\n", " ");
-    let lines = joined.lines().map(|line| line.trim_start_matches("# ").trim_start_matches('#').trim());
-    lines.filter_map(|line| line.find(&format!("{program} ")).map(|at| words(&line[at..]))).collect()
+    let lines =
+        joined.lines().map(|line| line.trim_start_matches("# ").trim_start_matches('#').trim());
+    lines
+        .filter_map(|line| line.find(&format!("{program} ")).map(|at| words(&line[at..])))
+        .collect()
 }
 
 /// The words of a command, as a shell would split them.
@@ -45,9 +50,14 @@ fn run(command: &[String], variables: &[(&str, &str)]) -> Said {
     trainyard_in(Path::new(env!("CARGO_MANIFEST_DIR")), &args, variables)
 }
 
-/// Asserts that a task's command line was understood, down to its certificate, which is not there, and gives its role.
+/// Asserts that a task's command line was understood, down to its certificate, which is not there,
+/// and gives its role.
 #[track_caller]
-fn assert_lacks_only_its_certificate(command: &[String], variables: &[(&str, &str)], certificate: &str) {
+fn assert_lacks_only_its_certificate(
+    command: &[String],
+    variables: &[(&str, &str)],
+    certificate: &str,
+) {
     let said = run(command, variables);
     assert_eq!(said.code, 2, "{}", said.err);
     assert!(said.err.contains(&format!("can't read {certificate}")), "{command:?}: {}", said.err);
@@ -56,8 +66,10 @@ fn assert_lacks_only_its_certificate(command: &[String], variables: &[(&str, &st
 #[test]
 fn the_manifest_gives_each_pod_its_role() {
     let manifest = file("kubernetes.yaml");
-    let replicas: Vec<usize> =
-        manifest.lines().filter_map(|line| line.trim().strip_prefix("replicas: ")?.parse().ok()).collect();
+    let replicas: Vec<usize> = manifest
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("replicas: ")?.parse().ok())
+        .collect();
     let [ps, workers] = replicas[..] else { panic!("{replicas:?} are not of ps and workers") };
     let args = manifest.lines().find_map(|line| line.trim().strip_prefix("args: ")).unwrap();
     let mut command = vec!["trainyard".to_owned()];
@@ -73,7 +85,11 @@ fn the_manifest_gives_each_pod_its_role() {
                 "cluster": cluster, "task": {"type": role, "index": index}, "environment": "cloud",
             });
             let variables = [("TF_CONFIG", &*config.to_string())];
-            assert_lacks_only_its_certificate(&command, &variables, &format!("/certs/{role}-{index}.pem"));
+            assert_lacks_only_its_certificate(
+                &command,
+                &variables,
+                &format!("/certs/{role}-{index}.pem"),
+            );
             let told = run(&["trainyard".to_owned(), "cluster".to_owned()], &variables);
             assert!(told.out.contains(&format!("task     {role}:{index}")), "{}", told.out);
             assert!(told.out.contains("chief    worker:0"), "{}", told.out);
@@ -85,7 +101,11 @@ fn the_manifest_gives_each_pod_its_role() {
         "cluster": {"ps": cluster["ps"], "worker": {"3": "digits-worker-3.default.svc:2222"}},
         "task": {"type": "worker", "index": 3},
     });
-    assert_lacks_only_its_certificate(&command, &[("TF_CONFIG", &config.to_string())], "/certs/worker-3.pem");
+    assert_lacks_only_its_certificate(
+        &command,
+        &[("TF_CONFIG", &config.to_string())],
+        "/certs/worker-3.pem",
+    );
 }
 
 #[test]
@@ -104,7 +124,8 @@ fn the_certificates_that_the_manifest_asks_for_are_those_of_its_tasks() {
         .collect();
     names.retain(|name| name.ends_with(".pem"));
     names.sort();
-    let expected = "authority.pem ps-0.pem ps-1.pem worker-0.pem worker-1.pem worker-2.pem worker-3.pem";
+    let expected =
+        "authority.pem ps-0.pem ps-1.pem worker-0.pem worker-1.pem worker-2.pem worker-3.pem";
     assert_eq!(names.join(" "), expected);
     assert!(!folder.join("certs/tasks/authority.key").exists());
 }
@@ -112,8 +133,9 @@ fn the_certificates_that_the_manifest_asks_for_are_those_of_its_tasks() {
 #[test]
 fn the_script_gives_each_rank_its_role() {
     let script = file("slurm.sh").replace("$SLURM_JOB_ID", "4711");
-    let setting =
-        |name: &str| script.lines().find_map(|line| line.strip_prefix(&format!("#SBATCH --{name}="))).unwrap();
+    let setting = |name: &str| {
+        script.lines().find_map(|line| line.strip_prefix(&format!("#SBATCH --{name}="))).unwrap()
+    };
     let nodes: usize = setting("nodes").parse().unwrap();
     let per_node: usize = setting("ntasks-per-node").parse().unwrap();
     let folder = folder("deploy_slurm");
@@ -137,19 +159,28 @@ fn the_script_gives_each_rank_its_role() {
     let hosts = ["node08", "node09", "gpu1", "gpu2"];
     for rank in 0..ranks {
         let variables = variables(rank);
-        let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let variables: Vec<(&str, &str)> =
+            variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let (role, index) = if rank < 2 { ("ps", rank) } else { ("worker", rank - 2) };
         let told = run(&["trainyard", "cluster", "--ps", "2"].map(str::to_owned), &variables);
         let port = 10_000 + 4711 % 2000 * 10 + rank % per_node;
         let name = format!("{role}:{index}");
         let expected = format!("{name:<8} {}:{port}", hosts[rank / per_node]);
-        assert!(told.out.contains(&format!("task     {name}")) && told.out.contains(&expected), "{}", told.out);
-        assert!(folder.join(format!("{role}-{index}.pem")).exists(), "{role}:{index} has no certificate");
+        assert!(
+            told.out.contains(&format!("task     {name}")) && told.out.contains(&expected),
+            "{}",
+            told.out
+        );
+        assert!(
+            folder.join(format!("{role}-{index}.pem")).exists(),
+            "{role}:{index} has no certificate"
+        );
     }
     let certs = task.iter().position(|word| word == "--certs").unwrap();
     task[certs + 1] = "/no/certs".to_owned();
     let third = variables(2);
-    let third: Vec<(&str, &str)> = third.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let third: Vec<(&str, &str)> =
+        third.iter().map(|(name, value)| (*name, value.as_str())).collect();
     assert_lacks_only_its_certificate(&task, &third, "/no/certs/worker-0.pem");
 }
 

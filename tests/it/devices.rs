@@ -1,4 +1,5 @@
-//! Several devices a task: placed by name, computing at the same time, with the numbers of one device.
+//! Several devices a task: placed by name, computing at the same time, with the numbers of one
+//! device.
 
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -56,7 +57,11 @@ fn a_device_that_does_not_exist_is_refused_with_those_that_do() {
         let x = g.with_device("/device:CPU:2", |g| Ok::<_, Error>(g.constant(1f32).identity()))?;
         let session = Session::new(&server.target(), &g).await?;
         let outcome = session.run().fetch(&x).await;
-        assert_error(outcome, Code::InvalidArgument, &["CPU:2", "task:0/device:CPU:0, ", "task:0/device:CPU:1 ]"]);
+        assert_error(
+            outcome,
+            Code::InvalidArgument,
+            &["CPU:2", "task:0/device:CPU:0, ", "task:0/device:CPU:1 ]"],
+        );
         Ok(())
     });
 }
@@ -69,7 +74,8 @@ fn a_task_with_fewer_devices_than_the_master_takes_it_to_have_says_which_it_has(
         let network = InMemoryNetwork::new(&cluster);
         let server = |index, devices| {
             let (task, clock) = (TaskName::new("worker", index), Rc::new(WallClock::new()));
-            let devices = (0..devices).map(|_| Rc::new(Processor) as Rc<dyn ComputeModel>).collect();
+            let devices =
+                (0..devices).map(|_| Rc::new(Processor) as Rc<dyn ComputeModel>).collect();
             let world = World { transport: network.endpoint(&task).unwrap(), clock, devices };
             let server = Server::new(ServerDef { cluster: cluster.clone(), task }, world);
             server.start().map(|()| server)
@@ -80,7 +86,11 @@ fn a_task_with_fewer_devices_than_the_master_takes_it_to_have_says_which_it_has(
         let x = g.with_device(place, |g| Ok::<_, Error>(g.constant(1f32).identity()))?;
         let session = Session::new(&master.target(), &g).await?;
         let outcome = session.run().fetch(&x).await;
-        assert_error(outcome, Code::InvalidArgument, &["there is no", "task:1/device:CPU:1", "task:1/device:CPU:0"]);
+        assert_error(
+            outcome,
+            Code::InvalidArgument,
+            &["there is no", "task:1/device:CPU:1", "task:1/device:CPU:0"],
+        );
         Ok(())
     });
 }
@@ -95,7 +105,9 @@ fn an_error_on_one_device_ends_the_step_on_all_and_the_next_step_is_none_the_wor
         let loss = g.with_device(&device(1), |_| sparse_softmax_cross_entropy(&logits, &labels))?;
         let mean = g.with_device(&device(0), |_| Ok::<_, Error>(loss.mean()))?;
         let session = Session::new(&server.target(), &g).await?;
-        let run = |last: i32| session.run().feed(&labels, Tensor::new([2], &[0, last]).unwrap()).fetch(&mean);
+        let run = |last: i32| {
+            session.run().feed(&labels, Tensor::new([2], &[0, last]).unwrap()).fetch(&mean)
+        };
         for _ in 0..3 {
             assert_error(run(12).await, Code::InvalidArgument, &["label", "12"]);
             assert!((run(2).await?.scalar::<f32>(0)? - 3f32.ln()).abs() < 1e-6);
@@ -113,16 +125,18 @@ fn weights(rows: usize, columns: usize) -> Tensor {
     matrix(rows, columns, &(0..rows * columns).map(value).collect::<Vec<_>>())
 }
 
-/// Trains a model in towers, each with a share of the batch, on the first `spread` devices of its task;
-/// the weights are at `home`, and so are the mean of the towers' gradients and the updates.
+/// Trains a model in towers, each with a share of the batch, on the first `spread` devices of its
+/// task; the weights are at `home`, and so are the mean of the towers' gradients and the updates.
 async fn train_in_towers(task: Task, home: &'static str, spread: u32) -> Result<()> {
     if task.job() == "ps" {
         return task.join().await;
     }
     let g = Graph::new();
     let build = |g: &Graph| -> Result<_> {
-        let shared =
-            [g.variable("w1", &g.constant(weights(64, 128)))?, g.variable("w2", &g.constant(weights(128, 10)))?];
+        let shared = [
+            g.variable("w1", &g.constant(weights(64, 128)))?,
+            g.variable("w2", &g.constant(weights(128, 10)))?,
+        ];
         Ok((shared, g.global_step()?))
     };
     let (shared, step) = g.with_device(home, build)?;
@@ -132,7 +146,8 @@ async fn train_in_towers(task: Task, home: &'static str, spread: u32) -> Result<
             let x = g.placeholder(&format!("x{tower}"), DType::F32, [None, Some(64)])?;
             let y = g.placeholder(&format!("y{tower}"), DType::I32, [None])?;
             let [w1, w2] = [shared[0].read(), shared[1].read()];
-            let loss = sparse_softmax_cross_entropy(&x.matmul(&w1)?.relu().matmul(&w2)?, &y)?.mean();
+            let loss =
+                sparse_softmax_cross_entropy(&x.matmul(&w1)?.relu().matmul(&w2)?, &y)?.mean();
             fed.push((x, y));
             Ok(trainyard::graph::gradients(&loss, &[w1, w2])?)
         };
@@ -140,12 +155,17 @@ async fn train_in_towers(task: Task, home: &'static str, spread: u32) -> Result<
     }
     let train = g.with_device(home, |g| -> Result<_> {
         let mean = |at: usize| -> Result<_> {
-            let of = |tower: usize| gradients[tower][at].clone().expect("the loss depends on all weights");
+            let of = |tower: usize| {
+                gradients[tower][at].clone().expect("the loss depends on all weights")
+            };
             Ok((shared[at].clone(), of(0).add(&of(1))?.mul(&g.constant(0.5f32))?))
         };
-        Ok(task.coordinated(GradientDescent::new(0.1))?.apply_gradients(&[mean(0)?, mean(1)?], &step)?)
+        Ok(task
+            .coordinated(GradientDescent::new(0.1))?
+            .apply_gradients(&[mean(0)?, mean(1)?], &step)?)
     })?;
-    let mut session = MonitoredSession::builder(&task, g).hook(StopAtStep::last_step(5)).open().await?;
+    let mut session =
+        MonitoredSession::builder(&task, g).hook(StopAtStep::last_step(5)).open().await?;
     while !session.should_stop() {
         let mut run = session.run().target(&train);
         for (tower, (x, y)) in fed.iter().enumerate() {
@@ -170,7 +190,8 @@ fn towers_on_two_devices_give_the_weights_of_one_device_in_half_the_time() {
     let (one, two) = (towers(home, 1), towers(home, 2));
     assert_eq!(one.ending, two.ending);
     assert!(one.ending.unwrap().weights_digest.is_some());
-    let step = |trained: &Trained| trained.steps[3].ended.since(trained.steps[3].started).as_secs_f64();
+    let step =
+        |trained: &Trained| trained.steps[3].ended.since(trained.steps[3].started).as_secs_f64();
     assert_near("the speed of two devices", step(&one) / step(&two), 2.0, 0.05);
     assert_eq!(two.digests(), towers(home, 2).digests(), "it repeats");
 }

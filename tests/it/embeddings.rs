@@ -1,11 +1,12 @@
-//! Rows of variables: gathered, looked up in shards, updated, and what the same training gives with whole tables.
+//! Rows of variables: gathered, looked up in shards, updated, and what the same training gives with
+//! whole tables.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use trainyard::cluster::ClusterSpec;
 use trainyard::graph::{
-    Gradient, GraphError, IndexedSlices, InitialRows, PartitionedVariable, Partitioner, RandomLaw, ShardStrategy,
-    UpdateRule, embedding_lookup, embedding_lookup_unique, variable_gradients,
+    Gradient, GraphError, IndexedSlices, InitialRows, PartitionedVariable, Partitioner, RandomLaw,
+    ShardStrategy, UpdateRule, embedding_lookup, embedding_lookup_unique, variable_gradients,
 };
 use trainyard::optimizer::{Coordinated, TrainOp};
 use trainyard::prelude::*;
@@ -24,9 +25,19 @@ fn floats(tensor: &Tensor) -> Vec<f32> {
 
 const LAW: RandomLaw = RandomLaw::Normal { mean: 0.0, deviation: 1.0 };
 
-fn table(g: &Graph, rows: usize, width: usize, shards: usize) -> Result<PartitionedVariable, GraphError> {
+fn table(
+    g: &Graph,
+    rows: usize,
+    width: usize,
+    shards: usize,
+) -> Result<PartitionedVariable, GraphError> {
     g.set_random_seed(7);
-    g.partitioned_variable("table", [rows, width], InitialRows::Random(LAW), Partitioner::FixedSize(shards))
+    g.partitioned_variable(
+        "table",
+        [rows, width],
+        InitialRows::Random(LAW),
+        Partitioner::FixedSize(shards),
+    )
 }
 
 async fn session(server: &Server, g: &Graph) -> Result<Session> {
@@ -38,7 +49,8 @@ async fn session(server: &Server, g: &Graph) -> Result<Session> {
 #[test]
 fn a_lookup_gives_the_rows_of_the_ids_in_their_order_however_many_shards_there_are() {
     let cases = (1usize..20, 1usize..6, prop::collection::vec(0usize..1000, 0..30), any::<bool>());
-    let mut runner = TestRunner::new(Config { cases: 48, failure_persistence: None, ..Config::default() });
+    let mut runner =
+        TestRunner::new(Config { cases: 48, failure_persistence: None, ..Config::default() });
     let checked = runner.run(&cases, |(rows, shards, drawn, unique)| {
         let wanted: Vec<i64> = drawn.iter().map(|id| (id % rows) as i64).collect();
         on_actix(async {
@@ -47,17 +59,27 @@ fn a_lookup_gives_the_rows_of_the_ids_in_their_order_however_many_shards_there_a
             let fed = g.placeholder("ids", DType::I64, [None])?;
             let whole = table.as_tensor()?;
             let lookup = if unique { embedding_lookup_unique } else { embedding_lookup };
-            let (div, modulo) = (lookup(&table, &fed, ShardStrategy::Div)?, lookup(&table, &fed, ShardStrategy::Mod)?);
+            let (div, modulo) = (
+                lookup(&table, &fed, ShardStrategy::Div)?,
+                lookup(&table, &fed, ShardStrategy::Mod)?,
+            );
             let server = Server::create_local();
             let run = session(&server, &g).await?;
-            let got = run.run().feed(&fed, ids(&wanted)).fetch(&div).fetch(&modulo).fetch(&whole).await?;
+            let got =
+                run.run().feed(&fed, ids(&wanted)).fetch(&div).fetch(&modulo).fetch(&whole).await?;
             let whole = floats(&got[2]);
             let row = |row: usize| whole[3 * row..3 * row + 3].to_vec();
             let expected: Vec<f32> = wanted.iter().flat_map(|id| row(*id as usize)).collect();
-            assert_eq!((got[0].shape().dims(), floats(&got[0])), (&[wanted.len(), 3][..], expected));
+            assert_eq!(
+                (got[0].shape().dims(), floats(&got[0])),
+                (&[wanted.len(), 3][..], expected)
+            );
             let parts = table.shards().len();
-            let begins =
-                |shard: usize| (0..shard).map(|shard| rows / parts + usize::from(shard < rows % parts)).sum::<usize>();
+            let begins = |shard: usize| {
+                (0..shard)
+                    .map(|shard| rows / parts + usize::from(shard < rows % parts))
+                    .sum::<usize>()
+            };
             let place = |id: usize| begins(id % parts) + id / parts;
             let by_mod: Vec<f32> = wanted.iter().flat_map(|id| row(place(*id as usize))).collect();
             assert_eq!(floats(&got[1]), by_mod);
@@ -95,10 +117,17 @@ fn ids_of_any_shape_keep_it_and_ids_of_either_type_find_the_same() {
         let by_slots = g.placeholder("ids", DType::I32, [None, Some(3)])?;
         let rows = embedding_lookup_unique(&table, &by_slots, ShardStrategy::Div)?;
         assert_eq!(rows.tensor_type().to_string(), "f32[?,3,2]");
-        let list = embedding_lookup(&table, &g.constant(ids(&[1, 9, 1, 0, 4, 4])), ShardStrategy::Div)?;
+        let list =
+            embedding_lookup(&table, &g.constant(ids(&[1, 9, 1, 0, 4, 4])), ShardStrategy::Div)?;
         let fed = Tensor::new([2, 3], &[1i32, 9, 1, 0, 4, 4]).unwrap();
         let server = Server::create_local();
-        let got = session(&server, &g).await?.run().feed(&by_slots, fed).fetch(&rows).fetch(&list).await?;
+        let got = session(&server, &g)
+            .await?
+            .run()
+            .feed(&by_slots, fed)
+            .fetch(&rows)
+            .fetch(&list)
+            .await?;
         assert_eq!((got[0].shape().dims(), floats(&got[0])), (&[2, 3, 2][..], floats(&got[1])));
         Ok(())
     });
@@ -113,12 +142,17 @@ fn an_id_that_is_no_row_fails_the_step_with_the_variable_the_id_and_the_size() {
         let found = embedding_lookup(&table, &fed, ShardStrategy::Div)?;
         let gathered = one.gather(&fed)?;
         let slices = IndexedSlices::new(&g.zeros([1, 2]), &g.constant(ids(&[4])), 4)?;
-        let train = GradientDescent::new(1.0).apply_gradients(&[(one, slices)], &g.global_step()?)?;
+        let train =
+            GradientDescent::new(1.0).apply_gradients(&[(one, slices)], &g.global_step()?)?;
         let server = Server::create_local();
         let run = session(&server, &g).await?;
         for id in [-1, 10] {
             let outcome = run.run().feed(&fed, ids(&[0, id])).fetch(&found).await;
-            assert_error(outcome, Code::InvalidArgument, &["`table`", &format!("the id {id} "), "10 rows"]);
+            assert_error(
+                outcome,
+                Code::InvalidArgument,
+                &["`table`", &format!("the id {id} "), "10 rows"],
+            );
         }
         let outcome = run.run().feed(&fed, ids(&[3, 4])).fetch(&gathered).await;
         assert_error(outcome, Code::InvalidArgument, &["`one`", "the id 4 ", "4 rows"]);
@@ -139,7 +173,8 @@ fn after_three_steps(optimizer: &Build, start: &[f32], rows: &[i64], by: &[f32])
         let variable = g.variable("v", &g.constant(matrix(start.len(), 1, start)))?;
         let slices = g.constant(matrix(by.len(), 1, by));
         let slices = IndexedSlices::new(&slices, &g.constant(ids(rows)), start.len())?;
-        let train = optimizer().apply_gradients(&[(variable.clone(), slices)], &g.global_step()?)?;
+        let train =
+            optimizer().apply_gradients(&[(variable.clone(), slices)], &g.global_step()?)?;
         let server = Server::create_local();
         let run = session(&server, &g).await?;
         for _ in 0..3 {
@@ -153,7 +188,10 @@ fn after_three_steps(optimizer: &Build, start: &[f32], rows: &[i64], by: &[f32])
 
 #[track_caller]
 fn assert_close(found: &[f32], wanted: &[f32]) {
-    let near = found.iter().zip(wanted).all(|(found, wanted)| (found - wanted).abs() <= 2e-6 * wanted.abs().max(1.0));
+    let near = found
+        .iter()
+        .zip(wanted)
+        .all(|(found, wanted)| (found - wanted).abs() <= 2e-6 * wanted.abs().max(1.0));
     assert!(near && found.len() == wanted.len(), "{found:?} is not {wanted:?}");
 }
 
@@ -168,14 +206,21 @@ fn three_sparse_steps_give_tensorflows_values_and_leave_the_other_rows() {
     for (optimizer, expected) in rules {
         let start = [5.0, 1.0, 6.0];
         assert_close(&after_three_steps(optimizer, &start, &[1], &[0.1]), &[5.0, expected, 6.0]);
-        assert_close(&after_three_steps(optimizer, &start, &[1, 1], &[0.06, 0.04]), &[5.0, expected, 6.0]);
+        assert_close(
+            &after_three_steps(optimizer, &start, &[1, 1], &[0.06, 0.04]),
+            &[5.0, expected, 6.0],
+        );
         assert_eq!(after_three_steps(optimizer, &start, &[], &[]), start, "no row, no change");
     }
     let adagrad: &Build = &|| Box::new(Adagrad::new(3.0));
-    assert_close(&after_three_steps(adagrad, &[1.0, 2.0], &[0, 1], &[0.1, 0.1]), &[-1.6026099, -0.6026099]);
+    assert_close(
+        &after_three_steps(adagrad, &[1.0, 2.0], &[0, 1], &[0.1, 0.1]),
+        &[-1.6026099, -0.6026099],
+    );
 }
 
-/// Adam's moments decay in every row, so that a row goes on moving after its last gradient, as in TensorFlow.
+/// Adam's moments decay in every row, so that a row goes on moving after its last gradient, as in
+/// TensorFlow.
 #[test]
 fn adam_moves_rows_that_have_no_gradient_any_more_by_their_decaying_moments() {
     on_actix(async {
@@ -183,7 +228,8 @@ fn adam_moves_rows_that_have_no_gradient_any_more_by_their_decaying_moments() {
         let variable = g.variable("v", &g.constant(matrix(2, 1, &[1.0, 1.0])))?;
         let fed = g.placeholder("ids", DType::I64, [Some(1)])?;
         let slices = IndexedSlices::new(&g.constant(matrix(1, 1, &[1.0])), &fed, 2)?;
-        let train = Adam::new(0.1).apply_gradients(&[(variable.clone(), slices)], &g.global_step()?)?;
+        let train =
+            Adam::new(0.1).apply_gradients(&[(variable.clone(), slices)], &g.global_step()?)?;
         let server = Server::create_local();
         let run = session(&server, &g).await?;
         // Measured with TensorFlow 2.21.
@@ -197,9 +243,15 @@ fn adam_moves_rows_that_have_no_gradient_any_more_by_their_decaying_moments() {
 }
 
 /// A loss of some rows, by their gather or by the same rows of the whole; its gradient as a whole.
-async fn gradient_of_rows(rows: &[i64], weights: &[f32], whole_too: bool, sparse: bool) -> Result<Vec<f32>> {
+async fn gradient_of_rows(
+    rows: &[i64],
+    weights: &[f32],
+    whole_too: bool,
+    sparse: bool,
+) -> Result<Vec<f32>> {
     let g = Graph::new();
-    let v = g.variable("v", &g.constant(matrix(4, 2, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])))?;
+    let v =
+        g.variable("v", &g.constant(matrix(4, 2, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0])))?;
     let index = g.constant(ids(rows));
     let weights = g.constant(Tensor::new([weights.len()], weights)?);
     let find = || if sparse { v.gather(&index) } else { v.read().gather(&index, 0) };
@@ -207,7 +259,8 @@ async fn gradient_of_rows(rows: &[i64], weights: &[f32], whole_too: bool, sparse
     if whole_too {
         loss = loss.add(&v.read().square().sum())?;
     }
-    let gradient = variable_gradients(&loss, &[v])?.remove(0).expect("the loss depends on the rows");
+    let gradient =
+        variable_gradients(&loss, &[v])?.remove(0).expect("the loss depends on the rows");
     assert_eq!(matches!(gradient, Gradient::Slices(_)), sparse && !whole_too);
     let server = Server::create_local();
     let got = session(&server, &g).await?.run().fetch(&gradient.to_dense()).await?;
@@ -254,14 +307,21 @@ impl Client {
 
     async fn step(&self, fed: &[i64]) -> Result<(i64, bool)> {
         let (step, applied) = (self.train.global_step(), self.train.applied());
-        let told =
-            self.session.run().feed(&self.ids, ids(fed)).target(&self.train).fetch(&step).fetch(&applied).await?;
+        let told = self
+            .session
+            .run()
+            .feed(&self.ids, ids(fed))
+            .target(&self.train)
+            .fetch(&step)
+            .fetch(&applied)
+            .await?;
         Ok((told.scalar::<i64>(0)?, told.scalar::<bool>(1)?))
     }
 }
 
 fn model(g: &Graph, tower: u32) -> Result<(Output, Output, PartitionedVariable)> {
-    let (ids, table) = (g.placeholder(&format!("ids{tower}"), DType::I64, [None])?, table(g, 9, 3, 2)?);
+    let (ids, table) =
+        (g.placeholder(&format!("ids{tower}"), DType::I64, [None])?, table(g, 9, 3, 2)?);
     let loss = embedding_lookup_unique(&table, &ids, ShardStrategy::Div)?.square().mean();
     Ok((ids, loss, table))
 }
@@ -278,13 +338,17 @@ async fn averaged_alone(workers: i64, steps: i64) -> Result<Vec<f32>> {
     let (mut places, mut towers) = (Vec::new(), Vec::new());
     for tower in 0..workers {
         places.push(g.placeholder(&format!("ids{tower}"), DType::I64, [None])?);
-        let loss = embedding_lookup_unique(&table, &places[tower as usize], ShardStrategy::Div)?.square().mean();
+        let loss = embedding_lookup_unique(&table, &places[tower as usize], ShardStrategy::Div)?
+            .square()
+            .mean();
         towers.push(variable_gradients(&loss, table.shards())?);
     }
     let mut pairs = Vec::new();
     for (shard, variable) in table.shards().iter().enumerate() {
-        let dense: Vec<Output> = towers.iter().map(|tower| tower[shard].as_ref().unwrap().to_dense()).collect();
-        let sum = dense[1..].iter().try_fold(dense[0].clone(), |sum, gradient| sum.add(gradient))?;
+        let dense: Vec<Output> =
+            towers.iter().map(|tower| tower[shard].as_ref().unwrap().to_dense()).collect();
+        let sum =
+            dense[1..].iter().try_fold(dense[0].clone(), |sum, gradient| sum.add(gradient))?;
         pairs.push((variable.clone(), sum.mul(&g.constant(1.0 / workers as f32))?));
     }
     let train = Adagrad::new(0.3).apply_gradients(&pairs, &g.global_step()?)?;
@@ -310,8 +374,9 @@ fn synchronous_workers_get_bit_for_bit_what_one_gets_that_averages_their_dense_g
             clients.push(Client::new(&servers, Mode::Sync { backups: 0 }, worker, 3).await?);
         }
         for step in 0..5 {
-            let steps =
-                (0..).zip(&clients).map(|(worker, client)| async move { client.step(&fed(step, worker)).await });
+            let steps = (0..)
+                .zip(&clients)
+                .map(|(worker, client)| async move { client.step(&fed(step, worker)).await });
             assert_eq!(all(steps).await?, [(step + 1, true); 3]);
         }
         let whole = floats(&clients[1].session.run().fetch(&clients[1].whole).await?[0]);
@@ -325,11 +390,16 @@ fn workers_with_backups_or_bounded_staleness_update_rows_too() {
     on_actix(async {
         for mode in [Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 1 }, Mode::Async] {
             let servers = cluster(2, 2);
-            let (a, b) = (Client::new(&servers, mode, 0, 2).await?, Client::new(&servers, mode, 1, 2).await?);
+            let (a, b) = (
+                Client::new(&servers, mode, 0, 2).await?,
+                Client::new(&servers, mode, 1, 2).await?,
+            );
             let before = floats(&a.session.run().fetch(&a.whole).await?[0]);
             for step in 0..4 {
                 let steps = [(&a, 0), (&b, 1)];
-                all(steps.map(|(client, worker)| async move { client.step(&fed(step, worker)).await })).await?;
+                all(steps
+                    .map(|(client, worker)| async move { client.step(&fed(step, worker)).await }))
+                .await?;
             }
             let after = floats(&b.session.run().fetch(&b.whole).await?[0]);
             assert!(before != after && after.iter().all(|value| value.is_finite()), "{mode}");
@@ -348,7 +418,9 @@ fn a_step_takes_the_time_and_the_bytes_of_the_rows_that_it_touches_however_large
     for mode in [Mode::Async, Mode::Sync { backups: 0 }, Mode::Sync { backups: 1 }] {
         let training = |rows, steps| Simulated::new(4, 2, mode).embedding(rows).steps(steps).run();
         let (small, large) = (training(400, 40), training(40_000, 40));
-        let durations = |trained| steps_of(trained).into_iter().map(|(duration, _)| duration).collect::<Vec<_>>();
+        let durations = |trained| {
+            steps_of(trained).into_iter().map(|(duration, _)| duration).collect::<Vec<_>>()
+        };
         // The first step also makes the variables.
         assert_eq!(durations(&small)[4..], durations(&large)[4..], "{mode}");
         let sent = |trained: &Trained| trained.outcome.bytes_sent.values().sum::<u64>();
@@ -365,7 +437,13 @@ fn the_built_in_model_learns_with_any_rule_and_gives_the_same_again() {
         UpdateRule::Adagrad { initial_accumulator_value: 0.1 },
         UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
     ] {
-        let train = || Simulated::new(4, 2, Mode::Sync { backups: 0 }).embedding(400).rule(rule).steps(100).run();
+        let train = || {
+            Simulated::new(4, 2, Mode::Sync { backups: 0 })
+                .embedding(400)
+                .rule(rule)
+                .steps(100)
+                .run()
+        };
         let trained = train();
         let losses: Vec<f32> = trained.steps.iter().filter_map(|step| step.loss).collect();
         let mean = |losses: &[f32]| losses.iter().sum::<f32>() / losses.len() as f32;
@@ -378,7 +456,8 @@ fn the_built_in_model_learns_with_any_rule_and_gives_the_same_again() {
 #[test]
 fn a_table_without_numbers_is_trained_in_the_same_time_and_of_a_size_that_fits_no_memory() {
     let training = |rows| Simulated::new(4, 2, Mode::Async).embedding(rows).steps(20);
-    let durations = |trained: Trained| steps_of(&trained).into_iter().map(|(time, _)| time).collect::<Vec<_>>();
+    let durations =
+        |trained: Trained| steps_of(&trained).into_iter().map(|(time, _)| time).collect::<Vec<_>>();
     let (real, shapes) = (durations(training(400).run()), durations(training(400).shapes().run()));
     assert_eq!(real, shapes);
     assert_eq!(durations(training(4_000_000_000).shapes().run())[4..], shapes[4..]);

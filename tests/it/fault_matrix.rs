@@ -1,5 +1,5 @@
-//! A fault at every message of a training, for every role: it reaches its end, or ends soon with an error that names
-//! the task; and no gradient counts twice.
+//! A fault at every message of a training, for every role: it reaches its end, or ends soon with an
+//! error that names the task; and no gradient counts twice.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,9 +12,14 @@ use trainyard::sync::Mode;
 
 use crate::simulated::{Simulated, Trained};
 
-const MODES: [Mode; 4] =
-    [Mode::Async, Mode::Sync { backups: 0 }, Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 1 }];
-/// Those that share the rounds of backup workers, or the steps of `async`: not every message of theirs is tried.
+const MODES: [Mode; 4] = [
+    Mode::Async,
+    Mode::Sync { backups: 0 },
+    Mode::Sync { backups: 1 },
+    Mode::BoundedStaleness { slack: 1 },
+];
+/// Those that share the rounds of backup workers, or the steps of `async`: not every message of
+/// theirs is tried.
 const ALIKE: [Mode; 5] = [
     Mode::KAsync { k: 2 },
     Mode::KBatchSync { k: 2 },
@@ -43,14 +48,16 @@ async fn count(host: Host, task: Task, counts: Counts) -> Result<()> {
     let mut variables = Vec::new();
     for index in 0..2 {
         let on = format!("/job:ps/task:{index}");
-        variables.push(g.with_device(&on, |g| g.variable(&format!("v{index}"), &g.constant(0f32)))?);
+        variables
+            .push(g.with_device(&on, |g| g.variable(&format!("v{index}"), &g.constant(0f32)))?);
     }
     let step = g.with_device("/job:ps/task:0", |g| g.global_step())?;
     if task.job() == "ps" {
         task.join().await?;
         // A worker that was lost may still be back, and take a step by itself.
         host.clock.sleep_until(host.clock.now().after(LATER)).await;
-        let (session, own) = (Session::new(&task.target(), &g).await?, &variables[task.index() as usize]);
+        let (session, own) =
+            (Session::new(&task.target(), &g).await?, &variables[task.index() as usize]);
         // One that died when the others were through has nothing to say.
         if session.run().fetch(&own.is_initialized()).await?.scalar::<bool>(0)? {
             let value = session.run().fetch(&own.read()).await?.scalar::<f32>(0)?;
@@ -108,7 +115,8 @@ fn victims(what: &Misfortune) -> Vec<String> {
     }
 }
 
-/// Whether a training can't reach its end: variables are lost, or nobody gives them their first values.
+/// Whether a training can't reach its end: variables are lost, or nobody gives them their first
+/// values.
 fn may_fail(what: &Misfortune, trained: &Trained) -> bool {
     let Misfortune::Crash { task, restart_after } = what else { return false };
     let has_begun = !trained.steps.is_empty();
@@ -144,30 +152,39 @@ impl Case<'_> {
                 self.check_counts(trained, counts, last);
             }
             Err(error) => {
-                let is_named = victims(self.what).iter().any(|victim| error.to_string().contains(victim));
+                let is_named =
+                    victims(self.what).iter().any(|victim| error.to_string().contains(victim));
                 assert!(is_named && may_fail(self.what, trained), "{self}: {error}");
-                assert!(matches!(error.code, Code::Unavailable | Code::DeadlineExceeded), "{self}: {error}");
+                assert!(
+                    matches!(error.code, Code::Unavailable | Code::DeadlineExceeded),
+                    "{self}: {error}"
+                );
             }
         }
     }
 
-    /// Every update is in the variables once. Of a worker that died, the step that it was at may have reached some
-    /// of them without anybody counting it; and a synchronous worker that is lost or comes back can find itself
-    /// between a round and its count.
+    /// Every update is in the variables once. Of a worker that died, the step that it was at may
+    /// have reached some of them without anybody counting it; and a synchronous worker that is lost
+    /// or comes back can find itself between a round and its count.
     #[track_caller]
     fn check_counts(&self, trained: &Trained, counts: &BTreeMap<u32, u64>, last: u64) {
         let of_steps = trained.steps.iter().filter(|step| step.applied).count() as u64;
         let once = match (self.mode, self.what) {
             (Mode::Sync { .. } | Mode::KAsync { .. }, _) => last.saturating_sub(1)..=last + 1,
             // The updates of the last gradients may be counted by nobody.
-            (Mode::KBatchSync { .. } | Mode::KBatchAsync { .. }, _) => last.saturating_sub(1)..=last + 2,
+            (Mode::KBatchSync { .. } | Mode::KBatchAsync { .. }, _) => {
+                last.saturating_sub(1)..=last + 2
+            }
             // A stale one counts in part.
             (Mode::StalenessAware, _) => 1..=of_steps + 1,
             (_, Misfortune::Crash { .. }) => of_steps..=of_steps + 1,
             _ => of_steps..=of_steps,
         };
         for (ps, count) in counts {
-            assert!(once.contains(count), "{self}: {once:?} updates are counted, but ps:{ps} has applied {count}");
+            assert!(
+                once.contains(count),
+                "{self}: {once:?} updates are counted, but ps:{ps} has applied {count}"
+            );
         }
     }
 }
@@ -194,7 +211,8 @@ fn matrix(mode: Mode, stride: usize) -> Tally {
     let (plain, counts) = run(mode, None);
     assert!(plain.outcome.result.is_ok(), "{:?}", plain.outcome.result);
     assert_eq!(counts.len(), 2);
-    let mut tally = Tally { messages: plain.outcome.deliveries.div_ceil(stride as u64), ..Tally::default() };
+    let mut tally =
+        Tally { messages: plain.outcome.deliveries.div_ceil(stride as u64), ..Tally::default() };
     for number in (0..plain.outcome.deliveries).step_by(stride) {
         misfortunes().iter().for_each(|what| Case { mode, number, what }.run(&mut tally));
     }
@@ -205,7 +223,8 @@ fn matrix(mode: Mode, stride: usize) -> Tally {
 fn a_fault_at_any_message_leaves_no_training_hanging_and_no_gradient_counts_twice() {
     let tallies = std::thread::scope(|scope| {
         let all = MODES.map(|mode| (mode, 1)).into_iter().chain(ALIKE.map(|mode| (mode, 5)));
-        let running: Vec<_> = all.map(|(mode, stride)| scope.spawn(move || (mode, matrix(mode, stride)))).collect();
+        let running: Vec<_> =
+            all.map(|(mode, stride)| scope.spawn(move || (mode, matrix(mode, stride)))).collect();
         running.into_iter().map(|running| running.join().unwrap()).collect::<Vec<_>>()
     });
     for (mode, tally) in tallies {

@@ -1,4 +1,5 @@
-//! Tasks that die, stand still, are cut off or come back: the training goes on, or ends and says which task it was.
+//! Tasks that die, stand still, are cut off or come back: the training goes on, or ends and says
+//! which task it was.
 
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use trainyard::units::VirtualTime;
 use crate::simulated::{Simulated, Trained};
 
 const SYNC: Mode = Mode::Sync { backups: 0 };
-const MODES: [Mode; 4] = [Mode::Async, SYNC, Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 1 }];
+const MODES: [Mode; 4] =
+    [Mode::Async, SYNC, Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 1 }];
 /// A training takes `STEPS` steps of 0.1 s.
 const STEPS: u64 = 60;
 
@@ -29,7 +31,10 @@ fn at(seconds: f64) -> Moment {
 }
 
 fn crash(job: &str, index: u32, restart_after: Option<f64>) -> Misfortune {
-    Misfortune::Crash { task: task(job, index), restart_after: restart_after.map(Duration::from_secs_f64) }
+    Misfortune::Crash {
+        task: task(job, index),
+        restart_after: restart_after.map(Duration::from_secs_f64),
+    }
 }
 
 fn freeze(job: &str, index: u32, seconds: f64) -> Misfortune {
@@ -67,11 +72,16 @@ fn a_worker_that_dies_and_comes_back_takes_part_again() {
     for mode in MODES {
         let trained = run(&training(mode).fault(at(1.05), crash("worker", 2, Some(0.5))));
         assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
-        let is_back = |step: &&StepStats| step.worker == task("worker", 2) && step.started.as_secs_f64() > 1.5;
+        let is_back = |step: &&StepStats| {
+            step.worker == task("worker", 2) && step.started.as_secs_f64() > 1.5
+        };
         let back: Vec<&StepStats> = trained.steps.iter().filter(is_back).collect();
         assert!(back.len() > 5 && back[0].local_step == 0, "{mode}: {back:?}");
         // Of steps that all take the same time, it is always the same one that is left out.
-        assert!(mode == (Mode::Sync { backups: 1 }) || back.iter().all(|step| step.applied), "{mode}");
+        assert!(
+            mode == (Mode::Sync { backups: 1 }) || back.iter().all(|step| step.applied),
+            "{mode}"
+        );
         assert!(reached(&trained).0 >= STEPS, "{mode}");
     }
 }
@@ -81,8 +91,12 @@ fn a_chief_that_dies_and_comes_back_goes_on_from_where_the_training_is() {
     for mode in MODES {
         let trained = run(&training(mode).fault(at(1.05), crash("worker", 0, Some(0.5))));
         assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
-        let steps: Vec<u64> =
-            trained.steps.iter().filter(|step| step.worker == task("worker", 0)).map(|step| step.global_step).collect();
+        let steps: Vec<u64> = trained
+            .steps
+            .iter()
+            .filter(|step| step.worker == task("worker", 0))
+            .map(|step| step.global_step)
+            .collect();
         assert!(steps.windows(2).all(|pair| pair[0] <= pair[1]), "{mode}: {steps:?}");
         assert!(reached(&trained).0 >= STEPS, "{mode}");
     }
@@ -90,11 +104,23 @@ fn a_chief_that_dies_and_comes_back_goes_on_from_where_the_training_is() {
 
 #[test]
 fn workers_whose_chief_should_have_ended_the_training_and_is_gone_end_it_and_name_the_chief() {
-    let trained = run(&training(Mode::Async).until(Duration::from_secs(3)).fault(at(1.05), crash("worker", 0, None)));
+    let trained = run(&training(Mode::Async)
+        .until(Duration::from_secs(3))
+        .fault(at(1.05), crash("worker", 0, None)));
     let error = trained.outcome.result.expect_err("nobody ends the training");
-    assert_eq!((error.code, error.task.clone()), (Code::Unavailable, Some(task("worker", 0))), "{error}");
-    assert!((63.0..64.0).contains(&trained.outcome.ended.as_secs_f64()), "{}", trained.outcome.ended);
-    let back = run(&training(Mode::Async).until(Duration::from_secs(3)).fault(at(1.05), crash("worker", 0, Some(0.5))));
+    assert_eq!(
+        (error.code, error.task.clone()),
+        (Code::Unavailable, Some(task("worker", 0))),
+        "{error}"
+    );
+    assert!(
+        (63.0..64.0).contains(&trained.outcome.ended.as_secs_f64()),
+        "{}",
+        trained.outcome.ended
+    );
+    let back = run(&training(Mode::Async)
+        .until(Duration::from_secs(3))
+        .fault(at(1.05), crash("worker", 0, Some(0.5))));
     assert!(back.outcome.result.is_ok(), "{:?}", back.outcome.result);
 }
 
@@ -107,7 +133,11 @@ fn a_parameter_server_that_dies_ends_the_training_and_is_named_whether_it_comes_
             assert_eq!(error.code, Code::Unavailable, "{mode} {restart_after:?}: {error}");
             assert!(error.message.contains("ps:1 was lost"), "{mode} {restart_after:?}: {error}");
             assert_eq!(error.task, Some(task("ps", 1)), "{error}");
-            assert!(trained.outcome.ended.as_secs_f64() < 70.0, "{mode}: {}", trained.outcome.ended);
+            assert!(
+                trained.outcome.ended.as_secs_f64() < 70.0,
+                "{mode}: {}",
+                trained.outcome.ended
+            );
         }
     }
 }
@@ -117,7 +147,11 @@ fn a_task_that_stands_still_for_less_than_silence_delays_the_training_and_loses_
     for mode in MODES {
         for (job, index) in [("ps", 0), ("ps", 1), ("worker", 0), ("worker", 2)] {
             let trained = run(&training(mode).fault(at(1.05), freeze(job, index, 0.9)));
-            assert!(trained.outcome.result.is_ok(), "{mode} {job}:{index}: {:?}", trained.outcome.result);
+            assert!(
+                trained.outcome.result.is_ok(),
+                "{mode} {job}:{index}: {:?}",
+                trained.outcome.result
+            );
             assert!(reached(&trained).0 >= STEPS, "{mode} {job}:{index}");
         }
     }
@@ -128,7 +162,11 @@ fn a_task_that_stands_still_until_it_is_lost_is_taken_back() {
     for mode in MODES {
         for (job, index) in [("ps", 0), ("ps", 1), ("worker", 0), ("worker", 2)] {
             let trained = run(&training(mode).fault(at(1.05), freeze(job, index, 2.5)));
-            assert!(trained.outcome.result.is_ok(), "{mode} {job}:{index}: {:?}", trained.outcome.result);
+            assert!(
+                trained.outcome.result.is_ok(),
+                "{mode} {job}:{index}: {:?}",
+                trained.outcome.result
+            );
             assert!(reached(&trained).0 >= STEPS, "{mode} {job}:{index}");
         }
     }
@@ -139,9 +177,14 @@ fn a_partition_delays_or_is_survived() {
     for mode in MODES {
         for seconds in [0.5, 2.5] {
             let lasts = Duration::from_secs_f64(seconds);
-            let apart = Misfortune::Partition { tasks: vec![task("ps", 0), task("worker", 1)], lasts };
+            let apart =
+                Misfortune::Partition { tasks: vec![task("ps", 0), task("worker", 1)], lasts };
             let trained = run(&training(mode).fault(at(1.05), apart));
-            assert!(trained.outcome.result.is_ok(), "{mode} {seconds}: {:?}", trained.outcome.result);
+            assert!(
+                trained.outcome.result.is_ok(),
+                "{mode} {seconds}: {:?}",
+                trained.outcome.result
+            );
             assert!(reached(&trained).0 >= STEPS, "{mode} {seconds}");
         }
     }
@@ -154,7 +197,8 @@ fn slow_links_and_slow_tasks_take_their_factor_longer_for_their_time() {
     let slow = Misfortune::SlowTask { task: task("worker", 1), factor: 3.0, lasts };
     let slowed = run(&training(SYNC).fault(at(1.0), slow)).outcome.ended.as_secs_f64();
     assert!((1.2..1.6).contains(&(slowed - plain)), "{plain} {slowed}");
-    let slow = Misfortune::SlowLink { tasks: vec![task("ps", 0), task("worker", 1)], factor: 1e7, lasts };
+    let slow =
+        Misfortune::SlowLink { tasks: vec![task("ps", 0), task("worker", 1)], factor: 1e7, lasts };
     let slowed = run(&training(SYNC).fault(at(1.0), slow)).outcome.ended.as_secs_f64();
     assert!(slowed > plain + 0.1, "{plain} {slowed}");
 }

@@ -1,4 +1,5 @@
-//! A worker's fence: while it is up the variables of all parameter servers hold the same whole steps.
+//! A worker's fence: while it is up the variables of all parameter servers hold the same whole
+//! steps.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -40,7 +41,8 @@ impl Counting {
         let mut variables = Vec::new();
         for index in 0..2 {
             let on = format!("/job:ps/task:{index}");
-            variables.push(g.with_device(&on, |g| g.variable(&format!("v{index}"), &g.constant(0f32)))?);
+            variables
+                .push(g.with_device(&on, |g| g.variable(&format!("v{index}"), &g.constant(0f32)))?);
         }
         let step = g.with_device("/job:ps/task:0", |g| g.global_step())?;
         let minus_one = |v: &Variable| v.read().mul(&g.constant(0f32))?.sub(&g.constant(1f32));
@@ -54,13 +56,15 @@ impl Counting {
     async fn read(&self, session: &Session) -> Result<Vec<u64>> {
         let mut counts = Vec::new();
         for variable in &self.variables {
-            counts.push(session.run().fetch(&variable.read_again()).await?.scalar::<f32>(0)? as u64);
+            counts
+                .push(session.run().fetch(&variable.read_again()).await?.scalar::<f32>(0)? as u64);
         }
         Ok(counts)
     }
 }
 
-/// Trains; the first worker reads all variables twice behind a fence after each of its steps, some time apart.
+/// Trains; the first worker reads all variables twice behind a fence after each of its steps, some
+/// time apart.
 async fn train_with_fences(host: Host, task: Task, seen: Arc<Mutex<Vec<Vec<u64>>>>) -> Result<()> {
     if task.job() == "ps" {
         return task.join().await;
@@ -69,7 +73,8 @@ async fn train_with_fences(host: Host, task: Task, seen: Arc<Mutex<Vec<Vec<u64>>
     let replica = task.replica().expect("it trains");
     let (fence, lift) = (counting.g.fence(replica)?, counting.g.lift_fence(replica)?);
     let stop = StopAtStep::last_step(STEPS);
-    let mut session = MonitoredSession::builder(&task, counting.g.clone()).hook(stop).open().await?;
+    let mut session =
+        MonitoredSession::builder(&task, counting.g.clone()).hook(stop).open().await?;
     while !session.should_stop() {
         session.run().target(&counting.train).await?;
         if task.index() == 0 && !session.should_stop() {
@@ -87,7 +92,8 @@ async fn train_with_fences(host: Host, task: Task, seen: Arc<Mutex<Vec<Vec<u64>>
 
 fn run(training: &Simulated) -> (Trained, Vec<Vec<u64>>) {
     let seen = Arc::default();
-    let trained = training.run_hosted(|host, task| train_with_fences(host, task, Arc::clone(&seen)));
+    let trained =
+        training.run_hosted(|host, task| train_with_fences(host, task, Arc::clone(&seen)));
     let seen = seen.lock().unwrap().clone();
     (trained, seen)
 }
@@ -112,7 +118,8 @@ fn a_fence_waits_no_longer_for_a_worker_that_dies_and_is_lifted_where_its_owner_
     for (mode, dies) in MODES.into_iter().flat_map(|mode| [(mode, 0), (mode, 1)]) {
         for at in [60, 150, 300] {
             let at = Moment::Time(VirtualTime::ZERO.after(Duration::from_millis(at)));
-            let what = Misfortune::Crash { task: TaskName::new("worker", dies), restart_after: None };
+            let what =
+                Misfortune::Crash { task: TaskName::new("worker", dies), restart_after: None };
             let (trained, seen) = run(&training(mode).fault(at, what));
             assert!(trained.outcome.result.is_ok(), "{mode}, {dies}: {:?}", trained.outcome.result);
             let last = trained.steps.iter().map(|step| step.global_step).max().unwrap();
@@ -133,10 +140,17 @@ fn a_fence_that_can_not_go_up_says_whom_it_waits_for_and_a_lift_that_finds_none_
         session.run().target(&counting.train).await?;
         if task.index() == 0 {
             host.clock.sleep_until(host.clock.now().after(Duration::from_secs(1))).await;
-            let options = SessionOptions { operation_timeout: Some(Duration::from_secs(1)), ..Default::default() };
+            let options = SessionOptions {
+                operation_timeout: Some(Duration::from_secs(1)),
+                ..Default::default()
+            };
             let own = Session::with_options(&task.target(), &counting.g, options).await?;
             let lift = counting.g.lift_fence(replica)?;
-            assert_error(own.run().target(&lift).await, Code::Aborted, &["fence of worker 0 is gone", "read again"]);
+            assert_error(
+                own.run().target(&lift).await,
+                Code::Aborted,
+                &["fence of worker 0 is gone", "read again"],
+            );
             let waiting = own.run().target(&counting.g.fence(replica)?).await;
             assert_error(waiting, Code::DeadlineExceeded, &["ps:0"]);
         }

@@ -1,4 +1,5 @@
-//! What the tests of sessions and servers share: a runtime with a limit on time, clusters, waiting for several steps.
+//! What the tests of sessions and servers share: a runtime with a limit on time, clusters, waiting
+//! for several steps.
 
 use std::future::{Future, IntoFuture, poll_fn};
 use std::net::UdpSocket;
@@ -32,11 +33,14 @@ pub(crate) fn loopback(jobs: &[(&str, usize)]) -> (ClusterSpec, Vec<UdpSocket>) 
     let jobs: Vec<(&str, Vec<UdpSocket>)> =
         jobs.iter().map(|(job, tasks)| (*job, (0..*tasks).map(bind).collect())).collect();
     let address = |socket: &UdpSocket| socket.local_addr().unwrap().to_string();
-    let addresses = jobs.iter().map(|(job, sockets)| (*job, sockets.iter().map(address).collect::<Vec<_>>()));
+    let addresses =
+        jobs.iter().map(|(job, sockets)| (*job, sockets.iter().map(address).collect::<Vec<_>>()));
     let cluster = ClusterSpec::dense(addresses).unwrap();
     let mut named: Vec<(TaskName, UdpSocket)> = Vec::new();
     for (job, sockets) in jobs {
-        named.extend(sockets.into_iter().zip(0..).map(|(socket, index)| (TaskName::new(job, index), socket)));
+        named.extend(
+            sockets.into_iter().zip(0..).map(|(socket, index)| (TaskName::new(job, index), socket)),
+        );
     }
     named.sort_by(|a, b| a.0.cmp(&b.0));
     (cluster, named.into_iter().map(|(_, socket)| socket).collect())
@@ -55,7 +59,9 @@ pub(crate) fn quic_config(
 }
 
 /// The ends of all tasks of a cluster on loopback, in its order.
-pub(crate) async fn quic_network<M: Payload>(jobs: &[(&str, usize)]) -> (ClusterSpec, Vec<Rc<Quic<M>>>) {
+pub(crate) async fn quic_network<M: Payload>(
+    jobs: &[(&str, usize)],
+) -> (ClusterSpec, Vec<Rc<Quic<M>>>) {
     let (cluster, sockets) = loopback(jobs);
     let authority = Authority::new("test").unwrap();
     let mut ends = Vec::new();
@@ -88,7 +94,11 @@ pub(crate) async fn both<A: IntoFuture, B: IntoFuture>(a: A, b: B) -> (A::Output
     .await
 }
 
-fn advance<F: Future>(value: &mut Option<F::Output>, future: Pin<&mut F>, context: &mut Context<'_>) {
+fn advance<F: Future>(
+    value: &mut Option<F::Output>,
+    future: Pin<&mut F>,
+    context: &mut Context<'_>,
+) {
     if value.is_none()
         && let Poll::Ready(ready) = future.poll(context)
     {
@@ -114,7 +124,9 @@ pub(crate) fn assert_error<T>(outcome: Result<T>, code: Code, says: &[&str]) {
 }
 
 /// Waits for all of `steps`, which happen at the same time.
-pub(crate) async fn all<F: Future<Output = Result<T>>, T>(steps: impl IntoIterator<Item = F>) -> Result<Vec<T>> {
+pub(crate) async fn all<F: Future<Output = Result<T>>, T>(
+    steps: impl IntoIterator<Item = F>,
+) -> Result<Vec<T>> {
     let mut steps: Vec<_> = steps.into_iter().map(|step| (Box::pin(step), None)).collect();
     poll_fn(|context| {
         steps.iter_mut().for_each(|(step, value)| advance(value, step.as_mut(), context));

@@ -1,4 +1,5 @@
-//! The values of gradients, held to finite differences on random graphs of every operation that has one.
+//! The values of gradients, held to finite differences on random graphs of every operation that has
+//! one.
 
 mod elementwise;
 mod moves;
@@ -120,9 +121,13 @@ fn apply(kind: Kind, a: &Output, b: &Output) -> Result<Output, GraphError> {
     let damped = |x: Output| x.mul(&g.constant(0.4f32));
     let above_one = |x: &Output| x.square().add(&g.constant(1f32));
     match kind {
-        Kind::MatMul { transpose_a, transpose_b } => damped(a.matmul_transposed(b, transpose_a, transpose_b)?),
+        Kind::MatMul { transpose_a, transpose_b } => {
+            damped(a.matmul_transposed(b, transpose_a, transpose_b)?)
+        }
         Kind::BatchMatMul => damped(stack(&[a, b], 0)?.matmul(&stack(&[b, a], 0)?)?),
-        Kind::RepeatedMatMul { adj_x, adj_y } => damped(stack(&[a, b], 0)?.matmul_transposed(a, adj_x, adj_y)?),
+        Kind::RepeatedMatMul { adj_x, adj_y } => {
+            damped(stack(&[a, b], 0)?.matmul_transposed(a, adj_x, adj_y)?)
+        }
         Kind::BiasAdd => a.bias_add(b),
         Kind::ScaleRows => a.scale_rows(b),
         Kind::Relu => Ok(a.relu()),
@@ -182,9 +187,15 @@ fn variables(g: &Graph) -> Result<Vec<Variable>> {
     let mut built = Vec::new();
     for (i, shape) in shapes.into_iter().enumerate() {
         let elements: usize = shape.iter().product();
-        let values: Vec<f32> = (0..elements).map(|j| 0.5 + 0.13 * ((7 * i + 5 * j) % 9) as f32).collect();
-        let signed: Vec<f32> = values.iter().enumerate().map(|(j, v)| if (i + j) % 3 == 0 { -v } else { *v }).collect();
-        built.push(g.variable(&format!("v{i}"), &g.constant(Tensor::new(shape, &signed).unwrap()))?);
+        let values: Vec<f32> =
+            (0..elements).map(|j| 0.5 + 0.13 * ((7 * i + 5 * j) % 9) as f32).collect();
+        let signed: Vec<f32> = values
+            .iter()
+            .enumerate()
+            .map(|(j, v)| if (i + j) % 3 == 0 { -v } else { *v })
+            .collect();
+        built
+            .push(g.variable(&format!("v{i}"), &g.constant(Tensor::new(shape, &signed).unwrap()))?);
     }
     Ok(built)
 }
@@ -203,9 +214,11 @@ enum Slope {
     Unclear,
 }
 
-/// The slope at 0 of what `at` gives for a shift, from central differences of two steps (Richardson).
+/// The slope at 0 of what `at` gives for a shift, from central differences of two steps
+/// (Richardson).
 ///
-/// It is unclear where the two disagree, or where the slopes to either side do: there is a kink, as of a relu, nearby.
+/// It is unclear where the two disagree, or where the slopes to either side do: there is a kink, as
+/// of a relu, nearby.
 async fn slope(at: impl AsyncFn(f32) -> Result<f64>) -> Result<Slope> {
     const STEP: f32 = 1.0 / 64.0;
     let (step, here) = (f64::from(STEP), at(0.0).await?);
@@ -238,7 +251,11 @@ async fn compare(steps: &[Step], tally: &Tally) -> Result<()> {
     for (read, gradient) in reads.iter().zip(gradients) {
         let Some(gradient) = gradient else { continue };
         let fetched = session.run().fetch(read).fetch(&gradient).await?;
-        assert_eq!(fetched[0].shape(), fetched[1].shape(), "a gradient has the shape of its variable");
+        assert_eq!(
+            fetched[0].shape(),
+            fetched[1].shape(),
+            "a gradient has the shape of its variable"
+        );
         let (values, analytic) = (fetched[0].values::<f32>()?, fetched[1].values::<f32>()?);
         for (element, analytic) in analytic.iter().enumerate() {
             let shifted = async |shift: f32| {
@@ -267,7 +284,8 @@ async fn compare(steps: &[Step], tally: &Tally) -> Result<()> {
 fn gradients_are_what_finite_differences_say_whatever_the_graph() {
     let steps = prop::collection::vec((select(KINDS), any::<u8>(), any::<u8>()), 1..9);
     let tally = Tally::default();
-    let mut runner = TestRunner::new(Config { cases: 96, failure_persistence: None, ..Config::default() });
+    let mut runner =
+        TestRunner::new(Config { cases: 96, failure_persistence: None, ..Config::default() });
     let checked = runner.run(&steps, |steps| {
         on_actix(compare(&steps, &tally));
         Ok(())

@@ -36,11 +36,21 @@ fn import_lists_what_a_file_holds() {
 
 #[test]
 fn import_as_json_has_the_keys_that_were_agreed_on() {
-    let said = trainyard(&["graph", "import", &graph("train_adam.pb"), "--json", "--outputs", "loss:0"]);
+    let said =
+        trainyard(&["graph", "import", &graph("train_adam.pb"), "--json", "--outputs", "loss:0"]);
     let told: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    assert_eq!((&told["inputs"][0]["name"], &told["inputs"][0]["type"]), (&"x".into(), &"f32[6,3]".into()));
-    assert_eq!((&told["outputs"][0]["name"], &told["outputs"][0]["type"]), (&"loss".into(), &"f32[]".into()));
-    assert_eq!((told["variables"].as_array().unwrap().len(), &told["operations"]["MatMul"]), (4, &2.into()));
+    assert_eq!(
+        (&told["inputs"][0]["name"], &told["inputs"][0]["type"]),
+        (&"x".into(), &"f32[6,3]".into())
+    );
+    assert_eq!(
+        (&told["outputs"][0]["name"], &told["outputs"][0]["type"]),
+        (&"loss".into(), &"f32[]".into())
+    );
+    assert_eq!(
+        (told["variables"].as_array().unwrap().len(), &told["operations"]["MatMul"]),
+        (4, &2.into())
+    );
     assert_eq!(told["parameters"], 26);
 }
 
@@ -52,11 +62,14 @@ fn import_lists_all_operations_that_do_not_exist_here_and_that_is_a_mistake_to_m
         [&[10, name.len() as u8], name.as_bytes(), &[18, op.len() as u8], op.as_bytes()].concat()
     };
     let nodes = [node("a", "NoSuchOp"), node("b", "NoSuchOp"), node("c", "OtherOp")];
-    let bytes: Vec<u8> = nodes.iter().flat_map(|node| [&[10, node.len() as u8], &node[..]].concat()).collect();
+    let bytes: Vec<u8> =
+        nodes.iter().flat_map(|node| [&[10, node.len() as u8], &node[..]].concat()).collect();
     fs::write(&path, bytes).unwrap();
     let said = trainyard(&["graph", "import", path.to_str().unwrap()]);
     assert_eq!((said.code, said.out.as_str()), (2, ""));
-    for words in ["3 operations of 2 kinds", "2 of NoSuchOp, such as `a`", "1 of OtherOp, such as `c`"] {
+    for words in
+        ["3 operations of 2 kinds", "2 of NoSuchOp, such as `a`", "1 of OtherOp, such as `c`"]
+    {
         assert!(said.err.contains(words), "no `{words}` in {}", said.err);
     }
 }
@@ -76,7 +89,9 @@ fn show_lists_a_step_of_a_scenario_by_task_with_what_crosses() {
     let path = scenario("show", SMALL);
     let said = trainyard(&["graph", "show", &path]);
     assert_eq!(said.code, 0, "{}", said.err);
-    for words in ["run `async`", "ps:0 (", "ps:1 (", "worker:0 (", "f32[64,8]", "2048 bytes", "MatMul"] {
+    for words in
+        ["run `async`", "ps:0 (", "ps:1 (", "worker:0 (", "f32[64,8]", "2048 bytes", "MatMul"]
+    {
         assert!(said.out.contains(words), "no `{words}` in {}", said.out);
     }
     assert!(!said.out.contains("worker:1"), "{}", said.out);
@@ -97,5 +112,9 @@ fn show_as_dot_has_a_cluster_a_task_and_an_edge_for_each_input() {
 fn show_places_a_file_on_the_tasks_that_it_names() {
     let said = trainyard(&["graph", "show", &graph("frozen_mlp.pb")]);
     assert_eq!(said.code, 0, "{}", said.err);
-    assert!(said.out.contains("localhost:0") && said.out.contains("between tasks (0)"), "{}", said.out);
+    assert!(
+        said.out.contains("localhost:0") && said.out.contains("between tasks (0)"),
+        "{}",
+        said.out
+    );
 }

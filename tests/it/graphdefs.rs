@@ -1,4 +1,5 @@
-//! TensorFlow's graphs, imported and run, held to what TensorFlow computed for them (see `tests/graphdefs`).
+//! TensorFlow's graphs, imported and run, held to what TensorFlow computed for them (see
+//! `tests/graphdefs`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,15 +20,24 @@ fn file(name: &str) -> PathBuf {
 
 fn tensor(told: &Value) -> Tensor {
     let list = |name: &str| told[name].as_array().unwrap();
-    let shape: Vec<usize> = list("shape").iter().map(|dim| dim.as_u64().unwrap() as usize).collect();
+    let shape: Vec<usize> =
+        list("shape").iter().map(|dim| dim.as_u64().unwrap() as usize).collect();
     let values = list("values");
     let ints = || values.iter().map(|value| value.as_i64().unwrap());
     match told["dtype"].as_str().unwrap() {
-        "f32" => Tensor::new(&shape[..], &values.iter().map(|v| v.as_f64().unwrap() as f32).collect::<Vec<_>>()),
-        "f64" => Tensor::new(&shape[..], &values.iter().map(|v| v.as_f64().unwrap()).collect::<Vec<_>>()),
+        "f32" => Tensor::new(
+            &shape[..],
+            &values.iter().map(|v| v.as_f64().unwrap() as f32).collect::<Vec<_>>(),
+        ),
+        "f64" => {
+            Tensor::new(&shape[..], &values.iter().map(|v| v.as_f64().unwrap()).collect::<Vec<_>>())
+        }
         "i32" => Tensor::new(&shape[..], &ints().map(|value| value as i32).collect::<Vec<_>>()),
         "i64" => Tensor::new(&shape[..], &ints().collect::<Vec<_>>()),
-        "bool" => Tensor::new(&shape[..], &values.iter().map(|value| value.as_bool().unwrap()).collect::<Vec<_>>()),
+        "bool" => Tensor::new(
+            &shape[..],
+            &values.iter().map(|value| value.as_bool().unwrap()).collect::<Vec<_>>(),
+        ),
         other => panic!("no tensors of {other} are written"),
     }
     .unwrap()
@@ -42,7 +52,8 @@ fn difference(name: &str, found: &Tensor, expected: &Tensor) -> Option<String> {
         return (found != expected).then(|| format!("{name} is {found:?}, not {expected:?}"));
     };
     let greatest = expected.iter().fold(0f64, |greatest, value| greatest.max(value.abs()));
-    let is_far = |(a, b): (&f64, &f64)| (a - b).abs() > TOLERANCE * greatest || a.is_nan() != b.is_nan();
+    let is_far =
+        |(a, b): (&f64, &f64)| (a - b).abs() > TOLERANCE * greatest || a.is_nan() != b.is_nan();
     let far = found.iter().zip(&expected).position(is_far)?;
     Some(format!("{name}[{far}] is {}, not {}", found[far], expected[far]))
 }
@@ -50,7 +61,9 @@ fn difference(name: &str, found: &Tensor, expected: &Tensor) -> Option<String> {
 /// The values of a tensor of real numbers.
 fn numbers(tensor: &Tensor) -> Option<Vec<f64>> {
     match tensor.dtype() {
-        DType::F32 => Some(tensor.values::<f32>().ok()?.iter().map(|value| f64::from(*value)).collect()),
+        DType::F32 => {
+            Some(tensor.values::<f32>().ok()?.iter().map(|value| f64::from(*value)).collect())
+        }
         DType::F64 => Some(tensor.values::<f64>().ok()?.to_vec()),
         _ => None,
     }
@@ -59,8 +72,11 @@ fn numbers(tensor: &Tensor) -> Option<Vec<f64>> {
 /// The names of what a case feeds, runs and fetches.
 fn names(case: &Value) -> Vec<&str> {
     let steps = || case["steps"].as_array().unwrap().iter();
-    let keys = |name: &'static str| steps().flat_map(move |step| step[name].as_object().unwrap().keys());
-    let targets = steps().flat_map(|step| step["targets"].as_array().unwrap()).map(|target| target.as_str().unwrap());
+    let keys =
+        |name: &'static str| steps().flat_map(move |step| step[name].as_object().unwrap().keys());
+    let targets = steps()
+        .flat_map(|step| step["targets"].as_array().unwrap())
+        .map(|target| target.as_str().unwrap());
     keys("feeds").chain(keys("fetches")).map(String::as_str).chain(targets).collect()
 }
 
@@ -77,7 +93,10 @@ async fn run(session: &Session, imported: &Imported, step: &Value) -> Result<Vec
         run = run.fetch(&imported.output(name)?);
     }
     let fetched = run.await?;
-    let compared = fetches.iter().enumerate().map(|(i, (name, value))| difference(name, &fetched[i], &tensor(value)));
+    let compared = fetches
+        .iter()
+        .enumerate()
+        .map(|(i, (name, value))| difference(name, &fetched[i], &tensor(value)));
     Ok(compared.flatten().collect())
 }
 
@@ -98,7 +117,8 @@ async fn check(bytes: &[u8], case: &Value) -> Result<Vec<String>> {
 fn check_group(group: &str) {
     on_actix(async {
         let bytes = fs::read(file(&format!("{group}.pb"))).unwrap();
-        let told: Value = serde_json::from_slice(&fs::read(file(&format!("{group}.json"))).unwrap()).unwrap();
+        let told: Value =
+            serde_json::from_slice(&fs::read(file(&format!("{group}.json"))).unwrap()).unwrap();
         let mut wrong: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for case in told["cases"].as_array().unwrap() {
             let name = case["name"].as_str().unwrap();

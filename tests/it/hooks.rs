@@ -1,5 +1,5 @@
-//! The hooks: when each acts, and what it writes. The cases and their numbers are those of TensorFlow's
-//! `basic_session_run_hooks_test.py`; where the two differ, a test says so.
+//! The hooks: when each acts, and what it writes. The cases and their numbers are those of
+//! TensorFlow's `basic_session_run_hooks_test.py`; where the two differ, a test says so.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use trainyard::prelude::*;
 use trainyard::tensor::Shape;
 use trainyard::training::checkpoint::Memory;
 use trainyard::training::{
-    CheckpointSaver, CheckpointSaverListener, Checkpointing, FinalOps, GlobalStepWaiter, Hook, HookContext, HookFuture,
-    LoggingTensor, NanTensor, Profiler, RunValues, SecondOrStepTimer, StepCounter, SummarySaver, SummaryWriter,
-    TraceLevel,
+    CheckpointSaver, CheckpointSaverListener, Checkpointing, FinalOps, GlobalStepWaiter, Hook,
+    HookContext, HookFuture, LoggingTensor, NanTensor, Profiler, RunValues, SecondOrStepTimer,
+    StepCounter, SummarySaver, SummaryWriter, TraceLevel,
 };
 
 use crate::alone::{Counting, Noting, Seen, alone, at, every_steps, seconds, workers};
@@ -48,7 +48,8 @@ impl CheckpointSaverListener for Listening {
     }
 }
 
-/// Takes a step at each of `times` \[s\], and closes the session; gives what a listener to the checkpoints was told.
+/// Takes a step at each of `times` \[s\], and closes the session; gives what a listener to the
+/// checkpoints was told.
 fn saving(checkpointing: &Checkpointing, times: &[f64]) -> Vec<(&'static str, u64)> {
     let calls = Seen::default();
     alone(|host, task| {
@@ -72,8 +73,8 @@ fn saved(calls: &[(&str, u64)]) -> Vec<u64> {
     calls.iter().filter(|(call, _)| *call == "after_save").map(|(_, step)| *step).collect()
 }
 
-/// TensorFlow's test leaves out the hook's `after_create_session`, and so sees a checkpoint of step 1 at first, where
-/// there is one of step 0 here and in its trainings.
+/// TensorFlow's test leaves out the hook's `after_create_session`, and so sees a checkpoint of step
+/// 1 at first, where there is one of step 0 here and in its trainings.
 #[test]
 fn a_saver_of_seconds_saves_at_the_beginning_and_at_the_first_step_after_each_time() {
     let checkpointing = Checkpointing { every: every(2), ..every_steps(&Memory::default(), 1) };
@@ -91,7 +92,10 @@ fn a_saver_of_steps_saves_at_the_beginning_every_so_many_and_at_the_end_what_is_
 fn listeners_are_told_before_and_after_each_checkpoint() {
     let calls = saving(&every_steps(&Memory::default(), 1), &[0.0, 1.0]);
     let around = |step| [("before_save", step), ("after_save", step)];
-    assert_eq!(calls, [&[("begin", 0)][..], &around(0), &around(1), &around(2), &[("end", 2)]].concat());
+    assert_eq!(
+        calls,
+        [&[("begin", 0)][..], &around(0), &around(1), &around(2), &[("end", 2)]].concat()
+    );
 }
 
 #[test]
@@ -146,7 +150,10 @@ fn events(file: &Path) -> (String, Vec<(i64, String, f32)>) {
     let values = |event: &Event| {
         let step = event.step;
         let values = event.summary.clone().unwrap_or_default().value;
-        values.into_iter().map(move |value| (step, value.tag, value.simple_value)).collect::<Vec<_>>()
+        values
+            .into_iter()
+            .map(move |value| (step, value.tag, value.simple_value))
+            .collect::<Vec<_>>()
     };
     (events[0].file_version.clone(), events[1..].iter().flat_map(values).collect())
 }
@@ -170,7 +177,11 @@ fn summaries_are_written_at_the_first_run_and_then_every_so_many_steps() {
     let (version, written) = events(&folder.join("events.out.tfevents.0000000000.worker-0"));
     assert_eq!(version, "brain.Event:2");
     let of = |tag: &str| -> Vec<(i64, f32)> {
-        written.iter().filter(|(_, of, _)| of == tag).map(|(step, _, value)| (*step, *value)).collect()
+        written
+            .iter()
+            .filter(|(_, of, _)| of == tag)
+            .map(|(step, _, value)| (*step, *value))
+            .collect()
     };
     assert_eq!(of("before").iter().map(|(step, _)| *step).collect::<Vec<_>>(), [1, 9, 17, 25]);
     assert_eq!(of("ten"), [(1, 10.0), (9, 10.0), (17, 10.0), (25, 10.0)]);
@@ -185,7 +196,8 @@ fn a_summary_that_is_no_scalar_number_is_refused_before_the_session_is_created()
             let model = Counting::new(&task)?;
             let row = model.graph.constant(Tensor::full([2], 1f32));
             let writer = SummaryWriter::create(&task, &folder)?;
-            let saver = SummarySaver::new(&writer, SecondOrStepTimer::every_steps(1)).scalar("row", &row);
+            let saver =
+                SummarySaver::new(&writer, SecondOrStepTimer::every_steps(1)).scalar("row", &row);
             let opened = model.builder(&task).hook(saver).open().await.map(drop);
             assert_error(opened, Code::InvalidArgument, &["`row`", "f32[2]", "no scalar number"]);
             Ok(())
@@ -199,7 +211,8 @@ fn a_summary_that_can_not_be_written_names_its_file_and_two_writers_have_two_fil
     alone(|_, task| {
         let folder = folder.clone();
         async move {
-            let (one, other) = (SummaryWriter::create(&task, &folder)?, SummaryWriter::create(&task, &folder)?);
+            let (one, other) =
+                (SummaryWriter::create(&task, &folder)?, SummaryWriter::create(&task, &folder)?);
             one.scalar("a", 1.0, 1)?;
             other.scalar("b", 2.0, 2)?;
             assert_eq!(events(one.path()).1, [(1, "a".to_owned(), 1.0)]);
@@ -238,7 +251,8 @@ fn a_step_counter_writes_the_steps_a_second_every_so_many_steps_after_the_first(
     }
 }
 
-/// Takes a step at each of `times` \[s\] with `hook`, and closes the session; gives the lines that it told.
+/// Takes a step at each of `times` \[s\] with `hook`, and closes the session; gives the lines that
+/// it told.
 fn lines(times: &[f64], hook: impl Fn(&Counting) -> LoggingTensor + Sync) -> Vec<String> {
     let told = Seen::default();
     alone(|host, task| {
@@ -263,23 +277,36 @@ fn lines(times: &[f64], hook: impl Fn(&Counting) -> LoggingTensor + Sync) -> Vec
 fn tensors_are_logged_at_the_first_run_and_then_every_so_many_runs_of_the_worker_and_at_the_end() {
     let times: Vec<f64> = (0..10).map(f64::from).collect();
     let step = |model: &Counting| model.global_step.read();
-    let every_8 = |model: &Counting| LoggingTensor::new(SecondOrStepTimer::every_steps(8)).tensor("step", &step(model));
+    let every_8 = |model: &Counting| {
+        LoggingTensor::new(SecondOrStepTimer::every_steps(8)).tensor("step", &step(model))
+    };
     let told = ["step = 0", "step = 4 (4.000 sec)", "step = 8 (4.000 sec)"];
     assert_eq!(lines(&times, every_8), told);
-    assert_eq!(lines(&times, |model| every_8(model).at_end()), [&told[..], &["step = 10"]].concat());
-    assert_eq!(lines(&times, |model| LoggingTensor::only_at_end().tensor("step", &step(model))), ["step = 10"]);
+    assert_eq!(
+        lines(&times, |model| every_8(model).at_end()),
+        [&told[..], &["step = 10"]].concat()
+    );
+    assert_eq!(
+        lines(&times, |model| LoggingTensor::only_at_end().tensor("step", &step(model))),
+        ["step = 10"]
+    );
 }
 
 #[test]
 fn tensors_are_logged_every_so_often_as_a_formatter_says() {
     let hook = |model: &Counting| {
-        let hook = LoggingTensor::new(every(1)).tensor("step", &model.global_step.read()).tensor("v", &model.v.read());
-        hook.formatter(|values| format!("{} of {}", values[0].1.item::<i64>().unwrap(), values[1].0))
+        let hook = LoggingTensor::new(every(1))
+            .tensor("step", &model.global_step.read())
+            .tensor("v", &model.v.read());
+        hook.formatter(|values| {
+            format!("{} of {}", values[0].1.item::<i64>().unwrap(), values[1].0)
+        })
     };
     assert_eq!(lines(&[0.0, 0.5, 1.5, 1.6, 2.5], hook), ["0 of v", "2 of v", "4 of v"]);
 }
 
-/// Feeds `losses`, one a step, until the session is to stop; gives how the last step ended, and its global step.
+/// Feeds `losses`, one a step, until the session is to stop; gives how the last step ended, and its
+/// global step.
 fn diverging(losses: &'static [f32], fails: bool) -> (Result<()>, u64) {
     let ends = Seen::default();
     alone(|_, task| {
@@ -366,13 +393,18 @@ fn a_waiter_ends_its_wait_when_the_training_is_over_and_has_none_for_step_0() {
 struct Tracing(Seen<TraceLevel>);
 
 impl Hook for Tracing {
-    fn after_run<'a>(&'a mut self, _: &'a HookContext<'_>, run: &'a RunValues<'_>) -> HookFuture<'a> {
+    fn after_run<'a>(
+        &'a mut self,
+        _: &'a HookContext<'_>,
+        run: &'a RunValues<'_>,
+    ) -> HookFuture<'a> {
         self.0.add(run.options.trace);
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
-/// The timelines that there are after a step at each of `times` \[s\], and the runs that were recorded.
+/// The timelines that there are after a step at each of `times` \[s\], and the runs that were
+/// recorded.
 fn profiled(test: &str, timer: SecondOrStepTimer, times: &[f64]) -> (Vec<String>, Vec<usize>) {
     let (folder, levels) = (folder(test), Seen::default());
     alone(|host, task| {
@@ -389,7 +421,8 @@ fn profiled(test: &str, timer: SecondOrStepTimer, times: &[f64]) -> (Vec<String>
         }
     });
     let files = std::fs::read_dir(&folder).unwrap();
-    let mut files: Vec<String> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    let mut files: Vec<String> =
+        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
     files.sort();
     let full = levels.all().into_iter().zip(1..).filter(|(level, _)| *level == TraceLevel::Full);
     (files, full.map(|(_, run)| run).collect())
@@ -397,7 +430,9 @@ fn profiled(test: &str, timer: SecondOrStepTimer, times: &[f64]) -> (Vec<String>
 
 #[test]
 fn a_profiler_writes_timelines_every_so_often_but_not_of_the_first_run() {
-    let files = |steps: &[u64]| steps.iter().map(|step| format!("timeline-{step}.json")).collect::<Vec<_>>();
+    let files = |steps: &[u64]| {
+        steps.iter().map(|step| format!("timeline-{step}.json")).collect::<Vec<_>>()
+    };
     let steps = SecondOrStepTimer::every_steps(2);
     let times = [0.0, 0.5, 1.0, 2.5, 3.0];
     assert_eq!(profiled("a_profiler_of_steps", steps, &times), (files(&[2, 4]), vec![2, 4]));

@@ -1,4 +1,5 @@
-//! `launch`: a scenario for real, one process a task; what it prints, how it ends, and that nothing stays behind.
+//! `launch`: a scenario for real, one process a task; what it prints, how it ends, and that nothing
+//! stays behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,12 @@ impl Launch {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
         command.args(["launch", scenario]).args(more).env_remove("TF_CONFIG");
         command.env("TMPDIR", env!("CARGO_TARGET_TMPDIR")); // for what a launcher that is killed can't remove
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         Self { child, scenario: scenario.to_owned() }
     }
 
@@ -88,9 +94,11 @@ fn tasks(scenario: &str) -> Vec<(u32, String)> {
     let process = |pid: u32| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
-        let is_ours = words.get(1) == Some(&&b"task"[..]) && words.get(2) == Some(&scenario.as_bytes());
+        let is_ours =
+            words.get(1) == Some(&&b"task"[..]) && words.get(2) == Some(&scenario.as_bytes());
         let variables = fs::read(format!("/proc/{pid}/environ")).ok().filter(|_| is_ours)?;
-        let config = variables.split(|byte| *byte == 0).find_map(|text| text.strip_prefix(b"TF_CONFIG="))?;
+        let config =
+            variables.split(|byte| *byte == 0).find_map(|text| text.strip_prefix(b"TF_CONFIG="))?;
         let config: Value = serde_json::from_slice(config).ok()?;
         Some((pid, format!("{}:{}", config["task"]["type"].as_str()?, config["task"]["index"])))
     };
@@ -108,7 +116,13 @@ fn assert_nothing_stays(scenario: &str) {
 }
 
 fn send(signal: &str, pid: u32) {
-    assert!(Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")]).status().unwrap().success());
+    assert!(
+        Command::new("sh")
+            .args(["-c", &format!("kill -{signal} {pid}")])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 #[test]
@@ -117,17 +131,29 @@ fn a_launch_trains_and_synchronous_weights_are_those_of_the_simulation_to_the_la
     let out = folder("launch_sync_out");
     let said = Launch::start(&path, &["--out", out.to_str().unwrap()]).end();
     assert_eq!(said.code, 0, "{}", said.err);
-    assert!(said.out.contains("small, seed 3, 650 parameters: deployment, seconds of the wall clock"), "{}", said.out);
+    assert!(
+        said.out.contains("small, seed 3, 650 parameters: deployment, seconds of the wall clock"),
+        "{}",
+        said.out
+    );
     assert_nothing_stays(&path);
 
     let simulated = trainyard(&["sim", &path]);
-    let weights = |out: &str| out.split("weights=").nth(1).map(|rest| rest.trim().to_owned()).unwrap();
+    let weights =
+        |out: &str| out.split("weights=").nth(1).map(|rest| rest.trim().to_owned()).unwrap();
     assert_eq!(weights(&said.out), weights(&simulated.out));
 
-    let result: Value = serde_json::from_slice(&fs::read(out.join("result.json")).unwrap()).unwrap();
+    let result: Value =
+        serde_json::from_slice(&fs::read(out.join("result.json")).unwrap()).unwrap();
     let run = &result["runs"][0];
-    assert_eq!((&result["world"], &run["global_steps"]), (&Value::from("deployment"), &Value::from(40)));
-    assert_eq!(run["gradients"]["applied"], 120, "three workers' gradients are in each of 40 updates");
+    assert_eq!(
+        (&result["world"], &run["global_steps"]),
+        (&Value::from("deployment"), &Value::from(40))
+    );
+    assert_eq!(
+        run["gradients"]["applied"], 120,
+        "three workers' gradients are in each of 40 updates"
+    );
     assert_eq!(run["bytes_sent"].as_object().unwrap().len(), 5);
     assert!(run["test_accuracy"].is_number() && run["final_loss"].is_number(), "{run}");
     assert_eq!(fs::read_to_string(out.join("steps.csv")).unwrap().lines().count(), 121);
@@ -136,13 +162,17 @@ fn a_launch_trains_and_synchronous_weights_are_those_of_the_simulation_to_the_la
 
 #[test]
 fn every_run_of_a_scenario_is_launched_and_compared() {
-    let text = small("'async'", "steps = 60") + "[[run]]\nname = 'ssp'\nmode = { bounded_staleness = { slack = 2 } }\n";
+    let text = small("'async'", "steps = 60")
+        + "[[run]]\nname = 'ssp'\nmode = { bounded_staleness = { slack = 2 } }\n";
     let path = scenario("launch_both", &text);
     let said = Launch::start(&path, &["--json"]).end();
     assert_eq!(said.code, 0, "{}", said.err);
     let result: Value = serde_json::from_str(&said.out).unwrap();
     let runs = result["runs"].as_array().unwrap();
-    assert_eq!(runs.iter().map(|run| run["name"].as_str().unwrap()).collect::<Vec<_>>(), ["only", "ssp"]);
+    assert_eq!(
+        runs.iter().map(|run| run["name"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["only", "ssp"]
+    );
     assert!(runs.iter().all(|run| run["global_steps"].as_u64().unwrap() >= 60), "{result}");
     assert_nothing_stays(&path);
 }
@@ -189,17 +219,20 @@ fn a_launcher_that_is_killed_leaves_no_process() {
 /// The steps of the checkpoints in `folder`.
 fn checkpoints(folder: &Path) -> Vec<u64> {
     let files = fs::read_dir(folder.join("only")).into_iter().flatten().flatten();
-    let step = |name: &str| name.strip_prefix("model.ckpt-")?.strip_suffix(".index.json")?.parse().ok();
+    let step =
+        |name: &str| name.strip_prefix("model.ckpt-")?.strip_suffix(".index.json")?.parse().ok();
     let mut steps: Vec<u64> = files.filter_map(|file| step(file.file_name().to_str()?)).collect();
     steps.sort_unstable();
     steps
 }
 
 #[test]
-fn a_synchronous_launch_killed_again_and_again_goes_on_from_its_checkpoints_to_the_weights_of_the_simulation() {
+fn a_synchronous_launch_killed_again_and_again_goes_on_from_its_checkpoints_to_the_weights_of_the_simulation()
+ {
     let saved = folder("launch_resumed_checkpoints");
     let directory = saved.to_str().unwrap();
-    let text = small("'sync'", "steps = 600") + &format!("[checkpoint]\nevery_steps = 20\ndirectory = '{directory}'\n");
+    let text = small("'sync'", "steps = 600")
+        + &format!("[checkpoint]\nevery_steps = 20\ndirectory = '{directory}'\n");
     let path = scenario("launch_resumed", &text);
     let newest = || checkpoints(&saved).last().copied().unwrap_or(0);
     for until in [1, 150, 350] {
@@ -227,7 +260,11 @@ fn a_synchronous_launch_killed_again_and_again_goes_on_from_its_checkpoints_to_t
     let simulated: Value = serde_json::from_str(&trainyard(&["sim", &path, "--json"]).out).unwrap();
     assert_eq!(result["runs"][0]["weights_digest"], simulated["runs"][0]["weights_digest"]);
     let computed = result["runs"][0]["gradients"]["computed"].as_u64().unwrap();
-    assert_eq!(computed, 3 * (600 - reached), "the last launch took the steps after its checkpoint alone");
+    assert_eq!(
+        computed,
+        3 * (600 - reached),
+        "the last launch took the steps after its checkpoint alone"
+    );
     assert_eq!(newest(), 600);
 }
 
@@ -235,7 +272,8 @@ fn a_synchronous_launch_killed_again_and_again_goes_on_from_its_checkpoints_to_t
 fn a_launch_that_is_asked_to_stop_saves_a_checkpoint_of_its_last_step() {
     let saved = folder("launch_stopped_checkpoints");
     let directory = saved.to_str().unwrap();
-    let text = endless("'async'") + &format!("[checkpoint]\nevery = '1h'\ndirectory = '{directory}'\n");
+    let text =
+        endless("'async'") + &format!("[checkpoint]\nevery = '1h'\ndirectory = '{directory}'\n");
     let path = scenario("launch_stopped", &text);
     let mut launch = Launch::start(&path, &[]);
     launch.wait_for_tasks(5);
@@ -243,7 +281,10 @@ fn a_launch_that_is_asked_to_stop_saves_a_checkpoint_of_its_last_step() {
     let said = launch.end();
     assert_eq!(said.code, 143, "{}", said.err);
     let steps = checkpoints(&saved);
-    assert!(steps.len() == 2 && steps[1] > steps[0], "one of the beginning, one of the end: {steps:?}");
+    assert!(
+        steps.len() == 2 && steps[1] > steps[0],
+        "one of the beginning, one of the end: {steps:?}"
+    );
     let verified = trainyard(&["checkpoint", "verify", saved.join("only").to_str().unwrap()]);
     assert_eq!(verified.code, 0, "{}", verified.err);
 }

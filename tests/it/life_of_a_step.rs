@@ -16,7 +16,8 @@ const HOPS: [&str; 10] = [
     "hooks",
 ];
 
-/// The spans of the last training step of one worker with two parameter servers, in the order in which they began.
+/// The spans of the last training step of one worker with two parameter servers, in the order in
+/// which they began.
 fn spans_of_one_step() -> Vec<String> {
     let path = scenario("life_of_a_step", "[cluster]\nps = 2\nworker = 1\n[stop]\nsteps = 3\n");
     let said = trainyard(&["sim", &path, "-vv"]);
@@ -27,7 +28,8 @@ fn spans_of_one_step() -> Vec<String> {
     spans[ends[1] + 1..=ends[2]].to_vec()
 }
 
-/// The span that began with `line`: the innermost of `TRACE outer{a=1}:inner{b=2}: trainyard::some::module: new`.
+/// The span that began with `line`: the innermost of
+/// `TRACE outer{a=1}:inner{b=2}: trainyard::some::module: new`.
 fn span(line: &str) -> Option<String> {
     let (spans, _) = line.strip_suffix(": new")?.split_once(": trainyard::")?;
     let (outside, _) = spans.rsplit_once('{')?;

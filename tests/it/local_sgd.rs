@@ -37,14 +37,17 @@ impl Worker {
     async fn new(server: &Server, worker: u32, outer: Momentum, every: u32) -> Result<Self> {
         let g = Graph::new();
         let setter = ReplicaDeviceSetter::new(&server.server_def().cluster);
-        let setter = setter.worker_device(server.devices().next().unwrap().to_string().parse().unwrap());
+        let setter =
+            setter.worker_device(server.devices().next().unwrap().to_string().parse().unwrap());
         let (gradient, train, own) = g.with_device_fn(setter, |g| -> Result<_> {
-            let own =
-                g.with_local_variables(|g| g.variable("w", &g.constant(Tensor::new([2], &[1f32, 2.0]).unwrap())))?;
+            let own = g.with_local_variables(|g| {
+                g.variable("w", &g.constant(Tensor::new([2], &[1f32, 2.0]).unwrap()))
+            })?;
             let gradient = g.placeholder("gradient", DType::F32, [Some(2)])?;
             let outer = Coordinated::new(outer, SYNC, worker, 2);
             let optimizer = LocalSgd::new(GradientDescent::new(0.1), outer, every);
-            let train = optimizer.apply_gradients(&[(own.clone(), gradient.clone())], &g.global_step()?)?;
+            let train =
+                optimizer.apply_gradients(&[(own.clone(), gradient.clone())], &g.global_step()?)?;
             Ok((gradient, train, own.read()))
         })?;
         let session = Session::new(&server.target(), &g).await?;
@@ -55,7 +58,8 @@ impl Worker {
             session.run().target(&initializer).await?;
         }
         let variables = g.variables();
-        let center = variables.iter().find(|variable| variable.name() == "w/center").unwrap().read();
+        let center =
+            variables.iter().find(|variable| variable.name() == "w/center").unwrap().read();
         Ok(Self { session, gradient, train, own, center })
     }
 
@@ -74,7 +78,8 @@ impl Worker {
 
 #[track_caller]
 fn assert_close(found: &[f32], expected: [f32; 2]) {
-    let is_close = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6);
+    let is_close =
+        found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6);
     assert!(is_close, "{found:?}, expected {expected:?}");
 }
 
@@ -83,7 +88,10 @@ fn diloco_moves_the_center_by_nesterovs_momentum_of_the_mean_move_and_all_begin_
     on_actix(async {
         let servers = cluster(1, 2);
         let outer = || Momentum::new(0.7, 0.9).use_nesterov();
-        let (a, b) = (Worker::new(&servers[1], 0, outer(), 2).await?, Worker::new(&servers[2], 1, outer(), 2).await?);
+        let (a, b) = (
+            Worker::new(&servers[1], 0, outer(), 2).await?,
+            Worker::new(&servers[2], 1, outer(), 2).await?,
+        );
         for worker in [&a, &b] {
             assert_eq!(worker.values().await?, [vec![1.0, 2.0], vec![1.0, 2.0]]);
         }
@@ -94,13 +102,17 @@ fn diloco_moves_the_center_by_nesterovs_momentum_of_the_mean_move_and_all_begin_
         assert_close(&a.values().await?[0], [0.9, 2.2]);
         assert_close(&b.values().await?[0], [0.7, 2.0]);
         assert_eq!(b.values().await?[1], [1.0, 2.0], "the center waits");
-        // The mean move of two steps is (0.4, -0.2); m = that, and the center moves by 0.7 (m + 0.9 m) = 1.33 m.
+        // The mean move of two steps is (0.4, -0.2); m = that, and the center moves by 0.7 (m + 0.9
+        // m) = 1.33 m.
         let (first, second) = both(a.step(1, one), b.step(1, other)).await;
         first?;
         second?;
         let [own, center] = a.values().await?;
         assert_close(&center, [1.0 - 1.33 * 0.4, 2.0 + 1.33 * 0.2]);
-        assert!(own == center && b.values().await? == [own.clone(), own.clone()], "to the last bit");
+        assert!(
+            own == center && b.values().await? == [own.clone(), own.clone()],
+            "to the last bit"
+        );
         // Then m = 0.9 m + d = 1.9 d, and the center moves by 0.7 (d + 0.9 · 1.9 d) = 1.897 d.
         for number in 2..4 {
             let (first, second) = both(a.step(number, one), b.step(number, other)).await;
@@ -109,7 +121,10 @@ fn diloco_moves_the_center_by_nesterovs_momentum_of_the_mean_move_and_all_begin_
         }
         let [own, center] = b.values().await?;
         assert_close(&center, [1.0 - (1.33 + 1.897) * 0.4, 2.0 + (1.33 + 1.897) * 0.2]);
-        assert!(own == center && a.values().await? == [own.clone(), own.clone()], "to the last bit");
+        assert!(
+            own == center && a.values().await? == [own.clone(), own.clone()],
+            "to the last bit"
+        );
         Ok(())
     });
 }
@@ -120,7 +135,8 @@ fn a_shared_variable_is_refused_with_the_way_to_make_it_the_workers_own() -> Res
     let shared = g.variable("w", &g.zeros([2]))?;
     let outer = Coordinated::new(GradientDescent::new(1.0), SYNC, 0, 1);
     let pairs = [(shared, g.zeros([2]))];
-    let error = LocalSgd::new(GradientDescent::new(0.1), outer, 2).apply_gradients(&pairs, &g.global_step()?);
+    let error = LocalSgd::new(GradientDescent::new(0.1), outer, 2)
+        .apply_gradients(&pairs, &g.global_step()?);
     let said = error.unwrap_err().to_string();
     assert!(said.contains("`w`") && said.contains("with_local_variables"), "{said}");
     Ok(())
@@ -129,18 +145,27 @@ fn a_shared_variable_is_refused_with_the_way_to_make_it_the_workers_own() -> Res
 /// The mean losses of the workers' steps by the number of the step.
 fn losses(trained: &Trained) -> Vec<f32> {
     let last = trained.steps.iter().map(|step| step.local_step).max().unwrap();
-    let of = |number| trained.steps.iter().filter(move |step| step.local_step == number).map(|step| step.loss.unwrap());
+    let of = |number| {
+        trained
+            .steps
+            .iter()
+            .filter(move |step| step.local_step == number)
+            .map(|step| step.loss.unwrap())
+    };
     (0..=last).map(|number| of(number).sum::<f32>() / of(number).count() as f32).collect()
 }
 
-/// Each step rounds a weight thrice more: the worker's own, its move and the center. Losses of about 2 so differ by
-/// some units of 2^-24 a step.
+/// Each step rounds a weight thrice more: the worker's own, its move and the center. Losses of
+/// about 2 so differ by some units of 2^-24 a step.
 #[test]
 fn an_average_after_each_step_of_gradient_descent_is_synchronous_training_but_for_rounding() {
     let training = || Simulated::new(2, 3, SYNC).digits().steps(30);
     let (shared, own) = (training().run(), training().averaging(1, AVERAGE, 1.0).run());
     for (number, (shared, own)) in losses(&shared).into_iter().zip(losses(&own)).enumerate() {
-        assert!((shared - own).abs() <= 4e-7 * (number + 2) as f32, "step {number}: {shared} and {own}");
+        assert!(
+            (shared - own).abs() <= 4e-7 * (number + 2) as f32,
+            "step {number}: {shared} and {own}"
+        );
     }
     assert_eq!(shared.steps.len(), own.steps.len());
     let accuracy = |trained: &Trained| trained.evaluation.unwrap().accuracy;
@@ -153,7 +178,8 @@ fn digits() -> Simulated {
 }
 
 #[test]
-fn local_sgd_and_diloco_train_the_digits_and_send_as_many_times_less_as_they_take_steps_between_averages() {
+fn local_sgd_and_diloco_train_the_digits_and_send_as_many_times_less_as_they_take_steps_between_averages()
+ {
     let each = digits().steps(160).run();
     for (rule, learning_rate) in [(AVERAGE, 1.0), (NESTEROV, 0.7)] {
         let trained = digits().averaging(8, rule, learning_rate).steps(90).run();
@@ -188,13 +214,17 @@ fn workers_of_different_speeds_wait_for_each_other_at_an_average_alone() {
     for round in 0..4 {
         let (local, average) = (8 * round + 6, 8 * round + 7);
         assert!(ended(0, local) < ended(1, local), "round {round}: the fast one is there first");
-        assert!((ended(0, average) / ended(1, average) - 1.0).abs() < 0.02, "round {round}: and waits");
+        assert!(
+            (ended(0, average) / ended(1, average) - 1.0).abs() < 0.02,
+            "round {round}: and waits"
+        );
     }
 }
 
 #[test]
 fn a_training_that_ends_between_two_averages_ends_with_the_center() {
-    let until = |millis| digits().averaging(1000, AVERAGE, 1.0).until(Duration::from_millis(millis)).run();
+    let until =
+        |millis| digits().averaging(1000, AVERAGE, 1.0).until(Duration::from_millis(millis)).run();
     let (few, more) = (until(5), until(10));
     assert!(few.steps.len() < more.steps.len() && more.steps.len() < 2000);
     assert_eq!(few.ending, more.ending, "no average, and so nothing that all have learnt");
@@ -202,14 +232,18 @@ fn a_training_that_ends_between_two_averages_ends_with_the_center() {
 
 #[test]
 fn a_model_without_data_averages_too() {
-    let trained =
-        Simulated::new(1, 2, SYNC).model(Model::Null { variables: 3 }).averaging(5, AVERAGE, 1.0).steps(4).run();
+    let trained = Simulated::new(1, 2, SYNC)
+        .model(Model::Null { variables: 3 })
+        .averaging(5, AVERAGE, 1.0)
+        .steps(4)
+        .run();
     assert_eq!(trained.steps.len(), 2 * 5 * 4);
 }
 
 #[test]
 fn a_worker_that_comes_back_begins_at_the_center_and_is_averaged_again() {
-    let (task, training) = (TaskName::new("worker", 1), digits().averaging(4, AVERAGE, 1.0).steps(60));
+    let (task, training) =
+        (TaskName::new("worker", 1), digits().averaging(4, AVERAGE, 1.0).steps(60));
     let whole = training.run().outcome.ended.as_secs_f64();
     let share = |share: f64| Duration::from_secs_f64(whole * share);
     let crash = Misfortune::Crash { task: task.clone(), restart_after: Some(share(0.1)) };

@@ -1,5 +1,5 @@
-//! What a session makes of a task that is lost, after what was measured of TensorFlow's; and what a parameter server
-//! remembers of a training that is over.
+//! What a session makes of a task that is lost, after what was measured of TensorFlow's; and what a
+//! parameter server remembers of a training that is over.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,13 +17,16 @@ fn second(at: f64) -> VirtualTime {
     VirtualTime::ZERO.after(Duration::from_secs_f64(at))
 }
 
-/// Runs `program` on the worker of a cluster of two parameter servers, the first of which dies after a second and
-/// lives again after three.
+/// Runs `program` on the worker of a cluster of two parameter servers, the first of which dies
+/// after a second and lives again after three.
 fn beside_a_death<F>(program: impl Fn(Host, Task) -> F + Sync) -> Trained
 where
     F: Future<Output = Result<()>> + 'static,
 {
-    let what = Misfortune::Crash { task: TaskName::new("ps", 0), restart_after: Some(Duration::from_secs(2)) };
+    let what = Misfortune::Crash {
+        task: TaskName::new("ps", 0),
+        restart_after: Some(Duration::from_secs(2)),
+    };
     let training = Simulated::new(2, 1, Mode::Async).fault(Moment::Time(second(1.0)), what);
     training.run_hosted(|host, task| {
         let (is_ps, clock) = (task.job() == "ps", Rc::clone(&host.clock));
@@ -74,13 +77,21 @@ fn a_session_goes_on_without_the_task_that_it_lost_and_a_new_one_finds_what_is_l
         session.run().target(g.initializer()).await?;
         assert_eq!(session.run().fetch(&v.read()).await?.scalar::<f32>(0)?, 1.0);
         host.clock.sleep_until(second(2.5)).await;
-        assert_error(session.run().fetch(&v.read()).await, Code::Unavailable, &["ps:0 was lost", "make a new one"]);
+        assert_error(
+            session.run().fetch(&v.read()).await,
+            Code::Unavailable,
+            &["ps:0 was lost", "make a new one"],
+        );
         assert_eq!(session.run().fetch(&u.read()).await?.scalar::<f32>(0)?, 5.0);
         host.clock.sleep_until(second(4.0)).await;
         assert_error(session.run().fetch(&v.read()).await, Code::Unavailable, &["ps:0 was lost"]);
         let new = Session::new(&task.target(), &g).await?;
         assert_eq!(new.run().fetch(&u.read()).await?.scalar::<f32>(0)?, 5.0);
-        assert_error(new.run().fetch(&v.read()).await, Code::FailedPrecondition, &["uninitialized", "`v`", "ps:0"]);
+        assert_error(
+            new.run().fetch(&v.read()).await,
+            Code::FailedPrecondition,
+            &["uninitialized", "`v`", "ps:0"],
+        );
         Ok(())
     }));
 }
@@ -91,16 +102,22 @@ fn a_new_session_waits_for_the_tasks_that_its_graph_needs_and_for_no_others() {
         host.clock.sleep_until(second(2.5)).await;
         let (g, v, u) = variables()?;
         let session = Session::new(&task.target(), &g).await?;
-        let is_initialized = async |variable: &Variable| session.run().fetch(&variable.is_initialized()).await;
+        let is_initialized =
+            async |variable: &Variable| session.run().fetch(&variable.is_initialized()).await;
         is_initialized(&u).await?;
         assert!(host.clock.now() < second(2.6), "{}", host.clock.now());
         is_initialized(&v).await?;
-        assert!(host.clock.now() >= second(3.0), "it waits for ps:0 to live again, not until {}", host.clock.now());
+        assert!(
+            host.clock.now() >= second(3.0),
+            "it waits for ps:0 to live again, not until {}",
+            host.clock.now()
+        );
         Ok(())
     }));
 }
 
-/// Workers that train `STEPS` steps twice, one training after the other on the same parameter server.
+/// Workers that train `STEPS` steps twice, one training after the other on the same parameter
+/// server.
 #[test]
 fn another_training_on_the_same_servers_waits_for_all_workers_again() {
     const STEPS: u64 = 5;
@@ -115,8 +132,12 @@ fn another_training_on_the_same_servers_waits_for_all_workers_again() {
                 Ok::<_, Error>((g.variable("v", &g.constant(0f32))?, g.global_step()?))
             })?;
             let pairs = [(v.clone(), v.read().negate())];
-            let train = task.coordinated(GradientDescent::new(1.0))?.apply_gradients(&pairs, &step)?;
-            let mut session = MonitoredSession::builder(&task, g).hook(StopAtStep::last_step(last)).open().await?;
+            let train =
+                task.coordinated(GradientDescent::new(1.0))?.apply_gradients(&pairs, &step)?;
+            let mut session = MonitoredSession::builder(&task, g)
+                .hook(StopAtStep::last_step(last))
+                .open()
+                .await?;
             while !session.should_stop() {
                 session.run().target(&train).await?;
             }
@@ -126,8 +147,10 @@ fn another_training_on_the_same_servers_waits_for_all_workers_again() {
     });
     assert_ok(&trained);
     for worker in [0, 1] {
-        let own = trained.steps.iter().filter(|step| step.worker == TaskName::new("worker", worker));
-        let counted: Vec<u64> = own.filter(|step| step.applied).map(|step| step.global_step).collect();
+        let own =
+            trained.steps.iter().filter(|step| step.worker == TaskName::new("worker", worker));
+        let counted: Vec<u64> =
+            own.filter(|step| step.applied).map(|step| step.global_step).collect();
         assert_eq!(counted, (1..=2 * STEPS).collect::<Vec<_>>(), "worker:{worker}");
     }
 }

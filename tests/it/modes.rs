@@ -1,4 +1,5 @@
-//! The scenario that compares the modes: each reaches its target; and what staleness does to an update, in numbers.
+//! The scenario that compares the modes: each reaches its target; and what staleness does to an
+//! update, in numbers.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -26,17 +27,21 @@ fn every_mode_reaches_the_target_and_accounts_for_its_gradients_and_its_bytes() 
         assert!(run["seconds_to_target"].as_f64().is_some(), "{name} did not reach the target");
         let gradients = |what: &str| run["gradients"][what].as_u64().unwrap();
         assert_eq!(gradients("computed"), gradients("applied") + gradients("dropped"), "{name}");
-        assert!(run["bytes_sent"].as_object().unwrap().values().all(|bytes| bytes.as_u64() > Some(0)), "{name}");
+        assert!(
+            run["bytes_sent"].as_object().unwrap().values().all(|bytes| bytes.as_u64() > Some(0)),
+            "{name}"
+        );
     }
 }
 
 const RATE: f32 = 0.5;
 
-/// What a program of the worked example saw: the late step's staleness, and the variable at the end.
+/// What a program of the worked example saw: the late step's staleness, and the variable at the
+/// end.
 type Seen = Arc<Mutex<(i64, Vec<f32>)>>;
 
-/// Descends on half the square of a variable of two rows, or of its row 1 alone. The first worker takes three steps
-/// while the second takes one.
+/// Descends on half the square of a variable of two rows, or of its row 1 alone. The first worker
+/// takes three steps while the second takes one.
 async fn descend(host: Host, task: Task, by_rows: bool, seen: Seen) -> Result<()> {
     if task.job() == "ps" {
         return task.join().await;
@@ -45,7 +50,8 @@ async fn descend(host: Host, task: Task, by_rows: bool, seen: Seen) -> Result<()
     let (v, step) = g.with_device("/job:ps/task:0", |g| {
         Ok::<_, Error>((g.variable("v", &g.constant(matrix(2, 1, &[1.0, 1.0])))?, g.global_step()?))
     })?;
-    let read = if by_rows { v.gather(&g.constant(Tensor::new([1], &[1i64]).unwrap()))? } else { v.read() };
+    let read =
+        if by_rows { v.gather(&g.constant(Tensor::new([1], &[1i64]).unwrap()))? } else { v.read() };
     let loss = read.square().sum().mul(&g.constant(0.5f32))?;
     let train = task.coordinated(GradientDescent::new(RATE))?.minimize(&loss, &step)?;
     let mut session = MonitoredSession::builder(&task, g.clone()).open().await?;
@@ -78,8 +84,8 @@ fn after_a_late_gradient(mode: Mode, by_rows: bool) -> f32 {
     values[1]
 }
 
-/// The gradient of v²/2 is v. The first worker takes v from 1 to 0.5, 0.25 and 0.125; then comes the second worker's
-/// gradient of v = 1, which is 1.
+/// The gradient of v²/2 is v. The first worker takes v from 1 to 0.5, 0.25 and 0.125; then comes
+/// the second worker's gradient of v = 1, which is 1.
 #[test]
 fn a_gradient_that_is_3_updates_late_counts_in_full_as_a_third_or_less_what_has_changed() {
     for by_rows in [false, true] {
@@ -94,17 +100,22 @@ fn a_gradient_that_is_3_updates_late_counts_in_full_as_a_third_or_less_what_has_
 
 #[test]
 fn a_synchronous_training_that_goes_on_with_fewer_workers_says_with_how_many() {
-    for (mode, sizes) in [("'sync'", "before=3 now=2"), ("{ sync = { backups = 1 } }", "before=2 now=1")] {
+    for (mode, sizes) in
+        [("'sync'", "before=3 now=2"), ("{ sync = { backups = 1 } }", "before=2 now=1")]
+    {
         let lost = if mode == "'sync'" { 1 } else { 2 };
-        let crashes = "[[fault]]\nat = '1s'\ncrash = 'worker:1'\n[[fault]]\nat = '2s'\ncrash = 'worker:2'\n";
+        let crashes =
+            "[[fault]]\nat = '1s'\ncrash = 'worker:1'\n[[fault]]\nat = '2s'\ncrash = 'worker:2'\n";
         let text = format!(
             "[cluster]\nps = 1\nworker = 3\n[compute]\nstep_time = {{ law = 'constant', value = '100ms' }}\n\
              [program]\nmodel = 'null'\n[stop]\nsteps = 40\n[[run]]\nmode = {mode}\n{crashes}"
         );
         let said = trainyard(&["sim", &scenario(&format!("shrinks_{lost}"), &text), "-v"]);
         assert_eq!(said.code, 0, "{}", said.err);
-        let line =
-            said.err.lines().find(|line| line.contains("fewer gradients make an update") && line.contains(sizes));
+        let line = said
+            .err
+            .lines()
+            .find(|line| line.contains("fewer gradients make an update") && line.contains(sizes));
         assert!(line.is_some_and(|line| line.contains(&format!("worker={lost}"))), "{}", said.err);
     }
 }

@@ -1,18 +1,21 @@
-//! The monitored session: how it begins, what its runs do, how it recovers and ends. The cases and their numbers are
-//! those of TensorFlow's `monitored_session_test.py`; where the two differ, a test says so.
+//! The monitored session: how it begins, what its runs do, how it recovers and ends. The cases and
+//! their numbers are those of TensorFlow's `monitored_session_test.py`; where the two differ, a
+//! test says so.
 
 use std::time::Duration;
 
 use trainyard::prelude::*;
 use trainyard::training::checkpoint::Memory;
 use trainyard::training::{
-    Checkpointing, FeedFn, Hook, HookContext, HookFuture, RunArgs, RunOptions, RunValues, TraceLevel,
+    Checkpointing, FeedFn, Hook, HookContext, HookFuture, RunArgs, RunOptions, RunValues,
+    TraceLevel,
 };
 
 use crate::alone::{Counting, Noting, Seen, alone, every_steps};
 use crate::fixture::assert_error;
 
-/// Trains with checkpoints in `store` until `stop` says so; gives the global steps of the beginning and of the end.
+/// Trains with checkpoints in `store` until `stop` says so; gives the global steps of the beginning
+/// and of the end.
 fn train(store: &Memory, stop: StopAtStep) -> (u64, u64) {
     let seen = Seen::default();
     alone(|_, task| {
@@ -58,7 +61,8 @@ fn a_number_of_steps_counts_on_over_a_recovery() {
     alone(|_, task| async move {
         let model = Counting::new(&task)?;
         let lost = Noting::default().failing("before_run", 3, Code::Aborted);
-        let mut session = model.builder(&task).hook(StopAtStep::num_steps(4)).hook(lost).open().await?;
+        let mut session =
+            model.builder(&task).hook(StopAtStep::num_steps(4)).hook(lost).open().await?;
         assert_eq!(model.to_the_end(&mut session).await?, 4);
         session.close().await
     });
@@ -71,8 +75,10 @@ fn hooks_are_called_in_their_order_those_of_the_chief_first() {
         let calls = calls.clone();
         async move {
             let model = Counting::new(&task)?;
-            let (a, b, c) = (Noting::new("a", &calls), Noting::new("b", &calls), Noting::new("c", &calls));
-            let mut session = model.builder(&task).hook(a).hook(b).chief_only_hook(c).open().await?;
+            let (a, b, c) =
+                (Noting::new("a", &calls), Noting::new("b", &calls), Noting::new("c", &calls));
+            let mut session =
+                model.builder(&task).hook(a).hook(b).chief_only_hook(c).open().await?;
             model.step(&mut session).await?;
             session.close().await
         }
@@ -83,7 +89,8 @@ fn hooks_are_called_in_their_order_those_of_the_chief_first() {
     assert_eq!(calls.all(), expected);
 }
 
-/// TensorFlow tries for ever; here it is given up after the sixth time, and the first error is the one that is told.
+/// TensorFlow tries for ever; here it is given up after the sixth time, and the first error is the
+/// one that is told.
 #[test]
 fn an_error_that_a_new_session_mends_is_mended_wherever_a_hook_meets_it_and_given_up_in_the_end() {
     for code in [Code::Aborted, Code::Unavailable] {
@@ -100,14 +107,22 @@ fn an_error_that_a_new_session_mends_is_mended_wherever_a_hook_meets_it_and_give
                     session.close().await
                 }
             });
-            let times = |method: &str| calls.all().iter().filter(|call| call.ends_with(method)).count();
-            assert_eq!((times("h.begin"), times(method)), (1, 2), "{code:?} in {method}: {:?}", calls.all());
+            let times =
+                |method: &str| calls.all().iter().filter(|call| call.ends_with(method)).count();
+            assert_eq!(
+                (times("h.begin"), times(method)),
+                (1, 2),
+                "{code:?} in {method}: {:?}",
+                calls.all()
+            );
             assert_eq!(times("after_create_session"), 2, "the hook is told of each session");
         }
     }
     alone(|_, task| async move {
         let model = Counting::new(&task)?;
-        let hook = (1..20).fold(Noting::default(), |hook, time| hook.failing("before_run", time, Code::Unavailable));
+        let hook = (1..20).fold(Noting::default(), |hook, time| {
+            hook.failing("before_run", time, Code::Unavailable)
+        });
         let mut session = model.builder(&task).hook(hook).open().await?;
         let says = ["before_run fails, time 7", "tried again, in vain"];
         assert_error(model.step(&mut session).await, Code::Unavailable, &says);
@@ -123,7 +138,11 @@ fn sessions_that_are_lost_one_after_the_other_are_each_followed_by_another() {
         async move {
             let model = Counting::new(&task)?;
             let hook = Noting::new("h", &calls).failing("before_run", 2, Code::Aborted);
-            let hook = hook.failing("before_run", 5, Code::Unavailable).failing("before_run", 8, Code::Aborted);
+            let hook = hook.failing("before_run", 5, Code::Unavailable).failing(
+                "before_run",
+                8,
+                Code::Aborted,
+            );
             let mut session = model.builder(&task).hook(hook).open().await?;
             model.steps(&mut session, 6).await?;
             assert_eq!(session.global_step(), 6);
@@ -159,7 +178,8 @@ fn a_training_whose_variables_are_lost_goes_back_to_its_checkpoint_or_ends_where
     });
     for (every, expected) in [(1, 3), (2, 3), (100, 1)] {
         alone(|_, task| async move {
-            let step = step_after_reset(&task, Some(every_steps(&Memory::default(), every))).await?;
+            let step =
+                step_after_reset(&task, Some(every_steps(&Memory::default(), every))).await?;
             assert_eq!(step, expected, "saved every {every} steps");
             Ok(())
         });
@@ -170,7 +190,11 @@ fn a_training_whose_variables_are_lost_goes_back_to_its_checkpoint_or_ends_where
 fn an_error_of_another_class_ends_the_run_in_which_a_hook_meets_it() {
     alone(|_, task| async move {
         let model = Counting::new(&task)?;
-        let hook = Noting::default().failing("before_run", 1, Code::Internal).failing("after_run", 2, Code::NotFound);
+        let hook = Noting::default().failing("before_run", 1, Code::Internal).failing(
+            "after_run",
+            2,
+            Code::NotFound,
+        );
         let mut session = model.builder(&task).hook(hook).open().await?;
         assert_error(model.step(&mut session).await, Code::Internal, &["before_run fails, time 1"]);
         assert_eq!(model.step(&mut session).await?, 1);
@@ -243,7 +267,11 @@ fn a_run_after_a_stop_was_requested_is_an_error() {
         assert!(!session.should_stop());
         model.step(&mut session).await?;
         assert!(session.should_stop());
-        assert_error(model.step(&mut session).await, Code::FailedPrecondition, &["after should_stop"]);
+        assert_error(
+            model.step(&mut session).await,
+            Code::FailedPrecondition,
+            &["after should_stop"],
+        );
         session.close().await
     });
 }
@@ -262,7 +290,11 @@ impl Hook for Feeding {
         run.feed(&self.place, self.value)
     }
 
-    fn after_run<'a>(&'a mut self, _: &'a HookContext<'_>, run: &'a RunValues<'_>) -> HookFuture<'a> {
+    fn after_run<'a>(
+        &'a mut self,
+        _: &'a HookContext<'_>,
+        run: &'a RunValues<'_>,
+    ) -> HookFuture<'a> {
         self.seen.add(run.options);
         Box::pin(std::future::ready(Ok(())))
     }
@@ -291,7 +323,8 @@ fn what_hooks_feed_joins_what_the_program_feeds_and_the_same_place_twice_is_an_e
     alone(|_, task| async move {
         let model = Counting::new(&task)?;
         let a = model.scalar("a")?;
-        let mut session = model.builder(&task).hook(feeding(&a, 5.0)).hook(feeding(&a, 10.0)).open().await?;
+        let mut session =
+            model.builder(&task).hook(feeding(&a, 5.0)).hook(feeding(&a, 10.0)).open().await?;
         assert_error(session.run().fetch(&a).await, Code::InvalidArgument, &["`a` is fed twice"]);
         session.close().await
     });

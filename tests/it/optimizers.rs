@@ -52,7 +52,10 @@ impl Trained {
             let values = self.value(&variable.read()).await?;
             for (value, expected) in values.iter().zip(expected) {
                 let error = (value - expected).abs();
-                assert!(error <= 2e-6 * expected.abs().max(1.0), "{variable:?} is {values:?}, not {expected}");
+                assert!(
+                    error <= 2e-6 * expected.abs().max(1.0),
+                    "{variable:?} is {values:?}, not {expected}"
+                );
             }
         }
         Ok(())
@@ -87,7 +90,8 @@ fn three_steps_give_tensorflows_values() {
     assert_three_steps(AdamW::new(0.5, 0.0), [-0.4999914, 0.5000086]);
 }
 
-/// By the closed forms: the sums of three gradients are 0.3 and 0.1 + 0.03; a proximal step of no norm is a step.
+/// By the closed forms: the sums of three gradients are 0.3 and 0.1 + 0.03; a proximal step of no
+/// norm is a step.
 #[test]
 fn three_steps_of_dual_averaging_and_of_proximal_rules_give_their_closed_forms() {
     let averaged = |l1: f32, l2: f32| -0.5 * (0.3 - 3.0 * l1) / (3.0 * l2 * 0.5 + 0.13f32.sqrt());
@@ -95,7 +99,10 @@ fn three_steps_of_dual_averaging_and_of_proximal_rules_give_their_closed_forms()
     assert_three_steps(AdagradDa::new(0.5).regularization(0.05, 2.0), [averaged(0.05, 2.0); 2]);
     assert_three_steps(ProximalGradientDescent::new(0.5), [0.85, 1.85]);
     let shrunk = |v: f32| (0..3).fold(v, |v, _| (v - 0.05 - 0.5 * 0.1) / (1.0 + 0.5 * 2.0));
-    assert_three_steps(ProximalGradientDescent::new(0.5).regularization(0.1, 2.0), [shrunk(1.0), shrunk(2.0)]);
+    assert_three_steps(
+        ProximalGradientDescent::new(0.5).regularization(0.1, 2.0),
+        [shrunk(1.0), shrunk(2.0)],
+    );
     assert_three_steps(ProximalAdagrad::new(0.5), [0.5662317, 1.566232]);
 }
 
@@ -103,7 +110,8 @@ fn three_steps_of_dual_averaging_and_of_proximal_rules_give_their_closed_forms()
 #[test]
 fn adagrad_with_a_learning_rate_of_3_gives_tensorflows_values_for_both_variables() {
     on_actix(async {
-        let apply = |pairs: &[_], step: &_| Ok(vec![Adagrad::new(3.0).apply_gradients(pairs, step)?]);
+        let apply =
+            |pairs: &[_], step: &_| Ok(vec![Adagrad::new(3.0).apply_gradients(pairs, step)?]);
         let pairs = [([1.0, 2.0], [0.1, 0.1]), ([3.0, 4.0], [0.01, 0.01])];
         let (trained, ops) = Trained::new(pairs, apply).await?;
         for _ in 0..3 {
@@ -119,7 +127,10 @@ fn two_applies_of_one_kind_share_their_slots() {
     on_actix(async {
         let apply = |pairs: &[_], step: &_| {
             let optimizer = Adagrad::new(3.0);
-            Ok(vec![optimizer.apply_gradients(pairs, step)?, optimizer.apply_gradients(pairs, step)?])
+            Ok(vec![
+                optimizer.apply_gradients(pairs, step)?,
+                optimizer.apply_gradients(pairs, step)?,
+            ])
         };
         let pairs = [([1.0, 2.0], [0.1, 0.1]), ([3.0, 4.0], [0.01, 0.01])];
         let (trained, ops) = Trained::new(pairs, apply).await?;
@@ -139,10 +150,15 @@ fn slots(optimizer: impl Optimizer) -> Vec<(String, Vec<f32>)> {
     let slots = std::cell::RefCell::new(Vec::new());
     on_actix(async {
         let apply = |pairs: &[(Variable, Output)], step: &_| {
-            pairs[0].0.graph().with_name_scope("tower", |_| Ok(vec![optimizer.apply_gradients(pairs, step)?]))
+            pairs[0]
+                .0
+                .graph()
+                .with_name_scope("tower", |_| Ok(vec![optimizer.apply_gradients(pairs, step)?]))
         };
         let (trained, _) = Trained::new([([1.0, 2.0], [0.1, 0.1])], apply).await?;
-        for slot in trained.graph.variables().iter().filter(|variable| variable.name().contains('/')) {
+        for slot in
+            trained.graph.variables().iter().filter(|variable| variable.name().contains('/'))
+        {
             assert!(!slot.spec().trainable);
             let value = trained.value(&slot.read()).await?;
             slots.borrow_mut().push((slot.name(), value));
@@ -164,7 +180,10 @@ fn slots_are_named_after_their_variable_and_the_rule_whatever_the_scopes() {
     assert_eq!(slots(RmsProp::new(0.1)), [filled("RMSProp", 1.0), zeros("RMSProp_1")]);
     let centered = [filled("RMSProp", 1.0), zeros("RMSProp_1"), zeros("RMSProp_2")];
     assert_eq!(slots(RmsProp::new(0.1).centered()), centered);
-    assert_eq!(slots(Ftrl::new(0.1).initial_accumulator_value(0.5)), [filled("Ftrl", 0.5), zeros("Ftrl_1")]);
+    assert_eq!(
+        slots(Ftrl::new(0.1).initial_accumulator_value(0.5)),
+        [filled("Ftrl", 0.5), zeros("Ftrl_1")]
+    );
     assert_eq!(slots(ProximalGradientDescent::new(0.1)), []);
     assert_eq!(slots(ProximalAdagrad::new(0.1)), [filled("ProximalAdagrad", 0.1)]);
     let powers = [("var0/beta1_power".into(), vec![0.9]), ("var0/beta2_power".into(), vec![0.999])];
@@ -192,7 +211,8 @@ fn updates_and_slots_are_where_their_variable_is_and_the_step_is_counted_where_i
     let cluster = trainyard::cluster::ClusterSpec::simulated([("ps", 2), ("worker", 1)]).unwrap();
     let train = g.with_device_fn(ReplicaDeviceSetter::new(&cluster), build).unwrap();
     let def = g.snapshot().unwrap();
-    let device = |name: &str| def.operation(g.operation(name).expect(name).op_id()).device.to_string();
+    let device =
+        |name: &str| def.operation(g.operation(name).expect(name).op_id()).device.to_string();
     for (variable, task) in [("w", "/job:ps/task:0"), ("v", "/job:ps/task:1")] {
         let beside = ["", "/Assign", "/read", "/Adam", "/Adam_1", "/beta1_power", "/Adam/initial"];
         for name in beside.map(|suffix| format!("{variable}{suffix}")) {
@@ -226,7 +246,8 @@ fn without_a_gradient_there_is_nothing_to_apply() {
 #[test]
 fn a_variable_that_the_loss_does_not_use_gets_no_slot() {
     let g = Graph::new();
-    let (used, _unused) = (g.variable("used", &g.zeros([2])).unwrap(), g.variable("unused", &g.zeros([2])).unwrap());
+    let (used, _unused) =
+        (g.variable("used", &g.zeros([2])).unwrap(), g.variable("unused", &g.zeros([2])).unwrap());
     Adagrad::new(0.1).minimize(&used.read().square().sum(), &g.global_step().unwrap()).unwrap();
     assert!(g.operation("used/Adagrad").is_some() && g.operation("unused/Adagrad").is_none());
 }
@@ -236,7 +257,9 @@ fn a_gradient_that_does_not_fit_its_variable_or_its_graph_is_refused() {
     let (g, other) = (Graph::new(), Graph::new());
     let (w, step) = (g.variable("w", &g.zeros([2])).unwrap(), g.global_step().unwrap());
     let apply = |variable: &Variable, gradient: &Output| {
-        Momentum::new(0.1, 0.9).apply_gradients(&[(variable.clone(), gradient.clone())], &step).unwrap_err()
+        Momentum::new(0.1, 0.9)
+            .apply_gradients(&[(variable.clone(), gradient.clone())], &step)
+            .unwrap_err()
     };
     let error = apply(&w, &g.zeros([3])).to_string();
     assert!(error.contains("update_w (ApplyMomentum)") && error.contains("f32[3]"), "{error}");
@@ -260,17 +283,27 @@ fn dual_averaging_counts_the_updates_of_each_variable_beside_it() {
     on_actix(async {
         let apply = |pairs: &[(Variable, Output)], step: &_| {
             let optimizer = AdagradDa::new(0.1);
-            Ok(vec![optimizer.apply_gradients(pairs, step)?, optimizer.apply_gradients(&pairs[..1], step)?])
+            Ok(vec![
+                optimizer.apply_gradients(pairs, step)?,
+                optimizer.apply_gradients(&pairs[..1], step)?,
+            ])
         };
         let pairs = [([1.0, 2.0], [0.1, 0.1]), ([3.0, 4.0], [0.01, 0.01])];
         let (trained, ops) = Trained::new(pairs, apply).await?;
         for op in [&ops[0], &ops[1], &ops[1]] {
             trained.session.run().target(op).await?;
         }
-        let counts = trained.graph.variables().into_iter().filter(|variable| variable.name().ends_with("/updates"));
+        let counts = trained
+            .graph
+            .variables()
+            .into_iter()
+            .filter(|variable| variable.name().ends_with("/updates"));
         let mut found = Vec::new();
         for count in counts {
-            found.push((count.name(), trained.session.run().fetch(&count.read()).await?.scalar::<i64>(0)?));
+            found.push((
+                count.name(),
+                trained.session.run().fetch(&count.read()).await?.scalar::<i64>(0)?,
+            ));
         }
         assert_eq!(found, [("var0/updates".to_owned(), 3), ("var1/updates".to_owned(), 1)]);
         Ok(())
@@ -284,10 +317,19 @@ fn parameters_that_make_no_sense_are_refused_where_they_are_given() {
             || drop(Adagrad::new(0.1).initial_accumulator_value(0.0)),
             "Adagrad's initial accumulator value must be above 0",
         ),
-        (|| drop(AdagradDa::new(0.1).initial_gradient_squared_accumulator_value(-1.0)), "must be above 0, not -1"),
-        (|| drop(Ftrl::new(0.1).learning_rate_power(0.5)), "FTRL's learning rate power must be at most 0, not 0.5"),
+        (
+            || drop(AdagradDa::new(0.1).initial_gradient_squared_accumulator_value(-1.0)),
+            "must be above 0, not -1",
+        ),
+        (
+            || drop(Ftrl::new(0.1).learning_rate_power(0.5)),
+            "FTRL's learning rate power must be at most 0, not 0.5",
+        ),
         (|| drop(Ftrl::new(0.1).regularization(-0.1, 0.0)), "FTRL's l1 must be at least 0"),
-        (|| drop(Lamb::new(0.1).weight_decay(f32::NAN)), "LAMB's weight decay must be at least 0, not NaN"),
+        (
+            || drop(Lamb::new(0.1).weight_decay(f32::NAN)),
+            "LAMB's weight decay must be at least 0, not NaN",
+        ),
     ];
     for (build, said) in refused {
         let panic = std::panic::catch_unwind(build).unwrap_err();

@@ -13,13 +13,18 @@ use trainyard::transport::Quic;
 
 use crate::fixture::{both, cluster, matrix, on_actix, quic_network};
 
-/// Started servers of `ps` and `worker` tasks, the parameter servers first, and their ends of the network.
+/// Started servers of `ps` and `worker` tasks, the parameter servers first, and their ends of the
+/// network.
 async fn quic_cluster(ps: usize, worker: usize) -> (Vec<Server>, Vec<Rc<Quic<PeerMessage>>>) {
     let (cluster, ends): (ClusterSpec, _) = quic_network(&[("ps", ps), ("worker", worker)]).await;
     let clock = Rc::new(WallClock::new());
     let server = |(task, end): (_, &Rc<Quic<PeerMessage>>)| {
         let devices = Rc::new([Rc::new(Processor) as Rc<_>]);
-        let world = World { transport: Rc::clone(end) as Rc<_>, clock: Rc::clone(&clock) as Rc<_>, devices };
+        let world = World {
+            transport: Rc::clone(end) as Rc<_>,
+            clock: Rc::clone(&clock) as Rc<_>,
+            devices,
+        };
         let server = Server::new(ServerDef { cluster: cluster.clone(), task }, world);
         server.start().unwrap();
         server
@@ -46,9 +51,15 @@ fn every_task_sends_to_every_other() {
             for (i, from) in servers.iter().enumerate() {
                 for (k, to) in servers.iter().enumerate() {
                     let device = |server: &Server| server.devices().next().unwrap().to_string();
-                    let sent = g.with_device(&device(from), |g| Ok::<_, Error>(g.constant(i as f32).identity()))?;
-                    let sum = g.with_device(&device(to), |g| sent.add(&g.constant(10.0 * k as f32)))?;
-                    assert_eq!(session.run().fetch(&sum).await?.scalar::<f32>(0)?, i as f32 + 10.0 * k as f32);
+                    let sent = g.with_device(&device(from), |g| {
+                        Ok::<_, Error>(g.constant(i as f32).identity())
+                    })?;
+                    let sum =
+                        g.with_device(&device(to), |g| sent.add(&g.constant(10.0 * k as f32)))?;
+                    assert_eq!(
+                        session.run().fetch(&sum).await?.scalar::<f32>(0)?,
+                        i as f32 + 10.0 * k as f32
+                    );
                 }
             }
         }
@@ -56,7 +67,8 @@ fn every_task_sends_to_every_other() {
     });
 }
 
-/// One worker's part of a synchronous training of a softmax, with variables on the parameter server.
+/// One worker's part of a synchronous training of a softmax, with variables on the parameter
+/// server.
 struct Replica {
     session: Session,
     x: Output,
@@ -71,12 +83,14 @@ impl Replica {
     async fn new(servers: &[Server], worker: u32) -> Result<Self> {
         let (server, g) = (&servers[1 + worker as usize], Graph::new());
         let setter = ReplicaDeviceSetter::new(&server.server_def().cluster);
-        let setter = setter.worker_device(server.devices().next().unwrap().to_string().parse().unwrap());
+        let setter =
+            setter.worker_device(server.devices().next().unwrap().to_string().parse().unwrap());
         let (x, y, loss, train) = g.with_device_fn(setter, |g| -> Result<_> {
             let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
             let y = g.placeholder("y", DType::I32, [None])?;
             let loss = sparse_softmax_cross_entropy(&dense(&x, 10)?, &y)?.mean();
-            let coordinated = Coordinated::new(Adagrad::new(0.3), Mode::Sync { backups: 0 }, worker, 2);
+            let coordinated =
+                Coordinated::new(Adagrad::new(0.3), Mode::Sync { backups: 0 }, worker, 2);
             let train = coordinated.minimize(&loss, &g.global_step()?)?;
             Ok((x, y, loss, train))
         })?;
@@ -90,7 +104,11 @@ impl Replica {
         let value = |k: usize| ((number * 640 + k) * 37 % 101) as f32 / 50.0 - 1.0;
         let x: Vec<f32> = (0..640).map(value).collect();
         let y: Vec<i32> = x.chunks(64).map(|row| (row[0] * 4.9 + 5.0) as i32).collect();
-        let run = self.session.run().feed(&self.x, matrix(10, 64, &x)).feed(&self.y, Tensor::new([10], &y)?);
+        let run = self
+            .session
+            .run()
+            .feed(&self.x, matrix(10, 64, &x))
+            .feed(&self.y, Tensor::new([10], &y)?);
         Ok(run.target(&self.train).fetch(&self.loss).await?[0].clone())
     }
 }

@@ -1,4 +1,5 @@
-//! Any task runs what any other asks of it: models cut over tasks, replicated over tasks, and trained by many clients.
+//! Any task runs what any other asks of it: models cut over tasks, replicated over tasks, and
+//! trained by many clients.
 
 use std::cell::Cell;
 
@@ -9,7 +10,8 @@ use trainyard::sync::Mode;
 use crate::fixture::{all, assert_error, both, cluster, impatient, matrix, on_actix};
 
 /// The tasks of `cluster(2, 2)`, in its order.
-const TASKS: [&str; 4] = ["/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:0", "/job:worker/task:1"];
+const TASKS: [&str; 4] =
+    ["/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:0", "/job:worker/task:1"];
 
 /// Batch `i`: four rows of two columns, and their classes.
 fn batch(i: u64) -> (Tensor, Tensor) {
@@ -28,10 +30,15 @@ fn every_task_sends_to_every_other_whichever_the_client_has_asked() {
             let session = Session::new(&server.target(), &g).await?;
             for (i, from) in TASKS.iter().enumerate() {
                 for (k, to) in TASKS.iter().enumerate() {
-                    let sent = g.with_device(from, |g| Ok::<_, Error>(g.constant(i as f32).identity()))?;
+                    let sent =
+                        g.with_device(from, |g| Ok::<_, Error>(g.constant(i as f32).identity()))?;
                     let sum = g.with_device(to, |g| sent.add(&g.constant(10.0 * k as f32)))?;
                     let fetched = session.run().fetch(&sum).await?;
-                    assert_eq!(fetched.scalar::<f32>(0)?, i as f32 + 10.0 * k as f32, "{from} to {to}");
+                    assert_eq!(
+                        fetched.scalar::<f32>(0)?,
+                        i as f32 + 10.0 * k as f32,
+                        "{from} to {to}"
+                    );
                 }
             }
         }
@@ -49,8 +56,9 @@ async fn train_in_layers(server: &Server, place: Place<'_>) -> Result<Vec<Tensor
     let y = g.placeholder("y", DType::I32, [None])?;
     let hidden = g.with_device(place(0), |_| Ok::<_, Error>(dense(&x, 8)?.relu()))?;
     let hidden = g.with_device(place(1), |_| Ok::<_, Error>(dense(&hidden, 8)?.tanh()))?;
-    let loss =
-        g.with_device(place(2), |_| Ok::<_, Error>(sparse_softmax_cross_entropy(&dense(&hidden, 2)?, &y)?.mean()))?;
+    let loss = g.with_device(place(2), |_| {
+        Ok::<_, Error>(sparse_softmax_cross_entropy(&dense(&hidden, 2)?, &y)?.mean())
+    })?;
     let train = Adam::new(0.1).minimize(&loss, &g.global_step()?)?;
     run_training(server, &g, (&x, &y), &loss, &train).await
 }
@@ -68,7 +76,8 @@ async fn run_training(
     let mut values = Vec::new();
     for i in 0..5 {
         let (images, labels) = batch(i);
-        let fetched = session.run().feed(x, images).feed(y, labels).target(&train).fetch(loss).await?;
+        let fetched =
+            session.run().feed(x, images).feed(y, labels).target(&train).fetch(loss).await?;
         values.push(fetched[0].clone());
     }
     for variable in g.variables() {
@@ -88,17 +97,21 @@ fn layers_on_different_tasks_train_to_the_same_bits_as_on_one() {
     });
 }
 
-/// Two towers, tower `i` on `place(i)`, each on the whole batch shifted; the mean of their gradients is applied.
+/// Two towers, tower `i` on `place(i)`, each on the whole batch shifted; the mean of their
+/// gradients is applied.
 async fn train_in_towers(server: &Server, place: Place<'_>) -> Result<Vec<Tensor>> {
     let g = Graph::new();
     let x = g.placeholder("x", DType::F32, [None, Some(2)])?;
     let y = g.placeholder("y", DType::I32, [None])?;
-    let kernel = g.with_device(place(2), |g| g.variable("kernel", &g.glorot_uniform("kernel", [2, 2])))?;
+    let kernel =
+        g.with_device(place(2), |g| g.variable("kernel", &g.glorot_uniform("kernel", [2, 2])))?;
     let towers = (0..2).map(|i| {
         g.with_device(place(i), |g| {
             let shifted = x.add(&g.constant(i as f32))?;
             let loss = sparse_softmax_cross_entropy(&shifted.matmul(&kernel.read())?, &y)?.mean();
-            let gradient = gradients(&loss, &[kernel.read()])?.remove(0).expect("the loss depends on the kernel");
+            let gradient = gradients(&loss, &[kernel.read()])?
+                .remove(0)
+                .expect("the loss depends on the kernel");
             Ok::<_, Error>((loss, gradient))
         })
     });
@@ -128,20 +141,24 @@ struct Model {
 
 impl Model {
     fn new(g: &Graph) -> Result<Self> {
-        let weights = |name: &str, shape: [usize; 2]| g.variable(name, &g.glorot_uniform(name, shape));
+        let weights =
+            |name: &str, shape: [usize; 2]| g.variable(name, &g.glorot_uniform(name, shape));
         let (kernel, kernel_2) = (weights("kernel", [2, 4])?, weights("kernel_2", [4, 2])?);
         let bias = g.variable("bias", &g.zeros([4]))?;
         Ok(Self { variables: vec![kernel, bias, kernel_2], step: g.global_step()? })
     }
 
     fn loss(&self, x: &Output, y: &Output) -> Result<Output> {
-        let [kernel, bias, kernel_2] = &self.variables[..] else { panic!("a model has three variables") };
+        let [kernel, bias, kernel_2] = &self.variables[..] else {
+            panic!("a model has three variables")
+        };
         let hidden = x.matmul(&kernel.read())?.bias_add(&bias.read())?.tanh();
         Ok(sparse_softmax_cross_entropy(&hidden.matmul(&kernel_2.read())?, y)?.mean())
     }
 
     async fn weights(&self, session: &Session) -> Result<Vec<Tensor>> {
-        let run = self.variables.iter().fold(session.run(), |run, variable| run.fetch(&variable.read()));
+        let run =
+            self.variables.iter().fold(session.run(), |run, variable| run.fetch(&variable.read()));
         let fetched = run.await?;
         Ok((0..self.variables.len()).map(|i| fetched[i].clone()).collect())
     }
@@ -159,7 +176,8 @@ struct Client {
     model: Model,
     train: TrainOp,
     init: Target,
-    /// Lets the client's gradients be computed, which wait for it after they have read the variables.
+    /// Lets the client's gradients be computed, which wait for it after they have read the
+    /// variables.
     open_gate: Target,
 }
 
@@ -172,22 +190,27 @@ struct Told {
 }
 
 impl Client {
-    /// Worker `index` of a training on all the workers of `servers`, of which the first two are no workers.
+    /// Worker `index` of a training on all the workers of `servers`, of which the first two are no
+    /// workers.
     async fn new(servers: &[Server], index: u32, mode: Mode, gated: bool) -> Result<Self> {
         let g = Graph::new();
-        let gate = g.with_device("/job:ps/task:0", |g| g.variable(&format!("gate_{index}"), &g.constant(0.0f32)))?;
+        let gate = g.with_device("/job:ps/task:0", |g| {
+            g.variable(&format!("gate_{index}"), &g.constant(0.0f32))
+        })?;
         let (is_open, open_gate) = (g.await_initialization(), gate.assign(&g.constant(0.0f32))?);
         let setter = ReplicaDeviceSetter::new(&servers[0].server_def().cluster)
             .worker_device(format!("/job:worker/task:{index}").parse()?);
         let (inputs, model, loss) = g.with_device_fn(setter, |g| {
             let ((x, y), model) = (inputs(g, 0)?, Model::new(g)?);
             let controls = if gated { vec![&is_open] } else { vec![] };
-            let labels = g.with_control_dependencies(&controls, |_| Ok::<_, Error>(y.identity()))?;
+            let labels =
+                g.with_control_dependencies(&controls, |_| Ok::<_, Error>(y.identity()))?;
             let loss = model.loss(&x, &labels)?;
             Ok::<_, Error>(((x, y), model, loss))
         })?;
         let rule = GradientDescent::new(0.5);
-        let train = Coordinated::new(rule, mode, index, servers.len() as u32 - 2).minimize(&loss, &model.step)?;
+        let train = Coordinated::new(rule, mode, index, servers.len() as u32 - 2)
+            .minimize(&loss, &model.step)?;
         let init = g.initializer();
         let session = Session::new(&servers[2 + index as usize].target(), &g).await?;
         Ok(Self { session, inputs, model, train, init, open_gate })
@@ -207,9 +230,16 @@ impl Client {
     async fn step(&self, i: u64) -> Result<Told> {
         let (images, labels) = batch(i);
         let run = self.session.run().feed(&self.inputs.0, images).feed(&self.inputs.1, labels);
-        let run = run.fetch(&self.train.global_step()).fetch(&self.train.staleness()).fetch(&self.train.applied());
+        let run = run
+            .fetch(&self.train.global_step())
+            .fetch(&self.train.staleness())
+            .fetch(&self.train.applied());
         let fetched = run.await?;
-        Ok(Told { global_step: fetched.scalar(0)?, staleness: fetched.scalar(1)?, applied: fetched.scalar(2)? })
+        Ok(Told {
+            global_step: fetched.scalar(0)?,
+            staleness: fetched.scalar(1)?,
+            applied: fetched.scalar(2)?,
+        })
     }
 
     async fn weights(&self) -> Result<Vec<Tensor>> {
@@ -226,7 +256,11 @@ impl Client {
 }
 
 /// Trains for `steps` steps as one client that averages the gradients of `replicas` batches itself.
-async fn average_alone(replicas: usize, steps: u64, contributes: impl Fn(usize) -> bool) -> Result<Vec<Tensor>> {
+async fn average_alone(
+    replicas: usize,
+    steps: u64,
+    contributes: impl Fn(usize) -> bool,
+) -> Result<Vec<Tensor>> {
     let server = Server::create_local();
     let g = Graph::new();
     let model = Model::new(&g)?;
@@ -236,8 +270,9 @@ async fn average_alone(replicas: usize, steps: u64, contributes: impl Fn(usize) 
     for i in (0..replicas).filter(|i| contributes(*i)) {
         let (x, y) = inputs(&g, i)?;
         let towers = gradients(&model.loss(&x, &y)?, &reads)?.into_iter().flatten();
-        let added =
-            towers.enumerate().map(|(k, gradient)| sums.get(k).map_or(Ok(gradient.clone()), |sum| sum.add(&gradient)));
+        let added = towers.enumerate().map(|(k, gradient)| {
+            sums.get(k).map_or(Ok(gradient.clone()), |sum| sum.add(&gradient))
+        });
         sums = added.collect::<Result<_, _>>()?;
         fed.push((i as u64, x, y));
     }
@@ -275,7 +310,10 @@ fn asynchronous_clients_train_one_model_each_at_its_own_pace() {
         let (fast, slow) = both(run(0, 8), run(1, 3)).await;
         fast?;
         slow?;
-        assert_eq!(clients[1].step(0).await?, Told { global_step: 12, staleness: 0, applied: true });
+        assert_eq!(
+            clients[1].step(0).await?,
+            Told { global_step: 12, staleness: 0, applied: true }
+        );
         let (one, other) = (clients[0].weights().await?, clients[1].weights().await?);
         assert!(one == other && one != before);
         Ok(())
@@ -293,7 +331,10 @@ fn synchronous_clients_get_bit_for_bit_what_one_client_gets_that_averages_their_
             async move {
                 for i in 0..STEPS {
                     let told = client.step(3 * i + k).await?;
-                    assert_eq!(told, Told { global_step: i as i64 + 1, staleness: 0, applied: true });
+                    assert_eq!(
+                        told,
+                        Told { global_step: i as i64 + 1, staleness: 0, applied: true }
+                    );
                 }
                 Ok(())
             }
@@ -377,7 +418,9 @@ fn a_worker_whose_step_timed_out_tries_again_and_takes_the_place_of_its_first_tr
         let servers = cluster(2, 2);
         let mode = Mode::Sync { backups: 0 };
         let clients = Client::all(&servers, mode, None).await?;
-        let hasty = Session::with_options(&servers[2].target(), clients[0].session.graph(), impatient()).await?;
+        let hasty =
+            Session::with_options(&servers[2].target(), clients[0].session.graph(), impatient())
+                .await?;
         let (images, labels) = batch(9);
         let (x, y) = &clients[0].inputs;
         let timed_out = hasty.run().feed(x, images).feed(y, labels).target(&clients[0].train).await;
@@ -396,10 +439,15 @@ fn clients_that_disagree_about_their_training_are_told_so() {
         let clients = Client::all(&servers, Mode::Async, None).await?;
         clients[0].step(0).await?;
         let other = Client::new(&servers, 1, Mode::BoundedStaleness { slack: 1 }, false).await?;
-        let says = ["worker 1 of 2 (bounded staleness, slack 1)", "2 workers (async)", "train", "ps:"];
+        let says =
+            ["worker 1 of 2 (bounded staleness, slack 1)", "2 workers (async)", "train", "ps:"];
         assert_error(other.step(0).await, Code::InvalidArgument, &says);
         let late = Client::new(&servers, 1, Mode::Sync { backups: 1 }, false).await?;
-        assert_error(late.step(0).await, Code::InvalidArgument, &["worker 1 of 2 (sync, 1 backup)", "ps:"]);
+        assert_error(
+            late.step(0).await,
+            Code::InvalidArgument,
+            &["worker 1 of 2 (sync, 1 backup)", "ps:"],
+        );
         clients[1].step(0).await?;
         Ok(())
     });

@@ -1,7 +1,9 @@
 //! Queues and conditional accumulators on tasks, after TensorFlow's `fifo_queue_test.py`,
 //! `conditional_accumulator_test.py` and `sparse_conditional_accumulator_test.py`.
 
-use trainyard::graph::{ConditionalAccumulator, FifoQueue, IndexedSlices, Reduction, SparseConditionalAccumulator};
+use trainyard::graph::{
+    ConditionalAccumulator, FifoQueue, IndexedSlices, Reduction, SparseConditionalAccumulator,
+};
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
 use trainyard::tensor::Shape;
@@ -73,9 +75,17 @@ fn a_closed_queue_ends_an_input_pipeline_in_good_order() {
         for output in [&two, &many, &one] {
             let name = output.name();
             let outcome = session.run().fetch(output).await;
-            assert_error(outcome, Code::OutOfRange, &["`numbers` is closed and has 0 elements", &name]);
+            assert_error(
+                outcome,
+                Code::OutOfRange,
+                &["`numbers` is closed and has 0 elements", &name],
+            );
         }
-        assert_error(session.run().target(&fill).await, Code::Cancelled, &["`numbers` is closed", "reset"]);
+        assert_error(
+            session.run().target(&fill).await,
+            Code::Cancelled,
+            &["`numbers` is closed", "reset"],
+        );
         Session::reset(&server.target(), &[]).await?;
         let again = Session::new(&server.target(), &g).await?;
         again.run().target(&fill).await?;
@@ -110,10 +120,17 @@ fn a_queue_of_other_components_under_the_same_name_is_refused() {
         let queue = FifoQueue::new(&g, "q", Some(1), &[(DType::I64, Shape::SCALAR)])?;
         let alike = FifoQueue::new(&other, "q", Some(1), &[(DType::F32, Shape::SCALAR)])?;
         let wrong = queue.enqueue(&[&g.constant(1f32)]).unwrap_err().to_string();
-        assert!(wrong.contains("the components of an element, i64[]") && wrong.contains("f32[]"), "{wrong}");
+        assert!(
+            wrong.contains("the components of an element, i64[]") && wrong.contains("f32[]"),
+            "{wrong}"
+        );
         Session::new(&server.target(), &g).await?.run().fetch(&queue.size()).await?;
         let session = Session::new(&server.target(), &other).await?;
-        assert_error(session.run().fetch(&alike.size()).await, Code::InvalidArgument, &["`q` is", "rename one"]);
+        assert_error(
+            session.run().fetch(&alike.size()).await,
+            Code::InvalidArgument,
+            &["`q` is", "rename one"],
+        );
         Ok(())
     });
 }
@@ -131,7 +148,10 @@ fn who_waits_at_a_queue_for_ever_is_named_in_the_report_of_the_stall() {
     });
     let error = trained.outcome.result.unwrap_err();
     assert_eq!(error.code, Code::Stalled);
-    assert!(error.message.contains("ps:0, step 0 waits for elements of the queue `pairs`"), "{error}");
+    assert!(
+        error.message.contains("ps:0, step 0 waits for elements of the queue `pairs`"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -139,10 +159,14 @@ fn an_accumulator_gives_the_mean_or_the_sum_of_all_that_has_come() {
     on_actix(async {
         let server = Server::create_local();
         let g = Graph::new();
-        for (name, reduction, expected) in [("mean", Reduction::Mean, 15.0), ("sum", Reduction::Sum, 30.0)] {
-            let accumulator = ConditionalAccumulator::new(&g, name, DType::F32, Shape::SCALAR, reduction)?;
+        for (name, reduction, expected) in
+            [("mean", Reduction::Mean, 15.0), ("sum", Reduction::Sum, 30.0)]
+        {
+            let accumulator =
+                ConditionalAccumulator::new(&g, name, DType::F32, Shape::SCALAR, reduction)?;
             let (gradient, step, number) = (g.constant(10f32), g.constant(0i64), g.constant(1i32));
-            let (apply, take) = (accumulator.apply_grad(&gradient, &step)?, accumulator.take_grad(&number)?);
+            let (apply, take) =
+                (accumulator.apply_grad(&gradient, &step)?, accumulator.take_grad(&number)?);
             let session = Session::new(&server.target(), &g).await?;
             for local_step in [0i64, 1] {
                 session.run().feed(&step, local_step).target(&apply).await?;
@@ -169,9 +193,12 @@ fn takers_of_an_accumulator_are_served_in_order_and_shapes_must_agree() {
         let shape = [None];
         let accumulator = ConditionalAccumulator::new(&g, "a", DType::F32, shape, Reduction::Mean)?;
         let gradient = g.placeholder("gradient", DType::F32, shape)?;
-        let (apply, set) =
-            (accumulator.apply_grad(&gradient, &g.constant(9i64))?, accumulator.set_global_step(&g.constant(3i64))?);
-        let (one, two) = (accumulator.take_grad(&g.constant(1i32))?, accumulator.take_grad(&g.constant(2i32))?);
+        let (apply, set) = (
+            accumulator.apply_grad(&gradient, &g.constant(9i64))?,
+            accumulator.set_global_step(&g.constant(3i64))?,
+        );
+        let (one, two) =
+            (accumulator.take_grad(&g.constant(1i32))?, accumulator.take_grad(&g.constant(2i32))?);
         let session = Session::new(&server.target(), &g).await?;
         session.run().target(&set).await?;
         session.run().feed(&gradient, Tensor::new([2], &[1f32, 2.0])?).target(&apply).await?;
@@ -193,15 +220,19 @@ fn takers_of_an_accumulator_are_served_in_order_and_shapes_must_agree() {
 }
 
 #[test]
-fn each_of_ten_takers_at_once_gets_one_gradient_and_who_waits_when_its_session_closes_is_cancelled() {
+fn each_of_ten_takers_at_once_gets_one_gradient_and_who_waits_when_its_session_closes_is_cancelled()
+{
     on_actix(async {
         let server = Server::create_local();
         let g = Graph::new();
-        let accumulator = ConditionalAccumulator::new(&g, "a", DType::F32, Shape::SCALAR, Reduction::Mean)?;
+        let accumulator =
+            ConditionalAccumulator::new(&g, "a", DType::F32, Shape::SCALAR, Reduction::Mean)?;
         let (gradient, step) = (g.constant(0f32), g.constant(100i64));
-        let (apply, take) = (accumulator.apply_grad(&gradient, &step)?, accumulator.take_grad(&g.constant(1i32))?);
+        let (apply, take) =
+            (accumulator.apply_grad(&gradient, &step)?, accumulator.take_grad(&g.constant(1i32))?);
         let session = Session::new(&server.target(), &g).await?;
-        let takers = all((0..10).map(|_| async { session.run().fetch(&take).await?.scalar::<f32>(0) }));
+        let takers =
+            all((0..10).map(|_| async { session.run().fetch(&take).await?.scalar::<f32>(0) }));
         let applying = async {
             for value in 0..10u8 {
                 session.run().feed(&gradient, f32::from(value)).target(&apply).await?;
@@ -228,13 +259,17 @@ fn what_adds_a_gradient_tells_how_many_steps_it_is_late() {
     on_actix(async {
         let server = Server::create_local();
         let g = Graph::new();
-        let accumulator = ConditionalAccumulator::new(&g, "a", DType::F32, Shape::SCALAR, Reduction::Mean)?;
+        let accumulator =
+            ConditionalAccumulator::new(&g, "a", DType::F32, Shape::SCALAR, Reduction::Mean)?;
         let step = g.constant(0i64);
         let late = accumulator.apply_grad(&g.constant(1f32), &step)?.output(0).unwrap();
         let session = Session::new(&server.target(), &g).await?;
         session.run().target(accumulator.set_global_step(&g.constant(3i64))?).await?;
         for (local_step, expected) in [(1i64, 2), (3, 0), (7, 0)] {
-            assert_eq!(session.run().feed(&step, local_step).fetch(&late).await?.scalar::<i64>(0)?, expected);
+            assert_eq!(
+                session.run().feed(&step, local_step).fetch(&late).await?.scalar::<i64>(0)?,
+                expected
+            );
         }
         assert_eq!(session.run().fetch(&accumulator.num_accumulated()).await?.scalar::<i32>(0)?, 2);
         Ok(())
@@ -257,15 +292,25 @@ fn a_sparse_accumulator_merges_rows_and_divides_each_by_the_gradients_that_have_
         let (rows, indices, slices) = slices(&g)?;
         let means = [0.5f32, 0.5, 0.0, 2.0, 3.0, 0.0];
         let sums = [1.0, 1.0, 0.0, 2.0, 3.0, 0.0];
-        for (name, reduction, expected) in [("mean", Reduction::Mean, means), ("sum", Reduction::Sum, sums)] {
-            let accumulator = SparseConditionalAccumulator::new(&g, name, [Some(3), Some(2)], reduction)?;
+        for (name, reduction, expected) in
+            [("mean", Reduction::Mean, means), ("sum", Reduction::Sum, sums)]
+        {
+            let accumulator =
+                SparseConditionalAccumulator::new(&g, name, [Some(3), Some(2)], reduction)?;
             let (step, number) = (g.constant(0i64), g.constant(1i32));
-            let (apply, taken) = (accumulator.apply_grad(&slices, &step)?, accumulator.take_grad(&number)?);
+            let (apply, taken) =
+                (accumulator.apply_grad(&slices, &step)?, accumulator.take_grad(&number)?);
             assert_eq!(taken.rows(), 3);
             let session = Session::new(&server.target(), &g).await?;
             let apply = |step_of: i64, ids: [i64; 2], values: [f32; 4]| {
-                let (ids, values) = (Tensor::new([2], &ids).unwrap(), Tensor::new([2, 2], &values).unwrap());
-                session.run().feed(&step, step_of).feed(&indices, ids).feed(&rows, values).target(&apply)
+                let (ids, values) =
+                    (Tensor::new([2], &ids).unwrap(), Tensor::new([2, 2], &values).unwrap());
+                session
+                    .run()
+                    .feed(&step, step_of)
+                    .feed(&indices, ids)
+                    .feed(&rows, values)
+                    .target(&apply)
             };
             apply(0, [0, 1], [1.0, 0.0, 0.0, 2.0]).await?;
             apply(0, [0, 2], [0.0, 1.0, 3.0, 0.0]).await?;
@@ -274,13 +319,21 @@ fn a_sparse_accumulator_merges_rows_and_divides_each_by_the_gradients_that_have_
             assert_eq!(found[1], Tensor::new([3, 2], &expected)?);
             apply(0, [0, 1], [9.0; 4]).await?;
             apply(1, [1, 2], [1.0, 2.0, 3.0, 4.0]).await?;
-            let found = session.run().fetch(&accumulator.num_accumulated()).fetch(taken.values()).await;
-            assert_eq!(found?[1], Tensor::new([2, 2], &[1f32, 2.0, 3.0, 4.0])?, "the late one was dropped");
+            let found =
+                session.run().fetch(&accumulator.num_accumulated()).fetch(taken.values()).await;
+            assert_eq!(
+                found?[1],
+                Tensor::new([2, 2], &[1f32, 2.0, 3.0, 4.0])?,
+                "the late one was dropped"
+            );
             let none = session.run().feed(&number, 0i32).fetch(taken.values()).await;
             assert_error(none, Code::InvalidArgument, &["not of 0"]);
             session.run().target(accumulator.set_global_step(&g.constant(7i64))?).await?;
             apply(6, [0, 1], [9.0; 4]).await?;
-            assert_eq!(session.run().fetch(&accumulator.num_accumulated()).await?.scalar::<i32>(0)?, 0);
+            assert_eq!(
+                session.run().fetch(&accumulator.num_accumulated()).await?.scalar::<i32>(0)?,
+                0
+            );
         }
         Ok(())
     });
@@ -292,7 +345,8 @@ fn a_gradient_that_does_not_fit_a_sparse_accumulator_is_refused() {
         let server = Server::create_local();
         let g = Graph::new();
         let (rows, indices, slices) = slices(&g)?;
-        let accumulator = SparseConditionalAccumulator::new(&g, "a", [Some(3), None], Reduction::Mean)?;
+        let accumulator =
+            SparseConditionalAccumulator::new(&g, "a", [Some(3), None], Reduction::Mean)?;
         let apply = accumulator.apply_grad(&slices, &g.constant(0i64))?;
         let session = Session::new(&server.target(), &g).await?;
         let two = Tensor::new([2, 2], &[1f32; 4])?;
@@ -301,8 +355,14 @@ fn a_gradient_that_does_not_fit_a_sparse_accumulator_is_refused() {
             session.run().feed(&indices, ids).feed(&rows, two.clone()).target(&apply)
         };
         assert_error(apply(&[1]).await, Code::InvalidArgument, &["`a` has 1 indices", "[2,2]"]);
-        assert_error(apply(&[1, 3]).await, Code::InvalidArgument, &["`a`", "the index 3, at place 1", "3 positions"]);
-        let scalar = SparseConditionalAccumulator::new(&g, "b", Shape::SCALAR, Reduction::Mean).err().unwrap();
+        assert_error(
+            apply(&[1, 3]).await,
+            Code::InvalidArgument,
+            &["`a`", "the index 3, at place 1", "3 positions"],
+        );
+        let scalar = SparseConditionalAccumulator::new(&g, "b", Shape::SCALAR, Reduction::Mean)
+            .err()
+            .unwrap();
         assert!(scalar.to_string().contains("number of rows is known"), "{scalar}");
         let narrow = SparseConditionalAccumulator::new(&g, "c", [3, 1], Reduction::Mean)?;
         let wrong = narrow.apply_grad(&slices, &g.constant(0i64)).unwrap_err().to_string();

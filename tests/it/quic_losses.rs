@@ -16,7 +16,8 @@ use crate::transport_contract::{Kept, Note};
 const SILENCE: Duration = Duration::from_millis(800);
 const WORKER: PeerId = PeerId(1);
 
-/// A parameter server here, and a worker to be started in a thread of its own, as in a process of its own.
+/// A parameter server here, and a worker to be started in a thread of its own, as in a process of
+/// its own.
 struct Pair {
     cluster: ClusterSpec,
     authority: Authority,
@@ -42,7 +43,8 @@ impl Pair {
     /// What the worker needs: each life of it has the same socket and the same key.
     fn worker(&self) -> QuicConfig {
         let socket = self.socket.try_clone().unwrap();
-        let config = quic_config(&self.cluster, &TaskName::new("worker", 0), socket, &self.authority);
+        let config =
+            quic_config(&self.cluster, &TaskName::new("worker", 0), socket, &self.authority);
         QuicConfig { silence: SILENCE, identity: self.identity.clone(), ..config }
     }
 
@@ -57,13 +59,15 @@ impl Pair {
     }
 }
 
-/// Runs a worker in a thread of its own until `live` returns; then nothing of it is left, and nobody was told.
+/// Runs a worker in a thread of its own until `live` returns; then nothing of it is left, and
+/// nobody was told.
 fn in_a_life_of_its_own<F: Future<Output = ()>>(
     config: QuicConfig,
     live: impl FnOnce(Rc<Quic<Note>>) -> F + Send + 'static,
 ) -> thread::JoinHandle<()> {
     thread::spawn(move || {
-        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime =
+            || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         actix_rt::System::with_tokio_rt(runtime).block_on(async {
             let end = Quic::bind(config).await.unwrap();
             std::mem::forget(Rc::clone(&end));
@@ -77,7 +81,10 @@ fn a_peer_that_stops_is_lost_after_all_that_it_sent() {
     on_actix(async {
         let pair = Pair::new().await;
         let worker = Quic::<Note>::bind(pair.worker()).await.unwrap();
-        worker.send(PeerId(0), vec![Note { number: 1, tensors: vec![Tensor::full([4 << 20], 1f32)] }]);
+        worker.send(
+            PeerId(0),
+            vec![Note { number: 1, tensors: vec![Tensor::full([4 << 20], 1f32)] }],
+        );
         for number in 2..100 {
             worker.send(PeerId(0), vec![Note::new(number)]);
         }
@@ -98,7 +105,8 @@ fn both_can_stop_at_the_same_moment() {
         let worker = Quic::<Note>::bind(pair.worker()).await.unwrap();
         worker.send(PeerId(0), vec![Note::new(1)]);
         pair.inbox.until(1).await;
-        pair.ps.send(WORKER, vec![Note { number: 2, tensors: vec![Tensor::full([4 << 20], 1f32)] }]);
+        pair.ps
+            .send(WORKER, vec![Note { number: 2, tensors: vec![Tensor::full([4 << 20], 1f32)] }]);
         let began = Instant::now();
         let limit = Duration::from_secs(3);
         let _both = crate::fixture::both(worker.shut_down(limit), pair.ps.shut_down(limit)).await;
@@ -160,8 +168,15 @@ fn a_peer_that_comes_back_as_another_is_told_before_anything_of_it() {
             pair.inbox.until(life as usize).await;
             let losses = pair.losses();
             let restarts = losses.iter().filter(|(_, loss)| *loss == Loss::Restarted).count();
-            assert_eq!(restarts, life as usize - 1, "before the first message of life {life}: {losses:?}");
-            assert!(losses.last().is_none_or(|last| *last == (WORKER, Loss::Restarted)), "{losses:?}");
+            assert_eq!(
+                restarts,
+                life as usize - 1,
+                "before the first message of life {life}: {losses:?}"
+            );
+            assert!(
+                losses.last().is_none_or(|last| *last == (WORKER, Loss::Restarted)),
+                "{losses:?}"
+            );
             until.send(()).unwrap();
             running.join().unwrap();
         }

@@ -1,4 +1,5 @@
-//! Trainings that die and go on from their checkpoints: whole clusters, parameter servers, workers, chiefs.
+//! Trainings that die and go on from their checkpoints: whole clusters, parameter servers, workers,
+//! chiefs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ fn training(mode: Mode, store: &Memory) -> Simulated {
 }
 
 fn tasks() -> [TaskName; 4] {
-    [("ps", 0), ("ps", 1), ("worker", 0), ("worker", 1)].map(|(job, index)| TaskName::new(job, index))
+    [("ps", 0), ("ps", 1), ("worker", 0), ("worker", 1)]
+        .map(|(job, index)| TaskName::new(job, index))
 }
 
 fn crash(task: &TaskName, restart_after: Option<Duration>) -> Misfortune {
@@ -54,11 +56,15 @@ fn a_synchronous_training_killed_at_any_event_and_begun_again_ends_with_the_same
         assert_eq!(weights(&again), expected, "killed at event {event}");
         resumed += u64::from(again.steps.len() < undisturbed.steps.len());
     }
-    assert!(resumed > undisturbed.outcome.events / 2, "{resumed} trainings went on from a checkpoint");
+    assert!(
+        resumed > undisturbed.outcome.events / 2,
+        "{resumed} trainings went on from a checkpoint"
+    );
 }
 
 #[test]
-fn a_parameter_server_that_comes_back_at_any_event_gets_its_variables_and_the_weights_are_the_same() {
+fn a_parameter_server_that_comes_back_at_any_event_gets_its_variables_and_the_weights_are_the_same()
+{
     let mode = Mode::Sync { backups: 0 };
     let undisturbed = training(mode, &Memory::default()).run();
     let expected = weights(&undisturbed);
@@ -71,7 +77,10 @@ fn a_parameter_server_that_comes_back_at_any_event_gets_its_variables_and_the_we
         // A worker that had taken its last step has left, and does not take it again.
         if trained.steps.iter().any(|step| step.global_step == STEPS && !step.applied) {
             let named = |error: &Error| error.to_string().contains("begin it again");
-            assert!(trained.outcome.result.as_ref().err().is_none_or(named), "{ps} crashed at event {event}");
+            assert!(
+                trained.outcome.result.as_ref().err().is_none_or(named),
+                "{ps} crashed at event {event}"
+            );
             after_the_end += 1;
             continue;
         }
@@ -90,8 +99,9 @@ async fn count(task: Task) -> Result<(), Error> {
     let g = Graph::new();
     let mut pairs = Vec::new();
     for index in 0..2 {
-        let variable =
-            g.with_device(&format!("/job:ps/task:{index}"), |g| g.variable(&format!("v{index}"), &g.constant(0f32)))?;
+        let variable = g.with_device(&format!("/job:ps/task:{index}"), |g| {
+            g.variable(&format!("v{index}"), &g.constant(0f32))
+        })?;
         let minus_one = variable.read().mul(&g.constant(0f32))?.sub(&g.constant(1f32))?;
         pairs.push((variable, minus_one));
     }
@@ -108,10 +118,15 @@ async fn count(task: Task) -> Result<(), Error> {
     session.close().await
 }
 
-/// A training that counts its updates, of workers that are not alike, with a checkpoint every other step, all kept.
+/// A training that counts its updates, of workers that are not alike, with a checkpoint every other
+/// step, all kept.
 fn counting(mode: Mode, store: &Memory) -> Simulated {
     let uneven = Law::Uniform { low: 0.01, high: 0.03 };
-    Simulated::new(2, 3, mode).step_time(uneven).steps(STEPS).checkpoints(store, 2).keep_all_checkpoints()
+    Simulated::new(2, 3, mode)
+        .step_time(uneven)
+        .steps(STEPS)
+        .checkpoints(store, 2)
+        .keep_all_checkpoints()
 }
 
 /// The steps of the checkpoints in `store`, each of which has to hold whole steps.
@@ -129,8 +144,12 @@ fn whole_steps(store: &Memory) -> Vec<u64> {
     counts.into_iter().map(|(step, ..)| step).collect()
 }
 
-const MODES: [Mode; 4] =
-    [Mode::Async, Mode::Sync { backups: 0 }, Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 1 }];
+const MODES: [Mode; 4] = [
+    Mode::Async,
+    Mode::Sync { backups: 0 },
+    Mode::Sync { backups: 1 },
+    Mode::BoundedStaleness { slack: 1 },
+];
 
 #[test]
 fn a_consistent_checkpoint_holds_whole_steps_in_every_mode() {
@@ -140,7 +159,10 @@ fn a_consistent_checkpoint_holds_whole_steps_in_every_mode() {
         assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
         let steps = whole_steps(&store);
         assert!(steps.len() > STEPS as usize / 6 && steps[0] <= 3, "{mode}: {steps:?}");
-        assert!(steps.iter().any(|step| *step >= STEPS), "{mode}: the last step is saved: {steps:?}");
+        assert!(
+            steps.iter().any(|step| *step >= STEPS),
+            "{mode}: the last step is saved: {steps:?}"
+        );
     }
 }
 
@@ -152,9 +174,13 @@ fn whoever_comes_back_the_training_ends_and_every_gradient_counts_once_or_is_dro
             for task in tasks() {
                 for restart_after in [5, 3000].map(Duration::from_millis) {
                     let store = Memory::default();
-                    let case = format!("{mode}, {task} crashed at delivery {delivery} for {restart_after:?}");
+                    let case = format!(
+                        "{mode}, {task} crashed at delivery {delivery} for {restart_after:?}"
+                    );
                     let fault = crash(&task, Some(restart_after));
-                    let trained = counting(mode, &store).fault(Moment::Delivery(delivery), fault).run_program(count);
+                    let trained = counting(mode, &store)
+                        .fault(Moment::Delivery(delivery), fault)
+                        .run_program(count);
                     check_counts(mode, &trained, &whole_steps(&store), &case);
                 }
             }
@@ -173,11 +199,16 @@ fn check_counts(mode: Mode, trained: &Trained, steps: &[u64], case: &str) {
     let last = *steps.last().unwrap();
     assert!(last >= STEPS, "{case}: {steps:?}");
     if let Mode::Async | Mode::BoundedStaleness { .. } = mode {
-        // One whose answer was lost with the parameter server is in the variables, but its worker has not told of it;
-        // one that came after the last checkpoint is not in that.
+        // One whose answer was lost with the parameter server is in the variables, but its worker
+        // has not told of it; one that came after the last checkpoint is not in that.
         let told = trained.steps.iter().filter(|step| step.applied).count() as u64;
-        let in_it = trained.steps.iter().filter(|step| step.applied && step.global_step <= last).count() as u64;
-        assert!((in_it..=told + 3).contains(&last), "{case}: {told} told, {in_it} of them until {last}");
+        let in_it =
+            trained.steps.iter().filter(|step| step.applied && step.global_step <= last).count()
+                as u64;
+        assert!(
+            (in_it..=told + 3).contains(&last),
+            "{case}: {told} told, {in_it} of them until {last}"
+        );
     }
 }
 
@@ -194,7 +225,8 @@ fn a_checkpoint_is_restored_on_another_number_of_parameter_servers_and_of_partit
     let training = |servers, partitions, steps, store: &Memory| {
         let model = Embedding { rows: 100, dim: 16, slots: 4, partitions, hidden: vec![8] };
         let rule = UpdateRule::Adagrad { initial_accumulator_value: 0.1 };
-        let training = Simulated::new(servers, 2, Mode::Sync { backups: 0 }).embedding(100).rule(rule);
+        let training =
+            Simulated::new(servers, 2, Mode::Sync { backups: 0 }).embedding(100).rule(rule);
         training.model(Model::Embedding(model)).steps(steps).checkpoints(store, 100).run()
     };
     let [undisturbed, moved] = [Memory::default(), Memory::default()];

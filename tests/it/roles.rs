@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::binary::{Said, folder, scenario, trainyard_in};
 
-const SCENARIO: &str = "[cluster]\nps = 1\nworker = 2\n[stop]\nsteps = 10\n[[run]]\nname = 'a b'\nmode = 'sync'\n";
+const SCENARIO: &str =
+    "[cluster]\nps = 1\nworker = 2\n[stop]\nsteps = 10\n[[run]]\nname = 'a b'\nmode = 'sync'\n";
 
 /// Runs `task` on a scenario, with `args` and the variables.
 fn task(test: &str, args: &[&str], variables: &[(&str, &str)]) -> Said {
@@ -32,7 +33,10 @@ fn a_task_that_is_told_nothing_says_what_to_set() {
 fn all_mistakes_in_tf_config_are_told_at_once() {
     let config = json!({"cluster": {"ps": ["a"], "worker": ["b:1", "b:1"]}, "task": {"type": "boss", "index": 0}});
     let said = task("role_wrong", &[], &[("TF_CONFIG", &config.to_string())]);
-    assert_refused(&said, &["cluster.ps[0]: `a` has no port", "cluster.worker[1]", "No such job in cluster: 'boss'"]);
+    assert_refused(
+        &said,
+        &["cluster.ps[0]: `a` has no port", "cluster.worker[1]", "No such job in cluster: 'boss'"],
+    );
 }
 
 #[test]
@@ -41,7 +45,8 @@ fn flags_come_before_a_file_a_file_before_tf_config() {
     let config = config.to_string();
     let variables = [("TF_CONFIG", &*config)];
     let folder = folder("role_order_files");
-    let lacks = |said: &Said, file: &str| assert_refused(said, &[&format!("can't read none/{file}")]);
+    let lacks =
+        |said: &Said, file: &str| assert_refused(said, &[&format!("can't read none/{file}")]);
     lacks(&task("role_order_1", &["--certs", "none"], &variables), "worker-0.pem");
     for (name, text) in [
         ("c.toml", "[cluster]\nps = ['a:1']\nworker = ['b:1', 'c:1']\n"),
@@ -50,21 +55,43 @@ fn flags_come_before_a_file_a_file_before_tf_config() {
     ] {
         let path = folder.join(name);
         fs::write(&path, text).unwrap();
-        let args =
-            ["--certs", "none", "--cluster", path.to_str().unwrap(), "--job_name", "worker", "--task_index", "1"];
+        let args = [
+            "--certs",
+            "none",
+            "--cluster",
+            path.to_str().unwrap(),
+            "--job_name",
+            "worker",
+            "--task_index",
+            "1",
+        ];
         lacks(&task("role_order_2", &args, &variables), "worker-1.pem");
     }
-    let hosts =
-        ["--certs", "none", "--ps_hosts", "a:1", "--worker_hosts", "b:1", "--job-name", "ps", "--task-index", "0"];
+    let hosts = [
+        "--certs",
+        "none",
+        "--ps_hosts",
+        "a:1",
+        "--worker_hosts",
+        "b:1",
+        "--job-name",
+        "ps",
+        "--task-index",
+        "0",
+    ];
     lacks(&task("role_order_3", &hosts, &variables), "ps-0.pem");
     let both = [&hosts[..], &["--cluster", "x.toml"]].concat();
     assert_refused(&task("role_order_4", &both, &variables), &["give one of them"]);
-    assert_refused(&task("role_order_5", &["--job-name", "ps"], &variables), &["name a task of no cluster"]);
+    assert_refused(
+        &task("role_order_5", &["--job-name", "ps"], &variables),
+        &["name a task of no cluster"],
+    );
 }
 
 #[test]
 fn a_task_without_a_certificate_is_told_how_to_make_one() {
-    let config = json!({"cluster": {"ps": ["a:1"], "worker": ["b:1"]}, "task": {"type": "ps", "index": 0}});
+    let config =
+        json!({"cluster": {"ps": ["a:1"], "worker": ["b:1"]}, "task": {"type": "ps", "index": 0}});
     let said = task("role_certs", &[], &[("TF_CONFIG", &config.to_string())]);
     assert_refused(&said, &["--certs DIR", "certs issue DIR --task ps:0"]);
 }

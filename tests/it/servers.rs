@@ -1,4 +1,5 @@
-//! Servers: what one is a server of, and how it starts, is joined and stops, after `server_lib_test.py`.
+//! Servers: what one is a server of, and how it starts, is joined and stops, after
+//! `server_lib_test.py`.
 
 use std::rc::Rc;
 
@@ -13,7 +14,14 @@ use crate::fixture::{assert_error, both, cluster, impatient, on_actix};
 /// A server on `network` that is not started.
 fn server_in(network: &Rc<InMemoryNetwork<PeerMessage>>, def: ServerDef) -> Server {
     let transport = network.endpoint(&def.task).unwrap();
-    Server::new(def, World { transport, clock: Rc::new(WallClock::new()), devices: Rc::new([Rc::new(Processor)]) })
+    Server::new(
+        def,
+        World {
+            transport,
+            clock: Rc::new(WallClock::new()),
+            devices: Rc::new([Rc::new(Processor)]),
+        },
+    )
 }
 
 #[test]
@@ -29,7 +37,11 @@ fn a_job_and_an_index_can_be_left_open_where_there_is_but_one() {
     assert_error(task(two, None, Some(0)), Code::InvalidArgument, &["job name", "ps", "worker"]);
     assert_error(task(two, Some("worker"), None), Code::InvalidArgument, &["task index", "0", "1"]);
     assert_error(task(two, Some("chief"), None), Code::InvalidArgument, &["chief"]);
-    assert_error(task(two, Some("worker"), Some(2)), Code::InvalidArgument, &["worker:2", "not defined"]);
+    assert_error(
+        task(two, Some("worker"), Some(2)),
+        Code::InvalidArgument,
+        &["worker:2", "not defined"],
+    );
 }
 
 #[test]
@@ -54,8 +66,13 @@ fn a_server_can_be_started_twice_but_not_again_after_it_has_stopped() {
 fn only_a_started_server_can_be_joined() {
     on_actix(async {
         let cluster = ClusterSpec::simulated([("localhost", 1)])?;
-        let server = server_in(&InMemoryNetwork::new(&cluster), ServerDef::new(cluster, None, None)?);
-        assert_error(server.join(1).await, Code::FailedPrecondition, &["not started", "localhost:0"]);
+        let server =
+            server_in(&InMemoryNetwork::new(&cluster), ServerDef::new(cluster, None, None)?);
+        assert_error(
+            server.join(1).await,
+            Code::FailedPrecondition,
+            &["not started", "localhost:0"],
+        );
         server.start()?;
         let (joined, ()) = both(server.join(1), async { server.stop() }).await;
         assert_error(joined, Code::Unavailable, &["has stopped", "localhost:0"]);
@@ -81,9 +98,21 @@ fn a_server_that_stops_cancels_its_steps_and_is_unavailable_from_then_on() {
         let session = Session::new(&target, &g).await?;
         let (waited, ()) = both(session.run().target(&ready), async { servers[1].stop() }).await;
         assert_error(waited, Code::Cancelled, &["server has stopped"]);
-        assert_error(session.run().fetch(&w.read()).await, Code::Unavailable, &["has stopped", "worker:0"]);
-        assert_error(Session::new(&target, &g).await.map(drop), Code::Unavailable, &["has stopped", "worker:0"]);
-        assert_error(Session::reset(&target, &[]).await, Code::Unavailable, &["has stopped", "worker:0"]);
+        assert_error(
+            session.run().fetch(&w.read()).await,
+            Code::Unavailable,
+            &["has stopped", "worker:0"],
+        );
+        assert_error(
+            Session::new(&target, &g).await.map(drop),
+            Code::Unavailable,
+            &["has stopped", "worker:0"],
+        );
+        assert_error(
+            Session::reset(&target, &[]).await,
+            Code::Unavailable,
+            &["has stopped", "worker:0"],
+        );
         Ok(())
     });
 }
@@ -112,7 +141,11 @@ fn a_server_that_is_dropped_stops() {
         let server = Server::create_local();
         let target = server.target();
         drop(server);
-        assert_error(Session::new(&target, &Graph::new()).await.map(drop), Code::Unavailable, &["has stopped"]);
+        assert_error(
+            Session::new(&target, &Graph::new()).await.map(drop),
+            Code::Unavailable,
+            &["has stopped"],
+        );
         Ok(())
     });
 }
@@ -122,7 +155,9 @@ fn a_deadline_ends_a_step_and_a_reset_that_wait_for_a_server_which_is_started_to
     on_actix(async {
         let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 1)])?;
         let network = InMemoryNetwork::new(&cluster);
-        let server = |job| Ok::<_, Error>(server_in(&network, ServerDef::new(cluster.clone(), Some(job), None)?));
+        let server = |job| {
+            Ok::<_, Error>(server_in(&network, ServerDef::new(cluster.clone(), Some(job), None)?))
+        };
         let (ps, worker) = (server("ps")?, server("worker")?);
         worker.start()?;
         let g = Graph::new();
@@ -133,12 +168,20 @@ fn a_deadline_ends_a_step_and_a_reset_that_wait_for_a_server_which_is_started_to
         drop(session);
         let session = Session::with_options(&worker.target(), &g, impatient()).await?;
         for _ in 0..2 {
-            assert_error(session.run().fetch(&one).await, Code::DeadlineExceeded, &["ready", "ps:0"]);
+            assert_error(
+                session.run().fetch(&one).await,
+                Code::DeadlineExceeded,
+                &["ready", "ps:0"],
+            );
         }
         ps.start()?;
         assert_eq!(session.run().fetch(&one).await?.scalar::<f32>(0)?, 1.0);
         ps.stop();
-        assert_error(session.run().fetch(&one).await, Code::DeadlineExceeded, &["the step", "ps:0"]);
+        assert_error(
+            session.run().fetch(&one).await,
+            Code::DeadlineExceeded,
+            &["the step", "ps:0"],
+        );
         Ok(())
     });
 }

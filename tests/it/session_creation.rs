@@ -1,5 +1,5 @@
-//! How a model is made ready for its training, by the chief and for the other workers. The cases are those of
-//! TensorFlow's `session_manager_test.py`.
+//! How a model is made ready for its training, by the chief and for the other workers. The cases
+//! are those of TensorFlow's `session_manager_test.py`.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -8,7 +8,9 @@ use trainyard::clock::WallClock;
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
 use trainyard::training::checkpoint::Memory;
-use trainyard::training::{Beginning, Ending, Evaluation, Recorder, Scaffold, StepStats, TaskParts};
+use trainyard::training::{
+    Beginning, Ending, Evaluation, Recorder, Scaffold, StepStats, TaskParts,
+};
 
 use crate::alone::{Counting, Seen, alone, at, every_steps, seconds, workers};
 use crate::fixture::{assert_error, cluster, on_actix};
@@ -39,7 +41,11 @@ fn an_init_op_that_leaves_a_variable_without_value_is_an_error_that_names_it() {
         let init = model.v.assign(&model.graph.constant(1f32))?;
         let scaffold = Scaffold::new().init_op(&init, Vec::new());
         let opened = model.builder(&task).scaffold(scaffold).open().await.map(drop);
-        assert_error(opened, Code::FailedPrecondition, &["did not make the model ready", "`global_step` has no value"]);
+        assert_error(
+            opened,
+            Code::FailedPrecondition,
+            &["did not make the model ready", "`global_step` has no value"],
+        );
         Ok(())
     });
 }
@@ -88,7 +94,8 @@ fn an_init_function_that_meets_a_lost_task_is_called_again_and_given_up_in_the_e
             let calls = calls.clone();
             async move {
                 let model = Counting::new(&task)?;
-                let opened = model.builder(&task).scaffold(init_fn(&model, &calls, lost)?).open().await;
+                let opened =
+                    model.builder(&task).scaffold(init_fn(&model, &calls, lost)?).open().await;
                 if lost > 99 {
                     assert_error(opened.map(drop), Code::Aborted, &["the session is gone"]);
                     return Ok(());
@@ -103,7 +110,8 @@ fn an_init_function_that_meets_a_lost_task_is_called_again_and_given_up_in_the_e
 }
 
 #[test]
-fn an_operation_for_the_workers_own_variables_runs_once_a_session_also_where_a_checkpoint_is_restored() {
+fn an_operation_for_the_workers_own_variables_runs_once_a_session_also_where_a_checkpoint_is_restored()
+ {
     let store = Memory::default();
     for expected in [1.0, 2.0] {
         alone(|_, task| {
@@ -113,7 +121,8 @@ fn an_operation_for_the_workers_own_variables_runs_once_a_session_also_where_a_c
                 let times = model.graph.variable("times", &model.graph.constant(0f32))?;
                 let once_more = times.assign_add(&model.graph.constant(1f32))?;
                 let scaffold = Scaffold::new().local_init_op(&once_more);
-                let builder = model.builder(&task).scaffold(scaffold).checkpointing(every_steps(&store, 100));
+                let builder =
+                    model.builder(&task).scaffold(scaffold).checkpointing(every_steps(&store, 100));
                 let session = builder.open().await?;
                 assert_eq!(value(&session, &times).await?, expected);
                 session.close().await
@@ -125,7 +134,11 @@ fn an_operation_for_the_workers_own_variables_runs_once_a_session_also_where_a_c
 /// A scaffold one of whose conditions never holds.
 fn never(model: &Counting, for_own: bool) -> Scaffold {
     let no = model.graph.constant(Tensor::new([2], &[true, false]).unwrap());
-    if for_own { Scaffold::new().ready_for_local_init_op(&no) } else { Scaffold::new().ready_op(&no) }
+    if for_own {
+        Scaffold::new().ready_for_local_init_op(&no)
+    } else {
+        Scaffold::new().ready_op(&no)
+    }
 }
 
 const SAYS: [(bool, &str); 2] = [(true, "ready-for-local-init"), (false, "its ready operation")];
@@ -135,7 +148,8 @@ fn a_model_that_its_init_does_not_make_ready_is_an_error_of_the_chief() {
     alone(|_, task| async move {
         for (for_own, says) in SAYS {
             let model = Counting::new(&task)?;
-            let opened = model.builder(&task).scaffold(never(&model, for_own)).open().await.map(drop);
+            let opened =
+                model.builder(&task).scaffold(never(&model, for_own)).open().await.map(drop);
             assert_error(opened, Code::FailedPrecondition, &["did not make the model ready", says]);
         }
         Ok(())
@@ -154,7 +168,11 @@ fn a_worker_whose_model_does_not_become_ready_in_time_says_what_it_waited_for() 
             }
             let builder = model.builder(&task).scaffold(never(&model, for_own));
             let opened = builder.max_wait(Duration::from_secs(3)).open().await.map(drop);
-            assert_error(opened, Code::DeadlineExceeded, &["not ready after waiting 3s", says, "worker:0"]);
+            assert_error(
+                opened,
+                Code::DeadlineExceeded,
+                &["not ready after waiting 3s", says, "worker:0"],
+            );
             assert!((3.0..3.2).contains(&seconds(&task)), "{}", seconds(&task));
             Ok(())
         });
@@ -173,7 +191,8 @@ fn a_worker_begins_soon_after_its_model_is_ready() {
             return session.close().await;
         }
         let has_begun = model.global_step.read().greater(&model.graph.constant(0i64))?;
-        let session = model.builder(&task).scaffold(Scaffold::new().ready_op(&has_begun)).open().await?;
+        let session =
+            model.builder(&task).scaffold(Scaffold::new().ready_op(&has_begun)).open().await?;
         assert!((1.0..1.2).contains(&seconds(&task)), "{}", seconds(&task));
         session.close().await
     });
@@ -206,7 +225,8 @@ fn a_worker_whose_chief_does_not_come_in_time_names_it() {
             recorder: Rc::new(Silent),
         })?;
         let model = Counting::new(&task)?;
-        let opened = model.builder(&task).max_wait(Duration::from_millis(300)).open().await.map(drop);
+        let opened =
+            model.builder(&task).max_wait(Duration::from_millis(300)).open().await.map(drop);
         assert_error(opened, Code::DeadlineExceeded, &["the chief, worker:0", "first values"]);
         Ok(())
     });

@@ -1,4 +1,5 @@
-//! Sessions on servers: sharing, isolation, resets and errors, after TensorFlow's `server_lib_test.py`.
+//! Sessions on servers: sharing, isolation, resets and errors, after TensorFlow's
+//! `server_lib_test.py`.
 
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
@@ -61,8 +62,12 @@ fn a_batch_of_no_rows_goes_through_a_model_and_a_chain_of_elementwise_operations
         let scaled = x.relu().mul(&g.constant(2f32))?.relu();
         let session = Session::new(&server.target(), &g).await?;
         session.run().target(g.initializer()).await?;
-        let fetched = session.run().feed(&x, matrix(0, 2, &[])).fetch(&hidden).fetch(&scaled).await?;
-        assert_eq!((fetched[0].shape().dims(), fetched[1].shape().dims()), (&[0, 8][..], &[0, 2][..]));
+        let fetched =
+            session.run().feed(&x, matrix(0, 2, &[])).fetch(&hidden).fetch(&scaled).await?;
+        assert_eq!(
+            (fetched[0].shape().dims(), fetched[1].shape().dims()),
+            (&[0, 8][..], &[0, 2][..])
+        );
         Ok(())
     });
 }
@@ -86,7 +91,10 @@ fn a_step_that_awaits_the_initialization_ends_once_another_session_has_initializ
         let (waited, initialized) = both(worker.run().target(&ready), initialize).await;
         waited?;
         initialized?;
-        assert_eq!(worker.run().fetch(&w.read()).target(&ready).await?[0], Tensor::new([2], &[3.0f32, 3.0])?);
+        assert_eq!(
+            worker.run().fetch(&w.read()).target(&ready).await?[0],
+            Tensor::new([2], &[3.0f32, 3.0])?
+        );
         Ok(())
     });
 }
@@ -96,7 +104,8 @@ fn two_sessions_use_one_server_at_the_same_time() {
     on_actix(async {
         let server = Server::create_local();
         let g = Graph::new();
-        let product = g.constant(matrix(1, 2, &[2.0, 1.0])).matmul(&g.constant(matrix(2, 1, &[1.0, 2.0])))?;
+        let product =
+            g.constant(matrix(1, 2, &[2.0, 1.0])).matmul(&g.constant(matrix(2, 1, &[1.0, 2.0])))?;
         let first = Session::new(&server.target(), &g).await?;
         let second = Session::new(&server.target(), &g).await?;
         let (a, b) = both(first.run().fetch(&product), second.run().fetch(&product)).await;
@@ -136,7 +145,9 @@ fn variables_initialized_through_one_server_are_read_through_another() {
 /// A graph with one vector `w` on the parameter server, and its initializer.
 fn model(values: &[f32]) -> Result<(Graph, Variable, Target)> {
     let g = Graph::new();
-    let w = g.with_device("/job:ps", |g| g.variable("w", &g.constant(Tensor::new([values.len()], values).unwrap())))?;
+    let w = g.with_device("/job:ps", |g| {
+        g.variable("w", &g.constant(Tensor::new([values.len()], values).unwrap()))
+    })?;
     let init = g.initializer();
     Ok((g, w, init))
 }
@@ -149,7 +160,8 @@ fn isolated() -> SessionOptions {
 fn another_graph_on_another_server_shares_a_variable_by_its_name() {
     on_actix(async {
         let servers = cluster(1, 2);
-        let ((g, w, init), (other_g, other_w, _)) = (model(&[1.0, 2.0, 3.0])?, model(&[0.0, 0.0, 0.0])?);
+        let ((g, w, init), (other_g, other_w, _)) =
+            (model(&[1.0, 2.0, 3.0])?, model(&[0.0, 0.0, 0.0])?);
         let add = w.assign_add(&g.constant(Tensor::new([3], &[10.0f32; 3])?))?;
         let first = Session::new(&servers[1].target(), &g).await?;
         let other = Session::new(&servers[2].target(), &other_g).await?;
@@ -189,7 +201,9 @@ fn a_reset_clears_its_containers_and_no_others_and_ends_the_sessions_of_its_serv
         let servers = cluster(2, 2);
         let g = Graph::new();
         let in_container = |name: &str, task: u32| {
-            let on_ps = |g: &Graph| g.with_device(&format!("/job:ps/task:{task}"), |g| g.variable(name, &g.zeros([1])));
+            let on_ps = |g: &Graph| {
+                g.with_device(&format!("/job:ps/task:{task}"), |g| g.variable(name, &g.zeros([1])))
+            };
             g.with_container(&format!("of {name}"), on_ps)
         };
         let (a, b) = (in_container("a", 0)?, in_container("b", 1)?);
@@ -198,11 +212,19 @@ fn a_reset_clears_its_containers_and_no_others_and_ends_the_sessions_of_its_serv
         let elsewhere = Session::new(&servers[3].target(), &g).await?;
         old.run().target(&init).await?;
         Session::reset(&servers[2].target(), &["of a"]).await?;
-        assert_error(old.run().fetch(&b.read()).await, Code::Aborted, &["session is closed", "make a new one"]);
+        assert_error(
+            old.run().fetch(&b.read()).await,
+            Code::Aborted,
+            &["session is closed", "make a new one"],
+        );
         let new = Session::new(&servers[2].target(), &g).await?;
         for session in [&new, &elsewhere] {
             assert_eq!(session.run().fetch(&b.read()).await?.scalar::<f32>(0)?, 0.0);
-            assert_error(session.run().fetch(&a.read()).await, Code::FailedPrecondition, &["`a`", "on ps:0"]);
+            assert_error(
+                session.run().fetch(&a.read()).await,
+                Code::FailedPrecondition,
+                &["`a`", "on ps:0"],
+            );
         }
         let unknown = Session::reset(&servers[2].target(), &["nonexistent"]).await;
         assert_error(unknown, Code::NotFound, &["nonexistent"]);
@@ -228,7 +250,11 @@ fn a_reset_ends_what_waits_in_the_trainings_of_its_variables() {
         let (trained, reset) = both(trainer.run().target(&train), reset).await;
         reset?;
         assert_error(trained, Code::Aborted, &["reset"]);
-        assert_error(trainer.run().fetch(&w.read()).await, Code::FailedPrecondition, &["uninitialized", "`w`"]);
+        assert_error(
+            trainer.run().fetch(&w.read()).await,
+            Code::FailedPrecondition,
+            &["uninitialized", "`w`"],
+        );
         Ok(())
     });
 }
@@ -268,13 +294,22 @@ fn device_filters_hide_devices_but_never_those_of_the_session_s_own_task() {
     on_actix(async {
         let servers = cluster(2, 2);
         let g = Graph::new();
-        let on = |device: &str| g.with_device(device, |g| Ok::<_, Error>(g.constant(1.0f32).identity()));
-        let (ps, own, other) = (on("/job:ps")?, on("/job:worker/task:0")?, on("/job:worker/task:1")?);
-        let options = SessionOptions { device_filters: vec!["/job:ps".parse()?], ..SessionOptions::default() };
+        let on =
+            |device: &str| g.with_device(device, |g| Ok::<_, Error>(g.constant(1.0f32).identity()));
+        let (ps, own, other) =
+            (on("/job:ps")?, on("/job:worker/task:0")?, on("/job:worker/task:1")?);
+        let options = SessionOptions {
+            device_filters: vec!["/job:ps".parse()?],
+            ..SessionOptions::default()
+        };
         let session = Session::with_options(&servers[2].target(), &g, options).await?;
         session.run().fetch(&ps).fetch(&own).await?;
         let hidden = session.run().fetch(&other).await;
-        assert_error(hidden, Code::InvalidArgument, &["/job:worker/task:1", "available devices are", "Const"]);
+        assert_error(
+            hidden,
+            Code::InvalidArgument,
+            &["/job:worker/task:1", "available devices are", "Const"],
+        );
         Ok(())
     });
 }
@@ -284,7 +319,9 @@ fn fetches_come_in_the_order_in_which_they_were_asked_for() {
     on_actix(async {
         let servers = cluster(1, 1);
         let g = Graph::new();
-        let on = |device: &str, value: f32| g.with_device(device, |g| Ok::<_, Error>(g.constant(value).identity()));
+        let on = |device: &str, value: f32| {
+            g.with_device(device, |g| Ok::<_, Error>(g.constant(value).identity()))
+        };
         let (a, b, c) = (on("/job:ps", 1.0)?, on("/job:worker", 2.0)?, on("/job:ps", 3.0)?);
         let session = Session::new(&servers[1].target(), &g).await?;
         let fetched = session.run().fetch(&c).fetch(&b).fetch(&a).fetch(&c).await?;
@@ -329,8 +366,10 @@ fn large_values_are_fed_moved_between_tasks_and_fetched_intact() {
         let large = Tensor::new([10_000, 3_000], &large)?;
         let g = Graph::new();
         let x = g.placeholder("x", DType::F32, [Some(10_000), Some(3_000)])?;
-        let constant = g.with_device("/job:worker", |g| Ok::<_, Error>(g.constant(large.clone())))?;
-        let (fed, constant) = g.with_device("/job:ps", |_| Ok::<_, Error>((x.identity(), constant.identity())))?;
+        let constant =
+            g.with_device("/job:worker", |g| Ok::<_, Error>(g.constant(large.clone())))?;
+        let (fed, constant) =
+            g.with_device("/job:ps", |_| Ok::<_, Error>((x.identity(), constant.identity())))?;
         let session = Session::new(&servers[1].target(), &g).await?;
         let fetched = session.run().feed(&x, large.clone()).fetch(&fed).fetch(&constant).await?;
         assert!(fetched[0] == large && fetched[1] == large);

@@ -19,8 +19,8 @@ use trainyard::sync::Mode;
 use trainyard::training::checkpoint::Memory;
 use trainyard::training::data::{Dataset, Split};
 use trainyard::training::{
-    Averaging, Beginning, Checkpointing, Embedding, Ending, Evaluation, Model, OptimizerSettings, Recorder,
-    SecondOrStepTimer, Settings, StepStats, Stop, TaskParts, train,
+    Averaging, Beginning, Checkpointing, Embedding, Ending, Evaluation, Model, OptimizerSettings,
+    Recorder, SecondOrStepTimer, Settings, StepStats, Stop, TaskParts, train,
 };
 use trainyard::units::{BytesPerSecond, FlopsPerSecond};
 
@@ -70,7 +70,10 @@ impl Recorder for Notes {
 
     fn restored(&self, global_step: u64) {
         let told = &mut *self.told.lock().unwrap();
-        told.steps.iter_mut().filter(|step| step.global_step > global_step).for_each(|step| step.applied = false);
+        told.steps
+            .iter_mut()
+            .filter(|step| step.global_step > global_step)
+            .for_each(|step| step.applied = false);
     }
 
     fn evaluation(&self, evaluation: Evaluation) {
@@ -153,17 +156,20 @@ impl Simulated {
         self
     }
 
-    /// A wide and deep model with a table of `rows` rows in four shards, on a network that is felt. The samples'
-    /// ids are spread over the table likewise, whatever its size.
+    /// A wide and deep model with a table of `rows` rows in four shards, on a network that is felt.
+    /// The samples' ids are spread over the table likewise, whatever its size.
     pub(crate) fn embedding(mut self, rows: usize) -> Self {
         const SAMPLES: usize = 64;
-        let ids: Vec<i64> = (0..SAMPLES * 4).map(|i| ((i * i * 7 + 3 * i) % 100 * (rows / 100)) as i64).collect();
+        let ids: Vec<i64> =
+            (0..SAMPLES * 4).map(|i| ((i * i * 7 + 3 * i) % 100 * (rows / 100)) as i64).collect();
         let labels: Vec<i32> = (0..SAMPLES).map(|i| (ids[4 * i] > ids[4 * i + 1]) as i32).collect();
         let ids = Tensor::new([SAMPLES, 4], &ids).unwrap();
         let labels = Tensor::new([SAMPLES], &labels).unwrap();
-        let split = Split::new(Tensor::full([SAMPLES, 4], 1f32), labels, 2).unwrap().with_ids(ids).unwrap();
+        let split =
+            Split::new(Tensor::full([SAMPLES, 4], 1f32), labels, 2).unwrap().with_ids(ids).unwrap();
         self.dataset = Some(Arc::new(Dataset { train: split.clone(), test: split }));
-        self.settings.model = Model::Embedding(Embedding { rows, dim: 16, slots: 4, partitions: 4, hidden: vec![8] });
+        self.settings.model =
+            Model::Embedding(Embedding { rows, dim: 16, slots: 4, partitions: 4, hidden: vec![8] });
         self.cluster.network.latency = Duration::from_micros(50);
         self.cluster.network.bandwidth = BytesPerSecond(1.25e9);
         self
@@ -183,7 +189,12 @@ impl Simulated {
 
     /// Has the workers train variables of their own, which they average every so many steps.
     pub(crate) fn averaging(mut self, every: u32, rule: UpdateRule, learning_rate: f32) -> Self {
-        let outer = OptimizerSettings { rule, learning_rate: learning_rate.into(), clip: None, top_k: None };
+        let outer = OptimizerSettings {
+            rule,
+            learning_rate: learning_rate.into(),
+            clip: None,
+            top_k: None,
+        };
         self.settings.averaging = Some(Averaging { every: NonZeroU32::new(every).unwrap(), outer });
         self
     }
@@ -196,7 +207,8 @@ impl Simulated {
     /// Keeps checkpoints in `store`, one every so many steps.
     pub(crate) fn checkpoints(mut self, store: &Memory, every: u64) -> Self {
         let every = SecondOrStepTimer::every_steps(every);
-        self.checkpointing = Some(Checkpointing { every, ..Checkpointing::new(Arc::new(store.clone())) });
+        self.checkpointing =
+            Some(Checkpointing { every, ..Checkpointing::new(Arc::new(store.clone())) });
         self
     }
 
@@ -233,8 +245,12 @@ impl Simulated {
 
     pub(crate) fn adam(mut self, learning_rate: f32) -> Self {
         let rule = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-        self.settings.optimizer =
-            OptimizerSettings { rule, learning_rate: learning_rate.into(), clip: None, top_k: None };
+        self.settings.optimizer = OptimizerSettings {
+            rule,
+            learning_rate: learning_rate.into(),
+            clip: None,
+            top_k: None,
+        };
         self
     }
 
@@ -261,7 +277,8 @@ impl Simulated {
         trained
     }
 
-    /// Runs the built-in trainer, in which each worker begins a share of `period` after the one before.
+    /// Runs the built-in trainer, in which each worker begins a share of `period` after the one
+    /// before.
     pub(crate) fn run_staggered(&self, period: Duration) -> Trained {
         self.run_hosted(|host, task| async move {
             let workers = task.replica().map_or(1, |replica| replica.workers);
@@ -331,15 +348,26 @@ impl Trained {
         (self.outcome.digest.0, self.ending.and_then(|ending| ending.weights_digest))
     }
 
-    /// The steps whose gradient was applied, after the first `warm_up` global steps and up to `last`.
-    pub(crate) fn applied(&self, warm_up: u64, last: u64) -> impl Iterator<Item = &StepStats> + Clone {
-        let is_wanted = move |step: &&StepStats| step.applied && step.global_step > warm_up && step.global_step <= last;
+    /// The steps whose gradient was applied, after the first `warm_up` global steps and up to
+    /// `last`.
+    pub(crate) fn applied(
+        &self,
+        warm_up: u64,
+        last: u64,
+    ) -> impl Iterator<Item = &StepStats> + Clone {
+        let is_wanted = move |step: &&StepStats| {
+            step.applied && step.global_step > warm_up && step.global_step <= last
+        };
         self.steps.iter().filter(is_wanted)
     }
 
     /// When the global step `step` was reached \[s\].
     pub(crate) fn reached(&self, step: u64) -> f64 {
-        let at = self.steps.iter().filter(|stats| stats.applied && stats.global_step >= step).map(|stats| stats.ended);
+        let at = self
+            .steps
+            .iter()
+            .filter(|stats| stats.applied && stats.global_step >= step)
+            .map(|stats| stats.ended);
         at.min().expect("the training got there").as_secs_f64()
     }
 }
@@ -352,5 +380,9 @@ pub(crate) fn mean(values: impl Iterator<Item = f64> + Clone) -> f64 {
 #[track_caller]
 pub(crate) fn assert_near(what: &str, measured: f64, expected: f64, share: f64) {
     let off = (measured / expected - 1.0).abs();
-    assert!(off <= share, "{what}: measured {measured}, expected {expected}: off by {:.2} %", off * 100.0);
+    assert!(
+        off <= share,
+        "{what}: measured {measured}, expected {expected}: off by {:.2} %",
+        off * 100.0
+    );
 }

@@ -8,8 +8,12 @@ use trainyard::sync::Mode;
 
 use crate::simulated::Simulated;
 
-const MODES: [Mode; 4] =
-    [Mode::Async, Mode::Sync { backups: 0 }, Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 2 }];
+const MODES: [Mode; 4] = [
+    Mode::Async,
+    Mode::Sync { backups: 0 },
+    Mode::Sync { backups: 1 },
+    Mode::BoundedStaleness { slack: 2 },
+];
 
 fn digits(mode: Mode) -> Simulated {
     Simulated::new(2, 4, mode).digits().slow(1, 1.5).steps(60)
@@ -23,7 +27,11 @@ fn one_seed_gives_one_run_and_another_seed_another() {
         assert_eq!(once.steps, again.steps, "{mode}");
         let other = digits(mode).seed(8).run();
         assert_ne!(once.outcome.digest, other.outcome.digest, "{mode}");
-        assert_ne!(once.ending.unwrap().weights_digest, other.ending.unwrap().weights_digest, "{mode}");
+        assert_ne!(
+            once.ending.unwrap().weights_digest,
+            other.ending.unwrap().weights_digest,
+            "{mode}"
+        );
     }
 }
 
@@ -74,10 +82,13 @@ fn numbers_and_times_are_the_same_on_any_number_of_threads() {
 /// A training in which nearly everything happens at the same time as something else, without any
 /// arithmetic on which processors could differ: its digest is that of the order of ties.
 ///
-/// A change of the runtime's messages, of their sizes or of the order of ties changes it. Where that
-/// was meant, put the number that the failure shows here, and say in the commit why it changed.
+/// A change of the runtime's messages, of their sizes or of the order of ties changes it. Where
+/// that was meant, put the number that the failure shows here, and say in the commit why it
+/// changed.
 #[test]
 fn the_order_of_ties_is_the_one_that_was_agreed_on() {
-    let training = Simulated::new(2, 4, Mode::Sync { backups: 1 }).step_time(Law::Constant { value: 0.1 }).steps(10);
+    let training = Simulated::new(2, 4, Mode::Sync { backups: 1 })
+        .step_time(Law::Constant { value: 0.1 })
+        .steps(10);
     assert_eq!(training.run().outcome.digest.to_string(), "04552c1f76157d2a");
 }

@@ -1,8 +1,8 @@
 //! Trainings in simulation keep the laws that queueing theory has for them.
 //!
-//! Computation takes a drawn time and the network next to none, so that the closed forms hold: the mean
-//! staleness of asynchronous training is conserved (every update sees the open steps of the n − 1 others,
-//! whatever their law), and a synchronous step takes as long as the slowest of n draws.
+//! Computation takes a drawn time and the network next to none, so that the closed forms hold: the
+//! mean staleness of asynchronous training is conserved (every update sees the open steps of the n
+//! − 1 others, whatever their law), and a synchronous step takes as long as the slowest of n draws.
 
 use std::time::Duration;
 
@@ -48,7 +48,8 @@ fn harmonic(n: u32) -> f64 {
 }
 
 #[test]
-fn asynchronous_training_has_mean_staleness_n_minus_1_and_throughput_n_over_the_mean_for_every_law() {
+fn asynchronous_training_has_mean_staleness_n_minus_1_and_throughput_n_over_the_mean_for_every_law()
+{
     const WORKERS: u32 = 6;
     const WARM_UP: u64 = 100;
     const STEPS: u64 = 3000;
@@ -92,15 +93,17 @@ fn a_synchronous_step_takes_as_long_as_the_slowest_of_n_draws() {
     assert_near("the mean step", step, harmonic(WORKERS) * MEAN, 0.03);
 }
 
-/// The mean time of a round in which `fresh` workers compute its gradients and `late` ones still those of an
-/// earlier round, and which closes when `open` workers are left: a worker that has voted waits, a late one
-/// comes too late and then begins anew, and draws are exponential, so that what has passed does not count.
+/// The mean time of a round in which `fresh` workers compute its gradients and `late` ones still
+/// those of an earlier round, and which closes when `open` workers are left: a worker that has
+/// voted waits, a late one comes too late and then begins anew, and draws are exponential, so that
+/// what has passed does not count.
 fn mean_round(fresh: u32, late: u32, open: u32) -> f64 {
     if fresh + late == open {
         return 0.0;
     }
     let voted = if fresh > 0 { f64::from(fresh) * mean_round(fresh - 1, late, open) } else { 0.0 };
-    let begun = if late > 0 { f64::from(late) * mean_round(fresh + 1, late - 1, open) } else { 0.0 };
+    let begun =
+        if late > 0 { f64::from(late) * mean_round(fresh + 1, late - 1, open) } else { 0.0 };
     (MEAN + voted + begun) / f64::from(fresh + late)
 }
 
@@ -112,11 +115,15 @@ fn with_backups_a_round_takes_as_long_as_its_workers_that_go_on_when_late_make_i
         let step = (trained.reached(3000) - trained.reached(100)) / 2900.0;
         let counted = WORKERS - backups;
         assert_near("the mean round", step, mean_round(counted, backups, backups), 0.03);
-        // Were the late ones stopped and begun anew with the round, as by a cancelled step, it would be shorter.
+        // Were the late ones stopped and begun anew with the round, as by a cancelled step, it
+        // would be shorter.
         let order_statistic = (harmonic(WORKERS) - harmonic(backups)) * MEAN;
         assert!(step > order_statistic && step < harmonic(WORKERS) * MEAN, "{step}");
         let dropped = trained.steps.iter().filter(|step| !step.applied).count();
-        assert!(dropped > 0 && trained.steps.len() == dropped + 3000 * counted as usize, "{dropped} dropped");
+        assert!(
+            dropped > 0 && trained.steps.len() == dropped + 3000 * counted as usize,
+            "{dropped} dropped"
+        );
     }
 }
 
@@ -126,15 +133,22 @@ fn an_update_of_k_async_takes_as_long_as_the_first_k_of_n_draws_and_is_n_over_k_
     for k in [1, 3, 5] {
         let trained = train(Mode::KAsync { k }, WORKERS, EXPONENTIAL, 4000);
         let update = (trained.reached(4000) - trained.reached(100)) / 3900.0;
-        // Each update finds all workers at work again, and exponential draws forget what has passed.
-        assert_near("the mean update", update, (harmonic(WORKERS) - harmonic(WORKERS - k)) * MEAN, 0.04);
+        // Each update finds all workers at work again, and exponential draws forget what has
+        // passed.
+        assert_near(
+            "the mean update",
+            update,
+            (harmonic(WORKERS) - harmonic(WORKERS - k)) * MEAN,
+            0.04,
+        );
         let stale = f64::from(WORKERS) / f64::from(k) - 1.0;
         assert_near("the mean staleness", mean(staleness(&trained, 100, 4000)), stale, 0.05);
     }
 }
 
 #[test]
-fn k_batch_async_makes_n_over_k_updates_of_staleness_n_minus_1_over_k_in_the_mean_of_a_step_for_every_law() {
+fn k_batch_async_makes_n_over_k_updates_of_staleness_n_minus_1_over_k_in_the_mean_of_a_step_for_every_law()
+ {
     const WORKERS: u32 = 6;
     const K: u32 = 2;
     const UPDATES: u64 = 1500;
@@ -168,8 +182,10 @@ fn bounded_staleness_lies_between_synchronous_and_asynchronous_in_speed_and_in_s
     };
     let modes = [0, 2, 8].map(|slack| (Mode::BoundedStaleness { slack }, 1800));
     let all = [&[(SYNC, 300)], &modes[..], &[(Mode::Async, 1800)]].concat();
-    let seen: Vec<(f64, f64)> = all.into_iter().map(|(mode, steps)| gradients(mode, steps)).collect();
-    // Steps of slack 0 are rounds like synchronous ones, though their gradients are applied one by one.
+    let seen: Vec<(f64, f64)> =
+        all.into_iter().map(|(mode, steps)| gradients(mode, steps)).collect();
+    // Steps of slack 0 are rounds like synchronous ones, though their gradients are applied one by
+    // one.
     assert_near("slack 0 against sync", seen[1].0, seen[0].0, 0.06);
     for pair in seen[1..].windows(2) {
         assert!(pair[0].0 < pair[1].0, "more slack is faster: {seen:?}");

@@ -11,10 +11,13 @@ use crate::simulated::Simulated;
 const SYNC: Mode = Mode::Sync { backups: 0 };
 
 /// The error of the built-in trainer, but for what `instead` does as some of the tasks.
-fn error_of(mode: Mode, instead: impl AsyncFn(&Task) -> Result<bool> + Copy + Sync + 'static) -> Error {
-    let trained = Simulated::new(1, 3, mode)
-        .digits()
-        .run_program(move |task| async move { if instead(&task).await? { Ok(()) } else { train(task).await } });
+fn error_of(
+    mode: Mode,
+    instead: impl AsyncFn(&Task) -> Result<bool> + Copy + Sync + 'static,
+) -> Error {
+    let trained = Simulated::new(1, 3, mode).digits().run_program(move |task| async move {
+        if instead(&task).await? { Ok(()) } else { train(task).await }
+    });
     trained.outcome.result.expect_err("the run can't reach its end")
 }
 
@@ -23,9 +26,18 @@ fn a_synchronous_worker_that_returns_without_leaving_stalls_the_others_and_is_na
     let error = error_of(SYNC, async |task| Ok(task.job() == "worker" && task.index() == 2));
     assert_eq!(error.code, Code::Stalled);
     let message = &error.message;
-    assert!(message.contains("parameter server of ps:0 waits for worker 2's gradient of `"), "{message}");
-    assert!(message.contains("master of worker:0, step") && message.contains("waits for ps:0"), "{message}");
-    assert!(message.contains("parameter server of ps:0 waits for 3 of 3 workers to leave"), "{message}");
+    assert!(
+        message.contains("parameter server of ps:0 waits for worker 2's gradient of `"),
+        "{message}"
+    );
+    assert!(
+        message.contains("master of worker:0, step") && message.contains("waits for ps:0"),
+        "{message}"
+    );
+    assert!(
+        message.contains("parameter server of ps:0 waits for 3 of 3 workers to leave"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -48,7 +60,10 @@ fn a_parameter_server_that_stops_at_once_stalls_the_workers_and_is_named() {
     });
     let error = trained.outcome.result.unwrap_err();
     assert_eq!(error.code, Code::Stalled);
-    assert!(error.message.contains("master of worker:1, step 1 waits for ps:0 to make it ready"), "{error}");
+    assert!(
+        error.message.contains("master of worker:1, step 1 waits for ps:0 to make it ready"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! TensorFlow's own synchronous training, after its `sync_replicas_optimizer_test.py`, and trainings with it.
+//! TensorFlow's own synchronous training, after its `sync_replicas_optimizer_test.py`, and
+//! trainings with it.
 
 use std::time::Duration;
 
@@ -27,14 +28,19 @@ impl Worker {
     async fn new(server: &Server, number: u16, aggregate: u32, total: u32) -> Result<Self> {
         let g = Graph::new();
         let setter = ReplicaDeviceSetter::new(&server.server_def().cluster);
-        let setter = setter.worker_device(server.devices().next().unwrap().to_string().parse().unwrap());
+        let setter =
+            setter.worker_device(server.devices().next().unwrap().to_string().parse().unwrap());
         let (op, values) = g.with_device_fn(setter, |g| -> Result<_> {
             let step = g.global_step()?;
-            let (v0, v1) = (g.variable("v0", &g.constant(0f32))?, g.variable("v1", &g.constant(1f32))?);
+            let (v0, v1) =
+                (g.variable("v0", &g.constant(0f32))?, g.variable("v1", &g.constant(1f32))?);
             let table = g.variable("sparse", &g.constant(matrix(2, 1, &[3.0, 4.0])))?;
             let by = 0.2 * f32::from(number);
-            let row =
-                IndexedSlices::new(&g.constant(matrix(1, 1, &[0.1 + by])), &g.constant(Tensor::new([1], &[1i64])?), 2)?;
+            let row = IndexedSlices::new(
+                &g.constant(matrix(1, 1, &[0.1 + by])),
+                &g.constant(Tensor::new([1], &[1i64])?),
+                2,
+            )?;
             let pairs = [
                 (v0.clone(), Gradient::from(g.constant(0.1 + by))),
                 (v1.clone(), g.constant(0.9 + by).into()),
@@ -76,8 +82,9 @@ impl Worker {
         let found = found.fetch(&self.local_step).await?;
         assert_eq!((found.scalar::<i64>(0)?, found.scalar::<i64>(4)?), (step, local_step));
         let table = found[3].values::<f32>()?;
-        for (found, expected) in
-            [found.scalar(1)?, found.scalar(2)?, table[0], table[1]].into_iter().zip([v0, v1, 3.0, row])
+        for (found, expected) in [found.scalar(1)?, found.scalar(2)?, table[0], table[1]]
+            .into_iter()
+            .zip([v0, v1, 3.0, row])
         {
             let found: f32 = found;
             assert!((found - expected).abs() < 1e-6, "{found}, expected {expected}");
@@ -90,7 +97,8 @@ impl Worker {
 fn two_workers_train_by_the_numbers_of_tensorflow_and_each_ones_second_gradient_is_wasted() {
     on_actix(async {
         let servers = cluster(1, 2);
-        let (a, b) = (Worker::new(&servers[1], 0, 2, 2).await?, Worker::new(&servers[2], 1, 2, 2).await?);
+        let (a, b) =
+            (Worker::new(&servers[1], 0, 2, 2).await?, Worker::new(&servers[2], 1, 2, 2).await?);
         a.step().await?;
         b.step().await?;
         a.update().await?;
@@ -117,7 +125,8 @@ fn two_workers_train_by_the_numbers_of_tensorflow_and_each_ones_second_gradient_
 fn the_gradient_of_a_backup_worker_that_comes_too_late_is_dropped_and_it_goes_on_at_the_new_step() {
     on_actix(async {
         let servers = cluster(1, 3);
-        let (a, b) = (Worker::new(&servers[1], 0, 2, 3).await?, Worker::new(&servers[2], 1, 2, 3).await?);
+        let (a, b) =
+            (Worker::new(&servers[1], 0, 2, 3).await?, Worker::new(&servers[2], 1, 2, 3).await?);
         let late = Worker::new(&servers[3], 2, 2, 3).await?;
         a.step().await?;
         b.step().await?;
@@ -156,7 +165,10 @@ fn what_can_not_be_trained_is_an_error_when_it_is_built() -> Result<()> {
     let (w, step) = (g.variable("w", &g.constant(1f32))?, g.global_step()?);
     let optimizer = SyncReplicas::new(GradientDescent::new(1.0), 1, 1);
     let none: [(Variable, Output); 0] = [];
-    assert_eq!(optimizer.apply_gradients(&none, &step).err().unwrap().problem, GraphProblem::NoGradients);
+    assert_eq!(
+        optimizer.apply_gradients(&none, &step).err().unwrap().problem,
+        GraphProblem::NoGradients
+    );
     optimizer.minimize(&w.read().square(), &step)?;
     let twice = optimizer.minimize(&w.read().square(), &step).err().unwrap();
     assert!(matches!(twice.problem, GraphProblem::NameTaken(_)), "{twice}");
@@ -179,23 +191,29 @@ async fn trainer(task: Task, tokens: Option<Tokens>) -> Result<()> {
     let g = Graph::new();
     g.set_random_seed(task.seed());
     let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
-    let (x, y, loss, accuracy, train_op, by_tokens) = g.with_device_fn(setter, |g| -> Result<_> {
-        let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
-        let y = g.placeholder("y", DType::I32, [None])?;
-        let logits = dense(&dense(&x, 64)?.relu(), 10)?;
-        let (loss, accuracy) = (sparse_softmax_cross_entropy(&logits, &y)?.mean(), accuracy(&logits, &y)?);
-        let (optimizer, step) = (task.coordinated(Adam::new(0.004))?, g.global_step()?);
-        let Some(Tokens { aggregate, total, .. }) = tokens else {
-            let train_op = optimizer.minimize(&loss, &step)?;
-            return Ok((x, y, loss, accuracy, train_op.target().clone(), None));
-        };
-        let op = SyncReplicas::new(optimizer, aggregate, total).minimize(&loss, &step)?;
-        Ok((x, y, loss, accuracy, op.train_op().clone(), Some(op)))
-    })?;
+    let (x, y, loss, accuracy, train_op, by_tokens) =
+        g.with_device_fn(setter, |g| -> Result<_> {
+            let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
+            let y = g.placeholder("y", DType::I32, [None])?;
+            let logits = dense(&dense(&x, 64)?.relu(), 10)?;
+            let (loss, accuracy) =
+                (sparse_softmax_cross_entropy(&logits, &y)?.mean(), accuracy(&logits, &y)?);
+            let (optimizer, step) = (task.coordinated(Adam::new(0.004))?, g.global_step()?);
+            let Some(Tokens { aggregate, total, .. }) = tokens else {
+                let train_op = optimizer.minimize(&loss, &step)?;
+                return Ok((x, y, loss, accuracy, train_op.target().clone(), None));
+            };
+            let op = SyncReplicas::new(optimizer, aggregate, total).minimize(&loss, &step)?;
+            Ok((x, y, loss, accuracy, op.train_op().clone(), Some(op)))
+        })?;
     let mut builder = MonitoredSession::builder(&task, g);
     if let (Some(op), Some(tokens)) = (&by_tokens, tokens) {
         let hook = SyncReplicasHook::new(op);
-        builder = builder.hook(if let Some(first) = tokens.first { hook.num_tokens(first) } else { hook });
+        builder = builder.hook(if let Some(first) = tokens.first {
+            hook.num_tokens(first)
+        } else {
+            hook
+        });
     }
     if let Some(checkpointing) = task.checkpointing() {
         builder = builder.checkpointing(checkpointing.clone());
@@ -204,7 +222,10 @@ async fn trainer(task: Task, tokens: Option<Tokens>) -> Result<()> {
     let mut session = builder.hook(StopAtStep::last_step(last)).open().await?;
     let mut trained = Ok(());
     while trained.is_ok() && !session.should_stop() {
-        let next = || task.next_batch().map(|batch| vec![(x.clone(), batch.features), (y.clone(), batch.labels)]);
+        let next = || {
+            task.next_batch()
+                .map(|batch| vec![(x.clone(), batch.features), (y.clone(), batch.labels)])
+        };
         trained = session.run().feed_with(next).target(&train_op).fetch(&loss).await.map(drop);
     }
     if task.is_chief() && trained.is_ok() {
@@ -242,9 +263,16 @@ fn the_digits_are_learnt_with_the_hook_and_all_tasks_end_in_good_order() {
     let trained = by_tokens(&training, None, 3);
     let evaluation = trained.evaluation.unwrap();
     assert!(evaluation.accuracy >= 0.95 && evaluation.global_step >= 300, "{evaluation:?}");
-    assert_eq!(trained.digests(), by_tokens(&training, None, 3).digests(), "a run is replayed bit for bit");
+    assert_eq!(
+        trained.digests(),
+        by_tokens(&training, None, 3).digests(),
+        "a run is replayed bit for bit"
+    );
     let dropped = trained.steps.iter().filter(|step| !step.applied).count();
-    assert!((3..=20).contains(&dropped), "the second gradient of each, and not many more: {dropped}");
+    assert!(
+        (3..=20).contains(&dropped),
+        "the second gradient of each, and not many more: {dropped}"
+    );
     for worker in 0..3 {
         let own = of_worker(&trained, worker);
         assert_eq!(
@@ -252,7 +280,10 @@ fn the_digits_are_learnt_with_the_hook_and_all_tasks_end_in_good_order() {
             (0, true, 0),
             "its first step returns at once"
         );
-        assert!(own.len() >= 290 && own.windows(2).all(|pair| pair[0].global_step <= pair[1].global_step));
+        assert!(
+            own.len() >= 290
+                && own.windows(2).all(|pair| pair[0].global_step <= pair[1].global_step)
+        );
     }
 }
 
@@ -264,7 +295,11 @@ fn without_free_tokens_no_gradient_is_wasted_and_the_losses_are_those_of_synchro
     for worker in 0..3 {
         let (own, other) = (of_worker(&trained, worker), of_worker(&sync, worker));
         for (number, (own, other)) in own.iter().zip(other).enumerate() {
-            assert_eq!((own.applied, own.staleness, own.global_step), (true, 0, number as u64 + 1), "{own:?}");
+            assert_eq!(
+                (own.applied, own.staleness, own.global_step),
+                (true, 0, number as u64 + 1),
+                "{own:?}"
+            );
             let what = format!("loss of step {number}");
             assert_near(&what, own.loss.unwrap().into(), other.loss.unwrap().into(), 1e-3);
         }
@@ -275,10 +310,19 @@ fn without_free_tokens_no_gradient_is_wasted_and_the_losses_are_those_of_synchro
 fn a_backup_worker_is_not_waited_for() {
     let training = digits(3, 60).slow(2, 100.0);
     let (all, backup) = (by_tokens(&training, None, 3), by_tokens(&training, None, 2));
-    assert!(backup.reached(60) < 0.5 * all.reached(60), "{} and {}", backup.reached(60), all.reached(60));
+    assert!(
+        backup.reached(60) < 0.5 * all.reached(60),
+        "{} and {}",
+        backup.reached(60),
+        all.reached(60)
+    );
     let slow = of_worker(&backup, 2);
     let dropped = slow.iter().filter(|step| !step.applied).count();
-    assert!(dropped * 2 > slow.len(), "{dropped} of {} gradients of the slow one come too late", slow.len());
+    assert!(
+        dropped * 2 > slow.len(),
+        "{dropped} of {} gradients of the slow one come too late",
+        slow.len()
+    );
 }
 
 #[test]
@@ -318,5 +362,9 @@ fn a_hook_of_another_graph_than_the_session_is_refused() {
         g.global_step()?;
         MonitoredSession::builder(&task, g).hook(SyncReplicasHook::new(&op)).open().await.map(drop)
     });
-    assert_error(trained.outcome.result, Code::InvalidArgument, &["of another graph than the session"]);
+    assert_error(
+        trained.outcome.result,
+        Code::InvalidArgument,
+        &["of another graph than the session"],
+    );
 }

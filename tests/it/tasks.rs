@@ -1,4 +1,5 @@
-//! `task`: several processes that find one another, as on several hosts: with partial knowledge, and asked to stop.
+//! `task`: several processes that find one another, as on several hosts: with partial knowledge,
+//! and asked to stop.
 
 use std::net::UdpSocket;
 use std::path::Path;
@@ -29,7 +30,10 @@ fn addresses<const N: usize>() -> [String; N] {
 /// Runs a task with certificates of the folder `certs`.
 fn run(folder: &Path, scenario: &str, config: &Value) -> Running {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
-    command.args(["task", scenario, "--certs", "certs"]).current_dir(folder).env("TF_CONFIG", config.to_string());
+    command
+        .args(["task", scenario, "--certs", "certs"])
+        .current_dir(folder)
+        .env("TF_CONFIG", config.to_string());
     Running::start(&mut command, LIMIT)
 }
 
@@ -54,13 +58,15 @@ fn workers_that_know_the_ps_and_themselves_alone_train_and_all_hear_of_the_end()
         json!({"sparseCluster": cluster, "task": {"type": job, "index": index}})
     };
     let start = |config: Value| run(&folder, &path, &config);
-    let workers = [told(json!({"0": first}), "worker", 0), told(json!({"1": second}), "worker", 1)].map(start);
+    let workers = [told(json!({"0": first}), "worker", 0), told(json!({"1": second}), "worker", 1)]
+        .map(start);
     let ps = start(told(json!({}), "ps", 0)); // last: the others wait for it
     let [chief, other] = workers.map(Running::end);
     assert_eq!((chief.code, other.code, ps.end().code), (0, 0, 0), "{}{}", chief.err, other.err);
     assert!(chief.out.contains("deployment, seconds of the wall clock"), "{}", chief.out);
     assert_eq!(other.out, "");
-    let weights = |out: &str| out.split("weights=").nth(1).map(|rest| rest.trim().to_owned()).unwrap();
+    let weights =
+        |out: &str| out.split("weights=").nth(1).map(|rest| rest.trim().to_owned()).unwrap();
     let simulated = trainyard_in(&folder, &["sim", &path], &[]);
     assert_eq!(weights(&chief.out), weights(&simulated.out));
 }
@@ -76,7 +82,13 @@ fn a_worker_that_is_asked_to_stop_leaves_and_the_others_go_on() {
     };
     let (ps, chief, other) = (start("ps", 0), start("worker", 0), start("worker", 1));
     std::thread::sleep(Duration::from_millis(1500));
-    assert!(Command::new("sh").args(["-c", &format!("kill -TERM {}", other.id())]).status().unwrap().success());
+    assert!(
+        Command::new("sh")
+            .args(["-c", &format!("kill -TERM {}", other.id())])
+            .status()
+            .unwrap()
+            .success()
+    );
     let other = other.end();
     assert_eq!(other.code, 143, "{}", other.err);
     let (chief, ps) = (chief.end(), ps.end());
@@ -89,13 +101,22 @@ fn a_running_task_tells_whoever_has_a_certificate_of_its_run_how_it_is() {
     let path = scenario("tasks_status", &text("sync", "steps = 10"));
     let [ps, first, second] = addresses();
     let cluster = json!({"ps": [ps], "worker": [first, second]});
-    let _running = run(&folder, &path, &json!({"cluster": cluster, "task": {"type": "ps", "index": 0}}));
+    let _running =
+        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": "ps", "index": 0}}));
     let status = |task: &str, run: &str| {
-        trainyard_in(&folder, &["status", &ps, "--task", task, "--run-name", run, "--certs", "certs"], &[])
+        trainyard_in(
+            &folder,
+            &["status", &ps, "--task", task, "--run-name", run, "--certs", "certs"],
+            &[],
+        )
     };
     let said = status("ps:0", "tasks");
     assert_eq!(said.code, 0, "{}", said.err);
-    for line in ["ps:0: it trains", "parameter server of ps:0 waits for 2 of 2 workers to leave", "worker:1"] {
+    for line in [
+        "ps:0: it trains",
+        "parameter server of ps:0 waits for 2 of 2 workers to leave",
+        "worker:1",
+    ] {
         assert!(said.out.contains(line), "no `{line}` in: {}", said.out);
     }
     let said = status("ps:0", "another");
@@ -117,7 +138,8 @@ fn without_a_cluster_a_task_trains_alone_and_needs_no_certificate() {
 }
 
 #[test]
-fn a_parameter_server_that_is_killed_and_started_again_gets_its_variables_back_and_the_weights_are_the_same() {
+fn a_parameter_server_that_is_killed_and_started_again_gets_its_variables_back_and_the_weights_are_the_same()
+ {
     let folder = with_certificates("tasks_ps_again");
     let checkpoints = "[checkpoint]\nevery_steps = 20\ndirectory = 'saved'\n";
     let path = scenario("tasks_ps_again", &(text("sync", "steps = 600") + checkpoints));
@@ -135,9 +157,17 @@ fn a_parameter_server_that_is_killed_and_started_again_gets_its_variables_back_a
     drop(killed);
     let again = start("ps", 0);
     let (chief, other, again) = (chief.end(), other.end(), again.end());
-    assert_eq!((chief.code, other.code, again.code), (0, 0, 0), "{}{}{}", chief.err, other.err, again.err);
+    assert_eq!(
+        (chief.code, other.code, again.code),
+        (0, 0, 0),
+        "{}{}{}",
+        chief.err,
+        other.err,
+        again.err
+    );
     assert!(chief.err.contains("restoring"), "{}", chief.err);
-    let weights = |out: &str| out.split("weights=").nth(1).map(|rest| rest.trim().to_owned()).unwrap();
+    let weights =
+        |out: &str| out.split("weights=").nth(1).map(|rest| rest.trim().to_owned()).unwrap();
     let simulated = trainyard_in(&folder, &["sim", &path], &[]);
     assert_eq!(weights(&chief.out), weights(&simulated.out));
 }

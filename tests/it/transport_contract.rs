@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use trainyard::cluster::{ClusterSpec, TaskName};
 use trainyard::prelude::*;
-use trainyard::transport::{InMemoryNetwork, Inbox, Loss, Messages, Payload, PeerId, Quic, Transport};
+use trainyard::transport::{
+    InMemoryNetwork, Inbox, Loss, Messages, Payload, PeerId, Quic, Transport,
+};
 use trainyard::units::Bytes;
 
 use crate::fixture::{on_actix, quic_network};
@@ -69,7 +71,11 @@ impl Kept {
     }
 
     fn numbers(&self) -> Vec<u64> {
-        self.envelopes.borrow().iter().flat_map(|(_, messages)| messages.iter().map(|note| note.number)).collect()
+        self.envelopes
+            .borrow()
+            .iter()
+            .flat_map(|(_, messages)| messages.iter().map(|note| note.number))
+            .collect()
     }
 }
 
@@ -91,7 +97,8 @@ impl Ends {
         let mut quic = Vec::new();
         let ends: Vec<Rc<dyn Transport<Note>>> = match kind {
             Kind::InMemory => {
-                let cluster = ClusterSpec::simulated(JOBS.map(|(job, tasks)| (job, tasks as u32))).unwrap();
+                let cluster =
+                    ClusterSpec::simulated(JOBS.map(|(job, tasks)| (job, tasks as u32))).unwrap();
                 let network = InMemoryNetwork::new(&cluster);
                 cluster.tasks().map(|task| network.endpoint(&task).unwrap()).collect()
             }
@@ -180,7 +187,8 @@ fn tensors() -> Vec<Tensor> {
 
 async fn tensors_of_every_type_and_size_arrive_bit_for_bit(kind: Kind) -> Result<()> {
     let ends = Ends::new(kind).await;
-    let together = vec![Note { number: 1, tensors: tensors() }, Note { number: 2, tensors: tensors() }];
+    let together =
+        vec![Note { number: 1, tensors: tensors() }, Note { number: 2, tensors: tensors() }];
     ends.send(0, 1, together.clone());
     for (number, tensor) in (3..).zip(tensors()) {
         ends.send(0, 1, vec![Note { number, tensors: vec![tensor] }]);
@@ -213,7 +221,11 @@ async fn everybody_talks_to_everybody_at_once(kind: Kind) -> Result<()> {
     let ends = Ends::new(kind).await;
     for number in 0..300 {
         for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)] {
-            ends.send(from, to, vec![Note { number, tensors: vec![Tensor::full([number as usize * 100], 1f32)] }]);
+            ends.send(
+                from,
+                to,
+                vec![Note { number, tensors: vec![Tensor::full([number as usize * 100], 1f32)] }],
+            );
         }
         if number % 50 == 0 {
             tokio::task::yield_now().await;
@@ -223,7 +235,10 @@ async fn everybody_talks_to_everybody_at_once(kind: Kind) -> Result<()> {
         inbox.until(600).await;
         let mut numbers = inbox.numbers();
         numbers.sort_unstable();
-        assert!(numbers.chunks(2).zip(0..).all(|(pair, number)| pair == [number, number]), "once from each");
+        assert!(
+            numbers.chunks(2).zip(0..).all(|(pair, number)| pair == [number, number]),
+            "once from each"
+        );
         assert!(inbox.losses.borrow().is_empty());
     }
     ends.shut_down().await

@@ -42,7 +42,13 @@ impl Attacked {
         }
         let at_ps = Rc::new(Kept::default());
         ends[0].listen(Rc::clone(&at_ps) as Rc<dyn Inbox<Note>>);
-        let attacked = Self { cluster, authority, worker: ends.pop().unwrap(), ps: ends.pop().unwrap(), at_ps };
+        let attacked = Self {
+            cluster,
+            authority,
+            worker: ends.pop().unwrap(),
+            ps: ends.pop().unwrap(),
+            at_ps,
+        };
         attacked.exchange().await;
         attacked
     }
@@ -50,18 +56,24 @@ impl Attacked {
     /// A message from the worker arrives soon.
     async fn exchange(&self) {
         let (before, sent) = (self.at_ps.count(), Instant::now());
-        self.worker.send(PeerId(0), vec![Note { number: 1, tensors: vec![Tensor::full([100], 1f32)] }]);
+        self.worker
+            .send(PeerId(0), vec![Note { number: 1, tensors: vec![Tensor::full([100], 1f32)] }]);
         self.at_ps.until(before + 1).await;
         assert!(sent.elapsed() < Duration::from_secs(1), "{:?}", sent.elapsed());
     }
 
-    /// Waits until the parameter server has refused somebody because of `why`; what runs goes on meanwhile.
+    /// Waits until the parameter server has refused somebody because of `why`; what runs goes on
+    /// meanwhile.
     async fn refuses(&self, why: &str) {
         let is_refused = || self.ps.refusals().iter().any(|(_, reason)| reason.contains(why));
         let began = Instant::now();
         while !is_refused() {
             self.exchange().await;
-            assert!(began.elapsed() < Duration::from_secs(8), "no `{why}` in {:?}", self.ps.refusals());
+            assert!(
+                began.elapsed() < Duration::from_secs(8),
+                "no `{why}` in {:?}",
+                self.ps.refusals()
+            );
         }
         assert!(self.at_ps.losses.borrow().is_empty(), "the worker was not disturbed");
     }
@@ -110,14 +122,18 @@ impl ServerCertVerifier for Gullible {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        rustls::crypto::ring::default_provider().signature_verification_algorithms.supported_schemes()
+        rustls::crypto::ring::default_provider()
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }
 
 /// A client of QUIC with any certificate and any protocol.
 fn intruder(identity: Option<(&Identity, &TaskName)>, protocol: &str) -> Endpoint {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
     let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Gullible));
     let mut tls = match identity {
         None => builder.with_no_client_auth(),
@@ -128,12 +144,18 @@ fn intruder(identity: Option<(&Identity, &TaskName)>, protocol: &str) -> Endpoin
     };
     tls.alpn_protocols = vec![protocol.as_bytes().to_vec()];
     let mut endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
-    endpoint.set_default_client_config(ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).unwrap())));
+    endpoint.set_default_client_config(ClientConfig::new(Arc::new(
+        QuicClientConfig::try_from(tls).unwrap(),
+    )));
     endpoint
 }
 
 fn der(identity: &Identity, task: &TaskName) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
-    let folder = std::env::temp_dir().join(format!("trainyard-untrusted-{}-{:p}", std::process::id(), identity));
+    let folder = std::env::temp_dir().join(format!(
+        "trainyard-untrusted-{}-{:p}",
+        std::process::id(),
+        identity
+    ));
     identity.save(&folder, task).unwrap();
     let stem = format!("{}-{}", task.job(), task.index());
     let certificate = CertificateDer::from_pem_file(folder.join(format!("{stem}.pem"))).unwrap();
@@ -248,7 +270,8 @@ fn garbage_after_an_introduction_ends_its_connection_alone() {
         let identity = attacked.identity(&absent());
         let known = intruder(Some((&identity, &absent())), PROTOCOL);
         let envelope = |note: Note| encode_envelope(&vec![note], WireLimits::default()).unwrap();
-        let oversize = envelope(Note { number: 1, tensors: vec![Tensor::zeros(DType::F32, [1 << 20])] });
+        let oversize =
+            envelope(Note { number: 1, tensors: vec![Tensor::zeros(DType::F32, [1 << 20])] });
         let mut booleans = envelope(Note { number: 1, tensors: vec![Tensor::full([8], true)] });
         *booleans.last_mut().unwrap() = 7;
         let cases = [
@@ -262,7 +285,8 @@ fn garbage_after_an_introduction_ends_its_connection_alone() {
             for on_its_own_stream in [false, true] {
                 let connecting = known.connect(attacked.address(), "ps-0.task.trainyard").unwrap();
                 let connection = connecting.await.unwrap();
-                let greeting = hello(2, "test", "worker:1", incarnation * 2 + u64::from(on_its_own_stream));
+                let greeting =
+                    hello(2, "test", "worker:1", incarnation * 2 + u64::from(on_its_own_stream));
                 let mut control = opened(&connection, &greeting).await.unwrap();
                 if on_its_own_stream {
                     let mut stream = opened(&connection, &bytes).await.unwrap();
@@ -280,7 +304,8 @@ fn garbage_after_an_introduction_ends_its_connection_alone() {
             attacked.refuses(why).await;
         }
         let cut = envelope(Note { number: 1, tensors: vec![Tensor::full([8], 1f32)] });
-        let connection = known.connect(attacked.address(), "ps-0.task.trainyard").unwrap().await.unwrap();
+        let connection =
+            known.connect(attacked.address(), "ps-0.task.trainyard").unwrap().await.unwrap();
         let _control = opened(&connection, &hello(2, "test", "worker:1", 99)).await.unwrap();
         opened(&connection, &cut[..cut.len() - 1]).await.unwrap().finish().unwrap();
         assert!(told(Some(connection.closed().await)).contains("cut short"));
@@ -293,11 +318,14 @@ fn a_flood_does_not_keep_those_out_who_may_come_in() {
     on_actix(async {
         let attacked = Attacked::new().await;
         let nobody = intruder(None, PROTOCOL);
-        let connections: Vec<_> =
-            (0..300).map(|_| nobody.connect(attacked.address(), "ps-0.task.trainyard").unwrap()).collect();
+        let connections: Vec<_> = (0..300)
+            .map(|_| nobody.connect(attacked.address(), "ps-0.task.trainyard").unwrap())
+            .collect();
         let noise = UdpSocket::bind("127.0.0.1:0").unwrap();
         for i in 0..2000u32 {
-            let packet: Vec<u8> = (0..1200u32).map(|k| (i.wrapping_mul(31) ^ k.wrapping_mul(i)) as u8 | 0xc0).collect();
+            let packet: Vec<u8> = (0..1200u32)
+                .map(|k| (i.wrapping_mul(31) ^ k.wrapping_mul(i)) as u8 | 0xc0)
+                .collect();
             let _dropped_where_there_is_no_room = noise.send_to(&packet, attacked.address());
         }
         for _ in 0..50 {

@@ -15,7 +15,8 @@ fn the_example_learns_the_digits_in_every_mode() {
         let trained = training.run_program(digits_trainer::trainer);
         assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
         check(&training, &trained);
-        let loss = |from, to| mean(trained.applied(from, to).map(|step| f64::from(step.loss.unwrap())));
+        let loss =
+            |from, to| mean(trained.applied(from, to).map(|step| f64::from(step.loss.unwrap())));
         let (before, after) = (loss(0, 10), loss(140, 150));
         assert!(before > 1.5 && after < 0.7, "{mode}: the loss went from {before} to {after}");
     }

@@ -15,13 +15,15 @@ pub(crate) struct CheckpointArgs {
 /// What to do with checkpoints.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CheckpointCommand {
-    /// List the checkpoints of a training: when they were saved, how large they are, what is wrong with them.
+    /// List the checkpoints of a training: when they were saved, how large they are, what is wrong
+    /// with them.
     List(CheckpointsArgs),
     /// List the variables of one checkpoint.
     Show(ShowCheckpointArgs),
     /// Read every byte of all checkpoints; exit with 1 where one is not as it was saved.
     Verify(CheckpointsArgs),
-    /// Write all variables of one checkpoint into one file of safetensors, partitioned ones as one each.
+    /// Write all variables of one checkpoint into one file of safetensors, partitioned ones as one
+    /// each.
     Merge(MergeArgs),
 }
 
@@ -68,7 +70,8 @@ pub(crate) struct MergeArgs {
     #[arg(long, value_name = "N")]
     pub(crate) step: Option<u64>,
 
-    /// Leave out the global step and what optimizers keep beside a variable, under names such as `w/Adam`.
+    /// Leave out the global step and what optimizers keep beside a variable, under names such as
+    /// `w/Adam`.
     #[arg(long)]
     pub(crate) weights_only: bool,
 }

@@ -1,4 +1,5 @@
-//! The arguments of the commands that deploy: one task, all of them, their certificates, their machine.
+//! The arguments of the commands that deploy: one task, all of them, their certificates, their
+//! machine.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,8 @@ use crate::cluster::TaskName;
 use crate::simulation::scenario::Setting;
 use crate::units::Span;
 
-/// Who this task is: the flags of TensorFlow's example trainer, dashes or underscores, and a few more.
+/// Who this task is: the flags of TensorFlow's example trainer, dashes or underscores, and a few
+/// more.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct RoleArgs {
     /// A file (`.toml`, `.json`) of jobs and their addresses, with --job-name and --task-index.
@@ -31,11 +33,13 @@ pub(crate) struct RoleArgs {
     #[arg(long, alias = "task_index", value_name = "N")]
     pub(crate) task_index: Option<u32>,
 
-    /// Under SLURM, how many of the ranks are parameter servers; the scenario's number where this is not given.
+    /// Under SLURM, how many of the ranks are parameter servers; the scenario's number where this
+    /// is not given.
     #[arg(long, value_name = "N")]
     pub(crate) ps: Option<u32>,
 
-    /// Under SLURM, the port of the first rank on each host; one that follows from the job where this is not given.
+    /// Under SLURM, the port of the first rank on each host; one that follows from the job where
+    /// this is not given.
     #[arg(long, alias = "port_base", value_name = "PORT")]
     pub(crate) port_base: Option<u16>,
 }
@@ -68,7 +72,8 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) certs: Option<PathBuf>,
 
-    /// What the training is called: tasks of different names do not talk. The scenario's name where it is not given.
+    /// What the training is called: tasks of different names do not talk. The scenario's name where
+    /// it is not given.
     #[arg(long, alias = "run_name", value_name = "NAME")]
     pub(crate) run_name: Option<String>,
 
@@ -76,8 +81,9 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// How long a task that has nothing to do looks for messages before it sleeps, as in `100us`: waking takes longer
-    /// than most messages travel. `0s` where the machine has less cores than it has tasks.
+    /// How long a task that has nothing to do looks for messages before it sleeps, as in `100us`:
+    /// waking takes longer than most messages travel. `0s` where the machine has less cores than it
+    /// has tasks.
     #[arg(long, value_name = "DURATION", default_value = "100us")]
     pub(crate) busy_poll: Span,
 
@@ -112,8 +118,8 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// How long a task that has nothing to do looks for messages before it sleeps. 100us where this is not given, none
-    /// where there are more than three tasks a core.
+    /// How long a task that has nothing to do looks for messages before it sleeps. 100us where this
+    /// is not given, none where there are more than three tasks a core.
     #[arg(long, value_name = "DURATION")]
     pub(crate) busy_poll: Option<Span>,
 

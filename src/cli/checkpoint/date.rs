@@ -21,8 +21,9 @@ pub(super) fn render(time: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// The year, the month and the day that is `days` after the epoch (H. Hinnant, "chrono-Compatible Low-Level Date
-/// Algorithms": years begin in March, so that the day that leap years have more is the last one).
+/// The year, the month and the day that is `days` after the epoch (H. Hinnant, "chrono-Compatible
+/// Low-Level Date Algorithms": years begin in March, so that the day that leap years have more is
+/// the last one).
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days.saturating_add(DAYS_TO_EPOCH);
     let (era, day) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);

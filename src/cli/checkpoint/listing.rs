@@ -45,7 +45,9 @@ impl Row {
             self.saved.clone(),
             known(self.variables.map(|variables| variables.to_string())),
             known(self.bytes.map(|bytes| Bytes(bytes).to_string())),
-            self.problem.as_ref().map_or_else(|| "whole".to_owned(), |problem| format!("broken: {problem}")),
+            self.problem
+                .as_ref()
+                .map_or_else(|| "whole".to_owned(), |problem| format!("broken: {problem}")),
         ]
     }
 }
@@ -105,7 +107,10 @@ impl Contents {
 
     pub(super) fn write_text(&self, mut out: impl Write) -> io::Result<()> {
         writeln!(out, "step {}, saved {}", self.global_step, self.saved)?;
-        let files = self.files.iter().map(|of| [of.task.clone(), Bytes(of.bytes).to_string(), of.file.clone()]);
+        let files = self
+            .files
+            .iter()
+            .map(|of| [of.task.clone(), Bytes(of.bytes).to_string(), of.file.clone()]);
         write_columns(["task", "bytes", "file"], files, &mut out)?;
         let variables = self.variables.iter().map(|of| {
             let dims: Vec<String> = of.shape.iter().map(usize::to_string).collect();
@@ -134,10 +139,12 @@ pub(super) fn write_columns<const N: usize>(
     mut out: impl Write,
 ) -> io::Result<()> {
     let rows: Vec<[String; N]> = std::iter::once(titles.map(str::to_owned)).chain(rows).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let width =
+        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
     for row in &rows {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let cells: Vec<String> =
+            row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
         writeln!(out, "{}", cells.join("  ").trim_end())?;
     }
     Ok(())

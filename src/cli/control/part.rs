@@ -7,7 +7,8 @@ use crate::cluster::TaskName;
 use crate::training::{Beginning, Ending, Evaluation, StepStats};
 use crate::units::VirtualTime;
 
-/// One task's share of a run's recording. Times are in ns, floats are bits: JSON has no word for NaN.
+/// One task's share of a run's recording. Times are in ns, floats are bits: JSON has no word for
+/// NaN.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(in crate::cli) struct Part {
     parameters: Option<u64>,
@@ -71,7 +72,8 @@ impl Part {
         }
     }
 
-    /// Adds what `task` recorded to `recording`, whose clock shows what the task's showed `ahead` \[ns\] ago.
+    /// Adds what `task` recorded to `recording`, whose clock shows what the task's showed `ahead`
+    /// \[ns\] ago.
     pub(in crate::cli) fn add_to(&self, recording: &mut Recording, task: &TaskName, ahead: i64) {
         let time = |time: u64| VirtualTime(time.saturating_add_signed(ahead));
         recording.steps.extend(self.steps.iter().map(|step| StepStats {
@@ -129,7 +131,8 @@ mod tests {
         let part: Part = serde_json::from_str(&text).unwrap();
         let mut heard = Recording::default();
         part.add_to(&mut heard, &worker, 5);
-        let later = StepStats { started: at(15), ended: at(25), computed: Some((at(17), at(20))), ..step };
+        let later =
+            StepStats { started: at(15), ended: at(25), computed: Some((at(17), at(20))), ..step };
         assert_eq!((heard.steps, part.bytes_sent, part.now), (vec![later], 7, 40));
         assert_eq!(heard.evaluations, [Evaluation { at: at(35), ..look }]);
         assert_eq!((heard.beginning, heard.ending), (told.beginning, told.ending));

@@ -14,7 +14,8 @@ const ETHERNET: u32 = 1500;
 
 /// Looks at everything.
 pub(super) fn look() -> Vec<Finding> {
-    let mut findings = vec![buffer("net.core.rmem_max"), buffer("net.core.wmem_max"), granted_buffers()];
+    let mut findings =
+        vec![buffer("net.core.rmem_max"), buffer("net.core.wmem_max"), granted_buffers()];
     findings.extend(interfaces(Path::new("/sys/class/net")));
     findings.push(offload());
     findings.extend([cores(), threads(), instructions(), clock()]);
@@ -40,24 +41,33 @@ fn granted_buffers() -> Finding {
     const WHAT: &str = "UDP buffers granted";
     match SocketBuffers::measure() {
         Ok(buffers) => {
-            let advice =
-                buffers.are_small().then(|| "raise net.core.rmem_max and net.core.wmem_max, as above".to_owned());
-            Finding::new(WHAT, format!("{} receive, {} send", buffers.receive, buffers.send), advice)
+            let advice = buffers
+                .are_small()
+                .then(|| "raise net.core.rmem_max and net.core.wmem_max, as above".to_owned());
+            Finding::new(
+                WHAT,
+                format!("{} receive, {} send", buffers.receive, buffers.send),
+                advice,
+            )
         }
-        Err(error) => Finding::new(WHAT, error.to_string(), Some("no task can listen without UDP".to_owned())),
+        Err(error) => {
+            Finding::new(WHAT, error.to_string(), Some("no task can listen without UDP".to_owned()))
+        }
     }
 }
 
 /// The interfaces that are up, with the size of their packets.
 fn interfaces(folder: &Path) -> Vec<Finding> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let mut names: Vec<_> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    let mut names: Vec<_> =
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
     names.sort();
     let interface = |name: &String| {
         let of = |file: &str| read(&folder.join(name).join(file));
         let mtu: u32 = of("mtu")?.parse().ok()?;
         let is_up = of("operstate").is_some_and(|state| state == "up" || state == "unknown");
-        let speed = of("speed").and_then(|speed| speed.parse::<i64>().ok()).filter(|speed| *speed > 0);
+        let speed =
+            of("speed").and_then(|speed| speed.parse::<i64>().ok()).filter(|speed| *speed > 0);
         let advice = match mtu {
             _ if !is_up => return None,
             0..ETHERNET => Some("packets are smaller than Ethernet's: a tunnel takes a part of each".to_owned()),
@@ -80,17 +90,21 @@ fn offload() -> Finding {
     match state {
         Ok(state) => {
             let (send, receive) = (state.max_gso_segments(), state.gro_segments());
-            let advice =
-                (send <= 1).then(|| "each packet is a system call: a newer kernel (4.18 or later) has it".to_owned());
+            let advice = (send <= 1).then(|| {
+                "each packet is a system call: a newer kernel (4.18 or later) has it".to_owned()
+            });
             Finding::new(WHAT, format!("{send} packets a send, {receive} a receive"), advice)
         }
-        Err(error) => Finding::new(WHAT, error.to_string(), Some("no task can listen without UDP".to_owned())),
+        Err(error) => {
+            Finding::new(WHAT, error.to_string(), Some("no task can listen without UDP".to_owned()))
+        }
     }
 }
 
 fn cores() -> Finding {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let advice = (cores < 2).then(|| "kernels and the network share one core: expect half the speed".to_owned());
+    let advice = (cores < 2)
+        .then(|| "kernels and the network share one core: expect half the speed".to_owned());
     Finding::new("cores", cores.to_string(), advice)
 }
 
@@ -98,8 +112,9 @@ fn threads() -> Finding {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = rayon::current_num_threads();
     let set = std::env::var("RAYON_NUM_THREADS").is_ok();
-    let advice = (threads > cores)
-        .then(|| format!("more threads than cores wait for one another: RAYON_NUM_THREADS={cores} or less"));
+    let advice = (threads > cores).then(|| {
+        format!("more threads than cores wait for one another: RAYON_NUM_THREADS={cores} or less")
+    });
     Finding::new(
         "threads of kernels",
         format!("{threads}{}", if set { ", from RAYON_NUM_THREADS" } else { "" }),
@@ -109,8 +124,13 @@ fn threads() -> Finding {
 
 fn instructions() -> Finding {
     const WHAT: &str = "SIMD";
-    let slow =
-        |value: &str| Finding::new(WHAT, value, Some("matrix products are several times slower without".to_owned()));
+    let slow = |value: &str| {
+        Finding::new(
+            WHAT,
+            value,
+            Some("matrix products are several times slower without".to_owned()),
+        )
+    };
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
@@ -137,7 +157,8 @@ fn clock() -> Finding {
     const PATH: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let Some(source) = read(Path::new(PATH)) else { return Finding::new(WHAT, "unknown", None) };
     let is_slow = matches!(source.as_str(), "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies");
-    let advice = is_slow.then(|| "each look at the clock is a slow access to a device; `tsc` is fast".to_owned());
+    let advice = is_slow
+        .then(|| "each look at the clock is a slow access to a device; `tsc` is fast".to_owned());
     Finding::new(WHAT, source, advice)
 }
 
@@ -153,14 +174,19 @@ mod tests {
     fn every_machine_has_cores_and_sockets() {
         let findings = look();
         for what in ["cores", "UDP buffers granted", "segmentation offload", "SIMD"] {
-            assert!(findings.iter().any(|finding| finding.what == what && !finding.value.is_empty()), "{what}");
+            assert!(
+                findings.iter().any(|finding| finding.what == what && !finding.value.is_empty()),
+                "{what}"
+            );
         }
     }
 
     #[test]
     fn a_small_mtu_is_told() {
         let folder = std::env::temp_dir().join(format!("trainyard-doctor-{}", std::process::id()));
-        for (name, mtu, state) in [("eth0", "9001", "up"), ("tun0", "1280", "unknown"), ("eth1", "1280", "down")] {
+        for (name, mtu, state) in
+            [("eth0", "9001", "up"), ("tun0", "1280", "unknown"), ("eth1", "1280", "down")]
+        {
             let interface = folder.join(name);
             fs::create_dir_all(&interface).unwrap();
             fs::write(interface.join("mtu"), mtu).unwrap();
@@ -168,7 +194,8 @@ mod tests {
         }
         let found = interfaces(&folder);
         fs::remove_dir_all(&folder).unwrap();
-        let warned: Vec<_> = found.iter().map(|finding| (finding.what.as_str(), finding.advice.is_some())).collect();
+        let warned: Vec<_> =
+            found.iter().map(|finding| (finding.what.as_str(), finding.advice.is_some())).collect();
         assert_eq!(warned, [("MTU of eth0", false), ("MTU of tun0", true)]);
     }
 }

@@ -32,7 +32,8 @@ struct Named {
 impl Contents {
     pub(super) fn of(imported: &Imported) -> Result<Self, Failure> {
         let named = |name: &String| {
-            let tensor_type = imported.output(name).ok().map(|output| output.tensor_type().to_string());
+            let tensor_type =
+                imported.output(name).ok().map(|output| output.tensor_type().to_string());
             Named { name: name.clone(), tensor_type }
         };
         let variables = imported.graph().variables();
@@ -56,7 +57,9 @@ impl Contents {
     }
 
     pub(super) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
-        for (title, list) in [("inputs", &self.inputs), ("outputs", &self.outputs), ("variables", &self.variables)] {
+        for (title, list) in
+            [("inputs", &self.inputs), ("outputs", &self.outputs), ("variables", &self.variables)]
+        {
             writeln!(out, "{title} ({})", list.len())?;
             for Named { name, tensor_type } in list {
                 writeln!(out, "  {name}  {}", tensor_type.as_deref().unwrap_or("(no value)"))?;

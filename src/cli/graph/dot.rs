@@ -1,4 +1,5 @@
-//! A cut graph in the language of Graphviz: a cluster a task, dashed control edges, bytes on what crosses.
+//! A cut graph in the language of Graphviz: a cluster a task, dashed control edges, bytes on what
+//! crosses.
 
 use std::fmt::Write;
 
@@ -19,7 +20,11 @@ pub(super) fn render(drawing: &Drawing) -> String {
     }
     for arrow in &drawing.arrows {
         let style = if arrow.is_control { "style=dashed" } else { "style=solid" };
-        let label = arrow.label.as_ref().map(|label| format!(", label={}", quoted(label))).unwrap_or_default();
+        let label = arrow
+            .label
+            .as_ref()
+            .map(|label| format!(", label={}", quoted(label)))
+            .unwrap_or_default();
         write(format!("  {} -> {} [{style}{label}];", quoted(&arrow.from), quoted(&arrow.to)));
     }
     write("}".to_owned());

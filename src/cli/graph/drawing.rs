@@ -50,7 +50,9 @@ impl Crossing {
     pub(super) fn size(&self) -> String {
         match self.carries.map(|carries| (carries, carries.shape.known())) {
             None => "control".to_owned(),
-            Some((carries, Some(shape))) => format!("{} bytes", shape.elements() * carries.dtype.size()),
+            Some((carries, Some(shape))) => {
+                format!("{} bytes", shape.elements() * carries.dtype.size())
+            }
             Some((carries, None)) => {
                 let known: usize = carries.shape.dims().iter().flatten().product();
                 format!("{} bytes for each of ?", known * carries.dtype.size())
@@ -67,13 +69,18 @@ struct Source {
 
 impl Drawing {
     pub(super) fn new(title: String, graph: &GraphDef, partitions: &[Partition]) -> Self {
-        let types: BTreeMap<&str, &[TensorType]> =
-            graph.operations.iter().map(|operation| (&*operation.name, &operation.outputs[..])).collect();
+        let types: BTreeMap<&str, &[TensorType]> = graph
+            .operations
+            .iter()
+            .map(|operation| (&*operation.name, &operation.outputs[..]))
+            .collect();
         let type_of = |name: &str| {
-            let (name, output) = name.rsplit_once(':').map_or((name, Some(0)), |(name, i)| (name, i.parse().ok()));
+            let (name, output) =
+                name.rsplit_once(':').map_or((name, Some(0)), |(name, i)| (name, i.parse().ok()));
             types.get(name)?.get(output?).copied()
         };
-        let mut drawing = Self { title, parts: Vec::new(), arrows: Vec::new(), crossings: Vec::new() };
+        let mut drawing =
+            Self { title, parts: Vec::new(), arrows: Vec::new(), crossings: Vec::new() };
         for partition in partitions {
             let node = |node: &crate::partition::Node| Node {
                 name: node.name.to_string(),
@@ -83,7 +90,8 @@ impl Drawing {
             let nodes = partition.nodes.iter().map(node).collect();
             drawing.parts.push(Part { task: partition.task.to_string(), nodes });
             for send in &partition.sends {
-                let carries = matches!(send.what, Sent::Value(_)).then(|| type_of(&send.name)).flatten();
+                let carries =
+                    matches!(send.what, Sent::Value(_)).then(|| type_of(&send.name)).flatten();
                 let (from, to) = (partition.task.to_string(), send.to.to_string());
                 drawing.crossings.push(Crossing { name: send.name.to_string(), from, to, carries });
             }
@@ -97,23 +105,35 @@ impl Drawing {
     fn draw_arrows(&mut self, partition: &Partition, all: &[Partition]) {
         let name = |node: u32| partition.nodes[node as usize].name.to_string();
         let from_another = |receive: &crate::partition::Receive| {
-            let mut sends = all.iter().flat_map(|part| part.sends.iter().map(move |send| (part, send)));
+            let mut sends =
+                all.iter().flat_map(|part| part.sends.iter().map(move |send| (part, send)));
             let (part, send) = sends.find(|(_, send)| send.crossing == receive.crossing)?;
             let source = match send.what {
                 Sent::Value(slot) => producer(part, slot)?,
                 Sent::Done(node) => part.nodes[node as usize].name.to_string(),
             };
-            let is_it = |crossing: &&Crossing| *crossing.name == *send.name && crossing.from == part.task.to_string();
-            Some(Source { name: source, label: self.crossings.iter().find(is_it).map(Crossing::size) })
+            let is_it = |crossing: &&Crossing| {
+                *crossing.name == *send.name && crossing.from == part.task.to_string()
+            };
+            Some(Source {
+                name: source,
+                label: self.crossings.iter().find(is_it).map(Crossing::size),
+            })
         };
         let mut arrows = Vec::new();
         for node in &partition.nodes {
             for slot in &node.inputs {
-                let received = partition.receives.iter().find(|receive| receive.slot == Some(*slot));
+                let received =
+                    partition.receives.iter().find(|receive| receive.slot == Some(*slot));
                 let here = || producer(partition, *slot).map(|name| Source { name, label: None });
                 let Some(source) = received.and_then(from_another).or_else(here) else { continue };
                 let to = node.name.to_string();
-                arrows.push(Arrow { from: source.name, to, is_control: false, label: source.label });
+                arrows.push(Arrow {
+                    from: source.name,
+                    to,
+                    is_control: false,
+                    label: source.label,
+                });
             }
             for before in &node.after {
                 let (from, to) = (name(*before), node.name.to_string());
@@ -121,7 +141,9 @@ impl Drawing {
             }
         }
         for receive in &partition.receives {
-            let Some(source) = from_another(receive).filter(|_| receive.slot.is_none()) else { continue };
+            let Some(source) = from_another(receive).filter(|_| receive.slot.is_none()) else {
+                continue;
+            };
             for node in &receive.before {
                 let (from, to) = (source.name.clone(), name(*node));
                 arrows.push(Arrow { from, to, is_control: true, label: source.label.clone() });
@@ -133,7 +155,8 @@ impl Drawing {
 
 /// The operation that fills a slot; none where it is fed.
 fn producer(partition: &Partition, slot: Slot) -> Option<String> {
-    let gives =
-        |node: &&crate::partition::Node| (node.first_output.0..node.first_output.0 + node.outputs).contains(&slot.0);
+    let gives = |node: &&crate::partition::Node| {
+        (node.first_output.0..node.first_output.0 + node.outputs).contains(&slot.0)
+    };
     partition.nodes.iter().find(gives).map(|node| node.name.to_string())
 }

@@ -14,13 +14,20 @@ pub(super) fn render(drawing: &Drawing) -> String {
         write(format!("\n{} ({} operations)", part.task, part.nodes.len()));
         for node in &part.nodes {
             let types: Vec<String> = node.types.iter().map(ToString::to_string).collect();
-            let line = format!("  {:<names$}  {:<kinds$}  {}", node.name, node.kind, types.join(", "));
+            let line =
+                format!("  {:<names$}  {:<kinds$}  {}", node.name, node.kind, types.join(", "));
             write(line.trim_end().to_owned());
         }
     }
     write(format!("\nbetween tasks ({})", drawing.crossings.len()));
     for crossing in &drawing.crossings {
-        write(format!("  {} -> {}  {}  {}", crossing.from, crossing.to, crossing.name, crossing.size()));
+        write(format!(
+            "  {} -> {}  {}  {}",
+            crossing.from,
+            crossing.to,
+            crossing.name,
+            crossing.size()
+        ));
     }
     text
 }

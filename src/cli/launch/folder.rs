@@ -70,7 +70,10 @@ mod tests {
 
     #[test]
     fn a_private_folder_is_its_owners_alone_and_goes_with_its_value() {
-        let (one, other) = (Folder::private("trainyard-test").unwrap(), Folder::private("trainyard-test").unwrap());
+        let (one, other) = (
+            Folder::private("trainyard-test").unwrap(),
+            Folder::private("trainyard-test").unwrap(),
+        );
         assert_ne!(one.path(), other.path());
         assert_eq!(fs::metadata(one.path()).unwrap().permissions().mode() & 0o777, 0o700);
         let path = one.path().to_owned();

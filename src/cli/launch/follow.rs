@@ -1,4 +1,5 @@
-//! A cluster's processes from their start to their end: what they tell, who fails first, and how they stop.
+//! A cluster's processes from their start to their end: what they tell, who fails first, and how
+//! they stop.
 
 mod listener;
 
@@ -29,7 +30,8 @@ use listener::{Exit, News, Origin};
 const CAUSE: Duration = Duration::from_millis(300);
 /// How often it is said who is still there once the chief is done.
 const LINGER: Duration = Duration::from_secs(10);
-/// How often that is said before they are stopped: long enough for a task that is cut off to give up by itself.
+/// How often that is said before they are stopped: long enough for a task that is cut off to give
+/// up by itself.
 const MOST_LINGERS: u32 = 9;
 /// How long the tasks may take to stop once one has failed.
 const STOP: Duration = Duration::from_secs(3);
@@ -78,7 +80,9 @@ pub(super) async fn follow(
             Either::First(code) => break Ended::Stopped(code),
             Either::Second(None) => break Ended::Done(()),
             Either::Second(Some(Noted::Failed)) => break Ended::Done(()),
-            Either::Second(Some(Noted::Progress { index, global_step, loss, now })) if index == chief => {
+            Either::Second(Some(Noted::Progress { index, global_step, loss, now }))
+                if index == chief =>
+            {
                 progress.update(global_step, loss, VirtualTime(now));
             }
             Either::Second(Some(Noted::Lingering)) if lingers == MOST_LINGERS => {
@@ -166,7 +170,8 @@ impl Followed {
                 return Some(Noted::Other);
             }
             News::Exited(index, exit) => {
-                let failures = self.tasks.iter().filter(|followee| followee.failed.is_some()).count();
+                let failures =
+                    self.tasks.iter().filter(|followee| followee.failed.is_some()).count();
                 self.tasks[index].failed = Some((failures, exit));
                 return Some(Noted::Failed);
             }
@@ -199,21 +204,27 @@ impl Followed {
         let lingers = self.tasks.iter().filter(|followee| !followee.has_ended);
         let names: Vec<String> = lingers.map(|followee| followee.task.to_string()).collect();
         let left = LINGER * (MOST_LINGERS + 1 - times);
-        eprintln!("the chief is done; still there: {}, for {} s at most", names.join(", "), left.as_secs());
+        eprintln!(
+            "the chief is done; still there: {}, for {} s at most",
+            names.join(", "),
+            left.as_secs()
+        );
     }
 
     fn has_failed(&self) -> bool {
         self.tasks.iter().any(|followee| followee.failed.is_some())
     }
 
-    /// Takes note of what is new for so long, or until all processes are gone; says whether they are.
+    /// Takes note of what is new for so long, or until all processes are gone; says whether they
+    /// are.
     async fn wait(&mut self, time: Duration) -> bool {
         timeout(time, async { while self.next().await.is_some() {} }).await.is_ok()
     }
 
     /// Has all processes stop: asks them, and kills those that have not after `time`.
     async fn stop(&mut self, time: Duration) {
-        let known: Vec<bool> = self.tasks.iter().map(|followee| followee.failed.is_some()).collect();
+        let known: Vec<bool> =
+            self.tasks.iter().map(|followee| followee.failed.is_some()).collect();
         self.tasks.iter_mut().for_each(|followee| followee.way = None);
         if !self.wait(time).await {
             self.tasks.iter_mut().for_each(|followee| followee.kill = None);
@@ -227,15 +238,20 @@ impl Followed {
 
     /// The first failure, or the first that is not merely the loss of another task.
     fn root_cause(&self, order: &Order<'_>) -> Failure {
-        let mut failed: Vec<_> =
-            self.tasks.iter().filter_map(|followee| Some((followee.failed.as_ref()?, &followee.task))).collect();
+        let mut failed: Vec<_> = self
+            .tasks
+            .iter()
+            .filter_map(|followee| Some((followee.failed.as_ref()?, &followee.task)))
+            .collect();
         failed.sort_by_key(|((rank, exit), _)| (exit.is_loss_of_another(), *rank));
         let ((_, exit), task) = failed[0];
         let log = order.log(task);
         let why = match exit {
             Exit::Signal(signal) => format!("it was killed by signal {signal}"),
             Exit::Unknown(error) => format!("it can't be waited for: {error}"),
-            Exit::Code(code) => last_words(&log).unwrap_or_else(|| format!("it ended with exit code {code}")),
+            Exit::Code(code) => {
+                last_words(&log).unwrap_or_else(|| format!("it ended with exit code {code}"))
+            }
         };
         Failure::Task {
             run: order.run.name.clone(),
@@ -249,7 +265,11 @@ impl Followed {
     /// What all tasks told, on the chief's clock.
     fn told(self, chief: usize) -> Told {
         let origin = self.tasks[chief].began.unwrap_or(0);
-        let mut told = Told { recording: Recording::default(), bytes_sent: BTreeMap::new(), ended: VirtualTime::ZERO };
+        let mut told = Told {
+            recording: Recording::default(),
+            bytes_sent: BTreeMap::new(),
+            ended: VirtualTime::ZERO,
+        };
         for (index, Followee { task, began, part, .. }) in self.tasks.into_iter().enumerate() {
             let part = part.unwrap_or_default();
             part.add_to(&mut told.recording, &task, began.unwrap_or(origin) - origin);
@@ -258,14 +278,17 @@ impl Followed {
             }
             told.bytes_sent.insert(task, part.bytes_sent);
         }
-        told.recording.steps.sort_by(|a, b| a.ended.cmp(&b.ended).then_with(|| a.worker.cmp(&b.worker)));
+        told.recording
+            .steps
+            .sort_by(|a, b| a.ended.cmp(&b.ended).then_with(|| a.worker.cmp(&b.worker)));
         told
     }
 }
 
 /// The last error in a log, or else its last line.
 fn last_words(log: &Path) -> Option<String> {
-    let text = fs::read(log).inspect_err(|error| tracing::warn!(%error, "a log can't be read")).ok()?;
+    let text =
+        fs::read(log).inspect_err(|error| tracing::warn!(%error, "a log can't be read")).ok()?;
     let text = String::from_utf8_lossy(&text);
     let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
     let error = lines.clone().find_map(|line| line.strip_prefix("error: "));

@@ -65,7 +65,9 @@ pub(super) fn start(order: &Order<'_>) -> Result<Cluster, Failure> {
     let mut sockets = Vec::with_capacity(order.tasks.len());
     for task in &order.tasks {
         authority.issue(task, &[Ipv4Addr::LOCALHOST.to_string()])?.save(keys.path(), task)?;
-        sockets.push(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Failure::system("open a socket"))?);
+        sockets.push(
+            UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Failure::system("open a socket"))?,
+        );
     }
     let spec = addresses(&order.tasks, &sockets)?;
     let asker = Folder::private("trainyard-status")?;
@@ -89,7 +91,8 @@ fn addresses(tasks: &[TaskName], sockets: &[UdpSocket]) -> Result<ClusterSpec, F
             None => jobs.push((task.job(), vec![(task.index(), address)])),
         }
     }
-    Ok(ClusterSpec::sparse(jobs).expect("tasks of a cluster at addresses of their own are a cluster"))
+    Ok(ClusterSpec::sparse(jobs)
+        .expect("tasks of a cluster at addresses of their own are a cluster"))
 }
 
 fn spawn(
@@ -110,15 +113,24 @@ fn spawn(
         "task": {"type": task.job(), "index": task.index()},
     });
     let mut command = Command::new(std::env::current_exe().map_err(failed())?);
-    command.arg("task").arg(order.scenario).arg("--launched").arg(format!("--run={}", order.run.name));
+    command
+        .arg("task")
+        .arg(order.scenario)
+        .arg("--launched")
+        .arg(format!("--run={}", order.run.name));
     command.arg("--certs").arg(keys).args((0..order.verbose).map(|_| "-v"));
-    if let Some(Span(busy_poll)) = order.busy_poll.or_else(|| is_crowded(order.tasks.len()).then(Span::default)) {
+    if let Some(Span(busy_poll)) =
+        order.busy_poll.or_else(|| is_crowded(order.tasks.len()).then(Span::default))
+    {
         command.arg(format!("--busy-poll={}us", busy_poll.as_micros()));
     }
     for set in order.sets {
         command.arg(format!("--set={set}"));
     }
-    command.env("TF_CONFIG", role.to_string()).stdin(OwnedFd::from(socket)).stdout(OwnedFd::from(theirs));
+    command
+        .env("TF_CONFIG", role.to_string())
+        .stdin(OwnedFd::from(socket))
+        .stdout(OwnedFd::from(theirs));
     command.stderr(Stdio::from(log_file)).process_group(0).kill_on_drop(true);
     if std::env::var_os("RAYON_NUM_THREADS").is_none() {
         command.env("RAYON_NUM_THREADS", threads(order.tasks.len()).to_string());
@@ -127,13 +139,14 @@ fn spawn(
     Ok(Member { task: task.clone(), child, way })
 }
 
-/// How many threads each of `tasks` processes gets, so that together they have no more than there are cores.
+/// How many threads each of `tasks` processes gets, so that together they have no more than there
+/// are cores.
 fn threads(tasks: usize) -> usize {
     (cores() / tasks.max(1)).max(1)
 }
 
-/// Whether `tasks` processes would take one another's time by looking for messages. Measured on two cores: it
-/// gains with five tasks, and loses with ten.
+/// Whether `tasks` processes would take one another's time by looking for messages. Measured on two
+/// cores: it gains with five tasks, and loses with ten.
 fn is_crowded(tasks: usize) -> bool {
     tasks > 3 * cores()
 }

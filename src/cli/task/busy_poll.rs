@@ -1,7 +1,7 @@
 //! Busy polling: a thread that has nothing to do looks for messages for a while before it sleeps.
 //!
-//! To wake a sleeping thread takes tens of microseconds, longer than the way of a message through the loopback
-//! and longer than most kernels of a small model; looking takes one.
+//! To wake a sleeping thread takes tens of microseconds, longer than the way of a message through
+//! the loopback and longer than most kernels of a small model; looking takes one.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -34,9 +34,10 @@ const MOST_SKIPPED: u32 = 256;
 /// So many looks pass at most between what one message makes the actors of a task tell one another.
 const LOOKS_WITHIN_A_TURN: u32 = 3;
 
-/// Keeps this thread awake until its actors have been told nothing for as long as `patience`, each time that
-/// something has woken it. Whoever else can use the processor has it meanwhile. Where no message follows another
-/// that soon, as while kernels run or a large tensor arrives, it looks ever more seldom.
+/// Keeps this thread awake until its actors have been told nothing for as long as `patience`, each
+/// time that something has woken it. Whoever else can use the processor has it meanwhile. Where no
+/// message follows another that soon, as while kernels run or a large tensor arrives, it looks ever
+/// more seldom.
 pub(super) async fn busy_poll(patience: Duration, clock: WallClock) {
     let (mut skipped, mut to_skip) = (0, 0);
     loop {
@@ -51,8 +52,8 @@ pub(super) async fn busy_poll(patience: Duration, clock: WallClock) {
     }
 }
 
-/// Looks for messages until none has come for as long as `patience`; says whether one came while it looked, beside
-/// those that actors tell one another on account of the one before.
+/// Looks for messages until none has come for as long as `patience`; says whether one came while it
+/// looked, beside those that actors tell one another on account of the one before.
 async fn look(patience: Duration, clock: WallClock) -> bool {
     let mut last = (told(), clock.now());
     let (mut looks, mut was_worth_it) = (0, false);

@@ -1,4 +1,5 @@
-//! A task's way to the others: the runtime's messages, counted, and questions about how the task is.
+//! A task's way to the others: the runtime's messages, counted, and questions about how the task
+//! is.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -78,7 +79,11 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn new(quic: Rc<Quic<Message>>, roster: ClusterSpec, known: ClusterSpec) -> Rc<Self> {
+    pub(super) fn new(
+        quic: Rc<Quic<Message>>,
+        roster: ClusterSpec,
+        known: ClusterSpec,
+    ) -> Rc<Self> {
         let (worked_with, server) = (RefCell::default(), RefCell::default());
         Rc::new(Self { quic, roster, known, sent: Cell::new(0), worked_with, server })
     }
@@ -93,8 +98,9 @@ impl Network {
         Bytes(self.sent.get())
     }
 
-    /// Whether `to` has to hear that this worker leaves: it may wait for it. That is a parameter server, or a
-    /// task that holds what this one trains. All others it would have to dial to say goodbye, each of all.
+    /// Whether `to` has to hear that this worker leaves: it may wait for it. That is a parameter
+    /// server, or a task that holds what this one trains. All others it would have to dial to say
+    /// goodbye, each of all.
     fn misses_this_task(&self, to: PeerId) -> bool {
         let has_ps = self.roster.num_tasks(PS).is_ok_and(|count| count > 0);
         !has_ps || self.quic.name(to).job() == PS || self.worked_with.borrow().contains(&to)
@@ -127,7 +133,12 @@ impl Network {
             is_training_over: server.is_training_over(),
             bytes_sent: self.sent.get(),
             waiting: waiting.into_iter().map(|waiting| (waiting.who, waiting.what)).collect(),
-            unreached: self.quic.waiting_for().into_iter().map(|(task, why)| (task.to_string(), why)).collect(),
+            unreached: self
+                .quic
+                .waiting_for()
+                .into_iter()
+                .map(|(task, why)| (task.to_string(), why))
+                .collect(),
             refused: self.quic.refusals(),
         }
     }

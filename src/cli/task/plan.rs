@@ -48,7 +48,11 @@ impl Plan {
         let run = pick(&scenario, args.run.as_deref())?.clone();
         let mut experiment = Experiment::new(&scenario)?;
         experiment.cluster.spec = roster(&config, experiment.cluster.spec)?;
-        let known = if config.cluster_spec().is_empty() { alone(&task) } else { config.cluster_spec().clone() };
+        let known = if config.cluster_spec().is_empty() {
+            alone(&task)
+        } else {
+            config.cluster_spec().clone()
+        };
         let identity = identity(args.certs.as_deref(), &task, config.cluster_spec().is_empty())?;
         let chief = experiment.cluster.spec.tasks().find(|task| task.job() != "ps");
         Ok(Some(Self {
@@ -74,7 +78,8 @@ impl Plan {
     /// What the transport needs. The socket can be had once.
     pub(super) fn network(&mut self) -> QuicConfig {
         let identity = self.identity.clone();
-        let config = QuicConfig::new(self.known.clone(), self.task.clone(), self.run_id.clone(), identity);
+        let config =
+            QuicConfig::new(self.known.clone(), self.task.clone(), self.run_id.clone(), identity);
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listen = self.is_alone.then_some(anywhere);
         QuicConfig { socket: self.socket.take(), listen, ..config }
@@ -97,28 +102,37 @@ fn identity(folder: Option<&Path>, task: &TaskName, is_alone: bool) -> Result<Id
 }
 
 /// The run called `name`, or the only one.
-pub(in crate::cli) fn pick<'a>(scenario: &'a Scenario, name: Option<&str>) -> Result<&'a Run, Failure> {
-    let names = || scenario.runs.iter().map(|run| format!("`{}`", run.name)).collect::<Vec<_>>().join(", ");
+pub(in crate::cli) fn pick<'a>(
+    scenario: &'a Scenario,
+    name: Option<&str>,
+) -> Result<&'a Run, Failure> {
+    let names =
+        || scenario.runs.iter().map(|run| format!("`{}`", run.name)).collect::<Vec<_>>().join(", ");
     match (name, scenario.runs.as_slice()) {
-        (Some(name), runs) => runs
-            .iter()
-            .find(|run| run.name == name)
-            .ok_or_else(|| Failure::NotSupported(format!("the scenario has no run `{name}`; it has {}", names()))),
+        (Some(name), runs) => runs.iter().find(|run| run.name == name).ok_or_else(|| {
+            Failure::NotSupported(format!("the scenario has no run `{name}`; it has {}", names()))
+        }),
         (None, [only]) => Ok(only),
-        (None, _) => {
-            Err(Failure::NotSupported(format!("the scenario has several runs; pick one with --run: {}", names())))
-        }
+        (None, _) => Err(Failure::NotSupported(format!(
+            "the scenario has several runs; pick one with --run: {}",
+            names()
+        ))),
     }
 }
 
-/// All tasks of the training: those of the configuration or, where this task is told of some only, as
-/// many as the scenario says.
+/// All tasks of the training: those of the configuration or, where this task is told of some only,
+/// as many as the scenario says.
 fn roster(config: &RunConfig, of_scenario: ClusterSpec) -> Result<ClusterSpec, Failure> {
     let task = config.task();
     if !config.is_dynamic() {
-        return Ok(if config.cluster_spec().is_empty() { alone(task) } else { config.cluster_spec().clone() });
+        return Ok(if config.cluster_spec().is_empty() {
+            alone(task)
+        } else {
+            config.cluster_spec().clone()
+        });
     }
-    let strangers: Vec<TaskName> = config.cluster_spec().tasks().filter(|known| !of_scenario.contains(known)).collect();
+    let strangers: Vec<TaskName> =
+        config.cluster_spec().tasks().filter(|known| !of_scenario.contains(known)).collect();
     if of_scenario.contains(task) && strangers.is_empty() {
         return Ok(of_scenario);
     }
@@ -133,5 +147,6 @@ fn roster(config: &RunConfig, of_scenario: ClusterSpec) -> Result<ClusterSpec, F
 
 /// A cluster of this task alone, which nobody else has to find.
 fn alone(task: &TaskName) -> ClusterSpec {
-    ClusterSpec::dense([(task.job(), ["127.0.0.1:2222"])]).expect("one task at one address is a cluster")
+    ClusterSpec::dense([(task.job(), ["127.0.0.1:2222"])])
+        .expect("one task at one address is a cluster")
 }

@@ -23,7 +23,9 @@ pub enum DeviceNameProblem {
     #[error("it must start with `/`, as in `/job:worker/task:3/device:CPU:0`")]
     NoSlash,
     /// A part is none of the known ones.
-    #[error("`{0}` is no part of one; the parts are job:NAME, replica:N, task:N, device:TYPE:N, cpu:N and gpu:N")]
+    #[error(
+        "`{0}` is no part of one; the parts are job:NAME, replica:N, task:N, device:TYPE:N, cpu:N and gpu:N"
+    )]
     UnknownPart(String),
     /// A job, replica or task is there twice.
     #[error("it has more than one {0}")]
@@ -35,7 +37,9 @@ pub enum DeviceNameProblem {
     #[error("`{0}` is no index; write a whole number from 0, or `*` for any")]
     Index(String),
     /// A device's type is outside the grammar.
-    #[error("`{0}` is no device type; write a letter, then letters, digits and `_`, or `*` for any")]
+    #[error(
+        "`{0}` is no device type; write a letter, then letters, digits and `_`, or `*` for any"
+    )]
     Type(String),
     /// A job's name is outside the grammar.
     #[error(transparent)]
@@ -77,7 +81,9 @@ fn parse(text: &str) -> Result<DeviceSpec, DeviceNameProblem> {
         match key {
             "job" => {
                 once(&mut seen.job, DeviceNameProblem::Repeated("job"))?;
-                spec.job = unless_any(value, |name| check_job_name(name).map(|()| name.into()).map_err(Into::into))?;
+                spec.job = unless_any(value, |name| {
+                    check_job_name(name).map(|()| name.into()).map_err(Into::into)
+                })?;
             }
             "replica" => {
                 once(&mut seen.replica, DeviceNameProblem::Repeated("replica"))?;
@@ -120,5 +126,9 @@ fn index(text: &str) -> Result<u32, DeviceNameProblem> {
 }
 
 fn capitals(text: &str) -> Result<Arc<str>, DeviceNameProblem> {
-    if is_word(text) { Ok(text.to_ascii_uppercase().into()) } else { Err(DeviceNameProblem::Type(text.to_owned())) }
+    if is_word(text) {
+        Ok(text.to_ascii_uppercase().into())
+    } else {
+        Err(DeviceNameProblem::Type(text.to_owned()))
+    }
 }

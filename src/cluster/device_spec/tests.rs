@@ -1,4 +1,5 @@
-//! The cases of `device_name_utils_test.cc` and `device_spec_test.py`, and properties of the algebra.
+//! The cases of `device_name_utils_test.cc` and `device_spec_test.py`, and properties of the
+//! algebra.
 
 use super::*;
 use crate::cluster::JobNameError;
@@ -38,7 +39,10 @@ fn each_mistake_in_a_name_has_its_own_error() {
     assert_eq!(problem("/replica:*/replica:0"), Repeated("replica"));
     assert_eq!(problem("/task:0/task:0"), Repeated("task"));
     assert_eq!(problem("/cpu:0/device:GPU:0"), TwoTypes);
-    assert_eq!(problem("/job:123/replica:1/task:2/gpu:0"), Job(JobNameError::Grammar("123".into())));
+    assert_eq!(
+        problem("/job:123/replica:1/task:2/gpu:0"),
+        Job(JobNameError::Grammar("123".into()))
+    );
     assert_eq!(problem("/job:my-job"), Job(JobNameError::Hyphen("my-job".into())));
     assert_eq!(problem("/job:a/extra"), UnknownPart("extra".into()));
     assert_eq!(problem("/job:a/"), UnknownPart(String::new()));
@@ -78,7 +82,8 @@ fn unifying_joins_what_is_asked_and_names_both_sides_of_a_conflict() {
     ] {
         let conflict = spec(left).unify(&spec(right)).unwrap_err();
         let (left, right) = (spec(left), spec(right));
-        let message = format!("Cannot merge devices with incompatible {parts}: '{left}' and '{right}'");
+        let message =
+            format!("Cannot merge devices with incompatible {parts}: '{left}' and '{right}'");
         assert_eq!(conflict.to_string(), message);
     }
 }

@@ -1,4 +1,5 @@
-//! The cases of `tfconfig_cluster_resolver_test.py` and `run_config_test.py`, and the shapes TFJob writes.
+//! The cases of `tfconfig_cluster_resolver_test.py` and `run_config_test.py`, and the shapes TFJob
+//! writes.
 
 use super::*;
 use crate::cluster::{AddressError, Flags, JobNameError};
@@ -11,7 +12,12 @@ fn run(config: Value) -> RunConfig {
 
 /// Each mistake as its path and problem.
 fn problems(config: Result<RunConfig, ConfigErrors>) -> Vec<(String, ConfigProblem)> {
-    config.unwrap_err().as_slice().iter().map(|error| (error.path.clone(), error.problem.clone())).collect()
+    config
+        .unwrap_err()
+        .as_slice()
+        .iter()
+        .map(|error| (error.path.clone(), error.problem.clone()))
+        .collect()
 }
 
 fn only_problem(config: Value) -> (String, ConfigProblem) {
@@ -37,7 +43,14 @@ fn each_role_of_a_cluster_with_a_chief_is_as_in_run_config() {
     let cases = [
         ("chief", 0, true, "grpc://h0:1", 0, vec!["/job:ps", "/job:chief"]),
         ("worker", 1, false, "grpc://h4:1", 2, vec!["/job:ps", "/job:worker/task:1"]),
-        ("ps", 1, false, "grpc://h2:1", 5, vec!["/job:ps", "/job:worker", "/job:chief", "/job:master"]),
+        (
+            "ps",
+            1,
+            false,
+            "grpc://h2:1",
+            5,
+            vec!["/job:ps", "/job:worker", "/job:chief", "/job:master"],
+        ),
     ];
     for (job, index, is_chief, master, global_id, device_filters) in cases {
         let config = run(task(with_chief(), job, index));
@@ -54,18 +67,31 @@ fn each_role_of_a_cluster_with_a_chief_is_as_in_run_config() {
 
 #[test]
 fn without_a_cluster_this_process_is_worker_0_and_chief() {
-    for text in [None, Some(""), Some(" \n"), Some("{}"), Some(r#"{"cluster": {}, "task": null}"#)] {
+    for text in [None, Some(""), Some(" \n"), Some("{}"), Some(r#"{"cluster": {}, "task": null}"#)]
+    {
         let config = RunConfig::from_tf_config(text).unwrap();
         assert_eq!(config.task(), &TaskName::new("worker", 0));
-        assert!(config.is_chief() && config.cluster_spec().is_empty() && config.device_filters().is_empty());
+        assert!(
+            config.is_chief()
+                && config.cluster_spec().is_empty()
+                && config.device_filters().is_empty()
+        );
         assert_eq!((config.num_ps_replicas(), config.num_worker_replicas()), (Some(0), Some(1)));
         assert_eq!((config.master(), config.evaluation_master()), ("", ""));
         assert_eq!(config.global_id_in_cluster(), Some(0));
     }
-    let config = run(json!({"session_master": "s:1", "eval_session_master": "e:1", "model_dir": "logs"}));
-    assert_eq!((config.master(), config.evaluation_master(), config.model_dir()), ("s:1", "e:1", Some("logs")));
-    let wrong = problems(RunConfig::from_tf_config(Some(r#"{"task": {"type": "ps", "index": 1}}"#)));
-    let expected = [("task.type", ConfigProblem::LocalType("ps".into())), ("task.index", ConfigProblem::LocalIndex(1))];
+    let config =
+        run(json!({"session_master": "s:1", "eval_session_master": "e:1", "model_dir": "logs"}));
+    assert_eq!(
+        (config.master(), config.evaluation_master(), config.model_dir()),
+        ("s:1", "e:1", Some("logs"))
+    );
+    let wrong =
+        problems(RunConfig::from_tf_config(Some(r#"{"task": {"type": "ps", "index": 1}}"#)));
+    let expected = [
+        ("task.type", ConfigProblem::LocalType("ps".into())),
+        ("task.index", ConfigProblem::LocalIndex(1)),
+    ];
     assert_eq!(wrong, expected.map(|(path, problem)| (path.to_owned(), problem)));
 }
 
@@ -102,7 +128,11 @@ fn an_evaluator_is_outside_the_cluster_whether_listed_or_not() {
         let mut text = task(cluster, "evaluator", index);
         text["eval_session_master"] = json!("grpc://e:1");
         let config = run(text);
-        assert!(config.cluster_spec().is_empty() && !config.is_chief() && config.device_filters().is_empty());
+        assert!(
+            config.cluster_spec().is_empty()
+                && !config.is_chief()
+                && config.device_filters().is_empty()
+        );
         assert_eq!((config.master(), config.evaluation_master()), ("", "grpc://e:1"));
         assert_eq!((config.num_ps_replicas(), config.num_worker_replicas()), (Some(0), Some(0)));
         assert_eq!(config.global_id_in_cluster(), None);
@@ -121,7 +151,11 @@ fn a_session_master_is_taken_verbatim() {
 
 #[test]
 fn the_dense_shape_of_a_tfjob_is_read_without_a_warning() {
-    let mut config = task(json!({"ps": ["j-ps-0.ns.svc:2222"], "worker": ["j-worker-0.ns.svc:2222"]}), "worker", 0);
+    let mut config = task(
+        json!({"ps": ["j-ps-0.ns.svc:2222"], "worker": ["j-worker-0.ns.svc:2222"]}),
+        "worker",
+        0,
+    );
     config["environment"] = json!("cloud");
     let config = run(config);
     assert!(config.is_chief() && !config.is_dynamic() && config.warnings().is_empty());
@@ -140,7 +174,9 @@ fn a_worker_of_a_dynamic_tfjob_sees_the_ps_and_itself() {
 
 #[test]
 fn a_ps_of_a_dynamic_tfjob_sees_itself_at_its_own_index() {
-    let config = run(json!({"sparseCluster": {"worker": {}, "ps": ["p1:2222"]}, "task": {"type": "ps", "index": 1}}));
+    let config = run(
+        json!({"sparseCluster": {"worker": {}, "ps": ["p1:2222"]}, "task": {"type": "ps", "index": 1}}),
+    );
     assert_eq!(config.cluster_spec().task_address(config.task()), Ok("p1:2222"));
     assert_eq!((config.num_ps_replicas(), config.num_worker_replicas()), (None, None));
 }
@@ -166,13 +202,24 @@ fn wrong_roles_are_refused() {
     let evaluator = task(json!({"master": ["a:1"]}), "evaluator", 0);
     assert_eq!(only_problem(evaluator), ("task.type".into(), ConfigProblem::EvaluatorWithMaster));
     let evaluators = task(json!({"chief": ["a:1"], "evaluator": ["b:1", "c:1"]}), "chief", 0);
-    assert_eq!(only_problem(evaluators), ("cluster.evaluator".into(), ConfigProblem::SeveralEvaluators(2)));
+    assert_eq!(
+        only_problem(evaluators),
+        ("cluster.evaluator".into(), ConfigProblem::SeveralEvaluators(2))
+    );
     let (path, problem) = only_problem(task(with_chief(), "workers", 0));
     assert_eq!(path, "task.type");
-    assert!(problem.to_string().contains("No such job in cluster: 'workers'; its jobs are: chief, ps, worker"));
+    assert!(
+        problem
+            .to_string()
+            .contains("No such job in cluster: 'workers'; its jobs are: chief, ps, worker")
+    );
     let (path, problem) = only_problem(task(with_chief(), "worker", 3));
     assert_eq!(path, "task.index");
-    assert!(problem.to_string().contains("No task with index 3 in job 'worker'; its indices are: 0, 1, 2"));
+    assert!(
+        problem
+            .to_string()
+            .contains("No task with index 3 in job 'worker'; its indices are: 0, 1, 2")
+    );
     for index in [json!(-1), json!("x"), json!(1.5), json!(true), json!([0])] {
         let (path, problem) = only_problem(task(with_chief(), "worker", index));
         assert!(path == "task.index" && matches!(problem, ConfigProblem::Type { .. }));
@@ -190,13 +237,22 @@ fn every_mistake_is_reported_at_once_and_none_twice() {
     });
     let found = problems(RunConfig::from_tf_config(Some(&wrong.to_string())));
     let wrong_type = |expected, found: &str| ConfigProblem::Type { expected, found: found.into() };
-    let duplicate = ConfigProblem::DuplicateAddress { address: "d:1".into(), first: "cluster.worker[2]".into() };
+    let duplicate = ConfigProblem::DuplicateAddress {
+        address: "d:1".into(),
+        first: "cluster.worker[2]".into(),
+    };
     let expected = [
         ("rpc_layer", wrong_type("a text", "the number 7")),
         ("model_dir", ConfigProblem::Empty),
         ("service", wrong_type("a map", "a list")),
         ("cluster.my-job", JobNameError::Hyphen("my-job".into()).into()),
-        ("cluster.ps", wrong_type("a list of addresses or a map from task index to address", "the text \"b:1\"")),
+        (
+            "cluster.ps",
+            wrong_type(
+                "a list of addresses or a map from task index to address",
+                "the text \"b:1\"",
+            ),
+        ),
         ("cluster.worker[0]", AddressError::NoPort("c".into()).into()),
         ("cluster.worker[1]", AddressError::PortRange("99999".into()).into()),
         ("cluster.worker[3]", duplicate),
@@ -207,7 +263,8 @@ fn every_mistake_is_reported_at_once_and_none_twice() {
 #[test]
 fn what_is_missing_or_unreadable_is_one_mistake() {
     let missing = problems(RunConfig::from_tf_config(Some(r#"{"cluster": {"worker": ["a:1"]}}"#)));
-    let expected = ["task.type", "task.index"].map(|path| (path.to_owned(), ConfigProblem::Missing));
+    let expected =
+        ["task.type", "task.index"].map(|path| (path.to_owned(), ConfigProblem::Missing));
     assert_eq!(missing, expected);
     let task = json!({"type": "ps", "index": 1});
     assert_eq!(only_problem(json!({"cluster": null, "task": task})).0, "cluster");
@@ -217,8 +274,12 @@ fn what_is_missing_or_unreadable_is_one_mistake() {
     let clusters = json!({"cluster": {"ps": ["a:1", "b:1"]}, "sparseCluster": {}, "task": task});
     assert_eq!(only_problem(clusters), ("sparseCluster".into(), ConfigProblem::TwoClusters));
     let unreadable = RunConfig::from_tf_config(Some("{")).unwrap_err().to_string();
-    assert!(unreadable.starts_with("TF_CONFIG: cannot be read as JSON") && unreadable.contains("line 1"));
-    let twice = RunConfig::from_tf_config(Some(r#"{"task": {}, "task": {}}"#)).unwrap_err().to_string();
+    assert!(
+        unreadable.starts_with("TF_CONFIG: cannot be read as JSON")
+            && unreadable.contains("line 1")
+    );
+    let twice =
+        RunConfig::from_tf_config(Some(r#"{"task": {}, "task": {}}"#)).unwrap_err().to_string();
     assert!(twice.contains("the key `task` is there twice"), "{twice}");
 }
 
@@ -227,7 +288,8 @@ fn unknown_keys_and_roles_are_warned_of() {
     let mut config = task(json!({"chief": ["a:1"], "workers": ["b:1"]}), "chief", 0);
     config["task"]["trial"] = json!(1);
     config["job"] = json!({});
-    let warned: Vec<String> = run(config).warnings().iter().map(|warning| warning.path.clone()).collect();
+    let warned: Vec<String> =
+        run(config).warnings().iter().map(|warning| warning.path.clone()).collect();
     assert_eq!(warned, ["job", "task.trial", "cluster.workers"]);
 }
 
@@ -245,16 +307,21 @@ fn the_flags_of_the_example_trainer_say_the_same_as_tf_config() {
     assert_eq!(RunConfig::from_flags(&Flags::default()), RunConfig::from_tf_config(None));
 
     let missing = problems(RunConfig::from_flags(&flags(None, None)));
-    assert_eq!(missing, ["--job-name", "--task-index"].map(|path| (path.to_owned(), ConfigProblem::Missing)));
+    assert_eq!(
+        missing,
+        ["--job-name", "--task-index"].map(|path| (path.to_owned(), ConfigProblem::Missing))
+    );
     let wrong = Flags { ps_hosts: Some("a:2222,,c:2222".into()), ..flags(Some("ps"), Some(3)) };
-    let paths: Vec<String> = problems(RunConfig::from_flags(&wrong)).into_iter().map(|(path, _)| path).collect();
+    let paths: Vec<String> =
+        problems(RunConfig::from_flags(&wrong)).into_iter().map(|(path, _)| path).collect();
     assert_eq!(paths, ["--ps-hosts[1]", "--worker-hosts[0]", "--task-index"]);
 }
 
 #[test]
 fn a_resolver_gives_the_master_that_tensorflows_gives() {
     let config = |text: Value| TfConfig::parse(Some(&text.to_string())).unwrap();
-    let cluster = json!({"ps": ["ps0:2222", "ps1:2222"], "worker": ["worker0:2222", "worker1:2222"]});
+    let cluster =
+        json!({"ps": ["ps0:2222", "ps1:2222"], "worker": ["worker0:2222", "worker1:2222"]});
     let mut text = task(cluster.clone(), "ps", "0");
     assert_eq!(config(text.clone()).master(None).unwrap(), "ps0:2222");
     assert_eq!(config(text.clone()).task_index(), Some(0));

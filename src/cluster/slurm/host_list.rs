@@ -27,7 +27,8 @@ pub(super) fn expand_tasks(text: &str) -> Result<Vec<u32>, ConfigProblem> {
             None => (part, "1"),
         };
         let count = parse_index(count).filter(|count| *count <= MAX_TASKS).ok_or_else(wrong)?;
-        let times = parse_index(times).filter(|times| (1..=MAX_TASKS).contains(times)).ok_or_else(wrong)?;
+        let times =
+            parse_index(times).filter(|times| (1..=MAX_TASKS).contains(times)).ok_or_else(wrong)?;
         counts.resize(counts.len() + times as usize, count);
         if counts.len() > MAX_TASKS as usize {
             return Err(wrong());

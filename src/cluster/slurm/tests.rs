@@ -26,7 +26,18 @@ fn host_lists_are_written_out_with_their_zeros() {
     assert_eq!(hosts("n[8-11]-ib"), "n8-ib n9-ib n10-ib n11-ib");
     assert_eq!(hosts("r[1-2]n[1-2]"), "r1n1 r1n2 r2n1 r2n2");
     assert_eq!(hosts("localhost"), "localhost");
-    for wrong in ["", "n[1-3", "n1-3]", "n[3-1]", "n[]", "n[a]", "n[1,]", "a,,b", "n[1-4294967295]", "n[[1]]"] {
+    for wrong in [
+        "",
+        "n[1-3",
+        "n1-3]",
+        "n[3-1]",
+        "n[]",
+        "n[a]",
+        "n[1,]",
+        "a,,b",
+        "n[1-4294967295]",
+        "n[[1]]",
+    ] {
         assert_eq!(expand_hosts(wrong), Err(ConfigProblem::HostList(wrong.to_owned())), "{wrong}");
     }
 }
@@ -48,7 +59,10 @@ fn the_first_ranks_are_the_parameter_servers_and_each_rank_has_its_own_port() {
     let expected = "ClusterSpec({'ps': ['n1:10030', 'n1:10031'], 'worker': ['n2:10030', 'n2:10031', 'gpu04:10030']})";
     assert_eq!(config.cluster_spec().to_string(), expected);
     let config = RunConfig::from_slurm(&slurm(0, 2, "a,b", ""), 1, Some(2222)).unwrap();
-    assert_eq!(config.cluster_spec().to_string(), "ClusterSpec({'ps': ['a:2222'], 'worker': ['b:2222']})");
+    assert_eq!(
+        config.cluster_spec().to_string(),
+        "ClusterSpec({'ps': ['a:2222'], 'worker': ['b:2222']})"
+    );
 }
 
 #[test]
@@ -62,17 +76,30 @@ fn all_that_is_missing_is_told_at_once() {
 
 #[test]
 fn numbers_that_do_not_fit_one_another_are_told() {
-    assert!(mistakes(&slurm(5, 4, "a,b", "2(x2)"), 1).contains("SLURM_PROCID: is 5, but SLURM_NTASKS is 4"));
-    assert!(mistakes(&slurm(0, 4, "a,b", "4"), 1).contains("is for 1 hosts, but SLURM_STEP_NODELIST has 2"));
-    assert!(mistakes(&slurm(0, 5, "a,b", "2(x2)"), 1).contains("is for 4 ranks, but SLURM_NTASKS is 5"));
+    assert!(
+        mistakes(&slurm(5, 4, "a,b", "2(x2)"), 1)
+            .contains("SLURM_PROCID: is 5, but SLURM_NTASKS is 4")
+    );
+    assert!(
+        mistakes(&slurm(0, 4, "a,b", "4"), 1)
+            .contains("is for 1 hosts, but SLURM_STEP_NODELIST has 2")
+    );
+    assert!(
+        mistakes(&slurm(0, 5, "a,b", "2(x2)"), 1).contains("is for 4 ranks, but SLURM_NTASKS is 5")
+    );
     assert!(mistakes(&slurm(0, 2, "a,b", ""), 2).contains("no rank is left for a worker"));
-    let far = RunConfig::from_slurm(&slurm(0, 3, "a", "3"), 1, Some(65535)).unwrap_err().to_string();
+    let far =
+        RunConfig::from_slurm(&slurm(0, 3, "a", "3"), 1, Some(65535)).unwrap_err().to_string();
     assert!(far.contains("rank 1: port 65536 is out of range"), "{far}");
 }
 
 #[test]
 fn a_step_comes_before_the_job_it_is_a_part_of() {
-    let variables = [("SLURM_PROCID", "1"), ("SLURM_JOB_NODELIST", "n[1-9]"), ("SLURM_STEP_NODELIST", "n[1-2]")];
+    let variables = [
+        ("SLURM_PROCID", "1"),
+        ("SLURM_JOB_NODELIST", "n[1-9]"),
+        ("SLURM_STEP_NODELIST", "n[1-2]"),
+    ];
     let slurm = Slurm::from_variables(|name| {
         variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
     });

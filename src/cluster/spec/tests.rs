@@ -21,20 +21,32 @@ fn toml(text: &str) -> Result<ClusterSpec, ConfigErrors> {
 
 #[test]
 fn a_spec_is_the_same_however_it_was_written() {
-    let dense = ClusterSpec::dense([("worker", vec!["w0:1", "w1:1"]), ("ps", vec!["ps0:1"])]).unwrap();
-    let sparse = ClusterSpec::sparse([("ps", vec![(0, "ps0:1")]), ("worker", vec![(1, "w1:1"), (0, "w0:1")])]);
+    let dense =
+        ClusterSpec::dense([("worker", vec!["w0:1", "w1:1"]), ("ps", vec!["ps0:1"])]).unwrap();
+    let sparse = ClusterSpec::sparse([
+        ("ps", vec![(0, "ps0:1")]),
+        ("worker", vec![(1, "w1:1"), (0, "w0:1")]),
+    ]);
     let json = ClusterSpec::from_json(r#"{"worker": {"1": "w1:1", "0": "w0:1"}, "ps": ["ps0:1"]}"#);
     let toml = toml("ps = ['ps0:1']\nworker = { 0 = 'w0:1', 1 = 'w1:1' }");
     for other in [sparse, json, toml] {
         assert_eq!(other.unwrap(), dense);
     }
-    assert_ne!(ClusterSpec::dense([("worker", ["w1:1", "w0:1"])]), ClusterSpec::dense([("worker", ["w0:1", "w1:1"])]));
+    assert_ne!(
+        ClusterSpec::dense([("worker", ["w1:1", "w0:1"])]),
+        ClusterSpec::dense([("worker", ["w0:1", "w1:1"])])
+    );
 }
 
 #[test]
 fn it_prints_as_tensorflow_prints_it() {
-    let spec = ClusterSpec::from_json(r#"{"worker": {"3": "w3:1"}, "ps": ["ps0:1111", "ps1:1111"]}"#).unwrap();
-    assert_eq!(spec.to_string(), "ClusterSpec({'ps': ['ps0:1111', 'ps1:1111'], 'worker': {3: 'w3:1'}})");
+    let spec =
+        ClusterSpec::from_json(r#"{"worker": {"3": "w3:1"}, "ps": ["ps0:1111", "ps1:1111"]}"#)
+            .unwrap();
+    assert_eq!(
+        spec.to_string(),
+        "ClusterSpec({'ps': ['ps0:1111', 'ps1:1111'], 'worker': {3: 'w3:1'}})"
+    );
 }
 
 #[test]
@@ -104,7 +116,13 @@ fn every_mistake_is_reported_at_its_path() {
         ("cluster.worker[3]", wrong_type("an address, \"host:port\"", "the number 5")),
         ("cluster.x.-1", ConfigProblem::Index("-1".into())),
         ("cluster.x.y", ConfigProblem::Index("y".into())),
-        ("cluster.z", wrong_type("a list of addresses or a map from task index to address", "the text \"f:1\"")),
+        (
+            "cluster.z",
+            wrong_type(
+                "a list of addresses or a map from task index to address",
+                "the text \"f:1\"",
+            ),
+        ),
     ];
     assert_eq!(found, expected.map(|(path, problem)| (path.to_owned(), problem)));
 }
@@ -130,7 +148,10 @@ fn a_job_or_task_given_twice_is_refused() {
 #[test]
 fn an_index_cannot_ask_for_all_the_memory() {
     let (path, problem) = only_problem(ClusterSpec::from_json(r#"{"ps": {"4294967295": "a:1"}}"#));
-    assert_eq!((path.as_str(), problem), ("cluster.ps.4294967295", ConfigProblem::Index("4294967295".into())));
+    assert_eq!(
+        (path.as_str(), problem),
+        ("cluster.ps.4294967295", ConfigProblem::Index("4294967295".into()))
+    );
 }
 
 fn any_spec() -> impl Strategy<Value = ClusterSpec> {
@@ -138,7 +159,9 @@ fn any_spec() -> impl Strategy<Value = ClusterSpec> {
     btree_map("[a-z]{1,4}", tasks, 0..4).prop_map(|jobs| {
         let mut ports = 1..;
         let mut address = || format!("host:{}", ports.next().unwrap());
-        let jobs = jobs.into_iter().map(|(job, tasks)| (job, tasks.into_keys().map(|i| (i, address())).collect()));
+        let jobs = jobs
+            .into_iter()
+            .map(|(job, tasks)| (job, tasks.into_keys().map(|i| (i, address())).collect()));
         ClusterSpec::sparse::<_, _, Vec<_>>(jobs).unwrap()
     })
 }

@@ -35,9 +35,14 @@ impl Backward<'_> {
                 smallvec![self.for_input(x, || add(Array::ReshapeLike, &[dy, x]))?, None]
             }
             (Array::StridedSliceGrad(subscripts), &[dz, _], &[Some(dy)]) => {
-                smallvec![self.for_input(dz, || add(Array::StridedSlice(subscripts.clone()), &[dy]))?, None]
+                smallvec![
+                    self.for_input(dz, || add(Array::StridedSlice(subscripts.clone()), &[dy]))?,
+                    None
+                ]
             }
-            (Array::ZerosLike | Array::Shape(_) | Array::Size(_) | Array::Rank, [_], _) => smallvec![None],
+            (Array::ZerosLike | Array::Shape(_) | Array::Size(_) | Array::Rank, [_], _) => {
+                smallvec![None]
+            }
             (array, &[x], &[Some(dy)]) => match moved_back(array) {
                 Some((back, true)) => smallvec![Some(add(back, &[dy, x])?)],
                 Some((back, false)) => smallvec![Some(add(back, &[dy])?)],
@@ -60,7 +65,13 @@ impl Backward<'_> {
     }
 
     /// The parts of `dy` that belong to `inputs`, which were put together along `axis`.
-    fn parts(&self, id: OpId, axis: usize, inputs: &[Edge], dy: Edge) -> Result<InputGradients, GraphError> {
+    fn parts(
+        &self,
+        id: OpId,
+        axis: usize,
+        inputs: &[Edge],
+        dy: Edge,
+    ) -> Result<InputGradients, GraphError> {
         let size = |x: &Edge| self.graph.tensor_type(*x).shape.dims()[axis];
         let sizes: Option<Vec<usize>> = inputs.iter().map(size).collect();
         let cut = match sizes {
@@ -74,12 +85,15 @@ impl Backward<'_> {
     }
 }
 
-/// What moves the gradient of an operation of one input back, and whether it needs that input's shape.
+/// What moves the gradient of an operation of one input back, and whether it needs that input's
+/// shape.
 fn moved_back(array: &Array) -> Option<(Array, bool)> {
     let strided = |subscripts| Some((Array::StridedSliceGrad(subscripts), true));
     let alone = |op| Some((op, false));
     match array {
-        Array::Reshape(_) | Array::ExpandDims(_) | Array::Squeeze(_) => Some((Array::ReshapeLike, true)),
+        Array::Reshape(_) | Array::ExpandDims(_) | Array::Squeeze(_) => {
+            Some((Array::ReshapeLike, true))
+        }
         Array::Transpose(order) => {
             let inverse = (0..order.len()).map(|axis| order.iter().position(|from| *from == axis));
             alone(Array::Transpose(inverse.collect::<Option<_>>()?))

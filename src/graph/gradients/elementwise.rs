@@ -11,7 +11,12 @@ use crate::tensor::{Shape, Tensor};
 
 impl Backward<'_> {
     /// The gradients for the inputs of an elementwise operation, when `dy` is that of its result.
-    pub(super) fn elementwise(&self, id: OpId, operation: &Operation, dy: Edge) -> Result<InputGradients, GraphError> {
+    pub(super) fn elementwise(
+        &self,
+        id: OpId,
+        operation: &Operation,
+        dy: Edge,
+    ) -> Result<InputGradients, GraphError> {
         Ok(match (&operation.op, operation.inputs.as_slice()) {
             (Op::Unary(Unary::Neg), [_]) => smallvec![Some(self.negated(id, dy)?)],
             (Op::Unary(unary), &[x]) => {
@@ -19,7 +24,10 @@ impl Backward<'_> {
                     Seen::Input => x,
                     Seen::Output => Edge { op: id, output: 0 },
                 });
-                smallvec![seen.map(|seen| self.add(id, Op::UnaryGrad(*unary), &[dy, seen])).transpose()?]
+                smallvec![
+                    seen.map(|seen| self.add(id, Op::UnaryGrad(*unary), &[dy, seen]))
+                        .transpose()?
+                ]
             }
             (Op::Binary(Binary::FloorDiv), _) => smallvec![None, None],
             (Op::Binary(binary), &[a, b]) => {
@@ -39,7 +47,13 @@ impl Backward<'_> {
     }
 
     /// The gradient by the first operand, of the shape of the result.
-    fn by_left(&self, id: OpId, binary: Binary, dy: Edge, (a, b): (Edge, Edge)) -> Result<Edge, GraphError> {
+    fn by_left(
+        &self,
+        id: OpId,
+        binary: Binary,
+        dy: Edge,
+        (a, b): (Edge, Edge),
+    ) -> Result<Edge, GraphError> {
         let of = |binary, a, b| self.add(id, Op::Binary(binary), &[a, b]);
         match binary {
             Binary::Add | Binary::Sub | Binary::FloorDiv | Binary::FloorMod => Ok(dy),
@@ -61,7 +75,13 @@ impl Backward<'_> {
     }
 
     /// The gradient by the second operand, of the shape of the result.
-    fn by_right(&self, id: OpId, binary: Binary, dy: Edge, (a, b): (Edge, Edge)) -> Result<Edge, GraphError> {
+    fn by_right(
+        &self,
+        id: OpId,
+        binary: Binary,
+        dy: Edge,
+        (a, b): (Edge, Edge),
+    ) -> Result<Edge, GraphError> {
         let y = Edge { op: id, output: 0 };
         let of = |binary, a, b| self.add(id, Op::Binary(binary), &[a, b]);
         match binary {
@@ -69,13 +89,19 @@ impl Backward<'_> {
             Binary::Sub => self.negated(id, dy),
             Binary::Mul => of(Binary::Mul, dy, a),
             Binary::Div => self.negated(id, of(Binary::Mul, of(Binary::Div, dy, b)?, y)?),
-            Binary::FloorDiv | Binary::FloorMod => of(Binary::Mul, dy, self.negated(id, of(Binary::FloorDiv, a, b)?)?),
+            Binary::FloorDiv | Binary::FloorMod => {
+                of(Binary::Mul, dy, self.negated(id, of(Binary::FloorDiv, a, b)?)?)
+            }
             // Where the base is not above 0 its logarithm is no number, and the gradient 0.
             Binary::Pow => {
                 let (zero, one) = (self.scalar(id, a, 0.0)?, self.scalar(id, a, 1.0)?);
                 let positive = self.add(id, Op::Compare(Comparison::Greater), &[a, zero])?;
                 let base = self.add(id, Op::Select, &[positive, a, one])?;
-                of(Binary::Mul, dy, of(Binary::Mul, y, self.add(id, Op::Unary(Unary::Log), &[base])?)?)
+                of(
+                    Binary::Mul,
+                    dy,
+                    of(Binary::Mul, y, self.add(id, Op::Unary(Unary::Log), &[base])?)?,
+                )
             }
             Binary::Maximum | Binary::Minimum => {
                 let won = self.add(id, Op::Compare(wins(binary)), &[a, b])?;
@@ -95,23 +121,31 @@ impl Backward<'_> {
         self.add(id, Op::Fill { shape: Shape::SCALAR, value }, &[])
     }
 
-    /// A gradient of the shape of the result as one of the shape of `x`, which was broadcast along `others`.
+    /// A gradient of the shape of the result as one of the shape of `x`, which was broadcast along
+    /// `others`.
     ///
     /// Nothing is added where the shapes tell that `x` has that of the result.
-    fn summed(&self, id: OpId, gradient: Edge, (x, others): (Edge, &[Edge])) -> Result<Edge, GraphError> {
+    fn summed(
+        &self,
+        id: OpId,
+        gradient: Edge,
+        (x, others): (Edge, &[Edge]),
+    ) -> Result<Edge, GraphError> {
         let own = self.graph.tensor_type(x).shape;
         let keeps_its_shape = others.iter().all(|other| {
             let other = self.graph.tensor_type(*other).shape;
             let mut aligned = own.dims().iter().rev().zip(other.dims().iter().rev());
-            let is_kept =
-                |(own, other): (&Option<usize>, &Option<usize>)| *other == Some(1) || own.is_some_and(|own| own != 1);
+            let is_kept = |(own, other): (&Option<usize>, &Option<usize>)| {
+                *other == Some(1) || own.is_some_and(|own| own != 1)
+            };
             other.rank() <= own.rank() && aligned.all(is_kept)
         });
         if keeps_its_shape { Ok(gradient) } else { self.add(id, Op::SumToLike, &[gradient, x]) }
     }
 }
 
-/// The comparison that holds where the first operand passes the gradient on, as it does among equals.
+/// The comparison that holds where the first operand passes the gradient on, as it does among
+/// equals.
 fn wins(extreme: Binary) -> Comparison {
     if extreme == Binary::Maximum { Comparison::GreaterEqual } else { Comparison::LessEqual }
 }

@@ -26,7 +26,11 @@ impl Backward<'_> {
                 smallvec![self.for_input(params, spread)?, None]
             }
             (Indexed::GatherGrad { axis }, &[dz, _, indices]) => {
-                smallvec![self.for_input(dz, || add(Indexed::Gather { axis: *axis }, &[dy, indices]))?, None, None]
+                smallvec![
+                    self.for_input(dz, || add(Indexed::Gather { axis: *axis }, &[dy, indices]))?,
+                    None,
+                    None
+                ]
             }
             (Indexed::GatherNd, &[params, indices]) => {
                 let spread = || add(Indexed::TensorScatterAdd, &[zeros(params)?, indices, dy]);
@@ -36,12 +40,14 @@ impl Backward<'_> {
                 smallvec![None, self.for_input(updates, || add(Indexed::GatherNd, &[dy, indices]))?]
             }
             (Indexed::TensorScatterAdd, &[x, indices, updates]) => {
-                let of_updates = self.for_input(updates, || add(Indexed::GatherNd, &[dy, indices]))?;
+                let of_updates =
+                    self.for_input(updates, || add(Indexed::GatherNd, &[dy, indices]))?;
                 smallvec![self.for_input(x, || Ok(dy))?, None, of_updates]
             }
             (Indexed::TensorScatterUpdate, &[x, indices, updates]) => {
                 let kept = || add(Indexed::TensorScatterUpdate, &[dy, indices, zeros(updates)?]);
-                let of_updates = self.for_input(updates, || add(Indexed::GatherNd, &[dy, indices]))?;
+                let of_updates =
+                    self.for_input(updates, || add(Indexed::GatherNd, &[dy, indices]))?;
                 smallvec![self.for_input(x, kept)?, None, of_updates]
             }
             (Indexed::OneHot { .. }, [_]) => smallvec![None],

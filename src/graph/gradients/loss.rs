@@ -22,8 +22,12 @@ impl Backward<'_> {
         let mul = |a, b| add(Op::Binary(Binary::Mul), &[a, b]);
         let negated = |x| add(Op::Unary(Unary::Neg), &[x]);
         Ok(match (op, operation.inputs.as_slice()) {
-            (Loss::Softmax, [_]) => smallvec![Some(add(Op::Loss(Loss::SoftmaxGrad), &[dy, output(0)])?)],
-            (Loss::LogSoftmax, [_]) => smallvec![Some(add(Op::Loss(Loss::LogSoftmaxGrad), &[dy, output(0)])?)],
+            (Loss::Softmax, [_]) => {
+                smallvec![Some(add(Op::Loss(Loss::SoftmaxGrad), &[dy, output(0)])?)]
+            }
+            (Loss::LogSoftmax, [_]) => {
+                smallvec![Some(add(Op::Loss(Loss::LogSoftmaxGrad), &[dy, output(0)])?)]
+            }
             (Loss::SoftmaxCrossEntropyWithLogits, &[logits, labels]) => {
                 let by_labels = || {
                     let logs = add(Op::Loss(Loss::LogSoftmax), &[logits])?;

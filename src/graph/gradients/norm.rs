@@ -9,7 +9,8 @@ use crate::graph::op::{Norm, Op};
 use crate::graph::{Edge, OpId, Operation};
 
 impl Backward<'_> {
-    /// The gradient of a normalisation, of which only `y` has one; dropout's is dropped out by the same mask.
+    /// The gradient of a normalisation, of which only `y` has one; dropout's is dropped out by the
+    /// same mask.
     pub(super) fn norm(
         &self,
         id: OpId,
@@ -29,15 +30,25 @@ impl Backward<'_> {
                 if self.depends(mean) || self.depends(variance) {
                     return Err(self.no_gradient(operation));
                 }
-                (add(Norm::BatchGrad { epsilon, is_training: false }, &[dy, x, scale, mean, variance])?, inputs)
+                (
+                    add(
+                        Norm::BatchGrad { epsilon, is_training: false },
+                        &[dy, x, scale, mean, variance],
+                    )?,
+                    inputs,
+                )
             }
             (Norm::Layer { .. }, inputs @ &[x, scale, _]) => {
                 (add(Norm::LayerGrad, &[dy, x, scale, output(1), output(2)])?, inputs)
             }
-            (Norm::Dropout { .. }, &[_, counter]) => return Ok(smallvec![Some(add(op, &[dy, counter])?), None]),
+            (Norm::Dropout { .. }, &[_, counter]) => {
+                return Ok(smallvec![Some(add(op, &[dy, counter])?), None]);
+            }
             _ => return Err(self.no_gradient(operation)),
         };
-        let part = |(output, x): (u32, &Edge)| (output < 3 && self.depends(*x)).then_some(Edge { output, ..by });
+        let part = |(output, x): (u32, &Edge)| {
+            (output < 3 && self.depends(*x)).then_some(Edge { output, ..by })
+        };
         Ok((0..).zip(inputs).map(part).collect())
     }
 }

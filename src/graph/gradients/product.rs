@@ -16,7 +16,9 @@ impl Backward<'_> {
         dy: Edge,
         [(a, ta), (b, tb)]: [(Edge, bool); 2],
     ) -> Result<InputGradients, GraphError> {
-        let product = |x, transpose_a, y, transpose_b| self.add(id, Op::MatMul { transpose_a, transpose_b }, &[x, y]);
+        let product = |x, transpose_a, y, transpose_b| {
+            self.add(id, Op::MatMul { transpose_a, transpose_b }, &[x, y])
+        };
         let da = || if ta { product(b, tb, dy, true) } else { product(dy, false, b, !tb) };
         let db = || if tb { product(dy, true, a, ta) } else { product(a, !ta, dy, false) };
         Ok(smallvec![self.for_input(a, da)?, self.for_input(b, db)?])
@@ -30,8 +32,20 @@ impl Backward<'_> {
         [(x, ax), (y, ay)]: [(Edge, bool); 2],
     ) -> Result<InputGradients, GraphError> {
         let product = |x, adj_x, y, adj_y| self.add(id, Op::BatchMatMul { adj_x, adj_y }, &[x, y]);
-        let dx = || self.filled(id, if ax { product(y, ay, dy, true) } else { product(dy, false, y, !ay) }?, x);
-        let dy = || self.filled(id, if ay { product(dy, true, x, ax) } else { product(x, !ax, dy, false) }?, y);
+        let dx = || {
+            self.filled(
+                id,
+                if ax { product(y, ay, dy, true) } else { product(dy, false, y, !ay) }?,
+                x,
+            )
+        };
+        let dy = || {
+            self.filled(
+                id,
+                if ay { product(dy, true, x, ax) } else { product(x, !ax, dy, false) }?,
+                y,
+            )
+        };
         Ok(smallvec![self.for_input(x, dx)?, self.for_input(y, dy)?])
     }
 

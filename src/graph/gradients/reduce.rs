@@ -35,9 +35,10 @@ impl Backward<'_> {
         (dy, arrived): (Edge, Edge),
     ) -> Result<InputGradients, GraphError> {
         match op.reduction {
-            Reduction::Sum | Reduction::Mean => {
-                Ok(smallvec![self.for_input(dy, || self.add(id, Op::Reduce(op), &[arrived]))?, None])
-            }
+            Reduction::Sum | Reduction::Mean => Ok(smallvec![
+                self.for_input(dy, || self.add(id, Op::Reduce(op), &[arrived]))?,
+                None
+            ]),
             _ => Err(self.no_gradient(operation)),
         }
     }
@@ -53,7 +54,11 @@ impl Backward<'_> {
         match (op, operation.inputs.as_slice()) {
             (Order::TopK { .. }, &[x]) => {
                 let positions = Edge { op: id, output: 1 };
-                Ok(smallvec![Some(self.add(id, Op::Order(Order::TopKGrad), &[dy, positions, x])?)])
+                Ok(smallvec![Some(self.add(
+                    id,
+                    Op::Order(Order::TopKGrad),
+                    &[dy, positions, x]
+                )?)])
             }
             _ => Err(self.no_gradient(operation)),
         }

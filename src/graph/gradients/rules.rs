@@ -1,4 +1,5 @@
-//! The gradient of each kind of operation: what arrives at its inputs for what arrives at its output.
+//! The gradient of each kind of operation: what arrives at its inputs for what arrives at its
+//! output.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -11,7 +12,8 @@ use crate::graph::{Edge, OpId, Operation};
 pub(super) type InputGradients = SmallVec<[Option<Edge>; 2]>;
 
 impl Backward<'_> {
-    /// The gradients for the inputs of `operation`, whose id is `id`, when `arrived` are those of its outputs.
+    /// The gradients for the inputs of `operation`, whose id is `id`, when `arrived` are those of
+    /// its outputs.
     ///
     /// An operation with one input is only asked where that input's gradient is wanted.
     pub(super) fn gradient(
@@ -26,14 +28,21 @@ impl Backward<'_> {
             Op::Indexed(indexed) => self.indexed(id, operation, indexed, arrived),
             Op::Window(window) => self.window(id, operation, window, arrived),
             _ => match arrived {
-                [Some(dy), others @ ..] if others.iter().all(Option::is_none) => self.simple(id, operation, *dy),
+                [Some(dy), others @ ..] if others.iter().all(Option::is_none) => {
+                    self.simple(id, operation, *dy)
+                }
                 _ => Err(self.no_gradient(operation)),
             },
         }
     }
 
     /// The same, for an operation of which only the first output has a gradient.
-    fn simple(&self, id: OpId, operation: &Operation, dy: Edge) -> Result<InputGradients, GraphError> {
+    fn simple(
+        &self,
+        id: OpId,
+        operation: &Operation,
+        dy: Edge,
+    ) -> Result<InputGradients, GraphError> {
         let add = |op, inputs: &[Edge]| self.add(id, op, inputs);
         Ok(match (&operation.op, operation.inputs.as_slice()) {
             (Op::Identity, [_]) => smallvec![Some(dy)],
@@ -41,17 +50,29 @@ impl Backward<'_> {
             (Op::MatMul { transpose_a, transpose_b }, &[a, b]) => {
                 self.matmul(id, dy, [(a, *transpose_a), (b, *transpose_b)])?
             }
-            (Op::BatchMatMul { adj_x, adj_y }, &[x, y]) => self.batch_matmul(id, dy, [(x, *adj_x), (y, *adj_y)])?,
-            (Op::BiasAdd, &[x, bias]) => {
-                smallvec![self.for_input(x, || Ok(dy))?, self.for_input(bias, || add(Op::BiasAddGrad, &[dy]))?]
+            (Op::BatchMatMul { adj_x, adj_y }, &[x, y]) => {
+                self.batch_matmul(id, dy, [(x, *adj_x), (y, *adj_y)])?
             }
-            (Op::Unary(_) | Op::Binary(_) | Op::Select, _) => self.elementwise(id, operation, dy)?,
+            (Op::BiasAdd, &[x, bias]) => {
+                smallvec![
+                    self.for_input(x, || Ok(dy))?,
+                    self.for_input(bias, || add(Op::BiasAddGrad, &[dy]))?
+                ]
+            }
+            (Op::Unary(_) | Op::Binary(_) | Op::Select, _) => {
+                self.elementwise(id, operation, dy)?
+            }
             (Op::Reduce(reduce), &[x]) => self.reduce(id, operation, *reduce, (x, dy))?,
-            (Op::ReduceGrad(reduce), &[gradient, _]) => self.reduce_grad(id, operation, *reduce, (gradient, dy))?,
+            (Op::ReduceGrad(reduce), &[gradient, _]) => {
+                self.reduce_grad(id, operation, *reduce, (gradient, dy))?
+            }
             (Op::Order(order), _) => self.order(id, operation, *order, dy)?,
             (Op::ScaleRows, &[x, factor]) => {
                 let by_factor = || self.row_sums(id, add(Op::Binary(Binary::Mul), &[dy, x])?);
-                smallvec![self.for_input(x, || add(Op::ScaleRows, &[dy, factor]))?, self.for_input(factor, by_factor)?]
+                smallvec![
+                    self.for_input(x, || add(Op::ScaleRows, &[dy, factor]))?,
+                    self.for_input(factor, by_factor)?
+                ]
             }
             (Op::Cast(_), &[x]) => smallvec![self.cast_back(id, x, dy)?],
             (Op::Norm(norm), _) => self.norm(id, operation, *norm, dy)?,
@@ -78,7 +99,8 @@ impl Backward<'_> {
 
     /// The sum of each row of the matrix `x`.
     fn row_sums(&self, id: OpId, x: Edge) -> Result<Edge, GraphError> {
-        let rows = Reduce { reduction: Reduction::Sum, axes: [1].into_iter().collect(), keep_dims: false };
+        let rows =
+            Reduce { reduction: Reduction::Sum, axes: [1].into_iter().collect(), keep_dims: false };
         self.add(id, Op::Reduce(rows), &[x])
     }
 

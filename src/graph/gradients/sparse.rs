@@ -1,4 +1,5 @@
-//! The gradients of operations on numbered rows, and those of a variable, whose rows may have been gathered.
+//! The gradients of operations on numbered rows, and those of a variable, whose rows may have been
+//! gathered.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -41,7 +42,10 @@ impl Backward<'_> {
     /// The gradient of `variable`: of its rows, where nothing has read the whole of it.
     ///
     /// What is only about ids is done where the variable is, which has them: they travel once.
-    pub(super) fn of_variable(&mut self, variable: &Variable) -> Result<Option<Gradient>, GraphError> {
+    pub(super) fn of_variable(
+        &mut self,
+        variable: &Variable,
+    ) -> Result<Option<Gradient>, GraphError> {
         let (mut dense, mut slices) = (Vec::new(), Vec::new());
         for (id, operation) in reads(self.def, variable.op_id()) {
             match (self.total(Edge { op: id, output: 0 })?, operation.inputs.first()) {
@@ -56,7 +60,11 @@ impl Backward<'_> {
         }
         if let Some(slices) = slices {
             let sum = Op::Sparse(Sparse::UnsortedSegmentSum(Some(slices.rows())));
-            dense.push(self.add(variable.op_id(), sum, &[slices.values().edge(), slices.indices().edge()])?);
+            dense.push(self.add(
+                variable.op_id(),
+                sum,
+                &[slices.values().edge(), slices.indices().edge()],
+            )?);
         }
         let whole = match dense.as_slice() {
             [one] => *one,
@@ -66,7 +74,13 @@ impl Backward<'_> {
     }
 
     /// Rows of any shape of ids as one list of rows, and the ids as a list.
-    fn flat(&self, gather: OpId, rows: Edge, ids: Edge, variable: &Variable) -> Result<(Edge, Edge), GraphError> {
+    fn flat(
+        &self,
+        gather: OpId,
+        rows: Edge,
+        ids: Edge,
+        variable: &Variable,
+    ) -> Result<(Edge, Edge), GraphError> {
         if self.graph.tensor_type(ids).shape.rank() == 1 {
             return Ok((rows, ids));
         }
@@ -74,11 +88,18 @@ impl Backward<'_> {
         let row = shape.dims()[1..].iter().map(|dim| Some(*dim));
         let list = PartialShape::new(&std::iter::once(None).chain(row).collect::<Vec<_>>());
         let reshape = |shape| Op::Array(Array::Reshape(shape));
-        Ok((self.add(rows.op, reshape(list), &[rows])?, self.add(gather, reshape([None].into()), &[ids])?))
+        Ok((
+            self.add(rows.op, reshape(list), &[rows])?,
+            self.add(gather, reshape([None].into()), &[ids])?,
+        ))
     }
 
     /// All slices one after the other.
-    fn joined(&self, slices: Vec<(Edge, Edge)>, variable: &Variable) -> Result<Option<IndexedSlices>, GraphError> {
+    fn joined(
+        &self,
+        slices: Vec<(Edge, Edge)>,
+        variable: &Variable,
+    ) -> Result<Option<IndexedSlices>, GraphError> {
         let (values, indices): (Vec<Edge>, Vec<Edge>) = slices.into_iter().unzip();
         let concat = || Op::Array(Array::Concat { axis: 0 });
         let (values, indices) = match (values.as_slice(), indices.as_slice()) {
@@ -106,8 +127,12 @@ impl Backward<'_> {
 }
 
 /// The operations that read `variable`, the whole of it or some rows.
-pub(super) fn reads(def: &crate::graph::GraphDef, variable: OpId) -> impl Iterator<Item = (OpId, &Operation)> {
+pub(super) fn reads(
+    def: &crate::graph::GraphDef,
+    variable: OpId,
+) -> impl Iterator<Item = (OpId, &Operation)> {
     def.iter().filter(move |(_, operation)| {
-        matches!(operation.op, Op::ReadVariable | Op::ResourceGather) && operation.variables.first() == Some(&variable)
+        matches!(operation.op, Op::ReadVariable | Op::ResourceGather)
+            && operation.variables.first() == Some(&variable)
     })
 }

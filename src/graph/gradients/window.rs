@@ -11,7 +11,8 @@ use crate::graph::{Edge, OpId, Operation};
 impl Backward<'_> {
     /// As [`Backward::gradient`].
     ///
-    /// A convolution is linear in the image and in the filter, so that its gradients are each other's.
+    /// A convolution is linear in the image and in the filter, so that its gradients are each
+    /// other's.
     pub(super) fn window(
         &self,
         id: OpId,
@@ -25,11 +26,17 @@ impl Backward<'_> {
         Ok(match (*window, operation.inputs.as_slice()) {
             (Window::Convolution(convolution), &[x, filter]) => smallvec![
                 self.for_input(x, || self.by_input(id, convolution, d, filter, x))?,
-                self.for_input(filter, || add(Window::FilterGradient(convolution), &[x, d, filter]))?,
+                self.for_input(filter, || add(
+                    Window::FilterGradient(convolution),
+                    &[x, d, filter]
+                ))?,
             ],
             (Window::InputGradient(convolution, _), &[dy, filter, ..]) => smallvec![
                 self.for_input(dy, || add(Window::Convolution(convolution), &[d, filter]))?,
-                self.for_input(filter, || add(Window::FilterGradient(convolution), &[d, dy, filter]))?,
+                self.for_input(filter, || add(
+                    Window::FilterGradient(convolution),
+                    &[d, dy, filter]
+                ))?,
                 None,
             ],
             (Window::FilterGradient(convolution), &[x, dy, _]) => smallvec![
@@ -37,8 +44,12 @@ impl Backward<'_> {
                 self.for_input(dy, || add(Window::Convolution(convolution), &[x, d]))?,
                 None,
             ],
-            (Window::MaxPool(pool), &[x]) => smallvec![Some(add(Window::MaxPoolGrad(pool), &[x, y, d])?)],
-            (Window::AvgPool(pool), &[x]) => smallvec![Some(add(Window::AvgPoolGrad(pool), &[d, x])?)],
+            (Window::MaxPool(pool), &[x]) => {
+                smallvec![Some(add(Window::MaxPoolGrad(pool), &[x, y, d])?)]
+            }
+            (Window::AvgPool(pool), &[x]) => {
+                smallvec![Some(add(Window::AvgPoolGrad(pool), &[d, x])?)]
+            }
             (Window::AvgPoolGrad(pool), &[dy, _]) => {
                 smallvec![self.for_input(dy, || add(Window::AvgPool(pool), &[d]))?, None]
             }
@@ -46,7 +57,8 @@ impl Backward<'_> {
         })
     }
 
-    /// The gradient by the image `x`, which is only looked at where its size is not known before the step.
+    /// The gradient by the image `x`, which is only looked at where its size is not known before
+    /// the step.
     fn by_input(
         &self,
         id: OpId,
@@ -60,7 +72,9 @@ impl Backward<'_> {
                 let gradient = Window::InputGradient(convolution, Some([height, width]));
                 self.add(id, Op::Window(gradient), &[dy, filter])
             }
-            _ => self.add(id, Op::Window(Window::InputGradient(convolution, None)), &[dy, filter, x]),
+            _ => {
+                self.add(id, Op::Window(Window::InputGradient(convolution, None)), &[dy, filter, x])
+            }
         }
     }
 }

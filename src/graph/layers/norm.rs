@@ -8,15 +8,18 @@ use super::super::op::{Axes, Norm, Op, Reduce, Reduction};
 use super::super::output::{Output, Target};
 use super::super::variable::Variable;
 
-/// Batch normalisation (Ioffe and Szegedy 2015; TensorFlow: `tf.layers.batch_normalization`, fused): each channel,
-/// the last axis, is brought to mean 0 and variance 1, then scaled by `gamma` and offset by `beta`.
+/// Batch normalisation (Ioffe and Szegedy 2015; TensorFlow: `tf.layers.batch_normalization`,
+/// fused): each channel, the last axis, is brought to mean 0 and variance 1, then scaled by `gamma`
+/// and offset by `beta`.
 ///
-/// In training the moments are those of the batch, and an update moves the moving moments towards them; a
-/// trained model uses the moving moments. These are variables that no optimizer trains, beside `beta`.
+/// In training the moments are those of the batch, and an update moves the moving moments towards
+/// them; a trained model uses the moving moments. These are variables that no optimizer trains,
+/// beside `beta`.
 ///
-/// The update adds `(batch − moving) (1 − momentum)` where the variable is, with `moving` as the step read it, as
-/// TensorFlow's does. Each worker's step makes its own update, in every mode of training: additions of several
-/// workers commute, so that none is lost, and none waits for another.
+/// The update adds `(batch − moving) (1 − momentum)` where the variable is, with `moving` as the
+/// step read it, as TensorFlow's does. Each worker's step makes its own update, in every mode of
+/// training: additions of several workers commute, so that none is lost, and none waits for
+/// another.
 ///
 /// ```
 /// # use trainyard::prelude::*;
@@ -47,8 +50,8 @@ pub struct BatchNorm {
 impl BatchNorm {
     /// For so many channels, with TensorFlow's defaults: momentum 0.99, ε 0.001.
     ///
-    /// Its variables are `batch_normalization/gamma`, `/beta`, `/moving_mean` and `/moving_variance`;
-    /// `batch_normalization_1/…` for the next.
+    /// Its variables are `batch_normalization/gamma`, `/beta`, `/moving_mean` and
+    /// `/moving_variance`; `batch_normalization_1/…` for the next.
     ///
     /// # Errors
     /// If a name is taken.
@@ -64,9 +67,11 @@ impl BatchNorm {
     fn in_scope(graph: &Graph, channels: usize) -> Result<Self, GraphError> {
         let gamma = graph.variable("gamma", &graph.filled([channels], 1.0))?;
         let beta = graph.variable("beta", &graph.zeros([channels]))?;
-        let moving =
-            |name: &str, initial: f32| graph.slot_variable(&graph.scoped_name(name), [channels].into(), initial, &beta);
-        let (moving_mean, moving_variance) = (moving("moving_mean", 0.0)?, moving("moving_variance", 1.0)?);
+        let moving = |name: &str, initial: f32| {
+            graph.slot_variable(&graph.scoped_name(name), [channels].into(), initial, &beta)
+        };
+        let (moving_mean, moving_variance) =
+            (moving("moving_mean", 0.0)?, moving("moving_variance", 1.0)?);
         Ok(Self { gamma, beta, moving_mean, moving_variance, momentum: 0.99, epsilon: 0.001 })
     }
 
@@ -82,8 +87,9 @@ impl BatchNorm {
         Self { epsilon, ..self }
     }
 
-    /// `x` \[…, channels\] by the moments of the batch, and the update of the moving moments, which a training
-    /// step is to run: as a target of the step, or as a control dependency of its train op.
+    /// `x` \[…, channels\] by the moments of the batch, and the update of the moving moments, which
+    /// a training step is to run: as a target of the step, or as a control dependency of its train
+    /// op.
     ///
     /// # Errors
     /// If `x` is no f32 of so many channels.
@@ -93,8 +99,9 @@ impl BatchNorm {
         let affine = [&self.gamma.read(), &self.beta.read()];
         let y = x.with(&affine, Op::Norm(Norm::Batch { epsilon: self.epsilon }))?;
         let share = graph.constant(1.0 - self.momentum);
-        let update =
-            |moving: &Variable, output| moving.assign_add(&y.sibling(output).sub(&moving.read())?.mul(&share)?);
+        let update = |moving: &Variable, output| {
+            moving.assign_add(&y.sibling(output).sub(&moving.read())?.mul(&share)?)
+        };
         let updates = [update(&self.moving_mean, 1)?, update(&self.moving_variance, 2)?];
         let update = graph.group("batch_normalization_update", &[&updates[0], &updates[1]])?;
         Ok((y, update))
@@ -106,15 +113,21 @@ impl BatchNorm {
     /// If `x` is no f32 of so many channels.
     #[track_caller]
     pub fn infer(&self, x: &Output) -> Result<Output, GraphError> {
-        let given = [&self.gamma.read(), &self.beta.read(), &self.moving_mean.read(), &self.moving_variance.read()];
+        let given = [
+            &self.gamma.read(),
+            &self.beta.read(),
+            &self.moving_mean.read(),
+            &self.moving_variance.read(),
+        ];
         x.with(&given, Op::Norm(Norm::BatchInference { epsilon: self.epsilon }))
     }
 }
 
-/// Layer normalisation (Ba et al. 2016): each row of `x` \[…, n\] is brought to mean 0 and variance 1, then scaled
-/// and offset. `epsilon` is added to a variance; Keras takes 0.001.
+/// Layer normalisation (Ba et al. 2016): each row of `x` \[…, n\] is brought to mean 0 and variance
+/// 1, then scaled and offset. `epsilon` is added to a variance; Keras takes 0.001.
 ///
-/// Its variables are `layer_normalization/gamma`, ones, and `/beta`, zeros; `layer_normalization_1/…` for the next.
+/// Its variables are `layer_normalization/gamma`, ones, and `/beta`, zeros;
+/// `layer_normalization_1/…` for the next.
 ///
 /// # Errors
 /// If `x` is no f32 whose last dimension is known.
@@ -123,7 +136,10 @@ pub fn layer_norm(x: &Output, epsilon: f32) -> Result<Output, GraphError> {
     let given = x.tensor_type();
     let Some(&Some(width)) = given.float_dims().and_then(<[_]>::last) else {
         let needs = "an f32 whose last dimension is known".to_owned();
-        return Err(GraphError::new("layer_norm", GraphProblem::Inputs { needs, inputs: vec![given] }));
+        return Err(GraphError::new(
+            "layer_norm",
+            GraphProblem::Inputs { needs, inputs: vec![given] },
+        ));
     };
     x.graph().enter_name_scope("layer_normalization")?;
     let built = layer_norm_in_scope(x, width, epsilon);
@@ -140,16 +156,21 @@ fn layer_norm_in_scope(x: &Output, width: usize, epsilon: f32) -> Result<Output,
     x.with(&[&gamma.read(), &beta.read()], Op::Norm(Norm::Layer { epsilon }))
 }
 
-/// The mean and the variance (over the count) of the elements along `axes`, which stay with size 1 where `keep_dims`
-/// says (TensorFlow: `tf.nn.moments`).
+/// The mean and the variance (over the count) of the elements along `axes`, which stay with size 1
+/// where `keep_dims` says (TensorFlow: `tf.nn.moments`).
 ///
 /// # Errors
 /// If an axis is not there or named twice, or the elements are no f32.
 #[track_caller]
-pub fn moments(x: &Output, axes: &[isize], keep_dims: bool) -> Result<(Output, Output), GraphError> {
+pub fn moments(
+    x: &Output,
+    axes: &[isize],
+    keep_dims: bool,
+) -> Result<(Output, Output), GraphError> {
     let mean = x.mean_keep_dims(axes)?;
     let reduced: Axes = axes.iter().map(|axis| x.axis(*axis)).collect::<Result<_, _>>()?;
-    let everywhere = Op::ReduceGrad(Reduce { reduction: Reduction::Sum, axes: reduced, keep_dims: true });
+    let everywhere =
+        Op::ReduceGrad(Reduce { reduction: Reduction::Sum, axes: reduced, keep_dims: true });
     let squares = x.sub(&mean.with(&[x], everywhere)?)?.square();
     if keep_dims {
         return Ok((mean, squares.mean_keep_dims(axes)?));
@@ -157,12 +178,12 @@ pub fn moments(x: &Output, axes: &[isize], keep_dims: bool) -> Result<(Output, O
     Ok((x.mean_over(axes)?, squares.mean_over(axes)?))
 }
 
-/// `x` with a share `rate` of its elements 0, and the others `1 / (1 − rate)` of what they are (Srivastava et al.
-/// 2014; TensorFlow: `tf.nn.dropout`).
+/// `x` with a share `rate` of its elements 0, and the others `1 / (1 − rate)` of what they are
+/// (Srivastava et al. 2014; TensorFlow: `tf.nn.dropout`).
 ///
-/// Which elements depends on the graph's seed, the layer's name, the value of `counter` (an i64 scalar) and the
-/// element's position: not on where, or on how many threads, it is computed. Workers that share seed
-/// and counter drop the same positions, each of its own batch.
+/// Which elements depends on the graph's seed, the layer's name, the value of `counter` (an i64
+/// scalar) and the element's position: not on where, or on how many threads, it is computed.
+/// Workers that share seed and counter drop the same positions, each of its own batch.
 ///
 /// # Errors
 /// If `x` is no f32 or f64, the counter no i64 scalar, or the rate below 0 or not below 1.
@@ -170,7 +191,10 @@ pub fn moments(x: &Output, axes: &[isize], keep_dims: bool) -> Result<(Output, O
 pub fn dropout(x: &Output, rate: f32, counter: &Output) -> Result<Output, GraphError> {
     if !(0.0..1.0).contains(&rate) {
         let needs = format!("a rate from 0 to below 1, not {rate}");
-        return Err(GraphError::new("dropout", GraphProblem::Inputs { needs, inputs: vec![x.tensor_type()] }));
+        return Err(GraphError::new(
+            "dropout",
+            GraphProblem::Inputs { needs, inputs: vec![x.tensor_type()] },
+        ));
     }
     let graph = x.graph();
     graph.enter_name_scope("dropout")?;

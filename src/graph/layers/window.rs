@@ -4,16 +4,23 @@ use super::super::error::{GraphError, GraphProblem};
 use super::super::op::{Padding, RandomLaw, Sliding};
 use super::super::output::Output;
 
-/// A convolution without activation: `filters` channels from windows of `size`, height and width, and a
-/// bias for each (TensorFlow: `tf.layers.conv2d`).
+/// A convolution without activation: `filters` channels from windows of `size`, height and width,
+/// and a bias for each (TensorFlow: `tf.layers.conv2d`).
 ///
-/// Its variables are `conv2d/kernel`, uniform in ±√(6 / (fan in + fan out)) where a fan is a window of the
-/// channels that go in or come out (Glorot and Bengio 2010), and `conv2d/bias`, zero; `conv2d_1/…` for the next.
+/// Its variables are `conv2d/kernel`, uniform in ±√(6 / (fan in + fan out)) where a fan is a window
+/// of the channels that go in or come out (Glorot and Bengio 2010), and `conv2d/bias`, zero;
+/// `conv2d_1/…` for the next.
 ///
 /// # Errors
-/// If `x` is no f32 of rank 4 with a known number of channels, or smaller with its padding than the window.
+/// If `x` is no f32 of rank 4 with a known number of channels, or smaller with its padding than the
+/// window.
 #[track_caller]
-pub fn conv2d(x: &Output, filters: usize, size: [usize; 2], sliding: impl Into<Sliding>) -> Result<Output, GraphError> {
+pub fn conv2d(
+    x: &Output,
+    filters: usize,
+    size: [usize; 2],
+    sliding: impl Into<Sliding>,
+) -> Result<Output, GraphError> {
     let filter = filter_of(x, filters, size)?;
     x.graph().enter_name_scope("conv2d")?;
     let built = convolved(x, filter, sliding.into(), true);
@@ -41,7 +48,11 @@ pub fn conv2d_without_bias(
 
 /// The shape of the filter `[height, width, in, out]`.
 #[track_caller]
-fn filter_of(x: &Output, filters: usize, [height, width]: [usize; 2]) -> Result<[usize; 4], GraphError> {
+fn filter_of(
+    x: &Output,
+    filters: usize,
+    [height, width]: [usize; 2],
+) -> Result<[usize; 4], GraphError> {
     match x.tensor_type().float_dims() {
         Some(&[_, _, _, Some(channels)]) => Ok([height, width, channels, filters]),
         _ => Err(refused("conv2d", "f32 images [n, height, width, channels] of known channels", x)),
@@ -50,12 +61,18 @@ fn filter_of(x: &Output, filters: usize, [height, width]: [usize; 2]) -> Result<
 
 /// Apart from [`conv2d`], so that every operation is built at the line of its caller.
 #[track_caller]
-fn convolved(x: &Output, filter: [usize; 4], sliding: Sliding, has_bias: bool) -> Result<Output, GraphError> {
+fn convolved(
+    x: &Output,
+    filter: [usize; 4],
+    sliding: Sliding,
+    has_bias: bool,
+) -> Result<Output, GraphError> {
     let graph = x.graph();
     let [height, width, channels, filters] = filter;
     let limit = (6.0 / (height * width * (channels + filters)) as f32).sqrt();
     let law = RandomLaw::Uniform { low: -limit, high: limit };
-    let kernel = graph.variable("kernel", &graph.random(&graph.scoped_name("kernel"), law, filter))?;
+    let kernel =
+        graph.variable("kernel", &graph.random(&graph.scoped_name("kernel"), law, filter))?;
     let y = x.conv2d(&kernel.read(), sliding)?;
     if !has_bias {
         return Ok(y);
@@ -70,7 +87,12 @@ fn convolved(x: &Output, filter: [usize; 4], sliding: Sliding, has_bias: bool) -
 /// # Errors
 /// As [`Output::max_pool`].
 #[track_caller]
-pub fn max_pool2d(x: &Output, size: [usize; 2], strides: [usize; 2], padding: Padding) -> Result<Output, GraphError> {
+pub fn max_pool2d(
+    x: &Output,
+    size: [usize; 2],
+    strides: [usize; 2],
+    padding: Padding,
+) -> Result<Output, GraphError> {
     x.max_pool(size, Sliding::from(padding).strides(strides))
 }
 
@@ -80,7 +102,12 @@ pub fn max_pool2d(x: &Output, size: [usize; 2], strides: [usize; 2], padding: Pa
 /// # Errors
 /// As [`Output::avg_pool`].
 #[track_caller]
-pub fn avg_pool2d(x: &Output, size: [usize; 2], strides: [usize; 2], padding: Padding) -> Result<Output, GraphError> {
+pub fn avg_pool2d(
+    x: &Output,
+    size: [usize; 2],
+    strides: [usize; 2],
+    padding: Padding,
+) -> Result<Output, GraphError> {
     x.avg_pool(size, Sliding::from(padding).strides(strides))
 }
 
@@ -91,7 +118,8 @@ pub fn avg_pool2d(x: &Output, size: [usize; 2], strides: [usize; 2], padding: Pa
 #[track_caller]
 pub fn flatten(x: &Output) -> Result<Output, GraphError> {
     let shape = x.tensor_type().shape;
-    let row = shape.dims().get(1..).and_then(|dims| dims.iter().copied().product::<Option<usize>>());
+    let row =
+        shape.dims().get(1..).and_then(|dims| dims.iter().copied().product::<Option<usize>>());
     let Some(row) = row else {
         return Err(refused("flatten", "samples [n, …] whose own shape is known", x));
     };
@@ -100,5 +128,8 @@ pub fn flatten(x: &Output) -> Result<Output, GraphError> {
 
 #[track_caller]
 fn refused(layer: &str, needs: &str, x: &Output) -> GraphError {
-    GraphError::new(layer, GraphProblem::Inputs { needs: needs.to_owned(), inputs: vec![x.tensor_type()] })
+    GraphError::new(
+        layer,
+        GraphProblem::Inputs { needs: needs.to_owned(), inputs: vec![x.tensor_type()] },
+    )
 }

@@ -1,4 +1,5 @@
-//! Operations that move elements, and change none; and the gradients of those that use an element twice.
+//! Operations that move elements, and change none; and the gradients of those that use an element
+//! twice.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,8 +32,8 @@ pub enum Array {
         /// The sizes, which add up to that of the axis.
         sizes: Vec<usize>,
     },
-    /// `(x, like, …)`: `x` cut along an axis into outputs of the shapes of the others, whose values are
-    /// not used: the gradient of a concatenation whose sizes only the step knows.
+    /// `(x, like, …)`: `x` cut along an axis into outputs of the shapes of the others, whose values
+    /// are not used: the gradient of a concatenation whose sizes only the step knows.
     SplitLike {
         /// The axis.
         axis: usize,
@@ -83,7 +84,8 @@ pub enum Array {
     Tile(Vec<usize>),
     /// `(gradient)`: the sum of the tiles.
     TileGrad(Vec<usize>),
-    /// `(x)` repeated to fill this shape, by the rules of NumPy; `None` keeps the size that `x` has.
+    /// `(x)` repeated to fill this shape, by the rules of NumPy; `None` keeps the size that `x`
+    /// has.
     BroadcastTo(PartialShape),
     /// `(gradient, x)`: the sum over all that each element of `x` became.
     BroadcastToGrad,

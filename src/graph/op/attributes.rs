@@ -37,7 +37,8 @@ pub enum RandomLaw {
 /// What a variable is. Two graphs that name the same one share it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariableSpec {
-    /// The name under which graphs share the variable; the operation's own unless another was given.
+    /// The name under which graphs share the variable; the operation's own unless another was
+    /// given.
     pub shared_name: Arc<str>,
     /// The namespace of resources that `Session::reset` clears as one.
     pub container: Arc<str>,
@@ -63,14 +64,17 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Whether this is another worker of the training that `other` is of, or what is different about it.
+    /// Whether this is another worker of the training that `other` is of, or what is different
+    /// about it.
     pub(crate) fn check_trains_with(&self, other: &Self) -> Result<(), String> {
         if (self.workers, self.mode) == (other.workers, other.mode) && self.worker < self.workers {
             return Ok(());
         }
         let (worker, workers, mode) = (self.worker, self.workers, self.mode);
         let known = format!("{} workers ({})", other.workers, other.mode);
-        Err(format!("worker {worker} of {workers} ({mode}) can't join a training of {known}; all must say the same"))
+        Err(format!(
+            "worker {worker} of {workers} ({mode}) can't join a training of {known}; all must say the same"
+        ))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A function of two elements of one type: f32, f64, i32 or i64. Shapes are broadcast as NumPy does it.
+/// A function of two elements of one type: f32, f64, i32 or i64. Shapes are broadcast as NumPy does
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Binary {
     /// `a + b` (TensorFlow `AddV2`).

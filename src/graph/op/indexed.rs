@@ -6,8 +6,9 @@ use crate::tensor::{Shape, Tensor};
 
 /// What is done at the indices (i32 or i64), which count from 0.
 ///
-/// The last dimension of `Nd` indices is a position along the first axes of what they point into, and
-/// the slice there, of the axes left, is what is moved. Where indices repeat, they count in their order.
+/// The last dimension of `Nd` indices is a position along the first axes of what they point into,
+/// and the slice there, of the axes left, is what is moved. Where indices repeat, they count in
+/// their order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Indexed {
     /// `(params, indices)`: the slices at the indices along an axis, which takes the indices' shape
@@ -16,8 +17,8 @@ pub enum Indexed {
         /// The axis.
         axis: usize,
     },
-    /// `(gradient, params, indices)`: zeros of the shape of `params`, whose values are not used, and each
-    /// slice of the gradient added where it was gathered.
+    /// `(gradient, params, indices)`: zeros of the shape of `params`, whose values are not used,
+    /// and each slice of the gradient added where it was gathered.
     GatherGrad {
         /// The axis.
         axis: usize,
@@ -28,10 +29,11 @@ pub enum Indexed {
     ScatterNd(Shape),
     /// `(x, indices, updates)`: `x`, and the updates added at the indices.
     TensorScatterAdd,
-    /// `(x, indices, updates)`: `x`, and the updates in its place at the indices; the last of several.
+    /// `(x, indices, updates)`: `x`, and the updates in its place at the indices; the last of
+    /// several.
     TensorScatterUpdate,
-    /// `(indices)`: `on` at the index along a new axis and `off` elsewhere, everywhere for an index that
-    /// is no position.
+    /// `(indices)`: `on` at the index along a new axis and `off` elsewhere, everywhere for an index
+    /// that is no position.
     OneHot {
         /// The size of the new axis.
         depth: usize,

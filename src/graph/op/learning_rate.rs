@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A learning rate: the same in each step, or computed from the global step, once a step, by the worker.
+/// A learning rate: the same in each step, or computed from the global step, once a step, by the
+/// worker.
 ///
 /// A number is one, and so is a [`Schedule`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -11,7 +12,8 @@ pub struct LearningRate {
     pub(crate) warmup_steps: u64,
 }
 
-/// How the learning rate changes with the global step \[global steps\] (TensorFlow: `tf.train.*_decay`).
+/// How the learning rate changes with the global step \[global steps\] (TensorFlow:
+/// `tf.train.*_decay`).
 ///
 /// `t` is the global step over `decay_steps`, with `staircase` rounded down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,8 +66,8 @@ pub enum Schedule {
         /// Go on past the end with as many times `decay_steps` as it takes to cover the step.
         cycle: bool,
     },
-    /// `initial · ((1 − alpha) · (1 + cos πt) / 2 + alpha)`, and the last for ever after (`cosine_decay`; Loshchilov
-    /// and Hutter 2017)
+    /// `initial · ((1 − alpha) · (1 + cos πt) / 2 + alpha)`, and the last for ever after
+    /// (`cosine_decay`; Loshchilov and Hutter 2017)
     CosineDecay {
         /// The rate of step 0.
         initial: f32,
@@ -74,7 +76,8 @@ pub enum Schedule {
         /// What is left at the end, as a part of `initial`.
         alpha: f32,
     },
-    /// One rate up to and with a step, another up to the next, another after the last (`piecewise_constant`)
+    /// One rate up to and with a step, another up to the next, another after the last
+    /// (`piecewise_constant`)
     PiecewiseConstant {
         /// The last step of each part but the last, ascending, and its rate.
         until: Vec<(u64, f32)>,
@@ -84,8 +87,9 @@ pub enum Schedule {
 }
 
 impl LearningRate {
-    /// Begins with a part of the rate, that grows in a straight line: step `s` of the first `steps` has
-    /// `(s + 1) / steps` of what it would have. (Programs for TensorFlow take `s / steps` and so waste step 0.)
+    /// Begins with a part of the rate, that grows in a straight line: step `s` of the first `steps`
+    /// has `(s + 1) / steps` of what it would have. (Programs for TensorFlow take `s / steps` and
+    /// so waste step 0.)
     #[must_use]
     pub fn warmup_steps(mut self, steps: u64) -> Self {
         self.warmup_steps = steps;
@@ -107,8 +111,12 @@ impl LearningRate {
             | Schedule::NaturalExpDecay { decay_steps: 0, .. }
             | Schedule::InverseTimeDecay { decay_steps: 0, .. }
             | Schedule::PolynomialDecay { decay_steps: 0, .. }
-            | Schedule::CosineDecay { decay_steps: 0, .. } => Some("`decay_steps` must be at least 1"),
-            Schedule::PiecewiseConstant { until, .. } if !until.is_sorted_by(|(a, _), (b, _)| a < b) => {
+            | Schedule::CosineDecay { decay_steps: 0, .. } => {
+                Some("`decay_steps` must be at least 1")
+            }
+            Schedule::PiecewiseConstant { until, .. }
+                if !until.is_sorted_by(|(a, _), (b, _)| a < b) =>
+            {
                 Some("the boundaries of its parts must ascend")
             }
             _ => None,

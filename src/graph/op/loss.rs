@@ -16,7 +16,8 @@ pub enum Loss {
     /// `(logits [rows, classes], labels [rows, classes])`: the cross entropy of each row with its
     /// probabilities, and its gradient by the logits.
     SoftmaxCrossEntropyWithLogits,
-    /// `(logits [rows, classes], labels [rows])`: the loss of each row, and its gradient by the logits.
+    /// `(logits [rows, classes], labels [rows])`: the loss of each row, and its gradient by the
+    /// logits.
     SparseSoftmaxCrossEntropyWithLogits,
     /// `(logits, labels)`: the cross entropy of each element's sigmoid with its probability.
     SigmoidCrossEntropyWithLogits,

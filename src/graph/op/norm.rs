@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 /// How elements are brought to a common scale. Channels are the last axis.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Norm {
-    /// `(x […, channels], scale, offset)`: `y`, each channel with mean 0 and variance 1 over the batch, then scaled
-    /// and offset; the means, the variances (over one less than the count), and the variances over the
-    /// count, which the gradient needs (TensorFlow `FusedBatchNormV3` in training).
+    /// `(x […, channels], scale, offset)`: `y`, each channel with mean 0 and variance 1 over the
+    /// batch, then scaled and offset; the means, the variances (over one less than the count), and
+    /// the variances over the count, which the gradient needs (TensorFlow `FusedBatchNormV3` in
+    /// training).
     Batch {
         /// What is added to a variance.
         epsilon: f32,
@@ -18,24 +19,24 @@ pub enum Norm {
         /// What is added to a variance.
         epsilon: f32,
     },
-    /// `(dy, x, scale, mean, variance over the count)`: the gradients for `x`, `scale` and `offset` (TensorFlow
-    /// `FusedBatchNormGradV3`).
+    /// `(dy, x, scale, mean, variance over the count)`: the gradients for `x`, `scale` and `offset`
+    /// (TensorFlow `FusedBatchNormGradV3`).
     BatchGrad {
         /// What is added to a variance.
         epsilon: f32,
         /// Whether the moments are those of `x`, and so depend on it.
         is_training: bool,
     },
-    /// `(x […, n], scale [n], offset [n])`: `y`, each row with mean 0 and variance 1, then scaled and offset;
-    /// the mean of each row, and the inverse of its deviation (Ba et al. 2016).
+    /// `(x […, n], scale [n], offset [n])`: `y`, each row with mean 0 and variance 1, then scaled
+    /// and offset; the mean of each row, and the inverse of its deviation (Ba et al. 2016).
     Layer {
         /// What is added to a variance.
         epsilon: f32,
     },
     /// `(dy, x, scale, mean, inverse deviation)`: the gradients for `x`, `scale` and `offset`.
     LayerGrad,
-    /// `(x, counter)`: a share `rate` of the elements becomes 0, the others `1 / (1 - rate)` of what they are.
-    /// Which depends on the seeds, the counter (i64) and the position alone.
+    /// `(x, counter)`: a share `rate` of the elements becomes 0, the others `1 / (1 - rate)` of
+    /// what they are. Which depends on the seeds, the counter (i64) and the position alone.
     Dropout {
         /// The share, from 0 to below 1.
         rate: f32,

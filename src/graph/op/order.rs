@@ -21,17 +21,19 @@ pub enum Order {
         /// The type of the positions: i32 or i64.
         dtype: DType,
     },
-    /// `(x)`: the greatest elements along the last axis, the greatest first, and where they are (i32). Of
-    /// equals the first comes first; NaNs come before numbers (TensorFlow `TopKV2`, sorted).
+    /// `(x)`: the greatest elements along the last axis, the greatest first, and where they are
+    /// (i32). Of equals the first comes first; NaNs come before numbers (TensorFlow `TopKV2`,
+    /// sorted).
     TopK {
         /// How many.
         k: usize,
     },
-    /// `(gradient, positions, x)`: the gradient at these positions along the last axis, and 0 elsewhere.
+    /// `(gradient, positions, x)`: the gradient at these positions along the last axis, and 0
+    /// elsewhere.
     TopKGrad,
-    /// `(predictions [rows, classes], targets [rows])`: whether fewer than `k` predictions of a row are greater than
-    /// that of its target. False where the target names no class, or a prediction met on the way is not
-    /// finite (TensorFlow `InTopKV2`).
+    /// `(predictions [rows, classes], targets [rows])`: whether fewer than `k` predictions of a row
+    /// are greater than that of its target. False where the target names no class, or a prediction
+    /// met on the way is not finite (TensorFlow `InTopKV2`).
     InTopK {
         /// How many.
         k: usize,

@@ -2,8 +2,9 @@
 
 use crate::tensor::{DType, Tensor};
 
-/// How many values there are from `start` in steps of `delta` that do not reach `limit`, three scalars of one
-/// type; none where they are no numbers, the step is 0, or there is no such number of values.
+/// How many values there are from `start` in steps of `delta` that do not reach `limit`, three
+/// scalars of one type; none where they are no numbers, the step is 0, or there is no such number
+/// of values.
 pub(crate) fn range_len(start: &Tensor, limit: &Tensor, delta: &Tensor) -> Option<usize> {
     match start.dtype() {
         DType::F32 => real([start, limit, delta].map(|x| f64::from(x.slice::<f32>()[0]))),
@@ -37,12 +38,22 @@ mod tests {
 
     #[test]
     fn a_range_ends_before_its_limit_and_one_in_the_other_direction_is_empty() {
-        let len = |start: i64, limit: i64, delta: i64| range_len(&start.into(), &limit.into(), &delta.into());
-        assert_eq!([len(0, 10, 3), len(0, 9, 3), len(5, 5, 1), len(0, 5, -1)], [4, 3, 0, 0].map(Some));
+        let len = |start: i64, limit: i64, delta: i64| {
+            range_len(&start.into(), &limit.into(), &delta.into())
+        };
+        assert_eq!(
+            [len(0, 10, 3), len(0, 9, 3), len(5, 5, 1), len(0, 5, -1)],
+            [4, 3, 0, 0].map(Some)
+        );
         assert_eq!([len(5, 0, -2), len(i64::MIN, i64::MAX, i64::MAX)], [Some(3), Some(3)]);
         assert_eq!([len(0, 1, 0), len(i64::MIN, i64::MAX, 1)], [None, None]);
-        let floats = |start: f32, limit: f32, delta: f32| range_len(&start.into(), &limit.into(), &delta.into());
+        let floats = |start: f32, limit: f32, delta: f32| {
+            range_len(&start.into(), &limit.into(), &delta.into())
+        };
         assert_eq!([floats(0.0, 1.0, 0.25), floats(0.0, 1.1, 0.25)], [Some(4), Some(5)]);
-        assert_eq!([floats(0.0, f32::INFINITY, 1.0), floats(0.0, 1.0, 0.0), floats(0.0, f32::NAN, 1.0)], [None; 3]);
+        assert_eq!(
+            [floats(0.0, f32::INFINITY, 1.0), floats(0.0, 1.0, 0.0), floats(0.0, f32::NAN, 1.0)],
+            [None; 3]
+        );
     }
 }

@@ -66,10 +66,12 @@ pub enum ResourceAction {
     QueueSize,
     /// Whether the queue is closed (bool).
     QueueIsClosed,
-    /// `(local step, gradient)`, or `(local step, indices, rows)` of a sparse one, into the accumulator, where the step
-    /// is not before the accumulator's. Gives how many steps it is before that (i64).
+    /// `(local step, gradient)`, or `(local step, indices, rows)` of a sparse one, into the
+    /// accumulator, where the step is not before the accumulator's. Gives how many steps it is
+    /// before that (i64).
     ApplyGradient,
-    /// `(number)`: all gradients together, as soon as there are so many; of a sparse one the indices and the rows.
+    /// `(number)`: all gradients together, as soon as there are so many; of a sparse one the
+    /// indices and the rows.
     TakeGradient,
     /// How many gradients there are (i32).
     NumAccumulated,

@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 /// What is done with rows and their numbers. Ids are i32 or i64.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Sparse {
-    /// `(x [n])`: its different values, in the order in which they first occur, and for each element
-    /// of `x` which of them it is (i32 \[n\]).
+    /// `(x [n])`: its different values, in the order in which they first occur, and for each
+    /// element of `x` which of them it is (i32 \[n\]).
     Unique,
     /// `(x [ids…, row…], ids […])`: row `i` of the result is the sum of the rows of `x` whose id is
-    /// `i`, in their order. As many rows as this says; with `None`, `(…, like [rows, …])`, as many as
-    /// `like` has, whose values are not used.
+    /// `i`, in their order. As many rows as this says; with `None`, `(…, like [rows, …])`, as many
+    /// as `like` has, whose values are not used.
     UnsortedSegmentSum(Option<usize>),
-    /// `(ids [n])`: for each shard of a table the ids of its rows, as the shard counts them, then for
-    /// each shard where in `ids` they stand (i32). TensorFlow has it as arithmetic on ids and two
-    /// `DynamicPartition`s.
+    /// `(ids [n])`: for each shard of a table the ids of its rows, as the shard counts them, then
+    /// for each shard where in `ids` they stand (i32). TensorFlow has it as arithmetic on ids and
+    /// two `DynamicPartition`s.
     ShardIds(Sharding),
-    /// `(positions [n0], …, rows [n0, row…], …)`: all rows, each where its position says; the positions
-    /// are all from 0, each once (TensorFlow: `DynamicStitch`).
+    /// `(positions [n0], …, rows [n0, row…], …)`: all rows, each where its position says; the
+    /// positions are all from 0, each once (TensorFlow: `DynamicStitch`).
     Stitch,
     /// `(gradient, positions…)`: for each list of positions the gradient's rows there.
     StitchGrad,
@@ -94,7 +94,11 @@ mod tests {
             let table = Arc::from("table");
             let mut sharding = Sharding { table, rows, shards, strategy: ShardStrategy::Div };
             for id in 0..rows {
-                assert_eq!(sharding.locate(id as i64), Some(tensorflow_div(id, rows, shards)), "{id} of {rows}");
+                assert_eq!(
+                    sharding.locate(id as i64),
+                    Some(tensorflow_div(id, rows, shards)),
+                    "{id} of {rows}"
+                );
             }
             sharding.strategy = ShardStrategy::Mod;
             for id in 0..rows {

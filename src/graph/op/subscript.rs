@@ -4,15 +4,15 @@ use std::ops::{RangeFrom, RangeFull, RangeTo};
 
 use serde::{Deserialize, Serialize};
 
-/// What a strided slice takes along one axis: TensorFlow's `begin`, `end` and `strides` with the masks
-/// of `StridedSlice` resolved, written as Python writes a subscript.
+/// What a strided slice takes along one axis: TensorFlow's `begin`, `end` and `strides` with the
+/// masks of `StridedSlice` resolved, written as Python writes a subscript.
 ///
-/// A Rust range that is open on a side is a subscript of stride 1, an integer a position: `(1..).into()`,
-/// `3.into()`; for one with two ends there is [`Subscript::between`].
+/// A Rust range that is open on a side is a subscript of stride 1, an integer a position:
+/// `(1..).into()`, `3.into()`; for one with two ends there is [`Subscript::between`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Subscript {
-    /// `begin:end:stride`. A negative position counts from the end, one outside the axis is moved to its
-    /// end, and `None` is all the way; a negative stride goes backwards.
+    /// `begin:end:stride`. A negative position counts from the end, one outside the axis is moved
+    /// to its end, and `None` is all the way; a negative stride goes backwards.
     Every {
         /// The first position taken.
         begin: Option<i64>,
@@ -48,18 +48,21 @@ impl Subscript {
     /// A new axis takes the only one of its own.
     pub(crate) fn positions(self, size: usize) -> Option<Positions> {
         let size = size as i64;
-        let from_end = |position: i64| if position < 0 { position.saturating_add(size) } else { position };
+        let from_end =
+            |position: i64| if position < 0 { position.saturating_add(size) } else { position };
         match self {
             Self::NewAxis => Some(Positions { first: 0, count: 1, stride: 0 }),
             Self::At(position) => {
-                let first = usize::try_from(from_end(position)).ok().filter(|at| (*at as i64) < size)?;
+                let first =
+                    usize::try_from(from_end(position)).ok().filter(|at| (*at as i64) < size)?;
                 Some(Positions { first, count: 1, stride: 0 })
             }
             Self::Every { stride: 0 | i64::MIN, .. } => None,
             Self::Every { begin, end, stride } => {
                 let (low, high) = if stride > 0 { (0, size) } else { (-1, size - 1) };
                 let (near, far) = if stride > 0 { (low, high) } else { (high, low) };
-                let within = |at: Option<i64>, open| at.map_or(open, |at| from_end(at).clamp(low, high));
+                let within =
+                    |at: Option<i64>, open| at.map_or(open, |at| from_end(at).clamp(low, high));
                 let (begin, end) = (within(begin, near), within(end, far));
                 let span = if stride > 0 { end - begin } else { begin - end };
                 let count = span.max(0).unsigned_abs().div_ceil(stride.unsigned_abs()) as usize;
@@ -110,7 +113,9 @@ mod tests {
     /// The positions as a list.
     fn taken(subscript: Subscript, size: usize) -> Vec<i64> {
         let positions = subscript.positions(size).unwrap();
-        (0..positions.count as i64).map(|i| positions.first as i64 + i * positions.stride as i64).collect()
+        (0..positions.count as i64)
+            .map(|i| positions.first as i64 + i * positions.stride as i64)
+            .collect()
     }
 
     #[test]
@@ -131,7 +136,11 @@ mod tests {
 
     #[test]
     fn a_position_outside_the_axis_and_a_stride_of_0_take_nothing() {
-        for subscript in [Subscript::At(3), Subscript::At(-4), Subscript::Every { begin: None, end: None, stride: 0 }] {
+        for subscript in [
+            Subscript::At(3),
+            Subscript::At(-4),
+            Subscript::Every { begin: None, end: None, stride: 0 },
+        ] {
             assert_eq!(subscript.positions(3), None, "{subscript:?}");
         }
     }

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A function of one element. Of real numbers (f32, f64), except where it says that integers are taken too.
+/// A function of one element. Of real numbers (f32, f64), except where it says that integers are
+/// taken too.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Unary {
     /// `max(x, 0)`
@@ -15,7 +16,8 @@ pub enum Unary {
     Elu,
     /// `1.0507 x`, below 0 `1.7581 (eˣ − 1)` (Klambauer et al. 2017).
     Selu,
-    /// `x Φ(x)`, Φ being the normal distribution (TensorFlow `tf.nn.gelu`; Hendrycks and Gimpel 2016).
+    /// `x Φ(x)`, Φ being the normal distribution (TensorFlow `tf.nn.gelu`; Hendrycks and Gimpel
+    /// 2016).
     Gelu {
         /// `½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))` instead.
         approximate: bool,
@@ -78,13 +80,17 @@ pub(crate) enum Seen {
 }
 
 impl Unary {
-    /// What the gradient is computed from; `None` where it needs no kernel of its own: of `Neg`, and of
-    /// the functions through which nothing passes back.
+    /// What the gradient is computed from; `None` where it needs no kernel of its own: of `Neg`,
+    /// and of the functions through which nothing passes back.
     pub(crate) fn gradient_sees(self) -> Option<Seen> {
         match self {
             Self::Neg | Self::Floor | Self::Ceil | Self::Round => None,
-            Self::Relu | Self::Relu6 | Self::Elu | Self::Selu | Self::Sigmoid | Self::Tanh => Some(Seen::Output),
-            Self::Exp | Self::Sqrt | Self::Rsqrt | Self::Reciprocal | Self::Sign => Some(Seen::Output),
+            Self::Relu | Self::Relu6 | Self::Elu | Self::Selu | Self::Sigmoid | Self::Tanh => {
+                Some(Seen::Output)
+            }
+            Self::Exp | Self::Sqrt | Self::Rsqrt | Self::Reciprocal | Self::Sign => {
+                Some(Seen::Output)
+            }
             _ => Some(Seen::Input),
         }
     }

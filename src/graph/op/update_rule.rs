@@ -5,7 +5,8 @@ use smallvec::{SmallVec, smallvec};
 
 /// How a gradient changes a variable: TensorFlow's dense rules, without the learning rate.
 ///
-/// `v` is an element of the variable, `g` of its gradient, `lr` the learning rate; other letters are slots.
+/// `v` is an element of the variable, `g` of its gradient, `lr` the learning rate; other letters
+/// are slots.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum UpdateRule {
     /// `v -= lr·g`
@@ -89,8 +90,8 @@ pub enum UpdateRule {
         /// λ.
         weight_decay: f32,
     },
-    /// `n = a+g²; z += g'−(n^−p−a^−p)/lr·v; v = |z|>l1 ? (l1·sgn z−z)/(n^−p/lr+2·l2+β/lr) : 0; a = n`, where
-    /// `g' = g+2·l2_shrinkage·v`
+    /// `n = a+g²; z += g'−(n^−p−a^−p)/lr·v; v = |z|>l1 ? (l1·sgn z−z)/(n^−p/lr+2·l2+β/lr) : 0; a = n`,
+    /// where `g' = g+2·l2_shrinkage·v`
     Ftrl {
         /// p, at most 0.
         learning_rate_power: f32,
@@ -154,7 +155,12 @@ impl SlotSpec {
     /// The moments, and the powers of the two betas.
     fn of_adam(names: [&'static str; 2], beta1: f32, beta2: f32) -> SmallVec<[Self; 4]> {
         let [first, second] = names.map(|name| Self::like_variable(name, 0.0));
-        smallvec![first, second, Self::scalar("beta1_power", beta1), Self::scalar("beta2_power", beta2)]
+        smallvec![
+            first,
+            second,
+            Self::scalar("beta1_power", beta1),
+            Self::scalar("beta2_power", beta2)
+        ]
     }
 }
 
@@ -165,20 +171,26 @@ impl UpdateRule {
         match self {
             Self::GradientDescent | Self::ProximalGradientDescent { .. } => smallvec![],
             Self::Momentum { .. } => smallvec![like("Momentum", 0.0)],
-            Self::Adagrad { initial_accumulator_value } => smallvec![like("Adagrad", initial_accumulator_value)],
+            Self::Adagrad { initial_accumulator_value } => {
+                smallvec![like("Adagrad", initial_accumulator_value)]
+            }
             Self::AdagradDa { initial_gradient_squared_accumulator_value: squared, .. } => {
                 let updates = SlotSpec { name: "updates", first: FirstValue::Count };
                 smallvec![like("AdagradDA", 0.0), like("AdagradDA_1", squared), updates]
             }
             Self::Adadelta { .. } => smallvec![like("Adadelta", 0.0), like("Adadelta_1", 0.0)],
-            Self::RmsProp { centered: false, .. } => smallvec![like("RMSProp", 1.0), like("RMSProp_1", 0.0)],
+            Self::RmsProp { centered: false, .. } => {
+                smallvec![like("RMSProp", 1.0), like("RMSProp_1", 0.0)]
+            }
             Self::RmsProp { centered: true, .. } => {
                 smallvec![like("RMSProp", 1.0), like("RMSProp_1", 0.0), like("RMSProp_2", 0.0)]
             }
             Self::Adam { beta1, beta2, .. } | Self::LazyAdam { beta1, beta2, .. } => {
                 SlotSpec::of_adam(["Adam", "Adam_1"], beta1, beta2)
             }
-            Self::AdamW { beta1, beta2, .. } => SlotSpec::of_adam(["AdamW", "AdamW_1"], beta1, beta2),
+            Self::AdamW { beta1, beta2, .. } => {
+                SlotSpec::of_adam(["AdamW", "AdamW_1"], beta1, beta2)
+            }
             Self::Lamb { beta1, beta2, .. } => SlotSpec::of_adam(["LAMB", "LAMB_1"], beta1, beta2),
             Self::Ftrl { initial_accumulator_value, .. } => {
                 smallvec![like("Ftrl", initial_accumulator_value), like("Ftrl_1", 0.0)]
@@ -194,7 +206,8 @@ impl UpdateRule {
         self.slots().iter().filter(|slot| matches!(slot.first, FirstValue::Everywhere(_))).count()
     }
 
-    /// Whether a gradient of some rows moves the others as well: their moments decay, or their weights.
+    /// Whether a gradient of some rows moves the others as well: their moments decay, or their
+    /// weights.
     pub(crate) fn moves_every_row(self) -> bool {
         matches!(self, Self::Adam { .. } | Self::AdamW { .. } | Self::Lamb { .. })
     }
@@ -216,7 +229,9 @@ impl UpdateRule {
             Self::AdagradDa { .. } => ("ApplyAdagradDA", "SparseApplyAdagradDA"),
             Self::Adadelta { .. } => ("ApplyAdadelta", "SparseApplyAdadelta"),
             Self::RmsProp { centered: false, .. } => ("ApplyRMSProp", "SparseApplyRMSProp"),
-            Self::RmsProp { centered: true, .. } => ("ApplyCenteredRMSProp", "SparseApplyCenteredRMSProp"),
+            Self::RmsProp { centered: true, .. } => {
+                ("ApplyCenteredRMSProp", "SparseApplyCenteredRMSProp")
+            }
             Self::Adam { .. } => ("ApplyAdam", "SparseApplyAdam"),
             Self::LazyAdam { .. } => ("ApplyLazyAdam", "SparseApplyLazyAdam"),
             Self::AdamW { .. } => ("ApplyAdamW", "SparseApplyAdamW"),

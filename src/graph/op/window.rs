@@ -1,4 +1,5 @@
-//! Operations that slide a window over the height and width of images `[n, height, width, channels]` (NHWC).
+//! Operations that slide a window over the height and width of images
+//! `[n, height, width, channels]` (NHWC).
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +10,14 @@ use serde::{Deserialize, Serialize};
 pub enum Window {
     /// `(x, filter)`: the sum of the window's elements, each times the filter's.
     Convolution(Convolution),
-    /// `(dy, filter)`: the gradient of a convolution by `x`, whose height and width are given; or, without
-    /// them, `(dy, filter, x)`, where the values of `x` are not used. A transposed convolution is the same.
+    /// `(dy, filter)`: the gradient of a convolution by `x`, whose height and width are given; or,
+    /// without them, `(dy, filter, x)`, where the values of `x` are not used. A transposed
+    /// convolution is the same.
     InputGradient(Convolution, Option<[usize; 2]>),
     /// `(x, dy, filter)`: the gradient of a convolution by its filter, whose values are not used.
     FilterGradient(Convolution),
-    /// `(x)`: the greatest of the window's elements, a channel apart; of equal ones the first counts. A NaN
-    /// is never greatest, unless it is first.
+    /// `(x)`: the greatest of the window's elements, a channel apart; of equal ones the first
+    /// counts. A NaN is never greatest, unless it is first.
     MaxPool(Pool),
     /// `(x, y, dy)`: the gradient of [`Window::MaxPool`], which goes to the greatest element.
     MaxPoolGrad(Pool),
@@ -39,8 +41,9 @@ pub struct Convolution {
 pub enum Channels {
     /// All of them; the filter is `[height, width, in, out]` (TensorFlow `Conv2D`).
     All,
-    /// One alone, from which come as many as the filter `[height, width, in, multiplier]` says: channel `i`
-    /// makes `i * multiplier` and those that follow (TensorFlow `DepthwiseConv2dNative`).
+    /// One alone, from which come as many as the filter `[height, width, in, multiplier]` says:
+    /// channel `i` makes `i * multiplier` and those that follow (TensorFlow
+    /// `DepthwiseConv2dNative`).
     Each,
 }
 
@@ -53,7 +56,8 @@ pub struct Pool {
     pub sliding: Sliding,
 }
 
-/// How a window slides over an image. Made of a [`Padding`], it goes by single steps and is not dilated.
+/// How a window slides over an image. Made of a [`Padding`], it goes by single steps and is not
+/// dilated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sliding {
     /// How far it goes from place to place, down and to the right.
@@ -104,8 +108,8 @@ impl Sliding {
         size.checked_sub(1).map_or(0, |steps| steps * self.dilations[axis] + 1)
     }
 
-    /// How many places a window of `size` has along `axis` of an image that is `extent` long there; none
-    /// where it is too large for even a stride less.
+    /// How many places a window of `size` has along `axis` of an image that is `extent` long there;
+    /// none where it is too large for even a stride less.
     pub(crate) fn places(&self, axis: usize, extent: usize, size: usize) -> Option<usize> {
         let stride = self.strides[axis];
         let padded = match self.padding {
@@ -120,7 +124,8 @@ impl Sliding {
     pub(crate) fn before(&self, axis: usize, extent: usize, size: usize) -> usize {
         match self.padding {
             Padding::Same => {
-                let last = extent.div_ceil(self.strides[axis]).saturating_sub(1) * self.strides[axis];
+                let last =
+                    extent.div_ceil(self.strides[axis]).saturating_sub(1) * self.strides[axis];
                 (last + self.span(axis, size)).saturating_sub(extent) / 2
             }
             Padding::Valid => 0,
@@ -132,19 +137,30 @@ impl Sliding {
 impl Window {
     /// Whether it is a pool or the gradient of one.
     pub(crate) fn is_pool(&self) -> bool {
-        matches!(self, Self::MaxPool(_) | Self::MaxPoolGrad(_) | Self::AvgPool(_) | Self::AvgPoolGrad(_))
+        matches!(
+            self,
+            Self::MaxPool(_) | Self::MaxPoolGrad(_) | Self::AvgPool(_) | Self::AvgPoolGrad(_)
+        )
     }
 
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Convolution(Convolution { channels: Channels::All, .. }) => "Conv2D",
-            Self::Convolution(Convolution { channels: Channels::Each, .. }) => "DepthwiseConv2dNative",
-            Self::InputGradient(Convolution { channels: Channels::All, .. }, _) => "Conv2DBackpropInput",
+            Self::Convolution(Convolution { channels: Channels::Each, .. }) => {
+                "DepthwiseConv2dNative"
+            }
+            Self::InputGradient(Convolution { channels: Channels::All, .. }, _) => {
+                "Conv2DBackpropInput"
+            }
             Self::InputGradient(Convolution { channels: Channels::Each, .. }, _) => {
                 "DepthwiseConv2dNativeBackpropInput"
             }
-            Self::FilterGradient(Convolution { channels: Channels::All, .. }) => "Conv2DBackpropFilter",
-            Self::FilterGradient(Convolution { channels: Channels::Each, .. }) => "DepthwiseConv2dNativeBackpropFilter",
+            Self::FilterGradient(Convolution { channels: Channels::All, .. }) => {
+                "Conv2DBackpropFilter"
+            }
+            Self::FilterGradient(Convolution { channels: Channels::Each, .. }) => {
+                "DepthwiseConv2dNativeBackpropFilter"
+            }
             Self::MaxPool(_) => "MaxPool",
             Self::MaxPoolGrad(_) => "MaxPoolGrad",
             Self::AvgPool(_) => "AvgPool",

@@ -1,4 +1,5 @@
-//! The same elements in another shape or order. A negative axis counts from the innermost, which is -1.
+//! The same elements in another shape or order. A negative axis counts from the innermost, which is
+//! -1.
 
 use super::Output;
 use crate::graph::error::{GraphError, GraphProblem};
@@ -17,7 +18,8 @@ pub fn concat(values: &[&Output], axis: isize) -> Result<Output, GraphError> {
     first.with(others, Op::Array(Array::Concat { axis }))
 }
 
-/// The values, of one shape, along a new axis that is number `axis` of the result (TensorFlow `tf.stack`).
+/// The values, of one shape, along a new axis that is number `axis` of the result (TensorFlow
+/// `tf.stack`).
 ///
 /// # Errors
 /// If there is none, or their types or shapes differ.
@@ -29,20 +31,32 @@ pub fn stack(values: &[&Output], axis: isize) -> Result<Output, GraphError> {
 }
 
 #[track_caller]
-fn first_of<'a>(values: &'a [&'a Output], kind: &str) -> Result<(&'a Output, &'a [&'a Output]), GraphError> {
+fn first_of<'a>(
+    values: &'a [&'a Output],
+    kind: &str,
+) -> Result<(&'a Output, &'a [&'a Output]), GraphError> {
     match values {
         [first, others @ ..] => Ok((first, others)),
-        [] => Err(GraphError::new(kind, GraphProblem::Inputs { needs: "at least one".to_owned(), inputs: vec![] })),
+        [] => Err(GraphError::new(
+            kind,
+            GraphProblem::Inputs { needs: "at least one".to_owned(), inputs: vec![] },
+        )),
     }
 }
 
 impl Graph {
-    /// `start`, `start + delta`, … as long as `limit` is not reached: f32, i32 or i64 (TensorFlow `tf.range`).
+    /// `start`, `start + delta`, … as long as `limit` is not reached: f32, i32 or i64 (TensorFlow
+    /// `tf.range`).
     ///
     /// # Errors
     /// If the three are not of one type, `delta` is 0, or the values are without end.
     #[track_caller]
-    pub fn range<T: Into<Tensor>>(&self, start: T, limit: T, delta: T) -> Result<Output, GraphError> {
+    pub fn range<T: Into<Tensor>>(
+        &self,
+        start: T,
+        limit: T,
+        delta: T,
+    ) -> Result<Output, GraphError> {
         let range = Array::Range { start: start.into(), limit: limit.into(), delta: delta.into() };
         Ok(self.output(self.add(NewOperation::of(Op::Array(range)))?))
     }
@@ -50,7 +64,8 @@ impl Graph {
 
 /// Another shape for the same elements.
 impl Output {
-    /// The same elements in another shape; one dimension may be `None`, and is what the others leave.
+    /// The same elements in another shape; one dimension may be `None`, and is what the others
+    /// leave.
     ///
     /// # Errors
     /// If the shape holds another number of elements.
@@ -69,8 +84,8 @@ impl Output {
         self.with(&[], Op::Array(Array::ExpandDims(axis)))
     }
 
-    /// Without these axes, which are of size 1; without every axis known to be of size 1 where none is
-    /// named (TensorFlow `tf.squeeze`).
+    /// Without these axes, which are of size 1; without every axis known to be of size 1 where none
+    /// is named (TensorFlow `tf.squeeze`).
     ///
     /// # Errors
     /// If there is no such axis, or one of another size.
@@ -78,7 +93,11 @@ impl Output {
     pub fn squeeze(&self, axes: &[isize]) -> Result<Self, GraphError> {
         let axes = if axes.is_empty() {
             let dims = self.tensor_type().shape;
-            (0..).zip(dims.dims()).filter(|(_, dim)| **dim == Some(1)).map(|(axis, _)| axis).collect()
+            (0..)
+                .zip(dims.dims())
+                .filter(|(_, dim)| **dim == Some(1))
+                .map(|(axis, _)| axis)
+                .collect()
         } else {
             self.axes(axes)?
         };
@@ -131,8 +150,8 @@ impl Output {
         Ok((0..count as u32).map(|part| first.sibling(part)).collect())
     }
 
-    /// The part of `size` that begins at `begin`; `None` is all that is left along an axis (TensorFlow
-    /// `tf.slice`, where it is -1).
+    /// The part of `size` that begins at `begin`; `None` is all that is left along an axis
+    /// (TensorFlow `tf.slice`, where it is -1).
     ///
     /// # Errors
     /// If there is not one of each for each axis, or the part ends outside.
@@ -142,7 +161,8 @@ impl Output {
     }
 
     /// What the subscripts take, axis by axis, and all along the axes after them (TensorFlow
-    /// `tf.strided_slice`): `x[1:-1, 3]` is `x.strided_slice(&[Subscript::between(1, -1), 3.into()])`.
+    /// `tf.strided_slice`): `x[1:-1, 3]` is
+    /// `x.strided_slice(&[Subscript::between(1, -1), 3.into()])`.
     ///
     /// # Errors
     /// If there are more subscripts than axes, a position is outside its axis, or a stride is 0.
@@ -159,17 +179,26 @@ impl Output {
     /// # Errors
     /// If there is not a pair for each axis, or the value is no scalar of the same type.
     #[track_caller]
-    pub fn pad(&self, paddings: &[(usize, usize)], value: impl Into<Tensor>) -> Result<Self, GraphError> {
+    pub fn pad(
+        &self,
+        paddings: &[(usize, usize)],
+        value: impl Into<Tensor>,
+    ) -> Result<Self, GraphError> {
         self.with(&[], Op::Array(Array::Pad { paddings: paddings.to_vec(), value: value.into() }))
     }
 
-    /// With its own elements, mirrored, before and after along each axis (TensorFlow `tf.pad`, modes
-    /// `REFLECT` and `SYMMETRIC`).
+    /// With its own elements, mirrored, before and after along each axis (TensorFlow `tf.pad`,
+    /// modes `REFLECT` and `SYMMETRIC`).
     ///
     /// # Errors
-    /// If there is not a pair for each axis, or an axis has fewer elements to mirror than are asked for.
+    /// If there is not a pair for each axis, or an axis has fewer elements to mirror than are asked
+    /// for.
     #[track_caller]
-    pub fn mirror_pad(&self, paddings: &[(usize, usize)], mirror: Mirror) -> Result<Self, GraphError> {
+    pub fn mirror_pad(
+        &self,
+        paddings: &[(usize, usize)],
+        mirror: Mirror,
+    ) -> Result<Self, GraphError> {
         self.with(&[], Op::Array(Array::MirrorPad { paddings: paddings.to_vec(), mirror }))
     }
 
@@ -192,8 +221,8 @@ impl Output {
         self.with(&[], Op::Array(Array::BroadcastTo(shape.into())))
     }
 
-    /// The sums along `axis` up to each element; with `exclusive` without that itself, with `reverse` from
-    /// the end (TensorFlow `tf.cumsum`). Integers wrap.
+    /// The sums along `axis` up to each element; with `exclusive` without that itself, with
+    /// `reverse` from the end (TensorFlow `tf.cumsum`). Integers wrap.
     ///
     /// # Errors
     /// If there is no such axis, or nothing that can be added.
@@ -257,7 +286,10 @@ impl Output {
             return Ok(axis);
         }
         let needs = format!("more dimensions to have an axis {axis}");
-        Err(GraphError::new(self.name(), GraphProblem::Inputs { needs, inputs: vec![self.tensor_type()] }))
+        Err(GraphError::new(
+            self.name(),
+            GraphProblem::Inputs { needs, inputs: vec![self.tensor_type()] },
+        ))
     }
 
     #[track_caller]

@@ -6,8 +6,8 @@ use crate::graph::op::{Binary, Comparison, Logical, Op, Unary};
 
 macro_rules! unary {
     ($($method:ident $function:ident $says:literal),* $(,)?) => {
-        /// Functions of each element. One of a type that it does not have (others than f32 and f64, except
-        /// where it says so) is reported when a session takes the graph.
+        /// Functions of each element. One of a type that it does not have (others than f32 and f64,
+        /// except where it says so) is reported when a session takes the graph.
         impl Output {$(
             #[doc = $says]
             #[track_caller]
@@ -67,11 +67,12 @@ impl Output {
         self.map(Op::Logical(Logical::Not))
     }
 
-    /// Where these truth values hold the elements of `a`, else those of `b`; all three are broadcast
-    /// (TensorFlow `tf.where`).
+    /// Where these truth values hold the elements of `a`, else those of `b`; all three are
+    /// broadcast (TensorFlow `tf.where`).
     ///
     /// # Errors
-    /// If these are no truth values, the types of `a` and `b` differ, or the shapes do not broadcast.
+    /// If these are no truth values, the types of `a` and `b` differ, or the shapes do not
+    /// broadcast.
     #[track_caller]
     pub fn select(&self, a: &Self, b: &Self) -> Result<Self, GraphError> {
         self.with(&[a, b], Op::Select)
@@ -86,13 +87,14 @@ macro_rules! binary {
         Op::$op($op::$function)
     };
     ($($method:ident $op:ident $function:ident $says:literal),* $(,)?) => {
-        /// Functions of two elements of one type. Shapes are broadcast as NumPy does it: aligned at the last
-        /// dimension, and where one is 1 or lacking, the other stands.
+        /// Functions of two elements of one type. Shapes are broadcast as NumPy does it: aligned at
+        /// the last dimension, and where one is 1 or lacking, the other stands.
         impl Output {$(
             #[doc = $says]
             ///
             /// # Errors
-            /// If the element types differ or do not have the function, or the shapes do not broadcast.
+            /// If the element types differ or do not have the function, or the shapes do not
+            /// broadcast.
             #[track_caller]
             pub fn $method(&self, other: &Self) -> Result<Self, GraphError> {
                 self.with(&[other], binary!(@ $op $function))

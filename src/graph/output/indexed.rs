@@ -1,4 +1,5 @@
-//! Elements found by indices, i32 or i64, which count from 0. An index outside its axis fails the step.
+//! Elements found by indices, i32 or i64, which count from 0. An index outside its axis fails the
+//! step.
 
 use super::Output;
 use crate::graph::error::GraphError;
@@ -6,7 +7,8 @@ use crate::graph::op::{Indexed, Op};
 use crate::tensor::{Shape, Tensor};
 
 impl Output {
-    /// The slices at `indices` along `axis`, in whose place the indices' shape is (TensorFlow `tf.gather`).
+    /// The slices at `indices` along `axis`, in whose place the indices' shape is (TensorFlow
+    /// `tf.gather`).
     ///
     /// # Errors
     /// If there is no such axis, or the indices are no integers.
@@ -16,8 +18,8 @@ impl Output {
         self.with(&[indices], Op::Indexed(Indexed::Gather { axis }))
     }
 
-    /// The slices at `indices` \[…, k\], whose last dimension is a position along the first `k` axes
-    /// (TensorFlow `tf.gather_nd`).
+    /// The slices at `indices` \[…, k\], whose last dimension is a position along the first `k`
+    /// axes (TensorFlow `tf.gather_nd`).
     ///
     /// # Errors
     /// If the indices are no integers, or `k` is unknown or more than there are axes.
@@ -26,10 +28,12 @@ impl Output {
         self.with(&[indices], Op::Indexed(Indexed::GatherNd))
     }
 
-    /// Zeros of `shape`, and `updates` added at these indices \[…, k\] (TensorFlow `tf.scatter_nd`).
+    /// Zeros of `shape`, and `updates` added at these indices \[…, k\] (TensorFlow
+    /// `tf.scatter_nd`).
     ///
     /// # Errors
-    /// As [`Output::gather_nd`], or if the updates are no numbers or not of the shape that it would give.
+    /// As [`Output::gather_nd`], or if the updates are no numbers or not of the shape that it would
+    /// give.
     #[track_caller]
     pub fn scatter_nd(&self, updates: &Self, shape: impl Into<Shape>) -> Result<Self, GraphError> {
         self.with(&[updates], Op::Indexed(Indexed::ScatterNd(shape.into())))
@@ -50,17 +54,28 @@ impl Output {
     /// # Errors
     /// As [`Output::scatter_nd`], except that the updates may be truth values.
     #[track_caller]
-    pub fn tensor_scatter_update(&self, indices: &Self, updates: &Self) -> Result<Self, GraphError> {
+    pub fn tensor_scatter_update(
+        &self,
+        indices: &Self,
+        updates: &Self,
+    ) -> Result<Self, GraphError> {
         self.with(&[indices, updates], Op::Indexed(Indexed::TensorScatterUpdate))
     }
 
-    /// `on` at these indices along a new axis of size `depth` that is number `axis` of the result, `off`
-    /// elsewhere; `off` all along for an index outside it (TensorFlow `tf.one_hot`).
+    /// `on` at these indices along a new axis of size `depth` that is number `axis` of the result,
+    /// `off` elsewhere; `off` all along for an index outside it (TensorFlow `tf.one_hot`).
     ///
     /// # Errors
-    /// If these are no integers, there is no such place for an axis, or `on` and `off` are no scalars of one type.
+    /// If these are no integers, there is no such place for an axis, or `on` and `off` are no
+    /// scalars of one type.
     #[track_caller]
-    pub fn one_hot<T: Into<Tensor>>(&self, depth: usize, on: T, off: T, axis: isize) -> Result<Self, GraphError> {
+    pub fn one_hot<T: Into<Tensor>>(
+        &self,
+        depth: usize,
+        on: T,
+        off: T,
+        axis: isize,
+    ) -> Result<Self, GraphError> {
         let (axis, on, off) = (self.new_axis(axis)?, on.into(), off.into());
         self.with(&[], Op::Indexed(Indexed::OneHot { depth, axis, on, off }))
     }

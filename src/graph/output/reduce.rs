@@ -7,10 +7,10 @@ use crate::tensor::DType;
 
 macro_rules! reduction {
     ($($all:ident $over:ident $keep:ident $reduction:ident $says:literal),* $(,)?) => {
-        /// Elements taken together: all of them, or those along some axes. A negative axis counts from the
-        /// innermost, which is -1; without an axis nothing is reduced. One of a type that it does not have is
-        /// reported when a session takes the graph, or at once where axes are named. Floats are taken in
-        /// a fixed order.
+        /// Elements taken together: all of them, or those along some axes. A negative axis counts
+        /// from the innermost, which is -1; without an axis nothing is reduced. One of a type that
+        /// it does not have is reported when a session takes the graph, or at once where axes are
+        /// named. Floats are taken in a fixed order.
         impl Output {$(
             #[doc = concat!($says, " of all elements, a scalar.")]
             #[track_caller]
@@ -59,7 +59,8 @@ impl Output {
         self.argmax_over(-1, DType::I64)
     }
 
-    /// Where along `axis` the greatest element is, as i32 or i64; the first of equals. A NaN never is.
+    /// Where along `axis` the greatest element is, as i32 or i64; the first of equals. A NaN never
+    /// is.
     ///
     /// # Errors
     /// If they are no numbers, there is no such axis, or it is empty.
@@ -77,8 +78,8 @@ impl Output {
         self.with(&[], Op::Order(Order::ArgMin { axis: self.axis(axis)?, dtype }))
     }
 
-    /// The `k` greatest elements along the last axis, the greatest first, and where they are (i32). Of
-    /// equals the first comes first (TensorFlow `tf.math.top_k`).
+    /// The `k` greatest elements along the last axis, the greatest first, and where they are (i32).
+    /// Of equals the first comes first (TensorFlow `tf.math.top_k`).
     ///
     /// # Errors
     /// If they are no numbers, or fewer.
@@ -89,8 +90,8 @@ impl Output {
         Ok((values, positions))
     }
 
-    /// Whether the `targets` \[rows\], i32 or i64, are among the `k` greatest of each row of these predictions
-    /// \[rows, classes\] (bool \[rows\]; TensorFlow `tf.math.in_top_k`).
+    /// Whether the `targets` \[rows\], i32 or i64, are among the `k` greatest of each row of these
+    /// predictions \[rows, classes\] (bool \[rows\]; TensorFlow `tf.math.in_top_k`).
     ///
     /// # Errors
     /// If it is no f32 matrix, or there is not one target a row.
@@ -100,7 +101,12 @@ impl Output {
     }
 
     #[track_caller]
-    fn reduced(&self, reduction: Reduction, axes: &[isize], keep_dims: bool) -> Result<Self, GraphError> {
+    fn reduced(
+        &self,
+        reduction: Reduction,
+        axes: &[isize],
+        keep_dims: bool,
+    ) -> Result<Self, GraphError> {
         let mut known = Axes::default();
         for axis in axes {
             let counted = self.axis(*axis)?;

@@ -5,8 +5,8 @@ use crate::graph::error::GraphError;
 use crate::graph::op::{Op, Sparse};
 
 impl Output {
-    /// The different values of a vector of i32 or i64, in the order in which they first occur, and for
-    /// each element which of them it is (i32 \[n\]) (TensorFlow `tf.unique`).
+    /// The different values of a vector of i32 or i64, in the order in which they first occur, and
+    /// for each element which of them it is (i32 \[n\]) (TensorFlow `tf.unique`).
     ///
     /// # Errors
     /// If it is no such vector.
@@ -17,10 +17,10 @@ impl Output {
         Ok((values, index))
     }
 
-    /// Row `i` of the result (f32 \[rows, row…\]) is the sum of the rows here that have the id `i`, in
-    /// their order (TensorFlow `tf.math.unsorted_segment_sum`). The ids' shape is that of the first
-    /// dimensions here. A step with an id that is none of `0..rows` fails, a negative one too, which
-    /// TensorFlow leaves out.
+    /// Row `i` of the result (f32 \[rows, row…\]) is the sum of the rows here that have the id `i`,
+    /// in their order (TensorFlow `tf.math.unsorted_segment_sum`). The ids' shape is that of the
+    /// first dimensions here. A step with an id that is none of `0..rows` fails, a negative one
+    /// too, which TensorFlow leaves out.
     ///
     /// # Errors
     /// If there is not one id, i32 or i64, for each row of f32.

@@ -5,19 +5,21 @@ use crate::graph::error::GraphError;
 use crate::graph::op::{Channels, Convolution, Op, Pool, Sliding, Window};
 
 impl Output {
-    /// The convolution with `filter` `[height, width, in, out]`: images of as many channels as the filter
-    /// has outputs (TensorFlow `Conv2D`).
+    /// The convolution with `filter` `[height, width, in, out]`: images of as many channels as the
+    /// filter has outputs (TensorFlow `Conv2D`).
     ///
     /// # Errors
-    /// If they are no f32 of rank 4, the channels differ, or the filter is larger than the image and its padding.
+    /// If they are no f32 of rank 4, the channels differ, or the filter is larger than the image
+    /// and its padding.
     #[track_caller]
     pub fn conv2d(&self, filter: &Self, sliding: impl Into<Sliding>) -> Result<Self, GraphError> {
         let convolution = Convolution { sliding: sliding.into(), channels: Channels::All };
         self.with(&[filter], Op::Window(Window::Convolution(convolution)))
     }
 
-    /// The transposed convolution: images of `size` (height and width) whose [`Output::conv2d`] by this
-    /// `filter` `[height, width, out, in]` has the shape of this one (TensorFlow: `tf.nn.conv2d_transpose`).
+    /// The transposed convolution: images of `size` (height and width) whose [`Output::conv2d`] by
+    /// this `filter` `[height, width, out, in]` has the shape of this one (TensorFlow:
+    /// `tf.nn.conv2d_transpose`).
     ///
     /// # Errors
     /// If they are no f32 of rank 4, or images of `size` would give another shape.
@@ -32,33 +34,47 @@ impl Output {
         self.with(&[filter], Op::Window(Window::InputGradient(convolution, Some(size))))
     }
 
-    /// The convolution of each channel by itself with `filter` `[height, width, in, multiplier]`: images of
-    /// `in * multiplier` channels (TensorFlow `DepthwiseConv2dNative`).
+    /// The convolution of each channel by itself with `filter` `[height, width, in, multiplier]`:
+    /// images of `in * multiplier` channels (TensorFlow `DepthwiseConv2dNative`).
     ///
     /// # Errors
-    /// If they are no f32 of rank 4, the channels differ, or the filter is larger than the image and its padding.
+    /// If they are no f32 of rank 4, the channels differ, or the filter is larger than the image
+    /// and its padding.
     #[track_caller]
-    pub fn depthwise_conv2d(&self, filter: &Self, sliding: impl Into<Sliding>) -> Result<Self, GraphError> {
+    pub fn depthwise_conv2d(
+        &self,
+        filter: &Self,
+        sliding: impl Into<Sliding>,
+    ) -> Result<Self, GraphError> {
         let convolution = Convolution { sliding: sliding.into(), channels: Channels::Each };
         self.with(&[filter], Op::Window(Window::Convolution(convolution)))
     }
 
-    /// The greatest element in each place of a window of `size`, height and width (TensorFlow `MaxPool`).
+    /// The greatest element in each place of a window of `size`, height and width (TensorFlow
+    /// `MaxPool`).
     ///
     /// # Errors
     /// If it is no f32 of rank 4, or the window is larger than the image and its padding.
     #[track_caller]
-    pub fn max_pool(&self, size: [usize; 2], sliding: impl Into<Sliding>) -> Result<Self, GraphError> {
+    pub fn max_pool(
+        &self,
+        size: [usize; 2],
+        sliding: impl Into<Sliding>,
+    ) -> Result<Self, GraphError> {
         self.with(&[], Op::Window(Window::MaxPool(Pool { size, sliding: sliding.into() })))
     }
 
-    /// The mean of the elements in each place of a window of `size`, height and width, padding left out
-    /// (TensorFlow `AvgPool`).
+    /// The mean of the elements in each place of a window of `size`, height and width, padding left
+    /// out (TensorFlow `AvgPool`).
     ///
     /// # Errors
     /// If it is no f32 of rank 4, or the window is larger than the image and its padding.
     #[track_caller]
-    pub fn avg_pool(&self, size: [usize; 2], sliding: impl Into<Sliding>) -> Result<Self, GraphError> {
+    pub fn avg_pool(
+        &self,
+        size: [usize; 2],
+        sliding: impl Into<Sliding>,
+    ) -> Result<Self, GraphError> {
         self.with(&[], Op::Window(Window::AvgPool(Pool { size, sliding: sliding.into() })))
     }
 }

@@ -17,11 +17,12 @@ pub struct ConditionalAccumulator {
     resource: Resource,
 }
 
-/// [`ConditionalAccumulator`] for gradients of some rows (TensorFlow: `tf.compat.v1.SparseConditionalAccumulator`).
+/// [`ConditionalAccumulator`] for gradients of some rows (TensorFlow:
+/// `tf.compat.v1.SparseConditionalAccumulator`).
 ///
-/// The mean of a row is over the gradients that have it, not over all, so that it differs from the mean of the dense
-/// gradients. Numbers of rows are expected to be sorted and each to come once; [`SparseSum`](crate::sync::SparseSum)
-/// says what becomes of others.
+/// The mean of a row is over the gradients that have it, not over all, so that it differs from the
+/// mean of the dense gradients. Numbers of rows are expected to be sorted and each to come once;
+/// [`SparseSum`](crate::sync::SparseSum) says what becomes of others.
 #[derive(Clone)]
 pub struct SparseConditionalAccumulator {
     resource: Resource,
@@ -56,8 +57,8 @@ impl ConditionalAccumulator {
         Ok(Self { resource: Resource::beside(variable, name, kind)? })
     }
 
-    /// Adds `gradient`, unless `local_step` (i64), the step that it was computed in, is before the accumulator's.
-    /// Its output says how many steps it is before that (i64).
+    /// Adds `gradient`, unless `local_step` (i64), the step that it was computed in, is before the
+    /// accumulator's. Its output says how many steps it is before that (i64).
     ///
     /// # Errors
     /// If the gradient is of another type.
@@ -66,7 +67,8 @@ impl ConditionalAccumulator {
         self.resource.add(ResourceAction::ApplyGradient, &[local_step, gradient])
     }
 
-    /// The mean or sum of all gradients, as soon as there are `number` (i32); ends the accumulator's step.
+    /// The mean or sum of all gradients, as soon as there are `number` (i32); ends the
+    /// accumulator's step.
     ///
     /// # Errors
     /// If `number` is no i32 scalar.
@@ -93,8 +95,8 @@ impl ConditionalAccumulator {
 }
 
 impl SparseConditionalAccumulator {
-    /// An accumulator of f32 rows of a whole of this shape, whose number of rows has to be known; what is taken is the
-    /// mean or the sum of each row.
+    /// An accumulator of f32 rows of a whole of this shape, whose number of rows has to be known;
+    /// what is taken is the mean or the sum of each row.
     ///
     /// # Errors
     /// If the name is taken or illegal, or there is no known number of rows.
@@ -120,17 +122,25 @@ impl SparseConditionalAccumulator {
         Ok(Self { resource: Resource::beside(variable, name, kind)?, rows })
     }
 
-    /// Adds `gradient`, unless `local_step` (i64), the step that it was computed in, is before the accumulator's.
-    /// Its output says how many steps it is before that (i64).
+    /// Adds `gradient`, unless `local_step` (i64), the step that it was computed in, is before the
+    /// accumulator's. Its output says how many steps it is before that (i64).
     ///
     /// # Errors
     /// If the rows are of another shape.
     #[track_caller]
-    pub fn apply_grad(&self, gradient: &IndexedSlices, local_step: &Output) -> Result<Target, GraphError> {
-        self.resource.add(ResourceAction::ApplyGradient, &[local_step, gradient.indices(), gradient.values()])
+    pub fn apply_grad(
+        &self,
+        gradient: &IndexedSlices,
+        local_step: &Output,
+    ) -> Result<Target, GraphError> {
+        self.resource.add(
+            ResourceAction::ApplyGradient,
+            &[local_step, gradient.indices(), gradient.values()],
+        )
     }
 
-    /// The mean or sum of each row, as soon as there are `number` (i32) gradients; ends the accumulator's step.
+    /// The mean or sum of each row, as soon as there are `number` (i32) gradients; ends the
+    /// accumulator's step.
     ///
     /// # Errors
     /// If `number` is no i32 scalar.

@@ -21,22 +21,29 @@ pub(super) fn infer(op: &Array, inputs: &[TensorType]) -> Result<OutputTypes, Gr
             reshape(x.shape, *shape).map(|shape| one(x.dtype, shape)),
             format!("as many elements as the shape {shape}"),
         ),
-        (Array::ReshapeLike, [x, like]) => {
-            (reshape(x.shape, like.shape).map(|shape| one(x.dtype, shape)), "two of as many elements".to_owned())
+        (Array::ReshapeLike, [x, like]) => (
+            reshape(x.shape, like.shape).map(|shape| one(x.dtype, shape)),
+            "two of as many elements".to_owned(),
+        ),
+        (Array::Concat { axis }, [_, ..]) => (
+            concat(*axis, inputs),
+            format!("one type, an axis {axis}, and shapes that differ along it alone"),
+        ),
+        (Array::Split { axis, sizes }, [x]) => (
+            split(*x, *axis, sizes),
+            format!("an axis {axis} that is as long as {sizes:?} together"),
+        ),
+        (Array::SplitLike { axis }, [x, parts @ ..]) => (
+            split_like(*x, *axis, parts),
+            format!("an axis {axis} as long as those of the others together"),
+        ),
+        (Array::Stack { axis }, [_, ..]) => (
+            stack(*axis, inputs),
+            format!("one type and shape, with room for an axis before axis {axis}"),
+        ),
+        (Array::Unstack { axis }, [x]) => {
+            (unstack(*x, *axis), format!("an axis {axis} of known size"))
         }
-        (Array::Concat { axis }, [_, ..]) => {
-            (concat(*axis, inputs), format!("one type, an axis {axis}, and shapes that differ along it alone"))
-        }
-        (Array::Split { axis, sizes }, [x]) => {
-            (split(*x, *axis, sizes), format!("an axis {axis} that is as long as {sizes:?} together"))
-        }
-        (Array::SplitLike { axis }, [x, parts @ ..]) => {
-            (split_like(*x, *axis, parts), format!("an axis {axis} as long as those of the others together"))
-        }
-        (Array::Stack { axis }, [_, ..]) => {
-            (stack(*axis, inputs), format!("one type and shape, with room for an axis before axis {axis}"))
-        }
-        (Array::Unstack { axis }, [x]) => (unstack(*x, *axis), format!("an axis {axis} of known size")),
         (Array::TileGrad(multiples), [x]) => (
             tile_grad(*x, multiples),
             format!("a floating-point number of dimensions that are multiples of {multiples:?}"),
@@ -46,14 +53,21 @@ pub(super) fn infer(op: &Array, inputs: &[TensorType]) -> Result<OutputTypes, Gr
             format!("a shape that can be repeated to fill {shape}"),
         ),
         (Array::BroadcastToGrad, [dy, x]) => (
-            broadcast_to(x.shape, dy.shape).filter(|_| is_float(*dy) && dy.dtype == x.dtype).map(|_| smallvec![*x]),
+            broadcast_to(x.shape, dy.shape)
+                .filter(|_| is_float(*dy) && dy.dtype == x.dtype)
+                .map(|_| smallvec![*x]),
             "a floating-point gradient and an x that can be repeated to fill its shape".to_owned(),
         ),
-        (Array::Range { start, limit, delta }, []) => {
-            (range(start, limit, delta), "three scalars of one numeric type, and a step that is not 0".to_owned())
+        (Array::Range { start, limit, delta }, []) => (
+            range(start, limit, delta),
+            "three scalars of one numeric type, and a step that is not 0".to_owned(),
+        ),
+        (Array::Shape(dtype), [x]) => {
+            (is_index(*dtype).then(|| one(*dtype, [x.shape.rank()])), INDEX.to_owned())
         }
-        (Array::Shape(dtype), [x]) => (is_index(*dtype).then(|| one(*dtype, [x.shape.rank()])), INDEX.to_owned()),
-        (Array::Size(dtype), [_]) => (is_index(*dtype).then(|| one(*dtype, Shape::SCALAR)), INDEX.to_owned()),
+        (Array::Size(dtype), [_]) => {
+            (is_index(*dtype).then(|| one(*dtype, Shape::SCALAR)), INDEX.to_owned())
+        }
         (Array::Rank, [_]) => (Some(one(DType::I32, Shape::SCALAR)), String::new()),
         (Array::StridedSliceGrad(subscripts), [dy, x]) => (
             slices::strided_grad(subscripts, *dy, *x),
@@ -80,28 +94,40 @@ fn moved(op: &Array, x: TensorType) -> Option<(Option<Dims>, String)> {
             (*axis <= dims.len()).then(|| inserted(dims, *axis, Some(1))),
             format!("at least {axis} dimensions, and fewer than the most that a shape can have"),
         ),
-        Array::Squeeze(axes) => (squeeze(dims, axes), format!("dimensions of size 1 at the axes {axes:?}")),
-        Array::Transpose(order) => (transpose(dims, order), format!("one dimension for each of {order:?}")),
-        Array::Slice { begin, size } => {
-            (slices::slice(dims, begin, size), format!("dimensions that hold {size:?} elements from {begin:?} on"))
+        Array::Squeeze(axes) => {
+            (squeeze(dims, axes), format!("dimensions of size 1 at the axes {axes:?}"))
         }
+        Array::Transpose(order) => {
+            (transpose(dims, order), format!("one dimension for each of {order:?}"))
+        }
+        Array::Slice { begin, size } => (
+            slices::slice(dims, begin, size),
+            format!("dimensions that hold {size:?} elements from {begin:?} on"),
+        ),
         Array::StridedSlice(subscripts) => (
             slices::strided(dims, subscripts),
             format!("an axis for each subscript, and a position on it, of {subscripts:?}"),
         ),
         Array::Pad { paddings, value } => (
-            slices::pad(dims, paddings).filter(|_| value.dtype() == x.dtype && value.shape().rank() == 0),
-            format!("a padding for each axis, of {paddings:?}, and a scalar of its type, not {value:?}"),
+            slices::pad(dims, paddings)
+                .filter(|_| value.dtype() == x.dtype && value.shape().rank() == 0),
+            format!(
+                "a padding for each axis, of {paddings:?}, and a scalar of its type, not {value:?}"
+            ),
         ),
         Array::MirrorPad { paddings, mirror } => (
             slices::mirror_pad(dims, paddings, *mirror),
-            format!("a padding for each axis, of {paddings:?}, and no axis shorter than its padding"),
+            format!(
+                "a padding for each axis, of {paddings:?}, and no axis shorter than its padding"
+            ),
         ),
         Array::MirrorPadGrad { paddings, mirror } => (
             slices::mirror_pad_grad(dims, paddings, *mirror).filter(|_| is_float(x)),
             format!("a floating-point gradient that was padded by {paddings:?}"),
         ),
-        Array::Tile(multiples) => (tile(dims, multiples), format!("one dimension for each of {multiples:?}")),
+        Array::Tile(multiples) => {
+            (tile(dims, multiples), format!("one dimension for each of {multiples:?}"))
+        }
         Array::Reverse(axes) => (unchanged(axes.iter().all(is_axis)), format!("the axes {axes:?}")),
         Array::Cumsum { axis, .. } => {
             (unchanged(is_axis(axis) && is_number(x.dtype)), format!("numbers, and an axis {axis}"))
@@ -136,14 +162,16 @@ pub(super) fn inserted(dims: &[Option<usize>], axis: usize, dim: Option<usize>) 
     inserted
 }
 
-/// The shape `to`, with a dimension that it leaves open where `from` tells it; `None` where the counts differ.
+/// The shape `to`, with a dimension that it leaves open where `from` tells it; `None` where the
+/// counts differ.
 fn reshape(from: PartialShape, to: PartialShape) -> Option<PartialShape> {
     let Some(elements) = from.known().map(|shape| shape.elements()) else { return Some(to) };
     let known: usize = to.dims().iter().flatten().product();
     match to.dims().iter().filter(|dim| dim.is_none()).count() {
         0 => (known == elements).then_some(to),
         1 if known > 0 && elements.is_multiple_of(known) => {
-            let dims: Vec<Option<usize>> = to.dims().iter().map(|dim| dim.or(Some(elements / known))).collect();
+            let dims: Vec<Option<usize>> =
+                to.dims().iter().map(|dim| dim.or(Some(elements / known))).collect();
             Some(PartialShape::new(&dims))
         }
         _ => None,
@@ -152,12 +180,14 @@ fn reshape(from: PartialShape, to: PartialShape) -> Option<PartialShape> {
 
 fn squeeze(dims: &[Option<usize>], axes: &[usize]) -> Option<Dims> {
     let is_one = |axis: &usize| dims.get(*axis).is_some_and(|dim| dim.is_none_or(|dim| dim == 1));
-    let left = || (0..).zip(dims).filter(|(axis, _)| !axes.contains(axis)).map(|(_, dim)| *dim).collect();
+    let left =
+        || (0..).zip(dims).filter(|(axis, _)| !axes.contains(axis)).map(|(_, dim)| *dim).collect();
     axes.iter().all(is_one).then(left)
 }
 
 fn transpose(dims: &[Option<usize>], order: &[usize]) -> Option<Dims> {
-    let is_permutation = order.len() == dims.len() && (0..dims.len()).all(|axis| order.contains(&axis));
+    let is_permutation =
+        order.len() == dims.len() && (0..dims.len()).all(|axis| order.contains(&axis));
     is_permutation.then(|| order.iter().map(|axis| dims[*axis]).collect())
 }
 
@@ -176,7 +206,11 @@ fn joined(axis: usize, inputs: &[TensorType]) -> Option<Dims> {
             return None;
         }
         for (at, (known, dim)) in dims.iter_mut().zip(input.shape.dims()).enumerate() {
-            *known = if at == axis { known.zip(*dim).map(|(sum, dim)| sum + dim) } else { agree(*known, *dim)? };
+            *known = if at == axis {
+                known.zip(*dim).map(|(sum, dim)| sum + dim)
+            } else {
+                agree(*known, *dim)?
+            };
         }
     }
     Some(dims)
@@ -204,7 +238,8 @@ fn split_like(x: TensorType, axis: usize, parts: &[TensorType]) -> Option<Output
 
 fn stack(axis: usize, inputs: &[TensorType]) -> Option<OutputTypes> {
     let dtype = one_type(inputs)?;
-    let shape = inputs.iter().try_fold(inputs[0].shape, |shape, input| shape.merge(&input.shape))?;
+    let shape =
+        inputs.iter().try_fold(inputs[0].shape, |shape, input| shape.merge(&input.shape))?;
     (axis <= shape.rank())
         .then(|| inserted(shape.dims(), axis, Some(inputs.len())))
         .and_then(|dims| typed(dtype, &dims))

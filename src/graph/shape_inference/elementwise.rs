@@ -1,4 +1,5 @@
-//! What operations of one result an element give: broadcast shapes, and the types of their elements.
+//! What operations of one result an element give: broadcast shapes, and the types of their
+//! elements.
 
 use super::{OutputTypes, agree, one, refused};
 use crate::graph::TensorType;
@@ -14,7 +15,9 @@ pub(super) fn infer(op: &Op, inputs: &[TensorType]) -> Result<OutputTypes, Graph
     let (dtype, needs) = element_type(op, inputs);
     let shape = match (op, inputs) {
         (Op::UnaryGrad(_) | Op::AddN, _) => merged(inputs),
-        (Op::SumToLike, [dy, x]) => broadcast(inputs).filter(|all| all.rank() == dy.shape.rank()).map(|_| x.shape),
+        (Op::SumToLike, [dy, x]) => {
+            broadcast(inputs).filter(|all| all.rank() == dy.shape.rank()).map(|_| x.shape)
+        }
         _ => broadcast(inputs),
     };
     dtype.zip(shape).map(|(dtype, shape)| one(dtype, shape)).ok_or_else(|| refused(needs, inputs))
@@ -23,24 +26,39 @@ pub(super) fn infer(op: &Op, inputs: &[TensorType]) -> Result<OutputTypes, Graph
 /// The element type of the result, `None` where those of the inputs don't fit; and what would.
 fn element_type(op: &Op, inputs: &[TensorType]) -> (Option<DType>, &'static str) {
     match (op, inputs) {
-        (Op::Unary(unary), [_]) if unary.takes_integers() => (number(inputs), "one f32, f64, i32 or i64"),
+        (Op::Unary(unary), [_]) if unary.takes_integers() => {
+            (number(inputs), "one f32, f64, i32 or i64")
+        }
         (Op::Unary(_), [_]) => (real(inputs), "one f32 or f64"),
         (Op::UnaryGrad(_), [_, _]) => (real(inputs), "two f32 or two f64 of one shape"),
-        (Op::Binary(_), [_, _]) => (number(inputs), "two numbers of one type, of shapes that broadcast"),
+        (Op::Binary(_), [_, _]) => {
+            (number(inputs), "two numbers of one type, of shapes that broadcast")
+        }
         (Op::Compare(comparison), [_, _]) if comparison.takes_truth() => {
             let comparable = number(inputs).or_else(|| truth(inputs));
-            (comparable.map(|_| DType::Bool), "two numbers of one type or two bool, of shapes that broadcast")
+            (
+                comparable.map(|_| DType::Bool),
+                "two numbers of one type or two bool, of shapes that broadcast",
+            )
         }
-        (Op::Compare(_), [_, _]) => {
-            (number(inputs).map(|_| DType::Bool), "two numbers of one type, of shapes that broadcast")
-        }
+        (Op::Compare(_), [_, _]) => (
+            number(inputs).map(|_| DType::Bool),
+            "two numbers of one type, of shapes that broadcast",
+        ),
         (Op::Logical(Logical::Not), [_]) => (truth(inputs), "one bool"),
-        (Op::Logical(Logical::And | Logical::Or), [_, _]) => (truth(inputs), "two bool, of shapes that broadcast"),
+        (Op::Logical(Logical::And | Logical::Or), [_, _]) => {
+            (truth(inputs), "two bool, of shapes that broadcast")
+        }
         (Op::Select, [condition, a, b]) => {
             let fits = condition.dtype == DType::Bool && a.dtype == b.dtype;
-            (fits.then_some(a.dtype), "a bool condition and two values of one type, of shapes that broadcast")
+            (
+                fits.then_some(a.dtype),
+                "a bool condition and two values of one type, of shapes that broadcast",
+            )
         }
-        (Op::SumToLike, [_, _]) => (real(inputs), "a gradient and a value that was broadcast to its shape"),
+        (Op::SumToLike, [_, _]) => {
+            (real(inputs), "a gradient and a value that was broadcast to its shape")
+        }
         (Op::AddN, [_, ..]) => (number(inputs), "numbers of one type and shape"),
         _ => (None, "another number of inputs"),
     }
@@ -70,8 +88,8 @@ fn merged(inputs: &[TensorType]) -> Option<PartialShape> {
     others.iter().try_fold(first.shape, |shape, other| shape.merge(&other.shape))
 }
 
-/// The shape that all inputs broadcast to by the rules of NumPy: aligned at the last dimension, where
-/// one is 1 or lacking the other stands; `None` where they don't.
+/// The shape that all inputs broadcast to by the rules of NumPy: aligned at the last dimension,
+/// where one is 1 or lacking the other stands; `None` where they don't.
 fn broadcast(inputs: &[TensorType]) -> Option<PartialShape> {
     let rank = inputs.iter().map(|input| input.shape.rank()).max()?;
     let mut dims = vec![Some(1); rank];

@@ -20,7 +20,9 @@ pub(super) fn infer(op: &Indexed, inputs: &[TensorType]) -> Result<OutputTypes, 
         }
         (Indexed::GatherGrad { axis }, [dy, params, indices]) => (
             gather_grad(*axis, *dy, *params, *indices),
-            format!("the gradient of what was gathered along axis {axis}, that, and i32 or i64 indices"),
+            format!(
+                "the gradient of what was gathered along axis {axis}, that, and i32 or i64 indices"
+            ),
         ),
         (Indexed::GatherNd, [params, indices]) => (
             slices_at(params.shape, *indices).and_then(|dims| typed(params.dtype, &dims)),
@@ -32,17 +34,28 @@ pub(super) fn infer(op: &Indexed, inputs: &[TensorType]) -> Result<OutputTypes, 
         ),
         (Indexed::TensorScatterAdd | Indexed::TensorScatterUpdate, [x, indices, updates]) => {
             let can_add = *op == Indexed::TensorScatterUpdate || is_number(x.dtype);
-            let outputs = scattered(*updates, x.shape, *indices).filter(|_| can_add && x.dtype == updates.dtype);
-            (outputs, format!("{ND} after a value, and updates of its type for each that they find in it"))
-        }
-        (Indexed::OneHot { depth, axis, on, off }, [indices]) => {
-            let are_scalars = on.dtype() == off.dtype() && on.shape().rank() + off.shape().rank() == 0;
-            let dims = indices.shape.dims();
-            let fits = are_scalars && is_index(indices.dtype) && *axis <= dims.len();
-            let outputs = fits.then(|| inserted(dims, *axis, Some(*depth))).and_then(|dims| typed(on.dtype(), &dims));
+            let outputs = scattered(*updates, x.shape, *indices)
+                .filter(|_| can_add && x.dtype == updates.dtype);
             (
                 outputs,
-                format!("i32 or i64 indices with room for an axis before axis {axis}, and two scalars of one type"),
+                format!(
+                    "{ND} after a value, and updates of its type for each that they find in it"
+                ),
+            )
+        }
+        (Indexed::OneHot { depth, axis, on, off }, [indices]) => {
+            let are_scalars =
+                on.dtype() == off.dtype() && on.shape().rank() + off.shape().rank() == 0;
+            let dims = indices.shape.dims();
+            let fits = are_scalars && is_index(indices.dtype) && *axis <= dims.len();
+            let outputs = fits
+                .then(|| inserted(dims, *axis, Some(*depth)))
+                .and_then(|dims| typed(on.dtype(), &dims));
+            (
+                outputs,
+                format!(
+                    "i32 or i64 indices with room for an axis before axis {axis}, and two scalars of one type"
+                ),
             )
         }
         _ => (None, "another number of inputs".to_owned()),
@@ -50,7 +63,8 @@ pub(super) fn infer(op: &Indexed, inputs: &[TensorType]) -> Result<OutputTypes, 
     outputs.ok_or_else(|| refused(&needs, inputs))
 }
 
-const ND: &str = "i32 or i64 indices whose last dimension, of known size, is a position along the first axes";
+const ND: &str =
+    "i32 or i64 indices whose last dimension, of known size, is a position along the first axes";
 
 fn gather(axis: usize, params: TensorType, indices: TensorType) -> Option<OutputTypes> {
     let (before, after) = (params.shape.dims().get(..axis)?, params.shape.dims().get(axis + 1..)?);
@@ -58,9 +72,15 @@ fn gather(axis: usize, params: TensorType, indices: TensorType) -> Option<Output
     is_index(indices.dtype).then(|| typed(params.dtype, &dims))?
 }
 
-fn gather_grad(axis: usize, dy: TensorType, params: TensorType, indices: TensorType) -> Option<OutputTypes> {
+fn gather_grad(
+    axis: usize,
+    dy: TensorType,
+    params: TensorType,
+    indices: TensorType,
+) -> Option<OutputTypes> {
     let gathered = gather(axis, params, indices)?;
-    let fits = is_float(dy) && dy.dtype == params.dtype && gathered[0].shape.merge(&dy.shape).is_some();
+    let fits =
+        is_float(dy) && dy.dtype == params.dtype && gathered[0].shape.merge(&dy.shape).is_some();
     fits.then(|| smallvec![params])
 }
 

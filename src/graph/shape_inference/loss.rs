@@ -21,15 +21,18 @@ pub(super) fn infer(op: &Loss, inputs: &[TensorType]) -> Result<OutputTypes, Gra
             (x.shape.rank() > 0).then(|| smallvec![*x]),
             "f32 or f64 logits [rows, classes] or of any other rank from 1",
         ),
-        (Loss::SoftmaxGrad | Loss::LogSoftmaxGrad | Loss::SigmoidCrossEntropyWithLogits, [a, b]) => {
-            (alike(*a, *b).map(|x| smallvec![x]), "two f32 or two f64 of one shape")
-        }
-        (Loss::SoftmaxCrossEntropyWithLogits, [logits, labels]) => {
-            (alike(*logits, *labels).and_then(loss_of_rows), "f32 or f64 logits and labels [rows, classes]")
-        }
-        (Loss::SparseSoftmaxCrossEntropyWithLogits, [logits, labels]) => {
-            (sparse(*logits, *labels), "f32 or f64 logits [rows, classes] and i32 or i64 labels [rows]")
-        }
+        (
+            Loss::SoftmaxGrad | Loss::LogSoftmaxGrad | Loss::SigmoidCrossEntropyWithLogits,
+            [a, b],
+        ) => (alike(*a, *b).map(|x| smallvec![x]), "two f32 or two f64 of one shape"),
+        (Loss::SoftmaxCrossEntropyWithLogits, [logits, labels]) => (
+            alike(*logits, *labels).and_then(loss_of_rows),
+            "f32 or f64 logits and labels [rows, classes]",
+        ),
+        (Loss::SparseSoftmaxCrossEntropyWithLogits, [logits, labels]) => (
+            sparse(*logits, *labels),
+            "f32 or f64 logits [rows, classes] and i32 or i64 labels [rows]",
+        ),
         (Loss::L2Loss, [x]) => (Some(one(x.dtype, Shape::SCALAR)), "one f32 or f64"),
         _ => (None, "another number of inputs"),
     };
@@ -47,7 +50,9 @@ fn loss_of_rows(logits: TensorType) -> Option<OutputTypes> {
 }
 
 fn sparse(logits: TensorType, labels: TensorType) -> Option<OutputTypes> {
-    let (&[rows, classes], &[labelled]) = (logits.shape.dims(), labels.shape.dims()) else { return None };
+    let (&[rows, classes], &[labelled]) = (logits.shape.dims(), labels.shape.dims()) else {
+        return None;
+    };
     let rows = agree(rows, labelled)?;
     is_index(labels.dtype).then(|| loss_of_rows(TensorType::new(logits.dtype, [rows, classes])))?
 }

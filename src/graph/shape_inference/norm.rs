@@ -24,7 +24,9 @@ pub(super) fn infer(op: &Norm, inputs: &[TensorType]) -> Result<OutputTypes, Gra
             "f32 […, n], and a scale, an offset, a mean and a variance [n]",
         ),
         (Norm::BatchGrad { .. }, [dy, x, channels @ ..]) if channels.len() == 3 => (
-            normal(*x, channels).filter(|(x, _)| fits(*dy, *x)).map(|(x, channel)| smallvec![x, channel, channel]),
+            normal(*x, channels)
+                .filter(|(x, _)| fits(*dy, *x))
+                .map(|(x, channel)| smallvec![x, channel, channel]),
             "f32 […, n], two of one shape, and a scale, a mean and a variance [n]",
         ),
         (Norm::Layer { .. }, [x, channels @ ..]) if channels.len() == 2 => (
@@ -33,12 +35,15 @@ pub(super) fn infer(op: &Norm, inputs: &[TensorType]) -> Result<OutputTypes, Gra
         ),
         (Norm::LayerGrad, [dy, x, scale, moments @ ..]) if moments.len() == 2 => (
             normal(*x, &[*scale])
-                .filter(|(x, _)| fits(*dy, *x) && moments.iter().all(|moment| fits(*moment, rows(*x))))
+                .filter(|(x, _)| {
+                    fits(*dy, *x) && moments.iter().all(|moment| fits(*moment, rows(*x)))
+                })
                 .map(|(x, channel)| smallvec![x, channel, channel]),
             "f32 […, n], two of one shape, a scale [n], and a mean and a deviation for each row",
         ),
         (Norm::Dropout { .. }, [x, counter]) => (
-            (is_real(x.dtype) && *counter == TensorType::new(DType::I64, Shape::SCALAR)).then(|| smallvec![*x]),
+            (is_real(x.dtype) && *counter == TensorType::new(DType::I64, Shape::SCALAR))
+                .then(|| smallvec![*x]),
             "f32 or f64, and an i64 scalar that counts the steps",
         ),
         _ => (None, "another number of inputs"),

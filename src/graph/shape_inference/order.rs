@@ -19,18 +19,22 @@ pub(super) fn infer(op: &Order, inputs: &[TensorType]) -> Result<OutputTypes, Gr
             position(*x, *axis).filter(|_| is_index(*dtype)).map(|shape| one(*dtype, shape)),
             format!("numbers with an axis {axis} that is not empty, and positions of i32 or i64"),
         ),
-        (Order::TopK { k }, [x]) => (top(*x, *k), format!("numbers whose last axis has {k} or more")),
+        (Order::TopK { k }, [x]) => {
+            (top(*x, *k), format!("numbers whose last axis has {k} or more"))
+        }
         (Order::TopKGrad, [dy, positions, x]) => {
             let fits = is_real(x.dtype) && dy.dtype == x.dtype && positions.dtype == DType::I32;
-            let shapes = dy.shape.merge(&positions.shape).is_some() && dy.shape.rank() == x.shape.rank();
+            let shapes =
+                dy.shape.merge(&positions.shape).is_some() && dy.shape.rank() == x.shape.rank();
             (
                 (fits && shapes).then(|| smallvec![*x]),
                 "a gradient, the position of each and what they are in".to_owned(),
             )
         }
-        (Order::InTopK { .. }, [predictions, targets]) => {
-            (in_top(*predictions, *targets), "f32 predictions [rows, classes] and i32 or i64 targets [rows]".to_owned())
-        }
+        (Order::InTopK { .. }, [predictions, targets]) => (
+            in_top(*predictions, *targets),
+            "f32 predictions [rows, classes] and i32 or i64 targets [rows]".to_owned(),
+        ),
         _ => (None, "another number of inputs".to_owned()),
     };
     outputs.ok_or_else(|| refused(&needs, inputs))
@@ -61,7 +65,9 @@ fn top(x: TensorType, k: usize) -> Option<OutputTypes> {
 }
 
 fn in_top(predictions: TensorType, targets: TensorType) -> Option<OutputTypes> {
-    let (&[rows, _], &[targeted]) = (predictions.float_dims()?, targets.shape.dims()) else { return None };
+    let (&[rows, _], &[targeted]) = (predictions.float_dims()?, targets.shape.dims()) else {
+        return None;
+    };
     let rows = agree(rows, targeted)?;
     is_index(targets.dtype).then(|| one(DType::Bool, [rows]))
 }

@@ -12,9 +12,15 @@ use crate::tensor::PartialShape;
 ///
 /// # Errors
 /// [`GraphProblem::Inputs`] where they don't fit.
-pub(super) fn infer(inputs: &[TensorType], transpose_a: bool, transpose_b: bool) -> Result<OutputTypes, GraphProblem> {
+pub(super) fn infer(
+    inputs: &[TensorType],
+    transpose_a: bool,
+    transpose_b: bool,
+) -> Result<OutputTypes, GraphProblem> {
     let outputs = match inputs {
-        [a, b] if a.shape.rank() == 2 && b.shape.rank() == 2 => product(*a, *b, transpose_a, transpose_b),
+        [a, b] if a.shape.rank() == 2 && b.shape.rank() == 2 => {
+            product(*a, *b, transpose_a, transpose_b)
+        }
         _ => None,
     };
     outputs.ok_or_else(|| refused("f32 or f64 matrices whose inner dimensions agree", inputs))
@@ -24,7 +30,11 @@ pub(super) fn infer(inputs: &[TensorType], transpose_a: bool, transpose_b: bool)
 ///
 /// # Errors
 /// [`GraphProblem::Inputs`] where they don't fit.
-pub(super) fn infer_batch(inputs: &[TensorType], adj_x: bool, adj_y: bool) -> Result<OutputTypes, GraphProblem> {
+pub(super) fn infer_batch(
+    inputs: &[TensorType],
+    adj_x: bool,
+    adj_y: bool,
+) -> Result<OutputTypes, GraphProblem> {
     let outputs = match inputs {
         [x, y] => product(*x, *y, adj_x, adj_y),
         _ => None,
@@ -33,8 +43,15 @@ pub(super) fn infer_batch(inputs: &[TensorType], adj_x: bool, adj_y: bool) -> Re
     outputs.ok_or_else(|| refused(needs, inputs))
 }
 
-fn product(a: TensorType, b: TensorType, transpose_a: bool, transpose_b: bool) -> Option<OutputTypes> {
-    let ([a_batch @ .., a0, a1], [b_batch @ .., b0, b1]) = (a.shape.dims(), b.shape.dims()) else { return None };
+fn product(
+    a: TensorType,
+    b: TensorType,
+    transpose_a: bool,
+    transpose_b: bool,
+) -> Option<OutputTypes> {
+    let ([a_batch @ .., a0, a1], [b_batch @ .., b0, b1]) = (a.shape.dims(), b.shape.dims()) else {
+        return None;
+    };
     if !is_real(a.dtype) || a.dtype != b.dtype {
         return None;
     }

@@ -43,13 +43,16 @@ pub(super) fn infer_grad(op: &Reduce, inputs: &[TensorType]) -> Result<OutputTyp
     let outputs = match inputs {
         [dy, x, y @ ..] if is_real(x.dtype) && y.len() == usize::from(extreme) => {
             let fits = |value: &TensorType| {
-                value.dtype == x.dtype && reduced(op, x.shape).is_some_and(|shape| shape.merge(&value.shape).is_some())
+                value.dtype == x.dtype
+                    && reduced(op, x.shape).is_some_and(|shape| shape.merge(&value.shape).is_some())
             };
             (fits(dy) && y.iter().all(fits)).then(|| smallvec![*x])
         }
         _ => None,
     };
-    outputs.ok_or_else(|| refused("the gradient of a reduction, and what was reduced, f32 or f64", inputs))
+    outputs.ok_or_else(|| {
+        refused("the gradient of a reduction, and what was reduced, f32 or f64", inputs)
+    })
 }
 
 /// The shape that a reduction leaves of `shape`; none where an axis is not there.
@@ -57,9 +60,10 @@ fn reduced(op: &Reduce, shape: PartialShape) -> Option<PartialShape> {
     if op.axes.iter().any(|axis| axis >= shape.rank()) {
         return None;
     }
-    let left = shape.dims().iter().enumerate().filter_map(|(axis, dim)| match op.axes.contains(axis) {
-        true => op.keep_dims.then_some(Some(1)),
-        false => Some(*dim),
-    });
+    let left =
+        shape.dims().iter().enumerate().filter_map(|(axis, dim)| match op.axes.contains(axis) {
+            true => op.keep_dims.then_some(Some(1)),
+            false => Some(*dim),
+        });
     Some(PartialShape::new(&left.collect::<SmallVec<[_; 8]>>()))
 }

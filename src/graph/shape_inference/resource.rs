@@ -20,21 +20,28 @@ pub(super) fn infer(
     use ResourceAction as Do;
     use ResourceKind::{ConditionalAccumulator, FifoQueue, SparseConditionalAccumulator};
     let outputs = match (kind, action, inputs) {
-        (FifoQueue { components, .. }, Do::Enqueue, inputs) => fit(components, inputs).then(OutputTypes::new),
+        (FifoQueue { components, .. }, Do::Enqueue, inputs) => {
+            fit(components, inputs).then(OutputTypes::new)
+        }
         (FifoQueue { components, .. }, Do::EnqueueMany, inputs) => {
             fit(&rows_of(components, None), inputs).then(OutputTypes::new)
         }
-        (FifoQueue { components, .. }, Do::Dequeue, []) => Some(components.iter().copied().collect()),
+        (FifoQueue { components, .. }, Do::Dequeue, []) => {
+            Some(components.iter().copied().collect())
+        }
         (FifoQueue { components, .. }, Do::DequeueMany(count), []) => {
             Some(rows_of(components, Some(*count)).into_iter().collect())
         }
-        (FifoQueue { components, .. }, Do::DequeueUpTo(_), []) => Some(rows_of(components, None).into_iter().collect()),
+        (FifoQueue { components, .. }, Do::DequeueUpTo(_), []) => {
+            Some(rows_of(components, None).into_iter().collect())
+        }
         (FifoQueue { .. }, Do::CloseQueue { .. }, []) => Some(smallvec![]),
         (FifoQueue { .. }, Do::QueueIsClosed, []) => Some(one(DType::Bool, Shape::SCALAR)),
         (FifoQueue { .. }, Do::QueueSize, []) => Some(one(DType::I32, Shape::SCALAR)),
         (FifoQueue { .. }, ..) => None,
         (ConditionalAccumulator { value, .. }, Do::ApplyGradient, [step, gradient]) => {
-            (is_scalar(DType::I64, step) && fits(value, gradient)).then(|| one(DType::I64, Shape::SCALAR))
+            (is_scalar(DType::I64, step) && fits(value, gradient))
+                .then(|| one(DType::I64, Shape::SCALAR))
         }
         (SparseConditionalAccumulator { whole, .. }, Do::ApplyGradient, [step, indices, rows]) => {
             let are_slices = is_list(indices) && fits(&rows_of_whole(whole), rows);
@@ -55,7 +62,9 @@ pub(super) fn infer(
 }
 
 fn needs(kind: &ResourceKind, action: &ResourceAction) -> String {
-    let list = |types: &[TensorType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+    let list = |types: &[TensorType]| {
+        types.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+    };
     match (kind, action) {
         (ResourceKind::FifoQueue { components, .. }, ResourceAction::Enqueue) => {
             format!("the components of an element, {}", list(components))
@@ -66,9 +75,14 @@ fn needs(kind: &ResourceKind, action: &ResourceAction) -> String {
         (ResourceKind::ConditionalAccumulator { value, .. }, ResourceAction::ApplyGradient) => {
             format!("an i64 scalar as local step and a gradient {value}")
         }
-        (ResourceKind::SparseConditionalAccumulator { whole, .. }, ResourceAction::ApplyGradient) => {
+        (
+            ResourceKind::SparseConditionalAccumulator { whole, .. },
+            ResourceAction::ApplyGradient,
+        ) => {
             let rows = rows_of_whole(whole);
-            format!("an i64 scalar as local step, and the numbers (i32 or i64) and the rows {rows} of a gradient")
+            format!(
+                "an i64 scalar as local step, and the numbers (i32 or i64) and the rows {rows} of a gradient"
+            )
         }
         (_, ResourceAction::TakeGradient) => "an i32 scalar as number of gradients".to_owned(),
         (_, ResourceAction::SetGlobalStep) => "an i64 scalar as global step".to_owned(),
@@ -86,12 +100,14 @@ fn is_list(x: &TensorType) -> bool {
 
 /// Any number of the rows of `whole`.
 fn rows_of_whole(whole: &TensorType) -> TensorType {
-    let dims: Vec<Option<usize>> = std::iter::once(None).chain(whole.shape.dims().iter().skip(1).copied()).collect();
+    let dims: Vec<Option<usize>> =
+        std::iter::once(None).chain(whole.shape.dims().iter().skip(1).copied()).collect();
     TensorType::new(whole.dtype, PartialShape::new(&dims))
 }
 
 fn fit(wanted: &[TensorType], given: &[TensorType]) -> bool {
-    wanted.len() == given.len() && wanted.iter().zip(given).all(|(wanted, given)| fits(wanted, given))
+    wanted.len() == given.len()
+        && wanted.iter().zip(given).all(|(wanted, given)| fits(wanted, given))
 }
 
 fn fits(wanted: &TensorType, given: &TensorType) -> bool {
@@ -101,7 +117,8 @@ fn fits(wanted: &TensorType, given: &TensorType) -> bool {
 /// Components of `count` elements, stacked.
 fn rows_of(components: &[TensorType], count: Option<usize>) -> Vec<TensorType> {
     let rows = |component: &TensorType| {
-        let dims: Vec<Option<usize>> = std::iter::once(count).chain(component.shape.dims().iter().copied()).collect();
+        let dims: Vec<Option<usize>> =
+            std::iter::once(count).chain(component.shape.dims().iter().copied()).collect();
         TensorType::new(component.dtype, PartialShape::new(&dims))
     };
     components.iter().map(rows).collect()

@@ -9,11 +9,16 @@ use crate::tensor::PartialShape;
 use super::OutputTypes;
 
 /// The dimensions of the part of `size` that begins at `begin`.
-pub(super) fn slice(dims: &[Option<usize>], begin: &[usize], size: &[Option<usize>]) -> Option<Dims> {
+pub(super) fn slice(
+    dims: &[Option<usize>],
+    begin: &[usize],
+    size: &[Option<usize>],
+) -> Option<Dims> {
     if dims.len() != begin.len() || dims.len() != size.len() {
         return None;
     }
-    let part = |((dim, begin), size): ((&Option<usize>, &usize), &Option<usize>)| match (dim, size) {
+    let part = |((dim, begin), size): ((&Option<usize>, &usize), &Option<usize>)| match (dim, size)
+    {
         (Some(dim), Some(size)) => (begin.checked_add(*size)? <= *dim).then_some(Some(*size)),
         (Some(dim), None) => dim.checked_sub(*begin).map(Some),
         (None, size) => Some(*size),
@@ -42,9 +47,14 @@ pub(super) fn strided(dims: &[Option<usize>], subscripts: &[Subscript]) -> Optio
     Some(taken)
 }
 
-pub(super) fn strided_grad(subscripts: &[Subscript], dy: TensorType, x: TensorType) -> Option<OutputTypes> {
+pub(super) fn strided_grad(
+    subscripts: &[Subscript],
+    dy: TensorType,
+    x: TensorType,
+) -> Option<OutputTypes> {
     let taken = PartialShape::checked(&strided(x.shape.dims(), subscripts)?)?;
-    (taken.merge(&dy.shape).is_some() && is_float(x) && dy.dtype == x.dtype).then(|| smallvec::smallvec![x])
+    (taken.merge(&dy.shape).is_some() && is_float(x) && dy.dtype == x.dtype)
+        .then(|| smallvec::smallvec![x])
 }
 
 /// The dimensions with so many more before and after.
@@ -56,8 +66,13 @@ pub(super) fn pad(dims: &[Option<usize>], paddings: &[(usize, usize)]) -> Option
     (dims.len() == paddings.len()).then(|| dims.iter().zip(paddings).map(padded).collect())?
 }
 
-/// The same, where no more are added on a side than the axis, without the mirror's own element, has.
-pub(super) fn mirror_pad(dims: &[Option<usize>], paddings: &[(usize, usize)], mirror: Mirror) -> Option<Dims> {
+/// The same, where no more are added on a side than the axis, without the mirror's own element,
+/// has.
+pub(super) fn mirror_pad(
+    dims: &[Option<usize>],
+    paddings: &[(usize, usize)],
+    mirror: Mirror,
+) -> Option<Dims> {
     let own = usize::from(mirror == Mirror::Reflect);
     let fits = |(dim, (before, after)): (&Option<usize>, &(usize, usize))| {
         let widest = *before.max(after);
@@ -67,13 +82,18 @@ pub(super) fn mirror_pad(dims: &[Option<usize>], paddings: &[(usize, usize)], mi
 }
 
 /// The dimensions of what was padded to `dims`.
-pub(super) fn mirror_pad_grad(dims: &[Option<usize>], paddings: &[(usize, usize)], mirror: Mirror) -> Option<Dims> {
+pub(super) fn mirror_pad_grad(
+    dims: &[Option<usize>],
+    paddings: &[(usize, usize)],
+    mirror: Mirror,
+) -> Option<Dims> {
     let inner = |(dim, (before, after)): (&Option<usize>, &(usize, usize))| match dim {
         None => Some(None),
         Some(dim) => dim.checked_sub(*before)?.checked_sub(*after).map(Some),
     };
     let inner: Option<Dims> = dims.iter().zip(paddings).map(inner).collect();
     let padded = mirror_pad(inner.as_ref()?, paddings, mirror)?;
-    let is_same = padded.len() == dims.len() && padded.iter().zip(dims).all(|(a, b)| agree(*a, *b).is_some());
+    let is_same =
+        padded.len() == dims.len() && padded.iter().zip(dims).all(|(a, b)| agree(*a, *b).is_some());
     inner.filter(|_| is_same)
 }

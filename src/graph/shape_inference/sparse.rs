@@ -1,4 +1,5 @@
-//! What operations on numbered rows give. Where the values decide how many, the dimension stays open.
+//! What operations on numbered rows give. Where the values decide how many, the dimension stays
+//! open.
 
 use smallvec::smallvec;
 
@@ -25,8 +26,12 @@ pub(super) fn infer(op: &Sparse, inputs: &[TensorType]) -> Result<OutputTypes, G
             like.shape.dims().first().and_then(|rows| segment_sum(*x, *ids, *rows)),
             "f32 rows, an i32 or i64 for each, and what has a row for each sum",
         ),
-        (Sparse::ShardIds(sharding), [ids]) => (shard_ids(*ids, sharding.shards), "a vector of i32 or i64"),
-        (Sparse::Stitch, inputs) => (stitch(inputs), "as many i32 vectors of positions as f32 rows"),
+        (Sparse::ShardIds(sharding), [ids]) => {
+            (shard_ids(*ids, sharding.shards), "a vector of i32 or i64")
+        }
+        (Sparse::Stitch, inputs) => {
+            (stitch(inputs), "as many i32 vectors of positions as f32 rows")
+        }
         (Sparse::StitchGrad, [gradient, positions @ ..]) => {
             (stitch_grad(*gradient, positions), "f32 rows and i32 vectors of positions")
         }
@@ -44,7 +49,9 @@ pub(super) fn gathered(ids: TensorType, table: TensorType) -> Option<OutputTypes
 
 /// Whether `values` and `ids` are rows of `table` and their numbers.
 pub(super) fn are_slices(values: TensorType, ids: TensorType, table: TensorType) -> bool {
-    let (Some([count, row @ ..]), Some([_, of_table @ ..])) = (values.float_dims(), table.float_dims()) else {
+    let (Some([count, row @ ..]), Some([_, of_table @ ..])) =
+        (values.float_dims(), table.float_dims())
+    else {
         return false;
     };
     let &[numbered] = ids.shape.dims() else { return false };
@@ -89,7 +96,9 @@ fn stitch(inputs: &[TensorType]) -> Option<OutputTypes> {
         return None;
     }
     for (positions, rows) in positions.iter().zip(rows) {
-        let (&[placed], [given, more @ ..]) = (positions.shape.dims(), rows.float_dims()?) else { return None };
+        let (&[placed], [given, more @ ..]) = (positions.shape.dims(), rows.float_dims()?) else {
+            return None;
+        };
         row = row.merge(&PartialShape::new(more))?;
         let here = agree(placed, *given)?;
         count = count.zip(here).map(|(count, here)| count + here);

@@ -14,9 +14,12 @@ type Dims = [Option<usize>; 4];
 /// # Errors
 /// [`GraphProblem::Inputs`] where they don't fit.
 pub(super) fn infer(op: &Window, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
-    let dims: Option<Vec<Dims>> = inputs.iter().map(|input| input.float_dims()?.try_into().ok()).collect();
+    let dims: Option<Vec<Dims>> =
+        inputs.iter().map(|input| input.float_dims()?.try_into().ok()).collect();
     let needs = match dims {
-        None => "f32 of rank 4: images [n, height, width, channels], a filter [height, width, in, out]",
+        None => {
+            "f32 of rank 4: images [n, height, width, channels], a filter [height, width, in, out]"
+        }
         Some(dims) => match outputs(op, &dims) {
             Ok(shape) => return Ok(one(DType::F32, shape)),
             Err(needs) => needs,
@@ -69,10 +72,13 @@ fn convolved(convolution: &Convolution, x: &Dims, filter: &Dims) -> Result<Dims,
     if filter.contains(&Some(0)) {
         return Err("a filter that is not empty");
     }
-    let channels = agree(x[3], filter_in).ok_or("images with as many channels as the filter has inputs")?;
+    let channels =
+        agree(x[3], filter_in).ok_or("images with as many channels as the filter has inputs")?;
     let out = match convolution.channels {
         Channels::All => filter_out,
-        Channels::Each => channels.zip(filter_out).map(|(channels, multiplier)| channels * multiplier),
+        Channels::Each => {
+            channels.zip(filter_out).map(|(channels, multiplier)| channels * multiplier)
+        }
     };
     let [rows, columns] = places(&convolution.sliding, x, [height, width])?;
     Ok([x[0], rows, columns, out])
@@ -94,7 +100,11 @@ fn pooled(pool: &Pool, x: &Dims) -> Result<Dims, &'static str> {
 }
 
 /// How many places a window of `size` has, down and to the right.
-fn places(sliding: &Sliding, x: &Dims, size: [Option<usize>; 2]) -> Result<[Option<usize>; 2], &'static str> {
+fn places(
+    sliding: &Sliding,
+    x: &Dims,
+    size: [Option<usize>; 2],
+) -> Result<[Option<usize>; 2], &'static str> {
     if !sliding.moves() {
         return Err("strides and dilations of at least 1");
     }
@@ -113,7 +123,8 @@ fn places(sliding: &Sliding, x: &Dims, size: [Option<usize>; 2]) -> Result<[Opti
 fn matches(expected: Dims, given: &Dims) -> Result<Dims, &'static str> {
     let mut merged = expected;
     for (dim, given) in merged.iter_mut().zip(given) {
-        *dim = agree(*dim, *given).ok_or("results of the shape that sliding the window over the images gives")?;
+        *dim = agree(*dim, *given)
+            .ok_or("results of the shape that sliding the window over the images gives")?;
     }
     Ok(merged)
 }

@@ -1,7 +1,9 @@
 //! Gradients by their structure; `tests/it/gradients.rs` holds their values to finite differences.
 
 use super::{assert_says, floats, operation, snapshot, written};
-use crate::graph::{Graph, GraphError, GraphProblem, Output, accuracy, gradients, sparse_softmax_cross_entropy};
+use crate::graph::{
+    Graph, GraphError, GraphProblem, Output, accuracy, gradients, sparse_softmax_cross_entropy,
+};
 use crate::tensor::{DType, PartialShape};
 
 /// The operations that `gradients` adds to `g` for `loss` by `by`, and the names of the results.
@@ -17,7 +19,11 @@ fn added(g: &Graph, loss: &Output, by: &[&Output]) -> (Vec<String>, Vec<String>)
 #[test]
 fn the_gradient_of_a_layer_has_one_operation_for_each_that_is_asked_for() {
     let g = Graph::new();
-    let (x, w, b) = (floats(&g, "x", [None, Some(3)]), floats(&g, "w", [Some(3), Some(2)]), floats(&g, "b", [Some(2)]));
+    let (x, w, b) = (
+        floats(&g, "x", [None, Some(3)]),
+        floats(&g, "w", [Some(3), Some(2)]),
+        floats(&g, "b", [Some(2)]),
+    );
     let loss = x.matmul(&w).unwrap().bias_add(&b).unwrap().tanh().mean();
     let (operations, results) = added(&g, &loss, &[&w, &b]);
     let expected = [
@@ -46,7 +52,10 @@ fn gradients_that_meet_are_added_in_the_order_in_which_they_arrive() {
     let x = floats(&g, "x", [Some(2)]);
     let loss = x.square().mul(&x.exp()).unwrap().sum();
     let (operations, results) = added(&g, &loss, &[&x]);
-    assert_eq!(operations.last().unwrap(), "gradients/AddN(gradients/ExpGrad, gradients/SquareGrad)");
+    assert_eq!(
+        operations.last().unwrap(),
+        "gradients/AddN(gradients/ExpGrad, gradients/SquareGrad)"
+    );
     assert_eq!(results, ["gradients/AddN"]);
 }
 
@@ -55,7 +64,10 @@ fn a_scalar_that_met_a_matrix_gets_the_sum_and_two_scalars_none() {
     let g = Graph::new();
     let (x, s) = (floats(&g, "x", [None, Some(2)]), floats(&g, "s", []));
     let (operations, _) = added(&g, &x.mul(&s).unwrap().sum(), &[&s]);
-    assert_eq!(operations[2..], ["gradients/Mul(gradients/SumGrad, x)", "gradients/SumToLike(gradients/Mul, s)"]);
+    assert_eq!(
+        operations[2..],
+        ["gradients/Mul(gradients/SumGrad, x)", "gradients/SumToLike(gradients/Mul, s)"]
+    );
     let (operations, _) = added(&g, &s.mul(&s).unwrap(), &[&s]);
     assert!(operations.iter().all(|operation| !operation.contains("Sum")), "{operations:?}");
 }
@@ -64,11 +76,15 @@ fn a_scalar_that_met_a_matrix_gets_the_sum_and_two_scalars_none() {
 fn a_gradient_is_summed_only_where_an_operand_may_have_been_broadcast() {
     let sums = |a: &[Option<usize>], b: &[Option<usize>]| {
         let g = Graph::new();
-        let [a, b] = [("a", a), ("b", b)]
-            .map(|(name, shape)| g.placeholder(name, DType::F32, PartialShape::new(shape)).unwrap());
+        let [a, b] = [("a", a), ("b", b)].map(|(name, shape)| {
+            g.placeholder(name, DType::F32, PartialShape::new(shape)).unwrap()
+        });
         let (operations, _) = added(&g, &a.add(&b).unwrap().sum(), &[&a, &b]);
-        let summed =
-            |name: &str| operations.iter().any(|op| op.contains("SumToLike") && op.ends_with(&format!(" {name})")));
+        let summed = |name: &str| {
+            operations
+                .iter()
+                .any(|op| op.contains("SumToLike") && op.ends_with(&format!(" {name})")))
+        };
         (summed("a"), summed("b"))
     };
     let (one, two) = (Some(1), Some(2));
@@ -115,11 +131,13 @@ fn a_gradient_runs_where_the_operation_does_that_it_is_of() -> Result<(), GraphE
 }
 
 #[test]
-fn gradients_are_added_where_they_all_are_and_otherwise_where_their_variable_is() -> Result<(), GraphError> {
+fn gradients_are_added_where_they_all_are_and_otherwise_where_their_variable_is()
+-> Result<(), GraphError> {
     let sum_device = |first: &str, second: &str| {
         let g = Graph::new();
         let w = g.with_device("/job:ps", |g| g.variable("w", &g.zeros([2])))?;
-        let used_at = |device: &str| g.with_device(device, |_| Ok::<_, GraphError>(w.read().square()));
+        let used_at =
+            |device: &str| g.with_device(device, |_| Ok::<_, GraphError>(w.read().square()));
         let loss = used_at(first)?.add(&used_at(second)?)?.sum();
         gradients(&loss, &[w.read()])?;
         Ok::<_, GraphError>(operation(&snapshot(&g), "gradients/AddN").device.to_string())
@@ -132,7 +150,8 @@ fn gradients_are_added_where_they_all_are_and_otherwise_where_their_variable_is(
 #[test]
 fn the_gradient_of_the_cross_entropy_is_what_the_forward_pass_left() {
     let g = Graph::new();
-    let (logits, labels) = (floats(&g, "z", [None, Some(3)]), g.placeholder("y", DType::I32, [None]).unwrap());
+    let (logits, labels) =
+        (floats(&g, "z", [None, Some(3)]), g.placeholder("y", DType::I32, [None]).unwrap());
     let loss = sparse_softmax_cross_entropy(&logits, &labels).unwrap();
     let (operations, _) = added(&g, &loss.mean(), &[&logits]);
     let name = loss.name();
@@ -143,29 +162,39 @@ fn the_gradient_of_the_cross_entropy_is_what_the_forward_pass_left() {
 fn a_loss_through_an_operation_without_gradient_is_refused_by_its_name_and_line() {
     let g = Graph::new();
     let x = floats(&g, "x", [Some(3)]);
-    let (slope, line) = (gradients(&x.tanh().sum(), std::slice::from_ref(&x)).unwrap().remove(0), line!());
+    let (slope, line) =
+        (gradients(&x.tanh().sum(), std::slice::from_ref(&x)).unwrap().remove(0), line!());
     let error = gradients(&slope.unwrap().sum(), &[x]).unwrap_err();
     assert!(matches!(error.problem, GraphProblem::NoGradient { .. }), "{error}");
-    let told = ["no gradient is defined for gradients/TanhGrad (TanhGrad)", &format!("tests/gradients.rs:{line}:")];
+    let told = [
+        "no gradient is defined for gradients/TanhGrad (TanhGrad)",
+        &format!("tests/gradients.rs:{line}:"),
+    ];
     assert_says(&error, "gradients.rs", &told);
 }
 
 #[test]
 fn nothing_passes_back_through_a_cast_from_integers_and_all_through_one_between_floats() {
     let g = Graph::new();
-    let (logits, labels) = (floats(&g, "z", [None, Some(3)]), g.placeholder("y", DType::I32, [None]).unwrap());
+    let (logits, labels) =
+        (floats(&g, "z", [None, Some(3)]), g.placeholder("y", DType::I32, [None]).unwrap());
     let (_, results) = added(&g, &accuracy(&logits, &labels).unwrap(), &[&logits]);
     assert_eq!(results, ["none"]);
     let rounded = logits.cast(DType::BF16).cast(DType::F32);
     let (operations, _) = added(&g, &rounded.sum(), &[&logits]);
-    assert_eq!(operations[2..], ["gradients_1/Cast(gradients_1/SumGrad)", "gradients_1/Cast_1(gradients_1/Cast)"]);
+    assert_eq!(
+        operations[2..],
+        ["gradients_1/Cast(gradients_1/SumGrad)", "gradients_1/Cast_1(gradients_1/Cast)"]
+    );
 }
 
 #[test]
 fn a_second_derivative_of_the_cross_entropy_is_refused_and_not_dropped() {
     let g = Graph::new();
-    let (logits, labels) = (floats(&g, "z", [None, Some(3)]), g.placeholder("y", DType::I32, [None]).unwrap());
-    let by_logits = sparse_softmax_cross_entropy(&logits, &labels).unwrap().target().output(1).unwrap();
+    let (logits, labels) =
+        (floats(&g, "z", [None, Some(3)]), g.placeholder("y", DType::I32, [None]).unwrap());
+    let by_logits =
+        sparse_softmax_cross_entropy(&logits, &labels).unwrap().target().output(1).unwrap();
     let error = gradients(&by_logits.square().sum(), &[logits]).unwrap_err();
     assert_says(&error, "gradients.rs", &["SparseSoftmaxCrossEntropyWithLogits"]);
 }

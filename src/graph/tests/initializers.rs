@@ -19,7 +19,10 @@ fn width(law: RandomLaw) -> f32 {
 
 fn assert_width(scaling: VarianceScaling, shape: &[usize], wanted: f32) {
     let found = width(scaling.law(shape));
-    assert!((found / wanted - 1.0).abs() < 1e-6, "{scaling:?} of {shape:?} is {found}, not {wanted}");
+    assert!(
+        (found / wanted - 1.0).abs() < 1e-6,
+        "{scaling:?} of {shape:?} is {found}, not {wanted}"
+    );
 }
 
 #[test]

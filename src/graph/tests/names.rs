@@ -22,10 +22,17 @@ fn a_name_that_is_taken_is_refused_with_both_lines() {
     let first = line!() + 1;
     floats(&g, "x", [Some(2)]);
     let error = g.placeholder("x", DType::I32, [1]).unwrap_err();
-    assert_says(&error, "names.rs", &["x (Placeholder)", "the name is taken", &format!("names.rs:{first}:")]);
+    assert_says(
+        &error,
+        "names.rs",
+        &["x (Placeholder)", "the name is taken", &format!("names.rs:{first}:")],
+    );
     assert_eq!(error.built_at.line(), line!() - 2);
     g.variable("v", &g.constant(0f32)).unwrap();
-    assert!(matches!(g.variable("v", &g.constant(0f32)).unwrap_err().problem, GraphProblem::NameTaken(_)));
+    assert!(matches!(
+        g.variable("v", &g.constant(0f32)).unwrap_err().problem,
+        GraphProblem::NameTaken(_)
+    ));
 }
 
 /// TensorFlow's `grpc_session_test.cc` has `a:b` and `_a`.
@@ -38,7 +45,11 @@ fn names_outside_the_grammar_are_refused() {
         assert_says(&error, "names.rs", &["(Placeholder)", "illegal name"]);
         let error = g.with_name_scope(name, |g| Ok::<_, GraphError>(g.constant(1f32))).unwrap_err();
         assert_eq!(error.problem, GraphProblem::IllegalName, "scope {name}");
-        assert_eq!(g.group(name, &[]).unwrap_err().problem, GraphProblem::IllegalName, "group {name}");
+        assert_eq!(
+            g.group(name, &[]).unwrap_err().problem,
+            GraphProblem::IllegalName,
+            "group {name}"
+        );
     }
     for name in [".a", "9", "a_b-c.d/e"] {
         g.placeholder(name, DType::F32, [1]).unwrap();
@@ -48,7 +59,8 @@ fn names_outside_the_grammar_are_refused() {
 #[test]
 fn name_scopes_nest_and_a_scope_of_the_same_name_is_numbered() -> Built {
     let g = Graph::new();
-    let layer = |g: &Graph| g.with_name_scope("layer", |g| Ok::<_, GraphError>(g.constant(1f32).name()));
+    let layer =
+        |g: &Graph| g.with_name_scope("layer", |g| Ok::<_, GraphError>(g.constant(1f32).name()));
     assert_eq!(layer(&g)?, "layer/Const");
     assert_eq!(layer(&g)?, "layer_1/Const");
     assert_eq!(g.with_name_scope("tower", layer)?, "tower/layer/Const");
@@ -68,7 +80,10 @@ fn a_scope_ends_with_the_closure_that_fails_in_it() {
     failed.unwrap_err();
     let after = g.constant(1f32);
     let after = operation(&snapshot(&g), &after.name());
-    assert_eq!((&*after.name, after.device.is_empty(), after.control_inputs.len()), ("Const", true, 0));
+    assert_eq!(
+        (&*after.name, after.device.is_empty(), after.control_inputs.len()),
+        ("Const", true, 0)
+    );
 }
 
 #[test]

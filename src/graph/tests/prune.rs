@@ -11,7 +11,10 @@ fn needed(g: &Graph, feeds: &[&Output], fetches: &[&Output], targets: &[&Target]
     let feeds: BTreeSet<_> = feeds.iter().map(|output| output.edge()).collect();
     let fetches: Vec<_> = fetches.iter().map(|output| output.edge()).collect();
     let targets: Vec<_> = targets.iter().map(|target| target.op_id()).collect();
-    prune(&def, &feeds, &fetches, &targets).into_iter().map(|id| def.operation(id).name.to_string()).collect()
+    prune(&def, &feeds, &fetches, &targets)
+        .into_iter()
+        .map(|id| def.operation(id).name.to_string())
+        .collect()
 }
 
 #[test]
@@ -35,15 +38,22 @@ fn a_feed_cuts_what_it_stands_for() {
     assert_eq!(needed(&g, &[&h], &[&y], &[]), ["Tanh"]);
     assert_eq!(needed(&g, &[&x], &[&y], &[]), ["Relu", "Tanh"]);
     assert_eq!(needed(&g, &[&y], &[&y], &[]), [""; 0], "the client has what it feeds");
-    assert_eq!(needed(&g, &[&h], &[&y], &[&h.target()]), ["x", "Relu", "Tanh"], "a target runs, fed or not");
+    assert_eq!(
+        needed(&g, &[&h], &[&y], &[&h.target()]),
+        ["x", "Relu", "Tanh"],
+        "a target runs, fed or not"
+    );
 }
 
 #[test]
-fn control_inputs_are_needed_also_of_what_is_fed_unless_they_are_a_fed_placeholder() -> Result<(), GraphError> {
+fn control_inputs_are_needed_also_of_what_is_fed_unless_they_are_a_fed_placeholder()
+-> Result<(), GraphError> {
     let g = Graph::new();
     let x = floats(&g, "x", [Some(2)]);
     let first = x.relu();
-    let after = |target: &Target| g.with_control_dependencies(&[target], |g| Ok::<_, GraphError>(g.zeros([2])));
+    let after = |target: &Target| {
+        g.with_control_dependencies(&[target], |g| Ok::<_, GraphError>(g.zeros([2])))
+    };
     let (after_first, after_x) = (after(&first.target())?, after(&x.target())?);
     assert_eq!(needed(&g, &[&x, &first], &[&after_first], &[]), ["Relu", "Fill"]);
     assert_eq!(needed(&g, &[&x], &[&after_x], &[&x.target()]), ["Fill_1"]);

@@ -57,7 +57,9 @@ fn a_device_function_replaces_what_inner_scopes_asked_for_unless_it_merges() -> 
 fn without_device_forgets_the_scopes_around_it_and_not_those_inside() -> Built {
     let g = Graph::new();
     let device = g.with_device("/job:a", |g| {
-        g.with_device_fn(Always("/job:z"), |g| g.without_device(|g| g.with_device("/task:1", device_here)))
+        g.with_device_fn(Always("/job:z"), |g| {
+            g.without_device(|g| g.with_device("/task:1", device_here))
+        })
     })?;
     assert_eq!(device, "/task:1");
     Ok(())
@@ -67,7 +69,11 @@ fn without_device_forgets_the_scopes_around_it_and_not_those_inside() -> Built {
 fn a_malformed_device_is_refused_with_what_is_wrong_with_it() {
     let g = Graph::new();
     let error = g.with_device("/foo:bar", device_here).unwrap_err();
-    assert_says(&error, "scopes.rs", &["device scope", "`/foo:bar` is no device name", "the parts are"]);
+    assert_says(
+        &error,
+        "scopes.rs",
+        &["device scope", "`/foo:bar` is no device name", "the parts are"],
+    );
 }
 
 #[test]
@@ -76,9 +82,11 @@ fn what_belongs_to_a_variable_is_on_its_device_whatever_the_scopes() -> Built {
     let w = g.with_device("/job:ps/task:1", |g| g.variable("w", &g.zeros([2])))?;
     let assign = g.with_device("/job:worker", |g| w.assign(&g.zeros([2])))?;
     let read = g.with_device("/job:worker", |_| Ok::<_, GraphError>(w.read()))?;
-    let slot = g.with_device("/job:worker", |g| g.slot_variable("w/slot", [2].into(), 0.5f32, &w))?;
+    let slot =
+        g.with_device("/job:worker", |g| g.slot_variable("w/slot", [2].into(), 0.5f32, &w))?;
     let def = snapshot(&g);
-    for name in [assign.name(), read.name(), slot.name(), "w/Assign".into(), "w/slot/Assign".into()] {
+    for name in [assign.name(), read.name(), slot.name(), "w/Assign".into(), "w/slot/Assign".into()]
+    {
         let operation = operation(&def, &name);
         assert_eq!(operation.device.to_string(), "/job:ps/task:1", "{name}");
         assert!(operation.colocated_with.is_some(), "{name}");
@@ -127,7 +135,8 @@ fn variables_are_in_the_innermost_container_and_their_slots_beside_them() -> Bui
         Ok::<_, GraphError>((inner, named(g, "b")?))
     })?;
     let slot = g.slot_variable("a/slot", [1].into(), 0f32, &inner)?;
-    let containers = [&inner, &outer, &slot, &named(&g, "c")?].map(|variable| variable.spec().container.to_string());
+    let containers = [&inner, &outer, &slot, &named(&g, "c")?]
+        .map(|variable| variable.spec().container.to_string());
     assert_eq!(containers, ["inner", "outer", "inner", ""]);
     Ok(())
 }
@@ -137,7 +146,10 @@ fn a_group_waits_for_all_its_targets() -> Built {
     let g = Graph::new();
     let (a, b) = (floats(&g, "a", [Some(1)]).target(), floats(&g, "b", [Some(1)]).target());
     let both = g.group("both", &[&a, &b])?;
-    assert_eq!(operation(&snapshot(&g), &both.name()).control_inputs.to_vec(), [a.op_id(), b.op_id()]);
+    assert_eq!(
+        operation(&snapshot(&g), &both.name()).control_inputs.to_vec(),
+        [a.op_id(), b.op_id()]
+    );
     Ok(())
 }
 
@@ -145,8 +157,9 @@ fn a_group_waits_for_all_its_targets() -> Built {
 fn local_variables_and_their_slots_are_each_workers_own_and_the_global_step_is_not() -> Built {
     let g = Graph::new();
     let shared = g.variable("shared", &g.zeros([1]))?;
-    let (own, step) =
-        g.with_local_variables(|g| Ok::<_, GraphError>((g.variable("own", &g.zeros([1]))?, g.global_step()?)))?;
+    let (own, step) = g.with_local_variables(|g| {
+        Ok::<_, GraphError>((g.variable("own", &g.zeros([1]))?, g.global_step()?))
+    })?;
     let slot = g.slot_variable("own/slot", [1].into(), 0f32, &own)?;
     let counter = g.local_variable("counter", &g.constant(0i64))?;
     let is_local = [&shared, &own, &step, &slot, &counter].map(|variable| variable.spec().is_local);

@@ -2,8 +2,8 @@
 
 use super::{assert_says, floats, snapshot};
 use crate::graph::{
-    Binary, Comparison, Graph, GraphError, GraphProblem, Logical, Loss, Op, Order, Output, Reduce, Reduction,
-    TensorType, Unary, dense, infer, sparse_softmax_cross_entropy,
+    Binary, Comparison, Graph, GraphError, GraphProblem, Logical, Loss, Op, Order, Output, Reduce,
+    Reduction, TensorType, Unary, dense, infer, sparse_softmax_cross_entropy,
 };
 use crate::tensor::{DType, Shape, Tensor};
 
@@ -12,7 +12,9 @@ const UNKNOWN: Option<usize> = None;
 /// What `op` gives for inputs written `f32[?,3] i32[4]`, written alike; `-` where they don't fit.
 fn inferred(op: &Op, inputs: &str) -> String {
     let outputs = infer(op, &inputs.split_whitespace().map(read_type).collect::<Vec<_>>(), &[]);
-    let write = |types: super::super::OutputTypes| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let write = |types: super::super::OutputTypes| {
+        types.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
     outputs.map_or_else(|_| "-".to_owned(), write)
 }
 
@@ -20,7 +22,8 @@ fn read_type(text: &str) -> TensorType {
     let (dtype, dims) = text.trim_end_matches(']').split_once('[').unwrap();
     let dtypes = [DType::F32, DType::F64, DType::BF16, DType::I32, DType::I64, DType::Bool];
     let dtype = dtypes.into_iter().find(|known| known.to_string() == dtype).unwrap();
-    let dims: Vec<Option<usize>> = dims.split(',').filter(|dim| !dim.is_empty()).map(|dim| dim.parse().ok()).collect();
+    let dims: Vec<Option<usize>> =
+        dims.split(',').filter(|dim| !dim.is_empty()).map(|dim| dim.parse().ok()).collect();
     TensorType::new(dtype, crate::tensor::PartialShape::new(&dims))
 }
 
@@ -34,25 +37,52 @@ pub(super) fn assert_table(op: &Op, rows: &[(&str, &str)]) {
 #[test]
 fn a_product_has_the_outer_dimensions_of_its_factors_as_they_are_transposed() {
     let product = |transpose_a, transpose_b| Op::MatMul { transpose_a, transpose_b };
-    let mismatches = [("f32[2,3] f32[2,3]", "-"), ("f32[2,3] f32[3]", "-"), ("f32[2,3] i32[3,4]", "-"), ("", "-")];
+    let mismatches = [
+        ("f32[2,3] f32[2,3]", "-"),
+        ("f32[2,3] f32[3]", "-"),
+        ("f32[2,3] i32[3,4]", "-"),
+        ("", "-"),
+    ];
     assert_table(&product(false, false), &mismatches);
-    assert_table(&product(false, false), &[("f32[?,3] f32[3,4]", "f32[?,4]"), ("f32[2,?] f32[3,4]", "f32[2,4]")]);
-    assert_table(&product(true, false), &[("f32[3,?] f32[3,4]", "f32[?,4]"), ("f32[2,3] f32[3,4]", "-")]);
+    assert_table(
+        &product(false, false),
+        &[("f32[?,3] f32[3,4]", "f32[?,4]"), ("f32[2,?] f32[3,4]", "f32[2,4]")],
+    );
+    assert_table(
+        &product(true, false),
+        &[("f32[3,?] f32[3,4]", "f32[?,4]"), ("f32[2,3] f32[3,4]", "-")],
+    );
     assert_table(&product(false, true), &[("f32[?,3] f32[4,3]", "f32[?,4]")]);
     assert_table(&product(true, true), &[("f32[3,2] f32[4,3]", "f32[2,4]")]);
-    assert_table(&product(false, false), &[("f64[2,3] f64[3,4]", "f64[2,4]"), ("f64[2,3] f32[3,4]", "-")]);
+    assert_table(
+        &product(false, false),
+        &[("f64[2,3] f64[3,4]", "f64[2,4]"), ("f64[2,3] f32[3,4]", "-")],
+    );
     let many = |adj_x, adj_y| Op::BatchMatMul { adj_x, adj_y };
-    let repeated = [("f32[?,2,3] f32[5,3,4]", "f32[5,2,4]"), ("f32[3,1,2,3] f32[6,3,4]", "f32[3,6,2,4]")];
+    let repeated =
+        [("f32[?,2,3] f32[5,3,4]", "f32[5,2,4]"), ("f32[3,1,2,3] f32[6,3,4]", "f32[3,6,2,4]")];
     assert_table(&many(false, false), &repeated);
-    assert_table(&many(false, false), &[("f32[2,3] f32[?,3,4]", "f32[?,2,4]"), ("f32[2,2,3] f32[3,3,4]", "-")]);
-    assert_table(&many(true, true), &[("f64[5,3,2] f64[5,4,3]", "f64[5,2,4]"), ("f32[3] f32[3,4]", "-")]);
+    assert_table(
+        &many(false, false),
+        &[("f32[2,3] f32[?,3,4]", "f32[?,2,4]"), ("f32[2,2,3] f32[3,3,4]", "-")],
+    );
+    assert_table(
+        &many(true, true),
+        &[("f64[5,3,2] f64[5,4,3]", "f64[5,2,4]"), ("f32[3] f32[3,4]", "-")],
+    );
 }
 
 #[test]
 fn a_matrix_meets_a_row_or_a_column_of_its_size() {
     assert_table(&Op::BiasAdd, &[("f32[?,3] f32[3]", "f32[?,3]"), ("f32[?,?] f32[3]", "f32[?,3]")]);
-    assert_table(&Op::BiasAdd, &[("f32[2,3] f32[2]", "-"), ("f32[3] f32[3]", "-"), ("f32[2,3] f32[1,3]", "-")]);
-    assert_table(&Op::BiasAdd, &[("f64[?,4,4,?] f64[3]", "f64[?,4,4,3]"), ("f64[2,3] f32[3]", "-")]);
+    assert_table(
+        &Op::BiasAdd,
+        &[("f32[2,3] f32[2]", "-"), ("f32[3] f32[3]", "-"), ("f32[2,3] f32[1,3]", "-")],
+    );
+    assert_table(
+        &Op::BiasAdd,
+        &[("f64[?,4,4,?] f64[3]", "f64[?,4,4,3]"), ("f64[2,3] f32[3]", "-")],
+    );
     assert_table(&Op::BiasAddGrad, &[("f64[?,4,4,3]", "f64[3]")]);
     assert_table(&Op::BiasAddGrad, &[("f32[?,3]", "f32[3]"), ("f32[3]", "-")]);
     assert_table(&Op::ScaleRows, &[("f32[?,3] f32[2]", "f32[2,3]"), ("f32[2,3] f32[3]", "-")]);
@@ -60,34 +90,78 @@ fn a_matrix_meets_a_row_or_a_column_of_its_size() {
 
 #[test]
 fn functions_keep_type_and_shape_and_some_take_integers() {
-    assert_table(&Op::Unary(Unary::Relu), &[("f32[?,3]", "f32[?,3]"), ("f64[]", "f64[]"), ("i32[3]", "-")]);
+    assert_table(
+        &Op::Unary(Unary::Relu),
+        &[("f32[?,3]", "f32[?,3]"), ("f64[]", "f64[]"), ("i32[3]", "-")],
+    );
     assert_table(
         &Op::Unary(Unary::Abs),
         &[("i32[?]", "i32[?]"), ("f32[]", "f32[]"), ("bool[3]", "-"), ("bf16[]", "-")],
     );
     let gradient = Op::UnaryGrad(Unary::Relu);
-    assert_table(&gradient, &[("f32[?,3] f32[2,?]", "f32[2,3]"), ("f32[2] f32[3]", "-"), ("f32[2] f64[2]", "-")]);
-    assert_table(&Op::AddN, &[("f32[?] f32[2] f32[?]", "f32[2]"), ("f32[2] f32[3]", "-"), ("", "-"), ("bool[]", "-")]);
+    assert_table(
+        &gradient,
+        &[("f32[?,3] f32[2,?]", "f32[2,3]"), ("f32[2] f32[3]", "-"), ("f32[2] f64[2]", "-")],
+    );
+    assert_table(
+        &Op::AddN,
+        &[("f32[?] f32[2] f32[?]", "f32[2]"), ("f32[2] f32[3]", "-"), ("", "-"), ("bool[]", "-")],
+    );
 }
 
 #[test]
 fn shapes_are_broadcast_as_numpy_does_it_with_what_is_unknown() {
     let add = Op::Binary(Binary::Add);
-    assert_table(&add, &[("f32[?,3] f32[2,?]", "f32[2,3]"), ("i64[] i64[2]", "i64[2]"), ("f64[2] f64[]", "f64[2]")]);
     assert_table(
         &add,
-        &[("f32[1,3] f32[3]", "f32[1,3]"), ("f32[4,1] f32[3]", "f32[4,3]"), ("f32[?] f32[1]", "f32[?]")],
+        &[
+            ("f32[?,3] f32[2,?]", "f32[2,3]"),
+            ("i64[] i64[2]", "i64[2]"),
+            ("f64[2] f64[]", "f64[2]"),
+        ],
     );
-    assert_table(&add, &[("f32[?] f32[?]", "f32[?]"), ("f32[?,1] f32[?]", "f32[?,?]"), ("f32[0] f32[1]", "f32[0]")]);
-    assert_table(&add, &[("f32[2] f32[3]", "-"), ("f32[0] f32[2]", "-"), ("f32[] i32[]", "-"), ("bool[] bool[]", "-")]);
+    assert_table(
+        &add,
+        &[
+            ("f32[1,3] f32[3]", "f32[1,3]"),
+            ("f32[4,1] f32[3]", "f32[4,3]"),
+            ("f32[?] f32[1]", "f32[?]"),
+        ],
+    );
+    assert_table(
+        &add,
+        &[
+            ("f32[?] f32[?]", "f32[?]"),
+            ("f32[?,1] f32[?]", "f32[?,?]"),
+            ("f32[0] f32[1]", "f32[0]"),
+        ],
+    );
+    assert_table(
+        &add,
+        &[
+            ("f32[2] f32[3]", "-"),
+            ("f32[0] f32[2]", "-"),
+            ("f32[] i32[]", "-"),
+            ("bool[] bool[]", "-"),
+        ],
+    );
     let less = Op::Compare(Comparison::Less);
-    assert_table(&less, &[("f64[?] f64[3,1]", "bool[3,?]"), ("bool[] bool[]", "-"), ("f32[] f64[]", "-")]);
+    assert_table(
+        &less,
+        &[("f64[?] f64[3,1]", "bool[3,?]"), ("bool[] bool[]", "-"), ("f32[] f64[]", "-")],
+    );
     let both = Op::Logical(Logical::And);
     assert_table(&both, &[("bool[2,1] bool[3]", "bool[2,3]"), ("i32[] i32[]", "-")]);
     assert_table(&Op::Logical(Logical::Not), &[("bool[?]", "bool[?]"), ("f32[]", "-")]);
-    assert_table(&Op::Select, &[("bool[2,1] bf16[3] bf16[]", "bf16[2,3]"), ("bool[2] f32[3] f32[]", "-")]);
+    assert_table(
+        &Op::Select,
+        &[("bool[2,1] bf16[3] bf16[]", "bf16[2,3]"), ("bool[2] f32[3] f32[]", "-")],
+    );
     assert_table(&Op::Select, &[("f32[] f32[] f32[]", "-"), ("bool[] f32[] f64[]", "-")]);
-    assert_table(&Op::SumToLike, &[("f32[?,3] f32[?,1]", "f32[?,1]"), ("f32[2] f32[1,2]", "-"), ("i32[2] i32[]", "-")]);
+    assert_table(
+        &Op::SumToLike,
+        &[("f32[?,3] f32[?,1]", "f32[?,1]"), ("f32[2] f32[1,2]", "-"), ("i32[2] i32[]", "-")],
+    );
 }
 
 #[test]
@@ -97,13 +171,22 @@ fn reductions_give_scalars_and_their_gradients_the_shape_that_was_reduced() {
         &Op::Reduce(mean),
         &[("f32[?,3]", "f32[]"), ("i64[3,?]", "i64[]"), ("bool[3,3]", "-"), ("f32[3]", "-")],
     );
-    assert_table(&Op::ReduceGrad(mean), &[("f32[] f32[?,3]", "f32[?,3]"), ("f32[3] f32[3,1]", "-")]);
+    assert_table(
+        &Op::ReduceGrad(mean),
+        &[("f32[] f32[?,3]", "f32[?,3]"), ("f32[3] f32[3,1]", "-")],
+    );
     let over = |axis, keep_dims| Reduce { axes: [axis].into_iter().collect(), keep_dims, ..mean };
     assert_table(&Op::Reduce(over(1, false)), &[("f32[?,3,4]", "f32[?,4]"), ("f64[2]", "-")]);
     assert_table(&Op::Reduce(over(0, true)), &[("i32[?,3]", "i32[1,3]"), ("bf16[2]", "-")]);
-    assert_table(&Op::ReduceGrad(over(0, true)), &[("f64[1,3] f64[?,3]", "f64[?,3]"), ("f32[3] f32[2,3]", "-")]);
+    assert_table(
+        &Op::ReduceGrad(over(0, true)),
+        &[("f64[1,3] f64[?,3]", "f64[?,3]"), ("f32[3] f32[2,3]", "-")],
+    );
     let greatest = Reduce { reduction: Reduction::Max, ..over(0, false) };
-    assert_table(&Op::ReduceGrad(greatest), &[("f32[3] f32[?,3] f32[3]", "f32[?,3]"), ("f32[3] f32[?,3]", "-")]);
+    assert_table(
+        &Op::ReduceGrad(greatest),
+        &[("f32[3] f32[?,3] f32[3]", "f32[?,3]"), ("f32[3] f32[?,3]", "-")],
+    );
     let any = Reduce { reduction: Reduction::Any, ..over(0, false) };
     assert_table(&Op::Reduce(any), &[("bool[?,3]", "bool[3]"), ("f32[3]", "-")]);
 }
@@ -111,35 +194,68 @@ fn reductions_give_scalars_and_their_gradients_the_shape_that_was_reduced() {
 #[test]
 fn comparisons_along_an_axis_give_positions() {
     let greatest = |axis, dtype| Op::Order(Order::ArgMax { axis, dtype });
-    let last = [("f32[?,3]", "i64[?]"), ("f32[3]", "-"), ("i32[2,3]", "i64[2]"), ("f32[2,0]", "-"), ("bool[2,3]", "-")];
+    let last = [
+        ("f32[?,3]", "i64[?]"),
+        ("f32[3]", "-"),
+        ("i32[2,3]", "i64[2]"),
+        ("f32[2,0]", "-"),
+        ("bool[2,3]", "-"),
+    ];
     assert_table(&greatest(1, DType::I64), &last);
     assert_table(&greatest(0, DType::I32), &[("f64[?,3]", "i32[3]"), ("f64[]", "-")]);
     assert_table(&greatest(0, DType::F32), &[("f64[?,3]", "-")]);
     let top = Op::Order(Order::TopK { k: 2 });
     assert_table(
         &top,
-        &[("f32[?,3]", "f32[?,2] i32[?,2]"), ("i64[?]", "i64[2] i32[2]"), ("f32[1]", "-"), ("f32[]", "-")],
+        &[
+            ("f32[?,3]", "f32[?,2] i32[?,2]"),
+            ("i64[?]", "i64[2] i32[2]"),
+            ("f32[1]", "-"),
+            ("f32[]", "-"),
+        ],
     );
     let is_in = Op::Order(Order::InTopK { k: 2 });
-    assert_table(&is_in, &[("f32[?,3] i64[4]", "bool[4]"), ("f32[?,3] f32[4]", "-"), ("f32[3,3] i32[4]", "-")]);
+    assert_table(
+        &is_in,
+        &[("f32[?,3] i64[4]", "bool[4]"), ("f32[?,3] f32[4]", "-"), ("f32[3,3] i32[4]", "-")],
+    );
 }
 
 #[test]
 fn a_loss_takes_one_i32_label_a_row() {
     let loss = Op::Loss(Loss::SparseSoftmaxCrossEntropyWithLogits);
-    assert_table(&loss, &[("f32[?,3] i32[?]", "f32[?] f32[?,3]"), ("f32[?,3] i32[8]", "f32[8] f32[8,3]")]);
-    assert_table(&loss, &[("f32[4,3] i32[8]", "-"), ("f32[4,3] f32[4]", "-"), ("f32[4,3] i32[4,1]", "-")]);
+    assert_table(
+        &loss,
+        &[("f32[?,3] i32[?]", "f32[?] f32[?,3]"), ("f32[?,3] i32[8]", "f32[8] f32[8,3]")],
+    );
+    assert_table(
+        &loss,
+        &[("f32[4,3] i32[8]", "-"), ("f32[4,3] f32[4]", "-"), ("f32[4,3] i32[4,1]", "-")],
+    );
     assert_table(&loss, &[("f64[?,3] i64[4]", "f64[4] f64[4,3]"), ("i32[4,3] i32[4]", "-")]);
-    assert_table(&Op::Loss(Loss::Softmax), &[("f32[?,3]", "f32[?,3]"), ("f64[3]", "f64[3]"), ("f32[]", "-")]);
+    assert_table(
+        &Op::Loss(Loss::Softmax),
+        &[("f32[?,3]", "f32[?,3]"), ("f64[3]", "f64[3]"), ("f32[]", "-")],
+    );
     let dense = Op::Loss(Loss::SoftmaxCrossEntropyWithLogits);
-    assert_table(&dense, &[("f32[?,3] f32[4,?]", "f32[4] f32[4,3]"), ("f32[4,3] f32[4]", "-"), ("f32[3] f32[3]", "-")]);
+    assert_table(
+        &dense,
+        &[
+            ("f32[?,3] f32[4,?]", "f32[4] f32[4,3]"),
+            ("f32[4,3] f32[4]", "-"),
+            ("f32[3] f32[3]", "-"),
+        ],
+    );
     assert_table(&Op::Loss(Loss::L2Loss), &[("f64[?,3]", "f64[]"), ("i32[3]", "-")]);
 }
 
 #[test]
 fn what_is_alike_is_compared_and_everything_is_cast_and_passed_on() {
     let equal = Op::Compare(Comparison::Equal);
-    assert_table(&equal, &[("i64[?] i64[3]", "bool[3]"), ("i32[3] i64[3]", "-"), ("bool[3] bool[3]", "bool[3]")]);
+    assert_table(
+        &equal,
+        &[("i64[?] i64[3]", "bool[3]"), ("i32[3] i64[3]", "-"), ("bool[3] bool[3]", "bool[3]")],
+    );
     assert_table(&Op::Cast(DType::F32), &[("bool[?]", "f32[?]"), ("i64[]", "f32[]"), ("", "-")]);
     assert_table(&Op::Identity, &[("bool[?]", "bool[?]"), ("f32[] f32[]", "-")]);
 }
@@ -155,7 +271,11 @@ fn a_mistake_is_told_with_the_operation_both_shapes_and_the_users_line() {
     let error = dense(&floats(&g, "c", [UNKNOWN, UNKNOWN]), 4).unwrap_err();
     assert_says(&error, "shapes.rs", &["dense", "known width", "f32[?,?]"]);
     let error = sparse_softmax_cross_entropy(&b, &a).unwrap_err();
-    assert_says(&error, "shapes.rs", &["SparseSoftmaxCrossEntropyWithLogits", "f32[4,5] and f32[?,3]"]);
+    assert_says(
+        &error,
+        "shapes.rs",
+        &["SparseSoftmaxCrossEntropyWithLogits", "f32[4,5] and f32[?,3]"],
+    );
 }
 
 #[test]
@@ -165,7 +285,11 @@ fn every_operation_of_a_layer_is_built_at_the_line_that_asked_for_the_layer() {
     let here = line!() + 1;
     dense(&x, 4).unwrap();
     for operation in snapshot(&g).operations.iter().filter(|operation| &*operation.name != "x") {
-        assert!(operation.built_at.file().ends_with("tests/shapes.rs"), "{operation} at {}", operation.built_at);
+        assert!(
+            operation.built_at.file().ends_with("tests/shapes.rs"),
+            "{operation} at {}",
+            operation.built_at
+        );
         assert_eq!(operation.built_at.line(), here, "{operation}");
     }
 }
@@ -192,7 +316,11 @@ fn a_variable_is_only_given_what_it_holds() {
     assert_says(&error, "shapes.rs", &["(AssignAdd)", "`w` holds f32[2,3]", "not i64[]"]);
     w.assign(&floats(&g, "fed", [UNKNOWN, Some(3)])).unwrap();
     let ready = g.variable("ready", &g.constant(true)).unwrap();
-    assert_says(&ready.assign_add(&g.constant(true)).unwrap_err(), "shapes.rs", &["numbers", "bool[]"]);
+    assert_says(
+        &ready.assign_add(&g.constant(true)).unwrap_err(),
+        "shapes.rs",
+        &["numbers", "bool[]"],
+    );
 }
 
 #[test]
@@ -202,7 +330,9 @@ fn bf16_is_stored_and_cast_and_to_compute_with_it_is_refused_with_advice() {
     let stored = g.variable("stored", &x).unwrap();
     stored.assign(&x.identity()).unwrap();
     assert_eq!(stored.read().cast(DType::F64).tensor_type(), TensorType::new(DType::F64, [2]));
-    for error in [x.add(&x).unwrap_err(), stored.assign_add(&x).unwrap_err(), x.bias_add(&x).unwrap_err()] {
+    for error in
+        [x.add(&x).unwrap_err(), stored.assign_add(&x).unwrap_err(), x.bias_add(&x).unwrap_err()]
+    {
         assert_says(&error, "shapes.rs", &["bf16[2]", "cast it to f32"]);
     }
 }
@@ -217,14 +347,18 @@ fn a_variable_needs_an_initializer_of_known_shape() {
 #[test]
 fn what_belongs_to_another_graph_is_refused_by_its_name() {
     let (g, other) = (Graph::new(), Graph::new());
-    let (x, foreign) = (floats(&g, "x", [Some(2), Some(2)]), floats(&other, "foreign", [Some(2), Some(2)]));
+    let (x, foreign) =
+        (floats(&g, "x", [Some(2), Some(2)]), floats(&other, "foreign", [Some(2), Some(2)]));
     let w = g.variable("w", &x).unwrap();
     let refused: Vec<GraphError> = vec![
         x.matmul(&foreign).unwrap_err(),
         w.assign(&foreign).unwrap_err(),
         g.variable("v", &foreign).unwrap_err(),
         g.group("both", &[&x.target(), &foreign.target()]).unwrap_err(),
-        g.with_control_dependencies(&[&foreign.target()], |g| Ok::<Output, GraphError>(g.constant(1f32))).unwrap_err(),
+        g.with_control_dependencies(&[&foreign.target()], |g| {
+            Ok::<Output, GraphError>(g.constant(1f32))
+        })
+        .unwrap_err(),
         crate::graph::gradients(&x.sum(), std::slice::from_ref(&foreign)).unwrap_err(),
     ];
     for error in refused {

@@ -1,9 +1,10 @@
-//! Rows found by their number: what is known of their shapes, where they are, and their gradients' structure.
+//! Rows found by their number: what is known of their shapes, where they are, and their gradients'
+//! structure.
 
 use super::{assert_says, floats};
 use crate::graph::{
-    Gradient, Graph, GraphError, GraphProblem, IndexedSlices, InitialRows, Partitioner, ShardStrategy,
-    embedding_lookup, variable_gradients,
+    Gradient, Graph, GraphError, GraphProblem, IndexedSlices, InitialRows, Partitioner,
+    ShardStrategy, embedding_lookup, variable_gradients,
 };
 use crate::tensor::DType;
 
@@ -23,11 +24,21 @@ fn a_dimension_that_values_decide_is_unknown_and_one_that_they_do_not_is_known()
 #[test]
 fn what_has_no_rows_and_what_is_no_id_is_refused() {
     let g = Graph::new();
-    let (x, ids) = (floats(&g, "x", [None]), g.placeholder("ids", DType::I64, [None, None]).unwrap());
-    assert_says(&x.unique().unwrap_err(), "sparse.rs", &["Unique", "a vector of i32 or i64", "f32[?]"]);
+    let (x, ids) =
+        (floats(&g, "x", [None]), g.placeholder("ids", DType::I64, [None, None]).unwrap());
+    assert_says(
+        &x.unique().unwrap_err(),
+        "sparse.rs",
+        &["Unique", "a vector of i32 or i64", "f32[?]"],
+    );
     let scalar = g.variable("scalar", &g.constant(1f32)).unwrap();
-    assert_says(&scalar.gather(&ids).unwrap_err(), "sparse.rs", &["ResourceGather", "rows of an f32 variable"]);
-    let error = IndexedSlices::new(&floats(&g, "y", [Some(3), None]), &g.constant(1i64), 4).unwrap_err();
+    assert_says(
+        &scalar.gather(&ids).unwrap_err(),
+        "sparse.rs",
+        &["ResourceGather", "rows of an f32 variable"],
+    );
+    let error =
+        IndexedSlices::new(&floats(&g, "y", [Some(3), None]), &g.constant(1i64), 4).unwrap_err();
     assert_says(&error, "sparse.rs", &["IndexedSlices", "f32[3,?] and i64[]"]);
     let two = Partitioner::FixedSize(2);
     let table = g.partitioned_variable("t", [4, 2], InitialRows::Constant(0.0), two).unwrap();
@@ -44,21 +55,32 @@ fn what_has_no_rows_and_what_is_no_id_is_refused() {
 #[test]
 fn only_a_variable_whose_rows_alone_are_read_has_a_gradient_of_rows() -> Result<(), GraphError> {
     let g = Graph::new();
-    let (rows, whole, unused) =
-        (g.variable("a", &g.zeros([4, 2]))?, g.variable("b", &g.zeros([4, 2]))?, g.variable("c", &g.zeros([4, 2]))?);
+    let (rows, whole, unused) = (
+        g.variable("a", &g.zeros([4, 2]))?,
+        g.variable("b", &g.zeros([4, 2]))?,
+        g.variable("c", &g.zeros([4, 2]))?,
+    );
     let ids = g.placeholder("ids", DType::I64, [None, Some(3)])?;
     let gathered = rows.gather(&ids)?;
     let loss = gathered.sum().add(&whole.gather(&ids)?.sum())?.add(&whole.read().sum())?;
     let found = variable_gradients(&loss, &[rows.clone(), whole, unused])?;
-    let [Some(Gradient::Slices(slices)), Some(Gradient::Dense(dense)), None] = found.as_slice() else {
+    let [Some(Gradient::Slices(slices)), Some(Gradient::Dense(dense)), None] = found.as_slice()
+    else {
         panic!("{found:?}")
     };
-    let types = [slices.values(), slices.indices(), &slices.to_dense(), dense].map(|x| x.tensor_type().to_string());
+    let types = [slices.values(), slices.indices(), &slices.to_dense(), dense]
+        .map(|x| x.tensor_type().to_string());
     assert_eq!(types, ["f32[?,2]", "i64[?]", "f32[4,2]", "f32[4,2]"]);
-    let versions =
-        |gradient: &Gradient| rows.versions(gradient).iter().map(|version| version.name()).collect::<Vec<_>>();
-    assert_eq!(versions(&IndexedSlices::new(&g.zeros([1, 2]), &g.constant(one_id()), 4)?.into()), ["a/read:1"]);
-    let of_values = variable_gradients(&gathered.square().sum(), std::slice::from_ref(&rows))?.remove(0).unwrap();
+    let versions = |gradient: &Gradient| {
+        rows.versions(gradient).iter().map(|version| version.name()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        versions(&IndexedSlices::new(&g.zeros([1, 2]), &g.constant(one_id()), 4)?.into()),
+        ["a/read:1"]
+    );
+    let of_values = variable_gradients(&gathered.square().sum(), std::slice::from_ref(&rows))?
+        .remove(0)
+        .unwrap();
     assert_eq!(versions(&of_values), ["ResourceGather:1"], "the version that the rows are of");
     Ok(())
 }

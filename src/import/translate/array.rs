@@ -10,10 +10,14 @@ use crate::tensor::{DType, PartialShape, Shape, Tensor};
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
         "Reshape" => Box::new(reshape),
-        "ExpandDims" => of_first(|node, x| Ok(Array::ExpandDims(axis(node.int(1)?, x.rank() + 1)?))),
+        "ExpandDims" => {
+            of_first(|node, x| Ok(Array::ExpandDims(axis(node.int(1)?, x.rank() + 1)?)))
+        }
         "Squeeze" => of_first(squeeze),
         "Transpose" => of_first(|node, x| Ok(Array::Transpose(axes(&node.ints(1)?, x.rank())?))),
-        "ConcatV2" => Box::new(|importer, node| concat(importer, node, node.inputs.len().saturating_sub(1))),
+        "ConcatV2" => {
+            Box::new(|importer, node| concat(importer, node, node.inputs.len().saturating_sub(1)))
+        }
         "Concat" => Box::new(|importer, node| concat(importer, node, 0)),
         "Split" => Box::new(split),
         "SplitV" => of_first(split_v),
@@ -23,9 +27,13 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
             let inputs = importer.inputs(node)?;
             importer.emit(node, Op::Array(Array::Stack { axis }), &inputs)
         }),
-        "Unpack" => of_first(|node, x| Ok(Array::Unstack { axis: axis(node.def.int("axis", 0)?, x.rank())? })),
+        "Unpack" => of_first(|node, x| {
+            Ok(Array::Unstack { axis: axis(node.def.int("axis", 0)?, x.rank())? })
+        }),
         "Slice" => of_first(slice),
-        "StridedSlice" => of_first(|node, x| Ok(Array::StridedSlice(subscripts(node, 1, x.rank())?))),
+        "StridedSlice" => {
+            of_first(|node, x| Ok(Array::StridedSlice(subscripts(node, 1, x.rank())?)))
+        }
         "StridedSliceGrad" => Box::new(strided_slice_grad),
         "Pad" | "PadV2" => of_first(pad),
         "MirrorPad" => of_first(|node, _| {
@@ -47,15 +55,18 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "OnesLike" => Box::new(ones_like),
         "Range" => Box::new(range),
         "Fill" => Box::new(fill),
-        "Shape" => {
-            with_attributes(|def| Ok(Op::Array(Array::Shape(def.optional_dtype("out_type")?.unwrap_or(DType::I32)))))
-        }
+        "Shape" => with_attributes(|def| {
+            Ok(Op::Array(Array::Shape(def.optional_dtype("out_type")?.unwrap_or(DType::I32))))
+        }),
         _ => return None,
     })
 }
 
-/// The translation to what `array` makes of the node and the shape of its first input, of that input alone.
-fn of_first(array: impl Fn(&Node<'_>, PartialShape) -> Result<Array, NodeProblem> + 'static) -> Translate {
+/// The translation to what `array` makes of the node and the shape of its first input, of that
+/// input alone.
+fn of_first(
+    array: impl Fn(&Node<'_>, PartialShape) -> Result<Array, NodeProblem> + 'static,
+) -> Translate {
     Box::new(move |importer, node| {
         let x = importer.input(node, 0)?;
         let array = array(node, x.tensor_type().shape)?;
@@ -68,7 +79,13 @@ fn axes(given: &[i64], rank: usize) -> Result<Vec<usize>, NodeProblem> {
 }
 
 fn sizes(given: &[i64]) -> Result<Vec<usize>, NodeProblem> {
-    Ok(given.iter().map(|size| known_shape(&[*size])).collect::<Result<Vec<_>, _>>()?.iter().map(count).collect())
+    Ok(given
+        .iter()
+        .map(|size| known_shape(&[*size]))
+        .collect::<Result<Vec<_>, _>>()?
+        .iter()
+        .map(count)
+        .collect())
 }
 
 fn count(shape: &Shape) -> usize {
@@ -80,8 +97,12 @@ fn reshape(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (x, shape) = (importer.input(node, 0)?, node.known(1)?);
     let dims = shape.dims_or_unknown();
     match &shape.like {
-        Some(like) if dims.contains(&-1) => importer.emit(node, Op::Array(Array::ReshapeLike), &[x, like.clone()]),
-        _ if dims.iter().filter(|dim| **dim == -1).count() > 1 => Err(NodeProblem::NotConstant { input: 1 }),
+        Some(like) if dims.contains(&-1) => {
+            importer.emit(node, Op::Array(Array::ReshapeLike), &[x, like.clone()])
+        }
+        _ if dims.iter().filter(|dim| **dim == -1).count() > 1 => {
+            Err(NodeProblem::NotConstant { input: 1 })
+        }
         _ => importer.emit(node, Op::Array(Array::Reshape(partial_shape(&dims)?)), &[x]),
     }
 }
@@ -112,8 +133,11 @@ fn split(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let shape = x.tensor_type().shape;
     let axis = axis(node.int(0)?, shape.rank())?;
     let parts = usize::try_from(node.def.int("num_split", 1)?).unwrap_or(0);
-    let unfit = || NodeProblem::unsupported(format!("{parts} equal parts of axis {axis} of {shape}"));
-    let size = shape.dims()[axis].filter(|size| parts > 0 && size.is_multiple_of(parts)).ok_or_else(unfit)?;
+    let unfit =
+        || NodeProblem::unsupported(format!("{parts} equal parts of axis {axis} of {shape}"));
+    let size = shape.dims()[axis]
+        .filter(|size| parts > 0 && size.is_multiple_of(parts))
+        .ok_or_else(unfit)?;
     importer.emit(node, Op::Array(Array::Split { axis, sizes: vec![size / parts; parts] }), &[x])
 }
 
@@ -121,7 +145,10 @@ fn split(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 fn split_v(node: &Node<'_>, x: PartialShape) -> Result<Array, NodeProblem> {
     let axis = axis(node.int(2)?, x.rank())?;
     let mut given = node.ints(1)?;
-    let others = given.iter().filter(|size| **size >= 0).fold(0i64, |others, size| others.saturating_add(*size));
+    let others = given
+        .iter()
+        .filter(|size| **size >= 0)
+        .fold(0i64, |others, size| others.saturating_add(*size));
     if let (Some(open), Some(all)) = (given.iter_mut().find(|size| **size == -1), x.dims()[axis]) {
         *open = (all as i64).saturating_sub(others);
     }
@@ -133,7 +160,8 @@ fn slice(node: &Node<'_>, _: PartialShape) -> Result<Array, NodeProblem> {
     Ok(Array::Slice { begin: sizes(&node.ints(1)?)?, size })
 }
 
-/// The subscripts that inputs `first`, `first + 1` and `first + 2` and the masks say, for a value of `rank`.
+/// The subscripts that inputs `first`, `first + 1` and `first + 2` and the masks say, for a value
+/// of `rank`.
 fn subscripts(node: &Node<'_>, first: usize, rank: usize) -> Result<Vec<Subscript>, NodeProblem> {
     let [begin, end, strides] = [node.ints(first)?, node.ints(first + 1)?, node.ints(first + 2)?];
     let masks = ["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"];
@@ -151,7 +179,8 @@ fn subscripts(node: &Node<'_>, first: usize, rank: usize) -> Result<Vec<Subscrip
             _ if is_set(3, i) => vec![Subscript::NewAxis],
             _ if is_set(4, i) => vec![Subscript::At(begin[i])],
             _ => {
-                let (begin, end) = ((!is_set(0, i)).then_some(begin[i]), (!is_set(1, i)).then_some(end[i]));
+                let (begin, end) =
+                    ((!is_set(0, i)).then_some(begin[i]), (!is_set(1, i)).then_some(end[i]));
                 vec![Subscript::Every { begin, end, stride: strides[i] }]
             }
         });
@@ -168,12 +197,19 @@ fn strided_slice_grad(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 }
 
 /// A value of the shape that `shape` says.
-pub(super) fn like(importer: &Importer<'_>, node: &Node<'_>, shape: &Known) -> Result<Output, NodeProblem> {
+pub(super) fn like(
+    importer: &Importer<'_>,
+    node: &Node<'_>,
+    shape: &Known,
+) -> Result<Output, NodeProblem> {
     match (&shape.like, shape.ints()) {
         (Some(like), _) => Ok(like.clone()),
-        (None, Some(dims)) => {
-            importer.helper(node, "like", Op::Fill { shape: known_shape(&dims)?, value: Tensor::scalar(0f32) }, &[])
-        }
+        (None, Some(dims)) => importer.helper(
+            node,
+            "like",
+            Op::Fill { shape: known_shape(&dims)?, value: Tensor::scalar(0f32) },
+            &[],
+        ),
         _ => Err(NodeProblem::NotConstant { input: 0 }),
     }
 }
@@ -195,12 +231,15 @@ fn mirrored(node: &Node<'_>) -> Result<(Vec<(usize, usize)>, Mirror), NodeProble
     let mirror = match node.def.text("mode")? {
         "REFLECT" => Mirror::Reflect,
         "SYMMETRIC" => Mirror::Symmetric,
-        other => return Err(NodeProblem::unsupported(format!("the mode {other} does not exist here"))),
+        other => {
+            return Err(NodeProblem::unsupported(format!("the mode {other} does not exist here")));
+        }
     };
     Ok((paddings(node)?, mirror))
 }
 
-/// As often as another value's shape says, where that is only known in the step: of a value of one element.
+/// As often as another value's shape says, where that is only known in the step: of a value of one
+/// element.
 fn tile(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (x, multiples) = (importer.input(node, 0)?, node.known(1)?);
     let has_one = x.tensor_type().shape.known().is_some_and(|shape| shape.elements() == 1);
@@ -214,7 +253,9 @@ fn tile(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 fn broadcast_to(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (x, shape) = (importer.input(node, 0)?, node.known(1)?);
     match (shape.ints(), &shape.like) {
-        (Some(dims), _) => importer.emit(node, Op::Array(Array::BroadcastTo(partial_shape(&dims)?)), &[x]),
+        (Some(dims), _) => {
+            importer.emit(node, Op::Array(Array::BroadcastTo(partial_shape(&dims)?)), &[x])
+        }
         (None, Some(like)) => spread_like(importer, node, &x, like),
         (None, None) => Err(NodeProblem::NotConstant { input: 1 }),
     }
@@ -235,7 +276,8 @@ fn spread_like(importer: &mut Importer<'_>, node: &Node<'_>, x: &Output, like: &
 
 /// `(start, limit, delta)`
 fn range(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let [start, limit, delta] = [node.constant(0)?, node.constant(1)?, node.constant(2)?].map(Tensor::clone);
+    let [start, limit, delta] =
+        [node.constant(0)?, node.constant(1)?, node.constant(2)?].map(Tensor::clone);
     importer.emit(node, Op::Array(Array::Range { start, limit, delta }), &[])
 }
 
@@ -245,7 +287,9 @@ fn fill(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     match (shape.ints(), &shape.like) {
         (Some(dims), _) => {
             let shape = known_shape(&dims)?;
-            if let Some(value) = node.value(1)?.constant.clone().filter(|value| value.shape().rank() == 0) {
+            if let Some(value) =
+                node.value(1)?.constant.clone().filter(|value| value.shape().rank() == 0)
+            {
                 return importer.emit(node, Op::Fill { shape, value }, &[]);
             }
             let value = importer.input(node, 1)?;

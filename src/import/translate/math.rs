@@ -10,30 +10,42 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         return Some(plain(op));
     }
     if let Some(op) = unary(kind.strip_suffix("Grad").unwrap_or_default()).map(Op::UnaryGrad) {
-        let is_result_first = matches!(kind, "SigmoidGrad" | "TanhGrad" | "SqrtGrad" | "RsqrtGrad" | "ReciprocalGrad");
+        let is_result_first = matches!(
+            kind,
+            "SigmoidGrad" | "TanhGrad" | "SqrtGrad" | "RsqrtGrad" | "ReciprocalGrad"
+        );
         return Some(of_inputs(if is_result_first { [1, 0] } else { [0, 1] }, op));
     }
     Some(match kind {
-        "Identity" | "Snapshot" | "PreventGradient" | "StopGradient" => Box::new(super::state::identity),
+        "Identity" | "Snapshot" | "PreventGradient" | "StopGradient" => {
+            Box::new(super::state::identity)
+        }
         "IdentityN" => Box::new(|importer, node| {
             importer.emit(node, Op::NoOp, &[])?;
             Ok(node.inputs.clone())
         }),
         "NoOp" => plain(Op::NoOp),
         "AddN" => plain(Op::AddN),
-        "LeakyRelu" => with_attributes(|def| Ok(Op::Unary(Unary::LeakyRelu(def.float("alpha", 0.2)?)))),
-        "LeakyReluGrad" => with_attributes(|def| Ok(Op::UnaryGrad(Unary::LeakyRelu(def.float("alpha", 0.2)?)))),
+        "LeakyRelu" => {
+            with_attributes(|def| Ok(Op::Unary(Unary::LeakyRelu(def.float("alpha", 0.2)?))))
+        }
+        "LeakyReluGrad" => {
+            with_attributes(|def| Ok(Op::UnaryGrad(Unary::LeakyRelu(def.float("alpha", 0.2)?))))
+        }
         "Select" => Box::new(select),
         "SelectV2" => plain(Op::Select),
         "IsNan" => of_inputs([0, 0], Op::Compare(Comparison::NotEqual)),
         "IsFinite" => Box::new(is_finite),
         "Cast" => with_attributes(|def| Ok(Op::Cast(def.dtype("DstT")?))),
         "MatMul" => with_attributes(|def| {
-            Ok(Op::MatMul { transpose_a: def.flag("transpose_a")?, transpose_b: def.flag("transpose_b")? })
+            Ok(Op::MatMul {
+                transpose_a: def.flag("transpose_a")?,
+                transpose_b: def.flag("transpose_b")?,
+            })
         }),
-        "BatchMatMul" | "BatchMatMulV2" => {
-            with_attributes(|def| Ok(Op::BatchMatMul { adj_x: def.flag("adj_x")?, adj_y: def.flag("adj_y")? }))
-        }
+        "BatchMatMul" | "BatchMatMulV2" => with_attributes(|def| {
+            Ok(Op::BatchMatMul { adj_x: def.flag("adj_x")?, adj_y: def.flag("adj_y")? })
+        }),
         "BiasAdd" => with_attributes(|def| channels_last(def).map(|()| Op::BiasAdd)),
         "BiasAddGrad" => with_attributes(|def| channels_last(def).map(|()| Op::BiasAddGrad)),
         _ => return None,
@@ -102,13 +114,18 @@ fn compared(kind: &str) -> Option<Op> {
     })
 }
 
-/// TensorFlow's first `Select` takes a vector as a condition for whole rows, which does not exist here.
+/// TensorFlow's first `Select` takes a vector as a condition for whole rows, which does not exist
+/// here.
 fn select(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let inputs = importer.inputs(node)?;
     let ranks: Vec<usize> = inputs.iter().map(|input| input.tensor_type().shape.rank()).collect();
     match ranks.as_slice() {
-        [condition, x, _] if *condition == 0 || condition == x => importer.emit(node, Op::Select, &inputs),
-        _ => Err(NodeProblem::unsupported("a condition for whole rows does not exist here; use SelectV2")),
+        [condition, x, _] if *condition == 0 || condition == x => {
+            importer.emit(node, Op::Select, &inputs)
+        }
+        _ => Err(NodeProblem::unsupported(
+            "a condition for whole rows does not exist here; use SelectV2",
+        )),
     }
 }
 
@@ -118,7 +135,9 @@ fn is_finite(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let greatest = match x.tensor_type().dtype {
         DType::F32 => Tensor::scalar(f32::MAX),
         DType::F64 => Tensor::scalar(f64::MAX),
-        dtype => return Err(NodeProblem::unsupported(format!("{dtype} is no type of real numbers"))),
+        dtype => {
+            return Err(NodeProblem::unsupported(format!("{dtype} is no type of real numbers")));
+        }
     };
     let greatest = importer.helper(node, "greatest", Op::Const(greatest), &[])?;
     let size = importer.helper(node, "abs", Op::Unary(Unary::Abs), &[&x])?;
@@ -129,6 +148,8 @@ fn is_finite(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 pub(super) fn channels_last(def: &super::NodeDef) -> Result<(), NodeProblem> {
     match def.text("data_format")? {
         "" | "NHWC" | "NDHWC" => Ok(()),
-        other => Err(NodeProblem::unsupported(format!("the data format {other} does not exist here; use NHWC"))),
+        other => Err(NodeProblem::unsupported(format!(
+            "the data format {other} does not exist here; use NHWC"
+        ))),
     }
 }

@@ -17,13 +17,16 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
             importer.emit(node, Op::Order(Order::TopK { k }), &[x])
         }),
         "InTopKV2" => Box::new(|importer, node| {
-            let (k, inputs) = (count(node, 2)?, [importer.input(node, 0)?, importer.input(node, 1)?]);
+            let (k, inputs) =
+                (count(node, 2)?, [importer.input(node, 0)?, importer.input(node, 1)?]);
             importer.emit(node, Op::Order(Order::InTopK { k }), &inputs)
         }),
         "Softmax" => plain(Op::Loss(Loss::Softmax)),
         "LogSoftmax" => plain(Op::Loss(Loss::LogSoftmax)),
         "SoftmaxCrossEntropyWithLogits" => plain(Op::Loss(Loss::SoftmaxCrossEntropyWithLogits)),
-        "SparseSoftmaxCrossEntropyWithLogits" => plain(Op::Loss(Loss::SparseSoftmaxCrossEntropyWithLogits)),
+        "SparseSoftmaxCrossEntropyWithLogits" => {
+            plain(Op::Loss(Loss::SparseSoftmaxCrossEntropyWithLogits))
+        }
         "L2Loss" => of_inputs([0], Op::Loss(Loss::L2Loss)),
         _ => return None,
     })
@@ -46,7 +49,8 @@ fn reduction(kind: &str) -> Option<Reduction> {
 fn reduce(importer: &mut Importer<'_>, node: &Node<'_>, reduction: Reduction) -> Values {
     let x = importer.input(node, 0)?;
     let rank = x.tensor_type().shape.rank();
-    let axes: Axes = node.ints(1)?.into_iter().map(|at| axis(at, rank)).collect::<Result<_, _>>()?;
+    let axes: Axes =
+        node.ints(1)?.into_iter().map(|at| axis(at, rank)).collect::<Result<_, _>>()?;
     let reduce = Reduce { reduction, axes, keep_dims: node.def.flag("keep_dims")? };
     importer.emit(node, Op::Reduce(reduce), &[x])
 }
@@ -64,5 +68,6 @@ fn position(order: fn(usize, DType) -> Order) -> Translate {
 /// Input `i` as how many there are.
 fn count(node: &Node<'_>, i: usize) -> Result<usize, NodeProblem> {
     let count = node.int(i)?;
-    usize::try_from(count).map_err(|_| NodeProblem::unsupported(format!("{count} is no number of elements")))
+    usize::try_from(count)
+        .map_err(|_| NodeProblem::unsupported(format!("{count} is no number of elements")))
 }

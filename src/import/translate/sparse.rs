@@ -10,13 +10,19 @@ use crate::tensor::{DType, Tensor};
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
         "Unique" => Box::new(|importer, node| match node.def.optional_dtype("out_idx")? {
-            Some(DType::I64) => Err(NodeProblem::unsupported("the positions that Unique gives are i32 here")),
+            Some(DType::I64) => {
+                Err(NodeProblem::unsupported("the positions that Unique gives are i32 here"))
+            }
             _ => of_inputs([0], Op::Sparse(Sparse::Unique))(importer, node),
         }),
         "UnsortedSegmentSum" => Box::new(segment_sum),
         "ResourceGather" => Box::new(gather),
-        "ScatterSub" | "ResourceScatterSub" => Box::new(|importer, node| scatter(importer, node, 1.0)),
-        "ScatterAdd" | "ResourceScatterAdd" => Box::new(|importer, node| scatter(importer, node, -1.0)),
+        "ScatterSub" | "ResourceScatterSub" => {
+            Box::new(|importer, node| scatter(importer, node, 1.0))
+        }
+        "ScatterAdd" | "ResourceScatterAdd" => {
+            Box::new(|importer, node| scatter(importer, node, -1.0))
+        }
         _ => return None,
     })
 }
@@ -31,8 +37,13 @@ fn segment_sum(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (data, ids) = (importer.input(node, 0)?, importer.input(node, 1)?);
     match node.known(2)?.elements.as_slice() {
         [Element::Known(segments)] => {
-            let segments = usize::try_from(*segments).map_err(|_| NodeProblem::unsupported("a negative size"))?;
-            importer.emit(node, Op::Sparse(Sparse::UnsortedSegmentSum(Some(segments))), &[data, ids])
+            let segments = usize::try_from(*segments)
+                .map_err(|_| NodeProblem::unsupported("a negative size"))?;
+            importer.emit(
+                node,
+                Op::Sparse(Sparse::UnsortedSegmentSum(Some(segments))),
+                &[data, ids],
+            )
         }
         [Element::Dim(like, 0)] => {
             let like = like.clone();
@@ -45,7 +56,9 @@ fn segment_sum(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 /// `(handle, ids)`: the rows of the variable, which does not travel.
 fn gather(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     if node.def.int("batch_dims", 0)? != 0 {
-        return Err(NodeProblem::unsupported("batch dimensions of ResourceGather do not exist here"));
+        return Err(NodeProblem::unsupported(
+            "batch dimensions of ResourceGather do not exist here",
+        ));
     }
     let (variable, ids) = (variable_at(node, 0)?, importer.input(node, 1)?);
     let id = importer.emit_on(node, Op::ResourceGather, &[ids], &[variable])?;
@@ -57,7 +70,8 @@ fn scatter(importer: &mut Importer<'_>, node: &Node<'_>, factor: f32) -> Values 
     let variable = variable_at(node, 0)?;
     let (ids, updates) = (importer.input(node, 1)?, importer.input(node, 2)?);
     let factor = importer.helper(node, "factor", Op::Const(Tensor::scalar(factor)), &[])?;
-    let op = Op::ApplyGradient { rule: UpdateRule::GradientDescent, is_sparse: true, replica: None };
+    let op =
+        Op::ApplyGradient { rule: UpdateRule::GradientDescent, is_sparse: true, replica: None };
     let id = importer.emit_on(node, op, &[factor, updates, ids], &[variable])?;
     Ok(vec![Value { variable: Some((variable, Some(id))), ..Value::default() }])
 }

@@ -1,11 +1,14 @@
-//! Placeholders, constants, random values and variables, by reference or by handle; what updates them.
+//! Placeholders, constants, random values and variables, by reference or by handle; what updates
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Importer, Node, NodeProblem, Translate, Values, with_attributes};
-use crate::graph::{Name, NewOperation, Op, OpId, Output, RandomLaw, Unary, UpdateRule, VariableSpec};
+use crate::graph::{
+    Name, NewOperation, Op, OpId, Output, RandomLaw, Unary, UpdateRule, VariableSpec,
+};
 use crate::import::known::Known;
 use crate::import::order::parse_input;
 use crate::import::tensor::known_shape;
@@ -15,9 +18,9 @@ use crate::tensor::{DType, Shape, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
-        "Placeholder" => {
-            with_attributes(|def| Ok(Op::Placeholder { dtype: def.dtype("dtype")?, shape: def.shape("shape")? }))
-        }
+        "Placeholder" => with_attributes(|def| {
+            Ok(Op::Placeholder { dtype: def.dtype("dtype")?, shape: def.shape("shape")? })
+        }),
         "PlaceholderWithDefault" => Box::new(identity),
         "Const" => Box::new(constant),
         "RandomUniform" => random(RandomLaw::Uniform { low: 0.0, high: 1.0 }),
@@ -26,8 +29,12 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "Variable" | "VariableV2" | "VarHandleOp" => Box::new(variable),
         "ReadVariableOp" => Box::new(identity),
         "Assign" | "AssignVariableOp" => Box::new(assign),
-        "AssignAdd" | "AssignAddVariableOp" => Box::new(|importer, node| store(importer, node, Op::AssignAdd, false)),
-        "AssignSub" | "AssignSubVariableOp" => Box::new(|importer, node| store(importer, node, Op::AssignAdd, true)),
+        "AssignAdd" | "AssignAddVariableOp" => {
+            Box::new(|importer, node| store(importer, node, Op::AssignAdd, false))
+        }
+        "AssignSub" | "AssignSubVariableOp" => {
+            Box::new(|importer, node| store(importer, node, Op::AssignAdd, true))
+        }
         "IsVariableInitialized" | "VarIsInitializedOp" => Box::new(|importer, node| {
             let variable = variable_at(node, 0)?;
             let id = importer.emit_on(node, Op::IsVariableInitialized, &[], &[variable])?;
@@ -51,7 +58,10 @@ pub(super) struct Roles {
 impl Roles {
     pub(super) fn of(nodes: &[&NodeDef]) -> Self {
         let mut roles = Self::default();
-        for node in nodes.iter().filter(|node| update(&node.op).is_some() || super::sparse::is_update(&node.op)) {
+        for node in nodes
+            .iter()
+            .filter(|node| update(&node.op).is_some() || super::sparse::is_update(&node.op))
+        {
             let input = |i: usize| node.input.get(i).map(|input| parse_input(input).0.to_owned());
             roles.updated.extend(input(0));
             if let ("ApplyAdam" | "ResourceApplyAdam", Some(slot), Some(beta1), Some(beta2)) =
@@ -112,7 +122,8 @@ fn random(law: RandomLaw) -> Translate {
 fn variable(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let def = node.def;
     let shape = def.shape("shape")?.known();
-    let shape = shape.ok_or_else(|| NodeProblem::unsupported("a variable's shape must be known in full"))?;
+    let shape = shape
+        .ok_or_else(|| NodeProblem::unsupported("a variable's shape must be known in full"))?;
     let shared_name = match def.text("shared_name")? {
         "" => importer.graph.scoped_name(&def.name),
         name => name.to_owned(),
@@ -126,8 +137,10 @@ fn variable(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let id = importer.emit_on(node, Op::Variable(spec.clone()), &[], &[])?;
     importer.operations.remove(&def.name);
     if importer.roles.powers.contains_key(&def.name) {
-        let powers =
-            [power(importer, node, id, &spec, "beta1_power")?, power(importer, node, id, &spec, "beta2_power")?];
+        let powers = [
+            power(importer, node, id, &spec, "beta1_power")?,
+            power(importer, node, id, &spec, "beta2_power")?,
+        ];
         importer.roles.kept.insert(id, powers);
     }
     Ok(vec![Value { variable: Some((id, None)), ..Value::default() }])
@@ -160,10 +173,12 @@ fn assign(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     };
     let slot = parse_input(&node.def.input[0]).0;
     let betas = importer.roles.powers.get(slot).cloned();
-    let betas = betas.ok_or_else(|| NodeProblem::unsupported("its control inputs must follow the others"))?;
+    let betas = betas
+        .ok_or_else(|| NodeProblem::unsupported("its control inputs must follow the others"))?;
     let mut controls = node.controls.clone();
     for (power, beta) in kept.into_iter().zip(betas) {
-        let beta = beta.ok_or_else(|| NodeProblem::unsupported("the β of an ApplyAdam must be constants"))?;
+        let beta = beta
+            .ok_or_else(|| NodeProblem::unsupported("the β of an ApplyAdam must be constants"))?;
         let set = importer.set_power(node, power, beta)?;
         controls.push(set);
     }
@@ -248,14 +263,20 @@ fn update(kind: &str) -> Option<Translate> {
 
 /// The rows of a gradient are followed by their ids.
 fn apply(importer: &mut Importer<'_>, node: &Node<'_>, update: &Update) -> Values {
-    let mut variables = (0..=update.slots).map(|i| variable_at(node, i)).collect::<Result<Vec<_>, _>>()?;
+    let mut variables =
+        (0..=update.slots).map(|i| variable_at(node, i)).collect::<Result<Vec<_>, _>>()?;
     let kept = variables.get(1).and_then(|slot| importer.roles.kept.get(slot));
     variables.extend(kept.into_iter().flatten());
-    let mut inputs: Vec<Output> = vec![importer.input(node, update.rate)?, importer.input(node, update.gradient)?];
+    let mut inputs: Vec<Output> =
+        vec![importer.input(node, update.rate)?, importer.input(node, update.gradient)?];
     if update.is_sparse {
         inputs.push(importer.input(node, update.gradient + 1)?);
     }
-    let op = Op::ApplyGradient { rule: (update.rule)(node)?, is_sparse: update.is_sparse, replica: None };
+    let op = Op::ApplyGradient {
+        rule: (update.rule)(node)?,
+        is_sparse: update.is_sparse,
+        replica: None,
+    };
     let id = importer.emit_on(node, op, &inputs, &variables)?;
     Ok(vec![Value { variable: Some((variables[0], Some(id))), ..Value::default() }])
 }

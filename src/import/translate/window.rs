@@ -1,4 +1,5 @@
-//! Windows over images: strides, paddings and sizes are attributes; TensorFlow's shapes become values or sizes.
+//! Windows over images: strides, paddings and sizes are attributes; TensorFlow's shapes become
+//! values or sizes.
 
 use super::math::channels_last;
 use super::{Node, NodeProblem, Translate};
@@ -17,7 +18,8 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "MaxPoolGrad" => pooled(Window::MaxPoolGrad),
         "AvgPool" => pooled(Window::AvgPool),
         "AvgPoolGrad" => Box::new(|importer, node| {
-            let (like, dy) = (super::array::like(importer, node, node.known(0)?)?, importer.input(node, 1)?);
+            let (like, dy) =
+                (super::array::like(importer, node, node.known(0)?)?, importer.input(node, 1)?);
             importer.emit(node, Op::Window(Window::AvgPoolGrad(pool(node)?)), &[dy, like])
         }),
         _ => return None,
@@ -26,7 +28,10 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
 
 /// Height and width of an attribute that has a number for each axis of an image; 1 for the others.
 fn height_and_width(node: &Node<'_>, name: &str) -> Result<[usize; 2], NodeProblem> {
-    let wrong = || NodeProblem::Attribute { name: name.to_owned(), needs: "[1, height, width, 1], both from 1" };
+    let wrong = || NodeProblem::Attribute {
+        name: name.to_owned(),
+        needs: "[1, height, width, 1], both from 1",
+    };
     match node.def.ints(name)? {
         [] if name == "dilations" => Ok([1, 1]),
         &[1, height, width, 1] if height > 0 && width > 0 => Ok([height as usize, width as usize]),
@@ -40,7 +45,11 @@ fn sliding(node: &Node<'_>) -> Result<Sliding, NodeProblem> {
         "SAME" => Padding::Same,
         "VALID" => Padding::Valid,
         "EXPLICIT" => explicit(node)?,
-        other => return Err(NodeProblem::unsupported(format!("the padding {other} does not exist here"))),
+        other => {
+            return Err(NodeProblem::unsupported(format!(
+                "the padding {other} does not exist here"
+            )));
+        }
     };
     let strides = height_and_width(node, "strides")?;
     Ok(Sliding { strides, dilations: height_and_width(node, "dilations")?, padding })
@@ -48,8 +57,10 @@ fn sliding(node: &Node<'_>) -> Result<Sliding, NodeProblem> {
 
 fn explicit(node: &Node<'_>) -> Result<Padding, NodeProblem> {
     let name = "explicit_paddings";
-    let wrong =
-        || NodeProblem::Attribute { name: name.to_owned(), needs: "two sizes an axis, 0 but for height and width" };
+    let wrong = || NodeProblem::Attribute {
+        name: name.to_owned(),
+        needs: "two sizes an axis, 0 but for height and width",
+    };
     match node.def.ints(name)? {
         &[0, 0, top, bottom, left, right, 0, 0] if top.min(bottom).min(left).min(right) >= 0 => {
             let [top, bottom, left, right] = [top, bottom, left, right].map(|size| size as usize);
@@ -81,9 +92,12 @@ fn convolution(channels: Channels) -> Translate {
 /// `(sizes of x, filter, dy)`
 fn input_gradient(channels: Channels) -> Translate {
     Box::new(move |importer, node| {
-        let (sizes, filter, dy) = (node.known(0)?, importer.input(node, 1)?, importer.input(node, 2)?);
+        let (sizes, filter, dy) =
+            (node.known(0)?, importer.input(node, 1)?, importer.input(node, 2)?);
         let convolution = Convolution { sliding: sliding(node)?, channels };
-        let known = |axis: usize| sizes.elements.get(axis).and_then(|size| usize::try_from(size.known()?).ok());
+        let known = |axis: usize| {
+            sizes.elements.get(axis).and_then(|size| usize::try_from(size.known()?).ok())
+        };
         match (known(1), known(2)) {
             (Some(height), Some(width)) => {
                 let gradient = Window::InputGradient(convolution, Some([height, width]));
@@ -91,7 +105,11 @@ fn input_gradient(channels: Channels) -> Translate {
             }
             _ => {
                 let like = super::array::like(importer, node, sizes)?;
-                importer.emit(node, Op::Window(Window::InputGradient(convolution, None)), &[dy, filter, like])
+                importer.emit(
+                    node,
+                    Op::Window(Window::InputGradient(convolution, None)),
+                    &[dy, filter, like],
+                )
             }
         }
     })

@@ -4,14 +4,23 @@ use super::{exp, polynomial};
 
 /// The error function within 2 units in the last place; odd to the bit, NaN of NaN.
 ///
-/// The polynomials are those of N. Juffa's `erff`: a series by x², and near 1 the logarithm of what is lacking.
+/// The polynomials are those of N. Juffa's `erff`: a series by x², and near 1 the logarithm of what
+/// is lacking.
 #[inline(always)]
 pub(in crate::kernels) fn erf(x: f32) -> f32 {
     let (magnitude, square) = (x.abs(), x * x);
-    let near_zero = [-5.967_617e-4, 4.991_194e-3, -2.676_813_5e-2, 0.112_819_925, -0.376_125_34, 0.128_379_17];
+    let near_zero =
+        [-5.967_617e-4, 4.991_194e-3, -2.676_813_5e-2, 0.112_819_925, -0.376_125_34, 0.128_379_17];
     let small = polynomial(square, near_zero) * x + x;
-    let far =
-        [-1.728_534_7e-5, 3.831_972e-4, -3.883_964_4e-3, 2.425_462_2e-2, -0.106_777_88, -0.634_846_7, -0.128_717_51];
+    let far = [
+        -1.728_534_7e-5,
+        3.831_972e-4,
+        -3.883_964_4e-3,
+        2.425_462_2e-2,
+        -0.106_777_88,
+        -0.634_846_7,
+        -0.128_717_51,
+    ];
     let large = 1.0 - exp(polynomial(magnitude, far) * magnitude - magnitude);
     // Above 4 all that is lacking is less than half a unit.
     let large = if magnitude > 4.0 { 1.0 } else { large };
@@ -35,7 +44,8 @@ pub(in crate::kernels) fn erf_f64(x: f64) -> f64 {
         }
         std::f64::consts::FRAC_2_SQRT_PI * (-magnitude * magnitude).exp() * sum
     } else {
-        let fraction = (1..TERMS).rev().fold(magnitude, |below, n| magnitude + 0.5 * f64::from(n) / below);
+        let fraction =
+            (1..TERMS).rev().fold(magnitude, |below, n| magnitude + 0.5 * f64::from(n) / below);
         1.0 - 0.5 * std::f64::consts::FRAC_2_SQRT_PI * (-magnitude * magnitude).exp() / fraction
     };
     if x.is_nan() { x } else { found.copysign(x) }

@@ -10,7 +10,10 @@ fn worst(stride: u32, f: impl Fn(f32) -> f32, exact: impl Fn(f64) -> f64) -> (f6
         let x = f32::from_bits(bits);
         let (found, wanted) = (f(x), exact(f64::from(x)));
         if wanted.is_nan() || (wanted as f32).is_infinite() {
-            assert!(wanted.is_nan() && found.is_nan() || found == wanted as f32, "f({x:e}) is {found:e}");
+            assert!(
+                wanted.is_nan() && found.is_nan() || found == wanted as f32,
+                "f({x:e}) is {found:e}"
+            );
             continue;
         }
         let unit = f64::from((wanted as f32).abs().next_up()) - f64::from((wanted as f32).abs());
@@ -73,20 +76,27 @@ fn what_is_next_to_nothing_keeps_its_digits() {
     assert!(distance <= 2.0, "expm1: {distance} units at {x:e}");
     let (distance, x) = worst(4_093, log1p, f64::ln_1p);
     assert!(distance <= 3.0, "log1p: {distance} units at {x:e}");
-    assert_eq!((expm1(-0.0).to_bits(), log1p(-0.0).to_bits()), ((-0f32).to_bits(), (-0f32).to_bits()));
+    assert_eq!(
+        (expm1(-0.0).to_bits(), log1p(-0.0).to_bits()),
+        ((-0f32).to_bits(), (-0f32).to_bits())
+    );
     assert_eq!((expm1(f32::INFINITY), expm1(f32::NEG_INFINITY)), (f32::INFINITY, -1.0));
     assert_eq!((log1p(f32::INFINITY), log1p(-1.0)), (f32::INFINITY, f32::NEG_INFINITY));
 }
 
 #[test]
 fn sine_and_cosine_are_within_two_units_however_many_turns() {
-    for (f, exact) in [(sin_of_any as fn(f32) -> f32, f64::sin as fn(f64) -> f64), (cos_of_any, f64::cos)] {
+    for (f, exact) in
+        [(sin_of_any as fn(f32) -> f32, f64::sin as fn(f64) -> f64), (cos_of_any, f64::cos)]
+    {
         let (distance, x) = worst(4_093, f, exact);
         assert!(distance <= 2.0, "{distance} units at {x:e}");
     }
     let multiples = (0..200_000).map(|i| (f64::from(i) * std::f64::consts::FRAC_PI_2) as f32);
     for x in multiples.filter(|x| *x <= TURNS_KNOWN) {
-        let unit = |wanted: f64| f64::from((wanted.abs() as f32).next_up()) - f64::from(wanted.abs() as f32);
+        let unit = |wanted: f64| {
+            f64::from((wanted.abs() as f32).next_up()) - f64::from(wanted.abs() as f32)
+        };
         let [by_sin, by_cos] = [(sin(x), f64::from(x).sin()), (cos(x), f64::from(x).cos())]
             .map(|(found, wanted)| (f64::from(found) - wanted).abs() / unit(wanted));
         assert!(by_sin <= 2.0 && by_cos <= 2.0, "{by_sin} and {by_cos} units at {x:e}");

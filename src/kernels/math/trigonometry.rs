@@ -6,7 +6,8 @@ use super::polynomial;
 pub(in crate::kernels) const TURNS_KNOWN: f32 = 1e6;
 /// What added to a small number rounds it to an integer, which is then in the low bits: 1.5 * 2^52.
 const ROUND: f64 = 6_755_399_441_055_744.0;
-/// A quarter of a turn in two parts, the first of 33 bits so that its product with a count is exact.
+/// A quarter of a turn in two parts, the first of 33 bits so that its product with a count is
+/// exact.
 const QUARTER_HIGH: f64 = 1.570_796_326_734_125_6;
 const QUARTER_LOW: f64 = 6.077_100_506_506_192e-11;
 
@@ -36,7 +37,8 @@ pub(in crate::kernels) fn cos_of_any(x: f32) -> f32 {
     if x.abs() <= TURNS_KNOWN { cos(x) } else { f64::from(x).cos() as f32 }
 }
 
-/// How many quarters of a turn the angle has, to the nearest, and the sine and cosine of what is left.
+/// How many quarters of a turn the angle has, to the nearest, and the sine and cosine of what is
+/// left.
 #[inline(always)]
 fn reduced(x: f32) -> (u32, f32, f32) {
     let wide = f64::from(x);
@@ -45,7 +47,9 @@ fn reduced(x: f32) -> (u32, f32, f32) {
     let r = (wide - n * QUARTER_HIGH - n * QUARTER_LOW) as f32;
     let square = r * r;
     let sin = polynomial(square, [-1.951_529_6e-4, 8.332_161e-3, -0.166_666_55]) * square * r + r;
-    let cos = polynomial(square, [2.443_315_7e-5, -1.388_731_6e-3, 4.166_664_6e-2]) * square * square - 0.5 * square;
+    let cos =
+        polynomial(square, [2.443_315_7e-5, -1.388_731_6e-3, 4.166_664_6e-2]) * square * square
+            - 0.5 * square;
     // The sign also of -0, which the series would make +0.
     (rounded.to_bits() as u32, sin.copysign(r), cos + 1.0)
 }

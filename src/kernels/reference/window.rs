@@ -2,14 +2,19 @@
 
 use super::super::window::Windows;
 
-/// Calls `see(place, tap, pixel)` for each element of each window that is in the image: the index of the window's
-/// place, that of the element in the window, and that of the pixel, of all images. Elements of a place come in order.
+/// Calls `see(place, tap, pixel)` for each element of each window that is in the image: the index
+/// of the window's place, that of the element in the window, and that of the pixel, of all images.
+/// Elements of a place come in order.
 fn for_each(windows: &Windows, mut see: impl FnMut(usize, usize, usize)) {
     let Windows { images, extent, size, places, strides, dilations, before } = *windows;
     for (image, y, x) in product([images, places[0], places[1]]) {
         for (_, i, j) in product([1, size[0], size[1]]) {
-            let row = (y * strides[0] + i * dilations[0]).checked_sub(before[0]).filter(|row| *row < extent[0]);
-            let column = (x * strides[1] + j * dilations[1]).checked_sub(before[1]).filter(|x| *x < extent[1]);
+            let row = (y * strides[0] + i * dilations[0])
+                .checked_sub(before[0])
+                .filter(|row| *row < extent[0]);
+            let column = (x * strides[1] + j * dilations[1])
+                .checked_sub(before[1])
+                .filter(|x| *x < extent[1]);
             if let (Some(row), Some(column)) = (row, column) {
                 let place = (image * places[0] + y) * places[1] + x;
                 see(place, i * size[1] + j, (image * extent[0] + row) * extent[1] + column);
@@ -30,8 +35,9 @@ pub(in super::super) enum Operand {
     Result,
 }
 
-/// The convolution, or its gradient by an operand: `wanted`, of `len` elements, from the other two in the order of
-/// [`Operand`]. Where channels are apart, `channels` are the image's and the multiplier.
+/// The convolution, or its gradient by an operand: `wanted`, of `len` elements, from the other two
+/// in the order of [`Operand`]. Where channels are apart, `channels` are the image's and the
+/// multiplier.
 pub(in super::super) fn convolution(
     wanted: Operand,
     [first, second]: [&[f32]; 2],
@@ -71,7 +77,11 @@ fn covered(x: &[f32], windows: &Windows, channels: usize) -> Vec<Vec<(usize, f32
 
 /// The first greatest element of a window: index and value.
 fn greatest(elements: &[(usize, f32)]) -> (usize, f32) {
-    elements.iter().copied().reduce(|most, x| if x.1 > most.1 { x } else { most }).expect("no window is all padding")
+    elements
+        .iter()
+        .copied()
+        .reduce(|most, x| if x.1 > most.1 { x } else { most })
+        .expect("no window is all padding")
 }
 
 /// The greatest of each window.
@@ -80,9 +90,17 @@ pub(in super::super) fn max_pool(x: &[f32], windows: &Windows, channels: usize) 
 }
 
 /// Its gradient.
-pub(in super::super) fn max_pool_grad(x: &[f32], dy: &[f32], windows: &Windows, channels: usize) -> Vec<f32> {
+pub(in super::super) fn max_pool_grad(
+    x: &[f32],
+    dy: &[f32],
+    windows: &Windows,
+    channels: usize,
+) -> Vec<f32> {
     let mut out = vec![0.0; x.len()];
-    covered(x, windows, channels).iter().zip(dy).for_each(|(elements, dy)| out[greatest(elements).0] += dy);
+    covered(x, windows, channels)
+        .iter()
+        .zip(dy)
+        .for_each(|(elements, dy)| out[greatest(elements).0] += dy);
     out
 }
 
@@ -95,7 +113,12 @@ pub(in super::super) fn avg_pool(x: &[f32], windows: &Windows, channels: usize) 
 }
 
 /// Its gradient, for images of `len` elements.
-pub(in super::super) fn avg_pool_grad(dy: &[f32], len: usize, windows: &Windows, channels: usize) -> Vec<f32> {
+pub(in super::super) fn avg_pool_grad(
+    dy: &[f32],
+    len: usize,
+    windows: &Windows,
+    channels: usize,
+) -> Vec<f32> {
     let mut out = vec![0.0f64; len];
     for (elements, dy) in covered(&vec![0.0; len], windows, channels).iter().zip(dy) {
         elements.iter().for_each(|(at, _)| out[*at] += f64::from(*dy) / elements.len() as f64);

@@ -66,20 +66,27 @@ pub(super) fn call(op: &Array, inputs: &[&Tensor]) -> Result<Outputs, KernelErro
     Ok(match (op, inputs) {
         (Array::Reshape(shape), [x]) => {
             let known: usize = shape.dims().iter().flatten().product();
-            let dims: Vec<usize> =
-                shape.dims().iter().map(|dim| dim.unwrap_or_else(|| x.shape().elements() / known)).collect();
+            let dims: Vec<usize> = shape
+                .dims()
+                .iter()
+                .map(|dim| dim.unwrap_or_else(|| x.shape().elements() / known))
+                .collect();
             smallvec![x.reshaped(Shape::new(&dims))]
         }
         (Array::ReshapeLike, [x, like]) => smallvec![x.reshaped(like.shape())],
         (Array::ExpandDims(axis), [x]) => smallvec![x.reshaped(inserted(x.shape(), *axis, 1))],
         (Array::Squeeze(axes), [x]) => {
             let shape = x.shape();
-            let left = (0..).zip(shape.dims()).filter(|(axis, _)| !axes.contains(axis)).map(|(_, dim)| *dim);
+            let left = (0..)
+                .zip(shape.dims())
+                .filter(|(axis, _)| !axes.contains(axis))
+                .map(|(_, dim)| *dim);
             smallvec![x.reshaped(Shape::new(&left.collect::<Vec<_>>()))]
         }
         (Array::Concat { axis }, inputs) => smallvec![concat(inputs, *axis)],
         (Array::Stack { axis }, inputs) => {
-            let apart: Vec<Tensor> = inputs.iter().map(|x| x.reshaped(inserted(x.shape(), *axis, 1))).collect();
+            let apart: Vec<Tensor> =
+                inputs.iter().map(|x| x.reshaped(inserted(x.shape(), *axis, 1))).collect();
             smallvec![concat(&apart.iter().collect::<Vec<_>>(), *axis)]
         }
         (Array::Split { axis, sizes }, [x]) => split(x, *axis, sizes),
@@ -91,9 +98,12 @@ pub(super) fn call(op: &Array, inputs: &[&Tensor]) -> Result<Outputs, KernelErro
             let parts = split(x, *axis, &vec![1; x.shape().dims()[*axis]]);
             parts.iter().map(|part| part.reshaped(removed(part.shape(), *axis))).collect()
         }
-        (Array::StridedSliceGrad(subscripts), [dy, x]) => smallvec![strided_grad(dy, x.shape(), subscripts)],
+        (Array::StridedSliceGrad(subscripts), [dy, x]) => {
+            smallvec![strided_grad(dy, x.shape(), subscripts)]
+        }
         (Array::TileGrad(multiples), [dy]) => {
-            let dims: Vec<usize> = dy.shape().dims().iter().zip(multiples).map(|(dim, times)| dim / times).collect();
+            let dims: Vec<usize> =
+                dy.shape().dims().iter().zip(multiples).map(|(dim, times)| dim / times).collect();
             smallvec![summed(dy, Shape::new(&dims), &tiles(&dims, multiples))]
         }
         (Array::BroadcastToGrad, [dy, x]) => {
@@ -104,7 +114,9 @@ pub(super) fn call(op: &Array, inputs: &[&Tensor]) -> Result<Outputs, KernelErro
             let dims: Vec<i64> = x.shape().dims().iter().map(|dim| *dim as i64).collect();
             smallvec![sizes(*dtype, Shape::from([dims.len()]), &dims)]
         }
-        (Array::Size(dtype), [x]) => smallvec![sizes(*dtype, Shape::SCALAR, &[x.shape().elements() as i64])],
+        (Array::Size(dtype), [x]) => {
+            smallvec![sizes(*dtype, Shape::SCALAR, &[x.shape().elements() as i64])]
+        }
         (Array::Rank, [x]) => smallvec![Tensor::scalar(x.shape().rank() as i32)],
         (op, [x]) => smallvec![moved(op, x)],
         (op, _) => panic!("{op:?} has no kernel for {} inputs", inputs.len()),
@@ -118,7 +130,8 @@ fn moved(op: &Array, x: &Tensor) -> Tensor {
     match op {
         Array::Transpose(order) => viewed(x, 0, order.iter().map(|axis| axes[*axis])),
         Array::Slice { begin, size } => {
-            let first = begin.iter().zip(&axes).map(|(begin, axis)| *begin as isize * axis.step).sum();
+            let first =
+                begin.iter().zip(&axes).map(|(begin, axis)| *begin as isize * axis.step).sum();
             let part = |((axis, begin), size): ((&Axis, &usize), &Option<usize>)| Axis {
                 len: size.unwrap_or(axis.len - begin),
                 ..*axis
@@ -143,7 +156,8 @@ fn moved(op: &Array, x: &Tensor) -> Tensor {
         }
         Array::MirrorPadGrad { paddings, mirror } => mirror_pad_grad(x, paddings, *mirror),
         Array::Tile(multiples) => {
-            let tiled: Vec<usize> = dims.iter().zip(multiples).map(|(dim, times)| dim * times).collect();
+            let tiled: Vec<usize> =
+                dims.iter().zip(multiples).map(|(dim, times)| dim * times).collect();
             copied(x, Shape::new(&tiled), &tiles(dims, multiples))
         }
         Array::BroadcastTo(to) => {
@@ -179,7 +193,11 @@ pub(super) fn written<T: Element>(shape: Shape, write: impl FnOnce(&mut [T])) ->
 }
 
 /// A tensor that `write` fills with words of its elements' size.
-pub(super) fn filled_in<W: bytemuck::Pod>(dtype: DType, shape: Shape, write: impl FnOnce(&mut [W])) -> Tensor {
+pub(super) fn filled_in<W: bytemuck::Pod>(
+    dtype: DType,
+    shape: Shape,
+    write: impl FnOnce(&mut [W]),
+) -> Tensor {
     let mut out = Tensor::unwritten(dtype, shape);
     write(out.words_mut());
     out
@@ -260,7 +278,8 @@ fn split(x: &Tensor, axis: usize, sizes: &[usize]) -> Outputs {
 }
 
 fn range(start: &Tensor, limit: &Tensor, delta: &Tensor) -> Tensor {
-    let count = range_len(start, limit, delta).expect("shape inference lets only ranges that end through");
+    let count =
+        range_len(start, limit, delta).expect("shape inference lets only ranges that end through");
     by_number!(start.dtype(), N => written::<N>(Shape::from([count]), |out| {
         indexed::range(start.slice::<N>()[0], delta.slice::<N>()[0], out);
     }))
@@ -269,7 +288,9 @@ fn range(start: &Tensor, limit: &Tensor, delta: &Tensor) -> Tensor {
 /// `values`, which fit, as i32 or i64.
 fn sizes(dtype: DType, shape: Shape, values: &[i64]) -> Tensor {
     match dtype {
-        DType::I32 => written(shape, |out| out.iter_mut().zip(values).for_each(|(out, value)| *out = *value as i32)),
+        DType::I32 => written(shape, |out| {
+            out.iter_mut().zip(values).for_each(|(out, value)| *out = *value as i32)
+        }),
         _ => written(shape, |out| out.copy_from_slice(values)),
     }
 }
@@ -278,16 +299,23 @@ fn sizes(dtype: DType, shape: Shape, values: &[i64]) -> Tensor {
 pub(super) fn cost(op: &Array, inputs: &[Known], outputs: &[Known]) -> Cost {
     let written: usize = outputs.iter().map(bytes).sum();
     match op {
-        Array::Reshape(_) | Array::ReshapeLike | Array::ExpandDims(_) | Array::Squeeze(_) => Cost::default(),
+        Array::Reshape(_) | Array::ReshapeLike | Array::ExpandDims(_) | Array::Squeeze(_) => {
+            Cost::default()
+        }
         Array::Shape(_) | Array::Size(_) | Array::Rank => Cost::default(),
         Array::ZerosLike | Array::Range { .. } => Cost::moved(written),
         Array::Slice { .. } | Array::StridedSlice(_) => Cost::moved(2 * written),
-        Array::TileGrad(_) | Array::BroadcastToGrad | Array::MirrorPadGrad { .. } | Array::Cumsum { .. } => {
+        Array::TileGrad(_)
+        | Array::BroadcastToGrad
+        | Array::MirrorPadGrad { .. }
+        | Array::Cumsum { .. } => {
             let (_, shape) = inputs[0];
             Cost { flops: shape.elements() as u64, ..Cost::moved(bytes(&inputs[0]) + written) }
         }
         // The second input is only looked at for its shape.
-        Array::StridedSliceGrad(_) | Array::SplitLike { .. } => Cost::moved(bytes(&inputs[0]) + written),
+        Array::StridedSliceGrad(_) | Array::SplitLike { .. } => {
+            Cost::moved(bytes(&inputs[0]) + written)
+        }
         _ => Cost::moved(inputs.iter().map(bytes).sum::<usize>() + written),
     }
 }

@@ -1,5 +1,5 @@
-//! Chains of elementwise operations, run as one: block by block, so that what lies between two of them never
-//! leaves the first-level cache, and in place where nobody else holds what goes in.
+//! Chains of elementwise operations, run as one: block by block, so that what lies between two of
+//! them never leaves the first-level cache, and in place where nobody else holds what goes in.
 
 use super::super::broadcast::Operand;
 use super::super::number::Float;
@@ -10,8 +10,8 @@ use super::elementwise::{arithmetic, unary, unary_grad};
 use crate::graph::{Op, Unary};
 use crate::tensor::{DType, Shape, Tensor};
 
-/// How many elements go through a chain at a time, or as many rows as they hold: two such blocks of f32 fit a
-/// first-level cache.
+/// How many elements go through a chain at a time, or as many rows as they hold: two such blocks of
+/// f32 fit a first-level cache.
 const BLOCK: usize = 1 << 11;
 
 /// An operation of a chain.
@@ -26,7 +26,8 @@ pub(crate) struct Link<'a> {
 
 /// Whether `op` can be a part of a chain, where its inputs' types fit ([`follows`]).
 ///
-/// Sine and cosine are not: their kernels look at all elements before they choose how to compute them.
+/// Sine and cosine are not: their kernels look at all elements before they choose how to compute
+/// them.
 pub(crate) fn is_link(op: &Op) -> bool {
     match op {
         Op::Unary(op) | Op::UnaryGrad(op) => !matches!(op, Unary::Sin | Unary::Cos),
@@ -35,8 +36,8 @@ pub(crate) fn is_link(op: &Op) -> bool {
     }
 }
 
-/// Whether `op` makes an `output` out of its input `at` element by element, each other input being as large or
-/// the same for all.
+/// Whether `op` makes an `output` out of its input `at` element by element, each other input being
+/// as large or the same for all.
 pub(crate) fn follows(op: &Op, at: usize, inputs: &[Known], output: Known) -> bool {
     let (dtype, shape) = output;
     let fits = |(i, (other, of)): (usize, &Known)| match op {
@@ -47,7 +48,8 @@ pub(crate) fn follows(op: &Op, at: usize, inputs: &[Known], output: Known) -> bo
     is_link(op) && dtype.is_float() && dtype != DType::BF16 && inputs.iter().enumerate().all(fits)
 }
 
-/// What comes out of the chain `links` when `x` goes in; its buffer is used again where nobody else holds it.
+/// What comes out of the chain `links` when `x` goes in; its buffer is used again where nobody else
+/// holds it.
 ///
 /// Bit for bit what its operations give one by one.
 pub(crate) fn run(x: Tensor, links: &[Link<'_>]) -> Tensor {
@@ -63,15 +65,24 @@ fn run_as<T: Float>(mut x: Tensor, links: &[Link<'_>]) -> Tensor {
     if x.is_shared() {
         let mut out = Tensor::uninitialised::<T>(x.shape());
         let x = x.slice::<T>();
-        for_chunks(out.make_mut(), unit, |start, out| run_chunk(links, unit, start, Some(&x[start..]), out));
+        for_chunks(out.make_mut(), unit, |start, out| {
+            run_chunk(links, unit, start, Some(&x[start..]), out)
+        });
         return out;
     }
     for_chunks(x.make_mut(), unit, |start, x: &mut [T]| run_chunk(links, unit, start, None, x));
     x
 }
 
-/// A chunk of the result that begins at element `start`, out of `from` or of what is in `out` already.
-fn run_chunk<T: Float>(links: &[Link<'_>], unit: usize, start: usize, from: Option<&[T]>, out: &mut [T]) {
+/// A chunk of the result that begins at element `start`, out of `from` or of what is in `out`
+/// already.
+fn run_chunk<T: Float>(
+    links: &[Link<'_>],
+    unit: usize,
+    start: usize,
+    from: Option<&[T]>,
+    out: &mut [T],
+) {
     let mut blocks = [[T::ZERO; BLOCK]; 2];
     for (i, out) in out.chunks_mut(unit).enumerate() {
         let from = from.map(|from| &from[i * unit..][..out.len()]);

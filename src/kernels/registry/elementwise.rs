@@ -21,12 +21,16 @@ pub(super) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
             _ => one::<i64>(x.shape(), |out| unary_of_any(*op, x.slice(), out)),
         },
         (Op::UnaryGrad(op), [dy, seen]) => match dy.dtype() {
-            DType::F32 => one::<f32>(dy.shape(), |out| unary_grad(*op, dy.slice(), seen.slice(), out)),
+            DType::F32 => {
+                one::<f32>(dy.shape(), |out| unary_grad(*op, dy.slice(), seen.slice(), out))
+            }
             _ => one::<f64>(dy.shape(), |out| unary_grad(*op, dy.slice(), seen.slice(), out)),
         },
         (Op::Binary(op), [a, b]) => return binary(*op, a, b),
         (Op::Compare(op), [a, b]) => compare(*op, a, b),
-        (Op::Logical(Logical::Not), [x]) => one(x.shape(), |out| map(x.slice::<bool>(), out, |x| !x)),
+        (Op::Logical(Logical::Not), [x]) => {
+            one(x.shape(), |out| map(x.slice::<bool>(), out, |x| !x))
+        }
         (Op::Logical(Logical::And), [a, b]) => zipped::<bool, _>(a, b, |a, b| a & b),
         (Op::Logical(_), [a, b]) => zipped::<bool, _>(a, b, |a, b| a | b),
         (Op::Select, [condition, a, b]) => match a.dtype() {
@@ -42,8 +46,12 @@ pub(super) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
             smallvec![dy.reshaped(x.shape())]
         }
         (Op::SumToLike, [dy, x]) => match dy.dtype() {
-            DType::F32 => one::<f32>(x.shape(), |out| broadcast::sum_to((dy.slice(), dy.shape()), out, x.shape())),
-            _ => one::<f64>(x.shape(), |out| broadcast::sum_to((dy.slice(), dy.shape()), out, x.shape())),
+            DType::F32 => one::<f32>(x.shape(), |out| {
+                broadcast::sum_to((dy.slice(), dy.shape()), out, x.shape())
+            }),
+            _ => one::<f64>(x.shape(), |out| {
+                broadcast::sum_to((dy.slice(), dy.shape()), out, x.shape())
+            }),
         },
         (Op::AddN, [first, ..]) => match first.dtype() {
             DType::F32 => add_n::<f32>(inputs),
@@ -76,7 +84,9 @@ pub(super) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
 /// The operations of a function.
 fn unary_flops(op: Unary) -> usize {
     match op {
-        Unary::Exp | Unary::Expm1 | Unary::Log | Unary::Log1p | Unary::Sin | Unary::Cos => cost::EXP,
+        Unary::Exp | Unary::Expm1 | Unary::Log | Unary::Log1p | Unary::Sin | Unary::Cos => {
+            cost::EXP
+        }
         Unary::Elu | Unary::Selu => cost::EXP + 2,
         Unary::Sigmoid | Unary::Tanh | Unary::Silu | Unary::Erf | Unary::Gelu { .. } => cost::TANH,
         Unary::Softplus | Unary::LogSigmoid => 2 * cost::EXP,
@@ -102,7 +112,11 @@ fn add_n<T: Number>(inputs: &[&Tensor]) -> Outputs {
 
 /// `out[i] = op(a[i], b[i])`, broadcast.
 #[inline(always)]
-fn zipped<X: Element, Y: Element>(a: &Tensor, b: &Tensor, op: impl Fn(X, X) -> Y + Copy + Sync) -> Outputs {
+fn zipped<X: Element, Y: Element>(
+    a: &Tensor,
+    b: &Tensor,
+    op: impl Fn(X, X) -> Y + Copy + Sync,
+) -> Outputs {
     let shape = broadcast::shape_of(a.shape(), b.shape());
     one(shape, |out| map2_broadcast((a.slice(), a.shape()), (b.slice(), b.shape()), out, shape, op))
 }
@@ -116,7 +130,8 @@ fn select<T: Element>(condition: &Tensor, a: &Tensor, b: &Tensor) -> Outputs {
 }
 
 fn binary(op: Binary, a: &Tensor, b: &Tensor) -> Result<Outputs, KernelError> {
-    let of_integers = |fits: bool| fits.then_some(()).ok_or_else(|| KernelError::Integers(Op::Binary(op).kind()));
+    let of_integers =
+        |fits: bool| fits.then_some(()).ok_or_else(|| KernelError::Integers(Op::Binary(op).kind()));
     Ok(match a.dtype() {
         DType::F32 => arithmetic_of::<f32>(op, a, b),
         DType::F64 => arithmetic_of::<f64>(op, a, b),
@@ -133,20 +148,30 @@ fn binary(op: Binary, a: &Tensor, b: &Tensor) -> Result<Outputs, KernelError> {
 
 fn arithmetic_of<T: Number>(op: Binary, a: &Tensor, b: &Tensor) -> Outputs {
     let shape = broadcast::shape_of(a.shape(), b.shape());
-    one(shape, |out| arithmetic::<T>(op, (a.slice(), a.shape()), (b.slice(), b.shape()), out, shape))
+    one(shape, |out| {
+        arithmetic::<T>(op, (a.slice(), a.shape()), (b.slice(), b.shape()), out, shape)
+    })
 }
 
 /// Whether integers have a result: no divisor is 0, and no exponent below.
 fn divides<T: Number>(op: Binary, a: &Tensor, b: &[T]) -> bool {
     match op {
-        Binary::Div | Binary::FloorDiv | Binary::FloorMod => !b.contains(&T::ZERO) || a.shape().elements() == 0,
+        Binary::Div | Binary::FloorDiv | Binary::FloorMod => {
+            !b.contains(&T::ZERO) || a.shape().elements() == 0
+        }
         Binary::Pow => b.iter().all(|b| *b >= T::ZERO) || a.shape().elements() == 0,
         _ => true,
     }
 }
 
 /// `out[i] = op(a[i], b[i])`, broadcast to `shape`.
-pub(super) fn arithmetic<T: Number>(op: Binary, a: Operand<'_, T>, b: Operand<'_, T>, out: &mut [T], shape: Shape) {
+pub(super) fn arithmetic<T: Number>(
+    op: Binary,
+    a: Operand<'_, T>,
+    b: Operand<'_, T>,
+    out: &mut [T],
+    shape: Shape,
+) {
     match op {
         Binary::Add => map2_broadcast(a, b, out, shape, T::plus),
         Binary::Sub => map2_broadcast(a, b, out, shape, T::minus),
@@ -227,12 +252,15 @@ pub(super) fn unary<T: Float>(op: Unary, x: &[T], out: &mut [T]) {
     }
 }
 
-/// `out[i]` = the gradient of `op` at `seen[i]`, times `dy[i]`; [`Unary::gradient_sees`] says what is seen.
+/// `out[i]` = the gradient of `op` at `seen[i]`, times `dy[i]`; [`Unary::gradient_sees`] says what
+/// is seen.
 pub(super) fn unary_grad<T: Float>(op: Unary, dy: &[T], seen: &[T], out: &mut [T]) {
     match op {
         Unary::Relu => map2(dy, seen, out, f::relu_grad),
         Unary::Relu6 => map2(dy, seen, out, f::relu6_grad),
-        Unary::LeakyRelu(alpha) => map2(dy, seen, out, move |dy, x| f::leaky_relu_grad(dy, x, T::of(alpha.into()))),
+        Unary::LeakyRelu(alpha) => {
+            map2(dy, seen, out, move |dy, x| f::leaky_relu_grad(dy, x, T::of(alpha.into())))
+        }
         Unary::Elu => map2(dy, seen, out, f::elu_grad),
         Unary::Selu => map2(dy, seen, out, f::selu_grad),
         Unary::Gelu { approximate: false } => map2(dy, seen, out, f::gelu_grad),
@@ -258,7 +286,9 @@ pub(super) fn unary_grad<T: Float>(op: Unary, dy: &[T], seen: &[T], out: &mut [T
         Unary::Cos if turns_are_known(seen) => map2(dy, seen, out, |dy, x| -dy * x.sin()),
         Unary::Cos => map2(dy, seen, out, |dy, x| -dy * x.sin_of_any()),
         Unary::Erf => map2(dy, seen, out, f::erf_grad),
-        Unary::Neg | Unary::Floor | Unary::Ceil | Unary::Round => panic!("the gradient of {op:?} has no kernel"),
+        Unary::Neg | Unary::Floor | Unary::Ceil | Unary::Round => {
+            panic!("the gradient of {op:?} has no kernel")
+        }
     }
 }
 

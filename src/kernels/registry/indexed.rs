@@ -39,7 +39,9 @@ pub(super) fn call(op: &Indexed, inputs: &[&Tensor]) -> Result<Outputs, KernelEr
         (Indexed::ScatterNd(shape), [indices, updates]) => {
             smallvec![added(Tensor::zeros(updates.dtype(), *shape), indices, updates)?]
         }
-        (Indexed::TensorScatterAdd, [x, indices, updates]) => smallvec![added((*x).clone(), indices, updates)?],
+        (Indexed::TensorScatterAdd, [x, indices, updates]) => {
+            smallvec![added((*x).clone(), indices, updates)?]
+        }
         (Indexed::TensorScatterUpdate, [x, indices, updates]) => {
             let Slices { positions, width, .. } = Slices::of(x.shape(), indices)?;
             let mut out = (*x).clone();
@@ -85,7 +87,13 @@ impl Slices {
     }
 }
 
-fn gathered(params: &Tensor, size: usize, positions: &[usize], width: usize, shape: Shape) -> Tensor {
+fn gathered(
+    params: &Tensor,
+    size: usize,
+    positions: &[usize],
+    width: usize,
+    shape: Shape,
+) -> Tensor {
     by_word!(params.dtype(), W => filled_in::<W>(params.dtype(), shape, |out| {
         indexed::gather(params.words(), size, positions, width, out);
     }))
@@ -104,7 +112,9 @@ fn added(mut x: Tensor, indices: &Tensor, updates: &Tensor) -> Result<Tensor, Ke
 pub(super) fn cost(op: &Indexed, inputs: &[Known], outputs: &[Known]) -> Cost {
     let written: usize = outputs.iter().map(bytes).sum();
     match (op, inputs) {
-        (Indexed::Gather { .. } | Indexed::GatherNd, [_, indices]) => Cost::moved(bytes(indices) + 2 * written),
+        (Indexed::Gather { .. } | Indexed::GatherNd, [_, indices]) => {
+            Cost::moved(bytes(indices) + 2 * written)
+        }
         (Indexed::GatherGrad { .. }, [updates, _, indices])
         | (Indexed::ScatterNd(_), [indices, updates])
         | (Indexed::TensorScatterAdd, [_, indices, updates]) => {

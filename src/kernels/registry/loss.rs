@@ -45,8 +45,8 @@ pub(super) fn call(op: Loss, inputs: &[&Tensor]) -> Result<Outputs, KernelError>
     }))
 }
 
-/// An exponential and 4 flops an element for a softmax or its gradient, and a logarithm a row where there is one;
-/// two exponentials for that of a sigmoid. Every element of each operand once.
+/// An exponential and 4 flops an element for a softmax or its gradient, and a logarithm a row where
+/// there is one; two exponentials for that of a sigmoid. Every element of each operand once.
 pub(super) fn cost(op: Loss, inputs: &[Known], outputs: &[Known]) -> Cost {
     let (rows, classes) = inputs[0].1.rows_and_columns();
     let flops = match op {
@@ -54,7 +54,9 @@ pub(super) fn cost(op: Loss, inputs: &[Known], outputs: &[Known]) -> Cost {
         Loss::SoftmaxGrad => 4 * rows * classes,
         Loss::Softmax | Loss::LogSoftmaxGrad => (cost::EXP + 4) * rows * classes,
         Loss::SigmoidCrossEntropyWithLogits => (2 * cost::EXP + 8) * rows * classes,
-        Loss::SoftmaxCrossEntropyWithLogits => (2 * cost::EXP + 6) * rows * classes + cost::EXP * rows,
+        Loss::SoftmaxCrossEntropyWithLogits => {
+            (2 * cost::EXP + 6) * rows * classes + cost::EXP * rows
+        }
         Loss::LogSoftmax | Loss::SparseSoftmaxCrossEntropyWithLogits => {
             (cost::EXP + 4) * rows * classes + (cost::EXP + 2) * rows
         }

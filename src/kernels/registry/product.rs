@@ -26,7 +26,12 @@ pub(super) fn call(a: &Tensor, b: &Tensor, transpose_a: bool, transpose_b: bool)
 }
 
 /// 2mkn flops for each product; every element of each operand once.
-pub(super) fn cost(inputs: &[Known], outputs: &[Known], transpose_a: bool, transpose_b: bool) -> Cost {
+pub(super) fn cost(
+    inputs: &[Known],
+    outputs: &[Known],
+    transpose_a: bool,
+    transpose_b: bool,
+) -> Cost {
     let dims = dims(inputs[0].1, inputs[1].1, transpose_a, transpose_b);
     let products = outputs[0].1.elements().checked_div(dims.m * dims.n).unwrap_or(0);
     Cost::matmul(dims, products, bytes(inputs) + bytes(outputs))
@@ -52,7 +57,11 @@ fn broadcast(a: &[usize], b: &[usize]) -> Vec<usize> {
     let (more, fewer) = if a.len() < b.len() { (b, a) } else { (a, b) };
     let mut dims = more.to_vec();
     let last = more.len() - fewer.len();
-    dims[last..].iter_mut().zip(fewer).filter(|(dim, _)| **dim == 1).for_each(|(dim, fewer)| *dim = *fewer);
+    dims[last..]
+        .iter_mut()
+        .zip(fewer)
+        .filter(|(dim, _)| **dim == 1)
+        .for_each(|(dim, fewer)| *dim = *fewer);
     dims
 }
 

@@ -21,7 +21,9 @@ macro_rules! by_float {
                 type $float = f64;
                 $body
             }
-            other => panic!("shape inference lets no {other} through where real numbers are computed with"),
+            other => panic!(
+                "shape inference lets no {other} through where real numbers are computed with"
+            ),
         }
     };
 }
@@ -46,7 +48,9 @@ pub(super) fn call(op: Reduce, x: &Tensor) -> Outputs {
     let (shape, axes) = (x.shape(), op.axes);
     let left = left_of(shape, op);
     match op.reduction {
-        Reduction::Any | Reduction::All => one(left, |out| reduce::truth(op.reduction, x.slice(), shape, axes, out)),
+        Reduction::Any | Reduction::All => {
+            one(left, |out| reduce::truth(op.reduction, x.slice(), shape, axes, out))
+        }
         _ => by_number!(x.dtype(), T => {
             one(left, |out| reduce::numbers::<T>(op.reduction, x.slice(), shape, axes, out))
         }),
@@ -68,14 +72,18 @@ pub(super) fn call_grad(op: Reduce, inputs: &[&Tensor]) -> Outputs {
 /// What a comparison along an axis gives.
 pub(super) fn call_order(op: Order, inputs: &[&Tensor]) -> Outputs {
     match (op, inputs) {
-        (Order::ArgMax { axis, dtype }, [x]) => by_number!(x.dtype(), T => by_position!(dtype, I => {
-            let (run, left) = along(x.shape(), axis);
-            one::<I>(left, |out| order::argmax(x.slice::<T>(), run, out))
-        })),
-        (Order::ArgMin { axis, dtype }, [x]) => by_number!(x.dtype(), T => by_position!(dtype, I => {
-            let (run, left) = along(x.shape(), axis);
-            one::<I>(left, |out| order::argmin(x.slice::<T>(), run, out))
-        })),
+        (Order::ArgMax { axis, dtype }, [x]) => {
+            by_number!(x.dtype(), T => by_position!(dtype, I => {
+                let (run, left) = along(x.shape(), axis);
+                one::<I>(left, |out| order::argmax(x.slice::<T>(), run, out))
+            }))
+        }
+        (Order::ArgMin { axis, dtype }, [x]) => {
+            by_number!(x.dtype(), T => by_position!(dtype, I => {
+                let (run, left) = along(x.shape(), axis);
+                one::<I>(left, |out| order::argmin(x.slice::<T>(), run, out))
+            }))
+        }
         (Order::TopK { k }, [x]) => by_number!(x.dtype(), T => {
             let (dims, (_, columns)) = (x.shape(), x.shape().rows_and_columns());
             let mut dims = dims.dims().to_vec();
@@ -97,23 +105,29 @@ pub(super) fn call_order(op: Order, inputs: &[&Tensor]) -> Outputs {
     }
 }
 
-/// A flop for each element that is read, or written where that are more; every element of each operand once.
+/// A flop for each element that is read, or written where that are more; every element of each
+/// operand once.
 pub(super) fn cost(inputs: &[Known], outputs: &[Known]) -> Cost {
     let most = inputs.iter().chain(outputs).map(|(_, shape)| shape.elements()).max();
     Cost { flops: most.unwrap_or(0) as u64, bytes: (bytes(inputs) + bytes(outputs)) as u64 }
 }
 
 fn left_of(shape: Shape, op: Reduce) -> Shape {
-    let left = shape.dims().iter().enumerate().filter_map(|(axis, dim)| match op.axes.contains(axis) {
-        true => op.keep_dims.then_some(1),
-        false => Some(*dim),
-    });
+    let left =
+        shape.dims().iter().enumerate().filter_map(|(axis, dim)| match op.axes.contains(axis) {
+            true => op.keep_dims.then_some(1),
+            false => Some(*dim),
+        });
     Shape::new(&left.collect::<Vec<_>>())
 }
 
 /// An axis as a run, and the shape without it.
 fn along(shape: Shape, axis: usize) -> (Run, Shape) {
     let (before, behind) = (&shape.dims()[..axis], &shape.dims()[axis + 1..]);
-    let run = Run { outer: before.iter().product(), reduced: shape.dims()[axis], inner: behind.iter().product() };
+    let run = Run {
+        outer: before.iter().product(),
+        reduced: shape.dims()[axis],
+        inner: behind.iter().product(),
+    };
     (run, Shape::new(&[before, behind].concat()))
 }

@@ -30,7 +30,8 @@ pub(super) fn call(op: &Sparse, inputs: &[&Tensor]) -> Result<Outputs, KernelErr
         },
         (Sparse::Stitch, inputs) => {
             let (positions, rows) = inputs.split_at(inputs.len() / 2);
-            let (count, dims) = (positions.iter().map(|p| p.shape().elements()).sum(), rows[0].shape());
+            let (count, dims) =
+                (positions.iter().map(|p| p.shape().elements()).sum(), rows[0].shape());
             let row = &dims.dims()[1..];
             let mut out = Tensor::uninitialised::<f32>(Shape::new(&[&[count], row].concat()));
             let width = row.iter().product();
@@ -47,12 +48,18 @@ pub(super) fn call(op: &Sparse, inputs: &[&Tensor]) -> Result<Outputs, KernelErr
     })
 }
 
-/// As [`super::cost()`]: the values that are read and written, and an addition for each that is summed.
+/// As [`super::cost()`]: the values that are read and written, and an addition for each that is
+/// summed.
 pub(super) fn cost(op: &Sparse, inputs: &[Known], outputs: &[Known]) -> Cost {
-    let bytes = |values: &[Known]| values.iter().map(|(dtype, shape)| shape.elements() * dtype.size()).sum::<usize>();
+    let bytes = |values: &[Known]| {
+        values.iter().map(|(dtype, shape)| shape.elements() * dtype.size()).sum::<usize>()
+    };
     match op {
-        // The outputs are as large as the ids at most, and are counted so: how large, the values decide.
-        Sparse::Unique | Sparse::ShardIds(_) => Cost::moved(2 * bytes(inputs) + 4 * inputs[0].1.elements()),
+        // The outputs are as large as the ids at most, and are counted so: how large, the values
+        // decide.
+        Sparse::Unique | Sparse::ShardIds(_) => {
+            Cost::moved(2 * bytes(inputs) + 4 * inputs[0].1.elements())
+        }
         Sparse::UnsortedSegmentSum(_) => {
             let elements = inputs[0].1.elements();
             let moved = Cost::moved(bytes(&inputs[..2]) + 4 * elements + bytes(outputs));
@@ -67,8 +74,16 @@ pub(super) fn cost(op: &Sparse, inputs: &[Known], outputs: &[Known]) -> Cost {
 ///
 /// # Errors
 /// If the table has no row of such an id.
-pub(crate) fn gather_rows(table: &Tensor, ids: &Tensor) -> Result<Tensor, indexed::IndexOutOfRange> {
-    let (rows, row) = table.shape().dims().split_first().map(|(rows, row)| (*rows, row.to_vec())).unwrap_or_default();
+pub(crate) fn gather_rows(
+    table: &Tensor,
+    ids: &Tensor,
+) -> Result<Tensor, indexed::IndexOutOfRange> {
+    let (rows, row) = table
+        .shape()
+        .dims()
+        .split_first()
+        .map(|(rows, row)| (*rows, row.to_vec()))
+        .unwrap_or_default();
     let positions = positions(ids, rows)?;
     let shape = Shape::new(&[ids.shape().dims(), &row].concat());
     if table.is_hollow() {

@@ -21,12 +21,17 @@ pub(super) fn call(op: &Window, inputs: &[&Tensor]) -> Result<Outputs, KernelErr
         (Window::InputGradient(convolution, size), [dy, filter, like @ ..]) => {
             let shape = image_shape(*size, dy.shape(), filter.shape(), like);
             let (windows, channels) = convolved(convolution, shape, filter.shape());
-            let kernel = of_channels(convolution, window::input_gradient, window::depthwise_input_gradient);
+            let kernel =
+                of_channels(convolution, window::input_gradient, window::depthwise_input_gradient);
             one(shape, |out| kernel(dy.slice(), filter.slice(), out, &windows, channels))
         }
         (Window::FilterGradient(convolution), [x, dy, filter]) => {
             let (windows, channels) = convolved(convolution, x.shape(), filter.shape());
-            let kernel = of_channels(convolution, window::filter_gradient, window::depthwise_filter_gradient);
+            let kernel = of_channels(
+                convolution,
+                window::filter_gradient,
+                window::depthwise_filter_gradient,
+            );
             one(filter.shape(), |out| kernel(x.slice(), dy.slice(), out, &windows, channels))
         }
         (Window::MaxPool(pool), [x]) => pooled(pool, x, window::max_pool),
@@ -90,7 +95,9 @@ fn of_channels(convolution: &Convolution, all: Kernel, each: Kernel) -> Kernel {
 
 /// The places of the filter on images of shape `x`, and the filter's channels.
 fn convolved(convolution: &Convolution, x: Shape, filter: Shape) -> (Windows, [usize; 2]) {
-    let &[height, width, channels, out] = filter.dims() else { panic!("shape inference lets only filters through") };
+    let &[height, width, channels, out] = filter.dims() else {
+        panic!("shape inference lets only filters through")
+    };
     (Windows::new(&convolution.sliding, x, [height, width]), [channels, out])
 }
 

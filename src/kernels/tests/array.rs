@@ -1,4 +1,5 @@
-//! Operations that move elements against their references, through shape inference and the registry.
+//! Operations that move elements against their references, through shape inference and the
+//! registry.
 
 use proptest::prelude::*;
 
@@ -10,10 +11,12 @@ use crate::tensor::{DType, PartialShape, Shape, Tensor};
 /// The results of `op`, which are of the types that were inferred.
 #[track_caller]
 pub(super) fn run(op: &Op, inputs: &[&Tensor]) -> Vec<Tensor> {
-    let types: Vec<TensorType> = inputs.iter().map(|x| TensorType::new(x.dtype(), x.shape())).collect();
+    let types: Vec<TensorType> =
+        inputs.iter().map(|x| TensorType::new(x.dtype(), x.shape())).collect();
     let inferred = infer(op, &types, &[]).unwrap();
     let outputs = call(op, inputs).unwrap();
-    let found: Vec<TensorType> = outputs.iter().map(|out| TensorType::new(out.dtype(), out.shape())).collect();
+    let found: Vec<TensorType> =
+        outputs.iter().map(|out| TensorType::new(out.dtype(), out.shape())).collect();
     assert_eq!(found, inferred.to_vec(), "{op:?}");
     outputs.into_vec()
 }
@@ -36,9 +39,15 @@ pub(super) fn numbered(dtype: DType, dims: &[usize]) -> Tensor {
     .unwrap()
 }
 
-/// Asserts that `found` has, at each position, the element of `x` that `from` says, or else `other`.
+/// Asserts that `found` has, at each position, the element of `x` that `from` says, or else
+/// `other`.
 #[track_caller]
-pub(super) fn assert_moved(found: &Tensor, x: &Tensor, other: &Tensor, from: impl Fn(&[usize]) -> Option<Vec<usize>>) {
+pub(super) fn assert_moved(
+    found: &Tensor,
+    x: &Tensor,
+    other: &Tensor,
+    from: impl Fn(&[usize]) -> Option<Vec<usize>>,
+) {
     let size = x.dtype().size();
     let element = |at: &[usize]| match from(at) {
         Some(from) => x.bytes()[place(x.shape().dims(), &from) * size..][..size].to_vec(),
@@ -74,8 +83,13 @@ fn subscripts(dim: usize) -> impl Strategy<Value = Subscript> {
     let reach = dim as i64 + 2;
     let bound = move || prop::option::of(-reach..=reach);
     let stride = prop::sample::select(vec![1i64, 1, 1, 2, 3, -1, -2]);
-    let every = (bound(), bound(), stride).prop_map(|(begin, end, stride)| Subscript::Every { begin, end, stride });
-    let at = (0..dim.max(1) as i64).prop_map(move |at| if dim == 0 { Subscript::ALL } else { Subscript::At(at) });
+    let every = (bound(), bound(), stride).prop_map(|(begin, end, stride)| Subscript::Every {
+        begin,
+        end,
+        stride,
+    });
+    let at = (0..dim.max(1) as i64)
+        .prop_map(move |at| if dim == 0 { Subscript::ALL } else { Subscript::At(at) });
     prop_oneof![4 => every, 1 => at]
 }
 
@@ -90,7 +104,8 @@ fn python(subscript: Subscript, size: usize) -> Vec<usize> {
             let begin = begin.map_or(if stride > 0 { 0 } else { size - 1 }, wrapped);
             let begin = if stride > 0 { begin.max(0) } else { begin.min(size - 1) };
             let end = end.map_or(if stride > 0 { size } else { -1 }, wrapped);
-            let inside = |at: &i64| (0..size).contains(at) && if stride > 0 { *at < end } else { *at > end };
+            let inside =
+                |at: &i64| (0..size).contains(at) && if stride > 0 { *at < end } else { *at > end };
             std::iter::successors(Some(begin), |at| Some(at + stride))
                 .take_while(inside)
                 .map(|at| at as usize)

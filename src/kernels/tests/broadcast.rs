@@ -29,24 +29,35 @@ fn floats(seed: u64, shape: impl Into<Shape>) -> Tensor {
 }
 
 /// `f` of the two operands at each element of a result of shape `out`.
-fn reference<T: crate::tensor::Element, Y>(a: &Tensor, b: &Tensor, out: Shape, f: impl Fn(T, T) -> Y) -> Vec<Y> {
+fn reference<T: crate::tensor::Element, Y>(
+    a: &Tensor,
+    b: &Tensor,
+    out: Shape,
+    f: impl Fn(T, T) -> Y,
+) -> Vec<Y> {
     let (from_a, from_b) = (reference::sources(a.shape(), out), reference::sources(b.shape(), out));
     from_a.iter().zip(from_b).map(|(i, j)| f(a.slice()[*i], b.slice()[j])).collect()
 }
 
-/// Three operands and the shape of their result: some of their dimensions are 1, some leading ones lacking.
+/// Three operands and the shape of their result: some of their dimensions are 1, some leading ones
+/// lacking.
 fn broadcast_shapes() -> impl Strategy<Value = (Shape, [Shape; 3])> {
     let dims = prop::collection::vec(prop::sample::select(vec![1usize, 2, 3, 5, 17]), 0..5);
     let cuts = prop::collection::vec((any::<[bool; 3]>(), Just(())), 5);
     (dims, cuts, any::<[u8; 3]>()).prop_map(|(dims, cuts, lacking)| {
         let operand = |k: usize| {
-            let kept: Vec<usize> =
-                dims.iter().zip(&cuts).map(|(dim, (cut, ()))| if cut[k] { 1 } else { *dim }).collect();
+            let kept: Vec<usize> = dims
+                .iter()
+                .zip(&cuts)
+                .map(|(dim, (cut, ()))| if cut[k] { 1 } else { *dim })
+                .collect();
             let first = if k == 0 { 0 } else { usize::from(lacking[k]) % (dims.len() + 1) };
             Shape::new(&kept[first..])
         };
         let shapes = [operand(0), operand(1), operand(2)];
-        let out = shapes[1..].iter().fold(shapes[0], |out, shape| super::super::broadcast::shape_of(out, *shape));
+        let out = shapes[1..]
+            .iter()
+            .fold(shapes[0], |out, shape| super::super::broadcast::shape_of(out, *shape));
         (out, shapes)
     })
 }
@@ -54,7 +65,13 @@ fn broadcast_shapes() -> impl Strategy<Value = (Shape, [Shape; 3])> {
 #[test]
 fn rows_columns_and_scalars_meet_every_length() {
     for n in LENGTHS {
-        for (a, b) in [([5, n], [5, n]), ([5, n], [1, n]), ([5, n], [5, 1]), ([1, n], [5, 1]), ([1, 1], [5, n])] {
+        for (a, b) in [
+            ([5, n], [5, n]),
+            ([5, n], [1, n]),
+            ([5, n], [5, 1]),
+            ([1, n], [5, 1]),
+            ([1, 1], [5, n]),
+        ] {
             let (a, b, out) = (floats(1, a), floats(2, b), Shape::from([5, n]));
             for (binary, f) in EXACT {
                 let found = applied(&Op::Binary(binary), &[&a, &b]);
@@ -132,10 +149,15 @@ fn division_to_the_integer_below_leaves_what_has_the_sign_of_the_divisor() {
 
 #[test]
 fn integers_wrap_and_have_powers_and_the_greatest_of_them_no_opposite() {
-    let of = |binary, a: i64, b: i64| applied(&Op::Binary(binary), &[&a.into(), &b.into()]).item::<i64>().unwrap();
+    let of = |binary, a: i64, b: i64| {
+        applied(&Op::Binary(binary), &[&a.into(), &b.into()]).item::<i64>().unwrap()
+    };
     assert_eq!(of(Binary::Add, i64::MAX, 1), i64::MIN);
     assert_eq!(of(Binary::FloorDiv, i64::MIN, -1), i64::MIN);
-    assert_eq!((of(Binary::Pow, -3, 5), of(Binary::Pow, 2, 63), of(Binary::Pow, 0, 0)), (-243, i64::MIN, 1));
+    assert_eq!(
+        (of(Binary::Pow, -3, 5), of(Binary::Pow, 2, 63), of(Binary::Pow, 0, 0)),
+        (-243, i64::MIN, 1)
+    );
     assert_eq!((of(Binary::Maximum, -3, 5), of(Binary::SquaredDifference, -3, 5)), (5, 64));
 }
 
@@ -148,7 +170,10 @@ fn integers_divided_by_zero_or_raised_below_it_are_an_error_that_says_so() {
         assert!(error.to_string().contains("divisors other than 0"), "{error}");
     }
     let below = Tensor::scalar(-1i32);
-    assert!(matches!(call(&Op::Binary(Binary::Pow), &[&a, &below]), Err(KernelError::Integers("Pow"))));
+    assert!(matches!(
+        call(&Op::Binary(Binary::Pow), &[&a, &below]),
+        Err(KernelError::Integers("Pow"))
+    ));
     let none = Tensor::new([0], &[] as &[i32]).unwrap();
     assert!(call(&Op::Binary(Binary::Div), &[&none, &Tensor::scalar(0i32)]).is_ok());
 }
@@ -162,23 +187,38 @@ fn the_greater_and_the_lesser_of_a_nan_are_nan_and_no_nan_equals_anything() {
         }
     }
     let of = |comparison| applied(&Op::Compare(comparison), &[&nan, &nan]).item::<bool>().unwrap();
-    assert_eq!((of(Comparison::Equal), of(Comparison::NotEqual), of(Comparison::LessEqual)), (false, true, false));
+    assert_eq!(
+        (of(Comparison::Equal), of(Comparison::NotEqual), of(Comparison::LessEqual)),
+        (false, true, false)
+    );
 }
 
 #[test]
 fn every_comparison_and_truth_function_has_its_table() {
     let (a, b) = (Tensor::new([3], &[1i64, 2, 3]).unwrap(), Tensor::scalar(2i64));
     let of = |comparison| applied(&Op::Compare(comparison), &[&a, &b]).slice::<bool>().to_vec();
-    assert_eq!((of(Comparison::Equal), of(Comparison::NotEqual)), (vec![false, true, false], vec![true, false, true]));
-    assert_eq!((of(Comparison::Less), of(Comparison::LessEqual)), (vec![true, false, false], vec![true, true, false]));
+    assert_eq!(
+        (of(Comparison::Equal), of(Comparison::NotEqual)),
+        (vec![false, true, false], vec![true, false, true])
+    );
+    assert_eq!(
+        (of(Comparison::Less), of(Comparison::LessEqual)),
+        (vec![true, false, false], vec![true, true, false])
+    );
     assert_eq!(
         (of(Comparison::Greater), of(Comparison::GreaterEqual)),
         (vec![false, false, true], vec![false, true, true])
     );
-    let (a, b) = (Tensor::new([2, 1], &[false, true]).unwrap(), Tensor::new([2], &[false, true]).unwrap());
-    let of = |logical, inputs: &[&Tensor]| applied(&Op::Logical(logical), inputs).slice::<bool>().to_vec();
+    let (a, b) =
+        (Tensor::new([2, 1], &[false, true]).unwrap(), Tensor::new([2], &[false, true]).unwrap());
+    let of = |logical, inputs: &[&Tensor]| {
+        applied(&Op::Logical(logical), inputs).slice::<bool>().to_vec()
+    };
     assert_eq!(of(Logical::And, &[&a, &b]), [false, false, false, true]);
     assert_eq!(of(Logical::Or, &[&a, &b]), [false, true, true, true]);
     assert_eq!(of(Logical::Not, &[&a]), [true, false]);
-    assert_eq!(applied(&Op::Compare(Comparison::Equal), &[&a, &b]).slice::<bool>(), [true, false, false, true]);
+    assert_eq!(
+        applied(&Op::Compare(Comparison::Equal), &[&a, &b]).slice::<bool>(),
+        [true, false, false, true]
+    );
 }

@@ -17,8 +17,10 @@ enum Other {
 }
 
 fn link() -> impl Strategy<Value = (Op, usize, Other)> {
-    let unary = prop_oneof![Just(Unary::Relu), Just(Unary::Tanh), Just(Unary::Neg), Just(Unary::Softplus)];
-    let binary = prop_oneof![Just(Binary::Add), Just(Binary::Sub), Just(Binary::Mul), Just(Binary::Maximum)];
+    let unary =
+        prop_oneof![Just(Unary::Relu), Just(Unary::Tanh), Just(Unary::Neg), Just(Unary::Softplus)];
+    let binary =
+        prop_oneof![Just(Binary::Add), Just(Binary::Sub), Just(Binary::Mul), Just(Binary::Maximum)];
     prop_oneof![
         unary.clone().prop_map(|op| (Op::Unary(op), 0, Other::None)),
         (prop_oneof![Just(Unary::Relu), Just(Unary::Tanh)], 0..2usize).prop_map(|(op, at)| (
@@ -26,11 +28,8 @@ fn link() -> impl Strategy<Value = (Op, usize, Other)> {
             at,
             Other::Alike
         )),
-        (binary, 0..2usize, prop_oneof![Just(Other::Alike), Just(Other::Scalar)]).prop_map(|(op, at, other)| (
-            Op::Binary(op),
-            at,
-            other
-        )),
+        (binary, 0..2usize, prop_oneof![Just(Other::Alike), Just(Other::Scalar)])
+            .prop_map(|(op, at, other)| (Op::Binary(op), at, other)),
         Just((Op::BiasAdd, 0, Other::Row)),
     ]
 }
@@ -83,7 +82,10 @@ fn a_chain_of_many_blocks_is_the_same_on_any_number_of_threads() {
     let x = tensor(&[700, 500], 3);
     let bias = tensor(&[500], 4);
     let links = || {
-        [Link { op: &Op::BiasAdd, at: 0, other: Some(&bias) }, Link { op: &Op::Unary(Unary::Relu), at: 0, other: None }]
+        [
+            Link { op: &Op::BiasAdd, at: 0, other: Some(&bias) },
+            Link { op: &Op::Unary(Unary::Relu), at: 0, other: None },
+        ]
     };
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

@@ -40,7 +40,10 @@ fn bf16_is_the_nearest_and_of_two_as_near_the_even_one() {
         read
     };
     let unit = 1.0 / 128.0;
-    assert_eq!(cast(&[1.0 + 0.5 * unit, 1.0 + 1.5 * unit, 1.0 + 0.51 * unit]), [1.0, 1.0 + 2.0 * unit, 1.0 + unit]);
+    assert_eq!(
+        cast(&[1.0 + 0.5 * unit, 1.0 + 1.5 * unit, 1.0 + 0.51 * unit]),
+        [1.0, 1.0 + 2.0 * unit, 1.0 + unit]
+    );
     assert_eq!(cast(&[f32::MAX, f32::NEG_INFINITY, -0.0]), [f32::INFINITY, f32::NEG_INFINITY, 0.0]);
     assert!(cast(&[f32::NAN])[0].is_nan());
     for len in LENGTHS {

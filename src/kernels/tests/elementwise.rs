@@ -22,11 +22,20 @@ fn definitions() -> Vec<Definition> {
         (Unary::Relu6, |x| x.clamp(0.0, 6.0), |x| 3.0 * x),
         (Unary::LeakyRelu(0.2), |x| if x > 0.0 { x } else { f64::from(0.2f32) * x }, any),
         (Unary::Elu, |x| if x < 0.0 { x.exp_m1() } else { x }, any),
-        (Unary::Selu, |x| 1.050_700_987_355_48 * if x < 0.0 { 1.673_263_242_354_377 * x.exp_m1() } else { x }, any),
+        (
+            Unary::Selu,
+            |x| 1.050_700_987_355_48 * if x < 0.0 { 1.673_263_242_354_377 * x.exp_m1() } else { x },
+            any,
+        ),
         (Unary::Gelu { approximate: false }, |x| 0.5 * x * (1.0 + erf(x / 2f64.sqrt())), any),
         (
             Unary::Gelu { approximate: true },
-            |x| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh()),
+            |x| {
+                0.5 * x
+                    * (1.0
+                        + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3)))
+                            .tanh())
+            },
             any,
         ),
         (Unary::Sigmoid, sigmoid, any),
@@ -73,7 +82,10 @@ fn every_function_is_within_a_few_units_of_its_definition_at_every_length() {
             assert_close(found.slice(), &reference::map(&exact, |y| y as f32), 6e-7);
             let found = applied(&Op::Unary(unary), &[&vector(&doubles(&x))]);
             for (found, exact) in found.slice::<f64>().iter().zip(&exact) {
-                assert!((found - exact).abs() <= 1e-14 * exact.abs().max(1.0), "{unary:?}: {found} is not {exact}");
+                assert!(
+                    (found - exact).abs() <= 1e-14 * exact.abs().max(1.0),
+                    "{unary:?}: {found} is not {exact}"
+                );
             }
         }
     }
@@ -87,7 +99,8 @@ fn every_gradient_is_the_slope_of_its_function() {
             continue;
         }
         let near_a_kink = |x: f32| [0.0, 6.0].iter().any(|kink| (x - kink).abs() < 0.01);
-        let x: Vec<f32> = values(1, 200).into_iter().map(domain).filter(|x| !near_a_kink(*x)).collect();
+        let x: Vec<f32> =
+            values(1, 200).into_iter().map(domain).filter(|x| !near_a_kink(*x)).collect();
         let dy = values(2, x.len());
         let slope = |(x, dy): (&f32, &f32)| {
             let x = f64::from(*x);
@@ -102,7 +115,10 @@ fn every_gradient_is_the_slope_of_its_function() {
         assert_close(found.slice(), &reference::map(&wanted, |y| y as f32), 4e-6);
         let (dy, seen) = (vector(&doubles(&dy)), vector(&doubles(seen.slice())));
         for (found, wanted) in applied(&op, &[&dy, &seen]).slice::<f64>().iter().zip(&wanted) {
-            assert!((found - wanted).abs() <= 4e-6 * wanted.abs().max(1.0), "{unary:?}: {found} is not {wanted}");
+            assert!(
+                (found - wanted).abs() <= 4e-6 * wanted.abs().max(1.0),
+                "{unary:?}: {found} is not {wanted}"
+            );
         }
     }
 }
@@ -110,12 +126,23 @@ fn every_gradient_is_the_slope_of_its_function() {
 #[test]
 fn the_ends_of_the_functions_are_what_the_docs_say() {
     let of = |unary, x: f32| applied(&Op::Unary(unary), &[&vector(&[x])]).slice::<f32>()[0];
-    for unary in [Unary::Relu, Unary::Relu6, Unary::Elu, Unary::Softplus, Unary::Sign, Unary::Sin, Unary::Round] {
+    for unary in [
+        Unary::Relu,
+        Unary::Relu6,
+        Unary::Elu,
+        Unary::Softplus,
+        Unary::Sign,
+        Unary::Sin,
+        Unary::Round,
+    ] {
         assert!(of(unary, f32::NAN).is_nan(), "{unary:?}");
     }
     assert_eq!((of(Unary::Softplus, 200.0), of(Unary::LogSigmoid, -200.0)), (200.0, -200.0));
     assert_eq!(of(Unary::Softplus, -50.0), (-50f64).exp() as f32, "not cut to 0");
-    assert_eq!([-2.5, -1.5, 0.5, 1.5, 2.5].map(|x| of(Unary::Round, x)), [-2.0, -2.0, 0.0, 2.0, 2.0]);
+    assert_eq!(
+        [-2.5, -1.5, 0.5, 1.5, 2.5].map(|x| of(Unary::Round, x)),
+        [-2.0, -2.0, 0.0, 2.0, 2.0]
+    );
     assert_eq!((of(Unary::Sqrt, -1.0).is_nan(), of(Unary::Rsqrt, 0.0)), (true, f32::INFINITY));
     assert_eq!(of(Unary::Elu, -200.0), -1.0);
 }
@@ -125,7 +152,8 @@ fn angles_of_many_turns_change_no_bit_of_their_neighbours() {
     let near: Vec<f32> = reference::map(&values(1, 40), |x| 20.0 * x);
     let with_far: Vec<f32> = near.iter().copied().chain([1e30]).collect();
     for unary in [Unary::Sin, Unary::Cos] {
-        let [near, with_far] = [&near, &with_far].map(|x| applied(&Op::Unary(unary), &[&vector(x)]));
+        let [near, with_far] =
+            [&near, &with_far].map(|x| applied(&Op::Unary(unary), &[&vector(x)]));
         assert_eq!(bits(near.slice()), bits(&with_far.slice()[..40]));
         assert!(with_far.slice::<f32>()[40].abs() <= 1.0);
     }
@@ -149,7 +177,10 @@ fn a_function_costs_what_its_polynomial_has_and_the_bytes_of_its_type() {
         let x = (dtype, [10].into());
         cost_of(&Op::Unary(unary), &[x], &[x])
     };
-    assert_eq!((cost(Unary::Relu, DType::F32).flops, cost(Unary::Relu, DType::F32).bytes), (10, 80));
+    assert_eq!(
+        (cost(Unary::Relu, DType::F32).flops, cost(Unary::Relu, DType::F32).bytes),
+        (10, 80)
+    );
     assert_eq!(cost(Unary::Relu, DType::F64).bytes, 160);
     assert!(cost(Unary::Tanh, DType::F32).flops > 10 * cost(Unary::Relu, DType::F32).flops);
 }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::super::reduce::sum_of_squares;
 use super::super::reference;
 use super::super::softmax::{
-    log_softmax, log_softmax_grad, sigmoid_cross_entropy, softmax, softmax_cross_entropy, softmax_grad,
-    sparse_softmax_cross_entropy,
+    log_softmax, log_softmax_grad, sigmoid_cross_entropy, softmax, softmax_cross_entropy,
+    softmax_grad, sparse_softmax_cross_entropy,
 };
 use super::{LENGTHS, assert_close, values, written};
 
@@ -81,8 +81,10 @@ fn the_cross_entropy_of_a_sigmoid_keeps_its_digits_at_any_length_and_size() {
         x.max(0.0) - x * z + (-x.abs()).exp().ln_1p()
     }
     for len in LENGTHS {
-        let (x, z) = (values(1, len), values(2, len).iter().map(|z| z.abs() / 3.0).collect::<Vec<_>>());
-        let wanted: Vec<f32> = x.iter().zip(&z).map(|(x, z)| exact((*x).into(), (*z).into()) as f32).collect();
+        let (x, z) =
+            (values(1, len), values(2, len).iter().map(|z| z.abs() / 3.0).collect::<Vec<_>>());
+        let wanted: Vec<f32> =
+            x.iter().zip(&z).map(|(x, z)| exact((*x).into(), (*z).into()) as f32).collect();
         assert_close(&written(len, 1, |out| sigmoid_cross_entropy(&x, &z, out)), &wanted, 1e-6);
     }
     for x in [-80.0f32, -20.0, 20.0, 80.0] {

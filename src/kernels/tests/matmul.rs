@@ -17,8 +17,12 @@ fn check(dims: MatMul) {
 
 #[test]
 fn every_small_shape_and_transposition_gives_the_product() {
-    for (m, k, n) in (0..6).flat_map(|m| (0..6).flat_map(move |k| [0, 1, 2, 5, 16, 17].map(|n| (m, k, n)))) {
-        for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
+    for (m, k, n) in
+        (0..6).flat_map(|m| (0..6).flat_map(move |k| [0, 1, 2, 5, 16, 17].map(|n| (m, k, n))))
+    {
+        for (transpose_a, transpose_b) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
             check(MatMul { m, k, n, transpose_a, transpose_b });
         }
     }
@@ -44,14 +48,19 @@ proptest! {
 #[test]
 fn a_product_of_f64_keeps_its_digits_whatever_is_transposed() {
     for (m, k, n) in [(0, 3, 2), (2, 0, 2), (5, 17, 9), (170, 160, 180)] {
-        for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
+        for (transpose_a, transpose_b) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
             let dims = MatMul { m, k, n, transpose_a, transpose_b };
             let (a, b) = (values(1, m * k), values(2, k * n));
             let wide = |x: &[f32]| x.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
             let mut found = vec![9.0; m * n];
             f64::product(&wide(&a), &wide(&b), &mut found, dims);
             let exact = reference::matmul_wide(&a, &b, dims);
-            assert!(found.iter().zip(exact).all(|(found, exact)| (found - exact).abs() < 1e-11), "{dims:?}");
+            assert!(
+                found.iter().zip(exact).all(|(found, exact)| (found - exact).abs() < 1e-11),
+                "{dims:?}"
+            );
         }
     }
 }
@@ -64,7 +73,9 @@ fn each_pair_of_a_batch_gives_its_own_product_however_large_the_batch() {
         let pairs: Vec<(usize, usize)> = (0..count).map(|i| (i, i % 2)).collect();
         let found = written(count * m * n, 0, |out| batch_matmul(&a, &b, out, dims, &pairs));
         for (i, j) in pairs {
-            let alone = written(m * n, 0, |out| matmul(&a[i * m * k..][..m * k], &b[j * k * n..][..k * n], out, dims));
+            let alone = written(m * n, 0, |out| {
+                matmul(&a[i * m * k..][..m * k], &b[j * k * n..][..k * n], out, dims)
+            });
             assert_eq!(found[i * m * n..][..m * n], alone);
         }
     }

@@ -1,4 +1,5 @@
-//! Operations that move elements where they are large, or have a result that is plain to see, and what they cost.
+//! Operations that move elements where they are large, or have a result that is plain to see, and
+//! what they cost.
 
 use super::super::cost_of;
 use super::array::{array, assert_moved, numbered, run, zero};
@@ -32,7 +33,8 @@ fn large_parts_paddings_and_joins_are_those_of_small_ones() {
     let value = Tensor::scalar(-1i32);
     let padded = array(Array::Pad { paddings: vec![(3, 2), (1, 5)], value: value.clone() }, &[&x]);
     assert_moved(&padded, &x, &value, |at| {
-        let inside = |at: usize, before: usize, len: usize| at.checked_sub(before).filter(|at| *at < len);
+        let inside =
+            |at: usize, before: usize, len: usize| at.checked_sub(before).filter(|at| *at < len);
         Some(vec![inside(at[0], 3, rows)?, inside(at[1], 1, columns)?])
     });
     let inner = Array::Slice { begin: vec![3, 1], size: vec![Some(rows), Some(columns)] };
@@ -48,11 +50,16 @@ fn large_parts_paddings_and_joins_are_those_of_small_ones() {
 
 #[test]
 fn a_range_counts_from_its_start_in_every_type() {
-    let range = |start: Tensor, limit: Tensor, delta: Tensor| array(Array::Range { start, limit, delta }, &[]);
+    let range = |start: Tensor, limit: Tensor, delta: Tensor| {
+        array(Array::Range { start, limit, delta }, &[])
+    };
     assert_eq!(range(3i32.into(), 10i32.into(), 3i32.into()).slice::<i32>(), [3, 6, 9]);
     assert_eq!(range(3i64.into(), 0i64.into(), (-2i64).into()).slice::<i64>(), [3, 1]);
     assert_eq!(range(0f64.into(), 1f64.into(), 0.5f64.into()).slice::<f64>(), [0.0, 0.5]);
-    assert_eq!(range(0f32.into(), 1f32.into(), 0.25f32.into()).slice::<f32>(), [0.0, 0.25, 0.5, 0.75]);
+    assert_eq!(
+        range(0f32.into(), 1f32.into(), 0.25f32.into()).slice::<f32>(),
+        [0.0, 0.25, 0.5, 0.75]
+    );
 }
 
 #[test]

@@ -63,7 +63,15 @@ fn the_gradient_by_a_batch_is_orthogonal_to_its_mean_and_with_given_moments_it_i
     column_moments(&x, &mut mean, &mut variance, &mut [0.0; 40]);
     let of = |is_training| {
         let scale = &[1.0; 4];
-        let grad = ColumnsGrad { dy: &dy, x: &x, scale, mean: &mean, variance: &variance, epsilon: 1e-3, is_training };
+        let grad = ColumnsGrad {
+            dy: &dy,
+            x: &x,
+            scale,
+            mean: &mean,
+            variance: &variance,
+            epsilon: 1e-3,
+            is_training,
+        };
         written(40, 1, |dx| grad.write(dx, &mut [0.0; 4], &mut [0.0; 4]))
     };
     let sum = |dx: &[f32]| dx.iter().step_by(4).sum::<f32>();
@@ -87,7 +95,10 @@ fn dropout_drops_its_share_scales_the_rest_and_follows_key_counter_and_position_
     assert_eq!(of(1, 5, 0.5, 1000), mask[..1000], "whatever the length");
     for other in [of(2, 5, 0.5, LEN), of(1, 6, 0.5, LEN)] {
         let agree = other.iter().zip(&mask).filter(|(a, b)| a == b).count() as f32 / LEN as f32;
-        assert!((agree - 0.5).abs() < 0.005, "masks of another key or step agree by chance alone: {agree}");
+        assert!(
+            (agree - 0.5).abs() < 0.005,
+            "masks of another key or step agree by chance alone: {agree}"
+        );
     }
     let neighbours = mask.windows(2).filter(|pair| pair[0] == pair[1]).count() as f32 / LEN as f32;
     assert!((neighbours - 0.5).abs() < 0.005, "neighbours agree by chance alone: {neighbours}");

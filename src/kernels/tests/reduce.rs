@@ -1,4 +1,5 @@
-//! Reductions along axes, their gradients, and comparisons along an axis, against their definitions.
+//! Reductions along axes, their gradients, and comparisons along an axis, against their
+//! definitions.
 
 use proptest::prelude::*;
 
@@ -10,7 +11,8 @@ use super::{LENGTHS, assert_close, bits, values, written};
 use crate::graph::{Axes, Reduction};
 use crate::tensor::Shape;
 
-const NUMERIC: [Reduction; 5] = [Reduction::Sum, Reduction::Mean, Reduction::Prod, Reduction::Max, Reduction::Min];
+const NUMERIC: [Reduction; 5] =
+    [Reduction::Sum, Reduction::Mean, Reduction::Prod, Reduction::Max, Reduction::Min];
 
 fn definition(reduction: Reduction, x: &[f64]) -> f64 {
     match reduction {
@@ -25,7 +27,13 @@ fn definition(reduction: Reduction, x: &[f64]) -> f64 {
 }
 
 fn left(shape: Shape, axes: Axes) -> usize {
-    shape.dims().iter().enumerate().filter(|(axis, _)| !axes.contains(*axis)).map(|(_, dim)| dim).product()
+    shape
+        .dims()
+        .iter()
+        .enumerate()
+        .filter(|(axis, _)| !axes.contains(*axis))
+        .map(|(_, dim)| dim)
+        .product()
 }
 
 fn wide(x: &[f32]) -> Vec<f64> {
@@ -37,7 +45,9 @@ fn cases() -> impl Strategy<Value = (Shape, Axes)> {
     let dim = prop_oneof![1 => Just(0usize), 4 => Just(1), 12 => 2usize..6, 4 => 6usize..36];
     let shapes = prop::collection::vec(dim, 0..5).prop_map(|dims| Shape::new(&dims));
     (shapes.prop_filter("a small shape", |shape| shape.elements() < 1500), any::<[bool; 4]>())
-        .prop_map(|(shape, chosen)| (shape, (0..shape.rank()).filter(|axis| chosen[*axis]).collect()))
+        .prop_map(|(shape, chosen)| {
+            (shape, (0..shape.rank()).filter(|axis| chosen[*axis]).collect())
+        })
 }
 
 proptest! {
@@ -145,7 +155,9 @@ proptest! {
 }
 
 fn sum(x: &[f32]) -> f32 {
-    written(1, 0, |out| numbers(Reduction::Sum, x, [x.len()].into(), [0].into_iter().collect(), out))[0]
+    written(1, 0, |out| {
+        numbers(Reduction::Sum, x, [x.len()].into(), [0].into_iter().collect(), out)
+    })[0]
 }
 
 #[test]
@@ -163,11 +175,13 @@ fn long_rows_and_long_columns_are_summed_in_blocks_whatever_is_beside_them() {
     let x = values(1, rows * columns);
     let each: Vec<f32> = x.chunks(columns).map(sum).collect();
     let last: Axes = [1].into_iter().collect();
-    let found = written(rows, 0, |out| numbers(Reduction::Sum, &x, [rows, columns].into(), last, out));
+    let found =
+        written(rows, 0, |out| numbers(Reduction::Sum, &x, [rows, columns].into(), last, out));
     assert_eq!(bits(&found), bits(&each));
     let (middle, shape) = ([1].into_iter().collect(), Shape::from([2, 20_000, 3]));
     let found = written(6, 0, |out| numbers(Reduction::Sum, &x, shape, middle, out));
-    let halves = x.chunks(60_000).flat_map(|half| reference::column_sums(half, 3)).collect::<Vec<_>>();
+    let halves =
+        x.chunks(60_000).flat_map(|half| reference::column_sums(half, 3)).collect::<Vec<_>>();
     assert_close(&found, &halves, 1e-2);
 }
 
@@ -179,7 +193,10 @@ fn nothing_reduced_is_neutral_and_integers_wrap_and_are_cut_towards_zero() {
         out[1]
     };
     assert_eq!((of_none(Reduction::Sum), of_none(Reduction::Prod)), (0.0, 1.0));
-    assert_eq!((of_none(Reduction::Max), of_none(Reduction::Min)), (f32::NEG_INFINITY, f32::INFINITY));
+    assert_eq!(
+        (of_none(Reduction::Max), of_none(Reduction::Min)),
+        (f32::NEG_INFINITY, f32::INFINITY)
+    );
     assert!(of_none(Reduction::Mean).is_nan());
     let integers = |reduction, x: &[i32]| {
         let mut out = [9];
@@ -198,7 +215,14 @@ fn a_nan_is_the_greatest_and_the_least_but_never_where_they_are() {
         x[at] = f32::NAN;
         for reduction in [Reduction::Max, Reduction::Min] {
             assert!(
-                written(1, 0, |out| numbers(reduction, &x, [40].into(), [0].into_iter().collect(), out))[0].is_nan()
+                written(1, 0, |out| numbers(
+                    reduction,
+                    &x,
+                    [40].into(),
+                    [0].into_iter().collect(),
+                    out
+                ))[0]
+                    .is_nan()
             );
         }
     }
@@ -232,7 +256,11 @@ fn a_target_is_in_the_top_where_fewer_than_k_are_greater() {
         in_top_k(&predictions, &targets, k, &mut out);
         out
     };
-    assert_eq!(of([1, 1, 0, 5], 1), [true, true, false, false], "ties count, NaN and a class that is not there don't");
+    assert_eq!(
+        of([1, 1, 0, 5], 1),
+        [true, true, false, false],
+        "ties count, NaN and a class that is not there don't"
+    );
     assert_eq!(of([0, 0, 0, -1], 2), [true, true, false, false]);
     assert_eq!(of([0, 0, 0, 1], 0), [false; 4]);
 }

@@ -10,18 +10,26 @@ use super::{LENGTHS, assert_close, bits, values, written};
 fn bias_and_row_factors_reach_every_element_bit_for_bit() {
     for columns in LENGTHS.skip(1) {
         for count in [0, 1, 2, 5] {
-            let (x, bias, factors) = (values(1, count * columns), values(2, columns), values(3, count));
+            let (x, bias, factors) =
+                (values(1, count * columns), values(2, columns), values(3, count));
             let found = written(x.len(), 1, |out| rows::bias_add(&x, &bias, out));
-            assert_eq!(bits(&found), bits(&reference::map_columns(&x, columns, |x, c| x + bias[c])));
+            assert_eq!(
+                bits(&found),
+                bits(&reference::map_columns(&x, columns, |x, c| x + bias[c]))
+            );
             let found = written(x.len(), 1, |out| rows::scale_rows(&x, &factors, out));
-            assert_eq!(bits(&found), bits(&reference::map_rows(&x, columns, |x, r| x * factors[r])));
+            assert_eq!(
+                bits(&found),
+                bits(&reference::map_rows(&x, columns, |x, r| x * factors[r]))
+            );
         }
     }
 }
 
 #[test]
 fn column_sums_take_the_rows_of_a_block_in_order() {
-    let swallowed = written(2, 0, |out| rows::bias_add_grad(&[1e8, 1.0, 1.0, 1e8, -1e8, -1e8], out));
+    let swallowed =
+        written(2, 0, |out| rows::bias_add_grad(&[1e8, 1.0, 1.0, 1e8, -1e8, -1e8], out));
     assert_eq!(swallowed, [0.0, 0.0], "1 is lost in 1e8 if it is added before -1e8");
 }
 
@@ -40,7 +48,8 @@ fn softmax_of_limits_is_what_the_docs_say() {
 fn a_label_that_names_no_class_is_an_error_that_says_where_and_writes_nothing() {
     for label in [3, -1, i32::MIN] {
         let (mut loss, mut backprop) = ([9.0; 2], [9.0; 6]);
-        let error = sparse_softmax_cross_entropy(&[0.0; 6], &[2, label], &mut loss, &mut backprop).unwrap_err();
+        let error = sparse_softmax_cross_entropy(&[0.0; 6], &[2, label], &mut loss, &mut backprop)
+            .unwrap_err();
         assert_eq!(error, LabelOutOfRange { row: 1, label: i64::from(label), classes: 3 });
         assert!(error.to_string().contains(&label.to_string()), "{error}");
         assert_eq!((loss, backprop), ([9.0; 2], [9.0; 6]));

@@ -44,7 +44,8 @@ proptest! {
 
 #[test]
 fn an_id_that_is_no_row_is_named_with_the_table_and_its_size() {
-    let sharding = Sharding { table: Arc::from("t"), rows: 5, shards: 2, strategy: ShardStrategy::Div };
+    let sharding =
+        Sharding { table: Arc::from("t"), rows: 5, shards: 2, strategy: ShardStrategy::Div };
     for id in [-1i64, 5, i64::MAX] {
         let error = shard_ids(&[0, id], &sharding, |row| row as i64).unwrap_err();
         assert_eq!(error, NoSuchRow { table: "t".to_owned(), id, rows: 5 });
@@ -69,10 +70,15 @@ fn sums_of_rows_are_those_of_a_plain_loop_to_the_last_bit() {
 #[test]
 fn stitched_rows_are_where_their_positions_say() {
     for width in LENGTHS {
-        let (evens, odds): (Vec<i32>, Vec<i32>) = (0..9).rev().partition(|position| position % 2 == 0);
+        let (evens, odds): (Vec<i32>, Vec<i32>) =
+            (0..9).rev().partition(|position| position % 2 == 0);
         let x = values(3, 9 * width);
         let rows = |positions: &[i32]| -> Vec<f32> {
-            positions.iter().flat_map(|position| &x[*position as usize * width..][..width]).copied().collect()
+            positions
+                .iter()
+                .flat_map(|position| &x[*position as usize * width..][..width])
+                .copied()
+                .collect()
         };
         let mut found = vec![f32::NAN; x.len()];
         stitch(&evens, &rows(&evens), width, &mut found);

@@ -13,11 +13,15 @@ use super::{applied, bits, values};
 use crate::graph::{Binary, Comparison, Op, Padding, Reduction, Sliding, Unary};
 use crate::tensor::{Shape, Tensor};
 
-/// Asserts that `kernel`, which fills a slice of `len`, gives the same bits on any number of threads.
+/// Asserts that `kernel`, which fills a slice of `len`, gives the same bits on any number of
+/// threads.
 #[track_caller]
 fn assert_invariant(len: usize, kernel: impl Fn(&mut [f32]) + Sync) {
     let on = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a small pool starts");
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .expect("a small pool starts");
         let mut out = vec![f32::NAN; len];
         pool.install(|| kernel(&mut out));
         bits(&out)
@@ -30,11 +34,28 @@ fn assert_invariant(len: usize, kernel: impl Fn(&mut [f32]) + Sync) {
 
 #[test]
 fn products_do_not_depend_on_threads_whatever_their_shape_and_however_long_their_sums() {
-    let shapes = [(128, 300, 128), (64, 3000, 60), (1, 5000, 900), (900, 5000, 1), (7, 900, 700), (1500, 3, 1000)];
-    for (m, k, n) in shapes.into_iter().chain([(2200, 2, 1000), (30, 40_000, 5), (163, 163, 163), (16, 17_000, 16)]) {
-        assert!(m * k * n >= matmul::PARALLEL_FROM, "smaller products are computed on one thread anyway");
+    let shapes = [
+        (128, 300, 128),
+        (64, 3000, 60),
+        (1, 5000, 900),
+        (900, 5000, 1),
+        (7, 900, 700),
+        (1500, 3, 1000),
+    ];
+    for (m, k, n) in shapes.into_iter().chain([
+        (2200, 2, 1000),
+        (30, 40_000, 5),
+        (163, 163, 163),
+        (16, 17_000, 16),
+    ]) {
+        assert!(
+            m * k * n >= matmul::PARALLEL_FROM,
+            "smaller products are computed on one thread anyway"
+        );
         let (a, b) = (values(1, m * k), values(2, k * n));
-        for (transpose_a, transpose_b) in [(false, false), (true, false), (false, true), (true, true)] {
+        for (transpose_a, transpose_b) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
             let dims = MatMul { m, k, n, transpose_a, transpose_b };
             assert_invariant(m * n, |out| matmul(&a, &b, out, dims));
         }
@@ -46,7 +67,9 @@ fn elementwise_kernels_do_not_depend_on_threads() {
     let len = PARALLEL_FROM + CHUNK / 3;
     let (a, b) = (values(1, len), values(2, len));
     let [x, y] = [&a, &b].map(|values| Tensor::new([len], values).unwrap());
-    let write = |out: &mut [f32], op: &Op, inputs: &[&Tensor]| out.copy_from_slice(applied(op, inputs).slice());
+    let write = |out: &mut [f32], op: &Op, inputs: &[&Tensor]| {
+        out.copy_from_slice(applied(op, inputs).slice())
+    };
     assert_invariant(len, |out| write(out, &Op::Unary(Unary::Tanh), &[&x]));
     assert_invariant(len, |out| write(out, &Op::Binary(Binary::Mul), &[&x, &y]));
     assert_invariant(len, |out| elementwise::add_n(&[&a, &b, &a], 0.3, out));
@@ -61,7 +84,9 @@ fn broadcast_kernels_do_not_depend_on_threads() {
         Tensor::new(shape, &values(1, shape.elements())).unwrap()
     });
     let less = applied(&Op::Compare(Comparison::Less), &[&row, &column]);
-    let write = |out: &mut [f32], op: &Op, inputs: &[&Tensor]| out.copy_from_slice(applied(op, inputs).slice());
+    let write = |out: &mut [f32], op: &Op, inputs: &[&Tensor]| {
+        out.copy_from_slice(applied(op, inputs).slice())
+    };
     for other in [&row, &column] {
         assert_invariant(rows * columns, |out| write(out, &Op::Binary(Binary::Sub), &[&x, other]));
         assert_invariant(rows * columns, |out| write(out, &Op::Select, &[&less, &x, other]));
@@ -78,7 +103,10 @@ fn moved_elements_do_not_depend_on_threads() {
         let view = View::new(0, order.map(|axis| axes[axis]));
         assert_invariant(x.len(), |out| strided::copy(&x, &view, out));
     }
-    let padded = [Padded { before: 1, len: outer * rows, after: 2 }, Padded { before: 3, len: columns, after: 0 }];
+    let padded = [
+        Padded { before: 1, len: outer * rows, after: 2 },
+        Padded { before: 3, len: columns, after: 0 },
+    ];
     assert_invariant((outer * rows + 3) * (columns + 3), |out| pad::pad(&x, &padded, 0.5, out));
     assert_invariant(2 * x.len(), |out| pad::concat(&[(&x, columns), (&x, columns)], out));
     let positions: Vec<usize> = (0..rows).map(|i| i * i % rows).collect();
@@ -114,25 +142,38 @@ fn kernels_on_rows_do_not_depend_on_threads() {
         assert_invariant(x.len(), |out| softmax(&x, columns, out));
         assert_invariant(x.len() + count, |out| {
             let (loss, backprop) = out.split_at_mut(count);
-            sparse_softmax_cross_entropy(&x, &labels, loss, backprop).expect("the labels are in range");
+            sparse_softmax_cross_entropy(&x, &labels, loss, backprop)
+                .expect("the labels are in range");
         });
     }
 }
 
 #[test]
 fn convolutions_do_not_depend_on_threads_whatever_is_large() {
-    let cases = [([20, 30, 30], 5, [8, 40]), ([1, 200, 64], 3, [16, 33]), ([70, 4, 4], 3, [64, 96])];
+    let cases =
+        [([20, 30, 30], 5, [8, 40]), ([1, 200, 64], 3, [16, 33]), ([70, 4, 4], 3, [64, 96])];
     for ([images, height, width], size, [c, o]) in cases {
         for stride in [1, 2] {
             let sliding = Sliding::from(Padding::Same).strides([stride, stride]);
-            let windows = Windows::new(&sliding, Shape::from([images, height, width, c]), [size, size]);
-            let (x, filter) = (values(1, images * height * width * c), values(2, size * size * c * o));
+            let windows =
+                Windows::new(&sliding, Shape::from([images, height, width, c]), [size, size]);
+            let (x, filter) =
+                (values(1, images * height * width * c), values(2, size * size * c * o));
             let dy = values(3, windows.len() * c.max(o));
-            assert!(windows.len() * filter.len() >= matmul::PARALLEL_FROM, "smaller ones are on one thread anyway");
+            assert!(
+                windows.len() * filter.len() >= matmul::PARALLEL_FROM,
+                "smaller ones are on one thread anyway"
+            );
             let results = &dy[..windows.len() * o];
-            assert_invariant(results.len(), |out| window::convolution(&x, &filter, out, &windows, [c, o]));
-            assert_invariant(x.len(), |out| window::input_gradient(results, &filter, out, &windows, [c, o]));
-            assert_invariant(filter.len(), |out| window::filter_gradient(&x, results, out, &windows, [c, o]));
+            assert_invariant(results.len(), |out| {
+                window::convolution(&x, &filter, out, &windows, [c, o])
+            });
+            assert_invariant(x.len(), |out| {
+                window::input_gradient(results, &filter, out, &windows, [c, o])
+            });
+            assert_invariant(filter.len(), |out| {
+                window::filter_gradient(&x, results, out, &windows, [c, o])
+            });
         }
     }
 }
@@ -140,11 +181,19 @@ fn convolutions_do_not_depend_on_threads_whatever_is_large() {
 #[test]
 fn depthwise_convolutions_and_pools_do_not_depend_on_threads() {
     let windows = Windows::new(&Padding::Same.into(), Shape::from([20, 60, 60, 32]), [3, 3]);
-    let (x, filter, dy) = (values(1, windows.len() * 32), values(2, 9 * 32), values(3, windows.len() * 32));
-    assert!(x.len() >= PARALLEL_FROM && x.len() * 9 >= matmul::PARALLEL_FROM, "smaller ones are on one thread anyway");
+    let (x, filter, dy) =
+        (values(1, windows.len() * 32), values(2, 9 * 32), values(3, windows.len() * 32));
+    assert!(
+        x.len() >= PARALLEL_FROM && x.len() * 9 >= matmul::PARALLEL_FROM,
+        "smaller ones are on one thread anyway"
+    );
     assert_invariant(dy.len(), |out| window::depthwise(&x, &filter, out, &windows, [32, 1]));
-    assert_invariant(x.len(), |out| window::depthwise_input_gradient(&dy, &filter, out, &windows, [32, 1]));
-    assert_invariant(filter.len(), |out| window::depthwise_filter_gradient(&x, &dy, out, &windows, [32, 1]));
+    assert_invariant(x.len(), |out| {
+        window::depthwise_input_gradient(&dy, &filter, out, &windows, [32, 1])
+    });
+    assert_invariant(filter.len(), |out| {
+        window::depthwise_filter_gradient(&x, &dy, out, &windows, [32, 1])
+    });
     assert_invariant(dy.len(), |out| window::max_pool(&x, out, &windows, 32));
     assert_invariant(dy.len(), |out| window::avg_pool(&x, out, &windows, 32));
     assert_invariant(x.len(), |out| window::max_pool_grad(&x, &dy, &dy, out, &windows, 32));
@@ -170,7 +219,14 @@ fn update_rules_do_not_depend_on_threads() {
         rule(std::array::from_fn(|_| state.next().unwrap()), &gradient);
     };
     const RMS_PROP: RmsProp = RmsProp { rate: 0.5, decay: 0.9, momentum: 0.9, epsilon: 1.0 };
-    const ADAM: Adam = Adam { rate: 0.5, beta1: 0.9, beta2: 0.99, beta1_power: 0.9, beta2_power: 0.99, epsilon: 1e-8 };
+    const ADAM: Adam = Adam {
+        rate: 0.5,
+        beta1: 0.9,
+        beta2: 0.99,
+        beta1_power: 0.9,
+        beta2_power: 0.99,
+        epsilon: 1e-8,
+    };
     let rules: [Rule; 5] = [
         |[v, ..], g| update::apply(GradientDescent { rate: 0.5 }, [v], g),
         |[v, a, ..], g| update::apply(Adagrad { rate: 0.5 }, [v, a], g),

@@ -4,12 +4,14 @@ use super::super::parallel::PARALLEL_FROM;
 use super::super::update::*;
 use super::{LENGTHS, bits, values};
 
-/// Asserts that `rule` gives each element of slices of every length, themselves misaligned, what it gives it alone.
+/// Asserts that `rule` gives each element of slices of every length, themselves misaligned, what it
+/// gives it alone.
 fn assert_elements_alike<const N: usize>(rule: impl Rule<N>) {
     for len in LENGTHS {
         for offset in 0..4 {
-            let start: [Vec<f32>; N] =
-                std::array::from_fn(|n| values(n as u64, len + offset).iter().map(|x| x * x + 0.1).collect());
+            let start: [Vec<f32>; N] = std::array::from_fn(|n| {
+                values(n as u64, len + offset).iter().map(|x| x * x + 0.1).collect()
+            });
             let gradient = &values(9, len + offset)[offset..];
             let (mut whole, mut single) = (start.clone(), start);
             apply(rule, whole.each_mut().map(|values| &mut values[offset..]), gradient);
@@ -27,7 +29,8 @@ fn assert_elements_alike<const N: usize>(rule: impl Rule<N>) {
 #[test]
 fn every_update_rule_treats_every_element_of_any_length_alike() {
     let (rate, l1, l2) = (0.5, 0.01, 0.1);
-    let adam = Adam { rate, beta1: 0.9, beta2: 0.99, beta1_power: 0.9, beta2_power: 0.99, epsilon: 1e-8 };
+    let adam =
+        Adam { rate, beta1: 0.9, beta2: 0.99, beta1_power: 0.9, beta2_power: 0.99, epsilon: 1e-8 };
     let plain = RmsProp { rate, decay: 0.9, momentum: 0.9, epsilon: 3.0 };
     let ftrl = Ftrl { rate, power: -0.5, l1, l2, l2_shrinkage: 0.1, beta: 1.0 };
     let proximal = ProximalGradientDescent { rate, l1, l2 };

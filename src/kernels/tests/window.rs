@@ -10,7 +10,12 @@ use crate::graph::{Padding, Sliding};
 use crate::tensor::Shape;
 
 /// Windows on `images` images of `extent`, none where the window fits nowhere.
-fn windows(images: usize, extent: [usize; 2], size: [usize; 2], sliding: Sliding) -> Option<Windows> {
+fn windows(
+    images: usize,
+    extent: [usize; 2],
+    size: [usize; 2],
+    sliding: Sliding,
+) -> Option<Windows> {
     let fits = (0..2).all(|axis| sliding.places(axis, extent[axis], size[axis]).is_some());
     fits.then(|| Windows::new(&sliding, Shape::from([images, extent[0], extent[1], 1]), size))
 }
@@ -33,7 +38,14 @@ fn check_convolution(windows: &Windows, channels: [usize; 2], is_depthwise: bool
         (Operand::Filter, [&image, &result], filter.len(), windows.len()),
     ];
     for (kernel, (wanted, operands, len, terms)) in kernels.into_iter().zip(cases) {
-        let exact = reference::convolution(wanted, operands.map(Vec::as_slice), len, windows, channels, is_depthwise);
+        let exact = reference::convolution(
+            wanted,
+            operands.map(Vec::as_slice),
+            len,
+            windows,
+            channels,
+            is_depthwise,
+        );
         // The gradient by the image is asked for as `(dy, filter)`.
         let [a, b] = if wanted == Operand::Image { [operands[1], operands[0]] } else { operands };
         let found = written(len, 1, |out| kernel(a, b, out, windows, channels));
@@ -100,7 +112,9 @@ fn an_odd_rest_of_same_padding_is_after_the_image_as_in_tensorflow() {
 #[test]
 fn the_gradient_of_a_maximum_goes_to_the_first_of_equals() {
     let windows = windows(1, [2, 2], [2, 2], Padding::Valid.into()).unwrap();
-    let dx = written(4, 0, |out| window::max_pool_grad(&[1.0, 2.0, 2.0, 2.0], &[2.0], &[5.0], out, &windows, 1));
+    let dx = written(4, 0, |out| {
+        window::max_pool_grad(&[1.0, 2.0, 2.0, 2.0], &[2.0], &[5.0], out, &windows, 1)
+    });
     assert_eq!(dx, [0.0, 5.0, 0.0, 0.0]);
 }
 
@@ -113,11 +127,14 @@ fn a_mean_leaves_padding_out() {
 }
 
 fn sliding() -> impl Strategy<Value = Sliding> {
-    let explicit =
-        [0..3usize, 0..3usize, 0..3usize, 0..3usize].prop_map(|[a, b, c, d]| Padding::Explicit([[a, b], [c, d]]));
+    let explicit = [0..3usize, 0..3usize, 0..3usize, 0..3usize]
+        .prop_map(|[a, b, c, d]| Padding::Explicit([[a, b], [c, d]]));
     let padding = prop_oneof![Just(Padding::Same), Just(Padding::Valid), explicit];
-    (padding, [1..4usize, 1..4usize], [1..3usize, 1..4usize])
-        .prop_map(|(padding, strides, dilations)| Sliding::from(padding).strides(strides).dilations(dilations))
+    (padding, [1..4usize, 1..4usize], [1..3usize, 1..4usize]).prop_map(
+        |(padding, strides, dilations)| {
+            Sliding::from(padding).strides(strides).dilations(dilations)
+        },
+    )
 }
 
 proptest! {

@@ -2,8 +2,8 @@
 
 use super::Rule;
 
-/// `a += g * g; v -= rate * g / sqrt(a)` (TensorFlow `ApplyAdagrad`): no epsilon, so the accumulator
-/// must begin above 0.
+/// `a += g * g; v -= rate * g / sqrt(a)` (TensorFlow `ApplyAdagrad`): no epsilon, so the
+/// accumulator must begin above 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Adagrad {
     /// The learning rate.

@@ -13,8 +13,8 @@ pub(crate) struct Adam {
     pub(crate) beta1: f32,
     /// What is kept of the second moment at each step.
     pub(crate) beta2: f32,
-    /// `beta1` to the power of the step, which counts from 1. (TensorFlow multiplies a variable by `beta1`
-    /// after each step; another way to the power changes the update in its sixth digit.)
+    /// `beta1` to the power of the step, which counts from 1. (TensorFlow multiplies a variable by
+    /// `beta1` after each step; another way to the power changes the update in its sixth digit.)
     pub(crate) beta1_power: f32,
     /// `beta2` to the power of the step, likewise.
     pub(crate) beta2_power: f32,
@@ -43,8 +43,8 @@ impl Rule<3> for Adam {
     }
 }
 
-/// [`Adam`], and the variable decays by `rate * weight_decay` of itself, whatever the gradient (Loshchilov and
-/// Hutter 2019, <https://arxiv.org/abs/1711.05101>).
+/// [`Adam`], and the variable decays by `rate * weight_decay` of itself, whatever the gradient
+/// (Loshchilov and Hutter 2019, <https://arxiv.org/abs/1711.05101>).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdamW {
     pub(crate) adam: Adam,

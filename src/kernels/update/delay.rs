@@ -3,10 +3,14 @@
 use super::super::cost::Cost;
 use super::super::parallel::{for_chunks, vectorised};
 
-/// `g = g + lambda * g * g * (now - read)` (Zheng et al. 2017, DC-ASGD: the outer product of the gradient with itself
-/// stands for the Hessian, of which the diagonal is kept).
+/// `g = g + lambda * g * g * (now - read)` (Zheng et al. 2017, DC-ASGD: the outer product of the
+/// gradient with itself stands for the Hessian, of which the diagonal is kept).
 pub(crate) fn compensate(gradient: &mut [f32], now: &[f32], read: &[f32], lambda: f32) {
-    assert_eq!((now.len(), read.len()), (gradient.len(), gradient.len()), "all three have the shape of the variable");
+    assert_eq!(
+        (now.len(), read.len()),
+        (gradient.len(), gradient.len()),
+        "all three have the shape of the variable"
+    );
     for_chunks(gradient, 1, |start, gradient| {
         let (now, read) = (&now[start..][..gradient.len()], &read[start..][..gradient.len()]);
         vectorised(|| {

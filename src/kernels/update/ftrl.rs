@@ -5,8 +5,10 @@ use super::Rule;
 /// The power of the learning rate that all use, and whose accumulators are roots.
 pub(super) const ROOT: f32 = -0.5;
 
-/// `n = a + g * g; z += g' - (n^-p - a^-p) / rate * v; a = n`, where `g' = g + 2 * l2_shrinkage * v`; then
-/// `v = (l1 * sign(z) - z) / (n^-p / rate + 2 * l2 + beta / rate)`, 0 where `|z| <= l1` (TensorFlow `ApplyFtrlV2`).
+/// `n = a + g * g; z += g' - (n^-p - a^-p) / rate * v; a = n`, where
+/// `g' = g + 2 * l2_shrinkage * v`; then
+/// `v = (l1 * sign(z) - z) / (n^-p / rate + 2 * l2 + beta / rate)`, 0 where `|z| <= l1` (TensorFlow
+/// `ApplyFtrlV2`).
 ///
 /// With the power −½, powers are roots; others are those of the platform's library.
 #[derive(Clone, Copy, Debug)]

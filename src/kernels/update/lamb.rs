@@ -12,9 +12,9 @@ pub(crate) struct Lamb {
     pub(crate) weight_decay: f32,
 }
 
-/// `u = m / (1 - beta1_power) / (sqrt(s / (1 - beta2_power)) + epsilon) + weight_decay * v; v -= rate * r * u`, where
-/// `m` and `s` are Adam's moments and the trust ratio `r` is the norm of `v` over that of `u`, 1 where either is 0
-/// (<https://arxiv.org/abs/1904.00962>, algorithm 2 with φ(x) = x).
+/// `u = m / (1 - beta1_power) / (sqrt(s / (1 - beta2_power)) + epsilon) + weight_decay * v; v -= rate * r * u`,
+/// where `m` and `s` are Adam's moments and the trust ratio `r` is the norm of `v` over that of
+/// `u`, 1 where either is 0 (<https://arxiv.org/abs/1904.00962>, algorithm 2 with φ(x) = x).
 ///
 /// The norms are the roots of [`sum_of_squares`], whose order is fixed.
 pub(crate) fn lamb([variable, first, second]: [&mut [f32]; 3], gradient: &[f32], by: Lamb) {

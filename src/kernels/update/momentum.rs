@@ -32,7 +32,11 @@ impl Rule<2> for Momentum {
     #[inline(always)]
     fn step(self, [v, a]: [f32; 2], g: f32) -> [f32; 2] {
         let a = a * self.momentum + g;
-        let step = if self.nesterov { g * self.rate + a * self.momentum * self.rate } else { self.rate * a };
+        let step = if self.nesterov {
+            g * self.rate + a * self.momentum * self.rate
+        } else {
+            self.rate * a
+        };
         [v - step, a]
     }
 }

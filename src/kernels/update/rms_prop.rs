@@ -25,8 +25,9 @@ impl Rule<3> for RmsProp {
     }
 }
 
-/// As [`RmsProp`], by the deviation of the gradient from its mean `c`: `c += (g - c) * (1 - decay)`, and
-/// `sqrt(s - c * c + epsilon)` below (TensorFlow `ApplyCenteredRMSProp`).
+/// As [`RmsProp`], by the deviation of the gradient from its mean `c`:
+/// `c += (g - c) * (1 - decay)`, and `sqrt(s - c * c + epsilon)` below (TensorFlow
+/// `ApplyCenteredRMSProp`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CenteredRmsProp(pub(crate) RmsProp);
 

@@ -4,15 +4,22 @@ use super::slide::{Parts, Phase, Slide};
 use super::tile::{PANEL, Panel, Row, Run, append};
 use super::{Windows, check_lengths, for_parts, is_spread, scratch};
 
-/// How many rows of a panel of the filter are used at a time: 128 KiB, a part of a second-level cache.
+/// How many rows of a panel of the filter are used at a time: 128 KiB, a part of a second-level
+/// cache.
 const DEPTH: usize = 1 << 10;
 
-/// `out[n, y, x, o]`: the sum over a window of `x` and its channels, each times `filter[i, j, c, o]` (TensorFlow
-/// `Conv2D`). `channels` are how many there are of `c` and of `o`.
+/// `out[n, y, x, o]`: the sum over a window of `x` and its channels, each times
+/// `filter[i, j, c, o]` (TensorFlow `Conv2D`). `channels` are how many there are of `c` and of `o`.
 ///
 /// Order: chains of at most [`DEPTH`] fused multiply-adds, row by row of the window, added from the
 /// first to the last.
-pub(crate) fn convolution(x: &[f32], filter: &[f32], out: &mut [f32], windows: &Windows, channels: [usize; 2]) {
+pub(crate) fn convolution(
+    x: &[f32],
+    filter: &[f32],
+    out: &mut [f32],
+    windows: &Windows,
+    channels: [usize; 2],
+) {
     let [c, o] = channels;
     check_lengths(windows, x.len(), filter.len(), out.len(), [c, o, c * o]);
     let filter = Filter { values: filter, by_tap: c * o, by_depth: o, by_column: 1 };
@@ -23,14 +30,21 @@ pub(crate) fn convolution(x: &[f32], filter: &[f32], out: &mut [f32], windows: &
 /// `Conv2DBackpropInput`).
 ///
 /// Order: as [`convolution`], the window turned round.
-pub(crate) fn input_gradient(dy: &[f32], filter: &[f32], out: &mut [f32], windows: &Windows, channels: [usize; 2]) {
+pub(crate) fn input_gradient(
+    dy: &[f32],
+    filter: &[f32],
+    out: &mut [f32],
+    windows: &Windows,
+    channels: [usize; 2],
+) {
     let [c, o] = channels;
     check_lengths(windows, out.len(), filter.len(), dy.len(), [c, o, c * o]);
     let filter = Filter { values: filter, by_tap: c * o, by_depth: 1, by_column: o };
     convolve(&Slide::backward(windows, o, c), windows, dy, &filter, out);
 }
 
-/// A filter, and how far apart its elements are: by tap, by the channel that goes in, by that which comes out.
+/// A filter, and how far apart its elements are: by tap, by the channel that goes in, by that which
+/// comes out.
 struct Filter<'a> {
     values: &'a [f32],
     by_tap: usize,
@@ -85,13 +99,18 @@ fn convolve(slide: &Slide, windows: &Windows, from: &[f32], filter: &Filter<'_>,
 impl Sum {
     fn new(slide: &Slide, parts: &Parts, phase: &Phase, panels: usize) -> Self {
         let [down, across] = [parts.rows, slide.to.extent[1]];
-        let [down, across] = [slide.count(0, phase.at[0], down), slide.count(1, phase.at[1], across)];
+        let [down, across] =
+            [slide.count(0, phase.at[0], down), slide.count(1, phase.at[1], across)];
         let row = |i: usize, j: usize| Row {
-            a: (i * slide.from_step[0] * parts.columns.count + j * slide.from_step[1]) * slide.from.depth,
+            a: (i * slide.from_step[0] * parts.columns.count + j * slide.from_step[1])
+                * slide.from.depth,
             out: (phase.at[0] + i * slide.to_step[0]) * slide.to.row()
                 + (phase.at[1] + j * slide.to_step[1]) * slide.to.depth,
         };
-        let rows = (0..down).flat_map(|i| (0..across).map(move |j| (i, j))).map(|(i, j)| row(i, j)).collect();
+        let rows = (0..down)
+            .flat_map(|i| (0..across).map(move |j| (i, j)))
+            .map(|(i, j)| row(i, j))
+            .collect();
         let mut runs = Vec::new();
         for tap in &phase.taps {
             append(&mut runs, Run { start: slide.tap(parts, tap), len: slide.from.depth }, 1);
@@ -137,9 +156,16 @@ fn groups(runs: &[Run]) -> Vec<Vec<Run>> {
     groups
 }
 
-/// Writes the filter's elements as the taps of `phase` use them: panel by panel, of each a row for each tap and
-/// each of the `depth` channels that go in; zeros where the `columns` that come out don't fill the last.
-fn pack(filter: &Filter<'_>, phase: &Phase, [depth, columns]: [usize; 2], packed: &mut [f32], spread: bool) {
+/// Writes the filter's elements as the taps of `phase` use them: panel by panel, of each a row for
+/// each tap and each of the `depth` channels that go in; zeros where the `columns` that come out
+/// don't fill the last.
+fn pack(
+    filter: &Filter<'_>,
+    phase: &Phase,
+    [depth, columns]: [usize; 2],
+    packed: &mut [f32],
+    spread: bool,
+) {
     let panel = phase.taps.len() * depth * PANEL;
     let used = &mut packed[..panel * columns.div_ceil(PANEL)];
     for_parts(used, [panel, depth * PANEL], spread, |i, tap, rows| {

@@ -5,11 +5,18 @@ use super::filter_gradient::shared;
 use super::slide::{Parts, Phase, Slide};
 use super::{Windows, check_lengths, for_parts, is_spread};
 
-/// `out[n, y, x, c * m + q]`: the sum over a window of channel `c` of `x`, times `filter[i, j, c, q]`, of which there
-/// are `m` (TensorFlow `DepthwiseConv2dNative`). `channels` are how many there are of `c` and of `q`.
+/// `out[n, y, x, c * m + q]`: the sum over a window of channel `c` of `x`, times
+/// `filter[i, j, c, q]`, of which there are `m` (TensorFlow `DepthwiseConv2dNative`). `channels`
+/// are how many there are of `c` and of `q`.
 ///
 /// Order: from the first row of the window to the last.
-pub(crate) fn convolution(x: &[f32], filter: &[f32], out: &mut [f32], windows: &Windows, channels: [usize; 2]) {
+pub(crate) fn convolution(
+    x: &[f32],
+    filter: &[f32],
+    out: &mut [f32],
+    windows: &Windows,
+    channels: [usize; 2],
+) {
     let [c, m] = channels;
     check_lengths(windows, x.len(), filter.len(), out.len(), [c, c * m, c * m]);
     let slide = Slide::forward(windows, c, c * m);
@@ -19,20 +26,33 @@ pub(crate) fn convolution(x: &[f32], filter: &[f32], out: &mut [f32], windows: &
 /// `out`: the gradient of a convolution by its image, when `dy` is that by its result (TensorFlow
 /// `DepthwiseConv2dNativeBackpropInput`).
 ///
-/// Order: as [`convolution`], the window turned round, and of each element of it from the first result to the last.
-pub(crate) fn input_gradient(dy: &[f32], filter: &[f32], out: &mut [f32], windows: &Windows, channels: [usize; 2]) {
+/// Order: as [`convolution`], the window turned round, and of each element of it from the first
+/// result to the last.
+pub(crate) fn input_gradient(
+    dy: &[f32],
+    filter: &[f32],
+    out: &mut [f32],
+    windows: &Windows,
+    channels: [usize; 2],
+) {
     let [c, m] = channels;
     check_lengths(windows, out.len(), filter.len(), dy.len(), [c, c * m, c * m]);
     let slide = Slide::backward(windows, c * m, c);
     convolve(&slide, windows, [dy, filter], out, |dy, filter, sums| contract(dy, filter, sums, m));
 }
 
-/// `out[i, j, c, q]`: the sum over the places of the window of what it has of `x` at `i, j, c`, times `dy` at
-/// `c * m + q` (TensorFlow `DepthwiseConv2dNativeBackpropFilter`).
+/// `out[i, j, c, q]`: the sum over the places of the window of what it has of `x` at `i, j, c`,
+/// times `dy` at `c * m + q` (TensorFlow `DepthwiseConv2dNativeBackpropFilter`).
 ///
-/// Order: the images are cut into as many shares as the sizes say; of a share, from place to place; then the
-/// shares' sums are added from the first to the last.
-pub(crate) fn filter_gradient(x: &[f32], dy: &[f32], out: &mut [f32], windows: &Windows, channels: [usize; 2]) {
+/// Order: the images are cut into as many shares as the sizes say; of a share, from place to place;
+/// then the shares' sums are added from the first to the last.
+pub(crate) fn filter_gradient(
+    x: &[f32],
+    dy: &[f32],
+    out: &mut [f32],
+    windows: &Windows,
+    channels: [usize; 2],
+) {
     let [c, m] = channels;
     check_lengths(windows, x.len(), out.len(), dy.len(), [c, c * m, c * m]);
     if dy.is_empty() || out.is_empty() {
@@ -49,7 +69,9 @@ pub(crate) fn filter_gradient(x: &[f32], dy: &[f32], out: &mut [f32], windows: &
             for (i, dy) in dy.chunks(parts.rows * slide.to.row()).enumerate() {
                 let part = slide.part(&parts, x, i * parts.rows, dy.len() / slide.to.row());
                 for (tap, sums) in slide.phases[0].taps.iter().zip(sums.chunks_exact_mut(c * m)) {
-                    for (at, dy) in elements(&slide, &parts, &slide.phases[0], dy.len()).zip(dy.chunks_exact(c * m)) {
+                    for (at, dy) in elements(&slide, &parts, &slide.phases[0], dy.len())
+                        .zip(dy.chunks_exact(c * m))
+                    {
                         expand(&part.values()[at.0 + slide.tap(&parts, tap)..][..c], dy, sums, m);
                     }
                 }
@@ -58,7 +80,8 @@ pub(crate) fn filter_gradient(x: &[f32], dy: &[f32], out: &mut [f32], windows: &
     });
 }
 
-/// Fills `to` with sums over windows of `values[0]`, where `add(element, its filter, sums)` adds one element of them.
+/// Fills `to` with sums over windows of `values[0]`, where `add(element, its filter, sums)` adds
+/// one element of them.
 fn convolve(
     slide: &Slide,
     windows: &Windows,
@@ -88,11 +111,18 @@ fn convolve(
     });
 }
 
-/// Where the elements of `phase` are, in a part of `from` and in that of `to`, which has `len` values.
-fn elements(slide: &Slide, parts: &Parts, phase: &Phase, len: usize) -> impl Iterator<Item = (usize, usize)> {
+/// Where the elements of `phase` are, in a part of `from` and in that of `to`, which has `len`
+/// values.
+fn elements(
+    slide: &Slide,
+    parts: &Parts,
+    phase: &Phase,
+    len: usize,
+) -> impl Iterator<Item = (usize, usize)> {
     let down = slide.count(0, phase.at[0], len / slide.to.row());
     let across = slide.count(1, phase.at[1], slide.to.extent[1]);
-    let (from, from_row) = (slide.from_step[1] * slide.from.depth, slide.from_step[0] * parts.columns.count);
+    let (from, from_row) =
+        (slide.from_step[1] * slide.from.depth, slide.from_step[0] * parts.columns.count);
     let from_row = from_row * slide.from.depth;
     let (to, to_row) = (slide.to_step[1] * slide.to.depth, slide.to_step[0] * slide.to.row());
     let first = phase.at[0] * slide.to.row() + phase.at[1] * slide.to.depth;
@@ -103,7 +133,9 @@ fn elements(slide: &Slide, parts: &Parts, phase: &Phase, len: usize) -> impl Ite
 /// `sums[c * m + q] += x[c] * y[c * m + q]`.
 fn expand(x: &[f32], y: &[f32], sums: &mut [f32], m: usize) {
     if m == 1 {
-        return vectorised(|| sums.iter_mut().zip(x).zip(y).for_each(|((sum, x), y)| *sum += x * y));
+        return vectorised(|| {
+            sums.iter_mut().zip(x).zip(y).for_each(|((sum, x), y)| *sum += x * y)
+        });
     }
     vectorised(|| {
         for ((sums, y), x) in sums.chunks_exact_mut(m).zip(y.chunks_exact(m)).zip(x) {

@@ -5,20 +5,28 @@ use super::slide::{Parts, Slide};
 use super::tile::{PANEL, Panel, Row, Run, append};
 use super::{Windows, check_lengths, for_parts, is_spread, scratch};
 
-/// How many rows of the gradient are computed at a time, in passes over the images: a multiple of what the
-/// registers hold.
+/// How many rows of the gradient are computed at a time, in passes over the images: a multiple of
+/// what the registers hold.
 const ROWS: usize = 120;
-/// How many sums over a share of the images there are at most, and how many elements they have together.
+/// How many sums over a share of the images there are at most, and how many elements they have
+/// together.
 const SHARES: usize = 16;
 const SHARED: usize = 1 << 20;
 
-/// `out[i, j, c, o]`: the sum over the places of the window of what it has of `x` at `i, j, c`, times `dy` at `o`
-/// (TensorFlow `Conv2DBackpropFilter`). `channels` are how many there are of `c` and of `o`.
+/// `out[i, j, c, o]`: the sum over the places of the window of what it has of `x` at `i, j, c`,
+/// times `dy` at `o` (TensorFlow `Conv2DBackpropFilter`). `channels` are how many there are of `c`
+/// and of `o`.
 ///
-/// Order: the images are cut into as many shares as the sizes say, and these into parts; of a part, the sum is a
-/// chain of fused multiply-adds from place to place; the parts' sums are added from the first to
-/// the last, then the shares'.
-pub(crate) fn filter_gradient(x: &[f32], dy: &[f32], out: &mut [f32], windows: &Windows, channels: [usize; 2]) {
+/// Order: the images are cut into as many shares as the sizes say, and these into parts; of a part,
+/// the sum is a chain of fused multiply-adds from place to place; the parts' sums are added from
+/// the first to the last, then the shares'.
+pub(crate) fn filter_gradient(
+    x: &[f32],
+    dy: &[f32],
+    out: &mut [f32],
+    windows: &Windows,
+    channels: [usize; 2],
+) {
     let [c, o] = channels;
     check_lengths(windows, x.len(), out.len(), dy.len(), [c, o, c * o]);
     if dy.is_empty() || out.is_empty() {
@@ -61,7 +69,9 @@ impl Gradient<'_> {
             for first in (0..to.depth).step_by(PANEL) {
                 let columns = PANEL.min(to.depth - first);
                 let packed = (columns < PANEL).then(|| pack(dy, to.depth, first));
-                let (b, b_stride) = packed.as_ref().map_or((&dy[first..], to.depth), |packed| (packed.slice(), PANEL));
+                let (b, b_stride) = packed
+                    .as_ref()
+                    .map_or((&dy[first..], to.depth), |packed| (packed.slice(), PANEL));
                 let step = self.slide.from_step[1] * from.depth;
                 let panel = Panel { a: part.values(), step, runs: &runs, b, b_stride, columns };
                 panel.write(rows, &mut sums[first..], !(is_first && i == 0));
@@ -75,7 +85,11 @@ impl Gradient<'_> {
         let row = step[0] * self.parts.columns.count * from.depth;
         let mut runs = Vec::new();
         for y in 0..down {
-            append(&mut runs, Run { start: y * row, len: self.slide.to.extent[1] }, step[1] * from.depth);
+            append(
+                &mut runs,
+                Run { start: y * row, len: self.slide.to.extent[1] },
+                step[1] * from.depth,
+            );
         }
         runs
     }
@@ -92,8 +106,8 @@ fn pack(dy: &[f32], depth: usize, first: usize) -> crate::tensor::Tensor {
     packed
 }
 
-/// Fills `out` with a sum over images, in parts of `part` elements: `work(images, first element, part)` writes what
-/// some of the images make of a part.
+/// Fills `out` with a sum over images, in parts of `part` elements:
+/// `work(images, first element, part)` writes what some of the images make of a part.
 pub(super) fn shared(
     images: usize,
     out: &mut [f32],
@@ -108,7 +122,9 @@ pub(super) fn shared(
         return for_parts(out, [len, part], spread, |_, i, sums| work(0..images, i * part, sums));
     }
     let mut shares = scratch(images.div_ceil(each) * len);
-    for_parts(shares.make_mut(), [len, part], spread, |share, i, sums| work(of_share(share), i * part, sums));
+    for_parts(shares.make_mut(), [len, part], spread, |share, i, sums| {
+        work(of_share(share), i * part, sums)
+    });
     let shares: Vec<&[f32]> = shares.slice().chunks_exact(len).collect();
     add_n(&shares, 1.0, out);
 }

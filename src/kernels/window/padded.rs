@@ -32,7 +32,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// At least `count` columns from `first`: the image's own where they will do, so that nothing is copied.
+    /// At least `count` columns from `first`: the image's own where they will do, so that nothing
+    /// is copied.
     pub(super) fn at_least(count: usize, first: isize, images: &Images) -> Self {
         let fits = first == 0 && count <= images.extent[1];
         Self { first, count: if fits { images.extent[1] } else { count } }
@@ -47,7 +48,13 @@ pub(super) enum Part<'a> {
 
 impl<'a> Part<'a> {
     /// `rows` rows of `image`, of which `first` is the first and may be before its edge.
-    pub(super) fn of(image: &'a [f32], images: &Images, first: isize, rows: usize, columns: Columns) -> Self {
+    pub(super) fn of(
+        image: &'a [f32],
+        images: &Images,
+        first: isize,
+        rows: usize,
+        columns: Columns,
+    ) -> Self {
         let row = images.row();
         let is_within = usize::try_from(first).is_ok_and(|first| first + rows <= images.extent[0]);
         if is_within && columns.first == 0 && columns.count == images.extent[1] {
@@ -57,7 +64,9 @@ impl<'a> Part<'a> {
         let mut copy = scratch(rows * width);
         for (y, to) in (first..).zip(copy.make_mut::<f32>().chunks_exact_mut(width.max(1))) {
             match usize::try_from(y).ok().filter(|y| *y < images.extent[0]) {
-                Some(y) => copy_row(&image[y * row..][..row], to, columns.first * images.depth as isize),
+                Some(y) => {
+                    copy_row(&image[y * row..][..row], to, columns.first * images.depth as isize)
+                }
                 None => to.fill(0.0),
             }
         }

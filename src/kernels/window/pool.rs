@@ -10,30 +10,50 @@ use super::Windows;
 /// How many channels are taken at a time: one a lane of the widest vectors.
 const LANES: usize = 16;
 
-/// `out`: the greatest of each window's elements (TensorFlow `MaxPool`). A NaN is never greatest, unless it is
-/// the window's first.
+/// `out`: the greatest of each window's elements (TensorFlow `MaxPool`). A NaN is never greatest,
+/// unless it is the window's first.
 pub(crate) fn max_pool(x: &[f32], out: &mut [f32], windows: &Windows, channels: usize) {
     pool::<true>(x, out, windows, channels);
 }
 
-/// `out`: the mean of each window's elements, of those that are in the image (TensorFlow `AvgPool`).
+/// `out`: the mean of each window's elements, of those that are in the image (TensorFlow
+/// `AvgPool`).
 ///
 /// Order: from the window's first row to its last.
 pub(crate) fn avg_pool(x: &[f32], out: &mut [f32], windows: &Windows, channels: usize) {
     pool::<false>(x, out, windows, channels);
 }
 
-/// `out`: `dy` at the first element of each window that is its greatest, which `y` tells, 0 elsewhere (TensorFlow
-/// `MaxPoolGrad`).
+/// `out`: `dy` at the first element of each window that is its greatest, which `y` tells, 0
+/// elsewhere (TensorFlow `MaxPoolGrad`).
 ///
 /// Order: an element in several windows has the sum over them, from the first to the last.
-pub(crate) fn max_pool_grad(x: &[f32], y: &[f32], dy: &[f32], out: &mut [f32], windows: &Windows, channels: usize) {
+pub(crate) fn max_pool_grad(
+    x: &[f32],
+    y: &[f32],
+    dy: &[f32],
+    out: &mut [f32],
+    windows: &Windows,
+    channels: usize,
+) {
     let grid = Grid { windows, channels };
-    assert!(x.len() == grid.images() && y.len() == grid.results(), "images and maxima have their sizes");
-    assert!(dy.len() == y.len() && out.len() == x.len(), "gradients have the sizes of what they are of");
+    assert!(
+        x.len() == grid.images() && y.len() == grid.results(),
+        "images and maxima have their sizes"
+    );
+    assert!(
+        dy.len() == y.len() && out.len() == x.len(),
+        "gradients have the sizes of what they are of"
+    );
     for_chunks(out, grid.image().max(1), |start, out| {
         let y = &y[grid.results_at(start)..];
-        vectorised(MaxBackward { grid, x: &x[start..][..out.len()], y, dy: &dy[grid.results_at(start)..], out });
+        vectorised(MaxBackward {
+            grid,
+            x: &x[start..][..out.len()],
+            y,
+            dy: &dy[grid.results_at(start)..],
+            out,
+        });
     });
 }
 
@@ -42,7 +62,10 @@ pub(crate) fn max_pool_grad(x: &[f32], y: &[f32], dy: &[f32], out: &mut [f32], w
 /// Order: an element in several windows has the sum over them, from the first to the last.
 pub(crate) fn avg_pool_grad(dy: &[f32], out: &mut [f32], windows: &Windows, channels: usize) {
     let grid = Grid { windows, channels };
-    assert!(out.len() == grid.images() && dy.len() == grid.results(), "gradients have the sizes of what they are of");
+    assert!(
+        out.len() == grid.images() && dy.len() == grid.results(),
+        "gradients have the sizes of what they are of"
+    );
     for_chunks(out, grid.image().max(1), |start, out| {
         vectorised(AvgBackward { grid, dy: &dy[grid.results_at(start)..], out });
     });
@@ -50,9 +73,14 @@ pub(crate) fn avg_pool_grad(dy: &[f32], out: &mut [f32], windows: &Windows, chan
 
 fn pool<const MAX: bool>(x: &[f32], out: &mut [f32], windows: &Windows, channels: usize) {
     let grid = Grid { windows, channels };
-    assert!(x.len() == grid.images() && out.len() == grid.results(), "images and results have their sizes");
+    assert!(
+        x.len() == grid.images() && out.len() == grid.results(),
+        "images and results have their sizes"
+    );
     let row = windows.places[1] * channels;
-    for_chunks(out, row.max(1), |start, out| vectorised(Forward::<MAX> { grid, x, first: start / row.max(1), out }));
+    for_chunks(out, row.max(1), |start, out| {
+        vectorised(Forward::<MAX> { grid, x, first: start / row.max(1), out })
+    });
 }
 
 /// Windows over images of so many channels.
@@ -84,7 +112,10 @@ impl Grid<'_> {
 
     /// Where the results of the image are whose elements begin at `start`.
     fn results_at(&self, start: usize) -> usize {
-        start / self.image().max(1) * self.windows.places[0] * self.windows.places[1] * self.channels
+        start / self.image().max(1)
+            * self.windows.places[0]
+            * self.windows.places[1]
+            * self.channels
     }
 
     #[inline(always)]
@@ -108,8 +139,12 @@ impl Grid<'_> {
     /// Where each element of a place is in the image, of channel 0.
     #[inline(always)]
     fn elements(&self, place: &Place) -> impl Iterator<Item = usize> {
-        let (width, channels, columns) = (self.windows.extent[1], self.channels, place.columns.clone());
-        place.rows.clone().flat_map(move |y| columns.clone().map(move |x| (y * width + x) * channels))
+        let (width, channels, columns) =
+            (self.windows.extent[1], self.channels, place.columns.clone());
+        place
+            .rows
+            .clone()
+            .flat_map(move |y| columns.clone().map(move |x| (y * width + x) * channels))
     }
 }
 
@@ -146,17 +181,32 @@ impl<const MAX: bool> NullaryFnOnce for Forward<'_, MAX> {
     #[inline(always)]
     fn call(self) {
         #[inline(always)]
-        fn max<const L: usize>(grid: &Grid<'_>, x: &[f32], place: &Place, c: usize, out: &mut [f32]) {
+        fn max<const L: usize>(
+            grid: &Grid<'_>,
+            x: &[f32],
+            place: &Place,
+            c: usize,
+            out: &mut [f32],
+        ) {
             let mut elements = grid.elements(place).map(|at| &x[at + c..][..L]);
             let mut greatest = [f32::NEG_INFINITY; L];
             elements.next().into_iter().for_each(|first| greatest.copy_from_slice(first));
             for x in elements {
-                greatest.iter_mut().zip(x).for_each(|(most, x)| *most = if *x > *most { *x } else { *most });
+                greatest
+                    .iter_mut()
+                    .zip(x)
+                    .for_each(|(most, x)| *most = if *x > *most { *x } else { *most });
             }
             out[c..][..L].copy_from_slice(&greatest);
         }
         #[inline(always)]
-        fn mean<const L: usize>(grid: &Grid<'_>, x: &[f32], place: &Place, c: usize, out: &mut [f32]) {
+        fn mean<const L: usize>(
+            grid: &Grid<'_>,
+            x: &[f32],
+            place: &Place,
+            c: usize,
+            out: &mut [f32],
+        ) {
             let mut sums = [0.0; L];
             for at in grid.elements(place) {
                 sums.iter_mut().zip(&x[at + c..][..L]).for_each(|(sum, x)| *sum += x);
@@ -165,7 +215,9 @@ impl<const MAX: bool> NullaryFnOnce for Forward<'_, MAX> {
         }
         let Self { grid, x, first, out } = self;
         let (down, channels) = (grid.windows.places[0], grid.channels);
-        for (row, out) in (first..).zip(out.chunks_exact_mut((grid.windows.places[1] * channels).max(1))) {
+        for (row, out) in
+            (first..).zip(out.chunks_exact_mut((grid.windows.places[1] * channels).max(1)))
+        {
             let x = &x[row / down * grid.image()..][..grid.image()];
             for (place, out) in grid.row(row % down).zip(out.chunks_exact_mut(channels)) {
                 if MAX {
@@ -192,7 +244,13 @@ impl NullaryFnOnce for MaxBackward<'_> {
     #[inline(always)]
     fn call(self) {
         #[inline(always)]
-        fn give<const L: usize>(grid: &Grid<'_>, [x, y, dy]: [&[f32]; 3], place: &Place, c: usize, out: &mut [f32]) {
+        fn give<const L: usize>(
+            grid: &Grid<'_>,
+            [x, y, dy]: [&[f32]; 3],
+            place: &Place,
+            c: usize,
+            out: &mut [f32],
+        ) {
             let (mut most, mut left) = ([0.0; L], [0.0; L]);
             most.copy_from_slice(&y[place.at + c..][..L]);
             left.copy_from_slice(&dy[place.at + c..][..L]);
@@ -210,7 +268,8 @@ impl NullaryFnOnce for MaxBackward<'_> {
         let (image, down) = (grid.image().max(1), grid.windows.places[0]);
         let results = (down * grid.windows.places[1] * grid.channels).max(1);
         let images = out.chunks_exact_mut(image).zip(x.chunks_exact(image));
-        for ((out, x), (y, dy)) in images.zip(y.chunks_exact(results).zip(dy.chunks_exact(results))) {
+        for ((out, x), (y, dy)) in images.zip(y.chunks_exact(results).zip(dy.chunks_exact(results)))
+        {
             for place in (0..down).flat_map(|row| grid.row(row)) {
                 by_lanes!(grid.channels, c => give(&grid, [x, y, dy], &place, c, out));
             }
@@ -230,9 +289,18 @@ impl NullaryFnOnce for AvgBackward<'_> {
     #[inline(always)]
     fn call(self) {
         #[inline(always)]
-        fn give<const L: usize>(grid: &Grid<'_>, dy: &[f32], place: &Place, c: usize, out: &mut [f32]) {
+        fn give<const L: usize>(
+            grid: &Grid<'_>,
+            dy: &[f32],
+            place: &Place,
+            c: usize,
+            out: &mut [f32],
+        ) {
             let mut share = [0.0; L];
-            share.iter_mut().zip(&dy[place.at + c..]).for_each(|(share, dy)| *share = dy / place.count());
+            share
+                .iter_mut()
+                .zip(&dy[place.at + c..])
+                .for_each(|(share, dy)| *share = dy / place.count());
             for at in grid.elements(place) {
                 out[at + c..][..L].iter_mut().zip(share).for_each(|(out, share)| *out += share);
             }

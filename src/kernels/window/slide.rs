@@ -1,4 +1,5 @@
-//! Which elements of one image make an element of another, forwards or backwards through a convolution.
+//! Which elements of one image make an element of another, forwards or backwards through a
+//! convolution.
 
 use super::padded::{Columns, Images, Part};
 use super::{BLOCK, Windows};
@@ -8,8 +9,8 @@ const PARTS: usize = 16;
 
 /// Images `to`, each element of which is a sum over some of the images `from`.
 ///
-/// The elements of `to` come in phases, one for each remainder of a place by `to_step`: those of a phase
-/// see the same taps.
+/// The elements of `to` come in phases, one for each remainder of a place by `to_step`: those of a
+/// phase see the same taps.
 pub(super) struct Slide {
     pub(super) from: Images,
     pub(super) to: Images,
@@ -61,11 +62,16 @@ impl Axis {
         let places = || phases.iter().flatten().map(|(at, _)| *at);
         let (origin, last) = (places().min().unwrap_or(0), places().max().unwrap_or(0));
         let from_origin = |taps: &Vec<(isize, usize)>| {
-            let mut taps: Vec<_> = taps.iter().map(|(at, tap)| ((at - origin) as usize, *tap)).collect();
+            let mut taps: Vec<_> =
+                taps.iter().map(|(at, tap)| ((at - origin) as usize, *tap)).collect();
             taps.sort_unstable();
             taps
         };
-        Self { origin, reach: (last - origin) as usize + 1, phases: phases.iter().map(from_origin).collect() }
+        Self {
+            origin,
+            reach: (last - origin) as usize + 1,
+            phases: phases.iter().map(from_origin).collect(),
+        }
     }
 
     /// From the image to the places of the window.
@@ -75,14 +81,16 @@ impl Axis {
         Self::new(vec![(0..windows.size[axis]).map(tap).collect()])
     }
 
-    /// From the places of the window to the image: element `y` is tap `k` of place `(y + before - k * dilation) /
-    /// stride`, where that is a whole number.
+    /// From the places of the window to the image: element `y` is tap `k` of place
+    /// `(y + before - k * dilation) / stride`, where that is a whole number.
     fn backward(windows: &Windows, axis: usize) -> Self {
         let stride = windows.strides[axis] as isize;
         let of_phase = |phase: isize| {
             let first = phase + windows.before[axis] as isize;
             let place = |k: usize| (first - (k * windows.dilations[axis]) as isize, k);
-            let places = (0..windows.size[axis]).map(place).filter(|(place, _)| place.rem_euclid(stride) == 0);
+            let places = (0..windows.size[axis])
+                .map(place)
+                .filter(|(place, _)| place.rem_euclid(stride) == 0);
             places.map(|(place, k)| (place.div_euclid(stride), k)).collect()
         };
         Self::new((0..stride).map(of_phase).collect())
@@ -98,7 +106,8 @@ impl Slide {
         Self::new((from, windows.strides), (to, [1, 1]), axes, windows.size[1])
     }
 
-    /// From the gradient of what the window made, of `depth` channels, to that of the images, of `to_depth`.
+    /// From the gradient of what the window made, of `depth` channels, to that of the images, of
+    /// `to_depth`.
     pub(super) fn backward(windows: &Windows, depth: usize, to_depth: usize) -> Self {
         let from = Images { extent: windows.places, depth };
         let to = Images { extent: windows.extent, depth: to_depth };
@@ -116,7 +125,8 @@ impl Slide {
         for (y, row_taps) in rows.phases.iter().enumerate() {
             for (x, column_taps) in columns.phases.iter().enumerate() {
                 let in_row = |(row, i): (usize, usize)| {
-                    let tap = move |(column, j)| Tap { at: [row, column], filter: i * filter_width + j };
+                    let tap =
+                        move |(column, j)| Tap { at: [row, column], filter: i * filter_width + j };
                     column_taps.iter().copied().map(tap)
                 };
                 let taps = row_taps.iter().copied().flat_map(in_row).collect();
@@ -127,7 +137,8 @@ impl Slide {
         Self { from, to, from_step, to_step, origin, reach, phases }
     }
 
-    /// How many elements of a phase there are in `extent` of them in all along `axis`, for a phase `at` there.
+    /// How many elements of a phase there are in `extent` of them in all along `axis`, for a phase
+    /// `at` there.
     pub(super) fn count(&self, axis: usize, at: usize, extent: usize) -> usize {
         extent.saturating_sub(at).div_ceil(self.to_step[axis])
     }
@@ -135,7 +146,11 @@ impl Slide {
     /// How the images of a batch are cut.
     pub(super) fn parts(&self, images: usize) -> Parts {
         let across = self.count(1, 0, self.to.extent[1]).max(1);
-        let columns = Columns::at_least((across - 1) * self.from_step[1] + self.reach[1], self.origin[1], &self.from);
+        let columns = Columns::at_least(
+            (across - 1) * self.from_step[1] + self.reach[1],
+            self.origin[1],
+            &self.from,
+        );
         let row = (columns.count * self.from.depth * self.from_step[0]).max(1);
         let down = self.count(0, 0, self.to.extent[0]).max(1);
         let steps = (BLOCK / row).clamp(1, (images * down).div_ceil(PARTS).max(1));
@@ -143,7 +158,13 @@ impl Slide {
     }
 
     /// The part of the image `from` that goes into the `rows` rows of `to` that begin at `first`.
-    pub(super) fn part<'a>(&self, parts: &Parts, image: &'a [f32], first: usize, rows: usize) -> Part<'a> {
+    pub(super) fn part<'a>(
+        &self,
+        parts: &Parts,
+        image: &'a [f32],
+        first: usize,
+        rows: usize,
+    ) -> Part<'a> {
         let top = self.origin[0] + (first / self.to_step[0] * self.from_step[0]) as isize;
         let rows = (self.count(0, 0, rows).max(1) - 1) * self.from_step[0] + self.reach[0];
         Part::of(image, &self.from, top, rows, parts.columns)

@@ -1,11 +1,13 @@
-//! The product of a matrix that is gathered, row by row, from where it lies in memory, and one that is not.
+//! The product of a matrix that is gathered, row by row, from where it lies in memory, and one that
+//! is not.
 
 use pulp::{Arch, Simd, WithSimd};
 
 /// How many columns of a product are computed at a time.
 pub(super) const PANEL: usize = 32;
 
-/// A stretch of a row of the gathered matrix: `len` elements from `start`, beyond where the row begins.
+/// A stretch of a row of the gathered matrix: `len` elements from `start`, beyond where the row
+/// begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) start: usize,
@@ -19,7 +21,8 @@ pub(super) struct Row {
     pub(super) out: usize,
 }
 
-/// A product of at most [`PANEL`] columns: `out[row, c]` is the sum over `k` of `a[row, k] * b[k, c]`.
+/// A product of at most [`PANEL`] columns: `out[row, c]` is the sum over `k` of
+/// `a[row, k] * b[k, c]`.
 ///
 /// Order: one chain of fused multiply-adds, from the first `k` to the last.
 pub(super) struct Panel<'a> {
@@ -48,10 +51,14 @@ impl Panel<'_> {
     pub(super) fn write(&self, rows: &[Row], out: &mut [f32], adds: bool) {
         let depth: usize = self.runs.iter().map(|run| run.len).sum();
         assert!(self.columns <= PANEL, "a panel has its width");
-        assert!(depth == 0 || (depth - 1) * self.b_stride + PANEL <= self.b.len(), "`b` has a row for each `k`");
+        assert!(
+            depth == 0 || (depth - 1) * self.b_stride + PANEL <= self.b.len(),
+            "`b` has a row for each `k`"
+        );
         let last = |run: &Run| run.start + run.len.saturating_sub(1) * self.step;
         let reach = self.runs.iter().map(last).max().unwrap_or(0);
-        let is_within = |row: &Row| row.a + reach < self.a.len() && row.out + self.columns <= out.len();
+        let is_within =
+            |row: &Row| row.a + reach < self.a.len() && row.out + self.columns <= out.len();
         assert!(rows.iter().all(is_within), "rows are where `a` and the product have them");
         Arch::new().dispatch(Write { panel: self, rows, out, adds });
     }
@@ -98,10 +105,18 @@ impl Write<'_> {
     }
 
     #[inline(always)]
-    fn tile<S: Simd, const ROWS: usize, const VECTORS: usize>(&mut self, simd: S, rows: &[Row; ROWS]) {
+    fn tile<S: Simd, const ROWS: usize, const VECTORS: usize>(
+        &mut self,
+        simd: S,
+        rows: &[Row; ROWS],
+    ) {
         assert_eq!(VECTORS * S::F32_LANES, PANEL, "so many vectors make a panel");
-        // SAFETY: `Panel::write` has checked every row, run and row of `b`, and a panel is as wide as they are.
-        #[expect(unsafe_code, reason = "the loop is all there is to a convolution, and its bounds are checked once")]
+        // SAFETY: `Panel::write` has checked every row, run and row of `b`, and a panel is as wide
+        // as they are.
+        #[expect(
+            unsafe_code,
+            reason = "the loop is all there is to a convolution, and its bounds are checked once"
+        )]
         let sums = unsafe { sums::<S, ROWS, VECTORS>(simd, self.panel, rows) };
         for i in 0..ROWS {
             let out = &mut self.out[rows[i].out..][..self.panel.columns];
@@ -122,8 +137,14 @@ impl Write<'_> {
 /// `panel.a` must hold every element of every run of the rows, and `panel.b` as many rows of
 /// `VECTORS * S::F32_LANES` elements as the runs are long together.
 #[inline(always)]
-#[expect(unsafe_code, reason = "the loop is all there is to a convolution, and its bounds are checked once")]
-#[expect(clippy::needless_range_loop, reason = "an iterator's own functions would be compiled without wide vectors")]
+#[expect(
+    unsafe_code,
+    reason = "the loop is all there is to a convolution, and its bounds are checked once"
+)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "an iterator's own functions would be compiled without wide vectors"
+)]
 unsafe fn sums<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
     panel: &Panel<'_>,
@@ -155,13 +176,19 @@ unsafe fn sums<S: Simd, const ROWS: usize, const VECTORS: usize>(
             at += panel.step;
         }
     }
-    // By constant indices, so that the sums need no place in memory before: one that is read elsewhere by an index
-    // that varies would be written to at each step of the loop.
+    // By constant indices, so that the sums need no place in memory before: one that is read
+    // elsewhere by an index that varies would be written to at each step of the loop.
     let mut stored = [[0.0; PANEL]; ROWS];
     for i in 0..ROWS {
         for v in 0..VECTORS {
             // SAFETY: a row has room for so many vectors.
-            unsafe { stored[i].as_mut_ptr().add(v * S::F32_LANES).cast::<S::f32s>().write_unaligned(sums[i][v]) };
+            unsafe {
+                stored[i]
+                    .as_mut_ptr()
+                    .add(v * S::F32_LANES)
+                    .cast::<S::f32s>()
+                    .write_unaligned(sums[i][v])
+            };
         }
     }
     stored

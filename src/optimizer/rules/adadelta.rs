@@ -3,7 +3,8 @@
 use crate::graph::{LearningRate, UpdateRule};
 use crate::optimizer::Optimizer;
 
-/// `a = ρ·a+(1−ρ)g²; d = √(u+ε)/√(a+ε)·g; v -= lr·d; u = ρ·u+(1−ρ)d²` (TensorFlow: `AdadeltaOptimizer`).
+/// `a = ρ·a+(1−ρ)g²; d = √(u+ε)/√(a+ε)·g; v -= lr·d; u = ρ·u+(1−ρ)d²` (TensorFlow:
+/// `AdadeltaOptimizer`).
 #[derive(Clone, Debug)]
 pub struct Adadelta {
     learning_rate: LearningRate,

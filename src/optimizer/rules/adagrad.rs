@@ -42,9 +42,10 @@ impl Optimizer for Adagrad {
 /// Adagrad by dual averaging, for sparse linear models (TensorFlow: `AdagradDAOptimizer`):
 /// `G += g; Q += g²; v = −lr·sgn(G)·max(|G|−l1·T, 0)/(l2·T·lr+√Q)`.
 ///
-/// The variable is a function of the sums alone, so what it began with counts for nothing. `T` is how many
-/// gradients the sums have, which the variable counts itself. TensorFlow takes the global step plus 1: the same where
-/// every step updates every variable, and off by the other workers' open steps where they train asynchronously.
+/// The variable is a function of the sums alone, so what it began with counts for nothing. `T` is
+/// how many gradients the sums have, which the variable counts itself. TensorFlow takes the global
+/// step plus 1: the same where every step updates every variable, and off by the other workers'
+/// open steps where they train asynchronously.
 #[derive(Clone, Debug)]
 pub struct AdagradDa {
     learning_rate: LearningRate,
@@ -67,7 +68,8 @@ impl AdagradDa {
     #[must_use]
     #[track_caller]
     pub fn initial_gradient_squared_accumulator_value(mut self, value: f32) -> Self {
-        self.initial_gradient_squared_accumulator_value = positive("AdagradDA's initial squared accumulator", value);
+        self.initial_gradient_squared_accumulator_value =
+            positive("AdagradDA's initial squared accumulator", value);
         self
     }
 

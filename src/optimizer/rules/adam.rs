@@ -7,7 +7,8 @@ use crate::optimizer::Optimizer;
 /// Kingma and Ba 2015 as TensorFlow's `AdamOptimizer` has it: ε outside the root.
 ///
 /// TensorFlow keeps one pair of β powers for all variables; here each variable has its own, beside
-/// it, so that shards on different parameter servers need not ask each other. The numbers are the same.
+/// it, so that shards on different parameter servers need not ask each other. The numbers are the
+/// same.
 ///
 /// A gradient of some rows moves all rows, as in TensorFlow: their moments decay.
 #[derive(Clone, Debug)]
@@ -70,8 +71,9 @@ impl Optimizer for Adam {
     }
 }
 
-/// [`Adam`] with weight decay apart from the gradient: each step also takes `lr·λ·v` away (Loshchilov and
-/// Hutter 2019; `tf.keras.optimizers.AdamW`. TensorFlow 1's `contrib` takes `λ·v`, whatever the rate).
+/// [`Adam`] with weight decay apart from the gradient: each step also takes `lr·λ·v` away
+/// (Loshchilov and Hutter 2019; `tf.keras.optimizers.AdamW`. TensorFlow 1's `contrib` takes `λ·v`,
+/// whatever the rate).
 ///
 /// A gradient of some rows moves all rows.
 #[derive(Clone, Debug)]
@@ -87,7 +89,10 @@ impl AdamW {
     /// If λ is below 0.
     #[track_caller]
     pub fn new(learning_rate: impl Into<LearningRate>, weight_decay: f32) -> Self {
-        Self { adam: Adam::new(learning_rate), weight_decay: at_least_0("AdamW's weight decay", weight_decay) }
+        Self {
+            adam: Adam::new(learning_rate),
+            weight_decay: at_least_0("AdamW's weight decay", weight_decay),
+        }
     }
 
     /// With other decay rates.

@@ -4,7 +4,8 @@ use super::{at_least_0, checked};
 use crate::graph::{LearningRate, UpdateRule};
 use crate::optimizer::Optimizer;
 
-/// FTRL-proximal, for wide linear models: weights that the L1 norm makes exactly 0 (TensorFlow: `FtrlOptimizer`).
+/// FTRL-proximal, for wide linear models: weights that the L1 norm makes exactly 0 (TensorFlow:
+/// `FtrlOptimizer`).
 #[derive(Clone, Debug)]
 pub struct Ftrl {
     learning_rate: LearningRate,
@@ -17,8 +18,8 @@ pub struct Ftrl {
 }
 
 impl Ftrl {
-    /// With the given learning rate, the power −½, the accumulator beginning at 0.1, and no regularization. At the
-    /// rate 0 nothing changes, where TensorFlow's weights become NaN.
+    /// With the given learning rate, the power −½, the accumulator beginning at 0.1, and no
+    /// regularization. At the rate 0 nothing changes, where TensorFlow's weights become NaN.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         Self {
             learning_rate: learning_rate.into(),
@@ -38,7 +39,8 @@ impl Ftrl {
     #[must_use]
     #[track_caller]
     pub fn learning_rate_power(mut self, power: f32) -> Self {
-        self.learning_rate_power = checked("FTRL's learning rate power", power, "at most 0", |power| power <= 0.0);
+        self.learning_rate_power =
+            checked("FTRL's learning rate power", power, "at most 0", |power| power <= 0.0);
         self
     }
 
@@ -64,7 +66,8 @@ impl Ftrl {
         self
     }
 
-    /// Adds the L2 norm to the loss, where [`Ftrl::regularization`] holds the weights themselves back.
+    /// Adds the L2 norm to the loss, where [`Ftrl::regularization`] holds the weights themselves
+    /// back.
     ///
     /// # Panics
     /// If the strength is below 0.
@@ -89,8 +92,17 @@ impl Ftrl {
 
 impl Optimizer for Ftrl {
     fn rule(&self) -> UpdateRule {
-        let Self { learning_rate_power, initial_accumulator_value, l1, l2, l2_shrinkage, beta, .. } = *self;
-        UpdateRule::Ftrl { learning_rate_power, initial_accumulator_value, l1, l2, l2_shrinkage, beta }
+        let Self {
+            learning_rate_power, initial_accumulator_value, l1, l2, l2_shrinkage, beta, ..
+        } = *self;
+        UpdateRule::Ftrl {
+            learning_rate_power,
+            initial_accumulator_value,
+            l1,
+            l2,
+            l2_shrinkage,
+            beta,
+        }
     }
 
     fn learning_rate(&self) -> LearningRate {

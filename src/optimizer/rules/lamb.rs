@@ -4,11 +4,12 @@ use super::at_least_0;
 use crate::graph::{LearningRate, UpdateRule};
 use crate::optimizer::Optimizer;
 
-/// For large batches: a direction like Adam's with weight decay, as long as the variable itself is (You et al. 2020;
-/// `LAMB` of TensorFlow's add-ons).
+/// For large batches: a direction like Adam's with weight decay, as long as the variable itself is
+/// (You et al. 2020; `LAMB` of TensorFlow's add-ons).
 ///
-/// The trust ratio `‖v‖/‖u‖` is that of one variable: of a partitioned one, each shard has its own. It is 1 where
-/// either norm is 0, as with a bias that begins at 0. A gradient of some rows moves all rows.
+/// The trust ratio `‖v‖/‖u‖` is that of one variable: of a partitioned one, each shard has its own.
+/// It is 1 where either norm is 0, as with a bias that begins at 0. A gradient of some rows moves
+/// all rows.
 #[derive(Clone, Debug)]
 pub struct Lamb {
     learning_rate: LearningRate,

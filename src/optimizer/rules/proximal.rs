@@ -4,7 +4,8 @@ use super::{at_least_0, positive};
 use crate::graph::{LearningRate, UpdateRule};
 use crate::optimizer::Optimizer;
 
-/// `w = v−lr·g; v = sgn(w)·max(|w|−lr·l1, 0)/(1+lr·l2)` (TensorFlow: `ProximalGradientDescentOptimizer`).
+/// `w = v−lr·g; v = sgn(w)·max(|w|−lr·l1, 0)/(1+lr·l2)` (TensorFlow:
+/// `ProximalGradientDescentOptimizer`).
 #[derive(Clone, Debug)]
 pub struct ProximalGradientDescent {
     learning_rate: LearningRate,
@@ -40,7 +41,8 @@ impl Optimizer for ProximalGradientDescent {
     }
 }
 
-/// `a += g²`, then as [`ProximalGradientDescent`] with the rate `lr/√a` (TensorFlow: `ProximalAdagradOptimizer`).
+/// `a += g²`, then as [`ProximalGradientDescent`] with the rate `lr/√a` (TensorFlow:
+/// `ProximalAdagradOptimizer`).
 #[derive(Clone, Debug)]
 pub struct ProximalAdagrad {
     learning_rate: LearningRate,
@@ -52,7 +54,12 @@ pub struct ProximalAdagrad {
 impl ProximalAdagrad {
     /// With the given learning rate, `a` beginning at 0.1, and no regularization.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        Self { learning_rate: learning_rate.into(), initial_accumulator_value: 0.1, l1: 0.0, l2: 0.0 }
+        Self {
+            learning_rate: learning_rate.into(),
+            initial_accumulator_value: 0.1,
+            l1: 0.0,
+            l2: 0.0,
+        }
     }
 
     /// Begins with `a` at `value`.
@@ -62,7 +69,8 @@ impl ProximalAdagrad {
     #[must_use]
     #[track_caller]
     pub fn initial_accumulator_value(mut self, value: f32) -> Self {
-        self.initial_accumulator_value = positive("ProximalAdagrad's initial accumulator value", value);
+        self.initial_accumulator_value =
+            positive("ProximalAdagrad's initial accumulator value", value);
         self
     }
 

@@ -3,7 +3,8 @@
 use crate::graph::{LearningRate, UpdateRule};
 use crate::optimizer::Optimizer;
 
-/// `s += (g²−s)(1−ρ); m = μ·m + lr·g/√(s+ε); v -= m` (TensorFlow: `RMSPropOptimizer`). As there, `s` begins at 1.
+/// `s += (g²−s)(1−ρ); m = μ·m + lr·g/√(s+ε); v -= m` (TensorFlow: `RMSPropOptimizer`). As there,
+/// `s` begins at 1.
 #[derive(Clone, Debug)]
 pub struct RmsProp {
     learning_rate: LearningRate,

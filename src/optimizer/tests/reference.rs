@@ -3,7 +3,13 @@
 use crate::graph::UpdateRule;
 
 /// Takes the variable and its slots, `state`, through update number `t`, from 1.
-pub(super) fn update(rule: UpdateRule, rate: f64, t: i32, state: &mut [Vec<f64>], gradient: &[f64]) {
+pub(super) fn update(
+    rule: UpdateRule,
+    rate: f64,
+    t: i32,
+    state: &mut [Vec<f64>],
+    gradient: &[f64],
+) {
     let trust = match rule {
         UpdateRule::Lamb { .. } => trust(rule, t, state, gradient),
         _ => 1.0,
@@ -15,7 +21,8 @@ pub(super) fn update(rule: UpdateRule, rate: f64, t: i32, state: &mut [Vec<f64>]
     }
 }
 
-/// LAMB's ratio of the norms of the variable and of its direction, which is what a step of rate 1 takes away.
+/// LAMB's ratio of the norms of the variable and of its direction, which is what a step of rate 1
+/// takes away.
 fn trust(rule: UpdateRule, t: i32, state: &[Vec<f64>], gradient: &[f64]) -> f64 {
     let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
     let direction = |(i, g): (usize, &f64)| {
@@ -41,7 +48,11 @@ fn of_element(rule: UpdateRule, lr: f64, t: f64, state: &[f64], g: f64) -> Vec<f
         }
         UpdateRule::AdagradDa { l1, l2, .. } => {
             let (sum, squared) = (state[1] + g, state[2] + g * g);
-            vec![-lr * shrunk(sum, wide(l1) * t) / (wide(l2) * t * lr + squared.sqrt()), sum, squared]
+            vec![
+                -lr * shrunk(sum, wide(l1) * t) / (wide(l2) * t * lr + squared.sqrt()),
+                sum,
+                squared,
+            ]
         }
         UpdateRule::Adadelta { rho, epsilon } => {
             let (rho, epsilon) = (wide(rho), wide(epsilon));
@@ -53,10 +64,12 @@ fn of_element(rule: UpdateRule, lr: f64, t: f64, state: &[f64], g: f64) -> Vec<f
             let decay = wide(decay);
             let s = decay * state[1] + (1.0 - decay) * g * g;
             let c = if centered { decay * state[2] + (1.0 - decay) * g } else { 0.0 };
-            let m = wide(momentum) * state[state.len() - 1] + lr * g / (s - c * c + wide(epsilon)).sqrt();
+            let m = wide(momentum) * state[state.len() - 1]
+                + lr * g / (s - c * c + wide(epsilon)).sqrt();
             if centered { vec![v - m, s, c, m] } else { vec![v - m, s, m] }
         }
-        UpdateRule::Adam { beta1, beta2, epsilon } | UpdateRule::LazyAdam { beta1, beta2, epsilon } => {
+        UpdateRule::Adam { beta1, beta2, epsilon }
+        | UpdateRule::LazyAdam { beta1, beta2, epsilon } => {
             let [m, s, mean, root] = moments(beta1, beta2, t, state, g);
             // The ε of TensorFlow's form is that of the paper times this.
             let hat = (1.0 - wide(beta2).powf(t)).sqrt();

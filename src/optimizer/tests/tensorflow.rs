@@ -3,10 +3,15 @@
 use super::Trained;
 use crate::graph::UpdateRule;
 
-/// Asserts what `steps` steps of a rule make of two variables by constant gradients, as TensorFlow's tests have it;
-/// then the same by rows, between rows that have no gradient.
+/// Asserts what `steps` steps of a rule make of two variables by constant gradients, as
+/// TensorFlow's tests have it; then the same by rows, between rows that have no gradient.
 #[track_caller]
-fn assert_steps(rule: UpdateRule, rate: f32, steps: usize, cases: &[([f32; 2], [f32; 2], [f32; 2])]) {
+fn assert_steps(
+    rule: UpdateRule,
+    rate: f32,
+    steps: usize,
+    cases: &[([f32; 2], [f32; 2], [f32; 2])],
+) {
     for (start, gradient, expected) in cases {
         let mut dense = Trained::new(rule, rate, [2], start);
         let table = [9.0, start[0], 9.0, start[1], 9.0];
@@ -35,7 +40,14 @@ fn ftrl(learning_rate_power: f32, initial_accumulator_value: f32) -> UpdateRule 
 }
 
 fn ftrl_with(l1: f32, l2: f32, l2_shrinkage: f32) -> UpdateRule {
-    UpdateRule::Ftrl { learning_rate_power: -0.5, initial_accumulator_value: 0.1, l1, l2, l2_shrinkage, beta: 0.0 }
+    UpdateRule::Ftrl {
+        learning_rate_power: -0.5,
+        initial_accumulator_value: 0.1,
+        l1,
+        l2,
+        l2_shrinkage,
+        beta: 0.0,
+    }
 }
 
 #[test]
@@ -61,7 +73,8 @@ fn three_steps_of_adadelta() {
 
 #[test]
 fn three_steps_of_rms_prop_without_and_with_momentum() {
-    let rms = |momentum| UpdateRule::RmsProp { decay: 0.9, momentum, epsilon: 1e-10, centered: false };
+    let rms =
+        |momentum| UpdateRule::RmsProp { decay: 0.9, momentum, epsilon: 1e-10, centered: false };
     assert_three(rms(0.0), [0.833382, 1.833382]);
     assert_three(rms(0.9), [0.6933656, 1.693366]);
 }
@@ -82,15 +95,18 @@ fn three_steps_of_ftrl() {
 /// `adagrad_test.py`: `testBasic` and `testSparseBasic`.
 #[test]
 fn adagrad_of_rate_3() {
-    let cases =
-        [([1.0, 2.0], [0.1, 0.1], [-1.6026099, -0.6026099]), ([3.0, 4.0], [0.01, 0.01], [2.7156792, 3.7156792])];
+    let cases = [
+        ([1.0, 2.0], [0.1, 0.1], [-1.6026099, -0.6026099]),
+        ([3.0, 4.0], [0.01, 0.01], [2.7156792, 3.7156792]),
+    ];
     assert_steps(ADAGRAD, 3.0, 3, &cases);
 }
 
 /// `adagrad_test.py`: `testSparseRepeatedIndices`.
 #[test]
 fn adagrad_of_a_row_that_comes_twice() {
-    let [mut repeated, mut aggregated] = [(), ()].map(|()| Trained::new(ADAGRAD, 3.0, [2, 1], &[1.0, 2.0]));
+    let [mut repeated, mut aggregated] =
+        [(), ()].map(|()| Trained::new(ADAGRAD, 3.0, [2, 1], &[1.0, 2.0]));
     for _ in 0..3 {
         repeated.rows(&[1, 1], &[0.1, 0.1]);
         aggregated.rows(&[1], &[0.2]);
@@ -102,9 +118,11 @@ fn adagrad_of_a_row_that_comes_twice() {
 #[test]
 fn ftrl_of_rate_3_from_zeros_and_from_other_weights() {
     let (g0, g1) = ([0.1, 0.2], [0.01, 0.02]);
-    let from_zeros = [([0.0; 2], g0, [-2.6026096, -4.296985]), ([0.0; 2], g1, [-0.28432083, -0.56694895])];
+    let from_zeros =
+        [([0.0; 2], g0, [-2.6026096, -4.296985]), ([0.0; 2], g1, [-0.28432083, -0.56694895])];
     assert_steps(ftrl(-0.5, 0.1), 3.0, 3, &from_zeros);
-    let others = [([1.0, 2.0], g0, [-2.5560725, -3.987294]), ([4.0, 3.0], g1, [-0.28232238, -0.56096673])];
+    let others =
+        [([1.0, 2.0], g0, [-2.5560725, -3.987294]), ([4.0, 3.0], g1, [-0.28232238, -0.56096673])];
     assert_steps(ftrl(-0.5, 0.1), 3.0, 3, &others);
 }
 
@@ -120,11 +138,14 @@ fn ftrl_with_each_regularization() {
     assert_steps(ftrl_with(0.001, 2.0, 0.1), 3.0, 10, &shrinkage);
 }
 
-/// `ftrl_test.py`: `testEquivGradientDescentwithoutRegularization` and `testEquivAdagradwithoutRegularization`.
+/// `ftrl_test.py`: `testEquivGradientDescentwithoutRegularization` and
+/// `testEquivAdagradwithoutRegularization`.
 #[test]
 fn ftrl_from_zeros_is_gradient_descent_with_power_0_and_adagrad_with_power_a_half() {
-    for (rule, same) in [(ftrl(0.0, 0.1), UpdateRule::GradientDescent), (ftrl(-0.5, 0.1), ADAGRAD)] {
-        let [mut ftrl, mut other] = [rule, same].map(|rule| Trained::new(rule, 3.0, [2], &[0.0; 2]));
+    for (rule, same) in [(ftrl(0.0, 0.1), UpdateRule::GradientDescent), (ftrl(-0.5, 0.1), ADAGRAD)]
+    {
+        let [mut ftrl, mut other] =
+            [rule, same].map(|rule| Trained::new(rule, 3.0, [2], &[0.0; 2]));
         for t in 0..5 {
             let gradient = [0.1 + 0.03 * t as f32, 0.2 - 0.1 * t as f32];
             ftrl.dense(&gradient);
@@ -137,20 +158,33 @@ fn ftrl_from_zeros_is_gradient_descent_with_power_0_and_adagrad_with_power_a_hal
 /// `adagrad_da_test.py`.
 #[test]
 fn adagrad_by_dual_averaging_without_and_with_each_regularization() {
-    let da = |l1, l2| UpdateRule::AdagradDa { initial_gradient_squared_accumulator_value: 0.1, l1, l2 };
-    let cases = |start: [[f32; 2]; 2], a, b| [(start[0], [0.1, 0.2], a), (start[1], [0.01, 0.02], b)];
+    let da =
+        |l1, l2| UpdateRule::AdagradDa { initial_gradient_squared_accumulator_value: 0.1, l1, l2 };
+    let cases =
+        |start: [[f32; 2]; 2], a, b| [(start[0], [0.1, 0.2], a), (start[1], [0.01, 0.02], b)];
     let (zeros, others) = ([[0.0; 2]; 2], [[1.0, 2.0], [4.0, 3.0]]);
     let plain = cases(zeros, [-0.904534, -1.603567], [-0.094821, -0.189358]);
     assert_steps(da(0.0, 0.0), 3.0, 1, &plain);
-    assert_steps(da(0.001, 0.0), 3.0, 1, &cases(others, [-0.895489, -1.59555], [-0.085339, -0.17989]));
-    assert_steps(da(0.001, 2.0), 3.0, 1, &cases(others, [-0.046907, -0.093659], [-0.004275, -0.009023]));
+    assert_steps(
+        da(0.001, 0.0),
+        3.0,
+        1,
+        &cases(others, [-0.895489, -1.59555], [-0.085339, -0.17989]),
+    );
+    assert_steps(
+        da(0.001, 2.0),
+        3.0,
+        1,
+        &cases(others, [-0.046907, -0.093659], [-0.004275, -0.009023]),
+    );
 }
 
 /// `proximal_gradient_descent_test.py`.
 #[test]
 fn proximal_gradient_descent_without_and_with_each_regularization() {
     let rule = |l1, l2| UpdateRule::ProximalGradientDescent { l1, l2 };
-    let cases = |start: [[f32; 2]; 2], a, b| [(start[0], [0.1, 0.2], a), (start[1], [0.01, 0.02], b)];
+    let cases =
+        |start: [[f32; 2]; 2], a, b| [(start[0], [0.1, 0.2], a), (start[1], [0.01, 0.02], b)];
     let others = [[1.0, 2.0], [4.0, 3.0]];
     assert_steps(rule(0.0, 0.0), 3.0, 3, &cases([[0.0; 2]; 2], [-0.9, -1.8], [-0.09, -0.18]));
     assert_steps(rule(0.001, 0.0), 3.0, 10, &cases(others, [-1.988, -3.988001], [3.67, 2.37]));
@@ -161,11 +195,22 @@ fn proximal_gradient_descent_without_and_with_each_regularization() {
 #[test]
 fn proximal_adagrad_without_and_with_each_regularization() {
     let rule = |l1, l2| UpdateRule::ProximalAdagrad { initial_accumulator_value: 0.1, l1, l2 };
-    let cases = |start: [[f32; 2]; 2], a, b| [(start[0], [0.1, 0.2], a), (start[1], [0.01, 0.02], b)];
+    let cases =
+        |start: [[f32; 2]; 2], a, b| [(start[0], [0.1, 0.2], a), (start[1], [0.01, 0.02], b)];
     let others = [[1.0, 2.0], [4.0, 3.0]];
     let zeros = cases([[0.0; 2]; 2], [-2.6026096, -4.296985], [-0.28432083, -0.56694895]);
     assert_steps(rule(0.0, 0.0), 3.0, 3, &zeros);
-    assert_steps(rule(0.0, 0.0), 3.0, 3, &cases(others, [-1.60261, -2.296985], [3.715679, 2.433051]));
-    assert_steps(rule(0.001, 0.0), 3.0, 10, &cases(others, [-6.663634, -9.190331], [2.959304, 1.029232]));
+    assert_steps(
+        rule(0.0, 0.0),
+        3.0,
+        3,
+        &cases(others, [-1.60261, -2.296985], [3.715679, 2.433051]),
+    );
+    assert_steps(
+        rule(0.001, 0.0),
+        3.0,
+        10,
+        &cases(others, [-6.663634, -9.190331], [2.959304, 1.029232]),
+    );
     assert_steps(rule(0.001, 2.0), 3.0, 10, &cases(others, [-0.0495, -0.0995], [-0.0045, -0.0095]));
 }

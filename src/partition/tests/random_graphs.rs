@@ -1,4 +1,5 @@
-//! Whatever the graph and wherever its operations are: pairs match, and all partitions together reach their end.
+//! Whatever the graph and wherever its operations are: pairs match, and all partitions together
+//! reach their end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,19 +10,33 @@ use super::cut;
 use crate::graph::{Edge, Graph, GraphDef, NewOperation, Op, OpId, Output, Target, prune};
 use crate::partition::{CrossingId, Node, Partition, Request, Send, Sent, Slot};
 
-/// An operation of a random graph: its place, two to a task, and which of those before it are its inputs and controls.
+/// An operation of a random graph: its place, two to a task, and which of those before it are its
+/// inputs and controls.
 type Built = (u32, Vec<Index>, Vec<Index>);
 
 fn graph(operations: &[Built]) -> Graph {
     let g = Graph::new();
     let mut built: Vec<Output> = Vec::new();
     for (place, inputs, controls) in operations {
-        let edges: Vec<Edge> = inputs.iter().filter(|_| !built.is_empty()).map(|i| i.get(&built).edge()).collect();
-        let op = if edges.is_empty() { Op::Fill { shape: [2].into(), value: 1f32.into() } } else { Op::AddN };
-        let controls: Vec<OpId> =
-            controls.iter().filter(|_| !built.is_empty()).map(|i| i.get(&built).edge().op).collect();
+        let edges: Vec<Edge> =
+            inputs.iter().filter(|_| !built.is_empty()).map(|i| i.get(&built).edge()).collect();
+        let op = if edges.is_empty() {
+            Op::Fill { shape: [2].into(), value: 1f32.into() }
+        } else {
+            Op::AddN
+        };
+        let controls: Vec<OpId> = controls
+            .iter()
+            .filter(|_| !built.is_empty())
+            .map(|i| i.get(&built).edge().op)
+            .collect();
         let id = super::on_device(&g, place / 2, place % 2, |g| {
-            g.add(NewOperation { inputs: &edges, control_inputs: &controls, ..NewOperation::of(op) }).unwrap()
+            g.add(NewOperation {
+                inputs: &edges,
+                control_inputs: &controls,
+                ..NewOperation::of(op)
+            })
+            .unwrap()
         });
         built.push(g.output(id));
     }
@@ -46,9 +61,18 @@ fn expected(def: &GraphDef, request: &Request) -> Expected {
     let mut expected = Expected { names: BTreeMap::new(), crossings: BTreeMap::new() };
     for id in pruned {
         let operation = def.operation(id);
-        expected.names.insert(name(id), operation.inputs.iter().map(|edge| name(edge.op)).collect());
-        let data = operation.inputs.iter().filter(|edge| !fed.contains(edge)).map(|edge| (edge.op, name(edge.op)));
-        let controls = operation.control_inputs.iter().map(|control| (*control, format!("^{}", name(*control))));
+        expected
+            .names
+            .insert(name(id), operation.inputs.iter().map(|edge| name(edge.op)).collect());
+        let data = operation
+            .inputs
+            .iter()
+            .filter(|edge| !fed.contains(edge))
+            .map(|edge| (edge.op, name(edge.op)));
+        let controls = operation
+            .control_inputs
+            .iter()
+            .map(|control| (*control, format!("^{}", name(*control))));
         let crossing = data.chain(controls).filter(|(from, _)| place(*from) != place(id));
         let (task, device) = place(id);
         for (_, name) in crossing {
@@ -71,9 +95,11 @@ impl Running {
     fn new(partition: Partition, def: &GraphDef, request: &Request) -> Self {
         let mut slots = vec![None; partition.slots as usize];
         for (feed, slot) in &partition.feeds {
-            slots[slot.0 as usize] = Some(def.operation(request.feeds[*feed as usize].op).name.to_string());
+            slots[slot.0 as usize] =
+                Some(def.operation(request.feeds[*feed as usize].op).name.to_string());
         }
-        let (ran, received) = (vec![false; partition.nodes.len()], vec![false; partition.receives.len()]);
+        let (ran, received) =
+            (vec![false; partition.nodes.len()], vec![false; partition.receives.len()]);
         Self { slots, ran, received, sent: vec![false; partition.sends.len()], partition }
     }
 
@@ -93,7 +119,9 @@ impl Running {
     /// Runs one node that is ready; false where there is none.
     fn run_one(&mut self, expected: &Expected) -> bool {
         let nodes = self.partition.nodes.iter().enumerate();
-        let ready = nodes.into_iter().find(|(index, node)| !self.ran[*index] && self.is_ready(*index, node));
+        let ready = nodes
+            .into_iter()
+            .find(|(index, node)| !self.ran[*index] && self.is_ready(*index, node));
         let Some((index, node)) = ready else { return false };
         let inputs: Vec<String> = node.inputs.iter().filter_map(|slot| self.value(*slot)).collect();
         assert_eq!(inputs, expected.names[&*node.name], "the inputs of {}", node.name);
@@ -115,7 +143,9 @@ impl Running {
     }
 
     fn receive(&mut self, crossing: CrossingId, value: Option<String>) -> bool {
-        let Some(at) = self.partition.receives.iter().position(|receive| receive.crossing == crossing) else {
+        let Some(at) =
+            self.partition.receives.iter().position(|receive| receive.crossing == crossing)
+        else {
             return false;
         };
         assert!(!std::mem::replace(&mut self.received[at], true), "one value a crossing");
@@ -140,8 +170,13 @@ fn run(parts: &mut [Running], expected: &Expected) {
                 moved = true;
             }
             while let Some((send, value)) = parts[from].send_one() {
-                let takers = parts.iter_mut().map(|part| part.receive(send.crossing, value.clone()));
-                assert_eq!(takers.filter(|taken| *taken).count(), send.devices.len(), "one receive a device");
+                let takers =
+                    parts.iter_mut().map(|part| part.receive(send.crossing, value.clone()));
+                assert_eq!(
+                    takers.filter(|taken| *taken).count(),
+                    send.devices.len(),
+                    "one receive a device"
+                );
                 moved = true;
             }
         }
@@ -151,18 +186,24 @@ fn run(parts: &mut [Running], expected: &Expected) {
     }
 }
 
-/// Every send once, to the devices that it names, each with one receive, and no other than the graph asks for.
+/// Every send once, to the devices that it names, each with one receive, and no other than the
+/// graph asks for.
 fn check_crossings(parts: &[Partition], expected: &Expected) {
     let mut sent = BTreeMap::new();
-    for (part, send) in parts.iter().flat_map(|part| part.sends.iter().map(move |send| (part, send))) {
+    for (part, send) in
+        parts.iter().flat_map(|part| part.sends.iter().map(move |send| (part, send)))
+    {
         let devices: BTreeSet<u32> = send.devices.iter().copied().collect();
         assert_eq!(devices.len(), send.devices.len(), "each device once");
         let crossing = (part.task.clone(), send.to.clone(), send.name.to_string(), devices);
         assert!(sent.insert(send.crossing, crossing).is_none(), "one send a crossing");
     }
     let mut received = BTreeMap::new();
-    for (part, receive) in parts.iter().flat_map(|part| part.receives.iter().map(move |receive| (part, receive))) {
-        let new = || (receive.from.clone(), part.task.clone(), receive.name.to_string(), BTreeSet::new());
+    for (part, receive) in
+        parts.iter().flat_map(|part| part.receives.iter().map(move |receive| (part, receive)))
+    {
+        let new =
+            || (receive.from.clone(), part.task.clone(), receive.name.to_string(), BTreeSet::new());
         let (from, to, _, devices) = received.entry(receive.crossing).or_insert_with(new);
         assert_eq!((&*from, &*to), (&receive.from, &part.task), "a crossing goes to one task");
         assert!(devices.insert(part.device), "one receive a device");

@@ -29,9 +29,11 @@ fn what_asks_for_nothing_is_on_the_default_device() {
 }
 
 #[test]
-fn what_asks_for_a_job_is_on_the_default_device_if_that_is_of_the_job_and_else_on_its_first() -> Built {
+fn what_asks_for_a_job_is_on_the_default_device_if_that_is_of_the_job_and_else_on_its_first()
+-> Built {
     let g = Graph::new();
-    let at = |device: &str| g.with_device(device, |g| Ok::<_, GraphError>(id(&g.zeros([2]).relu())));
+    let at =
+        |device: &str| g.with_device(device, |g| Ok::<_, GraphError>(id(&g.zeros([2]).relu())));
     let ops = [at("/job:ps")?, at("/job:worker")?, at("/task:0")?, at("/job:worker/task:0/cpu:0")?];
     assert_eq!(tasks(&g, ops).unwrap(), ["ps:0", "worker:1", "ps:0", "worker:0"]);
     Ok(())
@@ -41,14 +43,18 @@ fn what_asks_for_a_job_is_on_the_default_device_if_that_is_of_the_job_and_else_o
 fn a_source_follows_its_users_only_where_they_are_all_on_one_device() -> Built {
     let g = Graph::new();
     let at = |device: &str, x: &Output| g.with_device(device, |_| Ok::<_, GraphError>(x.relu()));
-    let (followed, torn, own) = (g.zeros([2]), g.zeros([2]), g.with_device("/job:worker", |g| Ok(g.zeros([2])))?);
+    let (followed, torn, own) =
+        (g.zeros([2]), g.zeros([2]), g.with_device("/job:worker", |g| Ok(g.zeros([2])))?);
     for x in [&followed, &own] {
         at("/job:ps/task:1", x)?;
         at("/job:ps/task:1", x)?;
     }
     at("/job:ps/task:0", &torn)?;
     at("/job:ps/task:1", &torn)?;
-    assert_eq!(tasks(&g, [id(&followed), id(&torn), id(&own)]).unwrap(), ["ps:1", "worker:1", "worker:1"]);
+    assert_eq!(
+        tasks(&g, [id(&followed), id(&torn), id(&own)]).unwrap(),
+        ["ps:1", "worker:1", "worker:1"]
+    );
     Ok::<(), GraphError>(())
 }
 
@@ -62,7 +68,8 @@ fn an_operation_with_inputs_does_not_follow_its_users() -> Built {
 }
 
 #[test]
-fn what_touches_a_variable_and_its_slots_are_on_its_device_though_it_asks_for_a_job_only() -> Built {
+fn what_touches_a_variable_and_its_slots_are_on_its_device_though_it_asks_for_a_job_only() -> Built
+{
     let g = Graph::new();
     let v = g.with_device("/job:ps", |g| variable(g, "v", [1, 2]))?;
     let slot = g.slot_variable("v/slot", [1, 2].into(), 0f32, &v)?;
@@ -102,12 +109,18 @@ fn operations_that_must_be_together_and_ask_for_different_devices_are_told_both(
         inputs: &[rate.edge(), gradient.edge()],
         variables: &[v.op_id(), other.op_id()],
         colocated_with: Some(v.op_id()),
-        ..NewOperation::of(Op::ApplyGradient { rule: UpdateRule::GradientDescent, is_sparse: false, replica: None })
+        ..NewOperation::of(Op::ApplyGradient {
+            rule: UpdateRule::GradientDescent,
+            is_sparse: false,
+            replica: None,
+        })
     })?;
     let error = tasks(&g, [update]).unwrap_err();
     assert!(matches!(error, PlacementError::Conflict { .. }), "{error}");
     let error = error.to_string();
-    for part in ["ApplyGradientDescent", "placer.rs:", "with `other`", "/job:ps/task:0", "/job:ps/task:1"] {
+    for part in
+        ["ApplyGradientDescent", "placer.rs:", "with `other`", "/job:ps/task:0", "/job:ps/task:1"]
+    {
         assert!(error.contains(part), "`{error}` does not say `{part}`");
     }
     Ok(())

@@ -40,7 +40,10 @@ fn variables_go_to_the_parameter_servers_in_turn_and_all_else_to_the_worker() {
 #[test]
 fn a_device_asked_for_inside_is_merged() {
     let devices = v_w_sum(setter(), "/cpu:0", "/cpu:0");
-    assert_eq!(devices, ["/job:ps/task:0/device:CPU:0", "/job:ps/task:1", "/job:worker/device:CPU:0"]);
+    assert_eq!(
+        devices,
+        ["/job:ps/task:0/device:CPU:0", "/job:ps/task:1", "/job:worker/device:CPU:0"]
+    );
 }
 
 #[test]
@@ -50,7 +53,10 @@ fn another_job_asked_for_inside_stays_without_a_task_and_takes_no_turn() {
 
 #[test]
 fn the_servers_own_job_asked_for_inside_gets_a_task_in_its_turn() {
-    assert_eq!(v_w_sum(setter(), "/job:ps", ""), ["/job:ps/task:0", "/job:ps/task:1", "/job:worker"]);
+    assert_eq!(
+        v_w_sum(setter(), "/job:ps", ""),
+        ["/job:ps/task:0", "/job:ps/task:1", "/job:worker"]
+    );
 }
 
 /// Where TensorFlow's takes a turn.
@@ -68,7 +74,9 @@ fn a_device_without_a_job_gets_no_task() {
 #[test]
 fn the_jobs_may_have_other_names() {
     let cluster = ClusterSpec::simulated([("moon", 2), ("sun", 3)]).unwrap();
-    let setter = ReplicaDeviceSetter::new(&cluster).ps_device(spec("/job:moon")).worker_device(spec("/job:sun"));
+    let setter = ReplicaDeviceSetter::new(&cluster)
+        .ps_device(spec("/job:moon"))
+        .worker_device(spec("/job:sun"));
     assert_eq!(v_w_sum(setter, "", ""), ["/job:moon/task:0", "/job:moon/task:1", "/job:sun"]);
 }
 
@@ -84,12 +92,14 @@ fn tasks(setter: ReplicaDeviceSetter, shapes: &[[usize; 2]], with_slots: bool) -
     let build = |(i, shape): (usize, &[usize; 2])| {
         let built = variable(&g, &format!("v{i}"), *shape).unwrap();
         if with_slots {
-            let slot = g.slot_variable(&format!("v{i}/slot"), (*shape).into(), 0f32, &built).unwrap();
+            let slot =
+                g.slot_variable(&format!("v{i}/slot"), (*shape).into(), 0f32, &built).unwrap();
             assert_eq!(asked(&g, slot.op_id()), asked(&g, built.op_id()));
         }
         g.snapshot().unwrap().operation(built.op_id()).device.task().unwrap()
     };
-    let built: Built<_> = g.with_device_fn(setter, |_| Ok(shapes.iter().enumerate().map(build).collect()));
+    let built: Built<_> =
+        g.with_device_fn(setter, |_| Ok(shapes.iter().enumerate().map(build).collect()));
     built.unwrap()
 }
 
@@ -102,8 +112,14 @@ fn greedy_balances_bytes_as_tensorflow_does() {
 
 #[test]
 fn greedy_balancing_of_equals_is_round_robin() {
-    assert_eq!(tasks(setter().strategy(GreedyByBytes::default()), &[[1, 1]; 5], false), [0, 1, 0, 1, 0]);
-    assert_eq!(tasks(setter().strategy(RoundRobin::default()), &[[1, 1]; 5], false), [0, 1, 0, 1, 0]);
+    assert_eq!(
+        tasks(setter().strategy(GreedyByBytes::default()), &[[1, 1]; 5], false),
+        [0, 1, 0, 1, 0]
+    );
+    assert_eq!(
+        tasks(setter().strategy(RoundRobin::default()), &[[1, 1]; 5], false),
+        [0, 1, 0, 1, 0]
+    );
 }
 
 /// Where TensorFlow's counts each slot as a variable.
@@ -117,11 +133,12 @@ fn a_slot_is_with_its_variable_and_takes_no_turn() {
 #[test]
 fn a_workers_own_variables_stay_with_the_worker_and_take_no_turn() {
     let g = Graph::new();
-    let devices: Built<_> = g.with_device_fn(setter().worker_device(spec("/job:worker/task:2")), |g| {
-        let v = variable(g, "v", [1, 2])?;
-        let own = g.local_variable("own", &g.zeros([1]))?;
-        let w = variable(g, "w", [1, 2])?;
-        Ok([v, own, w].map(|variable| asked(g, variable.op_id())))
-    });
+    let devices: Built<_> =
+        g.with_device_fn(setter().worker_device(spec("/job:worker/task:2")), |g| {
+            let v = variable(g, "v", [1, 2])?;
+            let own = g.local_variable("own", &g.zeros([1]))?;
+            let w = variable(g, "w", [1, 2])?;
+            Ok([v, own, w].map(|variable| asked(g, variable.op_id())))
+        });
     assert_eq!(devices.unwrap(), ["/job:ps/task:0", "/job:worker/task:2", "/job:ps/task:1"]);
 }

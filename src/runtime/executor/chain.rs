@@ -1,4 +1,5 @@
-//! Which kernels of a batch run as one, and how one of elementwise operations finds its inputs in the frame.
+//! Which kernels of a batch run as one, and how one of elementwise operations finds its inputs in
+//! the frame.
 
 use smallvec::SmallVec;
 
@@ -13,18 +14,24 @@ const IN_PLACE_FROM: usize = 1 << 14;
 pub(super) type Types = (SmallVec<[Known; 3]>, Known);
 
 /// Whether the chain that `giver` ends can go on with `node`, whose input `at` it gives.
-pub(super) fn goes_on(plan: &Plan, giver: (u32, &Types), (node, at, types): (u32, usize, &Types)) -> bool {
+pub(super) fn goes_on(
+    plan: &Plan,
+    giver: (u32, &Types),
+    (node, at, types): (u32, usize, &Types),
+) -> bool {
     let (giver, of_giver) = giver;
     let ends = |at| kernels::follows(&plan.node(giver).op, at, &of_giver.0, of_giver.1);
     (0..of_giver.0.len()).any(ends) && kernels::follows(&plan.node(node).op, at, &types.0, types.1)
 }
 
-/// Runs `node` and those that wait for it in `chained`, as one; or in place where it is large. False where it is
-/// neither, and nothing was done.
+/// Runs `node` and those that wait for it in `chained`, as one; or in place where it is large.
+/// False where it is neither, and nothing was done.
 pub(super) fn run(plan: &Plan, node: u32, frame: &mut Frame, chained: &mut [bool]) -> bool {
     let mut nodes: SmallVec<[(u32, usize); 6]> = SmallVec::new();
     let mut last = node;
-    while let Some((at, giver)) = plan.nodes[last as usize].chained.filter(|(_, giver)| chained[*giver as usize]) {
+    while let Some((at, giver)) =
+        plan.nodes[last as usize].chained.filter(|(_, giver)| chained[*giver as usize])
+    {
         chained[giver as usize] = false;
         nodes.push((last, at));
         last = giver;
@@ -53,19 +60,23 @@ pub(super) fn run(plan: &Plan, node: u32, frame: &mut Frame, chained: &mut [bool
     true
 }
 
-/// The input that a chain which begins with `node` goes in by. One that `is_alone` is no chain unless it is large
-/// and nobody else needs the value.
+/// The input that a chain which begins with `node` goes in by. One that `is_alone` is no chain
+/// unless it is large and nobody else needs the value.
 fn first_input(plan: &Plan, node: u32, frame: &Frame, is_alone: bool) -> Option<usize> {
     let node = plan.node(node);
     if !kernels::is_link(&node.op) {
         return None;
     }
-    let inputs: SmallVec<[Known; 3]> = node.inputs.iter().map(|slot| frame.known(*slot)).collect::<Option<_>>()?;
+    let inputs: SmallVec<[Known; 3]> =
+        node.inputs.iter().map(|slot| frame.known(*slot)).collect::<Option<_>>()?;
     // By rank and not by size: what is computed of no rows is smaller than a bias or a scalar.
     let (dtype, shape) = *inputs.iter().max_by_key(|(_, shape)| shape.rank())?;
     let is_worth_it = |at: &usize| {
-        !is_alone || frame.is_last_use(node.inputs[*at]) && dtype.size() * shape.elements() >= IN_PLACE_FROM
+        !is_alone
+            || frame.is_last_use(node.inputs[*at])
+                && dtype.size() * shape.elements() >= IN_PLACE_FROM
     };
-    let fits = |at: &usize| kernels::follows(&node.op, *at, &inputs, (dtype, shape)) && is_worth_it(at);
+    let fits =
+        |at: &usize| kernels::follows(&node.op, *at, &inputs, (dtype, shape)) && is_worth_it(at);
     (0..inputs.len()).find(fits)
 }

@@ -142,7 +142,8 @@ fn compute(plan: &Plan, batch: &mut Batch) -> Result<(), NodeFailure> {
         if is_real && chain::run(plan, *index, frame, chained) {
             continue;
         }
-        let inputs: SmallVec<[&Tensor; 3]> = node.inputs.iter().map(|slot| frame.get(*slot)).collect();
+        let inputs: SmallVec<[&Tensor; 3]> =
+            node.inputs.iter().map(|slot| frame.get(*slot)).collect();
         let outputs = numerics
             .call(&node.op, &inputs)
             .map_err(|error| NodeFailure { node: *index, message: error.to_string() })?;

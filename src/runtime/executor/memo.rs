@@ -1,4 +1,5 @@
-//! What each node gives and costs, foreseen from the types of its inputs and remembered from step to step.
+//! What each node gives and costs, foreseen from the types of its inputs and remembered from step
+//! to step.
 
 use smallvec::SmallVec;
 
@@ -23,7 +24,12 @@ pub(crate) type Memos = Vec<Option<Memo>>;
 ///
 /// # Errors
 /// If they don't fit the operation.
-pub(super) fn foresee<'a>(memo: &'a mut Option<Memo>, plan: &Plan, node: u32, inputs: &[Known]) -> Result<&'a Memo> {
+pub(super) fn foresee<'a>(
+    memo: &'a mut Option<Memo>,
+    plan: &Plan,
+    node: u32,
+    inputs: &[Known],
+) -> Result<&'a Memo> {
     if memo.as_ref().is_none_or(|memo| *memo.inputs != *inputs) {
         *memo = Some(infer_memo(plan, node, inputs)?);
     }

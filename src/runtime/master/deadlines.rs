@@ -1,7 +1,8 @@
 //! When a master's steps have had their time, and who is waited for meanwhile.
 //!
-//! One alarm serves all steps that have a limit: it rings at the first deadline, and now and then before to say
-//! who is waited for. A step that ends in time neither sets nor stops it, so that a limit costs it nothing.
+//! One alarm serves all steps that have a limit: it rings at the first deadline, and now and then
+//! before to say who is waited for. A step that ends in time neither sets nor stops it, so that a
+//! limit costs it nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +43,8 @@ impl Master {
         self.alarm = Some(Alarm { at, timer, since: self.next_step });
     }
 
-    /// Ends the steps that have had their time, and says what the others wait for that have waited for long.
+    /// Ends the steps that have had their time, and says what the others wait for that have waited
+    /// for long.
     pub(super) fn alarm_rings(&mut self, context: &mut Context<Self>) {
         let Some(alarm) = self.alarm.take() else { return };
         let now = self.clock.now();
@@ -54,7 +56,11 @@ impl Master {
                 tracing::info!(step = step.number, "still waiting for {}", self.names(waits_for));
             }
         }
-        let next = limited.iter().map(|(_, deadline, _)| *deadline).filter(|deadline| *deadline > now).min();
+        let next = limited
+            .iter()
+            .map(|(_, deadline, _)| *deadline)
+            .filter(|deadline| *deadline > now)
+            .min();
         if let Some(next) = next {
             self.limit(next, context);
         }
@@ -62,10 +68,15 @@ impl Master {
 
     /// The steps that have a limit, running or waiting to: the limit, and whom they wait for.
     fn limited(&self) -> Vec<(StepId, VirtualTime, Vec<PeerId>)> {
-        let running = self.steps.iter().filter_map(|(id, step)| Some((*id, step.deadline?, step.unanswered())));
+        let running = self
+            .steps
+            .iter()
+            .filter_map(|(id, step)| Some((*id, step.deadline?, step.unanswered())));
         let plans = self.sessions.values().flat_map(|session| session.plans.values());
         let waiting = plans.filter_map(StepPlan::awaiting).flat_map(|(waiting, peers)| {
-            waiting.iter().filter_map(move |step| Some((step.step, step.run.deadline?, peers.clone())))
+            waiting
+                .iter()
+                .filter_map(move |step| Some((step.step, step.run.deadline?, peers.clone())))
         });
         running.chain(waiting).collect()
     }
@@ -92,7 +103,8 @@ impl Master {
             return self.fail(step, error);
         }
         let found = self.sessions.iter_mut().find_map(|(id, session)| {
-            let (request, plan) = session.plans.iter_mut().find(|(_, plan)| plan.is_awaited_by(step))?;
+            let (request, plan) =
+                session.plans.iter_mut().find(|(_, plan)| plan.is_awaited_by(step))?;
             let (withdrawn, unregistered) = plan.withdraw(step)?;
             Some((*id, Arc::clone(request), withdrawn, unregistered))
         });
@@ -106,7 +118,10 @@ impl Master {
 
     /// The error of what took longer than it was given, which says who has not answered.
     pub(super) fn too_slow(&self, what: &str, unanswered: &[PeerId]) -> Error {
-        let message = format!("{what} took longer than it was given; no answer from {}", self.names(unanswered));
+        let message = format!(
+            "{what} took longer than it was given; no answer from {}",
+            self.names(unanswered)
+        );
         Error::new(Code::DeadlineExceeded, message)
     }
 }

@@ -1,8 +1,8 @@
 //! What a master does when it loses a task: whatever waits for it fails at once, and says why.
 //!
-//! As in TensorFlow a session survives the loss of one of its tasks, but takes no more steps there: what
-//! it had registered is gone, and what the variables are there now nobody knows. A new session finds out.
-//! Steps of the old one that need nothing of that task go on.
+//! As in TensorFlow a session survives the loss of one of its tasks, but takes no more steps there:
+//! what it had registered is gone, and what the variables are there now nobody knows. A new session
+//! finds out. Steps of the old one that need nothing of that task go on.
 
 use std::sync::Arc;
 
@@ -27,7 +27,11 @@ impl Master {
             }
         }
         if is_needed {
-            tracing::warn!("{} lost {}: {loss}", self.link.name(self.link.local()), self.link.name(peer));
+            tracing::warn!(
+                "{} lost {}: {loss}",
+                self.link.name(self.link.local()),
+                self.link.name(peer)
+            );
         }
         self.fail_steps_at(peer, loss);
         self.fail_registrations_at(peer, loss);
@@ -42,7 +46,8 @@ impl Master {
     /// Steps that wait for `peer` fail; the other tasks of each are told.
     fn fail_steps_at(&mut self, peer: PeerId, loss: Loss) {
         let waits = |step: &super::Step| step.unanswered().contains(&peer);
-        let waiting: Vec<StepId> = self.steps.iter().filter(|(_, step)| waits(step)).map(|(id, _)| *id).collect();
+        let waiting: Vec<StepId> =
+            self.steps.iter().filter(|(_, step)| waits(step)).map(|(id, _)| *id).collect();
         for step in waiting {
             let what = format!("step {} waited for it to run its part", step.number);
             let error = self.lost_error(peer, loss, &what);
@@ -52,16 +57,20 @@ impl Master {
 
     /// Plans that `peer` has not made ready are given up, and the steps that wait for them fail.
     fn fail_registrations_at(&mut self, peer: PeerId, loss: Loss) {
-        let is_hit = |plan: &StepPlan| matches!(plan, StepPlan::Registering { .. }) && plan.has_part_at(peer);
+        let is_hit = |plan: &StepPlan| {
+            matches!(plan, StepPlan::Registering { .. }) && plan.has_part_at(peer)
+        };
         let hit = |id: &SessionId| -> Vec<(SessionId, Arc<Request>)> {
             let plans = self.sessions[id].plans.iter().filter(|(_, plan)| is_hit(plan));
             plans.map(|(request, _)| (*id, Arc::clone(request))).collect()
         };
         let given_up: Vec<(SessionId, Arc<Request>)> = self.sessions.keys().flat_map(hit).collect();
         for (id, request) in given_up {
-            let plan = self.sessions.get_mut(&id).and_then(|session| session.plans.get_mut(&request));
+            let plan =
+                self.sessions.get_mut(&id).and_then(|session| session.plans.get_mut(&request));
             for accepted in plan.map(StepPlan::withdraw_all).unwrap_or_default() {
-                let what = format!("step {} waited for it to make its part ready", accepted.step.number);
+                let what =
+                    format!("step {} waited for it to make its part ready", accepted.step.number);
                 let error = self.lost_error(peer, loss, &what);
                 refuse(accepted, error);
             }
@@ -73,13 +82,19 @@ impl Master {
     ///
     /// # Errors
     /// If it has lost one of them since it began.
-    pub(super) fn check_reachable(&self, session: SessionId, peers: impl IntoIterator<Item = PeerId>) -> Result<()> {
+    pub(super) fn check_reachable(
+        &self,
+        session: SessionId,
+        peers: impl IntoIterator<Item = PeerId>,
+    ) -> Result<()> {
         let lost = &self.sessions[&session].lost;
         if lost.is_empty() {
             return Ok(());
         }
         match peers.into_iter().find_map(|peer| Some((peer, *lost.get(&peer)?))) {
-            Some((peer, loss)) => Err(self.lost_error(peer, loss, "this session was open; make a new one")),
+            Some((peer, loss)) => {
+                Err(self.lost_error(peer, loss, "this session was open; make a new one"))
+            }
             None => Ok(()),
         }
     }

@@ -27,7 +27,8 @@ pub(super) struct Reset {
 
 impl Master {
     pub(super) fn reset(&mut self, asked: ResetContainers, context: &mut Context<Self>) {
-        let ResetContainers { containers, within_training, device_filters, deadline, reply } = asked;
+        let ResetContainers { containers, within_training, device_filters, deadline, reply } =
+            asked;
         if self.reset.is_some() {
             let error = Error::new(Code::Aborted, "another reset is under way; try again");
             return answer(reply, Err(error));
@@ -43,11 +44,16 @@ impl Master {
         let number = self.next_reset;
         self.next_reset += 1;
         for peer in &outstanding {
-            self.link.send(*peer, PeerMessage::Reset { number, containers: containers.clone(), within_training });
+            self.link.send(
+                *peer,
+                PeerMessage::Reset { number, containers: containers.clone(), within_training },
+            );
         }
-        let timer = deadline.map(|deadline| self.set_timer(deadline, MasterMessage::ResetDeadlineReached, context));
+        let timer = deadline
+            .map(|deadline| self.set_timer(deadline, MasterMessage::ResetDeadlineReached, context));
         let departed = BTreeSet::new();
-        self.reset = Some(Reset { number, outstanding, variables: 0, departed, containers, timer, reply });
+        self.reset =
+            Some(Reset { number, outstanding, variables: 0, departed, containers, timer, reply });
     }
 
     pub(super) fn reset_done(
@@ -69,7 +75,8 @@ impl Master {
             context.cancel_future(timer);
         }
         let found = reset.variables > 0 || reset.containers.is_empty();
-        let none = || Error::new(Code::NotFound, format!("no variable is in {:?}", reset.containers));
+        let none =
+            || Error::new(Code::NotFound, format!("no variable is in {:?}", reset.containers));
         answer(reset.reply, if found { Ok(reset.departed) } else { Err(none()) });
     }
 
@@ -82,7 +89,9 @@ impl Master {
 
     /// A task is lost: a reset that waits for it fails, with `error`.
     pub(super) fn reset_lost(&mut self, peer: PeerId, error: Error, context: &mut Context<Self>) {
-        let Some(reset) = self.reset.take_if(|reset| reset.outstanding.contains(&peer)) else { return };
+        let Some(reset) = self.reset.take_if(|reset| reset.outstanding.contains(&peer)) else {
+            return;
+        };
         if let Some(timer) = reset.timer {
             context.cancel_future(timer);
         }

@@ -1,4 +1,5 @@
-//! The steps that a master runs: ordered, collected, ended by their first error or by their deadline.
+//! The steps that a master runs: ordered, collected, ended by their first error or by their
+//! deadline.
 
 use std::sync::Arc;
 
@@ -34,7 +35,9 @@ pub(super) struct Step {
 /// From the first begin to the last end.
 fn spanned(one: Option<Span>, other: Option<Span>) -> Option<Span> {
     match (one, other) {
-        (Some((begin, end)), Some((other_begin, other_end))) => Some((begin.min(other_begin), end.max(other_end))),
+        (Some((begin, end)), Some((other_begin, other_end))) => {
+            Some((begin.min(other_begin), end.max(other_end)))
+        }
         (one, other) => one.or(other),
     }
 }
@@ -55,8 +58,12 @@ impl Master {
         }
         let Accepted { step, run } = accepted;
         for part in &plan.parts {
-            let feeds: Values = part.feeds.iter().map(|feed| run.feeds[*feed as usize].clone()).collect();
-            self.link.send(part.peer, PeerMessage::RunGraph { step, graph: part.graph, feeds, origin: run.origin });
+            let feeds: Values =
+                part.feeds.iter().map(|feed| run.feeds[*feed as usize].clone()).collect();
+            self.link.send(
+                part.peer,
+                PeerMessage::RunGraph { step, graph: part.graph, feeds, origin: run.origin },
+            );
         }
         let mut fetches = smallvec![None; run.request.fetches.len()];
         for (fetch, feed) in &plan.fed_fetches {
@@ -64,7 +71,10 @@ impl Master {
         }
         let outstanding = plan.parts.iter().map(|part| part.graph).collect();
         let (session, deadline, reply) = (run.session, run.deadline, run.reply);
-        self.steps.insert(step, Step { session, outstanding, plan, fetches, computed: None, deadline, reply });
+        self.steps.insert(
+            step,
+            Step { session, outstanding, plan, fetches, computed: None, deadline, reply },
+        );
         self.end_if_done(step);
     }
 
@@ -78,16 +88,33 @@ impl Master {
     ) {
         let _span = trace_span!("collect", step = step.number).entered();
         let Some(running) = self.steps.get_mut(&step) else {
-            return tracing::debug!(step = step.number, ?graph, "an answer for a step that is over; dropped");
+            return tracing::debug!(
+                step = step.number,
+                ?graph,
+                "an answer for a step that is over; dropped"
+            );
         };
         let Some(asked) = running.outstanding.iter().position(|awaited| *awaited == graph) else {
-            return tracing::warn!(step = step.number, ?graph, "an answer that nobody waits for; dropped");
+            return tracing::warn!(
+                step = step.number,
+                ?graph,
+                "an answer that nobody waits for; dropped"
+            );
         };
-        let part = running.plan.parts.iter().find(|part| part.graph == graph).expect("who is asked has a part");
+        let part = running
+            .plan
+            .parts
+            .iter()
+            .find(|part| part.graph == graph)
+            .expect("who is asked has a part");
         let values = match outcome {
             Ok(values) if values.len() == part.fetches.len() => values,
             Ok(values) => {
-                let message = format!("{} values came of {} that were asked for", values.len(), part.fetches.len());
+                let message = format!(
+                    "{} values came of {} that were asked for",
+                    values.len(),
+                    part.fetches.len()
+                );
                 let error = Error::new(Code::Internal, message).on(&self.link.name(part.peer));
                 return self.fail(step, error);
             }
@@ -108,17 +135,25 @@ impl Master {
             return;
         }
         let done = self.take_step(step);
-        let fetches = done.fetches.into_iter().map(|value| value.expect("every partition brings its fetches"));
+        let fetches = done
+            .fetches
+            .into_iter()
+            .map(|value| value.expect("every partition brings its fetches"));
         answer(done.reply, Ok(StepDone { fetches: fetches.collect(), computed: done.computed }));
     }
 
-    /// Ends a step for its first error, which is the root cause: what follows elsewhere is not reported.
+    /// Ends a step for its first error, which is the root cause: what follows elsewhere is not
+    /// reported.
     pub(super) fn fail(&mut self, step: StepId, error: Error) {
         let failed = self.take_step(step);
         let all: Vec<GraphHandle> = failed.plan.parts.iter().map(|part| part.graph).collect();
         // A task that is lost forgets the step by itself.
         let lost = self.sessions.get(&failed.session).map(|session| &session.lost);
-        for peer in failed.plan.peers(&all).into_iter().filter(|peer| !lost.is_some_and(|lost| lost.contains_key(peer)))
+        for peer in failed
+            .plan
+            .peers(&all)
+            .into_iter()
+            .filter(|peer| !lost.is_some_and(|lost| lost.contains_key(peer)))
         {
             self.link.send(peer, PeerMessage::AbortStep(step));
         }

@@ -26,11 +26,12 @@ impl Payload for PeerMessage {
                 arrivals.iter().map(|(_, value)| 8 + value.as_ref().map_or(0, packed)).sum()
             }
             Self::GraphDone { outcome: Ok(fetches), .. } => fetches.iter().map(tensor).sum(),
-            Self::GraphDone { outcome: Err(error), .. } | Self::GraphRegistered { outcome: Err(error), .. } => {
-                error.message.len() as u64
-            }
+            Self::GraphDone { outcome: Err(error), .. }
+            | Self::GraphRegistered { outcome: Err(error), .. } => error.message.len() as u64,
             Self::DeregisterGraphs { graphs, .. } => 16 * graphs.len() as u64,
-            Self::Reset { containers, .. } => containers.iter().map(|name| 8 + name.len() as u64).sum(),
+            Self::Reset { containers, .. } => {
+                containers.iter().map(|name| 8 + name.len() as u64).sum()
+            }
             Self::GraphRegistered { outcome: Ok(()), .. }
             | Self::AbortStep(_)
             | Self::ResetDone { .. }

@@ -40,17 +40,34 @@ pub(crate) struct StateRequest {
 /// What an operation does to a task's state.
 #[derive(Debug)]
 pub(crate) enum Action {
-    Read { variable: VariableId, with_version: bool },
-    Gather { variable: VariableId, ids: Tensor },
+    Read {
+        variable: VariableId,
+        with_version: bool,
+    },
+    Gather {
+        variable: VariableId,
+        ids: Tensor,
+    },
     IsInitialized(VariableId),
     Await(VariableId),
     Assign(VariableId, Tensor),
     AssignAdd(VariableId, Tensor),
     Apply(ApplyGradient),
-    Vote { global_step: VariableId, replica: Replica, versions: SmallVec<[i64; 8]>, origin: Option<Origin> },
+    Vote {
+        global_step: VariableId,
+        replica: Replica,
+        versions: SmallVec<[i64; 8]>,
+        origin: Option<Origin>,
+    },
     Commit(Commit),
-    PutUpFence { global_step: VariableId, replica: Replica },
-    LiftFence { global_step: VariableId, replica: Replica },
+    PutUpFence {
+        global_step: VariableId,
+        replica: Replica,
+    },
+    LiftFence {
+        global_step: VariableId,
+        replica: Replica,
+    },
     OnResource(Box<OnResource>),
 }
 
@@ -85,7 +102,8 @@ pub(crate) struct ApplyGradient {
     pub(crate) rule: UpdateRule,
     pub(crate) learning_rate: f32,
     pub(crate) gradient: Delta,
-    /// Whose it is and the version that it was computed from, where its mode says what becomes of it.
+    /// Whose it is and the version that it was computed from, where its mode says what becomes of
+    /// it.
     pub(crate) of: Option<(Replica, u64)>,
     /// Where workers vote: whether it counts.
     pub(crate) verdict: Option<Verdict>,

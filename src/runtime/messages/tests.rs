@@ -24,12 +24,15 @@ fn some_partitions() -> Vec<Partition> {
     let names = ["ps:0", "ps:1", "worker:0", "worker:1"];
     let tasks: Vec<TaskName> = names.iter().map(|name| name.parse().unwrap()).collect();
     let cluster = ClusterSpec::simulated([("ps", 2), ("worker", 2)]).unwrap();
-    let setter = || ReplicaDeviceSetter::new(&cluster).worker_device("/job:worker/task:1".parse().unwrap());
+    let setter =
+        || ReplicaDeviceSetter::new(&cluster).worker_device("/job:worker/task:1".parse().unwrap());
     let mut all = Vec::new();
     let mut add = |g: &Graph, targets: &[&Target], fetches: &[&Output]| {
         let fed = if fetches.is_empty() { &[][..] } else { &["x", "y"] };
-        let feeds =
-            fed.iter().filter_map(|name| g.operation(name)).map(|target| Edge { op: target.op_id(), output: 0 });
+        let feeds = fed
+            .iter()
+            .filter_map(|name| g.operation(name))
+            .map(|target| Edge { op: target.op_id(), output: 0 });
         let request = Request {
             feeds: feeds.collect(),
             fetches: fetches.iter().map(|output| output.edge()).collect(),
@@ -59,19 +62,31 @@ fn some_partitions() -> Vec<Partition> {
 /// `values` integers in blocks of `block` with so many scales.
 fn int8(values: usize, block: u32, scales: usize) -> Packed {
     let block = std::num::NonZeroU32::new(block).unwrap();
-    Packed::Int8 { values: Tensor::full([values], 100i8), scales: Tensor::full([scales], 0.5f32), block }
+    Packed::Int8 {
+        values: Tensor::full([values], 100i8),
+        scales: Tensor::full([scales], 0.5f32),
+        block,
+    }
 }
 
 fn messages() -> Vec<PeerMessage> {
-    let (step, graph) = (StepId { master: u64::MAX, number: 7 }, GraphHandle { master: 3, number: 300 });
+    let (step, graph) =
+        (StepId { master: u64::MAX, number: 7 }, GraphHandle { master: 3, number: 300 });
     let value = Tensor::new([2, 2], &[1f32, f32::NAN, -0.0, 4.0]).unwrap();
-    let error = || Error::new(Code::Aborted, "a long story").on(&TaskName::new("ps", 1)).in_operation("w/read");
+    let error = || {
+        Error::new(Code::Aborted, "a long story").on(&TaskName::new("ps", 1)).in_operation("w/read")
+    };
     let isolated = Some((3, SessionId(9)));
     let mut all: Vec<PeerMessage> = some_partitions()
         .into_iter()
-        .map(|partition| PeerMessage::RegisterGraph { graph, partition: Arc::new(partition), isolated })
+        .map(|partition| PeerMessage::RegisterGraph {
+            graph,
+            partition: Arc::new(partition),
+            isolated,
+        })
         .collect();
-    let arrivals: Arrivals = smallvec![(CrossingId(1), Some(value.clone())), (CrossingId(70_000), None)];
+    let arrivals: Arrivals =
+        smallvec![(CrossingId(1), Some(value.clone())), (CrossingId(70_000), None)];
     all.extend([
         PeerMessage::GraphRegistered { graph, outcome: Ok(()) },
         PeerMessage::GraphRegistered { graph, outcome: Err(error()) },
@@ -101,7 +116,11 @@ fn messages() -> Vec<PeerMessage> {
             computed: Some((VirtualTime(1), VirtualTime(u64::MAX))),
         },
         PeerMessage::AbortStep(step),
-        PeerMessage::Reset { number: 1, containers: vec!["a".to_owned(), String::new()], within_training: true },
+        PeerMessage::Reset {
+            number: 1,
+            containers: vec!["a".to_owned(), String::new()],
+            within_training: true,
+        },
         PeerMessage::ResetDone { number: 1, variables: 12, departed: vec![3] },
         PeerMessage::Leave { worker: 3 },
         PeerMessage::TrainingOver,
@@ -112,8 +131,10 @@ fn messages() -> Vec<PeerMessage> {
 #[test]
 fn every_message_comes_back_as_it_was() {
     let (all, limits) = (messages(), WireLimits::default());
-    let kinds: BTreeSet<String> =
-        all.iter().map(|message| format!("{message:?}").chars().take_while(|c| c.is_alphabetic()).collect()).collect();
+    let kinds: BTreeSet<String> = all
+        .iter()
+        .map(|message| format!("{message:?}").chars().take_while(|c| c.is_alphabetic()).collect())
+        .collect();
     assert_eq!(kinds.len(), 12, "each kind: {kinds:?}");
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
@@ -124,15 +145,23 @@ fn every_message_comes_back_as_it_was() {
 fn compressed_values_that_do_not_fit_their_scales_are_refused() {
     let refused = |packed: Packed| {
         let (step, devices) = (StepId { master: 1, number: 7 }, smallvec![0]);
-        let message = PeerMessage::PackedTensors { step, devices, arrivals: smallvec![(CrossingId(1), Some(packed))] };
+        let message = PeerMessage::PackedTensors {
+            step,
+            devices,
+            arrivals: smallvec![(CrossingId(1), Some(packed))],
+        };
         let bytes = encode_envelope(&vec![message], WireLimits::default()).unwrap();
-        decode_envelope::<PeerMessage>(&bytes, WireLimits::default()).err().map(|error| error.to_string())
+        decode_envelope::<PeerMessage>(&bytes, WireLimits::default())
+            .err()
+            .map(|error| error.to_string())
     };
     assert_eq!(refused(int8(256, 256, 1)), None);
     assert!(refused(int8(257, 256, 1)).unwrap().contains("blocks of 256"));
     assert!(refused(int8(256, u32::MAX, 2)).is_some());
     assert!(refused(Packed::Bf16(Tensor::full([3], 1f32))).unwrap().contains("to be one of bf16"));
-    let Packed::Int8 { scales, block, .. } = int8(3, 1, 3) else { unreachable!("it was just made") };
+    let Packed::Int8 { scales, block, .. } = int8(3, 1, 3) else {
+        unreachable!("it was just made")
+    };
     assert!(refused(Packed::Int8 { values: scales.clone(), scales, block }).is_some());
 }
 
@@ -168,12 +197,18 @@ proptest! {
     }
 }
 
-/// What `spoil` makes of a partition of a training step with parameter servers is refused because of `why`.
+/// What `spoil` makes of a partition of a training step with parameter servers is refused because
+/// of `why`.
 #[track_caller]
 fn refused(why: &str, spoil: impl Fn(&mut Partition) -> Option<()>) {
-    let spoilt = some_partitions().into_iter().filter_map(|mut partition| spoil(&mut partition).map(|()| partition));
+    let spoilt = some_partitions()
+        .into_iter()
+        .filter_map(|mut partition| spoil(&mut partition).map(|()| partition));
     let reasons: Vec<String> = spoilt.map(|partition| partition.check().unwrap_err()).collect();
-    assert!(!reasons.is_empty() && reasons.iter().all(|reason| reason.contains(why)), "{reasons:?}");
+    assert!(
+        !reasons.is_empty() && reasons.iter().all(|reason| reason.contains(why)),
+        "{reasons:?}"
+    );
 }
 
 #[test]
@@ -207,7 +242,12 @@ fn partitions_whose_numbers_stand_for_nothing_are_refused() {
         Some(())
     });
     refused("inputs", |partition| {
-        partition.nodes.iter_mut().find(|node| node.op.is_stateful() && !node.variables.is_empty())?.variables.clear();
+        partition
+            .nodes
+            .iter_mut()
+            .find(|node| node.op.is_stateful() && !node.variables.is_empty())?
+            .variables
+            .clear();
         Some(())
     });
     refused("operations and", |partition| {

@@ -1,13 +1,15 @@
-//! Where workers vote: whether a worker's gradient counts, and how that travels along an edge of the graph.
+//! Where workers vote: whether a worker's gradient counts, and how that travels along an edge of
+//! the graph.
 
 use crate::sync::Place;
 use crate::tensor::{Tensor, TensorError};
 
-/// Where workers vote: where a gradient counts, if it does, and who contributes to the rounds that some variable may
-/// still wait for. A variable learns so of its rounds even where the workers that they were closed on are lost.
+/// Where workers vote: where a gradient counts, if it does, and who contributes to the rounds that
+/// some variable may still wait for. A variable learns so of its rounds even where the workers that
+/// they were closed on are lost.
 ///
-/// It travels in a tensor: `[round, index, (round, n, worker × n)…]`, with a round of -1 where the gradient does not
-/// count.
+/// It travels in a tensor: `[round, index, (round, n, worker × n)…]`, with a round of -1 where the
+/// gradient does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) place: Option<Place>,

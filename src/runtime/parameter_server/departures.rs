@@ -62,21 +62,23 @@ impl Departures {
         self.departed.len() as u32
     }
 
-    /// Whether a training of `workers` is over: none is left, and it did not only lose them, for those who are
-    /// lost may come back.
+    /// Whether a training of `workers` is over: none is left, and it did not only lose them, for
+    /// those who are lost may come back.
     pub(super) fn is_over(&self, workers: u32) -> bool {
         self.count() >= workers && !self.left.is_empty()
     }
 
-    /// Whether `replica`, which makes ready to train, does so for another training than the one that is over. A
-    /// worker that was lost comes back to the same one, and goes on by itself where the others have left.
+    /// Whether `replica`, which makes ready to train, does so for another training than the one
+    /// that is over. A worker that was lost comes back to the same one, and goes on by itself where
+    /// the others have left.
     pub(super) fn begins_anew(&self, replica: Replica) -> bool {
         self.is_over(replica.workers) && self.left.contains(&replica.worker)
     }
 
     /// The workers whose steps `masters`, which are lost, have ordered.
     pub(super) fn replicas_of(&mut self, masters: &[u64]) -> impl Iterator<Item = u32> {
-        let lost: Vec<BTreeSet<u32>> = masters.iter().filter_map(|master| self.replicas.remove(master)).collect();
+        let lost: Vec<BTreeSet<u32>> =
+            masters.iter().filter_map(|master| self.replicas.remove(master)).collect();
         lost.into_iter().flatten()
     }
 }

@@ -1,5 +1,5 @@
-//! Who takes part in trainings at a parameter server: workers that leave, are lost or come back, a training that is
-//! over, one that is reset.
+//! Who takes part in trainings at a parameter server: workers that leave, are lost or come back, a
+//! training that is over, one that is reset.
 
 use std::collections::BTreeSet;
 
@@ -24,11 +24,14 @@ pub(super) struct Binding {
 }
 
 impl ParameterServer {
-    /// Makes a partition ready; one of a training step not before a fence of its training is lifted.
+    /// Makes a partition ready; one of a training step not before a fence of its training is
+    /// lifted.
     pub(super) fn make_ready(&mut self, binding: Binding) {
         let mut is_held_off = false;
         for coordination in self.coordinations.values_mut() {
-            for answers in binding.replicas.iter().filter_map(|replica| coordination.hold_off(*replica)) {
+            for answers in
+                binding.replicas.iter().filter_map(|replica| coordination.hold_off(*replica))
+            {
                 self.served.extend(answers);
                 is_held_off = true;
             }
@@ -58,10 +61,11 @@ impl ParameterServer {
         self.answer_joins();
     }
 
-    /// A task is lost. The workers that it was count as departed until they are back: synchronous training goes
-    /// on with those that are left, and loses a worker rather than its progress.
+    /// A task is lost. The workers that it was count as departed until they are back: synchronous
+    /// training goes on with those that are left, and loses a worker rather than its progress.
     pub(super) fn lose(&mut self, peer: PeerId, masters: &[u64]) {
-        let trains = self.tasks.iter().zip(0..).filter(|(task, _)| **task == peer).map(|(_, worker)| worker);
+        let trains =
+            self.tasks.iter().zip(0..).filter(|(task, _)| **task == peer).map(|(_, worker)| worker);
         let lost: BTreeSet<u32> = self.departures.replicas_of(masters).chain(trains).collect();
         self.held_off.retain(|binding| binding.from != peer);
         self.snapshots.lose(masters);
@@ -88,8 +92,9 @@ impl ParameterServer {
         }
     }
 
-    /// `replica` makes ready to train here: its first steps, or those of another life or session after it had
-    /// departed. Where the training was over, and it had left that in good order, this is the beginning of another.
+    /// `replica` makes ready to train here: its first steps, or those of another life or session
+    /// after it had departed. Where the training was over, and it had left that in good order, this
+    /// is the beginning of another.
     pub(super) fn take_part(&mut self, from: PeerId, master: u64, replica: Replica) {
         if self.departures.begins_anew(replica) {
             tracing::debug!("another training begins");
@@ -132,7 +137,8 @@ impl ParameterServer {
         }
         for id in self.store.ids() {
             let stored = self.store.get_mut(id);
-            let held = stored.rounds.as_mut().map(|rounds| rounds.gradients.finish()).unwrap_or_default();
+            let held =
+                stored.rounds.as_mut().map(|rounds| rounds.gradients.finish()).unwrap_or_default();
             let left_over = held.iter().filter(|offered| offered.goes_on).count();
             if left_over > 0 {
                 let variable = &stored.spec.shared_name;
@@ -158,15 +164,21 @@ impl ParameterServer {
     pub(super) fn forget_trainings(&mut self, cleared: Cleared) {
         self.snapshots.clear(&cleared.variables);
         let coordinations = cleared.variables.iter().filter_map(|id| self.coordinations.remove(id));
-        let waiting: Vec<Ticket> =
-            cleared.waiting.into_iter().chain(coordinations.flat_map(Coordination::waiting)).collect();
+        let waiting: Vec<Ticket> = cleared
+            .waiting
+            .into_iter()
+            .chain(coordinations.flat_map(Coordination::waiting))
+            .collect();
         self.refuse_waiting(waiting);
     }
 
     /// What `waiting` wait for was reset.
     pub(super) fn refuse_waiting(&mut self, waiting: Vec<Ticket>) {
         for ticket in waiting {
-            self.answer(ticket, Err(Error::new(Code::Aborted, "what the step waits for was reset")));
+            self.answer(
+                ticket,
+                Err(Error::new(Code::Aborted, "what the step waits for was reset")),
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What workers have read of the variables, where their gradients are made up for what has changed since.
+//! What workers have read of the variables, where their gradients are made up for what has changed
+//! since.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +8,8 @@ use crate::tensor::Tensor;
 
 use super::super::messages::VariableId;
 
-/// The last value of each variable that each master's steps have read. It is a reference: the variable's next update
-/// leaves it as it is and goes into a copy.
+/// The last value of each variable that each master's steps have read. It is a reference: the
+/// variable's next update leaves it as it is and goes into a copy.
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
     /// The masters whose steps are of such a training.
@@ -32,8 +33,14 @@ impl Snapshots {
         }
     }
 
-    /// The value that a gradient of `version` was computed from. None where it is not the last one that was read.
-    pub(super) fn take(&mut self, master: u64, variable: VariableId, version: u64) -> Option<Tensor> {
+    /// The value that a gradient of `version` was computed from. None where it is not the last one
+    /// that was read.
+    pub(super) fn take(
+        &mut self,
+        master: u64,
+        variable: VariableId,
+        version: u64,
+    ) -> Option<Tensor> {
         let (read, value) = self.read.remove(&(master, variable))?;
         (read == version).then_some(value)
     }

@@ -1,4 +1,5 @@
-//! Gradients at a parameter server: applied one by one, or collected into rounds, then computed on the device.
+//! Gradients at a parameter server: applied one by one, or collected into rounds, then computed on
+//! the device.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,7 +15,9 @@ use crate::tensor::Tensor;
 use super::super::compute::{Asker, Calculation, Work};
 use super::super::error::{Code, Error, Result};
 use super::super::mailbox::tell;
-use super::super::messages::{ApplyGradient, ParameterServerMessage, Served, Ticket, Values, VariableId};
+use super::super::messages::{
+    ApplyGradient, ParameterServerMessage, Served, Ticket, Values, VariableId,
+};
 use super::super::variable_store::{Offered, Rounds, Stored, Tickets, Updating};
 use super::ParameterServer;
 use super::departures::Departures;
@@ -28,7 +31,9 @@ impl ParameterServer {
         }
         match apply.of {
             _ if self.is_over => self.answer(ticket, Ok(Values::new())),
-            Some((replica, version)) if apply.has_round() => self.offer(ticket, apply, replica, version),
+            Some((replica, version)) if apply.has_round() => {
+                self.offer(ticket, apply, replica, version)
+            }
             _ if self.is_applied(ticket, &apply) => self.answer(ticket, Ok(Values::new())),
             _ => self.apply_alone(ticket, &apply),
         }
@@ -36,7 +41,12 @@ impl ParameterServer {
 
     /// Applies a gradient by itself.
     fn apply_alone(&mut self, ticket: Ticket, apply: &ApplyGradient) {
-        match self.store.lock(ticket.device, apply, smallvec![apply.gradient.clone()], smallvec![ticket]) {
+        match self.store.lock(
+            ticket.device,
+            apply,
+            smallvec![apply.gradient.clone()],
+            smallvec![ticket],
+        ) {
             Ok(mut updating) => {
                 self.make_up_for_staleness(ticket.step.master, apply, &mut updating.update);
                 self.updates.0.push(updating);
@@ -45,17 +55,23 @@ impl ParameterServer {
         }
     }
 
-    /// Makes `update` up for those that the variable has had since the worker read it, where its mode does so.
+    /// Makes `update` up for those that the variable has had since the worker read it, where its
+    /// mode does so.
     fn make_up_for_staleness(&mut self, master: u64, apply: &ApplyGradient, update: &mut Update) {
         let Some((replica, version)) = apply.of else { return };
         let variable = apply.variables[0];
         let staleness = self.store.get(variable).version.saturating_sub(version);
         update.learning_rate = replica.mode.learning_rate(apply.learning_rate, staleness);
         let read = self.snapshots.take(master, variable, version).filter(|_| staleness > 0);
-        update.compensation = replica.mode.compensation().zip(read).map(|(lambda, read)| Compensation { read, lambda });
+        update.compensation = replica
+            .mode
+            .compensation()
+            .zip(read)
+            .map(|(lambda, read)| Compensation { read, lambda });
     }
 
-    /// A step has read the variable; its gradient may have to be made up for what changes from now on.
+    /// A step has read the variable; its gradient may have to be made up for what changes from now
+    /// on.
     pub(super) fn keep_snapshot(&mut self, ticket: Ticket, variable: VariableId) {
         let stored = self.store.get(variable);
         if let Some(value) = &stored.value {
@@ -90,49 +106,67 @@ impl ParameterServer {
             }
             None => Some(Place { round: version, index: replica.worker }),
         };
-        let offer = place.map(|place| gradients.offer(replica.worker, place, Offered { ticket, apply, goes_on }));
+        let offer = place.map(|place| {
+            gradients.offer(replica.worker, place, Offered { ticket, apply, goes_on })
+        });
         match offer {
             Some(Offer::Held) if !goes_on => {}
-            // It does not count, or its round is over without it: the worker was lost here for a while.
+            // It does not count, or its round is over without it: the worker was lost here for a
+            // while.
             None | Some(Offer::Held | Offer::Stale) => self.answer(ticket, Ok(Values::new())),
             Some(Offer::Departed) => {
                 let worker = replica.worker;
-                let message = format!("worker {worker} has left this training; reset its container to begin another");
+                let message = format!(
+                    "worker {worker} has left this training; reset its container to begin another"
+                );
                 self.answer(ticket, Err(Error::new(Code::FailedPrecondition, message)));
             }
             Some(Offer::Replaced(_)) if goes_on => self.answer(ticket, Ok(Values::new())),
             Some(Offer::Replaced(older)) => {
-                let message = format!("worker {} has begun another step, which takes its place", replica.worker);
+                let message = format!(
+                    "worker {} has begun another step, which takes its place",
+                    replica.worker
+                );
                 self.answer(older.ticket, Err(Error::new(Code::Aborted, message)));
             }
         }
         self.apply_rounds(variable);
     }
 
-    /// Applies the mean of a round's gradients, in the order of their places, once it is complete and the variable
-    /// has had the update before.
+    /// Applies the mean of a round's gradients, in the order of their places, once it is complete
+    /// and the variable has had the update before.
     pub(super) fn apply_rounds(&mut self, variable: VariableId) {
         loop {
             let stored = self.store.get_mut(variable);
             if stored.is_updating {
                 return;
             }
-            let Some(round) = stored.rounds.as_mut().and_then(|rounds| rounds.gradients.take_ready()) else { return };
-            let offered: Vec<Offered> = round.gradients.into_iter().map(|(_, offered)| offered).collect();
+            let Some(round) =
+                stored.rounds.as_mut().and_then(|rounds| rounds.gradients.take_ready())
+            else {
+                return;
+            };
+            let offered: Vec<Offered> =
+                round.gradients.into_iter().map(|(_, offered)| offered).collect();
             let Some(first) = offered.first() else {
                 stored.version += 1;
                 continue;
             };
             let gradients = offered.iter().map(|offered| offered.apply.gradient.clone()).collect();
-            let tickets = offered.iter().filter(|offered| !offered.goes_on).map(|offered| offered.ticket).collect();
+            let tickets = offered
+                .iter()
+                .filter(|offered| !offered.goes_on)
+                .map(|offered| offered.ticket)
+                .collect();
             return self.update(first.ticket.device, &first.apply, gradients, tickets);
         }
     }
 
     /// Whether the gradient of a step that is taken again has been applied; else it is from now on.
     ///
-    /// That is for gradients which are applied one by one. In a round there is one of each worker anyway, and a
-    /// synchronous step that is taken again is the worker's part in the round that is under way by then.
+    /// That is for gradients which are applied one by one. In a round there is one of each worker
+    /// anyway, and a synchronous step that is taken again is the worker's part in the round that is
+    /// under way by then.
     fn is_applied(&mut self, ticket: Ticket, apply: &ApplyGradient) -> bool {
         let Some(origin) = apply.origin else { return false };
         let stored = self.store.get_mut(apply.variables[0]);
@@ -146,11 +180,14 @@ impl ParameterServer {
     fn update(&mut self, device: u32, apply: &ApplyGradient, gradients: Deltas, tickets: Tickets) {
         match self.store.lock(device, apply, gradients, tickets.clone()) {
             Ok(updating) => self.updates.0.push(updating),
-            Err(error) => tickets.into_iter().for_each(|ticket| self.answer(ticket, Err(error.clone()))),
+            Err(error) => {
+                tickets.into_iter().for_each(|ticket| self.answer(ticket, Err(error.clone())))
+            }
         }
     }
 
-    /// Copies rows of a variable, at once, so that nobody holds the variable while the device takes its time.
+    /// Copies rows of a variable, at once, so that nobody holds the variable while the device takes
+    /// its time.
     pub(super) fn gather(&mut self, ticket: Ticket, variable: VariableId, ids: &Tensor) {
         let outcome = self.store.get(variable).gather(ids);
         self.keep_snapshot(ticket, variable);
@@ -164,7 +201,9 @@ impl ParameterServer {
             by_device.entry(served.ticket.device).or_default().push(served);
         }
         for (device, gathered) in by_device {
-            let copied = gathered.iter().flat_map(|served| served.outcome.iter().map(|outputs| outputs[0].byte_len()));
+            let copied = gathered
+                .iter()
+                .flat_map(|served| served.outcome.iter().map(|outputs| outputs[0].byte_len()));
             let cost = Cost::moved(2 * copied.sum::<usize>());
             self.launch_on(device, cost, Box::new(Gathered(gathered)));
         }
@@ -230,7 +269,8 @@ impl Calculation for Gathered {
     }
 }
 
-/// The rounds of a variable that has had `version` updates, without the workers that have left before.
+/// The rounds of a variable that has had `version` updates, without the workers that have left
+/// before.
 fn new_rounds(training: Replica, version: u64, departures: &Departures) -> Rounds {
     let mut gradients = match training.mode.votes() {
         // The coordinator counts these rounds, from 0.
@@ -241,16 +281,20 @@ fn new_rounds(training: Replica, version: u64, departures: &Departures) -> Round
     Rounds { training, gradients }
 }
 
-/// A verdict that can't be the coordinator's: the worker that has passed it on speaks of another training.
+/// A verdict that can't be the coordinator's: the worker that has passed it on speaks of another
+/// training.
 fn no_such_round(name: &str, round: u64, contributors: &[u32]) -> Error {
-    let message = format!("round {round} of `{name}` can't be closed on the workers {contributors:?}");
+    let message =
+        format!("round {round} of `{name}` can't be closed on the workers {contributors:?}");
     Error::new(Code::InvalidArgument, message)
 }
 
 /// Whether a gradient of `version` by `replica` is of the training that the variable is in.
 fn check_training(stored: &Stored, replica: Replica, version: u64) -> Result<()> {
     let rounds = stored.rounds.as_ref().expect("a gradient is offered to rounds that have begun");
-    replica.check_trains_with(&rounds.training).map_err(|problem| Error::new(Code::InvalidArgument, problem))?;
+    replica
+        .check_trains_with(&rounds.training)
+        .map_err(|problem| Error::new(Code::InvalidArgument, problem))?;
     if version <= rounds.gradients.round() {
         return Ok(());
     }

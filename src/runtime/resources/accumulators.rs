@@ -56,18 +56,22 @@ fn required(number: i32, name: &str) -> Result<usize> {
 fn check(held: &[Values], gradient: &[Tensor], spec: &ResourceSpec) -> Result<()> {
     let refused = |problem: String| Err(Error::new(Code::InvalidArgument, problem));
     let name = &spec.shared_name;
-    let (ResourceKind::SparseConditionalAccumulator { whole, .. }, [indices, rows]) = (&spec.kind, gradient) else {
+    let (ResourceKind::SparseConditionalAccumulator { whole, .. }, [indices, rows]) =
+        (&spec.kind, gradient)
+    else {
         let gradient = gradient[0].shape();
         return match held.first().map(|first| first[0].shape()) {
-            Some(shape) if shape != gradient => {
-                refused(format!("a gradient {gradient} does not fit those in `{name}`, which are {shape}"))
-            }
+            Some(shape) if shape != gradient => refused(format!(
+                "a gradient {gradient} does not fit those in `{name}`, which are {shape}"
+            )),
             _ => Ok(()),
         };
     };
     let (numbers, shape) = (indices.shape().elements(), rows.shape());
     if shape.dims().first() != Some(&numbers) {
-        return refused(format!("a gradient for `{name}` has {numbers} indices, but its rows are {shape}"));
+        return refused(format!(
+            "a gradient for `{name}` has {numbers} indices, but its rows are {shape}"
+        ));
     }
     let first = held.first().map(|first| first[1].shape());
     if let Some(first) = first.filter(|first| first.dims()[1..] != shape.dims()[1..]) {
@@ -77,14 +81,21 @@ fn check(held: &[Values], gradient: &[Tensor], spec: &ResourceSpec) -> Result<()
     if indices.is_hollow() {
         return Ok(());
     }
-    positions(indices, size).map(drop).or_else(|error| refused(format!("a gradient for `{name}`: {error}")))
+    positions(indices, size)
+        .map(drop)
+        .or_else(|error| refused(format!("a gradient for `{name}`: {error}")))
 }
 
-/// The answer to who has taken gradients: their mean or their sum, added in the order in which they came.
+/// The answer to who has taken gradients: their mean or their sum, added in the order in which they
+/// came.
 pub(super) fn reduced((ticket, gradients): (Ticket, Vec<Values>), spec: &ResourceSpec) -> Served {
     let outcome = match &spec.kind {
-        ResourceKind::ConditionalAccumulator { reduction, .. } => smallvec![dense(&gradients, *reduction)],
-        ResourceKind::SparseConditionalAccumulator { reduction, .. } => sparse(&gradients, *reduction),
+        ResourceKind::ConditionalAccumulator { reduction, .. } => {
+            smallvec![dense(&gradients, *reduction)]
+        }
+        ResourceKind::SparseConditionalAccumulator { reduction, .. } => {
+            sparse(&gradients, *reduction)
+        }
         ResourceKind::FifoQueue { .. } => panic!("gradients come from an accumulator"),
     };
     Served { ticket, outcome: Ok(outcome) }
@@ -102,25 +113,32 @@ fn dense(gradients: &[Values], reduction: Reduction) -> Tensor {
     sum
 }
 
-/// The numbers of the rows that there are, and the rows. Of rows without numbers there are as many as in all gradients
-/// together.
+/// The numbers of the rows that there are, and the rows. Of rows without numbers there are as many
+/// as in all gradients together.
 fn sparse(gradients: &[Values], reduction: Reduction) -> Values {
     let first = gradients[0][1].shape();
     let row = &first.dims()[1..];
-    let shape = |rows: usize| Shape::new(&std::iter::once(rows).chain(row.iter().copied()).collect::<Vec<_>>());
+    let shape = |rows: usize| {
+        Shape::new(&std::iter::once(rows).chain(row.iter().copied()).collect::<Vec<_>>())
+    };
     let numbers = |gradient: &Values| match gradient[0].dtype() {
         DType::I32 => gradient[0].slice::<i32>().iter().copied().map(i64::from).collect(),
         _ => gradient[0].slice::<i64>().to_vec(),
     };
     if gradients.iter().flatten().any(Tensor::is_hollow) {
         let rows = gradients.iter().map(|gradient| gradient[0].shape().elements()).sum();
-        return smallvec![Tensor::hollow(DType::I64, [rows]), Tensor::hollow(DType::F32, shape(rows))];
+        return smallvec![
+            Tensor::hollow(DType::I64, [rows]),
+            Tensor::hollow(DType::F32, shape(rows))
+        ];
     }
-    let mut sum = SparseSum::new(&numbers(&gradients[0]), gradients[0][1].slice(), row.iter().product());
+    let mut sum =
+        SparseSum::new(&numbers(&gradients[0]), gradients[0][1].slice(), row.iter().product());
     for gradient in &gradients[1..] {
         sum.add(&numbers(gradient), gradient[1].slice());
     }
-    let (indices, values) = if reduction == Reduction::Mean { sum.into_mean() } else { sum.into_sum() };
+    let (indices, values) =
+        if reduction == Reduction::Mean { sum.into_mean() } else { sum.into_sum() };
     let rows = Tensor::new(shape(indices.len()), &values).expect("every number has a row");
     smallvec![Tensor::new([indices.len()], &indices).expect("a list is as long as it is"), rows]
 }

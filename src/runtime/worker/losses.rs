@@ -1,4 +1,5 @@
-//! What a worker does when it loses a task: steps that it began are forgotten, those that wait for it fail.
+//! What a worker does when it loses a task: steps that it began are forgotten, those that wait for
+//! it fail.
 
 use smallvec::SmallVec;
 
@@ -12,24 +13,36 @@ use super::Worker;
 impl Worker {
     /// The way to `peer` has broken.
     pub(super) fn lost(&mut self, peer: PeerId, loss: Loss) {
-        let own: Vec<u64> = self.masters.iter().filter(|(_, of)| **of == peer).map(|(master, _)| *master).collect();
+        let own: Vec<u64> =
+            self.masters.iter().filter(|(_, of)| **of == peer).map(|(master, _)| *master).collect();
         for master in &own {
             self.masters.remove(master);
             self.rendezvous.lose(*master);
         }
         self.forget_what_it_began(peer);
         self.fail_what_waits_for(peer, loss);
-        tell(&self.link.actors.parameter_server, ParameterServerMessage::Lost { peer, masters: own });
+        tell(
+            &self.link.actors.parameter_server,
+            ParameterServerMessage::Lost { peer, masters: own },
+        );
     }
 
     /// Nobody takes the outcome of what `peer` ordered, and nobody orders it again.
     fn forget_what_it_began(&mut self, peer: PeerId) {
-        let began: SmallVec<[StepId; 4]> =
-            self.steps.iter().filter(|(_, step)| step.master == peer).map(|(part, _)| part.step).collect();
+        let began: SmallVec<[StepId; 4]> = self
+            .steps
+            .iter()
+            .filter(|(_, step)| step.master == peer)
+            .map(|(part, _)| part.step)
+            .collect();
         began.into_iter().for_each(|step| self.abort(step));
         self.binding.retain(|_, binding| binding.master != peer);
-        let lost: Vec<GraphHandle> =
-            self.graphs.iter().filter(|(_, graph)| graph.master == peer).map(|(handle, _)| *handle).collect();
+        let lost: Vec<GraphHandle> = self
+            .graphs
+            .iter()
+            .filter(|(_, graph)| graph.master == peer)
+            .map(|(handle, _)| *handle)
+            .collect();
         for handle in lost {
             let graph = self.graphs.remove(&handle).expect("it was just there");
             if let Some(scope) = graph.plan.scope {
@@ -38,8 +51,9 @@ impl Worker {
         }
     }
 
-    /// Variables in `containers`, the default one where none is named, have lost their values: steps that use one
-    /// fail, so that what they have read of it before is not mixed with what it holds from now on.
+    /// Variables in `containers`, the default one where none is named, have lost their values:
+    /// steps that use one fail, so that what they have read of it before is not mixed with what it
+    /// holds from now on.
     pub(super) fn cleared(&mut self, containers: &[String]) {
         let is_cleared = |container: &str| match containers {
             [] => container.is_empty(),
@@ -53,7 +67,8 @@ impl Worker {
             self.steps.iter().filter(|(_, step)| uses(step)).map(|(part, _)| *part).collect();
         for part in hit {
             let here = self.link.name(self.link.local());
-            let message = format!("the variables of step {} were reset while it ran", part.step.number);
+            let message =
+                format!("the variables of step {} were reset while it ran", part.step.number);
             self.fail(part, Error::new(Code::Aborted, message).on(&here));
         }
     }
@@ -61,13 +76,26 @@ impl Worker {
     /// Steps that others began and that wait for values of `peer` fail, and their masters are told.
     fn fail_what_waits_for(&mut self, peer: PeerId, loss: Loss) {
         let name = self.link.name(peer);
-        let waiting: SmallVec<[StepPart; 4]> =
-            self.steps.iter().filter(|(_, step)| step.executor.waits_for(&name)).map(|(part, _)| *part).collect();
+        let waiting: SmallVec<[StepPart; 4]> = self
+            .steps
+            .iter()
+            .filter(|(_, step)| step.executor.waits_for(&name))
+            .map(|(part, _)| *part)
+            .collect();
         for part in waiting {
-            let missing = self.steps.get(&part).map(|step| step.executor.missing().collect::<Vec<_>>().join(", "));
+            let missing = self
+                .steps
+                .get(&part)
+                .map(|step| step.executor.missing().collect::<Vec<_>>().join(", "));
             let here = self.link.name(self.link.local());
-            let what = format!("step {} at {here} waited for {}", part.step.number, missing.unwrap_or_default());
-            let error = Error::new(Code::Unavailable, format!("{name} was lost, {loss}, while {what}")).on(&name);
+            let what = format!(
+                "step {} at {here} waited for {}",
+                part.step.number,
+                missing.unwrap_or_default()
+            );
+            let error =
+                Error::new(Code::Unavailable, format!("{name} was lost, {loss}, while {what}"))
+                    .on(&name);
             self.fail(part, error);
         }
     }

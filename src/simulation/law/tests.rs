@@ -8,7 +8,8 @@ fn draw_mean(law: &Law, draws: usize) -> f64 {
     (0..draws).map(|_| law.sample(&mut rng)).sum::<f64>() / draws as f64
 }
 
-/// The mean over many rounds of the `k`-th smallest (from 1) of `n` draws: how long `k` of `n` workers take.
+/// The mean over many rounds of the `k`-th smallest (from 1) of `n` draws: how long `k` of `n`
+/// workers take.
 fn order_statistic_mean(law: &Law, n: usize, k: usize) -> f64 {
     const ROUNDS: usize = 60_000;
     let mut rng = random::stream(11, &["order statistic"]);
@@ -79,16 +80,27 @@ fn the_gamma_function_is_the_factorial_at_whole_numbers_and_holds_at_halves() {
 #[test]
 fn a_synchronous_step_of_exponential_workers_takes_a_harmonic_number_of_means() {
     for n in [16, 50, 100] {
-        assert_within(order_statistic_mean(&Law::Exponential { mean: 1.0 }, n, n), harmonic(n), 0.01, "V1");
+        assert_within(
+            order_statistic_mean(&Law::Exponential { mean: 1.0 }, n, n),
+            harmonic(n),
+            0.01,
+            "V1",
+        );
     }
 }
 
-/// V2: waiting for k of n exponential workers takes H_n - H_(n-k) means (Dutta et al. 2018; Chen et al. 2016).
+/// V2: waiting for k of n exponential workers takes H_n - H_(n-k) means (Dutta et al. 2018; Chen et
+/// al. 2016).
 #[test]
 fn backup_workers_cut_a_step_to_a_difference_of_harmonic_numbers() {
     for (n, k) in [(16, 12), (54, 50), (100, 96)] {
         let expected = harmonic(n) - harmonic(n - k);
-        assert_within(order_statistic_mean(&Law::Exponential { mean: 1.0 }, n, k), expected, 0.01, "V2");
+        assert_within(
+            order_statistic_mean(&Law::Exponential { mean: 1.0 }, n, k),
+            expected,
+            0.01,
+            "V2",
+        );
     }
 }
 

@@ -1,13 +1,13 @@
 //! Max-min fair rates by progressive filling, of only the links that a change can touch.
 //!
-//! Filling: the link with the least share for each of its flows holds them all back at that share; take
-//! them and their rates off the other links, and go on with the next (Bertsekas and Gallager, *Data
-//! Networks*, 6.5.2).
+//! Filling: the link with the least share for each of its flows holds them all back at that share;
+//! take them and their rates off the other links, and go on with the next (Bertsekas and Gallager,
+//! *Data Networks*, 6.5.2).
 //!
-//! A change touches the links on which flows began or ended, but how far it reaches from there shows only
-//! in the result. So the filling starts with those links, the *region*, and with the flows that the region
-//! holds back, all other rates fixed; it is right unless a neighbour shows otherwise ([`Flows::spread`]), and
-//! then it is done again with that neighbour in the region.
+//! A change touches the links on which flows began or ended, but how far it reaches from there
+//! shows only in the result. So the filling starts with those links, the *region*, and with the
+//! flows that the region holds back, all other rates fixed; it is right unless a neighbour shows
+//! otherwise ([`Flows::spread`]), and then it is done again with that neighbour in the region.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -68,13 +68,18 @@ impl Ord for Share {
 
 impl Scratch {
     pub(super) fn new(links: usize) -> Self {
-        Self { round: 0, links: vec![LinkScratch::default(); links], flows: Vec::new(), order: BinaryHeap::new() }
+        Self {
+            round: 0,
+            links: vec![LinkScratch::default(); links],
+            flows: Vec::new(),
+            order: BinaryHeap::new(),
+        }
     }
 }
 
 impl Flows {
-    /// Shares out the links of `region` and of as much of its neighbourhood as that touches, which it
-    /// appends to `region`.
+    /// Shares out the links of `region` and of as much of its neighbourhood as that touches, which
+    /// it appends to `region`.
     pub(super) fn refill(&mut self, now: VirtualTime, region: &mut Vec<LinkId>) {
         if self.fill.flows.len() < self.flows.len() {
             self.fill.flows.resize(self.flows.len(), FlowScratch::default());
@@ -95,7 +100,8 @@ impl Flows {
         self.commit(now, region);
     }
 
-    /// Opens all flows that the region holds back or nothing does yet, and leaves them what the others don't take.
+    /// Opens all flows that the region holds back or nothing does yet, and leaves them what the
+    /// others don't take.
     fn open(&mut self, region: &[LinkId]) {
         for id in region {
             let link = &self.links[*id as usize];
@@ -150,9 +156,9 @@ impl Flows {
         }
     }
 
-    /// Adds to the region what its new levels touch: a link that holds back flows and is crossed by a flow
-    /// of the region whose rate has changed, a link that is now overloaded, and the bottleneck of a flow
-    /// that is faster than a full link of the region allows.
+    /// Adds to the region what its new levels touch: a link that holds back flows and is crossed by
+    /// a flow of the region whose rate has changed, a link that is now overloaded, and the
+    /// bottleneck of a flow that is faster than a full link of the region allows.
     fn spread(&mut self, region: &mut Vec<LinkId>) {
         for at in 0..region.len() {
             let id = region[at] as usize;
@@ -167,7 +173,9 @@ impl Flows {
                 } else if (old - new).abs() > old * ROUNDING {
                     let route = self.flows[flow as usize].route;
                     for neighbour in &*route {
-                        if self.links[*neighbour as usize].held > 0 || (new > old && self.is_overloaded(*neighbour)) {
+                        if self.links[*neighbour as usize].held > 0
+                            || (new > old && self.is_overloaded(*neighbour))
+                        {
                             self.include(*neighbour, region);
                         }
                     }
@@ -197,14 +205,16 @@ impl Flows {
         }
     }
 
-    /// Whether a link outside of the region has to carry more than it can; no is the answer when asked again.
+    /// Whether a link outside of the region has to carry more than it can; no is the answer when
+    /// asked again.
     fn is_overloaded(&mut self, link: LinkId) -> bool {
         let scratch = &mut self.fill.links[link as usize];
         if scratch.in_region || scratch.summed == self.fill.round {
             return false;
         }
         scratch.summed = self.fill.round;
-        let load: f64 = self.links[link as usize].flows.iter().map(|flow| self.new_rate(*flow)).sum();
+        let load: f64 =
+            self.links[link as usize].flows.iter().map(|flow| self.new_rate(*flow)).sum();
         load > self.links[link as usize].capacity * (1.0 + ROUNDING)
     }
 

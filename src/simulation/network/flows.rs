@@ -1,9 +1,10 @@
 //! The flows that share links: who holds back whom, and when each flow is through.
 //!
-//! Under max-min fairness each flow has a *bottleneck*: a full link on which no other flow is faster. The
-//! flows that one link holds back all have one rate, the link's *level*, so a link keeps one count of the
-//! bytes that it has *served* each of them; a flow is through when that count reaches its *finish*, and a
-//! new level moves none of the finishes. [`super::fill`] finds the bottlenecks and levels.
+//! Under max-min fairness each flow has a *bottleneck*: a full link on which no other flow is
+//! faster. The flows that one link holds back all have one rate, the link's *level*, so a link
+//! keeps one count of the bytes that it has *served* each of them; a flow is through when that
+//! count reaches its *finish*, and a new level moves none of the finishes. [`super::fill`] finds
+//! the bottlenecks and levels.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -56,7 +57,8 @@ pub(super) struct Flow {
     /// Where it stands in the list of flows of each link of its route.
     places: [u32; 4],
     pub(super) bottleneck: LinkId,
-    /// It is through when its bottleneck has served this much; without a bottleneck, its size, in bytes.
+    /// It is through when its bottleneck has served this much; without a bottleneck, its size, in
+    /// bytes.
     finish: f64,
     /// Its number among all flows that ever joined; breaks ties.
     number: u64,
@@ -136,7 +138,8 @@ impl Flows {
 
     /// Adds a flow of `size` bytes. It has no rate until [`Flows::settle`].
     pub(super) fn join(&mut self, id: FlowId, route: Route, size: f64) {
-        let mut flow = Flow { route, places: [0; 4], bottleneck: NOWHERE, finish: size, number: self.joined };
+        let mut flow =
+            Flow { route, places: [0; 4], bottleneck: NOWHERE, finish: size, number: self.joined };
         self.joined += 1;
         for (link, place) in route.iter().zip(&mut flow.places) {
             let flows = &mut self.links[*link as usize].flows;
@@ -151,8 +154,8 @@ impl Flows {
         self.flows[index] = flow;
     }
 
-    /// Removes all flows that `link` holds back and that are through at `now`, the link's next end; appends
-    /// them to `ended`, in the order in which they end.
+    /// Removes all flows that `link` holds back and that are through at `now`, the link's next end;
+    /// appends them to `ended`, in the order in which they end.
     pub(super) fn end(&mut self, now: VirtualTime, link: LinkId, ended: &mut Vec<FlowId>) {
         let state = &mut self.links[link as usize];
         assert_eq!(state.next_end, now, "flows end when their link has its next end");
@@ -182,7 +185,8 @@ impl Flows {
             if let Some(moved) = flows.get(place as usize) {
                 let moved = &mut self.flows[*moved as usize];
                 let at = moved.route.iter().position(|other| other == link);
-                moved.places[at.expect("a flow on a link's list has the link on its route")] = place;
+                moved.places[at.expect("a flow on a link's list has the link on its route")] =
+                    place;
             }
             self.unsettle(*link);
         }
@@ -196,8 +200,8 @@ impl Flows {
         }
     }
 
-    /// Shares the links out anew, where flows have begun or ended since the last time. Appends the links
-    /// that have another next end to `rescheduled`.
+    /// Shares the links out anew, where flows have begun or ended since the last time. Appends the
+    /// links that have another next end to `rescheduled`.
     pub(super) fn settle(&mut self, now: VirtualTime, rescheduled: &mut Vec<LinkId>) {
         let mut changed = std::mem::take(&mut self.unsettled);
         for link in &changed {
@@ -230,7 +234,8 @@ impl Flows {
         new.queue.push(Reverse(Ending { finish: flow.finish, number: flow.number, flow: id }));
     }
 
-    /// Finds the next end of the flows that `link` holds back; whether it is another, and there is one.
+    /// Finds the next end of the flows that `link` holds back; whether it is another, and there is
+    /// one.
     fn reschedule(&mut self, link: LinkId) -> bool {
         let next = self.next_ending(link);
         let state = &mut self.links[link as usize];
@@ -238,7 +243,9 @@ impl Flows {
             (state.served, state.level, state.next_end) = (0.0, 0.0, NEVER);
             return false;
         };
-        let at = VirtualTime(state.served_at.0.saturating_add(span(next.finish - state.served, state.level)));
+        let at = VirtualTime(
+            state.served_at.0.saturating_add(span(next.finish - state.served, state.level)),
+        );
         std::mem::replace(&mut state.next_end, at) != at
     }
 

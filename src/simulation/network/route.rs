@@ -45,12 +45,19 @@ impl Wiring {
             let count = hosts.div_ceil(racks.hosts_per_rack);
             capacities.resize(2 * (hosts + count), racks.uplink.0 / 1e9);
         }
-        (Self { hosts, hosts_per_rack: spec.racks.as_ref().map(|racks| racks.hosts_per_rack) }, capacities)
+        (
+            Self { hosts, hosts_per_rack: spec.racks.as_ref().map(|racks| racks.hosts_per_rack) },
+            capacities,
+        )
     }
 
     /// The links from one host to another.
     pub(super) fn route(&self, from: usize, to: usize) -> Route {
-        assert!(from < self.hosts && to < self.hosts, "{from} and {to} are among the {} hosts", self.hosts);
+        assert!(
+            from < self.hosts && to < self.hosts,
+            "{from} and {to} are among the {} hosts",
+            self.hosts
+        );
         if from == to {
             return Route::default();
         }

@@ -11,13 +11,15 @@ pub struct NetworkSpec {
     pub latency: Duration,
     /// Of each host's NIC, in each direction [bytes/s].
     pub bandwidth: BytesPerSecond,
-    /// What each message costs its sender before its first byte is sent; a sender does one at a time.
+    /// What each message costs its sender before its first byte is sent; a sender does one at a
+    /// time.
     pub message_cost: Duration,
     /// How the hosts are racked; `None` connects all to one switch that is never the bottleneck.
     pub racks: Option<Racks>,
 }
 
-/// Racks of hosts in the order of their numbers, each with an uplink that messages to other racks share.
+/// Racks of hosts in the order of their numbers, each with an uplink that messages to other racks
+/// share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Racks {
     /// How many hosts a rack holds.

@@ -9,13 +9,19 @@ use crate::units::BytesPerSecond;
 const NIC: f64 = 1e9; // [bytes/s]: a byte a nanosecond
 
 fn spec() -> NetworkSpec {
-    NetworkSpec { latency: Duration::ZERO, bandwidth: BytesPerSecond(NIC), message_cost: Duration::ZERO, racks: None }
+    NetworkSpec {
+        latency: Duration::ZERO,
+        bandwidth: BytesPerSecond(NIC),
+        message_cost: Duration::ZERO,
+        racks: None,
+    }
 }
 
 /// A message of a test: its sender, its receiver, its size, and when it is sent [ns].
 type Sent = (usize, usize, u64, u64);
 
-/// When each of `messages`, in order of sending time, arrives [ns]; checks conservation at every event.
+/// When each of `messages`, in order of sending time, arrives [ns]; checks conservation at every
+/// event.
 fn arrivals(spec: &NetworkSpec, hosts: usize, messages: &[Sent]) -> Vec<u64> {
     let mut network = Network::new(spec, hosts);
     let mut arrived = vec![0; messages.len()];
@@ -23,11 +29,18 @@ fn arrivals(spec: &NetworkSpec, hosts: usize, messages: &[Sent]) -> Vec<u64> {
     let mut step = |network: &mut Network<usize>, at: VirtualTime, under_way: &mut u64| {
         if let Some(delivery) = network.advance(at) {
             let (from, to, size, sent) = messages[delivery.payload];
-            assert_eq!((delivery.from, delivery.to, delivery.size.0, delivery.sent_at.0), (from, to, size, sent));
+            assert_eq!(
+                (delivery.from, delivery.to, delivery.size.0, delivery.sent_at.0),
+                (from, to, size, sent)
+            );
             arrived[delivery.payload] = at.0;
             *under_way -= size;
         }
-        assert_eq!(network.bytes_accepted().0 - network.bytes_delivered().0, *under_way, "bytes are conserved");
+        assert_eq!(
+            network.bytes_accepted().0 - network.bytes_delivered().0,
+            *under_way,
+            "bytes are conserved"
+        );
     };
     for (index, (from, to, size, sent)) in messages.iter().enumerate() {
         while let Some(at) = network.next_event().filter(|at| at.0 < *sent) {
@@ -54,7 +67,11 @@ fn a_message_alone_takes_its_cost_its_transfer_and_the_latency() {
 
 #[test]
 fn a_message_alone_is_one_event() {
-    let spec = NetworkSpec { latency: Duration::from_micros(5), message_cost: Duration::from_micros(1), ..spec() };
+    let spec = NetworkSpec {
+        latency: Duration::from_micros(5),
+        message_cost: Duration::from_micros(1),
+        ..spec()
+    };
     let mut network = Network::new(&spec, 2);
     network.send(VirtualTime(0), 0, 1, Bytes(100), 'a');
     assert_eq!(network.next_event(), Some(VirtualTime(6_100)));
@@ -66,7 +83,10 @@ fn a_message_alone_is_one_event() {
 fn a_sender_handles_its_messages_one_after_another() {
     let spec = NetworkSpec { message_cost: Duration::from_nanos(100), ..spec() };
     assert_eq!(arrivals(&spec, 4, &[(0, 1, 10, 0), (0, 2, 10, 0), (0, 3, 10, 0)]), [110, 210, 310]);
-    assert_eq!(arrivals(&spec, 4, &[(0, 3, 10, 0), (1, 3, 10, 50), (2, 3, 10, 900)]), [110, 160, 1_010]);
+    assert_eq!(
+        arrivals(&spec, 4, &[(0, 3, 10, 0), (1, 3, 10, 50), (2, 3, 10, 900)]),
+        [110, 160, 1_010]
+    );
 }
 
 #[test]
@@ -83,7 +103,8 @@ fn unequal_messages_into_one_host_end_as_processor_sharing_has_it() {
     assert_eq!(arrivals(&spec(), 4, &messages), [3_000_000, 5_000_000, 7_000_000]);
     // t_k = t_(k-1) + (n - k + 1) (m_k - m_(k-1)) / B
     let sizes: Vec<u64> = (0..200).map(|k| 1_003 * k + 7 * k * k + 1).collect();
-    let messages: Vec<Sent> = sizes.iter().enumerate().map(|(k, size)| (k + 1, 0, *size, 0)).collect();
+    let messages: Vec<Sent> =
+        sizes.iter().enumerate().map(|(k, size)| (k + 1, 0, *size, 0)).collect();
     let (mut expected, mut before) = (0, 0);
     for (k, at) in arrivals(&spec(), 201, &messages).into_iter().enumerate() {
         expected += (200 - k as u64) * (sizes[k] - before);
@@ -98,7 +119,8 @@ fn a_message_that_meets_another_half_way_shares_from_then_on() {
     assert_eq!(arrivals(&spec(), 3, &[(1, 0, 1_000, 0), (2, 0, 1_000, 1_000)]), [1_000, 2_000]);
 }
 
-/// A worker's own NIC caps it: the rate of each is min(b, B/n), for each of its messages b = NIC/(its messages).
+/// A worker's own NIC caps it: the rate of each is min(b, B/n), for each of its messages b =
+/// NIC/(its messages).
 #[test]
 fn a_flow_is_held_back_by_the_fuller_of_its_two_nics() {
     // Host 1 sends to 3 hosts; so does each of 2..=5 to host 0 alone, with host 1: 5 into host 0.
@@ -111,12 +133,18 @@ fn a_flow_is_held_back_by_the_fuller_of_its_two_nics() {
     assert_eq!(arrivals(&spec(), 8, &messages), [1_800, 1_800, 1_800, 900]);
 }
 
-/// Parking lot: one long flow and a short one on each link get 1/2 each (proportional fairness would not).
+/// Parking lot: one long flow and a short one on each link get 1/2 each (proportional fairness
+/// would not).
 #[test]
 fn a_long_route_gets_the_same_share_as_the_short_ones_it_meets() {
-    // Racks of 2 behind uplinks as fast as NICs: the long flow 0 -> 2 crosses four links, each with one rival.
-    let spec = NetworkSpec { racks: Some(Racks { hosts_per_rack: 2, uplink: BytesPerSecond(NIC) }), ..spec() };
-    let messages = [(0, 2, 1_000, 0), (0, 1, 1_000, 0), (5, 3, 1_000, 0), (1, 6, 1_000, 0), (3, 2, 1_000, 0)];
+    // Racks of 2 behind uplinks as fast as NICs: the long flow 0 -> 2 crosses four links, each with
+    // one rival.
+    let spec = NetworkSpec {
+        racks: Some(Racks { hosts_per_rack: 2, uplink: BytesPerSecond(NIC) }),
+        ..spec()
+    };
+    let messages =
+        [(0, 2, 1_000, 0), (0, 1, 1_000, 0), (5, 3, 1_000, 0), (1, 6, 1_000, 0), (3, 2, 1_000, 0)];
     assert_eq!(arrivals(&spec, 8, &messages), [2_000; 5]);
 }
 
@@ -126,22 +154,33 @@ fn pushing_to_servers_takes_the_longer_of_a_workers_and_a_servers_share() {
     for (n, k) in [(1, 4), (4, 4), (3, 5), (16, 16), (32, 4), (50, 8)] {
         let shard = 48_000;
         let model = shard * k as u64;
-        let messages: Vec<Sent> =
-            (0..n).flat_map(|worker| (0..k).map(move |server| (k + worker, server, shard, 0))).collect();
+        let messages: Vec<Sent> = (0..n)
+            .flat_map(|worker| (0..k).map(move |server| (k + worker, server, shard, 0)))
+            .collect();
         let expected = model.max(n as u64 * model / k as u64);
-        assert_eq!(arrivals(&spec(), n + k, &messages), vec![expected; n * k], "{n} workers, {k} servers");
+        assert_eq!(
+            arrivals(&spec(), n + k, &messages),
+            vec![expected; n * k],
+            "{n} workers, {k} servers"
+        );
     }
 }
 
-/// SimGrid 3.32, CM02 without factors: every worker fetches 1/16 of M from each of 16 servers, 20 us latency.
+/// SimGrid 3.32, CM02 without factors: every worker fetches 1/16 of M from each of 16 servers, 20
+/// us latency.
 #[test]
 fn a_synchronous_fetch_takes_what_simgrid_says() {
-    let spec = NetworkSpec { bandwidth: BytesPerSecond(1.063e9), latency: Duration::from_micros(20), ..spec() };
+    let spec = NetworkSpec {
+        bandwidth: BytesPerSecond(1.063e9),
+        latency: Duration::from_micros(20),
+        ..spec()
+    };
     for (workers, model, expected) in
         [(100, 1 << 30, 6.313177), (200, 100_000_000, 1.175937), (1000, 100_000_000, 5.879606)]
     {
-        let messages: Vec<Sent> =
-            (0..workers).flat_map(|worker| (0..16).map(move |ps| (ps, 16 + worker, model / 16, 0))).collect();
+        let messages: Vec<Sent> = (0..workers)
+            .flat_map(|worker| (0..16).map(move |ps| (ps, 16 + worker, model / 16, 0)))
+            .collect();
         let step = *arrivals(&spec, workers + 16, &messages).iter().max().unwrap() as f64 / 1e9;
         assert!((step - expected).abs() < 1e-6, "{workers} workers: {step} s for {expected} s");
     }
@@ -154,8 +193,12 @@ fn what_a_host_sends_does_not_slow_what_it_receives() {
 
 #[test]
 fn only_messages_to_other_racks_share_the_uplink() {
-    let spec = NetworkSpec { racks: Some(Racks { hosts_per_rack: 4, uplink: BytesPerSecond(NIC / 2.0) }), ..spec() };
-    let messages = [(0, 4, 1_000, 0), (1, 5, 1_000, 0), (2, 3, 1_000, 0), (6, 7, 1_000, 0), (4, 0, 1_000, 0)];
+    let spec = NetworkSpec {
+        racks: Some(Racks { hosts_per_rack: 4, uplink: BytesPerSecond(NIC / 2.0) }),
+        ..spec()
+    };
+    let messages =
+        [(0, 4, 1_000, 0), (1, 5, 1_000, 0), (2, 3, 1_000, 0), (6, 7, 1_000, 0), (4, 0, 1_000, 0)];
     assert_eq!(arrivals(&spec, 8, &messages), [4_000, 4_000, 1_000, 1_000, 2_000]);
 }
 
@@ -174,7 +217,8 @@ fn messages_that_arrive_together_are_delivered_in_the_order_they_were_sent() {
 
 #[test]
 fn a_network_on_which_messages_would_never_arrive_is_refused() {
-    let racks = |hosts_per_rack, uplink| Some(Racks { hosts_per_rack, uplink: BytesPerSecond(uplink) });
+    let racks =
+        |hosts_per_rack, uplink| Some(Racks { hosts_per_rack, uplink: BytesPerSecond(uplink) });
     let refused = [
         (NetworkSpec { bandwidth: BytesPerSecond(0.0), ..spec() }, "bandwidth"),
         (NetworkSpec { racks: racks(4, f64::NAN), ..spec() }, "uplink"),

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use super::error::{Mistake, ScenarioError, line_of, most_like};
 use super::file::{
-    AveragingFile, CompressionFile, ComputeFile, DiLoCoTable, LocalSgdTable, ModelFile, NetworkFile, NumericsFile,
-    RunFile, ScenarioFile, StopFile, TasksFile,
+    AveragingFile, CompressionFile, ComputeFile, DiLoCoTable, LocalSgdTable, ModelFile,
+    NetworkFile, NumericsFile, RunFile, ScenarioFile, StopFile, TasksFile,
 };
 use super::{Averaging, Compression, Compute, Nesterov, Numerics, Run, Scenario, Stop, Tasks};
 use crate::cluster::TaskName;
@@ -21,7 +21,8 @@ use crate::simulation::{NetworkSpec, Racks};
 use crate::sync::Mode;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
 
-/// The mistakes found so far, and what is asked for that can't be done yet: keys and what to say of each.
+/// The mistakes found so far, and what is asked for that can't be done yet: keys and what to say of
+/// each.
 #[derive(Default)]
 pub(super) struct Mistakes {
     mistakes: Vec<(String, String)>,
@@ -33,7 +34,12 @@ impl Mistakes {
         self.mistakes.push((path.into(), text.into()));
     }
 
-    pub(super) fn unless(&mut self, right: bool, path: impl Into<String>, text: impl FnOnce() -> String) {
+    pub(super) fn unless(
+        &mut self,
+        right: bool,
+        path: impl Into<String>,
+        text: impl FnOnce() -> String,
+    ) {
         if !right {
             self.note(path, text());
         }
@@ -47,8 +53,14 @@ impl Mistakes {
         self.unless(number > 0.0, path, || "must be above 0".to_owned());
     }
 
-    /// `scenario`, where nothing is wrong. `text` is the file, or none where its lines mean nothing any more.
-    fn settle(self, scenario: Scenario, origin: &str, text: Option<&str>) -> Result<Scenario, ScenarioError> {
+    /// `scenario`, where nothing is wrong. `text` is the file, or none where its lines mean nothing
+    /// any more.
+    fn settle(
+        self,
+        scenario: Scenario,
+        origin: &str,
+        text: Option<&str>,
+    ) -> Result<Scenario, ScenarioError> {
         let located = |found: Vec<(String, String)>| -> Vec<Mistake> {
             let locate = |(path, said): (String, String)| {
                 let line = text.and_then(|text| line_of(text, &path));
@@ -69,20 +81,27 @@ impl Mistakes {
     }
 }
 
-/// The scenario that `file` means. `text` is the file as typed, to find lines in; none where `--set` changed it.
-pub(super) fn build(file: ScenarioFile, origin: &str, text: Option<&str>) -> Result<Scenario, ScenarioError> {
+/// The scenario that `file` means. `text` is the file as typed, to find lines in; none where
+/// `--set` changed it.
+pub(super) fn build(
+    file: ScenarioFile,
+    origin: &str,
+    text: Option<&str>,
+) -> Result<Scenario, ScenarioError> {
     let mut found = Mistakes::default();
     refuse_what_is_to_come(&file, &mut found);
     let cluster = cluster(file.cluster, &mut found);
     let workers = cluster.get("worker").map_or(0, Tasks::count);
     let stop = stop(file.stop, &mut found);
     if stop.accuracy.is_some() {
-        let computed = file.compute.numerics == NumericsFile::Real && file.program.model != ModelFile::Null;
+        let computed =
+            file.compute.numerics == NumericsFile::Real && file.program.model != ModelFile::Null;
         found.unless(computed, "stop.accuracy", || {
             "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` or `time`".to_owned()
         });
     }
-    let compression = compression(file.network.compression, "network.compression", &mut found).unwrap_or_default();
+    let compression = compression(file.network.compression, "network.compression", &mut found)
+        .unwrap_or_default();
     let runs = runs(file.run, (workers, compression), &mut found);
     let numerics = file.compute.numerics;
     let scenario = Scenario {
@@ -91,7 +110,12 @@ pub(super) fn build(file: ScenarioFile, origin: &str, text: Option<&str>) -> Res
         faults: fault::faults(file.fault, file.network.silence, &cluster, &mut found),
         network: network(file.network, &mut found),
         compute: compute(file.compute, &cluster, &mut found),
-        program: program::program(file.program, origin, cluster.get("ps").map_or(1, Tasks::count), &mut found),
+        program: program::program(
+            file.program,
+            origin,
+            cluster.get("ps").map_or(1, Tasks::count),
+            &mut found,
+        ),
         stop,
         checkpoint: checkpoint::checkpoint(file.checkpoint, numerics, &mut found),
         runs,
@@ -101,7 +125,9 @@ pub(super) fn build(file: ScenarioFile, origin: &str, text: Option<&str>) -> Res
 }
 
 fn stem(origin: &str) -> String {
-    Path::new(origin).file_stem().map_or_else(|| origin.to_owned(), |stem| stem.to_string_lossy().into_owned())
+    Path::new(origin)
+        .file_stem()
+        .map_or_else(|| origin.to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
 fn refuse_what_is_to_come(file: &ScenarioFile, found: &mut Mistakes) {
@@ -110,12 +136,22 @@ fn refuse_what_is_to_come(file: &ScenarioFile, found: &mut Mistakes) {
             found.not_yet.push((path.to_owned(), text.to_owned()));
         }
     };
-    refuse(file.calibration.is_some(), "calibration", "it would be ignored; give `[compute]` and `[network]` instead");
+    refuse(
+        file.calibration.is_some(),
+        "calibration",
+        "it would be ignored; give `[compute]` and `[network]` instead",
+    );
 }
 
-fn cluster(file: Option<BTreeMap<String, TasksFile>>, found: &mut Mistakes) -> BTreeMap<String, Tasks> {
+fn cluster(
+    file: Option<BTreeMap<String, TasksFile>>,
+    found: &mut Mistakes,
+) -> BTreeMap<String, Tasks> {
     let Some(file) = file else {
-        return BTreeMap::from([("ps".to_owned(), Tasks::Count(1)), ("worker".to_owned(), Tasks::Count(2))]);
+        return BTreeMap::from([
+            ("ps".to_owned(), Tasks::Count(1)),
+            ("worker".to_owned(), Tasks::Count(2)),
+        ]);
     };
     if !file.contains_key("worker") {
         let meant = most_like("worker", file.keys().map(String::as_str));
@@ -127,12 +163,16 @@ fn cluster(file: Option<BTreeMap<String, TasksFile>>, found: &mut Mistakes) -> B
         let named = job.starts_with(|c: char| c.is_ascii_alphabetic());
         let named = named && job.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         let path = if named { format!("cluster.{job}") } else { format!("cluster.\"{job}\"") };
-        found.unless(named, &path, || "a job's name is letters, digits and `_`, and begins with a letter".to_owned());
+        found.unless(named, &path, || {
+            "a job's name is letters, digits and `_`, and begins with a letter".to_owned()
+        });
         let tasks = match tasks {
             TasksFile::Count(count) => Tasks::Count(count),
             TasksFile::Addresses(addresses) => Tasks::Addresses(addresses),
         };
-        found.unless(tasks.count() >= 1, &path, || "a job has at least 1 task; remove it, or give it one".to_owned());
+        found.unless(tasks.count() >= 1, &path, || {
+            "a job has at least 1 task; remove it, or give it one".to_owned()
+        });
         if let Tasks::Addresses(addresses) = &tasks {
             for (index, address) in addresses.iter().enumerate() {
                 found.unless(is_host_and_port(address), format!("{path}[{index}]"), || {
@@ -147,7 +187,9 @@ fn cluster(file: Option<BTreeMap<String, TasksFile>>, found: &mut Mistakes) -> B
 
 fn is_host_and_port(address: &str) -> bool {
     let parts = address.rsplit_once(':');
-    parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0))
+    parts.is_some_and(|(host, port)| {
+        !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
+    })
 }
 
 fn network(file: NetworkFile, found: &mut Mistakes) -> NetworkSpec {
@@ -187,7 +229,9 @@ fn compute(file: ComputeFile, cluster: &BTreeMap<String, Tasks>, found: &mut Mis
     let mut slow = BTreeMap::new();
     for (name, factor) in file.slow {
         let path = format!("compute.slow.\"{name}\"");
-        found.unless(factor.is_finite() && factor > 0.0, &path, || format!("{factor} must be finite and above 0"));
+        found.unless(factor.is_finite() && factor > 0.0, &path, || {
+            format!("{factor} must be finite and above 0")
+        });
         match task_of(&name, cluster) {
             Ok(task) => {
                 slow.insert(task, factor);
@@ -211,11 +255,15 @@ fn compute(file: ComputeFile, cluster: &BTreeMap<String, Tasks>, found: &mut Mis
 
 /// The task `name` of `cluster`, or why it has none.
 fn task_of(name: &str, cluster: &BTreeMap<String, Tasks>) -> Result<TaskName, String> {
-    let parts = name.split_once(':').and_then(|(job, index)| Some((job, index.parse::<u32>().ok()?)));
+    let parts =
+        name.split_once(':').and_then(|(job, index)| Some((job, index.parse::<u32>().ok()?)));
     let spelt_alike = |(job, index): &(&str, u32)| format!("{job}:{index}") == name; // no "worker:03"
-    let (job, index) = parts.filter(spelt_alike).ok_or("no task's name; write, for example, `worker:0`")?;
+    let (job, index) =
+        parts.filter(spelt_alike).ok_or("no task's name; write, for example, `worker:0`")?;
     let jobs = || cluster.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-    let tasks = cluster.get(job).ok_or_else(|| format!("the cluster has no job `{job}`; it has {}", jobs()))?;
+    let tasks = cluster
+        .get(job)
+        .ok_or_else(|| format!("the cluster has no job `{job}`; it has {}", jobs()))?;
     match tasks.count() {
         count if index < count => Ok(TaskName::new(job, index)),
         count => Err(format!("the job `{job}` has {count} tasks, counted from 0")),
@@ -242,11 +290,20 @@ fn stop(file: Option<StopFile>, found: &mut Mistakes) -> Stop {
         };
         found.note("stop", why);
     }
-    Stop { steps: file.steps, accuracy: file.accuracy, evaluate_every, time: file.time.map(Duration::from) }
+    Stop {
+        steps: file.steps,
+        accuracy: file.accuracy,
+        evaluate_every,
+        time: file.time.map(Duration::from),
+    }
 }
 
 /// What `file`, which is at `path`, asks for.
-fn compression(file: Option<CompressionFile>, path: &str, found: &mut Mistakes) -> Option<Compression> {
+fn compression(
+    file: Option<CompressionFile>,
+    path: &str,
+    found: &mut Mistakes,
+) -> Option<Compression> {
     Some(match file? {
         CompressionFile::None => Compression::None,
         CompressionFile::Bf16 => Compression::Bf16,
@@ -255,9 +312,11 @@ fn compression(file: Option<CompressionFile>, path: &str, found: &mut Mistakes) 
             Compression::Int8 { block: NonZeroU32::new(block).unwrap_or(NonZeroU32::MIN) }
         }
         CompressionFile::TopK { fraction } => {
-            found.unless(fraction > 0.0 && fraction <= 1.0, format!("{path}.top_k.fraction"), || {
-                format!("{fraction} must be above 0 and at most 1")
-            });
+            found.unless(
+                fraction > 0.0 && fraction <= 1.0,
+                format!("{path}.top_k.fraction"),
+                || format!("{fraction} must be above 0 and at most 1"),
+            );
             Compression::TopK { fraction }
         }
     })
@@ -267,14 +326,22 @@ fn compression(file: Option<CompressionFile>, path: &str, found: &mut Mistakes) 
 fn averaging(file: Option<AveragingFile>, path: &str, found: &mut Mistakes) -> Option<Averaging> {
     let (name, every, outer) = match file? {
         AveragingFile::LocalSgd(LocalSgdTable { every, .. }) => ("local_sgd", every, None),
-        AveragingFile::DiLoCo(DiLoCoTable { every, outer_learning_rate, outer_momentum, .. }) => {
+        AveragingFile::DiLoCo(DiLoCoTable {
+            every, outer_learning_rate, outer_momentum, ..
+        }) => {
             let default = Nesterov::default();
-            let (learning_rate, momentum) =
-                (outer_learning_rate.unwrap_or(default.learning_rate), outer_momentum.unwrap_or(default.momentum));
-            for (key, value) in [("outer_learning_rate", learning_rate), ("outer_momentum", momentum)] {
-                found.unless(value.is_finite() && value >= 0.0, format!("{path}.diloco.{key}"), || {
-                    "must be finite and at least 0".to_owned()
-                });
+            let (learning_rate, momentum) = (
+                outer_learning_rate.unwrap_or(default.learning_rate),
+                outer_momentum.unwrap_or(default.momentum),
+            );
+            for (key, value) in
+                [("outer_learning_rate", learning_rate), ("outer_momentum", momentum)]
+            {
+                found.unless(
+                    value.is_finite() && value >= 0.0,
+                    format!("{path}.diloco.{key}"),
+                    || "must be finite and at least 0".to_owned(),
+                );
             }
             ("diloco", every, Some(Nesterov { learning_rate, momentum }))
         }
@@ -284,9 +351,18 @@ fn averaging(file: Option<AveragingFile>, path: &str, found: &mut Mistakes) -> O
 }
 
 /// The runs of `workers`, which compress what they send in the same way where they do not say how.
-fn runs(file: Option<Vec<RunFile>>, (workers, compressed): (u32, Compression), found: &mut Mistakes) -> Vec<Run> {
+fn runs(
+    file: Option<Vec<RunFile>>,
+    (workers, compressed): (u32, Compression),
+    found: &mut Mistakes,
+) -> Vec<Run> {
     let Some(file) = file else {
-        let run = Run { name: String::new(), mode: Mode::Async, averaging: None, compression: compressed };
+        let run = Run {
+            name: String::new(),
+            mode: Mode::Async,
+            averaging: None,
+            compression: compressed,
+        };
         return vec![Run { name: run.how(), ..run }];
     };
     found.unless(!file.is_empty(), "run", || "no run; give one, or remove the key".to_owned());
@@ -298,11 +374,14 @@ fn runs(file: Option<Vec<RunFile>>, (workers, compressed): (u32, Compression), f
             found.note(format!("run[{index}].mode.{parameter}"), problem);
         }
         let own = compression(run.compression, &format!("run[{index}].compression"), found);
-        let meant = Run { name: String::new(), mode, averaging, compression: own.unwrap_or(compressed) };
+        let meant =
+            Run { name: String::new(), mode, averaging, compression: own.unwrap_or(compressed) };
         let name = run.name.unwrap_or_else(|| meant.how());
-        found.unless(runs.iter().all(|earlier| earlier.name != name), format!("run[{index}].name"), || {
-            format!("an earlier run is also called `{name}`")
-        });
+        found.unless(
+            runs.iter().all(|earlier| earlier.name != name),
+            format!("run[{index}].name"),
+            || format!("an earlier run is also called `{name}`"),
+        );
         runs.push(Run { name, ..meant });
     }
     runs

@@ -60,8 +60,8 @@ pub enum ScenarioError {
 pub struct Mistake {
     /// The key, such as `run[1].mode.sync.backups`.
     pub path: String,
-    /// The line of the key, or of the section that lacks it; from 1. None where the file has neither,
-    /// or where `--set` changed it.
+    /// The line of the key, or of the section that lacks it; from 1. None where the file has
+    /// neither, or where `--set` changed it.
     pub line: Option<usize>,
     /// What is wrong with it, and what to write instead.
     pub text: String,
@@ -95,13 +95,19 @@ pub(super) fn suggestion(message: &str) -> Option<String> {
 }
 
 /// The one of `names` that is most like `found`, where any is much like it.
-pub(super) fn most_like<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn most_like<'a>(
+    found: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let likeness = |name: &str| match strsim::damerau_levenshtein(found, name) {
         0 | 1 => 1.0, // one slip of a finger: in short names the other measure asks too much
         _ => strsim::jaro_winkler(found, name),
     };
     let rated = names.into_iter().map(|name| (likeness(name), name));
-    rated.filter(|(likeness, _)| *likeness >= 0.8).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+    rated
+        .filter(|(likeness, _)| *likeness >= 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
 }
 
 /// "; did you mean ...?", or nothing.
@@ -149,14 +155,19 @@ impl Place {
     fn of(text: &str, offset: usize) -> Self {
         let before = &text[..offset.min(text.len())];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Self { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1, line_start }
+        Self {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            line_start,
+        }
     }
 
     /// The line, and under it a mark as long as the part of `span` that is on it.
     fn excerpt(&self, text: &str, span: &Range<usize>) -> String {
         let line = text[self.line_start..].lines().next().unwrap_or_default();
         let line_end = self.line_start + line.len();
-        let marked = text.get(span.start..span.end.min(line_end)).map_or(0, |part| part.chars().count());
+        let marked =
+            text.get(span.start..span.end.min(line_end)).map_or(0, |part| part.chars().count());
         let number = self.line.to_string();
         let (gutter, indent) = (" ".repeat(number.len()), " ".repeat(self.column - 1));
         format!("{gutter} |\n{number} | {line}\n{gutter} | {indent}{}", "^".repeat(marked.max(1)))

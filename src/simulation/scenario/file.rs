@@ -21,7 +21,9 @@ pub(super) use compression::CompressionFile;
 pub(super) use dataset::{DatasetFile, NpyFile};
 pub(super) use fault::FaultFile;
 pub(super) use mode::{AveragingFile, DiLoCoTable, LocalSgdTable, ModeFile};
-pub(super) use optimizer::{LearningRateFile, OptimizerFile, Parameters, RuleFile, ScheduleFile, ScheduleName};
+pub(super) use optimizer::{
+    LearningRateFile, OptimizerFile, Parameters, RuleFile, ScheduleFile, ScheduleName,
+};
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -142,7 +144,8 @@ impl<'de> Visitor<'de> for TasksVisitor {
     }
 
     fn visit_i64<E: de::Error>(self, count: i64) -> Result<TasksFile, E> {
-        let count = u32::try_from(count).map_err(|_| E::invalid_value(Unexpected::Signed(count), &self))?;
+        let count =
+            u32::try_from(count).map_err(|_| E::invalid_value(Unexpected::Signed(count), &self))?;
         Ok(TasksFile::Count(count))
     }
 

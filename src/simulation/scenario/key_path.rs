@@ -49,7 +49,8 @@ impl fmt::Display for KeyPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, segment) in self.0.iter().enumerate() {
             let dot = if position == 0 { "" } else { "." };
-            let plain = segment.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+            let plain =
+                segment.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
             let quote = if plain { "" } else { "\"" };
             write!(f, "{dot}{quote}{segment}{quote}")?;
         }
@@ -64,9 +65,15 @@ mod tests {
     #[test]
     fn indices_may_be_written_with_dots_or_brackets_and_names_with_quotes() {
         let segments = |text: &str| KeyPath::parse(text).map(|path| path.to_string());
-        assert_eq!(segments("run[1].mode.sync.backups").as_deref(), Some("run.1.mode.sync.backups"));
+        assert_eq!(
+            segments("run[1].mode.sync.backups").as_deref(),
+            Some("run.1.mode.sync.backups")
+        );
         assert_eq!(segments("run.1.mode").as_deref(), Some("run.1.mode"));
-        assert_eq!(segments("compute.slow.\"worker:3\"").as_deref(), Some("compute.slow.\"worker:3\""));
+        assert_eq!(
+            segments("compute.slow.\"worker:3\"").as_deref(),
+            Some("compute.slow.\"worker:3\"")
+        );
         assert_eq!(segments("compute.slow.worker:3").as_deref(), Some("compute.slow.\"worker:3\""));
         assert_eq!(segments("cluster.\"a.b\"[0]").as_deref(), Some("cluster.\"a.b\".0"));
     }

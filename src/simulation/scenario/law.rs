@@ -56,7 +56,12 @@ enum LawName {
 
 impl<Q: Into<f64>> LawFile<Q> {
     /// The law, and in `mistakes` what is missing, left over or out of range at `path`.
-    pub(super) fn into_law(self, path: &'static str, default_mean: Option<f64>, mistakes: &mut Mistakes) -> Law {
+    pub(super) fn into_law(
+        self,
+        path: &'static str,
+        default_mean: Option<f64>,
+        mistakes: &mut Mistakes,
+    ) -> Law {
         let name = self.law;
         let mut given = self.into_given(path, mistakes);
         let law = match name {
@@ -64,7 +69,9 @@ impl<Q: Into<f64>> LawFile<Q> {
             LawName::Uniform => {
                 let (low, high) = (given.at_least_0("low"), given.at_least_0("high"));
                 if high < low {
-                    given.mistakes.note(format!("{path}.high"), format!("{high} is less than `low`, {low}"));
+                    given
+                        .mistakes
+                        .note(format!("{path}.high"), format!("{high} is less than `low`, {low}"));
                 }
                 Law::Uniform { low, high }
             }
@@ -72,9 +79,15 @@ impl<Q: Into<f64>> LawFile<Q> {
             LawName::ShiftedExponential => {
                 Law::ShiftedExponential { shift: given.at_least_0("shift"), mean: given.mean(None) }
             }
-            LawName::Lognormal => Law::Lognormal { mean: given.mean(default_mean), sigma: given.at_least_0("sigma") },
-            LawName::Pareto => Law::Pareto { scale: given.above_0("scale"), shape: given.above_0("shape") },
-            LawName::Weibull => Law::Weibull { scale: given.above_0("scale"), shape: given.above_0("shape") },
+            LawName::Lognormal => {
+                Law::Lognormal { mean: given.mean(default_mean), sigma: given.at_least_0("sigma") }
+            }
+            LawName::Pareto => {
+                Law::Pareto { scale: given.above_0("scale"), shape: given.above_0("shape") }
+            }
+            LawName::Weibull => {
+                Law::Weibull { scale: given.above_0("scale"), shape: given.above_0("shape") }
+            }
             LawName::Empirical => Law::Empirical { values: given.values() },
         };
         given.refuse_the_rest();
@@ -94,7 +107,8 @@ impl<Q: Into<f64>> LawFile<Q> {
             ("shape", self.shape.map(|number| vec![number])),
             ("values", self.values.map(|values| values.into_iter().map(Into::into).collect())),
         ];
-        let numbers = parameters.into_iter().filter_map(|(name, numbers)| Some((name, numbers?))).collect();
+        let numbers =
+            parameters.into_iter().filter_map(|(name, numbers)| Some((name, numbers?))).collect();
         Given { path, numbers, mistakes }
     }
 }
@@ -124,7 +138,8 @@ impl Given<'_> {
 
     fn values(&mut self) -> Vec<f64> {
         let values = self.numbers.remove("values").unwrap_or_default();
-        let right = !values.is_empty() && values.iter().all(|value| value.is_finite() && *value >= 0.0);
+        let right =
+            !values.is_empty() && values.iter().all(|value| value.is_finite() && *value >= 0.0);
         self.mistakes.unless(right, format!("{}.values", self.path), || {
             "give at least one value, each finite and at least 0".to_owned()
         });
@@ -134,17 +149,21 @@ impl Given<'_> {
     /// The parameter `name`. Where it is missing or out of range that is noted.
     fn number(&mut self, name: &'static str, range: &str, in_range: impl Fn(f64) -> bool) -> f64 {
         let path = format!("{}.{name}", self.path);
-        let Some(number) = self.numbers.remove(name).and_then(|numbers| numbers.first().copied()) else {
+        let Some(number) = self.numbers.remove(name).and_then(|numbers| numbers.first().copied())
+        else {
             self.mistakes.note(path, "this law needs it".to_owned());
             return f64::NAN;
         };
-        self.mistakes.unless(number.is_finite() && in_range(number), path, || format!("{number} must be {range}"));
+        self.mistakes.unless(number.is_finite() && in_range(number), path, || {
+            format!("{number} must be {range}")
+        });
         number
     }
 
     fn refuse_the_rest(self) {
         for name in self.numbers.into_keys() {
-            self.mistakes.note(format!("{}.{name}", self.path), "this law has no such parameter".to_owned());
+            self.mistakes
+                .note(format!("{}.{name}", self.path), "this law has no such parameter".to_owned());
         }
     }
 }

@@ -23,7 +23,8 @@ pub struct Setting {
     text: String,
 }
 
-/// One key of a scenario and its values in turn, written `path=a,b,c`; commas in quotes or brackets separate nothing.
+/// One key of a scenario and its values in turn, written `path=a,b,c`; commas in quotes or brackets
+/// separate nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep(Vec<Setting>);
 
@@ -31,7 +32,9 @@ pub struct Sweep(Vec<Setting>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
     /// It is not written `path=value`.
-    #[error("`{0}` is no `path=value`; write, for example, `network.latency=1ms` or `run.0.mode=async`")]
+    #[error(
+        "`{0}` is no `path=value`; write, for example, `network.latency=1ms` or `run.0.mode=async`"
+    )]
     Unreadable(String),
     /// A value of a sweep is missing.
     #[error("`{0}` has an empty value; write `path=a,b,c`")]
@@ -89,7 +92,11 @@ impl FromStr for Sweep {
 impl Setting {
     fn new(path: KeyPath, value: &str) -> Self {
         let text = format!("{path}={value}");
-        Self { path, value: value.parse().unwrap_or_else(|_| Value::String(value.to_owned())), text }
+        Self {
+            path,
+            value: value.parse().unwrap_or_else(|_| Value::String(value.to_owned())),
+            text,
+        }
     }
 
     /// Puts the value into `scenario`, with the tables on the way there that it lacks.
@@ -107,7 +114,8 @@ impl Setting {
         Ok(())
     }
 
-    /// What `place` has under the name or index `segment`, the path's one at `depth`; a table without it gets `new`.
+    /// What `place` has under the name or index `segment`, the path's one at `depth`; a table
+    /// without it gets `new`.
     fn enter<'a>(
         &self,
         place: &'a mut Value,
@@ -127,12 +135,17 @@ impl Setting {
                 element.ok_or_else(|| {
                     no_such_place(
                         depth + 1,
-                        format!("not there: `{}` has {length} elements, counted from 0", { self.path.prefix(depth) }),
+                        format!("not there: `{}` has {length} elements, counted from 0", {
+                            self.path.prefix(depth)
+                        }),
                     )
                 })
             }
             other => {
-                let found = format!("of type {}, with nothing below it; set it as a whole", other.type_str());
+                let found = format!(
+                    "of type {}, with nothing below it; set it as a whole",
+                    other.type_str()
+                );
                 Err(no_such_place(depth, found))
             }
         }
@@ -141,7 +154,11 @@ impl Setting {
     /// The error of a file that is no scenario any more since this setting.
     fn rejected(&self, error: &toml::de::Error) -> SettingError {
         let message = error.message().to_owned();
-        SettingError::Rejected { setting: self.text.clone(), suggestion: suggestion(&message), message }
+        SettingError::Rejected {
+            setting: self.text.clone(),
+            suggestion: suggestion(&message),
+            message,
+        }
     }
 }
 
@@ -156,8 +173,8 @@ pub(super) fn read(text: &str, origin: &str, sets: &[Setting]) -> Result<Scenari
     let mut outcome = Ok(typed);
     for set in sets {
         set.apply(&mut table)?;
-        // A later setting may complete an earlier one, so only what is still wrong at the end counts,
-        // and is put down to the setting that broke it.
+        // A later setting may complete an earlier one, so only what is still wrong at the end
+        // counts, and is put down to the setting that broke it.
         outcome = match (ScenarioFile::deserialize(table.clone()), outcome) {
             (Ok(file), _) => Ok(file),
             (Err(_), Err(earlier)) => Err(earlier),
@@ -167,12 +184,16 @@ pub(super) fn read(text: &str, origin: &str, sets: &[Setting]) -> Result<Scenari
     check::build(outcome?, origin, None)
 }
 
-/// Every combination of one value of each sweep, the first sweep changing slowest; one, empty, of no sweeps.
+/// Every combination of one value of each sweep, the first sweep changing slowest; one, empty, of
+/// no sweeps.
 pub(super) fn combinations(sweeps: &[Sweep]) -> Vec<Vec<Setting>> {
     sweeps.iter().fold(vec![Vec::new()], |shorter, sweep| {
         let extended = |start: &Vec<Setting>| {
             let start = start.clone();
-            sweep.0.iter().map(move |setting| [start.as_slice(), std::slice::from_ref(setting)].concat())
+            sweep
+                .0
+                .iter()
+                .map(move |setting| [start.as_slice(), std::slice::from_ref(setting)].concat())
         };
         shorter.iter().flat_map(extended).collect()
     })

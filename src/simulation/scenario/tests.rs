@@ -1,4 +1,5 @@
-//! Tests of reading scenarios: what the files mean. Each error's text is in `errors`, `--set` in `settings`.
+//! Tests of reading scenarios: what the files mean. Each error's text is in `errors`, `--set` in
+//! `settings`.
 
 mod errors;
 mod optimizer;
@@ -27,7 +28,10 @@ fn the_embedding_scenario_is_of_a_table_of_1_gb_in_a_shard_a_server() {
 fn the_scenario_of_less_traffic_has_a_run_of_each_way() {
     let runs = load(Path::new("sims/less_traffic.toml"), &[]).unwrap().runs;
     let compressed = runs.iter().filter(|run| run.compression != Compression::None).count();
-    assert_eq!((runs.len(), compressed, runs.iter().filter(|run| run.averaging.is_some()).count()), (7, 4, 3));
+    assert_eq!(
+        (runs.len(), compressed, runs.iter().filter(|run| run.averaging.is_some()).count()),
+        (7, 4, 3)
+    );
 }
 
 #[test]
@@ -41,7 +45,10 @@ fn the_shipped_scenario_means_what_its_comments_say() {
     assert_eq!(scenario.compute.straggler, Some(Law::Lognormal { mean: 1.0, sigma: 0.3 }));
     assert_eq!(scenario.compute.slow, BTreeMap::from([(TaskName::new("worker", 3), 2.0)]));
     assert_eq!(scenario.program.hidden, [128]);
-    assert_eq!(scenario.program.optimizer.rule, UpdateRule::Adagrad { initial_accumulator_value: 0.1 });
+    assert_eq!(
+        scenario.program.optimizer.rule,
+        UpdateRule::Adagrad { initial_accumulator_value: 0.1 }
+    );
     assert_eq!(scenario.program.optimizer.learning_rate, 0.05.into());
     assert_eq!(scenario.stop.steps, Some(2000));
     assert_eq!(scenario.stop.time, Some(Duration::from_secs(60)));
@@ -62,9 +69,13 @@ fn faults_are_read_with_their_times() {
                 [[fault]]\nat = \"1s\"\npartition = [\"ps:0\", \"worker:1\"]\nfor = \"1s\"\n\
                 [[fault]]\nat = \"1s\"\nslow_link = [\"ps:0\", \"worker:1\"]\nfactor = 3.0\nfor = \"1s\"\n\
                 [[fault]]\nat = \"1s\"\nslow_task = \"ps:0\"\nfactor = 2.0\nfor = \"1s\"";
-    let (second, ps, worker) = (Duration::from_secs(1), TaskName::new("ps", 0), TaskName::new("worker", 1));
+    let (second, ps, worker) =
+        (Duration::from_secs(1), TaskName::new("ps", 0), TaskName::new("worker", 1));
     let both = vec![ps.clone(), worker.clone()];
-    let fault = |millis, what| Fault { at: Moment::Time(VirtualTime::ZERO.after(Duration::from_millis(millis))), what };
+    let fault = |millis, what| Fault {
+        at: Moment::Time(VirtualTime::ZERO.after(Duration::from_millis(millis))),
+        what,
+    };
     let list = vec![
         fault(2000, Misfortune::Crash { task: worker, restart_after: Some(second) }),
         fault(500, Misfortune::Freeze { task: ps.clone(), lasts: Duration::from_millis(300) }),
@@ -78,11 +89,15 @@ fn faults_are_read_with_their_times() {
 #[test]
 fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
     let scenario = example("").unwrap();
-    let optimizer = Optimizer { rule: UpdateRule::GradientDescent, learning_rate: 0.01.into(), clip: None };
+    let optimizer =
+        Optimizer { rule: UpdateRule::GradientDescent, learning_rate: 0.01.into(), clip: None };
     let expected = Scenario {
         name: "example".to_owned(),
         seed: 0,
-        cluster: BTreeMap::from([("ps".to_owned(), Tasks::Count(1)), ("worker".to_owned(), Tasks::Count(2))]),
+        cluster: BTreeMap::from([
+            ("ps".to_owned(), Tasks::Count(1)),
+            ("worker".to_owned(), Tasks::Count(2)),
+        ]),
         faults: Faults::none(),
         checkpoint: None,
         network: NetworkSpec {
@@ -100,7 +115,13 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             step_time: None,
             numerics: Numerics::Real,
         },
-        program: Program { model: Model::Softmax, hidden: vec![], dataset: Dataset::Digits, batch: 32, optimizer },
+        program: Program {
+            model: Model::Softmax,
+            hidden: vec![],
+            dataset: Dataset::Digits,
+            batch: 32,
+            optimizer,
+        },
         stop: Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None },
         runs: vec![Run {
             name: "async".to_owned(),
@@ -114,7 +135,8 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
 
 #[test]
 fn a_run_without_a_name_is_called_by_its_mode() {
-    let scenario = example("[cluster]\nworker = 4\n[[run]]\nmode = { sync = { backups = 2 } }").unwrap();
+    let scenario =
+        example("[cluster]\nworker = 4\n[[run]]\nmode = { sync = { backups = 2 } }").unwrap();
     assert_eq!(scenario.runs[0].name, "sync, 2 backups");
 }
 
@@ -136,7 +158,10 @@ fn a_run_compresses_as_it_says_or_as_the_network_does() {
     ];
     let found: Vec<_> = runs.iter().map(|run| (run.name.as_str(), run.compression)).collect();
     assert_eq!(found, expected);
-    assert_eq!(example("[network]\ncompression = \"bf16\"").unwrap().runs[0].compression, Compression::Bf16);
+    assert_eq!(
+        example("[network]\ncompression = \"bf16\"").unwrap().runs[0].compression,
+        Compression::Bf16
+    );
 }
 
 #[test]
@@ -148,28 +173,46 @@ fn workers_that_train_copies_of_their_own_say_how_often_they_average_them() {
     let every = |every| NonZeroU32::new(every).unwrap();
     let nesterov = |learning_rate, momentum| Some(Nesterov { learning_rate, momentum });
     let expected = [
-        ("local SGD, every 8", Mode::Sync { backups: 0 }, Averaging { every: every(8), outer: None }),
+        (
+            "local SGD, every 8",
+            Mode::Sync { backups: 0 },
+            Averaging { every: every(8), outer: None },
+        ),
         (
             "DiLoCo, every 16, sync, 1 backup",
             Mode::Sync { backups: 1 },
             Averaging { every: every(16), outer: nesterov(0.7, 0.9) },
         ),
-        ("DiLoCo, every 4", Mode::Sync { backups: 0 }, Averaging { every: every(4), outer: nesterov(0.5, 0.8) }),
+        (
+            "DiLoCo, every 4",
+            Mode::Sync { backups: 0 },
+            Averaging { every: every(4), outer: nesterov(0.5, 0.8) },
+        ),
     ];
-    let found: Vec<_> = runs.iter().map(|run| (run.name.as_str(), run.mode, run.averaging.unwrap())).collect();
+    let found: Vec<_> =
+        runs.iter().map(|run| (run.name.as_str(), run.mode, run.averaging.unwrap())).collect();
     assert_eq!(found, expected);
     let said = example(
         "[[run]]\nmode = { local_sgd = { every = 0 } }\n[[run]]\nmode = { diloco = { every = 1, backups = 2 } }",
     );
     let said = said.unwrap_err().to_string();
-    assert!(said.contains("run[0].mode.local_sgd.every") && said.contains("leave nobody"), "{said}");
-    let said = example("[[run]]\nmode = { diloco = { every = 1, outer_momentum = -1.0 } }").unwrap_err().to_string();
-    assert!(said.contains("run[0].mode.diloco.outer_momentum") && said.contains("at least 0"), "{said}");
+    assert!(
+        said.contains("run[0].mode.local_sgd.every") && said.contains("leave nobody"),
+        "{said}"
+    );
+    let said = example("[[run]]\nmode = { diloco = { every = 1, outer_momentum = -1.0 } }")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        said.contains("run[0].mode.diloco.outer_momentum") && said.contains("at least 0"),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_job_is_a_number_of_tasks_or_their_addresses() {
-    let scenario = example("[cluster]\nps = [\"a:2222\"]\nworker = [\"b:2222\", \"[::1]:2222\"]").unwrap();
+    let scenario =
+        example("[cluster]\nps = [\"a:2222\"]\nworker = [\"b:2222\", \"[::1]:2222\"]").unwrap();
     assert_eq!(scenario.cluster["ps"], Tasks::Addresses(vec!["a:2222".to_owned()]));
     assert_eq!(scenario.cluster["worker"].count(), 2);
 }
@@ -177,7 +220,10 @@ fn a_job_is_a_number_of_tasks_or_their_addresses() {
 #[test]
 fn racks_come_with_their_size_and_uplink() {
     let scenario = example("[network.racks]\nhosts_per_rack = 4\nuplink = \"40Gbps\"").unwrap();
-    assert_eq!(scenario.network.racks, Some(Racks { hosts_per_rack: 4, uplink: BytesPerSecond(5e9) }));
+    assert_eq!(
+        scenario.network.racks,
+        Some(Racks { hosts_per_rack: 4, uplink: BytesPerSecond(5e9) })
+    );
 }
 
 #[test]
@@ -187,11 +233,17 @@ fn every_law_is_written_with_its_own_parameters() {
         ("law = \"uniform\", low = 1, high = 1.5", Law::Uniform { low: 1.0, high: 1.5 }),
         ("law = \"exponential\"", Law::Exponential { mean: 1.0 }),
         ("law = \"exponential\", mean = 2", Law::Exponential { mean: 2.0 }),
-        ("law = \"shifted_exponential\", shift = 1, mean = 0.2", Law::ShiftedExponential { shift: 1.0, mean: 0.2 }),
+        (
+            "law = \"shifted_exponential\", shift = 1, mean = 0.2",
+            Law::ShiftedExponential { shift: 1.0, mean: 0.2 },
+        ),
         ("law = \"lognormal\", mean = 1.5, sigma = 0.3", Law::Lognormal { mean: 1.5, sigma: 0.3 }),
         ("law = \"pareto\", scale = 1, shape = 2.5", Law::Pareto { scale: 1.0, shape: 2.5 }),
         ("law = \"weibull\", scale = 1, shape = 0.7", Law::Weibull { scale: 1.0, shape: 0.7 }),
-        ("law = \"empirical\", values = [1, 1.25, 3]", Law::Empirical { values: vec![1.0, 1.25, 3.0] }),
+        (
+            "law = \"empirical\", values = [1, 1.25, 3]",
+            Law::Empirical { values: vec![1.0, 1.25, 3.0] },
+        ),
     ];
     for (text, law) in laws {
         let scenario = example(&format!("[compute]\nstraggler = {{ {text} }}")).unwrap();
@@ -201,8 +253,11 @@ fn every_law_is_written_with_its_own_parameters() {
 
 #[test]
 fn a_law_of_step_times_is_written_in_lengths_of_time_and_means_seconds() {
-    let scenario = example("[compute]\nstep_time = { law = \"exponential\", mean = \"100ms\" }").unwrap();
+    let scenario =
+        example("[compute]\nstep_time = { law = \"exponential\", mean = \"100ms\" }").unwrap();
     assert_eq!(scenario.compute.step_time, Some(Law::Exponential { mean: 0.1 }));
-    let scenario = example("[compute]\nstep_time = { law = \"empirical\", values = [\"1s\", \"20ms\"] }").unwrap();
+    let scenario =
+        example("[compute]\nstep_time = { law = \"empirical\", values = [\"1s\", \"20ms\"] }")
+            .unwrap();
     assert_eq!(scenario.compute.step_time, Some(Law::Empirical { values: vec![1.0, 0.02] }));
 }

@@ -5,7 +5,9 @@ use super::*;
 /// A round is closed, of `contributors`, who waited for it.
 fn close(round: u64, contributors: &[u32]) -> Vec<Effect> {
     let counted = contributors.iter().zip(0..).map(|(worker, index)| count(*worker, round, index));
-    std::iter::once(Effect::Close { round, contributors: contributors.to_vec() }).chain(counted).collect()
+    std::iter::once(Effect::Close { round, contributors: contributors.to_vec() })
+        .chain(counted)
+        .collect()
 }
 
 fn count(worker: u32, round: u64, index: u32) -> Effect {
@@ -67,7 +69,8 @@ fn k_async_takes_any_version_but_one_gradient_of_a_worker_and_needs_no_more_than
 
 #[test]
 fn in_a_batch_mode_nobody_waits_and_a_fast_worker_has_several_gradients_in_a_round() {
-    let closes = |contributors: [u32; 2]| Effect::Close { round: 0, contributors: contributors.to_vec() };
+    let closes =
+        |contributors: [u32; 2]| Effect::Close { round: 0, contributors: contributors.to_vec() };
     let mut batch = Coordinator::new(Mode::KBatchSync { k: 2 }, 3);
     assert_eq!(batch.vote(1, 0), [count(1, 0, 0)]);
     assert_eq!(batch.vote(1, 0), [closes([1, 1]), count(1, 0, 1)]);

@@ -56,7 +56,9 @@ struct Training {
 
 impl Training {
     fn new(mode: Mode, workers: u32, variables: usize) -> Self {
-        let accumulator = || if mode.votes() { Accumulator::of_voters(workers) } else { Accumulator::new(workers) };
+        let accumulator = || {
+            if mode.votes() { Accumulator::of_voters(workers) } else { Accumulator::new(workers) }
+        };
         Self {
             mode,
             coordinator: Coordinator::new(mode, workers),
@@ -71,7 +73,8 @@ impl Training {
     /// Starts a step of every worker that is in none.
     fn start_steps(&mut self) {
         let version = *self.versions.iter().min().expect("a training has variables");
-        let idle: Vec<u32> = (0..).zip(&self.workers).filter(|(_, w)| **w == Worker::Idle).map(|(i, _)| i).collect();
+        let idle: Vec<u32> =
+            (0..).zip(&self.workers).filter(|(_, w)| **w == Worker::Idle).map(|(i, _)| i).collect();
         for worker in idle {
             if self.mode.votes() {
                 self.workers[worker as usize] = Worker::Voting(version);
@@ -86,7 +89,8 @@ impl Training {
     fn send(&mut self, worker: u32, version: u64, verdict: &Verdict) {
         let variables = 0..self.versions.len();
         self.workers[worker as usize] = Worker::Sending(variables.clone().collect());
-        let gradient = |variable| Message::Gradient { worker, version, variable, verdict: verdict.clone() };
+        let gradient =
+            |variable| Message::Gradient { worker, version, variable, verdict: verdict.clone() };
         self.in_flight.extend(variables.map(gradient));
     }
 
@@ -102,8 +106,12 @@ impl Training {
                 Worker::Dead => {}
                 _ => panic!("{worker} was answered twice"),
             },
-            Message::Gradient { worker, version, variable, verdict } => self.offer(worker, version, variable, &verdict),
-            Message::LeaveVariable { worker, variable } => self.accumulators[variable].leave(worker),
+            Message::Gradient { worker, version, variable, verdict } => {
+                self.offer(worker, version, variable, &verdict)
+            }
+            Message::LeaveVariable { worker, variable } => {
+                self.accumulators[variable].leave(worker)
+            }
             Message::LeaveTraining { worker } => {
                 let effects = self.coordinator.leave(worker);
                 self.carry_out(effects);
@@ -114,7 +122,10 @@ impl Training {
 
     fn offer(&mut self, worker: u32, version: u64, variable: usize, verdict: &Verdict) {
         let accumulator = &mut self.accumulators[variable];
-        verdict.closed.iter().for_each(|(round, contributors)| accumulator.close_on(*round, contributors));
+        verdict
+            .closed
+            .iter()
+            .for_each(|(round, contributors)| accumulator.close_on(*round, contributors));
         let offer = verdict.place.map(|place| accumulator.offer(worker, place, version));
         match offer {
             Some(Offer::Held) if !self.mode.goes_on() => {}
@@ -144,7 +155,9 @@ impl Training {
                 }
                 Effect::Count { worker, place } => (worker, Some(place)),
                 Effect::Drop { worker } => (worker, None),
-                Effect::Release { worker } | Effect::Fenced { worker } => panic!("{worker} asked for no such thing"),
+                Effect::Release { worker } | Effect::Fenced { worker } => {
+                    panic!("{worker} asked for no such thing")
+                }
             };
             let verdict = Verdict { place, closed: self.closed.clone() };
             self.in_flight.push(Message::Answer { worker, verdict });
@@ -170,10 +183,16 @@ impl Training {
         let takes_any = matches!(self.mode, Mode::KAsync { .. } | Mode::KBatchAsync { .. });
         let is_fresh = gradients.iter().all(|(_, of)| *of == number);
         assert!(is_fresh || takes_any, "none is stale in {number}: {gradients:?}");
-        assert!(gradients.iter().all(|(_, of)| *of <= number), "none is of a version to come: {gradients:?}");
+        assert!(
+            gradients.iter().all(|(_, of)| *of <= number),
+            "none is of a version to come: {gradients:?}"
+        );
         if let Mode::KAsync { k } | Mode::KBatchSync { k } | Mode::KBatchAsync { k } = self.mode {
             let all_live = self.workers.iter().all(|worker| *worker != Worker::Dead);
-            assert!(gradients.len() == k as usize || !all_live, "{k} make an update: {gradients:?}");
+            assert!(
+                gradients.len() == k as usize || !all_live,
+                "{k} make an update: {gradients:?}"
+            );
         }
     }
 
@@ -182,12 +201,14 @@ impl Training {
         let is_lost = |message: &Message| matches!(message, Message::Gradient { worker: w, .. } if *w == worker);
         self.in_flight.retain(|message| !is_lost(message));
         let variables = 0..self.versions.len();
-        self.in_flight.extend(variables.map(|variable| Message::LeaveVariable { worker, variable }));
+        self.in_flight
+            .extend(variables.map(|variable| Message::LeaveVariable { worker, variable }));
         self.in_flight.push(Message::LeaveTraining { worker });
     }
 
     fn is_over(&self) -> bool {
-        self.versions.iter().all(|version| *version >= ROUNDS) || self.workers.iter().all(|w| *w == Worker::Dead)
+        self.versions.iter().all(|version| *version >= ROUNDS)
+            || self.workers.iter().all(|w| *w == Worker::Dead)
     }
 
     /// Trains to the end, delivering next what `picks` says, and once they are used up the oldest.
@@ -201,7 +222,12 @@ impl Training {
                 return;
             }
             self.start_steps();
-            assert!(!self.in_flight.is_empty(), "stuck: {:?}, versions {:?}", self.workers, self.versions);
+            assert!(
+                !self.in_flight.is_empty(),
+                "stuck: {:?}, versions {:?}",
+                self.workers,
+                self.versions
+            );
             let next = picks.next().map_or(0, |pick| usize::from(*pick) % self.in_flight.len());
             let message = self.in_flight.remove(next);
             self.deliver(message);
@@ -209,7 +235,8 @@ impl Training {
         panic!("no end: {:?}, versions {:?}", self.workers, self.versions);
     }
 
-    /// Ends the training, delivers what is left, and returns who still waits for an answer to its vote.
+    /// Ends the training, delivers what is left, and returns who still waits for an answer to its
+    /// vote.
     fn finish(&mut self) -> Vec<Worker> {
         let effects = self.coordinator.finish();
         self.carry_out(effects);

@@ -54,7 +54,10 @@ impl Seen {
             match effect {
                 Effect::Fenced { worker } => {
                     let inside: Vec<&u32> = self.begun.intersection(&self.running).collect();
-                    assert!(inside.iter().all(|other| **other == worker), "{inside:?} may be inside a step");
+                    assert!(
+                        inside.iter().all(|other| **other == worker),
+                        "{inside:?} may be inside a step"
+                    );
                     self.up = Some(worker);
                 }
                 Effect::Release { worker } | Effect::Drop { worker } => self.go_on(worker),
@@ -72,11 +75,19 @@ impl Seen {
     fn step(&mut self, next: Move) {
         let effects = match next {
             // A worker that has not begun, and one that waits, takes no step.
-            Move::Step(worker) if !self.begun.contains(&worker) || !self.running.remove(&worker) => return,
+            Move::Step(worker)
+                if !self.begun.contains(&worker) || !self.running.remove(&worker) =>
+            {
+                return;
+            }
             Move::Step(worker) => {
                 self.up.take_if(|owner| *owner == worker);
                 let round = self.coordinator.round();
-                if self.votes { self.coordinator.vote(worker, round) } else { self.coordinator.commit(worker) }
+                if self.votes {
+                    self.coordinator.vote(worker, round)
+                } else {
+                    self.coordinator.commit(worker)
+                }
             }
             Move::Leave(worker) => {
                 self.begun.remove(&worker);
@@ -84,7 +95,9 @@ impl Seen {
                 self.coordinator.leave(worker)
             }
             // The runtime lets nobody begin while a fence is there.
-            Move::Begin(worker) if self.coordinator.fence_owner().is_none() && self.running.contains(&worker) => {
+            Move::Begin(worker)
+                if self.coordinator.fence_owner().is_none() && self.running.contains(&worker) =>
+            {
                 self.coordinator.rejoin(worker);
                 self.coordinator.begin(worker);
                 self.begun.insert(worker);

@@ -50,7 +50,9 @@ pub enum CheckpointError {
         found: u64,
     },
     /// A file has other bytes than it had.
-    #[error("{file} has changed since it was saved: {what} has the checksum {found} and not {expected}")]
+    #[error(
+        "{file} has changed since it was saved: {what} has the checksum {found} and not {expected}"
+    )]
     Checksum {
         /// The file, with where it is.
         file: String,

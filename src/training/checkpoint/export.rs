@@ -7,28 +7,38 @@ use super::shard_file::Encoded;
 use super::store::{Folder, Store};
 use super::{CheckpointError, Restored};
 
-/// Writes the variables of `restored` to `path`, those that are partitioned as one each, and tells how many
-/// they are and how long the file is \[bytes\].
+/// Writes the variables of `restored` to `path`, those that are partitioned as one each, and tells
+/// how many they are and how long the file is \[bytes\].
 ///
-/// With `weights_only` the global step stays out, and so do the slots: the variables whose names begin with that of
-/// another and a `/`.
+/// With `weights_only` the global step stays out, and so do the slots: the variables whose names
+/// begin with that of another and a `/`.
 ///
 /// # Errors
 /// If the file can't be written.
-pub fn export(restored: Restored, weights_only: bool, path: &Path) -> Result<(usize, u64), CheckpointError> {
-    let error = |problem: String| CheckpointError::Malformed { file: path.display().to_string(), problem };
+pub fn export(
+    restored: Restored,
+    weights_only: bool,
+    path: &Path,
+) -> Result<(usize, u64), CheckpointError> {
+    let error =
+        |problem: String| CheckpointError::Malformed { file: path.display().to_string(), problem };
     let step = restored.global_step.to_string();
     let mut variables = restored.into_whole();
     if weights_only {
         let names: BTreeSet<String> = variables.keys().cloned().collect();
-        let is_slot = |name: &str| name.match_indices('/').any(|(at, _)| names.contains(&name[..at]));
+        let is_slot =
+            |name: &str| name.match_indices('/').any(|(at, _)| names.contains(&name[..at]));
         variables.retain(|name, _| name != "global_step" && !is_slot(name));
     }
     let tensors = variables.iter().map(|(name, tensor)| (name.as_str(), tensor));
     let encoded = Encoded::new(tensors, ("global_step", &step))
         .map_err(|(variable, problem)| CheckpointError::NotSavable { variable, problem })?;
-    let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(|| error("it has no name".to_owned()))?;
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .ok_or_else(|| error("it has no name".to_owned()))?;
+    let folder =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let written = Folder::new(folder).write(name, &encoded.parts());
     written.map_err(CheckpointError::store("write", path.display().to_string()))?;
     Ok((variables.len(), encoded.bytes()))

@@ -6,13 +6,18 @@ use std::time::Duration;
 use super::{Restored, Retention, SavedVariable, Saver, Shard, Slice, Snapshot, Store};
 use crate::tensor::{DType, Tensor};
 
-/// What a training has learnt at `global_step`, `salt` of several that are there; on two parameter servers.
+/// What a training has learnt at `global_step`, `salt` of several that are there; on two parameter
+/// servers.
 pub(super) fn snapshot(global_step: u64, salt: u64) -> Snapshot {
     let values = |count: u64, from: u64| -> Vec<f32> {
         (0..count).map(|at| (global_step * 1000 + salt * 100 + from + at) as f32).collect()
     };
     let part = |number: usize, rows: usize| SavedVariable {
-        slice: Some(Slice { full_name: "table".to_owned(), full_shape: [5, 2].into(), begin: number * 3 }),
+        slice: Some(Slice {
+            full_name: "table".to_owned(),
+            full_shape: [5, 2].into(),
+            begin: number * 3,
+        }),
         ..SavedVariable::new(
             format!("table/part_{number}"),
             Tensor::new([rows, 2], &values(rows as u64 * 2, number as u64 * 6)).unwrap(),
@@ -52,7 +57,8 @@ pub(super) fn save(saver: &mut Saver, steps: impl IntoIterator<Item = u64>) {
 /// Whether that is what was saved, to the last bit.
 pub(super) fn is_of(restored: &Restored, snapshot: &Snapshot) -> bool {
     let saved = snapshot.shards.iter().flat_map(|shard| &shard.variables);
-    let mut saved: Vec<(&String, &Tensor)> = saved.map(|variable| (&variable.name, &variable.value)).collect();
+    let mut saved: Vec<(&String, &Tensor)> =
+        saved.map(|variable| (&variable.name, &variable.value)).collect();
     saved.sort_by_key(|(name, _)| *name);
     restored.global_step == snapshot.global_step && restored.variables.iter().eq(saved)
 }

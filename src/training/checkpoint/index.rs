@@ -1,6 +1,8 @@
-//! The index of a checkpoint: what belongs to it, with the checksum of everything, its own included.
+//! The index of a checkpoint: what belongs to it, with the checksum of everything, its own
+//! included.
 //!
-//! It is one JSON object, `{"checksum":"…","index":{…}}`: the checksum is that of the bytes of the inner object.
+//! It is one JSON object, `{"checksum":"…","index":{…}}`: the checksum is that of the bytes of the
+//! inner object.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -89,7 +91,8 @@ impl Index {
 
     /// The file's bytes.
     pub(super) fn encode(&self) -> Vec<u8> {
-        let inner = serde_json::to_string_pretty(self).expect("strings and numbers can be written as JSON");
+        let inner =
+            serde_json::to_string_pretty(self).expect("strings and numbers can be written as JSON");
         let checksum = Checksum(xxh3_64(inner.as_bytes()));
         format!("{BEFORE}{checksum}{BETWEEN}{inner}{AFTER}").into_bytes()
     }
@@ -101,7 +104,10 @@ impl Index {
     pub(super) fn decode(bytes: &[u8], names: &Names, global_step: u64) -> Result<Self, String> {
         let damaged = || "it was cut off or changed, or is no index of a checkpoint".to_owned();
         let text = str::from_utf8(bytes).map_err(|_| damaged())?;
-        let rest = text.strip_prefix(BEFORE).and_then(|rest| rest.strip_suffix(AFTER)).ok_or_else(damaged)?;
+        let rest = text
+            .strip_prefix(BEFORE)
+            .and_then(|rest| rest.strip_suffix(AFTER))
+            .ok_or_else(damaged)?;
         let (checksum, inner) = rest.split_once(BETWEEN).ok_or_else(damaged)?;
         if checksum != Checksum(xxh3_64(inner.as_bytes())).to_string() {
             return Err(damaged());
@@ -126,8 +132,14 @@ impl Index {
                 return Err(format!("it names the file {:?} where {expected} belongs", shard.file));
             }
         }
-        if let Some((name, entry)) = self.variables.iter().find(|(_, entry)| entry.shard >= self.shards.len()) {
-            return Err(format!("`{name}` is in shard {}, of {} shards", entry.shard, self.shards.len()));
+        if let Some((name, entry)) =
+            self.variables.iter().find(|(_, entry)| entry.shard >= self.shards.len())
+        {
+            return Err(format!(
+                "`{name}` is in shard {}, of {} shards",
+                entry.shard,
+                self.shards.len()
+            ));
         }
         self.tables().map(drop)
     }
@@ -171,7 +183,10 @@ impl Serialize for Checksum {
 impl<'de> Deserialize<'de> for Checksum {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let number = u64::from_str_radix(&text, 16).ok().map(Self).filter(|checksum| checksum.to_string() == text);
+        let number = u64::from_str_radix(&text, 16)
+            .ok()
+            .map(Self)
+            .filter(|checksum| checksum.to_string() == text);
         number.ok_or_else(|| de::Error::custom(format!("`{text}` is no checksum")))
     }
 }

@@ -47,8 +47,8 @@ impl Names {
         format!("{}{INDEX}", self.checkpoint(step))
     }
 
-    /// The file of shard `shard` of `shards`. A step that is saved again is saved as another edition, so that
-    /// its first files stay as they are until the index names the new ones.
+    /// The file of shard `shard` of `shards`. A step that is saved again is saved as another
+    /// edition, so that its first files stay as they are until the index names the new ones.
     pub(super) fn shard(&self, step: u64, edition: u32, (shard, shards): (usize, usize)) -> String {
         let edition = if edition == 0 { String::new() } else { format!(".{edition}") };
         format!("{}{edition}-{shard:05}-of-{shards:05}{SHARD}", self.checkpoint(step))
@@ -61,13 +61,15 @@ impl Names {
             return Some(FileOf::Index(number(step)?));
         }
         let mut words = rest.strip_suffix(SHARD)?.split('-');
-        let (step, shard, of, shards) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let (step, shard, of, shards) =
+            (words.next()?, words.next()?, words.next()?, words.next()?);
         let (step, edition) = match step.split_once('.') {
             Some((step, edition)) => (number(step)?, u32::try_from(number(edition)?).ok()?),
             None => (number(step)?, 0),
         };
         let index = (shard.parse().ok()?, shards.parse().ok()?);
-        let is_shard = of == "of" && words.next().is_none() && self.shard(step, edition, index) == file;
+        let is_shard =
+            of == "of" && words.next().is_none() && self.shard(step, edition, index) == file;
         is_shard.then_some(FileOf::Shard(step, edition))
     }
 }

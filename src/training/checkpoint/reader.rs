@@ -36,7 +36,8 @@ impl Reader<'_> {
     /// If it can't be read or is none.
     pub(super) fn index(&self, step: u64) -> Result<Index, CheckpointError> {
         let name = self.names.index(step);
-        let malformed = |problem| CheckpointError::Malformed { file: self.store.locate(&name), problem };
+        let malformed =
+            |problem| CheckpointError::Malformed { file: self.store.locate(&name), problem };
         if let Some(bytes) = self.files.get(&name).filter(|bytes| **bytes > MOST_BYTES) {
             return Err(malformed(format!("{bytes} bytes are more than any index has")));
         }
@@ -66,7 +67,8 @@ impl Reader<'_> {
     /// The first file that is not as it was saved, and what of it.
     pub(super) fn restore(&self, index: &Index) -> Result<Restored, CheckpointError> {
         self.check_files(index)?;
-        let mut of_shards: Vec<BTreeMap<&str, &VariableEntry>> = vec![BTreeMap::new(); index.shards.len()];
+        let mut of_shards: Vec<BTreeMap<&str, &VariableEntry>> =
+            vec![BTreeMap::new(); index.shards.len()];
         for (name, entry) in &index.variables {
             of_shards[entry.shard].insert(name, entry);
         }
@@ -87,7 +89,9 @@ impl Reader<'_> {
         variables: &mut BTreeMap<String, Tensor>,
     ) -> Result<(), CheckpointError> {
         let bytes = match self.store.read(&shard.file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(self.missing(shard)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(self.missing(shard));
+            }
             read => read.map_err(CheckpointError::store("read", self.store.locate(&shard.file)))?,
         };
         if bytes.len() as u64 != shard.bytes {
@@ -100,13 +104,18 @@ impl Reader<'_> {
         }
         let decoded = Decoded::new(&bytes).map_err(malformed)?;
         let raws = decoded.tensors().map_err(malformed)?;
-        if let Some(absent) = entries.keys().find(|name| !raws.iter().any(|raw| raw.name == **name)) {
+        if let Some(absent) = entries.keys().find(|name| !raws.iter().any(|raw| raw.name == **name))
+        {
             return Err(malformed(format!("it has no `{absent}`, which its index says is there")));
         }
         for raw in &raws {
-            let is_it = |entry: &&&VariableEntry| (entry.dtype, entry.shape) == (raw.dtype, raw.shape);
+            let is_it =
+                |entry: &&&VariableEntry| (entry.dtype, entry.shape) == (raw.dtype, raw.shape);
             if entries.get(raw.name).filter(is_it).is_none() {
-                return Err(malformed(format!("its index has no `{}` {}{}", raw.name, raw.dtype, raw.shape)));
+                return Err(malformed(format!(
+                    "its index has no `{}` {}{}",
+                    raw.name, raw.dtype, raw.shape
+                )));
             }
             variables.insert(raw.name.to_owned(), raw.tensor().map_err(malformed)?);
         }
@@ -123,9 +132,13 @@ impl Reader<'_> {
     ) -> CheckpointError {
         let decoded = Decoded::new(bytes).ok();
         let raws = decoded.as_ref().and_then(|decoded| decoded.tensors().ok()).unwrap_or_default();
-        let differs = |raw: &&Raw<'_>| entries.get(raw.name).is_some_and(|entry| entry.checksum.0 != raw.checksum());
+        let differs = |raw: &&Raw<'_>| {
+            entries.get(raw.name).is_some_and(|entry| entry.checksum.0 != raw.checksum())
+        };
         let (what, expected, found) = match raws.iter().find(differs) {
-            Some(raw) => (format!("`{}`", raw.name), entries[raw.name].checksum, Checksum(raw.checksum())),
+            Some(raw) => {
+                (format!("`{}`", raw.name), entries[raw.name].checksum, Checksum(raw.checksum()))
+            }
             None => ("the file, in its header,".to_owned(), shard.checksum, found),
         };
         let (expected, found) = (expected.to_string(), found.to_string());
@@ -141,6 +154,10 @@ impl Reader<'_> {
     }
 
     fn length(&self, shard: &ShardEntry, found: u64) -> CheckpointError {
-        CheckpointError::Length { file: self.store.locate(&shard.file), expected: shard.bytes, found }
+        CheckpointError::Length {
+            file: self.store.locate(&shard.file),
+            expected: shard.bytes,
+            found,
+        }
     }
 }

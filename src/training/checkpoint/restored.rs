@@ -19,7 +19,8 @@ pub struct Restored {
     pub global_step: u64,
     /// The checkpoint's name, such as `model.ckpt-300`.
     pub name: String,
-    /// The variables, those that are partitioned part by part, under the names that they were saved with.
+    /// The variables, those that are partitioned part by part, under the names that they were saved
+    /// with.
     pub variables: BTreeMap<String, Tensor>,
     pub(super) tables: BTreeMap<String, Table>,
 }
@@ -27,8 +28,8 @@ pub struct Restored {
 impl Restored {
     /// The value of a variable, or of the part `slice` of one, of this type.
     ///
-    /// It need not be cut as it was when it was saved: any rows of a variable can be had, and all of them by its
-    /// full name.
+    /// It need not be cut as it was when it was saved: any rows of a variable can be had, and all
+    /// of them by its full name.
     ///
     /// # Errors
     /// If there is no such variable, or one of another type or shape.
@@ -49,7 +50,8 @@ impl Restored {
         match slice {
             None => Ok(self.whole(name).expect("what has a type is there")),
             Some(slice) => {
-                let rows = slice.rows(shape).ok_or_else(|| self.mismatch(name, found, (dtype, shape)))?;
+                let rows =
+                    slice.rows(shape).ok_or_else(|| self.mismatch(name, found, (dtype, shape)))?;
                 Ok(self.rows(&slice.full_name, rows))
             }
         }
@@ -57,7 +59,8 @@ impl Restored {
 
     /// All variables, those that are partitioned as one each.
     pub fn into_whole(self) -> BTreeMap<String, Tensor> {
-        let wholes: Vec<_> = self.tables.keys().filter_map(|name| Some((name.clone(), self.whole(name)?))).collect();
+        let wholes: Vec<_> =
+            self.tables.keys().filter_map(|name| Some((name.clone(), self.whole(name)?))).collect();
         let mut variables = self.variables;
         for (_, part) in self.tables.values().flat_map(|table| &table.parts) {
             variables.remove(part);
@@ -81,7 +84,12 @@ impl Restored {
     /// Rows of a variable that is there and has them.
     fn rows(&self, name: &str, wanted: Range<usize>) -> Tensor {
         if let Some(whole) = self.variables.get(name) {
-            return gather(whole.dtype(), whole.shape(), wanted, &[(0..whole.shape().dims()[0], whole)]);
+            return gather(
+                whole.dtype(),
+                whole.shape(),
+                wanted,
+                &[(0..whole.shape().dims()[0], whole)],
+            );
         }
         let table = &self.tables[name];
         let part = |(rows, part): &(Range<usize>, String)| (rows.clone(), &self.variables[part]);
@@ -89,23 +97,41 @@ impl Restored {
         gather(table.dtype, table.shape, wanted, &parts)
     }
 
-    fn mismatch(&self, name: &str, found: (DType, Shape), wanted: (DType, Shape)) -> CheckpointError {
+    fn mismatch(
+        &self,
+        name: &str,
+        found: (DType, Shape),
+        wanted: (DType, Shape),
+    ) -> CheckpointError {
         let [found, wanted] = [found, wanted].map(|(dtype, shape)| format!("{dtype}{shape}"));
-        CheckpointError::Mismatch { checkpoint: self.name.clone(), name: name.to_owned(), found, wanted }
+        CheckpointError::Mismatch {
+            checkpoint: self.name.clone(),
+            name: name.to_owned(),
+            found,
+            wanted,
+        }
     }
 
     fn no_such(&self, name: &str) -> CheckpointError {
-        let names: Vec<&str> = self.variables.keys().chain(self.tables.keys()).map(String::as_str).collect();
+        let names: Vec<&str> =
+            self.variables.keys().chain(self.tables.keys()).map(String::as_str).collect();
         let rated = names.iter().map(|there| (strsim::jaro_winkler(name, there), there));
-        let most_like = rated.filter(|(likeness, _)| *likeness >= ALIKE).max_by(|a, b| a.0.total_cmp(&b.0));
-        let alike = most_like.map(|(_, there)| format!(" (did you mean `{there}`?)")).unwrap_or_default();
+        let most_like =
+            rated.filter(|(likeness, _)| *likeness >= ALIKE).max_by(|a, b| a.0.total_cmp(&b.0));
+        let alike =
+            most_like.map(|(_, there)| format!(" (did you mean `{there}`?)")).unwrap_or_default();
         let more = names.len().saturating_sub(NAMES);
         let there = match names.len() - more {
             0 => "none".to_owned(),
             listed if more > 0 => format!("{} and {more} more", names[..listed].join(", ")),
             _ => names.join(", "),
         };
-        CheckpointError::NoSuchVariable { checkpoint: self.name.clone(), name: name.to_owned(), alike, there }
+        CheckpointError::NoSuchVariable {
+            checkpoint: self.name.clone(),
+            name: name.to_owned(),
+            alike,
+            there,
+        }
     }
 }
 

@@ -9,8 +9,8 @@ pub struct Retention {
     pub max_to_keep: Option<usize>,
     /// Of those that are older, one for each so much time stays for ever.
     ///
-    /// The first is the oldest there is. TensorFlow counts from when the saver was made, so that a training
-    /// that is restarted often keeps none.
+    /// The first is the oldest there is. TensorFlow counts from when the saver was made, so that a
+    /// training that is restarted often keeps none.
     pub keep_every: Option<Duration>,
 }
 
@@ -49,7 +49,9 @@ mod tests {
 
     #[test]
     fn the_newest_stay_and_none_or_0_keeps_all() {
-        let superfluous = |max_to_keep| Retention { max_to_keep, keep_every: None }.superfluous(&seconds(&[1, 2, 3]));
+        let superfluous = |max_to_keep| {
+            Retention { max_to_keep, keep_every: None }.superfluous(&seconds(&[1, 2, 3]))
+        };
         assert_eq!(superfluous(Some(2)), [0]);
         assert_eq!(superfluous(Some(1)), [0, 1]);
         for max_to_keep in [Some(3), Some(9), Some(0), None] {
@@ -60,7 +62,8 @@ mod tests {
 
     #[test]
     fn of_the_older_ones_one_stays_for_each_span_of_time() {
-        let retention = Retention { max_to_keep: Some(1), keep_every: Some(Duration::from_secs(10)) };
+        let retention =
+            Retention { max_to_keep: Some(1), keep_every: Some(Duration::from_secs(10)) };
         assert_eq!(retention.superfluous(&seconds(&[3, 8, 12, 13, 14, 30, 31])), [1, 2, 4]);
     }
 

@@ -21,7 +21,8 @@ pub struct Saver {
     retention: Retention,
     /// The checkpoints whose index could be read.
     known: BTreeMap<u64, Known>,
-    /// The steps whose checkpoints are not whole: they don't count, and stay for somebody to look at.
+    /// The steps whose checkpoints are not whole: they don't count, and stay for somebody to look
+    /// at.
     broken: BTreeSet<u64>,
     /// Whether what earlier savers have left half-written is gone.
     is_swept: bool,
@@ -41,8 +42,8 @@ pub struct Saved {
     pub name: String,
     /// The length of its files \[bytes\].
     pub bytes: u64,
-    /// What could not be done after it: the state file written, or older checkpoints deleted. The checkpoint
-    /// is there all the same, and the next save tries again.
+    /// What could not be done after it: the state file written, or older checkpoints deleted. The
+    /// checkpoint is there all the same, and the next save tries again.
     pub unfinished: Vec<CheckpointError>,
 }
 
@@ -51,8 +52,8 @@ pub struct Saved {
 pub struct Found {
     /// The checkpoint; none where there is none that is whole.
     pub checkpoint: Option<Restored>,
-    /// What is wrong with others. Where there are some and no checkpoint, a training that began anew would
-    /// lose what they might still hold: ask first.
+    /// What is wrong with others. Where there are some and no checkpoint, a training that began
+    /// anew would lose what they might still hold: ask first.
     pub rejected: Vec<CheckpointError>,
 }
 
@@ -90,10 +91,12 @@ impl Saver {
 
     /// Saves `snapshot`. `at` is the time since the epoch, or of a simulation since its beginning.
     ///
-    /// Once this returns, the checkpoint is there and stays, whatever happens. Then those go that are too many.
+    /// Once this returns, the checkpoint is there and stays, whatever happens. Then those go that
+    /// are too many.
     ///
     /// # Errors
-    /// If the snapshot can't be saved, or the store refuses: then the checkpoints before are as they were.
+    /// If the snapshot can't be saved, or the store refuses: then the checkpoints before are as
+    /// they were.
     pub fn save(&mut self, snapshot: &Snapshot, at: Duration) -> Result<Saved, CheckpointError> {
         let (contents, encoded) = encode(snapshot)?;
         let files = reader::list(&*self.store)?;
@@ -107,7 +110,11 @@ impl Saver {
         }
         self.broken.remove(&step);
         self.known.insert(step, Known::of(&index));
-        Ok(Saved { name: self.names.checkpoint(step), bytes: index.bytes(), unfinished: self.clean(&files) })
+        Ok(Saved {
+            name: self.names.checkpoint(step),
+            bytes: index.bytes(),
+            unfinished: self.clean(&files),
+        })
     }
 
     /// The newest checkpoint that is whole, and what is wrong with newer ones.
@@ -187,14 +194,19 @@ impl Saver {
             [] => "there is none at all".to_owned(),
             steps => format!("there are those of {}", steps.join(", ")),
         };
-        Err(CheckpointError::NoSuchCheckpoint { global_step, location: self.store.locate(""), there })
+        Err(CheckpointError::NoSuchCheckpoint {
+            global_step,
+            location: self.store.locate(""),
+            there,
+        })
     }
 
     fn reader<'a>(&'a self, files: &'a BTreeMap<String, u64>) -> Reader<'a> {
         Reader { store: &*self.store, names: &self.names, files }
     }
 
-    /// Takes note of the checkpoints among `files` that others have saved, and forgets those that are gone.
+    /// Takes note of the checkpoints among `files` that others have saved, and forgets those that
+    /// are gone.
     fn learn(&mut self, files: &BTreeMap<String, u64>) {
         let steps: BTreeSet<u64> = steps(&self.names, files).collect();
         self.known.retain(|step, _| steps.contains(step));
@@ -237,7 +249,9 @@ impl Saver {
             if let Err(error) = self.write_file(&shard.file, &encoded.parts()) {
                 let written = index.shards[..at].iter().map(|shard| self.delete_file(&shard.file));
                 if written.filter(Result::is_err).count() > 0 {
-                    tracing::debug!("shards of a save that failed are left; the next save deletes them");
+                    tracing::debug!(
+                        "shards of a save that failed are left; the next save deletes them"
+                    );
                 }
                 return Err(error);
             }
@@ -246,8 +260,8 @@ impl Saver {
         self.write_file(&self.names.index(index.global_step), &[&index.encode()])
     }
 
-    /// After a save: names the checkpoints that stay, and deletes those that don't, and what is of no use among
-    /// `files`, which were there before. Gives what could not be done.
+    /// After a save: names the checkpoints that stay, and deletes those that don't, and what is of
+    /// no use among `files`, which were there before. Gives what could not be done.
     fn clean(&mut self, files: &BTreeMap<String, u64>) -> Vec<CheckpointError> {
         let mut counting: Vec<(u64, &Known)> = self
             .known
@@ -257,11 +271,13 @@ impl Saver {
             .collect();
         counting.sort_by_key(|(step, known)| (known.save, *step));
         let times: Vec<Duration> = counting.iter().map(|(_, known)| known.time).collect();
-        let going: BTreeSet<u64> = self.retention.superfluous(&times).into_iter().map(|at| counting[at].0).collect();
+        let going: BTreeSet<u64> =
+            self.retention.superfluous(&times).into_iter().map(|at| counting[at].0).collect();
         let staying = counting.iter().filter(|(step, _)| !going.contains(step));
         let staying: Vec<String> = staying.map(|(step, _)| self.names.checkpoint(*step)).collect();
         let mut errors = Vec::new();
-        errors.extend(self.write_file(STATE_FILE, &[state_file::render(&staying).as_bytes()]).err());
+        errors
+            .extend(self.write_file(STATE_FILE, &[state_file::render(&staying).as_bytes()]).err());
         for step in going {
             match self.delete(step) {
                 Ok(()) => drop(self.known.remove(&step)),
@@ -279,8 +295,8 @@ impl Saver {
         self.known[&step].files.iter().try_for_each(|file| self.delete_file(file))
     }
 
-    /// Deletes the shards among `files` that no index names: of saves that were cut off, and of steps that were
-    /// saved again.
+    /// Deletes the shards among `files` that no index names: of saves that were cut off, and of
+    /// steps that were saved again.
     fn sweep(&self, files: &BTreeMap<String, u64>) -> Vec<CheckpointError> {
         let is_left_over = |file: &&String| match self.names.parse(file) {
             Some(FileOf::Shard(step, _)) => match self.known.get(&step) {
@@ -294,7 +310,9 @@ impl Saver {
     }
 
     fn write_file(&self, name: &str, parts: &[&[u8]]) -> Result<(), CheckpointError> {
-        self.store.write(name, parts).map_err(CheckpointError::store("write", self.store.locate(name)))
+        self.store
+            .write(name, parts)
+            .map_err(CheckpointError::store("write", self.store.locate(name)))
     }
 
     fn delete_file(&self, name: &str) -> Result<(), CheckpointError> {

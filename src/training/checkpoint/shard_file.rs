@@ -1,4 +1,5 @@
-//! A shard as a file in the format of safetensors, written without a copy of its values and read with suspicion.
+//! A shard as a file in the format of safetensors, written without a copy of its values and read
+//! with suspicion.
 
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, SafeTensors, TensorInfo};
@@ -35,7 +36,8 @@ impl<'a> Encoded<'a> {
                 RESERVED => "the format of the file keeps the name for itself",
                 "" => "it has no name",
                 _ => {
-                    let (dtype, shape) = (to_format(tensor.dtype()), tensor.shape().dims().to_vec());
+                    let (dtype, shape) =
+                        (to_format(tensor.dtype()), tensor.shape().dims().to_vec());
                     let data_offsets = (begin, begin + tensor.byte_len());
                     begin = data_offsets.1;
                     infos.push(((*name).to_owned(), TensorInfo { dtype, shape, data_offsets }));
@@ -47,7 +49,8 @@ impl<'a> Encoded<'a> {
         let metadata = Metadata::new(Some([(key.to_owned(), value.to_owned())].into()), infos);
         let metadata = metadata.expect("each tensor begins where the one before it ends");
         let mut header = vec![0; size_of::<u64>()];
-        serde_json::to_writer(&mut header, &metadata).expect("strings and numbers can be written as JSON");
+        serde_json::to_writer(&mut header, &metadata)
+            .expect("strings and numbers can be written as JSON");
         header.resize(header.len().next_multiple_of(ALIGNMENT), b' ');
         let length = (header.len() - size_of::<u64>()) as u64;
         header[..size_of::<u64>()].copy_from_slice(&length.to_le_bytes());
@@ -56,7 +59,9 @@ impl<'a> Encoded<'a> {
 
     /// The file's bytes, in order.
     pub(super) fn parts(&self) -> Vec<&[u8]> {
-        std::iter::once(&self.header[..]).chain(self.tensors.iter().map(|tensor| tensor.bytes())).collect()
+        std::iter::once(&self.header[..])
+            .chain(self.tensors.iter().map(|tensor| tensor.bytes()))
+            .collect()
     }
 
     /// The file's length \[bytes\].
@@ -102,7 +107,9 @@ impl<'a> Decoded<'a> {
     /// # Errors
     /// Why the bytes are no such file.
     pub(super) fn new(bytes: &'a [u8]) -> Result<Self, String> {
-        SafeTensors::deserialize(bytes).map(Self).map_err(|error| format!("it is no file of safetensors: {error}"))
+        SafeTensors::deserialize(bytes)
+            .map(Self)
+            .map_err(|error| format!("it is no file of safetensors: {error}"))
     }
 
     /// The tensors, by name.
@@ -111,8 +118,10 @@ impl<'a> Decoded<'a> {
     /// If one is of a type or shape that there is none of here.
     pub(super) fn tensors(&self) -> Result<Vec<Raw<'_>>, String> {
         let mut raws = self.0.iter().map(|(name, view)| {
-            let dtype = of_format(view.dtype()).ok_or_else(|| format!("`{name}` is of {}", view.dtype()))?;
-            let shape = Shape::try_from(view.shape().to_vec()).map_err(|error| format!("`{name}`: {error}"))?;
+            let dtype = of_format(view.dtype())
+                .ok_or_else(|| format!("`{name}` is of {}", view.dtype()))?;
+            let shape = Shape::try_from(view.shape().to_vec())
+                .map_err(|error| format!("`{name}`: {error}"))?;
             Ok(Raw { name, dtype, shape, bytes: view.data() })
         });
         let mut raws = raws.by_ref().collect::<Result<Vec<_>, String>>()?;
@@ -134,7 +143,8 @@ fn to_format(dtype: DType) -> Dtype {
 }
 
 fn of_format(dtype: Dtype) -> Option<DType> {
-    let ours = [DType::F32, DType::F64, DType::BF16, DType::I32, DType::I64, DType::I8, DType::Bool];
+    let ours =
+        [DType::F32, DType::F64, DType::BF16, DType::I32, DType::I64, DType::I8, DType::Bool];
     ours.into_iter().find(|ours| to_format(*ours) == dtype)
 }
 
@@ -158,7 +168,9 @@ mod tests {
     }
 
     fn encode(tensors: &[(&'static str, Tensor)]) -> Vec<u8> {
-        let encoded = Encoded::new(tensors.iter().map(|(name, tensor)| (*name, tensor)), ("key", "value")).unwrap();
+        let encoded =
+            Encoded::new(tensors.iter().map(|(name, tensor)| (*name, tensor)), ("key", "value"))
+                .unwrap();
         let file = encoded.parts().concat();
         assert_eq!((encoded.bytes(), encoded.checksum()), (file.len() as u64, xxh3_64(&file)));
         file
@@ -171,7 +183,8 @@ mod tests {
 
     #[test]
     fn every_element_type_and_shape_comes_back_bit_for_bit() {
-        let expected: Vec<(String, Tensor)> = tensors().into_iter().map(|(name, t)| (name.to_owned(), t)).collect();
+        let expected: Vec<(String, Tensor)> =
+            tensors().into_iter().map(|(name, t)| (name.to_owned(), t)).collect();
         assert_eq!(decode(&encode(&tensors())).unwrap(), expected);
         assert_eq!(decode(&encode(&[])).unwrap(), []);
     }

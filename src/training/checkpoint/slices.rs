@@ -1,4 +1,5 @@
-//! Parts of variables: a partitioned variable is saved part by part, and read in whatever parts are wanted.
+//! Parts of variables: a partitioned variable is saved part by part, and read in whatever parts are
+//! wanted.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::tensor::{DType, Shape, Tensor};
 
-/// Some of the rows of a partitioned variable (TensorFlow: `SaveSliceInfo`): as many as the part has, from
-/// `begin` on.
+/// Some of the rows of a partitioned variable (TensorFlow: `SaveSliceInfo`): as many as the part
+/// has, from `begin` on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slice {
@@ -23,7 +24,8 @@ pub struct Slice {
 impl Slice {
     /// The rows that a part of `shape` has of the whole; none where it is no part of it.
     pub(super) fn rows(&self, shape: Shape) -> Option<Range<usize>> {
-        let ([rows, row @ ..], [full_rows, full_row @ ..]) = (shape.dims(), self.full_shape.dims()) else {
+        let ([rows, row @ ..], [full_rows, full_row @ ..]) = (shape.dims(), self.full_shape.dims())
+        else {
             return None;
         };
         let end = self.begin.checked_add(*rows)?;
@@ -61,20 +63,30 @@ pub(super) fn tables<'a>(
             return Err((name.to_owned(), "there are two variables of that name".to_owned()));
         }
         let Some(slice) = slice else { continue };
-        let no_part = |what: String| (name.to_owned(), format!("it is no part of `{}`: {what}", slice.full_name));
+        let no_part = |what: String| {
+            (name.to_owned(), format!("it is no part of `{}`: {what}", slice.full_name))
+        };
         let type_of = format!("{dtype}{shape} from row {} on", slice.begin);
-        let rows = slice.rows(shape).ok_or_else(|| no_part(format!("{type_of}, of {}", slice.full_shape)))?;
+        let rows = slice
+            .rows(shape)
+            .ok_or_else(|| no_part(format!("{type_of}, of {}", slice.full_shape)))?;
         let whole = Table { dtype, shape: slice.full_shape, parts: Vec::new() };
         let table = tables.entry(slice.full_name.clone()).or_insert(whole);
         if (table.dtype, table.shape) != (dtype, slice.full_shape) {
             let (ours, theirs) = (slice.full_shape, table.shape);
-            return Err(no_part(format!("to it that is {dtype}{ours}, to the others {}{theirs}", table.dtype)));
+            return Err(no_part(format!(
+                "to it that is {dtype}{ours}, to the others {}{theirs}",
+                table.dtype
+            )));
         }
         table.parts.push((rows, name.to_owned()));
     }
     for (name, table) in &mut tables {
         if names.contains_key(name.as_str()) {
-            return Err((name.clone(), "there are a variable and a partitioned variable of that name".to_owned()));
+            return Err((
+                name.clone(),
+                "there are a variable and a partitioned variable of that name".to_owned(),
+            ));
         }
         table.parts.sort_by_key(|(rows, _)| rows.start);
         let with_rows = || table.parts.iter().map(|(rows, _)| rows).filter(|rows| !rows.is_empty());
@@ -82,14 +94,23 @@ pub(super) fn tables<'a>(
         let begins = with_rows().map(|rows| rows.start).chain([table.shape.dims()[0]]);
         if let Some((end, begin)) = ends.zip(begins).find(|(end, begin)| end != begin) {
             let problem = if end < begin { "in no part" } else { "in two parts" };
-            return Err((name.clone(), format!("rows {} to {} are {problem}", end.min(begin), end.max(begin))));
+            return Err((
+                name.clone(),
+                format!("rows {} to {} are {problem}", end.min(begin), end.max(begin)),
+            ));
         }
     }
     Ok(tables)
 }
 
-/// The rows `wanted` of a variable of `dtype` and `shape`, out of its parts, which have all of its rows, in order.
-pub(super) fn gather(dtype: DType, shape: Shape, wanted: Range<usize>, parts: &[(Range<usize>, &Tensor)]) -> Tensor {
+/// The rows `wanted` of a variable of `dtype` and `shape`, out of its parts, which have all of its
+/// rows, in order.
+pub(super) fn gather(
+    dtype: DType,
+    shape: Shape,
+    wanted: Range<usize>,
+    parts: &[(Range<usize>, &Tensor)],
+) -> Tensor {
     if let Some((_, same)) = parts.iter().find(|(rows, _)| *rows == wanted) {
         return (*same).clone();
     }
@@ -127,16 +148,39 @@ mod tests {
     #[test]
     fn parts_that_make_no_whole_are_refused() {
         let whole = |name| Layout { name, dtype: DType::F32, shape: [10, 2].into(), slice: None };
-        assert!(tables([part("b", 4, slice(6)), part("a", 6, slice(0)), whole("c")].into_iter()).is_ok());
-        assert_refused(vec![part("a", 4, slice(0)), part("b", 4, slice(6))], "t", "rows 4 to 6 are in no part");
+        assert!(
+            tables([part("b", 4, slice(6)), part("a", 6, slice(0)), whole("c")].into_iter())
+                .is_ok()
+        );
+        assert_refused(
+            vec![part("a", 4, slice(0)), part("b", 4, slice(6))],
+            "t",
+            "rows 4 to 6 are in no part",
+        );
         assert_refused(vec![part("a", 4, slice(0))], "t", "rows 4 to 10 are in no part");
-        assert_refused(vec![part("a", 7, slice(0)), part("b", 4, slice(6))], "t", "rows 6 to 7 are in two parts");
-        assert_refused(vec![part("a", 5, slice(6))], "a", "no part of `t`: f32[5,2] from row 6 on, of [10,2]");
+        assert_refused(
+            vec![part("a", 7, slice(0)), part("b", 4, slice(6))],
+            "t",
+            "rows 6 to 7 are in two parts",
+        );
+        assert_refused(
+            vec![part("a", 5, slice(6))],
+            "a",
+            "no part of `t`: f32[5,2] from row 6 on, of [10,2]",
+        );
         assert_refused(vec![part("a", usize::MAX, slice(6))], "a", "no part of `t`");
-        assert_refused(vec![part("a", 10, slice(0)), whole("t")], "t", "a variable and a partitioned variable");
+        assert_refused(
+            vec![part("a", 10, slice(0)), whole("t")],
+            "t",
+            "a variable and a partitioned variable",
+        );
         assert_refused(vec![whole("c"), whole("c")], "c", "two variables");
         let other = Layout { dtype: DType::F64, ..part("b", 4, slice(6)) };
-        assert_refused(vec![part("a", 6, slice(0)), other], "b", "f64[10,2], to the others f32[10,2]");
+        assert_refused(
+            vec![part("a", 6, slice(0)), other],
+            "b",
+            "f64[10,2], to the others f32[10,2]",
+        );
         let scalar = Layout { shape: Shape::SCALAR, ..part("a", 1, slice(0)) };
         assert_refused(vec![scalar], "a", "no part of `t`");
     }

@@ -68,9 +68,15 @@ pub(super) fn encode(snapshot: &Snapshot) -> Result<(Contents, Vec<Encoded<'_>>)
         let tensors = of_shard.iter().map(|variable| (&*variable.name, &variable.value));
         let encoded = Encoded::new(tensors, ("global_step", &step)).map_err(refused)?;
         let checksum = Checksum(encoded.checksum());
-        shards.push(ShardEntry { task: task.clone(), file: String::new(), bytes: encoded.bytes(), checksum });
+        shards.push(ShardEntry {
+            task: task.clone(),
+            file: String::new(),
+            bytes: encoded.bytes(),
+            checksum,
+        });
         files.push(encoded);
-        variables.extend(of_shard.iter().map(|variable| (variable.name.clone(), variable.entry(at))));
+        variables
+            .extend(of_shard.iter().map(|variable| (variable.name.clone(), variable.entry(at))));
     }
     Ok((Contents { shards, variables }, files))
 }

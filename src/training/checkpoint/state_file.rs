@@ -1,12 +1,19 @@
-//! The file `checkpoint`, which names the newest checkpoints in TensorFlow's words (`CheckpointState`).
+//! The file `checkpoint`, which names the newest checkpoints in TensorFlow's words
+//! (`CheckpointState`).
 //!
-//! It is for people and for other tools: nothing here reads it, since what is there is known from the indexes.
+//! It is for people and for other tools: nothing here reads it, since what is there is known from
+//! the indexes.
 
 /// Its text, given the names of the checkpoints, the oldest first.
 pub(super) fn render(checkpoints: &[String]) -> String {
-    let line = |key: &str, name: &String| format!("{key}: \"{}\"\n", name.replace('\\', "\\\\").replace('"', "\\\""));
+    let line = |key: &str, name: &String| {
+        format!("{key}: \"{}\"\n", name.replace('\\', "\\\\").replace('"', "\\\""))
+    };
     let newest = checkpoints.last().map(|name| line("model_checkpoint_path", name));
-    newest.into_iter().chain(checkpoints.iter().map(|name| line("all_model_checkpoint_paths", name))).collect()
+    newest
+        .into_iter()
+        .chain(checkpoints.iter().map(|name| line("all_model_checkpoint_paths", name)))
+        .collect()
 }
 
 #[cfg(test)]

@@ -29,8 +29,9 @@ pub trait Store: Send + Sync {
     /// If it is not there, or can't be read.
     fn read(&self, name: &str) -> io::Result<Vec<u8>>;
 
-    /// Writes a file from `parts`, one after the other, in the place of any of that name. Whoever reads it at
-    /// any moment, even after a crash, finds the old file or the new one; once this returns, the new one.
+    /// Writes a file from `parts`, one after the other, in the place of any of that name. Whoever
+    /// reads it at any moment, even after a crash, finds the old file or the new one; once this
+    /// returns, the new one.
     ///
     /// # Errors
     /// If it can't be written: then the old one is there.
@@ -55,13 +56,16 @@ pub struct Entry {
     pub bytes: u64,
 }
 
-/// The store at `location`: a folder, which need not be there yet, or an URL such as `s3://bucket/run-7`.
+/// The store at `location`: a folder, which need not be there yet, or an URL such as
+/// `s3://bucket/run-7`.
 ///
 /// # Errors
 /// If the URL names no store, or one that this program was built without.
 pub fn open_store(location: &str) -> Result<Arc<dyn Store>, CheckpointError> {
-    let error =
-        |problem: &str| CheckpointError::Location { location: location.to_owned(), problem: problem.to_owned() };
+    let error = |problem: &str| CheckpointError::Location {
+        location: location.to_owned(),
+        problem: problem.to_owned(),
+    };
     match location.split_once("://") {
         None if location.is_empty() => Err(error("name a folder")),
         None => Ok(Arc::new(Folder::new(location))),
@@ -70,7 +74,9 @@ pub fn open_store(location: &str) -> Result<Arc<dyn Store>, CheckpointError> {
         #[cfg(feature = "object-store")]
         Some(_) => Ok(Arc::new(ObjectStore::new(location)?)),
         #[cfg(not(feature = "object-store"))]
-        Some(_) => Err(error("this program was built without stores of objects; build with `--features object-store`")),
+        Some(_) => Err(error(
+            "this program was built without stores of objects; build with `--features object-store`",
+        )),
     }
 }
 

@@ -11,8 +11,9 @@ use crate::tensor::{Element, Shape, Tensor};
 /// An epoch is a permutation of the whole split, drawn from the seed and the epoch's number. The
 /// epochs, one after the other, are dealt to the workers like cards, one sample each in turn: so in
 /// an epoch each sample goes to exactly one worker, all workers come to the epoch's end together,
-/// and the `k`-th batches of all workers hold the samples of the `k`-th batch of a single worker whose
-/// batches are as large as theirs together. What a worker gets depends on nothing that others do.
+/// and the `k`-th batches of all workers hold the samples of the `k`-th batch of a single worker
+/// whose batches are as large as theirs together. What a worker gets depends on nothing that others
+/// do.
 ///
 /// Every batch has the same size; one that comes to the end of an epoch goes on in the next.
 #[derive(Clone, Debug)]
@@ -27,7 +28,13 @@ impl Batches {
     ///
     /// # Errors
     /// If the split, the batch or the number of workers is zero, or `worker` is none of them.
-    pub fn new(split: Arc<Split>, seed: u64, worker: u32, workers: u32, batch: usize) -> Result<Self, DataError> {
+    pub fn new(
+        split: Arc<Split>,
+        seed: u64,
+        worker: u32,
+        workers: u32,
+        batch: usize,
+    ) -> Result<Self, DataError> {
         let deal = Deal::new(split.len(), seed, worker, workers, batch)?;
         Ok(Self { split, deal, batch })
     }
@@ -62,7 +69,8 @@ fn rows<T: Element>(from: &Tensor, samples: &[usize], shape: Shape) -> Tensor {
     let mut picked = Tensor::uninitialised::<T>(shape);
     let (width, from) = (shape.elements() / samples.len(), from.slice::<T>());
     let rows = picked.make_mut::<T>().chunks_exact_mut(width.max(1));
-    rows.zip(samples).for_each(|(row, sample)| row.copy_from_slice(&from[sample * width..][..width]));
+    rows.zip(samples)
+        .for_each(|(row, sample)| row.copy_from_slice(&from[sample * width..][..width]));
     picked
 }
 

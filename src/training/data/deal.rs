@@ -7,8 +7,8 @@ use crate::random;
 
 /// One worker's share of the epochs over some samples.
 ///
-/// An epoch is a permutation of all samples, drawn from the seed and the epoch's number. The epochs, one
-/// after the other, are dealt to the workers like cards, one sample each in turn.
+/// An epoch is a permutation of all samples, drawn from the seed and the epoch's number. The
+/// epochs, one after the other, are dealt to the workers like cards, one sample each in turn.
 #[derive(Clone, Debug)]
 pub(super) struct Deal {
     seed: u64,
@@ -27,8 +27,15 @@ impl Deal {
     ///
     /// # Errors
     /// If a count is zero, or `worker` is none of the workers.
-    pub(super) fn new(samples: usize, seed: u64, worker: u32, workers: u32, batch: usize) -> Result<Self, DataError> {
-        let counts = [(samples, "samples"), (batch, "samples in a batch"), (workers as usize, "workers")];
+    pub(super) fn new(
+        samples: usize,
+        seed: u64,
+        worker: u32,
+        workers: u32,
+        batch: usize,
+    ) -> Result<Self, DataError> {
+        let counts =
+            [(samples, "samples"), (batch, "samples in a batch"), (workers as usize, "workers")];
         if let Some((_, what)) = counts.into_iter().find(|(count, _)| *count == 0) {
             return Err(DataError::Empty { what });
         }
@@ -68,6 +75,7 @@ impl Deal {
         for (sample, position) in (0..).zip(&mut self.order) {
             *position = sample;
         }
-        self.order.shuffle(&mut random::stream(self.seed, &["data", "epoch", &self.epoch.to_string()]));
+        self.order
+            .shuffle(&mut random::stream(self.seed, &["data", "epoch", &self.epoch.to_string()]));
     }
 }

@@ -5,7 +5,8 @@ use flate2::read::GzDecoder;
 use super::samples::Samples;
 use super::{DataError, Dataset};
 
-/// A header line, then 64 pixels from 0 to 16 and a label a line; `README.md` says where they are from.
+/// A header line, then 64 pixels from 0 to 16 and a label a line; `README.md` says where they are
+/// from.
 const CSV_GZ: &[u8] = include_bytes!("digits.csv.gz");
 const CLASSES: usize = 10;
 const IMAGE: [usize; 3] = [8, 8, 1];
@@ -25,11 +26,13 @@ pub(super) fn load() -> Result<Dataset, DataError> {
             problem: error.to_string(),
         })?;
         let samples = if row % 6 == 5 { &mut test } else { &mut train };
-        let (label, pixels) = values.split_last().expect("the reader gives every row as many fields as the header");
+        let (label, pixels) =
+            values.split_last().expect("the reader gives every row as many fields as the header");
         samples.features.extend(pixels.iter().map(|pixel| f32::from(*pixel) / BRIGHTEST));
         samples.labels.push(i32::from(*label));
     }
-    Dataset { train: train.into_split(PIXELS, CLASSES)?, test: test.into_split(PIXELS, CLASSES)? }.of_images(IMAGE)
+    Dataset { train: train.into_split(PIXELS, CLASSES)?, test: test.into_split(PIXELS, CLASSES)? }
+        .of_images(IMAGE)
 }
 
 #[cfg(test)]
@@ -46,7 +49,9 @@ mod tests {
         for split in [&digits.train, &digits.test] {
             let Batch { features, labels, .. } = split.whole();
             let pixels = features.values::<f32>().unwrap();
-            assert!(pixels.iter().all(|pixel| (0.0..=1.0).contains(pixel)) && pixels.contains(&1.0));
+            assert!(
+                pixels.iter().all(|pixel| (0.0..=1.0).contains(pixel)) && pixels.contains(&1.0)
+            );
             assert!((0..10).all(|class| labels.values::<i32>().unwrap().contains(&class)));
         }
     }
@@ -58,6 +63,9 @@ mod tests {
         let (train, test) = (digits.train.whole(), digits.test.whole());
         assert_eq!(train.labels.values::<i32>().unwrap()[..10], [0, 1, 2, 3, 4, 6, 7, 8, 9, 0]);
         assert_eq!(test.labels.values::<i32>().unwrap()[..2], [5, 1]);
-        assert_eq!(train.features.values::<f32>().unwrap()[..5], [0.0, 0.0, 0.3125, 0.8125, 0.5625]);
+        assert_eq!(
+            train.features.values::<f32>().unwrap()[..5],
+            [0.0, 0.0, 0.3125, 0.8125, 0.5625]
+        );
     }
 }

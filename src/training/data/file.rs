@@ -16,7 +16,11 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>, DataError> {
     let failed = |source| DataError::Unreadable { file: path.display().to_string(), source };
     let mut file = BufReader::new(File::open(path).map_err(failed)?);
     let is_gzipped = file.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]);
-    Ok(if is_gzipped { Box::new(BufReader::new(MultiGzDecoder::new(file))) } else { Box::new(file) })
+    Ok(if is_gzipped {
+        Box::new(BufReader::new(MultiGzDecoder::new(file)))
+    } else {
+        Box::new(file)
+    })
 }
 
 /// The next `len` bytes of `file`. Takes no more memory than there are bytes.

@@ -51,7 +51,11 @@ impl LibSvm {
             let content = self.text.split('#').next().unwrap_or_default().trim();
             if !content.is_empty() {
                 let place = || format!("line {}", self.line);
-                let malformed = |problem| DataError::Malformed { file: self.file.clone(), place: place(), problem };
+                let malformed = |problem| DataError::Malformed {
+                    file: self.file.clone(),
+                    place: place(),
+                    problem,
+                };
                 return parse(content).map(Some).map_err(malformed);
             }
         }
@@ -81,9 +85,13 @@ fn parse(line: &str) -> Result<SparseSample, String> {
     }
     let mut sample = SparseSample { label: number as i32, indices: Vec::new(), values: Vec::new() };
     for field in fields {
-        let parts = field.split_once(':').and_then(|(index, value)| Some((index.parse().ok()?, value.parse().ok()?)));
-        let (index, value): (u32, f32) = parts.ok_or_else(|| format!("`{field}` is no index:value"))?;
-        let index = index.checked_sub(1).ok_or_else(|| format!("`{field}`: features count from 1"))?;
+        let parts = field
+            .split_once(':')
+            .and_then(|(index, value)| Some((index.parse().ok()?, value.parse().ok()?)));
+        let (index, value): (u32, f32) =
+            parts.ok_or_else(|| format!("`{field}` is no index:value"))?;
+        let index =
+            index.checked_sub(1).ok_or_else(|| format!("`{field}`: features count from 1"))?;
         if sample.indices.last().is_some_and(|last| *last >= index) {
             return Err(format!("`{field}` comes after a feature of the same or a greater index"));
         }
@@ -105,7 +113,11 @@ pub(super) fn load(path: &Path, test: Option<&Path>, seed: u64) -> Result<Datase
     let dense = |split: &SparseSplit| {
         let mut features = vec![0.0; split.samples().len() * width];
         for (row, sample) in features.chunks_exact_mut(width.max(1)).zip(split.samples()) {
-            sample.indices.iter().zip(&sample.values).for_each(|(index, value)| row[*index as usize] = *value);
+            sample
+                .indices
+                .iter()
+                .zip(&sample.values)
+                .for_each(|(index, value)| row[*index as usize] = *value);
         }
         let labels = split.samples().iter().map(|sample| sample.label).collect();
         Samples { features, labels }.into_split(width, classes)

@@ -20,18 +20,31 @@ impl Samples {
     /// A split of rows of `width` that tells `classes` classes apart.
     pub(super) fn into_split(self, width: usize, classes: usize) -> Result<Split, DataError> {
         let count = self.labels.len();
-        Split::new(Tensor::new([count, width], &self.features)?, Tensor::new([count], &self.labels)?, classes)
+        Split::new(
+            Tensor::new([count, width], &self.features)?,
+            Tensor::new([count], &self.labels)?,
+            classes,
+        )
     }
 
-    /// A data set of these for training and `test` for testing; without it, of a fifth of these, drawn by `seed`.
-    pub(super) fn into_dataset(self, test: Option<Self>, width: usize, seed: u64) -> Result<Dataset, DataError> {
+    /// A data set of these for training and `test` for testing; without it, of a fifth of these,
+    /// drawn by `seed`.
+    pub(super) fn into_dataset(
+        self,
+        test: Option<Self>,
+        width: usize,
+        seed: u64,
+    ) -> Result<Dataset, DataError> {
         let (train, test) = match test {
             Some(test) => (self, test),
             None => self.hold_out(width, seed),
         };
         let labels = train.labels.iter().chain(&test.labels);
         let classes = labels.max().map_or(0, |greatest| greatest.saturating_add(1).max(0) as usize);
-        Ok(Dataset { train: train.into_split(width, classes)?, test: test.into_split(width, classes)? })
+        Ok(Dataset {
+            train: train.into_split(width, classes)?,
+            test: test.into_split(width, classes)?,
+        })
     }
 
     fn hold_out(&self, width: usize, seed: u64) -> (Self, Self) {
@@ -49,8 +62,8 @@ impl Samples {
     }
 }
 
-/// Which of so many samples are for training, and which for testing, in their order: the shuffle by `seed`
-/// says which, not when.
+/// Which of so many samples are for training, and which for testing, in their order: the shuffle by
+/// `seed` says which, not when.
 pub(super) fn held_out(samples: usize, seed: u64) -> (Vec<usize>, Vec<usize>) {
     let mut order: Vec<usize> = (0..samples).collect();
     order.shuffle(&mut random::stream(seed, &["data", "hold out"]));
@@ -66,7 +79,8 @@ mod tests {
 
     #[test]
     fn a_fifth_is_held_out_by_seed_and_no_sample_is_in_both_parts() {
-        let samples = || Samples { features: (0..40).map(|i| i as f32).collect(), labels: (0..20).collect() };
+        let samples =
+            || Samples { features: (0..40).map(|i| i as f32).collect(), labels: (0..20).collect() };
         let parts = |seed| {
             let dataset = samples().into_dataset(None, 2, seed).unwrap();
             [dataset.train, dataset.test].map(|split| split.whole())
@@ -78,7 +92,10 @@ mod tests {
         all.sort_unstable();
         assert_eq!(all, (0..20).collect::<Vec<_>>());
         let rows = test.features.values::<f32>().unwrap();
-        labels(&test).iter().zip(rows.chunks(2)).for_each(|(label, row)| assert_eq!(row[0], 2.0 * *label as f32));
+        labels(&test)
+            .iter()
+            .zip(rows.chunks(2))
+            .for_each(|(label, row)| assert_eq!(row[0], 2.0 * *label as f32));
         assert_eq!(labels(&parts(1)[1]), labels(&test));
         assert_ne!(labels(&parts(2)[1]), labels(&test));
     }

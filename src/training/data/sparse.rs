@@ -28,19 +28,22 @@ pub struct SparseSplit {
 }
 
 impl SparseDataset {
-    /// A LIBSVM file. Labels are numbered in ascending order. The samples of `test` are for testing; without
-    /// it, a fifth of them, drawn by `seed`.
+    /// A LIBSVM file. Labels are numbered in ascending order. The samples of `test` are for
+    /// testing; without it, a fifth of them, drawn by `seed`.
     ///
     /// # Errors
     /// If a file is missing or malformed.
     pub fn libsvm(file: &Path, test: Option<&Path>, seed: u64) -> Result<Self, DataError> {
-        let read = |path: &Path| LibSvm::open(path)?.collect::<Result<Vec<SparseSample>, DataError>>();
+        let read =
+            |path: &Path| LibSvm::open(path)?.collect::<Result<Vec<SparseSample>, DataError>>();
         let (mut train, mut test) = match test {
             Some(test) => (read(file)?, read(test)?),
             None => {
                 let all = read(file)?;
                 let (train, test) = held_out(all.len(), seed);
-                let pick = |positions: Vec<usize>| positions.iter().map(|sample| all[*sample].clone()).collect();
+                let pick = |positions: Vec<usize>| {
+                    positions.iter().map(|sample| all[*sample].clone()).collect()
+                };
                 (pick(train), pick(test))
             }
         };
@@ -49,8 +52,13 @@ impl SparseDataset {
             sample.label = labels.range(..sample.label).count() as i32;
         }
         let last = |sample: &SparseSample| sample.indices.last().copied();
-        let width = train.iter().chain(&test).filter_map(last).max().map_or(0, |last| last as usize + 1);
-        let split = |samples: Vec<SparseSample>| SparseSplit { samples: samples.into(), width, classes: labels.len() };
+        let width =
+            train.iter().chain(&test).filter_map(last).max().map_or(0, |last| last as usize + 1);
+        let split = |samples: Vec<SparseSample>| SparseSplit {
+            samples: samples.into(),
+            width,
+            classes: labels.len(),
+        };
         Ok(Self { train: split(train), test: split(test) })
     }
 }
@@ -77,8 +85,8 @@ impl SparseSplit {
     }
 }
 
-/// Endless shuffled batches of one worker's share of a sparse split: the same samples, in the same order, as
-/// [`Batches`](super::Batches) takes from the dense form of the split.
+/// Endless shuffled batches of one worker's share of a sparse split: the same samples, in the same
+/// order, as [`Batches`](super::Batches) takes from the dense form of the split.
 #[derive(Clone, Debug)]
 pub struct SparseBatches {
     split: SparseSplit,
@@ -91,7 +99,13 @@ impl SparseBatches {
     ///
     /// # Errors
     /// If the split, the batch or the number of workers is zero, or `worker` is none of them.
-    pub fn new(split: SparseSplit, seed: u64, worker: u32, workers: u32, size: usize) -> Result<Self, DataError> {
+    pub fn new(
+        split: SparseSplit,
+        seed: u64,
+        worker: u32,
+        workers: u32,
+        size: usize,
+    ) -> Result<Self, DataError> {
         let deal = Deal::new(split.samples.len(), seed, worker, workers, size)?;
         Ok(Self { split, deal, size })
     }
@@ -115,7 +129,10 @@ fn batch(samples: &[&SparseSample]) -> SparseBatch {
     let mut values = vec![0.0; ids.len()];
     for (row, sample) in samples.iter().enumerate() {
         let begin = row * widest;
-        ids[begin..].iter_mut().zip(&sample.indices).for_each(|(id, index)| *id = i64::from(*index));
+        ids[begin..]
+            .iter_mut()
+            .zip(&sample.indices)
+            .for_each(|(id, index)| *id = i64::from(*index));
         values[begin..][..sample.values.len()].copy_from_slice(&sample.values);
     }
     let labels: Vec<i32> = samples.iter().map(|sample| sample.label).collect();

@@ -1,4 +1,5 @@
-//! Samples drawn from a seed: categories of which few are frequent, as words or users are, and noise for images.
+//! Samples drawn from a seed: categories of which few are frequent, as words or users are, and
+//! noise for images.
 
 use rand::RngExt;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -15,7 +16,9 @@ const SAMPLES: [usize; 2] = [8192, 2048];
 const SPREAD: u64 = 2_654_435_761;
 
 pub(super) fn draw(rows: usize, slots: usize, seed: u64) -> Result<Dataset, DataError> {
-    if let Some((_, what)) = [(rows, "rows"), (slots, "slots")].into_iter().find(|(count, _)| *count == 0) {
+    if let Some((_, what)) =
+        [(rows, "rows"), (slots, "slots")].into_iter().find(|(count, _)| *count == 0)
+    {
         return Err(DataError::Empty { what });
     }
     let mut parts = ["train", "test"].into_iter().zip(SAMPLES).map(|(part, count)| {
@@ -41,7 +44,12 @@ pub(super) fn draw(rows: usize, slots: usize, seed: u64) -> Result<Dataset, Data
 /// How many random images there are to train on and to test on.
 const IMAGES: [usize; 2] = [64, 16];
 
-pub(super) fn images(image: [usize; 3], classes: usize, numerics: Numerics, seed: u64) -> Result<Dataset, DataError> {
+pub(super) fn images(
+    image: [usize; 3],
+    classes: usize,
+    numerics: Numerics,
+    seed: u64,
+) -> Result<Dataset, DataError> {
     if classes == 0 {
         return Err(DataError::Empty { what: "classes" });
     }
@@ -70,8 +78,11 @@ mod tests {
         let ids = |seed| draw(1000, 9, seed).unwrap().train.whole();
         let (batch, again, other) = (ids(1), ids(1), ids(2));
         assert!(batch == again && batch.ids != other.ids);
-        assert!(batch.ids.unwrap().values::<i64>().unwrap().iter().all(|id| (0..1000).contains(id)));
-        let ones = batch.labels.values::<i32>().unwrap().iter().filter(|label| **label == 1).count();
+        assert!(
+            batch.ids.unwrap().values::<i64>().unwrap().iter().all(|id| (0..1000).contains(id))
+        );
+        let ones =
+            batch.labels.values::<i32>().unwrap().iter().filter(|label| **label == 1).count();
         assert!((SAMPLES[0] / 4..3 * SAMPLES[0] / 4).contains(&ones), "{ones}");
         assert!(draw(0, 9, 1).is_err() && draw(9, 0, 1).is_err());
     }

@@ -16,17 +16,24 @@ struct Table {
     labels: Vec<String>,
 }
 
-/// The data set in `path`, whose column `label` says the class; the samples of `test` are for testing, where it
-/// is given, else a fifth drawn by `seed`.
+/// The data set in `path`, whose column `label` says the class; the samples of `test` are for
+/// testing, where it is given, else a fifth drawn by `seed`.
 ///
-/// Labels that are all whole numbers from 0 are the classes' numbers; others are numbered in alphabetical order.
-pub(super) fn load(path: &Path, label: &str, test: Option<&Path>, seed: u64) -> Result<Dataset, DataError> {
+/// Labels that are all whole numbers from 0 are the classes' numbers; others are numbered in
+/// alphabetical order.
+pub(super) fn load(
+    path: &Path,
+    label: &str,
+    test: Option<&Path>,
+    seed: u64,
+) -> Result<Dataset, DataError> {
     let train = read(path, label)?;
     let test = test.map(|path| Ok::<_, DataError>((path, read(path, label)?))).transpose()?;
     if let Some((path, test)) = &test
         && test.width != train.width
     {
-        let problem = format!("{} features, where the file for training has {}", test.width, train.width);
+        let problem =
+            format!("{} features, where the file for training has {}", test.width, train.width);
         return Err(DataError::malformed(path, "the header", problem));
     }
     let test = test.map(|(_, test)| test);
@@ -39,8 +46,10 @@ pub(super) fn load(path: &Path, label: &str, test: Option<&Path>, seed: u64) -> 
         }
         names.range::<String, _>(..label).count() as i32
     };
-    let samples =
-        |table: Table| Samples { labels: table.labels.iter().map(number).collect(), features: table.features };
+    let samples = |table: Table| Samples {
+        labels: table.labels.iter().map(number).collect(),
+        features: table.features,
+    };
     let width = train.width;
     samples(train).into_dataset(test.map(samples), width, seed)
 }
@@ -48,7 +57,9 @@ pub(super) fn load(path: &Path, label: &str, test: Option<&Path>, seed: u64) -> 
 fn read(path: &Path, label: &str) -> Result<Table, DataError> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(file::open(path)?);
     let in_csv = |error: csv::Error| {
-        let line = error.position().map_or_else(|| "the file".to_owned(), |at| format!("line {}", at.line()));
+        let line = error
+            .position()
+            .map_or_else(|| "the file".to_owned(), |at| format!("line {}", at.line()));
         DataError::malformed(path, &line, error.to_string())
     };
     let header = reader.headers().map_err(in_csv)?.clone();
@@ -73,7 +84,11 @@ fn read(path: &Path, label: &str) -> Result<Table, DataError> {
         }
         table.labels.push(row[column].to_owned());
         if table.features.len() > MOST_VALUES {
-            return Err(DataError::malformed(path, &format!("line {line}"), format!("more than {MOST_VALUES} values")));
+            return Err(DataError::malformed(
+                path,
+                &format!("line {line}"),
+                format!("more than {MOST_VALUES} values"),
+            ));
         }
     }
     Ok(table)

@@ -15,7 +15,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("trainyard-data-{}-{name}", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("trainyard-data-{}-{name}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
@@ -63,7 +64,10 @@ fn idx_files_are_read_as_mnist_ships_them_gzipped_or_not() {
     folder.file("t10k-images.idx3-ubyte", &idx(&[1, 1, 2], &[255, 0]));
     folder.gzipped("t10k-labels-idx1-ubyte.gz", &idx(&[1], &[9]));
     let dataset = Dataset::idx(&folder.0).unwrap();
-    assert_eq!((features(&dataset.train), labels(&dataset.train)), (vec![0.0, 1.0, 0.2, 0.4], vec![7, 0]));
+    assert_eq!(
+        (features(&dataset.train), labels(&dataset.train)),
+        (vec![0.0, 1.0, 0.2, 0.4], vec![7, 0])
+    );
     assert_eq!((features(&dataset.test), labels(&dataset.test)), (vec![1.0, 0.0], vec![9]));
     assert_eq!((dataset.train.classes(), dataset.test.classes()), (10, 10));
     assert_eq!(dataset.train.image_shape(), Some([1, 2, 1]));
@@ -83,7 +87,10 @@ fn idx_files_that_lie_about_themselves_are_named_with_the_place() {
     assert!(error(&idx(&[u32::MAX, u32::MAX, u32::MAX], &[]), &labels).contains("are more than"));
     assert!(error(&idx(&[1, 1, 1], &[1, 2]), &labels).contains("more follows"));
     assert!(error(&images, &idx(&[2], &[1, 2])).contains("2 labels for 1 images"));
-    assert!(error(&images, &labels).contains("t10k-images-idx3-ubyte"), "the missing file is named");
+    assert!(
+        error(&images, &labels).contains("t10k-images-idx3-ubyte"),
+        "the missing file is named"
+    );
 }
 
 #[test]
@@ -92,7 +99,10 @@ fn a_csv_file_has_its_classes_by_number_or_by_name() {
     let flowers = folder.file("flowers.csv", b"length, kind ,width\n1,setosa,2\n3,iris,4.5\n");
     let other = folder.file("other.csv", b"length,kind,width\n5,setosa,6\n");
     let dataset = Dataset::csv(&flowers, "kind", Some(&other), 0).unwrap();
-    assert_eq!((features(&dataset.train), labels(&dataset.train)), (vec![1.0, 2.0, 3.0, 4.5], vec![1, 0]));
+    assert_eq!(
+        (features(&dataset.train), labels(&dataset.train)),
+        (vec![1.0, 2.0, 3.0, 4.5], vec![1, 0])
+    );
     assert_eq!((features(&dataset.test), labels(&dataset.test)), (vec![5.0, 6.0], vec![1]));
     let numbers = folder.gzipped("numbers.csv.gz", b"y,x\n3,1\n10,2\n");
     let dataset = Dataset::csv(&numbers, "y", Some(&numbers), 0).unwrap();
@@ -121,7 +131,10 @@ fn a_libsvm_file_is_read_a_sample_at_a_time_or_made_dense() {
     assert_eq!(samples[0], SparseSample { label: 1, indices: vec![0, 3], values: vec![0.5, 2.0] });
     let dataset = Dataset::libsvm(&file, Some(&file), 0).unwrap();
     assert_eq!(labels(&dataset.train), [1, 0, 0]);
-    assert_eq!(features(&dataset.train), [0.5, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1, 0.0, 0.0]);
+    assert_eq!(
+        features(&dataset.train),
+        [0.5, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1, 0.0, 0.0]
+    );
 }
 
 #[test]
@@ -141,7 +154,9 @@ fn a_mistake_in_a_libsvm_file_is_told_with_its_line_and_ends_the_reading() {
         assert!(error.contains("line 2") && error.contains(said), "{error}");
     }
     let wide = folder.file("wide", b"1 4000000000:1\n");
-    assert!(Dataset::libsvm(&wide, None, 0).unwrap_err().to_string().contains("too many to be dense"));
+    assert!(
+        Dataset::libsvm(&wide, None, 0).unwrap_err().to_string().contains("too many to be dense")
+    );
 }
 
 #[test]
@@ -153,18 +168,25 @@ fn batches_of_sparse_samples_are_padded_and_those_of_their_dense_form() {
         _ => format!("{} 1:-1 {}:0.5 40:{i}\n", i % 2, i + 1),
     };
     let file = folder.file("data", (0..33).map(sample).collect::<String>().as_bytes());
-    let (sparse, dense) = (SparseDataset::libsvm(&file, None, 5).unwrap(), Dataset::libsvm(&file, None, 5).unwrap());
+    let (sparse, dense) =
+        (SparseDataset::libsvm(&file, None, 5).unwrap(), Dataset::libsvm(&file, None, 5).unwrap());
     assert_eq!((sparse.train.samples().len(), sparse.test.samples().len()), (27, 6));
     assert_eq!((sparse.train.width(), sparse.test.classes()), (40, 2));
     let spread = |batch: &SparseBatch| {
         let mut rows = vec![0.0; batch.labels.shape().elements() * 40];
         let (_, widest) = batch.ids.shape().rows_and_columns();
-        let places = batch.ids.values::<i64>().unwrap().iter().zip(batch.values.values::<f32>().unwrap());
-        places.enumerate().for_each(|(i, (id, value))| rows[i / widest * 40 + *id as usize] += value);
+        let places =
+            batch.ids.values::<i64>().unwrap().iter().zip(batch.values.values::<f32>().unwrap());
+        places
+            .enumerate()
+            .for_each(|(i, (id, value))| rows[i / widest * 40 + *id as usize] += value);
         (rows, batch.labels.clone())
     };
     let same = |sparse: &SparseBatch, dense: Batch| {
-        assert_eq!(spread(sparse), (dense.features.values::<f32>().unwrap().to_vec(), dense.labels));
+        assert_eq!(
+            spread(sparse),
+            (dense.features.values::<f32>().unwrap().to_vec(), dense.labels)
+        );
     };
     same(&sparse.test.whole(), dense.test.whole());
     for worker in 0..2 {
@@ -201,12 +223,16 @@ fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
 fn numpy_arrays_are_read_and_pixels_scaled() {
     let folder = Folder::new("npy");
     let bytes = folder.file("bytes.npy", &npy("|u1", "(2, 1, 2)", &[0, 255, 51, 102]));
-    let doubles: Vec<u8> = [1.5f64, -2.0, 0.0, 4.0].into_iter().flat_map(f64::to_le_bytes).collect();
+    let doubles: Vec<u8> =
+        [1.5f64, -2.0, 0.0, 4.0].into_iter().flat_map(f64::to_le_bytes).collect();
     let doubles = folder.file("doubles.npy", &npy("<f8", "(2, 2)", &doubles));
     let classes: Vec<u8> = [2i64, 0].into_iter().flat_map(i64::to_le_bytes).collect();
     let classes = folder.file("classes.npy", &npy("<i8", "(2,)", &classes));
     let dataset = Dataset::npy((&bytes, &classes), Some((&doubles, &classes)), 0).unwrap();
-    assert_eq!((features(&dataset.train), labels(&dataset.train)), (vec![0.0, 1.0, 0.2, 0.4], vec![2, 0]));
+    assert_eq!(
+        (features(&dataset.train), labels(&dataset.train)),
+        (vec![0.0, 1.0, 0.2, 0.4], vec![2, 0])
+    );
     assert_eq!(features(&dataset.test), [1.5, -2.0, 0.0, 4.0]);
 }
 
@@ -224,7 +250,8 @@ fn an_array_that_cannot_be_used_is_refused_with_the_reason() {
     assert!(error(&npy("<f4", "(1, 1)", &[0; 5])).contains("more follows"));
     assert!(error(&npy("<f4", "(99999999, 99999999)", &[])).contains("are more than"));
     assert!(error(&npy("<f4", "(2, 1)", &[0; 8])).contains("one label for each of 2 samples"));
-    let fortran = String::from_utf8_lossy(&npy("|u1", "(1, 1)", b"0")[8..]).replace("False", "True ");
+    let fortran =
+        String::from_utf8_lossy(&npy("|u1", "(1, 1)", b"0")[8..]).replace("False", "True ");
     assert!(error(&[b"\x93NUMPY\x01\x00", fortran.as_bytes()].concat()).contains("Fortran order"));
 }
 
@@ -238,7 +265,12 @@ fn a_split_of_unequal_parts_or_unknown_classes_is_refused_with_the_numbers() {
     assert!(split(2, &[0, 3]).contains("sample 1 has label 3"));
     assert!(split(2, &[-1, 0]).contains("sample 0 has label -1"));
     let labels = Tensor::zeros(DType::F32, [2]);
-    assert!(Split::new(Tensor::zeros(DType::F32, [2, 2]), labels, 3).unwrap_err().to_string().contains("not i32"));
+    assert!(
+        Split::new(Tensor::zeros(DType::F32, [2, 2]), labels, 3)
+            .unwrap_err()
+            .to_string()
+            .contains("not i32")
+    );
 }
 
 #[test]

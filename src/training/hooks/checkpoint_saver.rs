@@ -10,10 +10,12 @@ use super::super::checkpointing::{Checkpointing, Checkpoints, Consistency, part_
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues, SecondOrStepTimer};
 
-/// Writes a checkpoint when a session begins, every so often, and at the end (TensorFlow: `CheckpointSaverHook`).
+/// Writes a checkpoint when a session begins, every so often, and at the end (TensorFlow:
+/// `CheckpointSaverHook`).
 ///
-/// It is of the chief, to which the parameter servers send what they hold: no file system has to be shared.
-/// A checkpoint that can't be written is told in the log, and the training goes on; at the end it is an error.
+/// It is of the chief, to which the parameter servers send what they hold: no file system has to be
+/// shared. A checkpoint that can't be written is told in the log, and the training goes on; at the
+/// end it is an error.
 pub struct CheckpointSaver {
     checkpoints: Checkpoints,
     timer: SecondOrStepTimer,
@@ -100,7 +102,8 @@ impl CheckpointSaver {
         Ok(())
     }
 
-    /// The variables while every other worker is between two steps, or as they are where they need not be consistent.
+    /// The variables while every other worker is between two steps, or as they are where they need
+    /// not be consistent.
     async fn read_whole_steps(&self, context: &HookContext<'_>) -> Result<Snapshot> {
         let Some(lift) = &self.lift_fence else { return self.read(context).await };
         let snapshot = self.read(context).await;
@@ -112,7 +115,10 @@ impl CheckpointSaver {
     /// The variables as they are at one moment, on each task in the order of their names.
     async fn read(&self, context: &HookContext<'_>) -> Result<Snapshot> {
         let step = self.step.as_ref().expect("a hook begins before it saves");
-        let run = self.variables.iter().fold(context.session.run(), |run, variable| run.fetch(&variable.read));
+        let run = self
+            .variables
+            .iter()
+            .fold(context.session.run(), |run, variable| run.fetch(&variable.read));
         let values = run.fetch(step).await?;
         let mut shards: BTreeMap<&str, Vec<SavedVariable>> = BTreeMap::new();
         for (index, variable) in self.variables.iter().enumerate() {
@@ -121,7 +127,8 @@ impl CheckpointSaver {
                 return Err(Error::new(Code::InvalidArgument, message));
             }
             let slice = variable.part.as_ref().and_then(part_as_slice);
-            let saved = SavedVariable { name: variable.name.clone(), value: values[index].clone(), slice };
+            let saved =
+                SavedVariable { name: variable.name.clone(), value: values[index].clone(), slice };
             shards.entry(&variable.task).or_default().push(saved);
         }
         let shard = |(task, variables): (&str, _)| Shard { task: task.to_owned(), variables };
@@ -150,8 +157,14 @@ impl Hook for CheckpointSaver {
         let before: Vec<&Target> = fence.iter().collect();
         graph.with_control_dependencies(&before, |graph| {
             let saving = |(variable, _): (Variable, _)| {
-                let task = variable.task().map_or_else(|| "any".to_owned(), |task| task.to_string());
-                Saving { name: variable.name(), read: variable.read_again(), task, part: variable.part() }
+                let task =
+                    variable.task().map_or_else(|| "any".to_owned(), |task| task.to_string());
+                Saving {
+                    name: variable.name(),
+                    read: variable.read_again(),
+                    task,
+                    part: variable.part(),
+                }
             };
             self.variables = graph.initializers().into_iter().map(saving).collect();
             self.step = Some(graph.global_step()?.read_again());
@@ -171,7 +184,11 @@ impl Hook for CheckpointSaver {
         Box::pin(self.save(context))
     }
 
-    fn after_run<'a>(&'a mut self, context: &'a HookContext<'_>, _: &'a RunValues<'_>) -> HookFuture<'a> {
+    fn after_run<'a>(
+        &'a mut self,
+        context: &'a HookContext<'_>,
+        _: &'a RunValues<'_>,
+    ) -> HookFuture<'a> {
         if !self.timer.should_trigger(context.global_step, context.now()) {
             return Box::pin(std::future::ready(Ok(())));
         }

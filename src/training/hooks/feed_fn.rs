@@ -7,8 +7,8 @@ use super::{Hook, HookContext, RunArgs};
 
 /// Feeds every run of the session what a function gives (TensorFlow: `FeedFnHook`).
 ///
-/// It is called once a run, and again where the training goes back to a checkpoint and the run is taken anew; a run
-/// that is taken again after a lost task is fed the same.
+/// It is called once a run, and again where the training goes back to a checkpoint and the run is
+/// taken anew; a run that is taken again after a lost task is fed the same.
 pub struct FeedFn<F> {
     feeds: F,
 }

@@ -13,7 +13,8 @@ use super::{Hook, HookContext, HookFuture};
 
 /// Evaluates outputs when the session ends in good order (TensorFlow: `FinalOpsHook`).
 ///
-/// The session owns its hooks, so the values are read through [`FinalValues`], which is taken before.
+/// The session owns its hooks, so the values are read through [`FinalValues`], which is taken
+/// before.
 pub struct FinalOps {
     outputs: Vec<Output>,
     feeds: Feeds,
@@ -50,20 +51,26 @@ impl FinalOps {
         Ok((0..self.outputs.len()).map(|index| fetched[index].clone()).collect())
     }
 
-    /// At the end of the input an operation that reads it can't be evaluated: that is no end in good order.
+    /// At the end of the input an operation that reads it can't be evaluated: that is no end in
+    /// good order.
     fn hint_at_the_input(&self, error: Error) -> Error {
         if error.code != Code::OutOfRange {
             return error;
         }
         let names: Vec<String> = self.outputs.iter().map(Output::name).collect();
         let hint = "one of them reads the training's input, which is at its end: evaluate what does not, or feed it";
-        let message = format!("{}; to be evaluated at the end were `{}`: {hint}", error.message, names.join("`, `"));
+        let message = format!(
+            "{}; to be evaluated at the end were `{}`: {hint}",
+            error.message,
+            names.join("`, `")
+        );
         Error { code: Code::InvalidArgument, message, ..error }
     }
 }
 
 impl FinalValues {
-    /// The values, in the order in which they were asked for; none before the session has ended in good order.
+    /// The values, in the order in which they were asked for; none before the session has ended in
+    /// good order.
     pub fn get(&self) -> Option<Vec<Tensor>> {
         self.0.borrow().clone()
     }

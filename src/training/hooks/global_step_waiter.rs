@@ -11,10 +11,12 @@ use super::{Hook, HookContext, HookFuture};
 /// How often the global step is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Waits until the training is at a global step (TensorFlow: `GlobalStepWaiterHook`): workers that begin one after
-/// the other disturb each other's first steps less. The usual step for worker `i` is a constant times `ln(i + 1)`.
+/// Waits until the training is at a global step (TensorFlow: `GlobalStepWaiterHook`): workers that
+/// begin one after the other disturb each other's first steps less. The usual step for worker `i`
+/// is a constant times `ln(i + 1)`.
 ///
-/// It waits when the session is opened, and once. Unlike TensorFlow's it also ends its wait when the training is over.
+/// It waits when the session is opened, and once. Unlike TensorFlow's it also ends its wait when
+/// the training is over.
 pub struct GlobalStepWaiter {
     until: u64,
     step: Option<Output>,

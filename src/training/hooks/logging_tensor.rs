@@ -9,8 +9,8 @@ use crate::tensor::{DType, Tensor};
 
 use super::{Hook, HookContext, HookFuture, RunArgs, RunValues, SecondOrStepTimer};
 
-/// Tells the values of tensors in the log: every so many runs of this worker, every so often, or at the end
-/// (TensorFlow: `LoggingTensorHook`). The first run is always told of.
+/// Tells the values of tensors in the log: every so many runs of this worker, every so often, or at
+/// the end (TensorFlow: `LoggingTensorHook`). The first run is always told of.
 pub struct LoggingTensor {
     tensors: Vec<(String, Output)>,
     /// None where nothing but the end is told of.
@@ -58,7 +58,8 @@ impl LoggingTensor {
         self
     }
 
-    /// Makes lines as `formatter` does, which is given the names and values in the order in which they were added.
+    /// Makes lines as `formatter` does, which is given the names and values in the order in which
+    /// they were added.
     #[must_use]
     pub fn formatter(mut self, formatter: impl Fn(&[(&str, &Tensor)]) -> String + 'static) -> Self {
         self.formatter = Box::new(move |values, _| formatter(values));
@@ -74,12 +75,14 @@ impl LoggingTensor {
 
     /// Tells the values; `since` is how long ago it did so before.
     fn tell<'a>(&mut self, values: impl Iterator<Item = &'a Tensor>, since: Option<Duration>) {
-        let named: Vec<(&str, &Tensor)> = self.tensors.iter().map(|(name, _)| name.as_str()).zip(values).collect();
+        let named: Vec<(&str, &Tensor)> =
+            self.tensors.iter().map(|(name, _)| name.as_str()).zip(values).collect();
         (self.sink)(&(self.formatter)(&named, since));
     }
 
     async fn tell_end(&mut self, context: &HookContext<'_>) -> Result<()> {
-        let run = self.tensors.iter().fold(context.session.run(), |run, (_, tensor)| run.fetch(tensor));
+        let run =
+            self.tensors.iter().fold(context.session.run(), |run, (_, tensor)| run.fetch(tensor));
         let values = run.await?;
         self.tell((0..self.tensors.len()).map(|index| &values[index]), None);
         Ok(())
@@ -88,16 +91,22 @@ impl LoggingTensor {
 
 impl Hook for LoggingTensor {
     fn before_run(&mut self, context: &HookContext<'_>, run: &mut RunArgs<'_>) -> Result<()> {
-        self.is_due = self.timer.is_some_and(|timer| timer.should_trigger(self.runs, context.now()));
+        self.is_due =
+            self.timer.is_some_and(|timer| timer.should_trigger(self.runs, context.now()));
         if self.is_due {
             self.tensors.iter().for_each(|(_, tensor)| run.fetch(tensor));
         }
         Ok(())
     }
 
-    fn after_run<'a>(&'a mut self, context: &'a HookContext<'_>, run: &'a RunValues<'_>) -> HookFuture<'a> {
+    fn after_run<'a>(
+        &'a mut self,
+        context: &'a HookContext<'_>,
+        run: &'a RunValues<'_>,
+    ) -> HookFuture<'a> {
         if self.is_due {
-            let before = self.timer.as_mut().and_then(|timer| timer.triggered(self.runs, context.now()));
+            let before =
+                self.timer.as_mut().and_then(|timer| timer.triggered(self.runs, context.now()));
             self.tell(run.results.iter(), before.map(|(_, time)| time));
         }
         self.runs += 1;
@@ -114,7 +123,8 @@ impl Hook for LoggingTensor {
 
 /// `loss = 0.5, step = 10 (0.250 sec)`
 fn names_and_values(values: &[(&str, &Tensor)], since: Option<Duration>) -> String {
-    let shown: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {}", shown(value))).collect();
+    let shown: Vec<String> =
+        values.iter().map(|(name, value)| format!("{name} = {}", shown(value))).collect();
     let since = since.map(|time| format!(" ({:.3} sec)", time.as_secs_f64())).unwrap_or_default();
     format!("{}{since}", shown.join(", "))
 }
@@ -141,10 +151,17 @@ mod tests {
 
     #[test]
     fn a_line_has_scalars_as_numbers_and_other_values_with_their_types() {
-        let (loss, step, row) = (Tensor::scalar(0.5f32), Tensor::scalar(10i64), Tensor::full([2], 1f32));
+        let (loss, step, row) =
+            (Tensor::scalar(0.5f32), Tensor::scalar(10i64), Tensor::full([2], 1f32));
         let values = [("loss", &loss), ("step", &step), ("row", &row)];
-        assert_eq!(names_and_values(&values, None), "loss = 0.5, step = 10, row = f32[2] [1.0, 1.0]");
+        assert_eq!(
+            names_and_values(&values, None),
+            "loss = 0.5, step = 10, row = f32[2] [1.0, 1.0]"
+        );
         let values = [("shapes", &Tensor::hollow(DType::F32, [3]))];
-        assert_eq!(names_and_values(&values, Some(Duration::from_millis(250))), "shapes = f32[3] hollow (0.250 sec)");
+        assert_eq!(
+            names_and_values(&values, Some(Duration::from_millis(250))),
+            "shapes = f32[3] hollow (0.250 sec)"
+        );
     }
 }

@@ -9,15 +9,16 @@ use crate::tensor::{DType, Tensor};
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunArgs, RunValues};
 
-/// Looks at the loss after every run, and ends the training where an element of it is not a number (TensorFlow:
-/// `NanTensorHook`). An infinite loss passes.
+/// Looks at the loss after every run, and ends the training where an element of it is not a number
+/// (TensorFlow: `NanTensorHook`). An infinite loss passes.
 pub struct NanTensor {
     loss: Output,
     fails: bool,
 }
 
 impl NanTensor {
-    /// Ends the training with an error of code [`Code::NanLoss`] (TensorFlow: `NanLossDuringTrainingError`).
+    /// Ends the training with an error of code [`Code::NanLoss`] (TensorFlow:
+    /// `NanLossDuringTrainingError`).
     pub fn new(loss: &Output) -> Self {
         Self { loss: loss.clone(), fails: true }
     }
@@ -36,7 +37,9 @@ impl NanTensor {
         let name = self.loss.name();
         let message = format!("the loss `{name}` is NaN after global step {}", context.global_step);
         if self.fails {
-            let message = format!("{message}; begin again with a lower learning rate, or with clipped gradients");
+            let message = format!(
+                "{message}; begin again with a lower learning rate, or with clipped gradients"
+            );
             return Err(Error::new(Code::NanLoss, message).on(context.task.name()));
         }
         tracing::warn!("{message}; stopping");
@@ -51,7 +54,10 @@ impl Hook for NanTensor {
         if matches!(dtype, DType::F32 | DType::F64) {
             return Ok(());
         }
-        let message = format!("the loss `{}` is {dtype}: only f32 and f64 are looked at for NaN", self.loss.name());
+        let message = format!(
+            "the loss `{}` is {dtype}: only f32 and f64 are looked at for NaN",
+            self.loss.name()
+        );
         Err(Error::new(Code::InvalidArgument, message))
     }
 
@@ -60,7 +66,11 @@ impl Hook for NanTensor {
         Ok(())
     }
 
-    fn after_run<'a>(&'a mut self, context: &'a HookContext<'_>, run: &'a RunValues<'_>) -> HookFuture<'a> {
+    fn after_run<'a>(
+        &'a mut self,
+        context: &'a HookContext<'_>,
+        run: &'a RunValues<'_>,
+    ) -> HookFuture<'a> {
         Box::pin(ready(self.look(context, &run.results[0])))
     }
 }

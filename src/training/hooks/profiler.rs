@@ -10,13 +10,16 @@ use crate::runtime::Result;
 use crate::units::VirtualTime;
 
 use super::super::summary::unwritable;
-use super::{Hook, HookContext, HookFuture, RunArgs, RunOptions, RunValues, SecondOrStepTimer, TraceLevel};
+use super::{
+    Hook, HookContext, HookFuture, RunArgs, RunOptions, RunValues, SecondOrStepTimer, TraceLevel,
+};
 
-/// Writes `timeline-<step>.json` into a folder every so often, but never of the first run, in which the graph is
-/// placed and cut (TensorFlow: `ProfilerHook`). The file is a Chrome trace, for `chrome://tracing` and Perfetto.
+/// Writes `timeline-<step>.json` into a folder every so often, but never of the first run, in which
+/// the graph is placed and cut (TensorFlow: `ProfilerHook`). The file is a Chrome trace, for
+/// `chrome://tracing` and Perfetto.
 ///
-/// It has the run as this worker saw it, and the span of its kernels within it. What every task of the cluster does
-/// meanwhile is in the timeline of a scenario's report.
+/// It has the run as this worker saw it, and the span of its kernels within it. What every task of
+/// the cluster does meanwhile is in the timeline of a scenario's report.
 pub struct Profiler {
     folder: PathBuf,
     timer: SecondOrStepTimer,
@@ -33,7 +36,8 @@ impl Profiler {
     fn write(&self, context: &HookContext<'_>, run: &RunValues<'_>) -> Result<()> {
         let path = self.folder.join(format!("timeline-{}.json", context.global_step));
         let trace = trace(context.task.name(), context.global_step, run.span, run.computed);
-        let written = std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::write(&path, trace.to_string()));
+        let written = std::fs::create_dir_all(&self.folder)
+            .and_then(|()| std::fs::write(&path, trace.to_string()));
         written.map_err(|error| unwritable(&path, &error))
     }
 }
@@ -51,7 +55,11 @@ impl Hook for Profiler {
         Ok(())
     }
 
-    fn after_run<'a>(&'a mut self, context: &'a HookContext<'_>, run: &'a RunValues<'_>) -> HookFuture<'a> {
+    fn after_run<'a>(
+        &'a mut self,
+        context: &'a HookContext<'_>,
+        run: &'a RunValues<'_>,
+    ) -> HookFuture<'a> {
         if !self.is_due {
             return Box::pin(ready(Ok(())));
         }
@@ -93,12 +101,19 @@ mod tests {
     #[test]
     fn a_timeline_has_the_run_and_the_kernels_within_it_in_microseconds() {
         let at = |nanoseconds| VirtualTime(nanoseconds);
-        let trace = trace(&TaskName::new("worker", 1), 4, (at(1_000), at(9_500)), Some((at(2_000), at(3_000))));
+        let trace = trace(
+            &TaskName::new("worker", 1),
+            4,
+            (at(1_000), at(9_500)),
+            Some((at(2_000), at(3_000))),
+        );
         let events = trace["traceEvents"].as_array().unwrap();
         let spans: Vec<(&str, f64, f64)> = events
             .iter()
             .filter(|event| event["ph"] == "X")
-            .map(|e| (e["name"].as_str().unwrap(), e["ts"].as_f64().unwrap(), e["dur"].as_f64().unwrap()))
+            .map(|e| {
+                (e["name"].as_str().unwrap(), e["ts"].as_f64().unwrap(), e["dur"].as_f64().unwrap())
+            })
             .collect();
         assert_eq!(spans, [("step 4", 1.0, 8.5), ("kernels", 2.0, 1.0)]);
         assert_eq!(events[0]["args"]["name"], "worker:1");

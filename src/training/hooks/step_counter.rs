@@ -13,8 +13,8 @@ use super::{Hook, HookContext, HookFuture, RunValues, SecondOrStepTimer};
 /// How often it is told that the global step does not grow.
 const MOST_WARNINGS: u32 = 5;
 
-/// Tells in the log how many global steps a second the training takes, of all workers together (TensorFlow:
-/// `StepCounterHook`); with a writer, TensorBoard gets it as `global_step/sec`.
+/// Tells in the log how many global steps a second the training takes, of all workers together
+/// (TensorFlow: `StepCounterHook`); with a writer, TensorBoard gets it as `global_step/sec`.
 pub struct StepCounter {
     timer: SecondOrStepTimer,
     writer: Option<SummaryWriter>,
@@ -81,7 +81,11 @@ impl Hook for StepCounter {
         Box::pin(ready(Ok(())))
     }
 
-    fn after_run<'a>(&'a mut self, context: &'a HookContext<'_>, _: &'a RunValues<'_>) -> HookFuture<'a> {
+    fn after_run<'a>(
+        &'a mut self,
+        context: &'a HookContext<'_>,
+        _: &'a RunValues<'_>,
+    ) -> HookFuture<'a> {
         let step = context.global_step;
         if self.growth.has_to_warn(step) {
             tracing::warn!(

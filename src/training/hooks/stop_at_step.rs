@@ -52,7 +52,11 @@ impl Hook for StopAtStep {
         Box::pin(ready(Ok(())))
     }
 
-    fn after_run<'a>(&'a mut self, context: &'a HookContext<'_>, run: &'a RunValues<'_>) -> HookFuture<'a> {
+    fn after_run<'a>(
+        &'a mut self,
+        context: &'a HookContext<'_>,
+        run: &'a RunValues<'_>,
+    ) -> HookFuture<'a> {
         if run.step.is_some() && self.is_reached(context.global_step) {
             context.request_stop();
         }

@@ -10,8 +10,9 @@ use super::super::summary::SummaryWriter;
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunArgs, RunValues, SecondOrStepTimer};
 
-/// Writes scalars of the graph at the first run and then every so often (TensorFlow: `SummarySaverHook`). It is given
-/// the outputs and their tags, where TensorFlow has operations that make summaries.
+/// Writes scalars of the graph at the first run and then every so often (TensorFlow:
+/// `SummarySaverHook`). It is given the outputs and their tags, where TensorFlow has operations
+/// that make summaries.
 pub struct SummarySaver {
     writer: SummaryWriter,
     timer: SecondOrStepTimer,
@@ -36,7 +37,9 @@ impl SummarySaver {
     /// Writes `results`, but for those that have no numbers.
     fn write(&self, results: &[Tensor], global_step: u64) -> Result<()> {
         let mut values = Vec::with_capacity(results.len());
-        for ((tag, _), result) in self.scalars.iter().zip(results).filter(|(_, result)| !result.is_hollow()) {
+        for ((tag, _), result) in
+            self.scalars.iter().zip(results).filter(|(_, result)| !result.is_hollow())
+        {
             values.push((tag.as_str(), as_f32(result)?));
         }
         if values.is_empty() { Ok(()) } else { self.writer.scalars(&values, global_step) }
@@ -47,10 +50,13 @@ impl Hook for SummarySaver {
     fn begin(&mut self, _: &Task, _: &Graph) -> Result<()> {
         for (tag, output) in &self.scalars {
             let wanted = output.tensor_type();
-            let is_number = matches!(wanted.dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64);
+            let is_number =
+                matches!(wanted.dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64);
             if wanted.shape.rank() != 0 || !is_number {
-                let message =
-                    format!("`{}`, to be written as `{tag}`, is {wanted} and no scalar number", output.name());
+                let message = format!(
+                    "`{}`, to be written as `{tag}`, is {wanted} and no scalar number",
+                    output.name()
+                );
                 return Err(Error::new(Code::InvalidArgument, message));
             }
         }
@@ -72,7 +78,11 @@ impl Hook for SummarySaver {
         Ok(())
     }
 
-    fn after_run<'a>(&'a mut self, context: &'a HookContext<'_>, run: &'a RunValues<'_>) -> HookFuture<'a> {
+    fn after_run<'a>(
+        &'a mut self,
+        context: &'a HookContext<'_>,
+        run: &'a RunValues<'_>,
+    ) -> HookFuture<'a> {
         if !self.is_due {
             return Box::pin(ready(Ok(())));
         }

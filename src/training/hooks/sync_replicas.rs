@@ -14,12 +14,13 @@ use super::super::session::Session;
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues};
 
-/// Does what a training with [`SyncReplicas`](crate::optimizer::SyncReplicas) needs besides its steps (TensorFlow:
-/// `SyncReplicasOptimizer.make_session_run_hook`).
+/// Does what a training with [`SyncReplicas`](crate::optimizer::SyncReplicas) needs besides its
+/// steps (TensorFlow: `SyncReplicasOptimizer.make_session_run_hook`).
 ///
-/// The chief hands out the first tokens and then, beside its own training, applies updates in a session of its own,
-/// one after the other, until its training ends. It closes the queue of tokens then: another worker takes those that
-/// are left, and its next step ends with `OutOfRange`, the end of its input. On the other workers it sets their step.
+/// The chief hands out the first tokens and then, beside its own training, applies updates in a
+/// session of its own, one after the other, until its training ends. It closes the queue of tokens
+/// then: another worker takes those that are left, and its next step ends with `OutOfRange`, the
+/// end of its input. On the other workers it sets their step.
 pub struct SyncReplicasHook {
     op: SyncReplicasOp,
     num_tokens: Option<u32>,
@@ -38,12 +39,14 @@ struct Updates {
 }
 
 impl SyncReplicasHook {
-    /// A hook for the training of `op`, that begins with as many tokens as an update takes gradients.
+    /// A hook for the training of `op`, that begins with as many tokens as an update takes
+    /// gradients.
     pub fn new(op: &SyncReplicasOp) -> Self {
         Self { op: op.clone(), num_tokens: None, begun: None, has_tokens: false, updates: None }
     }
 
-    /// Begins with so many tokens. With none no gradient is wasted: a worker's first step waits for the first update.
+    /// Begins with so many tokens. With none no gradient is wasted: a worker's first step waits for
+    /// the first update.
     #[must_use]
     pub fn num_tokens(mut self, number: u32) -> Self {
         self.num_tokens = Some(number);
@@ -55,7 +58,8 @@ impl SyncReplicasHook {
             return context.session.run().target(self.op.local_init()).await.map(drop);
         }
         self.end_updates().await;
-        let (init_tokens, close) = self.begun.clone().expect("a hook begins before there is a session");
+        let (init_tokens, close) =
+            self.begun.clone().expect("a hook begins before there is a session");
         context.session.run().target(self.op.chief_init()).await?;
         if !self.has_tokens || context.restored.is_some() {
             context.session.run().target(&init_tokens).await?;
@@ -76,7 +80,9 @@ impl SyncReplicasHook {
             return Err(error);
         }
         match &self.begun {
-            Some((_, close)) if context.task.is_chief() => context.session.run().target(close).await.map(drop),
+            Some((_, close)) if context.task.is_chief() => {
+                context.session.run().target(close).await.map(drop)
+            }
             _ => Ok(()),
         }
     }
@@ -111,8 +117,10 @@ impl Hook for SyncReplicasHook {
 impl Updates {
     /// Runs `sync_op` in `session`, one after the other.
     fn begin(session: Session, sync_op: Target, close: Target) -> Self {
-        let (session, is_ended, failure) = (Rc::new(session), Rc::new(Cell::new(false)), Rc::default());
-        let (own, ended): (Rc<Session>, Rc<Cell<bool>>) = (Rc::clone(&session), Rc::clone(&is_ended));
+        let (session, is_ended, failure) =
+            (Rc::new(session), Rc::new(Cell::new(false)), Rc::default());
+        let (own, ended): (Rc<Session>, Rc<Cell<bool>>) =
+            (Rc::clone(&session), Rc::clone(&is_ended));
         let failed: Rc<RefCell<Option<Error>>> = Rc::clone(&failure);
         let task = actix_rt::spawn(async move {
             let error = loop {
@@ -134,13 +142,14 @@ impl Updates {
         is_ended.set(true);
         session.close();
         let ended = task.await;
-        let panicked = |error| Error::new(Code::Internal, format!("the chief's updates ended: {error}"));
+        let panicked =
+            |error| Error::new(Code::Internal, format!("the chief's updates ended: {error}"));
         ended.err().map(panicked).or_else(|| failure.take())
     }
 }
 
-/// There will be no more updates: nobody is to wait for a token. Where a new session may mend it, they all wait for
-/// that.
+/// There will be no more updates: nobody is to wait for a token. Where a new session may mend it,
+/// they all wait for that.
 async fn give_up(session: &Session, close: &Target, error: &Error) {
     if is_mendable(error) {
         tracing::warn!(%error, "an update is lost");

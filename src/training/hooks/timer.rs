@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use crate::units::VirtualTime;
 
-/// Says when to act: every so many steps, or every so many seconds (TensorFlow: `SecondOrStepTimer`).
+/// Says when to act: every so many steps, or every so many seconds (TensorFlow:
+/// `SecondOrStepTimer`).
 ///
-/// The first time that it is asked it says yes; of one step it says so once. It knows no clock: whoever asks
-/// says what time it is.
+/// The first time that it is asked it says yes; of one step it says so once. It knows no clock:
+/// whoever asks says what time it is.
 #[derive(Clone, Copy, Debug)]
 pub struct SecondOrStepTimer {
     every: Every,
@@ -50,7 +51,8 @@ impl SecondOrStepTimer {
         }
     }
 
-    /// It has acted; gives how many steps and how much time after the time before, where there was one.
+    /// It has acted; gives how many steps and how much time after the time before, where there was
+    /// one.
     pub fn triggered(&mut self, step: u64, now: VirtualTime) -> Option<(u64, Duration)> {
         let before = self.last.replace((step, now));
         before.map(|(last, at)| (step.saturating_sub(last), now.since(at)))
@@ -88,7 +90,10 @@ mod tests {
         let steps: Vec<(u64, f64)> = (1..=8).map(|step| (step, 0.0)).collect();
         assert_eq!(triggers(SecondOrStepTimer::every_steps(3), &steps), [1, 4, 7]);
         assert_eq!(
-            triggers(SecondOrStepTimer::every_steps(3), &[(1, 0.0), (9, 0.0), (10, 0.0), (12, 0.0)]),
+            triggers(
+                SecondOrStepTimer::every_steps(3),
+                &[(1, 0.0), (9, 0.0), (10, 0.0), (12, 0.0)]
+            ),
             [1, 9, 12]
         );
     }

@@ -1,5 +1,5 @@
-//! The convolutional network: two convolutions, each with relu and a pool that halves the image, then two
-//! dense layers.
+//! The convolutional network: two convolutions, each with relu and a pool that halves the image,
+//! then two dense layers.
 
 use crate::graph::{GraphError, Output, Padding, conv2d, dense, flatten, max_pool2d};
 
@@ -20,7 +20,11 @@ const SMALL: Size = Size { window: 3, filters: [8, 16], dense: 64 };
 const LARGE: usize = 16;
 
 /// The logits of `classes` classes for rows that are images of `shape` `[height, width, channels]`.
-pub(super) fn logits(features: &Output, shape: [usize; 3], classes: usize) -> Result<Output, GraphError> {
+pub(super) fn logits(
+    features: &Output,
+    shape: [usize; 3],
+    classes: usize,
+) -> Result<Output, GraphError> {
     let [height, width, channels] = shape;
     let size = if height.min(width) < LARGE { SMALL } else { TUTORIAL };
     let mut images = features.reshape([None, Some(height), Some(width), Some(channels)])?;

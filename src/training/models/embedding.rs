@@ -1,15 +1,17 @@
 //! A wide and deep model of sparse samples (Cheng et al. 2016, <https://arxiv.org/abs/1606.07792>).
 
 use crate::graph::{
-    Graph, GraphError, InitialRows, Output, Partitioner, RandomLaw, ShardStrategy, dense, embedding_lookup_unique,
+    Graph, GraphError, InitialRows, Output, Partitioner, RandomLaw, ShardStrategy, dense,
+    embedding_lookup_unique,
 };
 use crate::training::settings::Embedding;
 
-/// The logits of `classes` for features `ids` (i64 \[batch, slots\]) of values `values` (f32, likewise).
+/// The logits of `classes` for features `ids` (i64 \[batch, slots\]) of values `values` (f32,
+/// likewise).
 ///
-/// Deep: the mean of the features' rows of a table, weighted by their values, through dense layers. Wide:
-/// the sum of the features' own logits, weighted likewise, which begin at zero. Both tables are cut
-/// into the same shards.
+/// Deep: the mean of the features' rows of a table, weighted by their values, through dense layers.
+/// Wide: the sum of the features' own logits, weighted likewise, which begin at zero. Both tables
+/// are cut into the same shards.
 pub(in crate::training) fn logits(
     g: &Graph,
     (ids, values): (&Output, &Output),
@@ -32,8 +34,14 @@ pub(in crate::training) fn logits(
     dense(&layer, classes)?.add(&pooled("wide", classes, InitialRows::Constant(0.0))?)
 }
 
-/// The sum over the slots of `rows` \[batch, slots, width\], each times its value in `values` \[batch, slots\].
-fn sum_of_slots(rows: &Output, values: &Output, slots: usize, width: usize) -> Result<Output, GraphError> {
+/// The sum over the slots of `rows` \[batch, slots, width\], each times its value in `values`
+/// \[batch, slots\].
+fn sum_of_slots(
+    rows: &Output,
+    values: &Output,
+    slots: usize,
+    width: usize,
+) -> Result<Output, GraphError> {
     let weighted = rows.reshape([None, Some(width)])?.scale_rows(&values.reshape([None])?)?;
     let side_by_side = weighted.reshape([None, Some(slots * width)])?;
     let parts = side_by_side.split(&vec![width; slots], 1)?;

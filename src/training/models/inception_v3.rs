@@ -1,5 +1,6 @@
-//! Inception-v3 (Szegedy et al. 2015) without its auxiliary head: 23.8 million parameters, 5.7 G multiply-adds an
-//! image. The names of the blocks are those of the paper's figures and of TensorFlow's `mixed` end points.
+//! Inception-v3 (Szegedy et al. 2015) without its auxiliary head: 23.8 million parameters, 5.7 G
+//! multiply-adds an image. The names of the blocks are those of the paper's figures and of
+//! TensorFlow's `mixed` end points.
 
 use super::table::{Layer, Table};
 

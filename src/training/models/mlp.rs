@@ -2,8 +2,13 @@
 
 use crate::graph::{GraphError, Output, dense};
 
-/// The logits of `classes` classes, after layers of these widths; without any it is softmax regression.
-pub(super) fn logits(features: &Output, hidden: &[usize], classes: usize) -> Result<Output, GraphError> {
+/// The logits of `classes` classes, after layers of these widths; without any it is softmax
+/// regression.
+pub(super) fn logits(
+    features: &Output,
+    hidden: &[usize],
+    classes: usize,
+) -> Result<Output, GraphError> {
     let mut layer = features.clone();
     for units in hidden {
         layer = dense(&layer, *units)?.relu();

@@ -2,8 +2,8 @@
 
 use super::table::{Convolve, Layer, Pool, Table};
 use crate::graph::{
-    BatchNorm, GraphError, Output, Sliding, Target, avg_pool2d, concat, conv2d, conv2d_without_bias, dense, flatten,
-    max_pool2d,
+    BatchNorm, GraphError, Output, Sliding, Target, avg_pool2d, concat, conv2d,
+    conv2d_without_bias, dense, flatten, max_pool2d,
 };
 
 /// The axis of an image's channels.
@@ -16,7 +16,10 @@ struct Builder {
 }
 
 /// The logits for rows that are images, and what brings the moving averages up to date.
-pub(super) fn logits(network: &Table, features: &Output) -> Result<(Output, Vec<Target>), GraphError> {
+pub(super) fn logits(
+    network: &Table,
+    features: &Output,
+) -> Result<(Output, Vec<Target>), GraphError> {
     let [height, width, channels] = network.image.map(Some);
     let images = features.reshape([None, height, width, channels])?;
     let mut builder = Builder::default();
@@ -33,8 +36,12 @@ impl Builder {
     fn layer(&mut self, layer: &Layer, x: &Output) -> Result<Output, GraphError> {
         match layer {
             Layer::Convolve(convolve) => self.convolve(convolve, x),
-            Layer::MaxPool(Pool { size, stride, padding }) => max_pool2d(x, [*size; 2], [*stride; 2], *padding),
-            Layer::AvgPool(Pool { size, stride, padding }) => avg_pool2d(x, [*size; 2], [*stride; 2], *padding),
+            Layer::MaxPool(Pool { size, stride, padding }) => {
+                max_pool2d(x, [*size; 2], [*stride; 2], *padding)
+            }
+            Layer::AvgPool(Pool { size, stride, padding }) => {
+                avg_pool2d(x, [*size; 2], [*stride; 2], *padding)
+            }
             Layer::GlobalAvgPool => x.mean_over(&[1, 2]),
             Layer::Flatten => flatten(x),
             Layer::Dense { units, relu } => {
@@ -42,8 +49,10 @@ impl Builder {
                 Ok(if *relu { y.relu() } else { y })
             }
             Layer::Branches(branches) => {
-                let branches: Vec<Output> =
-                    branches.iter().map(|branch| self.sequence(branch, x)).collect::<Result<_, _>>()?;
+                let branches: Vec<Output> = branches
+                    .iter()
+                    .map(|branch| self.sequence(branch, x))
+                    .collect::<Result<_, _>>()?;
                 concat(&branches.iter().collect::<Vec<_>>(), CHANNELS)
             }
             Layer::Residual { branch, shortcut } => {

@@ -1,5 +1,5 @@
-//! ResNet-50 (He et al. 2015; the stride is in the 3x3 convolution, "v1.5"): 25.6 million parameters, 4.1 G
-//! multiply-adds an image.
+//! ResNet-50 (He et al. 2015; the stride is in the 3x3 convolution, "v1.5"): 25.6 million
+//! parameters, 4.1 G multiply-adds an image.
 
 use super::table::{Layer, Table};
 
@@ -7,7 +7,8 @@ pub(super) const RESNET50: Table = Table { image: [224, 224, 3], classes: 1000, 
 
 fn layers() -> Vec<Layer> {
     let mut layers = vec![Layer::conv(64, 7).stride(2).normalised(), Layer::max_pool(3, 2)];
-    for (stage, (blocks, width)) in [(3, 64), (4, 128), (6, 256), (3, 512)].into_iter().enumerate() {
+    for (stage, (blocks, width)) in [(3, 64), (4, 128), (6, 256), (3, 512)].into_iter().enumerate()
+    {
         for block in 0..blocks {
             let stride = if stage > 0 && block == 0 { 2 } else { 1 };
             layers.push(bottleneck(width, stride, block == 0));

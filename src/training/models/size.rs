@@ -1,4 +1,5 @@
-//! What a table of layers has to learn and to compute, counted from the table alone, against what was published.
+//! What a table of layers has to learn and to compute, counted from the table alone, against what
+//! was published.
 
 use std::iter::Sum;
 use std::ops::Add;
@@ -24,7 +25,10 @@ pub(super) struct Size {
 impl Add for Size {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self { parameters: self.parameters + other.parameters, multiply_adds: self.multiply_adds + other.multiply_adds }
+        Self {
+            parameters: self.parameters + other.parameters,
+            multiply_adds: self.multiply_adds + other.multiply_adds,
+        }
     }
 }
 
@@ -49,8 +53,13 @@ fn of(layer: &Layer, image: &mut [usize; 3]) -> Size {
     let [height, width, channels] = *image;
     match layer {
         Layer::Convolve(convolve) => convolution(convolve, image),
-        Layer::MaxPool(Pool { size, stride, padding }) | Layer::AvgPool(Pool { size, stride, padding }) => {
-            *image = [slid(height, *size, *stride, *padding), slid(width, *size, *stride, *padding), channels];
+        Layer::MaxPool(Pool { size, stride, padding })
+        | Layer::AvgPool(Pool { size, stride, padding }) => {
+            *image = [
+                slid(height, *size, *stride, *padding),
+                slid(width, *size, *stride, *padding),
+                channels,
+            ];
             Size::default()
         }
         Layer::GlobalAvgPool => {
@@ -86,11 +95,18 @@ fn of(layer: &Layer, image: &mut [usize; 3]) -> Size {
 fn convolution(convolve: &Convolve, image: &mut [usize; 3]) -> Size {
     let Convolve { filters, kernel, stride, padding, normalised, .. } = *convolve;
     let [height, width, channels] = *image;
-    *image = [slid(height, kernel[0], stride, padding), slid(width, kernel[1], stride, padding), filters];
+    *image = [
+        slid(height, kernel[0], stride, padding),
+        slid(width, kernel[1], stride, padding),
+        filters,
+    ];
     let weights = kernel[0] * kernel[1] * channels * filters;
     // A scale and an offset, or a bias.
     let others = if normalised { 2 * filters } else { filters };
-    Size { parameters: (weights + others) as u64, multiply_adds: (weights * image[0] * image[1]) as u64 }
+    Size {
+        parameters: (weights + others) as u64,
+        multiply_adds: (weights * image[0] * image[1]) as u64,
+    }
 }
 
 /// How many places a window has.
@@ -106,7 +122,10 @@ fn assert_size(network: &Table, parameters: u64, giga_multiply_adds: f64) {
     let size = network.size();
     assert_eq!(size.parameters, parameters);
     let found = size.multiply_adds as f64 / 1e9;
-    assert!((found - giga_multiply_adds).abs() / giga_multiply_adds < 0.02, "{found} G multiply-adds");
+    assert!(
+        (found - giga_multiply_adds).abs() / giga_multiply_adds < 0.02,
+        "{found} G multiply-adds"
+    );
 }
 
 #[test]
@@ -121,11 +140,19 @@ fn published_networks_have_the_published_numbers_of_parameters_and_multiply_adds
 fn the_graph_of_a_table_has_as_many_parameters_as_the_table() {
     for table in [ALEXNET, RESNET50, INCEPTION_V3, VGG16] {
         let g = Graph::new();
-        let features = g.placeholder("features", DType::F32, [None, Some(table.image.iter().product())]).unwrap();
+        let features = g
+            .placeholder("features", DType::F32, [None, Some(table.image.iter().product())])
+            .unwrap();
         let (logits, updates) = network::logits(&table, &features).unwrap();
         assert_eq!(logits.tensor_type().shape.dims(), [None, Some(table.classes)]);
-        let elements = g.trainable_variables().into_iter().map(|variable| variable.spec().shape.elements() as u64);
+        let elements = g
+            .trainable_variables()
+            .into_iter()
+            .map(|variable| variable.spec().shape.elements() as u64);
         assert_eq!(elements.sum::<u64>(), table.size().parameters);
-        assert_eq!(updates.is_empty(), g.trainable_variables().iter().all(|v| !v.name().contains("gamma")));
+        assert_eq!(
+            updates.is_empty(),
+            g.trainable_variables().iter().all(|v| !v.name().contains("gamma"))
+        );
     }
 }

@@ -26,7 +26,8 @@ pub(super) enum Layer {
     },
     /// Each branch of the same input; their channels follow one another.
     Branches(Vec<Vec<Self>>),
-    /// The relu of the sum of two branches of the same input. An empty shortcut is the input itself.
+    /// The relu of the sum of two branches of the same input. An empty shortcut is the input
+    /// itself.
     Residual {
         branch: Vec<Self>,
         shortcut: Vec<Self>,
@@ -60,7 +61,14 @@ impl Layer {
 
     /// A convolution of a `[height, width]` kernel, else as [`Layer::conv`].
     pub(super) fn conv_of(filters: usize, kernel: [usize; 2]) -> Self {
-        Self::Convolve(Convolve { filters, kernel, stride: 1, padding: Padding::Same, normalised: false, relu: true })
+        Self::Convolve(Convolve {
+            filters,
+            kernel,
+            stride: 1,
+            padding: Padding::Same,
+            normalised: false,
+            relu: true,
+        })
     }
 
     pub(super) fn max_pool(size: usize, stride: usize) -> Self {
@@ -84,7 +92,9 @@ impl Layer {
     /// Without padding.
     pub(super) fn valid(mut self) -> Self {
         match &mut self {
-            Self::Convolve(Convolve { padding, .. }) | Self::MaxPool(Pool { padding, .. }) => *padding = Padding::Valid,
+            Self::Convolve(Convolve { padding, .. }) | Self::MaxPool(Pool { padding, .. }) => {
+                *padding = Padding::Valid
+            }
             other => panic!("{other:?} has no padding"),
         }
         self

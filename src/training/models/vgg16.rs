@@ -1,4 +1,5 @@
-//! VGG-16 (Simonyan and Zisserman 2014, configuration D): 138.4 million parameters, 15.5 G multiply-adds an image.
+//! VGG-16 (Simonyan and Zisserman 2014, configuration D): 138.4 million parameters, 15.5 G
+//! multiply-adds an image.
 
 use super::table::{Layer, Table};
 

@@ -58,8 +58,8 @@ impl Builder {
         self
     }
 
-    /// Keeps checkpoints in a folder, or at an URL such as `s3://bucket/run-7`: the chief begins at the newest
-    /// whole one, and writes one every 600 seconds, at the beginning and at the end.
+    /// Keeps checkpoints in a folder, or at an URL such as `s3://bucket/run-7`: the chief begins at
+    /// the newest whole one, and writes one every 600 seconds, at the beginning and at the end.
     ///
     /// # Errors
     /// If there can be none.
@@ -79,16 +79,24 @@ impl Builder {
         self
     }
 
-    /// Opens the session: when it returns, all variables have their values. Variables that are added to the graph
-    /// later nobody initialises, saves or restores (TensorFlow refuses whatever is added to a graph then).
+    /// Opens the session: when it returns, all variables have their values. Variables that are
+    /// added to the graph later nobody initialises, saves or restores (TensorFlow refuses whatever
+    /// is added to a graph then).
     ///
     /// # Errors
-    /// If the graph has a mistake, a hook fails, the checkpoint does not fit the graph, or a task fails.
+    /// If the graph has a mistake, a hook fails, the checkpoint does not fit the graph, or a task
+    /// fails.
     pub async fn open(mut self) -> Result<MonitoredSession> {
         self.task.begin_training();
         if self.task.is_chief() {
-            let sizes = self.graph.trainable_variables().into_iter().map(|variable| variable.spec().shape.elements());
-            self.task.recorder().beginning(Beginning { parameters: sizes.map(|size| size as u64).sum() });
+            let sizes = self
+                .graph
+                .trainable_variables()
+                .into_iter()
+                .map(|variable| variable.spec().shape.elements());
+            self.task
+                .recorder()
+                .beginning(Beginning { parameters: sizes.map(|size| size as u64).sum() });
         }
         let checkpoints = self.checkpointing.as_ref().map(Checkpoints::new);
         let mut hooks = self.assemble_hooks(checkpoints.as_ref());
@@ -96,9 +104,11 @@ impl Builder {
         let (task, graph) = (self.task, self.graph);
         let scaffold = self.scaffold.finalize(&graph, self.checkpointing.is_some())?;
         let (max_wait, resets) = (self.max_wait, Cell::new(task.resets()));
-        let creator = SessionCreator { task: task.clone(), graph, scaffold, checkpoints, max_wait, resets };
+        let creator =
+            SessionCreator { task: task.clone(), graph, scaffold, checkpoints, max_wait, resets };
         let mut patience = Patience::default();
-        let Created { session, global_step, restored } = create(&task, &creator, &mut patience).await?;
+        let Created { session, global_step, restored } =
+            create(&task, &creator, &mut patience).await?;
         task.seek_batches(global_step);
         let mut opened = MonitoredSession {
             training: session.number(),
@@ -145,7 +155,11 @@ async fn create(task: &Task, creator: &SessionCreator, patience: &mut Patience) 
         let pause = patience.pause().filter(|_| is_mendable(&error));
         let root: &mut Error = root.get_or_insert(error.clone());
         let Some(pause) = pause else {
-            return Err(if *root == error { error } else { given_up(root, &format!("then {error}")) });
+            return Err(if *root == error {
+                error
+            } else {
+                given_up(root, &format!("then {error}"))
+            });
         };
         tracing::warn!(%error, ?pause, "the session can't be opened; trying again");
         task.sleep(pause).await;

@@ -1,4 +1,5 @@
-//! A run of a monitored session: what the program and the hooks ask for, taken, and told to the hooks.
+//! A run of a monitored session: what the program and the hooks ask for, taken, and told to the
+//! hooks.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -42,8 +43,9 @@ impl<'a> MonitoredRun<'a> {
         self
     }
 
-    /// Feeds what `feeds` gives. It is asked again where the training goes back to a checkpoint while the run is
-    /// under way: its next batch is then that of the step which the checkpoint is of.
+    /// Feeds what `feeds` gives. It is asked again where the training goes back to a checkpoint
+    /// while the run is under way: its next batch is then that of the step which the checkpoint is
+    /// of.
     pub fn feed_with(mut self, feeds: impl FnMut() -> Result<Feeds> + 'a) -> Self {
         self.feeder = Some(Box::new(feeds));
         self
@@ -88,43 +90,59 @@ impl<'a> MonitoredRun<'a> {
             }
             if self.monitored.should_stop() {
                 let step = self.monitored.global_step;
-                let message = format!("the training has come to its end, at step {step}, while this run was lost");
+                let message = format!(
+                    "the training has come to its end, at step {step}, while this run was lost"
+                );
                 return Err(Error::new(Code::OutOfRange, message));
             }
         }
     }
 
-    /// All that is asked of the run: by the program, then of the train op, then by the hooks. What the program's
-    /// function has fed is kept in `fed`.
+    /// All that is asked of the run: by the program, then of the train op, then by the hooks. What
+    /// the program's function has fed is kept in `fed`.
     fn ask(&mut self, fed: &mut Option<Feeds>) -> Result<(Asked, RunOptions)> {
         if let (None, Some(feeder)) = (&fed, &mut self.feeder) {
             *fed = Some(feeder()?);
         }
         let mut asked = self.monitored.session.asked();
-        self.fixed.iter().chain(fed.iter().flatten()).for_each(|(output, value)| asked.feed(output, value.clone()));
+        self.fixed
+            .iter()
+            .chain(fed.iter().flatten())
+            .for_each(|(output, value)| asked.feed(output, value.clone()));
         self.fetches.iter().for_each(|output| asked.fetch(output));
         self.targets.iter().for_each(|target| asked.target(target));
         let train_op = self.targets.iter().find_map(Target::end_of_step);
         if let Some(train_op) = &train_op {
             train_op.told_of_step().iter().for_each(|told| asked.fetch(told));
-            asked.origin = Some(Origin { training: self.monitored.training, number: self.monitored.begun });
+            asked.origin =
+                Some(Origin { training: self.monitored.training, number: self.monitored.begun });
             self.monitored.begun += 1;
         }
         let mut options = self.options;
         let (context, hooks) = self.monitored.context_and_hooks();
         let is_training_step = train_op.is_some();
-        hooks.before_run(&context, RunArgs { asked: &mut asked, options: &mut options, is_training_step })?;
+        hooks.before_run(
+            &context,
+            RunArgs { asked: &mut asked, options: &mut options, is_training_step },
+        )?;
         Ok((asked, options))
     }
 
     /// Tells the hooks and the recorder of what was done.
-    async fn finish(self, done: StepDone, options: RunOptions, started: VirtualTime) -> Result<Fetched> {
+    async fn finish(
+        self,
+        done: StepDone,
+        options: RunOptions,
+        started: VirtualTime,
+    ) -> Result<Fetched> {
         let Self { monitored, fetches, targets, .. } = self;
         let span = (started, monitored.task.now());
         let end = targets.iter().find_map(Target::end_of_step);
         let own = &done.fetches[..fetches.len()];
         let mut stats = match &end {
-            Some(_) => Some(step_stats(monitored, own, &done.fetches[own.len()..], span, done.computed)?),
+            Some(_) => {
+                Some(step_stats(monitored, own, &done.fetches[own.len()..], span, done.computed)?)
+            }
             None => None,
         };
         if let Some(stats) = stats.as_mut().filter(|_| end.is_some_and(|end| end.is_local_step())) {
@@ -134,7 +152,13 @@ impl<'a> MonitoredRun<'a> {
             monitored.count_training_step(stats);
             monitored.task.recorder().step(stats.clone());
         }
-        let run = RunValues { results: &[], step: stats.as_ref(), options, span, computed: done.computed };
+        let run = RunValues {
+            results: &[],
+            step: stats.as_ref(),
+            options,
+            span,
+            computed: done.computed,
+        };
         monitored.after_run(&done.fetches, run).await?;
         let mut own = done.fetches;
         own.truncate(fetches.len());

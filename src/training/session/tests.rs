@@ -12,7 +12,8 @@ use crate::runtime::{Result, Server};
 fn a_server_says_which_steps_wait_for_which_initialization() {
     let runtime = || tokio::runtime::Builder::new_current_thread().build().unwrap();
     actix_rt::System::with_tokio_rt(runtime).block_on(async {
-        let servers = Server::create_cluster(&ClusterSpec::simulated([("ps", 1), ("worker", 1)]).unwrap());
+        let servers =
+            Server::create_cluster(&ClusterSpec::simulated([("ps", 1), ("worker", 1)]).unwrap());
         let waiting = waiting(&servers).await.unwrap();
         let expected = [
             "master of worker:0, step 2 waits for ps:0, worker:0",

@@ -15,11 +15,12 @@ pub(super) enum Secrecy {
 }
 
 pub(super) fn read(path: &Path) -> Result<String, CertificateError> {
-    fs::read_to_string(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
+    fs::read_to_string(path)
+        .map_err(|source| CertificateError::Read { path: path.to_owned(), source })
 }
 
-/// Writes a file, and the folders that it is in. A secret is never there for others to read, not even
-/// for a moment, and not where the file was there before.
+/// Writes a file, and the folders that it is in. A secret is never there for others to read, not
+/// even for a moment, and not where the file was there before.
 pub(super) fn write(path: &Path, text: &str, secrecy: Secrecy) -> Result<(), CertificateError> {
     let written = || {
         if let Some(folder) = path.parent() {

@@ -3,7 +3,8 @@
 use super::*;
 
 fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("trainyard-certificates-{}-{name}", std::process::id()));
+    let folder =
+        std::env::temp_dir().join(format!("trainyard-certificates-{}-{name}", std::process::id()));
     let _absent = std::fs::remove_dir_all(&folder);
     folder
 }
@@ -13,10 +14,16 @@ fn an_authority_and_what_it_issues_come_back_from_their_files() {
     let folder = folder("files");
     let task = TaskName::new("ps", 0);
     Authority::new("run").unwrap().save(&folder).unwrap();
-    let issued = Authority::load(&folder).unwrap().issue(&task, &["127.0.0.1".into(), "ps0.example".into()]).unwrap();
+    let issued = Authority::load(&folder)
+        .unwrap()
+        .issue(&task, &["127.0.0.1".into(), "ps0.example".into()])
+        .unwrap();
     issued.save(&folder, &task).unwrap();
     let loaded = Identity::load(&folder, &task).unwrap();
-    assert_eq!((loaded.certificate, loaded.key, loaded.authority), (issued.certificate, issued.key, issued.authority));
+    assert_eq!(
+        (loaded.certificate, loaded.key, loaded.authority),
+        (issued.certificate, issued.key, issued.authority)
+    );
     std::fs::remove_dir_all(folder).unwrap();
 }
 
@@ -64,10 +71,19 @@ fn mistakes_name_the_file_and_what_to_do() {
 
 #[test]
 fn no_two_tasks_have_one_name() {
-    let name = |job: &str, index| task_domain(&TaskName::new(job, index)).unwrap().as_ref().to_owned();
+    let name =
+        |job: &str, index| task_domain(&TaskName::new(job, index)).unwrap().as_ref().to_owned();
     assert_eq!(name("ps", 0), "ps-0.task.trainyard");
     assert_eq!(name("my_job", 12), "my_job-12.task.trainyard");
-    let names = [name("ps", 0), name("Ps", 0), name("pS", 0), name("PS", 0), name("ps0", 0), name("ps", 10)];
-    let different: std::collections::BTreeSet<_> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
+    let names = [
+        name("ps", 0),
+        name("Ps", 0),
+        name("pS", 0),
+        name("PS", 0),
+        name("ps0", 0),
+        name("ps", 10),
+    ];
+    let different: std::collections::BTreeSet<_> =
+        names.iter().map(|name| name.to_ascii_lowercase()).collect();
     assert_eq!(different.len(), names.len());
 }

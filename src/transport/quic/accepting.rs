@@ -64,10 +64,15 @@ async fn shake_hands<M: Payload>(node: &Rc<Node<M>>, incoming: Incoming) -> Resu
     }
     let connection = incoming.accept_with(node.server_config(is_loopback).into())?.await?;
     let introduced = introductions(node, &connection).await;
-    introduced.inspect_err(|refusal| connection.close(refusal.close().code(), refusal.to_string().as_bytes()))
+    introduced.inspect_err(|refusal| {
+        connection.close(refusal.close().code(), refusal.to_string().as_bytes())
+    })
 }
 
-async fn introductions<M: Payload>(node: &Rc<Node<M>>, connection: &Connection) -> Result<(), Refusal> {
+async fn introductions<M: Payload>(
+    node: &Rc<Node<M>>,
+    connection: &Connection,
+) -> Result<(), Refusal> {
     let (hello, from_peer) = listen(connection, node.silence).await?;
     hello.check(&node.run)?;
     check_name(node, connection, &hello)?;
@@ -86,7 +91,9 @@ async fn introductions<M: Payload>(node: &Rc<Node<M>>, connection: &Connection) 
 
 /// Whether the other end is who it says that it is, and not this task itself.
 fn check_name<M>(node: &Node<M>, connection: &Connection, hello: &Hello) -> Result<(), Refusal> {
-    let certificates = connection.peer_identity().and_then(|any| any.downcast::<Vec<CertificateDer<'static>>>().ok());
+    let certificates = connection
+        .peer_identity()
+        .and_then(|any| any.downcast::<Vec<CertificateDer<'static>>>().ok());
     let is_named = |task: &TaskName| {
         let first = certificates.as_ref().and_then(|chain| chain.first());
         first.is_some_and(|certificate| names(certificate, task))

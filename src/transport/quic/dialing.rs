@@ -15,8 +15,9 @@ use super::{receiving, sending};
 /// How long after a failure the next attempt begins: first, and at most. It doubles in between.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
-/// How long the first attempt may take; the others twice as long as the one before, up to the silence that is put
-/// up with. A packet is sent again after ever longer, so a new attempt finds a task sooner that has just begun.
+/// How long the first attempt may take; the others twice as long as the one before, up to the
+/// silence that is put up with. A packet is sent again after ever longer, so a new attempt finds a
+/// task sooner that has just begun.
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Dials `peer` until there is a way to it, or nothing to send.
@@ -27,7 +28,10 @@ pub(super) async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
         if let Err(refusal) = attempt.unwrap_or(Err(Refusal::Silent)) {
             match refusal {
                 Refusal::Silent => {
-                    peer.note_trouble(format!("no answer from {}", peer.address.as_deref().unwrap_or_default()));
+                    peer.note_trouble(format!(
+                        "no answer from {}",
+                        peer.address.as_deref().unwrap_or_default()
+                    ));
                 }
                 refusal => {
                     node.note_refusal(peer.name.to_string(), refusal.to_string());
@@ -48,7 +52,8 @@ async fn connect<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>) -> Result<(
         node.socket.admit_loopback();
     }
     let domain = task_domain(&peer.name).map_err(|_| Refusal::Name(peer.name.clone()))?;
-    let connecting = node.endpoint.connect_with(node.client_config(is_loopback), address, domain.as_ref())?;
+    let connecting =
+        node.endpoint.connect_with(node.client_config(is_loopback), address, domain.as_ref())?;
     let connection = connecting.await?;
     let said = node.hello(peer.epoch());
     let greeted = async {

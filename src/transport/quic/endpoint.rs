@@ -29,7 +29,11 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
     let (client, server) = roles(&task, &identity)?;
     let roles = (Arc::new(client), Arc::new(server));
     let peers = peers::<M>(&cluster);
-    let local = peers.iter().find(|peer| peer.name == task).expect("a task with an address is one of the cluster's").id;
+    let local = peers
+        .iter()
+        .find(|peer| peer.name == task)
+        .expect("a task with an address is one of the cluster's")
+        .id;
     let bound = || -> io::Result<_> {
         let socket = match (socket, listen) {
             (Some(socket), _) => socket,
@@ -43,13 +47,22 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         let socket = Arc::new(CappedSocket::new(runtime.wrap_udp_socket(socket)?));
         let server = server_config(&roles.1, local_addr.ip().is_loopback(), silence);
         let mut settings = endpoint_config(&identity);
-        settings.max_udp_payload_size(MAX_PACKET).expect("it is more than the least that QUIC demands");
-        let endpoint =
-            Endpoint::new_with_abstract_socket(settings, Some(server), Arc::clone(&socket) as Arc<_>, runtime)?;
+        settings
+            .max_udp_payload_size(MAX_PACKET)
+            .expect("it is more than the least that QUIC demands");
+        let endpoint = Endpoint::new_with_abstract_socket(
+            settings,
+            Some(server),
+            Arc::clone(&socket) as Arc<_>,
+            runtime,
+        )?;
         Ok((endpoint, socket, local_addr, buffers))
     };
-    let (endpoint, socket, local_addr, buffers) =
-        bound().map_err(|source| QuicError::Bind { task: task.clone(), address: address.clone(), source })?;
+    let (endpoint, socket, local_addr, buffers) = bound().map_err(|source| QuicError::Bind {
+        task: task.clone(),
+        address: address.clone(),
+        source,
+    })?;
     let node = Node {
         task,
         local,
@@ -74,5 +87,7 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
 /// The port of `host:port`.
 fn port(address: &str) -> io::Result<u16> {
     let port = address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
-    port.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the address has no port to listen on"))
+    port.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidInput, "the address has no port to listen on")
+    })
 }

@@ -100,14 +100,21 @@ fn explained(error: &ConnectionError) -> String {
     };
     match code.checked_sub(ALERTS) {
         Some(116) => format!("{who} certificate is missing: {error}"),
-        Some(42..=51) => format!("{who} certificate is not one of this run, or has expired: {error}"),
-        Some(120) => format!("the two speak different versions of the protocol, of which this is {VERSION}: {error}"),
+        Some(42..=51) => {
+            format!("{who} certificate is not one of this run, or has expired: {error}")
+        }
+        Some(120) => format!(
+            "the two speak different versions of the protocol, of which this is {VERSION}: {error}"
+        ),
         _ => error.to_string(),
     }
 }
 
 /// Opens the stream that all small envelopes go through, and introduces the task.
-pub(super) async fn introduce(connection: &Connection, hello: &Hello) -> Result<SendStream, Refusal> {
+pub(super) async fn introduce(
+    connection: &Connection,
+    hello: &Hello,
+) -> Result<SendStream, Refusal> {
     let mut control = connection.open_uni().await?;
     let _closed_streams_fail_below = control.set_priority(CONTROL_PRIORITY);
     control.write_chunk(Outgoing::plain(Kind::Hello, hello)?.head.into()).await?;
@@ -115,14 +122,18 @@ pub(super) async fn introduce(connection: &Connection, hello: &Hello) -> Result<
 }
 
 /// What the other end says first, on the stream that its small envelopes will come through.
-pub(super) async fn listen(connection: &Connection, patience: Duration) -> Result<(Hello, RecvStream), Refusal> {
+pub(super) async fn listen(
+    connection: &Connection,
+    patience: Duration,
+) -> Result<(Hello, RecvStream), Refusal> {
     tokio::time::timeout(patience, hear(connection)).await.map_err(|_| Refusal::Silent)?
 }
 
 async fn hear(connection: &Connection) -> Result<(Hello, RecvStream), Refusal> {
     let mut control = connection.accept_uni().await?;
     let mut decoder = FrameDecoder::new(WireLimits { control: MAX_HELLO, tensor: 0, envelope: 0 });
-    // A frame's length is known once its header is, so that nothing beyond the introduction is read.
+    // A frame's length is known once its header is, so that nothing beyond the introduction is
+    // read.
     let mut wanted = super::super::wire::FRAME_HEADER;
     loop {
         let chunk = control.read_chunk(wanted, true).await?.ok_or(Refusal::Silent)?;

@@ -26,11 +26,12 @@ pub(super) struct Link {
     pub(super) received: Farewell,
 }
 
-/// Large envelopes that are written at once: the next fills the gap that one leaves when it ends, and no more, so
-/// that they arrive one after the other and not all at last.
+/// Large envelopes that are written at once: the next fills the gap that one leaves when it ends,
+/// and no more, so that they arrive one after the other and not all at last.
 const LARGE_AT_ONCE: usize = 2;
 
-/// How far one direction has come in its end: `Bye` after all that there was, then the other end's `Taken`.
+/// How far one direction has come in its end: `Bye` after all that there was, then the other end's
+/// `Taken`.
 #[derive(Default)]
 pub(super) struct Farewell {
     /// Large envelopes, each on a stream of its own, that have been begun or have arrived.

@@ -113,7 +113,9 @@ impl<M: Payload> Node<M> {
         let inbox = self.inbox.borrow().clone();
         match inbox {
             Some(inbox) => inbox.deliver(from, messages),
-            None => tracing::debug!(task = %self.task, ?from, "what arrived is lost: the task does not listen"),
+            None => {
+                tracing::debug!(task = %self.task, ?from, "what arrived is lost: the task does not listen")
+            }
         }
     }
 
@@ -138,7 +140,11 @@ impl<M: Payload> Node<M> {
     }
 }
 
-pub(super) fn server_config(role: &Arc<QuicServerConfig>, is_loopback: bool, silence: Duration) -> ServerConfig {
+pub(super) fn server_config(
+    role: &Arc<QuicServerConfig>,
+    is_loopback: bool,
+    silence: Duration,
+) -> ServerConfig {
     let mut config = ServerConfig::with_crypto(Arc::clone(role) as Arc<_>);
     config.transport_config(transport(is_loopback, silence)).migration(false);
     config

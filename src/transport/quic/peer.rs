@@ -1,8 +1,9 @@
 //! Another task: what waits to be sent to it, the ways to it, and which life it is in.
 //!
-//! A connection belongs to an epoch: the number of times that the way between the two tasks has broken. When a
-//! connection breaks, both ends give up all that they have to each other, and the epoch ends; a dialer whose
-//! epoch is over begins anew. So both ends count the same losses, and nothing arrives from before one.
+//! A connection belongs to an epoch: the number of times that the way between the two tasks has
+//! broken. When a connection breaks, both ends give up all that they have to each other, and the
+//! epoch ends; a dialer whose epoch is over begins anew. So both ends count the same losses, and
+//! nothing arrives from before one.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -128,12 +129,16 @@ impl<M: Payload> Peer<M> {
     pub(super) fn waits_because(&self) -> Option<String> {
         let state = self.state.borrow();
         let waits = state.links.is_empty() && !state.queue.is_empty();
-        let unknown = if self.address.is_some() { "it has not answered yet" } else { "its address is not known" };
+        let unknown = if self.address.is_some() {
+            "it has not answered yet"
+        } else {
+            "its address is not known"
+        };
         waits.then(|| state.trouble.clone().unwrap_or_else(|| unknown.to_owned()))
     }
 
-    /// Takes note of who is at the other end of a connection, which may mean that what was there before is lost.
-    /// Gives the epoch that the connection belongs to.
+    /// Takes note of who is at the other end of a connection, which may mean that what was there
+    /// before is lost. Gives the epoch that the connection belongs to.
     pub(super) fn greet(&self, node: &Node<M>, side: Side, hello: &Hello) -> Result<u64, Refusal> {
         let (known, is_earlier, has_links, is_again) = {
             let state = self.state.borrow();

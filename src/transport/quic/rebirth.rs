@@ -1,8 +1,10 @@
-//! How a task that has restarted tells those who do not know it yet: by a stateless reset (RFC 9000, 10.3).
+//! How a task that has restarted tells those who do not know it yet: by a stateless reset (RFC
+//! 9000, 10.3).
 //!
-//! It has no connection any more, but the same private key, and with that the proof that it may end the old ones.
-//! So whoever has dialed the life before hears of it when it next sends something, and not by silence. (Whom that
-//! life had dialed has no such proof, since only servers give one with their first name of a connection.)
+//! It has no connection any more, but the same private key, and with that the proof that it may end
+//! the old ones. So whoever has dialed the life before hears of it when it next sends something,
+//! and not by silence. (Whom that life had dialed has no such proof, since only servers give one
+//! with their first name of a connection.)
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +27,8 @@ const CONNECTION_ID: usize = 8;
 pub(super) fn endpoint_config(identity: &Identity) -> EndpointConfig {
     let key = hkdf().hmac_sign(&OkmBlock::new(PURPOSE), identity.key().secret_der());
     let mut config = EndpointConfig::new(Arc::new(ResetKey(OkmBlock::new(key.as_ref()))));
-    // The default's names of connections are known to the life that made them, which alone would answer.
+    // The default's names of connections are known to the life that made them, which alone would
+    // answer.
     config.cid_generator(|| Box::new(Names));
     config
 }
@@ -47,8 +50,12 @@ impl HmacKey for ResetKey {
     }
 
     fn verify(&self, data: &[u8], signature: &[u8]) -> Result<(), CryptoError> {
-        let differing =
-            hkdf().hmac_sign(&self.0, data).as_ref().iter().zip(signature).fold(0, |sum, (a, b)| sum | (a ^ b));
+        let differing = hkdf()
+            .hmac_sign(&self.0, data)
+            .as_ref()
+            .iter()
+            .zip(signature)
+            .fold(0, |sum, (a, b)| sum | (a ^ b));
         if differing == 0 && signature.len() == TAG { Ok(()) } else { Err(CryptoError) }
     }
 }

@@ -15,7 +15,12 @@ use super::peer::Peer;
 const CHUNK: usize = 1 << 20;
 
 /// Receives on `link` from now on; `control` is its stream for small envelopes.
-pub(super) fn start<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<Link>, control: RecvStream) {
+pub(super) fn start<M: Payload>(
+    node: &Rc<Node<M>>,
+    peer: &Rc<Peer<M>>,
+    link: &Rc<Link>,
+    control: RecvStream,
+) {
     let receiver = Receiver { node: Rc::clone(node), peer: Rc::clone(peer), link: Rc::clone(link) };
     tokio::task::spawn_local(receiver.clone().read(control, Stream::Control));
     tokio::task::spawn_local(receiver.accept());
@@ -47,7 +52,9 @@ impl<M: Payload> Receiver<M> {
     async fn accept(self) {
         let error = loop {
             match self.link.connection.accept_uni().await {
-                Ok(stream) => drop(tokio::task::spawn_local(self.clone().read(stream, Stream::Large))),
+                Ok(stream) => {
+                    drop(tokio::task::spawn_local(self.clone().read(stream, Stream::Large)))
+                }
                 Err(error) => break error,
             }
         };
@@ -122,7 +129,9 @@ impl<M: Payload> Receiver<M> {
             return;
         }
         self.link.wake.notify_one();
-        if self.link.is_alive.get() && self.peer.links().iter().all(|link| link.received.is_taken.get()) {
+        if self.link.is_alive.get()
+            && self.peer.links().iter().all(|link| link.received.is_taken.get())
+        {
             self.peer.lose(&self.node, Loss::Stopped, Close::Stopped);
         }
     }
@@ -131,7 +140,11 @@ impl<M: Payload> Receiver<M> {
 /// What the end of a connection says of the peer.
 fn meaning(error: &ConnectionError) -> Loss {
     match error {
-        ConnectionError::ApplicationClosed(closed) if closed.error_code == Close::Stopped.code() => Loss::Stopped,
+        ConnectionError::ApplicationClosed(closed)
+            if closed.error_code == Close::Stopped.code() =>
+        {
+            Loss::Stopped
+        }
         _ => Loss::Silent,
     }
 }

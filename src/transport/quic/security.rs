@@ -17,7 +17,10 @@ use crate::cluster::TaskName;
 const PROTOCOL: &[u8] = b"trainyard/1";
 
 /// Both roles of a task that proves who it is with `identity`.
-pub(super) fn roles(task: &TaskName, identity: &Identity) -> Result<(QuicClientConfig, QuicServerConfig), QuicError> {
+pub(super) fn roles(
+    task: &TaskName,
+    identity: &Identity,
+) -> Result<(QuicClientConfig, QuicServerConfig), QuicError> {
     let refused = |reason: String| QuicError::Identity { task: task.clone(), reason };
     let tls = |error: rustls::Error| refused(error.to_string());
     if !names(&identity.certificate(), task) {
@@ -30,27 +33,34 @@ pub(super) fn roles(task: &TaskName, identity: &Identity) -> Result<(QuicClientC
     let verifier = verifier.build().map_err(|error| refused(error.to_string()))?;
     let chain = || vec![identity.certificate()];
 
-    let server = ServerConfig::builder_with_provider(provider()).with_protocol_versions(&[&version::TLS13]);
+    let server =
+        ServerConfig::builder_with_provider(provider()).with_protocol_versions(&[&version::TLS13]);
     let server = server.map_err(tls)?.with_client_cert_verifier(verifier);
     let mut server = server.with_single_cert(chain(), identity.key()).map_err(tls)?;
     server.alpn_protocols = vec![PROTOCOL.to_vec()];
     server.session_storage = Arc::new(NoServerSessionStorage {});
     server.send_tls13_tickets = 0;
 
-    let client = ClientConfig::builder_with_provider(provider()).with_protocol_versions(&[&version::TLS13]);
+    let client =
+        ClientConfig::builder_with_provider(provider()).with_protocol_versions(&[&version::TLS13]);
     let client = client.map_err(tls)?.with_root_certificates(roots);
     let mut client = client.with_client_auth_cert(chain(), identity.key()).map_err(tls)?;
     client.alpn_protocols = vec![PROTOCOL.to_vec()];
     client.resumption = Resumption::disabled();
 
     let unfit = |_| refused("its cipher suites are none of QUIC's".to_owned());
-    Ok((QuicClientConfig::try_from(client).map_err(unfit)?, QuicServerConfig::try_from(server).map_err(unfit)?))
+    Ok((
+        QuicClientConfig::try_from(client).map_err(unfit)?,
+        QuicServerConfig::try_from(server).map_err(unfit)?,
+    ))
 }
 
 /// The cipher that takes the least time comes first; all of them are good.
 fn provider() -> Arc<CryptoProvider> {
     let mut provider = ring::default_provider();
-    provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+    provider
+        .cipher_suites
+        .sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
     Arc::new(provider)
 }
 

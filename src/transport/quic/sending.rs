@@ -1,5 +1,6 @@
-//! From the queue of a peer onto a connection: small envelopes through one stream, in order and several at a time;
-//! large ones each on a stream of its own, which yields to that of the small ones.
+//! From the queue of a peer onto a connection: small envelopes through one stream, in order and
+//! several at a time; large ones each on a stream of its own, which yields to that of the small
+//! ones.
 
 use std::rc::Rc;
 
@@ -21,8 +22,14 @@ const GATHERED: usize = 64 << 10;
 const SLICE: usize = 512 << 10;
 
 /// Sends on `link` from now on; `control` is its stream for small envelopes.
-pub(super) fn start<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<Link>, control: SendStream) {
-    let sender = Sender { node: Rc::clone(node), peer: Rc::clone(peer), link: Rc::clone(link), control };
+pub(super) fn start<M: Payload>(
+    node: &Rc<Node<M>>,
+    peer: &Rc<Peer<M>>,
+    link: &Rc<Link>,
+    control: SendStream,
+) {
+    let sender =
+        Sender { node: Rc::clone(node), peer: Rc::clone(peer), link: Rc::clone(link), control };
     tokio::task::spawn_local(sender.run());
     link.wake.notify_one();
     node.progress.notify_waiters();
@@ -111,7 +118,9 @@ impl<M: Payload> Sender<M> {
         }
         if sent.bye.get() == Some(0) && sent.unfinished.get() == 0 && !self.peer.is_owed() {
             sent.bye.set(Some(sent.large.get() + 1));
-            self.control.write_chunk(Outgoing::plain(Kind::Bye, &sent.large.get())?.head.into()).await?;
+            self.control
+                .write_chunk(Outgoing::plain(Kind::Bye, &sent.large.get())?.head.into())
+                .await?;
         }
         Ok(())
     }
@@ -121,7 +130,9 @@ async fn write_large(connection: &Connection, frame: Outgoing) -> Result<(), Wri
     let mut stream = connection.open_uni().await?;
     let mut head = frame.head;
     for tensor in frame.tensors {
-        head.extend_from_slice(&tensor_header(&tensor).expect("it was checked when the frame was made"));
+        head.extend_from_slice(
+            &tensor_header(&tensor).expect("it was checked when the frame was made"),
+        );
         stream.write_chunk(std::mem::take(&mut head).into()).await?;
         let mut values = shared_bytes(tensor);
         while !values.is_empty() {

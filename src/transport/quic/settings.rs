@@ -8,7 +8,8 @@ use quinn::{IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 
 use super::socket::{LOOPBACK_MTU, MTU};
 
-/// What may be on its way to us on one stream, and on all of a connection's \[bytes\]: 10 Gbit/s times 10 ms.
+/// What may be on its way to us on one stream, and on all of a connection's \[bytes\]: 10 Gbit/s
+/// times 10 ms.
 const STREAM_WINDOW: u32 = 12 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 /// What may be on its way from us \[bytes\].
@@ -17,11 +18,12 @@ const SEND_WINDOW: u64 = 32 << 20;
 const INITIAL_WINDOW: u64 = 4 << 20;
 /// Streams of large envelopes that a peer may have open.
 const STREAMS: u32 = 256;
-/// What the round trip is taken for before it is known: how soon a first packet, lost because the peer did not
-/// listen yet, is sent again.
+/// What the round trip is taken for before it is known: how soon a first packet, lost because the
+/// peer did not listen yet, is sent again.
 const INITIAL_RTT: Duration = Duration::from_millis(25);
 
-/// The settings of a connection, over loopback or not, that is lost when its peer is silent for `silence`.
+/// The settings of a connection, over loopback or not, that is lost when its peer is silent for
+/// `silence`.
 ///
 /// What is sent after the last sign of life begins the count anew, once: hence the shares.
 pub(super) fn transport(is_loopback: bool, silence: Duration) -> Arc<TransportConfig> {

@@ -11,13 +11,15 @@ use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
 use socket2::{Domain, SockRef, Socket, Type};
 
-/// The buffers that a socket should have in each direction \[bytes\]: a burst of packets has to wait in them while
-/// this task computes.
+/// The buffers that a socket should have in each direction \[bytes\]: a burst of packets has to
+/// wait in them while this task computes.
 const WANTED: usize = 8 << 20;
-/// What the system sends at once at most, headers taken off \[bytes\]: the length field of UDP over IPv4. It refuses
-/// more with an error that passes for that of an MTU probe, so that the packets are lost without a word.
+/// What the system sends at once at most, headers taken off \[bytes\]: the length field of UDP over
+/// IPv4. It refuses more with an error that passes for that of an MTU probe, so that the packets
+/// are lost without a word.
 const MAX_BATCH: usize = 65_507;
-/// The largest packets that are tried \[bytes\]: over loopback, and elsewhere (a jumbo frame less its headers).
+/// The largest packets that are tried \[bytes\]: over loopback, and elsewhere (a jumbo frame less
+/// its headers).
 pub(super) const LOOPBACK_MTU: u16 = 16_000;
 pub(super) const MTU: u16 = 8_952;
 
@@ -31,7 +33,8 @@ pub struct SocketBuffers {
 }
 
 impl SocketBuffers {
-    /// What [`SocketBuffers::measure`] gives where the system grants all that is asked for \[bytes\].
+    /// What [`SocketBuffers::measure`] gives where the system grants all that is asked for
+    /// \[bytes\].
     pub const WANTED: usize = WANTED;
 
     /// What this machine gives a socket that asks for as much as a task's does.
@@ -48,7 +51,10 @@ impl SocketBuffers {
         socket.set_send_buffer_size(WANTED)?;
         // Linux gives twice what is asked for, for its own books, and says so.
         let books = if cfg!(target_os = "linux") { 2 } else { 1 };
-        Ok(Self { receive: socket.recv_buffer_size()? / books, send: socket.send_buffer_size()? / books })
+        Ok(Self {
+            receive: socket.recv_buffer_size()? / books,
+            send: socket.send_buffer_size()? / books,
+        })
     }
 
     /// Whether a burst can overflow them.

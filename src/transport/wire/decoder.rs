@@ -159,7 +159,8 @@ impl FrameDecoder {
     fn take(&mut self) -> Frame {
         self.state = State::Header(Fixed::EMPTY);
         self.tensor_bytes = 0;
-        let (control, tensors) = (std::mem::take(&mut self.control), std::mem::take(&mut self.tensors));
+        let (control, tensors) =
+            (std::mem::take(&mut self.control), std::mem::take(&mut self.tensors));
         Frame { kind: self.kind, control, tensors }
     }
 }

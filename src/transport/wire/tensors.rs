@@ -1,8 +1,9 @@
-//! Tensors beside the control part: their headers, and how messages let go of them and get them back.
+//! Tensors beside the control part: their headers, and how messages let go of them and get them
+//! back.
 //!
-//! While an envelope is written, a tensor that is met in it is set aside and leaves nothing behind; while
-//! one is read, the next tensor that came is taken for each that is met. So a message, however deep its tensors
-//! are in it, needs no code of its own.
+//! While an envelope is written, a tensor that is met in it is set aside and leaves nothing behind;
+//! while one is read, the next tensor that came is taken for each that is met. So a message,
+//! however deep its tensors are in it, needs no code of its own.
 
 use std::cell::RefCell;
 use std::vec;
@@ -12,8 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use super::WireError;
 use crate::tensor::{DType, MAX_RANK, Shape, Tensor};
 
-/// What comes before a tensor's values: 6 bytes of length \[bytes\], the element type, the rank, and six
-/// dimensions of 4 bytes each, 0 where there is none \[bytes\].
+/// What comes before a tensor's values: 6 bytes of length \[bytes\], the element type, the rank,
+/// and six dimensions of 4 bytes each, 0 where there is none \[bytes\].
 pub(crate) const TENSOR_HEADER: usize = 32;
 /// Where the dimensions begin \[bytes\].
 const DIMS: usize = 8;
@@ -40,10 +41,12 @@ pub(super) fn passing_in<T>(tensors: Vec<Tensor>, read: impl FnOnce() -> T) -> (
 impl Serialize for Tensor {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.is_hollow() {
-            let message = "a tensor without numbers is for simulation alone, and does not leave its process";
+            let message =
+                "a tensor without numbers is for simulation alone, and does not leave its process";
             return Err(ser::Error::custom(message));
         }
-        let is_passed = OUT.with_borrow_mut(|out| out.as_mut().map(|out| out.push(self.clone())).is_some());
+        let is_passed =
+            OUT.with_borrow_mut(|out| out.as_mut().map(|out| out.push(self.clone())).is_some());
         if !is_passed {
             return Err(ser::Error::custom("a tensor travels in an envelope, and nowhere else"));
         }
@@ -69,7 +72,11 @@ pub(crate) fn header(tensor: &Tensor) -> Result<[u8; TENSOR_HEADER], WireError> 
     header[6] = tensor.dtype().code();
     header[7] = tensor.shape().rank() as u8;
     for (dim, to) in tensor.shape().dims().iter().zip(header[DIMS..].chunks_exact_mut(4)) {
-        let too_long = || WireError::TooLong { what: "a dimension", length: *dim as u64, limit: u64::from(u32::MAX) };
+        let too_long = || WireError::TooLong {
+            what: "a dimension",
+            length: *dim as u64,
+            limit: u64::from(u32::MAX),
+        };
         to.copy_from_slice(&u32::try_from(*dim).map_err(|_| too_long())?.to_le_bytes());
     }
     Ok(header)

@@ -41,7 +41,8 @@ fn note() -> impl Strategy<Value = Note> {
         let parts = ("[a-z]{0,9}", prop::collection::vec(tensor(), 0..4));
         parts.prop_map(|(text, tensors)| Note { text: text + "!", tensors, more: None })
     };
-    (leaf(), prop::option::of(leaf())).prop_map(|(note, more)| Note { more: more.map(Box::new), ..note })
+    (leaf(), prop::option::of(leaf()))
+        .prop_map(|(note, more)| Note { more: more.map(Box::new), ..note })
 }
 
 fn encoded(notes: &Messages<Note>) -> Vec<u8> {
@@ -124,7 +125,12 @@ fn lengths_beyond_the_limits_are_refused_before_memory_is_set_aside() {
 fn headers_that_contradict_themselves_are_refused() {
     let good = tensor_header(&Tensor::zeros(DType::F32, [2, 3])).unwrap();
     assert_eq!(good[..8], [24, 0, 0, 0, 0, 0, 1, 2]);
-    let reasons = [(0, 25, "length"), (6, 9, "element type"), (7, 7, "dimensions"), (16, 1, "beyond its rank")];
+    let reasons = [
+        (0, 25, "length"),
+        (6, 9, "element type"),
+        (7, 7, "dimensions"),
+        (16, 1, "beyond its rank"),
+    ];
     for (at, byte, reason) in reasons {
         let mut header = good;
         header[at] = byte;
@@ -142,7 +148,8 @@ fn headers_that_contradict_themselves_are_refused() {
 
 #[test]
 fn tensors_without_numbers_stay_at_home() {
-    let note = Note { text: String::new(), tensors: vec![Tensor::hollow(DType::F32, [8])], more: None };
+    let note =
+        Note { text: String::new(), tensors: vec![Tensor::hollow(DType::F32, [8])], more: None };
     let error = encode_envelope(&vec![note], WireLimits::default()).unwrap_err().to_string();
     assert!(error.contains("does not leave its process"), "{error}");
 }

@@ -68,7 +68,10 @@ fn the_gradient_of_each_function_is_what_finite_differences_say_however_it_is_br
             Ok(())
         });
         let (compared, unclear) = (tally.compared.get(), tally.unclear.get());
-        assert!(compared >= 10 && compared > 2 * unclear, "{name}: {compared} compared, {unclear} unclear");
+        assert!(
+            compared >= 10 && compared > 2 * unclear,
+            "{name}: {compared} compared, {unclear} unclear"
+        );
     }
 }
 
@@ -78,10 +81,13 @@ fn gradients_are_those_of_double_precision_where_the_loss_is() {
         let g = Graph::new();
         let x = g.placeholder("x", DType::F64, Shape::SCALAR)?;
         let loss = x.sin().mul(&x.gelu(false).exp())?.add(&x.cast(DType::F32).cast(DType::F64))?;
-        let slope = gradients(&loss, std::slice::from_ref(&x))?.remove(0).expect("the loss depends on x");
+        let slope =
+            gradients(&loss, std::slice::from_ref(&x))?.remove(0).expect("the loss depends on x");
         let server = Server::create_local();
         let session = Session::new(&server.target(), &g).await?;
-        let at = async |x_value: f64| session.run().feed(&x, Tensor::scalar(x_value)).fetch(&loss).fetch(&slope).await;
+        let at = async |x_value: f64| {
+            session.run().feed(&x, Tensor::scalar(x_value)).fetch(&loss).fetch(&slope).await
+        };
         let (here, step) = (0.75, 1e-4);
         let of_function = |x: f64| x - f64::from(x as f32);
         let above = at(here + step).await?.scalar::<f64>(0)? + of_function(here + step);
@@ -92,7 +98,8 @@ fn gradients_are_those_of_double_precision_where_the_loss_is() {
     });
 }
 
-/// What clipping the norm of the two vectors to `norm` makes of the first element of each, and the norm before.
+/// What clipping the norm of the two vectors to `norm` makes of the first element of each, and the
+/// norm before.
 async fn clipped(first: [f32; 2], second: f32, norm: f64) -> Result<[f32; 3]> {
     let g = Graph::new();
     let values = [g.constant(Tensor::new([2], &first).expect("two values")), g.constant(second)];
@@ -120,7 +127,8 @@ fn what_is_zero_is_clipped_by_norm_with_a_finite_gradient() {
         let g = Graph::new();
         let x = g.placeholder("x", DType::F32, [Some(2)])?;
         let loss = x.clip_by_norm(2.0)?.sum();
-        let slope = gradients(&loss, std::slice::from_ref(&x))?.remove(0).expect("the loss depends on x");
+        let slope =
+            gradients(&loss, std::slice::from_ref(&x))?.remove(0).expect("the loss depends on x");
         let server = Server::create_local();
         let session = Session::new(&server.target(), &g).await?;
         let fetched = session.run().feed(&x, Tensor::zeros(DType::F32, [2])).fetch(&slope).await?;

@@ -1,4 +1,5 @@
-//! Gradients of operations that move elements: each squared after the move, so that it tells them apart.
+//! Gradients of operations that move elements: each squared after the move, so that it tells them
+//! apart.
 
 use trainyard::graph::{GraphError, Mirror, Subscript};
 use trainyard::prelude::*;
@@ -45,7 +46,8 @@ const MOVES: &[(&str, Move)] = &[
     ("put at positions", |a, b| a.tensor_scatter_update(&indices(a, &[2, 1], &[1, 0])?, b)),
 ];
 
-/// Indices into `a`, or another of their size, all below 2; an error where `a` has not as many positions.
+/// Indices into `a`, or another of their size, all below 2; an error where `a` has not as many
+/// positions.
 fn indices(a: &Output, dims: &[usize], values: &[i32]) -> Result<Output, GraphError> {
     a.strided_slice(&vec![Subscript::At(1); a.tensor_type().shape.rank()])?;
     Ok(a.graph().constant(Tensor::new(dims, values).unwrap()))
@@ -67,7 +69,11 @@ fn the_gradient_of_each_move_is_what_finite_differences_say() {
             }
             Ok(())
         });
-        assert!(tally.compared.get() >= 6 && tally.unclear.get() == 0, "{name}: {}", tally.compared.get());
+        assert!(
+            tally.compared.get() >= 6 && tally.unclear.get() == 0,
+            "{name}: {}",
+            tally.compared.get()
+        );
     }
 }
 
@@ -75,7 +81,9 @@ fn the_gradient_of_each_move_is_what_finite_differences_say() {
 fn gradients_find_their_way_through_moves_of_moves() {
     let tally = Tally::default();
     for seed in 0..MOVES.len() as u8 {
-        let step = |i: u8| (Kind::Moved(usize::from(seed * 7 + i * 11) % MOVES.len()), seed + i, seed * 3 + i);
+        let step = |i: u8| {
+            (Kind::Moved(usize::from(seed * 7 + i * 11) % MOVES.len()), seed + i, seed * 3 + i)
+        };
         on_actix(compare(&[step(0), step(1)], &tally));
     }
     assert!(tally.compared.get() > 100, "{}", tally.compared.get());

@@ -13,10 +13,18 @@ const ODD: Padding = Padding::Explicit([[1, 0], [0, 2]]);
 
 const SLIDES: &[(&str, Slide)] = &[
     ("convolution", |x, b| x.conv2d(&b.reshape([2, 1, 1, 2])?, Padding::Same)),
-    ("convolution by strides", |x, b| x.conv2d(&b.reshape([2, 1, 1, 2])?, Sliding::from(ODD).strides([2, 3]))),
-    ("dilated convolution", |x, b| x.conv2d(&b.reshape([1, 2, 1, 2])?, Sliding::from(ODD).dilations([1, 2]))),
+    ("convolution by strides", |x, b| {
+        x.conv2d(&b.reshape([2, 1, 1, 2])?, Sliding::from(ODD).strides([2, 3]))
+    }),
+    ("dilated convolution", |x, b| {
+        x.conv2d(&b.reshape([1, 2, 1, 2])?, Sliding::from(ODD).dilations([1, 2]))
+    }),
     ("transposed convolution", |x, b| {
-        x.conv2d_transpose(&b.reshape([2, 1, 2, 1])?, [5, 6], Sliding::from(Padding::Valid).strides([2, 2]))
+        x.conv2d_transpose(
+            &b.reshape([2, 1, 2, 1])?,
+            [5, 6],
+            Sliding::from(Padding::Valid).strides([2, 2]),
+        )
     }),
     ("depthwise convolution", |x, b| {
         x.reshape([1, 2, 3, 2])?.depthwise_conv2d(&b.reshape([1, 1, 2, 2])?, Padding::Same)
@@ -30,7 +38,8 @@ const SLIDES: &[(&str, Slide)] = &[
     ("mean of windows that overlap", |x, _| x.avg_pool([2, 3], ODD)),
 ];
 
-/// Slide number `index` over `a` `[2, 3]` as an image of twice its rows, squared; `b` is of 4 elements.
+/// Slide number `index` over `a` `[2, 3]` as an image of twice its rows, squared; `b` is of 4
+/// elements.
 pub(super) fn apply(index: usize, a: &Output, b: &Output) -> Result<Output, GraphError> {
     let (_, slide) = SLIDES[index];
     let image = concat(&[a, &a.tanh()], 0)?.reshape([1, 4, 3, 1])?;
@@ -42,16 +51,22 @@ fn the_gradient_of_each_slide_is_what_finite_differences_say() {
     for (index, (name, _)) in SLIDES.iter().enumerate() {
         let tally = Tally::default();
         on_actix(compare(&[(Kind::Windowed(index), 0, 2)], &tally));
-        assert!(tally.compared.get() >= 6 && tally.unclear.get() <= 2, "{name}: {}", tally.compared.get());
+        assert!(
+            tally.compared.get() >= 6 && tally.unclear.get() <= 2,
+            "{name}: {}",
+            tally.compared.get()
+        );
     }
 }
 
-/// Compares the gradients by both operands of the squared gradient of a convolution or a mean with differences.
+/// Compares the gradients by both operands of the squared gradient of a convolution or a mean with
+/// differences.
 #[test]
 fn gradients_of_gradients_are_what_finite_differences_say() {
     on_actix(async {
         let g = Graph::new();
-        let image = |i: usize| (0..12).map(|j| ((i + 5 * j) % 7) as f32 * 0.2 - 0.5).collect::<Vec<_>>();
+        let image =
+            |i: usize| (0..12).map(|j| ((i + 5 * j) % 7) as f32 * 0.2 - 0.5).collect::<Vec<_>>();
         let x = g.placeholder("x", DType::F32, [1, 4, 3, 1])?;
         let filter = g.placeholder("filter", DType::F32, [2, 2, 1, 3])?;
         let sliding = Sliding::from(Padding::Same).strides([1, 2]);
@@ -77,11 +92,20 @@ fn gradients_of_gradients_are_what_finite_differences_say() {
                     let mut moved = fed.clone();
                     moved[which] = Tensor::new(fed[which].shape(), &values)?;
                     let [image, weights] = moved;
-                    session.run().feed(&x, image).feed(&filter, weights).fetch(&loss).await?.scalar::<f32>(0)
+                    session
+                        .run()
+                        .feed(&x, image)
+                        .feed(&filter, weights)
+                        .fetch(&loss)
+                        .await?
+                        .scalar::<f32>(0)
                 };
                 let slope = (at(0.01).await? - at(-0.01).await?) / 0.02;
                 let error = (analytic - slope).abs();
-                assert!(error <= 2e-2 * (1.0 + slope.abs()), "{which}[{element}]: {analytic}, but {slope}");
+                assert!(
+                    error <= 2e-2 * (1.0 + slope.abs()),
+                    "{which}[{element}]: {analytic}, but {slope}"
+                );
             }
         }
         Ok(())

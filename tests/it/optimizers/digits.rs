@@ -9,11 +9,15 @@ use crate::simulated::Simulated;
 
 const STEPS: u64 = 1000;
 
-/// Asserts that a network with one hidden layer tells the digits of the test split apart after [`STEPS`] steps.
+/// Asserts that a network with one hidden layer tells the digits of the test split apart after
+/// [`STEPS`] steps.
 fn learns(optimizer: &impl Optimizer) {
-    let training = Simulated::new(1, 2, Mode::Sync { backups: 0 }).digits().model(Model::Mlp { hidden: vec![64] });
+    let training = Simulated::new(1, 2, Mode::Sync { backups: 0 })
+        .digits()
+        .model(Model::Mlp { hidden: vec![64] });
     let trained = training.batch(32).optimizer(optimizer).steps(STEPS).run();
-    let accuracy = trained.evaluation.expect("the chief looks at the test split in the end").accuracy;
+    let accuracy =
+        trained.evaluation.expect("the chief looks at the test split in the end").accuracy;
     assert!(accuracy >= 0.95, "{:?}: {accuracy}", optimizer.rule());
 }
 

@@ -37,14 +37,18 @@ impl Exit {
 
     /// What it means for the whole cluster.
     pub(super) fn meaning(&self) -> ExitCode {
-        const AS_THEY_ARE: [ExitCode; 3] = [ExitCode::Usage, ExitCode::Stalled, ExitCode::PeersLost];
+        const AS_THEY_ARE: [ExitCode; 3] =
+            [ExitCode::Usage, ExitCode::Stalled, ExitCode::PeersLost];
         const STOPPED: [ExitCode; 2] = [ExitCode::Interrupted, ExitCode::Terminated];
         match self {
             Self::Signal(_) => ExitCode::PeersLost,
-            Self::Code(code) if STOPPED.iter().any(|known| *known as i32 == *code) => ExitCode::PeersLost,
-            Self::Code(code) => {
-                AS_THEY_ARE.into_iter().find(|known| *known as i32 == *code).unwrap_or(ExitCode::Internal)
+            Self::Code(code) if STOPPED.iter().any(|known| *known as i32 == *code) => {
+                ExitCode::PeersLost
             }
+            Self::Code(code) => AS_THEY_ARE
+                .into_iter()
+                .find(|known| *known as i32 == *code)
+                .unwrap_or(ExitCode::Internal),
             Self::Unknown(_) => ExitCode::Internal,
         }
     }
@@ -76,15 +80,26 @@ impl Origin {
     }
 }
 
-/// Listens to a process. Dropping the first of what it gives asks the process to stop, dropping the second kills it.
-pub(super) fn listen(origin: Origin, member: Member, log: &Path) -> (OwnedWriteHalf, oneshot::Sender<()>) {
+/// Listens to a process. Dropping the first of what it gives asks the process to stop, dropping the
+/// second kills it.
+pub(super) fn listen(
+    origin: Origin,
+    member: Member,
+    log: &Path,
+) -> (OwnedWriteHalf, oneshot::Sender<()>) {
     let Member { task, child, way } = member;
     let (read, write) = way.into_split();
     let log = OpenOptions::new().append(true).open(log);
-    let log = log.inspect_err(|error| tracing::warn!(%task, %error, "what the program prints is lost")).ok();
+    let log = log
+        .inspect_err(|error| tracing::warn!(%task, %error, "what the program prints is lost"))
+        .ok();
     let (kill, killed) = oneshot::channel();
     tokio::spawn(async move {
-        let hearing = tokio::spawn(hear(read, log, Origin { index: origin.index, sender: origin.sender.clone() }));
+        let hearing = tokio::spawn(hear(
+            read,
+            log,
+            Origin { index: origin.index, sender: origin.sender.clone() },
+        ));
         let exit = wait(child, killed).await;
         if let Err(error) = hearing.await {
             tracing::warn!(%task, %error, "not all that the task told was heard");

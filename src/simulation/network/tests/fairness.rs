@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use super::naive::{Fluid, ends, fair_rates};
 use super::*;
 
-/// What a random test does to the flows: join on these links with this many bytes, or let the next one end.
+/// What a random test does to the flows: join on these links with this many bytes, or let the next
+/// one end.
 #[derive(Clone, Debug)]
 enum Change {
     Join { route: Vec<usize>, size: u64 },
@@ -25,7 +26,13 @@ fn change() -> impl Strategy<Value = Change> {
 /// The flows that are under way, by their ids, with their links.
 type Active = Vec<(FlowId, Vec<usize>)>;
 
-fn apply(flows: &mut Flows, active: &mut Active, now: &mut VirtualTime, id: usize, change: &Change) {
+fn apply(
+    flows: &mut Flows,
+    active: &mut Active,
+    now: &mut VirtualTime,
+    id: usize,
+    change: &Change,
+) {
     match change {
         Change::Join { route, size } => {
             let links: Vec<LinkId> = route.iter().map(|link| *link as LinkId).collect();
@@ -33,7 +40,9 @@ fn apply(flows: &mut Flows, active: &mut Active, now: &mut VirtualTime, id: usiz
             active.push((id as FlowId, route.clone()));
         }
         Change::End => {
-            let Some(link) = (0..LINKS as LinkId).min_by_key(|link| flows.next_end(*link)) else { return };
+            let Some(link) = (0..LINKS as LinkId).min_by_key(|link| flows.next_end(*link)) else {
+                return;
+            };
             if active.is_empty() {
                 return;
             }

@@ -1,17 +1,21 @@
-//! References too slow and too plain to be wrong: progressive filling over flows, and a fluid simulation on it.
+//! References too slow and too plain to be wrong: progressive filling over flows, and a fluid
+//! simulation on it.
 
-/// Max-min fair rates of flows with the given routes over links of the given capacities: all rates grow
-/// together, and whenever a link is full its flows stop growing.
+/// Max-min fair rates of flows with the given routes over links of the given capacities: all rates
+/// grow together, and whenever a link is full its flows stop growing.
 pub(super) fn fair_rates(capacities: &[f64], routes: &[&[usize]]) -> Vec<f64> {
     let mut rates = vec![0.0; routes.len()];
     let mut growing = vec![true; routes.len()];
     let mut level = 0.0;
     while growing.contains(&true) {
-        let shares: Vec<f64> =
-            (0..capacities.len()).map(|link| share(capacities, routes, &rates, &growing, link)).collect();
+        let shares: Vec<f64> = (0..capacities.len())
+            .map(|link| share(capacities, routes, &rates, &growing, link))
+            .collect();
         level = shares.iter().copied().fold(f64::INFINITY, f64::min).max(level);
         for flow in 0..routes.len() {
-            if growing[flow] && routes[flow].iter().any(|link| shares[*link] <= level * (1.0 + 1e-12)) {
+            if growing[flow]
+                && routes[flow].iter().any(|link| shares[*link] <= level * (1.0 + 1e-12))
+            {
                 (growing[flow], rates[flow]) = (false, level);
             }
         }
@@ -20,7 +24,13 @@ pub(super) fn fair_rates(capacities: &[f64], routes: &[&[usize]]) -> Vec<f64> {
 }
 
 /// The level at which `link` is full; infinite if no growing flow crosses it.
-fn share(capacities: &[f64], routes: &[&[usize]], rates: &[f64], growing: &[bool], link: usize) -> f64 {
+fn share(
+    capacities: &[f64],
+    routes: &[&[usize]],
+    rates: &[f64],
+    growing: &[bool],
+    link: usize,
+) -> f64 {
     let (mut left, mut count) = (capacities[link], 0);
     for flow in (0..routes.len()).filter(|flow| routes[*flow].contains(&link)) {
         if growing[flow] { count += 1 } else { left -= rates[flow] }
@@ -39,17 +49,26 @@ pub(super) struct Fluid {
 pub(super) fn ends(capacities: &[f64], flows: &[Fluid]) -> Vec<f64> {
     let mut left: Vec<f64> = flows.iter().map(|flow| flow.size).collect();
     // A flow that crosses no link is through at once.
-    let mut ends: Vec<f64> =
-        flows.iter().map(|flow| if flow.route.is_empty() { flow.start } else { f64::NAN }).collect();
+    let mut ends: Vec<f64> = flows
+        .iter()
+        .map(|flow| if flow.route.is_empty() { flow.start } else { f64::NAN })
+        .collect();
     let mut now = 0.0;
     loop {
         let begun = |flow: &usize| flows[*flow].start <= now && ends[*flow].is_nan();
         let active: Vec<usize> = (0..flows.len()).filter(begun).collect();
         let routes: Vec<&[usize]> = active.iter().map(|flow| &*flows[*flow].route).collect();
         let rates = fair_rates(capacities, &routes);
-        let next_start = flows.iter().map(|flow| flow.start).filter(|start| *start > now).fold(f64::INFINITY, f64::min);
-        let next_end =
-            active.iter().zip(&rates).map(|(flow, rate)| now + left[*flow] / rate).fold(f64::INFINITY, f64::min);
+        let next_start = flows
+            .iter()
+            .map(|flow| flow.start)
+            .filter(|start| *start > now)
+            .fold(f64::INFINITY, f64::min);
+        let next_end = active
+            .iter()
+            .zip(&rates)
+            .map(|(flow, rate)| now + left[*flow] / rate)
+            .fold(f64::INFINITY, f64::min);
         let next = next_start.min(next_end);
         if next.is_infinite() {
             return ends;

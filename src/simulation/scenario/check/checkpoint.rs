@@ -15,9 +15,11 @@ pub(super) fn checkpoint(
     found.unless(numerics == NumericsFile::Real, "checkpoint", || {
         "with `numerics = \"shapes\"` there are no values to save; leave it out".to_owned()
     });
-    found.unless(file.every_steps.is_none() || file.every.is_none(), "checkpoint.every_steps", || {
-        "give `every_steps` or `every`, not both".to_owned()
-    });
+    found.unless(
+        file.every_steps.is_none() || file.every.is_none(),
+        "checkpoint.every_steps",
+        || "give `every_steps` or `every`, not both".to_owned(),
+    );
     let every = match (file.every_steps, file.every) {
         (Some(steps), _) => {
             found.at_least_1(steps, "checkpoint.every_steps");
@@ -26,7 +28,9 @@ pub(super) fn checkpoint(
         (None, every) => Often::Time(every.map_or(Duration::from_secs(600), Duration::from)),
     };
     let directory = file.directory;
-    found.unless(directory.as_deref() != Some(""), "checkpoint.directory", || "name a folder or an URL".to_owned());
+    found.unless(directory.as_deref() != Some(""), "checkpoint.directory", || {
+        "name a folder or an URL".to_owned()
+    });
     let (keep, keep_every) = (file.keep.unwrap_or(5), file.keep_every.map(Duration::from));
     Some(Checkpoint { every, directory, keep, keep_every, fuzzy: file.fuzzy })
 }

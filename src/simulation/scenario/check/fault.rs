@@ -1,4 +1,5 @@
-//! What the `[[fault]]`s mean: each is one thing that goes wrong, with what that needs to be told and nothing else.
+//! What the `[[fault]]`s mean: each is one thing that goes wrong, with what that needs to be told
+//! and nothing else.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +22,9 @@ pub(super) fn faults(
 ) -> Faults {
     let silence = silence.map_or(Faults::SILENCE, Duration::from);
     found.above_0(silence.as_secs_f64(), "network.silence");
-    let read = |(index, fault)| One { path: format!("fault[{index}]"), cluster, found: &mut *found }.read(fault);
+    let read = |(index, fault)| {
+        One { path: format!("fault[{index}]"), cluster, found: &mut *found }.read(fault)
+    };
     Faults { silence, list: file.into_iter().enumerate().filter_map(read).collect() }
 }
 
@@ -47,14 +50,26 @@ impl One<'_> {
             return None;
         }
         let is_slow = file.slow_link.is_some() || file.slow_task.is_some();
-        self.only(file.restart_after.is_some(), "restart_after", file.crash.is_some(), "a task that crashes");
+        self.only(
+            file.restart_after.is_some(),
+            "restart_after",
+            file.crash.is_some(),
+            "a task that crashes",
+        );
         self.only(file.factor.is_some(), "factor", is_slow, "a fault that slows something down");
-        self.only(file.lasts.is_some(), "for", file.crash.is_none(), "a fault that passes; use `restart_after`");
+        self.only(
+            file.lasts.is_some(),
+            "for",
+            file.crash.is_none(),
+            "a fault that passes; use `restart_after`",
+        );
         let at = self.needed(file.at, "at", "when it happens, for example \"2s\"");
         let restart_after = file.restart_after.map(Duration::from);
         self.above_0(restart_after, "restart_after");
         let what = match file.crash {
-            Some(name) => self.task(&name, "crash").map(|task| Misfortune::Crash { task, restart_after }),
+            Some(name) => {
+                self.task(&name, "crash").map(|task| Misfortune::Crash { task, restart_after })
+            }
             None => self.passing(file),
         };
         Some(Fault { at: Moment::Time(VirtualTime::ZERO.after(Duration::from(at?))), what: what? })
@@ -62,7 +77,9 @@ impl One<'_> {
 
     /// A fault that lasts for a time.
     fn passing(&mut self, file: FaultFile) -> Option<Misfortune> {
-        let lasts = self.needed(file.lasts, "for", "how long it lasts, for example \"500ms\"").map(Duration::from);
+        let lasts = self
+            .needed(file.lasts, "for", "how long it lasts, for example \"500ms\"")
+            .map(Duration::from);
         self.above_0(lasts, "for");
         let factor = match file.slow_link.is_some() || file.slow_task.is_some() {
             true => self.needed(file.factor, "factor", "how many times as long everything takes"),
@@ -76,7 +93,10 @@ impl One<'_> {
             return Some(Misfortune::Freeze { task: self.task(&name, "freeze")?, lasts: lasts? });
         }
         if let Some(names) = file.partition {
-            return Some(Misfortune::Partition { tasks: self.tasks(&names, "partition")?, lasts: lasts? });
+            return Some(Misfortune::Partition {
+                tasks: self.tasks(&names, "partition")?,
+                lasts: lasts?,
+            });
         }
         if let Some(names) = file.slow_link {
             let tasks = self.tasks(&names, "slow_link")?;
@@ -118,7 +138,9 @@ impl One<'_> {
         let is_once = |(index, task): (usize, &TaskName)| !tasks[..index].contains(task);
         let are_several = names.len() >= 2 && tasks.iter().enumerate().all(is_once);
         let path = self.key(key);
-        self.found.unless(are_several, path, || "it is between two tasks or more, each named once".to_owned());
+        self.found.unless(are_several, path, || {
+            "it is between two tasks or more, each named once".to_owned()
+        });
         (are_several && tasks.len() == names.len()).then_some(tasks)
     }
 }

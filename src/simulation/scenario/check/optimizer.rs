@@ -1,4 +1,5 @@
-//! The optimizer that a scenario means: every parameter in its range, and none that the rule has not.
+//! The optimizer that a scenario means: every parameter in its range, and none that the rule has
+//! not.
 
 use super::Mistakes;
 use crate::graph::{LearningRate, Schedule, UpdateRule};
@@ -16,7 +17,8 @@ const RATE: &str = "program.optimizer.learning_rate";
 pub(super) fn optimizer(file: &OptimizerFile, found: &mut Mistakes) -> Optimizer {
     let learning_rate = learning_rate(file, found);
     let clip = clip(file, found);
-    let mut given = Given { path: PATH, of: "the optimizer's `rule`", parameters: file.parameters(), found };
+    let mut given =
+        Given { path: PATH, of: "the optimizer's `rule`", parameters: file.parameters(), found };
     let rule = rule(file.rule, &mut given);
     given.refuse_the_rest();
     Optimizer { rule, learning_rate, clip }
@@ -30,18 +32,19 @@ fn rule(rule: RuleFile, given: &mut Given<'_>) -> UpdateRule {
             momentum: given.at_least_0("momentum", 0.9),
             use_nesterov: given.flag("use_nesterov"),
         },
-        RuleFile::Adagrad => {
-            UpdateRule::Adagrad { initial_accumulator_value: given.above_0("initial_accumulator_value", 0.1) }
-        }
+        RuleFile::Adagrad => UpdateRule::Adagrad {
+            initial_accumulator_value: given.above_0("initial_accumulator_value", 0.1),
+        },
         RuleFile::AdagradDa => UpdateRule::AdagradDa {
             initial_gradient_squared_accumulator_value: given
                 .above_0("initial_gradient_squared_accumulator_value", 0.1),
             l1: given.at_least_0("l1", 0.0),
             l2: given.at_least_0("l2", 0.0),
         },
-        RuleFile::Adadelta => {
-            UpdateRule::Adadelta { rho: given.part("rho", 0.95), epsilon: given.at_least_0("epsilon", 1e-8) }
-        }
+        RuleFile::Adadelta => UpdateRule::Adadelta {
+            rho: given.part("rho", 0.95),
+            epsilon: given.at_least_0("epsilon", 1e-8),
+        },
         RuleFile::RmsProp => UpdateRule::RmsProp {
             decay: given.part("decay", 0.9),
             momentum: given.at_least_0("momentum", 0.0),
@@ -56,16 +59,22 @@ fn rule(rule: RuleFile, given: &mut Given<'_>) -> UpdateRule {
             }
         }
         RuleFile::AdamW => {
-            let ((beta1, beta2, epsilon), weight_decay) = (given.adam(1e-8), given.at_least_0("weight_decay", 0.01));
+            let ((beta1, beta2, epsilon), weight_decay) =
+                (given.adam(1e-8), given.at_least_0("weight_decay", 0.01));
             UpdateRule::AdamW { beta1, beta2, epsilon, weight_decay }
         }
         RuleFile::Lamb => {
-            let ((beta1, beta2, epsilon), weight_decay) = (given.adam(1e-6), given.at_least_0("weight_decay", 0.0));
+            let ((beta1, beta2, epsilon), weight_decay) =
+                (given.adam(1e-6), given.at_least_0("weight_decay", 0.0));
             UpdateRule::Lamb { beta1, beta2, epsilon, weight_decay }
         }
         RuleFile::Ftrl => UpdateRule::Ftrl {
-            learning_rate_power: given
-                .number("learning_rate_power", -0.5, "finite and at most 0", |power| power <= 0.0),
+            learning_rate_power: given.number(
+                "learning_rate_power",
+                -0.5,
+                "finite and at most 0",
+                |power| power <= 0.0,
+            ),
             initial_accumulator_value: given.at_least_0("initial_accumulator_value", 0.1),
             l1: given.at_least_0("l1", 0.0),
             l2: given.at_least_0("l2", 0.0),
@@ -98,20 +107,29 @@ fn learning_rate(file: &OptimizerFile, found: &mut Mistakes) -> LearningRate {
         Some(LearningRateFile::Schedule(file)) => return schedule(file, found),
         Some(LearningRateFile::Constant(rate)) => *rate,
     };
-    found.unless(rate.is_finite() && rate >= 0.0, RATE, || "must be finite and at least 0".to_owned());
+    found.unless(rate.is_finite() && rate >= 0.0, RATE, || {
+        "must be finite and at least 0".to_owned()
+    });
     rate.into()
 }
 
 fn schedule(file: &ScheduleFile, found: &mut Mistakes) -> LearningRate {
     let decays = !matches!(file.schedule, ScheduleName::Constant | ScheduleName::PiecewiseConstant);
-    let (steps, is_piecewise) = (file.decay_steps, file.schedule == ScheduleName::PiecewiseConstant);
-    found.unless(if decays { steps.is_some_and(|steps| steps >= 1) } else { steps.is_none() }, RATE, || match decays {
-        true => "this schedule needs `decay_steps` of at least 1".to_owned(),
-        false => "this schedule has no `decay_steps`".to_owned(),
-    });
-    found.unless(is_piecewise || (file.boundaries.is_none() && file.values.is_none()), RATE, || {
-        "only the schedule \"piecewise_constant\" has `boundaries` and `values`".to_owned()
-    });
+    let (steps, is_piecewise) =
+        (file.decay_steps, file.schedule == ScheduleName::PiecewiseConstant);
+    found.unless(
+        if decays { steps.is_some_and(|steps| steps >= 1) } else { steps.is_none() },
+        RATE,
+        || match decays {
+            true => "this schedule needs `decay_steps` of at least 1".to_owned(),
+            false => "this schedule has no `decay_steps`".to_owned(),
+        },
+    );
+    found.unless(
+        is_piecewise || (file.boundaries.is_none() && file.values.is_none()),
+        RATE,
+        || "only the schedule \"piecewise_constant\" has `boundaries` and `values`".to_owned(),
+    );
     let decay_steps = steps.unwrap_or(1);
     let mut given = Given { path: RATE, of: "this schedule", parameters: file.parameters(), found };
     let schedule = match file.schedule {
@@ -164,8 +182,12 @@ fn clip(file: &OptimizerFile, found: &mut Mistakes) -> Option<ClipGradients> {
     for (key, bound, by) in bounds {
         let Some(bound) = bound else { continue };
         let path = format!("{PATH}.{key}");
-        found.unless(bound.is_finite() && bound > 0.0, path.as_str(), || "must be finite and above 0".to_owned());
-        found.unless(clip.is_none(), path, || "gradients are clipped in one way; remove the other key".to_owned());
+        found.unless(bound.is_finite() && bound > 0.0, path.as_str(), || {
+            "must be finite and above 0".to_owned()
+        });
+        found.unless(clip.is_none(), path, || {
+            "gradients are clipped in one way; remove the other key".to_owned()
+        });
         clip = Some(by(bound));
     }
     clip
@@ -198,7 +220,13 @@ impl Given<'_> {
         (self.part("beta1", 0.9), self.part("beta2", 0.999), self.at_least_0("epsilon", epsilon))
     }
 
-    fn number(&mut self, name: &'static str, default: f32, range: &str, is_right: impl Fn(f32) -> bool) -> f32 {
+    fn number(
+        &mut self,
+        name: &'static str,
+        default: f32,
+        range: &str,
+        is_right: impl Fn(f32) -> bool,
+    ) -> f32 {
         let number = self.parameters.numbers.remove(name).unwrap_or(default);
         let is_right = number.is_finite() && is_right(number);
         self.found.unless(is_right, format!("{}.{name}", self.path), || format!("must be {range}"));
@@ -223,9 +251,12 @@ impl Given<'_> {
         self.found.unless(values.len() == boundaries.len() + 1, self.path, || {
             "this schedule needs `boundaries` and a rate before each and after the last as `values`".to_owned()
         });
-        self.found.unless(boundaries.is_sorted_by(|a, b| a < b), self.path, || "`boundaries` must ascend".to_owned());
+        self.found.unless(boundaries.is_sorted_by(|a, b| a < b), self.path, || {
+            "`boundaries` must ascend".to_owned()
+        });
         let are_right = values.iter().all(|rate| rate.is_finite() && *rate >= 0.0);
-        self.found.unless(are_right, self.path, || "`values` must be finite and at least 0".to_owned());
+        self.found
+            .unless(are_right, self.path, || "`values` must be finite and at least 0".to_owned());
         let last = values.pop().unwrap_or(0.0);
         Schedule::PiecewiseConstant { until: boundaries.into_iter().zip(values).collect(), last }
     }
@@ -233,7 +264,10 @@ impl Given<'_> {
     fn refuse_the_rest(self) {
         let Parameters { numbers, flags } = self.parameters;
         for name in numbers.into_keys().chain(flags.into_keys()) {
-            self.found.note(format!("{}.{name}", self.path), format!("{} has no such parameter", self.of));
+            self.found.note(
+                format!("{}.{name}", self.path),
+                format!("{} has no such parameter", self.of),
+            );
         }
     }
 }

@@ -7,8 +7,14 @@ use super::optimizer::optimizer;
 use crate::simulation::scenario::file::{DatasetFile, ModelFile, NpyFile, ProgramFile};
 use crate::simulation::scenario::{Dataset, Embedding, Model, Program, Published};
 
-/// `origin` is the scenario's file: relative paths begin where it is. `servers` are the parameter servers.
-pub(super) fn program(file: ProgramFile, origin: &str, servers: u32, found: &mut Mistakes) -> Program {
+/// `origin` is the scenario's file: relative paths begin where it is. `servers` are the parameter
+/// servers.
+pub(super) fn program(
+    file: ProgramFile,
+    origin: &str,
+    servers: u32,
+    found: &mut Mistakes,
+) -> Program {
     let batch = file.batch.unwrap_or(32);
     found.at_least_1(batch as u64, "program.batch");
     let sizes = embedding(&file, servers, found);
@@ -91,13 +97,19 @@ fn dataset(file: DatasetFile, origin: &str, found: &mut Mistakes) -> Dataset {
     match file {
         DatasetFile::Digits => Dataset::Digits,
         DatasetFile::Idx { directory } => Dataset::Idx { directory: beside(directory) },
-        DatasetFile::Csv { file, label, test } => Dataset::Csv { file: beside(file), label, test: test.map(beside) },
-        DatasetFile::LibSvm { file, test } => Dataset::LibSvm { file: beside(file), test: test.map(beside) },
+        DatasetFile::Csv { file, label, test } => {
+            Dataset::Csv { file: beside(file), label, test: test.map(beside) }
+        }
+        DatasetFile::LibSvm { file, test } => {
+            Dataset::LibSvm { file: beside(file), test: test.map(beside) }
+        }
         DatasetFile::Npy(NpyFile { features, labels, test_features, test_labels }) => {
             let train = (beside(features), beside(labels));
-            found.unless(test_features.is_some() == test_labels.is_some(), "program.dataset", || {
-                "samples for testing need both `test_features` and `test_labels`".to_owned()
-            });
+            found.unless(
+                test_features.is_some() == test_labels.is_some(),
+                "program.dataset",
+                || "samples for testing need both `test_features` and `test_labels`".to_owned(),
+            );
             Dataset::Npy { train, test: test_features.map(beside).zip(test_labels.map(beside)) }
         }
     }

@@ -59,9 +59,16 @@ impl<'de> Visitor<'de> for CompressionVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CompressionFile, A::Error> {
         match Table::deserialize(MapAccessDeserializer::new(map))? {
-            Table { int8: Some(Int8Table { block }), top_k: None } => Ok(CompressionFile::Int8 { block }),
-            Table { int8: None, top_k: Some(TopKTable { fraction }) } => Ok(CompressionFile::TopK { fraction }),
-            _ => Err(de::Error::invalid_value(Unexpected::Other("not exactly one way to compress"), &self)),
+            Table { int8: Some(Int8Table { block }), top_k: None } => {
+                Ok(CompressionFile::Int8 { block })
+            }
+            Table { int8: None, top_k: Some(TopKTable { fraction }) } => {
+                Ok(CompressionFile::TopK { fraction })
+            }
+            _ => Err(de::Error::invalid_value(
+                Unexpected::Other("not exactly one way to compress"),
+                &self,
+            )),
         }
     }
 }

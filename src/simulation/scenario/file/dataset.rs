@@ -59,19 +59,37 @@ impl<'de> Visitor<'de> for DatasetVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DatasetFile, A::Error> {
         match Table::deserialize(MapAccessDeserializer::new(map))? {
-            Table { idx: Some(directory), csv: None, libsvm: None, npy: None, label: None, test: None } => {
-                Ok(DatasetFile::Idx { directory })
-            }
-            Table { idx: None, csv: Some(file), libsvm: None, npy: None, label: Some(label), test } => {
-                Ok(DatasetFile::Csv { file, label, test })
-            }
+            Table {
+                idx: Some(directory),
+                csv: None,
+                libsvm: None,
+                npy: None,
+                label: None,
+                test: None,
+            } => Ok(DatasetFile::Idx { directory }),
+            Table {
+                idx: None,
+                csv: Some(file),
+                libsvm: None,
+                npy: None,
+                label: Some(label),
+                test,
+            } => Ok(DatasetFile::Csv { file, label, test }),
             Table { idx: None, csv: None, libsvm: Some(file), npy: None, label: None, test } => {
                 Ok(DatasetFile::LibSvm { file, test })
             }
-            Table { idx: None, csv: None, libsvm: None, npy: Some(files), label: None, test: None } => {
-                Ok(DatasetFile::Npy(files))
-            }
-            _ => Err(de::Error::invalid_value(Unexpected::Other("a table that names not exactly one data set"), &self)),
+            Table {
+                idx: None,
+                csv: None,
+                libsvm: None,
+                npy: Some(files),
+                label: None,
+                test: None,
+            } => Ok(DatasetFile::Npy(files)),
+            _ => Err(de::Error::invalid_value(
+                Unexpected::Other("a table that names not exactly one data set"),
+                &self,
+            )),
         }
     }
 }

@@ -104,18 +104,27 @@ impl ModeTable {
     fn modes(self) -> impl Iterator<Item = ModeFile> {
         let modes = [
             self.sync.map(|SyncTable { backups }| Mode::Sync { backups }),
-            self.bounded_staleness.map(|BoundedStalenessTable { slack }| Mode::BoundedStaleness { slack }),
+            self.bounded_staleness
+                .map(|BoundedStalenessTable { slack }| Mode::BoundedStaleness { slack }),
             self.k_async.map(|KTable { k }| Mode::KAsync { k }),
             self.k_batch_sync.map(|KTable { k }| Mode::KBatchSync { k }),
             self.k_batch_async.map(|KTable { k }| Mode::KBatchAsync { k }),
-            self.delay_compensated.map(|DelayCompensatedTable { lambda }| Mode::DelayCompensated { lambda }),
+            self.delay_compensated
+                .map(|DelayCompensatedTable { lambda }| Mode::DelayCompensated { lambda }),
         ];
         let averaging = [
             self.local_sgd.map(|table| (table.backups, AveragingFile::LocalSgd(table))),
             self.diloco.map(|table| (table.backups, AveragingFile::DiLoCo(table))),
         ];
-        let averaged = |(backups, averaging)| ModeFile { mode: Mode::Sync { backups }, averaging: Some(averaging) };
-        modes.into_iter().flatten().map(ModeFile::of).chain(averaging.into_iter().flatten().map(averaged))
+        let averaged = |(backups, averaging)| ModeFile {
+            mode: Mode::Sync { backups },
+            averaging: Some(averaging),
+        };
+        modes
+            .into_iter()
+            .flatten()
+            .map(ModeFile::of)
+            .chain(averaging.into_iter().flatten().map(averaged))
     }
 }
 

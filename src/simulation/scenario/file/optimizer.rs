@@ -59,7 +59,10 @@ impl OptimizerFile {
         let numbers = [
             ("momentum", self.momentum),
             ("initial_accumulator_value", self.initial_accumulator_value),
-            ("initial_gradient_squared_accumulator_value", self.initial_gradient_squared_accumulator_value),
+            (
+                "initial_gradient_squared_accumulator_value",
+                self.initial_gradient_squared_accumulator_value,
+            ),
             ("rho", self.rho),
             ("decay", self.decay),
             ("beta1", self.beta1),
@@ -72,7 +75,8 @@ impl OptimizerFile {
             ("l2_shrinkage", self.l2_shrinkage),
             ("beta", self.beta),
         ];
-        let flags = [("use_nesterov", self.use_nesterov), ("centered", self.centered), ("lazy", self.lazy)];
+        let flags =
+            [("use_nesterov", self.use_nesterov), ("centered", self.centered), ("lazy", self.lazy)];
         Parameters { numbers: given(numbers), flags: given(flags) }
     }
 }
@@ -83,7 +87,9 @@ pub(in crate::simulation::scenario) struct Parameters {
     pub(in crate::simulation::scenario) flags: BTreeMap<&'static str, bool>,
 }
 
-fn given<T>(keys: impl IntoIterator<Item = (&'static str, Option<T>)>) -> BTreeMap<&'static str, T> {
+fn given<T>(
+    keys: impl IntoIterator<Item = (&'static str, Option<T>)>,
+) -> BTreeMap<&'static str, T> {
     keys.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
@@ -132,7 +138,10 @@ impl ScheduleFile {
             ("power", self.power),
             ("alpha", self.alpha),
         ];
-        Parameters { numbers: given(numbers), flags: given([("staircase", self.staircase), ("cycle", self.cycle)]) }
+        Parameters {
+            numbers: given(numbers),
+            flags: given([("staircase", self.staircase), ("cycle", self.cycle)]),
+        }
     }
 }
 

@@ -109,17 +109,37 @@ fn a_mode_that_there_is_not_is_shown_in_its_line() {
     let two = "{ sync = {}, bounded_staleness = { slack = 1 } }";
     let message = format!("invalid value: not exactly one mode, expected {forms}");
     malformed(&format!("[[run]]\nmode = {two}"), "2:8", two, &message);
-    malformed("[[run]]\nmode = 3", "2:8", "3", &format!("invalid type: integer `3`, expected {forms}"));
+    malformed(
+        "[[run]]\nmode = 3",
+        "2:8",
+        "3",
+        &format!("invalid type: integer `3`, expected {forms}"),
+    );
     malformed("[[run]]\nname = \"a\"", "1:1", "[[run]]", "missing field `mode`");
 }
 
 #[test]
 fn a_value_of_the_wrong_type_or_unit_is_shown_in_its_line() {
     let units = "write a number and one of ns, us, µs, ms, s, min, h, such as `50us`";
-    malformed("[network]\nlatency = \"50\"", "2:11", "\"50\"", &format!("`50` is no length of time; {units}"));
+    malformed(
+        "[network]\nlatency = \"50\"",
+        "2:11",
+        "\"50\"",
+        &format!("`50` is no length of time; {units}"),
+    );
     let tasks = "expected a number of tasks or a list of \"host:port\"";
-    malformed("[cluster]\nworker = -1", "2:10", "-1", &format!("invalid value: integer `-1`, {tasks}"));
-    malformed("[cluster]\nworker = \"b:1\"", "2:10", "\"b:1\"", &format!("invalid type: string \"b:1\", {tasks}"));
+    malformed(
+        "[cluster]\nworker = -1",
+        "2:10",
+        "-1",
+        &format!("invalid value: integer `-1`, {tasks}"),
+    );
+    malformed(
+        "[cluster]\nworker = \"b:1\"",
+        "2:10",
+        "\"b:1\"",
+        &format!("invalid type: string \"b:1\", {tasks}"),
+    );
 }
 
 #[test]
@@ -127,7 +147,10 @@ fn what_is_no_toml_is_shown_in_its_line() {
     malformed("seed = 7\nseed = 8", "2:1", "seed", "duplicate key");
     malformed("name = \"é\" 8", "1:12", "8", "unexpected key or value, expected newline, `#`");
     let cut = example("[cluster").unwrap_err().to_string();
-    assert_eq!(cut, "sims/example.toml:1:9: unclosed table, expected `]`\n  |\n1 | [cluster\n  |         ^");
+    assert_eq!(
+        cut,
+        "sims/example.toml:1:9: unclosed table, expected `]`\n  |\n1 | [cluster\n  |         ^"
+    );
 }
 
 #[test]
@@ -155,7 +178,10 @@ fn each_contradiction_says_what_to_write_instead() {
     let accuracy = "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` or `time`";
     let computed = format!("2: stop.accuracy: {accuracy}");
     let cases = [
-        ("[cluster]\nwroker = 2", "1: cluster: no `worker` job, so nobody trains; is `wroker` meant to be it?"),
+        (
+            "[cluster]\nwroker = 2",
+            "1: cluster: no `worker` job, so nobody trains; is `wroker` meant to be it?",
+        ),
         ("[cluster]\nps = 2", "1: cluster: no `worker` job, so nobody trains"),
         (
             "[cluster]\nworker = [\"a:1\", \"b\"]",
@@ -165,10 +191,16 @@ fn each_contradiction_says_what_to_write_instead() {
             "[cluster]\nworker = 1\n\"a:b\" = 1",
             "3: cluster.\"a:b\": a job's name is letters, digits and `_`, and begins with a letter",
         ),
-        ("[network.racks]\nuplink = \"1Gbps\"", "1: network.racks: racks need both `hosts_per_rack` and `uplink`"),
+        (
+            "[network.racks]\nuplink = \"1Gbps\"",
+            "1: network.racks: racks need both `hosts_per_rack` and `uplink`",
+        ),
         ("[compute]\nrate = \"0FLOP/s\"", "2: compute.rate: must be above 0"),
         ("[compute]\ndevices = 0", "2: compute.devices: 0 must be at least 1 and at most 1024"),
-        ("[compute]\nslow = { \"worker:1\" = -2 }", "2: compute.slow.\"worker:1\": -2 must be finite and above 0"),
+        (
+            "[compute]\nslow = { \"worker:1\" = -2 }",
+            "2: compute.slow.\"worker:1\": -2 must be finite and above 0",
+        ),
         (
             "[compute]\nslow = { worker = 2 }",
             "2: compute.slow.\"worker\": no task's name; write, for example, `worker:0`",
@@ -181,7 +213,10 @@ fn each_contradiction_says_what_to_write_instead() {
             "[compute]\nslow = { \"wroker:0\" = 2 }",
             "2: compute.slow.\"wroker:0\": the cluster has no job `wroker`; it has ps, worker",
         ),
-        ("[stop]\naccuracy = 0.9", "1: stop: the accuracy may never be reached; give `steps` or `time` as well"),
+        (
+            "[stop]\naccuracy = 0.9",
+            "1: stop: the accuracy may never be reached; give `steps` or `time` as well",
+        ),
         ("[stop]\nsteps = 9\naccuracy = 95", "3: stop.accuracy: 95 must be above 0 and at most 1"),
         ("[stop]\naccuracy = 0.9\nsteps = 9\n[program]\nmodel = \"null\"", computed.as_str()),
         ("[stop]\naccuracy = 0.9\nsteps = 9\n[compute]\nnumerics = \"shapes\"", computed.as_str()),
@@ -221,7 +256,10 @@ fn each_contradiction_says_what_to_write_instead() {
 #[test]
 fn a_key_or_a_data_set_of_another_model_is_refused() {
     let cases = [
-        ("[program]\nrows = 7", "2: program.rows: only the model `embedding` has `rows`; use it, or remove this"),
+        (
+            "[program]\nrows = 7",
+            "2: program.rows: only the model `embedding` has `rows`; use it, or remove this",
+        ),
         ("[program]\nmodel = \"embedding\"\ndim = 0", "3: program.dim: 0 must be at least 1"),
         (
             "[program]\nmodel = \"embedding\"\ndataset = \"digits\"",
@@ -248,7 +286,10 @@ fn a_law_with_the_wrong_parameters_is_refused() {
         ("law = \"uniform\", low = 2, high = 1", ".high: 1 is less than `low`, 2"),
         ("law = \"exponential\", mean = 0", ".mean: 0 must be finite and above 0"),
         ("law = \"pareto\", scale = 1, shape = inf", ".shape: inf must be finite and above 0"),
-        ("law = \"empirical\", values = []", ".values: give at least one value, each finite and at least 0"),
+        (
+            "law = \"empirical\", values = []",
+            ".values: give at least one value, each finite and at least 0",
+        ),
         ("law = \"empirical\"", ".values: give at least one value, each finite and at least 0"),
     ];
     for (law, expected) in cases {
@@ -261,9 +302,13 @@ fn a_law_with_the_wrong_parameters_is_refused() {
 
 #[test]
 fn a_convnet_of_what_are_no_images_is_a_mistake() {
-    let text = "[program]\nmodel = \"convnet\"\ndataset = { csv = \"table.csv\", label = \"class\" }";
+    let text =
+        "[program]\nmodel = \"convnet\"\ndataset = { csv = \"table.csv\", label = \"class\" }";
     let error = example(text).unwrap_err().to_string();
-    assert!(error.starts_with("sims/example.toml:3: program.dataset: the model `convnet` needs images"), "{error}");
+    assert!(
+        error.starts_with("sims/example.toml:3: program.dataset: the model `convnet` needs images"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -289,7 +334,8 @@ fn a_fault_that_lacks_something_or_has_too_much_is_a_mistake_where_it_is() {
 
 #[test]
 fn a_fault_with_a_key_that_there_is_not_is_asked_whether_another_was_meant() {
-    let error = example("[[fault]]\nat = \"1s\"\nfreez = \"ps:0\"\nfor = \"1s\"").unwrap_err().to_string();
+    let error =
+        example("[[fault]]\nat = \"1s\"\nfreez = \"ps:0\"\nfor = \"1s\"").unwrap_err().to_string();
     assert!(error.contains("freez") && error.contains("did you mean `freeze`?"), "{error}");
 }
 
@@ -307,7 +353,10 @@ sims/example.toml:4: calibration: not supported yet: it would be ignored; give `
 fn a_file_that_cannot_be_read_is_named() {
     let error = load(Path::new("sims/no_such.toml"), &[]).unwrap_err();
     assert!(matches!(error, ScenarioError::Unreadable { .. }));
-    assert!(error.to_string().starts_with("sims/no_such.toml: can't read the scenario: "), "{error}");
+    assert!(
+        error.to_string().starts_with("sims/no_such.toml: can't read the scenario: "),
+        "{error}"
+    );
 }
 
 proptest! {
@@ -331,8 +380,14 @@ fn a_compression_that_sends_nothing_is_refused_with_its_place() {
     let text = "[network]\ncompression = { top_k = { fraction = 1.5 } }\n[[run]]\nmode = \"sync\"\n\
                 compression = { int8 = { block = 0 } }";
     let said = example(text).unwrap_err().to_string();
-    assert!(said.contains("network.compression.top_k.fraction") && said.contains("at most 1"), "{said}");
-    assert!(said.contains("run[0].compression.int8.block") && said.contains("at least 1"), "{said}");
+    assert!(
+        said.contains("network.compression.top_k.fraction") && said.contains("at most 1"),
+        "{said}"
+    );
+    assert!(
+        said.contains("run[0].compression.int8.block") && said.contains("at least 1"),
+        "{said}"
+    );
     malformed(
         "[network]\ncompression = \"bf61\"",
         "2:15",

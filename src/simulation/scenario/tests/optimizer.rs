@@ -1,4 +1,5 @@
-//! The optimizer of a scenario: every rule, schedule and bound, and what is said of those that make no sense.
+//! The optimizer of a scenario: every rule, schedule and bound, and what is said of those that make
+//! no sense.
 
 use super::*;
 use crate::graph::Schedule;
@@ -15,9 +16,17 @@ fn every_rule_has_tensorflows_defaults() {
         ("gradient_descent", 0.01, UpdateRule::GradientDescent),
         ("momentum", 0.01, UpdateRule::Momentum { momentum: 0.9, use_nesterov: false }),
         ("adagrad", 0.01, UpdateRule::Adagrad { initial_accumulator_value }),
-        ("adagrad_da", 0.01, UpdateRule::AdagradDa { initial_gradient_squared_accumulator_value: 0.1, l1, l2 }),
+        (
+            "adagrad_da",
+            0.01,
+            UpdateRule::AdagradDa { initial_gradient_squared_accumulator_value: 0.1, l1, l2 },
+        ),
         ("adadelta", 0.001, UpdateRule::Adadelta { rho: 0.95, epsilon: 1e-8 }),
-        ("rms_prop", 0.01, UpdateRule::RmsProp { decay: 0.9, momentum: 0.0, epsilon: 1e-10, centered: false }),
+        (
+            "rms_prop",
+            0.01,
+            UpdateRule::RmsProp { decay: 0.9, momentum: 0.0, epsilon: 1e-10, centered: false },
+        ),
         ("adam", 0.001, UpdateRule::Adam { beta1, beta2, epsilon: 1e-8 }),
         ("adamw", 0.001, UpdateRule::AdamW { beta1, beta2, epsilon: 1e-8, weight_decay: 0.01 }),
         ("lamb", 0.001, UpdateRule::Lamb { beta1, beta2, epsilon: 1e-6, weight_decay: 0.0 }),
@@ -34,7 +43,11 @@ fn every_rule_has_tensorflows_defaults() {
             },
         ),
         ("proximal_gradient_descent", 0.01, UpdateRule::ProximalGradientDescent { l1, l2 }),
-        ("proximal_adagrad", 0.01, UpdateRule::ProximalAdagrad { initial_accumulator_value, l1, l2 }),
+        (
+            "proximal_adagrad",
+            0.01,
+            UpdateRule::ProximalAdagrad { initial_accumulator_value, l1, l2 },
+        ),
     ];
     for (name, rate, rule) in rules {
         let expected = Optimizer { rule, learning_rate: rate.into(), clip: None };
@@ -56,10 +69,16 @@ fn the_parameters_of_a_rule_are_read() {
     };
     assert_eq!(optimizer(text).rule, ftrl);
     let lazy = UpdateRule::LazyAdam { beta1: 0.8, beta2: 0.9, epsilon: 1e-7 };
-    assert_eq!(optimizer("rule = \"adam\", lazy = true, beta1 = 0.8, beta2 = 0.9, epsilon = 1e-7").rule, lazy);
+    assert_eq!(
+        optimizer("rule = \"adam\", lazy = true, beta1 = 0.8, beta2 = 0.9, epsilon = 1e-7").rule,
+        lazy
+    );
     let centered = UpdateRule::RmsProp { decay: 0.8, momentum: 0.9, epsilon: 1e-3, centered: true };
     assert_eq!(
-        optimizer("rule = \"rms_prop\", decay = 0.8, momentum = 0.9, epsilon = 1e-3, centered = true").rule,
+        optimizer(
+            "rule = \"rms_prop\", decay = 0.8, momentum = 0.9, epsilon = 1e-3, centered = true"
+        )
+        .rule,
         centered
     );
 }
@@ -83,14 +102,18 @@ fn a_learning_rate_may_be_a_schedule_with_a_warm_up() {
     );
     assert_eq!(
         read(&format!("schedule = \"polynomial\", {common}, end = 0.01, power = 2, cycle = true")),
-        Schedule::PolynomialDecay { initial, decay_steps, end: 0.01, power: 2.0, cycle: true }.into()
+        Schedule::PolynomialDecay { initial, decay_steps, end: 0.01, power: 2.0, cycle: true }
+            .into()
     );
     assert_eq!(
         read(&format!("schedule = \"cosine\", {common}, alpha = 0.5, warmup_steps = 7")),
-        LearningRate::from(Schedule::CosineDecay { initial, decay_steps, alpha: 0.5 }).warmup_steps(7)
+        LearningRate::from(Schedule::CosineDecay { initial, decay_steps, alpha: 0.5 })
+            .warmup_steps(7)
     );
     assert_eq!(
-        read("schedule = \"piecewise_constant\", boundaries = [10, 20], values = [0.1, 0.01, 0.001]"),
+        read(
+            "schedule = \"piecewise_constant\", boundaries = [10, 20], values = [0.1, 0.01, 0.001]"
+        ),
         Schedule::PiecewiseConstant { until: vec![(10, 0.1), (20, 0.01)], last: 0.001 }.into()
     );
     assert_eq!(
@@ -117,8 +140,14 @@ fn an_optimizer_that_makes_no_sense_says_why() {
             "rule = \"adagrad\"\ninitial_accumulator_value = 0",
             "3: program.optimizer.initial_accumulator_value: must be finite and above 0",
         ),
-        ("rule = \"adagrad\"\nl1 = 0.1", "3: program.optimizer.l1: the optimizer's `rule` has no such parameter"),
-        ("rule = \"adamw\"\nlazy = true", "3: program.optimizer.lazy: the optimizer's `rule` has no such parameter"),
+        (
+            "rule = \"adagrad\"\nl1 = 0.1",
+            "3: program.optimizer.l1: the optimizer's `rule` has no such parameter",
+        ),
+        (
+            "rule = \"adamw\"\nlazy = true",
+            "3: program.optimizer.lazy: the optimizer's `rule` has no such parameter",
+        ),
         ("clip_norm = 0.0", "2: program.optimizer.clip_norm: must be finite and above 0"),
         (
             "clip_norm = 1\nclip_global_norm = 1",
@@ -154,8 +183,13 @@ fn an_optimizer_that_makes_no_sense_says_why() {
 
 #[test]
 fn an_unknown_schedule_is_shown_with_the_one_probably_meant() {
-    let error =
-        example("[program]\noptimizer = { learning_rate = { schedule = \"cosinus\", initial = 1 } }").unwrap_err();
+    let error = example(
+        "[program]\noptimizer = { learning_rate = { schedule = \"cosinus\", initial = 1 } }",
+    )
+    .unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("unknown variant `cosinus`") && text.contains("did you mean `cosine`?"), "{text}");
+    assert!(
+        text.contains("unknown variant `cosinus`") && text.contains("did you mean `cosine`?"),
+        "{text}"
+    );
 }

@@ -14,7 +14,9 @@ fn after(sets: &[&str]) -> Result<Scenario, ScenarioError> {
 
 #[test]
 fn a_setting_replaces_a_value_of_the_file() {
-    let scenario = after(&["network.latency=1ms", "program.batch=64", "run.0.mode=async", "name=9 lives"]).unwrap();
+    let scenario =
+        after(&["network.latency=1ms", "program.batch=64", "run.0.mode=async", "name=9 lives"])
+            .unwrap();
     assert_eq!(scenario.network.latency, Duration::from_millis(1));
     assert_eq!(scenario.program.batch, 64);
     assert_eq!(scenario.runs[0].mode, Mode::Async);
@@ -32,13 +34,21 @@ fn a_setting_adds_a_key_or_a_section_that_the_file_leaves_out() {
     .unwrap();
     let slow = [(TaskName::new("worker", 1), 3.0), (TaskName::new("worker", 3), 2.0)];
     assert_eq!(scenario.compute.slow, BTreeMap::from(slow));
-    assert_eq!(scenario.program.optimizer.rule, UpdateRule::Adagrad { initial_accumulator_value: 0.2 });
+    assert_eq!(
+        scenario.program.optimizer.rule,
+        UpdateRule::Adagrad { initial_accumulator_value: 0.2 }
+    );
     assert_eq!(scenario.network.racks.unwrap().hosts_per_rack, 5);
 }
 
 #[test]
 fn a_setting_may_be_a_table_and_the_last_of_two_counts() {
-    let scenario = after(&["run[1].mode.sync.backups=2", "run[0].mode={ sync = { backups = 3 } }", "seed=1", "seed=2"]);
+    let scenario = after(&[
+        "run[1].mode.sync.backups=2",
+        "run[0].mode={ sync = { backups = 3 } }",
+        "seed=1",
+        "seed=2",
+    ]);
     let scenario = scenario.unwrap();
     assert_eq!(scenario.runs[0].mode, Mode::Sync { backups: 3 });
     assert_eq!(scenario.runs[1].mode, Mode::Sync { backups: 2 });
@@ -49,7 +59,10 @@ fn a_setting_may_be_a_table_and_the_last_of_two_counts() {
 #[test]
 fn a_setting_that_does_not_fit_the_scenario_says_why() {
     let cases = [
-        ("run.9.mode=async", "`run.9.mode=async`: `run.9` is not there: `run` has 4 elements, counted from 0"),
+        (
+            "run.9.mode=async",
+            "`run.9.mode=async`: `run.9` is not there: `run` has 4 elements, counted from 0",
+        ),
         (
             "run.first.mode=async",
             "`run.first.mode=async`: `run.first` is not there: `run` has 4 elements, counted from 0",
@@ -70,7 +83,10 @@ fn a_setting_that_does_not_fit_the_scenario_says_why() {
              `k_async`, `k_batch_sync`, `k_batch_async`, `staleness_aware`, `delay_compensated`, `local_sgd`, \
              `diloco`; did you mean `async`?",
         ),
-        ("network.latency=50", "`network.latency=50`: invalid type: integer `50`, expected a string"),
+        (
+            "network.latency=50",
+            "`network.latency=50`: invalid type: integer `50`, expected a string",
+        ),
         ("program.batch=0", "sims/sync_vs_async.toml: program.batch: 0 must be at least 1"),
         (
             "compute.slow.\"worker:8\"=2",
@@ -84,10 +100,14 @@ fn a_setting_that_does_not_fit_the_scenario_says_why() {
 
 #[test]
 fn of_several_settings_the_one_that_broke_the_scenario_is_blamed() {
-    let error = after(&["seed=1", "network.racks.uplink=fast", "program.batch=8"]).unwrap_err().to_string();
+    let error =
+        after(&["seed=1", "network.racks.uplink=fast", "program.batch=8"]).unwrap_err().to_string();
     assert!(error.starts_with("`network.racks.uplink=fast`: `fast` is no data rate"), "{error}");
     let error = after(&["seed=1", "network.racks.uplink=10Gbps"]).unwrap_err().to_string();
-    assert_eq!(error, "sims/sync_vs_async.toml: network.racks: racks need both `hosts_per_rack` and `uplink`");
+    assert_eq!(
+        error,
+        "sims/sync_vs_async.toml: network.racks: racks need both `hosts_per_rack` and `uplink`"
+    );
 }
 
 #[test]
@@ -106,7 +126,8 @@ fn a_text_that_is_no_setting_or_sweep_is_refused_with_an_example() {
 #[test]
 fn sweeps_expand_to_every_combination_with_the_first_changing_slowest() {
     let sweeps = ["cluster.worker=4,8", "seed=1,2,3"].map(|text| text.parse().unwrap());
-    let expanded = expand(Path::new(FILE), &[set("program.batch=16"), set("seed=9")], &sweeps).unwrap();
+    let expanded =
+        expand(Path::new(FILE), &[set("program.batch=16"), set("seed=9")], &sweeps).unwrap();
     let labels: Vec<_> = expanded.iter().map(|(label, _)| label.as_str()).collect();
     let expected = [
         "cluster.worker=4, seed=1",
@@ -127,8 +148,11 @@ fn commas_within_brackets_or_quotes_do_not_separate_the_values_of_a_sweep() {
                  staleness_aware,{delay_compensated={lambda=0.5}}"
         .parse()
         .unwrap();
-    let modes: Vec<_> =
-        expand(Path::new(FILE), &[], &[sweep]).unwrap().iter().map(|(_, each)| each.runs[0].mode).collect();
+    let modes: Vec<_> = expand(Path::new(FILE), &[], &[sweep])
+        .unwrap()
+        .iter()
+        .map(|(_, each)| each.runs[0].mode)
+        .collect();
     let expected = [
         Mode::Async,
         Mode::Sync { backups: 1 },
@@ -139,8 +163,11 @@ fn commas_within_brackets_or_quotes_do_not_separate_the_values_of_a_sweep() {
     ];
     assert_eq!(modes, expected);
     let sweep = "program.hidden=[64,64],[128]".parse().unwrap();
-    let hidden: Vec<_> =
-        expand(Path::new(FILE), &[], &[sweep]).unwrap().into_iter().map(|(_, each)| each.program.hidden).collect();
+    let hidden: Vec<_> = expand(Path::new(FILE), &[], &[sweep])
+        .unwrap()
+        .into_iter()
+        .map(|(_, each)| each.program.hidden)
+        .collect();
     assert_eq!(hidden, [vec![64, 64], vec![128]]);
 }
 

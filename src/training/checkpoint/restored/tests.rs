@@ -66,7 +66,9 @@ fn a_variable_that_was_saved_whole_is_read_in_parts() {
     let table = table(7);
     let restored = restored(vec![SavedVariable::new("table", table.clone())]);
     for part in parts(&table, &[2, 2, 5]) {
-        let read = restored.tensor(&part.name, (DType::F32, part.value.shape()), part.slice.as_ref()).unwrap();
+        let read = restored
+            .tensor(&part.name, (DType::F32, part.value.shape()), part.slice.as_ref())
+            .unwrap();
         assert_eq!(read, part.value);
     }
 }
@@ -83,11 +85,16 @@ fn a_name_that_is_not_there_is_refused_with_one_that_is_like_it() {
     let mut saver = saver(Memory::default());
     saver.save(&snapshot(1, 0), at(1)).unwrap();
     let restored = saver.latest().unwrap().checkpoint.unwrap();
-    let error = |name| restored.tensor(name, (DType::F32, [1].into()), None).unwrap_err().to_string();
+    let error =
+        |name| restored.tensor(name, (DType::F32, [1].into()), None).unwrap_err().to_string();
     let expected = "model.ckpt-1 has no variable `mlp/w0` (did you mean `mlp/w`?); it has global_step, is_warm, mlp/w, \
                     mlp/w/Adagrad, none, table/part_0, table/part_1, table";
     assert_eq!(error("mlp/w0"), expected);
-    assert!(error("zzz").starts_with("model.ckpt-1 has no variable `zzz`; it has"), "{}", error("zzz"));
+    assert!(
+        error("zzz").starts_with("model.ckpt-1 has no variable `zzz`; it has"),
+        "{}",
+        error("zzz")
+    );
 }
 
 #[test]

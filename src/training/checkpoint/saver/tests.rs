@@ -16,7 +16,13 @@ fn what_is_saved_is_found_by_another_saver() {
     let store = Memory::default();
     let saved = saver(store.clone()).save(&snapshot(7, 0), at(7)).unwrap();
     assert_eq!((saved.name.as_str(), saved.unfinished.len()), ("model.ckpt-7", 0));
-    let bytes: u64 = store.list().unwrap().iter().filter(|e| e.name.ends_with("safetensors")).map(|e| e.bytes).sum();
+    let bytes: u64 = store
+        .list()
+        .unwrap()
+        .iter()
+        .filter(|e| e.name.ends_with("safetensors"))
+        .map(|e| e.bytes)
+        .sum();
     assert_eq!(saved.bytes, bytes);
     let found = saver(store).latest().unwrap();
     let restored = found.checkpoint.unwrap();
@@ -40,7 +46,10 @@ fn the_newest_two_of_three_stay_and_the_state_file_names_them() {
 fn none_or_0_keeps_all() {
     for max_to_keep in [None, Some(0)] {
         let store = Memory::default();
-        save(&mut Saver::new(Arc::new(store.clone()), Retention { max_to_keep, keep_every: None }), 1..=7);
+        save(
+            &mut Saver::new(Arc::new(store.clone()), Retention { max_to_keep, keep_every: None }),
+            1..=7,
+        );
         assert_eq!(files(&store), files_of(&[1, 2, 3, 4, 5, 6, 7]));
     }
 }
@@ -102,7 +111,8 @@ fn a_broken_checkpoint_stays_to_be_looked_at_and_does_not_count() {
 }
 
 #[test]
-fn a_checkpoint_whose_files_are_not_all_there_does_not_count_even_where_nobody_looked_for_the_newest() {
+fn a_checkpoint_whose_files_are_not_all_there_does_not_count_even_where_nobody_looked_for_the_newest()
+ {
     let store = Memory::default();
     save(&mut saver(store.clone()), [1, 2]);
     store.delete("model.ckpt-2-00000-of-00002.safetensors").unwrap();
@@ -120,7 +130,10 @@ fn the_list_tells_what_is_wrong_without_reading_the_values() {
     let [first, second] = listed.as_slice() else { panic!("{listed:?}") };
     assert_eq!((first.global_step, first.time, first.variables), (1, Some(at(1)), Some(7)));
     let problem = first.problem.as_ref().unwrap().to_string();
-    assert!(problem.contains("model.ckpt-1-00001-of-00002.safetensors is missing") && problem.contains("ps:1"));
+    assert!(
+        problem.contains("model.ckpt-1-00001-of-00002.safetensors is missing")
+            && problem.contains("ps:1")
+    );
     assert!(second.problem.is_none() && second.bytes > Some(0));
 }
 
@@ -147,10 +160,18 @@ fn files_of_another_name_are_another_training() {
 #[test]
 fn what_cannot_be_saved_is_refused_by_name_and_leaves_nothing() {
     let store = Memory::default();
-    let shard = |variables| Snapshot { global_step: 1, shards: vec![Shard { task: "ps:0".to_owned(), variables }] };
+    let shard = |variables| Snapshot {
+        global_step: 1,
+        shards: vec![Shard { task: "ps:0".to_owned(), variables }],
+    };
     let hollow = vec![SavedVariable::new("w", Tensor::hollow(DType::F32, [2]))];
-    let twice = vec![SavedVariable::new("w", Tensor::scalar(1)), SavedVariable::new("w", Tensor::scalar(2))];
-    for (variables, words) in [(hollow, "`w` can't be saved: it has no numbers"), (twice, "two variables")] {
+    let twice = vec![
+        SavedVariable::new("w", Tensor::scalar(1)),
+        SavedVariable::new("w", Tensor::scalar(2)),
+    ];
+    for (variables, words) in
+        [(hollow, "`w` can't be saved: it has no numbers"), (twice, "two variables")]
+    {
         let error = saver(store.clone()).save(&shard(variables), at(1)).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }

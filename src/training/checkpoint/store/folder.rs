@@ -13,11 +13,11 @@ use super::{Entry, Store};
 /// What the name of a file ends in that is being written.
 const UNFINISHED: &str = ".tmp";
 
-/// A folder. A file is written under another name, brought to the disk and renamed, and the folder is
-/// brought to the disk after it.
+/// A folder. A file is written under another name, brought to the disk and renamed, and the folder
+/// is brought to the disk after it.
 ///
-/// What a process leaves unfinished that is killed, the next that writes here deletes: it is known by the lock
-/// that its writer no longer holds.
+/// What a process leaves unfinished that is killed, the next that writes here deletes: it is known
+/// by the lock that its writer no longer holds.
 pub struct Folder {
     path: PathBuf,
     files: Box<dyn Files>,
@@ -39,7 +39,9 @@ impl Folder {
     /// The path of a file that is in the folder, and not elsewhere.
     fn path_of(&self, name: &str) -> io::Result<PathBuf> {
         let is_plain = !matches!(name, "" | "." | "..") && !name.contains(['/', '\\', '\0']);
-        let error = || io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is no name of a file"));
+        let error = || {
+            io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is no name of a file"))
+        };
         is_plain.then(|| self.path.join(name)).ok_or_else(error)
     }
 
@@ -94,7 +96,8 @@ impl Store for Folder {
         let path = self.path_of(name)?;
         self.prepare()?;
         let serial = self.written.fetch_add(1, Ordering::Relaxed);
-        let unfinished = self.path.join(format!("{name}.{}-{serial}{UNFINISHED}", std::process::id()));
+        let unfinished =
+            self.path.join(format!("{name}.{}-{serial}{UNFINISHED}", std::process::id()));
         let written = self.write_whole(&unfinished, &path, parts);
         if written.is_err() && self.files.delete(&unfinished).is_err() {
             // The next that writes here deletes it.

@@ -20,7 +20,10 @@ impl Memory {
 
 impl Store for Memory {
     fn list(&self) -> io::Result<Vec<Entry>> {
-        let entry = |(name, bytes): (&String, &Vec<u8>)| Entry { name: name.clone(), bytes: bytes.len() as u64 };
+        let entry = |(name, bytes): (&String, &Vec<u8>)| Entry {
+            name: name.clone(),
+            bytes: bytes.len() as u64,
+        };
         Ok(self.files().iter().map(entry).collect())
     }
 

@@ -16,10 +16,12 @@ use crate::training::checkpoint::CheckpointError;
 type Client = dyn object_store::ObjectStore;
 type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Objects under the prefix that an URL names. A file is put as a whole: whoever gets it has the old one or the
-/// new one. What the services ask for, such as `AWS_ACCESS_KEY_ID`, comes from the environment.
+/// Objects under the prefix that an URL names. A file is put as a whole: whoever gets it has the
+/// old one or the new one. What the services ask for, such as `AWS_ACCESS_KEY_ID`, comes from the
+/// environment.
 ///
-/// The client needs a runtime and the callers block, some of them inside of one: it has its own, on a thread.
+/// The client needs a runtime and the callers block, some of them inside of one: it has its own, on
+/// a thread.
 pub struct ObjectStore {
     location: String,
     client: Arc<Client>,
@@ -39,7 +41,8 @@ impl ObjectStore {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
         let environment = std::env::vars_os().filter_map(text);
-        let (client, prefix) = parse_url_opts(&url, environment).map_err(|problem| error(problem.to_string()))?;
+        let (client, prefix) =
+            parse_url_opts(&url, environment).map_err(|problem| error(problem.to_string()))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|problem| error(problem.to_string()))?;
         let (jobs, mut waiting) = unbounded_channel::<Job>();
@@ -52,7 +55,12 @@ impl ObjectStore {
         };
         let started = thread::Builder::new().name("checkpoints".to_owned()).spawn(serve);
         started.map_err(|problem| error(problem.to_string()))?;
-        Ok(Self { location: location.trim_end_matches('/').to_owned(), client: client.into(), prefix, jobs })
+        Ok(Self {
+            location: location.trim_end_matches('/').to_owned(),
+            client: client.into(),
+            prefix,
+            jobs,
+        })
     }
 
     /// What `ask` gives on the thread of the runtime.
@@ -83,7 +91,8 @@ impl ObjectStore {
 impl Store for ObjectStore {
     fn list(&self) -> io::Result<Vec<Entry>> {
         let prefix = self.prefix.clone();
-        let listed = self.wait(|client| async move { client.list_with_delimiter(Some(&prefix)).await })?;
+        let listed =
+            self.wait(|client| async move { client.list_with_delimiter(Some(&prefix)).await })?;
         let entry = |object: &object_store::ObjectMeta| {
             Some(Entry { name: object.location.filename()?.to_owned(), bytes: object.size })
         };
@@ -165,7 +174,10 @@ mod tests {
     fn a_url_of_no_store_is_refused() {
         for location in ["ftp://host/a", "s3://", "://"] {
             let error = open_store(location).err().unwrap().to_string();
-            assert!(error.contains(&format!("`{location}` is no place for checkpoints")), "{error}");
+            assert!(
+                error.contains(&format!("`{location}` is no place for checkpoints")),
+                "{error}"
+            );
         }
     }
 

@@ -9,7 +9,8 @@ use super::*;
 /// A split whose samples tell their index, in the label and in both features.
 fn numbered(samples: usize) -> Arc<Split> {
     let labels: Vec<i32> = (0..samples as i32).collect();
-    let features: Vec<f32> = labels.iter().flat_map(|label| [*label as f32, -*label as f32]).collect();
+    let features: Vec<f32> =
+        labels.iter().flat_map(|label| [*label as f32, -*label as f32]).collect();
     let features = Tensor::new([samples, 2], &features).unwrap();
     Arc::new(Split::new(features, Tensor::new([samples], &labels).unwrap(), samples).unwrap())
 }
@@ -25,7 +26,13 @@ fn indices(batch: &Batch) -> Vec<i32> {
 }
 
 /// The samples of `worker`'s first `count` batches.
-fn drawn(split: &Arc<Split>, seed: u64, (worker, workers): (u32, u32), batch: usize, count: usize) -> Vec<i32> {
+fn drawn(
+    split: &Arc<Split>,
+    seed: u64,
+    (worker, workers): (u32, u32),
+    batch: usize,
+    count: usize,
+) -> Vec<i32> {
     let mut batches = Batches::new(Arc::clone(split), seed, worker, workers, batch).unwrap();
     (0..count).flat_map(|_| indices(&batches.next_batch())).collect()
 }
@@ -86,7 +93,10 @@ fn the_seed_decides_the_order_and_every_epoch_has_its_own() {
     assert_ne!(epochs(7), epochs(8));
     let both = epochs(7);
     assert_ne!(both[..100], both[100..]);
-    assert!(both[..100].iter().zip(0..).filter(|(sample, i)| **sample == *i).count() < 10, "it is shuffled");
+    assert!(
+        both[..100].iter().zip(0..).filter(|(sample, i)| **sample == *i).count() < 10,
+        "it is shuffled"
+    );
 }
 
 #[test]

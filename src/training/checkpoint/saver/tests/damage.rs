@@ -1,4 +1,5 @@
-//! Files that were cut off, changed, lost or made up: the one before is found, and the bad file named.
+//! Files that were cut off, changed, lost or made up: the one before is found, and the bad file
+//! named.
 
 use proptest::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
@@ -6,8 +7,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::*;
 
 /// The files of the newer of two checkpoints.
-const NEWEST: [&str; 3] =
-    ["model.ckpt-2-00000-of-00002.safetensors", "model.ckpt-2-00001-of-00002.safetensors", "model.ckpt-2.index.json"];
+const NEWEST: [&str; 3] = [
+    "model.ckpt-2-00000-of-00002.safetensors",
+    "model.ckpt-2-00001-of-00002.safetensors",
+    "model.ckpt-2.index.json",
+];
 
 fn two() -> Memory {
     let store = Memory::default();
@@ -43,7 +47,10 @@ fn a_shard_that_is_lost_is_named_with_its_task() {
     let store = two();
     store.delete(NEWEST[1]).unwrap();
     let problem = passed_over(&store);
-    assert!(problem.contains(NEWEST[1]) && problem.contains("is missing") && problem.contains("ps:1"), "{problem}");
+    assert!(
+        problem.contains(NEWEST[1]) && problem.contains("is missing") && problem.contains("ps:1"),
+        "{problem}"
+    );
 }
 
 #[test]
@@ -63,7 +70,10 @@ fn a_variable_whose_value_has_changed_is_named() {
     bytes[found] ^= 1;
     store.write(NEWEST[0], &[&bytes]).unwrap();
     let problem = passed_over(&store);
-    assert!(problem.contains(NEWEST[0]) && problem.contains("`mlp/w` has the checksum"), "{problem}");
+    assert!(
+        problem.contains(NEWEST[0]) && problem.contains("`mlp/w` has the checksum"),
+        "{problem}"
+    );
 }
 
 #[test]
@@ -77,10 +87,19 @@ fn where_nothing_is_whole_all_is_told() {
     assert_eq!(found.rejected.len(), 2);
 }
 
-/// The index of the newest checkpoint, with `change` made to what it says, and the checksum of the change.
+/// The index of the newest checkpoint, with `change` made to what it says, and the checksum of the
+/// change.
 fn forge(store: &Memory, change: impl FnOnce(&mut Vec<u8>)) {
     let text = String::from_utf8(store.read(NEWEST[2]).unwrap()).unwrap();
-    let mut inner = text.split_once(",\"index\":").unwrap().1.trim_end().strip_suffix('}').unwrap().as_bytes().to_vec();
+    let mut inner = text
+        .split_once(",\"index\":")
+        .unwrap()
+        .1
+        .trim_end()
+        .strip_suffix('}')
+        .unwrap()
+        .as_bytes()
+        .to_vec();
     change(&mut inner);
     let checksum = format!("{:016x}", xxh3_64(&inner));
     let parts = [b"{\"checksum\":\"", checksum.as_bytes(), b"\",\"index\":", &inner, b"}\n"];
@@ -92,7 +111,11 @@ fn an_index_that_lies_is_refused_with_the_lie() {
     for (from, to, words) in [
         ("\"format\": 1", "\"format\": 2", "it has format 2, and this program reads format 1"),
         ("\"global_step\": 2", "\"global_step\": 3", "it is of step 3"),
-        ("model.ckpt-2-00001-of-00002.safetensors", "../../../etc/passwd", "names the file \"../../../etc/passwd\""),
+        (
+            "model.ckpt-2-00001-of-00002.safetensors",
+            "../../../etc/passwd",
+            "names the file \"../../../etc/passwd\"",
+        ),
         ("\"shard\": 1", "\"shard\": 2", "is in shard 2, of 2 shards"),
         ("\"begin\": 3", "\"begin\": 2", "rows 2 to 3 are in two parts"),
         ("\"begin\": 3", "\"begin\": 18446744073709551615", "no part of `table`"),

@@ -18,7 +18,9 @@ impl Mortal {
     }
 
     fn change(&self) -> io::Result<()> {
-        let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        let left = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         left.map(drop).map_err(|_| io::Error::other("killed"))
     }
 }
@@ -65,7 +67,11 @@ impl Store for Small {
     fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
         let taken: u64 = self.store.list()?.iter().map(|entry| entry.bytes).sum();
         let needed: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        if taken + needed > self.room { Err(io::ErrorKind::StorageFull.into()) } else { self.store.write(name, parts) }
+        if taken + needed > self.room {
+            Err(io::ErrorKind::StorageFull.into())
+        } else {
+            self.store.write(name, parts)
+        }
     }
 
     fn delete(&self, name: &str) -> io::Result<()> {
@@ -77,8 +83,9 @@ impl Store for Small {
     }
 }
 
-/// Saves `next` after 1 and 2, and dies after each number of changes. Of what was saved before and `next`, one is
-/// found, and nothing is broken; and the save of step 9 leaves no trace of the death.
+/// Saves `next` after 1 and 2, and dies after each number of changes. Of what was saved before and
+/// `next`, one is found, and nothing is broken; and the save of step 9 leaves no trace of the
+/// death.
 fn die_anywhere(next: &Snapshot) {
     for changes in 0.. {
         let store = Memory::default();
@@ -88,11 +95,20 @@ fn die_anywhere(next: &Snapshot) {
         assert!(found.rejected.is_empty(), "after {changes} changes: {:?}", found.rejected);
         let restored = found.checkpoint.unwrap();
         let is_new = is_of(&restored, next);
-        assert!(is_new || is_of(&restored, &snapshot(2, 0)), "after {changes} changes: {}", restored.global_step);
+        assert!(
+            is_new || is_of(&restored, &snapshot(2, 0)),
+            "after {changes} changes: {}",
+            restored.global_step
+        );
         assert!(is_new || saved.is_err(), "after {changes} changes the save was said to be done");
         let kept = restored.global_step;
         save(&mut saver(store.clone()), [9]);
-        assert_eq!(files(&store).len(), files_of(&[kept, 9]).len(), "after {changes} changes: {:?}", files(&store));
+        assert_eq!(
+            files(&store).len(),
+            files_of(&[kept, 9]).len(),
+            "after {changes} changes: {:?}",
+            files(&store)
+        );
         if saved.is_ok_and(|saved| saved.unfinished.is_empty()) {
             return assert!(changes > 4, "there were {changes} places to die at");
         }
@@ -113,7 +129,8 @@ fn a_saver_that_dies_anywhere_while_it_saves_a_step_again_leaves_the_first_or_th
 fn a_full_store_is_an_error_that_names_the_file_and_nothing_of_the_save_stays() {
     let store = Memory::default();
     save(&mut saver(store.clone()), [1, 2]);
-    let (before, taken) = (files(&store), store.list().unwrap().iter().map(|entry| entry.bytes).sum::<u64>());
+    let (before, taken) =
+        (files(&store), store.list().unwrap().iter().map(|entry| entry.bytes).sum::<u64>());
     let mut failures = 0;
     for room in (taken..).step_by(100) {
         match saver(Small { store: store.clone(), room }).save(&snapshot(3, 0), at(3)) {
@@ -126,7 +143,10 @@ fn a_full_store_is_an_error_that_names_the_file_and_nothing_of_the_save_stays() 
         }
         assert_eq!(saver(store.clone()).latest().unwrap().checkpoint.unwrap().global_step, 2);
         let shards_left = files(&store).len() - before.len();
-        assert!(shards_left == 0 || shards_left == 2, "all, for an index that may be there, or none");
+        assert!(
+            shards_left == 0 || shards_left == 2,
+            "all, for an index that may be there, or none"
+        );
     }
     assert!(failures > 5, "{failures}");
     save(&mut saver(store.clone()), [4]);
@@ -148,7 +168,11 @@ fn what_could_not_be_deleted_is_told_and_deleted_by_the_next_save() {
             self.0.write(name, parts)
         }
         fn delete(&self, name: &str) -> io::Result<()> {
-            if self.1.swap(false, Ordering::Relaxed) { Err(io::Error::other("no")) } else { self.0.delete(name) }
+            if self.1.swap(false, Ordering::Relaxed) {
+                Err(io::Error::other("no"))
+            } else {
+                self.0.delete(name)
+            }
         }
         fn locate(&self, name: &str) -> String {
             self.0.locate(name)
@@ -158,7 +182,10 @@ fn what_could_not_be_deleted_is_told_and_deleted_by_the_next_save() {
     save(&mut saver(store.clone()), [1, 2]);
     let mut saver = saver(Stubborn(store.clone(), true.into()));
     let unfinished = saver.save(&snapshot(3, 0), at(3)).unwrap().unfinished;
-    assert!(unfinished[0].to_string().contains("can't delete model.ckpt-1.index.json: no"), "{unfinished:?}");
+    assert!(
+        unfinished[0].to_string().contains("can't delete model.ckpt-1.index.json: no"),
+        "{unfinished:?}"
+    );
     save(&mut saver, [4]);
     assert_eq!(files(&store), files_of(&[3, 4]));
 }

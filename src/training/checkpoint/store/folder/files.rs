@@ -1,4 +1,5 @@
-//! The calls to the system that a folder makes, one method each, so that a test can end the world at any of them.
+//! The calls to the system that a folder makes, one method each, so that a test can end the world
+//! at any of them.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -8,7 +9,8 @@ use crate::training::checkpoint::store::Entry;
 
 /// What a folder asks of the system.
 pub(super) trait Files: Send + Sync {
-    /// Makes the folder and those that it is in, where they are not there, to stay there after a crash.
+    /// Makes the folder and those that it is in, where they are not there, to stay there after a
+    /// crash.
     fn create_folder(&self, path: &Path) -> io::Result<()>;
     /// The plain files in a folder.
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
@@ -42,8 +44,13 @@ impl Files for System {
             if !parent.as_os_str().is_empty() {
                 self.create_folder(parent)?;
             }
-            fs::create_dir(path).or_else(|error| if path.is_dir() { Ok(()) } else { Err(error) })?;
-            return self.sync_folder(if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+            fs::create_dir(path)
+                .or_else(|error| if path.is_dir() { Ok(()) } else { Err(error) })?;
+            return self.sync_folder(if parent.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                parent
+            });
         }
         Ok(())
     }
@@ -52,8 +59,12 @@ impl Files for System {
         let mut entries = Vec::new();
         for entry in fs::read_dir(path)? {
             let entry = entry?;
-            // A name that is not in UTF-8, or a file that was just deleted, is none of a checkpoint's.
-            let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata()) else { continue };
+            // A name that is not in UTF-8, or a file that was just deleted, is none of a
+            // checkpoint's.
+            let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata())
+            else {
+                continue;
+            };
             if metadata.is_file() {
                 entries.push(Entry { name, bytes: metadata.len() });
             }
@@ -70,7 +81,9 @@ impl Files for System {
         match file.try_lock() {
             // Where a file system has no locks, nobody deletes what is locked nowhere.
             Ok(()) | Err(TryLockError::Error(_)) => Ok(Box::new(file)),
-            Err(TryLockError::WouldBlock) => Err(io::Error::other("another process took the new file for abandoned")),
+            Err(TryLockError::WouldBlock) => {
+                Err(io::Error::other("another process took the new file for abandoned"))
+            }
         }
     }
 

@@ -13,8 +13,9 @@ fn on(disk: &Disk) -> Folder {
     Folder::over("run".into(), Box::new(disk.clone()))
 }
 
-/// Saves `next` after 1 and 2 on a disk that stops after each number of calls. Whatever was lost with what was
-/// not on the disk yet, one of the last and the new checkpoint is found, and nothing is broken.
+/// Saves `next` after 1 and 2 on a disk that stops after each number of calls. Whatever was lost
+/// with what was not on the disk yet, one of the last and the new checkpoint is found, and nothing
+/// is broken.
 fn stop_anywhere(next: &Snapshot) {
     for crash in Crash::ALL {
         for calls in 0.. {
@@ -24,14 +25,26 @@ fn stop_anywhere(next: &Snapshot) {
             let saved = saver(on(&disk)).save(next, at(3));
             let disk = disk.after(crash);
             let found = saver(on(&disk)).latest().unwrap();
-            assert!(found.rejected.is_empty(), "{crash:?} after {calls} calls: {:?}", found.rejected);
+            assert!(
+                found.rejected.is_empty(),
+                "{crash:?} after {calls} calls: {:?}",
+                found.rejected
+            );
             let restored = found.checkpoint.unwrap();
             let is_new = is_of(&restored, next);
             assert!(is_new || is_of(&restored, &snapshot(2, 0)), "{crash:?} after {calls} calls");
-            assert!(is_new || saved.is_err(), "{crash:?} after {calls} calls: it was said to be saved");
+            assert!(
+                is_new || saved.is_err(),
+                "{crash:?} after {calls} calls: it was said to be saved"
+            );
             save(&mut saver(on(&disk)), [9]);
             let expected = files_of(&[restored.global_step, 9]).len();
-            assert_eq!(disk.names().len(), expected, "{crash:?} after {calls} calls: {:?}", disk.names());
+            assert_eq!(
+                disk.names().len(),
+                expected,
+                "{crash:?} after {calls} calls: {:?}",
+                disk.names()
+            );
             if saved.is_ok_and(|saved| saved.unfinished.is_empty()) {
                 assert!(calls > 20, "there were {calls} places to stop at");
                 break;
@@ -63,7 +76,10 @@ fn a_full_disk_leaves_nothing_unfinished_and_the_last_checkpoint() {
         match saved {
             Ok(saved) if saved.unfinished.is_empty() => break,
             Ok(_) => assert_eq!(step, 3),
-            Err(error) => assert!(step == 2 && error.to_string().contains("can't write run/model.ckpt-3"), "{error}"),
+            Err(error) => assert!(
+                step == 2 && error.to_string().contains("can't write run/model.ckpt-3"),
+                "{error}"
+            ),
         }
         failures += 1;
     }
@@ -98,7 +114,10 @@ fn a_training_is_saved_and_found_on_the_disk_of_this_machine() {
     let path = folder("saved");
     save(&mut saver(Folder::new(&path)), 1..=4);
     assert_eq!(files(&Folder::new(&path)), files_of(&[3, 4]));
-    assert!(is_of(&saver(Folder::new(&path)).latest().unwrap().checkpoint.unwrap(), &snapshot(4, 0)));
+    assert!(is_of(
+        &saver(Folder::new(&path)).latest().unwrap().checkpoint.unwrap(),
+        &snapshot(4, 0)
+    ));
     fs::remove_dir_all(path).unwrap();
 }
 
@@ -120,7 +139,11 @@ fn no_name_leads_out_of_the_folder() {
     let store = Folder::new(folder("out"));
     for name in ["", ".", "..", "../a", "/etc/passwd", "a/b", "a\\b", "a\0"] {
         assert_eq!(store.read(name).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name:?}");
-        assert_eq!(store.write(name, &[]).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name:?}");
+        assert_eq!(
+            store.write(name, &[]).unwrap_err().kind(),
+            io::ErrorKind::InvalidInput,
+            "{name:?}"
+        );
         assert_eq!(store.delete(name).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name:?}");
     }
 }

@@ -81,7 +81,10 @@ impl Disk {
             Crash::Process => content.bytes.clone(),
             Crash::Everything | Crash::Values => content.on_disk.clone(),
         };
-        let contents = state.contents.iter().map(|content| Content { bytes: bytes(content), on_disk: bytes(content) });
+        let contents = state
+            .contents
+            .iter()
+            .map(|content| Content { bytes: bytes(content), on_disk: bytes(content) });
         let names = match crash {
             Crash::Process | Crash::Values => &state.names,
             Crash::Everything => &state.names_on_disk,
@@ -103,7 +106,11 @@ impl Files for Disk {
     fn list(&self, _: &Path) -> io::Result<Vec<Entry>> {
         let state = self.state();
         let bytes = |content: &usize| state.contents[*content].bytes.len() as u64;
-        Ok(state.names.iter().map(|(name, content)| Entry { name: name.clone(), bytes: bytes(content) }).collect())
+        Ok(state
+            .names
+            .iter()
+            .map(|(name, content)| Entry { name: name.clone(), bytes: bytes(content) })
+            .collect())
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
@@ -116,7 +123,11 @@ impl Files for Disk {
         let mut state = self.call()?;
         let content = state.contents.len();
         state.contents.push(Content::default());
-        assert_eq!(state.names.insert(name(path), content), None, "an unfinished file has a name of its own");
+        assert_eq!(
+            state.names.insert(name(path), content),
+            None,
+            "an unfinished file has a name of its own"
+        );
         Ok(Box::new(Open { disk: self.clone(), content }))
     }
 
