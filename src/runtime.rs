@@ -15,30 +15,22 @@
 
 mod compression;
 mod compute;
-mod coordination;
-mod done;
 mod error;
-mod executor;
 mod link;
 mod mailbox;
 mod master;
 mod messages;
 mod ordered;
 mod parameter_server;
-mod plan;
-mod rendezvous;
 mod reply;
-mod resources;
 mod server;
-mod state_request;
-mod step_plan;
-mod variable_store;
 mod worker;
 
 pub use compression::{Encoding, Packed};
 pub use compute::{Asker, Calculation, ComputeModel, Processor, Work};
 pub use error::{Code, Error, Result};
 pub(crate) use mailbox::{tell, told};
+pub(crate) use master::step_plan::partitions;
 pub use messages::{
     Arrival, Arrivals, GraphHandle, Origin, PackedArrivals, PeerMessage, Scope, SessionId,
     SessionOptions, StepId, Waiting, WaitingList,
@@ -46,4 +38,3 @@ pub use messages::{
 pub(crate) use messages::{MasterMessage, ResetContainers, RunStep, StepDone, Values, stopped};
 pub(crate) use reply::Answer;
 pub use server::{Server, ServerDef, ServerTarget, World};
-pub(crate) use step_plan::partitions;

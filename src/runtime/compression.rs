@@ -18,7 +18,7 @@ use crate::kernels::{convert, quantize};
 use crate::tensor::{DType, Element, Shape, Tensor};
 use crate::transport::{Inbox, Messages, PeerId, Transport};
 
-use super::messages::{Arrivals, PackedArrivals, PeerMessage};
+use crate::runtime::messages::{Arrivals, PackedArrivals, PeerMessage};
 
 /// The least elements of a value that is compressed: of a smaller one its header is the greater
 /// part.

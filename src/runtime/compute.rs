@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use crate::kernels::{self, Cost, Numerics};
 
-use super::link::Actors;
-use super::messages::StepId;
+use crate::runtime::link::Actors;
+use crate::runtime::messages::StepId;
 
 /// A piece of work for a device.
 pub struct Work {

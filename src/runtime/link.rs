@@ -9,8 +9,8 @@ use tracing::trace_span;
 use crate::cluster::TaskName;
 use crate::transport::{Inbox, Loss, Messages, PeerId, Transport};
 
-use super::mailbox::{Address, Spare, tell};
-use super::messages::{
+use crate::runtime::mailbox::{Address, Spare, tell};
+use crate::runtime::messages::{
     MasterMessage, ParameterServerMessage, PeerMessage, Served, StateRequest, WorkerMessage,
 };
 

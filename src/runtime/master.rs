@@ -3,6 +3,7 @@
 mod deadlines;
 mod losses;
 mod reset;
+pub(super) mod step_plan;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -18,16 +19,16 @@ use crate::graph::GraphDef;
 use crate::partition::Request;
 use crate::transport::{Loss, PeerId};
 
-use super::error::{Code, Error, Result};
-use super::link::Link;
-use super::mailbox::Receive;
-use super::messages::{
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::link::Link;
+use crate::runtime::mailbox::Receive;
+use crate::runtime::master::step_plan::{Accepted, Part, Progress, Ready, StepPlan, plan};
+use crate::runtime::messages::{
     GraphHandle, MasterMessage, PeerMessage, RunStep, Scope, SessionId, SessionOptions, StepId,
     Waiting, WaitingList,
 };
-use super::ordered::Ordered;
-use super::reply::Reply;
-use super::step_plan::{Accepted, Part, Progress, Ready, StepPlan, plan};
+use crate::runtime::ordered::Ordered;
+use crate::runtime::reply::Reply;
 use deadlines::Alarm;
 use reset::Reset;
 use steps::Step;

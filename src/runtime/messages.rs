@@ -24,10 +24,10 @@ use crate::tensor::Tensor;
 use crate::transport::{Loss, PeerId};
 use crate::units::VirtualTime;
 
-use super::compression::Packed;
-use super::error::{Error, Result};
-use super::executor::Batch;
-use super::reply::Reply;
+use crate::runtime::compression::Packed;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::reply::Reply;
+use crate::runtime::worker::executor::Batch;
 
 pub(crate) use state::{Action, ApplyGradient, Commit, Served, StateRequest, Ticket, VariableId};
 pub(crate) use verdict::Verdict;

@@ -4,10 +4,14 @@
 //! A variable that is being updated is locked: what comes for it meanwhile waits in order, so that
 //! no reader sees a torn value. Where nobody else holds the value the update happens in place.
 
+pub(super) mod coordination;
 mod departures;
+pub(super) mod done;
 mod endings;
+pub(super) mod resources;
 mod snapshots;
 mod updates;
+pub(super) mod variable_store;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,17 +24,17 @@ use crate::graph::Replica;
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
-use super::compute::Devices;
-use super::coordination::Coordination;
-use super::error::Result;
-use super::link::Link;
-use super::mailbox::{Receive, tell};
-use super::messages::{
+use crate::runtime::compute::Devices;
+use crate::runtime::error::Result;
+use crate::runtime::link::Link;
+use crate::runtime::mailbox::{Receive, tell};
+use crate::runtime::messages::{
     Action, Commit, ParameterServerMessage, PeerMessage, Served, StateRequest, Ticket, Values,
     VariableId, Waiting, WaitingList, WorkerMessage,
 };
-use super::resources::Resources;
-use super::variable_store::VariableStore;
+use crate::runtime::parameter_server::coordination::Coordination;
+use crate::runtime::parameter_server::resources::Resources;
+use crate::runtime::parameter_server::variable_store::VariableStore;
 use departures::Departures;
 use endings::Binding;
 use snapshots::Snapshots;

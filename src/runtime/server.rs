@@ -12,17 +12,17 @@ use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, DeviceName, TaskName};
 use crate::transport::{InMemoryNetwork, Transport};
 
-use super::compute::{ComputeModel, Devices, Processor};
-use super::error::{Code, Error, Result};
-use super::link::{Actors, Link};
-use super::mailbox::{Address, tell};
-use super::master::Master;
-use super::messages::{
+use crate::runtime::compute::{ComputeModel, Devices, Processor};
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::link::{Actors, Link};
+use crate::runtime::mailbox::{Address, tell};
+use crate::runtime::master::Master;
+use crate::runtime::messages::{
     MasterMessage, ParameterServerMessage, PeerMessage, Waiting, WaitingList, WorkerMessage,
     stopped,
 };
-use super::parameter_server::ParameterServer;
-use super::worker::Worker;
+use crate::runtime::parameter_server::ParameterServer;
+use crate::runtime::worker::Worker;
 
 /// The world that a server lives in: what carries its messages, tells it the time, does its
 /// arithmetic.

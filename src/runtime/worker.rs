@@ -1,6 +1,10 @@
 //! The worker service of a task: keeps registered partitions, runs them, brings values together.
 
+pub(super) mod executor;
 mod losses;
+pub(super) mod plan;
+pub(super) mod rendezvous;
+pub(super) mod state_request;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -19,19 +23,19 @@ use crate::tensor::{Tensor, TensorError};
 use crate::transport::PeerId;
 use crate::units::VirtualTime;
 
-use super::compression::unpacked;
-use super::compute::{Asker, Devices, Work};
-use super::error::{Code, Error, Result};
-use super::executor::{Batch, Executor, Memos, NodeFailure, Ready};
-use super::link::Link;
-use super::mailbox::{Receive, tell};
-use super::messages::{
+use crate::runtime::compression::unpacked;
+use crate::runtime::compute::{Asker, Devices, Work};
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::link::Link;
+use crate::runtime::mailbox::{Receive, tell};
+use crate::runtime::messages::{
     Arrivals, GraphHandle, Origin, ParameterServerMessage, PeerMessage, Scope, Served, StepId,
     StepPart, Values, VariableId, Waiting, WaitingList, WorkerMessage, stopped,
 };
-use super::ordered::Ordered;
-use super::plan::Plan;
-use super::rendezvous::Rendezvous;
+use crate::runtime::ordered::Ordered;
+use crate::runtime::worker::executor::{Batch, Executor, Memos, NodeFailure, Ready};
+use crate::runtime::worker::plan::Plan;
+use crate::runtime::worker::rendezvous::Rendezvous;
 
 /// Runs the partitions that masters give to its task.
 pub(crate) struct Worker {

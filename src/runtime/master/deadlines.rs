@@ -12,11 +12,11 @@ use actix::{AsyncContext, Context, SpawnHandle, WrapFuture};
 use crate::transport::PeerId;
 use crate::units::VirtualTime;
 
-use super::super::error::{Code, Error};
-use super::super::mailbox::tell;
-use super::super::messages::{MasterMessage, StepId};
-use super::super::step_plan::StepPlan;
 use super::{Master, refuse};
+use crate::runtime::error::{Code, Error};
+use crate::runtime::mailbox::tell;
+use crate::runtime::master::step_plan::StepPlan;
+use crate::runtime::messages::{MasterMessage, StepId};
 
 /// After how long a wait is worth a line in the log, and how often.
 const NOTICE: Duration = Duration::from_secs(10);

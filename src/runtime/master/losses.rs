@@ -11,10 +11,10 @@ use actix::Context;
 use crate::partition::Request;
 use crate::transport::{Loss, PeerId};
 
-use super::super::error::{Code, Error, Result};
-use super::super::messages::{SessionId, StepId};
-use super::super::step_plan::StepPlan;
 use super::{Master, refuse};
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::master::step_plan::StepPlan;
+use crate::runtime::messages::{SessionId, StepId};
 
 impl Master {
     /// The way to `peer` has broken.

@@ -6,10 +6,10 @@ use actix::{AsyncContext, Context, SpawnHandle};
 
 use crate::transport::PeerId;
 
-use super::super::error::{Code, Error, Result};
-use super::super::messages::{MasterMessage, PeerMessage, ResetContainers, SessionId};
-use super::super::reply::Reply;
 use super::{Master, answer};
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::messages::{MasterMessage, PeerMessage, ResetContainers, SessionId};
+use crate::runtime::reply::Reply;
 
 /// A reset that waits for the parameter servers.
 pub(super) struct Reset {

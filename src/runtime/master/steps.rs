@@ -10,11 +10,11 @@ use crate::tensor::Tensor;
 use crate::transport::PeerId;
 use crate::units::VirtualTime;
 
-use super::super::error::{Code, Error, Result};
-use super::super::messages::{GraphHandle, PeerMessage, SessionId, StepDone, StepId, Values};
-use super::super::reply::Reply;
-use super::super::step_plan::{Accepted, Ready, check_feeds};
 use super::{Master, answer, refuse};
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::master::step_plan::{Accepted, Ready, check_feeds};
+use crate::runtime::messages::{GraphHandle, PeerMessage, SessionId, StepDone, StepId, Values};
+use crate::runtime::reply::Reply;
 
 /// A begin and an end.
 type Span = (VirtualTime, VirtualTime);

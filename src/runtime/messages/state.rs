@@ -6,9 +6,9 @@ use crate::graph::{Replica, UpdateRule};
 use crate::optimizer::Delta;
 use crate::tensor::Tensor;
 
-use super::super::error::Result;
-use super::super::resources::OnResource;
 use super::{Origin, StepId, Values, Verdict};
+use crate::runtime::error::Result;
+use crate::runtime::parameter_server::resources::OnResource;
 
 /// A variable of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

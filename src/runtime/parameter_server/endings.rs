@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use crate::graph::{Replica, VariableSpec};
 use crate::transport::PeerId;
 
-use super::super::coordination::Coordination;
-use super::super::error::{Code, Error};
-use super::super::mailbox::tell;
-use super::super::messages::{GraphHandle, PeerMessage, Scope, Ticket, Values, WorkerMessage};
-use super::super::variable_store::Cleared;
 use super::ParameterServer;
+use crate::runtime::error::{Code, Error};
+use crate::runtime::mailbox::tell;
+use crate::runtime::messages::{GraphHandle, PeerMessage, Scope, Ticket, Values, WorkerMessage};
+use crate::runtime::parameter_server::coordination::Coordination;
+use crate::runtime::parameter_server::variable_store::Cleared;
 
 /// A partition that is made ready to run here.
 pub(super) struct Binding {

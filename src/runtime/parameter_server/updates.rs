@@ -12,15 +12,17 @@ use crate::optimizer::{Compensation, Deltas, Update, apply};
 use crate::sync::{Accumulator, Offer, Place};
 use crate::tensor::Tensor;
 
-use super::super::compute::{Asker, Calculation, Work};
-use super::super::error::{Code, Error, Result};
-use super::super::mailbox::tell;
-use super::super::messages::{
-    ApplyGradient, ParameterServerMessage, Served, Ticket, Values, VariableId,
-};
-use super::super::variable_store::{Offered, Rounds, Stored, Tickets, Updating};
 use super::ParameterServer;
 use super::departures::Departures;
+use crate::runtime::compute::{Asker, Calculation, Work};
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::mailbox::tell;
+use crate::runtime::messages::{
+    ApplyGradient, ParameterServerMessage, Served, Ticket, Values, VariableId,
+};
+use crate::runtime::parameter_server::variable_store::{
+    Offered, Rounds, Stored, Tickets, Updating,
+};
 
 impl ParameterServer {
     /// Applies a gradient at once, or offers it to the round of its variable.

@@ -5,10 +5,10 @@ use smallvec::SmallVec;
 
 use crate::transport::{Loss, PeerId};
 
-use super::super::error::{Code, Error};
-use super::super::mailbox::tell;
-use super::super::messages::{GraphHandle, ParameterServerMessage, StepId, StepPart};
 use super::Worker;
+use crate::runtime::error::{Code, Error};
+use crate::runtime::mailbox::tell;
+use crate::runtime::messages::{GraphHandle, ParameterServerMessage, StepId, StepPart};
 
 impl Worker {
     /// The way to `peer` has broken.

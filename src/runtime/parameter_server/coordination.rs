@@ -11,9 +11,9 @@ use crate::graph::Replica;
 use crate::sync::{Coordinator, Effect, Mode, Place};
 use crate::tensor::Tensor;
 
-use super::done::Done;
-use super::error::{Code, Error, Result};
-use super::messages::{Commit, Origin, Served, StepId, Ticket, Values, Verdict};
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::messages::{Commit, Origin, Served, StepId, Ticket, Values, Verdict};
+use crate::runtime::parameter_server::done::Done;
 
 /// One training's coordination.
 pub(super) struct Coordination {

@@ -3,10 +3,10 @@
 
 use smallvec::SmallVec;
 
-use super::super::error::{Code, Error, Result};
-use super::super::plan::Plan;
 use crate::graph::{TensorType, infer};
 use crate::kernels::{self, Cost, Known};
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::worker::plan::Plan;
 
 /// What a node gave and cost when its inputs last had these types.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::messages::Origin;
+use crate::runtime::messages::Origin;
 
 /// What came of the last step of each training of each master. A master of another life has another
 /// number: what is left of the lives before is a few bytes each.

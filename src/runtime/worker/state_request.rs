@@ -9,10 +9,10 @@ use crate::optimizer::Delta;
 use crate::partition::Slot;
 use crate::tensor::{DType, Tensor, TensorError};
 
-use super::error::Result;
-use super::messages::{Action, ApplyGradient, Commit, Values, VariableId, Verdict};
-use super::plan::Plan;
-use super::resources::OnResource;
+use crate::runtime::error::Result;
+use crate::runtime::messages::{Action, ApplyGradient, Commit, Values, VariableId, Verdict};
+use crate::runtime::parameter_server::resources::OnResource;
+use crate::runtime::worker::plan::Plan;
 
 /// What node `node` of `plan` asks of the parameter server, given its inputs.
 ///

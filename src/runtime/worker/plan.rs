@@ -9,7 +9,7 @@ use crate::kernels::is_link;
 use crate::partition::{Node, Partition, Sent, Slot};
 use crate::tensor::Tensor;
 
-use super::messages::{Scope, VariableId};
+use crate::runtime::messages::{Scope, VariableId};
 
 /// A partition and what its executor looks up at each step.
 #[derive(Debug)]

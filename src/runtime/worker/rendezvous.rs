@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::messages::{Arrival, Arrivals, StepId, StepPart};
+use crate::runtime::messages::{Arrival, Arrivals, StepId, StepPart};
 
 /// How many steps that were aborted are remembered.
 const REMEMBERED: usize = 1024;

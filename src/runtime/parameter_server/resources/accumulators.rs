@@ -8,9 +8,9 @@ use crate::kernels::indexed::positions;
 use crate::sync::{ConditionalAccumulator, SparseSum};
 use crate::tensor::{DType, Shape, Tensor};
 
-use super::super::error::{Code, Error, Result};
-use super::super::messages::{Served, Ticket, Values};
 use super::told;
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::messages::{Served, Ticket, Values};
 
 /// An accumulator of gradients: each a value or, in a sparse one, the numbers of rows and the rows.
 pub(super) type Accumulator = ConditionalAccumulator<Ticket, Values>;

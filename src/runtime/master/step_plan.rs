@@ -11,8 +11,8 @@ use crate::placement::place;
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
-use super::error::{Code, Error, Result};
-use super::messages::{GraphHandle, RunStep, StepId};
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::messages::{GraphHandle, RunStep, StepId};
 
 /// A step that a session has asked for and that has not begun.
 pub(super) struct Accepted {

@@ -27,10 +27,10 @@ use crate::kernels::Cost;
 use crate::partition::Slot;
 use crate::tensor::{DType, Shape, Tensor};
 
-use super::error::Result;
-use super::messages::{Arrival, StateRequest, StepId, Ticket, Values};
-use super::plan::{Plan, slots_of};
-use super::state_request::action;
+use crate::runtime::error::Result;
+use crate::runtime::messages::{Arrival, StateRequest, StepId, Ticket, Values};
+use crate::runtime::worker::plan::{Plan, slots_of};
+use crate::runtime::worker::state_request::action;
 
 use frame::Frame;
 pub(crate) use frame::{Batch, NodeFailure};

@@ -12,8 +12,8 @@ use crate::graph::{ResourceAction, ResourceKind, ResourceSpec};
 use crate::sync::{Answer, FifoQueue};
 use crate::tensor::Tensor;
 
-use super::error::{Code, Error, Result};
-use super::messages::{Scope, Served, StepId, Ticket, Values};
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::messages::{Scope, Served, StepId, Ticket, Values};
 use accumulators::{Accumulator, on_accumulator, reduced};
 
 /// Session, where the resource is its own; container; name.

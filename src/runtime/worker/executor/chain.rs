@@ -3,9 +3,9 @@
 
 use smallvec::SmallVec;
 
-use super::super::plan::{Plan, slots_of};
 use super::frame::Frame;
 use crate::kernels::{self, Known, Link};
+use crate::runtime::worker::plan::{Plan, slots_of};
 
 /// The size from which a kernel is worth running in place \[bytes\]: half a first-level cache.
 const IN_PLACE_FROM: usize = 1 << 14;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::super::compute::{Asker, Calculation};
-use super::super::mailbox::tell;
-use super::super::messages::{StepId, StepPart, WorkerMessage};
-use super::super::plan::{Plan, slots_of};
 use super::chain;
 use crate::kernels::{Cost, Known, Numerics};
 use crate::partition::Slot;
+use crate::runtime::compute::{Asker, Calculation};
+use crate::runtime::mailbox::tell;
+use crate::runtime::messages::{StepId, StepPart, WorkerMessage};
+use crate::runtime::worker::plan::{Plan, slots_of};
 use crate::tensor::Tensor;
 
 /// The values of a step, and how often each is still needed.

@@ -12,9 +12,11 @@ use crate::optimizer::{Delta, Deltas, Update};
 use crate::sync::Accumulator;
 use crate::tensor::Tensor;
 
-use super::done::Done;
-use super::error::{Code, Error, Result};
-use super::messages::{ApplyGradient, Scope, StateRequest, StepId, Ticket, Values, VariableId};
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::messages::{
+    ApplyGradient, Scope, StateRequest, StepId, Ticket, Values, VariableId,
+};
+use crate::runtime::parameter_server::done::Done;
 
 /// The variables of a task.
 #[derive(Default)]
