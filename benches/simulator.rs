@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 use trainyard::cluster::ClusterSpec;
 use trainyard::graph::UpdateRule;
 use trainyard::kernels::Numerics;
+use trainyard::models::Model;
 use trainyard::runtime::Encoding;
 use trainyard::simulation::{Cluster, ComputeSpec, Faults, Host, NetworkSpec, run};
 use trainyard::sync::Mode;
 use trainyard::training::{
-    Beginning, Ending, Evaluation, Model, OptimizerSettings, Recorder, Settings, StepStats, Stop,
-    Task, TaskParts, train,
+    Beginning, Ending, Evaluation, OptimizerSettings, Recorder, Settings, StepStats, Stop, Task,
+    TaskParts, train,
 };
 use trainyard::units::{BytesPerSecond, FlopsPerSecond};
 

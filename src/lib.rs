@@ -68,7 +68,7 @@
 //! | 1 | `training/session.rs` `Session::run_step` | feeds, fetches | `RunStep` |
 //! | 2 | `runtime/master.rs` `Master::run_step` | known plan, or prune, place, partition, register | `RunGraph`s |
 //! | 3 | `runtime/worker.rs` `Worker::run_graph` | what has come for the step already | an executor, new or idle |
-//! | 4 | `runtime/executor.rs` `Executor::run_ready` | what is ready, in a fixed order | kernels, requests, sends |
+//! | 4 | `runtime/worker/executor.rs` `Executor::run_ready` | what is ready, in a fixed order | kernels, requests, sends |
 //! | 5 | `kernels/registry.rs` `call` | the numbers, and their cost | tensors |
 //! | 6 | `runtime/worker.rs` `Worker::receive` | who waits for a value | ready operations |
 //! | 7 | `transport`, `simulation/world.rs` | when an envelope arrives | delivery |
@@ -76,13 +76,16 @@
 //! | 9 | `runtime/master.rs` `Master::collect` | all done, or who failed and why | `StepDone` |
 //! | 10 | `training/hooks.rs` | stop, log | a row of the report |
 
+pub mod checkpoint;
 mod cli;
 pub mod clock;
 pub mod cluster;
+pub mod data;
 mod event_file;
 pub mod graph;
 pub mod import;
 pub mod kernels;
+pub mod models;
 pub mod optimizer;
 pub mod partition;
 pub mod placement;

@@ -1,12 +1,9 @@
 //! What a user holds: the task that a program is, sessions, hooks, data sets, and the built-in
 //! trainer.
 
-pub mod checkpoint;
 mod checkpointing;
-pub mod data;
 pub mod hooks;
 mod method;
-mod models;
 mod monitored_session;
 mod record;
 mod recovery;
@@ -30,7 +27,7 @@ pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};
 pub use scaffold::Scaffold;
 pub use session::{Fetched, Run, Session};
-pub use settings::{Averaging, Embedding, Model, OptimizerSettings, Published, Settings, Stop};
+pub use settings::{Averaging, OptimizerSettings, Settings, Stop};
 pub use summary::SummaryWriter;
 pub use task::{Task, TaskParts};
 pub(crate) use trainer::step_graph;

@@ -10,9 +10,7 @@ use super::args::{
 };
 use super::exit_code::ExitCode;
 use super::failure::Failure;
-use crate::training::checkpoint::{
-    CheckpointError, Restored, Retention, Saver, export, open_store,
-};
+use crate::checkpoint::{CheckpointError, Restored, Retention, Saver, export, open_store};
 use crate::units::Bytes;
 use listing::{Contents, Row};
 

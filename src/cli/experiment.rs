@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use super::failure::Failure;
 use super::recording::SharedRecording;
+use crate::checkpoint::{Memory, Retention, Store, open_store};
 use crate::clock::Clock;
 use crate::cluster::ClusterSpec;
+use crate::data::{DataError, Dataset};
 use crate::graph::UpdateRule;
+use crate::models::{Embedding, Model, Published};
 use crate::runtime::{Encoding, Error, Server};
 use crate::simulation::scenario::{self, Scenario};
 use crate::simulation::{Cluster, ComputeSpec};
-use crate::training::checkpoint::{Memory, Retention, Store, open_store};
-use crate::training::data::{DataError, Dataset};
 use crate::training::{Averaging, Checkpointing, Consistency, SecondOrStepTimer};
-use crate::training::{Embedding, Model, OptimizerSettings, Published, Settings, Stop, TaskParts};
+use crate::training::{OptimizerSettings, Settings, Stop, TaskParts};
 
 /// A cluster, a training, and the runs to compare.
 pub(super) struct Experiment {

@@ -3,11 +3,11 @@
 use std::io;
 
 use super::exit_code::ExitCode;
+use crate::checkpoint::CheckpointError;
 use crate::cluster::TaskName;
+use crate::data::DataError;
 use crate::runtime::{Code, Error};
 use crate::simulation::scenario::ScenarioError;
-use crate::training::checkpoint::CheckpointError;
-use crate::training::data::DataError;
 use crate::transport::{CertificateError, QuicError};
 
 /// Why a command ended early.

@@ -8,11 +8,11 @@ use crate::graph::Part;
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::Shape;
 
-use super::checkpoint::{
-    CheckpointError, Restored, Retention, Saved, Saver, Slice, Snapshot, Store, open_store,
-};
 use super::hooks::SecondOrStepTimer;
 use super::task::Task;
+use crate::checkpoint::{
+    CheckpointError, Restored, Retention, Saved, Saver, Slice, Snapshot, Store, open_store,
+};
 
 /// What the steps in a checkpoint are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

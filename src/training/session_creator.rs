@@ -9,12 +9,12 @@ use crate::graph::Graph;
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Shape, Tensor};
 
-use super::checkpoint::Restored;
 use super::checkpointing::{Checkpoints, part_as_slice};
 use super::recovery::{OPERATION_TIMEOUT, RECOVERY_TIMEOUT, given_up, lost_values};
 use super::scaffold::{Finalized, Known};
 use super::session::Session;
 use super::task::Task;
+use crate::checkpoint::Restored;
 
 /// How often a condition of the program's own is looked at; what the runtime knows it tells at
 /// once.

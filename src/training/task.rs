@@ -14,9 +14,9 @@ use crate::sync::Mode;
 use crate::units::VirtualTime;
 
 use super::checkpointing::Checkpointing;
-use super::data::{Batch, Batches, Dataset};
 use super::record::{Evaluation, Recorder};
 use super::settings::Settings;
+use crate::data::{Batch, Batches, Dataset};
 
 /// One task of a cluster, as its program sees it. Cheap to clone.
 #[derive(Clone)]

@@ -11,15 +11,15 @@ use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
 use crate::units::VirtualTime;
 
-use super::data::Batch;
 use super::hooks::StopAtStep;
 use super::method::{Method, TrainOps};
-use super::models::{self, Network};
 use super::monitored_session::MonitoredSession;
 use super::record::Evaluation;
 use super::recovery::{RECOVERY_TIMEOUT, is_mendable};
-use super::settings::Model;
 use super::task::Task;
+use crate::data::Batch;
+use crate::models::Model;
+use crate::models::{self, Network};
 
 /// Trains what the task's settings say, until they say that it is over.
 ///

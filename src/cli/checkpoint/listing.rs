@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::date;
-use crate::training::checkpoint::{Index, Listed};
+use crate::checkpoint::{Index, Listed};
 use crate::units::Bytes;
 
 /// A checkpoint of a list.
@@ -83,7 +83,7 @@ struct Variable {
 
 impl Contents {
     pub(super) fn of(index: &Index) -> Self {
-        let file = |shard: &crate::training::checkpoint::ShardEntry| File {
+        let file = |shard: &crate::checkpoint::ShardEntry| File {
             task: shard.task.clone(),
             file: shard.file.clone(),
             bytes: shard.bytes,

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::graph::{Graph, Output, Part, Target, Variable};
 use crate::runtime::{Code, Error, Result};
 
-use super::super::checkpoint::{SavedVariable, Shard, Snapshot};
 use super::super::checkpointing::{Checkpointing, Checkpoints, Consistency, part_as_slice};
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues, SecondOrStepTimer};
+use crate::checkpoint::{SavedVariable, Shard, Snapshot};
 
 /// Writes a checkpoint when a session begins, every so often, and at the end (TensorFlow:
 /// `CheckpointSaverHook`).

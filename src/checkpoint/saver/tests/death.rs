@@ -1,0 +1,191 @@
+//! Savers that are killed between any two operations of a store, and stores that are full.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+use crate::checkpoint::{Entry, Snapshot};
+
+/// A store that changes `left` times, and never again.
+struct Mortal {
+    store: Memory,
+    left: AtomicU64,
+}
+
+impl Mortal {
+    fn new(store: &Memory, left: u64) -> Self {
+        Self { store: store.clone(), left: left.into() }
+    }
+
+    fn change(&self) -> io::Result<()> {
+        let left = self
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        left.map(drop).map_err(|_| io::Error::other("killed"))
+    }
+}
+
+impl Store for Mortal {
+    fn list(&self) -> io::Result<Vec<Entry>> {
+        self.store.list()
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        self.store.read(name)
+    }
+
+    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
+        self.change()?;
+        self.store.write(name, parts)
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        self.change()?;
+        self.store.delete(name)
+    }
+
+    fn locate(&self, name: &str) -> String {
+        self.store.locate(name)
+    }
+}
+
+/// A store for `room` bytes, whose files take no less while they are written.
+struct Small {
+    store: Memory,
+    room: u64,
+}
+
+impl Store for Small {
+    fn list(&self) -> io::Result<Vec<Entry>> {
+        self.store.list()
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        self.store.read(name)
+    }
+
+    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
+        let taken: u64 = self.store.list()?.iter().map(|entry| entry.bytes).sum();
+        let needed: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        if taken + needed > self.room {
+            Err(io::ErrorKind::StorageFull.into())
+        } else {
+            self.store.write(name, parts)
+        }
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        self.store.delete(name)
+    }
+
+    fn locate(&self, name: &str) -> String {
+        self.store.locate(name)
+    }
+}
+
+/// Saves `next` after 1 and 2, and dies after each number of changes. Of what was saved before and
+/// `next`, one is found, and nothing is broken; and the save of step 9 leaves no trace of the
+/// death.
+fn die_anywhere(next: &Snapshot) {
+    for changes in 0.. {
+        let store = Memory::default();
+        save(&mut saver(store.clone()), [1, 2]);
+        let saved = saver(Mortal::new(&store, changes)).save(next, at(3));
+        let found = saver(store.clone()).latest().unwrap();
+        assert!(found.rejected.is_empty(), "after {changes} changes: {:?}", found.rejected);
+        let restored = found.checkpoint.unwrap();
+        let is_new = is_of(&restored, next);
+        assert!(
+            is_new || is_of(&restored, &snapshot(2, 0)),
+            "after {changes} changes: {}",
+            restored.global_step
+        );
+        assert!(is_new || saved.is_err(), "after {changes} changes the save was said to be done");
+        let kept = restored.global_step;
+        save(&mut saver(store.clone()), [9]);
+        assert_eq!(
+            files(&store).len(),
+            files_of(&[kept, 9]).len(),
+            "after {changes} changes: {:?}",
+            files(&store)
+        );
+        if saved.is_ok_and(|saved| saved.unfinished.is_empty()) {
+            return assert!(changes > 4, "there were {changes} places to die at");
+        }
+    }
+}
+
+#[test]
+fn a_saver_that_dies_anywhere_leaves_the_last_checkpoint_or_the_new_one() {
+    die_anywhere(&snapshot(3, 0));
+}
+
+#[test]
+fn a_saver_that_dies_anywhere_while_it_saves_a_step_again_leaves_the_first_or_the_second() {
+    die_anywhere(&snapshot(2, 1));
+}
+
+#[test]
+fn a_full_store_is_an_error_that_names_the_file_and_nothing_of_the_save_stays() {
+    let store = Memory::default();
+    save(&mut saver(store.clone()), [1, 2]);
+    let (before, taken) =
+        (files(&store), store.list().unwrap().iter().map(|entry| entry.bytes).sum::<u64>());
+    let mut failures = 0;
+    for room in (taken..).step_by(100) {
+        match saver(Small { store: store.clone(), room }).save(&snapshot(3, 0), at(3)) {
+            Ok(_) => break,
+            Err(error) => {
+                assert!(error.to_string().contains("can't write model.ckpt-3"), "{error}");
+                assert!(!error.to_string().contains("index") || files(&store).len() > before.len());
+                failures += 1;
+            }
+        }
+        assert_eq!(saver(store.clone()).latest().unwrap().checkpoint.unwrap().global_step, 2);
+        let shards_left = files(&store).len() - before.len();
+        assert!(
+            shards_left == 0 || shards_left == 2,
+            "all, for an index that may be there, or none"
+        );
+    }
+    assert!(failures > 5, "{failures}");
+    save(&mut saver(store.clone()), [4]);
+    assert_eq!(files(&store), files_of(&[3, 4]));
+}
+
+#[test]
+fn what_could_not_be_deleted_is_told_and_deleted_by_the_next_save() {
+    /// A store that deletes nothing while `is_stubborn`.
+    struct Stubborn(Memory, std::sync::atomic::AtomicBool);
+    impl Store for Stubborn {
+        fn list(&self) -> io::Result<Vec<Entry>> {
+            self.0.list()
+        }
+        fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+            self.0.read(name)
+        }
+        fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
+            self.0.write(name, parts)
+        }
+        fn delete(&self, name: &str) -> io::Result<()> {
+            if self.1.swap(false, Ordering::Relaxed) {
+                Err(io::Error::other("no"))
+            } else {
+                self.0.delete(name)
+            }
+        }
+        fn locate(&self, name: &str) -> String {
+            self.0.locate(name)
+        }
+    }
+    let store = Memory::default();
+    save(&mut saver(store.clone()), [1, 2]);
+    let mut saver = saver(Stubborn(store.clone(), true.into()));
+    let unfinished = saver.save(&snapshot(3, 0), at(3)).unwrap().unfinished;
+    assert!(
+        unfinished[0].to_string().contains("can't delete model.ckpt-1.index.json: no"),
+        "{unfinished:?}"
+    );
+    save(&mut saver, [4]);
+    assert_eq!(files(&store), files_of(&[3, 4]));
+}

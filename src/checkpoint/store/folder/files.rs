@@ -1,0 +1,125 @@
+//! The calls to the system that a folder makes, one method each, so that a test can end the world
+//! at any of them.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::checkpoint::store::Entry;
+
+/// What a folder asks of the system.
+pub(super) trait Files: Send + Sync {
+    /// Makes the folder and those that it is in, where they are not there, to stay there after a
+    /// crash.
+    fn create_folder(&self, path: &Path) -> io::Result<()>;
+    /// The plain files in a folder.
+    fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// A new file, locked as long as it is open.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>>;
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Brings what was created, renamed and deleted in a folder to the disk.
+    fn sync_folder(&self, path: &Path) -> io::Result<()>;
+    fn delete(&self, path: &Path) -> io::Result<()>;
+    /// Deletes a file, unless its writer still has it open.
+    fn delete_abandoned(&self, path: &Path) -> io::Result<()>;
+}
+
+/// A file that is being written.
+pub(super) trait NewFile {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Brings it to the disk.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// The operating system.
+pub(super) struct System;
+
+impl Files for System {
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        if path.is_dir() {
+            return Ok(());
+        }
+        if let Some(parent) = path.parent() {
+            if !parent.as_os_str().is_empty() {
+                self.create_folder(parent)?;
+            }
+            fs::create_dir(path)
+                .or_else(|error| if path.is_dir() { Ok(()) } else { Err(error) })?;
+            return self.sync_folder(if parent.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                parent
+            });
+        }
+        Ok(())
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            // A name that is not in UTF-8, or a file that was just deleted, is none of a
+            // checkpoint's.
+            let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata())
+            else {
+                continue;
+            };
+            if metadata.is_file() {
+                entries.push(Entry { name, bytes: metadata.len() });
+            }
+        }
+        Ok(entries)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        fs::read(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>> {
+        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        match file.try_lock() {
+            // Where a file system has no locks, nobody deletes what is locked nowhere.
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(Box::new(file)),
+            Err(TryLockError::WouldBlock) => {
+                Err(io::Error::other("another process took the new file for abandoned"))
+            }
+        }
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    #[cfg(unix)]
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    #[cfg(not(unix))]
+    fn sync_folder(&self, _: &Path) -> io::Result<()> {
+        Ok(()) // a folder can't be opened, and a rename is written through
+    }
+
+    fn delete(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn delete_abandoned(&self, path: &Path) -> io::Result<()> {
+        let file = match OpenOptions::new().write(true).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            opened => opened?,
+        };
+        if file.try_lock().is_ok() { self.delete(path) } else { Ok(()) }
+    }
+}
+
+impl NewFile for File {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        Write::write_all(self, bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}

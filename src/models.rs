@@ -1,0 +1,84 @@
+//! The networks of the built-in trainer, one file each: from a batch's features to a logit for each
+//! class.
+
+mod alexnet;
+mod convnet;
+mod embedding;
+mod inception_v3;
+mod mlp;
+mod model;
+mod network;
+mod resnet50;
+#[cfg(test)]
+mod size;
+mod table;
+mod vgg16;
+
+use crate::graph::{Output, Target};
+use crate::runtime::{Code, Error, Result};
+use crate::tensor::DType;
+
+use crate::data::Split;
+pub use model::{Embedding, Model, Published};
+use table::Table;
+
+/// A network in a graph.
+pub(crate) struct Network {
+    /// A logit for each class, row by row.
+    pub(crate) logits: Output,
+    /// What is fed beside the features: which feature each is, of a sparse sample.
+    pub(crate) ids: Option<Output>,
+    /// What is to run with each training step.
+    pub(crate) updates: Vec<Target>,
+}
+
+impl Network {
+    fn of(logits: Output) -> Self {
+        Self { logits, ids: None, updates: Vec::new() }
+    }
+}
+
+impl Published {
+    fn table(self) -> &'static Table {
+        match self {
+            Self::Alexnet => &alexnet::ALEXNET,
+            Self::Vgg16 => &vgg16::VGG16,
+            Self::InceptionV3 => &inception_v3::INCEPTION_V3,
+            Self::Resnet50 => &resnet50::RESNET50,
+        }
+    }
+
+    /// Height, width and channels of its images, and how many classes it tells apart.
+    pub fn images(self) -> ([usize; 3], usize) {
+        let table = self.table();
+        (table.image, table.classes)
+    }
+}
+
+/// The network that `model` makes of `features` `[rows, width]`, which are like those of `split`.
+pub(crate) fn build(model: &Model, features: &Output, split: &Split) -> Result<Network> {
+    Ok(match model {
+        Model::Softmax => Network::of(mlp::logits(features, &[], split.classes())?),
+        Model::Mlp { hidden } => Network::of(mlp::logits(features, hidden, split.classes())?),
+        Model::Convnet => {
+            let no_images =
+                "the model `convnet` needs images, but the data set has rows of features";
+            let shape =
+                split.image_shape().ok_or_else(|| Error::new(Code::InvalidArgument, no_images))?;
+            Network::of(convnet::logits(features, shape, split.classes())?)
+        }
+        Model::Embedding(embedding) => {
+            let g = features.graph();
+            let ids = g.placeholder("ids", DType::I64, [None, Some(split.width())])?;
+            let logits = embedding::logits(g, (&ids, features), embedding, split.classes())?;
+            Network { ids: Some(ids), ..Network::of(logits) }
+        }
+        Model::Published(published) => {
+            let (logits, updates) = network::logits(published.table(), features)?;
+            Network { updates, ..Network::of(logits) }
+        }
+        Model::Null { .. } => {
+            return Err(Error::new(Code::Internal, "the model `null` gives no logits"));
+        }
+    })
+}

@@ -1,0 +1,173 @@
+//! `task`: several processes that find one another, as on several hosts: with partial knowledge,
+//! and asked to stop.
+
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::binary::{Running, folder, scenario, trainyard_in};
+
+/// No training of these takes this long, unless it hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn text(mode: &str, stop: &str) -> String {
+    format!(
+        "name = 'tasks'\nseed = 3\n[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'softmax'\nbatch = 8\n\
+         optimizer = {{ rule = 'adagrad', learning_rate = 0.2 }}\n[stop]\n{stop}\n\
+         [[run]]\nname = 'only'\nmode = '{mode}'\n"
+    )
+}
+
+/// Addresses that nobody listens on.
+fn addresses<const N: usize>() -> [String; N] {
+    let sockets: [UdpSocket; N] = std::array::from_fn(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+    sockets.map(|socket| socket.local_addr().unwrap().to_string())
+}
+
+/// Runs a task with certificates of the folder `certs`.
+fn run(folder: &Path, scenario: &str, config: &Value) -> Running {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+    command
+        .args(["task", scenario, "--certs", "certs"])
+        .current_dir(folder)
+        .env("TF_CONFIG", config.to_string());
+    Running::start(&mut command, LIMIT)
+}
+
+/// A folder with the certificates of one parameter server and two workers.
+fn with_certificates(test: &str) -> std::path::PathBuf {
+    let folder = folder(&format!("{test}_in"));
+    let tasks = "ps:0,worker:0,worker:1,client:0";
+    for args in [&["certs", "new", "certs"][..], &["certs", "issue", "certs", "--task", tasks]] {
+        let said = trainyard_in(&folder, args, &[]);
+        assert_eq!(said.code, 0, "{}", said.err);
+    }
+    folder
+}
+
+#[test]
+fn workers_that_know_the_ps_and_themselves_alone_train_and_all_hear_of_the_end() {
+    let folder = with_certificates("tasks_partial");
+    let path = scenario("tasks_partial", &text("sync", "steps = 100000\naccuracy = 0.8"));
+    let [ps, first, second] = addresses();
+    let told = |worker: Value, job: &str, index: u32| {
+        let cluster = json!({"ps": [ps], "worker": worker});
+        json!({"sparseCluster": cluster, "task": {"type": job, "index": index}})
+    };
+    let start = |config: Value| run(&folder, &path, &config);
+    let workers = [told(json!({"0": first}), "worker", 0), told(json!({"1": second}), "worker", 1)]
+        .map(start);
+    let ps = start(told(json!({}), "ps", 0)); // last: the others wait for it
+    let [chief, other] = workers.map(Running::end);
+    assert_eq!((chief.code, other.code, ps.end().code), (0, 0, 0), "{}{}", chief.err, other.err);
+    assert!(chief.out.contains("deployment, seconds of the wall clock"), "{}", chief.out);
+    assert_eq!(other.out, "");
+    let weights =
+        |out: &str| out.split("weights=").nth(1).map(|rest| rest.trim().to_owned()).unwrap();
+    let simulated = trainyard_in(&folder, &["sim", &path], &[]);
+    assert_eq!(weights(&chief.out), weights(&simulated.out));
+}
+
+#[test]
+fn a_worker_that_is_asked_to_stop_leaves_and_the_others_go_on() {
+    let folder = with_certificates("tasks_stop");
+    let path = scenario("tasks_stop", &text("async", "time = '4s'\nsteps = 100000000"));
+    let [ps, first, second] = addresses();
+    let cluster = json!({"ps": [ps], "worker": [first, second]});
+    let start = |job: &str, index: u32| {
+        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": index}}))
+    };
+    let (ps, chief, other) = (start("ps", 0), start("worker", 0), start("worker", 1));
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(
+        Command::new("sh")
+            .args(["-c", &format!("kill -TERM {}", other.id())])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let other = other.end();
+    assert_eq!(other.code, 143, "{}", other.err);
+    let (chief, ps) = (chief.end(), ps.end());
+    assert_eq!((chief.code, ps.code), (0, 0), "{}{}", chief.err, ps.err);
+}
+
+#[test]
+fn a_running_task_tells_whoever_has_a_certificate_of_its_run_how_it_is() {
+    let folder = with_certificates("tasks_status");
+    let path = scenario("tasks_status", &text("sync", "steps = 10"));
+    let [ps, first, second] = addresses();
+    let cluster = json!({"ps": [ps], "worker": [first, second]});
+    let _running =
+        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": "ps", "index": 0}}));
+    let status = |task: &str, run: &str| {
+        trainyard_in(
+            &folder,
+            &["status", &ps, "--task", task, "--run-name", run, "--certs", "certs"],
+            &[],
+        )
+    };
+    let said = status("ps:0", "tasks");
+    assert_eq!(said.code, 0, "{}", said.err);
+    for line in [
+        "ps:0: it trains",
+        "parameter server of ps:0 waits for 2 of 2 workers to leave",
+        "worker:1",
+    ] {
+        assert!(said.out.contains(line), "no `{line}` in: {}", said.out);
+    }
+    let said = status("ps:0", "another");
+    assert_eq!((said.code, said.out.as_str()), (138, ""), "{}", said.err);
+    assert!(said.err.contains("it is of the run `another`, this task of `tasks`"), "{}", said.err);
+    let said = status("worker:0", "tasks");
+    assert_eq!((said.code, said.out.as_str()), (138, ""), "{}", said.err);
+}
+
+#[test]
+fn without_a_cluster_a_task_trains_alone_and_needs_no_certificate() {
+    let folder = with_certificates("tasks_alone");
+    let path = scenario("tasks_alone", &text("sync", "steps = 10"));
+    let config = json!({"task": {"type": "worker", "index": 0}}); // no cluster: a training in one process
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
+    command.args(["task", &path]).current_dir(&folder).env("TF_CONFIG", config.to_string());
+    let said = Running::start(&mut command, LIMIT).end();
+    assert_eq!(said.code, 0, "{}", said.err);
+}
+
+#[test]
+fn a_parameter_server_that_is_killed_and_started_again_gets_its_variables_back_and_the_weights_are_the_same()
+ {
+    let folder = with_certificates("tasks_ps_again");
+    let checkpoints = "[checkpoint]\nevery_steps = 20\ndirectory = 'saved'\n";
+    let path = scenario("tasks_ps_again", &(text("sync", "steps = 600") + checkpoints));
+    let [ps, first, second] = addresses();
+    let cluster = json!({"ps": [ps], "worker": [first, second]});
+    let start = |job: &str, index: u32| {
+        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": index}}))
+    };
+    let (killed, chief, other) = (start("ps", 0), start("worker", 0), start("worker", 1));
+    let began = std::time::Instant::now();
+    while !folder.join("saved/only/model.ckpt-60.index.json").exists() {
+        assert!(began.elapsed() < LIMIT, "there is no checkpoint of step 60");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(killed);
+    let again = start("ps", 0);
+    let (chief, other, again) = (chief.end(), other.end(), again.end());
+    assert_eq!(
+        (chief.code, other.code, again.code),
+        (0, 0, 0),
+        "{}{}{}",
+        chief.err,
+        other.err,
+        again.err
+    );
+    assert!(chief.err.contains("restoring"), "{}", chief.err);
+    let weights =
+        |out: &str| out.split("weights=").nth(1).map(|rest| rest.trim().to_owned()).unwrap();
+    let simulated = trainyard_in(&folder, &["sim", &path], &[]);
+    assert_eq!(weights(&chief.out), weights(&simulated.out));
+}

@@ -1,0 +1,266 @@
+//! Trainings that die and go on from their checkpoints: whole clusters, parameter servers, workers,
+//! chiefs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use trainyard::checkpoint::{Listed, Memory, Retention, Saver};
+use trainyard::cluster::TaskName;
+use trainyard::graph::UpdateRule;
+use trainyard::models::{Embedding, Model};
+use trainyard::prelude::*;
+use trainyard::simulation::{Law, Misfortune, Moment};
+use trainyard::sync::Mode;
+use trainyard::training::{StepStats, train};
+
+use crate::support::binary::trainyard;
+use crate::support::simulated::{Simulated, Trained};
+
+const STEPS: u64 = 20;
+
+/// A training of the digits that keeps a checkpoint every few steps.
+fn training(mode: Mode, store: &Memory) -> Simulated {
+    Simulated::new(2, 2, mode).digits().steps(STEPS).checkpoints(store, 3)
+}
+
+fn tasks() -> [TaskName; 4] {
+    [("ps", 0), ("ps", 1), ("worker", 0), ("worker", 1)]
+        .map(|(job, index)| TaskName::new(job, index))
+}
+
+fn crash(task: &TaskName, restart_after: Option<Duration>) -> Misfortune {
+    Misfortune::Crash { task: task.clone(), restart_after }
+}
+
+#[track_caller]
+fn weights(trained: &Trained) -> u64 {
+    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+    trained.ending.expect("the chief has ended").weights_digest.expect("there are numbers")
+}
+
+#[test]
+fn a_synchronous_training_killed_at_any_event_and_begun_again_ends_with_the_same_weights() {
+    let mode = Mode::Sync { backups: 0 };
+    let undisturbed = training(mode, &Memory::default()).run();
+    let expected = weights(&undisturbed);
+    let mut resumed = 0;
+    for event in 0..undisturbed.outcome.events {
+        let store = Memory::default();
+        let mut killed = training(mode, &store);
+        for task in tasks() {
+            killed = killed.fault(Moment::Event(event), crash(&task, None));
+        }
+        let killed = killed.run_program(train);
+        assert!(killed.outcome.result.is_ok(), "event {event}: {:?}", killed.outcome.result);
+        let again = training(mode, &store).run();
+        assert_eq!(weights(&again), expected, "killed at event {event}");
+        resumed += u64::from(again.steps.len() < undisturbed.steps.len());
+    }
+    assert!(
+        resumed > undisturbed.outcome.events / 2,
+        "{resumed} trainings went on from a checkpoint"
+    );
+}
+
+#[test]
+fn a_parameter_server_that_comes_back_at_any_event_gets_its_variables_and_the_weights_are_the_same()
+{
+    let mode = Mode::Sync { backups: 0 };
+    let undisturbed = training(mode, &Memory::default()).run();
+    let expected = weights(&undisturbed);
+    let mut after_the_end = 0;
+    for event in (0..undisturbed.outcome.events).step_by(3) {
+        let ps = &tasks()[(event % 2) as usize];
+        let fault = crash(ps, Some(Duration::from_millis(5)));
+        let store = Memory::default();
+        let trained = training(mode, &store).fault(Moment::Event(event), fault).run_program(train);
+        // A worker that had taken its last step has left, and does not take it again.
+        if trained.steps.iter().any(|step| step.global_step == STEPS && !step.applied) {
+            let named = |error: &Error| error.to_string().contains("begin it again");
+            assert!(
+                trained.outcome.result.as_ref().err().is_none_or(named),
+                "{ps} crashed at event {event}"
+            );
+            after_the_end += 1;
+            continue;
+        }
+        assert_eq!(weights(&trained), expected, "{ps} crashed at event {event}");
+        let applied = trained.steps.iter().filter(|step| step.applied).count() as u64;
+        assert_eq!(applied, 2 * STEPS, "{ps} crashed at event {event}");
+    }
+    assert!(after_the_end < 20, "{after_the_end} of the crashes came after the last step");
+}
+
+/// Adds 1 to a variable on each of the parameter servers with each update.
+async fn count(task: Task) -> Result<(), Error> {
+    if task.job() == "ps" {
+        return task.join().await;
+    }
+    let g = Graph::new();
+    let mut pairs = Vec::new();
+    for index in 0..2 {
+        let variable = g.with_device(&format!("/job:ps/task:{index}"), |g| {
+            g.variable(&format!("v{index}"), &g.constant(0f32))
+        })?;
+        let minus_one = variable.read().mul(&g.constant(0f32))?.sub(&g.constant(1f32))?;
+        pairs.push((variable, minus_one));
+    }
+    let step = g.with_device("/job:ps/task:0", |g| g.global_step())?;
+    let train = task.coordinated(GradientDescent::new(1.0))?.apply_gradients(&pairs, &step)?;
+    let checkpointing = task.checkpointing().expect("the training keeps checkpoints").clone();
+    let builder = MonitoredSession::builder(&task, g.clone()).checkpointing(checkpointing);
+    let mut session = builder.hook(StopAtStep::last_step(STEPS)).open().await?;
+    while !session.should_stop() {
+        if let Err(error) = session.run().target(&train).await {
+            return session.close_after(Err(error)).await;
+        }
+    }
+    session.close().await
+}
+
+/// A training that counts its updates, of workers that are not alike, with a checkpoint every other
+/// step, all kept.
+fn counting(mode: Mode, store: &Memory) -> Simulated {
+    let uneven = Law::Uniform { low: 0.01, high: 0.03 };
+    Simulated::new(2, 3, mode)
+        .step_time(uneven)
+        .steps(STEPS)
+        .checkpoints(store, 2)
+        .keep_all_checkpoints()
+}
+
+/// The steps of the checkpoints in `store`, each of which has to hold whole steps.
+#[track_caller]
+fn whole_steps(store: &Memory) -> Vec<u64> {
+    let saver = Saver::new(Arc::new(store.clone()), Retention::default());
+    let listed = saver.checkpoints().unwrap();
+    let counted = |checkpoint: &Listed| {
+        let restored = saver.restore(checkpoint.global_step).unwrap();
+        let value = |name: &str| restored.variables[name].item::<f32>().unwrap() as u64;
+        (checkpoint.global_step, value("v0"), value("v1"))
+    };
+    let counts: Vec<(u64, u64, u64)> = listed.iter().map(counted).collect();
+    assert!(counts.iter().all(|(step, v0, v1)| step == v0 && step == v1), "{counts:?}");
+    counts.into_iter().map(|(step, ..)| step).collect()
+}
+
+const MODES: [Mode; 4] = [
+    Mode::Async,
+    Mode::Sync { backups: 0 },
+    Mode::Sync { backups: 1 },
+    Mode::BoundedStaleness { slack: 1 },
+];
+
+#[test]
+fn a_consistent_checkpoint_holds_whole_steps_in_every_mode() {
+    for mode in MODES {
+        let store = Memory::default();
+        let trained = counting(mode, &store).run_program(count);
+        assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
+        let steps = whole_steps(&store);
+        assert!(steps.len() > STEPS as usize / 6 && steps[0] <= 3, "{mode}: {steps:?}");
+        assert!(
+            steps.iter().any(|step| *step >= STEPS),
+            "{mode}: the last step is saved: {steps:?}"
+        );
+    }
+}
+
+#[test]
+fn whoever_comes_back_the_training_ends_and_every_gradient_counts_once_or_is_dropped() {
+    for mode in MODES {
+        let plain = counting(mode, &Memory::default()).run_program(count);
+        for delivery in (0..plain.outcome.deliveries).step_by(17) {
+            for task in tasks() {
+                for restart_after in [5, 3000].map(Duration::from_millis) {
+                    let store = Memory::default();
+                    let case = format!(
+                        "{mode}, {task} crashed at delivery {delivery} for {restart_after:?}"
+                    );
+                    let fault = crash(&task, Some(restart_after));
+                    let trained = counting(mode, &store)
+                        .fault(Moment::Delivery(delivery), fault)
+                        .run_program(count);
+                    check_counts(mode, &trained, &whole_steps(&store), &case);
+                }
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn check_counts(mode: Mode, trained: &Trained, steps: &[u64], case: &str) {
+    let is_undone = |step: &StepStats| step.global_step >= STEPS && !step.applied;
+    if let Err(error) = &trained.outcome.result {
+        let is_after_the_end = error.to_string().contains("begin it again");
+        assert!(is_after_the_end && trained.steps.iter().any(is_undone), "{case}: {error}");
+        return;
+    }
+    let last = *steps.last().unwrap();
+    assert!(last >= STEPS, "{case}: {steps:?}");
+    if let Mode::Async | Mode::BoundedStaleness { .. } = mode {
+        // One whose answer was lost with the parameter server is in the variables, but its worker
+        // has not told of it; one that came after the last checkpoint is not in that.
+        let told = trained.steps.iter().filter(|step| step.applied).count() as u64;
+        let in_it =
+            trained.steps.iter().filter(|step| step.applied && step.global_step <= last).count()
+                as u64;
+        assert!(
+            (in_it..=told + 3).contains(&last),
+            "{case}: {told} told, {in_it} of them until {last}"
+        );
+    }
+}
+
+/// The variables of the newest checkpoint, those that are partitioned as one each.
+fn whole(store: &Memory) -> BTreeMap<String, Tensor> {
+    let mut saver = Saver::new(Arc::new(store.clone()), Retention::default());
+    let restored = saver.latest().unwrap().checkpoint.unwrap();
+    assert_eq!(restored.global_step, STEPS);
+    restored.into_whole()
+}
+
+#[test]
+fn a_checkpoint_is_restored_on_another_number_of_parameter_servers_and_of_partitions() {
+    let training = |servers, partitions, steps, store: &Memory| {
+        let model = Embedding { rows: 100, dim: 16, slots: 4, partitions, hidden: vec![8] };
+        let rule = UpdateRule::Adagrad { initial_accumulator_value: 0.1 };
+        let training =
+            Simulated::new(servers, 2, Mode::Sync { backups: 0 }).embedding(100).rule(rule);
+        training.model(Model::Embedding(model)).steps(steps).checkpoints(store, 100).run()
+    };
+    let [undisturbed, moved] = [Memory::default(), Memory::default()];
+    training(2, 4, STEPS, &undisturbed);
+    training(2, 4, STEPS / 2, &moved);
+    let resumed = training(3, 7, STEPS, &moved);
+    assert_eq!(resumed.steps.len() as u64, STEPS, "two workers take the second half of the steps");
+    let (expected, found) = (whole(&undisturbed), whole(&moved));
+    assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    assert!(found == expected, "every variable and every slot is the same, bit for bit");
+}
+
+#[test]
+fn scalar_slots_of_partitions_that_were_not_there_are_those_of_the_first() {
+    let training = |partitions, steps, store: &Memory| {
+        let model = Embedding { rows: 100, dim: 16, slots: 4, partitions, hidden: vec![8] };
+        let training = Simulated::new(2, 2, Mode::Sync { backups: 0 }).embedding(100).adam(0.01);
+        training.model(Model::Embedding(model)).steps(steps).checkpoints(store, 100).run()
+    };
+    let store = Memory::default();
+    training(2, 4, &store);
+    assert!(training(5, 8, &store).outcome.result.is_ok());
+}
+
+#[test]
+fn the_scenario_of_a_recovery_ends_with_the_weights_of_the_same_without_the_loss() {
+    let run = |more: &[&str]| {
+        let said = trainyard(&[&["sim", "sims/recovery.toml", "--json"], more].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        serde_json::from_str::<serde_json::Value>(&said.out).unwrap()["runs"][0].clone()
+    };
+    let (recovered, undisturbed) = (run(&[]), run(&["--set", "fault=[]"]));
+    assert_eq!(recovered["weights_digest"], undisturbed["weights_digest"]);
+    assert_eq!(recovered["gradients"]["applied"], undisturbed["gradients"]["applied"]);
+    assert!(recovered["gradients"]["dropped"].as_u64().unwrap() > 0, "{recovered}");
+}

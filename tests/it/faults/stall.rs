@@ -1,0 +1,111 @@
+//! Programs that can't go on: a run ends all the same, and says why.
+
+use std::time::Duration;
+
+use trainyard::prelude::*;
+use trainyard::sync::Mode;
+use trainyard::training::train;
+
+use crate::support::simulated::Simulated;
+
+const SYNC: Mode = Mode::Sync { backups: 0 };
+
+/// The error of the built-in trainer, but for what `instead` does as some of the tasks.
+fn error_of(
+    mode: Mode,
+    instead: impl AsyncFn(&Task) -> Result<bool> + Copy + Sync + 'static,
+) -> Error {
+    let trained = Simulated::new(1, 3, mode).digits().run_program(move |task| async move {
+        if instead(&task).await? { Ok(()) } else { train(task).await }
+    });
+    trained.outcome.result.expect_err("the run can't reach its end")
+}
+
+#[test]
+fn a_synchronous_worker_that_returns_without_leaving_stalls_the_others_and_is_named() {
+    let error = error_of(SYNC, async |task| Ok(task.job() == "worker" && task.index() == 2));
+    assert_eq!(error.code, Code::Stalled);
+    let message = &error.message;
+    assert!(
+        message.contains("parameter server of ps:0 waits for worker 2's gradient of `"),
+        "{message}"
+    );
+    assert!(
+        message.contains("master of worker:0, step") && message.contains("waits for ps:0"),
+        "{message}"
+    );
+    assert!(
+        message.contains("parameter server of ps:0 waits for 3 of 3 workers to leave"),
+        "{message}"
+    );
+}
+
+#[test]
+fn with_backups_and_with_bounded_staleness_the_worker_that_is_missing_is_named_too() {
+    for mode in [Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 1 }] {
+        let error = error_of(mode, async |task| Ok(task.job() == "worker" && task.index() > 0));
+        assert_eq!(error.code, Code::Stalled, "{error}");
+        assert!(error.message.contains("the step of worker 1"), "{mode}: {error}");
+    }
+}
+
+#[test]
+fn a_parameter_server_that_stops_at_once_stalls_the_workers_and_is_named() {
+    let trained = Simulated::new(1, 2, Mode::Async).run_hosted(|host, task| async move {
+        if task.job() == "ps" {
+            host.server.stop();
+            return Ok(());
+        }
+        train(task).await
+    });
+    let error = trained.outcome.result.unwrap_err();
+    assert_eq!(error.code, Code::Stalled);
+    assert!(
+        error.message.contains("master of worker:1, step 1 waits for ps:0 to make it ready"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_program_that_waits_for_something_outside_of_the_simulation_is_told_so() {
+    let error = error_of(SYNC, async |_| std::future::pending().await);
+    assert_eq!(error.code, Code::Stalled);
+    assert!(error.message.contains("not of this world"), "{error}");
+}
+
+#[test]
+fn the_error_of_one_task_ends_the_run_and_says_which_task_it_was() {
+    let error = error_of(Mode::Async, async |task| match task.index() {
+        1 => Err(Error::new(Code::Internal, "out of luck")),
+        _ => Ok(false),
+    });
+    assert_eq!((error.code, error.message.as_str()), (Code::Internal, "out of luck"));
+    assert_eq!(error.task.unwrap().to_string(), "worker:1");
+}
+
+#[test]
+fn a_program_that_panics_ends_the_run_and_says_where() {
+    let error = error_of(Mode::Async, async |task| {
+        assert!(task.index() != 1, "worker {} is confused", task.index());
+        Ok(false)
+    });
+    assert_eq!(error.code, Code::Internal);
+    assert!(error.message.contains("worker 1 is confused"), "{error}");
+    assert_eq!(error.task.unwrap().to_string(), "worker:1");
+}
+
+#[test]
+fn an_alarm_that_nobody_awaits_does_not_hold_up_the_rest() {
+    let trained = Simulated::new(1, 1, Mode::Async).run_hosted(|host, task| async move {
+        if task.job() == "ps" {
+            return Ok(());
+        }
+        let at = |seconds| host.clock.now().after(Duration::from_secs(seconds));
+        let (ignored, awaited) = (host.clock.sleep_until(at(1)), host.clock.sleep_until(at(2)));
+        awaited.await;
+        drop(ignored);
+        Ok(())
+    });
+    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+    assert_eq!(trained.outcome.ended.as_secs_f64(), 2.0);
+}

@@ -1,0 +1,10 @@
+//! Graphs: operations, gradients, optimizers, models and TensorFlow's own files.
+
+mod convnet;
+mod devices;
+mod embeddings;
+mod gradients;
+mod graphdefs;
+mod normalisation;
+mod optimizers;
+mod shapes;

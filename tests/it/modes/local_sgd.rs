@@ -1,0 +1,270 @@
+//! Workers that train copies of their own and average them: local SGD and DiLoCo.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use trainyard::cluster::TaskName;
+use trainyard::graph::UpdateRule;
+use trainyard::models::Model;
+use trainyard::optimizer::LocalTrainOp;
+use trainyard::prelude::*;
+use trainyard::runtime::Encoding;
+use trainyard::simulation::{Misfortune, Moment};
+use trainyard::sync::Mode;
+use trainyard::units::VirtualTime;
+
+use crate::support::fixture::{both, cluster, on_actix};
+use crate::support::simulated::{Simulated, Trained};
+
+const SYNC: Mode = Mode::Sync { backups: 0 };
+const AVERAGE: UpdateRule = UpdateRule::GradientDescent;
+const NESTEROV: UpdateRule = UpdateRule::Momentum { momentum: 0.9, use_nesterov: true };
+
+fn bytes_sent(trained: &Trained) -> f64 {
+    trained.outcome.bytes_sent.values().sum::<u64>() as f64
+}
+
+/// A worker's own `w` of two elements, whose gradient it is fed, and the center.
+struct Worker {
+    session: Session,
+    gradient: Output,
+    train: LocalTrainOp,
+    own: Output,
+    center: Output,
+}
+
+impl Worker {
+    async fn new(server: &Server, worker: u32, outer: Momentum, every: u32) -> Result<Self> {
+        let g = Graph::new();
+        let setter = ReplicaDeviceSetter::new(&server.server_def().cluster);
+        let setter =
+            setter.worker_device(server.devices().next().unwrap().to_string().parse().unwrap());
+        let (gradient, train, own) = g.with_device_fn(setter, |g| -> Result<_> {
+            let own = g.with_local_variables(|g| {
+                g.variable("w", &g.constant(Tensor::new([2], &[1f32, 2.0]).unwrap()))
+            })?;
+            let gradient = g.placeholder("gradient", DType::F32, [Some(2)])?;
+            let outer = Coordinated::new(outer, SYNC, worker, 2);
+            let optimizer = LocalSgd::new(GradientDescent::new(0.1), outer, every);
+            let train =
+                optimizer.apply_gradients(&[(own.clone(), gradient.clone())], &g.global_step()?)?;
+            Ok((gradient, train, own.read()))
+        })?;
+        let session = Session::new(&server.target(), &g).await?;
+        if worker == 0 {
+            session.run().target(g.initializer()).await?;
+        }
+        for (_, initializer) in g.local_initializers() {
+            session.run().target(&initializer).await?;
+        }
+        let variables = g.variables();
+        let center =
+            variables.iter().find(|variable| variable.name() == "w/center").unwrap().read();
+        Ok(Self { session, gradient, train, own, center })
+    }
+
+    /// Takes step `number`.
+    async fn step(&self, number: u64, gradient: [f32; 2]) -> Result<()> {
+        let run = self.session.run().feed(&self.gradient, Tensor::new([2], &gradient)?);
+        run.target(self.train.at(number)).await.map(|_| ())
+    }
+
+    /// Its own values, and the center's.
+    async fn values(&self) -> Result<[Vec<f32>; 2]> {
+        let values = self.session.run().fetch(&self.own).fetch(&self.center).await?;
+        Ok([values[0].values::<f32>()?.to_vec(), values[1].values::<f32>()?.to_vec()])
+    }
+}
+
+#[track_caller]
+fn assert_close(found: &[f32], expected: [f32; 2]) {
+    let is_close =
+        found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6);
+    assert!(is_close, "{found:?}, expected {expected:?}");
+}
+
+#[test]
+fn diloco_moves_the_center_by_nesterovs_momentum_of_the_mean_move_and_all_begin_again_there() {
+    on_actix(async {
+        let servers = cluster(1, 2);
+        let outer = || Momentum::new(0.7, 0.9).use_nesterov();
+        let (a, b) = (
+            Worker::new(&servers[1], 0, outer(), 2).await?,
+            Worker::new(&servers[2], 1, outer(), 2).await?,
+        );
+        for worker in [&a, &b] {
+            assert_eq!(worker.values().await?, [vec![1.0, 2.0], vec![1.0, 2.0]]);
+        }
+        // One moves by 0.1 and -0.2 a step, the other by 0.3 and 0.
+        let (one, other) = ([1.0, -2.0], [3.0, 0.0]);
+        a.step(0, one).await?;
+        b.step(0, other).await?;
+        assert_close(&a.values().await?[0], [0.9, 2.2]);
+        assert_close(&b.values().await?[0], [0.7, 2.0]);
+        assert_eq!(b.values().await?[1], [1.0, 2.0], "the center waits");
+        // The mean move of two steps is (0.4, -0.2); m = that, and the center moves by 0.7 (m + 0.9
+        // m) = 1.33 m.
+        let (first, second) = both(a.step(1, one), b.step(1, other)).await;
+        first?;
+        second?;
+        let [own, center] = a.values().await?;
+        assert_close(&center, [1.0 - 1.33 * 0.4, 2.0 + 1.33 * 0.2]);
+        assert!(
+            own == center && b.values().await? == [own.clone(), own.clone()],
+            "to the last bit"
+        );
+        // Then m = 0.9 m + d = 1.9 d, and the center moves by 0.7 (d + 0.9 · 1.9 d) = 1.897 d.
+        for number in 2..4 {
+            let (first, second) = both(a.step(number, one), b.step(number, other)).await;
+            first?;
+            second?;
+        }
+        let [own, center] = b.values().await?;
+        assert_close(&center, [1.0 - (1.33 + 1.897) * 0.4, 2.0 + (1.33 + 1.897) * 0.2]);
+        assert!(
+            own == center && a.values().await? == [own.clone(), own.clone()],
+            "to the last bit"
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn a_shared_variable_is_refused_with_the_way_to_make_it_the_workers_own() -> Result<()> {
+    let g = Graph::new();
+    let shared = g.variable("w", &g.zeros([2]))?;
+    let outer = Coordinated::new(GradientDescent::new(1.0), SYNC, 0, 1);
+    let pairs = [(shared, g.zeros([2]))];
+    let error = LocalSgd::new(GradientDescent::new(0.1), outer, 2)
+        .apply_gradients(&pairs, &g.global_step()?);
+    let said = error.unwrap_err().to_string();
+    assert!(said.contains("`w`") && said.contains("with_local_variables"), "{said}");
+    Ok(())
+}
+
+/// The mean losses of the workers' steps by the number of the step.
+fn losses(trained: &Trained) -> Vec<f32> {
+    let last = trained.steps.iter().map(|step| step.local_step).max().unwrap();
+    let of = |number| {
+        trained
+            .steps
+            .iter()
+            .filter(move |step| step.local_step == number)
+            .map(|step| step.loss.unwrap())
+    };
+    (0..=last).map(|number| of(number).sum::<f32>() / of(number).count() as f32).collect()
+}
+
+/// Each step rounds a weight thrice more: the worker's own, its move and the center. Losses of
+/// about 2 so differ by some units of 2^-24 a step.
+#[test]
+fn an_average_after_each_step_of_gradient_descent_is_synchronous_training_but_for_rounding() {
+    let training = || Simulated::new(2, 3, SYNC).digits().steps(30);
+    let (shared, own) = (training().run(), training().averaging(1, AVERAGE, 1.0).run());
+    for (number, (shared, own)) in losses(&shared).into_iter().zip(losses(&own)).enumerate() {
+        assert!(
+            (shared - own).abs() <= 4e-7 * (number + 2) as f32,
+            "step {number}: {shared} and {own}"
+        );
+    }
+    assert_eq!(shared.steps.len(), own.steps.len());
+    let accuracy = |trained: &Trained| trained.evaluation.unwrap().accuracy;
+    assert!((accuracy(&shared) - accuracy(&own)).abs() < 0.01);
+}
+
+/// A model of the digits with a hidden layer.
+fn digits() -> Simulated {
+    Simulated::new(2, 2, SYNC).digits().model(Model::Mlp { hidden: vec![64] }).adam(0.002).batch(32)
+}
+
+#[test]
+fn local_sgd_and_diloco_train_the_digits_and_send_as_many_times_less_as_they_take_steps_between_averages()
+ {
+    let each = digits().steps(160).run();
+    for (rule, learning_rate) in [(AVERAGE, 1.0), (NESTEROV, 0.7)] {
+        let trained = digits().averaging(8, rule, learning_rate).steps(90).run();
+        let accuracy = trained.evaluation.unwrap().accuracy;
+        assert!(accuracy >= 0.95, "{rule:?}: {accuracy}");
+        assert_eq!(trained.steps.len(), 2 * 8 * 90);
+        let saved = (bytes_sent(&each) / 160.0) / (bytes_sent(&trained) / 720.0);
+        assert!((6.5..=8.5).contains(&saved), "{rule:?}: {saved} times less a step");
+    }
+}
+
+#[test]
+fn a_local_step_is_never_stale_and_leaves_the_global_step_as_it_is() {
+    let trained = digits().averaging(4, AVERAGE, 1.0).slow(1, 3.0).steps(5).run();
+    assert_eq!(trained.steps.len(), 2 * 4 * 5);
+    for step in &trained.steps {
+        assert_eq!(step.global_step, (step.local_step + 1) / 4, "{step:?}");
+        assert!(step.staleness == 0 && step.applied && step.loss.is_some(), "{step:?}");
+    }
+}
+
+#[test]
+fn workers_of_different_speeds_wait_for_each_other_at_an_average_alone() {
+    let trained = digits().averaging(8, AVERAGE, 1.0).slow(1, 2.0).steps(4).run();
+    let ended = |worker: u32, number| {
+        let is_it = |step: &&_| {
+            let step: &trainyard::training::StepStats = step;
+            step.worker.index() == worker && step.local_step == number
+        };
+        trained.steps.iter().find(is_it).unwrap().ended.as_secs_f64()
+    };
+    for round in 0..4 {
+        let (local, average) = (8 * round + 6, 8 * round + 7);
+        assert!(ended(0, local) < ended(1, local), "round {round}: the fast one is there first");
+        assert!(
+            (ended(0, average) / ended(1, average) - 1.0).abs() < 0.02,
+            "round {round}: and waits"
+        );
+    }
+}
+
+#[test]
+fn a_training_that_ends_between_two_averages_ends_with_the_center() {
+    let until =
+        |millis| digits().averaging(1000, AVERAGE, 1.0).until(Duration::from_millis(millis)).run();
+    let (few, more) = (until(5), until(10));
+    assert!(few.steps.len() < more.steps.len() && more.steps.len() < 2000);
+    assert_eq!(few.ending, more.ending, "no average, and so nothing that all have learnt");
+}
+
+#[test]
+fn a_model_without_data_averages_too() {
+    let trained = Simulated::new(1, 2, SYNC)
+        .model(Model::Null { variables: 3 })
+        .averaging(5, AVERAGE, 1.0)
+        .steps(4)
+        .run();
+    assert_eq!(trained.steps.len(), 2 * 5 * 4);
+}
+
+#[test]
+fn a_worker_that_comes_back_begins_at_the_center_and_is_averaged_again() {
+    let (task, training) =
+        (TaskName::new("worker", 1), digits().averaging(4, AVERAGE, 1.0).steps(60));
+    let whole = training.run().outcome.ended.as_secs_f64();
+    let share = |share: f64| Duration::from_secs_f64(whole * share);
+    let crash = Misfortune::Crash { task: task.clone(), restart_after: Some(share(0.1)) };
+    let trained = training.fault(Moment::Time(VirtualTime::ZERO.after(share(0.4))), crash).run();
+    let back = VirtualTime::ZERO.after(share(0.5));
+    let own: Vec<_> = trained.steps.iter().filter(|step| step.worker == task).collect();
+    let again = own.iter().rposition(|step| step.local_step == 0).unwrap();
+    assert!(again > 20 && own[again].started >= back, "{:?}", own[again]);
+    let (first, after) = (own[0].loss.unwrap(), own[again].loss.unwrap());
+    assert!(after < first / 2.0, "what was learnt before is not lost: {first} and then {after}");
+    assert_eq!(own.last().unwrap().global_step, 60);
+    assert!(trained.steps.len() < 2 * 4 * 60, "the other has averaged without it meanwhile");
+}
+
+#[test]
+fn averages_can_be_compressed_as_gradients_can() {
+    let exact = digits().averaging(8, AVERAGE, 1.0).steps(90);
+    let int8 = exact.clone().encoding(Encoding::Int8 { block: NonZeroU32::new(256).unwrap() });
+    let (exact, int8) = (exact.run(), int8.run());
+    let left = bytes_sent(&int8) / bytes_sent(&exact);
+    assert!((0.25..0.3).contains(&left), "{left}");
+    let accuracy = int8.evaluation.unwrap().accuracy;
+    assert!(accuracy >= 0.95, "{accuracy}");
+}

@@ -1,0 +1,194 @@
+//! Trainings in simulation keep the laws that queueing theory has for them.
+//!
+//! Computation takes a drawn time and the network next to none, so that the closed forms hold: the
+//! mean staleness of asynchronous training is conserved (every update sees the open steps of the n
+//! − 1 others, whatever their law), and a synchronous step takes as long as the slowest of n draws.
+
+use std::time::Duration;
+
+use trainyard::simulation::Law;
+use trainyard::sync::Mode;
+
+use crate::support::checkers::check;
+use crate::support::simulated::{Simulated, Trained, assert_near, mean};
+
+/// The mean computation of a step \[s\].
+const MEAN: f64 = 0.1;
+const EXPONENTIAL: Law = Law::Exponential { mean: MEAN };
+const SYNC: Mode = Mode::Sync { backups: 0 };
+
+/// The laws that a straggler can have, each of mean [`MEAN`].
+fn laws() -> [Law; 8] {
+    [
+        Law::Constant { value: MEAN },
+        Law::Uniform { low: 0.5 * MEAN, high: 1.5 * MEAN },
+        EXPONENTIAL,
+        Law::ShiftedExponential { shift: 0.5 * MEAN, mean: 0.5 * MEAN },
+        Law::Lognormal { mean: MEAN, sigma: 0.5 },
+        Law::Pareto { scale: MEAN * 1.5 / 2.5, shape: 2.5 },
+        Law::Weibull { scale: MEAN / 2.0, shape: 0.5 },
+        Law::Empirical { values: vec![0.4 * MEAN, 0.6 * MEAN, 2.0 * MEAN] },
+    ]
+}
+
+fn train(mode: Mode, workers: u32, law: Law, steps: u64) -> Trained {
+    let training = Simulated::new(1, workers, mode).step_time(law).steps(steps);
+    let trained = training.run_staggered(Duration::from_secs_f64(MEAN));
+    check(&training, &trained);
+    trained
+}
+
+fn staleness(trained: &Trained, warm_up: u64, last: u64) -> impl Iterator<Item = f64> + Clone {
+    trained.applied(warm_up, last).map(|step| step.staleness as f64)
+}
+
+/// The `n`-th harmonic number.
+fn harmonic(n: u32) -> f64 {
+    (1..=n).map(|i| 1.0 / f64::from(i)).sum()
+}
+
+#[test]
+fn asynchronous_training_has_mean_staleness_n_minus_1_and_throughput_n_over_the_mean_for_every_law()
+{
+    const WORKERS: u32 = 6;
+    const WARM_UP: u64 = 100;
+    const STEPS: u64 = 3000;
+    for law in laws() {
+        assert_near("the mean of the law", law.mean(), MEAN, 1e-9);
+        let what = format!("{law:?}");
+        let trained = train(Mode::Async, WORKERS, law, STEPS);
+        assert_near(&what, mean(staleness(&trained, WARM_UP, STEPS)), f64::from(WORKERS - 1), 0.01);
+        let rate = (STEPS - WARM_UP) as f64 / (trained.reached(STEPS) - trained.reached(WARM_UP));
+        assert_near(&what, rate, f64::from(WORKERS) / MEAN, 0.06);
+    }
+}
+
+#[test]
+fn steps_of_one_constant_length_all_have_staleness_n_minus_1() {
+    for mode in [Mode::Async, Mode::StalenessAware, Mode::DelayCompensated { lambda: 0.04 }] {
+        let trained = train(mode, 5, Law::Constant { value: MEAN }, 200);
+        assert!(staleness(&trained, 10, 200).all(|staleness| staleness == 4.0), "{mode}");
+    }
+}
+
+#[test]
+fn exponential_steps_have_geometric_staleness() {
+    const WORKERS: u32 = 4;
+    let n = f64::from(WORKERS);
+    let trained = train(Mode::Async, WORKERS, EXPONENTIAL, 15_000);
+    let seen = staleness(&trained, 100, 15_000);
+    let share = |of: f64| mean(seen.clone().map(|staleness| f64::from(u8::from(staleness == of))));
+    assert_near("P(0)", share(0.0), 1.0 / n, 0.03);
+    assert_near("P(1)", share(1.0), (1.0 - 1.0 / n) / n, 0.04);
+    assert_near("P(4)", share(4.0), (1.0 - 1.0 / n).powi(4) / n, 0.06);
+    let variance = mean(seen.clone().map(|staleness| (staleness - (n - 1.0)).powi(2)));
+    assert_near("variance", variance, n * (n - 1.0), 0.06);
+}
+
+#[test]
+fn a_synchronous_step_takes_as_long_as_the_slowest_of_n_draws() {
+    const WORKERS: u32 = 8;
+    let trained = train(SYNC, WORKERS, EXPONENTIAL, 3000);
+    let step = (trained.reached(3000) - trained.reached(100)) / 2900.0;
+    assert_near("the mean step", step, harmonic(WORKERS) * MEAN, 0.03);
+}
+
+/// The mean time of a round in which `fresh` workers compute its gradients and `late` ones still
+/// those of an earlier round, and which closes when `open` workers are left: a worker that has
+/// voted waits, a late one comes too late and then begins anew, and draws are exponential, so that
+/// what has passed does not count.
+fn mean_round(fresh: u32, late: u32, open: u32) -> f64 {
+    if fresh + late == open {
+        return 0.0;
+    }
+    let voted = if fresh > 0 { f64::from(fresh) * mean_round(fresh - 1, late, open) } else { 0.0 };
+    let begun =
+        if late > 0 { f64::from(late) * mean_round(fresh + 1, late - 1, open) } else { 0.0 };
+    (MEAN + voted + begun) / f64::from(fresh + late)
+}
+
+#[test]
+fn with_backups_a_round_takes_as_long_as_its_workers_that_go_on_when_late_make_it() {
+    const WORKERS: u32 = 8;
+    for backups in [1, 3] {
+        let trained = train(Mode::Sync { backups }, WORKERS, EXPONENTIAL, 3000);
+        let step = (trained.reached(3000) - trained.reached(100)) / 2900.0;
+        let counted = WORKERS - backups;
+        assert_near("the mean round", step, mean_round(counted, backups, backups), 0.03);
+        // Were the late ones stopped and begun anew with the round, as by a cancelled step, it
+        // would be shorter.
+        let order_statistic = (harmonic(WORKERS) - harmonic(backups)) * MEAN;
+        assert!(step > order_statistic && step < harmonic(WORKERS) * MEAN, "{step}");
+        let dropped = trained.steps.iter().filter(|step| !step.applied).count();
+        assert!(
+            dropped > 0 && trained.steps.len() == dropped + 3000 * counted as usize,
+            "{dropped} dropped"
+        );
+    }
+}
+
+#[test]
+fn an_update_of_k_async_takes_as_long_as_the_first_k_of_n_draws_and_is_n_over_k_minus_1_stale() {
+    const WORKERS: u32 = 6;
+    for k in [1, 3, 5] {
+        let trained = train(Mode::KAsync { k }, WORKERS, EXPONENTIAL, 4000);
+        let update = (trained.reached(4000) - trained.reached(100)) / 3900.0;
+        // Each update finds all workers at work again, and exponential draws forget what has
+        // passed.
+        assert_near(
+            "the mean update",
+            update,
+            (harmonic(WORKERS) - harmonic(WORKERS - k)) * MEAN,
+            0.04,
+        );
+        let stale = f64::from(WORKERS) / f64::from(k) - 1.0;
+        assert_near("the mean staleness", mean(staleness(&trained, 100, 4000)), stale, 0.05);
+    }
+}
+
+#[test]
+fn k_batch_async_makes_n_over_k_updates_of_staleness_n_minus_1_over_k_in_the_mean_of_a_step_for_every_law()
+ {
+    const WORKERS: u32 = 6;
+    const K: u32 = 2;
+    const UPDATES: u64 = 1500;
+    for law in laws() {
+        let what = format!("{law:?}");
+        let trained = train(Mode::KBatchAsync { k: K }, WORKERS, law, UPDATES);
+        let stale = f64::from(WORKERS - 1) / f64::from(K);
+        assert_near(&what, mean(staleness(&trained, 50, UPDATES)), stale, 0.03);
+        let rate = (UPDATES - 50) as f64 / (trained.reached(UPDATES) - trained.reached(50));
+        assert_near(&what, rate, f64::from(WORKERS) / (f64::from(K) * MEAN), 0.06);
+    }
+}
+
+#[test]
+fn k_batch_sync_waits_for_nobody_and_drops_what_is_of_an_older_version() {
+    const WORKERS: u32 = 6;
+    let trained = train(Mode::KBatchSync { k: 4 }, WORKERS, EXPONENTIAL, 1000);
+    let (applied, dropped): (Vec<_>, Vec<_>) = trained.steps.iter().partition(|step| step.applied);
+    assert!(!dropped.is_empty() && applied.len().abs_diff(4 * 1000) <= 4 + WORKERS as usize);
+    // Were the late ones stopped and begun anew, an update would take K/n of a step.
+    let update = (trained.reached(1000) - trained.reached(100)) / 900.0;
+    assert!(update > 4.0 / 6.0 * MEAN && update < harmonic(WORKERS) * MEAN, "{update}");
+}
+
+#[test]
+fn bounded_staleness_lies_between_synchronous_and_asynchronous_in_speed_and_in_staleness() {
+    let gradients = |mode, steps| {
+        let trained = train(mode, 6, EXPONENTIAL, steps);
+        let last = trained.steps.iter().map(|step| step.ended).max().unwrap().as_secs_f64();
+        (trained.steps.len() as f64 / last, mean(staleness(&trained, steps / 10, steps)))
+    };
+    let modes = [0, 2, 8].map(|slack| (Mode::BoundedStaleness { slack }, 1800));
+    let all = [&[(SYNC, 300)], &modes[..], &[(Mode::Async, 1800)]].concat();
+    let seen: Vec<(f64, f64)> =
+        all.into_iter().map(|(mode, steps)| gradients(mode, steps)).collect();
+    // Steps of slack 0 are rounds like synchronous ones, though their gradients are applied one by
+    // one.
+    assert_near("slack 0 against sync", seen[1].0, seen[0].0, 0.06);
+    for pair in seen[1..].windows(2) {
+        assert!(pair[0].0 < pair[1].0, "more slack is faster: {seen:?}");
+        assert!(pair[0].1 < pair[1].1, "more slack is staler: {seen:?}");
+    }
+}

@@ -1,0 +1,344 @@
+//! Whoever may not talk to a task is refused, with the reason, and does not disturb those who may.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quinn::crypto::rustls::QuicClientConfig;
+use quinn::{ClientConfig, Connection, ConnectionError, Endpoint, SendStream};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, SignatureScheme};
+use trainyard::cluster::{ClusterSpec, TaskName};
+use trainyard::prelude::*;
+use trainyard::transport::wire::{WireLimits, encode_envelope};
+use trainyard::transport::{Authority, Identity, Inbox, Loss, PeerId, Quic, QuicConfig, Transport};
+
+use crate::quic::transport_contract::{Kept, Note};
+use crate::support::fixture::{loopback, on_actix, quic_config};
+
+/// A parameter server and a worker that talk all the time, and a second worker that is not there.
+struct Attacked {
+    cluster: ClusterSpec,
+    authority: Authority,
+    ps: Rc<Quic<Note>>,
+    worker: Rc<Quic<Note>>,
+    at_ps: Rc<Kept>,
+}
+
+impl Attacked {
+    async fn new() -> Self {
+        let (cluster, sockets) = loopback(&[("ps", 1), ("worker", 2)]);
+        let authority = Authority::new("test").unwrap();
+        let mut ends = Vec::new();
+        for (task, socket) in cluster.tasks().zip(sockets).take(2) {
+            let config = quic_config(&cluster, &task, socket, &authority);
+            let mut config = QuicConfig { silence: Duration::from_secs(2), ..config };
+            config.limits.handshakes = 16;
+            config.limits.tensor = 1 << 20;
+            ends.push(Quic::bind(config).await.unwrap());
+        }
+        let at_ps = Rc::new(Kept::default());
+        ends[0].listen(Rc::clone(&at_ps) as Rc<dyn Inbox<Note>>);
+        let attacked = Self {
+            cluster,
+            authority,
+            worker: ends.pop().unwrap(),
+            ps: ends.pop().unwrap(),
+            at_ps,
+        };
+        attacked.exchange().await;
+        attacked
+    }
+
+    /// A message from the worker arrives soon.
+    async fn exchange(&self) {
+        let (before, sent) = (self.at_ps.count(), Instant::now());
+        self.worker
+            .send(PeerId(0), vec![Note { number: 1, tensors: vec![Tensor::full([100], 1f32)] }]);
+        self.at_ps.until(before + 1).await;
+        assert!(sent.elapsed() < Duration::from_secs(1), "{:?}", sent.elapsed());
+    }
+
+    /// Waits until the parameter server has refused somebody because of `why`; what runs goes on
+    /// meanwhile.
+    async fn refuses(&self, why: &str) {
+        let is_refused = || self.ps.refusals().iter().any(|(_, reason)| reason.contains(why));
+        let began = Instant::now();
+        while !is_refused() {
+            self.exchange().await;
+            assert!(
+                began.elapsed() < Duration::from_secs(8),
+                "no `{why}` in {:?}",
+                self.ps.refusals()
+            );
+        }
+        assert!(self.at_ps.losses.borrow().is_empty(), "the worker was not disturbed");
+    }
+
+    fn identity(&self, task: &TaskName) -> Identity {
+        self.authority.issue(task, &[]).unwrap()
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.ps.local_addr()
+    }
+}
+
+/// Takes every server for whom it says that it is: the intruder is not the one to be protected.
+#[derive(Debug)]
+struct Gullible;
+
+impl ServerCertVerifier for Gullible {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        rustls::crypto::ring::default_provider()
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
+
+/// A client of QUIC with any certificate and any protocol.
+fn intruder(identity: Option<(&Identity, &TaskName)>, protocol: &str) -> Endpoint {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Gullible));
+    let mut tls = match identity {
+        None => builder.with_no_client_auth(),
+        Some((identity, task)) => {
+            let (certificate, key) = der(identity, task);
+            builder.with_client_auth_cert(vec![certificate], key).unwrap()
+        }
+    };
+    tls.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    let mut endpoint = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+    endpoint.set_default_client_config(ClientConfig::new(Arc::new(
+        QuicClientConfig::try_from(tls).unwrap(),
+    )));
+    endpoint
+}
+
+fn der(identity: &Identity, task: &TaskName) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+    let folder = std::env::temp_dir().join(format!(
+        "trainyard-untrusted-{}-{:p}",
+        std::process::id(),
+        identity
+    ));
+    identity.save(&folder, task).unwrap();
+    let stem = format!("{}-{}", task.job(), task.index());
+    let certificate = CertificateDer::from_pem_file(folder.join(format!("{stem}.pem"))).unwrap();
+    let key = PrivateKeyDer::from_pem_file(folder.join(format!("{stem}.key"))).unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+    (certificate, key)
+}
+
+const PROTOCOL: &str = "trainyard/1";
+
+/// An introduction as a task would send it.
+fn hello(version: u32, run: &str, task: &str, incarnation: u64) -> Vec<u8> {
+    let said = (version, run, task, incarnation, 0u64);
+    let control = bincode::serde::encode_to_vec(said, bincode::config::standard()).unwrap();
+    [&[1, 0, 0, 0], &(control.len() as u32).to_le_bytes()[..], &[0; 4], &control].concat()
+}
+
+/// Says `bytes` first, and gives why the connection ended, where it does soon.
+async fn say(endpoint: &Endpoint, to: SocketAddr, bytes: &[u8]) -> Option<ConnectionError> {
+    let connection = endpoint.connect(to, "ps-0.task.trainyard").unwrap().await.err();
+    if connection.is_some() {
+        return connection;
+    }
+    let connection = endpoint.connect(to, "ps-0.task.trainyard").unwrap().await.ok()?;
+    let _control = opened(&connection, bytes).await;
+    tokio::time::timeout(Duration::from_secs(3), connection.closed()).await.ok()
+}
+
+async fn opened(connection: &Connection, bytes: &[u8]) -> Option<SendStream> {
+    let mut stream = connection.open_uni().await.ok()?;
+    stream.write_all(bytes).await.ok()?;
+    Some(stream)
+}
+
+fn absent() -> TaskName {
+    TaskName::new("worker", 1)
+}
+
+/// What the other end said when it closed.
+fn told(ended: Option<ConnectionError>) -> String {
+    ended.map_or_else(|| "nothing".to_owned(), |error| error.to_string())
+}
+
+#[test]
+fn without_a_certificate_of_the_run_nobody_gets_in() {
+    on_actix(async {
+        let attacked = Attacked::new().await;
+        let greeting = hello(2, "test", "worker:1", 1);
+        let nobody = intruder(None, PROTOCOL);
+        assert!(say(&nobody, attacked.address(), &greeting).await.is_some());
+        attacked.refuses("certificate is missing").await;
+        let other = Authority::new("test").unwrap().issue(&absent(), &[]).unwrap();
+        let stranger = intruder(Some((&other, &absent())), PROTOCOL);
+        assert!(say(&stranger, attacked.address(), &greeting).await.is_some());
+        attacked.refuses("certificate is not one of this run").await;
+        Ok(())
+    });
+}
+
+#[test]
+fn another_version_another_run_and_another_name_are_refused_and_told_why() {
+    on_actix(async {
+        let attacked = Attacked::new().await;
+        let identity = attacked.identity(&absent());
+        let old = intruder(Some((&identity, &absent())), "trainyard/0");
+        assert!(say(&old, attacked.address(), &hello(2, "test", "worker:1", 1)).await.is_some());
+        attacked.refuses("different versions").await;
+        let known = intruder(Some((&identity, &absent())), PROTOCOL);
+        let cases = [
+            (hello(9, "test", "worker:1", 1), "version 9"),
+            (hello(2, "yesterday", "worker:1", 1), "run `yesterday`"),
+            (hello(2, "test", "worker:0", 1), "certificate is not that of worker:0"),
+            (hello(2, "test", "ps:0", 1), "certificate is not that of ps:0"),
+            (hello(2, "test", "no name", 1), "can't be read"),
+        ];
+        for (greeting, why) in cases {
+            let ended = told(say(&known, attacked.address(), &greeting).await);
+            assert!(ended.contains(why), "{ended}");
+            attacked.refuses(why).await;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn garbage_before_an_introduction_ends_its_connection_alone() {
+    on_actix(async {
+        let attacked = Attacked::new().await;
+        let identity = attacked.identity(&absent());
+        let known = intruder(Some((&identity, &absent())), PROTOCOL);
+        let mut cut = hello(2, "test", "worker:1", 1);
+        cut.truncate(20);
+        let too_long = [&[1, 0, 0, 0], &u32::MAX.to_le_bytes()[..], &[0; 4]].concat();
+        let cases = [
+            (vec![0xff; 64], "no beginning of a frame"),
+            (too_long, "of which at most"),
+            (hello(2, "test", &"x".repeat(5000), 1), "of which at most"),
+            (cut, "it says nothing"),
+        ];
+        for (bytes, why) in cases {
+            assert!(say(&known, attacked.address(), &bytes).await.is_some(), "{why}");
+            attacked.refuses(why).await;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn garbage_after_an_introduction_ends_its_connection_alone() {
+    on_actix(async {
+        let attacked = Attacked::new().await;
+        let identity = attacked.identity(&absent());
+        let known = intruder(Some((&identity, &absent())), PROTOCOL);
+        let envelope = |note: Note| encode_envelope(&vec![note], WireLimits::default()).unwrap();
+        let oversize =
+            envelope(Note { number: 1, tensors: vec![Tensor::zeros(DType::F32, [1 << 20])] });
+        let mut booleans = envelope(Note { number: 1, tensors: vec![Tensor::full([8], true)] });
+        *booleans.last_mut().unwrap() = 7;
+        let cases = [
+            (vec![9; 12], "no beginning of a frame"),
+            (oversize[..100].to_vec(), "of which at most 1048576"),
+            (booleans, "neither 0 nor 1"),
+            (envelope(Note::new(u64::MAX)), "a number that nothing has"),
+            (hello(2, "test", "worker:1", 1), "in a place where there is none"),
+        ];
+        for (incarnation, (bytes, why)) in (10..).zip(cases) {
+            for on_its_own_stream in [false, true] {
+                let connecting = known.connect(attacked.address(), "ps-0.task.trainyard").unwrap();
+                let connection = connecting.await.unwrap();
+                let greeting =
+                    hello(2, "test", "worker:1", incarnation * 2 + u64::from(on_its_own_stream));
+                let mut control = opened(&connection, &greeting).await.unwrap();
+                if on_its_own_stream {
+                    let mut stream = opened(&connection, &bytes).await.unwrap();
+                    stream.finish().unwrap();
+                } else {
+                    control.write_all(&bytes).await.unwrap();
+                }
+                let ended = tokio::time::timeout(Duration::from_secs(3), connection.closed()).await;
+                assert!(told(ended.ok()).contains(why), "{why}");
+            }
+            attacked.at_ps.losses.borrow_mut().retain(|(peer, loss)| {
+                assert!(*loss != Loss::Stopped);
+                *peer != PeerId(2)
+            });
+            attacked.refuses(why).await;
+        }
+        let cut = envelope(Note { number: 1, tensors: vec![Tensor::full([8], 1f32)] });
+        let connection =
+            known.connect(attacked.address(), "ps-0.task.trainyard").unwrap().await.unwrap();
+        let _control = opened(&connection, &hello(2, "test", "worker:1", 99)).await.unwrap();
+        opened(&connection, &cut[..cut.len() - 1]).await.unwrap().finish().unwrap();
+        assert!(told(Some(connection.closed().await)).contains("cut short"));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_flood_does_not_keep_those_out_who_may_come_in() {
+    on_actix(async {
+        let attacked = Attacked::new().await;
+        let nobody = intruder(None, PROTOCOL);
+        let connections: Vec<_> = (0..300)
+            .map(|_| nobody.connect(attacked.address(), "ps-0.task.trainyard").unwrap())
+            .collect();
+        let noise = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for i in 0..2000u32 {
+            let packet: Vec<u8> = (0..1200u32)
+                .map(|k| (i.wrapping_mul(31) ^ k.wrapping_mul(i)) as u8 | 0xc0)
+                .collect();
+            let _dropped_where_there_is_no_room = noise.send_to(&packet, attacked.address());
+        }
+        for _ in 0..50 {
+            attacked.exchange().await;
+        }
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let config = quic_config(&attacked.cluster, &absent(), socket, &attacked.authority);
+        let late = Quic::<Note>::bind(config).await.unwrap();
+        let before = attacked.at_ps.count();
+        late.send(PeerId(0), vec![Note::new(5)]);
+        attacked.at_ps.until(before + 1).await;
+        assert!(attacked.at_ps.losses.borrow().is_empty());
+        drop(connections);
+        Ok(())
+    });
+}

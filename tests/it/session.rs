@@ -1,0 +1,12 @@
+//! Sessions, servers, hooks and programs on them.
+
+mod errors;
+mod hooks;
+mod life_of_a_step;
+mod monitored_session;
+mod peer_to_peer;
+mod queues;
+mod servers;
+mod session_creation;
+mod sessions;
+mod user_program;

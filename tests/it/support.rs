@@ -1,0 +1,7 @@
+//! What the tests share: programs, clusters, checks of what a training told of itself.
+
+pub(crate) mod alone;
+pub(crate) mod binary;
+pub(crate) mod checkers;
+pub(crate) mod fixture;
+pub(crate) mod simulated;

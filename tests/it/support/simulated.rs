@@ -1,0 +1,389 @@
+//! Trainings in simulation, as tests ask for them, and what they told of themselves.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::num::NonZeroU32;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use trainyard::checkpoint::Memory;
+use trainyard::cluster::{ClusterSpec, TaskName};
+use trainyard::data::{Dataset, Split};
+use trainyard::graph::UpdateRule;
+use trainyard::kernels::Numerics;
+use trainyard::models::{Embedding, Model};
+use trainyard::prelude::*;
+use trainyard::runtime::Encoding;
+use trainyard::simulation::{
+    self, Cluster, ComputeSpec, Fault, Faults, Host, Law, Misfortune, Moment, NetworkSpec, Outcome,
+};
+use trainyard::sync::Mode;
+use trainyard::training::{
+    Averaging, Beginning, Checkpointing, Ending, Evaluation, OptimizerSettings, Recorder,
+    SecondOrStepTimer, Settings, StepStats, Stop, TaskParts, train,
+};
+use trainyard::units::{BytesPerSecond, FlopsPerSecond};
+
+/// A training to be run. It begins as the null program on a network that takes next to no time.
+#[derive(Clone)]
+pub(crate) struct Simulated {
+    cluster: Cluster,
+    settings: Settings,
+    mode: Mode,
+    dataset: Option<Arc<Dataset>>,
+    checkpointing: Option<Checkpointing>,
+    /// How much wall clock time the recorder wastes at each step.
+    wasted: Duration,
+}
+
+/// What a training told, and what its world saw.
+pub(crate) struct Trained {
+    pub(crate) steps: Vec<StepStats>,
+    pub(crate) ending: Option<Ending>,
+    /// The last look at the test split.
+    pub(crate) evaluation: Option<Evaluation>,
+    pub(crate) outcome: Outcome<()>,
+}
+
+/// What is known of a training so far.
+#[derive(Default)]
+struct Told {
+    steps: Vec<StepStats>,
+    ending: Option<Ending>,
+    evaluation: Option<Evaluation>,
+}
+
+#[derive(Clone, Default)]
+struct Notes {
+    told: Arc<Mutex<Told>>,
+    wasted: Duration,
+}
+
+impl Recorder for Notes {
+    fn step(&self, stats: StepStats) {
+        let began = std::time::Instant::now();
+        while began.elapsed() < self.wasted {}
+        self.told.lock().unwrap().steps.push(stats);
+    }
+
+    fn beginning(&self, _: Beginning) {}
+
+    fn restored(&self, global_step: u64) {
+        let told = &mut *self.told.lock().unwrap();
+        told.steps
+            .iter_mut()
+            .filter(|step| step.global_step > global_step)
+            .for_each(|step| step.applied = false);
+    }
+
+    fn evaluation(&self, evaluation: Evaluation) {
+        self.told.lock().unwrap().evaluation = Some(evaluation);
+    }
+
+    fn ending(&self, ending: Ending) {
+        self.told.lock().unwrap().ending = Some(ending);
+    }
+}
+
+impl Simulated {
+    pub(crate) fn new(ps: u32, workers: u32, mode: Mode) -> Self {
+        let network = NetworkSpec {
+            latency: Duration::from_nanos(1),
+            bandwidth: BytesPerSecond(1e12),
+            message_cost: Duration::ZERO,
+            racks: None,
+        };
+        let (rate, memory) = (FlopsPerSecond(50e9), BytesPerSecond(10e9));
+        let compute = ComputeSpec { rate, memory, straggler: None, step_time: None };
+        let jobs = [("ps", ps), ("worker", workers)].into_iter().filter(|(_, tasks)| *tasks > 0);
+        let spec = ClusterSpec::simulated(jobs).unwrap();
+        let settings = Settings {
+            model: Model::Null { variables: 1 },
+            optimizer: OptimizerSettings {
+                rule: UpdateRule::GradientDescent,
+                learning_rate: 0.1.into(),
+                clip: None,
+                top_k: None,
+            },
+            batch: 8,
+            averaging: None,
+            stop: Stop { steps: Some(100), accuracy: None, evaluate_every: 50, time: None },
+        };
+        let cluster = Cluster {
+            spec,
+            network,
+            encoding: Encoding::Exact,
+            compute,
+            devices: NonZeroU32::MIN,
+            slow: BTreeMap::new(),
+            numerics: Numerics::Real,
+            seed: 7,
+            faults: Faults::none(),
+        };
+        Self { cluster, settings, mode, dataset: None, checkpointing: None, wasted: Duration::ZERO }
+    }
+
+    pub(crate) fn seed(mut self, seed: u64) -> Self {
+        self.cluster.seed = seed;
+        self
+    }
+
+    pub(crate) fn steps(mut self, steps: u64) -> Self {
+        self.settings.stop.steps = Some(steps);
+        self
+    }
+
+    /// Ends the training after this time, and not before.
+    pub(crate) fn until(mut self, limit: Duration) -> Self {
+        (self.settings.stop.steps, self.settings.stop.time) = (None, Some(limit));
+        self
+    }
+
+    /// The computation of each worker step \[s\].
+    pub(crate) fn step_time(mut self, law: Law) -> Self {
+        self.cluster.compute.step_time = Some(law);
+        self
+    }
+
+    /// Softmax regression of the digits, with a straggler law, on a network that is felt.
+    pub(crate) fn digits(mut self) -> Self {
+        self.settings.model = Model::Softmax;
+        self.dataset = Some(Arc::new(Dataset::digits().unwrap()));
+        self.cluster.compute.straggler = Some(Law::Lognormal { mean: 1.0, sigma: 0.3 });
+        self.cluster.network.latency = Duration::from_micros(50);
+        self.cluster.network.bandwidth = BytesPerSecond(1.25e9);
+        self.cluster.network.message_cost = Duration::from_micros(5);
+        self
+    }
+
+    /// A wide and deep model with a table of `rows` rows in four shards, on a network that is felt.
+    /// The samples' ids are spread over the table likewise, whatever its size.
+    pub(crate) fn embedding(mut self, rows: usize) -> Self {
+        const SAMPLES: usize = 64;
+        let ids: Vec<i64> =
+            (0..SAMPLES * 4).map(|i| ((i * i * 7 + 3 * i) % 100 * (rows / 100)) as i64).collect();
+        let labels: Vec<i32> = (0..SAMPLES).map(|i| (ids[4 * i] > ids[4 * i + 1]) as i32).collect();
+        let ids = Tensor::new([SAMPLES, 4], &ids).unwrap();
+        let labels = Tensor::new([SAMPLES], &labels).unwrap();
+        let split =
+            Split::new(Tensor::full([SAMPLES, 4], 1f32), labels, 2).unwrap().with_ids(ids).unwrap();
+        self.dataset = Some(Arc::new(Dataset { train: split.clone(), test: split }));
+        self.settings.model =
+            Model::Embedding(Embedding { rows, dim: 16, slots: 4, partitions: 4, hidden: vec![8] });
+        self.cluster.network.latency = Duration::from_micros(50);
+        self.cluster.network.bandwidth = BytesPerSecond(1.25e9);
+        self
+    }
+
+    /// How the values of steps are written between tasks.
+    pub(crate) fn encoding(mut self, encoding: Encoding) -> Self {
+        self.cluster.encoding = encoding;
+        self
+    }
+
+    /// Sends this share of each gradient at once.
+    pub(crate) fn top_k(mut self, fraction: f64) -> Self {
+        self.settings.optimizer.top_k = Some(fraction);
+        self
+    }
+
+    /// Has the workers train variables of their own, which they average every so many steps.
+    pub(crate) fn averaging(mut self, every: u32, rule: UpdateRule, learning_rate: f32) -> Self {
+        let outer = OptimizerSettings {
+            rule,
+            learning_rate: learning_rate.into(),
+            clip: None,
+            top_k: None,
+        };
+        self.settings.averaging = Some(Averaging { every: NonZeroU32::new(every).unwrap(), outer });
+        self
+    }
+
+    pub(crate) fn rule(mut self, rule: UpdateRule) -> Self {
+        self.settings.optimizer.rule = rule;
+        self
+    }
+
+    /// Keeps checkpoints in `store`, one every so many steps.
+    pub(crate) fn checkpoints(mut self, store: &Memory, every: u64) -> Self {
+        let every = SecondOrStepTimer::every_steps(every);
+        self.checkpointing =
+            Some(Checkpointing { every, ..Checkpointing::new(Arc::new(store.clone())) });
+        self
+    }
+
+    /// Applies gradients as `optimizer` does.
+    pub(crate) fn optimizer(mut self, optimizer: &impl Optimizer) -> Self {
+        let (rule, learning_rate) = (optimizer.rule(), optimizer.learning_rate());
+        let (clip, top_k) = (optimizer.clip(), optimizer.top_k());
+        self.settings.optimizer = OptimizerSettings { rule, learning_rate, clip, top_k };
+        self
+    }
+
+    /// Keeps all of them.
+    pub(crate) fn keep_all_checkpoints(mut self) -> Self {
+        self.checkpointing.as_mut().unwrap().retention.max_to_keep = None;
+        self
+    }
+
+    /// Gives each task so many devices.
+    pub(crate) fn devices(mut self, devices: u32) -> Self {
+        self.cluster.devices = NonZeroU32::new(devices).unwrap();
+        self
+    }
+
+    /// Computes no numbers.
+    pub(crate) fn shapes(mut self) -> Self {
+        self.cluster.numerics = Numerics::Shapes;
+        self
+    }
+
+    pub(crate) fn model(mut self, model: Model) -> Self {
+        self.settings.model = model;
+        self
+    }
+
+    pub(crate) fn adam(mut self, learning_rate: f32) -> Self {
+        let rule = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+        self.settings.optimizer = OptimizerSettings {
+            rule,
+            learning_rate: learning_rate.into(),
+            clip: None,
+            top_k: None,
+        };
+        self
+    }
+
+    pub(crate) fn batch(mut self, batch: usize) -> Self {
+        self.settings.batch = batch;
+        self
+    }
+
+    pub(crate) fn slow(mut self, worker: u32, factor: f64) -> Self {
+        self.cluster.slow.insert(TaskName::new("worker", worker), factor);
+        self
+    }
+
+    /// Makes this machine slower: each step takes so much more of the wall clock.
+    pub(crate) fn wasting(mut self, wasted: Duration) -> Self {
+        self.wasted = wasted;
+        self
+    }
+
+    /// Runs the built-in trainer to its end.
+    pub(crate) fn run(&self) -> Trained {
+        let trained = self.run_program(train);
+        assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+        trained
+    }
+
+    /// Runs the built-in trainer, in which each worker begins a share of `period` after the one
+    /// before.
+    pub(crate) fn run_staggered(&self, period: Duration) -> Trained {
+        self.run_hosted(|host, task| async move {
+            let workers = task.replica().map_or(1, |replica| replica.workers);
+            let delay = period * task.index() / workers;
+            host.clock.sleep_until(host.clock.now().after(delay)).await;
+            train(task).await
+        })
+    }
+
+    /// Runs `program` as every task.
+    pub(crate) fn run_program<F>(&self, program: impl Fn(Task) -> F + Sync) -> Trained
+    where
+        F: Future<Output = Result<()>> + 'static,
+    {
+        self.run_hosted(|_, task| program(task))
+    }
+
+    /// Runs `program` as every task, with what hosts it.
+    pub(crate) fn run_hosted<F>(&self, program: impl Fn(Host, Task) -> F + Sync) -> Trained
+    where
+        F: Future<Output = Result<()>> + 'static,
+    {
+        let notes = Notes { wasted: self.wasted, ..Notes::default() };
+        let outcome = simulation::run(&self.cluster, |host| {
+            let parts = TaskParts {
+                server: Rc::clone(&host.server),
+                clock: Rc::clone(&host.clock),
+                mode: self.mode,
+                seed: self.cluster.seed,
+                settings: self.settings.clone(),
+                dataset: self.dataset.clone(),
+                checkpointing: self.checkpointing.clone(),
+                recorder: Rc::new(notes.clone()),
+            };
+            program(host, Task::new(parts).unwrap())
+        });
+        let Told { steps, ending, evaluation } = std::mem::take(&mut *notes.told.lock().unwrap());
+        Trained { steps, ending, evaluation, outcome }
+    }
+
+    /// Something goes wrong.
+    pub(crate) fn fault(mut self, at: Moment, what: Misfortune) -> Self {
+        self.cluster.faults.list.push(Fault { at, what });
+        self
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    pub(crate) fn last_step(&self) -> Option<u64> {
+        self.settings.stop.steps
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.cluster.spec.num_tasks("worker").unwrap()
+    }
+}
+
+impl Trained {
+    /// The events, and the weights where there are any.
+    pub(crate) fn digests(&self) -> (u64, Option<u64>) {
+        (self.outcome.digest.0, self.ending.and_then(|ending| ending.weights_digest))
+    }
+
+    /// The steps whose gradient was applied, after the first `warm_up` global steps and up to
+    /// `last`.
+    pub(crate) fn applied(
+        &self,
+        warm_up: u64,
+        last: u64,
+    ) -> impl Iterator<Item = &StepStats> + Clone {
+        let is_wanted = move |step: &&StepStats| {
+            step.applied && step.global_step > warm_up && step.global_step <= last
+        };
+        self.steps.iter().filter(is_wanted)
+    }
+
+    /// When the global step `step` was reached \[s\].
+    pub(crate) fn reached(&self, step: u64) -> f64 {
+        let at = self
+            .steps
+            .iter()
+            .filter(|stats| stats.applied && stats.global_step >= step)
+            .map(|stats| stats.ended);
+        at.min().expect("the training got there").as_secs_f64()
+    }
+}
+
+pub(crate) fn mean(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    values.clone().sum::<f64>() / values.count() as f64
+}
+
+/// Asserts that `measured` is within `share` of `expected`.
+#[track_caller]
+pub(crate) fn assert_near(what: &str, measured: f64, expected: f64, share: f64) {
+    let off = (measured / expected - 1.0).abs();
+    assert!(
+        off <= share,
+        "{what}: measured {measured}, expected {expected}: off by {:.2} %",
+        off * 100.0
+    );
+}
