@@ -58,7 +58,8 @@
 //! | [`runtime`] | the actors: master, worker, parameter server |
 //! | [`import`] | graphs of TensorFlow's, read into ours |
 //! | [`training`] | tasks, sessions, hooks, data sets |
-//! | [`simulation`] | virtual time, network and compute models, scenarios |
+//! | [`simulation`] | virtual time, network and compute models, faults |
+//! | [`experiment`] | scenarios: a cluster, a program and the runs to compare |
 //! | [`report`] | results and how they are written |
 //!
 //! # The life of a step
@@ -82,6 +83,7 @@ pub mod clock;
 pub mod cluster;
 pub mod data;
 mod event_file;
+pub mod experiment;
 pub mod graph;
 pub mod import;
 pub mod kernels;

@@ -20,7 +20,6 @@ mod passage;
 mod pool;
 mod programs;
 mod run;
-pub mod scenario;
 mod world;
 
 pub use audit::Digest;

@@ -29,6 +29,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("training", &["checkpoint", "data", "models", "runtime", BELOW]),
     ("import", &["tensor", "cluster", "graph", "runtime"]),
     ("simulation", &["runtime", BELOW]),
+    (
+        "experiment",
+        &["simulation", "training", "checkpoint", "data", "models", "report", "runtime", BELOW],
+    ),
     ("report", &["units", "cluster", "event_file"]),
     ("cli", &[ALL]),
     ("prelude", &[ALL]),
@@ -77,6 +81,7 @@ const ORDERED: &[&str] = &[
     "models",
     "training",
     "import",
+    "experiment",
 ];
 const WALL_CLOCK: &[(&str, &str)] = &[
     ("src/clock/wall.rs", "it is the wall clock"),

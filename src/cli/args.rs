@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Parser, Subcommand};
 
 use super::exit_code;
-use crate::simulation::scenario::{Setting, Sweep};
+use crate::experiment::scenario::{Setting, Sweep};
 
 pub(crate) use checkpoint::{
     CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs,

@@ -6,8 +6,8 @@ use super::exit_code::ExitCode;
 use crate::checkpoint::CheckpointError;
 use crate::cluster::TaskName;
 use crate::data::DataError;
+use crate::experiment::scenario::ScenarioError;
 use crate::runtime::{Code, Error};
-use crate::simulation::scenario::ScenarioError;
 use crate::transport::{CertificateError, QuicError};
 
 /// Why a command ended early.

@@ -23,8 +23,8 @@ use super::stop::{self, Stop};
 use super::summary::{self, Observed};
 use super::task::pick;
 use crate::clock::{Clock, WallClock};
+use crate::experiment::scenario::{self, Scenario, Setting};
 use crate::report::{Report, Run, World};
-use crate::simulation::scenario::{self, Scenario, Setting};
 use crate::units::VirtualTime;
 
 use folder::Folder;

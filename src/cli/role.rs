@@ -8,7 +8,7 @@ use std::path::Path;
 use super::args::RoleArgs;
 use super::failure::Failure;
 use crate::cluster::{ClusterSpec, Flags, RunConfig, Slurm, TaskName};
-use crate::simulation::scenario::{Scenario, Tasks};
+use crate::experiment::scenario::{Scenario, Tasks};
 
 /// What to do where nothing says what this process is.
 const NOTHING: &str = "\

@@ -10,9 +10,10 @@ use super::progress::Progress;
 use super::recording::{Recording, SharedRecording};
 use super::summary::{self, Observed};
 use crate::clock::{Clock, WallClock};
+use crate::experiment::scenario;
 use crate::report::{Report, Run, World};
 use crate::runtime::Error;
-use crate::simulation::{self, Host, scenario};
+use crate::simulation::{self, Host};
 use crate::training::Task;
 use crate::units::VirtualTime;
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::recording::Recording;
 use crate::cluster::TaskName;
+use crate::experiment::scenario;
 use crate::report::{Gradients, Run, Staleness, StepRow, StepSeconds};
 use crate::simulation::Outcome;
-use crate::simulation::scenario;
 use crate::training::{Settings, StepStats};
 use crate::units::VirtualTime;
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use crate::cluster::TaskName;
-use crate::simulation::scenario::Setting;
+use crate::experiment::scenario::Setting;
 use crate::units::Span;
 
 /// Who this task is: the flags of TensorFlow's example trainer, dashes or underscores, and a few

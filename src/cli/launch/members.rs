@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use super::folder::Folder;
 use crate::cli::failure::Failure;
 use crate::cluster::{ClusterSpec, TaskName};
-use crate::simulation::scenario::{Run, Setting};
+use crate::experiment::scenario::{Run, Setting};
 use crate::transport::Authority;
 use crate::units::Span;
 

@@ -8,7 +8,7 @@ use crate::cli::experiment::Experiment;
 use crate::cli::failure::Failure;
 use crate::cli::role;
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
-use crate::simulation::scenario::{self, Run, Scenario};
+use crate::experiment::scenario::{self, Run, Scenario};
 use crate::transport::{Authority, Identity, QuicConfig, RunId};
 
 /// One task's part in a run.

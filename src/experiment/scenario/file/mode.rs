@@ -10,15 +10,15 @@ use crate::sync::Mode;
 
 /// `"async"`, `"sync"`, `"staleness_aware"`, or a table of one mode with its parameters, such as
 /// `{ sync = { backups = 1 } }`.
-pub(in crate::simulation::scenario) struct ModeFile {
+pub(in crate::experiment::scenario) struct ModeFile {
     /// How gradients, or differences of copies, are coordinated.
-    pub(in crate::simulation::scenario) mode: Mode,
+    pub(in crate::experiment::scenario) mode: Mode,
     /// Where workers train copies of their own.
-    pub(in crate::simulation::scenario) averaging: Option<AveragingFile>,
+    pub(in crate::experiment::scenario) averaging: Option<AveragingFile>,
 }
 
 /// The modes in which workers train copies of their own.
-pub(in crate::simulation::scenario) enum AveragingFile {
+pub(in crate::experiment::scenario) enum AveragingFile {
     LocalSgd(LocalSgdTable),
     DiLoCo(DiLoCoTable),
 }
@@ -77,20 +77,20 @@ struct DelayCompensatedTable {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::simulation::scenario) struct LocalSgdTable {
-    pub(in crate::simulation::scenario) every: u32,
+pub(in crate::experiment::scenario) struct LocalSgdTable {
+    pub(in crate::experiment::scenario) every: u32,
     #[serde(default)]
     backups: u32,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::simulation::scenario) struct DiLoCoTable {
-    pub(in crate::simulation::scenario) every: u32,
+pub(in crate::experiment::scenario) struct DiLoCoTable {
+    pub(in crate::experiment::scenario) every: u32,
     #[serde(default)]
     backups: u32,
-    pub(in crate::simulation::scenario) outer_learning_rate: Option<f32>,
-    pub(in crate::simulation::scenario) outer_momentum: Option<f32>,
+    pub(in crate::experiment::scenario) outer_learning_rate: Option<f32>,
+    pub(in crate::experiment::scenario) outer_momentum: Option<f32>,
 }
 
 impl ModeFile {

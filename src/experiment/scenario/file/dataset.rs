@@ -8,7 +8,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 
 /// `"digits"`, or a table that names files.
-pub(in crate::simulation::scenario) enum DatasetFile {
+pub(in crate::experiment::scenario) enum DatasetFile {
     Digits,
     Idx { directory: PathBuf },
     Csv { file: PathBuf, label: String, test: Option<PathBuf> },
@@ -19,11 +19,11 @@ pub(in crate::simulation::scenario) enum DatasetFile {
 /// The arrays of a data set.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::simulation::scenario) struct NpyFile {
-    pub(in crate::simulation::scenario) features: PathBuf,
-    pub(in crate::simulation::scenario) labels: PathBuf,
-    pub(in crate::simulation::scenario) test_features: Option<PathBuf>,
-    pub(in crate::simulation::scenario) test_labels: Option<PathBuf>,
+pub(in crate::experiment::scenario) struct NpyFile {
+    pub(in crate::experiment::scenario) features: PathBuf,
+    pub(in crate::experiment::scenario) labels: PathBuf,
+    pub(in crate::experiment::scenario) test_features: Option<PathBuf>,
+    pub(in crate::experiment::scenario) test_labels: Option<PathBuf>,
 }
 
 /// All keys that a table may have.

@@ -2,12 +2,12 @@
 //! not.
 
 use super::Mistakes;
-use crate::graph::{LearningRate, Schedule, UpdateRule};
-use crate::optimizer::ClipGradients;
-use crate::simulation::scenario::Optimizer;
-use crate::simulation::scenario::file::{
+use crate::experiment::scenario::Optimizer;
+use crate::experiment::scenario::file::{
     LearningRateFile, OptimizerFile, Parameters, RuleFile, ScheduleFile, ScheduleName,
 };
+use crate::graph::{LearningRate, Schedule, UpdateRule};
+use crate::optimizer::ClipGradients;
 
 /// Where the optimizer is in a scenario.
 const PATH: &str = "program.optimizer";

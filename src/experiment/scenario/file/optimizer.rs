@@ -9,12 +9,12 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(in crate::simulation::scenario) struct OptimizerFile {
-    pub(in crate::simulation::scenario) rule: RuleFile,
-    pub(in crate::simulation::scenario) learning_rate: Option<LearningRateFile>,
-    pub(in crate::simulation::scenario) clip_value: Option<f32>,
-    pub(in crate::simulation::scenario) clip_norm: Option<f32>,
-    pub(in crate::simulation::scenario) clip_global_norm: Option<f32>,
+pub(in crate::experiment::scenario) struct OptimizerFile {
+    pub(in crate::experiment::scenario) rule: RuleFile,
+    pub(in crate::experiment::scenario) learning_rate: Option<LearningRateFile>,
+    pub(in crate::experiment::scenario) clip_value: Option<f32>,
+    pub(in crate::experiment::scenario) clip_norm: Option<f32>,
+    pub(in crate::experiment::scenario) clip_global_norm: Option<f32>,
     momentum: Option<f32>,
     use_nesterov: Option<bool>,
     initial_accumulator_value: Option<f32>,
@@ -36,7 +36,7 @@ pub(in crate::simulation::scenario) struct OptimizerFile {
 
 #[derive(Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::simulation::scenario) enum RuleFile {
+pub(in crate::experiment::scenario) enum RuleFile {
     #[default]
     GradientDescent,
     Momentum,
@@ -55,7 +55,7 @@ pub(in crate::simulation::scenario) enum RuleFile {
 
 impl OptimizerFile {
     /// The parameters of the rule that are given.
-    pub(in crate::simulation::scenario) fn parameters(&self) -> Parameters {
+    pub(in crate::experiment::scenario) fn parameters(&self) -> Parameters {
         let numbers = [
             ("momentum", self.momentum),
             ("initial_accumulator_value", self.initial_accumulator_value),
@@ -82,9 +82,9 @@ impl OptimizerFile {
 }
 
 /// Parameters by their keys.
-pub(in crate::simulation::scenario) struct Parameters {
-    pub(in crate::simulation::scenario) numbers: BTreeMap<&'static str, f32>,
-    pub(in crate::simulation::scenario) flags: BTreeMap<&'static str, bool>,
+pub(in crate::experiment::scenario) struct Parameters {
+    pub(in crate::experiment::scenario) numbers: BTreeMap<&'static str, f32>,
+    pub(in crate::experiment::scenario) flags: BTreeMap<&'static str, bool>,
 }
 
 fn given<T>(
@@ -94,19 +94,19 @@ fn given<T>(
 }
 
 /// `0.1`, or a table that says how it changes.
-pub(in crate::simulation::scenario) enum LearningRateFile {
+pub(in crate::experiment::scenario) enum LearningRateFile {
     Constant(f32),
     Schedule(Box<ScheduleFile>),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::simulation::scenario) struct ScheduleFile {
-    pub(in crate::simulation::scenario) schedule: ScheduleName,
-    pub(in crate::simulation::scenario) warmup_steps: Option<u64>,
-    pub(in crate::simulation::scenario) decay_steps: Option<u64>,
-    pub(in crate::simulation::scenario) boundaries: Option<Vec<u64>>,
-    pub(in crate::simulation::scenario) values: Option<Vec<f32>>,
+pub(in crate::experiment::scenario) struct ScheduleFile {
+    pub(in crate::experiment::scenario) schedule: ScheduleName,
+    pub(in crate::experiment::scenario) warmup_steps: Option<u64>,
+    pub(in crate::experiment::scenario) decay_steps: Option<u64>,
+    pub(in crate::experiment::scenario) boundaries: Option<Vec<u64>>,
+    pub(in crate::experiment::scenario) values: Option<Vec<f32>>,
     initial: Option<f32>,
     decay_rate: Option<f32>,
     staircase: Option<bool>,
@@ -118,7 +118,7 @@ pub(in crate::simulation::scenario) struct ScheduleFile {
 
 #[derive(Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::simulation::scenario) enum ScheduleName {
+pub(in crate::experiment::scenario) enum ScheduleName {
     Constant,
     Exponential,
     NaturalExp,
@@ -130,7 +130,7 @@ pub(in crate::simulation::scenario) enum ScheduleName {
 
 impl ScheduleFile {
     /// The numbers and flags of the schedule that are given.
-    pub(in crate::simulation::scenario) fn parameters(&self) -> Parameters {
+    pub(in crate::experiment::scenario) fn parameters(&self) -> Parameters {
         let numbers = [
             ("initial", self.initial),
             ("decay_rate", self.decay_rate),

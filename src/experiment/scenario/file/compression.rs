@@ -8,7 +8,7 @@ use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 
 /// `"none"`, `"bf16"`, `"int8"`, `{ int8 = { block = 256 } }` or `{ top_k = { fraction = 0.01 } }`.
 #[derive(Clone, Copy)]
-pub(in crate::simulation::scenario) enum CompressionFile {
+pub(in crate::experiment::scenario) enum CompressionFile {
     None,
     Bf16,
     Int8 { block: u32 },

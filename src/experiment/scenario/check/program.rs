@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::Mistakes;
 use super::optimizer::optimizer;
-use crate::simulation::scenario::file::{DatasetFile, ModelFile, NpyFile, ProgramFile};
-use crate::simulation::scenario::{Dataset, Embedding, Model, Program, Published};
+use crate::experiment::scenario::file::{DatasetFile, ModelFile, NpyFile, ProgramFile};
+use crate::experiment::scenario::{Dataset, Embedding, Model, Program, Published};
 
 /// `origin` is the scenario's file: relative paths begin where it is. `servers` are the parameter
 /// servers.
