@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 pub use wall::WallClock;
 pub(crate) use wall::date;
@@ -17,14 +17,14 @@ pub type Sleep = Pin<Box<dyn Future<Output = ()>>>;
 /// Tells the time, and waits for it. Nothing below `cli` asks the operating system instead.
 pub trait Clock {
     /// The time since the clock began.
-    fn now(&self) -> VirtualTime;
+    fn now(&self) -> Time;
 
     /// Waits until `time`; not at all where that has passed.
-    fn sleep_until(&self, time: VirtualTime) -> Sleep;
+    fn sleep_until(&self, time: Time) -> Sleep;
 
     /// The time since 1970; in a world that has a time of its own, since the beginning of that.
     fn date(&self) -> Duration {
-        self.now().since(VirtualTime::ZERO)
+        self.now().since(Time::ZERO)
     }
 
     /// Whether the time stands still while the program computes, so that nothing is gained by

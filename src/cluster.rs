@@ -9,7 +9,7 @@
 //! | [`DeviceSpec`] | `tf.DeviceSpec`, `DeviceNameUtils` |
 //! | [`DeviceName`] | `Device::name()` |
 //! | [`ClusterSpec`] | `tf.train.ClusterSpec` |
-//! | [`TfConfig`] | `TFConfigClusterResolver` |
+//! | [`TaskConfig`] | `TFConfigClusterResolver` |
 //! | [`RunConfig`] | `tf.estimator.RunConfig` |
 //! | [`Flags`] | the flags of `mnist_replica.py` |
 //! | [`Slurm`] | `SlurmClusterResolver` |
@@ -57,8 +57,8 @@ mod json;
 mod run_config;
 mod slurm;
 mod spec;
+mod task_config;
 mod task_name;
-mod tf_config;
 mod validator;
 
 pub use address::AddressError;
@@ -70,8 +70,8 @@ pub use job_name::JobNameError;
 pub use run_config::RunConfig;
 pub use slurm::Slurm;
 pub use spec::{ClusterError, ClusterSpec};
+pub use task_config::TaskConfig;
 pub use task_name::{TaskName, TaskNameError};
-pub use tf_config::TfConfig;
 
 /// The most tasks that a job may have, so that an index from outside can't ask for all the memory.
 const MAX_TASKS: u32 = 1 << 20;

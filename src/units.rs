@@ -16,9 +16,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
-pub struct VirtualTime(pub u64);
+pub struct Time(pub u64);
 
-impl VirtualTime {
+impl Time {
     /// The beginning of the clock.
     pub const ZERO: Self = Self(0);
 
@@ -39,7 +39,7 @@ impl VirtualTime {
     }
 }
 
-impl fmt::Display for VirtualTime {
+impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.6}s", self.as_secs_f64())
     }

@@ -4,10 +4,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use trainyard::cluster::{ClusterSpec, RunConfig, TfConfig};
+use trainyard::cluster::{ClusterSpec, RunConfig, TaskConfig};
 
 fuzz_target!(|text: &str| {
-    if let Err(errors) = TfConfig::parse(Some(text)) {
+    if let Err(errors) = TaskConfig::from_tf_config(Some(text)) {
         assert!(!errors.to_string().is_empty());
     }
     let Ok(config) = RunConfig::from_tf_config(Some(text)) else { return };

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
 use super::recording::Watch;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 pub(super) use part::Part;
 
@@ -41,7 +41,7 @@ pub(super) enum Event {
 pub(super) struct Control {
     stream: UnixStream,
     /// When it tells again how far the run is, on the run's clock.
-    next: VirtualTime,
+    next: Time,
 }
 
 impl Control {
@@ -55,7 +55,7 @@ impl Control {
         socket.local_addr().map_err(failed())?;
         let stream = UnixStream::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed())?);
         stream.peer_addr().map_err(failed())?;
-        Ok((socket, Self { stream, next: VirtualTime::ZERO }))
+        Ok((socket, Self { stream, next: Time::ZERO }))
     }
 
     /// Another end of the same way.
@@ -79,7 +79,7 @@ impl Control {
 }
 
 impl Watch for Control {
-    fn update(&mut self, global_step: u64, loss: Option<f32>, now: VirtualTime) {
+    fn update(&mut self, global_step: u64, loss: Option<f32>, now: Time) {
         if now >= self.next {
             self.next = now.after(TELL_EVERY);
             let loss = loss.filter(|loss| loss.is_finite());

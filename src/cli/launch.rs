@@ -25,7 +25,7 @@ use super::task::pick;
 use crate::clock::{Clock, WallClock};
 use crate::experiment::scenario::{self, Scenario, Setting};
 use crate::report::{Report, Run, World};
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use folder::Folder;
 use follow::Ended;
@@ -124,7 +124,7 @@ impl Launch<'_> {
             Ended::Done(told) => told,
             Ended::Stopped(code) => return Ok(Ended::Stopped(code)),
         };
-        let took: Duration = clock.now().since(VirtualTime::ZERO);
+        let took: Duration = clock.now().since(Time::ZERO);
         let observed =
             Observed { ended: told.ended, bytes_sent: told.bytes_sent, events: None, digest: None };
         let result = summary::of(run, &self.experiment.settings, &told.recording, &observed, took);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::recording::Watch;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
 const PRINT_EVERY: Duration = Duration::from_secs(2);
@@ -55,7 +55,7 @@ impl Progress {
         elapsed: Duration,
         global_step: u64,
         loss: Option<f32>,
-        now: VirtualTime,
+        now: Time,
     ) -> String {
         let rate = global_step as f64 / elapsed.as_secs_f64().max(1e-9);
         let of = self.total_steps.map(|total| format!("/{total}")).unwrap_or_default();
@@ -83,7 +83,7 @@ impl Progress {
 
 impl Watch for Progress {
     /// Looks at the clock and, mostly, does nothing more.
-    fn update(&mut self, global_step: u64, loss: Option<f32>, now: VirtualTime) {
+    fn update(&mut self, global_step: u64, loss: Option<f32>, now: Time) {
         let instant = Instant::now();
         if instant < self.next {
             return;
@@ -108,7 +108,7 @@ impl Watch for Progress {
 mod tests {
     use super::*;
 
-    const NOW: VirtualTime = VirtualTime(1_203_400_000);
+    const NOW: Time = Time(1_203_400_000);
 
     #[test]
     fn the_line_tells_speed_loss_time_and_what_is_left() {
@@ -125,12 +125,8 @@ mod tests {
     fn what_is_not_known_is_left_out() {
         let line = Progress::new("sync", None).describe(Duration::from_secs(2), 500, None, NOW);
         assert_eq!(line, "sync: 500 steps, 250.0/s, time 1.203s");
-        let line = Progress::new("sync", Some(9)).describe(
-            Duration::from_secs(2),
-            0,
-            None,
-            VirtualTime::ZERO,
-        );
+        let line =
+            Progress::new("sync", Some(9)).describe(Duration::from_secs(2), 0, None, Time::ZERO);
         assert_eq!(line, "sync: 0/9 steps, 0.0/s, time 0.000s");
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::training::{Beginning, Ending, Evaluation, Recorder, StepStats};
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 /// Is shown how far a run is.
 pub(super) trait Watch {
     /// The run is at `global_step`, with this `loss` of its last worker step, at `now` on its
     /// clock. Cheap enough for every step.
-    fn update(&mut self, global_step: u64, loss: Option<f32>, now: VirtualTime);
+    fn update(&mut self, global_step: u64, loss: Option<f32>, now: Time);
 
     /// The run is over.
     fn finish(self: Box<Self>);

@@ -15,7 +15,7 @@ use crate::report::{Report, Run, World};
 use crate::runtime::Error;
 use crate::simulation::{self, Host};
 use crate::training::Task;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 /// Runs the command.
 pub(super) fn run(args: &SimArgs, trainer: &impl Trainer) -> Result<ExitCode, Failure> {
@@ -100,7 +100,7 @@ fn simulate(
     if let Err(error) = &outcome.result {
         return Err(Failure::Run { run: run.name.clone(), error: Error::clone(error) });
     }
-    let took = wall.now().since(VirtualTime::ZERO);
+    let took = wall.now().since(Time::ZERO);
     Ok((
         summary::of(run, &experiment.settings, &recording, &Observed::from(&outcome), took),
         recording,

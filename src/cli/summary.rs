@@ -9,12 +9,12 @@ use crate::experiment::scenario;
 use crate::report::{Gradients, Run, Staleness, StepRow, StepSeconds};
 use crate::simulation::Outcome;
 use crate::training::{Settings, StepStats};
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 /// What the world saw of a run, beside what the run told of itself.
 pub(super) struct Observed {
     /// When it was over, on the run's own clock.
-    pub(super) ended: VirtualTime,
+    pub(super) ended: Time,
     /// What each task sent to others \[bytes\].
     pub(super) bytes_sent: BTreeMap<TaskName, u64>,
     /// Of a simulation.
@@ -114,7 +114,7 @@ fn staleness(steps: &[StepStats]) -> BTreeMap<u64, u64> {
 /// them for its gradient to be applied and the others to come as far as the mode demands.
 fn waiting(steps: &[StepStats]) -> BTreeMap<TaskName, BTreeMap<String, f64>> {
     let mut waiting: BTreeMap<TaskName, BTreeMap<String, f64>> = BTreeMap::new();
-    let seconds = |from: VirtualTime, until: VirtualTime| until.since(from).as_secs_f64();
+    let seconds = |from: Time, until: Time| until.since(from).as_secs_f64();
     for step in steps {
         let (from, until) = step.computed.unwrap_or((step.started, step.started));
         let causes = waiting.entry(step.worker.clone()).or_default();

@@ -26,7 +26,7 @@ use crate::report::{Report, World};
 use crate::runtime::{self, Code, ComputeModel, Error, PeerMessage, Processor, Server, ServerDef};
 use crate::training::Task;
 use crate::transport::{Quic, Transport};
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use network::Network;
 pub(super) use network::{Message, Standing};
@@ -191,12 +191,12 @@ fn report(
     args: &TaskArgs,
     plan: &Plan,
     recording: &Recording,
-    (wall, sent): (VirtualTime, u64),
+    (wall, sent): (Time, u64),
 ) -> Result<ExitCode, Failure> {
     let Experiment { settings, cluster, .. } = &plan.experiment;
     let bytes_sent = [(plan.task.clone(), sent)].into();
     let observed = Observed { ended: wall, bytes_sent, events: None, digest: None };
-    let took = wall.since(VirtualTime::ZERO);
+    let took = wall.since(Time::ZERO);
     let result = summary::of(&plan.run, settings, recording, &observed, took);
     let missed = settings.stop.accuracy.is_some() && result.seconds_to_target.is_none();
     let report = Report {

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{Clock, Sleep};
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 /// Real time. Its sleeps need a runtime with tokio's timer, which rounds them up to milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +25,8 @@ impl WallClock {
 }
 
 impl Clock for WallClock {
-    fn now(&self) -> VirtualTime {
-        VirtualTime::ZERO.after(self.began.elapsed())
+    fn now(&self) -> Time {
+        Time::ZERO.after(self.began.elapsed())
     }
 
     fn date(&self) -> Duration {
@@ -37,7 +37,7 @@ impl Clock for WallClock {
         self.birth
     }
 
-    fn sleep_until(&self, time: VirtualTime) -> Sleep {
+    fn sleep_until(&self, time: Time) -> Sleep {
         let deadline = self.began + Duration::from_nanos(time.0);
         Box::pin(tokio::time::sleep_until(deadline.into()))
     }

@@ -1,7 +1,7 @@
 //! The command line of TensorFlow's example trainer.
 
 use super::config_error::Problems;
-use super::tf_config::{Paths, TfConfig};
+use super::task_config::{Paths, TaskConfig};
 use super::validator::Validator;
 use super::{ConfigErrors, RunConfig};
 
@@ -38,7 +38,7 @@ impl RunConfig {
                 validator.task(format!("{flag}[{index}]"), job, index, address.trim());
             }
         }
-        let config = TfConfig {
+        let config = TaskConfig {
             cluster: validator.finish(),
             task_type: flags.job_name.clone().filter(|name| !name.is_empty()),
             task_index: flags.task_index,
@@ -47,7 +47,7 @@ impl RunConfig {
                 task_type: "--job-name",
                 task_index: "--task-index",
             },
-            ..TfConfig::default()
+            ..TaskConfig::default()
         };
         Self::resolve(config, problems)
     }

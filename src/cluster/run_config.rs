@@ -6,7 +6,7 @@ mod tests;
 
 use super::config_error::Problems;
 use super::spec::listed;
-use super::tf_config::{Paths, TfConfig, VARIABLE};
+use super::task_config::{Paths, TaskConfig, VARIABLE};
 use super::{ClusterSpec, ConfigErrors, ConfigProblem, ConfigWarning, DeviceSpec, TaskName};
 
 const CHIEF: &str = "chief";
@@ -37,7 +37,7 @@ impl RunConfig {
     /// Every mistake in it, of form and of roles.
     pub fn from_tf_config(text: Option<&str>) -> Result<Self, ConfigErrors> {
         let mut problems = Problems::default();
-        let config = TfConfig::read(text, &mut problems);
+        let config = TaskConfig::read(text, &mut problems);
         Self::resolve(config, problems)
     }
 
@@ -46,18 +46,21 @@ impl RunConfig {
     /// # Errors
     /// Every mistake in the roles, such as two chiefs, or a task that the cluster hasn't.
     pub fn of_task(cluster: ClusterSpec, task: &TaskName) -> Result<Self, ConfigErrors> {
-        let config = TfConfig {
+        let config = TaskConfig {
             cluster,
             task_type: Some(task.job().to_owned()),
             task_index: Some(task.index()),
             paths: Paths { cluster: "cluster", task_type: "task", task_index: "task" },
-            ..TfConfig::default()
+            ..TaskConfig::default()
         };
         Self::resolve(config, Problems::default())
     }
 
     /// Applies the rules on roles to what was given.
-    pub(super) fn resolve(config: TfConfig, mut problems: Problems) -> Result<Self, ConfigErrors> {
+    pub(super) fn resolve(
+        config: TaskConfig,
+        mut problems: Problems,
+    ) -> Result<Self, ConfigErrors> {
         let unreadable = problems.has(VARIABLE) || problems.has(config.paths.cluster);
         if !unreadable && config.cluster.is_empty() && !config.dynamic {
             check_local(&config, &mut problems);
@@ -69,7 +72,7 @@ impl RunConfig {
         problems.finish().map(|()| Self::of_valid(config))
     }
 
-    fn of_valid(mut config: TfConfig) -> Self {
+    fn of_valid(mut config: TaskConfig) -> Self {
         let task = config.own_task().unwrap_or_else(|| TaskName::new(WORKER, 0));
         let evaluates = task.job() == EVALUATOR;
         config.cluster =
@@ -201,7 +204,7 @@ impl RunConfig {
 }
 
 /// Without a cluster this is the one worker.
-fn check_local(config: &TfConfig, problems: &mut Problems) {
+fn check_local(config: &TaskConfig, problems: &mut Problems) {
     if let Some(job) = config.task_type.as_deref().filter(|job| *job != WORKER) {
         problems.add(config.paths.task_type, ConfigProblem::LocalType(job.to_owned()));
     }
@@ -211,7 +214,7 @@ fn check_local(config: &TfConfig, problems: &mut Problems) {
 }
 
 /// One task leads at most, and it is the first of its job.
-fn check_chief(config: &TfConfig, problems: &mut Problems) {
+fn check_chief(config: &TaskConfig, problems: &mut Problems) {
     let path = |job: &str| format!("{}.{job}", config.paths.cluster);
     for job in [CHIEF, MASTER] {
         let Ok(indices) = config.cluster.task_indices(job) else { continue };
@@ -226,7 +229,7 @@ fn check_chief(config: &TfConfig, problems: &mut Problems) {
 }
 
 /// An evaluator trains with nobody, whether the cluster has it or not.
-fn check_evaluator(config: &TfConfig, problems: &mut Problems) {
+fn check_evaluator(config: &TaskConfig, problems: &mut Problems) {
     let listed = config.cluster.num_tasks(EVALUATOR).ok();
     let path = format!("{}.{EVALUATOR}", config.paths.cluster);
     if config.cluster.num_tasks(MASTER).is_ok() {
@@ -242,7 +245,7 @@ fn check_evaluator(config: &TfConfig, problems: &mut Problems) {
 }
 
 /// The task is in the cluster, unless it may be left out of it.
-fn check_task(config: &TfConfig, problems: &mut Problems) {
+fn check_task(config: &TaskConfig, problems: &mut Problems) {
     let Paths { cluster, task_type, task_index } = config.paths;
     for (path, missing) in
         [(task_type, config.task_type.is_none()), (task_index, config.task_index.is_none())]

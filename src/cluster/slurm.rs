@@ -10,7 +10,7 @@ mod tests;
 
 use super::config_error::Problems;
 use super::job_name::parse_index;
-use super::tf_config::{Paths, TfConfig};
+use super::task_config::{Paths, TaskConfig};
 use super::validator::Validator;
 use super::{ConfigErrors, ConfigProblem, MAX_TASKS, RunConfig};
 
@@ -109,12 +109,12 @@ impl RunConfig {
             validator.task(format!("rank {rank}"), job, index, &address);
         }
         let (job, index) = role(rank, ps);
-        let config = TfConfig {
+        let config = TaskConfig {
             cluster: validator.finish(),
             task_type: Some(job.to_owned()),
             task_index: Some(index),
             paths: Paths { cluster: HOSTS, task_type: RANK, task_index: RANK },
-            ..TfConfig::default()
+            ..TaskConfig::default()
         };
         Self::resolve(config, problems)
     }

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
     use crate::cluster::TaskName;
     use crate::event_file::read_scalars;
-    use crate::units::VirtualTime;
+    use crate::units::Time;
 
     #[test]
     fn each_worker_step_is_an_event_for_each_of_its_numbers() {
@@ -43,8 +43,8 @@ mod tests {
             worker: TaskName::new("worker", 1),
             local_step: 3,
             global_step: 9,
-            start: VirtualTime(500_000_000),
-            end: VirtualTime(750_000_000),
+            start: Time(500_000_000),
+            end: Time(750_000_000),
             loss: Some(0.125),
             staleness: 2,
             applied: true,

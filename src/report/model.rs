@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::statistics::{Staleness, StepSeconds};
 use crate::cluster::TaskName;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 /// The result of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -104,9 +104,9 @@ pub struct StepRow {
     /// The global step after it.
     pub global_step: u64,
     /// When it began.
-    pub start: VirtualTime,
+    pub start: Time,
     /// When its result was known.
-    pub end: VirtualTime,
+    pub end: Time,
     /// The loss of its batch; none where none was computed.
     pub loss: Option<f32>,
     /// By how many global steps its gradient was out of date when it arrived.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::cluster::TaskName;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run {
     Run {
@@ -170,8 +170,8 @@ fn the_csv_has_one_row_per_worker_step_with_exact_times() {
         worker: TaskName::new("worker", 3),
         local_step: 4,
         global_step: 31,
-        start: VirtualTime(1_000_000_001),
-        end: VirtualTime(1_500_000_000),
+        start: Time(1_000_000_001),
+        end: Time(1_500_000_000),
         loss: Some(0.5),
         staleness: 2,
         applied: true,

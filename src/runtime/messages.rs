@@ -22,7 +22,7 @@ use crate::graph::{GraphDef, Replica, VariableSpec};
 use crate::partition::{CrossingId, Partition, Request};
 use crate::tensor::Tensor;
 use crate::transport::{Loss, PeerId};
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use crate::runtime::compression::Packed;
 use crate::runtime::error::{Error, Result};
@@ -142,7 +142,7 @@ pub enum PeerMessage {
         /// The fetched values in the order of the partition's fetches.
         outcome: Result<Values>,
         /// When its kernels began and ended to run, where it had any.
-        computed: Option<(VirtualTime, VirtualTime)>,
+        computed: Option<(Time, Time)>,
     },
     /// Master to worker: the step has failed elsewhere, forget it.
     AbortStep(
@@ -239,7 +239,7 @@ pub(crate) struct RunStep {
     /// In the order of the request's feeds.
     pub(crate) feeds: Values,
     /// When the step has had its time; never, where there is none.
-    pub(crate) deadline: Option<VirtualTime>,
+    pub(crate) deadline: Option<Time>,
     /// Which step of a training it is, where it is one.
     pub(crate) origin: Option<Origin>,
     pub(crate) reply: Reply<Result<StepDone>>,
@@ -255,7 +255,7 @@ pub(crate) struct ResetContainers {
     /// On which tasks, as in [`SessionOptions`].
     pub(crate) device_filters: Vec<DeviceSpec>,
     /// When the reset has had its time; never, where there is none.
-    pub(crate) deadline: Option<VirtualTime>,
+    pub(crate) deadline: Option<Time>,
     /// Answered with the workers that have departed from the training, where one goes on.
     pub(crate) reply: Reply<Result<BTreeSet<u32>>>,
 }
@@ -266,7 +266,7 @@ pub(crate) struct StepDone {
     /// In the order of the request's fetches.
     pub(crate) fetches: Values,
     /// When kernels of the master's own task began and ended to run.
-    pub(crate) computed: Option<(VirtualTime, VirtualTime)>,
+    pub(crate) computed: Option<(Time, Time)>,
 }
 
 /// What a session is like.

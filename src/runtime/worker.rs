@@ -21,7 +21,7 @@ use crate::kernels::Numerics;
 use crate::partition::Partition;
 use crate::tensor::{Tensor, TensorError};
 use crate::transport::PeerId;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use crate::runtime::compression::unpacked;
 use crate::runtime::compute::{Asker, Devices, Work};
@@ -77,7 +77,7 @@ struct Step {
     master: PeerId,
     origin: Option<Origin>,
     executor: Executor,
-    computed: Option<(VirtualTime, VirtualTime)>,
+    computed: Option<(Time, Time)>,
 }
 
 impl Worker {

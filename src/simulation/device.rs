@@ -8,7 +8,7 @@ use std::time::Duration;
 use rand_pcg::Pcg64;
 
 use super::law::{Law, LawError};
-use crate::units::{BytesPerSecond, FlopsPerSecond, VirtualTime};
+use crate::units::{BytesPerSecond, FlopsPerSecond, Time};
 
 /// What a device can do, and how its speed varies.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,7 +82,7 @@ pub(crate) struct Device {
     /// The factor on that for now.
     slow_now: f64,
     draws: Pcg64,
-    busy_until: VirtualTime,
+    busy_until: Time,
     step: Option<Step>,
 }
 
@@ -101,14 +101,7 @@ impl Device {
     pub(crate) fn new(spec: &ComputeSpec, slow: f64, draws: Pcg64) -> Self {
         assert!(spec.validate().is_ok(), "a device is built from a validated spec");
         assert!(slow.is_finite() && slow >= 0.0, "a task's slowness was validated, not {slow}");
-        Self {
-            spec: spec.clone(),
-            slow,
-            slow_now: 1.0,
-            draws,
-            busy_until: VirtualTime::ZERO,
-            step: None,
-        }
+        Self { spec: spec.clone(), slow, slow_now: 1.0, draws, busy_until: Time::ZERO, step: None }
     }
 
     /// What it is given from now on takes `factor` times as long as it else would.
@@ -124,11 +117,11 @@ impl Device {
     /// laws.
     pub(crate) fn occupy(
         &mut self,
-        now: VirtualTime,
+        now: Time,
         step: Option<u64>,
         flops: u64,
         bytes: u64,
-    ) -> (VirtualTime, VirtualTime) {
+    ) -> (Time, Time) {
         let roofline = (flops as f64 / self.spec.rate.0).max(bytes as f64 / self.spec.memory.0);
         let seconds = match step {
             None => roofline,
@@ -203,7 +196,7 @@ mod tests {
     #[test]
     fn work_given_to_a_busy_device_waits_for_what_was_given_before() {
         let mut device = device(SPEC, 1.0);
-        let at = VirtualTime;
+        let at = Time;
         assert_eq!(device.occupy(at(100), Some(0), 1_000, 0), (at(100), at(1_100)));
         assert_eq!(device.occupy(at(200), None, 500, 0), (at(1_100), at(1_600)));
         assert_eq!(device.occupy(at(5_000), Some(1), 10, 0), (at(5_000), at(5_010)));

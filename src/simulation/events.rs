@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use crate::runtime::Asker;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use super::misfortune::Consequence;
 use super::pool::Job;
@@ -53,7 +53,7 @@ pub(super) struct Alarm {
 }
 
 struct Event {
-    time: VirtualTime,
+    time: Time,
     seq: u64,
     happening: Happening,
 }
@@ -86,13 +86,13 @@ pub(super) struct EventQueue {
 }
 
 impl EventQueue {
-    pub(super) fn push(&mut self, time: VirtualTime, happening: Happening) {
+    pub(super) fn push(&mut self, time: Time, happening: Happening) {
         self.heap.push(Reverse(Event { time, seq: self.next_seq, happening }));
         self.next_seq += 1;
     }
 
     /// When the next event happens; sleeps that nobody waits for are none.
-    pub(super) fn next_time(&mut self) -> Option<VirtualTime> {
+    pub(super) fn next_time(&mut self) -> Option<Time> {
         while let Some(Reverse(event)) = self.heap.peek() {
             match &event.happening {
                 Happening::Wake(_, alarm) if alarm.is_cancelled.get() => drop(self.heap.pop()),
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     /// What pops next, by its number.
-    fn pop(queue: &mut EventQueue) -> Option<(VirtualTime, u64)> {
+    fn pop(queue: &mut EventQueue) -> Option<(Time, u64)> {
         let time = queue.next_time()?;
         queue.pop().map(|(seq, _)| (time, seq))
     }
@@ -123,7 +123,7 @@ mod tests {
     fn events_happen_in_the_order_of_time_and_at_one_instant_in_that_of_scheduling() {
         let mut queue = EventQueue::default();
         for time in [5, 3, 5, 3, 4] {
-            queue.push(VirtualTime(time), Happening::Wake(0, Rc::default()));
+            queue.push(Time(time), Happening::Wake(0, Rc::default()));
         }
         let order: Vec<(u64, u64)> =
             std::iter::from_fn(|| pop(&mut queue)).map(|(time, seq)| (time.0, seq)).collect();
@@ -134,10 +134,10 @@ mod tests {
     fn a_sleep_that_was_dropped_is_no_event_and_does_not_move_the_clock() {
         let mut queue = EventQueue::default();
         let alarm = Rc::new(Alarm::default());
-        queue.push(VirtualTime(1), Happening::Wake(0, Rc::clone(&alarm)));
-        queue.push(VirtualTime(2), Happening::Wake(0, Rc::default()));
+        queue.push(Time(1), Happening::Wake(0, Rc::clone(&alarm)));
+        queue.push(Time(2), Happening::Wake(0, Rc::default()));
         alarm.is_cancelled.set(true);
-        assert_eq!(pop(&mut queue), Some((VirtualTime(2), 1)));
+        assert_eq!(pop(&mut queue), Some((Time(2), 1)));
         assert_eq!(queue.next_time(), None);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::cluster::TaskName;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 /// What goes wrong in a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +37,7 @@ pub struct Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// At this time.
-    Time(VirtualTime),
+    Time(Time),
     /// When this envelope of the run, counted from 0 in the order of their arrivals, is about to be
     /// handed over.
     Delivery(u64),

@@ -29,7 +29,7 @@ use flows::{FlowId, Flows};
 use route::{LinkId, Route, Wiring};
 pub use spec::{NetworkError, NetworkSpec, Racks};
 
-use crate::units::{Bytes, VirtualTime};
+use crate::units::{Bytes, Time};
 
 /// A message that has arrived.
 #[derive(Debug, PartialEq)]
@@ -38,7 +38,7 @@ pub(crate) struct Delivery<T> {
     pub(crate) to: usize,
     pub(crate) size: Bytes,
     /// When it was handed to [`Network::send`].
-    pub(crate) sent_at: VirtualTime,
+    pub(crate) sent_at: Time,
     pub(crate) payload: T,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Network<T> {
     latency: Duration,
     message_cost: Duration,
     /// When each host has done the cost of all messages that it was given.
-    sender_free: Vec<VirtualTime>,
+    sender_free: Vec<Time>,
     /// The messages under way; a free slot has no delivery.
     messages: Vec<Message<T>>,
     free: Vec<FlowId>,
@@ -58,7 +58,7 @@ pub(crate) struct Network<T> {
     /// Ordered by (time, sequence); the first is never stale.
     events: BinaryHeap<Reverse<Event>>,
     sequence: u64,
-    now: VirtualTime,
+    now: Time,
     /// Kept between calls for its storage.
     ended: Vec<FlowId>,
     /// Kept between calls for its storage.
@@ -71,7 +71,7 @@ struct Message<T> {
     delivery: Option<Delivery<T>>,
     route: Route,
     /// When its first byte is sent.
-    start: VirtualTime,
+    start: Time,
     /// The sequence number of its one valid event; any other in the heap is stale.
     event: u64,
 }
@@ -80,7 +80,7 @@ struct Message<T> {
 #[derive(Clone, Copy, Default)]
 struct Reservation {
     message: FlowId,
-    until: VirtualTime,
+    until: Time,
 }
 
 impl<T> Network<T> {
@@ -92,14 +92,14 @@ impl<T> Network<T> {
             wiring,
             latency: spec.latency,
             message_cost: spec.message_cost,
-            sender_free: vec![VirtualTime::ZERO; hosts],
+            sender_free: vec![Time::ZERO; hosts],
             messages: Vec::new(),
             free: Vec::new(),
             reservations: vec![Reservation::default(); capacities.len()],
             flows: Flows::new(&capacities),
             events: BinaryHeap::new(),
             sequence: 0,
-            now: VirtualTime::ZERO,
+            now: Time::ZERO,
             ended: Vec::new(),
             rescheduled: Vec::new(),
             bytes_accepted: 0,
@@ -109,14 +109,7 @@ impl<T> Network<T> {
 
     /// Host `from` begins to handle a message of `size` for host `to` at `now`, which is not after
     /// the next event.
-    pub(crate) fn send(
-        &mut self,
-        now: VirtualTime,
-        from: usize,
-        to: usize,
-        size: Bytes,
-        payload: T,
-    ) {
+    pub(crate) fn send(&mut self, now: Time, from: usize, to: usize, size: Bytes, payload: T) {
         assert!(
             self.now <= now,
             "a message is not sent in the past, at {now} when it is {}",
@@ -149,7 +142,7 @@ impl<T> Network<T> {
 
     /// When something happens next in the network: a message starts, flows end or have new rates, a
     /// message arrives.
-    pub(crate) fn next_event(&self) -> Option<VirtualTime> {
+    pub(crate) fn next_event(&self) -> Option<Time> {
         if self.flows.are_unsettled() {
             return Some(self.now);
         }
@@ -158,7 +151,7 @@ impl<T> Network<T> {
 
     /// Advances to `now`, the time of the next event, by that event; the message that arrived, if
     /// it was that.
-    pub(crate) fn advance(&mut self, now: VirtualTime) -> Option<Delivery<T>> {
+    pub(crate) fn advance(&mut self, now: Time) -> Option<Delivery<T>> {
         assert_eq!(self.next_event(), Some(now), "the network is advanced by one event at a time");
         self.now = now;
         let Some(event) = self.pop_due() else {
@@ -242,7 +235,7 @@ impl<T> Network<T> {
     fn revoke(&mut self, id: FlowId) {
         let Message { route, start, .. } = self.messages[id as usize];
         for link in &*route {
-            self.reservations[*link as usize].until = VirtualTime::ZERO;
+            self.reservations[*link as usize].until = Time::ZERO;
         }
         if start > self.now {
             self.schedule(start, What::Start(id));
@@ -293,7 +286,7 @@ impl<T> Network<T> {
     }
 
     /// Schedules the next event of a message, in place of any other.
-    fn schedule(&mut self, at: VirtualTime, what: What) {
+    fn schedule(&mut self, at: Time, what: What) {
         if let What::Start(id) | What::Arrive(id) = what {
             self.messages[id as usize].event = self.sequence;
         }

@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::kernels::Numerics;
 use crate::runtime::{Encoding, Error, Server};
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use super::audit::Digest;
 use super::device::ComputeSpec;
@@ -51,7 +51,7 @@ pub struct Outcome<T> {
     /// them failed.
     pub result: Result<BTreeMap<TaskName, T>, Error>,
     /// The virtual time at the end.
-    pub ended: VirtualTime,
+    pub ended: Time,
     /// How many events happened.
     pub events: u64,
     /// How many envelopes arrived.

@@ -18,7 +18,7 @@ use crate::kernels::{Cost, Numerics};
 use crate::random;
 use crate::runtime::{ComputeModel, PeerMessage, Work, told};
 use crate::transport::{Inbox, Messages, PeerId, Transport, envelope_size};
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use super::audit::{Audit, Digest};
 use super::device::Device;
@@ -32,7 +32,7 @@ use super::run::Cluster;
 
 /// The whole of a simulated cluster but the actors in it.
 pub(super) struct SimulatedWorld {
-    pub(super) now: Cell<VirtualTime>,
+    pub(super) now: Cell<Time>,
     pub(super) tasks: Vec<TaskName>,
     pub(super) queue: RefCell<EventQueue>,
     network: RefCell<Network<Sent>>,
@@ -53,7 +53,7 @@ pub(super) struct SimulatedWorld {
 
 /// What a world has seen by its end.
 pub(super) struct Observed {
-    pub(super) now: VirtualTime,
+    pub(super) now: Time,
     pub(super) events: u64,
     pub(super) deliveries: u64,
     pub(super) digest: Digest,
@@ -233,7 +233,7 @@ pub(super) struct SimulatedClock {
 }
 
 impl Clock for SimulatedClock {
-    fn now(&self) -> VirtualTime {
+    fn now(&self) -> Time {
         self.world.now.get()
     }
 
@@ -247,7 +247,7 @@ impl Clock for SimulatedClock {
         !self.world.trouble.borrow().is_expected
     }
 
-    fn sleep_until(&self, time: VirtualTime) -> Sleep {
+    fn sleep_until(&self, time: Time) -> Sleep {
         let alarm = Rc::new(Alarm::default());
         let time = time.max(self.world.now.get());
         self.world.queue.borrow_mut().push(time, Happening::Wake(self.task, Rc::clone(&alarm)));

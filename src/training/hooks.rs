@@ -47,7 +47,7 @@ use crate::graph::{Graph, Output};
 use crate::partition::Request;
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::Tensor;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use super::record::StepStats;
 use super::session::{Asked, Session};
@@ -130,7 +130,7 @@ pub struct HookContext<'a> {
 
 impl HookContext<'_> {
     /// The time, by the clock that the task was handed.
-    pub fn now(&self) -> VirtualTime {
+    pub fn now(&self) -> Time {
         self.task.now()
     }
 
@@ -227,9 +227,9 @@ pub struct RunValues<'a> {
     /// The options that the run was taken with.
     pub options: RunOptions,
     /// When the run was asked for and when it was done.
-    pub span: (VirtualTime, VirtualTime),
+    pub span: (Time, Time),
     /// When kernels of this task ran, the first of them and the last.
-    pub computed: Option<(VirtualTime, VirtualTime)>,
+    pub computed: Option<(Time, Time)>,
 }
 
 /// The hooks of a session, and which part of a run's fetches is whose.

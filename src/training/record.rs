@@ -1,7 +1,7 @@
 //! What a training tells of itself: a row a step, the evaluations, the weights at the end.
 
 use crate::cluster::TaskName;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 /// One training step of one worker.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,11 +13,11 @@ pub struct StepStats {
     /// The global step after it.
     pub global_step: u64,
     /// When the worker asked for it.
-    pub started: VirtualTime,
+    pub started: Time,
     /// When it was done.
-    pub ended: VirtualTime,
+    pub ended: Time,
     /// When its kernels ran on the worker, the first of them and the last.
-    pub computed: Option<(VirtualTime, VirtualTime)>,
+    pub computed: Option<(Time, Time)>,
     /// The first f32 scalar that the step fetched, which by custom is the loss; none where it has
     /// no number.
     pub loss: Option<f32>,
@@ -34,7 +34,7 @@ pub struct Evaluation {
     /// The global step at which it was made.
     pub global_step: u64,
     /// When.
-    pub at: VirtualTime,
+    pub at: Time,
     /// The mean loss on the test split.
     pub loss: f32,
     /// The share of the test split that is classified correctly.

@@ -11,7 +11,7 @@ use crate::graph::Replica;
 use crate::optimizer::{Coordinated, Optimizer};
 use crate::runtime::{Code, Error, PeerMessage, Result, Server, ServerTarget};
 use crate::sync::Mode;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use super::checkpointing::Checkpointing;
 use super::record::{Evaluation, Recorder};
@@ -156,7 +156,7 @@ impl Task {
     }
 
     /// The time.
-    pub fn now(&self) -> VirtualTime {
+    pub fn now(&self) -> Time {
         self.inner.parts.clock.now()
     }
 

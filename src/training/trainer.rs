@@ -9,7 +9,7 @@ use crate::partition::Request;
 use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use super::hooks::StopAtStep;
 use super::method::{Method, TrainOps};
@@ -198,13 +198,13 @@ struct Watch {
 impl Watch {
     fn is_time_up(&self, task: &Task) -> bool {
         let limit = task.settings().stop.time;
-        task.is_chief() && limit.is_some_and(|limit| task.now().since(VirtualTime::ZERO) >= limit)
+        task.is_chief() && limit.is_some_and(|limit| task.now().since(Time::ZERO) >= limit)
     }
 
     /// Ends a worker whose chief should have ended the training long ago: it is gone, and nobody
     /// else will.
     fn check_chief(&self, task: &Task) -> Result<()> {
-        let elapsed = task.now().since(VirtualTime::ZERO);
+        let elapsed = task.now().since(Time::ZERO);
         let is_overdue = |limit: Duration| elapsed >= limit + RECOVERY_TIMEOUT;
         if task.is_chief() || !task.settings().stop.time.is_some_and(is_overdue) {
             return Ok(());

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::cli::recording::Recording;
 use crate::cluster::TaskName;
 use crate::training::{Beginning, Ending, Evaluation, StepStats};
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 /// One task's share of a run's recording. Times are in ns, floats are bits: JSON has no word for
 /// NaN.
@@ -44,7 +44,7 @@ struct Look {
 
 impl Part {
     /// The part that is `recording`, of a task that sent so many bytes and ended `now`.
-    pub(in crate::cli) fn new(recording: &Recording, bytes_sent: u64, now: VirtualTime) -> Self {
+    pub(in crate::cli) fn new(recording: &Recording, bytes_sent: u64, now: Time) -> Self {
         let step = |step: &StepStats| Step {
             local_step: step.local_step,
             global_step: step.global_step,
@@ -75,7 +75,7 @@ impl Part {
     /// Adds what `task` recorded to `recording`, whose clock shows what the task's showed `ahead`
     /// \[ns\] ago.
     pub(in crate::cli) fn add_to(&self, recording: &mut Recording, task: &TaskName, ahead: i64) {
-        let time = |time: u64| VirtualTime(time.saturating_add_signed(ahead));
+        let time = |time: u64| Time(time.saturating_add_signed(ahead));
         recording.steps.extend(self.steps.iter().map(|step| StepStats {
             worker: task.clone(),
             local_step: step.local_step,
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_part_arrives_as_it_was_but_for_the_clock() {
         let worker = TaskName::new("worker", 1);
-        let at = VirtualTime;
+        let at = Time;
         let step = StepStats {
             worker: worker.clone(),
             local_step: 1,

@@ -22,7 +22,7 @@ use crate::cli::recording::{Recording, Watch};
 use crate::cli::stop::{Either, GRACE, Stop, either};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use listener::{Exit, News, Origin};
 
@@ -49,7 +49,7 @@ pub(super) struct Told {
     pub(super) recording: Recording,
     pub(super) bytes_sent: BTreeMap<TaskName, u64>,
     /// When the chief was done, on its clock.
-    pub(super) ended: VirtualTime,
+    pub(super) ended: Time,
 }
 
 /// Follows `cluster` until all of its processes are gone.
@@ -83,7 +83,7 @@ pub(super) async fn follow(
             Either::Second(Some(Noted::Progress { index, global_step, loss, now }))
                 if index == chief =>
             {
-                progress.update(global_step, loss, VirtualTime(now));
+                progress.update(global_step, loss, Time(now));
             }
             Either::Second(Some(Noted::Lingering)) if lingers == MOST_LINGERS => {
                 followed.stop(STOP).await;
@@ -268,13 +268,13 @@ impl Followed {
         let mut told = Told {
             recording: Recording::default(),
             bytes_sent: BTreeMap::new(),
-            ended: VirtualTime::ZERO,
+            ended: Time::ZERO,
         };
         for (index, Followee { task, began, part, .. }) in self.tasks.into_iter().enumerate() {
             let part = part.unwrap_or_default();
             part.add_to(&mut told.recording, &task, began.unwrap_or(origin) - origin);
             if index == chief {
-                told.ended = VirtualTime(part.now);
+                told.ended = Time(part.now);
             }
             told.bytes_sent.insert(task, part.bytes_sent);
         }

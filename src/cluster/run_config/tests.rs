@@ -319,7 +319,7 @@ fn the_flags_of_the_example_trainer_say_the_same_as_tf_config() {
 
 #[test]
 fn a_resolver_gives_the_master_that_tensorflows_gives() {
-    let config = |text: Value| TfConfig::parse(Some(&text.to_string())).unwrap();
+    let config = |text: Value| TaskConfig::from_tf_config(Some(&text.to_string())).unwrap();
     let cluster =
         json!({"ps": ["ps0:2222", "ps1:2222"], "worker": ["worker0:2222", "worker1:2222"]});
     let mut text = task(cluster.clone(), "ps", "0");

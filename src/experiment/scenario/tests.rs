@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 
 use super::*;
 use crate::simulation::{Fault, Misfortune, Moment, Racks};
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 /// The scenario in `text`, in a file called `sims/example.toml`.
 fn example(text: &str) -> Result<Scenario, ScenarioError> {
@@ -73,7 +73,7 @@ fn faults_are_read_with_their_times() {
         (Duration::from_secs(1), TaskName::new("ps", 0), TaskName::new("worker", 1));
     let both = vec![ps.clone(), worker.clone()];
     let fault = |millis, what| Fault {
-        at: Moment::Time(VirtualTime::ZERO.after(Duration::from_millis(millis))),
+        at: Moment::Time(Time::ZERO.after(Duration::from_millis(millis))),
         what,
     };
     let list = vec![

@@ -10,7 +10,7 @@ use std::time::Duration;
 use actix::{AsyncContext, Context, SpawnHandle, WrapFuture};
 
 use crate::transport::PeerId;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use super::{Master, refuse};
 use crate::runtime::error::{Code, Error};
@@ -23,7 +23,7 @@ const NOTICE: Duration = Duration::from_secs(10);
 
 /// What wakes the master next.
 pub(super) struct Alarm {
-    at: VirtualTime,
+    at: Time,
     timer: SpawnHandle,
     /// The number of the first step that was asked for after it was set.
     since: u64,
@@ -31,7 +31,7 @@ pub(super) struct Alarm {
 
 impl Master {
     /// Sees to it that what has `deadline` does not go on after it.
-    pub(super) fn limit(&mut self, deadline: VirtualTime, context: &mut Context<Self>) {
+    pub(super) fn limit(&mut self, deadline: Time, context: &mut Context<Self>) {
         let at = deadline.min(self.clock.now().after(NOTICE));
         if self.alarm.as_ref().is_some_and(|alarm| alarm.at <= at) {
             return;
@@ -67,7 +67,7 @@ impl Master {
     }
 
     /// The steps that have a limit, running or waiting to: the limit, and whom they wait for.
-    fn limited(&self) -> Vec<(StepId, VirtualTime, Vec<PeerId>)> {
+    fn limited(&self) -> Vec<(StepId, Time, Vec<PeerId>)> {
         let running = self
             .steps
             .iter()
@@ -83,7 +83,7 @@ impl Master {
 
     pub(super) fn set_timer(
         &self,
-        deadline: VirtualTime,
+        deadline: Time,
         message: MasterMessage,
         context: &mut Context<Self>,
     ) -> SpawnHandle {

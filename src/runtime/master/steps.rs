@@ -8,7 +8,7 @@ use tracing::trace_span;
 
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use super::{Master, answer, refuse};
 use crate::runtime::error::{Code, Error, Result};
@@ -17,7 +17,7 @@ use crate::runtime::messages::{GraphHandle, PeerMessage, SessionId, StepDone, St
 use crate::runtime::reply::Reply;
 
 /// A begin and an end.
-type Span = (VirtualTime, VirtualTime);
+type Span = (Time, Time);
 
 /// A step that runs.
 pub(super) struct Step {
@@ -28,7 +28,7 @@ pub(super) struct Step {
     fetches: SmallVec<[Option<Tensor>; 2]>,
     computed: Option<Span>,
     /// When it has had its time.
-    pub(super) deadline: Option<VirtualTime>,
+    pub(super) deadline: Option<Time>,
     reply: Reply<Result<StepDone>>,
 }
 

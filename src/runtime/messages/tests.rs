@@ -113,7 +113,7 @@ fn messages() -> Vec<PeerMessage> {
             step,
             graph,
             outcome: Err(error()),
-            computed: Some((VirtualTime(1), VirtualTime(u64::MAX))),
+            computed: Some((Time(1), Time(u64::MAX))),
         },
         PeerMessage::AbortStep(step),
         PeerMessage::Reset {

@@ -2,12 +2,12 @@
 
 use super::flows::FlowId;
 use super::route::LinkId;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 /// Something that happens at a time; events of one time are ordered by their sequence numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Event {
-    pub(super) at: VirtualTime,
+    pub(super) at: Time,
     pub(super) sequence: u64,
     pub(super) what: What,
 }

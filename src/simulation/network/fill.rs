@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 
 use super::flows::{FlowId, Flows, NOWHERE};
 use super::route::LinkId;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 /// Rates and loads closer than this, relative to their size, are equal but for rounding.
 const ROUNDING: f64 = 1e-11;
@@ -80,7 +80,7 @@ impl Scratch {
 impl Flows {
     /// Shares out the links of `region` and of as much of its neighbourhood as that touches, which
     /// it appends to `region`.
-    pub(super) fn refill(&mut self, now: VirtualTime, region: &mut Vec<LinkId>) {
+    pub(super) fn refill(&mut self, now: Time, region: &mut Vec<LinkId>) {
         if self.fill.flows.len() < self.flows.len() {
             self.fill.flows.resize(self.flows.len(), FlowScratch::default());
         }
@@ -219,7 +219,7 @@ impl Flows {
     }
 
     /// Makes the filling of the region the state of its links and flows.
-    fn commit(&mut self, now: VirtualTime, region: &[LinkId]) {
+    fn commit(&mut self, now: Time, region: &[LinkId]) {
         for link in region {
             self.links[*link as usize].serve(now);
         }

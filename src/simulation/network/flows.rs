@@ -10,7 +10,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use super::route::{LinkId, Route};
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 /// A flow, by the index of its message.
 pub(super) type FlowId = u32;
@@ -18,7 +18,7 @@ pub(super) type FlowId = u32;
 /// The bottleneck of a flow that has none yet.
 pub(super) const NOWHERE: LinkId = LinkId::MAX;
 /// When a link that holds back no flow has its next end.
-const NEVER: VirtualTime = VirtualTime(u64::MAX);
+const NEVER: Time = Time(u64::MAX);
 
 /// All flows on all links.
 pub(super) struct Flows {
@@ -43,10 +43,10 @@ pub(super) struct Link {
     pub(super) level: f64,
     /// What it has served each flow that it holds back, up to `served_at`, in bytes.
     pub(super) served: f64,
-    served_at: VirtualTime,
+    served_at: Time,
     /// The flows that it holds back, the next to end first, among others that it no longer does.
     queue: BinaryHeap<Reverse<Ending>>,
-    next_end: VirtualTime,
+    next_end: Time,
     is_unsettled: bool,
 }
 
@@ -94,7 +94,7 @@ impl Flows {
             held: 0,
             level: 0.0,
             served: 0.0,
-            served_at: VirtualTime::ZERO,
+            served_at: Time::ZERO,
             queue: BinaryHeap::new(),
             next_end: NEVER,
             is_unsettled: false,
@@ -119,7 +119,7 @@ impl Flows {
     }
 
     /// When the next of the flows that `link` holds back is through.
-    pub(super) fn next_end(&self, link: LinkId) -> VirtualTime {
+    pub(super) fn next_end(&self, link: LinkId) -> Time {
         self.links[link as usize].next_end
     }
 
@@ -156,7 +156,7 @@ impl Flows {
 
     /// Removes all flows that `link` holds back and that are through at `now`, the link's next end;
     /// appends them to `ended`, in the order in which they end.
-    pub(super) fn end(&mut self, now: VirtualTime, link: LinkId, ended: &mut Vec<FlowId>) {
+    pub(super) fn end(&mut self, now: Time, link: LinkId, ended: &mut Vec<FlowId>) {
         let state = &mut self.links[link as usize];
         assert_eq!(state.next_end, now, "flows end when their link has its next end");
         state.next_end = NEVER;
@@ -202,7 +202,7 @@ impl Flows {
 
     /// Shares the links out anew, where flows have begun or ended since the last time. Appends the
     /// links that have another next end to `rescheduled`.
-    pub(super) fn settle(&mut self, now: VirtualTime, rescheduled: &mut Vec<LinkId>) {
+    pub(super) fn settle(&mut self, now: Time, rescheduled: &mut Vec<LinkId>) {
         let mut changed = std::mem::take(&mut self.unsettled);
         for link in &changed {
             self.links[*link as usize].is_unsettled = false;
@@ -243,9 +243,8 @@ impl Flows {
             (state.served, state.level, state.next_end) = (0.0, 0.0, NEVER);
             return false;
         };
-        let at = VirtualTime(
-            state.served_at.0.saturating_add(span(next.finish - state.served, state.level)),
-        );
+        let at =
+            Time(state.served_at.0.saturating_add(span(next.finish - state.served, state.level)));
         std::mem::replace(&mut state.next_end, at) != at
     }
 
@@ -271,7 +270,7 @@ impl Flows {
 
 impl Link {
     /// Serves the flows that it holds back up to `now`.
-    pub(super) fn serve(&mut self, now: VirtualTime) {
+    pub(super) fn serve(&mut self, now: Time) {
         self.served += self.level * now.since(self.served_at).as_nanos() as f64;
         self.served_at = now;
     }

@@ -26,7 +26,7 @@ fn arrivals(spec: &NetworkSpec, hosts: usize, messages: &[Sent]) -> Vec<u64> {
     let mut network = Network::new(spec, hosts);
     let mut arrived = vec![0; messages.len()];
     let mut under_way = 0;
-    let mut step = |network: &mut Network<usize>, at: VirtualTime, under_way: &mut u64| {
+    let mut step = |network: &mut Network<usize>, at: Time, under_way: &mut u64| {
         if let Some(delivery) = network.advance(at) {
             let (from, to, size, sent) = messages[delivery.payload];
             assert_eq!(
@@ -47,7 +47,7 @@ fn arrivals(spec: &NetworkSpec, hosts: usize, messages: &[Sent]) -> Vec<u64> {
             step(&mut network, at, &mut under_way);
         }
         under_way += size;
-        network.send(VirtualTime(*sent), *from, *to, Bytes(*size), index);
+        network.send(Time(*sent), *from, *to, Bytes(*size), index);
     }
     while let Some(at) = network.next_event() {
         step(&mut network, at, &mut under_way);
@@ -73,9 +73,9 @@ fn a_message_alone_is_one_event() {
         ..spec()
     };
     let mut network = Network::new(&spec, 2);
-    network.send(VirtualTime(0), 0, 1, Bytes(100), 'a');
-    assert_eq!(network.next_event(), Some(VirtualTime(6_100)));
-    assert_eq!(network.advance(VirtualTime(6_100)).map(|delivery| delivery.payload), Some('a'));
+    network.send(Time(0), 0, 1, Bytes(100), 'a');
+    assert_eq!(network.next_event(), Some(Time(6_100)));
+    assert_eq!(network.advance(Time(6_100)).map(|delivery| delivery.payload), Some('a'));
     assert_eq!(network.next_event(), None);
 }
 
@@ -206,7 +206,7 @@ fn only_messages_to_other_racks_share_the_uplink() {
 fn messages_that_arrive_together_are_delivered_in_the_order_they_were_sent() {
     let mut network = Network::new(&spec(), 5);
     for from in [3, 1, 4, 2] {
-        network.send(VirtualTime::ZERO, from, 0, Bytes(100), from);
+        network.send(Time::ZERO, from, 0, Bytes(100), from);
     }
     let mut order = Vec::new();
     while let Some(at) = network.next_event() {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::TaskName;
 use crate::runtime::Result;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use super::super::summary::unwritable;
 use super::{
@@ -68,11 +68,11 @@ impl Hook for Profiler {
     }
 }
 
-type Span = (VirtualTime, VirtualTime);
+type Span = (Time, Time);
 
 /// The events of a run, in the format of Chrome's tracing.
 fn trace(task: &TaskName, step: u64, run: Span, computed: Option<Span>) -> Value {
-    let microseconds = |time: VirtualTime| time.0 as f64 / 1e3;
+    let microseconds = |time: Time| time.0 as f64 / 1e3;
     let event = |name: String, thread: u32, (begin, end): Span| {
         let duration = microseconds(end) - microseconds(begin);
         json!({
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_timeline_has_the_run_and_the_kernels_within_it_in_microseconds() {
-        let at = |nanoseconds| VirtualTime(nanoseconds);
+        let at = |nanoseconds| Time(nanoseconds);
         let trace = trace(
             &TaskName::new("worker", 1),
             4,

@@ -4,7 +4,7 @@ use std::future::ready;
 
 use crate::graph::Graph;
 use crate::runtime::Result;
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use super::super::summary::SummaryWriter;
 use super::super::task::Task;
@@ -43,7 +43,7 @@ impl StepCounter {
     }
 
     /// The steps a second since the time before, when it is time to tell them.
-    fn rate(&mut self, global_step: u64, now: VirtualTime) -> Option<f64> {
+    fn rate(&mut self, global_step: u64, now: Time) -> Option<f64> {
         if !self.timer.should_trigger(global_step, now) {
             return None;
         }
@@ -106,8 +106,8 @@ mod tests {
 
     use super::*;
 
-    fn at(milliseconds: u64) -> VirtualTime {
-        VirtualTime::ZERO.after(Duration::from_millis(milliseconds))
+    fn at(milliseconds: u64) -> Time {
+        Time::ZERO.after(Duration::from_millis(milliseconds))
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 /// Says when to act: every so many steps, or every so many seconds (TensorFlow:
 /// `SecondOrStepTimer`).
@@ -12,7 +12,7 @@ use crate::units::VirtualTime;
 #[derive(Clone, Copy, Debug)]
 pub struct SecondOrStepTimer {
     every: Every,
-    last: Option<(u64, VirtualTime)>,
+    last: Option<(u64, Time)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ impl SecondOrStepTimer {
     }
 
     /// Whether to act at `step` and `now`.
-    pub fn should_trigger(&self, step: u64, now: VirtualTime) -> bool {
+    pub fn should_trigger(&self, step: u64, now: Time) -> bool {
         match (self.last, self.every) {
             (None, _) => true,
             (Some((last, _)), _) if last == step => false,
@@ -53,7 +53,7 @@ impl SecondOrStepTimer {
 
     /// It has acted; gives how many steps and how much time after the time before, where there was
     /// one.
-    pub fn triggered(&mut self, step: u64, now: VirtualTime) -> Option<(u64, Duration)> {
+    pub fn triggered(&mut self, step: u64, now: Time) -> Option<(u64, Duration)> {
         let before = self.last.replace((step, now));
         before.map(|(last, at)| (step.saturating_sub(last), now.since(at)))
     }
@@ -68,8 +68,8 @@ impl SecondOrStepTimer {
 mod tests {
     use super::*;
 
-    fn at(seconds: f64) -> VirtualTime {
-        VirtualTime::ZERO.after(Duration::from_secs_f64(seconds))
+    fn at(seconds: f64) -> Time {
+        Time::ZERO.after(Duration::from_secs_f64(seconds))
     }
 
     /// Which of `questions`, a step and a time \[s\] each, are answered with yes, acting upon it.

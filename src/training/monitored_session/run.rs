@@ -7,7 +7,7 @@ use std::pin::Pin;
 use crate::graph::{Output, Target};
 use crate::runtime::{Code, Error, Origin, Result, StepDone};
 use crate::tensor::{DType, Tensor};
-use crate::units::VirtualTime;
+use crate::units::Time;
 
 use super::super::hooks::{RunArgs, RunOptions, RunValues};
 use super::super::record::StepStats;
@@ -129,12 +129,7 @@ impl<'a> MonitoredRun<'a> {
     }
 
     /// Tells the hooks and the recorder of what was done.
-    async fn finish(
-        self,
-        done: StepDone,
-        options: RunOptions,
-        started: VirtualTime,
-    ) -> Result<Fetched> {
+    async fn finish(self, done: StepDone, options: RunOptions, started: Time) -> Result<Fetched> {
         let Self { monitored, fetches, targets, .. } = self;
         let span = (started, monitored.task.now());
         let end = targets.iter().find_map(Target::end_of_step);
@@ -171,8 +166,8 @@ fn step_stats(
     monitored: &MonitoredSession,
     fetched: &[Tensor],
     told: &[Tensor],
-    (started, ended): (VirtualTime, VirtualTime),
-    computed: Option<(VirtualTime, VirtualTime)>,
+    (started, ended): (Time, Time),
+    computed: Option<(Time, Time)>,
 ) -> Result<StepStats> {
     let is_scalar = |value: &&Tensor| value.dtype() == DType::F32 && value.shape().rank() == 0;
     Ok(StepStats {

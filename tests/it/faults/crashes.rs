@@ -8,7 +8,7 @@ use trainyard::prelude::*;
 use trainyard::simulation::{Law, Misfortune, Moment};
 use trainyard::sync::Mode;
 use trainyard::training::StepStats;
-use trainyard::units::VirtualTime;
+use trainyard::units::Time;
 
 use crate::support::simulated::{Simulated, Trained};
 
@@ -27,7 +27,7 @@ fn task(job: &str, index: u32) -> TaskName {
 }
 
 fn at(seconds: f64) -> Moment {
-    Moment::Time(VirtualTime::ZERO.after(Duration::from_secs_f64(seconds)))
+    Moment::Time(Time::ZERO.after(Duration::from_secs_f64(seconds)))
 }
 
 fn crash(job: &str, index: u32, restart_after: Option<f64>) -> Misfortune {

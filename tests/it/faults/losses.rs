@@ -8,13 +8,13 @@ use trainyard::cluster::TaskName;
 use trainyard::prelude::*;
 use trainyard::simulation::{Host, Misfortune, Moment};
 use trainyard::sync::Mode;
-use trainyard::units::VirtualTime;
+use trainyard::units::Time;
 
 use crate::support::fixture::assert_error;
 use crate::support::simulated::{Simulated, Trained};
 
-fn second(at: f64) -> VirtualTime {
-    VirtualTime::ZERO.after(Duration::from_secs_f64(at))
+fn second(at: f64) -> Time {
+    Time::ZERO.after(Duration::from_secs_f64(at))
 }
 
 /// Runs `program` on the worker of a cluster of two parameter servers, the first of which dies

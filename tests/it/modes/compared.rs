@@ -8,7 +8,7 @@ use std::time::Duration;
 use trainyard::prelude::*;
 use trainyard::simulation::{Host, Law};
 use trainyard::sync::Mode;
-use trainyard::units::VirtualTime;
+use trainyard::units::Time;
 
 use crate::support::binary::{scenario, trainyard};
 use crate::support::fixture::matrix;
@@ -55,7 +55,7 @@ async fn descend(host: Host, task: Task, by_rows: bool, seen: Seen) -> Result<()
     let loss = read.square().sum().mul(&g.constant(0.5f32))?;
     let train = task.coordinated(GradientDescent::new(RATE))?.minimize(&loss, &step)?;
     let mut session = MonitoredSession::builder(&task, g.clone()).open().await?;
-    let all_begin = VirtualTime::ZERO.after(Duration::from_secs(60));
+    let all_begin = Time::ZERO.after(Duration::from_secs(60));
     host.clock.sleep_until(all_begin).await;
     let steps = if task.index() == 0 { 3 } else { 1 };
     for _ in 0..steps {

@@ -11,7 +11,7 @@ use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
 use trainyard::simulation::{Misfortune, Moment};
 use trainyard::sync::Mode;
-use trainyard::units::VirtualTime;
+use trainyard::units::Time;
 
 use crate::support::fixture::{both, cluster, on_actix};
 use crate::support::simulated::{Simulated, Trained};
@@ -247,8 +247,8 @@ fn a_worker_that_comes_back_begins_at_the_center_and_is_averaged_again() {
     let whole = training.run().outcome.ended.as_secs_f64();
     let share = |share: f64| Duration::from_secs_f64(whole * share);
     let crash = Misfortune::Crash { task: task.clone(), restart_after: Some(share(0.1)) };
-    let trained = training.fault(Moment::Time(VirtualTime::ZERO.after(share(0.4))), crash).run();
-    let back = VirtualTime::ZERO.after(share(0.5));
+    let trained = training.fault(Moment::Time(Time::ZERO.after(share(0.4))), crash).run();
+    let back = Time::ZERO.after(share(0.5));
     let own: Vec<_> = trained.steps.iter().filter(|step| step.worker == task).collect();
     let again = own.iter().rposition(|step| step.local_step == 0).unwrap();
     assert!(again > 20 && own[again].started >= back, "{:?}", own[again]);

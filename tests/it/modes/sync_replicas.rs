@@ -10,7 +10,7 @@ use trainyard::prelude::*;
 use trainyard::simulation::{Misfortune, Moment};
 use trainyard::sync::Mode;
 use trainyard::training::StepStats;
-use trainyard::units::VirtualTime;
+use trainyard::units::Time;
 
 use crate::support::fixture::{assert_error, both, cluster, matrix, on_actix};
 use crate::support::simulated::{Simulated, Trained, assert_near};
@@ -338,7 +338,7 @@ fn a_training_goes_on_from_its_checkpoint_with_new_tokens_after_a_parameter_serv
         let restart_after = Some(Duration::from_millis(50));
         let crash = Misfortune::Crash { task: TaskName::new("ps", index), restart_after };
         let training = digits(3, 60).checkpoints(&Memory::default(), 20);
-        training.fault(Moment::Time(VirtualTime::ZERO.after(Duration::from_millis(14))), crash)
+        training.fault(Moment::Time(Time::ZERO.after(Duration::from_millis(14))), crash)
     };
     for (task, training) in [("the one with the tokens", lost(0)), ("the other", lost(1))] {
         let trained = by_tokens(&training, None, 3);

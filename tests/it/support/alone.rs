@@ -96,7 +96,7 @@ pub(crate) fn seconds(task: &Task) -> f64 {
 
 /// Waits until `seconds` after the beginning.
 pub(crate) async fn at(host: &Host, seconds: f64) {
-    let time = trainyard::units::VirtualTime::ZERO.after(Duration::from_secs_f64(seconds));
+    let time = trainyard::units::Time::ZERO.after(Duration::from_secs_f64(seconds));
     host.clock.sleep_until(time).await;
 }
 

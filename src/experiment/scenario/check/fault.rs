@@ -9,7 +9,7 @@ use super::super::file::FaultFile;
 use super::{Mistakes, task_of};
 use crate::cluster::TaskName;
 use crate::simulation::{Fault, Faults, Misfortune, Moment};
-use crate::units::{Span, VirtualTime};
+use crate::units::{Span, Time};
 
 /// What there is to choose from.
 const KINDS: &str = "`crash`, `freeze`, `partition`, `slow_link` or `slow_task`";
@@ -72,7 +72,7 @@ impl One<'_> {
             }
             None => self.passing(file),
         };
-        Some(Fault { at: Moment::Time(VirtualTime::ZERO.after(Duration::from(at?))), what: what? })
+        Some(Fault { at: Moment::Time(Time::ZERO.after(Duration::from(at?))), what: what? })
     }
 
     /// A fault that lasts for a time.

@@ -26,13 +26,7 @@ fn change() -> impl Strategy<Value = Change> {
 /// The flows that are under way, by their ids, with their links.
 type Active = Vec<(FlowId, Vec<usize>)>;
 
-fn apply(
-    flows: &mut Flows,
-    active: &mut Active,
-    now: &mut VirtualTime,
-    id: usize,
-    change: &Change,
-) {
+fn apply(flows: &mut Flows, active: &mut Active, now: &mut Time, id: usize, change: &Change) {
     match change {
         Change::Join { route, size } => {
             let links: Vec<LinkId> = route.iter().map(|link| *link as LinkId).collect();
@@ -68,7 +62,7 @@ proptest! {
         changes in proptest::collection::vec(change(), 1..60),
     ) {
         let mut flows = Flows::new(&capacities);
-        let (mut active, mut now) = (Active::new(), VirtualTime::ZERO);
+        let (mut active, mut now) = (Active::new(), Time::ZERO);
         for (id, change) in changes.iter().enumerate() {
             apply(&mut flows, &mut active, &mut now, id, change);
             flows.settle(now, &mut Vec::new());

@@ -15,7 +15,7 @@ use super::{ClusterError, ClusterSpec, ConfigErrors, ConfigProblem, ConfigWarnin
 /// TensorFlow: `TFConfigClusterResolver`, which reads the variable again at each access; this reads
 /// it once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TfConfig {
+pub struct TaskConfig {
     pub(super) cluster: ClusterSpec,
     /// Tasks come and go: this one is told of those alone that it must know.
     pub(super) dynamic: bool,
@@ -61,7 +61,7 @@ const KEYS: [&str; 9] = [
 ];
 const ROLES: [&str; 5] = ["chief", "master", "worker", "ps", "evaluator"];
 
-impl TfConfig {
+impl TaskConfig {
     /// Reads the variable's `text`; without one, or with an empty one, there is no cluster.
     ///
     /// Takes a dense `cluster`, a sparse one, and `sparseCluster`. With either of the last two the
@@ -69,13 +69,13 @@ impl TfConfig {
     ///
     /// # Errors
     /// Every mistake in it.
-    pub fn parse(text: Option<&str>) -> Result<Self, ConfigErrors> {
+    pub fn from_tf_config(text: Option<&str>) -> Result<Self, ConfigErrors> {
         let mut problems = Problems::default();
         let config = Self::read(text, &mut problems);
         problems.finish().map(|()| config)
     }
 
-    /// As [`Self::parse`]; what has a mistake is left out.
+    /// As [`Self::from_tf_config`]; what has a mistake is left out.
     pub(super) fn read(text: Option<&str>, problems: &mut Problems) -> Self {
         let root = read_root(text, problems);
         let mut config = Self {
