@@ -137,7 +137,8 @@ async fn measure(config: QuicConfig) {
         times.sort_unstable();
         let micros = |share: f64| times[(times.len() as f64 * share) as usize].as_secs_f64() * 1e6;
         println!(
-            r#"{{"case":"transport/round-trip/{case}","p10_us":{:.1},"p50_us":{:.1},"p99_us":{:.1}}}"#,
+            "{{\"case\":\"transport/round-trip/{case}\",\"p10_us\":{:.1},\"p50_us\":{:.1},\
+             \"p99_us\":{:.1}}}",
             micros(0.1),
             micros(0.5),
             micros(0.99)

@@ -11,7 +11,7 @@
 //! model.ckpt-300-00000-of-00002.safetensors   what ps:0 holds
 //! model.ckpt-300-00001-of-00002.safetensors   what ps:1 holds
 //! model.ckpt-300.index.json                   commits them
-//! checkpoint                                  names the newest ones, for people and TensorFlow's tools
+//! checkpoint                                  names the newest, for people and TensorFlow's tools
 //! ```
 //!
 //! What TensorFlow's `Saver` needs a file system for that all tasks share, one writer does here, to

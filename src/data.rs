@@ -99,7 +99,8 @@ pub enum DataError {
     },
     /// The features or the labels are tensors of the wrong shape.
     #[error(
-        "features of shape [n,width] and labels of shape [n] make a split, not {features:?} and {labels:?}"
+        "features of shape [n,width] and labels of shape [n] make a split, not {features:?} and \
+         {labels:?}"
     )]
     Shape {
         /// The shape of the features.
@@ -122,7 +123,8 @@ pub enum DataError {
     },
     /// A label names no class.
     #[error(
-        "sample {sample} has label {label}, but labels tell {classes} classes apart: they count from 0 and stay below"
+        "sample {sample} has label {label}, but labels tell {classes} classes apart: they count \
+         from 0 and stay below"
     )]
     Label {
         /// The sample's index.

@@ -137,7 +137,8 @@ mod tests {
             b"\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22\x09\0\0\0\0\0\0\xd0\x3f\x1a\x0dbrain.Event:2";
         assert_eq!(&file[..first.len()], first);
         let second = b"\x1a\0\0\0\0\0\0\0\x12\x9b\xd8\x2d\
-                       \x09\0\0\0\0\0\0\xf8\x3f\x10\x07\x2a\x0d\x0a\x0b\x0a\x04loss\x15\0\0\0\x3f\x79\xe1\x8f\xbb";
+                       \x09\0\0\0\0\0\0\xf8\x3f\x10\x07\x2a\x0d\x0a\x0b\x0a\x04\
+                       loss\x15\0\0\0\x3f\x79\xe1\x8f\xbb";
         assert_eq!(&file[first.len() + 4..], second);
         assert_eq!(file_name(1_700_000_000, "host"), "events.out.tfevents.1700000000.host");
     }

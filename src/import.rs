@@ -13,7 +13,8 @@
 //! let session = Session::new(&server.target(), &g).await?;
 //! session.run().target(imported.target("init")?).await?;
 //! let x = Tensor::new([1, 3], &[0.5f32, 1.0, -1.0])?;
-//! let fetched = session.run().feed(&imported.output("x:0")?, x).fetch(&imported.output("logits:0")?).await?;
+//! let (input, logits) = (imported.output("x:0")?, imported.output("logits:0")?);
+//! let fetched = session.run().feed(&input, x).fetch(&logits).await?;
 //! # Ok(())
 //! # }
 //! ```

@@ -22,13 +22,16 @@
 //!         let y = g.placeholder("y", DType::I32, [None])?;
 //!         let logits = dense(&dense(&x, 128)?.relu(), 10)?;
 //!         let loss = sparse_softmax_cross_entropy(&logits, &y)?.mean();
-//!         let train_op = task.coordinated(Adagrad::new(0.05))?.minimize(&loss, &g.global_step()?)?;
+//!         let optimizer = task.coordinated(Adagrad::new(0.05))?;
+//!         let train_op = optimizer.minimize(&loss, &g.global_step()?)?;
 //!         Ok((x, y, loss, train_op))
 //!     })?;
-//!     let mut session = MonitoredSession::builder(&task, g).hook(StopAtStep::last_step(100)).open().await?;
+//!     let mut session =
+//!         MonitoredSession::builder(&task, g).hook(StopAtStep::last_step(100)).open().await?;
 //!     while !session.should_stop() {
 //!         let batch = task.next_batch()?;
-//!         session.run().feed(&x, batch.features).feed(&y, batch.labels).target(&train_op).fetch(&loss).await?;
+//!         let run = session.run().feed(&x, batch.features).feed(&y, batch.labels);
+//!         run.target(&train_op).fetch(&loss).await?;
 //!     }
 //!     session.close().await
 //! }

@@ -57,7 +57,8 @@ pub enum TensorError {
     NoBoolean(u8),
     /// The tensor is hollow.
     #[error(
-        "{0}{1} has no numbers: it was made with numerics = \"shapes\"; use \"real\" to have them computed"
+        "{0}{1} has no numbers: it was made with numerics = \"shapes\"; use \"real\" to have them \
+         computed"
     )]
     Hollow(DType, Shape),
 }

@@ -146,7 +146,8 @@ const BANS: &[Ban] = &[
     },
 ];
 
-const COLUMNS: usize = 120;
+/// Rows of a table in a doc comment may be longer: Markdown has no other way to write one.
+const COLUMNS: usize = 100;
 const FUNCTION_LINES: usize = 70;
 const FILE_LINES: usize = 500;
 
@@ -250,10 +251,16 @@ fn first_line(file: &Source) -> Vec<String> {
 }
 
 fn long_lines(file: &Source) -> Vec<String> {
-    let lines = file.text.lines().enumerate().map(|(i, line)| (i + 1, line.chars().count()));
-    let long = lines.filter(|(_, columns)| *columns > COLUMNS);
-    long.map(|(i, columns)| format!("{}:{i}: {columns} columns, more than {COLUMNS}", file.path))
-        .collect()
+    let mut findings = Vec::new();
+    for (i, line) in file.text.lines().enumerate() {
+        let columns = line.chars().count();
+        let is_row = ["//! |", "/// |"].iter().any(|row| line.trim_start().starts_with(row));
+        if columns > COLUMNS && !is_row {
+            let (path, line) = (&file.path, i + 1);
+            findings.push(format!("{path}:{line}: {columns} columns, more than {COLUMNS}"));
+        }
+    }
+    findings
 }
 
 fn long_file(file: &Source) -> Vec<String> {
@@ -499,8 +506,10 @@ fn a_file_that_does_not_say_what_it_owns_is_caught_wherever_it_is() {
 #[test]
 fn long_lines_files_and_functions_are_caught_and_those_at_the_limit_are_not() {
     let line = |columns: usize| format!("// {}é\n", "x".repeat(columns - 4));
-    assert_clean("tests/it/main.rs", &line(120));
-    assert_caught("tests/it/main.rs", &line(121), "main.rs:2: 121 columns");
+    assert_clean("tests/it/main.rs", &line(100));
+    assert_caught("tests/it/main.rs", &line(101), "main.rs:2: 101 columns");
+    assert_clean("src/graph.rs", &format!("/// | {} |\nfn f() {{}}\n", "x".repeat(120)));
+    assert_caught("src/graph.rs", &format!("/// {}\nfn f() {{}}\n", "x".repeat(120)), "124");
     let function = |lines: usize| {
         format!("fn long(a: [u8; 3]) {{\n{}}}\nfn next() {{}}\n", "    go();\n".repeat(lines))
     };

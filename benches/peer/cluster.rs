@@ -73,7 +73,8 @@ fn scenario_of(arguments: &Arguments) -> String {
         Mode::Async => "async",
     };
     format!(
-        "[cluster]\nps = {ps}\nworker = {workers}\n[program]\nmodel = \"null\"\n[stop]\nsteps = {steps}\n\
+        "[cluster]\nps = {ps}\nworker = {workers}\n[program]\nmodel = \"null\"\n[stop]\n\
+         steps = {steps}\n\
          [[run]]\nname = \"peer\"\nmode = \"{mode}\"\n"
     )
 }

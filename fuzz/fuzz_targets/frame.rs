@@ -11,7 +11,8 @@ const LIMITS: WireLimits = WireLimits { control: 1 << 16, tensor: 1 << 16, envel
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(messages) = decode_envelope::<PeerMessage>(bytes, LIMITS) {
         let again = encode_envelope(&messages, LIMITS).expect("what was decoded can be encoded");
-        let same = decode_envelope::<PeerMessage>(&again, LIMITS).expect("what was encoded can be decoded");
+        let same = decode_envelope::<PeerMessage>(&again, LIMITS)
+            .expect("what was encoded can be decoded");
         assert_eq!(format!("{messages:?}"), format!("{same:?}"));
     }
     let mut decoder = FrameDecoder::new(LIMITS);

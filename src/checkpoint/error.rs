@@ -73,7 +73,8 @@ pub enum CheckpointError {
     },
     /// A checkpoint's files can't be called that.
     #[error(
-        "`{0}` is no name for checkpoints: it must not be empty, have a `/` or a `\\`, or be that of the state file"
+        "`{0}` is no name for checkpoints: it must not be empty, have a `/` or a `\\`, or be that \
+         of the state file"
     )]
     Basename(String),
     /// There is no checkpoint of that step.

@@ -87,7 +87,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_is_read_back_as_what_it_is_of(step: u64, edition: u32, shard in 0..200_000usize) {
+        fn every_name_is_read_back_as_what_it_is_of(
+            step: u64,
+            edition: u32,
+            shard in 0..200_000usize,
+        ) {
             let names = Names::default();
             prop_assert_eq!(names.parse(&names.index(step)), Some(FileOf::Index(step)));
             let file = names.shard(step, edition, (shard, 200_000));

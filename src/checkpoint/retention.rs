@@ -70,13 +70,19 @@ mod tests {
     proptest! {
         #[test]
         fn saving_one_by_one_keeps_what_saving_at_once_would_keep(
-            gaps in prop::collection::vec(0u64..9, 1..30), max in 1usize..4, every in prop::option::of(1u64..20)
+            gaps in prop::collection::vec(0u64..9, 1..30),
+            max in 1usize..4,
+            every in prop::option::of(1u64..20),
         ) {
-            let retention = Retention { max_to_keep: Some(max), keep_every: every.map(Duration::from_secs) };
-            let times: Vec<Duration> = seconds(&gaps).into_iter().scan(Duration::ZERO, |at, gap| {
-                *at += gap;
-                Some(*at)
-            }).collect();
+            let retention =
+                Retention { max_to_keep: Some(max), keep_every: every.map(Duration::from_secs) };
+            let times: Vec<Duration> = seconds(&gaps)
+                .into_iter()
+                .scan(Duration::ZERO, |at, gap| {
+                    *at += gap;
+                    Some(*at)
+                })
+                .collect();
             let without = |times: &[Duration]| {
                 let going = retention.superfluous(times);
                 let staying = times.iter().enumerate().filter(|(at, _)| !going.contains(at));

@@ -222,7 +222,10 @@ impl Saver {
                 Err(_) => None,
             };
             if let Some(error) = index.as_ref().err().or(problem.as_ref()) {
-                tracing::warn!(%error, "a checkpoint is broken: it does not count as one that is kept");
+                tracing::warn!(
+                    %error,
+                    "a checkpoint is broken: it does not count as one that is kept"
+                );
                 self.broken.insert(step);
             }
             if let Ok(index) = index {

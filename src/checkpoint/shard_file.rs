@@ -205,7 +205,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_refused_or_understood(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_are_refused_or_understood(
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
             let _understood_or_refused = decode(&bytes);
         }
 

@@ -75,7 +75,8 @@ pub fn open_store(location: &str) -> Result<Arc<dyn Store>, CheckpointError> {
         Some(_) => Ok(Arc::new(ObjectStore::new(location)?)),
         #[cfg(not(feature = "object-store"))]
         Some(_) => Err(error(
-            "this program was built without stores of objects; build with `--features object-store`",
+            "this program was built without stores of objects; build with \
+             `--features object-store`",
         )),
     }
 }

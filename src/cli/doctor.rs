@@ -63,7 +63,8 @@ mod tests {
         ];
         let mut text = Vec::new();
         write_text(&findings, &mut text).unwrap();
-        let expected = "ok    cores              8\nwarn  net.core.rmem_max  212992\n                         -> raise it\n";
+        let expected = "ok    cores              8\n\
+                        warn  net.core.rmem_max  212992\n                         -> raise it\n";
         assert_eq!(String::from_utf8(text).unwrap(), expected);
     }
 }

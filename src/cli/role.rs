@@ -48,8 +48,9 @@ pub(super) fn find(
         return Ok(Some(of_task(cluster, args)?));
     }
     if names_task {
-        let mistakes = "--job-name and --task-index name a task of no cluster; give also --ps-hosts and \
-                        --worker-hosts, or --cluster FILE, or addresses in the scenario's [cluster]";
+        let mistakes = "--job-name and --task-index name a task of no cluster; give also \
+                        --ps-hosts and --worker-hosts, or --cluster FILE, or addresses in the \
+                        scenario's [cluster]";
         return Err(mistaken("the flags", mistakes));
     }
     if let Some(text) = variable("TF_CONFIG")?.filter(|text| !text.trim().is_empty()) {

@@ -61,7 +61,8 @@ async fn ask(args: &StatusArgs) -> Result<Standing, Failure> {
         Quic::<Message>::bind(QuicConfig { listen: Some(listen), ..config })
     };
     let quic = match bind((Ipv6Addr::UNSPECIFIED, 0).into()).await {
-        Err(QuicError::Bind { .. }) => bind((Ipv4Addr::UNSPECIFIED, 0).into()).await?, // a machine without IPv6
+        // A machine without IPv6.
+        Err(QuicError::Bind { .. }) => bind((Ipv4Addr::UNSPECIFIED, 0).into()).await?,
         bound => bound?,
     };
     let (reply, told) = oneshot::channel();

@@ -86,7 +86,10 @@ pub enum ConfigProblem {
     )]
     MixedCounts,
     /// A key of a job's map is no task index.
-    #[error("`{0}` is no task index; write a whole number from 0 to {max}", max = super::MAX_TASKS - 1)]
+    #[error(
+        "`{0}` is no task index; write a whole number from 0 to {max}",
+        max = super::MAX_TASKS - 1
+    )]
     Index(String),
     /// A task is there twice.
     #[error("task {0} of the job is there twice")]

@@ -79,7 +79,10 @@ impl DeviceSpec {
     /// `/device:CPU:1`; here an index is never inherited by another type.
     #[must_use]
     pub fn merged(&self, inner: &Self) -> Self {
-        let changes_type = matches!((&self.device_type, &inner.device_type), (Some(outer), Some(inner)) if outer != inner);
+        let changes_type = match (&self.device_type, &inner.device_type) {
+            (Some(outer), Some(inner)) => outer != inner,
+            _ => false,
+        };
         let inherited_index = if changes_type { None } else { self.device_index };
         Self {
             job: inner.job.as_ref().or(self.job.as_ref()).cloned(),

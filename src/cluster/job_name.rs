@@ -5,13 +5,15 @@
 pub enum JobNameError {
     /// The one mistake that everybody makes, since Kubernetes and DNS names have hyphens.
     #[error(
-        "job name `{0}` has a hyphen, which a device name such as `/job:NAME/task:0` cannot carry; write `{fixed}`",
+        "job name `{0}` has a hyphen, which a device name such as `/job:NAME/task:0` cannot carry; \
+         write `{fixed}`",
         fixed = .0.replace('-', "_")
     )]
     Hyphen(String),
     /// Any other text outside the grammar.
     #[error(
-        "`{0}` is no job name; write a letter (A-Z, a-z), then letters, digits and `_`, such as `worker`"
+        "`{0}` is no job name; write a letter (A-Z, a-z), then letters, digits and `_`, such as \
+         `worker`"
     )]
     Grammar(String),
 }

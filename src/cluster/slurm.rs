@@ -102,7 +102,8 @@ impl RunConfig {
         validator.job(TASKS.to_owned(), "worker");
         let base = port_base.unwrap_or_else(|| slurm.port_base());
         let addresses = hosts.iter().zip(&per_host).flat_map(|(host, count)| {
-            (0..*count).map(move |local| format!("{host}:{}", u32::from(base) + local)) // a port too far is refused
+            // A port too far is refused.
+            (0..*count).map(move |local| format!("{host}:{}", u32::from(base) + local))
         });
         for (rank, address) in (0..).zip(addresses) {
             let (job, index) = role(rank, ps);

@@ -50,7 +50,8 @@ pub enum ClusterError {
     },
     /// The address of one task is asked for, and which one this is was never said.
     #[error(
-        "the cluster has several tasks, and which of them this is was not given (task type and index)"
+        "the cluster has several tasks, and which of them this is was not given (task type and \
+         index)"
     )]
     TaskUnknown,
 }

@@ -41,7 +41,8 @@ pub enum GraphProblem {
     },
     /// The name has characters that no operation's name may have.
     #[error(
-        "illegal name: it must be of letters, digits and `_`, `.`, `-`, `/`, and begin with a letter, digit or `.`"
+        "illegal name: it must be of letters, digits and `_`, `.`, `-`, `/`, and begin with a \
+         letter, digit or `.`"
     )]
     IllegalName,
     /// Another operation has that name.
@@ -55,8 +56,8 @@ pub enum GraphProblem {
     NotLocal(String),
     /// Workers would wait for ever for the first update of TensorFlow's synchronous training.
     #[error(
-        "too few tokens to finish the first step: {given} given, {needed} needed; a worker takes one with each of its \
-         gradients"
+        "too few tokens to finish the first step: {given} given, {needed} needed; a worker takes \
+         one with each of its gradients"
     )]
     TooFewTokens {
         /// How many there would be.
@@ -72,7 +73,8 @@ pub enum GraphProblem {
     Schedule(&'static str),
     /// An operation through which the loss depends on what it is differentiated by has no gradient.
     #[error(
-        "no gradient is defined for {operation}, built at {built_at}, and the loss is computed through it"
+        "no gradient is defined for {operation}, built at {built_at}, and the loss is computed \
+         through it"
     )]
     NoGradient {
         /// The operation's name and kind.

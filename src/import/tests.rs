@@ -281,7 +281,8 @@ proptest! {
         for (i, values) in constants.iter().enumerate() {
             let mut constant = ints(&format!("c{i}"), values);
             if is_scalar && values.len() == 1 {
-                let tensor = TensorProto { dtype: I32, int_val: values.clone(), ..TensorProto::default() };
+                let tensor =
+                    TensorProto { dtype: I32, int_val: values.clone(), ..TensorProto::default() };
                 constant = constant.with("value", Value::Tensor(tensor));
             }
             nodes.push(constant);
@@ -289,7 +290,8 @@ proptest! {
         }
         let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
         let list = Value::List(ListValue { i: vec![number; 4] });
-        let attributed = node(kind, "y", &inputs).with("T", Value::Type(F32)).with("dtype", Value::Type(F32));
+        let attributed =
+            node(kind, "y", &inputs).with("T", Value::Type(F32)).with("dtype", Value::Type(F32));
         nodes.push(match attribute {
             "strides" => {
                 let slid = attributed.with("strides", list.clone()).with("ksize", list);

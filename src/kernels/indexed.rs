@@ -10,7 +10,8 @@ use crate::tensor::{DType, Tensor};
 /// An index that is no position of its axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the index {index}, at place {place} of the indices, is outside its axis, which has {size} positions from 0 on"
+    "the index {index}, at place {place} of the indices, is outside its axis, which has {size} \
+     positions from 0 on"
 )]
 pub struct IndexOutOfRange {
     /// The index.

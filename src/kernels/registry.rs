@@ -38,7 +38,8 @@ pub enum KernelError {
     Label(#[from] softmax::LabelOutOfRange),
     /// Integers that have no quotient or power.
     #[error(
-        "{0} of integers needs divisors other than 0 and exponents of at least 0; cast to f32 where others come"
+        "{0} of integers needs divisors other than 0 and exponents of at least 0; cast to f32 \
+         where others come"
     )]
     Integers(&'static str),
     /// An index that is no position.
@@ -52,8 +53,8 @@ pub enum KernelError {
     Unlike(String, String),
     /// The shape of the result depends on values that are not computed.
     #[error(
-        "the shape of what {0} gives depends on numbers that numerics = \"shapes\" does not compute; feed its input, \
-         or make it of integers alone"
+        "the shape of what {0} gives depends on numbers that numerics = \"shapes\" does not \
+         compute; feed its input, or make it of integers alone"
     )]
     Shapeless(&'static str),
 }

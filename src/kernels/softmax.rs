@@ -19,7 +19,8 @@ const ROWS: usize = 64;
 /// A label that names no class (TensorFlow's "Received a label value of ...").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the label of row {row} is {label}, but there are {classes} classes: labels count from 0 to one less"
+    "the label of row {row} is {label}, but there are {classes} classes: labels count from 0 to \
+     one less"
 )]
 pub struct LabelOutOfRange {
     /// The row of the batch, from 0.

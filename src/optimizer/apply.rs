@@ -54,7 +54,8 @@ pub(crate) fn apply(update: &mut Update) {
             let lamb = Lamb { adam: adam(rate, [beta1, beta2, epsilon], values), weight_decay };
             by.each(values, |state, gradient| update::lamb(state, gradient, lamb));
         }
-        UpdateRule::Ftrl { .. } if rate == 0.0 => {} // it divides by the rate, which may come down to 0
+        // It divides by the rate, which may come down to 0.
+        UpdateRule::Ftrl { .. } if rate == 0.0 => {}
         UpdateRule::Ftrl { learning_rate_power: power, l1, l2, l2_shrinkage, beta, .. } => {
             by.rule(Ftrl { rate, power, l1, l2, l2_shrinkage, beta }, values);
         }

@@ -43,16 +43,22 @@ use super::{Coordinated, Optimizer};
 /// let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
 /// let train_op = g.with_device_fn(setter, |g| {
 ///     let w = g.variable("w", &g.zeros([4]))?;
-///     let optimizer = SyncReplicas::new(task.coordinated(GradientDescent::new(0.1))?, 2, 3); // a backup worker
+///     let inner = task.coordinated(GradientDescent::new(0.1))?;
+///     let optimizer = SyncReplicas::new(inner, 2, 3); // a backup worker
 ///     Ok::<_, Error>(optimizer.minimize(&w.read().square().sum(), &g.global_step()?)?)
 /// })?;
 /// let hook = SyncReplicasHook::new(&train_op);
-/// let mut session = MonitoredSession::builder(&task, g).hook(hook).hook(StopAtStep::last_step(100)).open().await?;
+/// let mut session = MonitoredSession::builder(&task, g)
+///     .hook(hook)
+///     .hook(StopAtStep::last_step(100))
+///     .open()
+///     .await?;
 /// let mut trained = Ok(());
 /// while trained.is_ok() && !session.should_stop() {
 ///     trained = session.run().target(&train_op).await.map(drop);
 /// }
-/// session.close_after(trained).await // who waits for a token when the chief ends is at the end of its input
+/// // Who waits for a token when the chief ends is at the end of its input.
+/// session.close_after(trained).await
 /// # }
 /// ```
 #[derive(Clone, Debug)]

@@ -263,8 +263,7 @@ fn change(read: &[f32; 15]) -> Option<Compensation> {
 }
 
 #[test]
-fn a_gradient_is_compensated_before_the_rule_by_its_square_times_what_has_changed_since_it_was_read()
- {
+fn a_gradient_is_compensated_by_its_square_times_the_change_since_it_was_read() {
     let mut trained = Trained::new(UpdateRule::GradientDescent, 0.1, [2], &[1.0, -2.0]);
     let read = Tensor::new([2], &[0.5f32, -1.0]).unwrap();
     trained.update.compensation = Some(Compensation { read, lambda: 0.5 });

@@ -13,8 +13,8 @@ pub(crate) struct Placement {
 pub enum PlacementError {
     /// No device of the session is what was asked for.
     #[error(
-        "cannot assign a device for operation {operation}, built at {built_at}: it asks for `{asked}`, \
-         but available devices are [ {} ]",
+        "cannot assign a device for operation {operation}, built at {built_at}: it asks for \
+         `{asked}`, but available devices are [ {} ]",
         list(available)
     )]
     NoDevice {

@@ -125,11 +125,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counted_and_listed_values_have_the_same_summary(values in prop::collection::vec(0_u64..20, 1..300)) {
+        fn counted_and_listed_values_have_the_same_summary(
+            values in prop::collection::vec(0_u64..20, 1..300),
+        ) {
             let mut counts = BTreeMap::new();
             values.iter().for_each(|value| *counts.entry(*value).or_insert(0) += 1);
             let counted = Staleness::of(&counts).unwrap();
-            let listed = StepSeconds::of(&values.iter().map(|value| *value as f64).collect::<Vec<_>>()).unwrap();
+            let listed =
+                StepSeconds::of(&values.iter().map(|value| *value as f64).collect::<Vec<_>>())
+                    .unwrap();
             let of_counted = (counted.mean, counted.p50 as f64, counted.p99 as f64);
             prop_assert_eq!(of_counted, (listed.mean, listed.p50, listed.p99));
             prop_assert_eq!(Some(&counted.max), values.iter().max());

@@ -71,10 +71,14 @@ fn the_table_compares_the_runs_by_their_time_to_the_target() {
     let expected = "\
 sync-vs-async, seed 7: simulation, virtual seconds
 
-run             to target [s]  seconds  steps  steps/s  staleness (p99)  dropped  accuracy    loss  MB sent
-sync                    1.830    2.500   1200    480.0         1.50 (3)     1200    0.9530  0.1250     22.0
-sync, 1 backup          1.000    2.500   1200    960.0         1.50 (3)     1200    0.9530  0.1250     22.0
-ssp 4                       -    2.500   1200      5.0                -        0         -       -      0.0
+run             to target [s]  seconds  steps  steps/s  staleness (p99)  dropped  accuracy    \
+loss  MB sent
+sync                    1.830    2.500   1200    480.0         1.50 (3)     1200    \
+0.9530  0.1250     22.0
+sync, 1 backup          1.000    2.500   1200    960.0         1.50 (3)     1200    \
+0.9530  0.1250     22.0
+ssp 4                       -    2.500   1200      5.0                -        0         \
+-       -      0.0
 
 sync, 1 backup reached 0.95 accuracy 1.83 times faster than sync
 ssp 4 did not reach 0.95 accuracy in 1200 global steps
@@ -129,13 +133,14 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
         keys.collect::<Vec<_>>()
     };
     assert_eq!(keys_at(1), ["scenario", "seed", "world", "runs"]);
-    let of_a_run = "name mode parameters global_steps samples seconds wall_seconds steps_per_second samples_per_second \
-                    step_seconds final_loss test_accuracy seconds_to_target staleness gradients bytes_sent \
-                    waiting_seconds events digest weights_digest";
+    let of_a_run = "name mode parameters global_steps samples seconds wall_seconds \
+                    steps_per_second samples_per_second step_seconds final_loss test_accuracy \
+                    seconds_to_target staleness gradients bytes_sent waiting_seconds events digest \
+                    weights_digest";
     let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 20).collect::<Vec<_>>();
     assert_eq!(keys_at(3), of_all_runs);
-    let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped ps:0 worker:9 worker:10 \
-                  worker:0";
+    let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped ps:0 \
+                  worker:9 worker:10 worker:0";
     assert_eq!(keys_at(4)[..17], within.split_whitespace().collect::<Vec<_>>());
 }
 

@@ -266,7 +266,10 @@ impl Worker {
             };
             for arrival in arrivals {
                 if !running.executor.receive(arrival.clone()) {
-                    tracing::warn!(step = step.number, crossing = ?arrival.0, "a value that nobody waits for; dropped");
+                    tracing::warn!(
+                        step = step.number, crossing = ?arrival.0,
+                        "a value that nobody waits for; dropped"
+                    );
                 }
             }
             self.run_ready(part);

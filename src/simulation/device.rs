@@ -45,7 +45,8 @@ pub enum ComputeError {
     },
     /// Both laws are given, and a drawn step time has no cost for a factor to multiply.
     #[error(
-        "both step_time and straggler are given; step_time already is the whole time of a step, so drop one"
+        "both step_time and straggler are given; step_time already is the whole time of a step, so \
+         drop one"
     )]
     TwoLaws,
 }

@@ -37,7 +37,10 @@ impl SimulatedWorld {
         match arrival {
             Arrival::Held => return self.trouble.borrow_mut().held.push(delivery),
             Arrival::Dropped => {
-                return tracing::debug!(from = %self.tasks[from], to = %self.tasks[to], "lost with its connection");
+                return tracing::debug!(
+                    from = %self.tasks[from], to = %self.tasks[to],
+                    "lost with its connection"
+                );
             }
             Arrival::TakenAfter(loss) => self.tell_lost(to, from, loss),
             Arrival::Taken => {}

@@ -44,15 +44,24 @@ proptest! {
                 Move::Commit(_) => continue,
             };
             for effect in effects {
-                let Effect::Release { worker } = effect else { panic!("nothing but releases: {effect:?}") };
+                let Effect::Release { worker } = effect else {
+                    panic!("nothing but releases: {effect:?}")
+                };
                 prop_assert!(!running.contains(&worker), "a commit has one release");
                 running.push(worker);
                 if let (Some(clock), Some(slowest)) = (clocks.get(&worker), clocks.values().min()) {
-                    prop_assert!(clock - slowest <= u64::from(slack), "{worker} is too far ahead: {clocks:?}");
+                    prop_assert!(
+                        clock - slowest <= u64::from(slack),
+                        "{worker} is too far ahead: {clocks:?}"
+                    );
                 }
             }
             prop_assert!(clocks.is_empty() || clocks.keys().any(|worker| running.contains(worker)));
         }
-        prop_assert_eq!(running.len() + coordinator.finish().len(), workers as usize, "the end lets everybody go");
+        prop_assert_eq!(
+            running.len() + coordinator.finish().len(),
+            workers as usize,
+            "the end lets everybody go"
+        );
     }
 }

@@ -80,8 +80,8 @@ impl Checkpoints {
         match (found.checkpoint, found.rejected.first()) {
             (None, Some(rejected)) => {
                 let message = format!(
-                    "there are checkpoints, but none is whole, so that the training can't go on from one: {rejected}; \
-                     mend them, or take them away to begin anew"
+                    "there are checkpoints, but none is whole, so that the training can't go on \
+                     from one: {rejected}; mend them, or take them away to begin anew"
                 );
                 Err(Error::new(Code::DataLoss, message))
             }

@@ -99,8 +99,9 @@ impl MonitoredSession {
         let digest = self.weights_digest().await?;
         if self.global_step < reached {
             let message = format!(
-                "the training had reached step {reached} when its variables were lost; it has gone back to the \
-                 checkpoint of step {}, and the other workers may have left; begin it again, to go on from there",
+                "the training had reached step {reached} when its variables were lost; it has gone \
+                 back to the checkpoint of step {}, and the other workers may have left; begin it \
+                 again, to go on from there",
                 self.global_step
             );
             return Err(Error::new(Code::Unavailable, message));

@@ -152,8 +152,8 @@ impl SessionCreator {
             (found.global_step.filter(|step| *step > 0), found.missing.first())
         {
             let message = format!(
-                "the training is at global step {step}, but `{}` has no value: its task has come back without its \
-                 variables, and no checkpoint to restore",
+                "the training is at global step {step}, but `{}` has no value: its task has come \
+                 back without its variables, and no checkpoint to restore",
                 missing.name
             );
             return Err(Error::new(Code::Unavailable, message));

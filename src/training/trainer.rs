@@ -211,7 +211,8 @@ impl Watch {
         }
         let chief = task.chief();
         let message = format!(
-            "the training should have ended {RECOVERY_TIMEOUT:?} ago, but its chief, {chief}, is gone"
+            "the training should have ended {RECOVERY_TIMEOUT:?} ago, but its chief, {chief}, is \
+             gone"
         );
         Err(Error::new(Code::Unavailable, message).on(&chief))
     }

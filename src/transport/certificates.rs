@@ -50,7 +50,8 @@ pub struct Identity {
 pub enum CertificateError {
     /// A file can't be read.
     #[error(
-        "can't read {path}: {source}; `trainyard certs new` makes an authority, `certs issue` a task's certificate"
+        "can't read {path}: {source}; `trainyard certs new` makes an authority, `certs issue` a \
+         task's certificate"
     )]
     Read {
         /// The file.
@@ -68,7 +69,8 @@ pub enum CertificateError {
     },
     /// There is an authority in the folder.
     #[error(
-        "{0} is there already; with another authority none of its tasks' certificates are good: use another folder"
+        "{0} is there already; with another authority none of its tasks' certificates are good: \
+         use another folder"
     )]
     Exists(PathBuf),
     /// A file is no certificate, or no key.
@@ -83,7 +85,8 @@ pub enum CertificateError {
     },
     /// A task's name is too long for a certificate.
     #[error(
-        "the name of the task {0} is too long for a certificate; a job's name has room for some 50 letters"
+        "the name of the task {0} is too long for a certificate; a job's name has room for some 50 \
+         letters"
     )]
     Task(TaskName),
     /// A host's name is none.

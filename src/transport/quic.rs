@@ -113,7 +113,8 @@ pub enum QuicError {
     Certificate(#[from] CertificateError),
     /// TLS refuses the certificate or its key.
     #[error(
-        "the certificate of {task} can't be used: {reason}; issue it anew with `trainyard certs issue`"
+        "the certificate of {task} can't be used: {reason}; issue it anew with \
+         `trainyard certs issue`"
     )]
     Identity {
         /// The task.
@@ -267,7 +268,10 @@ impl<M: Payload> Transport<M> for Quic<M> {
             node.attend_to(&peer);
         } else {
             let limit = node.limits.queue;
-            tracing::error!(to = %peer.name, limit, "lost: more bytes wait to be sent to the task than may");
+            tracing::error!(
+                to = %peer.name, limit,
+                "lost: more bytes wait to be sent to the task than may"
+            );
             // Whoever sends may not be able to hear of it before it has sent.
             let node = Rc::clone(node);
             tokio::task::spawn_local(async move { peer.lose(&node, Loss::Silent, Close::Lost) });

@@ -47,15 +47,21 @@ fn cuts(rows: usize) -> impl Strategy<Value = Vec<usize>> {
 proptest! {
     #[test]
     fn a_variable_that_was_saved_in_any_parts_is_read_in_any_others(
-        (rows, saved, wanted) in (1usize..12).prop_flat_map(|rows| (Just(rows), cuts(rows), cuts(rows)))
+        (rows, saved, wanted) in
+            (1usize..12).prop_flat_map(|rows| (Just(rows), cuts(rows), cuts(rows))),
     ) {
         let table = table(rows);
         let restored = restored(parts(&table, &saved));
         for part in parts(&table, &wanted) {
-            let read = restored.tensor(&part.name, (DType::F32, part.value.shape()), part.slice.as_ref()).unwrap();
+            let read = restored
+                .tensor(&part.name, (DType::F32, part.value.shape()), part.slice.as_ref())
+                .unwrap();
             prop_assert_eq!(read, part.value);
         }
-        prop_assert_eq!(restored.tensor("table", (DType::F32, table.shape()), None).unwrap(), table.clone());
+        prop_assert_eq!(
+            restored.tensor("table", (DType::F32, table.shape()), None).unwrap(),
+            table.clone()
+        );
         let whole = restored.into_whole();
         prop_assert_eq!(whole.into_iter().collect::<Vec<_>>(), vec![("table".to_owned(), table)]);
     }
@@ -87,8 +93,9 @@ fn a_name_that_is_not_there_is_refused_with_one_that_is_like_it() {
     let restored = saver.latest().unwrap().checkpoint.unwrap();
     let error =
         |name| restored.tensor(name, (DType::F32, [1].into()), None).unwrap_err().to_string();
-    let expected = "model.ckpt-1 has no variable `mlp/w0` (did you mean `mlp/w`?); it has global_step, is_warm, mlp/w, \
-                    mlp/w/Adagrad, none, table/part_0, table/part_1, table";
+    let expected = "model.ckpt-1 has no variable `mlp/w0` (did you mean `mlp/w`?); it has \
+                    global_step, is_warm, mlp/w, mlp/w/Adagrad, none, table/part_0, table/part_1, \
+                    table";
     assert_eq!(error("mlp/w0"), expected);
     assert!(
         error("zzz").starts_with("model.ckpt-1 has no variable `zzz`; it has"),

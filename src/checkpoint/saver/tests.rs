@@ -111,8 +111,7 @@ fn a_broken_checkpoint_stays_to_be_looked_at_and_does_not_count() {
 }
 
 #[test]
-fn a_checkpoint_whose_files_are_not_all_there_does_not_count_even_where_nobody_looked_for_the_newest()
- {
+fn a_checkpoint_without_all_files_does_not_count_even_where_nobody_looked_for_the_newest() {
     let store = Memory::default();
     save(&mut saver(store.clone()), [1, 2]);
     store.delete("model.ckpt-2-00000-of-00002.safetensors").unwrap();

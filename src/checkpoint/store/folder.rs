@@ -61,7 +61,10 @@ impl Folder {
         if !self.is_tidy.swap(true, Ordering::Relaxed)
             && let Err(error) = self.tidy()
         {
-            tracing::warn!(folder = %self.path.display(), %error, "can't delete what was left unfinished");
+            tracing::warn!(
+                folder = %self.path.display(), %error,
+                "can't delete what was left unfinished"
+            );
         }
         Ok(())
     }

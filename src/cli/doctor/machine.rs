@@ -30,7 +30,8 @@ fn buffer(name: &str) -> Finding {
     };
     let advice = (limit < BUFFER).then(|| {
         format!(
-            "bursts overflow the socket and are sent again; as root: sysctl -w {name}={BUFFER}, kept in /etc/sysctl.d"
+            "bursts overflow the socket and are sent again; as root: sysctl -w {name}={BUFFER}, \
+             kept in /etc/sysctl.d"
         )
     });
     Finding::new(name, limit.to_string(), advice)
@@ -70,14 +71,21 @@ fn interfaces(folder: &Path) -> Vec<Finding> {
             of("speed").and_then(|speed| speed.parse::<i64>().ok()).filter(|speed| *speed > 0);
         let advice = match mtu {
             _ if !is_up => return None,
-            0..ETHERNET => Some("packets are smaller than Ethernet's: a tunnel takes a part of each".to_owned()),
+            0..ETHERNET => {
+                Some("packets are smaller than Ethernet's: a tunnel takes a part of each")
+            }
             ETHERNET if speed.is_some_and(|speed| speed >= 10_000) => Some(
-                "jumbo frames cost a fast network less: ip link set MTU 9000, on all hosts and switches".to_owned(),
+                "jumbo frames cost a fast network less: ip link set MTU 9000, on all hosts and \
+                 switches",
             ),
             _ => None,
         };
         let speed = speed.map(|speed| format!(", {speed} Mbit/s")).unwrap_or_default();
-        Some(Finding::new(format!("MTU of {name}"), format!("{mtu}{speed}"), advice))
+        Some(Finding::new(
+            format!("MTU of {name}"),
+            format!("{mtu}{speed}"),
+            advice.map(str::to_owned),
+        ))
     };
     names.iter().filter_map(interface).collect()
 }

@@ -103,7 +103,8 @@ fn spawn(
 ) -> Result<Member, Failure> {
     let failed = || Failure::system(format!("start {task}"));
     let log = order.log(task);
-    let created = File::create(&log).and_then(|_| OpenOptions::new().append(true).open(&log)); // two write to it
+    // Two write to it.
+    let created = File::create(&log).and_then(|_| OpenOptions::new().append(true).open(&log));
     let log_file = created.map_err(Failure::writing(log.display().to_string()))?;
     let (ours, theirs) = StdUnixStream::pair().map_err(failed())?;
     ours.set_nonblocking(true).map_err(failed())?;

@@ -93,8 +93,8 @@ fn identity(folder: Option<&Path>, task: &TaskName, is_alone: bool) -> Result<Id
         None if is_alone => Ok(Authority::new("alone")?.issue(task, &[])?),
         None => {
             let mistakes = format!(
-                "every task proves who it is: give --certs DIR with the certificate of {task}; `trainyard certs new \
-                 DIR` and `trainyard certs issue DIR --task {task}` make it"
+                "every task proves who it is: give --certs DIR with the certificate of {task}; \
+                 `trainyard certs new DIR` and `trainyard certs issue DIR --task {task}` make it"
             );
             Err(Failure::Cluster { origin: "the flags".to_owned(), mistakes })
         }
@@ -138,8 +138,8 @@ fn roster(config: &RunConfig, of_scenario: ClusterSpec) -> Result<ClusterSpec, F
     }
     let strangers: Vec<String> = strangers.iter().map(ToString::to_string).collect();
     let mistakes = format!(
-        "tasks come and go in it, so that how many there are is the scenario's to say, and {} is not among those; \
-         set it with --set cluster.worker=N",
+        "tasks come and go in it, so that how many there are is the scenario's to say, and {} is \
+         not among those; set it with --set cluster.worker=N",
         if strangers.is_empty() { task.to_string() } else { strangers.join(", ") }
     );
     Err(Failure::Cluster { origin: "the cluster".to_owned(), mistakes })

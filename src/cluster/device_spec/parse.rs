@@ -24,7 +24,8 @@ pub enum DeviceNameProblem {
     NoSlash,
     /// A part is none of the known ones.
     #[error(
-        "`{0}` is no part of one; the parts are job:NAME, replica:N, task:N, device:TYPE:N, cpu:N and gpu:N"
+        "`{0}` is no part of one; the parts are job:NAME, replica:N, task:N, device:TYPE:N, cpu:N \
+         and gpu:N"
     )]
     UnknownPart(String),
     /// A job, replica or task is there twice.

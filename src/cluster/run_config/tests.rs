@@ -174,9 +174,10 @@ fn a_worker_of_a_dynamic_tfjob_sees_the_ps_and_itself() {
 
 #[test]
 fn a_ps_of_a_dynamic_tfjob_sees_itself_at_its_own_index() {
-    let config = run(
-        json!({"sparseCluster": {"worker": {}, "ps": ["p1:2222"]}, "task": {"type": "ps", "index": 1}}),
-    );
+    let config = run(json!({
+        "sparseCluster": {"worker": {}, "ps": ["p1:2222"]},
+        "task": {"type": "ps", "index": 1},
+    }));
     assert_eq!(config.cluster_spec().task_address(config.task()), Ok("p1:2222"));
     assert_eq!((config.num_ps_replicas(), config.num_worker_replicas()), (None, None));
 }
@@ -355,10 +356,13 @@ proptest! {
         chief in 0..2u32, ps in 0..4u32, worker in 1..4u32
     ) {
         let jobs = [("chief", chief), ("ps", ps), ("worker", worker)];
-        let spec = ClusterSpec::simulated(jobs.into_iter().filter(|(_, count)| *count > 0)).unwrap();
-        let configs: Vec<_> = spec.tasks().map(|task| RunConfig::of_task(spec.clone(), &task).unwrap()).collect();
+        let spec =
+            ClusterSpec::simulated(jobs.into_iter().filter(|(_, count)| *count > 0)).unwrap();
+        let configs: Vec<_> =
+            spec.tasks().map(|task| RunConfig::of_task(spec.clone(), &task).unwrap()).collect();
         prop_assert_eq!(configs.iter().filter(|config| config.is_chief()).count(), 1);
-        let mut ids: Vec<_> = configs.iter().map(|config| config.global_id_in_cluster().unwrap()).collect();
+        let mut ids: Vec<_> =
+            configs.iter().map(|config| config.global_id_in_cluster().unwrap()).collect();
         ids.sort_unstable();
         prop_assert!(ids.into_iter().eq(0..configs.len()));
     }

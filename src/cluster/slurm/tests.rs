@@ -56,7 +56,8 @@ fn the_first_ranks_are_the_parameter_servers_and_each_rank_has_its_own_port() {
     let config = RunConfig::from_slurm(&slurm(3, 5, "n[1-2],gpu04", "2(x2),1"), 2, None).unwrap();
     assert_eq!(config.task().to_string(), "worker:1");
     assert_eq!(config.chief().unwrap().to_string(), "worker:0");
-    let expected = "ClusterSpec({'ps': ['n1:10030', 'n1:10031'], 'worker': ['n2:10030', 'n2:10031', 'gpu04:10030']})";
+    let expected = "ClusterSpec({'ps': ['n1:10030', 'n1:10031'], \
+                    'worker': ['n2:10030', 'n2:10031', 'gpu04:10030']})";
     assert_eq!(config.cluster_spec().to_string(), expected);
     let config = RunConfig::from_slurm(&slurm(0, 2, "a,b", ""), 1, Some(2222)).unwrap();
     assert_eq!(

@@ -176,7 +176,9 @@ proptest! {
     fn tasks_are_in_order_and_all_have_an_address(spec in any_spec()) {
         let tasks: Vec<TaskName> = spec.tasks().collect();
         prop_assert!(tasks.is_sorted());
-        prop_assert!(tasks.iter().all(|task| spec.contains(task) && spec.task_address(task).is_ok()));
+        prop_assert!(
+            tasks.iter().all(|task| spec.contains(task) && spec.task_address(task).is_ok())
+        );
         let counted: usize = spec.jobs().map(|job| spec.num_tasks(job).unwrap()).sum();
         prop_assert_eq!(counted, tasks.len());
     }

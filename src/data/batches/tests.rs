@@ -39,7 +39,11 @@ fn drawn(
 
 proptest! {
     #[test]
-    fn in_each_epoch_each_sample_goes_to_one_worker(samples in 1usize..50, workers in 1u32..8, seed: u64) {
+    fn in_each_epoch_each_sample_goes_to_one_worker(
+        samples in 1usize..50,
+        workers in 1u32..8,
+        seed: u64,
+    ) {
         let split = numbered(samples);
         let mut epochs = BTreeMap::<u64, Vec<i32>>::new();
         for worker in 0..workers {
@@ -62,7 +66,10 @@ proptest! {
         let split = numbered(samples);
         for worker in 0..workers {
             let of = (worker, workers);
-            prop_assert_eq!(drawn(&split, seed, of, batch, 6), drawn(&split, seed, of, 1, 6 * batch));
+            prop_assert_eq!(
+                drawn(&split, seed, of, batch, 6),
+                drawn(&split, seed, of, 1, 6 * batch)
+            );
         }
     }
 
@@ -71,12 +78,14 @@ proptest! {
         samples in 1usize..50, workers in 1u32..8, batch in 1usize..20, seed: u64
     ) {
         let split = numbered(samples);
-        let mut one = Batches::new(Arc::clone(&split), seed, 0, 1, batch * workers as usize).unwrap();
+        let mut one =
+            Batches::new(Arc::clone(&split), seed, 0, 1, batch * workers as usize).unwrap();
         let mut all: Vec<Batches> = (0..workers)
             .map(|worker| Batches::new(Arc::clone(&split), seed, worker, workers, batch).unwrap())
             .collect();
         for _ in 0..4 {
-            let mut together: Vec<i32> = all.iter_mut().flat_map(|batches| indices(&batches.next_batch())).collect();
+            let mut together: Vec<i32> =
+                all.iter_mut().flat_map(|batches| indices(&batches.next_batch())).collect();
             let mut alone = indices(&one.next_batch());
             together.sort_unstable();
             alone.sort_unstable();

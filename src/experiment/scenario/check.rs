@@ -97,7 +97,9 @@ pub(super) fn build(
         let computed =
             file.compute.numerics == NumericsFile::Real && file.program.model != ModelFile::Null;
         found.unless(computed, "stop.accuracy", || {
-            "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` or `time`".to_owned()
+            "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` \
+             or `time`"
+                .to_owned()
         });
     }
     let compression = compression(file.network.compression, "network.compression", &mut found)
@@ -257,7 +259,8 @@ fn compute(file: ComputeFile, cluster: &BTreeMap<String, Tasks>, found: &mut Mis
 fn task_of(name: &str, cluster: &BTreeMap<String, Tasks>) -> Result<TaskName, String> {
     let parts =
         name.split_once(':').and_then(|(job, index)| Some((job, index.parse::<u32>().ok()?)));
-    let spelt_alike = |(job, index): &(&str, u32)| format!("{job}:{index}") == name; // no "worker:03"
+    // No "worker:03".
+    let spelt_alike = |(job, index): &(&str, u32)| format!("{job}:{index}") == name;
     let (job, index) =
         parts.filter(spelt_alike).ok_or("no task's name; write, for example, `worker:0`")?;
     let jobs = || cluster.keys().map(String::as_str).collect::<Vec<_>>().join(", ");

@@ -64,10 +64,12 @@ fn the_shipped_scenario_means_what_its_comments_say() {
 
 #[test]
 fn faults_are_read_with_their_times() {
-    let text = "[network]\nsilence = \"2s\"\n[[fault]]\nat = \"2s\"\ncrash = \"worker:1\"\nrestart_after = \"1s\"\n\
+    let text = "[network]\nsilence = \"2s\"\n[[fault]]\nat = \"2s\"\ncrash = \"worker:1\"\n\
+                restart_after = \"1s\"\n\
                 [[fault]]\nat = \"500ms\"\nfreeze = \"ps:0\"\nfor = \"300ms\"\n\
                 [[fault]]\nat = \"1s\"\npartition = [\"ps:0\", \"worker:1\"]\nfor = \"1s\"\n\
-                [[fault]]\nat = \"1s\"\nslow_link = [\"ps:0\", \"worker:1\"]\nfactor = 3.0\nfor = \"1s\"\n\
+                [[fault]]\nat = \"1s\"\nslow_link = [\"ps:0\", \"worker:1\"]\nfactor = 3.0\n\
+                for = \"1s\"\n\
                 [[fault]]\nat = \"1s\"\nslow_task = \"ps:0\"\nfactor = 2.0\nfor = \"1s\"";
     let (second, ps, worker) =
         (Duration::from_secs(1), TaskName::new("ps", 0), TaskName::new("worker", 1));
@@ -168,7 +170,8 @@ fn a_run_compresses_as_it_says_or_as_the_network_does() {
 fn workers_that_train_copies_of_their_own_say_how_often_they_average_them() {
     let text = "[cluster]\nworker = 4\n[[run]]\nmode = { local_sgd = { every = 8 } }\n\
                 [[run]]\nmode = { diloco = { every = 16, backups = 1 } }\n\
-                [[run]]\nmode = { diloco = { every = 4, outer_learning_rate = 0.5, outer_momentum = 0.8 } }";
+                [[run]]\nmode = { diloco = { every = 4, outer_learning_rate = 0.5, \
+                outer_momentum = 0.8 } }";
     let runs = example(text).unwrap().runs;
     let every = |every| NonZeroU32::new(every).unwrap();
     let nesterov = |learning_rate, momentum| Some(Nesterov { learning_rate, momentum });
@@ -193,7 +196,8 @@ fn workers_that_train_copies_of_their_own_say_how_often_they_average_them() {
         runs.iter().map(|run| (run.name.as_str(), run.mode, run.averaging.unwrap())).collect();
     assert_eq!(found, expected);
     let said = example(
-        "[[run]]\nmode = { local_sgd = { every = 0 } }\n[[run]]\nmode = { diloco = { every = 1, backups = 2 } }",
+        "[[run]]\nmode = { local_sgd = { every = 0 } }\n[[run]]\n\
+         mode = { diloco = { every = 1, backups = 2 } }",
     );
     let said = said.unwrap_err().to_string();
     assert!(

@@ -31,7 +31,9 @@ use super::super::variable::Variable;
 /// let (y, update) = norm.train(&x)?;
 /// let loss = dense(&y, 1)?.square().mean();
 /// let step = g.global_step()?;
-/// let train_op = g.with_control_dependencies(&[&update], |_| Adagrad::new(0.05).minimize(&loss, &step))?;
+/// let train_op = g.with_control_dependencies(&[&update], |_| {
+///     Adagrad::new(0.05).minimize(&loss, &step)
+/// })?;
 /// let served = norm.infer(&x)?;
 /// # let _ = (train_op, served);
 /// # Ok(())

@@ -73,7 +73,8 @@ impl Replica {
         let (worker, workers, mode) = (self.worker, self.workers, self.mode);
         let known = format!("{} workers ({})", other.workers, other.mode);
         Err(format!(
-            "worker {worker} of {workers} ({mode}) can't join a training of {known}; all must say the same"
+            "worker {worker} of {workers} ({mode}) can't join a training of {known}; all must say \
+             the same"
         ))
     }
 }

@@ -90,8 +90,8 @@ pub enum UpdateRule {
         /// λ.
         weight_decay: f32,
     },
-    /// `n = a+g²; z += g'−(n^−p−a^−p)/lr·v; v = |z|>l1 ? (l1·sgn z−z)/(n^−p/lr+2·l2+β/lr) : 0; a = n`,
-    /// where `g' = g+2·l2_shrinkage·v`
+    /// `n = a+g²; z += g'−(n^−p−a^−p)/lr·v;`
+    /// `v = |z|>l1 ? (l1·sgn z−z)/(n^−p/lr+2·l2+β/lr) : 0; a = n`, where `g' = g+2·l2_shrinkage·v`
     Ftrl {
         /// p, at most 0.
         learning_rate_power: f32,

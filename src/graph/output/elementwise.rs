@@ -108,7 +108,8 @@ binary! {
     mul Binary Mul "`a · b`",
     div Binary Div "`a / b`; of integers, cut towards 0.",
     floor_div Binary FloorDiv "`⌊a / b⌋`; it has no gradient.",
-    floor_mod Binary FloorMod "What is left of `a` after [`floor_div`](Self::floor_div), of the sign of `b`.",
+    floor_mod Binary FloorMod
+        "What is left of `a` after [`floor_div`](Self::floor_div), of the sign of `b`.",
     pow Binary Pow "`aᵇ`",
     maximum Binary Maximum "The greater; the first has the gradient where they are equal.",
     minimum Binary Minimum "The lesser; the first has the gradient where they are equal.",

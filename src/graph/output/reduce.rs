@@ -15,10 +15,12 @@ macro_rules! reduction {
             #[doc = concat!($says, " of all elements, a scalar.")]
             #[track_caller]
             pub fn $all(&self) -> Self {
-                self.map(Op::Reduce(Reduce::all(Reduction::$reduction, self.tensor_type().shape.rank())))
+                let rank = self.tensor_type().shape.rank();
+                self.map(Op::Reduce(Reduce::all(Reduction::$reduction, rank)))
             }
 
-            #[doc = concat!($says, " of the elements along these axes, which are left out of the result's shape.")]
+            #[doc = concat!($says, " of the elements along these axes,")]
+            /// which are left out of the result's shape.
             ///
             /// # Errors
             /// If an axis is not there or named twice, or the elements are of another type.

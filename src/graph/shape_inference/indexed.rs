@@ -54,7 +54,8 @@ pub(super) fn infer(op: &Indexed, inputs: &[TensorType]) -> Result<OutputTypes, 
             (
                 outputs,
                 format!(
-                    "i32 or i64 indices with room for an axis before axis {axis}, and two scalars of one type"
+                    "i32 or i64 indices with room for an axis before axis {axis}, and two scalars \
+                     of one type"
                 ),
             )
         }

@@ -81,7 +81,8 @@ fn needs(kind: &ResourceKind, action: &ResourceAction) -> String {
         ) => {
             let rows = rows_of_whole(whole);
             format!(
-                "an i64 scalar as local step, and the numbers (i32 or i64) and the rows {rows} of a gradient"
+                "an i64 scalar as local step, and the numbers (i32 or i64) and the rows {rows} of \
+                 a gradient"
             )
         }
         (_, ResourceAction::TakeGradient) => "an i32 scalar as number of gradients".to_owned(),

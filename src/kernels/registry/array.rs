@@ -211,7 +211,9 @@ fn viewed(x: &Tensor, first: isize, axes: impl IntoIterator<Item = Axis>) -> Ten
 }
 
 fn copied(x: &Tensor, shape: Shape, view: &View) -> Tensor {
-    by_word!(x.dtype(), W => filled_in::<W>(x.dtype(), shape, |out| strided::copy(x.words(), view, out)))
+    by_word!(x.dtype(), W => {
+        filled_in::<W>(x.dtype(), shape, |out| strided::copy(x.words(), view, out))
+    })
 }
 
 /// Zeros of `shape`, and each element of `dy` added where `view` says.
@@ -226,7 +228,9 @@ fn mirror_pad_grad(dy: &Tensor, paddings: &[(usize, usize)], mirror: Mirror) -> 
     let dims: Vec<usize> = dy.shape().dims().iter().zip(paddings).map(inner).collect();
     let mut out = Tensor::zeros(dy.dtype(), Shape::new(&dims));
     let padded = padded(&dims, paddings);
-    by_number!(dy.dtype(), N => pad::mirror_pad_grad(dy.slice::<N>(), &padded, mirror, out.make_mut()));
+    by_number!(dy.dtype(), N => {
+        pad::mirror_pad_grad(dy.slice::<N>(), &padded, mirror, out.make_mut());
+    });
     out
 }
 
@@ -239,7 +243,8 @@ fn strided_grad(dy: &Tensor, shape: Shape, subscripts: &[Subscript]) -> Tensor {
     }
     let (first, axes) = taken(subscripts, &dense(shape.dims()));
     let mut out = Tensor::zeros(dy.dtype(), shape);
-    by_word!(dy.dtype(), W => strided::spread(dy.words::<W>(), &View::new(first, axes), out.words_mut()));
+    let view = View::new(first, axes);
+    by_word!(dy.dtype(), W => strided::spread(dy.words::<W>(), &view, out.words_mut()));
     out
 }
 
@@ -259,7 +264,8 @@ fn concat(inputs: &[&Tensor], axis: usize) -> Tensor {
     dims[axis] = inputs.iter().map(|x| x.shape().dims()[axis]).sum();
     let width = |x: &Tensor| x.shape().dims()[axis..].iter().product::<usize>();
     by_word!(dtype, W => filled_in::<W>(dtype, Shape::new(&dims), |out| {
-        let inputs: SmallVec<[(&[W], usize); 8]> = inputs.iter().map(|x| (x.words(), width(x))).collect();
+        let inputs: SmallVec<[(&[W], usize); 8]> =
+            inputs.iter().map(|x| (x.words(), width(x))).collect();
         pad::concat(&inputs, out);
     }))
 }

@@ -54,7 +54,8 @@ pub(super) fn call(op: &Indexed, inputs: &[&Tensor]) -> Result<Outputs, KernelEr
             let inner = indices.shape().dims()[*axis..].iter().product();
             let shape = inserted(indices.shape(), *axis, *depth);
             smallvec![by_word!(on.dtype(), W => filled_in::<W>(on.dtype(), shape, |out| {
-                indexed::one_hot(indices, *depth, inner, (on.words::<W>()[0], off.words::<W>()[0]), out);
+                let on_off = (on.words::<W>()[0], off.words::<W>()[0]);
+                indexed::one_hot(indices, *depth, inner, on_off, out);
             }))]
         }
         (op, _) => panic!("{op:?} has no kernel for {} inputs", inputs.len()),

@@ -15,7 +15,9 @@ pub(super) fn call(op: Loss, inputs: &[&Tensor]) -> Result<Outputs, KernelError>
     let shape = inputs[0].shape();
     Ok(by_float!(inputs[0].dtype(), T => match (op, inputs) {
         (Loss::Softmax, [x]) => one::<T>(shape, |out| softmax::softmax(x.slice(), classes, out)),
-        (Loss::LogSoftmax, [x]) => one::<T>(shape, |out| softmax::log_softmax(x.slice(), classes, out)),
+        (Loss::LogSoftmax, [x]) => {
+            one::<T>(shape, |out| softmax::log_softmax(x.slice(), classes, out))
+        }
         (Loss::SoftmaxGrad, [dy, y]) => {
             one::<T>(shape, |out| softmax::softmax_grad(dy.slice(), y.slice(), classes, out))
         }
@@ -24,23 +26,34 @@ pub(super) fn call(op: Loss, inputs: &[&Tensor]) -> Result<Outputs, KernelError>
         }
         (Loss::SoftmaxCrossEntropyWithLogits, [logits, labels]) => {
             let (mut loss, mut backprop) = outputs::<T>(logits);
-            softmax::softmax_cross_entropy::<T>(logits.slice(), labels.slice(), loss.make_mut(), backprop.make_mut());
-            smallvec![loss, backprop]
-        }
-        (Loss::SparseSoftmaxCrossEntropyWithLogits, [logits, labels]) => by_position!(labels.dtype(), I => {
-            let (mut loss, mut backprop) = outputs::<T>(logits);
-            softmax::sparse_softmax_cross_entropy::<T, I>(
+            softmax::softmax_cross_entropy::<T>(
                 logits.slice(),
                 labels.slice(),
                 loss.make_mut(),
                 backprop.make_mut(),
-            )?;
+            );
             smallvec![loss, backprop]
-        }),
-        (Loss::SigmoidCrossEntropyWithLogits, [logits, labels]) => {
-            one::<T>(shape, |out| softmax::sigmoid_cross_entropy(logits.slice(), labels.slice(), out))
         }
-        (Loss::L2Loss, [x]) => smallvec![Tensor::scalar(reduce::sum_of_squares::<T>(x.slice()).over(2))],
+        (Loss::SparseSoftmaxCrossEntropyWithLogits, [logits, labels]) => {
+            by_position!(labels.dtype(), I => {
+                let (mut loss, mut backprop) = outputs::<T>(logits);
+                softmax::sparse_softmax_cross_entropy::<T, I>(
+                    logits.slice(),
+                    labels.slice(),
+                    loss.make_mut(),
+                    backprop.make_mut(),
+                )?;
+                smallvec![loss, backprop]
+            })
+        }
+        (Loss::SigmoidCrossEntropyWithLogits, [logits, labels]) => {
+            one::<T>(shape, |out| {
+                softmax::sigmoid_cross_entropy(logits.slice(), labels.slice(), out);
+            })
+        }
+        (Loss::L2Loss, [x]) => {
+            smallvec![Tensor::scalar(reduce::sum_of_squares::<T>(x.slice()).over(2))]
+        }
         (op, _) => panic!("{op:?} has no kernel for {} inputs", inputs.len()),
     }))
 }

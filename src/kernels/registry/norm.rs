@@ -43,9 +43,12 @@ pub(super) fn call(op: Norm, inputs: &[&Tensor]) -> Outputs {
         }
         (Norm::Dropout { rate, seeds: (seed, operation) }, [x, counter]) => {
             by_float!(x.dtype(), T => {
-                let (key, counter) = (random::Key { seed, operation, offset: 0 }, counter.slice::<i64>()[0]);
+                let key = random::Key { seed, operation, offset: 0 };
+                let counter = counter.slice::<i64>()[0];
                 let factor = T::ONE.quotient(T::of(f64::from(1.0 - rate)));
-                one::<T>(x.shape(), |out| dropout::dropout(x.slice(), key, counter, rate, factor, out))
+                one::<T>(x.shape(), |out| {
+                    dropout::dropout(x.slice(), key, counter, rate, factor, out);
+                })
             })
         }
         (op, _) => panic!("{op:?} has no kernel for {} inputs", inputs.len()),

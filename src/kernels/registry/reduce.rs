@@ -95,11 +95,16 @@ pub(super) fn call_order(op: Order, inputs: &[&Tensor]) -> Outputs {
             smallvec![values, positions]
         }),
         (Order::TopKGrad, [dy, positions, x]) => by_float!(x.dtype(), T => {
-            let ((_, k), (_, columns)) = (dy.shape().rows_and_columns(), x.shape().rows_and_columns());
-            one::<T>(x.shape(), |out| order::top_k_grad(dy.slice(), positions.slice(), k, columns, out))
+            let (_, k) = dy.shape().rows_and_columns();
+            let (_, columns) = x.shape().rows_and_columns();
+            one::<T>(x.shape(), |out| {
+                order::top_k_grad(dy.slice(), positions.slice(), k, columns, out);
+            })
         }),
         (Order::InTopK { k }, [predictions, targets]) => by_position!(targets.dtype(), I => {
-            one(targets.shape(), |out| order::in_top_k::<I>(predictions.slice(), targets.slice(), k, out))
+            one(targets.shape(), |out| {
+                order::in_top_k::<I>(predictions.slice(), targets.slice(), k, out);
+            })
         }),
         (op, _) => panic!("{op:?} has no kernel for {} inputs", inputs.len()),
     }

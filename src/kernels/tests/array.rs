@@ -136,7 +136,8 @@ proptest! {
         (dims, subscripts) in shapes_and(subscripts), new in 0usize..6, dtype in dtypes(),
     ) {
         let x = numbered(dtype, &dims);
-        let taken: Vec<Vec<usize>> = subscripts.iter().zip(&dims).map(|(s, dim)| python(*s, *dim)).collect();
+        let taken: Vec<Vec<usize>> =
+            subscripts.iter().zip(&dims).map(|(s, dim)| python(*s, *dim)).collect();
         let mut given = subscripts.clone();
         given.insert(new.min(given.len()), Subscript::NewAxis);
         let found = array(Array::StridedSlice(given.clone()), &[&x]);
@@ -144,7 +145,8 @@ proptest! {
             let (mut at, mut axis) = (at.iter(), 0);
             let mut from = Vec::new();
             for subscript in &given {
-                let position = if matches!(subscript, Subscript::At(_)) { 0 } else { *at.next().unwrap() };
+                let position =
+                    if matches!(subscript, Subscript::At(_)) { 0 } else { *at.next().unwrap() };
                 if *subscript != Subscript::NewAxis {
                     from.push(taken[axis][position]);
                     axis += 1;
@@ -184,22 +186,31 @@ proptest! {
             prop_assert_eq!(&run(&Op::Array(Array::SplitLike { axis }), &given), &parts);
             let rows = run(&Op::Array(Array::Unstack { axis }), &[&x]);
             if !rows.is_empty() {
-                prop_assert_eq!(&array(Array::Stack { axis }, &rows.iter().collect::<Vec<_>>()), &x);
+                prop_assert_eq!(
+                    &array(Array::Stack { axis }, &rows.iter().collect::<Vec<_>>()),
+                    &x
+                );
             }
         }
     }
 
     #[test]
-    fn a_slice_is_that_of_the_reference((dims, parts) in shapes_and(|dim| (0..=dim, 0..=dim, any::<bool>()))) {
+    fn a_slice_is_that_of_the_reference(
+        (dims, parts) in shapes_and(|dim| (0..=dim, 0..=dim, any::<bool>())),
+    ) {
         let x = numbered(DType::I64, &dims);
         let begin: Vec<usize> = parts.iter().map(|(a, b, _)| *a.min(b)).collect();
         let size = parts.iter().map(|(a, b, to_end)| (!to_end).then(|| a.abs_diff(*b))).collect();
         let found = array(Array::Slice { begin: begin.clone(), size }, &[&x]);
-        assert_moved(&found, &x, &zero(), |at| Some(at.iter().zip(&begin).map(|(at, begin)| at + begin).collect()));
+        assert_moved(&found, &x, &zero(), |at| {
+            Some(at.iter().zip(&begin).map(|(at, begin)| at + begin).collect())
+        });
     }
 
     #[test]
-    fn padding_surrounds_a_value_with_another((dims, paddings) in shapes_and(|_| (0usize..3, 0usize..3))) {
+    fn padding_surrounds_a_value_with_another(
+        (dims, paddings) in shapes_and(|_| (0usize..3, 0usize..3)),
+    ) {
         let (x, value) = (numbered(DType::I32, &dims), Tensor::scalar(-7i32));
         let found = array(Array::Pad { paddings: paddings.clone(), value: value.clone() }, &[&x]);
         assert_moved(&found, &x, &value, |at| {
@@ -224,7 +235,13 @@ proptest! {
         let from = |at: &[usize]| -> Vec<usize> {
             let origin = |((at, (before, _)), dim): ((&usize, &(usize, usize)), &usize)| {
                 let (at, dim, own) = (*at as i64 - *before as i64, *dim as i64, own as i64);
-                (if at < 0 { -at - 1 + own } else if at >= dim { 2 * dim - 1 - own - at } else { at }) as usize
+                (if at < 0 {
+                    -at - 1 + own
+                } else if at >= dim {
+                    2 * dim - 1 - own - at
+                } else {
+                    at
+                }) as usize
             };
             at.iter().zip(&paddings).zip(&dims).map(origin).collect()
         };
@@ -243,7 +260,8 @@ proptest! {
     fn tiles_repeat_a_value_and_their_gradient_adds_them_up(
         (dims, multiples) in shapes_and(|_| 0usize..4), dtype in dtypes(),
     ) {
-        let inside = |at: &[usize]| at.iter().zip(&dims).map(|(at, dim)| at % dim).collect::<Vec<_>>();
+        let inside =
+            |at: &[usize]| at.iter().zip(&dims).map(|(at, dim)| at % dim).collect::<Vec<_>>();
         let x = numbered(dtype, &dims);
         let found = array(Array::Tile(multiples.clone()), &[&x]);
         assert_moved(&found, &x, &zero(), |at| Some(inside(at)));
@@ -261,10 +279,15 @@ proptest! {
     fn a_value_fills_a_shape_as_numpy_does_and_its_gradient_adds_up(
         (filled, kept) in shapes_and(|_| any::<bool>()), new in 0usize..3,
     ) {
-        let own: Vec<usize> = filled.iter().zip(&kept).map(|(dim, kept)| if *kept { *dim } else { 1 }).collect();
+        let own: Vec<usize> =
+            filled.iter().zip(&kept).map(|(dim, kept)| if *kept { *dim } else { 1 }).collect();
         let own = own[new.min(own.len())..].to_vec();
         let inside = |at: &[usize]| -> Vec<usize> {
-            at[at.len() - own.len()..].iter().zip(&own).map(|(at, dim)| if *dim == 1 { 0 } else { *at }).collect()
+            at[at.len() - own.len()..]
+                .iter()
+                .zip(&own)
+                .map(|(at, dim)| if *dim == 1 { 0 } else { *at })
+                .collect()
         };
         let x = numbered(DType::F32, &own);
         let found = array(Array::BroadcastTo(PartialShape::from(Shape::new(&filled))), &[&x]);
@@ -278,13 +301,17 @@ proptest! {
 
     #[test]
     fn reversal_and_sums_along_an_axis_are_those_of_the_references(
-        (dims, reversed) in shapes_and(|_| any::<bool>()), exclusive in any::<bool>(), reverse in any::<bool>(),
+        (dims, reversed) in shapes_and(|_| any::<bool>()),
+        exclusive in any::<bool>(),
+        reverse in any::<bool>(),
     ) {
         let x = numbered(DType::I64, &dims);
         let axes: Vec<usize> = (0..dims.len()).filter(|axis| reversed[*axis]).collect();
         let turned = array(Array::Reverse(axes.clone()), &[&x]);
         assert_moved(&turned, &x, &zero(), |at| {
-            let turn = |(axis, at): (usize, &usize)| if axes.contains(&axis) { dims[axis] - 1 - at } else { *at };
+            let turn = |(axis, at): (usize, &usize)| {
+                if axes.contains(&axis) { dims[axis] - 1 - at } else { *at }
+            };
             Some(at.iter().enumerate().map(turn).collect())
         });
         for axis in 0..dims.len() {
@@ -292,7 +319,11 @@ proptest! {
             let wanted = by_position(&dims, |at| {
                 let all = if reverse { at[axis]..dims[axis] } else { 0..at[axis] + 1 };
                 let counted = all.filter(|i| !exclusive || *i != at[axis]);
-                let there = |i| { let mut at = at.to_vec(); at[axis] = i; x.slice::<i64>()[place(&dims, &at)] };
+                let there = |i| {
+                    let mut at = at.to_vec();
+                    at[axis] = i;
+                    x.slice::<i64>()[place(&dims, &at)]
+                };
                 counted.map(there).sum::<i64>()
             });
             prop_assert_eq!(sums.slice::<i64>(), &wanted[..]);

@@ -87,17 +87,23 @@ fn rows_columns_and_scalars_meet_every_length() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn any_shapes_that_broadcast_give_what_the_reference_does((_, [a, b, c]) in broadcast_shapes()) {
+    fn any_shapes_that_broadcast_give_what_the_reference_does(
+        (_, [a, b, c]) in broadcast_shapes(),
+    ) {
         let (a, b, c) = (floats(1, a), floats(2, b), floats(3, c));
         let of_two = super::super::broadcast::shape_of(a.shape(), b.shape());
         let difference = applied(&Op::Binary(Binary::Sub), &[&a, &b]);
-        prop_assert_eq!(bits(difference.slice()), bits(&reference(&a, &b, of_two, |a: f32, b| a - b)));
+        prop_assert_eq!(
+            bits(difference.slice()),
+            bits(&reference(&a, &b, of_two, |a: f32, b| a - b))
+        );
         let less = applied(&Op::Compare(Comparison::Less), &[&a, &b]);
         prop_assert_eq!(less.slice::<bool>(), reference(&a, &b, of_two, |a: f32, b| a < b));
 
         let out = super::super::broadcast::shape_of(of_two, c.shape());
         let chosen = applied(&Op::Select, &[&less, &c, &b]);
-        let [from_less, from_c, from_b] = [&less, &c, &b].map(|x| reference::sources(x.shape(), out));
+        let [from_less, from_c, from_b] =
+            [&less, &c, &b].map(|x| reference::sources(x.shape(), out));
         let choose = |i: usize| match less.slice::<bool>()[from_less[i]] {
             true => c.slice::<f32>()[from_c[i]],
             false => b.slice()[from_b[i]],
@@ -107,7 +113,9 @@ proptest! {
     }
 
     #[test]
-    fn a_sum_to_a_shape_adds_up_what_was_made_of_each_element((out, [a, ..]) in broadcast_shapes()) {
+    fn a_sum_to_a_shape_adds_up_what_was_made_of_each_element(
+        (out, [a, ..]) in broadcast_shapes(),
+    ) {
         let (dy, x) = (floats(1, out), floats(2, a));
         let mut wanted = vec![0f64; a.elements()];
         for (from, dy) in reference::sources(a, out).iter().zip(dy.slice::<f32>()) {
@@ -116,7 +124,11 @@ proptest! {
         let found = applied(&Op::SumToLike, &[&dy, &x]);
         prop_assert_eq!(found.shape(), a);
         let scale = 1.0 + out.elements() as f32 / a.elements().max(1) as f32;
-        assert_close(found.slice(), &reference::map(&wanted, |x| x as f32), f32::EPSILON * scale * 3.0);
+        assert_close(
+            found.slice(),
+            &reference::map(&wanted, |x| x as f32),
+            f32::EPSILON * scale * 3.0,
+        );
         let double = |x: &Tensor| applied(&Op::Cast(DType::F64), &[x]);
         let found = applied(&Op::SumToLike, &[&double(&dy), &double(&x)]);
         let close = |(found, wanted): (&f64, &f64)| (found - wanted).abs() < 1e-12;

@@ -47,12 +47,16 @@ proptest! {
         seed: u64,
         is_shared: bool,
     ) {
-        let others: Vec<Option<Tensor>> = chain.iter().zip(seed..).map(|((_, _, other), seed)| match other {
-            Other::None => None,
-            Other::Alike => Some(tensor(&[rows, columns], seed)),
-            Other::Scalar => Some(tensor(&[], seed)),
-            Other::Row => Some(tensor(&[columns], seed)),
-        }).collect();
+        let others: Vec<Option<Tensor>> = chain
+            .iter()
+            .zip(seed..)
+            .map(|((_, _, other), seed)| match other {
+                Other::None => None,
+                Other::Alike => Some(tensor(&[rows, columns], seed)),
+                Other::Scalar => Some(tensor(&[], seed)),
+                Other::Row => Some(tensor(&[columns], seed)),
+            })
+            .collect();
         let x = tensor(&[rows, columns], seed.wrapping_sub(1));
         let mut wanted = x.clone();
         for ((op, at, _), other) in chain.iter().zip(&others) {
@@ -63,7 +67,9 @@ proptest! {
             let output = call(op, &inputs).unwrap().remove(0);
             wanted = output;
         }
-        let links: Vec<Link<'_>> = chain.iter().zip(&others)
+        let links: Vec<Link<'_>> = chain
+            .iter()
+            .zip(&others)
             .map(|((op, at, _), other)| Link { op, at: *at, other: other.as_ref() })
             .collect();
         let before = bits(x.slice());
@@ -72,7 +78,11 @@ proptest! {
         prop_assert_eq!(bits(found.slice()), bits(wanted.slice()));
         prop_assert_eq!(found.shape(), wanted.shape());
         if let Some(keep) = keep {
-            prop_assert_eq!(bits(keep.slice()), before, "what somebody else holds is not written to");
+            prop_assert_eq!(
+                bits(keep.slice()),
+                before,
+                "what somebody else holds is not written to"
+            );
         }
     }
 }

@@ -42,7 +42,8 @@ proptest! {
         wide in any::<bool>(),
     ) {
         for axis in 0..dims.len() {
-            let (params, indices) = (numbered(DType::F32, &dims), indices(&of_indices, &any, |_| dims[axis], wide));
+            let (params, indices) =
+                (numbered(DType::F32, &dims), indices(&of_indices, &any, |_| dims[axis], wide));
             let found = indexed(Indexed::Gather { axis }, &[&params, &indices]);
             let positions = read(&indices);
             let from = |at: &[usize]| {
@@ -82,8 +83,11 @@ proptest! {
             let wanted: Vec<i32> = origins.iter().map(|from| *from as i32).collect();
             prop_assert_eq!(found.slice::<i32>(), &wanted[..]);
 
-            let updates = Tensor::new(found.shape(), &(100..).take(wanted.len()).collect::<Vec<i32>>()).unwrap();
-            let (mut sums, mut added, mut replaced) = (vec![0; x.shape().elements()], x.clone(), x.clone());
+            let updates =
+                Tensor::new(found.shape(), &(100..).take(wanted.len()).collect::<Vec<i32>>())
+                    .unwrap();
+            let (mut sums, mut added, mut replaced) =
+                (vec![0; x.shape().elements()], x.clone(), x.clone());
             for (to, update) in origins.iter().zip(updates.slice::<i32>()) {
                 sums[*to] += update;
                 added.make_mut::<i32>()[*to] += update;
@@ -92,7 +96,10 @@ proptest! {
             let scattered = indexed(Indexed::ScatterNd(x.shape()), &[&indices, &updates]);
             prop_assert_eq!(scattered.slice::<i32>(), &sums[..]);
             prop_assert_eq!(indexed(Indexed::TensorScatterAdd, &[&x, &indices, &updates]), added);
-            prop_assert_eq!(indexed(Indexed::TensorScatterUpdate, &[&x, &indices, &updates]), replaced);
+            prop_assert_eq!(
+                indexed(Indexed::TensorScatterUpdate, &[&x, &indices, &updates]),
+                replaced
+            );
         }
     }
 

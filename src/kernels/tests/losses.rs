@@ -33,11 +33,18 @@ proptest! {
     ) {
         let (x, dy) = (values(1, count * classes), values(2, count * classes));
         let logs = reference::log_softmax(&x, classes);
-        assert_close(&written(x.len(), 1, |out| log_softmax(&x, classes, out)), &narrow(&logs), 1e-6);
+        assert_close(
+            &written(x.len(), 1, |out| log_softmax(&x, classes, out)),
+            &narrow(&logs),
+            1e-6,
+        );
         let powers: Vec<f64> = logs.iter().map(|log| log.exp()).collect();
-        let rows = |f: &dyn Fn(usize) -> f64, r: usize| (r * classes..(r + 1) * classes).map(f).sum::<f64>();
+        let rows = |f: &dyn Fn(usize) -> f64, r: usize| {
+            (r * classes..(r + 1) * classes).map(f).sum::<f64>()
+        };
         let dy64 = wide(&dy);
-        let by_power = |i: usize| (dy64[i] - rows(&|j| dy64[j] * powers[j], i / classes)) * powers[i];
+        let by_power =
+            |i: usize| (dy64[i] - rows(&|j| dy64[j] * powers[j], i / classes)) * powers[i];
         let by_log = |i: usize| dy64[i] - powers[i] * rows(&|j| dy64[j], i / classes);
         let exact: Vec<f64> = (0..x.len()).map(by_power).collect();
         let found = precise(x.len(), |out| softmax_grad(&dy64, &powers, classes, out));
@@ -50,11 +57,15 @@ proptest! {
     }
 
     #[test]
-    fn a_label_is_the_row_of_probabilities_that_has_one_there(count in 0usize..90, classes in 1usize..70) {
+    fn a_label_is_the_row_of_probabilities_that_has_one_there(
+        count in 0usize..90,
+        classes in 1usize..70,
+    ) {
         let x = wide(&values(3, count * classes));
         let labels: Vec<i64> = (0..count).map(|row| (row * 5 % classes) as i64).collect();
-        let dense: Vec<f64> =
-            (0..x.len()).map(|i| f64::from(u8::from(labels[i / classes] == (i % classes) as i64))).collect();
+        let dense: Vec<f64> = (0..x.len())
+            .map(|i| f64::from(u8::from(labels[i / classes] == (i % classes) as i64)))
+            .collect();
         let (mut by_label, mut by_row) = (vec![9.0; count], vec![9.0; count]);
         let of_labels = precise(x.len(), |out| {
             sparse_softmax_cross_entropy(&x, &labels, &mut by_label, out).unwrap();

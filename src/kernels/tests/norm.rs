@@ -17,12 +17,18 @@ fn moments(x: impl Iterator<Item = f32> + Clone) -> (f64, f64) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn columns_and_rows_are_normalised_as_the_definition_says(count in 1usize..60, columns in 1usize..50) {
+    fn columns_and_rows_are_normalised_as_the_definition_says(
+        count in 1usize..60,
+        columns in 1usize..50,
+    ) {
         const EPSILON: f32 = 0.01;
-        let (x, scale, offset) = (values(1, count * columns), values(2, columns), values(3, columns));
+        let (x, scale, offset) =
+            (values(1, count * columns), values(2, columns), values(3, columns));
         let (mut mean, mut variance) = (vec![9.0; columns], vec![9.0; columns]);
         written(x.len(), 1, |scratch| column_moments(&x, &mut mean, &mut variance, scratch));
-        let y = written(x.len(), 1, |y| normalise_columns(&x, [&scale, &offset], [&mean, &variance], EPSILON, y));
+        let y = written(x.len(), 1, |y| {
+            normalise_columns(&x, [&scale, &offset], [&mean, &variance], EPSILON, y)
+        });
         let (mut row_mean, mut inverse) = (vec![9.0; count], vec![9.0; count]);
         let by_row = written(x.len(), 1, |y| {
             normalise_rows(&x, [&scale, &offset], EPSILON, y, [&mut row_mean, &mut inverse]);

@@ -21,14 +21,20 @@ fn greatest(x: &[f32]) -> f32 {
 proptest! {
     #[test]
     fn a_value_comes_back_within_half_a_step_of_its_own_block(
-        x in prop::collection::vec(prop_oneof![-1.0f32..1.0, -1e-3f32..1e-3, -1e30f32..1e30], 0..700),
+        x in prop::collection::vec(
+            prop_oneof![-1.0f32..1.0, -1e-3f32..1e-3, -1e30f32..1e30],
+            0..700,
+        ),
         block in 1usize..300,
     ) {
         for (x, read) in x.chunks(block).zip(there_and_back(&x, block).chunks(block)) {
             let step = f64::from(greatest(x)) / 127.0;
             for (x, read) in x.iter().zip(read) {
                 let off = (f64::from(*x) - f64::from(*read)).abs();
-                prop_assert!(off <= 0.5001 * step + 1.5e-36, "{x} comes back as {read}, steps are {step}");
+                prop_assert!(
+                    off <= 0.5001 * step + 1.5e-36,
+                    "{x} comes back as {read}, steps are {step}"
+                );
             }
         }
     }
@@ -38,7 +44,8 @@ proptest! {
         numbers in prop::collection::vec(-127i32..=127, 1..300),
         exponent in -100i32..100,
     ) {
-        let mut x: Vec<f32> = numbers.iter().map(|number| *number as f32 * 2f32.powi(exponent)).collect();
+        let mut x: Vec<f32> =
+            numbers.iter().map(|number| *number as f32 * 2f32.powi(exponent)).collect();
         x[0] = 127.0 * 2f32.powi(exponent);
         let len = x.len();
         prop_assert_eq!(there_and_back(&x, len), x);

@@ -57,7 +57,8 @@ proptest! {
         let x: Vec<f32> = values(1, shape.elements()).iter().map(|x| x / 2.0).collect();
         for reduction in NUMERIC {
             let exact = reference::reduce(&wide(&x), shape, axes, |x| definition(reduction, x));
-            let found = written(left(shape, axes), 1, |out| numbers(reduction, &x, shape, axes, out));
+            let found =
+                written(left(shape, axes), 1, |out| numbers(reduction, &x, shape, axes, out));
             for (found, exact) in found.iter().zip(exact) {
                 let is_close = (f64::from(*found) - exact).abs() <= 2e-5 * exact.abs().max(1.0);
                 let is_same = found.is_nan() && exact.is_nan() || f64::from(*found) == exact;
@@ -76,7 +77,8 @@ proptest! {
 
     #[test]
     fn integers_and_f64_are_reduced_exactly((shape, axes) in cases()) {
-        let x: Vec<f64> = values(2, shape.elements()).iter().map(|x| f64::from(*x).trunc()).collect();
+        let x: Vec<f64> =
+            values(2, shape.elements()).iter().map(|x| f64::from(*x).trunc()).collect();
         let whole: Vec<i64> = x.iter().map(|x| *x as i64).collect();
         for reduction in NUMERIC.into_iter().filter(|reduction| *reduction != Reduction::Prod) {
             let exact = reference::reduce(&x, shape, axes, |x| definition(reduction, x));
@@ -84,7 +86,11 @@ proptest! {
             numbers(reduction, &x, shape, axes, &mut floats);
             numbers(reduction, &whole, shape, axes, &mut integers);
             for ((float, integer), exact) in floats.iter().zip(&integers).zip(exact) {
-                prop_assert!((float - exact).abs() < 1e-12 || *float == exact || float.is_nan() && exact.is_nan());
+                prop_assert!(
+                    (float - exact).abs() < 1e-12
+                        || *float == exact
+                        || float.is_nan() && exact.is_nan()
+                );
                 let is_same = !exact.is_finite() || *integer == exact.trunc() as i64;
                 prop_assert!(is_same, "{reduction:?}: {integer} {exact}");
             }
@@ -93,7 +99,10 @@ proptest! {
 
     #[test]
     fn gradients_spread_share_and_multiply_as_the_definition_says((shape, axes) in cases()) {
-        let x: Vec<f64> = values(3, shape.elements()).iter().map(|x| f64::from((x * 2.0).round() / 2.0)).collect();
+        let x: Vec<f64> = values(3, shape.elements())
+            .iter()
+            .map(|x| f64::from((x * 2.0).round() / 2.0))
+            .collect();
         let dy: Vec<f64> = values(4, left(shape, axes)).iter().map(|x| f64::from(*x)).collect();
         let mut y = vec![0.0; dy.len()];
         let mut dx = vec![f64::NAN; x.len()];
@@ -111,7 +120,8 @@ proptest! {
 
         reduce_grad::product(&dy, &x, shape, axes, &mut dx);
         for (i, at) in places.iter().enumerate() {
-            let others: f64 = (0..x.len()).filter(|j| *j != i && places[*j] == *at).map(|j| x[j]).product();
+            let others: f64 =
+                (0..x.len()).filter(|j| *j != i && places[*j] == *at).map(|j| x[j]).product();
             prop_assert!((dx[i] - dy[*at] * others).abs() <= 1e-9 * others.abs().max(1.0));
         }
     }
@@ -126,7 +136,8 @@ proptest! {
         let mut least = vec![9i64; outer * inner];
         argmin(&x, Run { outer, reduced, inner }, &mut least);
         for (i, (greatest, least)) in greatest.iter().zip(&least).enumerate() {
-            let axis: Vec<f32> = (0..reduced).map(|r| x[(i / inner * reduced + r) * inner + i % inner]).collect();
+            let axis: Vec<f32> =
+                (0..reduced).map(|r| x[(i / inner * reduced + r) * inner + i % inner]).collect();
             prop_assert_eq!(*greatest as i64, reference::argmax(&axis, reduced)[0]);
             let negated: Vec<f32> = axis.iter().map(|x| -x).collect();
             prop_assert_eq!(*least, reference::argmax(&negated, reduced)[0]);
@@ -134,7 +145,11 @@ proptest! {
     }
 
     #[test]
-    fn the_top_of_a_row_is_the_head_of_the_row_sorted(rows in 0usize..6, columns in 1usize..60, part in 0usize..60) {
+    fn the_top_of_a_row_is_the_head_of_the_row_sorted(
+        rows in 0usize..6,
+        columns in 1usize..60,
+        part in 0usize..60,
+    ) {
         let k = part % (columns + 1);
         let x: Vec<i32> = values(6, rows * columns).iter().map(|x| x.round() as i32).collect();
         let (mut greatest, mut positions) = (vec![9; rows * k], vec![9; rows * k]);
@@ -144,9 +159,15 @@ proptest! {
         for row in 0..rows {
             let mut sorted: Vec<usize> = (0..columns).collect();
             sorted.sort_by_key(|at| std::cmp::Reverse(x[row * columns + at]));
-            let found: Vec<usize> = positions[row * k..][..k].iter().map(|at| *at as usize).collect();
+            let found: Vec<usize> =
+                positions[row * k..][..k].iter().map(|at| *at as usize).collect();
             prop_assert_eq!(&found, &sorted[..k]);
-            prop_assert!(found.iter().zip(&greatest[row * k..]).all(|(at, value)| x[row * columns + at] == *value));
+            prop_assert!(
+                found
+                    .iter()
+                    .zip(&greatest[row * k..])
+                    .all(|(at, value)| x[row * columns + at] == *value)
+            );
             let chosen = gradient[row * columns..][..columns].iter().enumerate();
             let wanted = |at: usize| if found.contains(&at) { 2.0 } else { 0.0 };
             prop_assert!(chosen.clone().all(|(at, x)| *x == wanted(at)));

@@ -69,11 +69,18 @@ proptest! {
     fn column_sums_are_those_of_the_reference(count in 1usize..300, columns in 1usize..100) {
         let x = values(count as u64, count * columns);
         let found = written(columns, 1, |out| rows::bias_add_grad(&x, out));
-        assert_close(&found, &reference::column_sums(&x, columns), f32::EPSILON * count as f32 * 3.0);
+        assert_close(
+            &found,
+            &reference::column_sums(&x, columns),
+            f32::EPSILON * count as f32 * 3.0,
+        );
     }
 
     #[test]
-    fn softmax_and_cross_entropy_are_those_of_the_reference(count in 0usize..150, classes in 1usize..70) {
+    fn softmax_and_cross_entropy_are_those_of_the_reference(
+        count in 0usize..150,
+        classes in 1usize..70,
+    ) {
         let x = values(count as u64, count * classes);
         let labels: Vec<i32> = (0..count).map(|i| (i * 7 % classes) as i32).collect();
         let exact = reference::log_softmax(&x, classes);
@@ -84,10 +91,13 @@ proptest! {
         let backprop = written(x.len(), 1, |out| {
             sparse_softmax_cross_entropy(&x, &labels, &mut loss, out).unwrap();
         });
-        let wanted = |i: usize, p: f32| p - f32::from(u8::from(i % classes == labels[i / classes] as usize));
-        let gradient: Vec<f32> = probabilities.iter().enumerate().map(|(i, p)| wanted(i, *p)).collect();
+        let wanted =
+            |i: usize, p: f32| p - f32::from(u8::from(i % classes == labels[i / classes] as usize));
+        let gradient: Vec<f32> =
+            probabilities.iter().enumerate().map(|(i, p)| wanted(i, *p)).collect();
         assert_close(&backprop, &gradient, 3e-7);
-        let losses: Vec<f32> = (0..count).map(|r| -exact[r * classes + labels[r] as usize] as f32).collect();
+        let losses: Vec<f32> =
+            (0..count).map(|r| -exact[r * classes + labels[r] as usize] as f32).collect();
         assert_close(&loss, &losses, 1e-6);
     }
 }

@@ -23,7 +23,10 @@ proptest! {
 
     #[test]
     fn the_shards_parts_of_a_list_are_together_the_list(
-        drawn in prop::collection::vec(0usize..1000, 0..60), rows in 1usize..50, shards in 1usize..8, modulo: bool
+        drawn in prop::collection::vec(0usize..1000, 0..60),
+        rows in 1usize..50,
+        shards in 1usize..8,
+        modulo: bool,
     ) {
         let strategy = if modulo { ShardStrategy::Mod } else { ShardStrategy::Div };
         let sharding = Sharding { table: Arc::from("t"), rows, shards: shards.min(rows), strategy };

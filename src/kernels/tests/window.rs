@@ -141,8 +141,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
     #[test]
     fn any_geometry_gives_the_convolution_and_its_gradients(
-        sliding in sliding(), images in 1usize..4, extent in [1usize..13, 1usize..13], size in [1usize..6, 1usize..6],
-        channels in [select(vec![1, 2, 3, 8, 17]), select(vec![1, 2, 5, 32, 40])], is_depthwise: bool,
+        sliding in sliding(),
+        images in 1usize..4,
+        extent in [1usize..13, 1usize..13],
+        size in [1usize..6, 1usize..6],
+        channels in [select(vec![1, 2, 3, 8, 17]), select(vec![1, 2, 5, 32, 40])],
+        is_depthwise: bool,
     ) {
         if let Some(windows) = windows(images, extent, size, sliding) {
             check_convolution(&windows, channels, is_depthwise);
@@ -151,7 +155,10 @@ proptest! {
 
     #[test]
     fn any_geometry_gives_the_pools_and_their_gradients(
-        sliding in sliding(), images in 1usize..4, extent in [1usize..13, 1usize..13], size in [3usize..6, 3usize..6],
+        sliding in sliding(),
+        images in 1usize..4,
+        extent in [1usize..13, 1usize..13],
+        size in [3usize..6, 3usize..6],
         channels in select(vec![1, 2, 15, 16, 17, 40]),
     ) {
         if let Some(windows) = windows(images, extent, size, sliding.dilations([1, 1])) {

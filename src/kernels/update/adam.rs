@@ -2,7 +2,8 @@
 
 use super::Rule;
 
-/// `m += (g - m) * (1 - beta1); s += (g * g - s) * (1 - beta2); v -= alpha * m / (sqrt(s) + epsilon)`
+/// `m += (g - m) * (1 - beta1); s += (g * g - s) * (1 - beta2);`
+/// `v -= alpha * m / (sqrt(s) + epsilon)`
 /// with `alpha = rate * sqrt(1 - beta2_power) / (1 - beta1_power)` (TensorFlow `ApplyAdam`;
 /// <https://arxiv.org/abs/1412.6980>, before section 2.1).
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -12,7 +12,8 @@ pub(crate) struct Lamb {
     pub(crate) weight_decay: f32,
 }
 
-/// `u = m / (1 - beta1_power) / (sqrt(s / (1 - beta2_power)) + epsilon) + weight_decay * v; v -= rate * r * u`,
+/// `u = m / (1 - beta1_power) / (sqrt(s / (1 - beta2_power)) + epsilon) + weight_decay * v;`
+/// `v -= rate * r * u`,
 /// where `m` and `s` are Adam's moments and the trust ratio `r` is the norm of `v` over that of
 /// `u`, 1 where either is 0 (<https://arxiv.org/abs/1904.00962>, algorithm 2 with φ(x) = x).
 ///

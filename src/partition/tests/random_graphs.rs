@@ -217,7 +217,11 @@ proptest! {
     #[test]
     fn every_crossing_has_one_send_and_a_receive_on_each_device_and_the_partitions_run_to_their_end(
         operations in prop::collection::vec(
-            (0..4u32, prop::collection::vec(any::<Index>(), 0..4), prop::collection::vec(any::<Index>(), 0..3)),
+            (
+                0..4u32,
+                prop::collection::vec(any::<Index>(), 0..4),
+                prop::collection::vec(any::<Index>(), 0..3),
+            ),
             1..24,
         ),
         (feeds, fetches, targets) in (
@@ -229,15 +233,21 @@ proptest! {
         let g = graph(&operations);
         let def = g.snapshot().unwrap();
         let op = |at: usize| g.operation(&def.operations[at].name).unwrap();
-        let outputs: Vec<Output> = (0..def.operations.len()).map(|at| op(at).output(0).unwrap()).collect();
-        let some = |picks: &[Index]| picks.iter().map(|pick| pick.get(&outputs)).collect::<Vec<_>>();
+        let outputs: Vec<Output> =
+            (0..def.operations.len()).map(|at| op(at).output(0).unwrap()).collect();
+        let some =
+            |picks: &[Index]| picks.iter().map(|pick| pick.get(&outputs)).collect::<Vec<_>>();
         let fed: Vec<&Output> = feeds.iter().filter_map(|at| outputs.get(*at)).collect();
         let run_too: Vec<Target> = some(&targets).into_iter().map(Output::target).collect();
         let request = super::request(&fed, &some(&fetches), &run_too.iter().collect::<Vec<_>>());
         let (parts, expected) = (cut(&g, &request), expected(&def, &request));
         check_crossings(&parts, &expected);
-        prop_assert_eq!(parts.iter().map(|part| part.nodes.len()).sum::<usize>(), expected.names.len());
-        let mut running: Vec<Running> = parts.into_iter().map(|part| Running::new(part, &def, &request)).collect();
+        prop_assert_eq!(
+            parts.iter().map(|part| part.nodes.len()).sum::<usize>(),
+            expected.names.len()
+        );
+        let mut running: Vec<Running> =
+            parts.into_iter().map(|part| Running::new(part, &def, &request)).collect();
         run(&mut running, &expected);
         prop_assert!(running.iter().all(Running::is_finished));
         for part in &running {

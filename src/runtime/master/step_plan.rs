@@ -87,7 +87,12 @@ impl StepPlan {
 
     /// Whether `step` waits for the registration.
     pub(super) fn is_awaited_by(&self, step: StepId) -> bool {
-        matches!(self, Self::Registering { waiting, .. } if waiting.iter().any(|accepted| accepted.step == step))
+        match self {
+            Self::Registering { waiting, .. } => {
+                waiting.iter().any(|accepted| accepted.step == step)
+            }
+            _ => false,
+        }
     }
 
     /// Whether `peer` has, or is to have, a part of it.

@@ -220,8 +220,9 @@ impl Coordination {
         let outcome = match outcome {
             Ok(()) if lifted.is_none() && !self.is_over => {
                 let message = format!(
-                    "the fence of worker {} is gone, for it seemed to be lost, or went on to train; what it has read \
-                     since may be of different steps: put up another and read again",
+                    "the fence of worker {} is gone, for it seemed to be lost, or went on to \
+                     train; what it has read since may be of different steps: put up another and \
+                     read again",
                     replica.worker
                 );
                 Err(Error::new(Code::Aborted, message))
@@ -269,7 +270,10 @@ impl Coordination {
         let now = self.coordinator.round_size();
         if now < before && !self.is_over {
             let (mode, before, now) = (self.training.mode, before.unwrap_or(0), now.unwrap_or(0));
-            tracing::info!(worker, %mode, before, now, "fewer gradients make an update, as a worker is gone");
+            tracing::info!(
+                worker, %mode, before, now,
+                "fewer gradients make an update, as a worker is gone"
+            );
         }
         self.answer(effects)
     }
@@ -306,8 +310,8 @@ impl Coordination {
             return Ok(());
         }
         let message = format!(
-            "the variables have had {version} updates, but the rounds of the training are at {}: they were updated \
-             from outside of it; reset their container and initialize them",
+            "the variables have had {version} updates, but the rounds of the training are at {}: \
+             they were updated from outside of it; reset their container and initialize them",
             self.coordinator.round()
         );
         Err(Error::new(Code::FailedPrecondition, message))

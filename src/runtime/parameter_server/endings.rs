@@ -71,7 +71,10 @@ impl ParameterServer {
         self.snapshots.lose(masters);
         for worker in lost {
             if self.departures.lose(worker) {
-                tracing::info!(worker, task = %self.link.name(peer), "lost a worker; going on without it");
+                tracing::info!(
+                    worker, task = %self.link.name(peer),
+                    "lost a worker; going on without it"
+                );
                 self.go_on_without(worker);
             }
         }
@@ -106,7 +109,10 @@ impl ParameterServer {
             }
         }
         if self.departures.join(master, replica.worker) {
-            tracing::info!(worker = replica.worker, task = %self.link.name(from), "a worker is back");
+            tracing::info!(
+                worker = replica.worker, task = %self.link.name(from),
+                "a worker is back"
+            );
             self.wait_again_for(replica.worker);
         }
         self.coordinations.values_mut().for_each(|coordination| coordination.begin(replica.worker));
@@ -142,7 +148,10 @@ impl ParameterServer {
             let left_over = held.iter().filter(|offered| offered.goes_on).count();
             if left_over > 0 {
                 let variable = &stored.spec.shared_name;
-                tracing::info!(%variable, left_over, "the last round is not complete: its gradients are dropped");
+                tracing::info!(
+                    %variable, left_over,
+                    "the last round is not complete: its gradients are dropped"
+                );
             }
             for offered in held.into_iter().filter(|offered| !offered.goes_on) {
                 self.answer(offered.ticket, Ok(Values::new()));

@@ -301,8 +301,9 @@ fn check_training(stored: &Stored, replica: Replica, version: u64) -> Result<()>
         return Ok(());
     }
     let message = format!(
-        "the gradient is of update {version} of `{}`, but the synchronous training here is at {}: the variable was \
-         reset or updated from outside of the training; reset its container and initialize it",
+        "the gradient is of update {version} of `{}`, but the synchronous training here is at {}: \
+         the variable was reset or updated from outside of the training; reset its container and \
+         initialize it",
         stored.spec.shared_name,
         rounds.gradients.round()
     );

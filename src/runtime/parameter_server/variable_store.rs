@@ -111,7 +111,8 @@ impl VariableStore {
             return Ok(*found);
         }
         let message = format!(
-            "the variable `{}` is {} here, but the graph declares it as {}; rename one, or reset its container",
+            "the variable `{}` is {} here, but the graph declares it as {}; rename one, or reset \
+             its container",
             spec.shared_name,
             there.tensor_type(),
             spec.tensor_type()
@@ -299,7 +300,8 @@ impl Stored {
     pub(super) fn initialized(&self) -> Result<&Tensor> {
         self.value.as_ref().ok_or_else(|| {
             let message = format!(
-                "attempting to use uninitialized value `{}`; run the graph's initializer, or wait until the chief has",
+                "attempting to use uninitialized value `{}`; run the graph's initializer, or wait \
+                 until the chief has",
                 self.spec.shared_name
             );
             Error::new(Code::FailedPrecondition, message)

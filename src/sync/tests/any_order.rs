@@ -198,7 +198,10 @@ impl Training {
 
     fn crash(&mut self, worker: u32) {
         self.workers[worker as usize] = Worker::Dead;
-        let is_lost = |message: &Message| matches!(message, Message::Gradient { worker: w, .. } if *w == worker);
+        let is_lost = |message: &Message| match message {
+            Message::Gradient { worker: sender, .. } => *sender == worker,
+            _ => false,
+        };
         self.in_flight.retain(|message| !is_lost(message));
         let variables = 0..self.versions.len();
         self.in_flight

@@ -130,10 +130,14 @@ proptest! {
         (0..workers).for_each(|worker| coordinator.begin(worker));
         let all: BTreeSet<u32> = (0..workers).collect();
         let votes = mode.votes();
-        let mut seen = Seen { coordinator, votes, running: all.clone(), begun: all.clone(), up: None };
+        let mut seen =
+            Seen { coordinator, votes, running: all.clone(), begun: all.clone(), up: None };
         for next in moves {
-            let (Move::Step(worker) | Move::Leave(worker) | Move::Begin(worker) | Move::PutUp(worker)
-                | Move::Lift(worker)) = next;
+            let (Move::Step(worker)
+            | Move::Leave(worker)
+            | Move::Begin(worker)
+            | Move::PutUp(worker)
+            | Move::Lift(worker)) = next;
             if worker < workers {
                 seen.step(next);
             }
@@ -142,7 +146,11 @@ proptest! {
             seen.step(Move::Lift(owner));
         }
         let anybody_goes = !seen.begun.is_disjoint(&seen.running);
-        prop_assert!(seen.begun.is_empty() || anybody_goes, "all of {:?} wait, and no fence is there", seen.begun);
+        prop_assert!(
+            seen.begun.is_empty() || anybody_goes,
+            "all of {:?} wait, and no fence is there",
+            seen.begun
+        );
         seen.up = None;
         let effects = seen.coordinator.finish();
         seen.carry_out(effects);

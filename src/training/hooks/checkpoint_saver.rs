@@ -123,7 +123,8 @@ impl CheckpointSaver {
         let mut shards: BTreeMap<&str, Vec<SavedVariable>> = BTreeMap::new();
         for (index, variable) in self.variables.iter().enumerate() {
             if values[index].is_hollow() {
-                let message = "only shapes are computed: there are no values to save; leave the checkpoints out";
+                let message = "only shapes are computed: there are no values to save; leave the \
+                               checkpoints out";
                 return Err(Error::new(Code::InvalidArgument, message));
             }
             let slice = variable.part.as_ref().and_then(part_as_slice);
@@ -140,7 +141,10 @@ impl CheckpointSaver {
     async fn try_to_save(&mut self, context: &HookContext<'_>) -> Result<()> {
         match self.save(context).await {
             Err(error) if matches!(error.code, Code::DataLoss | Code::DeadlineExceeded) => {
-                tracing::error!(%error, "the checkpoint of step {} can't be written; going on", context.global_step);
+                tracing::error!(
+                    %error,
+                    "the checkpoint of step {} can't be written; going on", context.global_step
+                );
                 Ok(())
             }
             saved => saved,

@@ -58,7 +58,8 @@ impl FinalOps {
             return error;
         }
         let names: Vec<String> = self.outputs.iter().map(Output::name).collect();
-        let hint = "one of them reads the training's input, which is at its end: evaluate what does not, or feed it";
+        let hint = "one of them reads the training's input, which is at its end: evaluate what \
+                    does not, or feed it";
         let message = format!(
             "{}; to be evaluated at the end were `{}`: {hint}",
             error.message,

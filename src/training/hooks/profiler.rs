@@ -76,8 +76,8 @@ fn trace(task: &TaskName, step: u64, run: Span, computed: Option<Span>) -> Value
     let event = |name: String, thread: u32, (begin, end): Span| {
         let duration = microseconds(end) - microseconds(begin);
         json!({
-            "name": name, "cat": "step", "ph": "X", "pid": 0, "tid": thread, "ts": microseconds(begin),
-            "dur": duration, "args": { "global_step": step }
+            "name": name, "cat": "step", "ph": "X", "pid": 0, "tid": thread,
+            "ts": microseconds(begin), "dur": duration, "args": { "global_step": step }
         })
     };
     let label = |what: &str, thread: u32, name: String| {

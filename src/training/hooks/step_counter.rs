@@ -89,8 +89,8 @@ impl Hook for StepCounter {
         let step = context.global_step;
         if self.growth.has_to_warn(step) {
             tracing::warn!(
-                "the global step has stayed at {step} over a run; is the run given a train op, made by \
-                 `Optimizer::minimize` with the global step?"
+                "the global step has stayed at {step} over a run; is the run given a train op, \
+                 made by `Optimizer::minimize` with the global step?"
             );
         }
         let Some(rate) = self.rate(step, context.now()) else { return Box::pin(ready(Ok(()))) };

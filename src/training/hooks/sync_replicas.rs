@@ -91,7 +91,8 @@ impl SyncReplicasHook {
 impl Hook for SyncReplicasHook {
     fn begin(&mut self, task: &Task, graph: &Graph) -> Result<()> {
         if !graph.same_as(self.op.graph()) {
-            let message = "the hook is of another graph than the session: make it from what `SyncReplicas` gave for it";
+            let message = "the hook is of another graph than the session: make it from what \
+                           `SyncReplicas` gave for it";
             return Err(Error::new(Code::InvalidArgument, message));
         }
         if task.is_chief() {

@@ -114,7 +114,10 @@ impl<M: Payload> Node<M> {
         match inbox {
             Some(inbox) => inbox.deliver(from, messages),
             None => {
-                tracing::debug!(task = %self.task, ?from, "what arrived is lost: the task does not listen")
+                tracing::debug!(
+                    task = %self.task, ?from,
+                    "what arrived is lost: the task does not listen"
+                )
             }
         }
     }

@@ -104,7 +104,10 @@ impl<M: Payload> Sender<M> {
             link.sent.unfinished.set(link.sent.unfinished.get() - 1);
             peer.written(&link, size);
             if let Err(error) = written {
-                tracing::debug!(task = %node.task, peer = %peer.name, %error, "a large envelope was not sent");
+                tracing::debug!(
+                    task = %node.task, peer = %peer.name, %error,
+                    "a large envelope was not sent"
+                );
             }
             link.wake.notify_one();
         });

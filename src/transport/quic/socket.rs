@@ -85,7 +85,8 @@ pub(super) fn enlarge(socket: &UdpSocket) -> io::Result<SocketBuffers> {
             receive = buffers.receive,
             send = buffers.send,
             wanted = WANTED,
-            "the system keeps UDP buffers small, which costs throughput: raise net.core.rmem_max and net.core.wmem_max"
+            "the system keeps UDP buffers small, which costs throughput: raise net.core.rmem_max \
+             and net.core.wmem_max"
         );
     }
     Ok(buffers)

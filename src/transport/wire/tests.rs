@@ -95,7 +95,10 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_decoded_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..200), is_envelope: bool) {
+    fn any_bytes_are_decoded_or_refused(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..200),
+        is_envelope: bool,
+    ) {
         if is_envelope && bytes.len() >= 12 {
             bytes[..12].copy_from_slice(&[2, 0, 0, 0, 8, 0, 0, 0, 1, 0, 0, 0]);
         }

@@ -154,7 +154,8 @@ fn merge_makes_one_file_that_python_reads() {
     assert_eq!(said.code, 0, "{}", said.err);
     let python = |args: &[&str]| Command::new("python3").args(args).output();
     if !python(&["-c", "import safetensors.numpy"]).is_ok_and(|output| output.status.success()) {
-        let skipped = "SKIPPED: no Python with safetensors reads a merged checkpoint (pip install numpy safetensors)\n";
+        let skipped = "SKIPPED: no Python with safetensors reads a merged checkpoint (pip install \
+                       numpy safetensors)\n";
         // By `write`, for the test's runner keeps what `eprintln` says to itself.
         return io::stderr().write_all(skipped.as_bytes()).unwrap();
     }

@@ -26,7 +26,8 @@ const LEAST_STEP: f64 = (2.0 * 9610.0 * 4.0 - 16384.0) * 8.0 / 10e6;
 
 fn text(stop: &str) -> String {
     format!(
-        "name = 'hosts'\nseed = 3\n[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'mlp'\nhidden = [128]\nbatch = 8\n\
+        "name = 'hosts'\nseed = 3\n[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'mlp'\n\
+         hidden = [128]\nbatch = 8\n\
          [stop]\n{stop}\n[[run]]\nname = 'only'\nmode = 'sync'\n"
     )
 }
@@ -183,7 +184,10 @@ impl<'a> Training<'a> {
         let args = ["task", &self.scenario, "--certs", &certs, "--out", &out];
         let (job, index) = TASKS[host - 1].split_once(':').unwrap();
         if host == TASKS.len() {
-            let config = json!({"cluster": cluster(), "task": {"type": job, "index": index.parse::<u32>().unwrap()}});
+            let config = json!({
+                "cluster": cluster(),
+                "task": {"type": job, "index": index.parse::<u32>().unwrap()},
+            });
             return self.hosts.start(host, &[("TF_CONFIG", &config.to_string())], &args);
         }
         let role = ["--cluster", &file, "--job-name", job, "--task-index", index];

@@ -15,7 +15,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 fn small(mode: &str, stop: &str) -> String {
     format!(
-        "name = 'small'\nseed = 3\n[cluster]\nps = 2\nworker = 3\n[program]\nmodel = 'softmax'\nbatch = 8\n\
+        "name = 'small'\nseed = 3\n[cluster]\nps = 2\nworker = 3\n[program]\nmodel = 'softmax'\n\
+         batch = 8\n\
          [stop]\n{stop}\n[[run]]\nname = 'only'\nmode = {mode}\n"
     )
 }
@@ -35,7 +36,8 @@ impl Launch {
     fn start(scenario: &str, more: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
         command.args(["launch", scenario]).args(more).env_remove("TF_CONFIG");
-        command.env("TMPDIR", env!("CARGO_TARGET_TMPDIR")); // for what a launcher that is killed can't remove
+        // For what a launcher that is killed can't remove.
+        command.env("TMPDIR", env!("CARGO_TARGET_TMPDIR"));
         let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -227,8 +229,7 @@ fn checkpoints(folder: &Path) -> Vec<u64> {
 }
 
 #[test]
-fn a_synchronous_launch_killed_again_and_again_goes_on_from_its_checkpoints_to_the_weights_of_the_simulation()
- {
+fn a_synchronous_launch_killed_again_and_again_comes_to_the_weights_of_the_simulation() {
     let saved = folder("launch_resumed_checkpoints");
     let directory = saved.to_str().unwrap();
     let text = small("'sync'", "steps = 600")

@@ -31,7 +31,10 @@ fn a_task_that_is_told_nothing_says_what_to_set() {
 
 #[test]
 fn all_mistakes_in_tf_config_are_told_at_once() {
-    let config = json!({"cluster": {"ps": ["a"], "worker": ["b:1", "b:1"]}, "task": {"type": "boss", "index": 0}});
+    let config = json!({
+        "cluster": {"ps": ["a"], "worker": ["b:1", "b:1"]},
+        "task": {"type": "boss", "index": 0},
+    });
     let said = task("role_wrong", &[], &[("TF_CONFIG", &config.to_string())]);
     assert_refused(
         &said,
@@ -41,7 +44,10 @@ fn all_mistakes_in_tf_config_are_told_at_once() {
 
 #[test]
 fn flags_come_before_a_file_a_file_before_tf_config() {
-    let config = json!({"cluster": {"ps": ["a:1"], "worker": ["b:1"]}, "task": {"type": "worker", "index": 0}});
+    let config = json!({
+        "cluster": {"ps": ["a:1"], "worker": ["b:1"]},
+        "task": {"type": "worker", "index": 0},
+    });
     let config = config.to_string();
     let variables = [("TF_CONFIG", &*config)];
     let folder = folder("role_order_files");
@@ -98,14 +104,20 @@ fn a_task_without_a_certificate_is_told_how_to_make_one() {
 
 #[test]
 fn a_worker_beyond_those_of_the_scenario_is_refused_where_it_is_told_of_some_tasks_only() {
-    let config = json!({"cluster": {"ps": ["a:1"], "worker": {"7": "b:1"}}, "task": {"type": "worker", "index": 7}});
+    let config = json!({
+        "cluster": {"ps": ["a:1"], "worker": {"7": "b:1"}},
+        "task": {"type": "worker", "index": 7},
+    });
     let said = task("role_beyond", &[], &[("TF_CONFIG", &config.to_string())]);
     assert_refused(&said, &["worker:7", "--set cluster.worker=N"]);
 }
 
 #[test]
 fn an_evaluator_has_nothing_to_do_and_no_error() {
-    let config = json!({"cluster": {"ps": ["a:1"], "worker": ["b:1"]}, "task": {"type": "evaluator", "index": 0}});
+    let config = json!({
+        "cluster": {"ps": ["a:1"], "worker": ["b:1"]},
+        "task": {"type": "evaluator", "index": 0},
+    });
     let said = task("role_evaluator", &[], &[("TF_CONFIG", &config.to_string())]);
     assert_eq!(said.code, 0, "{}", said.err);
 }

@@ -15,7 +15,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 fn text(mode: &str, stop: &str) -> String {
     format!(
-        "name = 'tasks'\nseed = 3\n[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'softmax'\nbatch = 8\n\
+        "name = 'tasks'\nseed = 3\n[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'softmax'\n\
+         batch = 8\n\
          optimizer = {{ rule = 'adagrad', learning_rate = 0.2 }}\n[stop]\n{stop}\n\
          [[run]]\nname = 'only'\nmode = '{mode}'\n"
     )
@@ -130,7 +131,8 @@ fn a_running_task_tells_whoever_has_a_certificate_of_its_run_how_it_is() {
 fn without_a_cluster_a_task_trains_alone_and_needs_no_certificate() {
     let folder = with_certificates("tasks_alone");
     let path = scenario("tasks_alone", &text("sync", "steps = 10"));
-    let config = json!({"task": {"type": "worker", "index": 0}}); // no cluster: a training in one process
+    // No cluster: a training in one process.
+    let config = json!({"task": {"type": "worker", "index": 0}});
     let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
     command.args(["task", &path]).current_dir(&folder).env("TF_CONFIG", config.to_string());
     let said = Running::start(&mut command, LIMIT).end();
@@ -138,8 +140,7 @@ fn without_a_cluster_a_task_trains_alone_and_needs_no_certificate() {
 }
 
 #[test]
-fn a_parameter_server_that_is_killed_and_started_again_gets_its_variables_back_and_the_weights_are_the_same()
- {
+fn a_restarted_parameter_server_gets_its_variables_back_and_the_weights_are_the_same() {
     let folder = with_certificates("tasks_ps_again");
     let checkpoints = "[checkpoint]\nevery_steps = 20\ndirectory = 'saved'\n";
     let path = scenario("tasks_ps_again", &(text("sync", "steps = 600") + checkpoints));

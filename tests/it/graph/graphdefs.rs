@@ -144,5 +144,6 @@ groups! {
     elementwise reductions array frozen_mlp convnet
     train_gradient_descent train_gradient_descent_resource train_momentum train_momentum_resource
     train_adagrad train_adagrad_resource train_adam train_adam_resource
-    embedding_gradient_descent embedding_gradient_descent_resource embedding_adagrad embedding_adagrad_resource
+    embedding_gradient_descent embedding_gradient_descent_resource
+    embedding_adagrad embedding_adagrad_resource
 }

@@ -177,8 +177,10 @@ fn rows_of_a_table_of_sixteen_gigabytes_are_looked_up_and_updated() {
 #[cfg(target_os = "linux")]
 fn a_model_of_four_gigabytes_is_trained_in_the_memory_of_a_small_one() {
     let scenario = format!("{}/shapes.toml", env!("CARGO_TARGET_TMPDIR"));
-    let text = "[cluster]\nps = 4\nworker = 2\n[compute]\nnumerics = \"shapes\"\n[program]\nmodel = \"mlp\"\n\
-                hidden = [16384, 16384, 16384, 16384, 16384]\noptimizer = { rule = \"adam\" }\n[stop]\nsteps = 10\n";
+    let text = "[cluster]\nps = 4\nworker = 2\n[compute]\nnumerics = \"shapes\"\n[program]\n\
+                model = \"mlp\"\n\
+                hidden = [16384, 16384, 16384, 16384, 16384]\noptimizer = { rule = \"adam\" }\n\
+                [stop]\nsteps = 10\n";
     std::fs::write(&scenario, text).unwrap();
     let limited = "ulimit -v 921600 && exec \"$0\" sim \"$1\" --json";
     let output = Command::new("sh")

@@ -107,7 +107,8 @@ fn a_synchronous_training_that_goes_on_with_fewer_workers_says_with_how_many() {
         let crashes =
             "[[fault]]\nat = '1s'\ncrash = 'worker:1'\n[[fault]]\nat = '2s'\ncrash = 'worker:2'\n";
         let text = format!(
-            "[cluster]\nps = 1\nworker = 3\n[compute]\nstep_time = {{ law = 'constant', value = '100ms' }}\n\
+            "[cluster]\nps = 1\nworker = 3\n[compute]\n\
+             step_time = {{ law = 'constant', value = '100ms' }}\n\
              [program]\nmodel = 'null'\n[stop]\nsteps = 40\n[[run]]\nmode = {mode}\n{crashes}"
         );
         let said = trainyard(&["sim", &scenario(&format!("shrinks_{lost}"), &text), "-v"]);

@@ -31,8 +31,7 @@ fn bytes_sent(trained: &Trained) -> f64 {
 }
 
 #[test]
-fn half_and_a_quarter_of_the_bits_train_the_digits_with_workers_that_wait_and_with_workers_that_dont()
- {
+fn half_and_a_quarter_of_the_bits_train_the_digits_with_and_without_waiting() {
     for (mode, encoding) in
         MODES.into_iter().flat_map(|mode| [(mode, Encoding::Bf16), (mode, INT8)])
     {
@@ -69,8 +68,7 @@ fn a_fiftieth_of_each_gradient_trains_the_digits_with_workers_that_wait_and_with
 /// A gradient is half of what travels, and of it two fiftieths are left: an element, and where it
 /// is.
 #[test]
-fn a_fiftieth_of_each_gradient_saves_nearly_half_of_the_bytes_since_parameters_are_still_read_whole()
- {
+fn a_fiftieth_of_each_gradient_saves_half_of_the_bytes_since_parameters_are_read_whole() {
     for mode in MODES {
         let sent = |training: Simulated| bytes_sent(&training.steps(100).run());
         let left = sent(digits(mode).top_k(0.02)) / sent(digits(mode));
@@ -232,8 +230,10 @@ fn a_gradient_that_comes_too_late_leaves_the_residual_as_it_was() {
 fn both_worlds_round_alike_and_count_the_same_bytes_but_for_those_of_a_few_messages() {
     let path = scenario(
         "compressed_in_both_worlds",
-        "seed = 3\n[cluster]\nps = 2\nworker = 2\n[program]\nmodel = 'mlp'\nhidden = [64]\n[stop]\nsteps = 20\n\
-         [network]\ncompression = 'bf16'\n[[run]]\nmode = 'sync'\n[[run]]\nmode = 'sync'\ncompression = 'int8'\n\
+        "seed = 3\n[cluster]\nps = 2\nworker = 2\n[program]\nmodel = 'mlp'\nhidden = [64]\n\
+         [stop]\nsteps = 20\n\
+         [network]\ncompression = 'bf16'\n[[run]]\nmode = 'sync'\n[[run]]\nmode = 'sync'\n\
+         compression = 'int8'\n\
          [[run]]\nmode = 'sync'\ncompression = 'none'\n",
     );
     let runs = |command: &str| -> Vec<(Value, f64)> {

@@ -178,8 +178,7 @@ fn digits() -> Simulated {
 }
 
 #[test]
-fn local_sgd_and_diloco_train_the_digits_and_send_as_many_times_less_as_they_take_steps_between_averages()
- {
+fn local_sgd_and_diloco_train_the_digits_and_send_less_by_the_steps_between_averages() {
     let each = digits().steps(160).run();
     for (rule, learning_rate) in [(AVERAGE, 1.0), (NESTEROV, 0.7)] {
         let trained = digits().averaging(8, rule, learning_rate).steps(90).run();

@@ -147,8 +147,7 @@ fn an_update_of_k_async_takes_as_long_as_the_first_k_of_n_draws_and_is_n_over_k_
 }
 
 #[test]
-fn k_batch_async_makes_n_over_k_updates_of_staleness_n_minus_1_over_k_in_the_mean_of_a_step_for_every_law()
- {
+fn k_batch_async_has_n_over_k_updates_a_step_of_mean_staleness_n_minus_1_over_k() {
     const WORKERS: u32 = 6;
     const K: u32 = 2;
     const UPDATES: u64 = 1500;

@@ -110,8 +110,7 @@ fn an_init_function_that_meets_a_lost_task_is_called_again_and_given_up_in_the_e
 }
 
 #[test]
-fn an_operation_for_the_workers_own_variables_runs_once_a_session_also_where_a_checkpoint_is_restored()
- {
+fn an_operation_for_the_workers_own_variables_runs_once_a_session_also_after_a_restore() {
     let store = Memory::default();
     for expected in [1.0, 2.0] {
         alone(|_, task| {

@@ -138,7 +138,9 @@ fn an_index_that_lies_is_refused_with_the_lie() {
 proptest! {
     #[test]
     fn a_bit_that_is_flipped_anywhere_is_noticed_and_the_file_named(
-        file in prop::sample::select(NEWEST.to_vec()), at in any::<prop::sample::Index>(), bit in 0..8u8
+        file in prop::sample::select(NEWEST.to_vec()),
+        at in any::<prop::sample::Index>(),
+        bit in 0..8u8,
     ) {
         let store = two();
         let mut bytes = store.read(file).unwrap();
@@ -151,7 +153,9 @@ proptest! {
 
     #[test]
     fn an_index_that_says_anything_under_a_right_checksum_is_refused_or_of_the_files_that_are_there(
-        at in any::<prop::sample::Index>(), length in 0usize..4, bytes in prop::collection::vec(any::<u8>(), 0..4)
+        at in any::<prop::sample::Index>(),
+        length in 0usize..4,
+        bytes in prop::collection::vec(any::<u8>(), 0..4),
     ) {
         let store = two();
         forge(&store, |inner| {

@@ -249,7 +249,9 @@ impl Given<'_> {
         let (boundaries, mut values) =
             (file.boundaries.clone().unwrap_or_default(), file.values.clone().unwrap_or_default());
         self.found.unless(values.len() == boundaries.len() + 1, self.path, || {
-            "this schedule needs `boundaries` and a rate before each and after the last as `values`".to_owned()
+            "this schedule needs `boundaries` and a rate before each and after the last as \
+             `values`"
+                .to_owned()
         });
         self.found.unless(boundaries.is_sorted_by(|a, b| a < b), self.path, || {
             "`boundaries` must ascend".to_owned()

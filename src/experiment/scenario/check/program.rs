@@ -35,16 +35,21 @@ pub(super) fn program(
         (_, given) => given.unwrap_or_default(),
     };
     match model {
-        Model::Mlp => found.unless(!hidden.is_empty() && !hidden.contains(&0), "program.hidden", || {
-            "the model `mlp` needs at least one hidden layer, each of width 1 or more; without one, it is `softmax`"
-                .to_owned()
-        }),
-        Model::Embedding(_) => {
-            found.unless(!hidden.contains(&0), "program.hidden", || "a hidden layer is of width 1 or more".to_owned())
+        Model::Mlp => {
+            found.unless(!hidden.is_empty() && !hidden.contains(&0), "program.hidden", || {
+                "the model `mlp` needs at least one hidden layer, each of width 1 or more; \
+                 without one, it is `softmax`"
+                    .to_owned()
+            })
         }
+        Model::Embedding(_) => found.unless(!hidden.contains(&0), "program.hidden", || {
+            "a hidden layer is of width 1 or more".to_owned()
+        }),
         Model::Softmax | Model::Convnet | Model::Published(_) | Model::Null => {
             found.unless(hidden.is_empty(), "program.hidden", || {
-                "only the models `mlp` and `embedding` have hidden layers; use one, or remove them".to_owned()
+                "only the models `mlp` and `embedding` have hidden layers; use one, or remove \
+                 them"
+                    .to_owned()
             })
         }
     }
@@ -69,7 +74,9 @@ fn check_samples(model: Model, dataset: &Dataset, found: &mut Mistakes) {
     });
     let is_sparse = matches!(dataset, Dataset::LibSvm { .. } | Dataset::Synthetic);
     found.unless(is_sparse || !matches!(model, Model::Embedding(_)), "program.dataset", || {
-        "the model `embedding` needs sparse samples: `{ libsvm = \"FILE\" }`, or no key for synthetic ones".to_owned()
+        "the model `embedding` needs sparse samples: `{ libsvm = \"FILE\" }`, or no key for \
+         synthetic ones"
+            .to_owned()
     });
 }
 

@@ -44,7 +44,10 @@ impl<'de> Visitor<'de> for CompressionVisitor {
     type Value = CompressionFile;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("\"none\", \"bf16\", \"int8\", { int8 = { block = 256 } } or { top_k = { fraction = 0.01 } }")
+        f.write_str(
+            "\"none\", \"bf16\", \"int8\", { int8 = { block = 256 } } or \
+             { top_k = { fraction = 0.01 } }",
+        )
     }
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<CompressionFile, E> {

@@ -38,8 +38,8 @@ struct Table {
     test: Option<PathBuf>,
 }
 
-const FORMS: &str = "\"digits\", { idx = \"DIR\" }, { csv = \"FILE\", label = \"COLUMN\" }, { libsvm = \"FILE\" } or \
-                     { npy = { features = \"FILE\", labels = \"FILE\" } }";
+const FORMS: &str = "\"digits\", { idx = \"DIR\" }, { csv = \"FILE\", label = \"COLUMN\" }, \
+                     { libsvm = \"FILE\" } or { npy = { features = \"FILE\", labels = \"FILE\" } }";
 
 struct DatasetVisitor;
 

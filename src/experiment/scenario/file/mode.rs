@@ -135,9 +135,10 @@ impl<'de> Visitor<'de> for ModeVisitor {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "one of \"async\", \"sync\", { sync = { backups = 1 } }, { bounded_staleness = { slack = 4 } }, \
-             { k_async = { k = 3 } }, { k_batch_sync = { k = 4 } }, { k_batch_async = { k = 4 } }, \
-             \"staleness_aware\", { delay_compensated = { lambda = 0.04 } }, { local_sgd = { every = 8 } } and \
+            "one of \"async\", \"sync\", { sync = { backups = 1 } }, \
+             { bounded_staleness = { slack = 4 } }, { k_async = { k = 3 } }, \
+             { k_batch_sync = { k = 4 } }, { k_batch_async = { k = 4 } }, \"staleness_aware\", \
+             { delay_compensated = { lambda = 0.04 } }, { local_sgd = { every = 8 } } and \
              { diloco = { every = 16 } }",
         )
     }

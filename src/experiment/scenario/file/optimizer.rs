@@ -151,7 +151,10 @@ impl<'de> Visitor<'de> for LearningRateVisitor {
     type Value = LearningRateFile;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number, or a table such as { schedule = \"cosine\", initial = 0.1, decay_steps = 1000 }")
+        f.write_str(
+            "a number, or a table such as \
+             { schedule = \"cosine\", initial = 0.1, decay_steps = 1000 }",
+        )
     }
 
     fn visit_f64<E: Error>(self, rate: f64) -> Result<LearningRateFile, E> {

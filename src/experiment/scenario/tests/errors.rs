@@ -20,8 +20,8 @@ fn malformed(text: &str, place: &str, marked: &str, message: &str) {
 fn an_unknown_key_is_shown_in_its_line_with_the_one_probably_meant() {
     let error = example("seed = 7\n\n[compute]\nnumeric = \"real\"\n").unwrap_err();
     let expected = "\
-sims/example.toml:4:1: unknown field `numeric`, expected one of `rate`, `memory`, `devices`, `straggler`, `slow`, \
-`step_time`, `numerics`; did you mean `numerics`?
+sims/example.toml:4:1: unknown field `numeric`, expected one of `rate`, `memory`, `devices`, \
+`straggler`, `slow`, `step_time`, `numerics`; did you mean `numerics`?
   |
 4 | numeric = \"real\"
   | ^^^^^^^";
@@ -48,8 +48,8 @@ fn an_unknown_value_is_shown_in_its_line_with_the_one_probably_meant() {
         "[program]\nmodel = \"mpl\"",
         "2:9",
         "\"mpl\"",
-        "unknown variant `mpl`, expected one of `softmax`, `mlp`, `convnet`, `embedding`, `alexnet`, \
-         `vgg16`, `inception_v3`, `resnet50`, `null`; did you mean `mlp`?",
+        "unknown variant `mpl`, expected one of `softmax`, `mlp`, `convnet`, `embedding`, \
+         `alexnet`, `vgg16`, `inception_v3`, `resnet50`, `null`; did you mean `mlp`?",
     );
     malformed(
         "[program]\ndataset = \"digit\"",
@@ -61,38 +61,42 @@ fn an_unknown_value_is_shown_in_its_line_with_the_one_probably_meant() {
         "[program]\noptimizer = { rule = \"adgrad\" }",
         "2:22",
         "\"adgrad\"",
-        "unknown variant `adgrad`, expected one of `gradient_descent`, `momentum`, `adagrad`, `adagrad_da`, \
-         `adadelta`, `rms_prop`, `adam`, `adamw`, `lamb`, `ftrl`, `proximal_gradient_descent`, `proximal_adagrad`; \
-         did you mean `adagrad`?",
+        "unknown variant `adgrad`, expected one of `gradient_descent`, `momentum`, `adagrad`, \
+         `adagrad_da`, `adadelta`, `rms_prop`, `adam`, `adamw`, `lamb`, `ftrl`, \
+         `proximal_gradient_descent`, `proximal_adagrad`; did you mean `adagrad`?",
     );
     malformed(
         "[compute]\nstraggler = { law = \"log_normal\" }",
         "2:21",
         "\"log_normal\"",
-        "unknown variant `log_normal`, expected one of `constant`, `uniform`, `exponential`, `shifted_exponential`, \
-         `lognormal`, `pareto`, `weibull`, `empirical`; did you mean `lognormal`?",
+        "unknown variant `log_normal`, expected one of `constant`, `uniform`, `exponential`, \
+         `shifted_exponential`, `lognormal`, `pareto`, `weibull`, `empirical`; did you mean \
+         `lognormal`?",
     );
 }
 
 #[test]
 fn a_mode_that_there_is_not_is_shown_in_its_line() {
-    let forms = "one of \"async\", \"sync\", { sync = { backups = 1 } }, { bounded_staleness = { slack = 4 } }, \
-                 { k_async = { k = 3 } }, { k_batch_sync = { k = 4 } }, { k_batch_async = { k = 4 } }, \
-                 \"staleness_aware\", { delay_compensated = { lambda = 0.04 } }, { local_sgd = { every = 8 } } and \
+    let forms = "one of \"async\", \"sync\", { sync = { backups = 1 } }, \
+                 { bounded_staleness = { slack = 4 } }, { k_async = { k = 3 } }, \
+                 { k_batch_sync = { k = 4 } }, { k_batch_async = { k = 4 } }, \"staleness_aware\", \
+                 { delay_compensated = { lambda = 0.04 } }, { local_sgd = { every = 8 } } and \
                  { diloco = { every = 16 } }";
     malformed(
         "[[run]]\nmode = \"asinc\"",
         "2:8",
         "\"asinc\"",
-        "unknown variant `asinc`, expected one of `async`, `sync`, `bounded_staleness`, `k_async`, `k_batch_sync`, \
-         `k_batch_async`, `staleness_aware`, `delay_compensated`, `local_sgd`, `diloco`; did you mean `async`?",
+        "unknown variant `asinc`, expected one of `async`, `sync`, `bounded_staleness`, `k_async`, \
+         `k_batch_sync`, `k_batch_async`, `staleness_aware`, `delay_compensated`, `local_sgd`, \
+         `diloco`; did you mean `async`?",
     );
     malformed(
         "[[run]]\nmode = { snyc = { backups = 1 } }",
         "2:10",
         "snyc",
-        "unknown field `snyc`, expected one of `sync`, `bounded_staleness`, `k_async`, `k_batch_sync`, \
-         `k_batch_async`, `delay_compensated`, `local_sgd`, `diloco`; did you mean `sync`?",
+        "unknown field `snyc`, expected one of `sync`, `bounded_staleness`, `k_async`, \
+         `k_batch_sync`, `k_batch_async`, `delay_compensated`, `local_sgd`, `diloco`; did you mean \
+         `sync`?",
     );
     malformed(
         "[[run]]\nmode = { sync = { backup = 1 } }",
@@ -155,7 +159,8 @@ fn what_is_no_toml_is_shown_in_its_line() {
 
 #[test]
 fn all_contradictions_are_reported_at_once_each_with_its_line_and_key() {
-    let text = "[cluster]\nps = 0\nworker = 8\n[network]\nbandwidth = \"0Gbps\"\n[compute]\nslow = { \"worker:8\" = 2 }
+    let text = "[cluster]\nps = 0\nworker = 8\n[network]\nbandwidth = \"0Gbps\"\n\
+[compute]\nslow = { \"worker:8\" = 2 }
 [stop]\nevaluate_every = 0\n[[run]]\nmode = \"sync\"\n[[run]]\nmode = { sync = { backups = 8 } }\n\
 [[run]]\nmode = { k_async = { k = 9 } }\n[[run]]\nmode = { k_batch_sync = { k = 0 } }
 [[run]]\nmode = { delay_compensated = { lambda = -1.0 } }\n";
@@ -175,7 +180,8 @@ sims/example.toml:19: run[4].mode.delay_compensated.lambda: -1 must be a finite 
 /// Each pair: a file with one mistake, and what is said after the file's name.
 #[test]
 fn each_contradiction_says_what_to_write_instead() {
-    let accuracy = "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` or `time`";
+    let accuracy = "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by \
+                    `steps` or `time`";
     let computed = format!("2: stop.accuracy: {accuracy}");
     let cases = [
         (
@@ -223,12 +229,13 @@ fn each_contradiction_says_what_to_write_instead() {
         ("[program]\nbatch = 0", "2: program.batch: 0 must be at least 1"),
         (
             "[program]\nhidden = [8]",
-            "2: program.hidden: only the models `mlp` and `embedding` have hidden layers; use one, or remove them",
+            "2: program.hidden: only the models `mlp` and `embedding` have hidden layers; use one, \
+             or remove them",
         ),
         (
             "[program]\nmodel = \"mlp\"\nhidden = [8, 0]",
-            "3: program.hidden: the model `mlp` needs at least one hidden layer, each of width 1 or more; \
-             without one, it is `softmax`",
+            "3: program.hidden: the model `mlp` needs at least one hidden layer, each of width 1 \
+             or more; without one, it is `softmax`",
         ),
         (
             "[program.optimizer]\nrule = \"adam\"\nmomentum = 0.9",
@@ -263,12 +270,13 @@ fn a_key_or_a_data_set_of_another_model_is_refused() {
         ("[program]\nmodel = \"embedding\"\ndim = 0", "3: program.dim: 0 must be at least 1"),
         (
             "[program]\nmodel = \"embedding\"\ndataset = \"digits\"",
-            "3: program.dataset: the model `embedding` needs sparse samples: `{ libsvm = \"FILE\" }`, or no key for \
-             synthetic ones",
+            "3: program.dataset: the model `embedding` needs sparse samples: \
+             `{ libsvm = \"FILE\" }`, or no key for synthetic ones",
         ),
         (
             "[program]\nmodel = \"resnet50\"\ndataset = \"digits\"",
-            "3: program.dataset: a published model has random images of its own size; remove the key",
+            "3: program.dataset: a published model has random images of its own size; remove the \
+             key",
         ),
     ];
     for (text, expected) in cases {
@@ -313,10 +321,12 @@ fn a_convnet_of_what_are_no_images_is_a_mistake() {
 
 #[test]
 fn a_fault_that_lacks_something_or_has_too_much_is_a_mistake_where_it_is() {
-    let text = "[cluster]\nps = 1\nworker = 2\n[[fault]]\nat = \"1s\"\n[[fault]]\nat = \"1s\"\nfreeze = \"ps:1\"\n\
+    let text = "[cluster]\nps = 1\nworker = 2\n[[fault]]\nat = \"1s\"\n[[fault]]\nat = \"1s\"\n\
+                freeze = \"ps:1\"\n\
                 [[fault]]\ncrash = \"worker:0\"\nfor = \"1s\"\n\
                 [[fault]]\nat = \"1s\"\npartition = [\"ps:0\"]\nfor = \"1s\"\n\
-                [[fault]]\nat = \"1s\"\nslow_task = \"ps:0\"\nfactor = 0.5\nfor = \"1s\"\nrestart_after = \"1s\"";
+                [[fault]]\nat = \"1s\"\nslow_task = \"ps:0\"\nfactor = 0.5\nfor = \"1s\"\n\
+                restart_after = \"1s\"";
     let error = example(text).unwrap_err().to_string();
     for says in [
         "fault[0]: a fault is one of `crash`, `freeze`, `partition`, `slow_link` or `slow_task`",
@@ -342,8 +352,8 @@ fn a_fault_with_a_key_that_there_is_not_is_asked_whether_another_was_meant() {
 #[test]
 fn what_is_to_come_is_refused_rather_than_ignored() {
     let text = "seed = 1\n\n\n[calibration]\nx = 1\n[program]\nmodel = \"mlp\"";
-    let expected = "\
-sims/example.toml:4: calibration: not supported yet: it would be ignored; give `[compute]` and `[network]` instead";
+    let expected = "sims/example.toml:4: calibration: not supported yet: it would be ignored; give \
+                    `[compute]` and `[network]` instead";
     let error = example(text).unwrap_err();
     assert_eq!(error.to_string(), expected);
     assert!(matches!(error, ScenarioError::NotSupported { features, .. } if features.len() == 1));
@@ -392,6 +402,7 @@ fn a_compression_that_sends_nothing_is_refused_with_its_place() {
         "[network]\ncompression = \"bf61\"",
         "2:15",
         "\"bf61\"",
-        "unknown variant `bf61`, expected one of `none`, `bf16`, `int8`, `top_k`; did you mean `bf16`?",
+        "unknown variant `bf61`, expected one of `none`, `bf16`, `int8`, `top_k`; did you mean \
+         `bf16`?",
     );
 }

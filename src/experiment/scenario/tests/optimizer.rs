@@ -57,8 +57,8 @@ fn every_rule_has_tensorflows_defaults() {
 
 #[test]
 fn the_parameters_of_a_rule_are_read() {
-    let text = "rule = \"ftrl\", learning_rate_power = -0.7, initial_accumulator_value = 0, l1 = 1, l2 = 2, \
-                l2_shrinkage = 3, beta = 4";
+    let text = "rule = \"ftrl\", learning_rate_power = -0.7, initial_accumulator_value = 0, \
+                l1 = 1, l2 = 2, l2_shrinkage = 3, beta = 4";
     let ftrl = UpdateRule::Ftrl {
         learning_rate_power: -0.7,
         initial_accumulator_value: 0.0,
@@ -151,7 +151,8 @@ fn an_optimizer_that_makes_no_sense_says_why() {
         ("clip_norm = 0.0", "2: program.optimizer.clip_norm: must be finite and above 0"),
         (
             "clip_norm = 1\nclip_global_norm = 1",
-            "3: program.optimizer.clip_global_norm: gradients are clipped in one way; remove the other key",
+            "3: program.optimizer.clip_global_norm: gradients are clipped in one way; remove the \
+             other key",
         ),
         (
             "learning_rate = { schedule = \"cosine\", initial = 0.1 }",
@@ -166,12 +167,14 @@ fn an_optimizer_that_makes_no_sense_says_why() {
             "2: program.optimizer.learning_rate.power: this schedule has no such parameter",
         ),
         (
-            "learning_rate = { schedule = \"piecewise_constant\", boundaries = [5], values = [0.1] }",
-            "2: program.optimizer.learning_rate: this schedule needs `boundaries` and a rate before each and after the \
-             last as `values`",
+            "learning_rate = { schedule = \"piecewise_constant\", boundaries = [5], \
+             values = [0.1] }",
+            "2: program.optimizer.learning_rate: this schedule needs `boundaries` and a rate \
+             before each and after the last as `values`",
         ),
         (
-            "learning_rate = { schedule = \"piecewise_constant\", boundaries = [5, 5], values = [1, 2, 3] }",
+            "learning_rate = { schedule = \"piecewise_constant\", boundaries = [5, 5], \
+             values = [1, 2, 3] }",
             "2: program.optimizer.learning_rate: `boundaries` must ascend",
         ),
     ];

@@ -65,23 +65,25 @@ fn a_setting_that_does_not_fit_the_scenario_says_why() {
         ),
         (
             "run.first.mode=async",
-            "`run.first.mode=async`: `run.first` is not there: `run` has 4 elements, counted from 0",
+            "`run.first.mode=async`: `run.first` is not there: `run` has 4 elements, counted from \
+             0",
         ),
         (
             "run.0.mode.sync.backups=1",
-            "`run.0.mode.sync.backups=1`: `run.0.mode` is of type string, with nothing below it; set it as a whole",
+            "`run.0.mode.sync.backups=1`: `run.0.mode` is of type string, with nothing below it; \
+             set it as a whole",
         ),
         (
             "netwrok.latency=1ms",
-            "`netwrok.latency=1ms`: unknown field `netwrok`, expected one of `name`, `seed`, `cluster`, `network`, \
-             `compute`, `program`, `stop`, `run`, `fault`, `checkpoint`, \
+            "`netwrok.latency=1ms`: unknown field `netwrok`, expected one of `name`, `seed`, \
+             `cluster`, `network`, `compute`, `program`, `stop`, `run`, `fault`, `checkpoint`, \
              `calibration`; did you mean `network`?",
         ),
         (
             "run.0.mode=asinc",
-            "`run.0.mode=asinc`: unknown variant `asinc`, expected one of `async`, `sync`, `bounded_staleness`, \
-             `k_async`, `k_batch_sync`, `k_batch_async`, `staleness_aware`, `delay_compensated`, `local_sgd`, \
-             `diloco`; did you mean `async`?",
+            "`run.0.mode=asinc`: unknown variant `asinc`, expected one of `async`, `sync`, \
+             `bounded_staleness`, `k_async`, `k_batch_sync`, `k_batch_async`, `staleness_aware`, \
+             `delay_compensated`, `local_sgd`, `diloco`; did you mean `async`?",
         ),
         (
             "network.latency=50",
@@ -90,7 +92,8 @@ fn a_setting_that_does_not_fit_the_scenario_says_why() {
         ("program.batch=0", "sims/sync_vs_async.toml: program.batch: 0 must be at least 1"),
         (
             "compute.slow.\"worker:8\"=2",
-            "sims/sync_vs_async.toml: compute.slow.\"worker:8\": the job `worker` has 8 tasks, counted from 0",
+            "sims/sync_vs_async.toml: compute.slow.\"worker:8\": the job `worker` has 8 tasks, \
+             counted from 0",
         ),
     ];
     for (text, expected) in cases {
@@ -144,8 +147,8 @@ fn sweeps_expand_to_every_combination_with_the_first_changing_slowest() {
 
 #[test]
 fn commas_within_brackets_or_quotes_do_not_separate_the_values_of_a_sweep() {
-    let sweep = "run.0.mode=async,{ sync = { backups = 1 } },{bounded_staleness={slack=2}},{k_async={k=2}},\
-                 staleness_aware,{delay_compensated={lambda=0.5}}"
+    let sweep = "run.0.mode=async,{ sync = { backups = 1 } },{bounded_staleness={slack=2}},\
+                 {k_async={k=2}},staleness_aware,{delay_compensated={lambda=0.5}}"
         .parse()
         .unwrap();
     let modes: Vec<_> = expand(Path::new(FILE), &[], &[sweep])
@@ -183,6 +186,7 @@ fn a_sweep_whose_value_does_not_fit_the_scenario_is_refused_as_a_whole() {
     let error = expand(Path::new(FILE), &[], &[sweep]).unwrap_err().to_string();
     assert_eq!(
         error,
-        "sims/sync_vs_async.toml: compute.slow.\"worker:3\": the job `worker` has 2 tasks, counted from 0"
+        "sims/sync_vs_async.toml: compute.slow.\"worker:3\": the job `worker` has 2 tasks, counted \
+         from 0"
     );
 }

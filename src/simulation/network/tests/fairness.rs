@@ -70,42 +70,60 @@ proptest! {
             let expected = fair_rates(&capacities, &routes);
             let rates: Vec<f64> = active.iter().map(|(id, _)| flows.rate(*id)).collect();
             for (flow, route) in routes.iter().enumerate() {
-                prop_assert!(close(rates[flow], expected[flow]), "{rates:?} for {expected:?} over {routes:?}");
+                prop_assert!(
+                    close(rates[flow], expected[flow]),
+                    "{rates:?} for {expected:?} over {routes:?}"
+                );
                 let is_bottleneck = |link: &usize| {
                     let crossing = (0..routes.len()).filter(|other| routes[*other].contains(link));
                     let on_link: Vec<f64> = crossing.map(|other| rates[other]).collect();
                     let is_fastest = on_link.iter().all(|rate| *rate <= rates[flow] * (1.0 + 1e-9));
                     is_fastest && close(on_link.iter().sum(), capacities[*link])
                 };
-                prop_assert!(route.iter().any(is_bottleneck), "flow {flow} has no full link on which it is fastest");
+                prop_assert!(
+                    route.iter().any(is_bottleneck),
+                    "flow {flow} has no full link on which it is fastest"
+                );
             }
         }
     }
 
     #[test]
     fn messages_arrive_when_a_fluid_simulation_has_them_arrive(
-        messages in proptest::collection::vec((0..6_usize, 0..6_usize, 0..3_000_u64, 0..4_000_u64), 1..40),
+        messages in proptest::collection::vec(
+            (0..6_usize, 0..6_usize, 0..3_000_u64, 0..4_000_u64),
+            1..40,
+        ),
         (message_cost, latency) in (prop_oneof![Just(0), 1..300_u64], 0..500_u64),
         hosts_per_rack in proptest::option::of(1..4_usize),
     ) {
         let mut messages = messages;
         messages.sort_by_key(|message| message.3);
-        let racks = hosts_per_rack.map(|hosts_per_rack| Racks { hosts_per_rack, uplink: BytesPerSecond(NIC * 0.7) });
-        let (latency_span, message_cost) = (Duration::from_nanos(latency), Duration::from_nanos(message_cost));
+        let racks = hosts_per_rack
+            .map(|hosts_per_rack| Racks { hosts_per_rack, uplink: BytesPerSecond(NIC * 0.7) });
+        let (latency_span, message_cost) =
+            (Duration::from_nanos(latency), Duration::from_nanos(message_cost));
         let spec = NetworkSpec { latency: latency_span, message_cost, racks, ..spec() };
         let (wiring, capacities) = Wiring::new(&spec, 6);
         let mut sender_free = [0; 6];
-        let flows: Vec<Fluid> = messages.iter().map(|(from, to, size, sent)| {
-            sender_free[*from] = (*sent).max(sender_free[*from]) + message_cost.as_nanos() as u64;
-            let route = wiring.route(*from, *to).iter().map(|link| *link as usize).collect();
-            Fluid { start: sender_free[*from] as f64, size: *size as f64, route }
-        }).collect();
+        let flows: Vec<Fluid> = messages
+            .iter()
+            .map(|(from, to, size, sent)| {
+                sender_free[*from] =
+                    (*sent).max(sender_free[*from]) + message_cost.as_nanos() as u64;
+                let route = wiring.route(*from, *to).iter().map(|link| *link as usize).collect();
+                Fluid { start: sender_free[*from] as f64, size: *size as f64, route }
+            })
+            .collect();
         let expected = ends(&capacities, &flows);
         let arrived = arrivals(&spec, 6, &messages);
         for (index, at) in arrived.iter().enumerate() {
             let latency = if flows[index].route.is_empty() { 0 } else { latency };
             let error = (at - latency) as f64 - expected[index];
-            prop_assert!(error.abs() <= 1.0 + messages.len() as f64, "message {index} is {error} ns late");
+            prop_assert!(
+                error.abs() <= 1.0 + messages.len() as f64,
+                "message {index} is {error} ns late"
+            );
         }
         prop_assert_eq!(arrived, arrivals(&spec, 6, &messages), "two runs are equal bit for bit");
     }

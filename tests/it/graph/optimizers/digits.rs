@@ -54,8 +54,12 @@ learns! {
     proximal_gradient_descent_learns: ProximalGradientDescent::new(0.5).regularization(1e-5, 1e-5),
     proximal_adagrad_learns: ProximalAdagrad::new(0.1).regularization(1e-5, 1e-5),
     a_schedule_with_a_warm_up_learns: Momentum::new(
-        LearningRate::from(Schedule::CosineDecay { initial: 0.2, decay_steps: STEPS, alpha: 0.0 }).warmup_steps(20),
+        LearningRate::from(Schedule::CosineDecay { initial: 0.2, decay_steps: STEPS, alpha: 0.0 })
+            .warmup_steps(20),
         0.9
     ),
-    clipped_gradients_learn: Clipped::new(GradientDescent::new(0.5), ClipGradients::ByGlobalNorm(1.0)),
+    clipped_gradients_learn: Clipped::new(
+        GradientDescent::new(0.5),
+        ClipGradients::ByGlobalNorm(1.0)
+    ),
 }
