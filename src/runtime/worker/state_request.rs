@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::graph::Op;
+use crate::graph::{Op, Replica, UpdateRule};
 use crate::optimizer::Delta;
 use crate::partition::Slot;
 use crate::tensor::{DType, Tensor, TensorError};
@@ -40,31 +40,8 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
         Op::Assign => Action::Assign(variable(0), next()),
         Op::AssignAdd => Action::AssignAdd(variable(0), next()),
         Op::ApplyGradient { rule, is_sparse, replica } => {
-            let variables: SmallVec<[VariableId; 5]> =
-                (0..node.variables.len()).map(variable).collect();
-            // A variable without numbers is not changed, whatever the rate.
-            let learning_rate = next().values().map_or(0.0, |rate| rate[0]);
-            let value = next();
-            let gradient = match is_sparse {
-                true => Delta::Slices { rows: value, ids: with_numbers(next())? },
-                false => Delta::Dense(value),
-            };
-            let has_verdict = replica.is_some_and(|replica| replica.mode.votes());
-            let verdict = has_verdict.then(|| Verdict::from_tensor(&next())).transpose()?;
-            let versions: Vec<i64> =
-                inputs.map(|version| version.item()).collect::<Result<_, TensorError>>()?;
-            let version = versions.into_iter().min().map(|version| version as u64);
-            let of = replica.zip(version);
-            let apply = ApplyGradient {
-                variables,
-                rule: *rule,
-                learning_rate,
-                gradient,
-                of,
-                verdict,
-                origin: None,
-            };
-            Action::Apply(apply)
+            let variables = (0..node.variables.len()).map(variable).collect();
+            Action::Apply(apply_gradient(*rule, *is_sparse, *replica, variables, inputs)?)
         }
         Op::Vote(replica) => {
             let versions = inputs.map(|version| version.item::<i64>()).collect::<Result<_, _>>()?;
@@ -92,6 +69,32 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
         })),
         other => panic!("{} is a kernel, not an operation on state", other.kind()),
     })
+}
+
+/// The update of `variables` that `inputs` are for: a learning rate, a gradient, and as many
+/// versions, after a verdict, as a `replica` has read variables.
+fn apply_gradient(
+    rule: UpdateRule,
+    is_sparse: bool,
+    replica: Option<Replica>,
+    variables: SmallVec<[VariableId; 5]>,
+    mut inputs: impl Iterator<Item = Tensor>,
+) -> Result<ApplyGradient> {
+    let mut next = || inputs.next().expect("shape inference has counted the inputs");
+    // A variable without numbers is not changed, whatever the rate.
+    let learning_rate = next().values().map_or(0.0, |rate| rate[0]);
+    let value = next();
+    let gradient = match is_sparse {
+        true => Delta::Slices { rows: value, ids: with_numbers(next())? },
+        false => Delta::Dense(value),
+    };
+    let has_verdict = replica.is_some_and(|replica| replica.mode.votes());
+    let verdict = has_verdict.then(|| Verdict::from_tensor(&next())).transpose()?;
+    let versions: Vec<i64> =
+        inputs.map(|version| version.item()).collect::<Result<_, TensorError>>()?;
+    let version = versions.into_iter().min().map(|version| version as u64);
+    let of = replica.zip(version);
+    Ok(ApplyGradient { variables, rule, learning_rate, gradient, of, verdict, origin: None })
 }
 
 /// `tensor`, whose numbers decide what is done.

@@ -179,10 +179,7 @@ sims/example.toml:19: run[4].mode.delay_compensated.lambda: -1 must be a finite 
 
 /// Each pair: a file with one mistake, and what is said after the file's name.
 #[test]
-fn each_contradiction_says_what_to_write_instead() {
-    let accuracy = "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by \
-                    `steps` or `time`";
-    let computed = format!("2: stop.accuracy: {accuracy}");
+fn each_contradiction_of_the_cluster_says_what_to_write_instead() {
     let cases = [
         (
             "[cluster]\nwroker = 2",
@@ -219,6 +216,18 @@ fn each_contradiction_says_what_to_write_instead() {
             "[compute]\nslow = { \"wroker:0\" = 2 }",
             "2: compute.slow.\"wroker:0\": the cluster has no job `wroker`; it has ps, worker",
         ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(example(text).unwrap_err().to_string(), format!("sims/example.toml:{expected}"));
+    }
+}
+
+#[test]
+fn each_contradiction_of_the_program_or_the_end_says_what_to_write_instead() {
+    let accuracy = "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by \
+                    `steps` or `time`";
+    let computed = format!("2: stop.accuracy: {accuracy}");
+    let cases = [
         (
             "[stop]\naccuracy = 0.9",
             "1: stop: the accuracy may never be reached; give `steps` or `time` as well",
