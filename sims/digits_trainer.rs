@@ -50,8 +50,7 @@ impl Model {
         let y = g.placeholder("y", DType::I32, [None])?;
         let hidden = dense(&x, 64)?.relu();
         let loss = sparse_softmax_cross_entropy(&dense(&hidden, 10)?, &y)?.mean();
-        let optimizer = task.coordinated(Adagrad::new(0.05))?;
-        let train_op = optimizer.minimize(&loss, &g.global_step()?)?;
+        let train_op = task.minimize(Adagrad::new(0.05), &loss)?;
         Ok(Self { x, y, loss, train_op })
     }
 }

@@ -31,6 +31,7 @@ mod resource;
 mod scopes;
 mod shape_inference;
 mod state;
+mod training_steps;
 mod variable;
 mod variables;
 

@@ -22,8 +22,7 @@
 //!         let y = g.placeholder("y", DType::I32, [None])?;
 //!         let logits = dense(&dense(&x, 128)?.relu(), 10)?;
 //!         let loss = sparse_softmax_cross_entropy(&logits, &y)?.mean();
-//!         let optimizer = task.coordinated(Adagrad::new(0.05))?;
-//!         let train_op = optimizer.minimize(&loss, &g.global_step()?)?;
+//!         let train_op = task.minimize(Adagrad::new(0.05), &loss)?;
 //!         Ok((x, y, loss, train_op))
 //!     })?;
 //!     let mut session =
@@ -125,10 +124,10 @@ pub mod prelude {
     pub use crate::graph::{Padding, Sliding, avg_pool2d, conv2d, flatten, max_pool2d};
     pub use crate::import;
     pub use crate::optimizer::{
-        Adadelta, Adagrad, AdagradDa, Adam, AdamW, ClipGradients, Clipped, Coordinated,
-        ExponentialMovingAverage, Ftrl, GradientDescent, Lamb, LearningRate, LocalSgd, Momentum,
-        Optimizer, ProximalAdagrad, ProximalGradientDescent, RmsProp, Schedule, SyncReplicas,
-        SyncReplicasOp, TopK, TrainOp,
+        Adadelta, Adagrad, AdagradDa, Adam, AdamW, ClipGradients, ExponentialMovingAverage, Ftrl,
+        GradientDescent, IntoOptimizer, Lamb, LearningRate, LocalSgd, Momentum, Optimizer,
+        ProximalAdagrad, ProximalGradientDescent, RmsProp, Schedule, SyncReplicas, SyncReplicasOp,
+        TrainOp,
     };
     pub use crate::placement::ReplicaDeviceSetter;
     pub use crate::runtime::{Code, Error, Result, Server, SessionOptions};

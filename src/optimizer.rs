@@ -15,7 +15,6 @@
 
 mod apply;
 mod clip_gradients;
-mod coordinated;
 mod local_sgd;
 mod moving_average;
 mod rows;
@@ -33,8 +32,7 @@ use crate::graph::{
 use crate::sync::Mode;
 
 pub(crate) use apply::apply;
-pub use clip_gradients::{ClipGradients, Clipped};
-pub use coordinated::Coordinated;
+pub use clip_gradients::ClipGradients;
 pub use local_sgd::{LocalSgd, LocalTrainOp};
 pub use moving_average::ExponentialMovingAverage;
 pub use rules::{
@@ -42,35 +40,87 @@ pub use rules::{
     ProximalAdagrad, ProximalGradientDescent, RmsProp,
 };
 pub use sync_replicas::{SyncReplicas, SyncReplicasOp};
-pub use top_k::TopK;
 pub use train_op::TrainOp;
 use train_op::train_op;
 pub(crate) use update::{Compensation, Delta, Deltas, Update};
 
 pub use crate::graph::{LearningRate, Schedule};
 
-/// A way to change variables by their gradients.
-pub trait Optimizer {
+/// An update rule with its learning rate, and what becomes of gradients before they are applied.
+///
+/// A plain value. The rules make one each ([`Adagrad::new`] and so on), and all methods of it can
+/// be called on them ([`IntoOptimizer`]). *How* its updates are coordinated with those of other
+/// workers is no matter of the optimizer but of the run: a trainer hands it to
+/// [`Task::minimize`](crate::training::Task::minimize).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Optimizer {
     /// How a gradient changes a variable.
-    fn rule(&self) -> UpdateRule;
-
+    pub rule: UpdateRule,
     /// The learning rate.
-    fn learning_rate(&self) -> LearningRate;
-
+    pub learning_rate: LearningRate,
     /// The bounds that gradients are kept in.
-    fn clip(&self) -> Option<ClipGradients> {
-        None
+    pub clip: Option<ClipGradients>,
+    /// The share of each gradient that is sent to its variable's task at once, see
+    /// [`Optimizer::top_k`]; everything where it is `None`.
+    pub top_k: Option<f64>,
+    /// The worker that trains, and how it is coordinated with the others.
+    pub(crate) replica: Replica,
+}
+
+impl Optimizer {
+    /// An optimizer of one worker, which applies `rule` to whole gradients.
+    pub fn new(rule: impl Into<UpdateRule>, learning_rate: impl Into<LearningRate>) -> Self {
+        Self {
+            rule: rule.into(),
+            learning_rate: learning_rate.into(),
+            clip: None,
+            top_k: None,
+            replica: Replica::ALONE,
+        }
     }
 
-    /// The share of each gradient that is sent to its variable's task at once; all of it, where
-    /// there is none.
-    fn top_k(&self) -> Option<f64> {
-        None
+    /// Keeps gradients within the bounds `clip`.
+    ///
+    /// # Panics
+    /// If the bound is not positive.
+    #[must_use]
+    #[track_caller]
+    pub fn clip(self, clip: ClipGradients) -> Self {
+        clip.assert_positive();
+        Self { clip: Some(clip), ..self }
     }
 
-    /// Which of the workers this is, that train the same variables.
-    fn replica(&self) -> Replica {
-        Replica { worker: 0, workers: 1, mode: Mode::Async }
+    /// Sends the share `fraction` of each gradient, its greatest elements and at least one of them;
+    /// the others wait with the worker, and are added to its next gradient (Aji and Heafield 2017).
+    /// Gradients of single rows, and of fewer than 64 elements, are sent whole.
+    ///
+    /// # Panics
+    /// If the fraction is not above 0 and at most 1.
+    #[must_use]
+    #[track_caller]
+    pub fn top_k(self, fraction: f64) -> Self {
+        assert!(
+            fraction > 0.0 && fraction <= 1.0,
+            "a fraction of {fraction} is not above 0 and at most 1"
+        );
+        Self { top_k: Some(fraction), ..self }
+    }
+
+    /// The optimizer of worker `worker` of `workers` that train the same variables, coordinated as
+    /// `mode` says. For programs without a [`Task`](crate::training::Task), whose `minimize` does
+    /// this as the run says.
+    ///
+    /// # Panics
+    /// If there is no such worker, or the mode does not fit so many workers: as many backups as
+    /// workers, or more gradients of different workers in an update than there are workers.
+    #[must_use]
+    #[track_caller]
+    pub fn coordinated(self, mode: Mode, worker: u32, workers: u32) -> Self {
+        assert!(worker < workers, "worker {worker} is not one of {workers}");
+        if let Err((_, problem)) = mode.check(workers) {
+            panic!("{problem}");
+        }
+        Self { replica: Replica { worker, workers, mode }, ..self }
     }
 
     /// The operation of a training step: computes the gradients of `loss` by all trainable
@@ -80,11 +130,8 @@ pub trait Optimizer {
     /// # Errors
     /// If `loss` depends on no trainable variable, or through an operation without gradient.
     #[track_caller]
-    fn minimize(&self, loss: &Output, global_step: &Variable) -> Result<TrainOp, GraphError> {
-        let variables = loss.graph().trainable_variables();
-        let gradients = variable_gradients(loss, &variables)?;
-        let pairs = variables.into_iter().zip(gradients).filter_map(|(v, g)| Some((v, g?)));
-        train_op(self, &pairs.collect::<Vec<_>>(), global_step)
+    pub fn minimize(&self, loss: &Output, global_step: &Variable) -> Result<TrainOp, GraphError> {
+        train_op(self, &gradients_of(loss)?, global_step)
     }
 
     /// The second half of [`Optimizer::minimize`], for gradients that were changed on the way: each
@@ -95,16 +142,77 @@ pub trait Optimizer {
     /// If there are none, one does not fit its variable, or they are of another graph than
     /// `global_step`.
     #[track_caller]
+    pub fn apply_gradients<G: Into<Gradient> + Clone>(
+        &self,
+        pairs: &[(Variable, G)],
+        global_step: &Variable,
+    ) -> Result<TrainOp, GraphError> {
+        train_op(self, &as_gradients(pairs), global_step)
+    }
+}
+
+/// What makes an optimizer: a rule's builder, such as [`Adam`], or an [`Optimizer`] itself.
+///
+/// It lends the optimizer's methods to the builders, so that `Adam::new(0.1).minimize(…)` reads as
+/// in TensorFlow.
+pub trait IntoOptimizer: Into<Optimizer> + Clone {
+    /// See [`Optimizer::clip`].
+    #[must_use]
+    #[track_caller]
+    fn clip(self, clip: ClipGradients) -> Optimizer {
+        self.into().clip(clip)
+    }
+
+    /// See [`Optimizer::top_k`].
+    #[must_use]
+    #[track_caller]
+    fn top_k(self, fraction: f64) -> Optimizer {
+        self.into().top_k(fraction)
+    }
+
+    /// See [`Optimizer::coordinated`].
+    #[must_use]
+    #[track_caller]
+    fn coordinated(self, mode: Mode, worker: u32, workers: u32) -> Optimizer {
+        self.into().coordinated(mode, worker, workers)
+    }
+
+    /// See [`Optimizer::minimize`].
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    fn minimize(&self, loss: &Output, global_step: &Variable) -> Result<TrainOp, GraphError> {
+        self.clone().into().minimize(loss, global_step)
+    }
+
+    /// See [`Optimizer::apply_gradients`].
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
     fn apply_gradients<G: Into<Gradient> + Clone>(
         &self,
         pairs: &[(Variable, G)],
         global_step: &Variable,
-    ) -> Result<TrainOp, GraphError>
-    where
-        Self: Sized,
-    {
-        let gradient =
-            |(variable, gradient): &(Variable, G)| (variable.clone(), gradient.clone().into());
-        train_op(self, &pairs.iter().map(gradient).collect::<Vec<_>>(), global_step)
+    ) -> Result<TrainOp, GraphError> {
+        self.clone().into().apply_gradients(pairs, global_step)
     }
+}
+
+impl<T: Into<Optimizer> + Clone> IntoOptimizer for T {}
+
+/// The trainable variables that `loss` depends on, each with its gradient.
+#[track_caller]
+pub(crate) fn gradients_of(loss: &Output) -> Result<Vec<(Variable, Gradient)>, GraphError> {
+    let variables = loss.graph().trainable_variables();
+    let gradients = variable_gradients(loss, &variables)?;
+    Ok(variables.into_iter().zip(gradients).filter_map(|(v, g)| Some((v, g?))).collect())
+}
+
+/// `pairs` with gradients of either form as one type.
+pub(crate) fn as_gradients<G: Into<Gradient> + Clone>(
+    pairs: &[(Variable, G)],
+) -> Vec<(Variable, Gradient)> {
+    pairs.iter().map(|(variable, gradient)| (variable.clone(), gradient.clone().into())).collect()
 }

@@ -74,7 +74,7 @@ async fn allocations(step: Step<'_>) -> Result<Vec<u64>> {
 }
 
 /// How often the steps of fitting a factor for each element allocate.
-async fn of_factors(optimizer: impl Optimizer) -> Result<Vec<u64>> {
+async fn of_factors(optimizer: impl IntoOptimizer) -> Result<Vec<u64>> {
     let g = Graph::new();
     let x = g.placeholder("x", DType::F32, [Some(1000)])?;
     let factors = g.variable("factors", &g.zeros([1000]))?;

@@ -111,7 +111,7 @@ async fn training(task: &Task, arguments: &Arguments) -> Result<Option<String>> 
             logits = dense(&logits.relu(), *units)?;
         }
         let loss = sparse_softmax_cross_entropy(&logits, &y)?.mean();
-        let train_op = task.coordinated(Adagrad::new(0.01))?.minimize(&loss, &g.global_step()?)?;
+        let train_op = task.minimize(Adagrad::new(0.01), &loss)?;
         Ok((x, y, train_op))
     })?;
     let batches: Vec<(Tensor, Tensor)> =

@@ -176,37 +176,6 @@ impl Graph {
         prune(&state.def, &BTreeSet::new(), edges, &[]).into_iter().filter(gathers).collect()
     }
 
-    /// The end of a training step that `op` is, or that it runs after.
-    pub(super) fn end_of_step(&self, op: OpId) -> Option<OpId> {
-        let state = self.state();
-        let is_end = |id: &OpId| {
-            matches!(state.def.operation(*id).op, Op::CommitStep(_)) || state.ends.contains_key(id)
-        };
-        let before = state.def.operation(op).control_inputs.iter().copied();
-        std::iter::once(op).chain(before).find(is_end)
-    }
-
-    /// Has `op` be the end of a training step that somebody else counts; `tells` are the global
-    /// step after it (i64), its staleness (i64) and whether its gradient counts (bool).
-    pub(crate) fn end_step_with(&self, op: &Target, tells: [&Output; 3]) {
-        self.state().ends.insert(op.op_id(), tells.map(Output::edge));
-    }
-
-    /// What the end of a training step tells: the global step after it, its staleness, whether its
-    /// gradient counts.
-    pub(super) fn told_of_step(&self, end: OpId) -> [Edge; 3] {
-        let told = self.state().ends.get(&end).copied();
-        told.unwrap_or_else(|| [0, 1, 2].map(|output| Edge { op: end, output }))
-    }
-
-    /// Whether a variable of `op` is each worker's own.
-    pub(super) fn touches_local_variable(&self, op: OpId) -> bool {
-        let state = self.state();
-        let is_local =
-            |variable: &OpId| state.def.variable(*variable).is_some_and(|spec| spec.is_local);
-        state.def.operation(op).variables.iter().any(is_local)
-    }
-
     /// Refuses `input` to `operation` where it belongs to another graph.
     #[track_caller]
     pub(crate) fn check_own(&self, operation: &str, input: &Output) -> Result<(), GraphError> {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::panic::Location;
 
-use super::TensorType;
+use super::{Replica, TensorType};
 use crate::cluster::DeviceNameError;
 
 /// A mistake in building a graph.
@@ -54,6 +54,17 @@ pub enum GraphProblem {
     /// A variable that each worker should have one of its own of is shared.
     #[error("all workers share the variable `{0}`; build it within `Graph::with_local_variables`")]
     NotLocal(String),
+    /// A training step was built for another training than that of the run.
+    #[error(
+        "it was built for {built_for}, but it is run by {run}; build it with `task.minimize(optimizer, &loss)` or \
+         `task.apply_gradients(optimizer, &pairs)`, which train as the run does"
+    )]
+    OtherTraining {
+        /// Whom it was built for.
+        built_for: Replica,
+        /// Who is about to run it.
+        run: Replica,
+    },
     /// Workers would wait for ever for the first update of TensorFlow's synchronous training.
     #[error(
         "too few tokens to finish the first step: {given} given, {needed} needed; a worker takes \

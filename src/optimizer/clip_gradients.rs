@@ -1,10 +1,6 @@
-//! `ClipGradients` and `Clipped`: gradients kept within bounds before they are applied.
+//! `ClipGradients`: bounds that gradients are kept in before they are applied.
 
-use super::Optimizer;
-use crate::graph::{
-    Gradient, GraphError, IndexedSlices, LearningRate, Output, Replica, UpdateRule, Variable,
-    clip_by_global_norm,
-};
+use crate::graph::{Gradient, GraphError, IndexedSlices, Output, Variable, clip_by_global_norm};
 
 /// Bounds that a worker keeps its gradients in, before they leave it. With synchronous training
 /// each gradient of a round is clipped, and then their mean is applied.
@@ -23,51 +19,13 @@ pub enum ClipGradients {
     ByGlobalNorm(f32),
 }
 
-/// An optimizer whose gradients are clipped.
-#[derive(Clone, Debug)]
-pub struct Clipped<O> {
-    inner: O,
-    clip: ClipGradients,
-}
-
-impl<O: Optimizer> Clipped<O> {
-    /// `inner`, by gradients within the bounds `clip`.
-    ///
-    /// # Panics
-    /// If the bound is not positive.
-    #[track_caller]
-    pub fn new(inner: O, clip: ClipGradients) -> Self {
-        let (ClipGradients::ByValue(bound)
-        | ClipGradients::ByNorm(bound)
-        | ClipGradients::ByGlobalNorm(bound)) = clip;
-        assert!(bound > 0.0, "gradients can't be clipped to {bound}; it must be above 0");
-        Self { inner, clip }
-    }
-}
-
-impl<O: Optimizer> Optimizer for Clipped<O> {
-    fn rule(&self) -> UpdateRule {
-        self.inner.rule()
-    }
-
-    fn learning_rate(&self) -> LearningRate {
-        self.inner.learning_rate()
-    }
-
-    fn clip(&self) -> Option<ClipGradients> {
-        Some(self.clip)
-    }
-
-    fn top_k(&self) -> Option<f64> {
-        self.inner.top_k()
-    }
-
-    fn replica(&self) -> Replica {
-        self.inner.replica()
-    }
-}
-
 impl ClipGradients {
+    #[track_caller]
+    pub(super) fn assert_positive(self) {
+        let (Self::ByValue(bound) | Self::ByNorm(bound) | Self::ByGlobalNorm(bound)) = self;
+        assert!(bound > 0.0, "gradients can't be clipped to {bound}; it must be above 0");
+    }
+
     /// The same variables, with clipped gradients.
     #[track_caller]
     pub(super) fn apply(

@@ -17,30 +17,28 @@
 use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Target, Variable};
 use crate::sync::Mode;
 
-use super::{Coordinated, Optimizer, TrainOp};
+use super::{Optimizer, TrainOp};
 
 /// An optimizer of a worker's own variables, and one that applies what the workers have learnt,
 /// every so many steps.
 #[derive(Clone, Debug)]
-pub struct LocalSgd<I, O> {
-    inner: Coordinated<I>,
-    outer: Coordinated<O>,
+pub struct LocalSgd {
+    inner: Optimizer,
+    outer: Optimizer,
     every: u32,
 }
 
-impl<I: Optimizer, O: Optimizer> LocalSgd<I, O> {
+impl LocalSgd {
     /// `inner` for a worker's own steps, and `outer`, every `every` steps, for the center.
     ///
     /// # Panics
     /// If `every` is 0.
-    pub fn new(inner: I, outer: Coordinated<O>, every: u32) -> Self {
+    pub fn new(inner: impl Into<Optimizer>, outer: impl Into<Optimizer>, every: u32) -> Self {
         assert!(every > 0, "there is a step between one average and the next");
-        let replica = outer.replica();
-        Self {
-            inner: Coordinated::new(inner, Mode::Async, replica.worker, replica.workers),
-            outer,
-            every,
-        }
+        let outer = outer.into();
+        let inner =
+            inner.into().coordinated(Mode::Async, outer.replica.worker, outer.replica.workers);
+        Self { inner, outer, every }
     }
 
     /// The operations that train the worker's variables to make `loss` small, and average them.

@@ -8,7 +8,7 @@
 //! queue. Gradients of an earlier step are dropped.
 //!
 //! It is here to compare with, and to move a program from TensorFlow without a change of its
-//! numbers. Where nothing asks for it, [`Coordinated`] with `Mode::Sync` is the better one:
+//! numbers. Where nothing asks for it, `Mode::Sync` is the better one:
 //!
 //! | here, as in TensorFlow | `Mode::Sync` |
 //! |---|---|
@@ -25,12 +25,11 @@
 use crate::graph::{
     Array, ConditionalAccumulator, Edge, FifoQueue, Gradient, Graph, GraphError, GraphProblem,
     NewOperation, Op, OpId, Output, SparseConditionalAccumulator, Target, TensorType, Variable,
-    stack, variable_gradients,
+    stack,
 };
-use crate::sync::Mode;
 use crate::tensor::{DType, Shape};
 
-use super::{Coordinated, Optimizer};
+use super::{Optimizer, as_gradients, gradients_of};
 
 /// An optimizer that applies the mean of R gradients (TensorFlow:
 /// `tf.train.SyncReplicasOptimizer`).
@@ -43,8 +42,7 @@ use super::{Coordinated, Optimizer};
 /// let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
 /// let train_op = g.with_device_fn(setter, |g| {
 ///     let w = g.variable("w", &g.zeros([4]))?;
-///     let inner = task.coordinated(GradientDescent::new(0.1))?;
-///     let optimizer = SyncReplicas::new(inner, 2, 3); // a backup worker
+///     let optimizer = SyncReplicas::new(GradientDescent::new(0.1), 2, 3); // a backup worker
 ///     Ok::<_, Error>(optimizer.minimize(&w.read().square().sum(), &g.global_step()?)?)
 /// })?;
 /// let hook = SyncReplicasHook::new(&train_op);
@@ -62,8 +60,8 @@ use super::{Coordinated, Optimizer};
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct SyncReplicas<O> {
-    inner: Coordinated<O>,
+pub struct SyncReplicas {
+    inner: Optimizer,
     replicas_to_aggregate: u32,
     total_num_replicas: u32,
 }
@@ -88,19 +86,21 @@ enum Collector {
     Sparse(SparseConditionalAccumulator),
 }
 
-impl<O: Optimizer> SyncReplicas<O> {
+impl SyncReplicas {
     /// Has `inner` apply the mean of `replicas_to_aggregate` gradients (R) of `total_num_replicas`
     /// workers (N). With fewer than the workers the others are backups, whose gradients come too
     /// late; with more, workers have to give several for an update.
     ///
     /// # Panics
     /// If either is 0.
-    pub fn new(inner: O, replicas_to_aggregate: u32, total_num_replicas: u32) -> Self {
+    pub fn new(
+        inner: impl Into<Optimizer>,
+        replicas_to_aggregate: u32,
+        total_num_replicas: u32,
+    ) -> Self {
         assert!(replicas_to_aggregate > 0, "an update is of at least one gradient");
         assert!(total_num_replicas > 0, "there is a worker");
-        let replica = inner.replica();
-        let inner = Coordinated::new(inner, Mode::Async, replica.worker, replica.workers);
-        Self { inner, replicas_to_aggregate, total_num_replicas }
+        Self { inner: inner.into(), replicas_to_aggregate, total_num_replicas }
     }
 
     /// The operations of a training that makes `loss` small.
@@ -113,10 +113,7 @@ impl<O: Optimizer> SyncReplicas<O> {
         loss: &Output,
         global_step: &Variable,
     ) -> Result<SyncReplicasOp, GraphError> {
-        let variables = loss.graph().trainable_variables();
-        let gradients = variable_gradients(loss, &variables)?;
-        let pairs = variables.into_iter().zip(gradients).filter_map(|(v, g)| Some((v, g?)));
-        self.build(&pairs.collect::<Vec<_>>(), global_step)
+        self.build(&gradients_of(loss)?, global_step)
     }
 
     /// The second half of [`SyncReplicas::minimize`].
@@ -129,9 +126,7 @@ impl<O: Optimizer> SyncReplicas<O> {
         pairs: &[(Variable, G)],
         global_step: &Variable,
     ) -> Result<SyncReplicasOp, GraphError> {
-        let gradient =
-            |(variable, gradient): &(Variable, G)| (variable.clone(), gradient.clone().into());
-        self.build(&pairs.iter().map(gradient).collect::<Vec<_>>(), global_step)
+        self.build(&as_gradients(pairs), global_step)
     }
 
     #[track_caller]

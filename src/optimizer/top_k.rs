@@ -1,4 +1,4 @@
-//! `TopK`: any optimizer, of whose gradients the greatest elements alone travel (Aji and Heafield
+//! Top-k: of each gradient the greatest elements alone travel (Aji and Heafield
 //! 2017).
 //!
 //! What is not sent is not lost: it stays with the worker, in a local variable
@@ -15,61 +15,15 @@
 //! and after the updates in between.
 
 use crate::graph::{
-    Array, Edge, Gradient, Graph, GraphError, Indexed, NewOperation, Op, Output, Replica, Target,
-    UpdateRule, Variable,
+    Array, Edge, Gradient, Graph, GraphError, Indexed, NewOperation, Op, Output, Target, Variable,
 };
 use crate::tensor::Shape;
 
-use super::{ClipGradients, LearningRate, Optimizer, TrainOp};
+use super::TrainOp;
 
 /// The least elements of a gradient of which a part is sent: of a smaller one its header is the
 /// greater part.
 const LEAST: usize = 64;
-
-/// An optimizer to whose variables the greatest elements of each gradient alone are sent; the
-/// others wait, and are added to the next gradient. Gradients of single rows, and of fewer than 64
-/// elements, are sent whole.
-#[derive(Clone, Debug)]
-pub struct TopK<O> {
-    inner: O,
-    fraction: f64,
-}
-
-impl<O: Optimizer> TopK<O> {
-    /// `inner`, with the share `fraction` of each gradient, and at least one element of it.
-    ///
-    /// # Panics
-    /// If the fraction is not above 0 and at most 1.
-    pub fn new(inner: O, fraction: f64) -> Self {
-        assert!(
-            fraction > 0.0 && fraction <= 1.0,
-            "a fraction of {fraction} is not above 0 and at most 1"
-        );
-        Self { inner, fraction }
-    }
-}
-
-impl<O: Optimizer> Optimizer for TopK<O> {
-    fn rule(&self) -> UpdateRule {
-        self.inner.rule()
-    }
-
-    fn learning_rate(&self) -> LearningRate {
-        self.inner.learning_rate()
-    }
-
-    fn clip(&self) -> Option<ClipGradients> {
-        self.inner.clip()
-    }
-
-    fn top_k(&self) -> Option<f64> {
-        Some(self.fraction)
-    }
-
-    fn replica(&self) -> Replica {
-        self.inner.replica()
-    }
-}
 
 /// The gradients of a step as they are sent, and what is left of them.
 pub(super) struct Selection {

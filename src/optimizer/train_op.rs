@@ -15,7 +15,7 @@ use super::top_k::Selection;
 /// The operation of a training step that applies these gradients.
 #[track_caller]
 pub(super) fn train_op(
-    optimizer: &(impl Optimizer + ?Sized),
+    optimizer: &Optimizer,
     pairs: &[(Variable, Gradient)],
     global_step: &Variable,
 ) -> Result<TrainOp, GraphError> {
@@ -29,18 +29,17 @@ pub(super) fn train_op(
             graph.check_own("apply_gradients", part)?;
         }
     }
-    let clipped = optimizer.clip().map(|clip| clip.apply(pairs)).transpose()?;
+    let clipped = optimizer.clip.map(|clip| clip.apply(pairs)).transpose()?;
     let pairs = clipped.map_or(Cow::Borrowed(pairs), Cow::Owned);
-    let replica = optimizer.replica();
+    let replica = optimizer.replica;
     let verdict =
         if replica.mode.votes() { Some(vote(&graph, &pairs, global_step, replica)?) } else { None };
-    let selection =
-        optimizer.top_k().map(|fraction| Selection::of(&pairs, fraction)).transpose()?;
-    let rate = Rate::of(&optimizer.learning_rate(), global_step)?;
+    let selection = optimizer.top_k.map(|fraction| Selection::of(&pairs, fraction)).transpose()?;
+    let rate = Rate::of(&optimizer.learning_rate, global_step)?;
     let step = Step { graph: &graph, replica, verdict, rate };
     let mut updates = Vec::with_capacity(pairs.len());
     for (variable, gradient) in selection.as_ref().map_or(&*pairs, |selection| &selection.pairs) {
-        updates.push(step.update(optimizer.rule(), variable, gradient)?);
+        updates.push(step.update(optimizer.rule, variable, gradient)?);
     }
     let step = step.commit(&updates, global_step)?;
     match selection {

@@ -2,18 +2,17 @@
 //! they average.
 
 use crate::graph::{Gradient, Graph, GraphError, Output, Target, Variable};
-use crate::optimizer::{Coordinated, LocalSgd, LocalTrainOp, Optimizer, TrainOp};
+use crate::optimizer::{LocalSgd, LocalTrainOp, Optimizer, TrainOp};
 use crate::runtime::Result;
 
-use super::settings::OptimizerSettings;
 use super::task::Task;
 
 /// How a worker trains.
 pub(super) enum Method {
     /// Each step updates the variables that all workers share.
-    Shared(Coordinated<OptimizerSettings>),
+    Shared(Optimizer),
     /// Steps update the worker's own, of which every few there is an average.
-    Local(LocalSgd<OptimizerSettings, OptimizerSettings>),
+    Local(LocalSgd),
 }
 
 /// The operations of a worker's training steps.
@@ -30,9 +29,9 @@ impl Method {
     pub(super) fn of(task: &Task) -> Result<Self> {
         let settings = task.settings();
         Ok(match &settings.averaging {
-            None => Self::Shared(task.coordinated(settings.optimizer.clone())?),
+            None => Self::Shared(task.coordinated(settings.optimizer.clone().into())?),
             Some(averaging) => {
-                let outer = task.coordinated(averaging.outer.clone())?;
+                let outer = task.coordinated(averaging.outer.clone().into())?;
                 Self::Local(LocalSgd::new(settings.optimizer.clone(), outer, averaging.every.get()))
             }
         })

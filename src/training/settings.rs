@@ -60,20 +60,9 @@ pub struct Stop {
     pub time: Option<Duration>,
 }
 
-impl Optimizer for OptimizerSettings {
-    fn rule(&self) -> UpdateRule {
-        self.rule
-    }
-
-    fn learning_rate(&self) -> LearningRate {
-        self.learning_rate.clone()
-    }
-
-    fn clip(&self) -> Option<ClipGradients> {
-        self.clip
-    }
-
-    fn top_k(&self) -> Option<f64> {
-        self.top_k
+impl From<OptimizerSettings> for Optimizer {
+    fn from(settings: OptimizerSettings) -> Self {
+        let OptimizerSettings { rule, learning_rate, clip, top_k } = settings;
+        Self { clip, top_k, ..Self::new(rule, learning_rate) }
     }
 }

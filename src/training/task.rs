@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, TaskName};
-use crate::graph::Replica;
-use crate::optimizer::{Coordinated, Optimizer};
+use crate::graph::{Gradient, Output, Replica, Variable};
+use crate::optimizer::{Optimizer, TrainOp};
 use crate::runtime::{Code, Error, PeerMessage, Result, Server, ServerTarget};
 use crate::sync::Mode;
 use crate::units::Time;
@@ -201,19 +201,48 @@ impl Task {
             .expect("a task that trains is of a cluster with workers")
     }
 
-    /// `optimizer`, coordinated with the other workers as the run says.
+    /// The operation of a training step that makes `loss` small by `optimizer`: computes the
+    /// gradients of all trainable variables, applies them and counts the step, all as the run
+    /// coordinates its workers and compresses what they send.
+    ///
+    /// # Errors
+    /// As [`Optimizer::minimize`]; if the task is no worker.
+    #[track_caller]
+    pub fn minimize(&self, optimizer: impl Into<Optimizer>, loss: &Output) -> Result<TrainOp> {
+        let step = loss.graph().global_step()?;
+        Ok(self.coordinated(optimizer.into())?.minimize(loss, &step)?)
+    }
+
+    /// The second half of [`Task::minimize`], for gradients that were changed on the way.
+    ///
+    /// # Errors
+    /// As [`Optimizer::apply_gradients`]; if the task is no worker.
+    #[track_caller]
+    pub fn apply_gradients<G: Into<Gradient> + Clone>(
+        &self,
+        optimizer: impl Into<Optimizer>,
+        pairs: &[(Variable, G)],
+    ) -> Result<TrainOp> {
+        let optimizer = self.coordinated(optimizer.into())?;
+        let Some((variable, _)) = pairs.first() else {
+            return Err(Error::new(Code::InvalidArgument, "there are no gradients to apply"));
+        };
+        let step = variable.graph().global_step()?;
+        Ok(optimizer.apply_gradients(pairs, &step)?)
+    }
+
+    /// `optimizer` as the run uses it: coordinated with the other workers, its gradients
+    /// compressed.
     ///
     /// # Errors
     /// If the task is no worker.
-    pub fn coordinated<O: Optimizer>(&self, optimizer: O) -> Result<Coordinated<O>> {
-        let no_worker = || {
-            Error::new(
-                Code::FailedPrecondition,
-                format!("{} is no worker: it trains nothing", self.name()),
-            )
+    pub(super) fn coordinated(&self, mut optimizer: Optimizer) -> Result<Optimizer> {
+        let Some(Replica { worker, workers, mode }) = self.inner.replica else {
+            let message = format!("{} is no worker: it trains nothing", self.name());
+            return Err(Error::new(Code::FailedPrecondition, message));
         };
-        let replica = self.inner.replica.ok_or_else(no_worker)?;
-        Ok(Coordinated::new(optimizer, replica.mode, replica.worker, replica.workers))
+        optimizer.top_k = optimizer.top_k.or(self.settings().optimizer.top_k);
+        Ok(optimizer.coordinated(mode, worker, workers))
     }
 
     /// The worker's next batch of its share of the data, which has no end.

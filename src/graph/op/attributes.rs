@@ -1,5 +1,6 @@
 //! What operations are given besides their inputs: laws of chance, variables, replicas.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -64,18 +65,29 @@ pub struct Replica {
 }
 
 impl Replica {
+    /// The only worker of a training: what an optimizer is before it is told of others.
+    pub const ALONE: Self = Self { worker: 0, workers: 1, mode: Mode::Async };
+
+    /// Whether steps built for this worker are also those of `replica`: built for a worker alone,
+    /// and run asynchronously.
+    pub(crate) fn may_become(self, replica: Self) -> bool {
+        self == Self::ALONE && replica.mode == Mode::Async
+    }
+
     /// Whether this is another worker of the training that `other` is of, or what is different
     /// about it.
     pub(crate) fn check_trains_with(&self, other: &Self) -> Result<(), String> {
         if (self.workers, self.mode) == (other.workers, other.mode) && self.worker < self.workers {
             return Ok(());
         }
-        let (worker, workers, mode) = (self.worker, self.workers, self.mode);
         let known = format!("{} workers ({})", other.workers, other.mode);
-        Err(format!(
-            "worker {worker} of {workers} ({mode}) can't join a training of {known}; all must say \
-             the same"
-        ))
+        Err(format!("{self} can't join a training of {known}; all must say the same"))
+    }
+}
+
+impl fmt::Display for Replica {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "worker {} of {} ({})", self.worker, self.workers, self.mode)
     }
 }
 

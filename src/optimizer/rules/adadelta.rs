@@ -40,12 +40,8 @@ impl Default for Adadelta {
     }
 }
 
-impl Optimizer for Adadelta {
-    fn rule(&self) -> UpdateRule {
-        UpdateRule::Adadelta { rho: self.rho, epsilon: self.epsilon }
-    }
-
-    fn learning_rate(&self) -> LearningRate {
-        self.learning_rate.clone()
+impl From<Adadelta> for Optimizer {
+    fn from(from: Adadelta) -> Self {
+        Self::new(UpdateRule::Adadelta { rho: from.rho, epsilon: from.epsilon }, from.learning_rate)
     }
 }

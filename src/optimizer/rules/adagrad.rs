@@ -29,13 +29,12 @@ impl Adagrad {
     }
 }
 
-impl Optimizer for Adagrad {
-    fn rule(&self) -> UpdateRule {
-        UpdateRule::Adagrad { initial_accumulator_value: self.initial_accumulator_value }
-    }
-
-    fn learning_rate(&self) -> LearningRate {
-        self.learning_rate.clone()
+impl From<Adagrad> for Optimizer {
+    fn from(from: Adagrad) -> Self {
+        Self::new(
+            UpdateRule::Adagrad { initial_accumulator_value: from.initial_accumulator_value },
+            from.learning_rate,
+        )
     }
 }
 
@@ -85,13 +84,12 @@ impl AdagradDa {
     }
 }
 
-impl Optimizer for AdagradDa {
-    fn rule(&self) -> UpdateRule {
-        let Self { initial_gradient_squared_accumulator_value, l1, l2, .. } = *self;
-        UpdateRule::AdagradDa { initial_gradient_squared_accumulator_value, l1, l2 }
-    }
-
-    fn learning_rate(&self) -> LearningRate {
-        self.learning_rate.clone()
+impl From<AdagradDa> for Optimizer {
+    fn from(from: AdagradDa) -> Self {
+        let AdagradDa { initial_gradient_squared_accumulator_value, l1, l2, .. } = from;
+        Self::new(
+            UpdateRule::AdagradDa { initial_gradient_squared_accumulator_value, l1, l2 },
+            from.learning_rate,
+        )
     }
 }

@@ -57,17 +57,14 @@ impl Default for Adam {
     }
 }
 
-impl Optimizer for Adam {
-    fn rule(&self) -> UpdateRule {
-        let Self { beta1, beta2, epsilon, is_lazy, .. } = *self;
-        match is_lazy {
+impl From<Adam> for Optimizer {
+    fn from(from: Adam) -> Self {
+        let Adam { beta1, beta2, epsilon, is_lazy, .. } = from;
+        let rule = match is_lazy {
             true => UpdateRule::LazyAdam { beta1, beta2, epsilon },
             false => UpdateRule::Adam { beta1, beta2, epsilon },
-        }
-    }
-
-    fn learning_rate(&self) -> LearningRate {
-        self.learning_rate.clone()
+        };
+        Self::new(rule, from.learning_rate)
     }
 }
 
@@ -108,13 +105,9 @@ impl AdamW {
     }
 }
 
-impl Optimizer for AdamW {
-    fn rule(&self) -> UpdateRule {
-        let Adam { beta1, beta2, epsilon, .. } = self.adam;
-        UpdateRule::AdamW { beta1, beta2, epsilon, weight_decay: self.weight_decay }
-    }
-
-    fn learning_rate(&self) -> LearningRate {
-        self.adam.learning_rate()
+impl From<AdamW> for Optimizer {
+    fn from(AdamW { adam, weight_decay }: AdamW) -> Self {
+        let Adam { learning_rate, beta1, beta2, epsilon, .. } = adam;
+        Self::new(UpdateRule::AdamW { beta1, beta2, epsilon, weight_decay }, learning_rate)
     }
 }

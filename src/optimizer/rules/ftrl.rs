@@ -90,22 +90,19 @@ impl Ftrl {
     }
 }
 
-impl Optimizer for Ftrl {
-    fn rule(&self) -> UpdateRule {
-        let Self {
+impl From<Ftrl> for Optimizer {
+    fn from(from: Ftrl) -> Self {
+        let Ftrl {
             learning_rate_power, initial_accumulator_value, l1, l2, l2_shrinkage, beta, ..
-        } = *self;
-        UpdateRule::Ftrl {
+        } = from;
+        let rule = UpdateRule::Ftrl {
             learning_rate_power,
             initial_accumulator_value,
             l1,
             l2,
             l2_shrinkage,
             beta,
-        }
-    }
-
-    fn learning_rate(&self) -> LearningRate {
-        self.learning_rate.clone()
+        };
+        Self::new(rule, from.learning_rate)
     }
 }

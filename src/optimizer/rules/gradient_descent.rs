@@ -16,13 +16,9 @@ impl GradientDescent {
     }
 }
 
-impl Optimizer for GradientDescent {
-    fn rule(&self) -> UpdateRule {
-        UpdateRule::GradientDescent
-    }
-
-    fn learning_rate(&self) -> LearningRate {
-        self.learning_rate.clone()
+impl From<GradientDescent> for Optimizer {
+    fn from(from: GradientDescent) -> Self {
+        Self::new(UpdateRule::GradientDescent, from.learning_rate)
     }
 }
 
@@ -48,12 +44,11 @@ impl Momentum {
     }
 }
 
-impl Optimizer for Momentum {
-    fn rule(&self) -> UpdateRule {
-        UpdateRule::Momentum { momentum: self.momentum, use_nesterov: self.use_nesterov }
-    }
-
-    fn learning_rate(&self) -> LearningRate {
-        self.learning_rate.clone()
+impl From<Momentum> for Optimizer {
+    fn from(from: Momentum) -> Self {
+        Self::new(
+            UpdateRule::Momentum { momentum: from.momentum, use_nesterov: from.use_nesterov },
+            from.learning_rate,
+        )
     }
 }

@@ -52,13 +52,9 @@ impl Lamb {
     }
 }
 
-impl Optimizer for Lamb {
-    fn rule(&self) -> UpdateRule {
-        let Self { beta1, beta2, epsilon, weight_decay, .. } = *self;
-        UpdateRule::Lamb { beta1, beta2, epsilon, weight_decay }
-    }
-
-    fn learning_rate(&self) -> LearningRate {
-        self.learning_rate.clone()
+impl From<Lamb> for Optimizer {
+    fn from(from: Lamb) -> Self {
+        let Lamb { beta1, beta2, epsilon, weight_decay, .. } = from;
+        Self::new(UpdateRule::Lamb { beta1, beta2, epsilon, weight_decay }, from.learning_rate)
     }
 }

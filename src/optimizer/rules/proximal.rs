@@ -31,13 +31,12 @@ impl ProximalGradientDescent {
     }
 }
 
-impl Optimizer for ProximalGradientDescent {
-    fn rule(&self) -> UpdateRule {
-        UpdateRule::ProximalGradientDescent { l1: self.l1, l2: self.l2 }
-    }
-
-    fn learning_rate(&self) -> LearningRate {
-        self.learning_rate.clone()
+impl From<ProximalGradientDescent> for Optimizer {
+    fn from(from: ProximalGradientDescent) -> Self {
+        Self::new(
+            UpdateRule::ProximalGradientDescent { l1: from.l1, l2: from.l2 },
+            from.learning_rate,
+        )
     }
 }
 
@@ -86,13 +85,12 @@ impl ProximalAdagrad {
     }
 }
 
-impl Optimizer for ProximalAdagrad {
-    fn rule(&self) -> UpdateRule {
-        let Self { initial_accumulator_value, l1, l2, .. } = *self;
-        UpdateRule::ProximalAdagrad { initial_accumulator_value, l1, l2 }
-    }
-
-    fn learning_rate(&self) -> LearningRate {
-        self.learning_rate.clone()
+impl From<ProximalAdagrad> for Optimizer {
+    fn from(from: ProximalAdagrad) -> Self {
+        let ProximalAdagrad { initial_accumulator_value, l1, l2, .. } = from;
+        Self::new(
+            UpdateRule::ProximalAdagrad { initial_accumulator_value, l1, l2 },
+            from.learning_rate,
+        )
     }
 }

@@ -50,13 +50,9 @@ impl RmsProp {
     }
 }
 
-impl Optimizer for RmsProp {
-    fn rule(&self) -> UpdateRule {
-        let Self { decay, momentum, epsilon, centered, .. } = *self;
-        UpdateRule::RmsProp { decay, momentum, epsilon, centered }
-    }
-
-    fn learning_rate(&self) -> LearningRate {
-        self.learning_rate.clone()
+impl From<RmsProp> for Optimizer {
+    fn from(from: RmsProp) -> Self {
+        let RmsProp { decay, momentum, epsilon, centered, .. } = from;
+        Self::new(UpdateRule::RmsProp { decay, momentum, epsilon, centered }, from.learning_rate)
     }
 }

@@ -8,7 +8,7 @@ use smallvec::smallvec;
 use super::*;
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::graph::{Edge, Graph, Output, Target, accuracy, dense, sparse_softmax_cross_entropy};
-use crate::optimizer::{Adam, Coordinated, Optimizer};
+use crate::optimizer::{Adam, IntoOptimizer};
 use crate::partition::{CrossingId, Partition, Request, Sent};
 use crate::placement::ReplicaDeviceSetter;
 use crate::runtime::Code;
@@ -48,7 +48,7 @@ fn some_partitions() -> Vec<Partition> {
                 let y = g.placeholder("y", DType::I32, [None])?;
                 let logits = dense(&dense(&x, 8)?.relu(), 10)?;
                 let loss = sparse_softmax_cross_entropy(&logits, &y)?.mean();
-                let optimizer = Coordinated::new(Adam::new(0.1), mode, 1, 2);
+                let optimizer = Adam::new(0.1).coordinated(mode, 1, 2);
                 let train = optimizer.minimize(&loss, &g.global_step()?)?;
                 Ok((loss, accuracy(&logits, &y)?, train))
             })

@@ -84,9 +84,13 @@ impl Builder {
     /// is added to a graph then).
     ///
     /// # Errors
-    /// If the graph has a mistake, a hook fails, the checkpoint does not fit the graph, or a task
+    /// If the graph has a mistake, a training step of it was built for another coordination than
+    /// the run's, a hook fails, the checkpoint does not fit the graph, or a task
     /// fails.
     pub async fn open(mut self) -> Result<MonitoredSession> {
+        if let Some(replica) = self.task.replica() {
+            self.graph.join_training(replica)?;
+        }
         self.task.begin_training();
         if self.task.is_chief() {
             let sizes = self

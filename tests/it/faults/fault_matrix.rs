@@ -51,7 +51,7 @@ async fn count(host: Host, task: Task, counts: Counts) -> Result<()> {
         variables
             .push(g.with_device(&on, |g| g.variable(&format!("v{index}"), &g.constant(0f32)))?);
     }
-    let step = g.with_device("/job:ps/task:0", |g| g.global_step())?;
+    g.with_device("/job:ps/task:0", |g| g.global_step())?;
     if task.job() == "ps" {
         task.join().await?;
         // A worker that was lost may still be back, and take a step by itself.
@@ -68,7 +68,7 @@ async fn count(host: Host, task: Task, counts: Counts) -> Result<()> {
     let minus_one = |v: &Variable| v.read().mul(&g.constant(0f32))?.sub(&g.constant(1f32));
     let gradients = variables.iter().map(minus_one).collect::<Result<Vec<Output>, _>>()?;
     let pairs: Vec<(Variable, Output)> = variables.into_iter().zip(gradients).collect();
-    let train = task.coordinated(GradientDescent::new(1.0))?.apply_gradients(&pairs, &step)?;
+    let train = task.apply_gradients(GradientDescent::new(1.0), &pairs)?;
     let stop = StopAtStep::last_step(STEPS);
     let mut session = MonitoredSession::builder(&task, g.clone()).hook(stop).open().await?;
     while !session.should_stop() {

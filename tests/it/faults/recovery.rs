@@ -106,8 +106,8 @@ async fn count(task: Task) -> Result<(), Error> {
         let minus_one = variable.read().mul(&g.constant(0f32))?.sub(&g.constant(1f32))?;
         pairs.push((variable, minus_one));
     }
-    let step = g.with_device("/job:ps/task:0", |g| g.global_step())?;
-    let train = task.coordinated(GradientDescent::new(1.0))?.apply_gradients(&pairs, &step)?;
+    g.with_device("/job:ps/task:0", |g| g.global_step())?;
+    let train = task.apply_gradients(GradientDescent::new(1.0), &pairs)?;
     let checkpointing = task.checkpointing().expect("the training keeps checkpoints").clone();
     let builder = MonitoredSession::builder(&task, g.clone()).checkpointing(checkpointing);
     let mut session = builder.hook(StopAtStep::last_step(STEPS)).open().await?;

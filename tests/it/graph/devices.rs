@@ -139,7 +139,7 @@ async fn train_in_towers(task: Task, home: &'static str, spread: u32) -> Result<
         ];
         Ok((shared, g.global_step()?))
     };
-    let (shared, step) = g.with_device(home, build)?;
+    let (shared, _) = g.with_device(home, build)?;
     let (mut fed, mut gradients) = (Vec::new(), Vec::new());
     for tower in 0..TOWERS {
         let build = |g: &Graph| -> Result<_> {
@@ -160,9 +160,7 @@ async fn train_in_towers(task: Task, home: &'static str, spread: u32) -> Result<
             };
             Ok((shared[at].clone(), of(0).add(&of(1))?.mul(&g.constant(0.5f32))?))
         };
-        Ok(task
-            .coordinated(GradientDescent::new(0.1))?
-            .apply_gradients(&[mean(0)?, mean(1)?], &step)?)
+        task.apply_gradients(GradientDescent::new(0.1), &[mean(0)?, mean(1)?])
     })?;
     let mut session =
         MonitoredSession::builder(&task, g).hook(StopAtStep::last_step(5)).open().await?;

@@ -8,7 +8,7 @@ use trainyard::graph::{
     Gradient, GraphError, IndexedSlices, InitialRows, PartitionedVariable, Partitioner, RandomLaw,
     ShardStrategy, UpdateRule, embedding_lookup, embedding_lookup_unique, variable_gradients,
 };
-use trainyard::optimizer::{Coordinated, TrainOp};
+use trainyard::optimizer::TrainOp;
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
 
@@ -162,19 +162,15 @@ fn an_id_that_is_no_row_fails_the_step_with_the_variable_the_id_and_the_size() {
     });
 }
 
-/// Makes an optimizer.
-type Build = dyn Fn() -> Box<dyn Optimizer>;
-
 /// A table with slices as its gradient, and what three steps of `optimizer` make of it.
-fn after_three_steps(optimizer: &Build, start: &[f32], rows: &[i64], by: &[f32]) -> Vec<f32> {
+fn after_three_steps(optimizer: &Optimizer, start: &[f32], rows: &[i64], by: &[f32]) -> Vec<f32> {
     let values = std::cell::RefCell::new(Vec::new());
     on_actix(async {
         let g = Graph::new();
         let variable = g.variable("v", &g.constant(matrix(start.len(), 1, start)))?;
         let slices = g.constant(matrix(by.len(), 1, by));
         let slices = IndexedSlices::new(&slices, &g.constant(ids(rows)), start.len())?;
-        let train =
-            optimizer().apply_gradients(&[(variable.clone(), slices)], &g.global_step()?)?;
+        let train = optimizer.apply_gradients(&[(variable.clone(), slices)], &g.global_step()?)?;
         let server = Server::create_local();
         let run = session(&server, &g).await?;
         for _ in 0..3 {
@@ -197,22 +193,22 @@ fn assert_close(found: &[f32], wanted: &[f32]) {
 
 #[test]
 fn three_sparse_steps_give_tensorflows_values_and_leave_the_other_rows() {
-    let rules: [(&Build, f32); 4] = [
-        (&|| Box::new(GradientDescent::new(0.5)), 0.85),
-        (&|| Box::new(Momentum::new(0.5, 0.9)), 0.7195),
-        (&|| Box::new(Momentum::new(0.5, 0.9).use_nesterov()), 0.59755),
-        (&|| Box::new(Adagrad::new(0.5)), 0.5662317),
+    let rules: [(Optimizer, f32); 4] = [
+        (GradientDescent::new(0.5).into(), 0.85),
+        (Momentum::new(0.5, 0.9).into(), 0.7195),
+        (Momentum::new(0.5, 0.9).use_nesterov().into(), 0.59755),
+        (Adagrad::new(0.5).into(), 0.5662317),
     ];
     for (optimizer, expected) in rules {
         let start = [5.0, 1.0, 6.0];
-        assert_close(&after_three_steps(optimizer, &start, &[1], &[0.1]), &[5.0, expected, 6.0]);
+        assert_close(&after_three_steps(&optimizer, &start, &[1], &[0.1]), &[5.0, expected, 6.0]);
         assert_close(
-            &after_three_steps(optimizer, &start, &[1, 1], &[0.06, 0.04]),
+            &after_three_steps(&optimizer, &start, &[1, 1], &[0.06, 0.04]),
             &[5.0, expected, 6.0],
         );
-        assert_eq!(after_three_steps(optimizer, &start, &[], &[]), start, "no row, no change");
+        assert_eq!(after_three_steps(&optimizer, &start, &[], &[]), start, "no row, no change");
     }
-    let adagrad: &Build = &|| Box::new(Adagrad::new(3.0));
+    let adagrad = &Adagrad::new(3.0).into();
     assert_close(
         &after_three_steps(adagrad, &[1.0, 2.0], &[0, 1], &[0.1, 0.1]),
         &[-1.6026099, -0.6026099],
@@ -295,7 +291,7 @@ impl Client {
             .worker_device(format!("/job:worker/task:{worker}").parse().expect("a device"));
         let (ids, train, whole) = g.with_device_fn(setter, |g| {
             let (ids, loss, table) = model(g, 0)?;
-            let rule = Coordinated::new(Adagrad::new(0.3), mode, worker, workers);
+            let rule = Adagrad::new(0.3).coordinated(mode, worker, workers);
             Ok::<_, Error>((ids, rule.minimize(&loss, &g.global_step()?)?, table.as_tensor()?))
         })?;
         let session = Session::new(&servers[2 + worker as usize].target(), &g).await?;

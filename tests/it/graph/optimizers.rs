@@ -63,7 +63,7 @@ impl Trained {
 }
 
 /// The values after three steps from `[1, 2]` with the gradient `[0.1, 0.1]`.
-fn assert_three_steps(optimizer: impl Optimizer, expected: [f32; 2]) {
+fn assert_three_steps(optimizer: impl IntoOptimizer, expected: [f32; 2]) {
     on_actix(async {
         let apply = |pairs: &[_], step: &_| Ok(vec![optimizer.apply_gradients(pairs, step)?]);
         let (trained, ops) = Trained::new([([1.0, 2.0], [0.1, 0.1])], apply).await?;
@@ -146,7 +146,7 @@ fn two_applies_of_one_kind_share_their_slots() {
 }
 
 /// The slots of `rule` beside `var0`, with the values that they begin with.
-fn slots(optimizer: impl Optimizer) -> Vec<(String, Vec<f32>)> {
+fn slots(optimizer: impl IntoOptimizer) -> Vec<(String, Vec<f32>)> {
     let slots = std::cell::RefCell::new(Vec::new());
     on_actix(async {
         let apply = |pairs: &[(Variable, Output)], step: &_| {

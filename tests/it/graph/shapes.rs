@@ -149,8 +149,7 @@ fn rows_of_a_table_of_sixteen_gigabytes_are_looked_up_and_updated() {
                 g.partitioned_variable("table", [1 << 26, 64], rows, Partitioner::FixedSize(4))?;
             let ids = g.placeholder("ids", DType::I64, [None])?;
             let loss = embedding_lookup(&table, &ids, ShardStrategy::Mod)?.square().mean();
-            let train =
-                task.coordinated(GradientDescent::new(0.1))?.minimize(&loss, &g.global_step()?)?;
+            let train = task.minimize(GradientDescent::new(0.1), &loss)?;
             Ok((ids, train))
         })?;
         let mut session =

@@ -47,13 +47,13 @@ async fn descend(host: Host, task: Task, by_rows: bool, seen: Seen) -> Result<()
         return task.join().await;
     }
     let g = Graph::new();
-    let (v, step) = g.with_device("/job:ps/task:0", |g| {
+    let (v, _) = g.with_device("/job:ps/task:0", |g| {
         Ok::<_, Error>((g.variable("v", &g.constant(matrix(2, 1, &[1.0, 1.0])))?, g.global_step()?))
     })?;
     let read =
         if by_rows { v.gather(&g.constant(Tensor::new([1], &[1i64]).unwrap()))? } else { v.read() };
     let loss = read.square().sum().mul(&g.constant(0.5f32))?;
-    let train = task.coordinated(GradientDescent::new(RATE))?.minimize(&loss, &step)?;
+    let train = task.minimize(GradientDescent::new(RATE), &loss)?;
     let mut session = MonitoredSession::builder(&task, g.clone()).open().await?;
     let all_begin = Time::ZERO.after(Duration::from_secs(60));
     host.clock.sleep_until(all_begin).await;

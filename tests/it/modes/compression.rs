@@ -117,8 +117,7 @@ impl Fed {
         let (gradient, train, weights) = g.with_device_fn(setter, |g| -> Result<_> {
             let weights = g.variable("w", &g.zeros([elements]))?;
             let gradient = g.placeholder("gradient", DType::F32, [Some(elements)])?;
-            let optimizer =
-                TopK::new(Coordinated::new(GradientDescent::new(1.0), mode, worker, 2), fraction);
+            let optimizer = GradientDescent::new(1.0).coordinated(mode, worker, 2).top_k(fraction);
             let train = optimizer
                 .apply_gradients(&[(weights.clone(), gradient.clone())], &g.global_step()?)?;
             Ok((gradient, train, weights.read()))
@@ -195,7 +194,7 @@ fn gradients_of_few_elements_and_of_rows_are_sent_whole() -> Result<()> {
     let rows =
         IndexedSlices::new(&g.zeros([2, 8]), &g.constant(Tensor::new([2], &[3i64, 7])?), 100)?;
     let pairs = [(few, Gradient::from(g.zeros([63]))), (table, Gradient::from(rows))];
-    TopK::new(GradientDescent::new(1.0), 0.01).apply_gradients(&pairs, &g.global_step()?)?;
+    GradientDescent::new(1.0).top_k(0.01).apply_gradients(&pairs, &g.global_step()?)?;
     assert!(g.local_initializers().is_empty(), "nothing is kept back");
     Ok(())
 }

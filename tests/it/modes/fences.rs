@@ -44,11 +44,11 @@ impl Counting {
             variables
                 .push(g.with_device(&on, |g| g.variable(&format!("v{index}"), &g.constant(0f32)))?);
         }
-        let step = g.with_device("/job:ps/task:0", |g| g.global_step())?;
+        g.with_device("/job:ps/task:0", |g| g.global_step())?;
         let minus_one = |v: &Variable| v.read().mul(&g.constant(0f32))?.sub(&g.constant(1f32));
         let gradients = variables.iter().map(minus_one).collect::<Result<Vec<Output>, _>>()?;
         let pairs: Vec<(Variable, Output)> = variables.iter().cloned().zip(gradients).collect();
-        let train = task.coordinated(GradientDescent::new(1.0))?.apply_gradients(&pairs, &step)?;
+        let train = task.apply_gradients(GradientDescent::new(1.0), &pairs)?;
         Ok(Self { g, variables, train })
     }
 

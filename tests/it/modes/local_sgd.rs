@@ -44,7 +44,7 @@ impl Worker {
                 g.variable("w", &g.constant(Tensor::new([2], &[1f32, 2.0]).unwrap()))
             })?;
             let gradient = g.placeholder("gradient", DType::F32, [Some(2)])?;
-            let outer = Coordinated::new(outer, SYNC, worker, 2);
+            let outer = outer.coordinated(SYNC, worker, 2);
             let optimizer = LocalSgd::new(GradientDescent::new(0.1), outer, every);
             let train =
                 optimizer.apply_gradients(&[(own.clone(), gradient.clone())], &g.global_step()?)?;
@@ -133,7 +133,7 @@ fn diloco_moves_the_center_by_nesterovs_momentum_of_the_mean_move_and_all_begin_
 fn a_shared_variable_is_refused_with_the_way_to_make_it_the_workers_own() -> Result<()> {
     let g = Graph::new();
     let shared = g.variable("w", &g.zeros([2]))?;
-    let outer = Coordinated::new(GradientDescent::new(1.0), SYNC, 0, 1);
+    let outer = GradientDescent::new(1.0).coordinated(SYNC, 0, 1);
     let pairs = [(shared, g.zeros([2]))];
     let error = LocalSgd::new(GradientDescent::new(0.1), outer, 2)
         .apply_gradients(&pairs, &g.global_step()?);

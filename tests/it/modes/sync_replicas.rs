@@ -198,12 +198,13 @@ async fn trainer(task: Task, tokens: Option<Tokens>) -> Result<()> {
             let logits = dense(&dense(&x, 64)?.relu(), 10)?;
             let (loss, accuracy) =
                 (sparse_softmax_cross_entropy(&logits, &y)?.mean(), accuracy(&logits, &y)?);
-            let (optimizer, step) = (task.coordinated(Adam::new(0.004))?, g.global_step()?);
+            let optimizer = Adam::new(0.004);
             let Some(Tokens { aggregate, total, .. }) = tokens else {
-                let train_op = optimizer.minimize(&loss, &step)?;
+                let train_op = task.minimize(optimizer, &loss)?;
                 return Ok((x, y, loss, accuracy, train_op.target().clone(), None));
             };
-            let op = SyncReplicas::new(optimizer, aggregate, total).minimize(&loss, &step)?;
+            let op = SyncReplicas::new(optimizer, aggregate, total)
+                .minimize(&loss, &g.global_step()?)?;
             Ok((x, y, loss, accuracy, op.train_op().clone(), Some(op)))
         })?;
     let mut builder = MonitoredSession::builder(&task, g);

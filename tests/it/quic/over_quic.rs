@@ -89,8 +89,7 @@ impl Replica {
             let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
             let y = g.placeholder("y", DType::I32, [None])?;
             let loss = sparse_softmax_cross_entropy(&dense(&x, 10)?, &y)?.mean();
-            let coordinated =
-                Coordinated::new(Adagrad::new(0.3), Mode::Sync { backups: 0 }, worker, 2);
+            let coordinated = Adagrad::new(0.3).coordinated(Mode::Sync { backups: 0 }, worker, 2);
             let train = coordinated.minimize(&loss, &g.global_step()?)?;
             Ok((x, y, loss, train))
         })?;

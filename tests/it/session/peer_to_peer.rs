@@ -209,8 +209,8 @@ impl Client {
             Ok::<_, Error>(((x, y), model, loss))
         })?;
         let rule = GradientDescent::new(0.5);
-        let train = Coordinated::new(rule, mode, index, servers.len() as u32 - 2)
-            .minimize(&loss, &model.step)?;
+        let train =
+            rule.coordinated(mode, index, servers.len() as u32 - 2).minimize(&loss, &model.step)?;
         let init = g.initializer();
         let session = Session::new(&servers[2 + index as usize].target(), &g).await?;
         Ok(Self { session, inputs, model, train, init, open_gate })

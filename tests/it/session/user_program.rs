@@ -3,6 +3,7 @@
 #[path = "../../../sims/digits_trainer.rs"]
 mod digits_trainer;
 
+use trainyard::prelude::*;
 use trainyard::sync::Mode;
 
 use crate::support::checkers::check;
@@ -19,5 +20,55 @@ fn the_example_learns_the_digits_in_every_mode() {
             |from, to| mean(trained.applied(from, to).map(|step| f64::from(step.loss.unwrap())));
         let (before, after) = (loss(0, 10), loss(140, 150));
         assert!(before > 1.5 && after < 0.7, "{mode}: the loss went from {before} to {after}");
+    }
+}
+
+/// A literal port of TensorFlow's distributed trainer: the optimizer knows of no run.
+async fn plain_trainer(task: Task) -> Result<()> {
+    if task.job() == "ps" {
+        return task.join().await;
+    }
+    let g = Graph::new();
+    let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+    let (x, y, train_op) = g.with_device_fn(setter, |g| -> Result<_> {
+        let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
+        let y = g.placeholder("y", DType::I32, [None])?;
+        let loss = sparse_softmax_cross_entropy(&dense(&x, 10)?, &y)?.mean();
+        let train_op = Adagrad::new(0.01).minimize(&loss, &g.global_step()?)?;
+        Ok((x, y, train_op))
+    })?;
+    let hook = StopAtStep::last_step(20);
+    let mut session = MonitoredSession::builder(&task, g).hook(hook).open().await?;
+    while !session.should_stop() {
+        let batch = task.next_batch()?;
+        session.run().feed(&x, batch.features).feed(&y, batch.labels).target(&train_op).await?;
+    }
+    session.close().await
+}
+
+#[test]
+fn a_plain_optimizer_trains_in_an_asynchronous_run_of_several_workers() {
+    let training = Simulated::new(2, 3, Mode::Async).digits();
+    let trained = training.run_program(plain_trainer);
+    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+    check(&training, &trained);
+    assert!(trained.steps.len() >= 20);
+}
+
+#[test]
+fn a_plain_optimizer_is_refused_before_the_first_step_of_any_other_run() {
+    let others = [Mode::Sync { backups: 0 }, Mode::KAsync { k: 2 }, Mode::StalenessAware];
+    for mode in others {
+        let trained = Simulated::new(1, 2, mode).digits().run_program(plain_trainer);
+        let error = trained.outcome.result.unwrap_err();
+        assert_eq!(
+            (trained.steps.len(), error.code),
+            (0, Code::InvalidArgument),
+            "{mode}: {error}"
+        );
+        for part in ["train (CommitStep)", "user_program.rs", &format!("({mode})"), "task.minimize"]
+        {
+            assert!(error.message.contains(part), "{mode}: {part} is not in: {error}");
+        }
     }
 }

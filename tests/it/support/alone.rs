@@ -46,8 +46,7 @@ impl Counting {
             Ok::<_, Error>((g.variable("v", &g.constant(0f32))?, g.global_step()?))
         })?;
         let pairs = [(v.clone(), graph.constant(-1f32))];
-        let train_op =
-            task.coordinated(GradientDescent::new(1.0))?.apply_gradients(&pairs, &global_step)?;
+        let train_op = task.apply_gradients(GradientDescent::new(1.0), &pairs)?;
         Ok(Self { graph, v, global_step, train_op })
     }
 

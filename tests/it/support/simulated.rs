@@ -214,9 +214,8 @@ impl Simulated {
     }
 
     /// Applies gradients as `optimizer` does.
-    pub(crate) fn optimizer(mut self, optimizer: &impl Optimizer) -> Self {
-        let (rule, learning_rate) = (optimizer.rule(), optimizer.learning_rate());
-        let (clip, top_k) = (optimizer.clip(), optimizer.top_k());
+    pub(crate) fn optimizer(mut self, optimizer: impl Into<Optimizer>) -> Self {
+        let Optimizer { rule, learning_rate, clip, top_k, .. } = optimizer.into();
         self.settings.optimizer = OptimizerSettings { rule, learning_rate, clip, top_k };
         self
     }

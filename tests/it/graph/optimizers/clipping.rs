@@ -12,7 +12,7 @@ use crate::support::fixture::{matrix, on_actix};
 /// `[0, 12]`.
 fn assert_applied(clip: ClipGradients, expected: [[f32; 2]; 2]) {
     on_actix(async {
-        let optimizer = Clipped::new(GradientDescent::new(1.0), clip);
+        let optimizer = GradientDescent::new(1.0).clip(clip);
         let apply = |pairs: &[_], step: &_| Ok(vec![optimizer.apply_gradients(pairs, step)?]);
         let (trained, ops) =
             Trained::new([([0.0; 2], [3.0, -4.0]), ([0.0; 2], [0.0, 12.0])], apply).await?;
@@ -40,7 +40,7 @@ fn by_global_norm_all_gradients_are_shortened_alike() {
 
 /// A table of 4 rows of 2 after two steps, by slices or by what they are as a dense gradient; rows
 /// 1 and 3 come twice.
-fn table_after(optimizer: &impl Optimizer, is_dense: bool) -> Vec<f32> {
+fn table_after(optimizer: &Optimizer, is_dense: bool) -> Vec<f32> {
     let values = std::cell::RefCell::new(Vec::new());
     on_actix(async {
         let g = Graph::new();
@@ -70,7 +70,7 @@ fn table_after(optimizer: &impl Optimizer, is_dense: bool) -> Vec<f32> {
 }
 
 fn optimizer_apply(
-    optimizer: &impl Optimizer,
+    optimizer: &Optimizer,
     pairs: &[(Variable, Gradient)],
     step: &Variable,
 ) -> Result<TrainOp, GraphError> {
@@ -82,16 +82,20 @@ fn rows_are_clipped_to_what_the_dense_gradient_would_be_though_they_come_more_th
     for clip in
         [ClipGradients::ByValue(1.25), ClipGradients::ByNorm(2.0), ClipGradients::ByGlobalNorm(2.0)]
     {
-        let optimizer = Clipped::new(Adagrad::new(0.5), clip);
+        let optimizer = Adagrad::new(0.5).clip(clip);
         let (sparse, dense) = (table_after(&optimizer, false), table_after(&optimizer, true));
         let far = sparse.iter().zip(&dense).any(|(sparse, dense)| (sparse - dense).abs() > 1e-6);
         assert!(!far, "{clip:?}: {sparse:?}, not {dense:?}");
-        assert_ne!(sparse, table_after(&Adagrad::new(0.5), false), "{clip:?} changes something");
+        assert_ne!(
+            sparse,
+            table_after(&Adagrad::new(0.5).into(), false),
+            "{clip:?} changes something"
+        );
     }
 }
 
 #[test]
 #[should_panic(expected = "gradients can't be clipped to 0; it must be above 0")]
 fn a_bound_of_0_is_refused() {
-    Clipped::new(GradientDescent::new(1.0), ClipGradients::ByNorm(0.0));
+    let _ = GradientDescent::new(1.0).clip(ClipGradients::ByNorm(0.0));
 }

@@ -11,21 +11,23 @@ const STEPS: u64 = 1000;
 
 /// Asserts that a network with one hidden layer tells the digits of the test split apart after
 /// [`STEPS`] steps.
-fn learns(optimizer: &impl Optimizer) {
+fn learns(optimizer: impl Into<Optimizer>) {
+    let optimizer = optimizer.into();
+    let rule = optimizer.rule;
     let training = Simulated::new(1, 2, Mode::Sync { backups: 0 })
         .digits()
         .model(Model::Mlp { hidden: vec![64] });
     let trained = training.batch(32).optimizer(optimizer).steps(STEPS).run();
     let accuracy =
         trained.evaluation.expect("the chief looks at the test split in the end").accuracy;
-    assert!(accuracy >= 0.95, "{:?}: {accuracy}", optimizer.rule());
+    assert!(accuracy >= 0.95, "{rule:?}: {accuracy}");
 }
 
 macro_rules! learns {
     ($($name:ident: $optimizer:expr),* $(,)?) => {$(
         #[test]
         fn $name() {
-            learns(&$optimizer);
+            learns($optimizer);
         }
     )*};
 }
@@ -58,8 +60,5 @@ learns! {
             .warmup_steps(20),
         0.9
     ),
-    clipped_gradients_learn: Clipped::new(
-        GradientDescent::new(0.5),
-        ClipGradients::ByGlobalNorm(1.0)
-    ),
+    clipped_gradients_learn: GradientDescent::new(0.5).clip(ClipGradients::ByGlobalNorm(1.0)),
 }

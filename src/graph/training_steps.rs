@@ -1,0 +1,67 @@
+//! The training steps of a graph: which operation ends one, what it tells, and whose it is.
+
+use super::error::{GraphError, GraphProblem};
+use super::op::{Op, Replica};
+use super::output::{Output, Target};
+use super::{Edge, Graph, OpId};
+
+impl Graph {
+    /// The end of a training step that `op` is, or that it runs after.
+    pub(super) fn end_of_step(&self, op: OpId) -> Option<OpId> {
+        let state = self.state();
+        let is_end = |id: &OpId| {
+            matches!(state.def.operation(*id).op, Op::CommitStep(_)) || state.ends.contains_key(id)
+        };
+        let before = state.def.operation(op).control_inputs.iter().copied();
+        std::iter::once(op).chain(before).find(is_end)
+    }
+
+    /// Has `op` be the end of a training step that somebody else counts; `tells` are the global
+    /// step after it (i64), its staleness (i64) and whether its gradient counts (bool).
+    pub(crate) fn end_step_with(&self, op: &Target, tells: [&Output; 3]) {
+        self.state().ends.insert(op.op_id(), tells.map(Output::edge));
+    }
+
+    /// What the end of a training step tells: the global step after it, its staleness, whether its
+    /// gradient counts.
+    pub(super) fn told_of_step(&self, end: OpId) -> [Edge; 3] {
+        let told = self.state().ends.get(&end).copied();
+        told.unwrap_or_else(|| [0, 1, 2].map(|output| Edge { op: end, output }))
+    }
+
+    /// Whether a variable of `op` is each worker's own.
+    pub(super) fn touches_local_variable(&self, op: OpId) -> bool {
+        let state = self.state();
+        let is_local =
+            |variable: &OpId| state.def.variable(*variable).is_some_and(|spec| spec.is_local);
+        state.def.operation(op).variables.iter().any(is_local)
+    }
+
+    /// Makes the training steps of the graph those of `replica`, which is about to run them.
+    ///
+    /// A step that was built for a worker alone joins an asynchronous training, as TensorFlow's
+    /// does: its operations are the same. Any other has to be built for the run that it is in.
+    ///
+    /// # Errors
+    /// If a step was built for another worker, number of workers or mode than the run's.
+    pub(crate) fn join_training(&self, replica: Replica) -> Result<(), GraphError> {
+        let mut state = self.state();
+        for index in 0..state.def.operations.len() {
+            let operation = &state.def.operations[index];
+            let Op::CommitStep(built_for) = operation.op else { continue };
+            let counter = operation.variables.first().and_then(|id| state.def.variable(*id));
+            if built_for == replica || counter.is_some_and(|spec| spec.is_local) {
+                continue;
+            }
+            if !built_for.may_become(replica) {
+                return Err(GraphError {
+                    operation: format!("{} ({})", operation.name, operation.op.kind()),
+                    built_at: operation.built_at,
+                    problem: GraphProblem::OtherTraining { built_for, run: replica },
+                });
+            }
+            state.def.operations[index].op = Op::CommitStep(replica);
+        }
+        Ok(())
+    }
+}
