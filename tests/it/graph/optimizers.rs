@@ -237,7 +237,7 @@ fn without_a_gradient_there_is_nothing_to_apply() {
     ] {
         let error = refused.unwrap_err();
         assert_eq!(error.problem, GraphProblem::NoGradients);
-        assert!(error.to_string().contains("tests/it/optimizers.rs"), "{error}");
+        assert!(error.to_string().contains("tests/it/graph/optimizers.rs"), "{error}");
     }
     let by = gradients(&x.sum(), &[unused.read()]).unwrap();
     assert!(by[0].is_none());
