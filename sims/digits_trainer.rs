@@ -45,7 +45,7 @@ struct Model {
 }
 
 impl Model {
-    fn build(g: &Graph, task: &Task) -> Result<Self> {
+    fn build(g: &Graph, task: &Task) -> Result<Self, GraphError> {
         let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
         let y = g.placeholder("y", DType::I32, [None])?;
         let hidden = dense(&x, 64)?.relu();

@@ -48,7 +48,7 @@ use crate::tensor::{DType, PartialShape};
 pub use builder::Graph;
 pub use clip::{clip_by_global_norm, global_norm};
 pub use device_scope::{DeviceFunction, OperationRequest};
-pub use error::{GraphError, GraphProblem};
+pub use error::{Cause, GraphError, GraphProblem};
 pub use gradients::{gradients, variable_gradients};
 pub use indexed_slices::{Gradient, IndexedSlices};
 pub use initializers::{Fan, Spread, VarianceScaling};

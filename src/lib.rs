@@ -17,7 +17,7 @@
 //!     let g = Graph::new();
 //!     g.set_random_seed(task.seed());
 //!     let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
-//!     let (x, y, loss, train_op) = g.with_device_fn(setter, |g| -> Result<_> {
+//!     let (x, y, loss, train_op) = g.with_device_fn(setter, |g| {
 //!         let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
 //!         let y = g.placeholder("y", DType::I32, [None])?;
 //!         let logits = dense(&dense(&x, 128)?.relu(), 10)?;
@@ -118,7 +118,7 @@ where
 /// What a trainer needs, in one `use`.
 pub mod prelude {
     pub use crate::graph::{
-        Graph, Output, Target, Variable, accuracy, concat, dense, gradients,
+        Graph, GraphError, Output, Target, Variable, accuracy, concat, dense, gradients,
         sparse_softmax_cross_entropy, stack,
     };
     pub use crate::graph::{Padding, Sliding, avg_pool2d, conv2d, flatten, max_pool2d};

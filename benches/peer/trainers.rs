@@ -61,7 +61,7 @@ async fn null_step(task: &Task, arguments: &Arguments) -> Result<String> {
     let Arguments { kind, megabytes, ps, workers, steps, .. } = *arguments;
     let g = Graph::new();
     let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
-    let train = g.with_device_fn(setter, |g| -> Result<_> {
+    let train = g.with_device_fn(setter, |g| {
         let step = g.global_step()?;
         let zeros = match kind {
             Kind::Scalar => Tensor::scalar(0f32),
@@ -103,7 +103,7 @@ async fn training(task: &Task, arguments: &Arguments) -> Result<Option<String>> 
     let g = Graph::new();
     g.set_random_seed(task.seed());
     let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
-    let (x, y, train_op) = g.with_device_fn(setter, |g| -> Result<_> {
+    let (x, y, train_op) = g.with_device_fn(setter, |g| {
         let x = g.placeholder("x", DType::F32, [None, Some(width)])?;
         let y = g.placeholder("y", DType::I32, [None])?;
         let mut logits = dense(&x, layers[1])?;

@@ -135,13 +135,18 @@ impl Graph {
         match (added, stand_in) {
             (Ok(op), _) => self.output(op),
             (Err(error), Some(edge)) => {
-                self.state().deferred.get_or_insert(error);
+                self.defer(error);
                 Output::new(self.clone(), edge)
             }
             (Err(error), None) => {
                 panic!("an operation without inputs or a name can't be wrong: {error}")
             }
         }
+    }
+
+    /// Keeps the first mistake until a session takes the graph.
+    pub(super) fn defer(&self, error: GraphError) {
+        self.state().deferred.get_or_insert(error);
     }
 
     /// The read of `variable` that all its readers share.

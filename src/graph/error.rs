@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
 
 use super::{Replica, TensorType};
 use crate::cluster::DeviceNameError;
+use crate::tensor::TensorError;
 
 /// A mistake in building a graph.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -96,13 +98,47 @@ pub enum GraphProblem {
     /// The loss does not depend on any of the variables.
     #[error("no gradient for any variable: the loss does not depend on one that is trainable")]
     NoGradients,
+    /// What else the program ran into while it built the graph.
+    #[error(transparent)]
+    Other(#[from] Cause),
+}
+
+/// An error of another kind, within a [`GraphError`].
+#[derive(Clone, Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Cause(Arc<dyn std::error::Error + Send + Sync>);
+
+impl Cause {
+    /// The error, if it is a `T`.
+    pub fn downcast_ref<T: std::error::Error + 'static>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
+
+impl PartialEq for Cause {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 impl GraphError {
+    /// `error`, met while a graph was being built.
+    #[track_caller]
+    pub fn other(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::new("building the graph", GraphProblem::Other(Cause(Arc::new(error))))
+    }
+
     /// A mistake of the caller's, in building `operation`.
     #[track_caller]
     pub(crate) fn new(operation: impl Into<String>, problem: GraphProblem) -> Self {
         Self { operation: operation.into(), built_at: Location::caller(), problem }
+    }
+}
+
+impl From<TensorError> for GraphError {
+    #[track_caller]
+    fn from(error: TensorError) -> Self {
+        Self::other(error)
     }
 }
 

@@ -3,6 +3,7 @@
 mod array;
 mod elementwise;
 mod indexed;
+mod operators;
 mod reduce;
 mod sparse;
 mod window;

@@ -9,6 +9,9 @@ use super::output::Target;
 use super::state::is_legal;
 
 /// Scopes. Each ends when `build` returns, and those inside it have ended by then.
+///
+/// `build` returns a [`GraphError`], into which `?` turns whatever else a trainer can run into
+/// while it builds its graph.
 impl Graph {
     /// Builds with `device`, a partial device name, wherever a scope inside leaves a part open.
     /// The empty name asks for nothing; see [`Graph::without_device`] to forget outer scopes.
@@ -16,14 +19,14 @@ impl Graph {
     /// # Errors
     /// If the name is malformed, and what `build` returns.
     #[track_caller]
-    pub fn with_device<T, E: From<GraphError>>(
+    pub fn with_device<T>(
         &self,
         device: &str,
-        build: impl FnOnce(&Self) -> Result<T, E>,
-    ) -> Result<T, E> {
+        build: impl FnOnce(&Self) -> Result<T, GraphError>,
+    ) -> Result<T, GraphError> {
         match device.parse() {
             Ok(spec) => self.in_device_scope(DeviceScope::Spec(spec), build),
-            Err(error) => Err(GraphError::new("device scope", GraphProblem::Device(error)).into()),
+            Err(error) => Err(GraphError::new("device scope", GraphProblem::Device(error))),
         }
     }
 
@@ -31,11 +34,11 @@ impl Graph {
     ///
     /// # Errors
     /// What `build` returns.
-    pub fn with_device_fn<T, E>(
+    pub fn with_device_fn<T>(
         &self,
         function: impl DeviceFunction + 'static,
-        build: impl FnOnce(&Self) -> Result<T, E>,
-    ) -> Result<T, E> {
+        build: impl FnOnce(&Self) -> Result<T, GraphError>,
+    ) -> Result<T, GraphError> {
         self.in_device_scope(DeviceScope::Function(Arc::new(function)), build)
     }
 
@@ -43,15 +46,18 @@ impl Graph {
     ///
     /// # Errors
     /// What `build` returns.
-    pub fn without_device<T, E>(&self, build: impl FnOnce(&Self) -> Result<T, E>) -> Result<T, E> {
+    pub fn without_device<T>(
+        &self,
+        build: impl FnOnce(&Self) -> Result<T, GraphError>,
+    ) -> Result<T, GraphError> {
         self.in_device_scope(DeviceScope::Reset, build)
     }
 
-    fn in_device_scope<T, E>(
+    fn in_device_scope<T>(
         &self,
         scope: DeviceScope,
-        build: impl FnOnce(&Self) -> Result<T, E>,
-    ) -> Result<T, E> {
+        build: impl FnOnce(&Self) -> Result<T, GraphError>,
+    ) -> Result<T, GraphError> {
         self.state().device_scopes.push(scope);
         let built = build(self);
         self.state().device_scopes.pop();
@@ -63,26 +69,26 @@ impl Graph {
     ///
     /// # Errors
     /// What `build` returns.
-    pub fn with_local_variables<T, E>(
+    pub fn with_local_variables<T>(
         &self,
-        build: impl FnOnce(&Self) -> Result<T, E>,
-    ) -> Result<T, E> {
+        build: impl FnOnce(&Self) -> Result<T, GraphError>,
+    ) -> Result<T, GraphError> {
         self.with_variables(true, build)
     }
 
     /// Builds with every new variable shared by the workers, whatever the scopes around.
-    pub(crate) fn with_shared_variables<T, E>(
+    pub(crate) fn with_shared_variables<T>(
         &self,
-        build: impl FnOnce(&Self) -> Result<T, E>,
-    ) -> Result<T, E> {
+        build: impl FnOnce(&Self) -> Result<T, GraphError>,
+    ) -> Result<T, GraphError> {
         self.with_variables(false, build)
     }
 
-    fn with_variables<T, E>(
+    fn with_variables<T>(
         &self,
         are_local: bool,
-        build: impl FnOnce(&Self) -> Result<T, E>,
-    ) -> Result<T, E> {
+        build: impl FnOnce(&Self) -> Result<T, GraphError>,
+    ) -> Result<T, GraphError> {
         let outer = std::mem::replace(&mut self.state().is_local, are_local);
         let built = build(self);
         self.state().is_local = outer;
@@ -94,11 +100,11 @@ impl Graph {
     /// # Errors
     /// If the name is illegal, and what `build` returns.
     #[track_caller]
-    pub fn with_name_scope<T, E: From<GraphError>>(
+    pub fn with_name_scope<T>(
         &self,
         name: &str,
-        build: impl FnOnce(&Self) -> Result<T, E>,
-    ) -> Result<T, E> {
+        build: impl FnOnce(&Self) -> Result<T, GraphError>,
+    ) -> Result<T, GraphError> {
         self.enter_name_scope(name)?;
         let built = build(self);
         self.leave_name_scope();
@@ -135,11 +141,11 @@ impl Graph {
     /// # Errors
     /// If a target belongs to another graph, and what `build` returns.
     #[track_caller]
-    pub fn with_control_dependencies<T, E: From<GraphError>>(
+    pub fn with_control_dependencies<T>(
         &self,
         targets: &[&Target],
-        build: impl FnOnce(&Self) -> Result<T, E>,
-    ) -> Result<T, E> {
+        build: impl FnOnce(&Self) -> Result<T, GraphError>,
+    ) -> Result<T, GraphError> {
         let controls = self.ids_of("control dependencies", targets)?;
         let outer = self.state().controls.len();
         self.state().controls.extend(controls);
@@ -152,11 +158,11 @@ impl Graph {
     ///
     /// # Errors
     /// What `build` returns.
-    pub fn with_container<T, E>(
+    pub fn with_container<T>(
         &self,
         container: &str,
-        build: impl FnOnce(&Self) -> Result<T, E>,
-    ) -> Result<T, E> {
+        build: impl FnOnce(&Self) -> Result<T, GraphError>,
+    ) -> Result<T, GraphError> {
         let outer = std::mem::replace(&mut self.state().container, container.into());
         let built = build(self);
         self.state().container = outer;

@@ -99,7 +99,7 @@ impl<'a> Importer<'a> {
         let graph = self.graph.clone();
         let is_device = def.device.parse::<crate::cluster::DeviceSpec>().is_ok();
         let device = if is_device { def.device.as_str() } else { "" };
-        let values = graph.with_device(device, |_| self.translate(&node))?;
+        let values = graph.with_device(device, |_| Ok(self.translate(&node)))??;
         self.values.insert(def.name.clone(), values);
         Ok(())
     }

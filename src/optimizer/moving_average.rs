@@ -103,11 +103,8 @@ impl ExponentialMovingAverage {
         let beside = |op: Op, inputs: [&Output; 2]| {
             let inputs = &inputs.map(Output::edge);
             let colocated_with = Some(variable.op_id());
-            Ok(graph.output(graph.add(NewOperation {
-                inputs,
-                colocated_with,
-                ..NewOperation::of(op)
-            })?))
+            let added = graph.add(NewOperation { inputs, colocated_with, ..NewOperation::of(op) });
+            added.map(|op| graph.output(op))
         };
         let difference =
             beside(Op::Binary(Binary::Sub), [&variable.read_again(), &average.read_again()])?;

@@ -43,7 +43,7 @@ use super::{Optimizer, as_gradients, gradients_of};
 /// let train_op = g.with_device_fn(setter, |g| {
 ///     let w = g.variable("w", &g.zeros([4]))?;
 ///     let optimizer = SyncReplicas::new(GradientDescent::new(0.1), 2, 3); // a backup worker
-///     Ok::<_, Error>(optimizer.minimize(&w.read().square().sum(), &g.global_step()?)?)
+///     Ok(optimizer.minimize(&w.read().square().sum(), &g.global_step()?)?)
 /// })?;
 /// let hook = SyncReplicasHook::new(&train_op);
 /// let mut session = MonitoredSession::builder(&task, g)
@@ -312,7 +312,7 @@ fn train_op(
     let staleness = stack(&late.iter().collect::<Vec<_>>(), 0)?.max();
     let counts = staleness.equal(&staleness.zeros_like())?;
     let token = graph.with_control_dependencies(&added.iter().collect::<Vec<_>>(), |_| {
-        Ok::<_, GraphError>(tokens.dequeue().remove(0))
+        Ok(tokens.dequeue().remove(0))
     })?;
     let train_op = local_step.assign(&token)?;
     graph.end_step_with(&train_op, [&token, &staleness, &counts]);

@@ -133,10 +133,9 @@ fn an_edge_between_two_devices_of_a_task_crosses() {
 fn a_control_edge_that_crosses_is_a_pair_that_carries_nothing() -> Built {
     let g = Graph::new();
     let x = on(&g, 0, |g| g.zeros([2]));
-    let after = |g: &Graph| {
-        g.with_control_dependencies(&[&x.target()], |g| Ok::<_, GraphError>(g.zeros([1])))
-    };
-    let (a, b) = on(&g, 1, |g| Ok::<_, GraphError>((after(g)?, after(g)?)))?;
+    let after = |g: &Graph| g.with_control_dependencies(&[&x.target()], |g| Ok(g.zeros([1])));
+    let (a, b) = on(&g, 1, |g| (after(g), after(g)));
+    let (a, b) = (a?, b?);
     let parts = cut(&g, &request(&[], &[&a, &b], &[]));
     assert_eq!(sends(&parts[0]), ["^Fill>t:1"]);
     assert_eq!(parts[0].sends[0].what, Sent::Done(0));
@@ -150,7 +149,7 @@ fn a_control_edge_within_a_task_is_an_order_of_its_nodes() -> Built {
     let g = Graph::new();
     let x = g.zeros([2]);
     let controls = [&x.target(), &x.target()];
-    let after = g.with_control_dependencies(&controls, |g| Ok::<_, GraphError>(g.zeros([1])))?;
+    let after = g.with_control_dependencies(&controls, |g| Ok(g.zeros([1])))?;
     let parts = cut(&g, &request(&[], &[&after], &[]));
     assert_eq!(parts[0].nodes[1].after.as_slice(), [0], "once, though it was said twice");
     Ok(())
@@ -160,9 +159,7 @@ fn a_control_edge_within_a_task_is_an_order_of_its_nodes() -> Built {
 fn a_data_edge_and_a_control_edge_between_the_same_two_are_two_pairs() -> Built {
     let g = Graph::new();
     let x = on(&g, 0, |g| g.zeros([2]));
-    let y = on(&g, 1, |g| {
-        g.with_control_dependencies(&[&x.target()], |_| Ok::<_, GraphError>(x.relu()))
-    })?;
+    let y = on(&g, 1, |g| g.with_control_dependencies(&[&x.target()], |_| Ok(x.relu())))?;
     let parts = cut(&g, &request(&[], &[&y], &[]));
     assert_eq!(sends(&parts[0]), ["Fill>t:1", "^Fill>t:1"]);
     assert_eq!(receives(&parts[1]), ["t:0>Fill", "t:0>^Fill"]);
@@ -254,9 +251,7 @@ fn to_wait_for_a_fed_placeholder_or_a_declaration_is_to_wait_for_nothing() -> Bu
     let g = Graph::new();
     let (x, v) = (placeholder(&g, "x"), on(&g, 1, |g| g.variable("v", &g.zeros([2])))?);
     let declared = g.operation(&v.name()).expect("a variable is an operation");
-    let y = g.with_control_dependencies(&[&x.target(), &declared], |g| {
-        Ok::<_, GraphError>(g.zeros([1]))
-    })?;
+    let y = g.with_control_dependencies(&[&x.target(), &declared], |g| Ok(g.zeros([1])))?;
     let parts = cut(&g, &request(&[&x], &[&y], &[]));
     assert_eq!(parts.len(), 1);
     assert_eq!((names(&parts[0]), parts[0].nodes[0].after.len()), (vec![y.name().as_str()], 0));

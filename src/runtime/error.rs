@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{ClusterError, ConfigErrors, DeviceNameError, TaskName};
-use crate::graph::GraphError;
+use crate::graph::{GraphError, GraphProblem};
 use crate::placement::PlacementError;
 use crate::tensor::TensorError;
 
@@ -100,11 +100,22 @@ macro_rules! invalid_argument {
         }
     )*};
 }
-invalid_argument!(
-    GraphError,
-    PlacementError,
-    TensorError,
-    ClusterError,
-    ConfigErrors,
-    DeviceNameError
-);
+invalid_argument!(PlacementError, TensorError, ClusterError, ConfigErrors, DeviceNameError);
+
+impl From<GraphError> for Error {
+    fn from(error: GraphError) -> Self {
+        if let GraphProblem::Other(cause) = &error.problem
+            && let Some(error) = cause.downcast_ref::<Self>()
+        {
+            return error.clone();
+        }
+        Self::new(Code::InvalidArgument, error.to_string())
+    }
+}
+
+impl From<Error> for GraphError {
+    #[track_caller]
+    fn from(error: Error) -> Self {
+        Self::other(error)
+    }
+}

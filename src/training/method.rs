@@ -38,11 +38,11 @@ impl Method {
     }
 
     /// Builds the variables that are trained where the method has them.
-    pub(super) fn with_variables<T, E>(
+    pub(super) fn with_variables<T>(
         &self,
         g: &Graph,
-        build: impl FnOnce(&Graph) -> Result<T, E>,
-    ) -> Result<T, E> {
+        build: impl FnOnce(&Graph) -> Result<T, GraphError>,
+    ) -> Result<T, GraphError> {
         match self {
             Self::Shared(_) => build(g),
             Self::Local(_) => g.with_local_variables(build),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, TaskName};
-use crate::graph::{Gradient, Output, Replica, Variable};
+use crate::graph::{Gradient, GraphError, GraphProblem, Output, Replica, Variable};
 use crate::optimizer::{Optimizer, TrainOp};
 use crate::runtime::{Code, Error, PeerMessage, Result, Server, ServerTarget};
 use crate::sync::Mode;
@@ -208,9 +208,13 @@ impl Task {
     /// # Errors
     /// As [`Optimizer::minimize`]; if the task is no worker.
     #[track_caller]
-    pub fn minimize(&self, optimizer: impl Into<Optimizer>, loss: &Output) -> Result<TrainOp> {
+    pub fn minimize(
+        &self,
+        optimizer: impl Into<Optimizer>,
+        loss: &Output,
+    ) -> Result<TrainOp, GraphError> {
         let step = loss.graph().global_step()?;
-        Ok(self.coordinated(optimizer.into())?.minimize(loss, &step)?)
+        self.coordinated(optimizer.into())?.minimize(loss, &step)
     }
 
     /// The second half of [`Task::minimize`], for gradients that were changed on the way.
@@ -222,13 +226,13 @@ impl Task {
         &self,
         optimizer: impl Into<Optimizer>,
         pairs: &[(Variable, G)],
-    ) -> Result<TrainOp> {
+    ) -> Result<TrainOp, GraphError> {
         let optimizer = self.coordinated(optimizer.into())?;
         let Some((variable, _)) = pairs.first() else {
-            return Err(Error::new(Code::InvalidArgument, "there are no gradients to apply"));
+            return Err(GraphError::new("apply_gradients", GraphProblem::NoGradients));
         };
         let step = variable.graph().global_step()?;
-        Ok(optimizer.apply_gradients(pairs, &step)?)
+        optimizer.apply_gradients(pairs, &step)
     }
 
     /// `optimizer` as the run uses it: coordinated with the other workers, its gradients

@@ -115,17 +115,18 @@ struct Fed {
     accuracy: Output,
 }
 
-fn build(g: &Graph, task: &Task) -> Result<Built> {
+fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
     let settings = task.settings();
     let method = Method::of(task)?;
     let global_step = g.global_step()?;
     if let Model::Null { variables } = settings.model {
-        return Ok(null(g, variables, &method, global_step)?);
+        return null(g, variables, &method, global_step);
     }
     let split = &task.dataset()?.train;
     let features = g.placeholder("features", DType::F32, [None, Some(split.width())])?;
     let labels = g.placeholder("labels", DType::I32, [None])?;
-    let network = method.with_variables(g, |_| models::build(&settings.model, &features, split))?;
+    let network =
+        method.with_variables(g, |_| Ok(models::build(&settings.model, &features, split)?))?;
     let Network { logits, ids, updates } = network;
     let loss = sparse_softmax_cross_entropy(&logits, &labels)?.mean();
     let accuracy = accuracy(&logits, &labels)?;

@@ -122,7 +122,7 @@ fn a_gradient_runs_where_the_operation_does_that_it_is_of() -> Result<(), GraphE
     let x = floats(&g, "x", [Some(2), Some(2)]);
     let w = g.with_device("/job:ps/task:0", |g| g.variable("w", &g.zeros([2, 2])))?;
     let product = g.with_device("/job:worker/task:1", |_| x.matmul(&w.read()))?;
-    let loss = g.with_device("/job:worker/task:2", |_| Ok::<_, GraphError>(product.sum()))?;
+    let loss = g.with_device("/job:worker/task:2", |_| Ok(product.sum()))?;
     g.with_device("/job:elsewhere", |_| gradients(&loss, &[w.read()]))?;
     let def = snapshot(&g);
     assert_eq!(operation(&def, "gradients/SumGrad").device.to_string(), "/job:worker/task:2");
@@ -136,8 +136,7 @@ fn gradients_are_added_where_they_all_are_and_otherwise_where_their_variable_is(
     let sum_device = |first: &str, second: &str| {
         let g = Graph::new();
         let w = g.with_device("/job:ps", |g| g.variable("w", &g.zeros([2])))?;
-        let used_at =
-            |device: &str| g.with_device(device, |_| Ok::<_, GraphError>(w.read().square()));
+        let used_at = |device: &str| g.with_device(device, |_| Ok(w.read().square()));
         let loss = used_at(first)?.add(&used_at(second)?)?.sum();
         gradients(&loss, &[w.read()])?;
         Ok::<_, GraphError>(operation(&snapshot(&g), "gradients/AddN").device.to_string())

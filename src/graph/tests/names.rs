@@ -43,7 +43,7 @@ fn names_outside_the_grammar_are_refused() {
         let error = g.placeholder(name, DType::F32, [1]).unwrap_err();
         assert_eq!(error.problem, GraphProblem::IllegalName, "{name}");
         assert_says(&error, "names.rs", &["(Placeholder)", "illegal name"]);
-        let error = g.with_name_scope(name, |g| Ok::<_, GraphError>(g.constant(1f32))).unwrap_err();
+        let error = g.with_name_scope(name, |g| Ok(g.constant(1f32))).unwrap_err();
         assert_eq!(error.problem, GraphProblem::IllegalName, "scope {name}");
         assert_eq!(
             g.group(name, &[]).unwrap_err().problem,
@@ -59,8 +59,7 @@ fn names_outside_the_grammar_are_refused() {
 #[test]
 fn name_scopes_nest_and_a_scope_of_the_same_name_is_numbered() -> Built {
     let g = Graph::new();
-    let layer =
-        |g: &Graph| g.with_name_scope("layer", |g| Ok::<_, GraphError>(g.constant(1f32).name()));
+    let layer = |g: &Graph| g.with_name_scope("layer", |g| Ok(g.constant(1f32).name()));
     assert_eq!(layer(&g)?, "layer/Const");
     assert_eq!(layer(&g)?, "layer_1/Const");
     assert_eq!(g.with_name_scope("tower", layer)?, "tower/layer/Const");
@@ -101,7 +100,7 @@ fn layers_are_numbered_and_their_variables_are_shared_by_their_full_names() {
 fn the_initializer_can_be_asked_for_again_in_any_scope() -> Built {
     let g = Graph::new();
     let init = |g: &Graph| Ok::<_, GraphError>(g.initializer().name());
-    let twice = |g: &Graph| Ok::<_, GraphError>([init(g)?, init(g)?]);
+    let twice = |g: &Graph| Ok([init(g)?, init(g)?]);
     assert_eq!(twice(&g)?, ["init", "init_1"]);
     assert_eq!(g.with_name_scope("s", twice)?, ["s/init", "s/init_1"]);
     Ok(())
@@ -133,7 +132,7 @@ fn a_global_step_that_is_something_else_is_refused() {
 fn all_readers_share_one_read_of_a_variable_named_after_it() -> Built {
     let g = Graph::new();
     let w = g.with_name_scope("layer", |g| g.variable("w", &g.zeros([2])))?;
-    let inside = g.with_name_scope("tower", |_| Ok::<_, GraphError>(w.read()))?;
+    let inside = g.with_name_scope("tower", |_| Ok(w.read()))?;
     assert_eq!(inside.name(), "layer/w/read");
     assert_eq!(w.read().edge(), inside.edge());
     assert_ne!(w.read_again().edge(), inside.edge());

@@ -51,9 +51,7 @@ fn control_inputs_are_needed_also_of_what_is_fed_unless_they_are_a_fed_placehold
     let g = Graph::new();
     let x = floats(&g, "x", [Some(2)]);
     let first = x.relu();
-    let after = |target: &Target| {
-        g.with_control_dependencies(&[target], |g| Ok::<_, GraphError>(g.zeros([2])))
-    };
+    let after = |target: &Target| g.with_control_dependencies(&[target], |g| Ok(g.zeros([2])));
     let (after_first, after_x) = (after(&first.target())?, after(&x.target())?);
     assert_eq!(needed(&g, &[&x, &first], &[&after_first], &[]), ["Relu", "Fill"]);
     assert_eq!(needed(&g, &[&x], &[&after_x], &[&x.target()]), ["Fill_1"]);

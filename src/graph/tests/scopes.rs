@@ -81,7 +81,7 @@ fn what_belongs_to_a_variable_is_on_its_device_whatever_the_scopes() -> Built {
     let g = Graph::new();
     let w = g.with_device("/job:ps/task:1", |g| g.variable("w", &g.zeros([2])))?;
     let assign = g.with_device("/job:worker", |g| w.assign(&g.zeros([2])))?;
-    let read = g.with_device("/job:worker", |_| Ok::<_, GraphError>(w.read()))?;
+    let read = g.with_device("/job:worker", |_| Ok(w.read()))?;
     let slot =
         g.with_device("/job:worker", |g| g.slot_variable("w/slot", [2].into(), 0.5f32, &w))?;
     let def = snapshot(&g);
@@ -99,7 +99,7 @@ fn operations_wait_for_the_control_dependencies_of_every_scope_around_them() -> 
     let g = Graph::new();
     let (a, b) = (floats(&g, "a", [Some(1)]), floats(&g, "b", [Some(1)]));
     let sum = g.with_control_dependencies(&[&a.target()], |g| {
-        g.with_control_dependencies(&[&b.target()], |g| Ok::<_, GraphError>(g.zeros([1])))
+        g.with_control_dependencies(&[&b.target()], |g| Ok(g.zeros([1])))
     })?;
     let after = g.zeros([1]);
     let def = snapshot(&g);
@@ -116,7 +116,7 @@ fn variables_their_initializers_and_their_shared_read_do_not_wait_but_a_new_read
     let initial = g.zeros([1]);
     let (read, again) = g.with_control_dependencies(&[&x.target()], |g| {
         let w = g.variable("w", &initial)?;
-        Ok::<_, GraphError>((w.read(), w.read_again()))
+        Ok((w.read(), w.read_again()))
     })?;
     let def = snapshot(&g);
     for name in ["w", "w/Assign", &read.name()] {
@@ -132,7 +132,7 @@ fn variables_are_in_the_innermost_container_and_their_slots_beside_them() -> Bui
     let named = |g: &Graph, name: &str| g.variable(name, &g.zeros([1]));
     let (inner, outer) = g.with_container("outer", |g| {
         let inner = g.with_container("inner", |g| named(g, "a"))?;
-        Ok::<_, GraphError>((inner, named(g, "b")?))
+        Ok((inner, named(g, "b")?))
     })?;
     let slot = g.slot_variable("a/slot", [1].into(), 0f32, &inner)?;
     let containers = [&inner, &outer, &slot, &named(&g, "c")?]
@@ -157,9 +157,8 @@ fn a_group_waits_for_all_its_targets() -> Built {
 fn local_variables_and_their_slots_are_each_workers_own_and_the_global_step_is_not() -> Built {
     let g = Graph::new();
     let shared = g.variable("shared", &g.zeros([1]))?;
-    let (own, step) = g.with_local_variables(|g| {
-        Ok::<_, GraphError>((g.variable("own", &g.zeros([1]))?, g.global_step()?))
-    })?;
+    let (own, step) =
+        g.with_local_variables(|g| Ok((g.variable("own", &g.zeros([1]))?, g.global_step()?)))?;
     let slot = g.slot_variable("own/slot", [1].into(), 0f32, &own)?;
     let counter = g.local_variable("counter", &g.constant(0i64))?;
     let is_local = [&shared, &own, &step, &slot, &counter].map(|variable| variable.spec().is_local);

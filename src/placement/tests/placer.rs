@@ -32,8 +32,7 @@ fn what_asks_for_nothing_is_on_the_default_device() {
 fn what_asks_for_a_job_is_on_the_default_device_if_that_is_of_the_job_and_else_on_its_first()
 -> Built {
     let g = Graph::new();
-    let at =
-        |device: &str| g.with_device(device, |g| Ok::<_, GraphError>(id(&g.zeros([2]).relu())));
+    let at = |device: &str| g.with_device(device, |g| Ok(id(&g.zeros([2]).relu())));
     let ops = [at("/job:ps")?, at("/job:worker")?, at("/task:0")?, at("/job:worker/task:0/cpu:0")?];
     assert_eq!(tasks(&g, ops).unwrap(), ["ps:0", "worker:1", "ps:0", "worker:0"]);
     Ok(())
@@ -42,7 +41,7 @@ fn what_asks_for_a_job_is_on_the_default_device_if_that_is_of_the_job_and_else_o
 #[test]
 fn a_source_follows_its_users_only_where_they_are_all_on_one_device() -> Built {
     let g = Graph::new();
-    let at = |device: &str, x: &Output| g.with_device(device, |_| Ok::<_, GraphError>(x.relu()));
+    let at = |device: &str, x: &Output| g.with_device(device, |_| Ok(x.relu()));
     let (followed, torn, own) =
         (g.zeros([2]), g.zeros([2]), g.with_device("/job:worker", |g| Ok(g.zeros([2])))?);
     for x in [&followed, &own] {
@@ -62,7 +61,7 @@ fn a_source_follows_its_users_only_where_they_are_all_on_one_device() -> Built {
 fn an_operation_with_inputs_does_not_follow_its_users() -> Built {
     let g = Graph::new();
     let moved = g.zeros([2]).relu();
-    g.with_device("/job:ps", |_| Ok::<_, GraphError>(moved.tanh()))?;
+    g.with_device("/job:ps", |_| Ok(moved.tanh()))?;
     assert_eq!(tasks(&g, [id(&moved)]).unwrap(), ["worker:1"]);
     Ok(())
 }
@@ -83,7 +82,7 @@ fn what_touches_a_variable_and_its_slots_are_on_its_device_though_it_asks_for_a_
 fn an_unknown_job_or_task_is_told_with_the_devices_there_are_and_the_users_line() -> Built {
     for asked in ["/job:foo/replica:0", "/job:worker/task:7", "/job:ps/replica:1", "/gpu:0"] {
         let g = Graph::new();
-        let (x, line) = (g.with_device(asked, |g| Ok::<_, GraphError>(g.zeros([2])))?, line!());
+        let (x, line) = (g.with_device(asked, |g| Ok(g.zeros([2])))?, line!());
         let error = tasks(&g, [id(&x)]).unwrap_err().to_string();
         let of_gpu = if asked == "/gpu:0" { "/device:GPU:0" } else { asked };
         for part in [
@@ -130,7 +129,7 @@ fn operations_that_must_be_together_and_ask_for_different_devices_are_told_both(
 fn what_a_step_does_not_need_cannot_fail_it() -> Built {
     let g = Graph::new();
     let x = g.zeros([2]);
-    g.with_device("/job:nowhere", |_| Ok::<_, GraphError>(x.relu()))?;
+    g.with_device("/job:nowhere", |_| Ok(x.relu()))?;
     let placement = place(&snapshot(&g), &[id(&x)], &devices(), &cpu("ps", 0)).unwrap();
     assert_eq!(placement.device(id(&x)), &cpu("ps", 0));
     Ok(())

@@ -43,7 +43,7 @@ fn some_partitions() -> Vec<Partition> {
     for mode in [Mode::Async, Mode::Sync { backups: 1 }] {
         let g = Graph::new();
         let (loss, right, train) = g
-            .with_device_fn(setter(), |g| -> Result<_> {
+            .with_device_fn(setter(), |g| {
                 let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
                 let y = g.placeholder("y", DType::I32, [None])?;
                 let logits = dense(&dense(&x, 8)?.relu(), 10)?;

@@ -172,7 +172,7 @@ impl Hook for CheckpointSaver {
             };
             self.variables = graph.initializers().into_iter().map(saving).collect();
             self.step = Some(graph.global_step()?.read_again());
-            Ok::<_, Error>(())
+            Ok(())
         })?;
         self.listeners.iter_mut().for_each(|listener| listener.begin());
         Ok(())

@@ -129,7 +129,7 @@ fn another_training_on_the_same_servers_waits_for_all_workers_again() {
         for last in [STEPS, 2 * STEPS] {
             let g = Graph::new();
             let (v, _) = g.with_device("/job:ps/task:0", |g| {
-                Ok::<_, Error>((g.variable("v", &g.constant(0f32))?, g.global_step()?))
+                Ok((g.variable("v", &g.constant(0f32))?, g.global_step()?))
             })?;
             let pairs = [(v.clone(), v.read().negate())];
             let train = task.apply_gradients(GradientDescent::new(1.0), &pairs)?;

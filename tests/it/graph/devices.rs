@@ -54,7 +54,7 @@ fn a_device_that_does_not_exist_is_refused_with_those_that_do() {
     on_actix(async {
         let server = two_devices();
         let g = Graph::new();
-        let x = g.with_device("/device:CPU:2", |g| Ok::<_, Error>(g.constant(1f32).identity()))?;
+        let x = g.with_device("/device:CPU:2", |g| Ok(g.constant(1f32).identity()))?;
         let session = Session::new(&server.target(), &g).await?;
         let outcome = session.run().fetch(&x).await;
         assert_error(
@@ -83,7 +83,7 @@ fn a_task_with_fewer_devices_than_the_master_takes_it_to_have_says_which_it_has(
         let (master, _other) = (server(0, 2)?, server(1, 1)?);
         let g = Graph::new();
         let place = "/job:worker/task:1/device:CPU:1";
-        let x = g.with_device(place, |g| Ok::<_, Error>(g.constant(1f32).identity()))?;
+        let x = g.with_device(place, |g| Ok(g.constant(1f32).identity()))?;
         let session = Session::new(&master.target(), &g).await?;
         let outcome = session.run().fetch(&x).await;
         assert_error(
@@ -103,7 +103,7 @@ fn an_error_on_one_device_ends_the_step_on_all_and_the_next_step_is_none_the_wor
         let labels = g.placeholder("labels", DType::I32, [Some(2)])?;
         let logits = g.constant(matrix(2, 3, &[0.0; 6]));
         let loss = g.with_device(&device(1), |_| sparse_softmax_cross_entropy(&logits, &labels))?;
-        let mean = g.with_device(&device(0), |_| Ok::<_, Error>(loss.mean()))?;
+        let mean = g.with_device(&device(0), |_| Ok(loss.mean()))?;
         let session = Session::new(&server.target(), &g).await?;
         let run = |last: i32| {
             session.run().feed(&labels, Tensor::new([2], &[0, last]).unwrap()).fetch(&mean)
@@ -132,7 +132,7 @@ async fn train_in_towers(task: Task, home: &'static str, spread: u32) -> Result<
         return task.join().await;
     }
     let g = Graph::new();
-    let build = |g: &Graph| -> Result<_> {
+    let build = |g: &Graph| {
         let shared = [
             g.variable("w1", &g.constant(weights(64, 128)))?,
             g.variable("w2", &g.constant(weights(128, 10)))?,
@@ -142,7 +142,7 @@ async fn train_in_towers(task: Task, home: &'static str, spread: u32) -> Result<
     let (shared, _) = g.with_device(home, build)?;
     let (mut fed, mut gradients) = (Vec::new(), Vec::new());
     for tower in 0..TOWERS {
-        let build = |g: &Graph| -> Result<_> {
+        let build = |g: &Graph| {
             let x = g.placeholder(&format!("x{tower}"), DType::F32, [None, Some(64)])?;
             let y = g.placeholder(&format!("y{tower}"), DType::I32, [None])?;
             let [w1, w2] = [shared[0].read(), shared[1].read()];
@@ -153,7 +153,7 @@ async fn train_in_towers(task: Task, home: &'static str, spread: u32) -> Result<
         };
         gradients.push(g.with_device(&device(tower % spread), build)?);
     }
-    let train = g.with_device(home, |g| -> Result<_> {
+    let train = g.with_device(home, |g| {
         let mean = |at: usize| -> Result<_> {
             let of = |tower: usize| {
                 gradients[tower][at].clone().expect("the loss depends on all weights")

@@ -292,7 +292,7 @@ impl Client {
         let (ids, train, whole) = g.with_device_fn(setter, |g| {
             let (ids, loss, table) = model(g, 0)?;
             let rule = Adagrad::new(0.3).coordinated(mode, worker, workers);
-            Ok::<_, Error>((ids, rule.minimize(&loss, &g.global_step()?)?, table.as_tensor()?))
+            Ok((ids, rule.minimize(&loss, &g.global_step()?)?, table.as_tensor()?))
         })?;
         let session = Session::new(&servers[2 + worker as usize].target(), &g).await?;
         if worker == 0 {

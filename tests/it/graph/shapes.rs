@@ -143,7 +143,7 @@ fn rows_of_a_table_of_sixteen_gigabytes_are_looked_up_and_updated() {
         }
         let g = Graph::new();
         let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
-        let (ids, train) = g.with_device_fn(setter, |g| -> Result<_> {
+        let (ids, train) = g.with_device_fn(setter, |g| {
             let rows = InitialRows::Random(RandomLaw::Normal { mean: 0.0, deviation: 1.0 });
             let table =
                 g.partitioned_variable("table", [1 << 26, 64], rows, Partitioner::FixedSize(4))?;

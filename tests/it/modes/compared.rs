@@ -48,7 +48,7 @@ async fn descend(host: Host, task: Task, by_rows: bool, seen: Seen) -> Result<()
     }
     let g = Graph::new();
     let (v, _) = g.with_device("/job:ps/task:0", |g| {
-        Ok::<_, Error>((g.variable("v", &g.constant(matrix(2, 1, &[1.0, 1.0])))?, g.global_step()?))
+        Ok((g.variable("v", &g.constant(matrix(2, 1, &[1.0, 1.0])))?, g.global_step()?))
     })?;
     let read =
         if by_rows { v.gather(&g.constant(Tensor::new([1], &[1i64]).unwrap()))? } else { v.read() };

@@ -114,7 +114,7 @@ impl Fed {
         let setter = ReplicaDeviceSetter::new(&server.server_def().cluster);
         let setter =
             setter.worker_device(server.devices().next().unwrap().to_string().parse().unwrap());
-        let (gradient, train, weights) = g.with_device_fn(setter, |g| -> Result<_> {
+        let (gradient, train, weights) = g.with_device_fn(setter, |g| {
             let weights = g.variable("w", &g.zeros([elements]))?;
             let gradient = g.placeholder("gradient", DType::F32, [Some(elements)])?;
             let optimizer = GradientDescent::new(1.0).coordinated(mode, worker, 2).top_k(fraction);

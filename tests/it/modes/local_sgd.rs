@@ -39,7 +39,7 @@ impl Worker {
         let setter = ReplicaDeviceSetter::new(&server.server_def().cluster);
         let setter =
             setter.worker_device(server.devices().next().unwrap().to_string().parse().unwrap());
-        let (gradient, train, own) = g.with_device_fn(setter, |g| -> Result<_> {
+        let (gradient, train, own) = g.with_device_fn(setter, |g| {
             let own = g.with_local_variables(|g| {
                 g.variable("w", &g.constant(Tensor::new([2], &[1f32, 2.0]).unwrap()))
             })?;

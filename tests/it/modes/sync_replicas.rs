@@ -30,7 +30,7 @@ impl Worker {
         let setter = ReplicaDeviceSetter::new(&server.server_def().cluster);
         let setter =
             setter.worker_device(server.devices().next().unwrap().to_string().parse().unwrap());
-        let (op, values) = g.with_device_fn(setter, |g| -> Result<_> {
+        let (op, values) = g.with_device_fn(setter, |g| {
             let step = g.global_step()?;
             let (v0, v1) =
                 (g.variable("v0", &g.constant(0f32))?, g.variable("v1", &g.constant(1f32))?);
@@ -191,22 +191,21 @@ async fn trainer(task: Task, tokens: Option<Tokens>) -> Result<()> {
     let g = Graph::new();
     g.set_random_seed(task.seed());
     let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
-    let (x, y, loss, accuracy, train_op, by_tokens) =
-        g.with_device_fn(setter, |g| -> Result<_> {
-            let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
-            let y = g.placeholder("y", DType::I32, [None])?;
-            let logits = dense(&dense(&x, 64)?.relu(), 10)?;
-            let (loss, accuracy) =
-                (sparse_softmax_cross_entropy(&logits, &y)?.mean(), accuracy(&logits, &y)?);
-            let optimizer = Adam::new(0.004);
-            let Some(Tokens { aggregate, total, .. }) = tokens else {
-                let train_op = task.minimize(optimizer, &loss)?;
-                return Ok((x, y, loss, accuracy, train_op.target().clone(), None));
-            };
-            let op = SyncReplicas::new(optimizer, aggregate, total)
-                .minimize(&loss, &g.global_step()?)?;
-            Ok((x, y, loss, accuracy, op.train_op().clone(), Some(op)))
-        })?;
+    let (x, y, loss, accuracy, train_op, by_tokens) = g.with_device_fn(setter, |g| {
+        let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
+        let y = g.placeholder("y", DType::I32, [None])?;
+        let logits = dense(&dense(&x, 64)?.relu(), 10)?;
+        let (loss, accuracy) =
+            (sparse_softmax_cross_entropy(&logits, &y)?.mean(), accuracy(&logits, &y)?);
+        let optimizer = Adam::new(0.004);
+        let Some(Tokens { aggregate, total, .. }) = tokens else {
+            let train_op = task.minimize(optimizer, &loss)?;
+            return Ok((x, y, loss, accuracy, train_op.target().clone(), None));
+        };
+        let op =
+            SyncReplicas::new(optimizer, aggregate, total).minimize(&loss, &g.global_step()?)?;
+        Ok((x, y, loss, accuracy, op.train_op().clone(), Some(op)))
+    })?;
     let mut builder = MonitoredSession::builder(&task, g);
     if let (Some(op), Some(tokens)) = (&by_tokens, tokens) {
         let hook = SyncReplicasHook::new(op);

@@ -51,9 +51,8 @@ fn every_task_sends_to_every_other() {
             for (i, from) in servers.iter().enumerate() {
                 for (k, to) in servers.iter().enumerate() {
                     let device = |server: &Server| server.devices().next().unwrap().to_string();
-                    let sent = g.with_device(&device(from), |g| {
-                        Ok::<_, Error>(g.constant(i as f32).identity())
-                    })?;
+                    let sent =
+                        g.with_device(&device(from), |g| Ok(g.constant(i as f32).identity()))?;
                     let sum =
                         g.with_device(&device(to), |g| sent.add(&g.constant(10.0 * k as f32)))?;
                     assert_eq!(
@@ -85,7 +84,7 @@ impl Replica {
         let setter = ReplicaDeviceSetter::new(&server.server_def().cluster);
         let setter =
             setter.worker_device(server.devices().next().unwrap().to_string().parse().unwrap());
-        let (x, y, loss, train) = g.with_device_fn(setter, |g| -> Result<_> {
+        let (x, y, loss, train) = g.with_device_fn(setter, |g| {
             let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
             let y = g.placeholder("y", DType::I32, [None])?;
             let loss = sparse_softmax_cross_entropy(&dense(&x, 10)?, &y)?.mean();

@@ -23,9 +23,8 @@ fn classifier() -> Result<Classifier> {
         ("ps", 1),
         ("worker", 1),
     ])?);
-    let loss = g.with_device_fn(setter, |_| {
-        Ok::<_, Error>(sparse_softmax_cross_entropy(&dense(&x, 3)?, &y)?.mean())
-    })?;
+    let loss =
+        g.with_device_fn(setter, |_| Ok(sparse_softmax_cross_entropy(&dense(&x, 3)?, &y)?.mean()))?;
     let init = g.initializer();
     Ok(Classifier { g, x, y, loss, init })
 }
@@ -116,7 +115,7 @@ fn a_place_that_is_not_in_the_cluster_is_named_with_those_that_are() {
         let servers = cluster(1, 1);
         let g = Graph::new();
         let lost = g.with_device("/job:ps/task:7", |g| {
-            Ok::<_, Error>(g.placeholder("lost", DType::F32, Shape::SCALAR)?.relu())
+            Ok(g.placeholder("lost", DType::F32, Shape::SCALAR)?.relu())
         })?;
         let found = g.constant(1.0f32);
         let session = Session::new(&servers[1].target(), &g).await?;

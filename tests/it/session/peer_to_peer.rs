@@ -30,8 +30,7 @@ fn every_task_sends_to_every_other_whichever_the_client_has_asked() {
             let session = Session::new(&server.target(), &g).await?;
             for (i, from) in TASKS.iter().enumerate() {
                 for (k, to) in TASKS.iter().enumerate() {
-                    let sent =
-                        g.with_device(from, |g| Ok::<_, Error>(g.constant(i as f32).identity()))?;
+                    let sent = g.with_device(from, |g| Ok(g.constant(i as f32).identity()))?;
                     let sum = g.with_device(to, |g| sent.add(&g.constant(10.0 * k as f32)))?;
                     let fetched = session.run().fetch(&sum).await?;
                     assert_eq!(
@@ -54,10 +53,10 @@ async fn train_in_layers(server: &Server, place: Place<'_>) -> Result<Vec<Tensor
     let g = Graph::new();
     let x = g.placeholder("x", DType::F32, [None, Some(2)])?;
     let y = g.placeholder("y", DType::I32, [None])?;
-    let hidden = g.with_device(place(0), |_| Ok::<_, Error>(dense(&x, 8)?.relu()))?;
-    let hidden = g.with_device(place(1), |_| Ok::<_, Error>(dense(&hidden, 8)?.tanh()))?;
+    let hidden = g.with_device(place(0), |_| Ok(dense(&x, 8)?.relu()))?;
+    let hidden = g.with_device(place(1), |_| Ok(dense(&hidden, 8)?.tanh()))?;
     let loss = g.with_device(place(2), |_| {
-        Ok::<_, Error>(sparse_softmax_cross_entropy(&dense(&hidden, 2)?, &y)?.mean())
+        Ok(sparse_softmax_cross_entropy(&dense(&hidden, 2)?, &y)?.mean())
     })?;
     let train = Adam::new(0.1).minimize(&loss, &g.global_step()?)?;
     run_training(server, &g, (&x, &y), &loss, &train).await
@@ -112,10 +111,10 @@ async fn train_in_towers(server: &Server, place: Place<'_>) -> Result<Vec<Tensor
             let gradient = gradients(&loss, &[kernel.read()])?
                 .remove(0)
                 .expect("the loss depends on the kernel");
-            Ok::<_, Error>((loss, gradient))
+            Ok((loss, gradient))
         })
     });
-    let towers = towers.collect::<Result<Vec<_>>>()?;
+    let towers = towers.collect::<Result<Vec<_>, GraphError>>()?;
     let half = g.constant(0.5f32);
     let mean = towers[0].1.add(&towers[1].1)?.mul(&half)?;
     let train = GradientDescent::new(0.5).apply_gradients(&[(kernel, mean)], &g.global_step()?)?;
@@ -203,10 +202,9 @@ impl Client {
         let (inputs, model, loss) = g.with_device_fn(setter, |g| {
             let ((x, y), model) = (inputs(g, 0)?, Model::new(g)?);
             let controls = if gated { vec![&is_open] } else { vec![] };
-            let labels =
-                g.with_control_dependencies(&controls, |_| Ok::<_, Error>(y.identity()))?;
+            let labels = g.with_control_dependencies(&controls, |_| Ok(y.identity()))?;
             let loss = model.loss(&x, &labels)?;
-            Ok::<_, Error>(((x, y), model, loss))
+            Ok(((x, y), model, loss))
         })?;
         let rule = GradientDescent::new(0.5);
         let train =

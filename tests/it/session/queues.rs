@@ -22,7 +22,7 @@ fn what_one_task_enqueues_another_dequeues_in_order_and_waits_for() {
     on_actix(async {
         let cluster = cluster(1, 2);
         let g = Graph::new();
-        let queue = g.with_device("/job:ps/task:0", |g| pairs(g, 2))?;
+        let queue = g.with_device("/job:ps/task:0", |g| Ok(pairs(g, 2)?))?;
         let (number, point) = (g.constant(7i64), g.constant(Tensor::new([2], &[1f32, 2.0])?));
         let (enqueue, dequeue) = (queue.enqueue(&[&number, &point])?, queue.dequeue());
         let producer = Session::new(&cluster[1].target(), &g).await?;
@@ -142,7 +142,7 @@ fn who_waits_at_a_queue_for_ever_is_named_in_the_report_of_the_stall() {
             return task.join().await;
         }
         let g = Graph::new();
-        let queue = g.with_device("/job:ps/task:0", |g| pairs(g, 1))?;
+        let queue = g.with_device("/job:ps/task:0", |g| Ok(pairs(g, 1)?))?;
         let session = Session::new(&task.target(), &g).await?;
         session.run().fetch(&queue.dequeue()[0]).await.map(|_| ())
     });

@@ -155,13 +155,13 @@ fn a_deadline_ends_a_step_and_a_reset_that_wait_for_a_server_which_is_started_to
     on_actix(async {
         let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 1)])?;
         let network = InMemoryNetwork::new(&cluster);
-        let server = |job| {
-            Ok::<_, Error>(server_in(&network, ServerDef::new(cluster.clone(), Some(job), None)?))
+        let server = |job| -> Result<_> {
+            Ok(server_in(&network, ServerDef::new(cluster.clone(), Some(job), None)?))
         };
         let (ps, worker) = (server("ps")?, server("worker")?);
         worker.start()?;
         let g = Graph::new();
-        let one = g.with_device("/job:ps", |g| Ok::<_, Error>(g.constant(1.0f32).identity()))?;
+        let one = g.with_device("/job:ps", |g| Ok(g.constant(1.0f32).identity()))?;
         let session = Session::with_options(&worker.target(), &g, impatient()).await?;
         let reset = Session::reset_with_options(&worker.target(), &[], impatient()).await;
         assert_error(reset, Code::DeadlineExceeded, &["reset", "ps:0"]);

@@ -294,8 +294,7 @@ fn device_filters_hide_devices_but_never_those_of_the_session_s_own_task() {
     on_actix(async {
         let servers = cluster(2, 2);
         let g = Graph::new();
-        let on =
-            |device: &str| g.with_device(device, |g| Ok::<_, Error>(g.constant(1.0f32).identity()));
+        let on = |device: &str| g.with_device(device, |g| Ok(g.constant(1.0f32).identity()));
         let (ps, own, other) =
             (on("/job:ps")?, on("/job:worker/task:0")?, on("/job:worker/task:1")?);
         let options = SessionOptions {
@@ -319,9 +318,8 @@ fn fetches_come_in_the_order_in_which_they_were_asked_for() {
     on_actix(async {
         let servers = cluster(1, 1);
         let g = Graph::new();
-        let on = |device: &str, value: f32| {
-            g.with_device(device, |g| Ok::<_, Error>(g.constant(value).identity()))
-        };
+        let on =
+            |device: &str, value: f32| g.with_device(device, |g| Ok(g.constant(value).identity()));
         let (a, b, c) = (on("/job:ps", 1.0)?, on("/job:worker", 2.0)?, on("/job:ps", 3.0)?);
         let session = Session::new(&servers[1].target(), &g).await?;
         let fetched = session.run().fetch(&c).fetch(&b).fetch(&a).fetch(&c).await?;
@@ -366,10 +364,9 @@ fn large_values_are_fed_moved_between_tasks_and_fetched_intact() {
         let large = Tensor::new([10_000, 3_000], &large)?;
         let g = Graph::new();
         let x = g.placeholder("x", DType::F32, [Some(10_000), Some(3_000)])?;
-        let constant =
-            g.with_device("/job:worker", |g| Ok::<_, Error>(g.constant(large.clone())))?;
+        let constant = g.with_device("/job:worker", |g| Ok(g.constant(large.clone())))?;
         let (fed, constant) =
-            g.with_device("/job:ps", |_| Ok::<_, Error>((x.identity(), constant.identity())))?;
+            g.with_device("/job:ps", |_| Ok((x.identity(), constant.identity())))?;
         let session = Session::new(&servers[1].target(), &g).await?;
         let fetched = session.run().feed(&x, large.clone()).fetch(&fed).fetch(&constant).await?;
         assert!(fetched[0] == large && fetched[1] == large);

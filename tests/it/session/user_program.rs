@@ -30,7 +30,7 @@ async fn plain_trainer(task: Task) -> Result<()> {
     }
     let g = Graph::new();
     let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
-    let (x, y, train_op) = g.with_device_fn(setter, |g| -> Result<_> {
+    let (x, y, train_op) = g.with_device_fn(setter, |g| {
         let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
         let y = g.placeholder("y", DType::I32, [None])?;
         let loss = sparse_softmax_cross_entropy(&dense(&x, 10)?, &y)?.mean();

@@ -43,7 +43,7 @@ impl Counting {
     pub(crate) fn new(task: &Task) -> Result<Self> {
         let graph = Graph::new();
         let (v, global_step) = graph.with_device("/job:worker/task:0", |g| {
-            Ok::<_, Error>((g.variable("v", &g.constant(0f32))?, g.global_step()?))
+            Ok((g.variable("v", &g.constant(0f32))?, g.global_step()?))
         })?;
         let pairs = [(v.clone(), graph.constant(-1f32))];
         let train_op = task.apply_gradients(GradientDescent::new(1.0), &pairs)?;

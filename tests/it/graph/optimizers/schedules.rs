@@ -81,7 +81,7 @@ fn all_gradients_of_a_synchronous_round_have_one_rate() {
                 );
                 let train_op =
                     optimizer.apply_gradients(&[(w.clone(), gradient)], &g.global_step()?)?;
-                Ok::<_, trainyard::graph::GraphError>((w, train_op))
+                Ok((w, train_op))
             })?;
             let session = Session::new(&server.target(), &g).await?;
             if worker == 0 {
