@@ -44,4 +44,4 @@ pub use slices::Slice;
 pub use snapshot::{SavedVariable, Shard, Snapshot};
 #[cfg(feature = "object-store")]
 pub use store::ObjectStore;
-pub use store::{Entry, Folder, Memory, Store, open_store};
+pub use store::{Entry, Folder, Memory, Store, Stores, open_store};

@@ -7,40 +7,24 @@ mod cluster;
 mod control;
 mod doctor;
 mod exit_code;
-mod experiment;
 mod failure;
 mod graph;
 mod launch;
 mod logging;
 mod output;
 mod progress;
-mod recording;
 mod role;
 mod sim;
 mod status;
 mod stop;
-mod summary;
 mod task;
-
-use std::future::Future;
 
 use clap::Parser;
 
-use crate::runtime::Result;
-use crate::training::Task;
+use crate::experiment::Trainer;
 
 use args::{Args, Command};
 use exit_code::ExitCode;
-
-/// A program that runs as every task of a cluster.
-pub(crate) trait Trainer: Fn(Task) -> Self::Running + Sync {
-    /// One task's run of it.
-    type Running: Future<Output = Result<()>> + 'static;
-}
-
-impl<T: Fn(Task) -> F + Sync, F: Future<Output = Result<()>> + 'static> Trainer for T {
-    type Running = F;
-}
 
 /// Runs the command line for `trainer`.
 pub(crate) fn run(trainer: impl Trainer) -> ExitCode {

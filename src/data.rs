@@ -16,6 +16,7 @@ mod libsvm;
 mod npy;
 mod padded;
 mod samples;
+mod source;
 mod sparse;
 mod synthetic;
 mod table;
@@ -27,6 +28,7 @@ use crate::kernels::Numerics;
 use crate::tensor::{DType, Tensor, TensorError};
 pub use batches::Batches;
 pub use libsvm::{LibSvm, SparseSample};
+pub use source::Source;
 pub use sparse::{SparseBatches, SparseDataset, SparseSplit};
 
 /// A data set in its two parts.

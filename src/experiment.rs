@@ -1,4 +1,254 @@
 //! Experiments: a scenario's cluster, program and runs, given to a world, and what came of them as
 //! a report.
+//!
+//! ```no_run
+//! use trainyard::experiment::Experiment;
+//! # use trainyard::prelude::*;
+//! # async fn trainer(task: Task) -> Result<()> { task.join().await }
+//! # fn test() -> Result<()> {
+//! let experiment = Experiment::load("sims/mine.toml")?.set("compute.slow.\"worker:3\"=4")?;
+//! let report = experiment.seed(8).simulate(trainer)?;
+//! assert!(report.run("async")?.test_accuracy.unwrap() > 0.95);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Scenario`] is what a file says, checked; a [`Trial`] is one run of it, ready for a world.
 
+mod error;
 pub mod scenario;
+mod summary;
+mod trial;
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::data::Dataset;
+use crate::report::{Report, World};
+use crate::runtime::Result as TaskResult;
+use crate::training::Task;
+
+pub use error::ExperimentError;
+use scenario::{Change, Scenario, Sweep};
+pub(crate) use summary::Observed;
+pub use summary::rows;
+pub use trial::{Simulated, Trial};
+
+/// A program that runs as every task of a cluster.
+pub trait Trainer: Fn(Task) -> Self::Running + Sync {
+    /// One task's run of it.
+    type Running: Future<Output = TaskResult<()>> + 'static;
+}
+
+impl<T: Fn(Task) -> F + Sync, F: Future<Output = TaskResult<()>> + 'static> Trainer for T {
+    type Running = F;
+}
+
+/// A scenario and what is changed in it: its runs can be simulated or launched.
+///
+/// What is wrong with the scenario or does not fit it is told when the runs are asked for: a later
+/// change may complete an earlier one. Keys are removed before others are set.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    text: String,
+    /// The file, where it is one.
+    path: Option<PathBuf>,
+    removed: Vec<Change>,
+    set: Vec<Change>,
+    sweeps: Vec<Sweep>,
+    seed: Option<u64>,
+    /// The runs that are wanted; all, where none is named.
+    only: Vec<String>,
+}
+
+impl Experiment {
+    /// The scenario in the file at `path`.
+    ///
+    /// # Errors
+    /// If it can't be read, or every mistake in it.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, ExperimentError> {
+        let path = path.as_ref();
+        let text = scenario::read_file(path)?;
+        Ok(Self { path: Some(path.to_owned()), ..Self::of(text) })
+    }
+
+    /// The scenario in `text`, as a file would have it; relative paths begin where the process
+    /// runs.
+    ///
+    /// # Errors
+    /// Every mistake in it.
+    pub fn parse(text: impl Into<String>) -> Result<Self, ExperimentError> {
+        let experiment = Self::of(text.into());
+        scenario::parse(&experiment.text, &experiment.origin())?;
+        Ok(experiment)
+    }
+
+    fn of(text: String) -> Self {
+        let (removed, set, sweeps, only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { text, path: None, removed, set, sweeps, seed: None, only }
+    }
+
+    /// Changes one key, as in `stop.steps=500` or `run.0.mode=async`.
+    ///
+    /// # Errors
+    /// If it is not written so.
+    pub fn set(self, change: &str) -> Result<Self, ExperimentError> {
+        Ok(self.change(change.parse().map_err(scenario::ScenarioError::from)?))
+    }
+
+    /// Removes one key, as in `compute.straggler` or `fault.0`: it then has its default.
+    ///
+    /// # Errors
+    /// If that is no path.
+    pub fn unset(self, path: &str) -> Result<Self, ExperimentError> {
+        Ok(self.change(Change::unset(path).map_err(scenario::ScenarioError::from)?))
+    }
+
+    /// Makes `change`.
+    #[must_use]
+    pub fn change(mut self, change: Change) -> Self {
+        if change.removes() {
+            self.removed.push(change)
+        } else {
+            self.set.push(change)
+        }
+        self
+    }
+
+    /// Has each run once for each value of a key, as in `cluster.worker=4,8,16`.
+    ///
+    /// # Errors
+    /// If it is not written so.
+    pub fn sweep(mut self, sweep: &str) -> Result<Self, ExperimentError> {
+        self.sweeps.push(sweep.parse().map_err(scenario::ScenarioError::from)?);
+        Ok(self)
+    }
+
+    /// Has each run once for each combination of the values of `sweeps`.
+    #[must_use]
+    pub fn sweeps(mut self, sweeps: &[Sweep]) -> Self {
+        self.sweeps.extend_from_slice(sweeps);
+        self
+    }
+
+    /// Seeds all randomness with `seed`, whatever the scenario, its changes and sweeps say.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Runs only the run called `name`, and others so named.
+    #[must_use]
+    pub fn only(mut self, name: impl Into<String>) -> Self {
+        self.only.push(name.into());
+        self
+    }
+
+    /// The name of the scenario in errors.
+    fn origin(&self) -> String {
+        self.path.as_ref().map_or_else(|| "scenario".to_owned(), |path| path.display().to_string())
+    }
+
+    /// What is changed in it, in order.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.removed.iter().chain(&self.set)
+    }
+
+    /// The seed that was asked for.
+    pub(crate) fn asked_seed(&self) -> Option<u64> {
+        self.seed
+    }
+
+    /// The scenario with all changes, once for each combination of the sweeps' values, with a label
+    /// that names these.
+    ///
+    /// # Errors
+    /// Every mistake in one of them.
+    pub fn scenarios(&self) -> Result<Vec<(String, Scenario)>, ExperimentError> {
+        let changes: Vec<Change> = self.changes().cloned().collect();
+        let mut all = scenario::expand(&self.text, &self.origin(), &changes, &self.sweeps)?;
+        if let Some(seed) = self.seed {
+            all.iter_mut().for_each(|(_, scenario)| scenario.reseed(seed));
+        }
+        Ok(all)
+    }
+
+    /// The runs, ready for a world, in the scenario's order: at least one.
+    ///
+    /// # Errors
+    /// Every mistake in the scenario; a run that it has not; data that can't be read.
+    pub fn trials(&self) -> Result<Vec<Trial>, ExperimentError> {
+        let scenarios = self.scenarios()?;
+        self.check_names(&scenarios[0].1)?;
+        let mut trials: Vec<Trial> = Vec::new();
+        for (label, scenario) in &scenarios {
+            for run in scenario.runs.iter().filter(|run| self.wants(&run.name)) {
+                let own = scenario.of(run);
+                let mut trial = Trial::new(scenario, run)?;
+                if !label.is_empty() {
+                    trial.name = format!("{} ({label})", trial.name);
+                }
+                // Runs of the same data share it.
+                let same = |known: &&Trial| known.data_key == trial.data_key;
+                trial.dataset = match trials.iter().find(same) {
+                    Some(known) => known.dataset.clone(),
+                    None => load(own)?.map(Arc::new),
+                };
+                trials.push(trial);
+            }
+        }
+        Ok(trials)
+    }
+
+    fn wants(&self, run: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|wanted| wanted == run)
+    }
+
+    fn check_names(&self, scenario: &Scenario) -> Result<(), ExperimentError> {
+        let has = |name: &&String| scenario.runs.iter().any(|run| run.name == **name);
+        match self.only.iter().find(|name| !has(name)) {
+            Some(name) => Err(ExperimentError::NoSuchRun {
+                name: name.clone(),
+                runs: scenario.runs.iter().map(|run| run.name.clone()).collect(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs every run in simulation, one after the other, as `trainer`.
+    ///
+    /// # Errors
+    /// As [`Self::trials`]; the first run that fails, with its root cause.
+    pub fn simulate(&self, trainer: impl Trainer) -> Result<Report, ExperimentError> {
+        let trials = self.trials()?;
+        let mut report = report_of(&trials, World::Simulation);
+        for trial in &trials {
+            report.runs.push(trial.report(&trial.simulate(&trainer))?);
+        }
+        Ok(report)
+    }
+}
+
+/// The report of `trials`, of which there is at least one, before any has run.
+pub(crate) fn report_of(trials: &[Trial], world: World) -> Report {
+    let Trial { scenario, cluster, .. } = &trials[0];
+    Report { scenario: scenario.clone(), seed: cluster.seed, world, runs: Vec::new() }
+}
+
+/// What `scenario` trains on; nothing for a model without data.
+fn load(scenario: &Scenario) -> Result<Option<Dataset>, ExperimentError> {
+    use crate::models::{Embedding, Model};
+    let (source, seed) = (&scenario.dataset, scenario.seed);
+    let loaded = match &scenario.settings.model {
+        Model::Null { .. } => return Ok(None),
+        Model::Softmax | Model::Mlp { .. } | Model::Convnet => source.load(seed),
+        Model::Published(published) => {
+            let (image, classes) = published.images();
+            Dataset::random_images(image, classes, scenario.numerics, seed)
+        }
+        Model::Embedding(Embedding { rows, slots, .. }) => source.load_sparse(*rows, *slots, seed),
+    };
+    loaded.map(Some).map_err(ExperimentError::Data)
+}

@@ -14,5 +14,5 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
-pub use model::{Gradients, Report, Run, StepRow, World};
+pub use model::{Gradients, NoSuchRun, Report, Run, StepRow, World};
 pub use statistics::{Staleness, StepSeconds};

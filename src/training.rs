@@ -6,6 +6,7 @@ pub mod hooks;
 mod method;
 mod monitored_session;
 mod record;
+mod recording;
 mod recovery;
 mod scaffold;
 mod session;
@@ -25,6 +26,7 @@ pub use hooks::{
 };
 pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};
+pub use recording::{Recording, SharedRecording, Watch};
 pub use scaffold::Scaffold;
 pub use session::{Fetched, Run, Session};
 pub use settings::{Averaging, OptimizerSettings, Settings, Stop};

@@ -61,6 +61,22 @@ pub struct FlopsPerSecond(pub f64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub Duration);
 
+impl Span {
+    /// For serde's `deserialize_with`: a [`Duration`] that is written as a span.
+    pub(crate) fn duration<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
+        Ok(Self::deserialize(deserializer)?.0)
+    }
+
+    /// The same of one that may be left out.
+    pub(crate) fn some_duration<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        Self::duration(deserializer).map(Some)
+    }
+}
+
 impl From<Span> for Duration {
     fn from(span: Span) -> Self {
         span.0

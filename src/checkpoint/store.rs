@@ -5,8 +5,9 @@ mod memory;
 #[cfg(feature = "object-store")]
 mod object;
 
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 pub use folder::Folder;
 pub use memory::Memory;
@@ -78,6 +79,37 @@ pub fn open_store(location: &str) -> Result<Arc<dyn Store>, CheckpointError> {
             "this program was built without stores of objects; build with \
              `--features object-store`",
         )),
+    }
+}
+
+/// Where the stores of a training's checkpoints are, by the locations that its program names.
+#[derive(Clone, Debug, Default)]
+pub enum Stores {
+    /// Where [`open_store`] finds them.
+    #[default]
+    Lasting,
+    /// In memory, as long as a run lasts: each location is a store of its own.
+    InMemory(Arc<Mutex<BTreeMap<String, Memory>>>),
+}
+
+impl Stores {
+    /// No stores yet, in memory.
+    pub fn in_memory() -> Self {
+        Self::InMemory(Arc::default())
+    }
+
+    /// The store at `location`.
+    ///
+    /// # Errors
+    /// If there can be none.
+    pub fn open(&self, location: &str) -> Result<Arc<dyn Store>, CheckpointError> {
+        match self {
+            Self::Lasting => open_store(location),
+            Self::InMemory(stores) => {
+                let mut stores = stores.lock().expect("nothing panics while it holds the stores");
+                Ok(Arc::new(stores.entry(location.to_owned()).or_default().clone()))
+            }
+        }
     }
 }
 

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use clap::{ArgAction, Parser, Subcommand};
 
 use super::exit_code;
-use crate::experiment::scenario::{Setting, Sweep};
+use super::failure::Failure;
+use crate::experiment::Experiment;
+use crate::experiment::scenario::{Change, Sweep};
 
 pub(crate) use checkpoint::{
     CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs,
@@ -104,18 +106,22 @@ pub(crate) struct ShowArgs {
 
     /// Change one key of the scenario, as in `cluster.ps=2`; may be repeated.
     #[arg(long = "set", value_name = "PATH=VALUE")]
-    pub(crate) sets: Vec<Setting>,
+    pub(crate) sets: Vec<Change>,
 
     /// Print it in the language of Graphviz.
     #[arg(long)]
     pub(crate) dot: bool,
 }
 
-/// The arguments of `sim`.
+/// A scenario, and what is changed in it.
 #[derive(Debug, clap::Args)]
-pub(crate) struct SimArgs {
+pub(crate) struct ScenarioArgs {
     /// The scenario's file, such as `sims/sync_vs_async.toml`.
     pub(crate) scenario: PathBuf,
+
+    /// Run this one of the scenario's runs only; may be repeated.
+    #[arg(long = "run", value_name = "NAME")]
+    pub(crate) runs: Vec<String>,
 
     /// The seed, in place of the scenario's, and of any that is set or swept.
     #[arg(long, value_name = "N")]
@@ -124,7 +130,36 @@ pub(crate) struct SimArgs {
     /// Change one key of the scenario, as in `network.latency=1ms` or `run.0.mode=async`; may be
     /// repeated.
     #[arg(long = "set", value_name = "PATH=VALUE")]
-    pub(crate) sets: Vec<Setting>,
+    pub(crate) sets: Vec<Change>,
+
+    /// Remove one key of the scenario, as in `compute.straggler` or `fault.0`, so that it has its
+    /// default; before any is set. May be repeated.
+    #[arg(long = "unset", value_name = "PATH", value_parser = Change::unset)]
+    pub(crate) unset: Vec<Change>,
+}
+
+impl ScenarioArgs {
+    /// The experiment that is asked for.
+    pub(crate) fn experiment(&self) -> Result<Experiment, Failure> {
+        let mut experiment = Experiment::load(&self.scenario)?;
+        for change in self.unset.iter().chain(&self.sets) {
+            experiment = experiment.change(change.clone());
+        }
+        for run in &self.runs {
+            experiment = experiment.only(run);
+        }
+        Ok(match self.seed {
+            Some(seed) => experiment.seed(seed),
+            None => experiment,
+        })
+    }
+}
+
+/// The arguments of `sim`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SimArgs {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArgs,
 
     /// Run the scenario for each value of one key, as in `cluster.worker=4,8,16`; repeated, for
     /// each combination.
@@ -161,14 +196,20 @@ mod tests {
     #[test]
     fn sim_takes_everything_the_help_lists() {
         let sim = sim(
-            "a.toml --seed 9 --set seed=1 --set name=x --sweep seed=1,2 --repeat 3 --out d --json",
+            "a.toml --run sync --seed 9 --set seed=1 --set name=x --unset stop --sweep seed=1,2 \
+             --repeat 3 --out d --json",
         )
         .unwrap();
+        let scenario = sim.scenario;
         assert_eq!(
-            (sim.scenario, sim.seed, sim.out),
+            (scenario.scenario, scenario.seed, sim.out),
             (PathBuf::from("a.toml"), Some(9), Some(PathBuf::from("d")))
         );
-        assert_eq!(sim.sets, ["seed=1", "name=x"].map(|text| text.parse().unwrap()));
+        assert_eq!(scenario.sets, ["seed=1", "name=x"].map(|text| text.parse().unwrap()));
+        assert_eq!(
+            (scenario.runs, scenario.unset),
+            (vec!["sync".to_owned()], vec![Change::unset("stop").unwrap()])
+        );
         assert_eq!(sim.sweeps, ["seed=1,2".parse().unwrap()]);
         assert_eq!((sim.repeat.get(), sim.json), (3, true));
     }
@@ -176,8 +217,9 @@ mod tests {
     #[test]
     fn the_scenario_alone_is_run_once_and_shown_as_a_table() {
         let sim = sim("a.toml").unwrap();
-        assert_eq!((sim.repeat.get(), sim.json, sim.seed, sim.out), (1, false, None, None));
-        assert!(sim.sets.is_empty() && sim.sweeps.is_empty());
+        let ScenarioArgs { seed, sets, unset, runs, .. } = sim.scenario;
+        assert_eq!((sim.repeat.get(), sim.json, seed, sim.out), (1, false, None, None));
+        assert!(sets.is_empty() && unset.is_empty() && runs.is_empty() && sim.sweeps.is_empty());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
-use super::recording::Watch;
+use crate::training::Watch;
 use crate::units::Time;
 
 pub(super) use part::Part;

@@ -5,23 +5,19 @@ use std::io;
 use super::exit_code::ExitCode;
 use crate::checkpoint::CheckpointError;
 use crate::cluster::TaskName;
-use crate::data::DataError;
-use crate::experiment::scenario::ScenarioError;
-use crate::runtime::{Code, Error};
+use crate::experiment::ExperimentError;
+use crate::runtime::Code;
 use crate::transport::{CertificateError, QuicError};
 
 /// Why a command ended early.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// The scenario can't be run.
+    /// The experiment gives no report.
     #[error("{0}")]
-    Scenario(#[from] ScenarioError),
-    /// The scenario asks for what does not exist yet.
+    Experiment(#[from] ExperimentError),
+    /// What is asked for does not exist.
     #[error("{0}")]
     NotSupported(String),
-    /// The data set can't be read.
-    #[error("program.dataset: {0}")]
-    Data(DataError),
     /// What describes the cluster is wrong.
     #[error("{origin}:\n{mistakes}")]
     Cluster {
@@ -79,14 +75,6 @@ pub(super) enum Failure {
         /// Why not.
         problem: String,
     },
-    /// A run failed.
-    #[error("run `{run}`: {error}")]
-    Run {
-        /// Which.
-        run: String,
-        /// Why.
-        error: Error,
-    },
     /// A repeat of a run gave another result.
     #[error("run `{run}` differed when it was repeated with the same seed: {was} became {is}")]
     RepeatDiffered {
@@ -126,11 +114,7 @@ impl Failure {
 
     fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Scenario(_)
-            | Self::NotSupported(_)
-            | Self::Data(_)
-            | Self::Cluster { .. }
-            | Self::Graph { .. } => ExitCode::Usage,
+            Self::NotSupported(_) | Self::Cluster { .. } | Self::Graph { .. } => ExitCode::Usage,
             Self::RepeatDiffered { .. } => ExitCode::RepeatDiffered,
             Self::Certificate(CertificateError::Crypto(_)) => ExitCode::Internal,
             Self::Checkpoint(error) if error.is_mistaken() => ExitCode::Usage,
@@ -139,28 +123,34 @@ impl Failure {
             Self::Write { .. } | Self::System { .. } => ExitCode::Internal,
             Self::Task { code, .. } => *code,
             Self::Unanswered { .. } => ExitCode::PeersLost,
-            Self::Run { error, .. } => match error.code {
-                Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => {
-                    ExitCode::Usage
-                }
-                Code::NanLoss => ExitCode::TargetNotReached,
-                Code::Stalled => ExitCode::Stalled,
-                Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => ExitCode::PeersLost,
-                Code::Cancelled | Code::OutOfRange | Code::DataLoss | Code::Internal => {
-                    ExitCode::Internal
-                }
-            },
+            Self::Experiment(ExperimentError::Run { error, .. }) => of_run(error.code),
+            Self::Experiment(_) => ExitCode::Usage,
         }
+    }
+}
+
+/// What a run means that failed so.
+fn of_run(code: Code) -> ExitCode {
+    match code {
+        Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => ExitCode::Usage,
+        Code::NanLoss => ExitCode::TargetNotReached,
+        Code::Stalled => ExitCode::Stalled,
+        Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => ExitCode::PeersLost,
+        Code::Cancelled | Code::OutOfRange | Code::DataLoss | Code::Internal => ExitCode::Internal,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::Error;
 
     #[test]
     fn the_exit_code_says_whether_to_mend_the_program_or_to_try_again() {
-        let code = |code| Failure::Run { run: "r".into(), error: Error::new(code, "") }.exit_code();
+        let code = |code| {
+            let (run, error) = ("r".into(), Error::new(code, ""));
+            Failure::from(ExperimentError::Run { run, error }).exit_code()
+        };
         assert_eq!(code(Code::InvalidArgument), ExitCode::Usage);
         assert_eq!(code(Code::NanLoss), ExitCode::TargetNotReached);
         assert_eq!(code(Code::Stalled), ExitCode::Stalled);

@@ -8,20 +8,18 @@ mod text;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Mutex;
 
 use super::args::{GraphArgs, GraphCommand, ImportArgs, ShowArgs};
 use super::exit_code::ExitCode;
-use super::experiment::Experiment;
 use super::failure::Failure;
-use super::recording::SharedRecording;
 use crate::cluster::{DeviceSpec, TaskName};
-use crate::experiment::scenario;
+use crate::experiment::{Experiment, ExperimentError};
 use crate::graph::{Graph, GraphDef, Op};
 use crate::import::{Imported, sub_graph};
 use crate::partition::Request;
 use crate::runtime::{self, Error};
-use crate::simulation::{self, Host};
-use crate::training::{Task, step_graph};
+use crate::training::{SharedRecording, Task, step_graph};
 use contents::Contents;
 use drawing::Drawing;
 
@@ -64,38 +62,38 @@ fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
 
 /// The step of the first run's chief.
 fn of_scenario(args: &ShowArgs) -> Result<Drawing, Failure> {
-    let scenarios = scenario::expand(&args.source, &args.sets, &[])?;
-    let (_, scenario) = &scenarios[0];
-    let experiment = Experiment::new(scenario)?;
-    let Some(run) = experiment.runs.first() else {
-        return Err(Failure::NotSupported(
-            "the scenario has no run: there is no step to show".to_owned(),
-        ));
-    };
-    let recording = SharedRecording::default();
-    let built = simulation::run(&experiment.cluster_of(run), |host: Host| {
-        let parts = experiment.task_parts(host.server, host.clock, run, None, &recording);
-        let task = Task::new(parts);
-        async {
-            let task = task?;
-            if task.is_chief() {
-                Ok(Some((task.name().clone(), step_graph(&task)?)))
-            } else {
-                Ok(None)
+    let mut experiment = Experiment::load(&args.source)?;
+    for change in &args.sets {
+        experiment = experiment.change(change.clone());
+    }
+    let trial = &experiment.trials()?[0];
+    let found: Mutex<Option<_>> = Mutex::new(None);
+    let simulated = trial.simulate_hosted(SharedRecording::default(), |_, task: Task| {
+        let built = if task.is_chief() { Some(step_graph(&task)) } else { None };
+        let outcome = match built {
+            Some(Ok(step)) => {
+                let step = (task.name().clone(), step);
+                *found.lock().expect("nobody panics while a step is noted") = Some(step);
+                Ok(())
             }
-        }
+            Some(Err(error)) => Err(error),
+            None => Ok(()),
+        };
+        std::future::ready(outcome)
     });
-    let failed = |error: Error| Failure::Run { run: run.name.clone(), error };
-    let found = built.result.map_err(failed)?.into_values().flatten().next();
+    let failed =
+        |error: Error| Failure::Experiment(ExperimentError::Run { run: trial.name.clone(), error });
+    simulated.outcome.result.map_err(failed)?;
+    let found = found.into_inner().expect("nobody panics while a step is noted");
     let Some((chief, (graph, request))) = found else {
         return Err(Failure::NotSupported(
             "the cluster has no worker: there is no step to show".to_owned(),
         ));
     };
-    let tasks: Vec<TaskName> = experiment.cluster.spec.tasks().collect();
+    let tasks: Vec<TaskName> = trial.cluster.spec.tasks().collect();
     let partitions = runtime::partitions(&graph, &request, &tasks, &chief).map_err(failed)?;
     Ok(Drawing::new(
-        format!("{}, run `{}`: a step of {chief}", scenario.name, run.name),
+        format!("{}, run `{}`: a step of {chief}", trial.scenario, trial.name),
         &graph,
         &partitions,
     ))

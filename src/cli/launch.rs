@@ -15,16 +15,13 @@ use tokio::runtime;
 
 use super::args::LaunchArgs;
 use super::exit_code::ExitCode;
-use super::experiment::Experiment;
 use super::failure::Failure;
 use super::output::{Files, print};
-use super::recording::Recording;
 use super::stop::{self, Stop};
-use super::summary::{self, Observed};
-use super::task::pick;
 use crate::clock::{Clock, WallClock};
-use crate::experiment::scenario::{self, Scenario, Setting};
-use crate::report::{Report, Run, World};
+use crate::experiment::{Experiment, Observed, Trial, report_of};
+use crate::report::{Run, World};
+use crate::training::Recording;
 use crate::units::Time;
 
 use folder::Folder;
@@ -33,46 +30,32 @@ use members::Order;
 
 /// Runs the command.
 pub(super) fn run(args: &LaunchArgs, verbose: u8) -> Result<ExitCode, Failure> {
-    let mut sets = args.sets.clone();
-    sets.extend(
-        args.seed.map(|seed| format!("seed={seed}").parse::<Setting>().expect("it is a setting")),
-    );
-    let scenario = scenario::load(&args.scenario, &sets)?;
-    let experiment = Experiment::new(&scenario)?;
-    let runs = match &args.run {
-        Some(name) => vec![pick(&scenario, Some(name))?.clone()],
-        None => scenario.runs.clone(),
-    };
+    let experiment = args.scenario.experiment()?;
+    let trials = experiment.trials()?;
     let stop = stop::listen(None)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::system("run an event loop"))?;
-    runtime
-        .block_on(Launch { args, verbose, sets, scenario: &scenario, experiment, runs }.run(stop))
+    runtime.block_on(Launch { args, verbose, experiment, trials }.run(stop))
 }
 
 /// What is launched.
 struct Launch<'a> {
     args: &'a LaunchArgs,
     verbose: u8,
-    sets: Vec<Setting>,
-    scenario: &'a Scenario,
     experiment: Experiment,
-    runs: Vec<scenario::Run>,
+    trials: Vec<Trial>,
 }
 
 impl Launch<'_> {
     /// All runs, one after the other; each is in the report's files as soon as it is over.
     async fn run(&self, mut stop: Stop) -> Result<ExitCode, Failure> {
-        let Scenario { name, seed, .. } = self.scenario;
-        let mut report =
-            Report { scenario: name.clone(), seed: *seed, world: World::Deployment, runs: vec![] };
+        let mut report = report_of(&self.trials, World::Deployment);
         let mut files = self.args.out.as_deref().map(Files::create).transpose()?;
         let logs = Logs::new(self.args.out.clone())?;
-        let target = self.experiment.settings.stop.accuracy;
         let mut is_target_missed = false;
-        for run in &self.runs {
-            let log_folder = logs.of_run(run, self.runs.len())?;
-            let (result, recording) = match self.launch(run, log_folder, &mut stop).await {
+        for trial in &self.trials {
+            let log_folder = logs.of_run(&trial.name, self.trials.len())?;
+            let (result, recording) = match self.launch(trial, log_folder, &mut stop).await {
                 Ok(Ended::Done(ended)) => *ended,
                 Ok(Ended::Stopped(code)) => {
                     logs.remove();
@@ -80,54 +63,46 @@ impl Launch<'_> {
                 }
                 Err(failure) => return Err(failure), // and the logs stay
             };
-            is_target_missed |= target.is_some() && result.seconds_to_target.is_none();
+            is_target_missed |= trial.misses_target(&result);
             report.runs.push(result);
             if let Some(files) = &mut files {
-                files.append(&report, &run.name, &recording)?;
+                files.append(&report, &trial.name, &recording)?;
             }
         }
         logs.remove();
+        let target = self.trials[0].settings.stop.accuracy;
         print(self.args.json, &report, target).map_err(Failure::writing("the result"))?;
-        Ok(match report.runs.as_slice() {
-            [] => ExitCode::NothingToRun,
-            _ if is_target_missed => ExitCode::TargetNotReached,
-            _ => ExitCode::Done,
-        })
+        Ok(if is_target_missed { ExitCode::TargetNotReached } else { ExitCode::Done })
     }
 
     /// One run.
     async fn launch(
         &self,
-        run: &scenario::Run,
+        trial: &Trial,
         logs: PathBuf,
         stop: &mut Stop,
     ) -> Result<Ended<Box<(Run, Recording)>>, Failure> {
         let clock = WallClock::new();
         let order = Order {
-            scenario: &self.args.scenario,
-            sets: &self.sets,
-            run,
+            scenario: &self.args.scenario.scenario,
+            changes: self.experiment.changes().collect(),
+            seed: self.experiment.asked_seed(),
+            run: &trial.name,
             verbose: self.verbose,
             busy_poll: self.args.busy_poll,
-            tasks: self.experiment.cluster.spec.tasks().collect(),
+            tasks: trial.cluster.spec.tasks().collect(),
             logs,
         };
         let cluster = members::start(&order)?;
-        let told = match follow::follow(
-            cluster,
-            &order,
-            (clock, self.experiment.settings.stop.steps),
-            stop,
-        )
-        .await?
-        {
+        let steps = trial.settings.stop.steps;
+        let told = match follow::follow(cluster, &order, (clock, steps), stop).await? {
             Ended::Done(told) => told,
             Ended::Stopped(code) => return Ok(Ended::Stopped(code)),
         };
         let took: Duration = clock.now().since(Time::ZERO);
         let observed =
             Observed { ended: told.ended, bytes_sent: told.bytes_sent, events: None, digest: None };
-        let result = summary::of(run, &self.experiment.settings, &told.recording, &observed, took);
+        let result = trial.summarise(&told.recording, &observed, took);
         Ok(Ended::Done(Box::new((result, told.recording))))
     }
 }
@@ -150,9 +125,9 @@ impl Logs {
     }
 
     /// The folder for one run of several.
-    fn of_run(&self, run: &scenario::Run, runs: usize) -> Result<PathBuf, Failure> {
+    fn of_run(&self, run: &str, runs: usize) -> Result<PathBuf, Failure> {
         let word = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-        let name: String = run.name.chars().map(word).collect();
+        let name: String = run.chars().map(word).collect();
         let folder = if runs > 1 { self.folder.join(name) } else { self.folder.clone() };
         std::fs::create_dir_all(&folder).map_err(Failure::writing(folder.display().to_string()))?;
         Ok(folder)

@@ -5,9 +5,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use super::failure::Failure;
-use super::recording::Recording;
-use super::summary;
+use crate::experiment;
 use crate::report::{Report, Run, csv, events, json, table};
+use crate::training::Recording;
 
 /// The files of a report, written run by run, so that a later failure loses nothing.
 pub(super) struct Files<'a> {
@@ -31,7 +31,7 @@ impl<'a> Files<'a> {
         recording: &Recording,
     ) -> Result<(), Failure> {
         let failed = || Failure::writing(self.directory.display().to_string());
-        let rows = summary::rows(recording);
+        let rows = experiment::rows(recording);
         self.steps.append(run, &rows).map_err(failed())?;
         let folder = self.directory.join("events").join(run.replace(['/', '\\'], "_"));
         fs::create_dir_all(&folder).map_err(failed())?;

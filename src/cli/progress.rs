@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::recording::Watch;
+use crate::training::Watch;
 use crate::units::Time;
 
 const REDRAW_EVERY: Duration = Duration::from_millis(100);

@@ -10,28 +10,25 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::Trainer;
 use super::args::TaskArgs;
 use super::control::{Control, Event, Part};
 use super::exit_code::ExitCode;
-use super::experiment::Experiment;
 use super::failure::Failure;
 use super::output::{Files, print};
 use super::progress::Progress;
-use super::recording::{Recording, SharedRecording};
 use super::stop::{self, Either, GRACE, Stop, either};
-use super::summary::{self, Observed};
+use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
-use crate::report::{Report, World};
+use crate::experiment::{ExperimentError, Observed, Trainer, report_of};
+use crate::report::World;
 use crate::runtime::{self, Code, ComputeModel, Error, PeerMessage, Processor, Server, ServerDef};
-use crate::training::Task;
+use crate::training::{Recording, SharedRecording, Task};
 use crate::transport::{Quic, Transport};
 use crate::units::Time;
 
 use network::Network;
 pub(super) use network::{Message, Standing};
 use plan::Plan;
-pub(super) use plan::pick;
 
 /// How long the last messages may take to arrive.
 const FLUSH: Duration = Duration::from_secs(5);
@@ -80,8 +77,8 @@ async fn attend(
             SharedRecording::showing(control.try_clone()?)
         }
         None if plan.is_chief() => SharedRecording::showing(Progress::new(
-            &*plan.run.name,
-            plan.experiment.settings.stop.steps,
+            &*plan.trial.name,
+            plan.trial.settings.stop.steps,
         )),
         None => SharedRecording::default(),
     };
@@ -90,7 +87,7 @@ async fn attend(
     }
     let quic = Quic::bind(plan.network()).await?;
     let network =
-        Network::new(Rc::clone(&quic), plan.experiment.cluster.spec.clone(), plan.known.clone());
+        Network::new(Rc::clone(&quic), plan.trial.cluster.spec.clone(), plan.known.clone());
     let server = start(&plan, network.transport(), clock);
     network.attach(&server);
     let ended = train(&plan, &server, (&recording, clock), stop, trainer).await;
@@ -106,7 +103,8 @@ async fn attend(
         control.tell(&Event::Part(Part::new(&recording, sent, wall)));
     }
     let (result, stopped) = ended;
-    result.map_err(|error| Failure::Run { run: plan.run.name.clone(), error })?;
+    let run = || plan.trial.name.clone();
+    result.map_err(|error| ExperimentError::Run { run: run(), error })?;
     let code = match control {
         None if plan.is_chief() => report(args, &plan, &recording, (wall, sent))?,
         _ => ExitCode::Done,
@@ -117,10 +115,10 @@ async fn attend(
 /// The task's server, started.
 fn start(plan: &Plan, transport: Rc<dyn Transport<PeerMessage>>, clock: WallClock) -> Rc<Server> {
     let device = |_| Rc::new(Processor) as Rc<dyn ComputeModel>;
-    let devices = (0..plan.experiment.cluster.devices.get()).map(device).collect();
-    let transport = plan.run.compression.encoding().over(transport);
+    let devices = (0..plan.trial.cluster.devices.get()).map(device).collect();
+    let transport = plan.trial.cluster.encoding.over(transport);
     let world = runtime::World { transport, clock: Rc::new(clock), devices };
-    let def = ServerDef { cluster: plan.experiment.cluster.spec.clone(), task: plan.task.clone() };
+    let def = ServerDef { cluster: plan.trial.cluster.spec.clone(), task: plan.task.clone() };
     let server = Server::new(def, world);
     server.start().expect("a new server can be started");
     Rc::new(server)
@@ -134,9 +132,9 @@ async fn train(
     mut stop: Stop,
     trainer: &impl Trainer,
 ) -> (runtime::Result<()>, Option<ExitCode>) {
-    let begun = plan.experiment.deployed_checkpoints(&plan.run.name).and_then(|checkpoints| {
-        let (server, clock) = (Rc::clone(server), Rc::new(clock));
-        Task::new(plan.experiment.task_parts(server, clock, &plan.run, checkpoints, recording))
+    let begun = plan.trial.deployed_checkpoints().and_then(|checkpoints| {
+        let place: (_, Rc<dyn Clock>) = (Rc::clone(server), Rc::new(clock));
+        plan.trial.task(place, (checkpoints, Stores::Lasting), recording)
     });
     let task = match begun {
         Ok(task) => task,
@@ -193,21 +191,17 @@ fn report(
     recording: &Recording,
     (wall, sent): (Time, u64),
 ) -> Result<ExitCode, Failure> {
-    let Experiment { settings, cluster, .. } = &plan.experiment;
+    let trial = &plan.trial;
     let bytes_sent = [(plan.task.clone(), sent)].into();
     let observed = Observed { ended: wall, bytes_sent, events: None, digest: None };
-    let took = wall.since(Time::ZERO);
-    let result = summary::of(&plan.run, settings, recording, &observed, took);
-    let missed = settings.stop.accuracy.is_some() && result.seconds_to_target.is_none();
-    let report = Report {
-        scenario: plan.name.clone(),
-        seed: cluster.seed,
-        world: World::Deployment,
-        runs: vec![result],
-    };
+    let result = trial.summarise(recording, &observed, wall.since(Time::ZERO));
+    let is_target_missed = trial.misses_target(&result);
+    let mut report = report_of(std::slice::from_ref(trial), World::Deployment);
+    report.runs.push(result);
     if let Some(out) = &args.out {
-        Files::create(out)?.append(&report, &plan.run.name, recording)?;
+        Files::create(out)?.append(&report, &trial.name, recording)?;
     }
-    print(args.json, &report, settings.stop.accuracy).map_err(Failure::writing("the result"))?;
-    Ok(if missed { ExitCode::TargetNotReached } else { ExitCode::Done })
+    let target = trial.settings.stop.accuracy;
+    print(args.json, &report, target).map_err(Failure::writing("the result"))?;
+    Ok(if is_target_missed { ExitCode::TargetNotReached } else { ExitCode::Done })
 }

@@ -1,11 +1,14 @@
 //! Whether kernels compute, or only say the type of what they would have computed.
 
+use serde::Deserialize;
+
 use super::registry::{self, KernelError, Outputs};
 use crate::graph::{Array, Op, TensorType, infer};
 use crate::tensor::Tensor;
 
 /// Whether the numbers are computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Numerics {
     /// Real gradients, real loss.
     #[default]

@@ -22,6 +22,28 @@ pub struct Report {
     pub runs: Vec<Run>,
 }
 
+impl Report {
+    /// The result of the run called `name`.
+    ///
+    /// # Errors
+    /// If there is none; which there are.
+    pub fn run(&self, name: &str) -> Result<&Run, NoSuchRun> {
+        let names = || self.runs.iter().map(|run| run.name.clone()).collect();
+        let found = self.runs.iter().find(|run| run.name == name);
+        found.ok_or_else(|| NoSuchRun { name: name.to_owned(), runs: names() })
+    }
+}
+
+/// A report has no run of that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the report has no run `{name}`; it has {}", .runs.join(", "))]
+pub struct NoSuchRun {
+    /// The name that was asked for.
+    pub name: String,
+    /// The names that there are.
+    pub runs: Vec<String>,
+}
+
 /// Where an experiment ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

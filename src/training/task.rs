@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::checkpoint::Stores;
 use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, TaskName};
 use crate::graph::{Gradient, GraphError, GraphProblem, Output, Replica, Variable};
@@ -40,6 +41,8 @@ pub struct TaskParts {
     pub dataset: Option<Arc<Dataset>>,
     /// Where its checkpoints are kept; none where it keeps none.
     pub checkpointing: Option<Checkpointing>,
+    /// Where the checkpoints are that its program keeps by itself.
+    pub stores: Stores,
     /// Takes what the training tells of itself.
     pub recorder: Rc<dyn Recorder>,
 }
@@ -141,6 +144,12 @@ impl Task {
     /// Where its checkpoints are kept; none where it keeps none.
     pub fn checkpointing(&self) -> Option<&Checkpointing> {
         self.inner.parts.checkpointing.as_ref()
+    }
+
+    /// Where the checkpoints are that its program keeps by itself: in a simulation they are in
+    /// memory, the run's own.
+    pub(super) fn stores(&self) -> &Stores {
+        &self.inner.parts.stores
     }
 
     /// What it is trained on.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use super::ScenarioArgs;
 use crate::cluster::TaskName;
-use crate::experiment::scenario::Setting;
 use crate::units::Span;
 
 /// Who this task is: the flags of TensorFlow's example trainer, dashes or underscores, and a few
@@ -54,19 +54,12 @@ pub(crate) struct ClusterArgs {
 /// The arguments of `task`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TaskArgs {
-    /// The scenario's file, the same for all tasks.
-    pub(crate) scenario: PathBuf,
+    /// The same for all tasks; of several runs, --run picks one.
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArgs,
 
     #[command(flatten)]
     pub(crate) role: RoleArgs,
-
-    /// Which of the scenario's runs, where it has several.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) run: Option<String>,
-
-    /// Change one key of the scenario, as in `stop.steps=500`; may be repeated.
-    #[arg(long = "set", value_name = "PATH=VALUE")]
-    pub(crate) sets: Vec<Setting>,
 
     /// The folder of the task's certificate, as `certs issue` writes it.
     #[arg(long, value_name = "DIR")]
@@ -99,20 +92,8 @@ pub(crate) struct TaskArgs {
 /// The arguments of `launch`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LaunchArgs {
-    /// The scenario's file, such as `sims/sync_vs_async.toml`.
-    pub(crate) scenario: PathBuf,
-
-    /// Run this one of the scenario's runs only.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) run: Option<String>,
-
-    /// The seed, in place of the scenario's.
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
-
-    /// Change one key of the scenario, as in `cluster.worker=4`; may be repeated.
-    #[arg(long = "set", value_name = "PATH=VALUE")]
-    pub(crate) sets: Vec<Setting>,
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArgs,
 
     /// Write the report's files, and a log file a task, into this directory.
     #[arg(long, value_name = "DIR")]

@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::recording::Recording;
 use crate::cluster::TaskName;
-use crate::training::{Beginning, Ending, Evaluation, StepStats};
+use crate::training::{Beginning, Ending, Evaluation, Recording, StepStats};
 use crate::units::Time;
 
 /// One task's share of a run's recording. Times are in ns, floats are bits: JSON has no word for

@@ -18,10 +18,10 @@ use crate::cli::control::{Event, Part};
 use crate::cli::exit_code::ExitCode;
 use crate::cli::failure::Failure;
 use crate::cli::progress::Progress;
-use crate::cli::recording::{Recording, Watch};
 use crate::cli::stop::{Either, GRACE, Stop, either};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
+use crate::training::{Recording, Watch};
 use crate::units::Time;
 
 use listener::{Exit, News, Origin};
@@ -72,7 +72,7 @@ pub(super) async fn follow(
     }
     drop(sender);
     let chief = followed.tasks.iter().position(|followee| followee.task.job() != "ps").unwrap_or(0);
-    let mut progress = Box::new(Progress::new(&*order.run.name, steps));
+    let mut progress = Box::new(Progress::new(&*order.run, steps));
     let mut lingers = 0;
     let ended = loop {
         let first = either(stop, &mut Box::pin(followed.next_or_lingering(chief))).await;
@@ -254,7 +254,7 @@ impl Followed {
             }
         };
         Failure::Task {
-            run: order.run.name.clone(),
+            run: order.run.to_owned(),
             task: task.clone(),
             why,
             log: log.display().to_string(),

@@ -14,15 +14,17 @@ use tokio::process::{Child, Command};
 use super::folder::Folder;
 use crate::cli::failure::Failure;
 use crate::cluster::{ClusterSpec, TaskName};
-use crate::experiment::scenario::{Run, Setting};
+use crate::experiment::scenario::Change;
 use crate::transport::Authority;
 use crate::units::Span;
 
 /// What is to be started.
 pub(super) struct Order<'a> {
     pub(super) scenario: &'a Path,
-    pub(super) sets: &'a [Setting],
-    pub(super) run: &'a Run,
+    /// What is changed in it.
+    pub(super) changes: Vec<&'a Change>,
+    pub(super) seed: Option<u64>,
+    pub(super) run: &'a str,
     pub(super) verbose: u8,
     /// How long an idle task looks for messages, where somebody has said so.
     pub(super) busy_poll: Option<Span>,
@@ -61,7 +63,7 @@ pub(super) struct Member {
 /// If the system refuses; what was started is then stopped.
 pub(super) fn start(order: &Order<'_>) -> Result<Cluster, Failure> {
     let keys = Folder::private("trainyard-keys")?;
-    let authority = Authority::new(&order.run.name)?;
+    let authority = Authority::new(&order.run)?;
     let mut sockets = Vec::with_capacity(order.tasks.len());
     for task in &order.tasks {
         authority.issue(task, &[Ipv4Addr::LOCALHOST.to_string()])?.save(keys.path(), task)?;
@@ -114,19 +116,19 @@ fn spawn(
         "task": {"type": task.job(), "index": task.index()},
     });
     let mut command = Command::new(std::env::current_exe().map_err(failed())?);
-    command
-        .arg("task")
-        .arg(order.scenario)
-        .arg("--launched")
-        .arg(format!("--run={}", order.run.name));
+    command.arg("task").arg(order.scenario).arg("--launched").arg(format!("--run={}", order.run));
     command.arg("--certs").arg(keys).args((0..order.verbose).map(|_| "-v"));
     if let Some(Span(busy_poll)) =
         order.busy_poll.or_else(|| is_crowded(order.tasks.len()).then(Span::default))
     {
         command.arg(format!("--busy-poll={}us", busy_poll.as_micros()));
     }
-    for set in order.sets {
-        command.arg(format!("--set={set}"));
+    for change in &order.changes {
+        let flag = if change.removes() { "unset" } else { "set" };
+        command.arg(format!("--{flag}={change}"));
+    }
+    if let Some(seed) = order.seed {
+        command.arg(format!("--seed={seed}"));
     }
     command
         .env("TF_CONFIG", role.to_string())

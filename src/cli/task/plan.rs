@@ -4,21 +4,17 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
 use crate::cli::args::TaskArgs;
-use crate::cli::experiment::Experiment;
 use crate::cli::failure::Failure;
 use crate::cli::role;
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
-use crate::experiment::scenario::{self, Run, Scenario};
+use crate::experiment::{ExperimentError, Trial};
 use crate::transport::{Authority, Identity, QuicConfig, RunId};
 
 /// One task's part in a run.
 pub(super) struct Plan {
-    /// The scenario's name.
-    pub(super) name: String,
-    pub(super) run: Run,
-    pub(super) task: TaskName,
     /// Its cluster has all tasks, be their addresses known or not.
-    pub(super) experiment: Experiment,
+    pub(super) trial: Trial,
+    pub(super) task: TaskName,
     /// Whether it is told of some tasks only.
     pub(super) is_dynamic: bool,
     /// A socket to listen on, where one was handed over.
@@ -38,34 +34,32 @@ impl Plan {
     /// # Errors
     /// Every mistake in the cluster and the role; what is missing.
     pub(super) fn new(args: &TaskArgs) -> Result<Option<Self>, Failure> {
-        let scenario = scenario::load(&args.scenario, &args.sets)?;
-        let config = role::require(&args.role, &scenario)?;
+        let experiment = args.scenario.experiment()?;
+        let scenario = &experiment.scenarios()?[0].1;
+        let config = role::require(&args.role, scenario)?;
         role::warn(&config);
         let task = config.task().clone();
         if task.job() == "evaluator" {
             return Ok(None);
         }
-        let run = pick(&scenario, args.run.as_deref())?.clone();
-        let mut experiment = Experiment::new(&scenario)?;
-        experiment.cluster.spec = roster(&config, experiment.cluster.spec)?;
+        let mut trial = only(experiment.trials()?)?;
+        trial.cluster.spec = roster(&config, trial.cluster.spec)?;
         let known = if config.cluster_spec().is_empty() {
             alone(&task)
         } else {
             config.cluster_spec().clone()
         };
         let identity = identity(args.certs.as_deref(), &task, config.cluster_spec().is_empty())?;
-        let chief = experiment.cluster.spec.tasks().find(|task| task.job() != "ps");
+        let chief = trial.cluster.spec.tasks().find(|task| task.job() != "ps");
         Ok(Some(Self {
             chief,
             identity,
-            run_id: RunId::new(args.run_name.clone().unwrap_or_else(|| scenario.name.clone())),
+            run_id: RunId::new(args.run_name.clone().unwrap_or_else(|| trial.scenario.clone())),
             is_alone: config.cluster_spec().is_empty(),
             is_dynamic: config.is_dynamic(),
-            name: scenario.name,
             socket: None,
-            run,
+            trial,
             task,
-            experiment,
             known,
         }))
     }
@@ -101,22 +95,14 @@ fn identity(folder: Option<&Path>, task: &TaskName, is_alone: bool) -> Result<Id
     }
 }
 
-/// The run called `name`, or the only one.
-pub(in crate::cli) fn pick<'a>(
-    scenario: &'a Scenario,
-    name: Option<&str>,
-) -> Result<&'a Run, Failure> {
-    let names =
-        || scenario.runs.iter().map(|run| format!("`{}`", run.name)).collect::<Vec<_>>().join(", ");
-    match (name, scenario.runs.as_slice()) {
-        (Some(name), runs) => runs.iter().find(|run| run.name == name).ok_or_else(|| {
-            Failure::NotSupported(format!("the scenario has no run `{name}`; it has {}", names()))
-        }),
-        (None, [only]) => Ok(only),
-        (None, _) => Err(Failure::NotSupported(format!(
-            "the scenario has several runs; pick one with --run: {}",
-            names()
-        ))),
+/// The only one of `trials`.
+fn only(mut trials: Vec<Trial>) -> Result<Trial, Failure> {
+    match trials.len() {
+        1 => Ok(trials.remove(0)),
+        _ => {
+            let runs = trials.into_iter().map(|trial| trial.name).collect();
+            Err(ExperimentError::SeveralRuns { runs }.into())
+        }
     }
 }
 

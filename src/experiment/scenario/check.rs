@@ -1,6 +1,5 @@
 //! From what was typed to what it means: defaults filled in, and every mistake found at once.
 
-mod checkpoint;
 mod fault;
 mod optimizer;
 mod program;
@@ -12,13 +11,15 @@ use std::time::Duration;
 
 use super::error::{Mistake, ScenarioError, line_of, most_like};
 use super::file::{
-    AveragingFile, CompressionFile, ComputeFile, DiLoCoTable, LocalSgdTable, ModelFile,
-    NetworkFile, NumericsFile, RunFile, ScenarioFile, StopFile, TasksFile,
+    AveragingFile, ComputeFile, DiLoCoTable, LocalSgdTable, ModelFile, NetworkFile, ScenarioFile,
 };
-use super::{Averaging, Compression, Compute, Nesterov, Numerics, Run, Scenario, Stop, Tasks};
+use super::run::RunFile;
+use super::{Averaging, Compression, Nesterov, Run, Scenario, Tasks};
 use crate::cluster::TaskName;
-use crate::simulation::{NetworkSpec, Racks};
+use crate::kernels::Numerics;
+use crate::simulation::{ComputeSpec, NetworkSpec, Racks};
 use crate::sync::Mode;
+use crate::training::Stop;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
 
 /// The mistakes found so far, and what is asked for that can't be done yet: keys and what to say of
@@ -45,7 +46,7 @@ impl Mistakes {
         }
     }
 
-    fn at_least_1(&mut self, number: u64, path: &str) {
+    pub(super) fn at_least_1(&mut self, number: u64, path: &str) {
         self.unless(number >= 1, path, || "0 must be at least 1".to_owned());
     }
 
@@ -91,35 +92,39 @@ pub(super) fn build(
     let mut found = Mistakes::default();
     refuse_what_is_to_come(&file, &mut found);
     let cluster = cluster(file.cluster, &mut found);
-    let workers = cluster.get("worker").map_or(0, Tasks::count);
-    let stop = stop(file.stop, &mut found);
-    if stop.accuracy.is_some() {
-        let computed =
-            file.compute.numerics == NumericsFile::Real && file.program.model != ModelFile::Null;
-        found.unless(computed, "stop.accuracy", || {
-            "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` \
-             or `time`"
-                .to_owned()
+    let count = |job: &str| cluster.get(job).map(Tasks::count);
+    let (servers, workers) = (count("ps").unwrap_or(1), count("worker").unwrap_or(0));
+    stop(&file.stop, &mut found);
+    let numerics = file.compute.numerics;
+    if file.stop.accuracy.is_some() {
+        let is_computed = numerics == Numerics::Real && file.program.model != ModelFile::Null;
+        found.unless(is_computed, "stop.accuracy", || {
+            "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` or `time`".to_owned()
         });
     }
-    let compression = compression(file.network.compression, "network.compression", &mut found)
-        .unwrap_or_default();
+    let compression = file.network.compression;
+    compression.check("network.compression", &mut found);
+    if let Some(checkpoint) = &file.checkpoint {
+        checkpoint.check(numerics, &mut found);
+    }
     let runs = runs(file.run, (workers, compression), &mut found);
-    let numerics = file.compute.numerics;
+    let faults = fault::faults(file.fault, file.network.silence, &cluster, &mut found);
+    let slow = slow(&file.compute.slow, &cluster, &mut found);
+    let devices = devices(file.compute.devices, &mut found);
+    let (settings, dataset) =
+        program::program(file.program, file.stop, origin, servers, &mut found);
     let scenario = Scenario {
         name: file.name.unwrap_or_else(|| stem(origin)),
         seed: file.seed,
-        faults: fault::faults(file.fault, file.network.silence, &cluster, &mut found),
+        faults,
         network: network(file.network, &mut found),
-        compute: compute(file.compute, &cluster, &mut found),
-        program: program::program(
-            file.program,
-            origin,
-            cluster.get("ps").map_or(1, Tasks::count),
-            &mut found,
-        ),
-        stop,
-        checkpoint: checkpoint::checkpoint(file.checkpoint, numerics, &mut found),
+        compute: compute(file.compute, &mut found),
+        devices,
+        slow,
+        numerics,
+        settings,
+        dataset,
+        checkpoint: file.checkpoint,
         runs,
         cluster,
     };
@@ -145,10 +150,7 @@ fn refuse_what_is_to_come(file: &ScenarioFile, found: &mut Mistakes) {
     );
 }
 
-fn cluster(
-    file: Option<BTreeMap<String, TasksFile>>,
-    found: &mut Mistakes,
-) -> BTreeMap<String, Tasks> {
+fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTreeMap<String, Tasks> {
     let Some(file) = file else {
         return BTreeMap::from([
             ("ps".to_owned(), Tasks::Count(1)),
@@ -168,10 +170,6 @@ fn cluster(
         found.unless(named, &path, || {
             "a job's name is letters, digits and `_`, and begins with a letter".to_owned()
         });
-        let tasks = match tasks {
-            TasksFile::Count(count) => Tasks::Count(count),
-            TasksFile::Addresses(addresses) => Tasks::Addresses(addresses),
-        };
         found.unless(tasks.count() >= 1, &path, || {
             "a job has at least 1 task; remove it, or give it one".to_owned()
         });
@@ -219,39 +217,50 @@ fn network(file: NetworkFile, found: &mut Mistakes) -> NetworkSpec {
 /// More devices of one task than any machine has.
 const MAX_DEVICES: u32 = 1024;
 
-fn compute(file: ComputeFile, cluster: &BTreeMap<String, Tasks>, found: &mut Mistakes) -> Compute {
-    let rate = file.rate.unwrap_or(FlopsPerSecond(50e9));
-    let memory = file.memory.unwrap_or(BytesPerSecond(10e9));
-    found.above_0(rate.0, "compute.rate");
-    found.above_0(memory.0, "compute.memory");
-    let devices = file.devices.unwrap_or(1);
+fn devices(given: Option<u32>, found: &mut Mistakes) -> NonZeroU32 {
+    let devices = given.unwrap_or(1);
     found.unless((1..=MAX_DEVICES).contains(&devices), "compute.devices", || {
         format!("{devices} must be at least 1 and at most {MAX_DEVICES}")
     });
+    NonZeroU32::new(devices).unwrap_or(NonZeroU32::MIN)
+}
+
+fn slow(
+    file: &BTreeMap<String, f64>,
+    cluster: &BTreeMap<String, Tasks>,
+    found: &mut Mistakes,
+) -> BTreeMap<TaskName, f64> {
     let mut slow = BTreeMap::new();
-    for (name, factor) in file.slow {
+    for (name, factor) in file {
         let path = format!("compute.slow.\"{name}\"");
-        found.unless(factor.is_finite() && factor > 0.0, &path, || {
+        found.unless(factor.is_finite() && *factor > 0.0, &path, || {
             format!("{factor} must be finite and above 0")
         });
-        match task_of(&name, cluster) {
+        match task_of(name, cluster) {
             Ok(task) => {
-                slow.insert(task, factor);
+                slow.insert(task, *factor);
             }
             Err(why) => found.note(path, why),
         }
     }
-    Compute {
+    slow
+}
+
+fn compute(file: ComputeFile, found: &mut Mistakes) -> ComputeSpec {
+    let rate = file.rate.unwrap_or(FlopsPerSecond(50e9));
+    let memory = file.memory.unwrap_or(BytesPerSecond(10e9));
+    found.above_0(rate.0, "compute.rate");
+    found.above_0(memory.0, "compute.memory");
+    let are_both = file.straggler.is_some() && file.step_time.is_some();
+    found.unless(!are_both, "compute.step_time", || {
+        "it already is the whole time of a step, which `straggler` can't multiply; remove one of them"
+            .to_owned()
+    });
+    ComputeSpec {
         rate,
         memory,
-        devices: NonZeroU32::new(devices).unwrap_or(NonZeroU32::MIN),
         straggler: file.straggler.map(|law| law.into_law("compute.straggler", Some(1.0), found)),
-        slow,
         step_time: file.step_time.map(|law| law.into_law("compute.step_time", None, found)),
-        numerics: match file.numerics {
-            NumericsFile::Real => Numerics::Real,
-            NumericsFile::Shapes => Numerics::Shapes,
-        },
     }
 }
 
@@ -273,56 +282,11 @@ fn task_of(name: &str, cluster: &BTreeMap<String, Tasks>) -> Result<TaskName, St
     }
 }
 
-fn stop(file: Option<StopFile>, found: &mut Mistakes) -> Stop {
-    let Some(file) = file else {
-        return Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None };
-    };
-    let evaluate_every = file.evaluate_every.unwrap_or(50);
-    found.at_least_1(evaluate_every, "stop.evaluate_every");
-    found.at_least_1(file.steps.unwrap_or(1), "stop.steps");
-    found.above_0(file.time.map_or(1.0, |time| time.0.as_secs_f64()), "stop.time");
-    if let Some(accuracy) = file.accuracy {
-        found.unless(accuracy > 0.0 && accuracy <= 1.0, "stop.accuracy", || {
-            format!("{accuracy} must be above 0 and at most 1")
-        });
+fn stop(stop: &Stop, found: &mut Mistakes) {
+    for (key, text) in stop.mistakes() {
+        let dot = if key.is_empty() { "" } else { "." };
+        found.note(format!("stop{dot}{key}"), text);
     }
-    if file.steps.is_none() && file.time.is_none() {
-        let why = match file.accuracy {
-            None => "no condition, so no run would end; give `steps` or `time`",
-            Some(_) => "the accuracy may never be reached; give `steps` or `time` as well",
-        };
-        found.note("stop", why);
-    }
-    Stop {
-        steps: file.steps,
-        accuracy: file.accuracy,
-        evaluate_every,
-        time: file.time.map(Duration::from),
-    }
-}
-
-/// What `file`, which is at `path`, asks for.
-fn compression(
-    file: Option<CompressionFile>,
-    path: &str,
-    found: &mut Mistakes,
-) -> Option<Compression> {
-    Some(match file? {
-        CompressionFile::None => Compression::None,
-        CompressionFile::Bf16 => Compression::Bf16,
-        CompressionFile::Int8 { block } => {
-            found.at_least_1(block.into(), &format!("{path}.int8.block"));
-            Compression::Int8 { block: NonZeroU32::new(block).unwrap_or(NonZeroU32::MIN) }
-        }
-        CompressionFile::TopK { fraction } => {
-            found.unless(
-                fraction > 0.0 && fraction <= 1.0,
-                format!("{path}.top_k.fraction"),
-                || format!("{fraction} must be above 0 and at most 1"),
-            );
-            Compression::TopK { fraction }
-        }
-    })
 }
 
 /// How the workers of a mode, which is at `path`, average copies of their own, where they do.
@@ -365,21 +329,25 @@ fn runs(
             mode: Mode::Async,
             averaging: None,
             compression: compressed,
+            own: None,
         };
         return vec![Run { name: run.how(), ..run }];
     };
     found.unless(!file.is_empty(), "run", || "no run; give one, or remove the key".to_owned());
     let mut runs: Vec<Run> = Vec::new();
     for (index, run) in file.into_iter().enumerate() {
+        let (changes, differs) = (run.changes(), run.differs());
         let averaging = averaging(run.mode.averaging, &format!("run[{index}].mode"), found);
         let mode = run.mode.mode;
-        if let Err((parameter, problem)) = mode.check(workers.max(1)) {
+        if !differs && let Err((parameter, problem)) = mode.check(workers.max(1)) {
             found.note(format!("run[{index}].mode.{parameter}"), problem);
         }
-        let own = compression(run.compression, &format!("run[{index}].compression"), found);
-        let meant =
-            Run { name: String::new(), mode, averaging, compression: own.unwrap_or(compressed) };
-        let name = run.name.unwrap_or_else(|| meant.how());
+        if let Some(own) = run.compression {
+            own.check(&format!("run[{index}].compression"), found);
+        }
+        let compression = run.compression.unwrap_or(compressed);
+        let meant = Run { name: String::new(), mode, averaging, compression, own: None };
+        let name = run.name.unwrap_or_else(|| meant.how() + &changes);
         found.unless(
             runs.iter().all(|earlier| earlier.name != name),
             format!("run[{index}].name"),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::SettingError;
+use super::ChangeError;
 use super::key_path::KeyPath;
 
 /// Why there is no scenario. All of these are the user's to mend: exit code 2.
@@ -50,9 +50,9 @@ pub enum ScenarioError {
         /// What is asked for; at least one, in the order of their lines.
         features: Vec<Mistake>,
     },
-    /// A `--set` or `--sweep` does not fit the file.
+    /// A change, such as a `--set` or a run's own, does not fit the file.
     #[error(transparent)]
-    Setting(#[from] SettingError),
+    Change(#[from] ChangeError),
 }
 
 /// One thing that is wrong, and where.
@@ -79,6 +79,30 @@ impl ScenarioError {
             message: error.message().to_owned(),
             excerpt: place.excerpt(text, &span),
             suggestion: suggestion(error.message()),
+        }
+    }
+}
+
+impl ScenarioError {
+    /// The error of a scenario as run `index` has it; `text` is the file, where its lines still
+    /// mean something.
+    pub(super) fn within(self, index: usize, text: Option<&str>) -> Self {
+        let relate = |mistakes: Vec<Mistake>| {
+            let of_run = |mistake: Mistake| {
+                // The run is alone in its scenario.
+                let path = match mistake.path.strip_prefix("run[0]") {
+                    Some(rest) => format!("run[{index}]{rest}"),
+                    None => format!("run[{index}].set.{}", mistake.path),
+                };
+                Mistake { line: text.and_then(|text| line_of(text, &path)), path, ..mistake }
+            };
+            mistakes.into_iter().map(of_run).collect()
+        };
+        match self {
+            Self::Invalid { origin, mistakes } => {
+                Self::Invalid { origin, mistakes: relate(mistakes) }
+            }
+            other => other,
         }
     }
 }

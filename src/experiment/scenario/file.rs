@@ -1,24 +1,23 @@
-//! The scenario file as it is typed: the keys there are, and their defaults. Serde stops here.
+//! What of a scenario is typed in another form than it is read in: keys that make a value together,
+//! and values of several forms. Serde stops here.
 
-mod checkpoint;
-mod compression;
-mod dataset;
 mod fault;
 mod mode;
 mod optimizer;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{self, Deserializer, IgnoredAny, SeqAccess, Unexpected, Visitor};
+use serde::de::IgnoredAny;
 
 use super::law::{LawFile, Seconds};
+use super::run::RunFile;
+use super::{Checkpoint, Compression, Tasks};
+use crate::data::Source;
+use crate::kernels::Numerics;
+use crate::training::Stop;
 use crate::units::{BytesPerSecond, FlopsPerSecond, Span};
 
-pub(super) use checkpoint::CheckpointFile;
-pub(super) use compression::CompressionFile;
-pub(super) use dataset::{DatasetFile, NpyFile};
 pub(super) use fault::FaultFile;
 pub(super) use mode::{AveragingFile, DiLoCoTable, LocalSgdTable, ModeFile};
 pub(super) use optimizer::{
@@ -30,21 +29,15 @@ pub(super) use optimizer::{
 pub(super) struct ScenarioFile {
     pub(super) name: Option<String>,
     pub(super) seed: u64,
-    pub(super) cluster: Option<BTreeMap<String, TasksFile>>,
+    pub(super) cluster: Option<BTreeMap<String, Tasks>>,
     pub(super) network: NetworkFile,
     pub(super) compute: ComputeFile,
     pub(super) program: ProgramFile,
-    pub(super) stop: Option<StopFile>,
+    pub(super) stop: Stop,
     pub(super) run: Option<Vec<RunFile>>,
     pub(super) fault: Vec<FaultFile>,
-    pub(super) checkpoint: Option<CheckpointFile>,
+    pub(super) checkpoint: Option<Checkpoint>,
     pub(super) calibration: Option<IgnoredAny>,
-}
-
-/// `2`, or `["host:port", ...]`.
-pub(super) enum TasksFile {
-    Count(u32),
-    Addresses(Vec<String>),
 }
 
 #[derive(Default, Deserialize)]
@@ -55,7 +48,7 @@ pub(super) struct NetworkFile {
     pub(super) message_cost: Option<Span>,
     pub(super) racks: Option<RacksFile>,
     pub(super) silence: Option<Span>,
-    pub(super) compression: Option<CompressionFile>,
+    pub(super) compression: Compression,
 }
 
 #[derive(Deserialize)]
@@ -74,15 +67,7 @@ pub(super) struct ComputeFile {
     pub(super) straggler: Option<LawFile<f64>>,
     pub(super) slow: BTreeMap<String, f64>,
     pub(super) step_time: Option<LawFile<Seconds>>,
-    pub(super) numerics: NumericsFile,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum NumericsFile {
-    #[default]
-    Real,
-    Shapes,
+    pub(super) numerics: Numerics,
 }
 
 #[derive(Default, Deserialize)]
@@ -94,7 +79,7 @@ pub(super) struct ProgramFile {
     pub(super) dim: Option<usize>,
     pub(super) slots: Option<usize>,
     pub(super) partitions: Option<usize>,
-    pub(super) dataset: Option<DatasetFile>,
+    pub(super) dataset: Option<Source>,
     pub(super) batch: Option<usize>,
     pub(super) optimizer: OptimizerFile,
 }
@@ -115,51 +100,4 @@ pub(super) enum ModelFile {
     #[serde(rename = "resnet50")]
     Resnet50,
     Null,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StopFile {
-    pub(super) steps: Option<u64>,
-    pub(super) accuracy: Option<f64>,
-    pub(super) evaluate_every: Option<u64>,
-    pub(super) time: Option<Span>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RunFile {
-    pub(super) name: Option<String>,
-    pub(super) mode: ModeFile,
-    pub(super) compression: Option<CompressionFile>,
-}
-
-struct TasksVisitor;
-
-impl<'de> Visitor<'de> for TasksVisitor {
-    type Value = TasksFile;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number of tasks or a list of \"host:port\"")
-    }
-
-    fn visit_i64<E: de::Error>(self, count: i64) -> Result<TasksFile, E> {
-        let count =
-            u32::try_from(count).map_err(|_| E::invalid_value(Unexpected::Signed(count), &self))?;
-        Ok(TasksFile::Count(count))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<TasksFile, A::Error> {
-        let mut addresses = Vec::new();
-        while let Some(address) = seq.next_element()? {
-            addresses.push(address);
-        }
-        Ok(TasksFile::Addresses(addresses))
-    }
-}
-
-impl<'de> Deserialize<'de> for TasksFile {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TasksVisitor)
-    }
 }

@@ -1,15 +1,21 @@
 //! Tests of reading scenarios: what the files mean. Each error's text is in `errors`, `--set` in
 //! `settings`.
 
+mod changes;
 mod errors;
 mod optimizer;
-mod settings;
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use super::*;
-use crate::simulation::{Fault, Misfortune, Moment, Racks};
-use crate::units::Time;
+use crate::graph::{LearningRate, UpdateRule};
+use crate::models::{Embedding, Model};
+use crate::optimizer::ClipGradients;
+use crate::simulation::{Fault, Law, Misfortune, Moment, Racks};
+use crate::sync::Mode;
+use crate::training::{OptimizerSettings, Stop};
+use crate::units::{BytesPerSecond, Time};
 
 /// The scenario in `text`, in a file called `sims/example.toml`.
 fn example(text: &str) -> Result<Scenario, ScenarioError> {
@@ -18,10 +24,11 @@ fn example(text: &str) -> Result<Scenario, ScenarioError> {
 
 #[test]
 fn the_embedding_scenario_is_of_a_table_of_1_gb_in_a_shard_a_server() {
-    let program = load(Path::new("sims/embedding.toml"), &[]).unwrap().program;
-    let sizes = Embedding { rows: 4_000_000, dim: 64, slots: 8, partitions: 4 };
-    assert_eq!((program.model, program.dataset), (Model::Embedding(sizes), Dataset::Synthetic));
-    assert_eq!(4 * sizes.rows * sizes.dim, 1_024_000_000);
+    let scenario = load(Path::new("sims/embedding.toml"), &[]).unwrap();
+    let Model::Embedding(sizes) = scenario.settings.model else { panic!("{scenario:?}") };
+    let Embedding { rows, dim, slots, partitions, .. } = sizes;
+    assert_eq!((slots, partitions, scenario.dataset), (8, 4, Source::Synthetic));
+    assert_eq!(4 * rows * dim, 1_024_000_000);
 }
 
 #[test]
@@ -43,15 +50,15 @@ fn the_shipped_scenario_means_what_its_comments_say() {
     assert_eq!(scenario.network.latency, Duration::from_micros(50));
     assert_eq!(scenario.network.bandwidth, BytesPerSecond(1.25e9));
     assert_eq!(scenario.compute.straggler, Some(Law::Lognormal { mean: 1.0, sigma: 0.3 }));
-    assert_eq!(scenario.compute.slow, BTreeMap::from([(TaskName::new("worker", 3), 2.0)]));
-    assert_eq!(scenario.program.hidden, [128]);
+    assert_eq!(scenario.slow, BTreeMap::from([(TaskName::new("worker", 3), 2.0)]));
+    assert_eq!(scenario.settings.model, Model::Mlp { hidden: vec![128] });
     assert_eq!(
-        scenario.program.optimizer.rule,
+        scenario.settings.optimizer.rule,
         UpdateRule::Adagrad { initial_accumulator_value: 0.1 }
     );
-    assert_eq!(scenario.program.optimizer.learning_rate, 0.05.into());
-    assert_eq!(scenario.stop.steps, Some(2000));
-    assert_eq!(scenario.stop.time, Some(Duration::from_secs(60)));
+    assert_eq!(scenario.settings.optimizer.learning_rate, 0.05.into());
+    assert_eq!(scenario.settings.stop.steps, Some(2000));
+    assert_eq!(scenario.settings.stop.time, Some(Duration::from_secs(60)));
     let runs: Vec<_> = scenario.runs.iter().map(|run| (run.name.as_str(), run.mode)).collect();
     let expected = [
         ("sync", Mode::Sync { backups: 0 }),
@@ -91,8 +98,7 @@ fn faults_are_read_with_their_times() {
 #[test]
 fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
     let scenario = example("").unwrap();
-    let optimizer =
-        Optimizer { rule: UpdateRule::GradientDescent, learning_rate: 0.01.into(), clip: None };
+    let (rule, learning_rate) = (UpdateRule::GradientDescent, 0.01.into());
     let expected = Scenario {
         name: "example".to_owned(),
         seed: 0,
@@ -108,28 +114,29 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             message_cost: Duration::from_micros(5),
             racks: None,
         },
-        compute: Compute {
+        compute: ComputeSpec {
             rate: "50GFLOP/s".parse().unwrap(),
             memory: "10GB/s".parse().unwrap(),
-            devices: NonZeroU32::MIN,
             straggler: None,
-            slow: BTreeMap::new(),
             step_time: None,
-            numerics: Numerics::Real,
         },
-        program: Program {
+        devices: NonZeroU32::MIN,
+        slow: BTreeMap::new(),
+        numerics: Numerics::Real,
+        settings: Settings {
             model: Model::Softmax,
-            hidden: vec![],
-            dataset: Dataset::Digits,
+            optimizer: OptimizerSettings { rule, learning_rate, clip: None, top_k: None },
             batch: 32,
-            optimizer,
+            averaging: None,
+            stop: Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None },
         },
-        stop: Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None },
+        dataset: Source::Digits,
         runs: vec![Run {
             name: "async".to_owned(),
             mode: Mode::Async,
             averaging: None,
             compression: Compression::None,
+            own: None,
         }],
     };
     assert_eq!(scenario, expected);

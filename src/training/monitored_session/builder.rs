@@ -64,7 +64,8 @@ impl Builder {
     /// # Errors
     /// If there can be none.
     pub fn checkpoint_dir(self, location: &str) -> Result<Self> {
-        Ok(self.checkpointing(Checkpointing::at(location)?))
+        let store = self.task.stores().open(location)?;
+        Ok(self.checkpointing(Checkpointing::new(store)))
     }
 
     /// Keeps checkpoints as `checkpointing` says.

@@ -4,13 +4,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use trainyard::checkpoint::Memory;
+use trainyard::checkpoint::{Memory, Stores};
 use trainyard::clock::WallClock;
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
-use trainyard::training::{
-    Beginning, Ending, Evaluation, Recorder, Scaffold, StepStats, TaskParts,
-};
+use trainyard::training::{Scaffold, SharedRecording, TaskParts};
 
 use crate::support::alone::{Counting, Seen, alone, at, every_steps, seconds, workers};
 use crate::support::fixture::{assert_error, cluster, on_actix};
@@ -197,16 +195,6 @@ fn a_worker_begins_soon_after_its_model_is_ready() {
     });
 }
 
-struct Silent;
-
-impl Recorder for Silent {
-    fn beginning(&self, _: Beginning) {}
-    fn step(&self, _: StepStats) {}
-    fn restored(&self, _: u64) {}
-    fn evaluation(&self, _: Evaluation) {}
-    fn ending(&self, _: Ending) {}
-}
-
 /// In real time, where nobody sees that nothing can ever happen any more.
 #[test]
 fn a_worker_whose_chief_does_not_come_in_time_names_it() {
@@ -221,7 +209,8 @@ fn a_worker_whose_chief_does_not_come_in_time_names_it() {
             settings: Simulated::new(0, 2, Mode::Async).settings().clone(),
             dataset: None,
             checkpointing: None,
-            recorder: Rc::new(Silent),
+            stores: Stores::in_memory(),
+            recorder: Rc::new(SharedRecording::default()),
         })?;
         let model = Counting::new(&task)?;
         let opened =

@@ -1,39 +1,32 @@
 //! Trainings in simulation, as tests ask for them, and what they told of themselves.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::num::NonZeroU32;
-use std::rc::Rc;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use trainyard::checkpoint::Memory;
-use trainyard::cluster::{ClusterSpec, TaskName};
+use trainyard::cluster::TaskName;
 use trainyard::data::{Dataset, Split};
+use trainyard::experiment::{Experiment, Trial};
 use trainyard::graph::UpdateRule;
 use trainyard::kernels::Numerics;
 use trainyard::models::{Embedding, Model};
 use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
-use trainyard::simulation::{
-    self, Cluster, ComputeSpec, Fault, Faults, Host, Law, Misfortune, Moment, NetworkSpec, Outcome,
-};
+use trainyard::simulation::{Fault, Host, Law, Misfortune, Moment, Outcome};
 use trainyard::sync::Mode;
 use trainyard::training::{
-    Averaging, Beginning, Checkpointing, Ending, Evaluation, OptimizerSettings, Recorder,
-    SecondOrStepTimer, Settings, StepStats, Stop, TaskParts, train,
+    Averaging, Checkpointing, Ending, Evaluation, OptimizerSettings, SecondOrStepTimer, Settings,
+    SharedRecording, StepStats, Watch, train,
 };
-use trainyard::units::{BytesPerSecond, FlopsPerSecond};
+use trainyard::units::{BytesPerSecond, Time};
 
 /// A training to be run. It begins as the null program on a network that takes next to no time.
 #[derive(Clone)]
 pub(crate) struct Simulated {
-    cluster: Cluster,
-    settings: Settings,
-    mode: Mode,
-    dataset: Option<Arc<Dataset>>,
-    checkpointing: Option<Checkpointing>,
-    /// How much wall clock time the recorder wastes at each step.
+    trial: Trial,
+    /// How much wall clock time is wasted at each step.
     wasted: Duration,
 }
 
@@ -46,114 +39,68 @@ pub(crate) struct Trained {
     pub(crate) outcome: Outcome<()>,
 }
 
-/// What is known of a training so far.
-#[derive(Default)]
-struct Told {
-    steps: Vec<StepStats>,
-    ending: Option<Ending>,
-    evaluation: Option<Evaluation>,
+/// Makes this machine slower: each step takes so much more of the wall clock.
+struct Waste(Duration);
+
+impl Watch for Waste {
+    fn update(&mut self, _: u64, _: Option<f32>, _: Time) {
+        let began = Instant::now();
+        while began.elapsed() < self.0 {}
+    }
+
+    fn finish(self: Box<Self>) {}
 }
 
-#[derive(Clone, Default)]
-struct Notes {
-    told: Arc<Mutex<Told>>,
-    wasted: Duration,
-}
-
-impl Recorder for Notes {
-    fn step(&self, stats: StepStats) {
-        let began = std::time::Instant::now();
-        while began.elapsed() < self.wasted {}
-        self.told.lock().unwrap().steps.push(stats);
-    }
-
-    fn beginning(&self, _: Beginning) {}
-
-    fn restored(&self, global_step: u64) {
-        let told = &mut *self.told.lock().unwrap();
-        told.steps
-            .iter_mut()
-            .filter(|step| step.global_step > global_step)
-            .for_each(|step| step.applied = false);
-    }
-
-    fn evaluation(&self, evaluation: Evaluation) {
-        self.told.lock().unwrap().evaluation = Some(evaluation);
-    }
-
-    fn ending(&self, ending: Ending) {
-        self.told.lock().unwrap().ending = Some(ending);
-    }
+/// The null program, as a scenario.
+fn scenario(ps: u32, workers: u32) -> String {
+    let ps = if ps > 0 { format!("ps = {ps}\n") } else { String::new() };
+    format!(
+        "seed = 7\n[cluster]\n{ps}worker = {workers}\n\
+         [network]\nlatency = \"1ns\"\nbandwidth = \"8000Gbps\"\nmessage_cost = \"0s\"\n\
+         [program]\nmodel = \"null\"\nbatch = 8\noptimizer = {{ learning_rate = 0.1 }}\n\
+         [stop]\nsteps = 100\n"
+    )
 }
 
 impl Simulated {
     pub(crate) fn new(ps: u32, workers: u32, mode: Mode) -> Self {
-        let network = NetworkSpec {
-            latency: Duration::from_nanos(1),
-            bandwidth: BytesPerSecond(1e12),
-            message_cost: Duration::ZERO,
-            racks: None,
-        };
-        let (rate, memory) = (FlopsPerSecond(50e9), BytesPerSecond(10e9));
-        let compute = ComputeSpec { rate, memory, straggler: None, step_time: None };
-        let jobs = [("ps", ps), ("worker", workers)].into_iter().filter(|(_, tasks)| *tasks > 0);
-        let spec = ClusterSpec::simulated(jobs).unwrap();
-        let settings = Settings {
-            model: Model::Null { variables: 1 },
-            optimizer: OptimizerSettings {
-                rule: UpdateRule::GradientDescent,
-                learning_rate: 0.1.into(),
-                clip: None,
-                top_k: None,
-            },
-            batch: 8,
-            averaging: None,
-            stop: Stop { steps: Some(100), accuracy: None, evaluate_every: 50, time: None },
-        };
-        let cluster = Cluster {
-            spec,
-            network,
-            encoding: Encoding::Exact,
-            compute,
-            devices: NonZeroU32::MIN,
-            slow: BTreeMap::new(),
-            numerics: Numerics::Real,
-            seed: 7,
-            faults: Faults::none(),
-        };
-        Self { cluster, settings, mode, dataset: None, checkpointing: None, wasted: Duration::ZERO }
+        let mut trial =
+            Experiment::parse(scenario(ps, workers)).unwrap().trials().unwrap().remove(0);
+        trial.mode = mode;
+        trial.settings.model = Model::Null { variables: 1 };
+        Self { trial, wasted: Duration::ZERO }
     }
 
     pub(crate) fn seed(mut self, seed: u64) -> Self {
-        self.cluster.seed = seed;
+        self.trial.cluster.seed = seed;
         self
     }
 
     pub(crate) fn steps(mut self, steps: u64) -> Self {
-        self.settings.stop.steps = Some(steps);
+        self.trial.settings.stop.steps = Some(steps);
         self
     }
 
     /// Ends the training after this time, and not before.
     pub(crate) fn until(mut self, limit: Duration) -> Self {
-        (self.settings.stop.steps, self.settings.stop.time) = (None, Some(limit));
+        (self.trial.settings.stop.steps, self.trial.settings.stop.time) = (None, Some(limit));
         self
     }
 
     /// The computation of each worker step \[s\].
     pub(crate) fn step_time(mut self, law: Law) -> Self {
-        self.cluster.compute.step_time = Some(law);
+        self.trial.cluster.compute.step_time = Some(law);
         self
     }
 
     /// Softmax regression of the digits, with a straggler law, on a network that is felt.
     pub(crate) fn digits(mut self) -> Self {
-        self.settings.model = Model::Softmax;
-        self.dataset = Some(Arc::new(Dataset::digits().unwrap()));
-        self.cluster.compute.straggler = Some(Law::Lognormal { mean: 1.0, sigma: 0.3 });
-        self.cluster.network.latency = Duration::from_micros(50);
-        self.cluster.network.bandwidth = BytesPerSecond(1.25e9);
-        self.cluster.network.message_cost = Duration::from_micros(5);
+        self.trial.settings.model = Model::Softmax;
+        self.trial.dataset = Some(Arc::new(Dataset::digits().unwrap()));
+        self.trial.cluster.compute.straggler = Some(Law::Lognormal { mean: 1.0, sigma: 0.3 });
+        self.trial.cluster.network.latency = Duration::from_micros(50);
+        self.trial.cluster.network.bandwidth = BytesPerSecond(1.25e9);
+        self.trial.cluster.network.message_cost = Duration::from_micros(5);
         self
     }
 
@@ -168,23 +115,23 @@ impl Simulated {
         let labels = Tensor::new([SAMPLES], &labels).unwrap();
         let split =
             Split::new(Tensor::full([SAMPLES, 4], 1f32), labels, 2).unwrap().with_ids(ids).unwrap();
-        self.dataset = Some(Arc::new(Dataset { train: split.clone(), test: split }));
-        self.settings.model =
+        self.trial.dataset = Some(Arc::new(Dataset { train: split.clone(), test: split }));
+        self.trial.settings.model =
             Model::Embedding(Embedding { rows, dim: 16, slots: 4, partitions: 4, hidden: vec![8] });
-        self.cluster.network.latency = Duration::from_micros(50);
-        self.cluster.network.bandwidth = BytesPerSecond(1.25e9);
+        self.trial.cluster.network.latency = Duration::from_micros(50);
+        self.trial.cluster.network.bandwidth = BytesPerSecond(1.25e9);
         self
     }
 
     /// How the values of steps are written between tasks.
     pub(crate) fn encoding(mut self, encoding: Encoding) -> Self {
-        self.cluster.encoding = encoding;
+        self.trial.cluster.encoding = encoding;
         self
     }
 
     /// Sends this share of each gradient at once.
     pub(crate) fn top_k(mut self, fraction: f64) -> Self {
-        self.settings.optimizer.top_k = Some(fraction);
+        self.trial.settings.optimizer.top_k = Some(fraction);
         self
     }
 
@@ -196,19 +143,20 @@ impl Simulated {
             clip: None,
             top_k: None,
         };
-        self.settings.averaging = Some(Averaging { every: NonZeroU32::new(every).unwrap(), outer });
+        self.trial.settings.averaging =
+            Some(Averaging { every: NonZeroU32::new(every).unwrap(), outer });
         self
     }
 
     pub(crate) fn rule(mut self, rule: UpdateRule) -> Self {
-        self.settings.optimizer.rule = rule;
+        self.trial.settings.optimizer.rule = rule;
         self
     }
 
     /// Keeps checkpoints in `store`, one every so many steps.
     pub(crate) fn checkpoints(mut self, store: &Memory, every: u64) -> Self {
         let every = SecondOrStepTimer::every_steps(every);
-        self.checkpointing =
+        self.trial.checkpointing =
             Some(Checkpointing { every, ..Checkpointing::new(Arc::new(store.clone())) });
         self
     }
@@ -216,36 +164,36 @@ impl Simulated {
     /// Applies gradients as `optimizer` does.
     pub(crate) fn optimizer(mut self, optimizer: impl Into<Optimizer>) -> Self {
         let Optimizer { rule, learning_rate, clip, top_k, .. } = optimizer.into();
-        self.settings.optimizer = OptimizerSettings { rule, learning_rate, clip, top_k };
+        self.trial.settings.optimizer = OptimizerSettings { rule, learning_rate, clip, top_k };
         self
     }
 
     /// Keeps all of them.
     pub(crate) fn keep_all_checkpoints(mut self) -> Self {
-        self.checkpointing.as_mut().unwrap().retention.max_to_keep = None;
+        self.trial.checkpointing.as_mut().unwrap().retention.max_to_keep = None;
         self
     }
 
     /// Gives each task so many devices.
     pub(crate) fn devices(mut self, devices: u32) -> Self {
-        self.cluster.devices = NonZeroU32::new(devices).unwrap();
+        self.trial.cluster.devices = NonZeroU32::new(devices).unwrap();
         self
     }
 
     /// Computes no numbers.
     pub(crate) fn shapes(mut self) -> Self {
-        self.cluster.numerics = Numerics::Shapes;
+        self.trial.cluster.numerics = Numerics::Shapes;
         self
     }
 
     pub(crate) fn model(mut self, model: Model) -> Self {
-        self.settings.model = model;
+        self.trial.settings.model = model;
         self
     }
 
     pub(crate) fn adam(mut self, learning_rate: f32) -> Self {
         let rule = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-        self.settings.optimizer = OptimizerSettings {
+        self.trial.settings.optimizer = OptimizerSettings {
             rule,
             learning_rate: learning_rate.into(),
             clip: None,
@@ -255,12 +203,12 @@ impl Simulated {
     }
 
     pub(crate) fn batch(mut self, batch: usize) -> Self {
-        self.settings.batch = batch;
+        self.trial.settings.batch = batch;
         self
     }
 
     pub(crate) fn slow(mut self, worker: u32, factor: f64) -> Self {
-        self.cluster.slow.insert(TaskName::new("worker", worker), factor);
+        self.trial.cluster.slow.insert(TaskName::new("worker", worker), factor);
         self
     }
 
@@ -301,44 +249,33 @@ impl Simulated {
     where
         F: Future<Output = Result<()>> + 'static,
     {
-        let notes = Notes { wasted: self.wasted, ..Notes::default() };
-        let outcome = simulation::run(&self.cluster, |host| {
-            let parts = TaskParts {
-                server: Rc::clone(&host.server),
-                clock: Rc::clone(&host.clock),
-                mode: self.mode,
-                seed: self.cluster.seed,
-                settings: self.settings.clone(),
-                dataset: self.dataset.clone(),
-                checkpointing: self.checkpointing.clone(),
-                recorder: Rc::new(notes.clone()),
-            };
-            program(host, Task::new(parts).unwrap())
-        });
-        let Told { steps, ending, evaluation } = std::mem::take(&mut *notes.told.lock().unwrap());
-        Trained { steps, ending, evaluation, outcome }
+        let recording = SharedRecording::showing(Waste(self.wasted));
+        let simulated = self.trial.simulate_hosted(recording, program);
+        let (recording, outcome) = (simulated.recording, simulated.outcome);
+        let evaluation = recording.evaluations.last().copied();
+        Trained { steps: recording.steps, ending: recording.ending, evaluation, outcome }
     }
 
     /// Something goes wrong.
     pub(crate) fn fault(mut self, at: Moment, what: Misfortune) -> Self {
-        self.cluster.faults.list.push(Fault { at, what });
+        self.trial.cluster.faults.list.push(Fault { at, what });
         self
     }
 
     pub(crate) fn settings(&self) -> &Settings {
-        &self.settings
+        &self.trial.settings
     }
 
     pub(crate) fn mode(&self) -> Mode {
-        self.mode
+        self.trial.mode
     }
 
     pub(crate) fn last_step(&self) -> Option<u64> {
-        self.settings.stop.steps
+        self.trial.settings.stop.steps
     }
 
     pub(crate) fn workers(&self) -> usize {
-        self.cluster.spec.num_tasks("worker").unwrap()
+        self.trial.cluster.spec.num_tasks("worker").unwrap()
     }
 }
 

@@ -2,26 +2,26 @@
 //! not.
 
 use super::Mistakes;
-use crate::experiment::scenario::Optimizer;
 use crate::experiment::scenario::file::{
     LearningRateFile, OptimizerFile, Parameters, RuleFile, ScheduleFile, ScheduleName,
 };
 use crate::graph::{LearningRate, Schedule, UpdateRule};
 use crate::optimizer::ClipGradients;
+use crate::training::OptimizerSettings;
 
 /// Where the optimizer is in a scenario.
 const PATH: &str = "program.optimizer";
 /// Where its learning rate is.
 const RATE: &str = "program.optimizer.learning_rate";
 
-pub(super) fn optimizer(file: &OptimizerFile, found: &mut Mistakes) -> Optimizer {
+pub(super) fn optimizer(file: &OptimizerFile, found: &mut Mistakes) -> OptimizerSettings {
     let learning_rate = learning_rate(file, found);
     let clip = clip(file, found);
     let mut given =
         Given { path: PATH, of: "the optimizer's `rule`", parameters: file.parameters(), found };
     let rule = rule(file.rule, &mut given);
     given.refuse_the_rest();
-    Optimizer { rule, learning_rate, clip }
+    OptimizerSettings { rule, learning_rate, clip, top_k: None }
 }
 
 /// The rule, with TensorFlow's defaults.

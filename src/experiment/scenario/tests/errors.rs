@@ -387,7 +387,7 @@ proptest! {
     ) {
         drop(example(&text));
         drop(example(&broken));
-        drop(text.parse::<Setting>());
+        drop(text.parse::<Change>());
         let shipped = include_str!("../../../../sims/sync_vs_async.toml");
         let (before, after) = shipped.split_at(cut.min(shipped.len()));
         drop(example(&format!("{before}{broken}{after}")));
@@ -396,16 +396,19 @@ proptest! {
 
 #[test]
 fn a_compression_that_sends_nothing_is_refused_with_its_place() {
-    let text = "[network]\ncompression = { top_k = { fraction = 1.5 } }\n[[run]]\nmode = \"sync\"\n\
-                compression = { int8 = { block = 0 } }";
-    let said = example(text).unwrap_err().to_string();
+    let said = |text: &str| example(text).unwrap_err().to_string();
+    let network = said("[network]\ncompression = { top_k = { fraction = 1.5 } }");
     assert!(
-        said.contains("network.compression.top_k.fraction") && said.contains("at most 1"),
-        "{said}"
+        network.contains(":2: network.compression.top_k.fraction: 1.5 must be above 0"),
+        "{network}"
     );
-    assert!(
-        said.contains("run[0].compression.int8.block") && said.contains("at least 1"),
-        "{said}"
+    let run = said("[[run]]\nmode = \"sync\"\ncompression = { top_k = { fraction = 0 } }");
+    assert!(run.contains(":3: run[0].compression.top_k.fraction: 0 must be above 0"), "{run}");
+    malformed(
+        "[network]\ncompression = { int8 = { block = 0 } }",
+        "2:34",
+        "0",
+        "invalid value: integer `0`, expected a nonzero u32",
     );
     malformed(
         "[network]\ncompression = \"bf61\"",

@@ -4,8 +4,8 @@
 use super::*;
 use crate::graph::Schedule;
 
-fn optimizer(text: &str) -> Optimizer {
-    example(&format!("[program]\noptimizer = {{ {text} }}")).unwrap().program.optimizer
+fn optimizer(text: &str) -> OptimizerSettings {
+    example(&format!("[program]\noptimizer = {{ {text} }}")).unwrap().settings.optimizer
 }
 
 #[test]
@@ -50,7 +50,8 @@ fn every_rule_has_tensorflows_defaults() {
         ),
     ];
     for (name, rate, rule) in rules {
-        let expected = Optimizer { rule, learning_rate: rate.into(), clip: None };
+        let expected =
+            OptimizerSettings { rule, learning_rate: rate.into(), clip: None, top_k: None };
         assert_eq!(optimizer(&format!("rule = \"{name}\"")), expected, "{name}");
     }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::training::{Beginning, Ending, Evaluation, Recorder, StepStats};
 use crate::units::Time;
 
+use super::record::{Beginning, Ending, Evaluation, Recorder, StepStats};
+
 /// Is shown how far a run is.
-pub(super) trait Watch {
+pub trait Watch {
     /// The run is at `global_step`, with this `loss` of its last worker step, at `now` on its
     /// clock. Cheap enough for every step.
     fn update(&mut self, global_step: u64, loss: Option<f32>, now: Time);
@@ -15,23 +16,27 @@ pub(super) trait Watch {
     fn finish(self: Box<Self>);
 }
 
-/// What a run has told so far.
+/// What a run has told so far. A gradient that a restored checkpoint undid counts as dropped.
 #[derive(Default)]
-pub(super) struct Recording {
-    pub(super) beginning: Option<Beginning>,
-    pub(super) steps: Vec<StepStats>,
-    pub(super) evaluations: Vec<Evaluation>,
-    pub(super) ending: Option<Ending>,
+pub struct Recording {
+    /// What was trained; none where it ended before that was known.
+    pub beginning: Option<Beginning>,
+    /// A row a step, in the order in which they were told.
+    pub steps: Vec<StepStats>,
+    /// The looks at the test split, in order.
+    pub evaluations: Vec<Evaluation>,
+    /// How it ended; none where the chief did not get there.
+    pub ending: Option<Ending>,
     watch: Option<Box<dyn Watch + Send>>,
 }
 
 /// A recording that all tasks of a run share.
 #[derive(Clone, Default)]
-pub(super) struct SharedRecording(Arc<Mutex<Recording>>);
+pub struct SharedRecording(Arc<Mutex<Recording>>);
 
 impl SharedRecording {
     /// A recording that shows `watch` how far it is.
-    pub(super) fn showing(watch: impl Watch + Send + 'static) -> Self {
+    pub fn showing(watch: impl Watch + Send + 'static) -> Self {
         Self(Arc::new(Mutex::new(Recording {
             watch: Some(Box::new(watch)),
             ..Recording::default()
@@ -39,7 +44,7 @@ impl SharedRecording {
     }
 
     /// Ends the recording.
-    pub(super) fn finish(self) -> Recording {
+    pub fn finish(self) -> Recording {
         let mut recording = std::mem::take(&mut *self.lock());
         if let Some(watch) = recording.watch.take() {
             watch.finish();

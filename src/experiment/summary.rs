@@ -3,24 +3,23 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::recording::Recording;
+use super::Trial;
 use crate::cluster::TaskName;
-use crate::experiment::scenario;
 use crate::report::{Gradients, Run, Staleness, StepRow, StepSeconds};
 use crate::simulation::Outcome;
-use crate::training::{Settings, StepStats};
+use crate::training::{Recording, Settings, StepStats};
 use crate::units::Time;
 
 /// What the world saw of a run, beside what the run told of itself.
-pub(super) struct Observed {
+pub(crate) struct Observed {
     /// When it was over, on the run's own clock.
-    pub(super) ended: Time,
+    pub(crate) ended: Time,
     /// What each task sent to others \[bytes\].
-    pub(super) bytes_sent: BTreeMap<TaskName, u64>,
+    pub(crate) bytes_sent: BTreeMap<TaskName, u64>,
     /// Of a simulation.
-    pub(super) events: Option<u64>,
+    pub(crate) events: Option<u64>,
     /// Of a simulation.
-    pub(super) digest: Option<String>,
+    pub(crate) digest: Option<String>,
 }
 
 impl From<&Outcome<()>> for Observed {
@@ -35,26 +34,20 @@ impl From<&Outcome<()>> for Observed {
 }
 
 /// Sums up a run that took `wall` on this machine.
-pub(super) fn of(
-    run: &scenario::Run,
-    settings: &Settings,
-    recording: &Recording,
-    observed: &Observed,
-    wall: Duration,
-) -> Run {
-    let steps = &recording.steps;
+pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall: Duration) -> Run {
+    let (steps, settings) = (&recording.steps, &trial.settings);
     let global_steps = steps.iter().map(|step| step.global_step).max().unwrap_or(0);
     let seconds = steps.iter().map(|step| step.ended).max().unwrap_or(observed.ended).as_secs_f64();
     let samples = (steps.len() * settings.batch) as u64;
     let counted = steps.iter().filter(|step| step.applied).count() as u64;
-    let applied = counted - run.mode.left_over(counted, global_steps);
+    let applied = counted - trial.mode.left_over(counted, global_steps);
     let durations: Vec<f64> =
         steps.iter().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
     let last = recording.evaluations.last();
     let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);
     Run {
-        name: run.name.clone(),
-        mode: run.how(),
+        name: trial.name.clone(),
+        mode: trial.how.clone(),
         parameters: recording.beginning.map(|beginning| beginning.parameters),
         global_steps,
         samples,
@@ -80,8 +73,8 @@ pub(super) fn of(
     }
 }
 
-/// The rows of `steps.csv`.
-pub(super) fn rows(recording: &Recording) -> Vec<StepRow> {
+/// The rows of `steps.csv`: what each step of `recording` was.
+pub fn rows(recording: &Recording) -> Vec<StepRow> {
     let row = |step: &StepStats| StepRow {
         worker: step.worker.clone(),
         local_step: step.local_step,

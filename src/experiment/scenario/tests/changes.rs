@@ -1,11 +1,18 @@
-//! What `--set` and `--sweep` do to a scenario, and what is said of those that do not fit it.
+//! What `--set`, `--unset`, `--sweep` and a run's own `set` do to a scenario, and what is said of those that do not fit it.
 
 use super::*;
 
 const FILE: &str = "sims/sync_vs_async.toml";
 
-fn set(text: &str) -> Setting {
+fn set(text: &str) -> Change {
     text.parse().unwrap()
+}
+
+fn expand_file(
+    changes: &[Change],
+    sweeps: &[Sweep],
+) -> Result<Vec<(String, Scenario)>, ScenarioError> {
+    expand(&read_file(Path::new(FILE))?, FILE, changes, sweeps)
 }
 
 fn after(sets: &[&str]) -> Result<Scenario, ScenarioError> {
@@ -18,7 +25,7 @@ fn a_setting_replaces_a_value_of_the_file() {
         after(&["network.latency=1ms", "program.batch=64", "run.0.mode=async", "name=9 lives"])
             .unwrap();
     assert_eq!(scenario.network.latency, Duration::from_millis(1));
-    assert_eq!(scenario.program.batch, 64);
+    assert_eq!(scenario.settings.batch, 64);
     assert_eq!(scenario.runs[0].mode, Mode::Async);
     assert_eq!(scenario.name, "9 lives");
 }
@@ -33,9 +40,9 @@ fn a_setting_adds_a_key_or_a_section_that_the_file_leaves_out() {
     ])
     .unwrap();
     let slow = [(TaskName::new("worker", 1), 3.0), (TaskName::new("worker", 3), 2.0)];
-    assert_eq!(scenario.compute.slow, BTreeMap::from(slow));
+    assert_eq!(scenario.slow, BTreeMap::from(slow));
     assert_eq!(
-        scenario.program.optimizer.rule,
+        scenario.settings.optimizer.rule,
         UpdateRule::Adagrad { initial_accumulator_value: 0.2 }
     );
     assert_eq!(scenario.network.racks.unwrap().hosts_per_rack, 5);
@@ -116,8 +123,8 @@ fn of_several_settings_the_one_that_broke_the_scenario_is_blamed() {
 #[test]
 fn a_text_that_is_no_setting_or_sweep_is_refused_with_an_example() {
     for text in ["seed", "=1", "a..b=1", "a.\"b=1"] {
-        let error = text.parse::<Setting>().unwrap_err();
-        assert_eq!(error, SettingError::Unreadable(text.to_owned()));
+        let error = text.parse::<Change>().unwrap_err();
+        assert_eq!(error, ChangeError::Unreadable(text.to_owned()));
         assert!(error.to_string().contains("write, for example, `network.latency=1ms`"), "{error}");
     }
     for text in ["seed=", "seed=1,,2", "seed=1,"] {
@@ -129,8 +136,7 @@ fn a_text_that_is_no_setting_or_sweep_is_refused_with_an_example() {
 #[test]
 fn sweeps_expand_to_every_combination_with_the_first_changing_slowest() {
     let sweeps = ["cluster.worker=4,8", "seed=1,2,3"].map(|text| text.parse().unwrap());
-    let expanded =
-        expand(Path::new(FILE), &[set("program.batch=16"), set("seed=9")], &sweeps).unwrap();
+    let expanded = expand_file(&[set("program.batch=16"), set("seed=9")], &sweeps).unwrap();
     let labels: Vec<_> = expanded.iter().map(|(label, _)| label.as_str()).collect();
     let expected = [
         "cluster.worker=4, seed=1",
@@ -142,7 +148,7 @@ fn sweeps_expand_to_every_combination_with_the_first_changing_slowest() {
     ];
     assert_eq!(labels, expected);
     let (_, last) = &expanded[5];
-    assert_eq!((last.cluster["worker"].count(), last.seed, last.program.batch), (8, 3, 16));
+    assert_eq!((last.cluster["worker"].count(), last.seed, last.settings.batch), (8, 3, 16));
 }
 
 #[test]
@@ -151,11 +157,8 @@ fn commas_within_brackets_or_quotes_do_not_separate_the_values_of_a_sweep() {
                  {k_async={k=2}},staleness_aware,{delay_compensated={lambda=0.5}}"
         .parse()
         .unwrap();
-    let modes: Vec<_> = expand(Path::new(FILE), &[], &[sweep])
-        .unwrap()
-        .iter()
-        .map(|(_, each)| each.runs[0].mode)
-        .collect();
+    let modes: Vec<_> =
+        expand_file(&[], &[sweep]).unwrap().iter().map(|(_, each)| each.runs[0].mode).collect();
     let expected = [
         Mode::Async,
         Mode::Sync { backups: 1 },
@@ -166,27 +169,98 @@ fn commas_within_brackets_or_quotes_do_not_separate_the_values_of_a_sweep() {
     ];
     assert_eq!(modes, expected);
     let sweep = "program.hidden=[64,64],[128]".parse().unwrap();
-    let hidden: Vec<_> = expand(Path::new(FILE), &[], &[sweep])
+    let hidden: Vec<_> = expand_file(&[], &[sweep])
         .unwrap()
         .into_iter()
-        .map(|(_, each)| each.program.hidden)
+        .map(|(_, each)| each.settings.model)
         .collect();
-    assert_eq!(hidden, [vec![64, 64], vec![128]]);
+    let mlp = |hidden: &[usize]| Model::Mlp { hidden: hidden.to_vec() };
+    assert_eq!(hidden, [mlp(&[64, 64]), mlp(&[128])]);
 }
 
 #[test]
 fn without_sweeps_there_is_one_scenario_without_a_label() {
-    let expanded = expand(Path::new(FILE), &[], &[]).unwrap();
+    let expanded = expand_file(&[], &[]).unwrap();
     assert_eq!(expanded, [(String::new(), load(Path::new(FILE), &[]).unwrap())]);
 }
 
 #[test]
 fn a_sweep_whose_value_does_not_fit_the_scenario_is_refused_as_a_whole() {
     let sweep = "cluster.worker=8,2".parse().unwrap();
-    let error = expand(Path::new(FILE), &[], &[sweep]).unwrap_err().to_string();
+    let error = expand_file(&[], &[sweep]).unwrap_err().to_string();
     assert_eq!(
         error,
         "sims/sync_vs_async.toml: compute.slow.\"worker:3\": the job `worker` has 2 tasks, counted \
          from 0"
     );
+}
+
+#[test]
+fn a_key_that_is_unset_has_its_default_and_an_element_of_a_list_is_gone() {
+    let changes =
+        ["compute.straggler", "stop.accuracy", "run[1]"].map(|path| Change::unset(path).unwrap());
+    let scenario = load(Path::new(FILE), &changes).unwrap();
+    assert_eq!((scenario.compute.straggler, scenario.settings.stop.accuracy), (None, None));
+    let names: Vec<_> = scenario.runs.iter().map(|run| run.name.as_str()).collect();
+    assert_eq!(names, ["sync", "async", "ssp 4"]);
+}
+
+#[test]
+fn what_is_not_set_can_not_be_unset() {
+    for path in ["fault.0", "compute.straggler.low", "run.9", "name.x"] {
+        let error = load(Path::new(FILE), &[Change::unset(path).unwrap()]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("`unset {path}`: `{path}` is not set, so that it can't be removed")
+        );
+    }
+    assert_eq!(Change::unset("a..b").unwrap_err(), ChangeError::NoPath("a..b".to_owned()));
+}
+
+const OWN: &str = "[cluster]\nworker = 4\n[compute]\nstraggler = { law = \"exponential\" }\n\
+    [program]\nbatch = 8\noptimizer = { rule = \"adagrad\", learning_rate = 0.1 }\n\
+    [[run]]\nmode = \"sync\"\n\
+    [[run]]\nmode = { k_async = { k = 6 } }\nunset = [\"compute.straggler\"]\n\
+    set = { program.batch = 16, program.optimizer.learning_rate = 0.2, cluster.worker = 8 }\n\
+    [[run]]\nname = \"adam\"\nmode = \"sync\"\nset = { \"program.optimizer.rule\" = \"adam\", stop.steps = 7 }\n";
+
+#[test]
+fn a_run_may_have_settings_of_its_own_and_all_others_of_the_scenario() {
+    let scenario = example(OWN).unwrap();
+    let own: Vec<&Scenario> = scenario.runs.iter().map(|run| scenario.of(run)).collect();
+    assert_eq!(own.iter().map(|own| own.settings.batch).collect::<Vec<_>>(), [8, 16, 8]);
+    let rates: Vec<_> =
+        own.iter().map(|own| own.settings.optimizer.learning_rate.clone()).collect();
+    assert_eq!(rates, [0.1, 0.2, 0.1].map(LearningRate::from));
+    let adam = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+    assert_eq!((own[2].settings.optimizer.rule, own[2].settings.stop.steps), (adam, Some(7)));
+    assert_eq!(own.iter().map(|own| own.cluster["worker"].count()).collect::<Vec<_>>(), [4, 8, 4]);
+    assert!(own[0].compute.straggler.is_some() && own[1].compute.straggler.is_none());
+    let names: Vec<_> = scenario.runs.iter().map(|run| run.name.as_str()).collect();
+    let second = "6-async, without compute.straggler, cluster.worker=8, program.batch=16, \
+                  program.optimizer.learning_rate=0.2";
+    assert_eq!(names, ["sync", second, "adam"]);
+}
+
+#[test]
+fn a_mistake_in_what_is_a_runs_own_is_told_with_its_line() {
+    let run = "[[run]]\nmode = \"sync\"\n[[run]]\nname = \"b\"\nmode = \"sync\"\n";
+    let cases = [
+        ("set = { program.batch = 0 }", ":6: run[1].set.program.batch: 0 must be at least 1"),
+        (
+            "set = { program.hiden = [3] }",
+            "`run[1].set`: unknown field `hiden`, expected one of `model`, `hidden`, `rows`, `dim`, `slots`, \
+             `partitions`, `dataset`, `batch`, `optimizer`; did you mean `hidden`?",
+        ),
+        ("set = { seed = 3 }", "`run[1].set`: `seed` is the same for all runs"),
+        ("unset = [\"stop\"]", "`unset stop`: `stop` is not set, so that it can't be removed"),
+        (
+            "set = { cluster.worker = 0 }",
+            ":6: run[1].set.cluster.worker: a job has at least 1 task",
+        ),
+    ];
+    for (own, expected) in cases {
+        let error = example(&format!("{run}{own}")).unwrap_err().to_string();
+        assert!(error.contains(expected), "`{error}` does not say `{expected}`");
+    }
 }

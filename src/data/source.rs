@@ -1,0 +1,189 @@
+//! Where the samples of a data set come from, as a scenario says it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
+
+use super::{DataError, Dataset};
+
+/// Where samples come from. Where it names none for testing, a fifth is held out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The handwritten digits in this program.
+    Digits,
+    /// Samples drawn from the seed.
+    Synthetic,
+    /// MNIST's four files.
+    Idx {
+        /// Where they are.
+        directory: PathBuf,
+    },
+    /// A table with a header.
+    Csv {
+        /// The samples.
+        file: PathBuf,
+        /// The column of the class.
+        label: String,
+        /// The samples for testing.
+        test: Option<PathBuf>,
+    },
+    /// Sparse samples.
+    LibSvm {
+        /// The samples.
+        file: PathBuf,
+        /// The samples for testing.
+        test: Option<PathBuf>,
+    },
+    /// NumPy arrays: features and labels.
+    Npy {
+        /// The samples.
+        train: (PathBuf, PathBuf),
+        /// The samples for testing.
+        test: Option<(PathBuf, PathBuf)>,
+    },
+}
+
+impl Source {
+    /// The same with relative paths that begin at `folder`.
+    #[must_use]
+    pub fn beside(self, folder: &Path) -> Self {
+        let at = |path: PathBuf| folder.join(path);
+        let both = |(features, labels)| (at(features), at(labels));
+        match self {
+            Self::Digits | Self::Synthetic => self,
+            Self::Idx { directory } => Self::Idx { directory: at(directory) },
+            Self::Csv { file, label, test } => {
+                Self::Csv { file: at(file), label, test: test.map(at) }
+            }
+            Self::LibSvm { file, test } => Self::LibSvm { file: at(file), test: test.map(at) },
+            Self::Npy { train, test } => Self::Npy { train: both(train), test: test.map(both) },
+        }
+    }
+
+    /// Its samples, in which each row has a value for each column.
+    ///
+    /// # Errors
+    /// If a file can't be read, or holds something else; if there are no such samples to draw.
+    pub fn load(&self, seed: u64) -> Result<Dataset, DataError> {
+        match self {
+            Self::Digits => Dataset::digits(),
+            Self::Synthetic => Err(DataError::Empty { what: "columns to draw" }),
+            Self::Idx { directory } => Dataset::idx(directory),
+            Self::Csv { file, label, test } => Dataset::csv(file, label, test.as_deref(), seed),
+            Self::LibSvm { file, test } => Dataset::libsvm(file, test.as_deref(), seed),
+            Self::Npy { train: (features, labels), test } => {
+                let test = test.as_ref().map(|(features, labels)| (&**features, &**labels));
+                Dataset::npy((features, labels), test, seed)
+            }
+        }
+    }
+
+    /// Its samples, each of `slots` features out of `rows`; drawn where it has no sparse ones.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_sparse(&self, rows: usize, slots: usize, seed: u64) -> Result<Dataset, DataError> {
+        match self {
+            Self::LibSvm { file, test } => {
+                Dataset::libsvm_sparse(file, test.as_deref(), (rows, slots), seed)
+            }
+            _ => Dataset::synthetic(rows, slots, seed),
+        }
+    }
+}
+
+/// The arrays of a data set, as they are typed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Npy {
+    features: PathBuf,
+    labels: PathBuf,
+    test_features: Option<PathBuf>,
+    test_labels: Option<PathBuf>,
+}
+
+/// All keys that a table may have.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    idx: Option<PathBuf>,
+    csv: Option<PathBuf>,
+    libsvm: Option<PathBuf>,
+    npy: Option<Npy>,
+    label: Option<String>,
+    test: Option<PathBuf>,
+}
+
+const FORMS: &str = "\"digits\", { idx = \"DIR\" }, { csv = \"FILE\", label = \"COLUMN\" }, \
+                     { libsvm = \"FILE\" } or { npy = { features = \"FILE\", labels = \"FILE\" } }";
+
+struct SourceVisitor;
+
+impl<'de> Visitor<'de> for SourceVisitor {
+    type Value = Source;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(FORMS)
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<Source, E> {
+        match name {
+            "digits" => Ok(Source::Digits),
+            other => Err(E::unknown_variant(other, &["digits"])),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Source, A::Error> {
+        match Table::deserialize(MapAccessDeserializer::new(map))? {
+            Table {
+                idx: Some(directory),
+                csv: None,
+                libsvm: None,
+                npy: None,
+                label: None,
+                test: None,
+            } => Ok(Source::Idx { directory }),
+            Table {
+                idx: None,
+                csv: Some(file),
+                libsvm: None,
+                npy: None,
+                label: Some(label),
+                test,
+            } => Ok(Source::Csv { file, label, test }),
+            Table { idx: None, csv: None, libsvm: Some(file), npy: None, label: None, test } => {
+                Ok(Source::LibSvm { file, test })
+            }
+            Table {
+                idx: None,
+                csv: None,
+                libsvm: None,
+                npy: Some(Npy { features, labels, test_features, test_labels }),
+                label: None,
+                test: None,
+            } => match (test_features, test_labels) {
+                (None, None) => Ok(Source::Npy { train: (features, labels), test: None }),
+                (Some(test_features), Some(test_labels)) => Ok(Source::Npy {
+                    train: (features, labels),
+                    test: Some((test_features, test_labels)),
+                }),
+                _ => Err(de::Error::custom(
+                    "samples for testing need both `test_features` and `test_labels`",
+                )),
+            },
+            _ => Err(de::Error::invalid_value(
+                Unexpected::Other("a table that names not exactly one data set"),
+                &self,
+            )),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Source {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SourceVisitor)
+    }
+}

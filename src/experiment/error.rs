@@ -1,0 +1,64 @@
+//! Why an experiment gives no report: what was asked for can't be run, or a run failed.
+
+use super::scenario::ScenarioError;
+use crate::data::DataError;
+use crate::report::NoSuchRun;
+use crate::runtime::{Code, Error};
+
+/// Why an experiment gives no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// The scenario can't be read, or has mistakes.
+    #[error("{0}")]
+    Scenario(#[from] ScenarioError),
+    /// What is asked for is no cluster, network or device.
+    #[error("{0}")]
+    Impossible(String),
+    /// The scenario has no such run.
+    #[error("the scenario has no run `{name}`; it has {}", quoted(.runs))]
+    NoSuchRun {
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are.
+        runs: Vec<String>,
+    },
+    /// Several runs, where one has to be picked.
+    #[error("the scenario has several runs; pick one with --run: {}", quoted(.runs))]
+    SeveralRuns {
+        /// Their names.
+        runs: Vec<String>,
+    },
+    /// The data can't be read.
+    #[error("program.dataset: {0}")]
+    Data(DataError),
+    /// A run failed.
+    #[error("run `{run}`: {error}")]
+    Run {
+        /// Which.
+        run: String,
+        /// The root cause.
+        error: Error,
+    },
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+impl From<ExperimentError> for Error {
+    fn from(error: ExperimentError) -> Self {
+        match error {
+            ExperimentError::Run { run, error } => {
+                let message = format!("run `{run}`: {}", error.message);
+                Self { message, ..error }
+            }
+            other => Self::new(Code::InvalidArgument, other.to_string()),
+        }
+    }
+}
+
+impl From<NoSuchRun> for Error {
+    fn from(error: NoSuchRun) -> Self {
+        Self::new(Code::NotFound, error.to_string())
+    }
+}

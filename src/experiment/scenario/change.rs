@@ -1,0 +1,353 @@
+//! Changes to a scenario: `--set path=value`, `--unset path`, `--sweep path=a,b,c`, and a run's own
+//! `set` and `unset`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::Scenario;
+use super::check;
+use super::error::{ScenarioError, help, suggestion};
+use super::file::ScenarioFile;
+use super::key_path::KeyPath;
+
+/// One key of a scenario and its new value, written `path=value`; or one that is removed.
+///
+/// The path is `run.0.mode` or `run[0].mode`; a name with a dot in it is quoted. The value is TOML
+/// (`0.1`, `true`, `{ sync = { backups = 1 } }`); what is not TOML is a string (`50us`, `async`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    path: KeyPath,
+    /// None where the key is removed.
+    value: Option<Value>,
+    text: String,
+}
+
+/// One key of a scenario and its values in turn, written `path=a,b,c`; commas in quotes or brackets
+/// separate nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sweep(Vec<Change>);
+
+/// Why a `--set`, `--unset` or `--sweep`, or a run's own, is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeError {
+    /// It is not written `path=value`.
+    #[error(
+        "`{0}` is no `path=value`; write, for example, `network.latency=1ms` or `run.0.mode=async`"
+    )]
+    Unreadable(String),
+    /// A value of a sweep is missing.
+    #[error("`{0}` has an empty value; write `path=a,b,c`")]
+    EmptyValue(String),
+    /// It is not written as the path to a key.
+    #[error("`{0}` is no path to a key; write, for example, `compute.straggler` or `fault.0`")]
+    NoPath(String),
+    /// The scenario has no such place.
+    #[error("`{setting}`: `{at}` is {found}")]
+    NoSuchPlace {
+        /// The setting.
+        setting: String,
+        /// How far its path leads.
+        at: String,
+        /// What is there, and what to write instead.
+        found: String,
+    },
+    /// With it, the file is no scenario any more.
+    #[error("`{setting}`: {message}{}", help(.suggestion))]
+    Rejected {
+        /// The setting.
+        setting: String,
+        /// What is wrong.
+        message: String,
+        /// The expected name that is most like the one found.
+        suggestion: Option<String>,
+    },
+}
+
+impl FromStr for Change {
+    type Err = ChangeError;
+
+    fn from_str(text: &str) -> Result<Self, ChangeError> {
+        let (path, value) = split(text)?;
+        Ok(Self::new(path, value.trim()))
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for Sweep {
+    type Err = ChangeError;
+
+    fn from_str(text: &str) -> Result<Self, ChangeError> {
+        let (path, values) = split(text)?;
+        let values = split_at_commas(values);
+        if values.iter().any(|value| value.is_empty()) {
+            return Err(ChangeError::EmptyValue(text.to_owned()));
+        }
+        Ok(Self(values.into_iter().map(|value| Change::new(path.clone(), value)).collect()))
+    }
+}
+
+impl Change {
+    fn new(path: KeyPath, value: &str) -> Self {
+        let text = format!("{path}={value}");
+        let value = value.parse().unwrap_or_else(|_| Value::String(value.to_owned()));
+        Self { path, value: Some(value), text }
+    }
+
+    /// The removal of the key at `path`: it then has its default.
+    ///
+    /// # Errors
+    /// If that is no path.
+    pub fn unset(path: &str) -> Result<Self, ChangeError> {
+        let parsed = KeyPath::parse(path).ok_or_else(|| ChangeError::NoPath(path.to_owned()))?;
+        Ok(Self { text: parsed.to_string(), path: parsed, value: None })
+    }
+
+    /// Whether it removes a key.
+    pub(crate) fn removes(&self) -> bool {
+        self.value.is_none()
+    }
+
+    /// Changes `scenario`; tables on the way to a key that is set are made where it lacks them.
+    pub(super) fn apply(&self, scenario: &mut Table) -> Result<(), ChangeError> {
+        let mut root = Value::Table(std::mem::take(scenario));
+        let done = match &self.value {
+            Some(value) => self.put(&mut root, value),
+            None => self.remove(&mut root),
+        };
+        if let Value::Table(changed) = root {
+            *scenario = changed;
+        }
+        done
+    }
+
+    fn put(&self, root: &mut Value, value: &Value) -> Result<(), ChangeError> {
+        let (last, way) = self.path.segments().split_last().expect("a path has at least one name");
+        let mut place = root;
+        for (depth, segment) in way.iter().enumerate() {
+            place = self.enter(place, segment, depth, || Value::Table(Table::new()))?;
+        }
+        *self.enter(place, last, way.len(), || value.clone())? = value.clone();
+        Ok(())
+    }
+
+    fn remove(&self, root: &mut Value) -> Result<(), ChangeError> {
+        let (last, way) = self.path.segments().split_last().expect("a path has at least one name");
+        let mut place = Some(root);
+        for segment in way {
+            place = place.and_then(|place| match place {
+                Value::Table(table) => table.get_mut(segment),
+                Value::Array(array) => array.get_mut(segment.parse::<usize>().ok()?),
+                _ => None,
+            });
+        }
+        let is_removed = match place {
+            Some(Value::Table(table)) => table.remove(last).is_some(),
+            Some(Value::Array(array)) => match last.parse::<usize>() {
+                Ok(index) if index < array.len() => {
+                    array.remove(index);
+                    true
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        if is_removed {
+            return Ok(());
+        }
+        let found = "not set, so that it can't be removed".to_owned();
+        Err(ChangeError::NoSuchPlace {
+            setting: format!("unset {}", self.text),
+            at: self.path.to_string(),
+            found,
+        })
+    }
+
+    /// What `place` has under the name or index `segment`, the path's one at `depth`; a table
+    /// without it gets `new`.
+    fn enter<'a>(
+        &self,
+        place: &'a mut Value,
+        segment: &str,
+        depth: usize,
+        new: impl FnOnce() -> Value,
+    ) -> Result<&'a mut Value, ChangeError> {
+        let no_such_place = |length, found| {
+            let at = self.path.prefix(length).to_string();
+            ChangeError::NoSuchPlace { setting: self.text.clone(), at, found }
+        };
+        match place {
+            Value::Table(table) => Ok(table.entry(segment).or_insert_with(new)),
+            Value::Array(array) => {
+                let length = array.len();
+                let element = segment.parse().ok().and_then(|index: usize| array.get_mut(index));
+                element.ok_or_else(|| {
+                    no_such_place(
+                        depth + 1,
+                        format!("not there: `{}` has {length} elements, counted from 0", {
+                            self.path.prefix(depth)
+                        }),
+                    )
+                })
+            }
+            other => {
+                let found = format!(
+                    "of type {}, with nothing below it; set it as a whole",
+                    other.type_str()
+                );
+                Err(no_such_place(depth, found))
+            }
+        }
+    }
+}
+
+/// The error of a file that is no scenario any more since `change`.
+fn rejected(change: &str, error: &toml::de::Error) -> ChangeError {
+    let message = error.message().to_owned();
+    let suggestion = suggestion(&message);
+    ChangeError::Rejected { setting: change.to_owned(), suggestion, message }
+}
+
+/// The scenario in `text`, after `changes`.
+pub(super) fn read(
+    text: &str,
+    origin: &str,
+    changes: &[Change],
+) -> Result<Scenario, ScenarioError> {
+    let malformed = |error| ScenarioError::malformed(origin, text, &error);
+    let typed: ScenarioFile = toml::from_str(text).map_err(malformed)?;
+    let mut table: Table = text.parse().map_err(malformed)?;
+    let mut outcome = Ok(typed);
+    for change in changes {
+        change.apply(&mut table)?;
+        // A later change may complete an earlier one, so only what is still wrong at the end
+        // counts, and is put down to the change that broke it.
+        outcome = match (ScenarioFile::deserialize(table.clone()), outcome) {
+            (Ok(file), _) => Ok(file),
+            (Err(_), Err(earlier)) => Err(earlier),
+            (Err(error), Ok(_)) => Err(rejected(&change.text, &error)),
+        };
+    }
+    let file = outcome?;
+    let differing: Vec<usize> = file
+        .run
+        .iter()
+        .flatten()
+        .enumerate()
+        .filter(|(_, run)| run.differs())
+        .map(|(index, _)| index)
+        .collect();
+    let text = changes.is_empty().then_some(text);
+    let mut scenario = check::build(file, origin, text)?;
+    for index in differing {
+        let own = own_scenario(&table, index, origin, text)?;
+        scenario.runs[index].own = Some(Box::new(own));
+    }
+    Ok(scenario)
+}
+
+/// The keys that all runs have in common.
+const OF_ALL_RUNS: [&str; 3] = ["name", "seed", "run"];
+
+/// The scenario of run `index` in `table`, with its own `unset` and `set`.
+fn own_scenario(
+    table: &Table,
+    index: usize,
+    origin: &str,
+    text: Option<&str>,
+) -> Result<Scenario, ScenarioError> {
+    let mut table = table.clone();
+    let place = format!("run[{index}].set");
+    let mut run = match table.get_mut("run").and_then(|runs| runs.get_mut(index)) {
+        Some(Value::Table(run)) => std::mem::take(run),
+        _ => unreachable!("the run has been read from here"),
+    };
+    for path in run.remove("unset").iter().flat_map(|paths| paths.as_array()).flatten() {
+        Change::unset(path.as_str().unwrap_or_default())?.apply(&mut table)?;
+    }
+    if let Some(Value::Table(set)) = run.remove("set") {
+        let set = with_paths_spelt_out(set);
+        if let Some(key) = OF_ALL_RUNS.into_iter().find(|key| set.contains_key(*key)) {
+            let (at, found) = (key.to_owned(), "the same for all runs".to_owned());
+            return Err(ChangeError::NoSuchPlace { setting: place, at, found }.into());
+        }
+        merge(&mut table, set);
+    }
+    table.insert("run".to_owned(), Value::Array(vec![Value::Table(run)]));
+    let file = ScenarioFile::deserialize(table).map_err(|error| rejected(&place, &error))?;
+    check::build(file, origin, None).map_err(|error| error.within(index, text))
+}
+
+/// `set`, in which a key such as `"program.batch"` is a table in a table.
+fn with_paths_spelt_out(set: Table) -> Table {
+    let mut spelt_out = Table::new();
+    for (key, mut value) in set {
+        let segments =
+            KeyPath::parse(&key).map_or_else(|| vec![key], |path| path.segments().to_vec());
+        for segment in segments[1..].iter().rev() {
+            value = Value::Table(Table::from_iter([(segment.clone(), value)]));
+        }
+        merge(&mut spelt_out, Table::from_iter([(segments[0].clone(), value)]));
+    }
+    spelt_out
+}
+
+/// Changes the keys of `table` that `changes` has; a table changes what it names, all else is put
+/// in the place of what was there.
+fn merge(table: &mut Table, changes: Table) {
+    for (key, value) in changes {
+        match (table.get_mut(&key), value) {
+            (Some(Value::Table(inner)), Value::Table(changes)) => merge(inner, changes),
+            (_, value) => {
+                table.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Every combination of one value of each sweep, the first sweep changing slowest; one, empty, of
+/// no sweeps.
+pub(super) fn combinations(sweeps: &[Sweep]) -> Vec<Vec<Change>> {
+    sweeps.iter().fold(vec![Vec::new()], |shorter, sweep| {
+        let extended = |start: &Vec<Change>| {
+            let start = start.clone();
+            sweep
+                .0
+                .iter()
+                .map(move |setting| [start.as_slice(), std::slice::from_ref(setting)].concat())
+        };
+        shorter.iter().flat_map(extended).collect()
+    })
+}
+
+fn split(text: &str) -> Result<(KeyPath, &str), ChangeError> {
+    let unreadable = || ChangeError::Unreadable(text.to_owned());
+    let mut quoted = false;
+    let equals = text.find(|c| {
+        quoted ^= c == '"';
+        c == '=' && !quoted
+    });
+    let (path, value) = text.split_at(equals.ok_or_else(unreadable)?);
+    Ok((KeyPath::parse(path).ok_or_else(unreadable)?, &value[1..]))
+}
+
+fn split_at_commas(text: &str) -> Vec<&str> {
+    let (mut quoted, mut depth) = (false, 0_u32);
+    let separates = |c| {
+        match c {
+            '"' => quoted = !quoted,
+            '[' | '{' if !quoted => depth += 1,
+            ']' | '}' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && !quoted && depth == 0
+    };
+    text.split(separates).map(str::trim).collect()
+}

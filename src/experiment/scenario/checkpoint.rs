@@ -1,0 +1,71 @@
+//! `[checkpoint]`: how often a training writes one, where, and which are kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::check::Mistakes;
+use crate::checkpoint::{Retention, Store};
+use crate::kernels::Numerics;
+use crate::training::{Checkpointing, Consistency, SecondOrStepTimer};
+use crate::units::Span;
+
+/// How a training keeps checkpoints, besides one at the beginning and one at the end.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Checkpoint {
+    /// One every so many global steps.
+    pub every_steps: Option<u64>,
+    /// One after every so much time; never beside `every_steps`. Default: 600 seconds.
+    #[serde(default, deserialize_with = "Span::some_duration")]
+    pub every: Option<Duration>,
+    /// The folder, or the URL such as `s3://bucket/trainings`, below which each run has its own
+    /// when it is deployed. Default: they are in the chief's memory, as they always are in a
+    /// simulation, and outlive parameter servers.
+    pub directory: Option<String>,
+    /// How many of the newest are kept; 0 for all. Default: 5.
+    #[serde(default = "Checkpoint::keep")]
+    pub keep: usize,
+    /// Of the older ones, one for each so much time is kept for ever. Default: none is.
+    #[serde(default, deserialize_with = "Span::some_duration")]
+    pub keep_every: Option<Duration>,
+    /// Whether a checkpoint may have a step in one variable and not in another. Default: it may
+    /// not.
+    #[serde(default)]
+    pub fuzzy: bool,
+}
+
+impl Checkpoint {
+    fn keep() -> usize {
+        5
+    }
+
+    pub(super) fn check(&self, numerics: Numerics, found: &mut Mistakes) {
+        found.unless(numerics == Numerics::Real, "checkpoint", || {
+            "with `numerics = \"shapes\"` there are no values to save; leave it out".to_owned()
+        });
+        found.unless(
+            self.every_steps.is_none() || self.every.is_none(),
+            "checkpoint.every_steps",
+            || "give `every_steps` or `every`, not both".to_owned(),
+        );
+        found.at_least_1(self.every_steps.unwrap_or(1), "checkpoint.every_steps");
+        found.unless(self.directory.as_deref() != Some(""), "checkpoint.directory", || {
+            "name a folder or an URL".to_owned()
+        });
+    }
+
+    /// The same in `store`.
+    pub(crate) fn in_store(&self, store: Arc<dyn Store>) -> Checkpointing {
+        let every = match (self.every_steps, self.every) {
+            (Some(steps), _) => SecondOrStepTimer::every_steps(steps),
+            (None, every) => {
+                SecondOrStepTimer::every_time(every.unwrap_or(Duration::from_secs(600)))
+            }
+        };
+        let retention = Retention { max_to_keep: Some(self.keep), keep_every: self.keep_every };
+        let consistency = if self.fuzzy { Consistency::Fuzzy } else { Consistency::Consistent };
+        Checkpointing { store, every, retention, consistency }
+    }
+}

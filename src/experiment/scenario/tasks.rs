@@ -1,0 +1,54 @@
+//! The tasks of one job: so many, or one at each address.
+
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, SeqAccess, Unexpected, Visitor};
+
+/// The tasks of one job: at least one. Written `2`, or `["host:port", ...]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tasks {
+    /// So many tasks, wherever they are put.
+    Count(u32),
+    /// One task at each `host:port`.
+    Addresses(Vec<String>),
+}
+
+impl Tasks {
+    /// How many tasks.
+    pub fn count(&self) -> u32 {
+        match self {
+            Self::Count(count) => *count,
+            Self::Addresses(addresses) => u32::try_from(addresses.len()).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+struct TasksVisitor;
+
+impl<'de> Visitor<'de> for TasksVisitor {
+    type Value = Tasks;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number of tasks or a list of \"host:port\"")
+    }
+
+    fn visit_i64<E: de::Error>(self, count: i64) -> Result<Tasks, E> {
+        let count =
+            u32::try_from(count).map_err(|_| E::invalid_value(Unexpected::Signed(count), &self))?;
+        Ok(Tasks::Count(count))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Tasks, A::Error> {
+        let mut addresses = Vec::new();
+        while let Some(address) = seq.next_element()? {
+            addresses.push(address);
+        }
+        Ok(Tasks::Addresses(addresses))
+    }
+}
+
+impl<'de> Deserialize<'de> for Tasks {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TasksVisitor)
+    }
+}
