@@ -51,8 +51,8 @@ pub struct Scenario {
     /// `[network]`: what connects the tasks. Default: 50 µs of latency, 10 Gbit/s, 5 µs a message,
     /// no racks.
     pub network: NetworkSpec,
-    /// `[compute]`: how fast a task's device is. Default: 50 GFLOP/s, 10 GB/s, no straggler law (the
-    /// mean of one that is given is 1 where the file gives none), no step time.
+    /// `[compute]`: how fast a task's device is. Default: 50 GFLOP/s, 10 GB/s, no straggler law
+    /// (the mean of one that is given is 1 where the file gives none), no step time.
     pub compute: ComputeSpec,
     /// `compute.devices`: how many devices each task has, for programs that place operations on
     /// them. Default: 1.

@@ -99,7 +99,9 @@ pub(super) fn build(
     if file.stop.accuracy.is_some() {
         let is_computed = numerics == Numerics::Real && file.program.model != ModelFile::Null;
         found.unless(is_computed, "stop.accuracy", || {
-            "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` or `time`".to_owned()
+            "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` \
+             or `time`"
+                .to_owned()
         });
     }
     let compression = file.network.compression;
@@ -253,7 +255,8 @@ fn compute(file: ComputeFile, found: &mut Mistakes) -> ComputeSpec {
     found.above_0(memory.0, "compute.memory");
     let are_both = file.straggler.is_some() && file.step_time.is_some();
     found.unless(!are_both, "compute.step_time", || {
-        "it already is the whole time of a step, which `straggler` can't multiply; remove one of them"
+        "it already is the whole time of a step, which `straggler` can't multiply; remove one of \
+         them"
             .to_owned()
     });
     ComputeSpec {

@@ -1,4 +1,5 @@
-//! What `--set`, `--unset`, `--sweep` and a run's own `set` do to a scenario, and what is said of those that do not fit it.
+//! What `--set`, `--unset`, `--sweep` and a run's own `set` do to a scenario, and what is said of
+//! those that do not fit it.
 
 use super::*;
 
@@ -222,7 +223,8 @@ const OWN: &str = "[cluster]\nworker = 4\n[compute]\nstraggler = { law = \"expon
     [[run]]\nmode = \"sync\"\n\
     [[run]]\nmode = { k_async = { k = 6 } }\nunset = [\"compute.straggler\"]\n\
     set = { program.batch = 16, program.optimizer.learning_rate = 0.2, cluster.worker = 8 }\n\
-    [[run]]\nname = \"adam\"\nmode = \"sync\"\nset = { \"program.optimizer.rule\" = \"adam\", stop.steps = 7 }\n";
+    [[run]]\nname = \"adam\"\nmode = \"sync\"\n\
+    set = { \"program.optimizer.rule\" = \"adam\", stop.steps = 7 }\n";
 
 #[test]
 fn a_run_may_have_settings_of_its_own_and_all_others_of_the_scenario() {
@@ -249,8 +251,8 @@ fn a_mistake_in_what_is_a_runs_own_is_told_with_its_line() {
         ("set = { program.batch = 0 }", ":6: run[1].set.program.batch: 0 must be at least 1"),
         (
             "set = { program.hiden = [3] }",
-            "`run[1].set`: unknown field `hiden`, expected one of `model`, `hidden`, `rows`, `dim`, `slots`, \
-             `partitions`, `dataset`, `batch`, `optimizer`; did you mean `hidden`?",
+            "`run[1].set`: unknown field `hiden`, expected one of `model`, `hidden`, `rows`, \
+             `dim`, `slots`, `partitions`, `dataset`, `batch`, `optimizer`; did you mean `hidden`?",
         ),
         ("set = { seed = 3 }", "`run[1].set`: `seed` is the same for all runs"),
         ("unset = [\"stop\"]", "`unset stop`: `stop` is not set, so that it can't be removed"),
