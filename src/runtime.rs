@@ -29,7 +29,7 @@ mod worker;
 pub use compression::{Encoding, Packed};
 pub use compute::{Asker, Calculation, ComputeModel, Processor, Work};
 pub use error::{Code, Error, Result};
-pub(crate) use mailbox::{tell, told};
+pub(crate) use mailbox::{messages_sent, tell};
 pub(crate) use master::step_plan::partitions;
 pub use messages::{
     Arrival, Arrivals, GraphHandle, Origin, PackedArrivals, PeerMessage, Scope, SessionId,

@@ -1,30 +1,34 @@
 //! The simulated world: virtual time, a modelled network and modelled compute under the real
 //! actors.
 //!
-//! The actors, the messages and the numbers are those of a deployment; what is modelled is only
-//! when a message arrives (`network`) and when a kernel is done (`device`). Every event feeds a
-//! digest (`audit`), by which two runs are known to be the same. What is to go wrong (`faults`)
-//! does so at its moment (`misfortune`), and what is then still taken of whom is one table's to say
-//! (`links`).
+//! The actors, the messages and the numbers are those of a deployment. Modelled are the time at
+//! which a message arrives (`network`) and the time at which a kernel is done (`device`), and what
+//! faults do to both (`faults`, `fault_injector`, `links`). `world` holds all of that as plain
+//! data; `driver` owns it and ticks it when no actor can run; `endpoints` are its clock, transport
+//! and devices as a task sees them. Every event feeds a digest (`audit`), by which two runs are
+//! known to be the same.
 
 mod audit;
+mod cluster;
 mod device;
-mod ending;
+mod driver;
+mod endpoints;
 mod events;
+mod fault_injector;
 mod faults;
+mod job;
 mod law;
 mod links;
-mod misfortune;
 mod network;
-mod passage;
-mod pool;
 mod programs;
 mod run;
+mod stall;
 mod world;
 
 pub use audit::Digest;
+pub use cluster::{Cluster, Host, Outcome};
 pub use device::{ComputeError, ComputeSpec};
-pub use faults::{Fault, Faults, Misfortune, Moment};
+pub use faults::{Fault, FaultKind, Faults, Trigger};
 pub use law::{Law, LawError};
 pub use network::{NetworkError, NetworkSpec, Racks};
-pub use run::{Cluster, Host, Outcome, run};
+pub use run::run;

@@ -109,7 +109,7 @@ pub(crate) fn tell<M>(address: &Address<M>, message: M) {
     if mailbox.is_closed.get() {
         return;
     }
-    TOLD.set(TOLD.get() + 1);
+    SENT.set(SENT.get() + 1);
     mailbox.messages.borrow_mut().push_back(message);
     if let Some(waker) = mailbox.waker.take() {
         waker.wake();
@@ -117,13 +117,13 @@ pub(crate) fn tell<M>(address: &Address<M>, message: M) {
 }
 
 thread_local! {
-    static TOLD: Cell<u64> = const { Cell::new(0) };
+    static SENT: Cell<u64> = const { Cell::new(0) };
 }
 
 /// How many messages this thread has put into mailboxes: where it has grown, an actor has something
 /// to do.
-pub(crate) fn told() -> u64 {
-    TOLD.get()
+pub(crate) fn messages_sent() -> u64 {
+    SENT.get()
 }
 
 /// Lists that travel in messages and are used again once they are empty.

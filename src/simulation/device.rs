@@ -81,7 +81,7 @@ pub(crate) struct Device {
     /// This task's factor on all its times.
     slow: f64,
     /// The factor on that for now.
-    slow_now: f64,
+    slowdown: f64,
     draws: Pcg64,
     busy_until: Time,
     step: Option<Step>,
@@ -102,12 +102,12 @@ impl Device {
     pub(crate) fn new(spec: &ComputeSpec, slow: f64, draws: Pcg64) -> Self {
         assert!(spec.validate().is_ok(), "a device is built from a validated spec");
         assert!(slow.is_finite() && slow >= 0.0, "a task's slowness was validated, not {slow}");
-        Self { spec: spec.clone(), slow, slow_now: 1.0, draws, busy_until: Time::ZERO, step: None }
+        Self { spec: spec.clone(), slow, slowdown: 1.0, draws, busy_until: Time::ZERO, step: None }
     }
 
     /// What it is given from now on takes `factor` times as long as it else would.
-    pub(crate) fn slow_down(&mut self, factor: f64) {
-        self.slow_now = factor;
+    pub(crate) fn set_slowdown(&mut self, factor: f64) {
+        self.slowdown = factor;
     }
 
     /// The device works on `flops` and `bytes` of worker step `step`, as soon as it has done what
@@ -130,7 +130,7 @@ impl Device {
         };
         let start = now.max(self.busy_until);
         self.busy_until = start.after(Duration::from_nanos(
-            (seconds * (self.slow * self.slow_now) * 1e9).round() as u64,
+            (seconds * (self.slow * self.slowdown) * 1e9).round() as u64,
         ));
         (start, self.busy_until)
     }

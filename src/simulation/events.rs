@@ -1,8 +1,6 @@
-//! The event queue of a simulation: what happens next, in one order for ever.
+//! The event queue of a simulation, ordered by time and then by when an event was scheduled.
 //!
-//! Events are keyed `(time, seq)`: of two at one instant the one that was scheduled first happens
-//! first. The network keeps its own events; this queue keeps the rest, wake-ups and work that is
-//! done.
+//! The network keeps its own events (`network`); this queue keeps all others.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -10,102 +8,106 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::task::Waker;
 
-use crate::runtime::Asker;
+use crate::runtime::{Asker, PeerMessage};
+use crate::transport::Messages;
 use crate::units::Time;
 
-use super::misfortune::Consequence;
-use super::pool::Job;
+use super::fault_injector::FaultEvent;
+use super::job::Job;
+use super::links::Stamp;
+use super::network::Delivery;
 
 /// Something that happens at a point in virtual time.
-pub(super) enum Happening {
-    /// A sleep of a task is over, unless it was dropped before.
-    Wake(usize, Rc<Alarm>),
-    /// A device has done a piece of work: its result is waited for, then handed on.
-    WorkDone {
-        /// The arithmetic.
-        job: Job,
-        /// Who is told.
-        asker: Asker,
-        /// The task that it is of.
-        task: usize,
-    },
-    /// Something goes wrong, or right again.
-    Fault(Consequence),
+pub(super) enum Event {
+    /// A sleep of a task ends.
+    Wake { task: usize, alarm: Rc<Alarm> },
+    /// A device of a task has done a piece of work, whose result `asker` is handed.
+    WorkDone { task: usize, job: Job, asker: Asker },
+    /// A fault begins, ends or is noticed.
+    Fault(FaultEvent),
+    /// An envelope arrives that a slow link has delayed.
+    SlowArrival(Box<Delivery<Envelope>>),
 }
 
-impl Happening {
-    /// The task that it happens to; none where it happens to the world.
+/// Messages under way, with the connection that they travel on.
+pub(super) struct Envelope {
+    pub(super) stamp: Stamp,
+    pub(super) messages: Messages<PeerMessage>,
+}
+
+impl Event {
+    /// The task that has to run for the event to happen, if any.
     pub(super) fn task(&self) -> Option<usize> {
         match self {
-            Self::Wake(task, _) | Self::WorkDone { task, .. } => Some(*task),
-            Self::Fault(_) => None,
+            Self::Wake { task, .. } | Self::WorkDone { task, .. } => Some(*task),
+            Self::Fault(_) | Self::SlowArrival(_) => None,
         }
     }
 }
 
-/// The state of a sleep that its future and its event share.
+/// The state of a sleep, shared by its future and its event.
 #[derive(Default)]
 pub(super) struct Alarm {
     pub(super) waker: Cell<Option<Waker>>,
     pub(super) has_rung: Cell<bool>,
-    /// The future was dropped: nobody waits any more, and the event must not move the clock.
+    /// The future was dropped: the event must not move the clock.
     pub(super) is_cancelled: Cell<bool>,
 }
 
-struct Event {
+struct Scheduled {
     time: Time,
     seq: u64,
-    happening: Happening,
+    event: Event,
 }
 
-impl PartialEq for Event {
+impl PartialEq for Scheduled {
     fn eq(&self, other: &Self) -> bool {
         self.seq == other.seq
     }
 }
 
-impl Eq for Event {}
+impl Eq for Scheduled {}
 
-impl PartialOrd for Event {
+impl PartialOrd for Scheduled {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Event {
+impl Ord for Scheduled {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.time, self.seq).cmp(&(other.time, other.seq))
     }
 }
 
-/// What will happen.
+/// The events to come.
 #[derive(Default)]
 pub(super) struct EventQueue {
-    heap: BinaryHeap<Reverse<Event>>,
+    heap: BinaryHeap<Reverse<Scheduled>>,
     next_seq: u64,
 }
 
 impl EventQueue {
-    pub(super) fn push(&mut self, time: Time, happening: Happening) {
-        self.heap.push(Reverse(Event { time, seq: self.next_seq, happening }));
+    pub(super) fn push(&mut self, time: Time, event: Event) {
+        self.heap.push(Reverse(Scheduled { time, seq: self.next_seq, event }));
         self.next_seq += 1;
     }
 
-    /// When the next event happens; sleeps that nobody waits for are none.
+    /// The time of the next event. Drops cancelled sleeps on the way.
     pub(super) fn next_time(&mut self) -> Option<Time> {
-        while let Some(Reverse(event)) = self.heap.peek() {
-            match &event.happening {
-                Happening::Wake(_, alarm) if alarm.is_cancelled.get() => drop(self.heap.pop()),
-                _ => return Some(event.time),
+        while let Some(Reverse(next)) = self.heap.peek() {
+            match &next.event {
+                Event::Wake { alarm, .. } if alarm.is_cancelled.get() => drop(self.heap.pop()),
+                _ => return Some(next.time),
             }
         }
         None
     }
 
-    /// The next event, which happens now, and its number in the order of scheduling.
-    pub(super) fn pop(&mut self) -> Option<(u64, Happening)> {
+    /// Takes out the next event, with its number in the order of scheduling.
+    pub(super) fn pop(&mut self) -> Option<(u64, Event)> {
         self.next_time()?;
-        self.heap.pop().map(|Reverse(event)| (event.seq, event.happening))
+        self.heap.pop().map(|Reverse(next)| (next.seq, next.event))
     }
 }
 
@@ -113,7 +115,11 @@ impl EventQueue {
 mod tests {
     use super::*;
 
-    /// What pops next, by its number.
+    fn wake(alarm: &Rc<Alarm>) -> Event {
+        Event::Wake { task: 0, alarm: Rc::clone(alarm) }
+    }
+
+    /// The time and the number of the next event.
     fn pop(queue: &mut EventQueue) -> Option<(Time, u64)> {
         let time = queue.next_time()?;
         queue.pop().map(|(seq, _)| (time, seq))
@@ -123,7 +129,7 @@ mod tests {
     fn events_happen_in_the_order_of_time_and_at_one_instant_in_that_of_scheduling() {
         let mut queue = EventQueue::default();
         for time in [5, 3, 5, 3, 4] {
-            queue.push(Time(time), Happening::Wake(0, Rc::default()));
+            queue.push(Time(time), wake(&Rc::default()));
         }
         let order: Vec<(u64, u64)> =
             std::iter::from_fn(|| pop(&mut queue)).map(|(time, seq)| (time.0, seq)).collect();
@@ -134,8 +140,8 @@ mod tests {
     fn a_sleep_that_was_dropped_is_no_event_and_does_not_move_the_clock() {
         let mut queue = EventQueue::default();
         let alarm = Rc::new(Alarm::default());
-        queue.push(Time(1), Happening::Wake(0, Rc::clone(&alarm)));
-        queue.push(Time(2), Happening::Wake(0, Rc::default()));
+        queue.push(Time(1), wake(&alarm));
+        queue.push(Time(2), wake(&Rc::default()));
         alarm.is_cancelled.set(true);
         assert_eq!(pop(&mut queue), Some((Time(2), 1)));
         assert_eq!(queue.next_time(), None);

@@ -1,93 +1,94 @@
-//! Faults: what goes wrong in a simulation, and when. What comes of it is in `misfortune`.
+//! The faults that a simulation is given: what goes wrong, and when. What follows from each of
+//! them is decided in `fault_injector`.
 
 use std::time::Duration;
 
 use crate::cluster::TaskName;
 use crate::units::Time;
 
-/// What goes wrong in a run.
+/// The faults of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Faults {
-    /// How long a peer may not be heard of before it counts as lost.
+    /// How long a peer may be silent before it counts as lost.
     pub silence: Duration,
     /// The faults.
     pub list: Vec<Fault>,
 }
 
 impl Faults {
-    /// How long a peer may be silent where nobody says.
+    /// The default of [`Faults::silence`].
     pub const SILENCE: Duration = Duration::from_secs(1);
 
-    /// Nothing goes wrong.
+    /// No faults.
     pub const fn none() -> Self {
         Self { silence: Self::SILENCE, list: Vec::new() }
     }
 }
 
-/// Something goes wrong.
+/// One fault.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// When.
-    pub at: Moment,
-    /// What.
-    pub what: Misfortune,
+    /// When it begins.
+    pub at: Trigger,
+    /// What goes wrong.
+    pub kind: FaultKind,
 }
 
-/// When a fault happens.
+/// When a fault begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum Trigger {
     /// At this time.
     Time(Time),
-    /// When this envelope of the run, counted from 0 in the order of their arrivals, is about to be
-    /// handed over.
+    /// Just before this envelope of the run is handed over; envelopes are counted from 0 in the
+    /// order of their arrivals.
     Delivery(u64),
-    /// When so many events of the run have happened, before the next one.
+    /// After this many events of the run, before the next one.
     Event(u64),
 }
 
 /// What goes wrong.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Misfortune {
-    /// A task dies: its program, its actors and all that they hold are gone, and what is under way
-    /// to it and from it is lost. A task whose program has returned is spared.
+pub enum FaultKind {
+    /// A task dies, with its program, its actors and their state; messages under way to it and
+    /// from it are lost. Skipped if the task's program has returned.
     Crash {
-        /// Which.
+        /// The task.
         task: TaskName,
-        /// It is started anew after this time, knowing nothing; never, where there is none.
+        /// The time after which it starts again, without any state; `None` for never.
         restart_after: Option<Duration>,
     },
-    /// A task stands still, as a process does that is stopped by SIGSTOP: nothing of it runs, it
-    /// takes nothing.
+    /// A task stops running, as a process does on SIGSTOP: it computes nothing and receives
+    /// nothing until the fault ends.
     Freeze {
-        /// Which.
+        /// The task.
         task: TaskName,
-        /// For how long.
+        /// How long it is frozen.
         lasts: Duration,
     },
-    /// Nothing gets through between any two of these tasks; it is sent again until it does, or they
-    /// lose each other.
+    /// No messages get through between any two of these tasks. They are resent until they do, or
+    /// until the two tasks count each other as lost.
     Partition {
-        /// Which.
+        /// The tasks.
         tasks: Vec<TaskName>,
-        /// For how long.
+        /// How long they are cut off from each other.
         lasts: Duration,
     },
-    /// What goes between any two of these tasks takes so many times as long.
+    /// Messages between any two of these tasks take `factor` times as long.
     SlowLink {
-        /// Which.
+        /// The tasks.
         tasks: Vec<TaskName>,
-        /// How many times: at least 1.
+        /// The factor, at least 1.
         factor: f64,
-        /// For how long.
+        /// How long the links are slow.
         lasts: Duration,
     },
-    /// The devices of a task take so many times as long for what they are given.
+    /// The devices of a task take `factor` times as long for work that they are given meanwhile.
     SlowTask {
-        /// Which.
+        /// The task.
         task: TaskName,
-        /// How many times.
+        /// The factor.
         factor: f64,
-        /// For how long.
+        /// How long the task is slow.
         lasts: Duration,
     },
 }

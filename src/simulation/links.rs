@@ -13,7 +13,7 @@ use crate::transport::Loss;
 
 /// All connections, and how the tasks are.
 pub(super) struct Links {
-    tasks: Vec<Condition>,
+    tasks: Vec<TaskState>,
     /// By observer and peer: the connection that the observer is at; the first where there is no
     /// entry.
     at: BTreeMap<(usize, usize), u32>,
@@ -25,9 +25,9 @@ pub(super) struct Links {
 
 /// How a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Condition {
+struct TaskState {
     /// Which of its lives this is, or was the last.
-    life: u32,
+    incarnation: u32,
     is_up: bool,
     is_frozen: bool,
 }
@@ -35,7 +35,7 @@ struct Condition {
 /// What an envelope says of the connection that it travels on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
-    life: u32,
+    incarnation: u32,
     connection: u32,
 }
 
@@ -43,18 +43,18 @@ pub(super) struct Stamp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// It is handed over.
-    Taken,
+    Deliver,
     /// It is handed over once the receiver has been told that it has lost the sender.
-    TakenAfter(Loss),
+    DeliverAfterLoss(Loss),
     /// It waits until the receiver is up, runs, and can be reached.
-    Held,
-    /// It is of a connection, or of a life, that is no more.
-    Dropped,
+    Hold,
+    /// It is of a connection, or of a incarnation, that is no more.
+    Drop,
 }
 
 impl Links {
     pub(super) fn new(tasks: usize) -> Self {
-        let well = Condition { life: 0, is_up: true, is_frozen: false };
+        let well = TaskState { incarnation: 0, is_up: true, is_frozen: false };
         Self {
             tasks: vec![well; tasks],
             at: BTreeMap::new(),
@@ -69,16 +69,16 @@ impl Links {
 
     /// The stamp of an envelope that `from` sends now.
     pub(super) fn stamp(&self, from: usize, to: usize) -> Stamp {
-        Stamp { life: self.tasks[from].life, connection: self.at(from, to) }
+        Stamp { incarnation: self.tasks[from].incarnation, connection: self.at(from, to) }
     }
 
-    /// Whether `life` is the one that the task lives.
-    pub(super) fn lives(&self, task: usize, life: u32) -> bool {
-        self.tasks[task].life == life && self.tasks[task].is_up
+    /// Whether `incarnation` is the one that the task lives.
+    pub(super) fn is_alive(&self, task: usize, incarnation: u32) -> bool {
+        self.tasks[task].incarnation == incarnation && self.tasks[task].is_up
     }
 
-    pub(super) fn life(&self, task: usize) -> u32 {
-        self.tasks[task].life
+    pub(super) fn incarnation(&self, task: usize) -> u32 {
+        self.tasks[task].incarnation
     }
 
     pub(super) fn is_up(&self, task: usize) -> bool {
@@ -96,34 +96,30 @@ impl Links {
 
     /// An envelope has come to its receiver's host.
     pub(super) fn arrive(&mut self, from: usize, to: usize, stamp: Stamp) -> Arrival {
-        if !self.lives(from, stamp.life) {
-            return Arrival::Dropped;
+        if !self.is_alive(from, stamp.incarnation) {
+            return Arrival::Drop;
         }
         if !self.is_up(to) {
-            return if self.unaware.contains(&(from, to)) {
-                Arrival::Dropped
-            } else {
-                Arrival::Held
-            };
+            return if self.unaware.contains(&(from, to)) { Arrival::Drop } else { Arrival::Hold };
         }
         if self.is_frozen(to) || self.is_cut(from, to) {
-            return Arrival::Held;
+            return Arrival::Hold;
         }
         let at = self.at(to, from);
         if stamp.connection < at {
-            return Arrival::Dropped;
+            return Arrival::Drop;
         }
         if stamp.connection == at {
-            return Arrival::Taken;
+            return Arrival::Deliver;
         }
         self.at.insert((to, from), stamp.connection);
         let has_died = self.unaware.remove(&(to, from));
-        Arrival::TakenAfter(if has_died { Loss::Restarted } else { Loss::Silent })
+        Arrival::DeliverAfterLoss(if has_died { Loss::Restarted } else { Loss::Silent })
     }
 
     /// A task dies. Those who will notice, once it has been silent for long enough.
     pub(super) fn crash(&mut self, task: usize) -> Vec<usize> {
-        self.tasks[task] = Condition { is_up: false, is_frozen: false, ..self.tasks[task] };
+        self.tasks[task] = TaskState { is_up: false, is_frozen: false, ..self.tasks[task] };
         self.unaware.retain(|(observer, _)| *observer != task);
         let others: Vec<usize> =
             (0..self.tasks.len()).filter(|other| *other != task && self.is_up(*other)).collect();
@@ -133,13 +129,13 @@ impl Links {
 
     /// A task is about to live again; it is up once it [`Links::listen`]s. Its connections are new
     /// to those who have not noticed its death.
-    pub(super) fn revive(&mut self, task: usize) -> u32 {
+    pub(super) fn begin_incarnation(&mut self, task: usize) -> u32 {
         for other in (0..self.tasks.len()).filter(|other| *other != task) {
             let next = self.at(other, task) + u32::from(self.unaware.contains(&(other, task)));
             self.at.insert((task, other), next);
         }
-        self.tasks[task].life += 1;
-        self.tasks[task].life
+        self.tasks[task].incarnation += 1;
+        self.tasks[task].incarnation
     }
 
     pub(super) fn listen(&mut self, task: usize) {
@@ -214,7 +210,7 @@ mod tests {
     fn an_envelope_is_taken_while_nothing_goes_wrong() {
         let mut links = Links::new(2);
         let stamp = links.stamp(A, B);
-        assert_eq!(links.arrive(A, B, stamp), Arrival::Taken);
+        assert_eq!(links.arrive(A, B, stamp), Arrival::Deliver);
     }
 
     #[test]
@@ -222,28 +218,28 @@ mod tests {
         let mut links = Links::new(2);
         let (to, from) = (links.stamp(A, B), links.stamp(B, A));
         assert_eq!(links.crash(B), [A]);
-        assert_eq!(links.arrive(B, A, from), Arrival::Dropped);
-        assert_eq!(links.arrive(A, B, to), Arrival::Dropped);
-        links.revive(B);
+        assert_eq!(links.arrive(B, A, from), Arrival::Drop);
+        assert_eq!(links.arrive(A, B, to), Arrival::Drop);
+        links.begin_incarnation(B);
         links.listen(B);
-        assert_eq!(links.arrive(A, B, to), Arrival::Dropped, "it was for the life before");
-        assert_eq!(links.arrive(B, A, from), Arrival::Dropped);
+        assert_eq!(links.arrive(A, B, to), Arrival::Drop, "it was for the incarnation before");
+        assert_eq!(links.arrive(B, A, from), Arrival::Drop);
     }
 
     #[test]
     fn who_has_not_noticed_a_death_hears_of_the_restart_before_the_first_message() {
         let mut links = Links::new(2);
         links.crash(B);
-        links.revive(B);
+        links.begin_incarnation(B);
         links.listen(B);
         let (unaware, first) = (links.stamp(A, B), links.stamp(B, A));
-        assert_eq!(links.arrive(A, B, unaware), Arrival::Dropped);
-        assert_eq!(links.arrive(B, A, first), Arrival::TakenAfter(Loss::Restarted));
+        assert_eq!(links.arrive(A, B, unaware), Arrival::Drop);
+        assert_eq!(links.arrive(B, A, first), Arrival::DeliverAfterLoss(Loss::Restarted));
         assert!(!links.can_notice_death(A, B));
         let (to, from) = (links.stamp(A, B), links.stamp(B, A));
         assert_eq!(
             (links.arrive(A, B, to), links.arrive(B, A, from)),
-            (Arrival::Taken, Arrival::Taken)
+            (Arrival::Deliver, Arrival::Deliver)
         );
     }
 
@@ -254,12 +250,12 @@ mod tests {
         assert!(links.can_notice_death(A, B));
         links.give_up(A, B);
         let stamp = links.stamp(A, B);
-        assert_eq!(links.arrive(A, B, stamp), Arrival::Held);
-        links.revive(B);
+        assert_eq!(links.arrive(A, B, stamp), Arrival::Hold);
+        links.begin_incarnation(B);
         links.listen(B);
-        assert_eq!(links.arrive(A, B, stamp), Arrival::Taken);
+        assert_eq!(links.arrive(A, B, stamp), Arrival::Deliver);
         let back = links.stamp(B, A);
-        assert_eq!(links.arrive(B, A, back), Arrival::Taken);
+        assert_eq!(links.arrive(B, A, back), Arrival::Deliver);
     }
 
     #[test]
@@ -267,14 +263,14 @@ mod tests {
         let mut links = Links::new(2);
         let (before, own) = (links.stamp(A, B), links.stamp(B, A));
         links.freeze(B);
-        assert_eq!(links.arrive(A, B, before), Arrival::Held);
+        assert_eq!(links.arrive(A, B, before), Arrival::Hold);
         assert_eq!(links.watchers(B), [A]);
         links.give_up(A, B);
         let after = links.stamp(A, B);
         assert_eq!(links.thaw(B), [A]);
-        assert_eq!(links.arrive(A, B, before), Arrival::Dropped);
-        assert_eq!(links.arrive(B, A, own), Arrival::Dropped);
-        assert_eq!(links.arrive(A, B, after), Arrival::Taken);
+        assert_eq!(links.arrive(A, B, before), Arrival::Drop);
+        assert_eq!(links.arrive(B, A, own), Arrival::Drop);
+        assert_eq!(links.arrive(A, B, after), Arrival::Deliver);
     }
 
     #[test]
@@ -283,15 +279,15 @@ mod tests {
         let before = links.stamp(A, B);
         links.cut(A, B);
         assert!(links.can_notice_cut(A, B) && links.can_notice_cut(B, A));
-        assert_eq!(links.arrive(A, B, before), Arrival::Held);
+        assert_eq!(links.arrive(A, B, before), Arrival::Hold);
         links.give_up(A, B);
         links.give_up(B, A);
         links.heal(B, A);
         let (to, from) = (links.stamp(A, B), links.stamp(B, A));
-        assert_eq!(links.arrive(A, B, before), Arrival::Dropped);
+        assert_eq!(links.arrive(A, B, before), Arrival::Drop);
         assert_eq!(
             (links.arrive(A, B, to), links.arrive(B, A, from)),
-            (Arrival::Taken, Arrival::Taken)
+            (Arrival::Deliver, Arrival::Deliver)
         );
     }
 
@@ -300,8 +296,8 @@ mod tests {
         let mut links = Links::new(2);
         let before = links.stamp(A, B);
         links.cut(A, B);
-        assert_eq!(links.arrive(A, B, before), Arrival::Held);
+        assert_eq!(links.arrive(A, B, before), Arrival::Hold);
         links.heal(A, B);
-        assert_eq!(links.arrive(A, B, before), Arrival::Taken);
+        assert_eq!(links.arrive(A, B, before), Arrival::Deliver);
     }
 }

@@ -1,34 +1,61 @@
-//! The programs of a simulation's tasks, and the servers under them: started, ended by a fault,
-//! started anew.
+//! The programs of a simulation's tasks and the servers under them: started, killed by a fault,
+//! started again, and waited for.
 
-use std::cell::RefCell;
-use std::future::Future;
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
 use std::rc::Rc;
+use std::task::{Poll, ready};
 
-use tokio::task::AbortHandle;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::{AbortHandle, JoinError};
 
 use crate::clock::Clock;
 use crate::cluster::TaskName;
-use crate::runtime::{ComputeModel, Error, Server, ServerDef, World};
-use crate::transport::PeerId;
+use crate::runtime::{Code, ComputeModel, Error, Server, ServerDef, World};
 
-use super::ending::{Ending, panic_as_error};
-use super::misfortune::Order;
-use super::run::{Cluster, Host};
-use super::world::{SimulatedClock, SimulatedDevice, SimulatedTransport, SimulatedWorld};
-
-/// By task: its server, while it lives.
-pub(super) type Servers = Rc<RefCell<Vec<Option<Rc<Server>>>>>;
+use super::cluster::{Cluster, Host};
+use super::driver::{Driver, Order};
+use super::endpoints::{SimulatedClock, SimulatedDevice, SimulatedTransport};
+use super::stall::Inquiry;
 
 /// All programs of a run.
 pub(super) struct Programs<'a, P, T> {
     cluster: &'a Cluster,
-    world: Rc<SimulatedWorld>,
+    driver: Rc<Driver>,
     program: &'a P,
-    ending: Rc<Ending<T>>,
-    servers: Servers,
-    /// By task: ends its program.
-    running: Vec<Option<AbortHandle>>,
+    tasks: Vec<TaskState<T>>,
+    /// Handed to each program that is started.
+    results: UnboundedSender<ProgramResult<T>>,
+    returned: UnboundedReceiver<ProgramResult<T>>,
+    /// Since the run has stalled.
+    inquiry: Option<Inquiry>,
+}
+
+struct TaskState<T> {
+    name: TaskName,
+    /// Its server, unless it is dead.
+    server: Option<Rc<Server>>,
+    program: Program<T>,
+}
+
+enum Program<T> {
+    Running(AbortHandle),
+    /// Killed; it starts again later.
+    Restarting,
+    Returned(T),
+    /// Killed for good.
+    Dead,
+}
+
+/// What the run has to deal with next.
+enum Next<T> {
+    Order(Order),
+    Result(ProgramResult<T>),
+}
+
+struct ProgramResult<T> {
+    task: usize,
+    result: Result<T, Error>,
 }
 
 impl<'a, P, F, T> Programs<'a, P, T>
@@ -38,80 +65,141 @@ where
     T: 'static,
 {
     /// Starts all servers, then all programs.
-    pub(super) fn start(
-        cluster: &'a Cluster,
-        world: &Rc<SimulatedWorld>,
-        program: &'a P,
-        ending: &Rc<Ending<T>>,
-    ) -> Self {
-        let tasks = world.tasks.len();
-        let (servers, running) = (Rc::new(RefCell::new(vec![None; tasks])), vec![None; tasks]);
-        let (world, ending) = (Rc::clone(world), Rc::clone(ending));
-        let mut programs = Self { cluster, world, program, ending, servers, running };
-        let hosts: Vec<Host> = (0..tasks).map(|task| programs.host(task, 0)).collect();
-        hosts.into_iter().enumerate().for_each(|(task, host)| programs.begin(task, host));
+    pub(super) fn start(cluster: &'a Cluster, driver: &Rc<Driver>, program: &'a P) -> Self {
+        let (results, returned) = unbounded_channel();
+        let state = |name| TaskState { name, server: None, program: Program::Restarting };
+        let tasks = cluster.spec.tasks().map(state).collect();
+        let driver = Rc::clone(driver);
+        let inquiry = None;
+        let mut programs = Self { cluster, driver, program, tasks, results, returned, inquiry };
+        let hosts: Vec<Host> = (0..programs.tasks.len()).map(|i| programs.serve(i, 0)).collect();
+        for (task, host) in hosts.into_iter().enumerate() {
+            programs.begin(task, host);
+        }
         programs
     }
 
-    pub(super) fn servers(&self) -> Servers {
-        Rc::clone(&self.servers)
+    /// Carries out the orders of faults until all programs have returned but those of tasks that
+    /// died for good, until one fails, or until the run stalls.
+    pub(super) async fn finish(
+        mut self,
+        mut orders: UnboundedReceiver<Order>,
+    ) -> Result<BTreeMap<TaskName, T>, Error> {
+        while self.are_running() {
+            match self.next(&mut orders).await {
+                Next::Order(order) => self.carry_out(order)?,
+                Next::Result(ProgramResult { task, result }) => {
+                    let value = result.map_err(|error| error.on(&self.tasks[task].name))?;
+                    self.tasks[task].program = Program::Returned(value);
+                }
+            }
+        }
+        let results = self.tasks.into_iter().filter_map(|task| match task.program {
+            Program::Returned(value) => Some((task.name, value)),
+            _ => None,
+        });
+        Ok(results.collect())
     }
 
-    /// Does what a fault asks for.
-    pub(super) fn carry_out(&mut self, order: Order) {
-        match order {
-            Order::Kill { task, for_good } => {
-                if let Some(running) = self.running[task].take() {
-                    running.abort();
-                }
-                let server = self.servers.borrow_mut()[task].take();
-                if let Some(server) = server {
-                    server.stop();
-                }
-                if for_good {
-                    self.ending.gone();
-                }
+    /// Waits for the next order or result, and takes orders first.
+    async fn next(&mut self, orders: &mut UnboundedReceiver<Order>) -> Next<T> {
+        poll_fn(|context| {
+            if let Poll::Ready(order) = orders.poll_recv(context) {
+                return Poll::Ready(Next::Order(order.expect("the driver lives and may send")));
             }
+            let result = ready!(self.returned.poll_recv(context));
+            Poll::Ready(Next::Result(result.expect("this value holds a sender itself")))
+        })
+        .await
+    }
+
+    fn are_running(&self) -> bool {
+        let runs =
+            |task: &TaskState<T>| matches!(task.program, Program::Running(_) | Program::Restarting);
+        self.tasks.iter().any(runs)
+    }
+
+    fn carry_out(&mut self, order: Order) -> Result<(), Error> {
+        match order {
+            Order::Kill { task, restarts } => self.kill(task, restarts),
             Order::Start { task } => {
-                let life = self.world.revive(task);
-                let host = self.host(task, life);
+                let incarnation = self.driver.world.borrow_mut().begin_incarnation(task);
+                let host = self.serve(task, incarnation);
                 self.begin(task, host);
             }
+            Order::EndStalled => {
+                let servers = self.tasks.iter().filter_map(|task| task.server.as_ref());
+                let inquiry = self.inquiry.get_or_insert_with(|| Inquiry::new(servers));
+                if inquiry.is_over() {
+                    return Err(inquiry.to_error());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn kill(&mut self, task: usize, restarts: bool) {
+        let state = &mut self.tasks[task];
+        if let Program::Running(program) = &state.program {
+            program.abort();
+            state.program = if restarts { Program::Restarting } else { Program::Dead };
+        }
+        if let Some(server) = state.server.take() {
+            server.stop();
         }
     }
 
-    /// A started server for a life of a task.
-    fn host(&self, task: usize, life: u32) -> Host {
-        let world = &self.world;
-        let clock: Rc<dyn Clock> = Rc::new(SimulatedClock { world: Rc::clone(world), task });
-        let name: &TaskName = &world.tasks[task];
-        let device = |index| {
-            Rc::new(SimulatedDevice::new(world, name, index, self.cluster)) as Rc<dyn ComputeModel>
+    /// Starts the server of an incarnation of a task.
+    fn serve(&mut self, task: usize, incarnation: u32) -> Host {
+        let driver = || Rc::clone(&self.driver);
+        let name = self.tasks[task].name.clone();
+        let is_worker = name.job() != "ps";
+        let clock: Rc<dyn Clock> = Rc::new(SimulatedClock { driver: driver(), task });
+        let device = |device: u32| {
+            let (driver, device) = (driver(), device as usize);
+            let numerics = self.cluster.numerics;
+            let device = SimulatedDevice { driver, task, device, is_worker, numerics };
+            Rc::new(device) as Rc<dyn ComputeModel>
         };
-        let transport =
-            SimulatedTransport { world: Rc::clone(world), local: PeerId(task as u32), life };
-        let own = World {
+        let transport = SimulatedTransport { driver: driver(), task, incarnation };
+        let world = World {
             transport: self.cluster.encoding.over(Rc::new(transport)),
             clock: Rc::clone(&clock),
             devices: (0..self.cluster.devices.get()).map(device).collect(),
         };
-        let def = ServerDef { cluster: self.cluster.spec.clone(), task: name.clone() };
-        let server = Rc::new(Server::new(def, own));
+        let def = ServerDef { cluster: self.cluster.spec.clone(), task: name };
+        let server = Rc::new(Server::new(def, world));
         server.start().expect("a new server can be started");
-        self.servers.borrow_mut()[task] = Some(Rc::clone(&server));
+        self.tasks[task].server = Some(Rc::clone(&server));
         Host { server, clock }
     }
 
-    /// Begins a task's program.
+    /// Starts the program of a task.
     fn begin(&mut self, task: usize, host: Host) {
         let running = actix_rt::spawn((self.program)(host));
-        self.running[task] = Some(running.abort_handle());
-        let (world, ending) = (Rc::clone(&self.world), Rc::clone(&self.ending));
+        self.tasks[task].program = Program::Running(running.abort_handle());
+        let (driver, results) = (Rc::clone(&self.driver), self.results.clone());
         actix_rt::spawn(async move {
-            if let Some(result) = panic_as_error(running.await) {
-                world.has_returned(task);
-                ending.returned(world.tasks[task].clone(), result);
+            let Some(result) = result_of(running.await) else { return };
+            driver.world.borrow_mut().program_returned(task);
+            if results.send(ProgramResult { task, result }).is_err() {
+                tracing::debug!(task, "a program returned after the end of the run");
             }
         });
     }
+}
+
+/// The result of a program: none if a fault has killed it, an error if it panicked.
+fn result_of<T>(joined: Result<Result<T, Error>, JoinError>) -> Option<Result<T, Error>> {
+    let error = match joined {
+        Ok(result) => return Some(result),
+        Err(error) => error,
+    };
+    let panic = error.try_into_panic().ok()?;
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or(panic.downcast_ref::<String>().map(String::as_str));
+    let message = format!("the program panicked: {}", text.unwrap_or("without a message"));
+    Some(Err(Error::new(Code::Internal, message)))
 }

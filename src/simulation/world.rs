@@ -1,58 +1,74 @@
-//! The world of a simulation: one virtual clock, one network, a device a task, and what happens
-//! next.
+//! The simulated world: virtual time, and all that happens to a cluster but what its actors do.
 //!
-//! All actors of a simulation live on one thread. When none of them can run, tokio parks the
-//! thread, and the hook set here lets the next thing happen: it moves the clock and wakes whom it
-//! concerns. When nothing can happen and the program has not finished, the simulation has stalled.
+//! Plain data with one owner (`driver`), who ticks it. A tick moves the clock to the next event and
+//! appends the [`Action`]s that follow from it; the owner does those to the actors.
 
-use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+mod delivery;
+#[cfg(test)]
+mod tests;
+
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 use std::time::Duration;
 
-use crate::clock::{Clock, Sleep};
 use crate::cluster::{DeviceName, TaskName};
-use crate::kernels::{Cost, Numerics};
+use crate::kernels::Cost;
 use crate::random;
-use crate::runtime::{ComputeModel, PeerMessage, Work, told};
-use crate::transport::{Inbox, Messages, PeerId, Transport, envelope_size};
+use crate::runtime::{Asker, PeerMessage};
+use crate::transport::{Loss, Messages, envelope_size};
 use crate::units::Time;
 
-use super::audit::{Audit, Digest};
+use super::audit::{Audit, Digest, EventKind};
+use super::cluster::Cluster;
 use super::device::Device;
-use super::events::{Alarm, EventQueue, Happening};
-use super::faults::Faults;
+use super::events::{Alarm, Envelope, Event, EventQueue};
+use super::fault_injector::{FaultEffect, FaultEvent, FaultInjector};
+use super::job::Job;
 use super::links::Links;
-use super::misfortune::{Sent, Trouble};
-use super::network::{Network, NetworkSpec};
-use super::pool::Job;
-use super::run::Cluster;
+use super::network::{Delivery, Network};
 
-/// The whole of a simulated cluster but the actors in it.
-pub(super) struct SimulatedWorld {
-    pub(super) now: Cell<Time>,
-    pub(super) tasks: Vec<TaskName>,
-    pub(super) queue: RefCell<EventQueue>,
-    network: RefCell<Network<Sent>>,
-    /// Of each way from one task to another.
-    pub(super) latency: Duration,
-    pub(super) links: RefCell<Links>,
-    pub(super) trouble: RefCell<Trouble>,
-    pub(super) inboxes: RefCell<Vec<Option<Rc<dyn Inbox<PeerMessage>>>>>,
-    bytes_sent: RefCell<Vec<u64>>,
-    /// Envelopes that have arrived.
-    deliveries: Cell<u64>,
-    pub(super) audit: RefCell<Audit>,
-    /// The run itself. A stall wakes it, so that the thread does not park for good.
-    run: RefCell<Option<Waker>>,
-    /// Called when nothing can happen any more.
-    on_stall: RefCell<Option<Box<dyn FnOnce()>>>,
+/// A simulated cluster without its actors. Tasks are numbered in the order of the cluster.
+pub(super) struct World {
+    now: Time,
+    tasks: Vec<TaskName>,
+    cluster: Cluster,
+    events: EventQueue,
+    network: Network<Envelope>,
+    /// By task, then by device.
+    devices: Vec<Vec<Device>>,
+    links: Links,
+    faults: FaultInjector,
+    /// Envelopes that have arrived and can't be delivered yet.
+    held: Vec<Delivery<Envelope>>,
+    /// By task: the events that it has missed while it was frozen.
+    missed: Vec<Vec<Event>>,
+    /// By task.
+    bytes_sent: Vec<u64>,
+    /// The number of envelopes that have arrived.
+    deliveries: u64,
+    audit: Audit,
 }
 
-/// What a world has seen by its end.
-pub(super) struct Observed {
+/// What the owner of a world has to do after a tick.
+pub(super) enum Action {
+    /// Call a waker: a sleep has ended.
+    Wake(Waker),
+    /// Wait for a job's result and hand it to `asker`.
+    Finish { job: Job, asker: Asker },
+    /// Hand messages to the actors of `to`.
+    Deliver { from: usize, to: usize, messages: Messages<PeerMessage> },
+    /// Tell the actors of `observer` that it has lost `peer`.
+    TellLost { observer: usize, peer: usize, loss: Loss },
+    /// Stop the program and the actors of a task, and drop the events that it has missed.
+    Kill { task: usize, restarts: bool, missed: Vec<Event> },
+    /// Start the server and the program of a task.
+    Start { task: usize },
+    /// Report a stall: no event is left.
+    ReportStall,
+}
+
+/// What a world has counted.
+pub(super) struct Totals {
     pub(super) now: Time,
     pub(super) events: u64,
     pub(super) deliveries: u64,
@@ -61,344 +77,237 @@ pub(super) struct Observed {
     pub(super) bytes_sent: Vec<u64>,
 }
 
-thread_local! {
-    /// The world whose clock the park hook of this thread moves.
-    static CURRENT: RefCell<Option<Rc<SimulatedWorld>>> = const { RefCell::new(None) };
-}
-
-/// tokio's hook: the thread has nothing to run. Lets things happen until there is something.
-pub(super) fn on_park() {
-    let world = CURRENT.with_borrow(Clone::clone);
-    if let Some(world) = world {
-        let before = told();
-        while told() == before && world.tick() == Tick::WokeNobody {}
-    }
-}
-
-/// What came of letting one thing happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tick {
-    /// A waker was called: a sleep is over, or nothing can happen any more.
-    Woke,
-    /// No waker was called; whether an actor was told something, [`told`] says.
-    WokeNobody,
-}
-
-impl SimulatedWorld {
-    /// A world of `tasks`, at the beginning of its clock; it becomes this thread's.
-    pub(super) fn enter(tasks: Vec<TaskName>, network: &NetworkSpec, faults: &Faults) -> Rc<Self> {
-        let world = Rc::new(Self {
-            latency: network.latency,
-            links: RefCell::new(Links::new(tasks.len())),
-            trouble: RefCell::new(Trouble::new(tasks.len(), faults)),
-            deliveries: Cell::new(0),
-            now: Cell::default(),
-            queue: RefCell::default(),
-            network: RefCell::new(Network::new(network, tasks.len())),
-            inboxes: RefCell::new(tasks.iter().map(|_| None).collect()),
-            bytes_sent: RefCell::new(vec![0; tasks.len()]),
-            audit: RefCell::default(),
-            run: RefCell::default(),
-            on_stall: RefCell::default(),
+impl World {
+    /// The world of `cluster` at the beginning of its clock.
+    pub(super) fn new(cluster: &Cluster) -> Self {
+        let tasks: Vec<TaskName> = cluster.spec.tasks().collect();
+        let mut faults = FaultInjector::new(&tasks, &cluster.faults);
+        let scheduled = faults.schedule();
+        let mut world = Self {
+            now: Time::ZERO,
+            events: EventQueue::default(),
+            network: Network::new(&cluster.network, tasks.len()),
+            devices: tasks.iter().map(|task| devices_of(task, cluster)).collect(),
+            links: Links::new(tasks.len()),
+            faults,
+            held: Vec::new(),
+            missed: tasks.iter().map(|_| Vec::new()).collect(),
+            bytes_sent: vec![0; tasks.len()],
+            deliveries: 0,
+            audit: Audit::default(),
+            cluster: cluster.clone(),
             tasks,
-        });
-        world.foresee(&faults.list);
-        CURRENT.set(Some(Rc::clone(&world)));
+        };
+        for effect in scheduled {
+            world.apply(effect, &mut Vec::new());
+        }
         world
     }
 
-    /// Ends the world: nothing happens in it any more, and it lets go of what holds on to it.
-    pub(super) fn leave(&self) -> Observed {
-        CURRENT.set(None);
-        drop((self.run.take(), self.on_stall.take()));
-        drop(self.queue.take());
-        self.inboxes.borrow_mut().fill_with(|| None);
-        let network = self.network.borrow();
-        let (sent, arrived) = (network.bytes_accepted().0, network.bytes_delivered().0);
-        assert!(
-            arrived == sent || network.in_flight() > 0,
-            "{arrived} of {sent} bytes arrived, and none are under way"
-        );
-        let audit = self.audit.borrow();
-        Observed {
-            now: self.now.get(),
-            events: audit.events(),
-            deliveries: self.deliveries.get(),
-            digest: audit.digest(),
-            bytes_sent: self.bytes_sent.borrow().clone(),
-        }
+    pub(super) fn now(&self) -> Time {
+        self.now
     }
 
-    /// The future that awaits this is the run itself.
-    pub(super) async fn attend(&self) {
-        let remember = |context: &mut Context<'_>| {
-            *self.run.borrow_mut() = Some(context.waker().clone());
-            Poll::Ready(())
-        };
-        poll_fn(remember).await;
+    pub(super) fn tasks(&self) -> &[TaskName] {
+        &self.tasks
     }
 
-    /// Calls `act` once nothing can happen any more.
-    pub(super) fn when_stalled(&self, act: impl FnOnce() + 'static) {
-        *self.on_stall.borrow_mut() = Some(Box::new(act));
+    /// Whether the run has faults at all.
+    pub(super) fn expects_faults(&self) -> bool {
+        self.faults.are_expected()
     }
 
-    /// Lets the next thing happen: of an instant, first what the queue has, then what the network
-    /// has.
-    fn tick(&self) -> Tick {
-        if self.begin_after(self.audit.borrow().events()) {
-            return self.wake_run();
-        }
-        let queued = self.queue.borrow_mut().next_time();
-        let arriving = self.network.borrow().next_event();
-        match (queued, arriving) {
-            (None, None) => self.stall(),
-            (Some(queued), arriving) if arriving.is_none_or(|arriving| queued <= arriving) => {
-                self.now.set(queued);
-                self.happen()
+    /// Whether `incarnation` of `task` is the one that runs.
+    pub(super) fn is_alive(&self, task: usize, incarnation: u32) -> bool {
+        self.links.is_alive(task, incarnation)
+    }
+
+    /// Lets the next event happen; of two at one time, that of the queue before that of the
+    /// network.
+    pub(super) fn tick(&mut self, actions: &mut Vec<Action>) {
+        let due = self.faults.due_after_events(self.audit.events());
+        if !due.is_empty() {
+            for event in due {
+                self.apply_fault(event, actions);
             }
-            (_, Some(arriving)) => {
-                self.now.set(arriving);
-                self.arrive();
-                if self.trouble.borrow().orders.is_empty() {
-                    Tick::WokeNobody
-                } else {
-                    self.wake_run()
-                }
-            }
-            (Some(_), None) => {
-                unreachable!("a queued event without a network event was taken above")
-            }
-        }
-    }
-
-    fn happen(&self) -> Tick {
-        let (seq, happening) = self.queue.borrow_mut().pop().expect("its time was just asked for");
-        let happening = match happening.task() {
-            Some(task) => self.misses(task, happening),
-            None => Some(happening),
-        };
-        let Some(happening) = happening else { return Tick::WokeNobody };
-        match happening {
-            Happening::Fault(what) => {
-                self.audit.borrow_mut().record([self.now.get().0, 5, seq, 0]);
-                self.come_true(what)
-            }
-            Happening::Wake(_, alarm) => {
-                self.audit.borrow_mut().record([self.now.get().0, 1, seq, 0]);
-                alarm.has_rung.set(true);
-                let Some(waker) = alarm.waker.take() else { return Tick::WokeNobody };
-                waker.wake();
-                Tick::Woke
-            }
-            Happening::WorkDone { job, asker, .. } => {
-                self.audit.borrow_mut().record([self.now.get().0, 2, seq, 0]);
-                job.finish().done(&asker);
-                Tick::WokeNobody
-            }
-        }
-    }
-
-    /// Advances the network by one event; if that is a message's arrival, hands it over.
-    fn arrive(&self) {
-        let Some(delivery) = self.network.borrow_mut().advance(self.now.get()) else { return };
-        let route = (delivery.from as u64) << 32 | delivery.to as u64;
-        self.audit.borrow_mut().record([self.now.get().0, 3, route, delivery.size.0]);
-        self.begin_with_delivery(self.deliveries.replace(self.deliveries.get() + 1));
-        self.receive(delivery);
-    }
-
-    /// Nothing can happen any more: acts on it, and wakes the run, which may have been told its
-    /// end.
-    fn stall(&self) -> Tick {
-        let act = self.on_stall.borrow_mut().take();
-        if let Some(act) = act {
-            act();
-        }
-        self.wake_run()
-    }
-
-    pub(super) fn wake_run(&self) -> Tick {
-        if let Some(run) = &*self.run.borrow() {
-            run.wake_by_ref();
-        }
-        Tick::Woke
-    }
-}
-
-/// A task's view of the virtual clock.
-pub(super) struct SimulatedClock {
-    pub(super) world: Rc<SimulatedWorld>,
-    pub(super) task: usize,
-}
-
-impl Clock for SimulatedClock {
-    fn now(&self) -> Time {
-        self.world.now.get()
-    }
-
-    fn is_virtual(&self) -> bool {
-        true
-    }
-
-    /// Where nothing goes wrong a wait that is in vain ends in a stall. Else a task can wait for
-    /// one that is gone while others go on.
-    fn sees_stalls(&self) -> bool {
-        !self.world.trouble.borrow().is_expected
-    }
-
-    fn sleep_until(&self, time: Time) -> Sleep {
-        let alarm = Rc::new(Alarm::default());
-        let time = time.max(self.world.now.get());
-        self.world.queue.borrow_mut().push(time, Happening::Wake(self.task, Rc::clone(&alarm)));
-        Box::pin(SimulatedSleep(alarm))
-    }
-}
-
-struct SimulatedSleep(Rc<Alarm>);
-
-impl Future for SimulatedSleep {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.0.has_rung.get() {
-            return Poll::Ready(());
-        }
-        self.0.waker.set(Some(context.waker().clone()));
-        Poll::Pending
-    }
-}
-
-impl Drop for SimulatedSleep {
-    fn drop(&mut self) {
-        self.0.is_cancelled.set(true);
-    }
-}
-
-/// One task's end of the simulated network.
-pub(super) struct SimulatedTransport {
-    pub(super) world: Rc<SimulatedWorld>,
-    pub(super) local: PeerId,
-    /// Which of the task's lives it is the end of.
-    pub(super) life: u32,
-}
-
-impl SimulatedTransport {
-    /// Whether the task still lives the life that this is an end of.
-    fn lives(&self) -> bool {
-        self.world.links.borrow().lives(self.local.0 as usize, self.life)
-    }
-
-    fn set_inbox(&self, inbox: Option<Rc<dyn Inbox<PeerMessage>>>) {
-        self.world.inboxes.borrow_mut()[self.local.0 as usize] = inbox;
-    }
-}
-
-impl Transport<PeerMessage> for SimulatedTransport {
-    fn local(&self) -> PeerId {
-        self.local
-    }
-
-    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
-        self.world.tasks.iter().position(|task| task == name).map(|i| PeerId(i as u32))
-    }
-
-    fn name(&self, peer: PeerId) -> TaskName {
-        self.world.tasks[peer.0 as usize].clone()
-    }
-
-    fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
-        let size = envelope_size(&messages);
-        let (from, to) = (self.local.0 as usize, to.0 as usize);
-        if !self.lives() {
             return;
         }
-        let stamp = self.world.links.borrow().stamp(from, to);
-        self.world.bytes_sent.borrow_mut()[from] += size.0;
-        self.world.network.borrow_mut().send(
-            self.world.now.get(),
-            from,
-            to,
-            size,
-            (stamp, messages),
+        let (queued, in_network) = (self.events.next_time(), self.network.next_event());
+        let Some(next) = queued.into_iter().chain(in_network).min() else {
+            return actions.push(Action::ReportStall);
+        };
+        self.now = next;
+        if queued == Some(next) {
+            self.happen(actions);
+        } else {
+            self.advance_network(actions);
+        }
+    }
+
+    /// Lets the next event of the queue happen.
+    fn happen(&mut self, actions: &mut Vec<Action>) {
+        let (seq, event) = self.events.pop().expect("its time was just asked for");
+        if let Some(task) = event.task()
+            && self.links.is_frozen(task)
+        {
+            return self.missed[task].push(event);
+        }
+        match event {
+            Event::Wake { alarm, .. } => {
+                self.audit.record(self.now, EventKind::Wake, [seq, 0]);
+                alarm.has_rung.set(true);
+                actions.extend(alarm.waker.take().map(Action::Wake));
+            }
+            Event::WorkDone { job, asker, .. } => {
+                self.audit.record(self.now, EventKind::WorkDone, [seq, 0]);
+                actions.push(Action::Finish { job, asker });
+            }
+            Event::Fault(event) => {
+                self.audit.record(self.now, EventKind::Fault, [seq, 0]);
+                self.apply_fault(event, actions);
+            }
+            Event::SlowArrival(delivery) => {
+                self.audit.record(self.now, EventKind::Fault, [seq, 0]);
+                self.hand_over(*delivery, actions);
+            }
+        }
+    }
+
+    fn apply_fault(&mut self, event: FaultEvent, actions: &mut Vec<Action>) {
+        for effect in self.faults.apply(self.now, event, &mut self.links) {
+            self.apply(effect, actions);
+        }
+    }
+
+    fn apply(&mut self, effect: FaultEffect, actions: &mut Vec<Action>) {
+        match effect {
+            FaultEffect::Kill { task, restarts } => {
+                let missed = std::mem::take(&mut self.missed[task]);
+                actions.push(Action::Kill { task, restarts, missed });
+            }
+            FaultEffect::Start { task } => actions.push(Action::Start { task }),
+            FaultEffect::TellLost { observer, peer, loss } => {
+                self.tell_lost(observer, peer, loss, actions);
+            }
+            FaultEffect::Schedule { at, event } => self.events.push(at, Event::Fault(event)),
+            FaultEffect::Postpone { task, event } => self.missed[task].push(Event::Fault(event)),
+            FaultEffect::Resume { task } => {
+                for event in std::mem::take(&mut self.missed[task]) {
+                    self.events.push(self.now, event);
+                }
+            }
+            FaultEffect::ReleaseHeld => self.release_held(actions),
+        }
+    }
+
+    fn schedule_fault(&mut self, after: Duration, event: FaultEvent) {
+        self.events.push(self.now.after(after), Event::Fault(event));
+    }
+
+    /// Begins a sleep of `task` until `time`, or until now if that has passed.
+    pub(super) fn sleep_until(&mut self, task: usize, time: Time) -> Rc<Alarm> {
+        let alarm = Rc::new(Alarm::default());
+        self.events.push(time.max(self.now), Event::Wake { task, alarm: Rc::clone(&alarm) });
+        alarm
+    }
+
+    /// Sends messages of an incarnation of a task; if it has died, nothing leaves it.
+    pub(super) fn send(
+        &mut self,
+        from: usize,
+        incarnation: u32,
+        to: usize,
+        messages: Messages<PeerMessage>,
+    ) {
+        if !self.is_alive(from, incarnation) {
+            return;
+        }
+        let size = envelope_size(&messages);
+        self.bytes_sent[from] += size.0;
+        let stamp = self.links.stamp(from, to);
+        self.network.send(self.now, from, to, size, Envelope { stamp, messages });
+    }
+
+    /// Gives a device of `task` a piece of work, of worker step `step` if it is of one. Returns when
+    /// it will be done.
+    pub(super) fn occupy(
+        &mut self,
+        task: usize,
+        device: usize,
+        step: Option<u64>,
+        cost: Cost,
+    ) -> Time {
+        let device = &mut self.devices[task][device];
+        device.set_slowdown(self.faults.slowness(task));
+        let (_, end) = device.occupy(self.now, step, cost.flops, cost.bytes);
+        end
+    }
+
+    /// Schedules the end of a piece of work.
+    pub(super) fn work_until(&mut self, end: Time, task: usize, job: Job, asker: Asker) {
+        self.events.push(end, Event::WorkDone { task, job, asker });
+    }
+
+    /// A task listens. If it was down, the envelopes that were held for it are delivered.
+    pub(super) fn listens(&mut self, task: usize) {
+        if !self.links.is_up(task) {
+            self.links.listen(task);
+            self.schedule_fault(Duration::ZERO, FaultEvent::ReleaseHeld);
+        }
+    }
+
+    /// A running task has closed its end; the others learn of it one latency later.
+    pub(super) fn has_closed(&mut self, task: usize) {
+        for observer in (0..self.tasks.len()).filter(|other| *other != task) {
+            let event = FaultEvent::PeerStopped { observer, peer: task };
+            self.schedule_fault(self.cluster.network.latency, event);
+        }
+    }
+
+    /// The program of a task has returned.
+    pub(super) fn program_returned(&mut self, task: usize) {
+        self.faults.program_returned(task);
+    }
+
+    /// A crashed task is about to start again: its devices are new. Returns its incarnation.
+    pub(super) fn begin_incarnation(&mut self, task: usize) -> u32 {
+        self.devices[task] = devices_of(&self.tasks[task], &self.cluster);
+        self.links.begin_incarnation(task)
+    }
+
+    /// Takes out the events to come and those missed. They hold on to actors; their owner drops
+    /// them.
+    pub(super) fn take_events(&mut self) -> (EventQueue, Vec<Vec<Event>>) {
+        (std::mem::take(&mut self.events), std::mem::take(&mut self.missed))
+    }
+
+    /// The totals at the end of a run.
+    pub(super) fn totals(&self) -> Totals {
+        let (sent, arrived) = (self.network.bytes_accepted(), self.network.bytes_delivered());
+        assert!(
+            arrived == sent || self.network.in_flight() > 0,
+            "{arrived} of {sent} arrived, and no message is under way"
         );
-    }
-
-    fn listen(&self, inbox: Rc<dyn Inbox<PeerMessage>>) {
-        self.set_inbox(Some(inbox));
-        self.world.is_up_again(self.local.0 as usize);
-    }
-
-    fn close(&self) {
-        if self.lives() {
-            self.set_inbox(None);
-            self.world.has_closed(self.local.0 as usize);
+        Totals {
+            now: self.now,
+            events: self.audit.events(),
+            deliveries: self.deliveries,
+            digest: self.audit.digest(),
+            bytes_sent: self.bytes_sent.clone(),
         }
     }
 }
 
-/// One device of a task: arithmetic, real or not, that takes modelled time.
-pub(super) struct SimulatedDevice {
-    world: Rc<SimulatedWorld>,
-    task: usize,
-    model: RefCell<Device>,
-    /// Whether straggling, and a drawn step time, concern this task: they are of workers.
-    is_worker: bool,
-    numerics: Numerics,
-}
-
-impl SimulatedDevice {
-    /// Device `index` of `task`. Each of a task's devices straggles by itself.
-    pub(super) fn new(
-        world: &Rc<SimulatedWorld>,
-        task: &TaskName,
-        index: u32,
-        cluster: &Cluster,
-    ) -> Self {
+/// The devices of `task`; each draws its own straggler times.
+fn devices_of(task: &TaskName, cluster: &Cluster) -> Vec<Device> {
+    let slow = cluster.slow.get(task).copied().unwrap_or(1.0);
+    let device = |index: u32| {
         let name = if index == 0 {
             task.to_string()
         } else {
             DeviceName::cpu(task.clone(), index).to_string()
         };
-        let draws = random::stream(cluster.seed, &[&name, "straggler"]);
-        let slow = cluster.slow.get(task).copied().unwrap_or(1.0);
-        let model = RefCell::new(Device::new(&cluster.compute, slow, draws));
-        let position = world
-            .tasks
-            .iter()
-            .position(|own| own == task)
-            .expect("a device is of a task of the world");
-        Self {
-            world: Rc::clone(world),
-            task: position,
-            model,
-            is_worker: task.job() != "ps",
-            numerics: cluster.numerics,
-        }
-    }
-}
-
-impl ComputeModel for SimulatedDevice {
-    fn launch(&self, work: Work) {
-        let step = work.step.filter(|_| self.is_worker).map(|step| step.number);
-        let now = self.world.now.get();
-        self.model.borrow_mut().slow_down(self.world.slowness(self.task));
-        let (_, end) = self.model.borrow_mut().occupy(now, step, work.cost.flops, work.cost.bytes);
-        let effort = match self.numerics {
-            Numerics::Real => work.cost,
-            Numerics::Shapes => Cost::default(),
-        };
-        let job = Job::start(work.calculation, effort);
-        if end == now {
-            return job.finish().done(&work.asker);
-        }
-        self.world
-            .queue
-            .borrow_mut()
-            .push(end, Happening::WorkDone { job, asker: work.asker, task: self.task });
-    }
-
-    fn numerics(&self) -> Numerics {
-        self.numerics
-    }
+        Device::new(&cluster.compute, slow, random::stream(cluster.seed, &[&name, "straggler"]))
+    };
+    (0..cluster.devices.get()).map(device).collect()
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 
 use crate::clock::{Clock, WallClock};
-use crate::runtime::told;
+use crate::runtime::messages_sent;
 
 thread_local! {
     /// The poller, while it waits for the thread to have been woken.
@@ -55,14 +55,14 @@ pub(super) async fn busy_poll(patience: Duration, clock: WallClock) {
 /// Looks for messages until none has come for as long as `patience`; says whether one came while it
 /// looked, beside those that actors tell one another on account of the one before.
 async fn look(patience: Duration, clock: WallClock) -> bool {
-    let mut last = (told(), clock.now());
+    let mut last = (messages_sent(), clock.now());
     let (mut looks, mut was_worth_it) = (0, false);
     while clock.now().since(last.1) < patience {
         thread::yield_now();
         tokio::task::yield_now().await;
         looks += 1;
-        if told() != last.0 {
-            last = (told(), clock.now());
+        if messages_sent() != last.0 {
+            last = (messages_sent(), clock.now());
             was_worth_it |= looks > LOOKS_WITHIN_A_TURN;
             looks = 0;
         }

@@ -12,7 +12,7 @@ use super::*;
 use crate::graph::{LearningRate, UpdateRule};
 use crate::models::{Embedding, Model};
 use crate::optimizer::ClipGradients;
-use crate::simulation::{Fault, Law, Misfortune, Moment, Racks};
+use crate::simulation::{Fault, FaultKind, Law, Racks, Trigger};
 use crate::sync::Mode;
 use crate::training::{OptimizerSettings, Stop};
 use crate::units::{BytesPerSecond, Time};
@@ -81,16 +81,16 @@ fn faults_are_read_with_their_times() {
     let (second, ps, worker) =
         (Duration::from_secs(1), TaskName::new("ps", 0), TaskName::new("worker", 1));
     let both = vec![ps.clone(), worker.clone()];
-    let fault = |millis, what| Fault {
-        at: Moment::Time(Time::ZERO.after(Duration::from_millis(millis))),
-        what,
+    let fault = |millis, kind| Fault {
+        at: Trigger::Time(Time::ZERO.after(Duration::from_millis(millis))),
+        kind,
     };
     let list = vec![
-        fault(2000, Misfortune::Crash { task: worker, restart_after: Some(second) }),
-        fault(500, Misfortune::Freeze { task: ps.clone(), lasts: Duration::from_millis(300) }),
-        fault(1000, Misfortune::Partition { tasks: both.clone(), lasts: second }),
-        fault(1000, Misfortune::SlowLink { tasks: both, factor: 3.0, lasts: second }),
-        fault(1000, Misfortune::SlowTask { task: ps, factor: 2.0, lasts: second }),
+        fault(2000, FaultKind::Crash { task: worker, restart_after: Some(second) }),
+        fault(500, FaultKind::Freeze { task: ps.clone(), lasts: Duration::from_millis(300) }),
+        fault(1000, FaultKind::Partition { tasks: both.clone(), lasts: second }),
+        fault(1000, FaultKind::SlowLink { tasks: both, factor: 3.0, lasts: second }),
+        fault(1000, FaultKind::SlowTask { task: ps, factor: 2.0, lasts: second }),
     ];
     assert_eq!(example(text).unwrap().faults, Faults { silence: 2 * second, list });
 }

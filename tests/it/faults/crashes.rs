@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trainyard::cluster::TaskName;
 use trainyard::prelude::*;
-use trainyard::simulation::{Law, Misfortune, Moment};
+use trainyard::simulation::{FaultKind, Law, Trigger};
 use trainyard::sync::Mode;
 use trainyard::training::StepStats;
 use trainyard::units::Time;
@@ -26,19 +26,19 @@ fn task(job: &str, index: u32) -> TaskName {
     TaskName::new(job, index)
 }
 
-fn at(seconds: f64) -> Moment {
-    Moment::Time(Time::ZERO.after(Duration::from_secs_f64(seconds)))
+fn at(seconds: f64) -> Trigger {
+    Trigger::Time(Time::ZERO.after(Duration::from_secs_f64(seconds)))
 }
 
-fn crash(job: &str, index: u32, restart_after: Option<f64>) -> Misfortune {
-    Misfortune::Crash {
+fn crash(job: &str, index: u32, restart_after: Option<f64>) -> FaultKind {
+    FaultKind::Crash {
         task: task(job, index),
         restart_after: restart_after.map(Duration::from_secs_f64),
     }
 }
 
-fn freeze(job: &str, index: u32, seconds: f64) -> Misfortune {
-    Misfortune::Freeze { task: task(job, index), lasts: Duration::from_secs_f64(seconds) }
+fn freeze(job: &str, index: u32, seconds: f64) -> FaultKind {
+    FaultKind::Freeze { task: task(job, index), lasts: Duration::from_secs_f64(seconds) }
 }
 
 /// Runs `training` to its end, whatever that is.
@@ -178,7 +178,7 @@ fn a_partition_delays_or_is_survived() {
         for seconds in [0.5, 2.5] {
             let lasts = Duration::from_secs_f64(seconds);
             let apart =
-                Misfortune::Partition { tasks: vec![task("ps", 0), task("worker", 1)], lasts };
+                FaultKind::Partition { tasks: vec![task("ps", 0), task("worker", 1)], lasts };
             let trained = run(&training(mode).fault(at(1.05), apart));
             assert!(
                 trained.outcome.result.is_ok(),
@@ -194,11 +194,11 @@ fn a_partition_delays_or_is_survived() {
 fn slow_links_and_slow_tasks_take_their_factor_longer_for_their_time() {
     let plain = run(&training(SYNC)).outcome.ended.as_secs_f64();
     let lasts = Duration::from_secs(2);
-    let slow = Misfortune::SlowTask { task: task("worker", 1), factor: 3.0, lasts };
+    let slow = FaultKind::SlowTask { task: task("worker", 1), factor: 3.0, lasts };
     let slowed = run(&training(SYNC).fault(at(1.0), slow)).outcome.ended.as_secs_f64();
     assert!((1.2..1.6).contains(&(slowed - plain)), "{plain} {slowed}");
     let slow =
-        Misfortune::SlowLink { tasks: vec![task("ps", 0), task("worker", 1)], factor: 1e7, lasts };
+        FaultKind::SlowLink { tasks: vec![task("ps", 0), task("worker", 1)], factor: 1e7, lasts };
     let slowed = run(&training(SYNC).fault(at(1.0), slow)).outcome.ended.as_secs_f64();
     assert!(slowed > plain + 0.1, "{plain} {slowed}");
 }

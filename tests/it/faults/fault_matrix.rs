@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use trainyard::cluster::TaskName;
 use trainyard::prelude::*;
-use trainyard::simulation::{Host, Law, Misfortune, Moment};
+use trainyard::simulation::{FaultKind, Host, Law, Trigger};
 use trainyard::sync::Mode;
 
 use crate::support::simulated::{Simulated, Trained};
@@ -78,21 +78,21 @@ async fn count(host: Host, task: Task, counts: Counts) -> Result<()> {
 }
 
 /// What can happen to each of the tasks.
-fn misfortunes() -> Vec<Misfortune> {
+fn misfortunes() -> Vec<FaultKind> {
     let mut all = Vec::new();
     for (job, index) in [("worker", 0), ("worker", 1), ("ps", 0), ("ps", 1)] {
         let task = TaskName::new(job, index);
         for restart_after in [None, Some(5), Some(3000)] {
             let restart_after = restart_after.map(Duration::from_millis);
-            all.push(Misfortune::Crash { task: task.clone(), restart_after });
+            all.push(FaultKind::Crash { task: task.clone(), restart_after });
         }
         for lasts in [15, 3000].map(Duration::from_millis) {
-            all.push(Misfortune::Freeze { task: task.clone(), lasts });
+            all.push(FaultKind::Freeze { task: task.clone(), lasts });
         }
     }
     for pair in [("ps", 0, 1), ("ps", 1, 0)] {
         let tasks = vec![TaskName::new(pair.0, pair.1), TaskName::new("worker", pair.2)];
-        all.push(Misfortune::Partition { tasks, lasts: Duration::from_secs(3) });
+        all.push(FaultKind::Partition { tasks, lasts: Duration::from_secs(3) });
     }
     all
 }
@@ -107,18 +107,18 @@ struct Tally {
 }
 
 /// Who has to be named, where a training does not reach its end.
-fn victims(what: &Misfortune) -> Vec<String> {
+fn victims(what: &FaultKind) -> Vec<String> {
     match what {
-        Misfortune::Crash { task, .. } | Misfortune::Freeze { task, .. } => vec![task.to_string()],
-        Misfortune::Partition { tasks, .. } => tasks.iter().map(ToString::to_string).collect(),
-        Misfortune::SlowLink { .. } | Misfortune::SlowTask { .. } => Vec::new(),
+        FaultKind::Crash { task, .. } | FaultKind::Freeze { task, .. } => vec![task.to_string()],
+        FaultKind::Partition { tasks, .. } => tasks.iter().map(ToString::to_string).collect(),
+        FaultKind::SlowLink { .. } | FaultKind::SlowTask { .. } => Vec::new(),
     }
 }
 
 /// Whether a training can't reach its end: variables are lost, or nobody gives them their first
 /// values.
-fn may_fail(what: &Misfortune, trained: &Trained) -> bool {
-    let Misfortune::Crash { task, restart_after } = what else { return false };
+fn may_fail(what: &FaultKind, trained: &Trained) -> bool {
+    let FaultKind::Crash { task, restart_after } = what else { return false };
     let has_begun = !trained.steps.is_empty();
     task.job() == "ps" || (task.index() == 0 && restart_after.is_none() && !has_begun)
 }
@@ -126,7 +126,7 @@ fn may_fail(what: &Misfortune, trained: &Trained) -> bool {
 struct Case<'a> {
     mode: Mode,
     number: u64,
-    what: &'a Misfortune,
+    what: &'a FaultKind,
 }
 
 impl Case<'_> {
@@ -177,7 +177,7 @@ impl Case<'_> {
             }
             // A stale one counts in part.
             (Mode::StalenessAware, _) => 1..=of_steps + 1,
-            (_, Misfortune::Crash { .. }) => of_steps..=of_steps + 1,
+            (_, FaultKind::Crash { .. }) => of_steps..=of_steps + 1,
             _ => of_steps..=of_steps,
         };
         for (ps, count) in counts {
@@ -195,11 +195,11 @@ impl std::fmt::Display for Case<'_> {
     }
 }
 
-fn run(mode: Mode, fault: Option<(u64, &Misfortune)>) -> (Trained, BTreeMap<u32, u64>) {
+fn run(mode: Mode, fault: Option<(u64, &FaultKind)>) -> (Trained, BTreeMap<u32, u64>) {
     let counts = Counts::default();
     let mut training = training(mode);
     if let Some((number, what)) = fault {
-        training = training.fault(Moment::Delivery(number), what.clone());
+        training = training.fault(Trigger::Delivery(number), what.clone());
     }
     let trained = training.run_hosted(|host, task| count(host, task, Arc::clone(&counts)));
     let counts = counts.lock().unwrap().clone();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use trainyard::cluster::TaskName;
 use trainyard::prelude::*;
-use trainyard::simulation::{Host, Misfortune, Moment};
+use trainyard::simulation::{FaultKind, Host, Trigger};
 use trainyard::sync::Mode;
 use trainyard::units::Time;
 
@@ -23,11 +23,11 @@ fn beside_a_death<F>(program: impl Fn(Host, Task) -> F + Sync) -> Trained
 where
     F: Future<Output = Result<()>> + 'static,
 {
-    let what = Misfortune::Crash {
+    let what = FaultKind::Crash {
         task: TaskName::new("ps", 0),
         restart_after: Some(Duration::from_secs(2)),
     };
-    let training = Simulated::new(2, 1, Mode::Async).fault(Moment::Time(second(1.0)), what);
+    let training = Simulated::new(2, 1, Mode::Async).fault(Trigger::Time(second(1.0)), what);
     training.run_hosted(|host, task| {
         let (is_ps, clock) = (task.job() == "ps", Rc::clone(&host.clock));
         let running = program(host, task);

@@ -10,7 +10,7 @@ use trainyard::cluster::TaskName;
 use trainyard::graph::UpdateRule;
 use trainyard::models::{Embedding, Model};
 use trainyard::prelude::*;
-use trainyard::simulation::{Law, Misfortune, Moment};
+use trainyard::simulation::{FaultKind, Law, Trigger};
 use trainyard::sync::Mode;
 use trainyard::training::{StepStats, train};
 
@@ -29,8 +29,8 @@ fn tasks() -> [TaskName; 4] {
         .map(|(job, index)| TaskName::new(job, index))
 }
 
-fn crash(task: &TaskName, restart_after: Option<Duration>) -> Misfortune {
-    Misfortune::Crash { task: task.clone(), restart_after }
+fn crash(task: &TaskName, restart_after: Option<Duration>) -> FaultKind {
+    FaultKind::Crash { task: task.clone(), restart_after }
 }
 
 #[track_caller]
@@ -49,7 +49,7 @@ fn a_synchronous_training_killed_at_any_event_and_begun_again_ends_with_the_same
         let store = Memory::default();
         let mut killed = training(mode, &store);
         for task in tasks() {
-            killed = killed.fault(Moment::Event(event), crash(&task, None));
+            killed = killed.fault(Trigger::Event(event), crash(&task, None));
         }
         let killed = killed.run_program(train);
         assert!(killed.outcome.result.is_ok(), "event {event}: {:?}", killed.outcome.result);
@@ -74,7 +74,7 @@ fn a_parameter_server_that_comes_back_at_any_event_gets_its_variables_and_the_we
         let ps = &tasks()[(event % 2) as usize];
         let fault = crash(ps, Some(Duration::from_millis(5)));
         let store = Memory::default();
-        let trained = training(mode, &store).fault(Moment::Event(event), fault).run_program(train);
+        let trained = training(mode, &store).fault(Trigger::Event(event), fault).run_program(train);
         // A worker that had taken its last step has left, and does not take it again.
         if trained.steps.iter().any(|step| step.global_step == STEPS && !step.applied) {
             let named = |error: &Error| error.to_string().contains("begin it again");
@@ -180,7 +180,7 @@ fn whoever_comes_back_the_training_ends_and_every_gradient_counts_once_or_is_dro
                     );
                     let fault = crash(&task, Some(restart_after));
                     let trained = counting(mode, &store)
-                        .fault(Moment::Delivery(delivery), fault)
+                        .fault(Trigger::Delivery(delivery), fault)
                         .run_program(count);
                     check_counts(mode, &trained, &whole_steps(&store), &case);
                 }

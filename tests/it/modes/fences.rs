@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use trainyard::cluster::TaskName;
 use trainyard::prelude::*;
-use trainyard::simulation::{Host, Law, Misfortune, Moment};
+use trainyard::simulation::{FaultKind, Host, Law, Trigger};
 use trainyard::sync::Mode;
 use trainyard::units::Time;
 
@@ -117,9 +117,9 @@ fn behind_a_fence_all_variables_hold_the_same_whole_steps_and_stay_as_they_are()
 fn a_fence_waits_no_longer_for_a_worker_that_dies_and_is_lifted_where_its_owner_does() {
     for (mode, dies) in MODES.into_iter().flat_map(|mode| [(mode, 0), (mode, 1)]) {
         for at in [60, 150, 300] {
-            let at = Moment::Time(Time::ZERO.after(Duration::from_millis(at)));
+            let at = Trigger::Time(Time::ZERO.after(Duration::from_millis(at)));
             let what =
-                Misfortune::Crash { task: TaskName::new("worker", dies), restart_after: None };
+                FaultKind::Crash { task: TaskName::new("worker", dies), restart_after: None };
             let (trained, seen) = run(&training(mode).fault(at, what));
             assert!(trained.outcome.result.is_ok(), "{mode}, {dies}: {:?}", trained.outcome.result);
             let last = trained.steps.iter().map(|step| step.global_step).max().unwrap();

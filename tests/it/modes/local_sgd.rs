@@ -9,7 +9,7 @@ use trainyard::models::Model;
 use trainyard::optimizer::LocalTrainOp;
 use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
-use trainyard::simulation::{Misfortune, Moment};
+use trainyard::simulation::{FaultKind, Trigger};
 use trainyard::sync::Mode;
 use trainyard::units::Time;
 
@@ -245,8 +245,8 @@ fn a_worker_that_comes_back_begins_at_the_center_and_is_averaged_again() {
         (TaskName::new("worker", 1), digits().averaging(4, AVERAGE, 1.0).steps(60));
     let whole = training.run().outcome.ended.as_secs_f64();
     let share = |share: f64| Duration::from_secs_f64(whole * share);
-    let crash = Misfortune::Crash { task: task.clone(), restart_after: Some(share(0.1)) };
-    let trained = training.fault(Moment::Time(Time::ZERO.after(share(0.4))), crash).run();
+    let crash = FaultKind::Crash { task: task.clone(), restart_after: Some(share(0.1)) };
+    let trained = training.fault(Trigger::Time(Time::ZERO.after(share(0.4))), crash).run();
     let back = Time::ZERO.after(share(0.5));
     let own: Vec<_> = trained.steps.iter().filter(|step| step.worker == task).collect();
     let again = own.iter().rposition(|step| step.local_step == 0).unwrap();

@@ -7,7 +7,7 @@ use trainyard::checkpoint::Memory;
 use trainyard::cluster::TaskName;
 use trainyard::graph::{Gradient, GraphProblem, IndexedSlices};
 use trainyard::prelude::*;
-use trainyard::simulation::{Misfortune, Moment};
+use trainyard::simulation::{FaultKind, Trigger};
 use trainyard::sync::Mode;
 use trainyard::training::StepStats;
 use trainyard::units::Time;
@@ -336,9 +336,9 @@ fn fewer_workers_than_gradients_give_several_for_an_update() {
 fn a_training_goes_on_from_its_checkpoint_with_new_tokens_after_a_parameter_server_was_lost() {
     let lost = |index| {
         let restart_after = Some(Duration::from_millis(50));
-        let crash = Misfortune::Crash { task: TaskName::new("ps", index), restart_after };
+        let crash = FaultKind::Crash { task: TaskName::new("ps", index), restart_after };
         let training = digits(3, 60).checkpoints(&Memory::default(), 20);
-        training.fault(Moment::Time(Time::ZERO.after(Duration::from_millis(14))), crash)
+        training.fault(Trigger::Time(Time::ZERO.after(Duration::from_millis(14))), crash)
     };
     for (task, training) in [("the one with the tokens", lost(0)), ("the other", lost(1))] {
         let trained = by_tokens(&training, None, 3);

@@ -14,7 +14,7 @@ use trainyard::kernels::Numerics;
 use trainyard::models::{Embedding, Model};
 use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
-use trainyard::simulation::{Fault, Host, Law, Misfortune, Moment, Outcome};
+use trainyard::simulation::{Fault, FaultKind, Host, Law, Outcome, Trigger};
 use trainyard::sync::Mode;
 use trainyard::training::{
     Averaging, Checkpointing, Ending, Evaluation, OptimizerSettings, SecondOrStepTimer, Settings,
@@ -257,8 +257,8 @@ impl Simulated {
     }
 
     /// Something goes wrong.
-    pub(crate) fn fault(mut self, at: Moment, what: Misfortune) -> Self {
-        self.trial.cluster.faults.list.push(Fault { at, what });
+    pub(crate) fn fault(mut self, at: Trigger, kind: FaultKind) -> Self {
+        self.trial.cluster.faults.list.push(Fault { at, kind });
         self
     }
 

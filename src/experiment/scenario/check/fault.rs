@@ -8,7 +8,7 @@ use super::super::Tasks;
 use super::super::file::FaultFile;
 use super::{Mistakes, task_of};
 use crate::cluster::TaskName;
-use crate::simulation::{Fault, Faults, Misfortune, Moment};
+use crate::simulation::{Fault, FaultKind, Faults, Trigger};
 use crate::units::{Span, Time};
 
 /// What there is to choose from.
@@ -66,17 +66,17 @@ impl One<'_> {
         let at = self.needed(file.at, "at", "when it happens, for example \"2s\"");
         let restart_after = file.restart_after.map(Duration::from);
         self.above_0(restart_after, "restart_after");
-        let what = match file.crash {
+        let kind = match file.crash {
             Some(name) => {
-                self.task(&name, "crash").map(|task| Misfortune::Crash { task, restart_after })
+                self.task(&name, "crash").map(|task| FaultKind::Crash { task, restart_after })
             }
             None => self.passing(file),
         };
-        Some(Fault { at: Moment::Time(Time::ZERO.after(Duration::from(at?))), what: what? })
+        Some(Fault { at: Trigger::Time(Time::ZERO.after(Duration::from(at?))), kind: kind? })
     }
 
     /// A fault that lasts for a time.
-    fn passing(&mut self, file: FaultFile) -> Option<Misfortune> {
+    fn passing(&mut self, file: FaultFile) -> Option<FaultKind> {
         let lasts = self
             .needed(file.lasts, "for", "how long it lasts, for example \"500ms\"")
             .map(Duration::from);
@@ -90,20 +90,20 @@ impl One<'_> {
             self.found.unless(is_sound, path, || format!("{factor} must be at least 1 and finite"));
         }
         if let Some(name) = file.freeze {
-            return Some(Misfortune::Freeze { task: self.task(&name, "freeze")?, lasts: lasts? });
+            return Some(FaultKind::Freeze { task: self.task(&name, "freeze")?, lasts: lasts? });
         }
         if let Some(names) = file.partition {
-            return Some(Misfortune::Partition {
+            return Some(FaultKind::Partition {
                 tasks: self.tasks(&names, "partition")?,
                 lasts: lasts?,
             });
         }
         if let Some(names) = file.slow_link {
             let tasks = self.tasks(&names, "slow_link")?;
-            return Some(Misfortune::SlowLink { tasks, factor: factor?, lasts: lasts? });
+            return Some(FaultKind::SlowLink { tasks, factor: factor?, lasts: lasts? });
         }
         let task = self.task(&file.slow_task?, "slow_task")?;
-        Some(Misfortune::SlowTask { task, factor: factor?, lasts: lasts? })
+        Some(FaultKind::SlowTask { task, factor: factor?, lasts: lasts? })
     }
 
     fn key(&self, key: &str) -> String {

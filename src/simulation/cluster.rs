@@ -1,0 +1,68 @@
+//! What a simulation is of and what comes of it: the cluster, what a task's program is handed, the
+//! outcome.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::rc::Rc;
+
+use crate::clock::Clock;
+use crate::cluster::{ClusterSpec, TaskName};
+use crate::kernels::Numerics;
+use crate::runtime::{Encoding, Error, Server};
+use crate::units::Time;
+
+use super::audit::Digest;
+use super::device::ComputeSpec;
+use super::faults::Faults;
+use super::network::NetworkSpec;
+
+/// A simulated cluster: its tasks, its hardware, its faults and the seed of all that is random.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// The tasks.
+    pub spec: ClusterSpec,
+    /// The network between them.
+    pub network: NetworkSpec,
+    /// How the values of steps are encoded between tasks.
+    pub encoding: Encoding,
+    /// The speed of each device.
+    pub compute: ComputeSpec,
+    /// The number of devices of each task. Values go between the devices of a task in no time,
+    /// since these share its memory.
+    pub devices: NonZeroU32,
+    /// The factor on the compute times of single tasks; 1 for a task that is not in it.
+    pub slow: BTreeMap<TaskName, f64>,
+    /// Whether the kernels compute numbers, or only shapes.
+    pub numerics: Numerics,
+    /// The seed of all random draws.
+    pub seed: u64,
+    /// The faults to inject.
+    pub faults: Faults,
+}
+
+/// How a run ended, and what was counted during it.
+#[derive(Debug)]
+pub struct Outcome<T> {
+    /// What each task's program returned, without the tasks that died for good; or the error of
+    /// the first program that failed.
+    pub result: Result<BTreeMap<TaskName, T>, Error>,
+    /// The virtual time at the end.
+    pub ended: Time,
+    /// The number of events.
+    pub events: u64,
+    /// The number of envelopes that arrived.
+    pub deliveries: u64,
+    /// The hash of all events.
+    pub digest: Digest,
+    /// What each task sent to others \[bytes\].
+    pub bytes_sent: BTreeMap<TaskName, u64>,
+}
+
+/// What a task's program is handed.
+#[derive(Clone)]
+pub struct Host {
+    /// The task's server, started.
+    pub server: Rc<Server>,
+    /// The virtual clock.
+    pub clock: Rc<dyn Clock>,
+}

@@ -1,0 +1,149 @@
+//! The owner of a simulated world: it ticks the world and does to the actors what a tick asks for.
+//!
+//! All actors of a simulation live on one thread. When none of them can run, tokio parks the thread
+//! and calls [`on_park`], which ticks the world until an actor, a program or the run has something
+//! to do.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::runtime::{PeerMessage, messages_sent};
+use crate::transport::{Inbox, PeerId};
+
+use super::cluster::Cluster;
+use super::world::{Action, Totals, World};
+
+/// A world, and the inboxes of the actors in it.
+pub(super) struct Driver {
+    /// Borrowed for one call at a time, and never while an actor is called.
+    pub(super) world: RefCell<World>,
+    /// By task: where its actors take messages, while it listens.
+    inboxes: RefCell<Vec<Option<Rc<dyn Inbox<PeerMessage>>>>>,
+    /// Empty between ticks, kept for its storage.
+    actions: RefCell<Vec<Action>>,
+    orders: UnboundedSender<Order>,
+}
+
+/// What the run has to do to the program of a task and its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Stop them, for good unless the task `restarts`.
+    Kill { task: usize, restarts: bool },
+    /// Start them.
+    Start { task: usize },
+    /// No event is left: unless an actor has something to do, end the run.
+    EndStalled,
+}
+
+thread_local! {
+    /// The driver whose world the park hook of this thread ticks.
+    static CURRENT: RefCell<Option<Rc<Driver>>> = const { RefCell::new(None) };
+}
+
+/// The hook that tokio calls when the thread has nothing to run.
+pub(super) fn on_park() {
+    let Some(driver) = CURRENT.with_borrow(Clone::clone) else { return };
+    let before = messages_sent();
+    loop {
+        let has_woken = driver.tick();
+        if has_woken || messages_sent() != before {
+            break;
+        }
+    }
+}
+
+impl Driver {
+    /// Makes the world of `cluster`, and has this thread's park hook tick it.
+    pub(super) fn enter(cluster: &Cluster) -> (Rc<Self>, UnboundedReceiver<Order>) {
+        let (orders, to_run) = unbounded_channel();
+        let world = World::new(cluster);
+        let inboxes = world.tasks().iter().map(|_| None).collect();
+        let driver = Rc::new(Self {
+            world: RefCell::new(world),
+            inboxes: RefCell::new(inboxes),
+            actions: RefCell::default(),
+            orders,
+        });
+        CURRENT.set(Some(Rc::clone(&driver)));
+        (driver, to_run)
+    }
+
+    /// Ends the world, and lets go of the actors in it.
+    pub(super) fn leave(&self) -> Totals {
+        CURRENT.set(None);
+        let events = self.world.borrow_mut().take_events();
+        drop(events);
+        self.inboxes.borrow_mut().fill_with(|| None);
+        self.world.borrow().totals()
+    }
+
+    pub(super) fn set_inbox(&self, task: usize, inbox: Option<Rc<dyn Inbox<PeerMessage>>>) {
+        let before = std::mem::replace(&mut self.inboxes.borrow_mut()[task], inbox);
+        drop(before);
+    }
+
+    /// Ticks the world once. Returns whether a program, an actor or the run was woken; whether an
+    /// actor was sent a message, [`messages_sent`] tells.
+    fn tick(&self) -> bool {
+        let mut actions = self.actions.take();
+        self.world.borrow_mut().tick(&mut actions);
+        let mut has_woken = false;
+        for action in actions.drain(..) {
+            has_woken |= self.act(action);
+        }
+        self.actions.replace(actions);
+        has_woken
+    }
+
+    /// Does what a tick asks for. Returns whether that woke somebody other than by a message.
+    fn act(&self, action: Action) -> bool {
+        match action {
+            Action::Wake(waker) => {
+                waker.wake();
+                true
+            }
+            Action::Finish { job, asker } => {
+                job.finish().done(&asker);
+                false
+            }
+            Action::Deliver { from, to, messages } => {
+                match self.inbox(to) {
+                    Some(inbox) => inbox.deliver(PeerId(from as u32), messages),
+                    None => {
+                        let world = self.world.borrow();
+                        let (from, to) = (&world.tasks()[from], &world.tasks()[to]);
+                        tracing::warn!(%from, %to, "messages are lost: the task does not listen");
+                    }
+                }
+                false
+            }
+            Action::TellLost { observer, peer, loss } => {
+                if let Some(inbox) = self.inbox(observer) {
+                    inbox.lost(PeerId(peer as u32), loss);
+                }
+                false
+            }
+            Action::Kill { task, restarts, missed } => {
+                self.set_inbox(task, None);
+                drop(missed);
+                self.order(Order::Kill { task, restarts })
+            }
+            Action::Start { task } => self.order(Order::Start { task }),
+            Action::ReportStall => self.order(Order::EndStalled),
+        }
+    }
+
+    fn inbox(&self, task: usize) -> Option<Rc<dyn Inbox<PeerMessage>>> {
+        self.inboxes.borrow()[task].clone()
+    }
+
+    /// Sends an order to the run, which wakes it.
+    fn order(&self, order: Order) -> bool {
+        if self.orders.send(order).is_err() {
+            tracing::debug!(?order, "the run has ended already");
+        }
+        true
+    }
+}

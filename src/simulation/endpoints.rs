@@ -1,0 +1,136 @@
+//! A task's ends of the simulated world: its clock, its transport and its devices.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use crate::clock::{Clock, Sleep};
+use crate::cluster::TaskName;
+use crate::kernels::{Cost, Numerics};
+use crate::runtime::{ComputeModel, PeerMessage, Work};
+use crate::transport::{Inbox, Messages, PeerId, Transport};
+use crate::units::Time;
+
+use super::driver::Driver;
+use super::events::Alarm;
+use super::job::Job;
+
+/// The virtual clock as a task has it.
+pub(super) struct SimulatedClock {
+    pub(super) driver: Rc<Driver>,
+    pub(super) task: usize,
+}
+
+impl Clock for SimulatedClock {
+    fn now(&self) -> Time {
+        self.driver.world.borrow().now()
+    }
+
+    fn is_virtual(&self) -> bool {
+        true
+    }
+
+    /// Without faults, a wait in vain ends in a stall. With them, a task can wait for one that is
+    /// gone while others go on.
+    fn sees_stalls(&self) -> bool {
+        !self.driver.world.borrow().expects_faults()
+    }
+
+    fn sleep_until(&self, time: Time) -> Sleep {
+        let alarm = self.driver.world.borrow_mut().sleep_until(self.task, time);
+        Box::pin(SimulatedSleep(alarm))
+    }
+}
+
+struct SimulatedSleep(Rc<Alarm>);
+
+impl Future for SimulatedSleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.0.has_rung.get() {
+            return Poll::Ready(());
+        }
+        self.0.waker.set(Some(context.waker().clone()));
+        Poll::Pending
+    }
+}
+
+impl Drop for SimulatedSleep {
+    fn drop(&mut self) {
+        self.0.is_cancelled.set(true);
+    }
+}
+
+/// An incarnation of a task on the simulated network.
+pub(super) struct SimulatedTransport {
+    pub(super) driver: Rc<Driver>,
+    pub(super) task: usize,
+    pub(super) incarnation: u32,
+}
+
+impl Transport<PeerMessage> for SimulatedTransport {
+    fn local(&self) -> PeerId {
+        PeerId(self.task as u32)
+    }
+
+    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
+        let world = self.driver.world.borrow();
+        world.tasks().iter().position(|task| task == name).map(|i| PeerId(i as u32))
+    }
+
+    fn name(&self, peer: PeerId) -> TaskName {
+        self.driver.world.borrow().tasks()[peer.0 as usize].clone()
+    }
+
+    fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
+        let mut world = self.driver.world.borrow_mut();
+        world.send(self.task, self.incarnation, to.0 as usize, messages);
+    }
+
+    fn listen(&self, inbox: Rc<dyn Inbox<PeerMessage>>) {
+        self.driver.set_inbox(self.task, Some(inbox));
+        self.driver.world.borrow_mut().listens(self.task);
+    }
+
+    fn close(&self) {
+        if self.driver.world.borrow().is_alive(self.task, self.incarnation) {
+            self.driver.set_inbox(self.task, None);
+            self.driver.world.borrow_mut().has_closed(self.task);
+        }
+    }
+}
+
+/// One device of a task: arithmetic, real or not, that takes modelled time.
+pub(super) struct SimulatedDevice {
+    pub(super) driver: Rc<Driver>,
+    pub(super) task: usize,
+    pub(super) device: usize,
+    /// Whether the straggler law and a drawn step time apply: they are of workers.
+    pub(super) is_worker: bool,
+    pub(super) numerics: Numerics,
+}
+
+impl ComputeModel for SimulatedDevice {
+    fn launch(&self, work: Work) {
+        let Work { step, cost, calculation, asker } = work;
+        let step = if self.is_worker { step.map(|step| step.number) } else { None };
+        let effort = match self.numerics {
+            Numerics::Real => cost,
+            Numerics::Shapes => Cost::default(),
+        };
+        let job = Job::start(calculation, effort);
+        let mut world = self.driver.world.borrow_mut();
+        let end = world.occupy(self.task, self.device, step, cost);
+        if end > world.now() {
+            return world.work_until(end, self.task, job, asker);
+        }
+        drop(world);
+        job.finish().done(&asker);
+    }
+
+    fn numerics(&self) -> Numerics {
+        self.numerics
+    }
+}

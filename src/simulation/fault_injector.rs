@@ -1,0 +1,352 @@
+//! The fault injector: which effects each fault has, and when it ends.
+//!
+//! A pure machine: it is told of the time and of a fault's beginning, end or detection, changes the
+//! state of the links accordingly, and returns [`FaultEffect`]s, which the world applies.
+
+use std::time::Duration;
+
+use crate::cluster::TaskName;
+use crate::transport::Loss;
+use crate::units::Time;
+
+use super::faults::{FaultKind, Faults, Trigger};
+use super::links::Links;
+
+#[cfg(test)]
+mod tests;
+
+/// A point in a fault's course.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum FaultEvent {
+    /// The fault begins.
+    Begin(FaultKind),
+    /// A crashed task starts again.
+    Restart { task: usize },
+    /// A freeze ends, unless the task has died meanwhile.
+    Thaw { task: usize, incarnation: u32 },
+    /// A partition ends.
+    Heal { tasks: Vec<usize> },
+    /// A slow task has its former speed again.
+    EndSlowTask { task: usize, factor: f64 },
+    /// The links between slowly linked tasks have their former speed again.
+    EndSlowLink { tasks: Vec<usize> },
+    /// `observer` has not heard of `peer` for the limit of silence, if the cause still holds.
+    SilenceLimit { observer: usize, peer: usize, cause: SilenceCause },
+    /// `observer` learns that `peer` has closed its end.
+    PeerStopped { observer: usize, peer: usize },
+    /// Held envelopes can be delivered to a task that listens again.
+    ReleaseHeld,
+}
+
+/// Why a peer is silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SilenceCause {
+    Crash,
+    /// The freeze with this number; a later freeze of the same task has another.
+    Freeze(u64),
+    Partition,
+}
+
+/// What the owner of a [`FaultInjector`] has to do.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum FaultEffect {
+    /// Stop the task's program and its actors; they start again later if it `restarts`.
+    Kill { task: usize, restarts: bool },
+    /// Start the task's server and its program.
+    Start { task: usize },
+    /// Tell `observer` that it has lost `peer`.
+    TellLost { observer: usize, peer: usize, loss: Loss },
+    /// Apply `event` at `at`.
+    Schedule { at: Time, event: FaultEvent },
+    /// Apply `event` once `task`, which is frozen, runs again.
+    Postpone { task: usize, event: FaultEvent },
+    /// Let the events happen that a frozen task has missed.
+    Resume { task: usize },
+    /// Try again to deliver the envelopes that are held.
+    ReleaseHeld,
+}
+
+/// The faults of a run: those to come and those in force.
+pub(super) struct FaultInjector {
+    tasks: Vec<TaskName>,
+    are_expected: bool,
+    silence: Duration,
+    by_time: Vec<(Time, FaultKind)>,
+    by_delivery: Vec<(u64, FaultKind)>,
+    by_event: Vec<(u64, FaultKind)>,
+    /// How many freezes there have been, and by task the number of its last one.
+    freezes: u64,
+    frozen_by: Vec<u64>,
+    /// By task: the factor on the time of its devices' work.
+    slowness: Vec<f64>,
+    slow_links: Vec<SlowLink>,
+    /// By task: whether its program has returned.
+    has_returned: Vec<bool>,
+}
+
+/// Tasks whose messages to each other take `factor` times as long.
+struct SlowLink {
+    tasks: Vec<usize>,
+    factor: f64,
+}
+
+impl FaultInjector {
+    pub(super) fn new(tasks: &[TaskName], faults: &Faults) -> Self {
+        let (mut by_time, mut by_delivery, mut by_event) = (Vec::new(), Vec::new(), Vec::new());
+        for fault in &faults.list {
+            match fault.at {
+                Trigger::Time(time) => by_time.push((time, fault.kind.clone())),
+                Trigger::Delivery(number) => by_delivery.push((number, fault.kind.clone())),
+                Trigger::Event(number) => by_event.push((number, fault.kind.clone())),
+            }
+        }
+        Self {
+            tasks: tasks.to_vec(),
+            are_expected: !faults.list.is_empty(),
+            silence: faults.silence,
+            by_time,
+            by_delivery,
+            by_event,
+            freezes: 0,
+            frozen_by: vec![0; tasks.len()],
+            slowness: vec![1.0; tasks.len()],
+            slow_links: Vec::new(),
+            has_returned: vec![false; tasks.len()],
+        }
+    }
+
+    /// Whether the run has faults at all.
+    pub(super) fn are_expected(&self) -> bool {
+        self.are_expected
+    }
+
+    /// The effects that the run begins with: the faults that begin at a given time.
+    pub(super) fn schedule(&mut self) -> Vec<FaultEffect> {
+        let timed = self.by_time.drain(..);
+        timed
+            .map(|(at, kind)| FaultEffect::Schedule { at, event: FaultEvent::Begin(kind) })
+            .collect()
+    }
+
+    /// Takes the faults that begin with delivery `number`.
+    pub(super) fn due_at_delivery(&mut self, number: u64) -> Vec<FaultEvent> {
+        let due = self.by_delivery.extract_if(.., |(at, _)| *at == number);
+        due.map(|(_, kind)| FaultEvent::Begin(kind)).collect()
+    }
+
+    /// Takes the faults that begin after `events` events.
+    pub(super) fn due_after_events(&mut self, events: u64) -> Vec<FaultEvent> {
+        let due = self.by_event.extract_if(.., |(at, _)| *at <= events);
+        due.map(|(_, kind)| FaultEvent::Begin(kind)).collect()
+    }
+
+    /// The factor on the time of the work that `task`'s devices are given now.
+    pub(super) fn slowness(&self, task: usize) -> f64 {
+        self.slowness[task]
+    }
+
+    /// The factor on the time of messages between two tasks.
+    pub(super) fn link_slowness(&self, from: usize, to: usize) -> f64 {
+        let between = |link: &&SlowLink| link.tasks.contains(&from) && link.tasks.contains(&to);
+        self.slow_links.iter().filter(between).map(|link| link.factor).product()
+    }
+
+    /// The program of `task` has returned: a crash no longer concerns it.
+    pub(super) fn program_returned(&mut self, task: usize) {
+        self.has_returned[task] = true;
+    }
+
+    /// Applies `event`, which happens at `now`.
+    pub(super) fn apply(
+        &mut self,
+        now: Time,
+        event: FaultEvent,
+        links: &mut Links,
+    ) -> Vec<FaultEffect> {
+        match event {
+            FaultEvent::Begin(kind) => self.begin(now, kind, links),
+            FaultEvent::Restart { task } => vec![FaultEffect::Start { task }],
+            FaultEvent::Thaw { task, incarnation } => thaw(task, incarnation, links),
+            FaultEvent::Heal { tasks } => {
+                for (one, other) in pairs(&tasks) {
+                    links.heal(one, other);
+                }
+                vec![FaultEffect::ReleaseHeld]
+            }
+            FaultEvent::EndSlowTask { task, factor } => {
+                self.slowness[task] /= factor;
+                Vec::new()
+            }
+            FaultEvent::EndSlowLink { tasks } => {
+                if let Some(own) = self.slow_links.iter().position(|slow| slow.tasks == tasks) {
+                    self.slow_links.remove(own);
+                }
+                Vec::new()
+            }
+            FaultEvent::SilenceLimit { observer, peer, cause } => {
+                self.silence_limit(observer, peer, cause, links)
+            }
+            FaultEvent::PeerStopped { observer, peer } => {
+                vec![FaultEffect::TellLost { observer, peer, loss: Loss::Stopped }]
+            }
+            FaultEvent::ReleaseHeld => vec![FaultEffect::ReleaseHeld],
+        }
+    }
+
+    fn begin(&mut self, now: Time, kind: FaultKind, links: &mut Links) -> Vec<FaultEffect> {
+        tracing::info!(at = %now, ?kind, "a fault begins");
+        match kind {
+            FaultKind::Crash { task, restart_after } => {
+                self.crash(now, self.index(&task), restart_after, links)
+            }
+            FaultKind::Freeze { task, lasts } => self.freeze(now, self.index(&task), lasts, links),
+            FaultKind::Partition { tasks, lasts } => {
+                self.partition(now, self.indices(&tasks), lasts, links)
+            }
+            FaultKind::SlowLink { tasks, factor, lasts } => {
+                let tasks = self.indices(&tasks);
+                self.slow_links.push(SlowLink { tasks: tasks.clone(), factor });
+                vec![schedule(now, lasts, FaultEvent::EndSlowLink { tasks })]
+            }
+            FaultKind::SlowTask { task, factor, lasts } => {
+                let task = self.index(&task);
+                self.slowness[task] *= factor;
+                vec![schedule(now, lasts, FaultEvent::EndSlowTask { task, factor })]
+            }
+        }
+    }
+
+    fn crash(
+        &mut self,
+        now: Time,
+        task: usize,
+        restart_after: Option<Duration>,
+        links: &mut Links,
+    ) -> Vec<FaultEffect> {
+        if self.has_returned[task] || !links.is_up(task) {
+            tracing::info!(task = %self.tasks[task], "fault skipped: the task is not running");
+            return Vec::new();
+        }
+        let observers = links.crash(task);
+        let mut effects = Vec::new();
+        for observer in observers {
+            effects.push(self.at_silence_limit(now, observer, task, SilenceCause::Crash));
+        }
+        if let Some(after) = restart_after {
+            effects.push(schedule(now, after, FaultEvent::Restart { task }));
+        }
+        effects.push(FaultEffect::Kill { task, restarts: restart_after.is_some() });
+        effects
+    }
+
+    fn freeze(
+        &mut self,
+        now: Time,
+        task: usize,
+        lasts: Duration,
+        links: &mut Links,
+    ) -> Vec<FaultEffect> {
+        if !links.is_up(task) || links.is_frozen(task) {
+            tracing::info!(task = %self.tasks[task], "fault skipped: the task is not running");
+            return Vec::new();
+        }
+        links.freeze(task);
+        self.freezes += 1;
+        self.frozen_by[task] = self.freezes;
+        let mut effects = Vec::new();
+        if lasts > self.silence {
+            let cause = SilenceCause::Freeze(self.freezes);
+            for observer in links.watchers(task) {
+                effects.push(self.at_silence_limit(now, observer, task, cause));
+            }
+        }
+        let incarnation = links.incarnation(task);
+        effects.push(schedule(now, lasts, FaultEvent::Thaw { task, incarnation }));
+        effects
+    }
+
+    fn partition(
+        &mut self,
+        now: Time,
+        tasks: Vec<usize>,
+        lasts: Duration,
+        links: &mut Links,
+    ) -> Vec<FaultEffect> {
+        let mut effects = Vec::new();
+        for (one, other) in pairs(&tasks) {
+            links.cut(one, other);
+            if lasts > self.silence {
+                effects.push(self.at_silence_limit(now, one, other, SilenceCause::Partition));
+                effects.push(self.at_silence_limit(now, other, one, SilenceCause::Partition));
+            }
+        }
+        effects.push(schedule(now, lasts, FaultEvent::Heal { tasks }));
+        effects
+    }
+
+    /// `observer` counts `peer` as lost if the peer is still silent for the same cause.
+    fn silence_limit(
+        &self,
+        observer: usize,
+        peer: usize,
+        cause: SilenceCause,
+        links: &mut Links,
+    ) -> Vec<FaultEffect> {
+        if links.is_frozen(observer) {
+            let event = FaultEvent::SilenceLimit { observer, peer, cause };
+            return vec![FaultEffect::Postpone { task: observer, event }];
+        }
+        let is_silent = match cause {
+            SilenceCause::Crash => links.can_notice_death(observer, peer),
+            SilenceCause::Freeze(number) => {
+                links.is_up(observer) && links.is_frozen(peer) && self.frozen_by[peer] == number
+            }
+            SilenceCause::Partition => links.can_notice_cut(observer, peer),
+        };
+        if !is_silent {
+            return Vec::new();
+        }
+        links.give_up(observer, peer);
+        vec![FaultEffect::TellLost { observer, peer, loss: Loss::Silent }]
+    }
+
+    fn at_silence_limit(
+        &self,
+        now: Time,
+        observer: usize,
+        peer: usize,
+        cause: SilenceCause,
+    ) -> FaultEffect {
+        schedule(now, self.silence, FaultEvent::SilenceLimit { observer, peer, cause })
+    }
+
+    fn index(&self, task: &TaskName) -> usize {
+        let position = self.tasks.iter().position(|own| own == task);
+        position.expect("the tasks of faults were checked against the cluster")
+    }
+
+    fn indices(&self, tasks: &[TaskName]) -> Vec<usize> {
+        tasks.iter().map(|task| self.index(task)).collect()
+    }
+}
+
+fn schedule(now: Time, after: Duration, event: FaultEvent) -> FaultEffect {
+    FaultEffect::Schedule { at: now.after(after), event }
+}
+
+/// A frozen task runs again. It learns who has given it up before anything that it missed happens.
+fn thaw(task: usize, incarnation: u32, links: &mut Links) -> Vec<FaultEffect> {
+    if !links.is_alive(task, incarnation) || !links.is_frozen(task) {
+        return Vec::new();
+    }
+    let lost = |peer| FaultEffect::TellLost { observer: task, peer, loss: Loss::Silent };
+    let mut effects: Vec<FaultEffect> = links.thaw(task).into_iter().map(lost).collect();
+    effects.extend([FaultEffect::Resume { task }, FaultEffect::ReleaseHeld]);
+    effects
+}
+
+/// Every two of `tasks`.
+fn pairs(tasks: &[usize]) -> impl Iterator<Item = (usize, usize)> {
+    let after = |position: usize| tasks[position + 1..].iter();
+    tasks.iter().enumerate().flat_map(move |(i, one)| after(i).map(move |other| (*one, *other)))
+}

@@ -1,0 +1,188 @@
+//! Each fault's effects and what it does to the links, without a world and without a runtime.
+
+use super::*;
+use crate::simulation::faults::Fault;
+
+const A: usize = 0;
+const B: usize = 1;
+const C: usize = 2;
+const SECOND: Duration = Duration::from_secs(1);
+
+fn name(task: usize) -> TaskName {
+    TaskName::new("worker", task as u32)
+}
+
+fn at(seconds: u64) -> Time {
+    Time::ZERO.after(SECOND * seconds as u32)
+}
+
+/// The faults of three tasks that count each other as lost after a second of silence.
+fn injector(faults: &[Fault]) -> (FaultInjector, Links) {
+    let faults = Faults { silence: SECOND, list: faults.to_vec() };
+    (FaultInjector::new(&[A, B, C].map(name), &faults), Links::new(3))
+}
+
+fn crash(task: usize, restart_after: Option<Duration>) -> FaultEvent {
+    FaultEvent::Begin(FaultKind::Crash { task: name(task), restart_after })
+}
+
+fn freeze(task: usize, seconds: u32) -> FaultEvent {
+    FaultEvent::Begin(FaultKind::Freeze { task: name(task), lasts: SECOND * seconds })
+}
+
+fn silence(observer: usize, peer: usize, cause: SilenceCause) -> FaultEvent {
+    FaultEvent::SilenceLimit { observer, peer, cause }
+}
+
+fn scheduled(seconds: u64, event: FaultEvent) -> FaultEffect {
+    FaultEffect::Schedule { at: at(seconds), event }
+}
+
+fn lost(observer: usize, peer: usize) -> FaultEffect {
+    FaultEffect::TellLost { observer, peer, loss: Loss::Silent }
+}
+
+#[test]
+fn a_crash_kills_the_task_and_the_others_lose_it_at_the_limit_of_silence() {
+    let (mut faults, mut links) = injector(&[]);
+    let effects = faults.apply(at(5), crash(B, Some(SECOND * 2)), &mut links);
+    let expected = [
+        scheduled(6, silence(A, B, SilenceCause::Crash)),
+        scheduled(6, silence(C, B, SilenceCause::Crash)),
+        scheduled(7, FaultEvent::Restart { task: B }),
+        FaultEffect::Kill { task: B, restarts: true },
+    ];
+    assert_eq!(effects, expected);
+    assert!(!links.is_up(B));
+    let limit = silence(A, B, SilenceCause::Crash);
+    assert_eq!(faults.apply(at(6), limit.clone(), &mut links), [lost(A, B)]);
+    assert_eq!(faults.apply(at(6), limit, &mut links), [], "it has been told");
+    let restart = FaultEvent::Restart { task: B };
+    assert_eq!(faults.apply(at(7), restart, &mut links), [FaultEffect::Start { task: B }]);
+}
+
+#[test]
+fn a_crash_for_good_schedules_no_restart() {
+    let (mut faults, mut links) = injector(&[]);
+    let effects = faults.apply(at(0), crash(B, None), &mut links);
+    assert_eq!(effects.last(), Some(&FaultEffect::Kill { task: B, restarts: false }));
+    assert_eq!(effects.len(), 3, "two observers and the kill: {effects:?}");
+}
+
+#[test]
+fn a_fault_of_a_task_that_does_not_run_is_skipped() {
+    let (mut faults, mut links) = injector(&[]);
+    faults.program_returned(A);
+    assert_eq!(faults.apply(at(0), crash(A, None), &mut links), [], "its program has returned");
+    faults.apply(at(0), crash(B, None), &mut links);
+    assert_eq!(faults.apply(at(1), crash(B, None), &mut links), [], "it is dead already");
+    assert_eq!(faults.apply(at(1), freeze(B, 9), &mut links), [], "it is dead");
+    faults.apply(at(0), freeze(C, 1), &mut links);
+    assert_eq!(faults.apply(at(0), freeze(C, 9), &mut links), [], "it is frozen already");
+}
+
+#[test]
+fn a_freeze_shorter_than_the_limit_of_silence_goes_unnoticed() {
+    let (mut faults, mut links) = injector(&[]);
+    let thaw = FaultEvent::Thaw { task: B, incarnation: 0 };
+    assert_eq!(faults.apply(at(3), freeze(B, 1), &mut links), [scheduled(4, thaw.clone())]);
+    assert!(links.is_frozen(B));
+    let effects = faults.apply(at(4), thaw, &mut links);
+    assert_eq!(effects, [FaultEffect::Resume { task: B }, FaultEffect::ReleaseHeld]);
+    assert!(!links.is_frozen(B));
+}
+
+#[test]
+fn a_long_freeze_loses_the_task_which_learns_that_before_it_runs_on() {
+    let (mut faults, mut links) = injector(&[]);
+    let effects = faults.apply(at(0), freeze(B, 3), &mut links);
+    let (limit, thaw) = (
+        |observer| silence(observer, B, SilenceCause::Freeze(1)),
+        FaultEvent::Thaw { task: B, incarnation: 0 },
+    );
+    let expected = [scheduled(1, limit(A)), scheduled(1, limit(C)), scheduled(3, thaw.clone())];
+    assert_eq!(effects, expected);
+    assert_eq!(faults.apply(at(1), limit(A), &mut links), [lost(A, B)]);
+    let effects = faults.apply(at(3), thaw, &mut links);
+    assert_eq!(effects, [lost(B, A), FaultEffect::Resume { task: B }, FaultEffect::ReleaseHeld]);
+    faults.apply(at(4), freeze(B, 3), &mut links);
+    assert_eq!(faults.apply(at(4), limit(C), &mut links), [], "that was of the freeze before");
+}
+
+#[test]
+fn a_frozen_observer_notices_a_silent_peer_once_it_runs_again() {
+    let (mut faults, mut links) = injector(&[]);
+    faults.apply(at(0), crash(B, None), &mut links);
+    faults.apply(at(0), freeze(A, 5), &mut links);
+    let event = silence(A, B, SilenceCause::Crash);
+    let effects = faults.apply(at(1), event.clone(), &mut links);
+    assert_eq!(effects, [FaultEffect::Postpone { task: A, event: event.clone() }]);
+    faults.apply(at(5), FaultEvent::Thaw { task: A, incarnation: 0 }, &mut links);
+    assert_eq!(faults.apply(at(5), event, &mut links), [lost(A, B)]);
+}
+
+#[test]
+fn the_thaw_of_a_task_that_died_while_it_was_frozen_does_nothing() {
+    let (mut faults, mut links) = injector(&[]);
+    faults.apply(at(0), freeze(B, 5), &mut links);
+    faults.apply(at(1), crash(B, Some(SECOND)), &mut links);
+    let incarnation = links.begin_incarnation(B);
+    links.listen(B);
+    faults.apply(at(3), freeze(B, 9), &mut links);
+    let old = FaultEvent::Thaw { task: B, incarnation: incarnation - 1 };
+    assert_eq!(faults.apply(at(5), old, &mut links), []);
+    assert!(links.is_frozen(B), "the second freeze is still in force");
+}
+
+#[test]
+fn a_partition_cuts_every_pair_until_it_heals_or_they_lose_each_other() {
+    let (mut faults, mut links) = injector(&[]);
+    let tasks = [A, C].map(name).to_vec();
+    let begin = FaultEvent::Begin(FaultKind::Partition { tasks, lasts: SECOND * 2 });
+    let (a_of_c, c_of_a) =
+        (silence(A, C, SilenceCause::Partition), silence(C, A, SilenceCause::Partition));
+    let heal = FaultEvent::Heal { tasks: vec![A, C] };
+    let effects = faults.apply(at(1), begin, &mut links);
+    let expected =
+        [scheduled(2, a_of_c.clone()), scheduled(2, c_of_a.clone()), scheduled(3, heal.clone())];
+    assert_eq!(effects, expected);
+    assert!(links.can_notice_cut(A, C) && !links.can_notice_cut(A, B));
+    assert_eq!(faults.apply(at(2), a_of_c, &mut links), [lost(A, C)]);
+    assert_eq!(faults.apply(at(3), heal, &mut links), [FaultEffect::ReleaseHeld]);
+    assert_eq!(faults.apply(at(3), c_of_a, &mut links), [], "it has healed");
+}
+
+#[test]
+fn slow_faults_multiply_while_they_overlap_and_end_each_by_itself() {
+    let (mut faults, mut links) = injector(&[]);
+    for factor in [2.0, 3.0] {
+        let slow = FaultKind::SlowTask { task: name(B), factor, lasts: SECOND };
+        let end = FaultEvent::EndSlowTask { task: B, factor };
+        let effects = faults.apply(at(0), FaultEvent::Begin(slow), &mut links);
+        assert_eq!(effects, [scheduled(1, end)]);
+        let slow = FaultKind::SlowLink { tasks: [A, B].map(name).to_vec(), factor, lasts: SECOND };
+        faults.apply(at(0), FaultEvent::Begin(slow), &mut links);
+    }
+    assert_eq!((faults.slowness(A), faults.slowness(B)), (1.0, 6.0));
+    assert_eq!((faults.link_slowness(B, A), faults.link_slowness(A, C)), (6.0, 1.0));
+    faults.apply(at(1), FaultEvent::EndSlowTask { task: B, factor: 2.0 }, &mut links);
+    faults.apply(at(1), FaultEvent::EndSlowLink { tasks: vec![A, B] }, &mut links);
+    assert_eq!((faults.slowness(B), faults.link_slowness(A, B)), (3.0, 3.0));
+}
+
+#[test]
+fn each_fault_is_due_at_its_trigger_and_once() {
+    let kind = |task| FaultKind::Crash { task: name(task), restart_after: None };
+    let (mut faults, _) = injector(&[
+        Fault { at: Trigger::Time(at(4)), kind: kind(A) },
+        Fault { at: Trigger::Delivery(2), kind: kind(B) },
+        Fault { at: Trigger::Event(10), kind: kind(C) },
+    ]);
+    let begin = |task| FaultEvent::Begin(kind(task));
+    assert_eq!(faults.schedule(), [scheduled(4, begin(A))]);
+    assert_eq!(faults.due_at_delivery(1), []);
+    assert_eq!(faults.due_at_delivery(2), [begin(B)]);
+    assert_eq!(faults.due_after_events(9), []);
+    assert_eq!(faults.due_after_events(11), [begin(C)]);
+    assert!(faults.due_after_events(11).is_empty() && faults.schedule().is_empty());
+}

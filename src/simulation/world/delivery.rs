@@ -1,0 +1,65 @@
+//! Deliveries: an envelope that arrives is handed over, delayed by a slow link, held until its
+//! receiver can take it, or dropped with its connection.
+
+use crate::transport::Loss;
+
+use super::{Action, World};
+use crate::simulation::audit::EventKind;
+use crate::simulation::events::{Envelope, Event};
+use crate::simulation::links::Arrival;
+use crate::simulation::network::Delivery;
+
+impl World {
+    /// Advances the network by one event, which may be an arrival.
+    pub(super) fn advance_network(&mut self, actions: &mut Vec<Action>) {
+        let Some(delivery) = self.network.advance(self.now) else { return };
+        let route = (delivery.from as u64) << 32 | delivery.to as u64;
+        self.audit.record(self.now, EventKind::Delivery, [route, delivery.size.0]);
+        let due = self.faults.due_at_delivery(self.deliveries);
+        self.deliveries += 1;
+        for event in due {
+            self.apply_fault(event, actions);
+        }
+        let slowness = self.faults.link_slowness(delivery.from, delivery.to);
+        if slowness > 1.0 {
+            let delay = self.now.since(delivery.sent_at).mul_f64(slowness - 1.0);
+            let late = Event::SlowArrival(Box::new(delivery));
+            return self.events.push(self.now.after(delay), late);
+        }
+        self.hand_over(delivery, actions);
+    }
+
+    /// Delivers an envelope, if its connection and its receiver's state allow.
+    pub(super) fn hand_over(&mut self, delivery: Delivery<Envelope>, actions: &mut Vec<Action>) {
+        let (from, to) = (delivery.from, delivery.to);
+        match self.links.arrive(from, to, delivery.payload.stamp) {
+            Arrival::Hold => return self.held.push(delivery),
+            Arrival::Drop => {
+                let (from, to) = (&self.tasks[from], &self.tasks[to]);
+                return tracing::debug!(%from, %to, "an envelope is lost with its connection");
+            }
+            Arrival::DeliverAfterLoss(loss) => self.tell_lost(to, from, loss, actions),
+            Arrival::Deliver => {}
+        }
+        actions.push(Action::Deliver { from, to, messages: delivery.payload.messages });
+    }
+
+    /// Hands over what is held, where that is now possible.
+    pub(super) fn release_held(&mut self, actions: &mut Vec<Action>) {
+        for delivery in std::mem::take(&mut self.held) {
+            self.hand_over(delivery, actions);
+        }
+    }
+
+    pub(super) fn tell_lost(
+        &mut self,
+        observer: usize,
+        peer: usize,
+        loss: Loss,
+        actions: &mut Vec<Action>,
+    ) {
+        let pair = (observer as u64) << 32 | peer as u64;
+        self.audit.record(self.now, EventKind::PeerLost, [pair, loss as u64]);
+        actions.push(Action::TellLost { observer, peer, loss });
+    }
+}

@@ -1,0 +1,186 @@
+//! Ticks of a world without actors and without a runtime.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use super::*;
+use crate::cluster::ClusterSpec;
+use crate::kernels::Numerics;
+use crate::runtime::Encoding;
+use crate::simulation::device::ComputeSpec;
+use crate::simulation::faults::{Fault, FaultKind, Faults, Trigger};
+use crate::simulation::network::NetworkSpec;
+use crate::units::{BytesPerSecond, FlopsPerSecond};
+
+const A: usize = 0;
+const B: usize = 1;
+const MILLISECOND: Duration = Duration::from_millis(1);
+/// One way between two tasks.
+const LATENCY: Duration = Duration::from_micros(50);
+
+fn ms(count: u32) -> Duration {
+    MILLISECOND * count
+}
+
+fn at(after: Duration) -> Time {
+    Time::ZERO.after(after)
+}
+
+/// Two workers, whose faults begin at the given milliseconds. A byte takes no time, a floating
+/// point operation a nanosecond.
+fn world(faults: &[(u32, FaultKind)]) -> World {
+    let fault = |(millis, kind): &(u32, FaultKind)| Fault {
+        at: Trigger::Time(at(ms(*millis))),
+        kind: kind.clone(),
+    };
+    World::new(&Cluster {
+        spec: ClusterSpec::simulated([("worker", 2)]).unwrap(),
+        network: NetworkSpec {
+            latency: LATENCY,
+            bandwidth: BytesPerSecond(1e15),
+            message_cost: Duration::ZERO,
+            racks: None,
+        },
+        encoding: Encoding::Exact,
+        compute: ComputeSpec {
+            rate: FlopsPerSecond(1e9),
+            memory: BytesPerSecond(1e9),
+            straggler: None,
+            step_time: None,
+        },
+        devices: NonZeroU32::MIN,
+        slow: BTreeMap::new(),
+        numerics: Numerics::Real,
+        seed: 7,
+        faults: Faults { silence: ms(100), list: faults.iter().map(fault).collect() },
+    })
+}
+
+fn task(index: usize) -> TaskName {
+    TaskName::new("worker", index as u32)
+}
+
+fn send(world: &mut World, from: usize, to: usize) {
+    world.send(from, 0, to, vec![PeerMessage::TrainingOver]);
+}
+
+/// Begins a sleep that somebody waits for.
+fn sleep(world: &mut World, task: usize, until: Duration) -> Rc<Alarm> {
+    let alarm = world.sleep_until(task, at(until));
+    alarm.waker.set(Some(Waker::noop().clone()));
+    alarm
+}
+
+/// Ticks until something is to be done; what that is, and when.
+fn next(world: &mut World) -> (Duration, Vec<String>) {
+    let mut actions = Vec::new();
+    for _ in 0..100 {
+        world.tick(&mut actions);
+        if !actions.is_empty() {
+            break;
+        }
+    }
+    let told = actions.into_iter().map(|action| match action {
+        Action::Wake(_) => "wake".to_owned(),
+        Action::Finish { .. } => "finish".to_owned(),
+        Action::Deliver { from, to, messages } => format!("{} from {from} to {to}", messages.len()),
+        Action::TellLost { observer, peer, loss } => format!("{observer} loses {peer}: {loss}"),
+        Action::Kill { task, missed, .. } => format!("kill {task}, which missed {}", missed.len()),
+        Action::Start { task } => format!("start {task}"),
+        Action::ReportStall => "stall".to_owned(),
+    });
+    (world.now().since(Time::ZERO), told.collect())
+}
+
+#[track_caller]
+fn assert_next(world: &mut World, at: Duration, actions: &[&str]) {
+    assert_eq!(next(world), (at, actions.iter().map(|action| (*action).to_owned()).collect()));
+}
+
+#[test]
+fn a_tick_moves_the_clock_to_the_next_event_and_without_one_reports_a_stall() {
+    let mut world = world(&[]);
+    sleep(&mut world, A, ms(2));
+    send(&mut world, A, B);
+    assert_next(&mut world, LATENCY, &["1 from 0 to 1"]);
+    assert_next(&mut world, ms(2), &["wake"]);
+    assert_next(&mut world, ms(2), &["stall"]);
+    assert_eq!((world.totals().events, world.totals().deliveries), (2, 1));
+}
+
+#[test]
+fn a_message_sent_at_the_time_that_a_sleep_ends_is_delivered_after_it() {
+    let mut world = world(&[]);
+    send(&mut world, A, B);
+    sleep(&mut world, B, LATENCY);
+    assert_next(&mut world, LATENCY, &["wake"]);
+    assert_next(&mut world, LATENCY, &["1 from 0 to 1"]);
+}
+
+#[test]
+fn a_frozen_task_misses_its_events_and_messages_until_it_thaws() {
+    let mut world = world(&[(1, FaultKind::Freeze { task: task(B), lasts: ms(3) })]);
+    let alarm = sleep(&mut world, B, ms(2));
+    sleep(&mut world, A, ms(2));
+    assert_next(&mut world, ms(2), &["wake"]);
+    assert!(!alarm.has_rung.get());
+    send(&mut world, A, B);
+    assert_next(&mut world, ms(4), &["1 from 0 to 1"]);
+    assert_next(&mut world, ms(4), &["wake"]);
+    assert!(alarm.has_rung.get());
+}
+
+#[test]
+fn nothing_gets_out_of_a_task_that_has_died_and_nothing_that_it_missed_happens() {
+    let crash = FaultKind::Crash { task: task(B), restart_after: None };
+    let freeze = FaultKind::Freeze { task: task(B), lasts: ms(50) };
+    let mut world = world(&[(1, freeze), (5, crash)]);
+    let alarm = sleep(&mut world, B, ms(2));
+    assert_next(&mut world, ms(5), &["kill 1, which missed 1"]);
+    send(&mut world, B, A);
+    send(&mut world, A, B);
+    assert_next(&mut world, ms(105), &["0 loses 1: it has fallen silent"]);
+    assert_next(&mut world, ms(105), &["stall"]);
+    assert!(!alarm.has_rung.get());
+    assert_eq!(world.totals().bytes_sent[B], 0);
+}
+
+#[test]
+fn a_message_to_a_task_known_to_be_dead_waits_for_its_next_incarnation() {
+    let crash = FaultKind::Crash { task: task(B), restart_after: Some(ms(200)) };
+    let mut world = world(&[(5, crash)]);
+    assert_next(&mut world, ms(5), &["kill 1, which missed 0"]);
+    assert_next(&mut world, ms(105), &["0 loses 1: it has fallen silent"]);
+    send(&mut world, A, B);
+    assert_next(&mut world, ms(205), &["start 1"]);
+    assert_eq!(world.begin_incarnation(B), 1);
+    world.listens(B);
+    assert_next(&mut world, ms(205), &["1 from 0 to 1"]);
+}
+
+#[test]
+fn a_slow_link_multiplies_the_time_of_a_message() {
+    let tasks = vec![task(A), task(B)];
+    let mut world = world(&[(0, FaultKind::SlowLink { tasks, factor: 3.0, lasts: ms(10) })]);
+    world.tick(&mut Vec::new());
+    send(&mut world, A, B);
+    assert_next(&mut world, LATENCY * 3, &["1 from 0 to 1"]);
+}
+
+#[test]
+fn a_slow_task_takes_its_factor_longer_for_work_that_it_is_given_meanwhile() {
+    let cost = Cost { flops: 1000, bytes: 0 };
+    let mut world = world(&[(1, FaultKind::SlowTask { task: task(A), factor: 4.0, lasts: ms(1) })]);
+    assert_eq!(world.occupy(A, 0, None, cost), at(Duration::from_nanos(1_000)));
+    world.tick(&mut Vec::new());
+    assert_eq!(world.occupy(A, 0, None, cost), at(ms(1) + Duration::from_nanos(4_000)));
+    world.tick(&mut Vec::new());
+    assert_eq!(world.occupy(A, 0, None, cost), at(ms(2) + Duration::from_nanos(1_000)));
+}
+
+#[test]
+fn a_task_that_closes_is_lost_to_the_others_one_latency_later() {
+    let mut world = world(&[]);
+    world.has_closed(A);
+    assert_next(&mut world, LATENCY, &["1 loses 0: it has stopped"]);
+}
