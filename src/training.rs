@@ -2,6 +2,7 @@
 //! trainer.
 
 mod checkpointing;
+mod fetched;
 pub mod hooks;
 mod method;
 mod monitored_session;
@@ -18,6 +19,7 @@ mod trainer;
 mod weights;
 
 pub use checkpointing::{Checkpointing, Consistency};
+pub use fetched::{FetchKey, Fetched};
 pub use hooks::{
     CheckpointSaver, CheckpointSaverListener, FeedFn, FinalOps, FinalValues, GlobalStepWaiter,
     Hook, HookContext, HookFuture, LoggingTensor, NanTensor, Profiler, RunArgs, RunOptions,
@@ -28,7 +30,7 @@ pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};
 pub use recording::{Recording, SharedRecording, Watch};
 pub use scaffold::Scaffold;
-pub use session::{Fetched, Run, Session};
+pub use session::{Run, Session};
 pub use settings::{Averaging, OptimizerSettings, Settings, Stop};
 pub use summary::SummaryWriter;
 pub use task::{Task, TaskParts};

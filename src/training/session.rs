@@ -16,7 +16,9 @@ use crate::runtime::{
     Answer, Code, Error, MasterMessage, Origin, ResetContainers, Result, RunStep, ServerTarget,
     SessionId, SessionOptions, StepDone, Values, stopped, tell,
 };
-use crate::tensor::{Element, Tensor};
+use crate::tensor::Tensor;
+
+use super::fetched::{Edges, Fetched};
 
 /// Runs steps of one graph through one server's master (TensorFlow: `tf.Session`).
 ///
@@ -315,19 +317,27 @@ impl<'a> IntoFuture for Run<'a> {
     type IntoFuture = RunFuture<'a>;
 
     fn into_future(self) -> Self::IntoFuture {
-        RunFuture(self.session.run_step(self.asked))
+        let edges = Edges::from_slice(&self.asked.request.fetches);
+        RunFuture { running: self.session.run_step(self.asked), edges }
     }
 }
 
 /// A step that runs while this is awaited.
 #[must_use = "a step runs when it is awaited"]
-pub struct RunFuture<'a>(Running<'a>);
+pub struct RunFuture<'a> {
+    running: Running<'a>,
+    edges: Edges,
+}
 
 impl Future for RunFuture<'_> {
     type Output = Result<Fetched>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(context).map_ok(|done| Fetched(done.fetches))
+        let Poll::Ready(done) = Pin::new(&mut self.running).poll(context) else {
+            return Poll::Pending;
+        };
+        let edges = std::mem::take(&mut self.edges);
+        Poll::Ready(done.map(|done| Fetched { values: done.fetches, edges }))
     }
 }
 
@@ -363,30 +373,6 @@ impl Future for Running<'_> {
         };
         session.spare.borrow_mut().push((request, answer));
         Poll::Ready(done.unwrap_or_else(|| Err(stopped().on(session.target.task()))))
-    }
-}
-
-/// The values that a step fetched, in the order in which they were asked for.
-#[derive(Clone, Debug)]
-pub struct Fetched(pub(super) Values);
-
-impl Fetched {
-    /// The only element of fetch `index`.
-    ///
-    /// # Errors
-    /// If it has another type or more elements, or there are fewer fetches.
-    pub fn scalar<T: Element>(&self, index: usize) -> Result<T> {
-        let none =
-            || Error::new(Code::InvalidArgument, format!("fetch {index} of {}", self.0.len()));
-        Ok(self.0.get(index).ok_or_else(none)?.item()?)
-    }
-}
-
-impl std::ops::Index<usize> for Fetched {
-    type Output = Tensor;
-
-    fn index(&self, index: usize) -> &Tensor {
-        &self.0[index]
     }
 }
 

@@ -9,10 +9,11 @@ use crate::runtime::{Code, Error, Origin, Result, StepDone};
 use crate::tensor::{DType, Tensor};
 use crate::units::Time;
 
+use super::super::fetched::Fetched;
 use super::super::hooks::{RunArgs, RunOptions, RunValues};
 use super::super::record::StepStats;
 use super::super::recovery::is_mendable;
-use super::super::session::{Asked, Fetched};
+use super::super::session::Asked;
 use super::MonitoredSession;
 
 /// What a program feeds to a run.
@@ -157,7 +158,8 @@ impl<'a> MonitoredRun<'a> {
         monitored.after_run(&done.fetches, run).await?;
         let mut own = done.fetches;
         own.truncate(fetches.len());
-        Ok(Fetched(own))
+        let edges = fetches.iter().map(Output::edge).collect();
+        Ok(Fetched { values: own, edges })
     }
 }
 

@@ -1,0 +1,106 @@
+//! What a step has fetched, and how a program names it.
+
+use smallvec::SmallVec;
+
+use crate::graph::{Edge, Output};
+use crate::runtime::{Code, Error, Result, Values};
+use crate::tensor::{Element, Tensor};
+
+/// Which values a step fetches, in its order; few enough not to be allocated as a rule.
+pub(super) type Edges = SmallVec<[Edge; 8]>;
+
+/// The values that a step fetched: each by the [`Output`] that was fetched, or by its position.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    pub(super) values: Values,
+    pub(super) edges: Edges,
+}
+
+/// What names a fetch: the [`Output`] itself, or its position among those of the step.
+pub trait FetchKey {
+    /// The position among `fetched`, if it is one of them.
+    #[doc(hidden)]
+    fn position(&self, fetched: &[Edge]) -> Option<usize>;
+
+    /// What an error calls it.
+    #[doc(hidden)]
+    fn describe(&self) -> String;
+}
+
+impl FetchKey for usize {
+    fn position(&self, fetched: &[Edge]) -> Option<usize> {
+        (*self < fetched.len()).then_some(*self)
+    }
+
+    fn describe(&self) -> String {
+        format!("fetch {self}")
+    }
+}
+
+impl FetchKey for &Output {
+    fn position(&self, fetched: &[Edge]) -> Option<usize> {
+        fetched.iter().position(|edge| *edge == self.edge())
+    }
+
+    fn describe(&self) -> String {
+        format!("`{}`", self.name())
+    }
+}
+
+impl Fetched {
+    /// The value of `fetch`; none where the step did not fetch it.
+    pub fn get(&self, fetch: impl FetchKey) -> Option<&Tensor> {
+        self.values.get(fetch.position(&self.edges)?)
+    }
+
+    /// The only element of the value of `fetch`.
+    ///
+    /// # Errors
+    /// If it has another type or more elements, or the step did not fetch it.
+    pub fn scalar<T: Element>(&self, fetch: impl FetchKey) -> Result<T> {
+        let Some(position) = fetch.position(&self.edges) else {
+            let (what, fetched) = (fetch.describe(), self.edges.len());
+            let message = format!(
+                "{what} is none of the {fetched} values that the step fetched; add `.fetch(…)` to it"
+            );
+            return Err(Error::new(Code::InvalidArgument, message));
+        };
+        Ok(self.values[position].item()?)
+    }
+}
+
+impl<K: FetchKey> std::ops::Index<K> for Fetched {
+    type Output = Tensor;
+
+    /// # Panics
+    /// If the step did not fetch it.
+    fn index(&self, fetch: K) -> &Tensor {
+        match fetch.position(&self.edges) {
+            Some(position) => &self.values[position],
+            None => panic!("{} is none of what the step fetched", fetch.describe()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::graph::Graph;
+
+    #[test]
+    fn a_value_is_found_by_the_output_that_was_fetched_and_by_its_position() {
+        let g = Graph::new();
+        let (loss, accuracy, other) = (g.constant(0f32), g.constant(0f32), g.constant(0f32));
+        let fetched = Fetched {
+            values: smallvec![Tensor::scalar(0.5f32), Tensor::scalar(0.9f32)],
+            edges: [&loss, &accuracy].map(Output::edge).into_iter().collect(),
+        };
+        assert_eq!(fetched.scalar::<f32>(&accuracy), Ok(0.9));
+        assert_eq!((&fetched[0], &fetched[&loss]), (&0.5f32.into(), &0.5f32.into()));
+        assert_eq!((fetched.get(2), fetched.get(&other)), (None, None));
+        let error = fetched.scalar::<f32>(&other).unwrap_err();
+        assert!(error.message.contains("`Const_2` is none of the 2 values"), "{error}");
+    }
+}
