@@ -132,5 +132,8 @@ pub mod prelude {
     pub use crate::placement::ReplicaDeviceSetter;
     pub use crate::runtime::{Code, Error, Result, Server, SessionOptions};
     pub use crate::tensor::{DType, Tensor};
-    pub use crate::training::{MonitoredSession, Session, StopAtStep, SyncReplicasHook, Task};
+    pub use crate::training::{
+        InMemoryEvaluator, MonitoredSession, Session, StopAtStep, StopAtTime, SyncReplicasHook,
+        Task,
+    };
 }

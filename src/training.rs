@@ -22,9 +22,9 @@ pub use checkpointing::{Checkpointing, Consistency};
 pub use fetched::{FetchKey, Fetched};
 pub use hooks::{
     CheckpointSaver, CheckpointSaverListener, FeedFn, FinalOps, FinalValues, GlobalStepWaiter,
-    Hook, HookContext, HookFuture, LoggingTensor, NanTensor, Profiler, RunArgs, RunOptions,
-    RunValues, SecondOrStepTimer, StepCounter, StopAtStep, SummarySaver, SyncReplicasHook,
-    TraceLevel,
+    Hook, HookContext, HookFuture, InMemoryEvaluator, LoggingTensor, NanTensor, Profiler, RunArgs,
+    RunOptions, RunValues, SecondOrStepTimer, StepCounter, StopAtStep, StopAtTime, SummarySaver,
+    SyncReplicasHook, TraceLevel,
 };
 pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};

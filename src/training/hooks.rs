@@ -3,6 +3,8 @@
 //! | hook | in TensorFlow | does | differs |
 //! |---|---|---|---|
 //! | [`StopAtStep`] | `StopAtStepHook` | stops at a global step | takes no step where it was reached before |
+//! | [`StopAtTime`] | | stops all workers when the time is up | |
+//! | [`InMemoryEvaluator`] | `InMemoryEvaluatorHook` | measures the model on held-out samples | can stop all workers at an accuracy |
 //! | [`CheckpointSaver`] | `CheckpointSaverHook` | writes checkpoints | whole steps; no shared file system |
 //! | [`LoggingTensor`] | `LoggingTensorHook` | tells values in the log | lines can go elsewhere |
 //! | [`StepCounter`] | `StepCounterHook` | tells the steps a second | |
@@ -28,11 +30,13 @@ mod checkpoint_saver;
 mod feed_fn;
 mod final_ops;
 mod global_step_waiter;
+mod in_memory_evaluator;
 mod logging_tensor;
 mod nan_tensor;
 mod profiler;
 mod step_counter;
 mod stop_at_step;
+mod stop_at_time;
 mod summary_saver;
 mod sync_replicas;
 mod timer;
@@ -57,11 +61,13 @@ pub use checkpoint_saver::{CheckpointSaver, CheckpointSaverListener};
 pub use feed_fn::FeedFn;
 pub use final_ops::{FinalOps, FinalValues};
 pub use global_step_waiter::GlobalStepWaiter;
+pub use in_memory_evaluator::InMemoryEvaluator;
 pub use logging_tensor::LoggingTensor;
 pub use nan_tensor::NanTensor;
 pub use profiler::Profiler;
 pub use step_counter::StepCounter;
 pub use stop_at_step::StopAtStep;
+pub use stop_at_time::StopAtTime;
 pub use summary_saver::SummarySaver;
 pub use sync_replicas::SyncReplicasHook;
 pub use timer::SecondOrStepTimer;

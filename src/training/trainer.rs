@@ -11,10 +11,9 @@ use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
 use crate::units::Time;
 
-use super::hooks::StopAtStep;
+use super::hooks::{InMemoryEvaluator, StopAtStep, StopAtTime};
 use super::method::{Method, TrainOps};
 use super::monitored_session::MonitoredSession;
-use super::record::Evaluation;
 use super::recovery::{RECOVERY_TIMEOUT, is_mendable};
 use super::task::Task;
 use crate::data::Batch;
@@ -31,18 +30,21 @@ pub async fn train(task: Task) -> Result<()> {
     }
     let (g, model) = build_graph(&task)?;
     let mut builder = MonitoredSession::builder(&task, g);
-    if let Some(steps) = task.settings().stop.steps {
+    let stop = &task.settings().stop;
+    if let Some(steps) = stop.steps {
         builder = builder.hook(StopAtStep::last_step(steps));
+    }
+    if let Some(time) = stop.time {
+        builder = builder.hook(StopAtTime::new(time));
+    }
+    if let Some(data) = &model.data {
+        builder = builder.hook(data.evaluator(&task)?);
     }
     if let Some(checkpointing) = task.checkpointing() {
         builder = builder.checkpointing(checkpointing.clone());
     }
     let mut session = builder.open().await?;
-    let mut watch = Watch::default();
-    let trained = train_until_the_end(&task, &mut session, &model, &mut watch).await;
-    if trained.is_ok() && !watch.has_seen_target {
-        watch.look(&task, &mut session, &model).await?;
-    }
+    let trained = train_until_the_end(&task, &mut session, &model).await;
     session.close_after(trained).await
 }
 
@@ -50,19 +52,12 @@ async fn train_until_the_end(
     task: &Task,
     session: &mut MonitoredSession,
     model: &Built,
-    watch: &mut Watch,
 ) -> Result<()> {
     let mut number = 0;
     while !session.should_stop() {
-        let global_step = model.step(number, task, session).await?;
+        model.step(number, task, session).await?;
         number += 1;
-        watch.check_chief(task)?;
-        if watch.is_time_up(task)
-            || watch.is_target_reached(task, session, model, global_step).await?
-        {
-            task.finish_training();
-            session.request_stop();
-        }
+        check_chief(task)?;
     }
     if task.is_chief() {
         model.settle(session).await?;
@@ -99,7 +94,6 @@ fn build_graph(task: &Task) -> Result<(Graph, Built)> {
 /// A model in a graph, and how it is trained and measured.
 struct Built {
     train_ops: TrainOps,
-    global_step: Variable,
     /// What else is run with each training step.
     updates: Vec<Target>,
     data: Option<Fed>,
@@ -131,12 +125,7 @@ fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
     let loss = sparse_softmax_cross_entropy(&logits, &labels)?.mean();
     let accuracy = accuracy(&logits, &labels)?;
     let train_ops = method.minimize(&loss, &global_step)?;
-    Ok(Built {
-        train_ops,
-        global_step,
-        updates,
-        data: Some(Fed { features, ids, labels, loss, accuracy }),
-    })
+    Ok(Built { train_ops, updates, data: Some(Fed { features, ids, labels, loss, accuracy }) })
 }
 
 /// Reads scalar variables and updates each by itself. The negation is the least arithmetic there
@@ -150,12 +139,12 @@ fn null(g: &Graph, variables: usize, method: &Method, step: Variable) -> Result<
         pairs.push((variable, gradient));
     }
     let train_ops = method.apply_gradients(&pairs, &step)?;
-    Ok(Built { train_ops, global_step: step, updates: Vec::new(), data: None })
+    Ok(Built { train_ops, updates: Vec::new(), data: None })
 }
 
 impl Built {
-    /// Takes training step `number`, counted from 0; gives the global step after it.
-    async fn step(&self, number: u64, task: &Task, session: &mut MonitoredSession) -> Result<u64> {
+    /// Takes training step `number`, counted from 0.
+    async fn step(&self, number: u64, task: &Task, session: &mut MonitoredSession) -> Result<()> {
         let train_op = self.train_ops.at(number);
         let mut run = session.run().target(train_op).fetch(&train_op.global_step());
         if let Some(data) = &self.data {
@@ -164,8 +153,7 @@ impl Built {
         for update in &self.updates {
             run = run.target(update);
         }
-        run.await?;
-        Ok(session.global_step())
+        run.await.map(drop)
     }
 
     /// Has a worker that trains variables of its own give up what no average has of it.
@@ -186,89 +174,35 @@ impl Fed {
         let always = [(self.features.clone(), batch.features), (self.labels.clone(), batch.labels)];
         always.into_iter().chain(self.ids.clone().zip(batch.ids))
     }
-}
 
-/// The chief's eye on the clock and the test split.
-#[derive(Default)]
-struct Watch {
-    /// How many times it was time to look at the test split.
-    rounds: u64,
-    has_seen_target: bool,
-}
-
-impl Watch {
-    fn is_time_up(&self, task: &Task) -> bool {
-        let limit = task.settings().stop.time;
-        task.is_chief() && limit.is_some_and(|limit| task.now().since(Time::ZERO) >= limit)
-    }
-
-    /// Ends a worker whose chief should have ended the training long ago: it is gone, and nobody
-    /// else will.
-    fn check_chief(&self, task: &Task) -> Result<()> {
-        let elapsed = task.now().since(Time::ZERO);
-        let is_overdue = |limit: Duration| elapsed >= limit + RECOVERY_TIMEOUT;
-        if task.is_chief() || !task.settings().stop.time.is_some_and(is_overdue) {
-            return Ok(());
+    /// Measures the model on the test split: as often as the scenario says where it has a target,
+    /// else at the end.
+    fn evaluator(&self, task: &Task) -> Result<InMemoryEvaluator> {
+        let mut evaluator = InMemoryEvaluator::new(&self.loss, &self.accuracy);
+        if task.is_chief() {
+            for (place, value) in self.feeds(task.dataset()?.test.whole()) {
+                evaluator = evaluator.feed(&place, value);
+            }
         }
-        let chief = task.chief();
-        let message = format!(
-            "the training should have ended {RECOVERY_TIMEOUT:?} ago, but its chief, {chief}, is \
-             gone"
-        );
-        Err(Error::new(Code::Unavailable, message).on(&chief))
-    }
-
-    /// Looks at the test split when it is time to; says whether the accuracy is what was asked for.
-    async fn is_target_reached(
-        &mut self,
-        task: &Task,
-        session: &mut MonitoredSession,
-        model: &Built,
-        global_step: u64,
-    ) -> Result<bool> {
         let stop = &task.settings().stop;
-        let round = global_step / stop.evaluate_every;
-        let Some(target) = stop.accuracy else { return Ok(false) };
-        if !task.is_chief() || round == self.rounds {
-            return Ok(false);
-        }
-        self.rounds = round;
-        self.has_seen_target =
-            self.look(task, session, model).await?.is_some_and(|accuracy| accuracy >= target);
-        Ok(self.has_seen_target)
+        Ok(match stop.accuracy {
+            Some(target) => evaluator.every_steps(stop.evaluate_every).stop_at_accuracy(target),
+            None => evaluator,
+        })
     }
+}
 
-    /// Measures the model on the test split, where there is one, and reports it; the chief alone
-    /// does. Where only shapes are computed there is nothing to report, but the time it takes is
-    /// the same.
-    async fn look(
-        &self,
-        task: &Task,
-        session: &mut MonitoredSession,
-        model: &Built,
-    ) -> Result<Option<f64>> {
-        let Some(data) = model.data.as_ref().filter(|_| task.is_chief()) else { return Ok(None) };
-        let step = model.global_step.read();
-        let measured = loop {
-            let mut run = session.raw().run();
-            for (place, value) in data.feeds(task.dataset()?.test.whole()) {
-                run = run.feed(&place, value);
-            }
-            match run.fetch(&data.loss).fetch(&data.accuracy).fetch(&step).await {
-                Err(error) if is_mendable(&error) => session.recover(error).await.map(drop)?,
-                measured => break measured?,
-            }
-        };
-        if measured[0].is_hollow() {
-            return Ok(None);
-        }
-        let evaluation = Evaluation {
-            loss: measured.scalar(0)?,
-            accuracy: f64::from(measured.scalar::<f32>(1)?),
-            global_step: measured.scalar::<i64>(2)? as u64,
-            at: task.now(),
-        };
-        task.report_evaluation(evaluation);
-        Ok(Some(evaluation.accuracy))
+/// Ends a worker whose chief should have ended the training long ago: it is gone, and nobody else
+/// will.
+fn check_chief(task: &Task) -> Result<()> {
+    let elapsed = task.now().since(Time::ZERO);
+    let is_overdue = |limit: Duration| elapsed >= limit + RECOVERY_TIMEOUT;
+    if task.is_chief() || !task.settings().stop.time.is_some_and(is_overdue) {
+        return Ok(());
     }
+    let chief = task.chief();
+    let message = format!(
+        "the training should have ended {RECOVERY_TIMEOUT:?} ago, but its chief, {chief}, is gone"
+    );
+    Err(Error::new(Code::Unavailable, message).on(&chief))
 }

@@ -1,0 +1,164 @@
+//! `InMemoryEvaluator`: measures a model on held-out samples while it trains.
+
+use crate::graph::{Graph, Output};
+use crate::runtime::Result;
+
+use super::super::monitored_session::Feeds;
+use super::super::record::Evaluation;
+use super::super::task::Task;
+use super::{Hook, HookContext, HookFuture, RunValues};
+use crate::tensor::Tensor;
+
+/// Measures the model every so many global steps and at the end, on the chief (TensorFlow:
+/// `InMemoryEvaluatorHook`). Each result is a row of the report and of `evaluations.csv`.
+///
+/// It acts where a multiple of its steps has been passed, so that it skips none in asynchronous
+/// training, where the chief does not see every global step.
+///
+/// ```
+/// # use trainyard::prelude::*;
+/// # fn hook(task: &Task, x: &Output, y: &Output, loss: &Output, accuracy: &Output) -> Result<()> {
+/// let test = task.dataset()?.test.whole();
+/// let evaluator = InMemoryEvaluator::new(loss, accuracy)
+///     .feed(x, test.features)
+///     .feed(y, test.labels)
+///     .every_steps(100)
+///     .stop_at_accuracy(0.95);
+/// # let _ = evaluator;
+/// # Ok(())
+/// # }
+/// ```
+pub struct InMemoryEvaluator {
+    loss: Output,
+    accuracy: Output,
+    feeds: Feeds,
+    /// Global steps from one evaluation to the next; none before the end where it is `None`.
+    every: Option<u64>,
+    target: Option<f64>,
+    step: Option<Output>,
+    /// The round that was evaluated last.
+    rounds: u64,
+    is_target_reached: bool,
+}
+
+impl InMemoryEvaluator {
+    /// Measures `loss` and `accuracy`, two scalars of f32, at the end.
+    pub fn new(loss: &Output, accuracy: &Output) -> Self {
+        Self {
+            loss: loss.clone(),
+            accuracy: accuracy.clone(),
+            feeds: Feeds::new(),
+            every: None,
+            target: None,
+            step: None,
+            rounds: 0,
+            is_target_reached: false,
+        }
+    }
+
+    /// Feeds `value` to `place` meanwhile.
+    #[must_use]
+    pub fn feed(mut self, place: &Output, value: impl Into<Tensor>) -> Self {
+        self.feeds.push((place.clone(), value.into()));
+        self
+    }
+
+    /// Measures every `steps` global steps, too.
+    ///
+    /// # Panics
+    /// If `steps` is 0.
+    #[must_use]
+    #[track_caller]
+    pub fn every_steps(mut self, steps: u64) -> Self {
+        assert!(steps > 0, "there is a step between one evaluation and the next");
+        self.every = Some(steps);
+        self
+    }
+
+    /// Ends the training of all workers once the accuracy is `target` or more.
+    #[must_use]
+    pub fn stop_at_accuracy(mut self, target: f64) -> Self {
+        self.target = Some(target);
+        self
+    }
+
+    /// How many multiples of its steps `global_step` has passed.
+    fn round(&self, global_step: u64) -> u64 {
+        self.every.map_or(0, |every| global_step / every)
+    }
+
+    /// Measures and reports. Where only shapes are computed there is nothing to report, but the
+    /// time that it takes is the same.
+    async fn evaluate(&mut self, context: &HookContext<'_>) -> Result<()> {
+        let step = self.step.as_ref().expect("a hook begins before it evaluates");
+        let mut run = context.session.run();
+        for (place, value) in &self.feeds {
+            run = run.feed(place, value.clone());
+        }
+        let measured = run.fetch(&self.loss).fetch(&self.accuracy).fetch(step).await?;
+        if measured[&self.loss].is_hollow() {
+            return Ok(());
+        }
+        let evaluation = Evaluation {
+            loss: measured.scalar(&self.loss)?,
+            accuracy: f64::from(measured.scalar::<f32>(&self.accuracy)?),
+            global_step: measured.scalar::<i64>(step)?.max(0) as u64,
+            at: context.now(),
+        };
+        context.task.report_evaluation(evaluation);
+        if self.target.is_some_and(|target| evaluation.accuracy >= target) {
+            self.is_target_reached = true;
+            context.task.finish_training();
+            context.request_stop();
+        }
+        Ok(())
+    }
+}
+
+impl Hook for InMemoryEvaluator {
+    fn begin(&mut self, _: &Task, graph: &Graph) -> Result<()> {
+        self.step = Some(graph.global_step()?.read_again());
+        Ok(())
+    }
+
+    fn after_run<'a>(
+        &'a mut self,
+        context: &'a HookContext<'_>,
+        run: &'a RunValues<'_>,
+    ) -> HookFuture<'a> {
+        Box::pin(async move {
+            let round = self.round(context.global_step);
+            if run.step.is_some() && context.task.is_chief() && round != self.rounds {
+                self.evaluate(context).await?;
+                self.rounds = round;
+            }
+            Ok(())
+        })
+    }
+
+    fn end<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
+        Box::pin(async move {
+            if context.task.is_chief() && !self.is_target_reached {
+                self.evaluate(context).await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_begins_where_a_multiple_was_passed_and_not_only_where_it_was_hit() {
+        let g = Graph::new();
+        let scalar = g.constant(0f32);
+        let hook = InMemoryEvaluator::new(&scalar, &scalar).every_steps(50);
+        assert_eq!(
+            [1, 49, 51, 99, 103, 260, 299].map(|step| hook.round(step)),
+            [0, 0, 1, 1, 2, 5, 5]
+        );
+        assert_eq!(InMemoryEvaluator::new(&scalar, &scalar).round(50), 0, "at the end alone");
+    }
+}
