@@ -4,7 +4,6 @@ mod args;
 mod certs;
 mod checkpoint;
 mod cluster;
-mod control;
 mod doctor;
 mod exit_code;
 mod failure;
@@ -13,18 +12,16 @@ mod launch;
 mod logging;
 mod output;
 mod progress;
-mod role;
 mod sim;
 mod status;
-mod stop;
 mod task;
 
 use clap::Parser;
 
+use crate::deployment::ExitCode;
 use crate::experiment::Trainer;
 
 use args::{Args, Command};
-use exit_code::ExitCode;
 
 /// Runs the command line for `trainer`.
 pub(crate) fn run(trainer: impl Trainer) -> ExitCode {

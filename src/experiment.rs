@@ -16,6 +16,7 @@
 //! A [`Scenario`] is what a file says, checked; a [`Trial`] is one run of it, ready for a world.
 
 mod error;
+mod launch;
 pub mod scenario;
 mod summary;
 mod trial;
@@ -30,6 +31,7 @@ use crate::runtime::Result as TaskResult;
 use crate::training::Task;
 
 pub use error::ExperimentError;
+pub(crate) use launch::Launcher;
 use scenario::{Change, Scenario, Sweep};
 pub(crate) use summary::Observed;
 pub use summary::rows;
@@ -154,11 +156,6 @@ impl Experiment {
     /// What is changed in it, in order.
     pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
         self.removed.iter().chain(&self.set)
-    }
-
-    /// The seed that was asked for.
-    pub(crate) fn asked_seed(&self) -> Option<u64> {
-        self.seed
     }
 
     /// The scenario with all changes, once for each combination of the sweeps' values, with a label

@@ -61,6 +61,7 @@
 //! | [`import`] | graphs of TensorFlow's, read into ours |
 //! | [`training`] | tasks, sessions, hooks, data sets |
 //! | [`simulation`] | virtual time, network and compute models, faults |
+//! | [`deployment`] | processes, their roles, sockets and signals |
 //! | [`experiment`] | scenarios: a cluster, a program and the runs to compare |
 //! | [`report`] | results and how they are written |
 //!
@@ -84,6 +85,7 @@ mod cli;
 pub mod clock;
 pub mod cluster;
 pub mod data;
+pub mod deployment;
 mod event_file;
 pub mod experiment;
 pub mod graph;

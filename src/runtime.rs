@@ -37,4 +37,4 @@ pub use messages::{
 };
 pub(crate) use messages::{MasterMessage, ResetContainers, RunStep, StepDone, Values, stopped};
 pub(crate) use reply::Answer;
-pub use server::{Server, ServerDef, ServerTarget, World};
+pub use server::{Host, Server, ServerDef, ServerTarget, World};

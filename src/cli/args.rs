@@ -17,8 +17,8 @@ pub(crate) use checkpoint::{
     CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs,
 };
 pub(crate) use deployment::{
-    CertsArgs, CertsCommand, ClusterArgs, DoctorArgs, IssueArgs, LaunchArgs, NewArgs, RoleArgs,
-    StatusArgs, TaskArgs,
+    CertsArgs, CertsCommand, ClusterArgs, DoctorArgs, IssueArgs, LaunchArgs, NewArgs, StatusArgs,
+    TaskArgs,
 };
 
 /// Distributed training in the shape of TensorFlow's runtime, simulated or real.

@@ -1,8 +1,8 @@
 //! `certs`: the authority of a run, and the certificates that it gives the run's tasks.
 
 use super::args::{CertsCommand, IssueArgs, NewArgs};
-use super::exit_code::ExitCode;
 use super::failure::Failure;
+use crate::deployment::ExitCode;
 use crate::transport::Authority;
 
 /// Runs the command.

@@ -8,9 +8,9 @@ use std::io::{self, Write};
 use super::args::{
     CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs,
 };
-use super::exit_code::ExitCode;
 use super::failure::Failure;
 use crate::checkpoint::{CheckpointError, Restored, Retention, Saver, export, open_store};
+use crate::deployment::ExitCode;
 use crate::units::Bytes;
 use listing::{Contents, Row};
 

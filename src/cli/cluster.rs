@@ -3,19 +3,25 @@
 use std::io::{self, Write};
 
 use super::args::ClusterArgs;
-use super::exit_code::ExitCode;
 use super::failure::Failure;
-use super::role;
 use crate::cluster::RunConfig;
+use crate::deployment::{ExitCode, find_role};
 
 /// Runs the command. Where nothing says what this is, it is a training in one process.
 pub(super) fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
     let alone =
         || RunConfig::from_tf_config(None).expect("a training in one process has no mistakes");
-    let config = role::find(&args.role, None)?.unwrap_or_else(alone);
-    role::warn(&config);
+    let config = find_role(&args.role.flags(None), None)?.unwrap_or_else(alone);
+    warn(&config);
     print(&config).map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)
+}
+
+/// Says on stderr what of the configuration is ignored.
+pub(super) fn warn(config: &RunConfig) {
+    for warning in config.warnings() {
+        eprintln!("warning: {}: {}", warning.path, warning.note);
+    }
 }
 
 fn print(config: &RunConfig) -> io::Result<()> {

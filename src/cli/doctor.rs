@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::args::DoctorArgs;
-use super::exit_code::ExitCode;
 use super::failure::Failure;
+use crate::deployment::ExitCode;
 
 /// What was looked at, what was found, and what to do.
 #[derive(Debug, PartialEq, Eq, Serialize)]

@@ -2,12 +2,11 @@
 
 use std::io;
 
-use super::exit_code::ExitCode;
 use crate::checkpoint::CheckpointError;
-use crate::cluster::TaskName;
+use crate::deployment::{DeploymentError, ExitCode};
 use crate::experiment::ExperimentError;
 use crate::runtime::Code;
-use crate::transport::{CertificateError, QuicError};
+use crate::transport::CertificateError;
 
 /// Why a command ended early.
 #[derive(Debug, thiserror::Error)]
@@ -18,23 +17,15 @@ pub(super) enum Failure {
     /// What is asked for does not exist.
     #[error("{0}")]
     NotSupported(String),
-    /// What describes the cluster is wrong.
-    #[error("{origin}:\n{mistakes}")]
-    Cluster {
-        /// Where it is described.
-        origin: String,
-        /// All that is wrong, a line each.
-        mistakes: String,
-    },
     /// A checkpoint can't be read or written.
     #[error("{0}")]
     Checkpoint(#[from] CheckpointError),
     /// A certificate can't be made or used.
     #[error("{0}")]
     Certificate(#[from] CertificateError),
-    /// The task can't reach others or be reached.
+    /// This process, or those that it has started, can't take part in a cluster.
     #[error("{0}")]
-    Network(#[from] QuicError),
+    Deployment(#[from] DeploymentError),
     /// The operating system refuses.
     #[error("can't {what}: {error}")]
     System {
@@ -42,30 +33,6 @@ pub(super) enum Failure {
         what: String,
         /// What it says.
         error: io::Error,
-    },
-    /// A task that was launched failed.
-    #[error("run `{run}`: {task} failed first: {why}\n  its log: {log}")]
-    Task {
-        /// The run.
-        run: String,
-        /// Which task.
-        task: TaskName,
-        /// The last that it said.
-        why: String,
-        /// The path of all that it said.
-        log: String,
-        /// What this means for the whole.
-        code: ExitCode,
-    },
-    /// A task does not tell how it is.
-    #[error("{task} at {address} tells nothing: {why}")]
-    Unanswered {
-        /// Which task.
-        task: TaskName,
-        /// Where it should be.
-        address: String,
-        /// Why not, as far as is known.
-        why: String,
     },
     /// A graph can't be read or shown.
     #[error("{path}: {problem}")]
@@ -114,15 +81,15 @@ impl Failure {
 
     fn exit_code(&self) -> ExitCode {
         match self {
-            Self::NotSupported(_) | Self::Cluster { .. } | Self::Graph { .. } => ExitCode::Usage,
+            Self::NotSupported(_) | Self::Graph { .. } => ExitCode::Usage,
             Self::RepeatDiffered { .. } => ExitCode::RepeatDiffered,
             Self::Certificate(CertificateError::Crypto(_)) => ExitCode::Internal,
+            Self::Certificate(_) => ExitCode::Usage,
             Self::Checkpoint(error) if error.is_mistaken() => ExitCode::Usage,
-            Self::Checkpoint(_) => ExitCode::Internal,
-            Self::Certificate(_) | Self::Network(_) => ExitCode::Usage,
-            Self::Write { .. } | Self::System { .. } => ExitCode::Internal,
-            Self::Task { code, .. } => *code,
-            Self::Unanswered { .. } => ExitCode::PeersLost,
+            Self::Checkpoint(_) | Self::Write { .. } | Self::System { .. } => ExitCode::Internal,
+            Self::Deployment(error) | Self::Experiment(ExperimentError::Deployment(error)) => {
+                error.exit_code()
+            }
             Self::Experiment(ExperimentError::Run { error, .. }) => of_run(error.code),
             Self::Experiment(_) => ExitCode::Usage,
         }

@@ -11,9 +11,9 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use super::args::{GraphArgs, GraphCommand, ImportArgs, ShowArgs};
-use super::exit_code::ExitCode;
 use super::failure::Failure;
 use crate::cluster::{DeviceSpec, TaskName};
+use crate::deployment::ExitCode;
 use crate::experiment::{Experiment, ExperimentError};
 use crate::graph::{Graph, GraphDef, Op};
 use crate::import::{Imported, sub_graph};

@@ -1,110 +1,64 @@
 //! `launch`: a scenario's runs for real on this machine, one process a task, over QUIC.
-//!
-//! The tasks are this same program, so that a user's own can be launched as well. Each is handed
-//! the socket that it listens on, and a way to the launcher by which it hears when that is gone,
-//! however it went: no process stays behind.
-
-mod folder;
-mod follow;
-mod members;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use tokio::runtime;
 
 use super::args::LaunchArgs;
-use super::exit_code::ExitCode;
 use super::failure::Failure;
 use super::output::{Files, print};
-use super::stop::{self, Stop};
-use crate::clock::{Clock, WallClock};
-use crate::experiment::{Experiment, Observed, Trial, report_of};
-use crate::report::{Run, World};
-use crate::training::Recording;
-use crate::units::Time;
-
-use folder::Folder;
-use follow::Ended;
-use members::Order;
+use super::progress::Progress;
+use crate::deployment::{Ended, ExitCode, Folder, Stop, folder, listen};
+use crate::experiment::{Experiment, Launcher, Trial, report_of};
+use crate::report::World;
 
 /// Runs the command.
 pub(super) fn run(args: &LaunchArgs, verbose: u8) -> Result<ExitCode, Failure> {
     let experiment = args.scenario.experiment()?;
     let trials = experiment.trials()?;
-    let stop = stop::listen(None)?;
+    let program = std::env::current_exe().map_err(Failure::system("find this program"))?;
+    let mut launcher = Launcher::new(&experiment, program)?;
+    launcher.flags = (0..verbose).map(|_| "-v".to_owned()).collect();
+    launcher.busy_poll = args.busy_poll.map(Into::into);
+    let stop = listen(None)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::system("run an event loop"))?;
-    runtime.block_on(Launch { args, verbose, experiment, trials }.run(stop))
+    runtime.block_on(launch(args, (&experiment, &trials), &launcher, stop))
 }
 
-/// What is launched.
-struct Launch<'a> {
-    args: &'a LaunchArgs,
-    verbose: u8,
-    experiment: Experiment,
-    trials: Vec<Trial>,
-}
-
-impl Launch<'_> {
-    /// All runs, one after the other; each is in the report's files as soon as it is over.
-    async fn run(&self, mut stop: Stop) -> Result<ExitCode, Failure> {
-        let mut report = report_of(&self.trials, World::Deployment);
-        let mut files = self.args.out.as_deref().map(Files::create).transpose()?;
-        let logs = Logs::new(self.args.out.clone())?;
-        let mut is_target_missed = false;
-        for trial in &self.trials {
-            let log_folder = logs.of_run(&trial.name, self.trials.len())?;
-            let (result, recording) = match self.launch(trial, log_folder, &mut stop).await {
-                Ok(Ended::Done(ended)) => *ended,
-                Ok(Ended::Stopped(code)) => {
-                    logs.remove();
-                    return Ok(code);
-                }
-                Err(failure) => return Err(failure), // and the logs stay
-            };
-            is_target_missed |= trial.misses_target(&result);
-            report.runs.push(result);
-            if let Some(files) = &mut files {
-                files.append(&report, &trial.name, &recording)?;
+/// All runs, one after the other; each is in the report's files as soon as it is over.
+async fn launch(
+    args: &LaunchArgs,
+    (experiment, trials): (&Experiment, &[Trial]),
+    launcher: &Launcher,
+    mut stop: Stop,
+) -> Result<ExitCode, Failure> {
+    let mut report = report_of(trials, World::Deployment);
+    let mut files = args.out.as_deref().map(Files::create).transpose()?;
+    let logs = Logs::new(args.out.clone())?;
+    let mut is_target_missed = false;
+    for trial in trials {
+        let place = logs.of_run(&trial.name, trials.len())?;
+        let progress = Box::new(Progress::of(trial));
+        // Where this fails, the logs stay.
+        let launched = launcher.launch((experiment, trial), place, progress, &mut stop).await?;
+        let (result, recording) = match launched {
+            Ended::Done(ended) => ended,
+            Ended::Stopped(code) => {
+                logs.remove();
+                return Ok(code);
             }
+        };
+        is_target_missed |= trial.misses_target(&result);
+        report.runs.push(result);
+        if let Some(files) = &mut files {
+            files.append(&report, &trial.name, &recording)?;
         }
-        logs.remove();
-        let target = self.trials[0].settings.stop.accuracy;
-        print(self.args.json, &report, target).map_err(Failure::writing("the result"))?;
-        Ok(if is_target_missed { ExitCode::TargetNotReached } else { ExitCode::Done })
     }
-
-    /// One run.
-    async fn launch(
-        &self,
-        trial: &Trial,
-        logs: PathBuf,
-        stop: &mut Stop,
-    ) -> Result<Ended<Box<(Run, Recording)>>, Failure> {
-        let clock = WallClock::new();
-        let order = Order {
-            scenario: &self.args.scenario.scenario,
-            changes: self.experiment.changes().collect(),
-            seed: self.experiment.asked_seed(),
-            run: &trial.name,
-            verbose: self.verbose,
-            busy_poll: self.args.busy_poll,
-            tasks: trial.cluster.spec.tasks().collect(),
-            logs,
-        };
-        let cluster = members::start(&order)?;
-        let steps = trial.settings.stop.steps;
-        let told = match follow::follow(cluster, &order, (clock, steps), stop).await? {
-            Ended::Done(told) => told,
-            Ended::Stopped(code) => return Ok(Ended::Stopped(code)),
-        };
-        let took: Duration = clock.now().since(Time::ZERO);
-        let observed =
-            Observed { ended: told.ended, bytes_sent: told.bytes_sent, events: None, digest: None };
-        let result = trial.summarise(&told.recording, &observed, took);
-        Ok(Ended::Done(Box::new((result, told.recording))))
-    }
+    logs.remove();
+    let target = trials[0].settings.stop.accuracy;
+    print(args.json, &report, target).map_err(Failure::writing("the result"))?;
+    Ok(if is_target_missed { ExitCode::TargetNotReached } else { ExitCode::Done })
 }
 
 /// Where the tasks' logs go.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::experiment::Trial;
 use crate::training::Watch;
 use crate::units::Time;
 
@@ -31,6 +32,11 @@ enum Line {
 }
 
 impl Progress {
+    /// The progress of `trial`.
+    pub(crate) fn of(trial: &Trial) -> Self {
+        Self::new(&*trial.name, trial.settings.stop.steps)
+    }
+
     /// The progress of the run called `run`, which has at most `total_steps` global steps, if that
     /// is known.
     pub(crate) fn new(run: impl Into<String>, total_steps: Option<u64>) -> Self {

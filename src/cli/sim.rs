@@ -1,10 +1,10 @@
 //! `sim`: runs a scenario in simulation, run by run, and compares the runs.
 
 use super::args::SimArgs;
-use super::exit_code::ExitCode;
 use super::failure::Failure;
 use super::output::{Files, digests, print};
 use super::progress::Progress;
+use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, Trial, report_of};
 use crate::report::{Run, World};
 use crate::training::{Recording, SharedRecording};
@@ -53,7 +53,7 @@ fn repeat(
 
 /// Runs a run once.
 fn simulate(trial: &Trial, trainer: &impl Trainer) -> Result<(Run, Recording), Failure> {
-    let progress = Progress::new(&*trial.name, trial.settings.stop.steps);
+    let progress = Progress::of(trial);
     let recording = SharedRecording::showing(progress);
     let simulated = trial.simulate_hosted(recording, |_, task| trainer(task));
     Ok((trial.report(&simulated)?, simulated.recording))

@@ -2,6 +2,7 @@
 
 use super::scenario::ScenarioError;
 use crate::data::DataError;
+use crate::deployment::DeploymentError;
 use crate::report::NoSuchRun;
 use crate::runtime::{Code, Error};
 
@@ -31,6 +32,9 @@ pub enum ExperimentError {
     /// The data can't be read.
     #[error("program.dataset: {0}")]
     Data(DataError),
+    /// The tasks can't be launched, or one of them failed.
+    #[error("{0}")]
+    Deployment(#[from] DeploymentError),
     /// A run failed.
     #[error("run `{run}`: {error}")]
     Run {

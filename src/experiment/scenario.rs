@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use crate::cluster::TaskName;
+use crate::cluster::{ClusterSpec, ConfigErrors, TaskName};
 use crate::data::Source;
 use crate::kernels::Numerics;
 use crate::simulation::{ComputeSpec, Faults, NetworkSpec};
@@ -80,6 +80,16 @@ impl Scenario {
     /// The scenario as `run`, one of its own, has it.
     pub fn of<'a>(&'a self, run: &'a Run) -> &'a Self {
         run.own.as_deref().unwrap_or(self)
+    }
+
+    /// The addresses that it lists; none where it has only numbers of tasks.
+    pub fn addresses(&self) -> Option<Result<ClusterSpec, ConfigErrors>> {
+        let listed = |(job, tasks): (&String, &Tasks)| match tasks {
+            Tasks::Addresses(addresses) => Some((job.clone(), addresses.clone())),
+            Tasks::Count(_) => None,
+        };
+        let jobs: Vec<_> = self.cluster.iter().map(listed).collect::<Option<_>>()?;
+        Some(ClusterSpec::dense(jobs))
     }
 
     /// Changes the seed, of each of its runs too.

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use tokio::sync::Notify;
 use tracing::trace_span;
 
 use crate::cluster::TaskName;
@@ -32,6 +33,8 @@ pub(crate) struct Actors {
     pub(crate) parameter_server: Address<ParameterServerMessage>,
     /// Whether the chief has said that the training is over.
     pub(crate) training_over: Cell<bool>,
+    /// Wakes who waits for the chief to say so.
+    pub(crate) end_of_training: Notify,
     /// Whether worker 0 has said that it takes no more steps.
     pub(crate) chief_has_left: Cell<bool>,
     /// How often the task's variables have been cleared.
@@ -96,6 +99,7 @@ impl Actors {
             worker: Address::new(),
             parameter_server: Address::new(),
             training_over: Cell::new(false),
+            end_of_training: Notify::new(),
             chief_has_left: Cell::new(false),
             resets: Cell::new(0),
             parting: RefCell::default(),
@@ -121,6 +125,7 @@ impl Actors {
             }
             M::TrainingOver => {
                 self.training_over.set(true);
+                self.end_of_training.notify_waiters();
                 tell(
                     &self.parameter_server,
                     ParameterServerMessage::FromPeer { from, message: Box::new(message) },

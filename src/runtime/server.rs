@@ -66,6 +66,15 @@ enum Phase {
     Stopped,
 }
 
+/// What a task's program is handed, in either world.
+#[derive(Clone)]
+pub struct Host {
+    /// The task's server, started.
+    pub server: Rc<Server>,
+    /// Its clock.
+    pub clock: Rc<dyn Clock>,
+}
+
 /// A server as a session reaches it (TensorFlow: `server.target`).
 #[derive(Clone)]
 pub struct ServerTarget {
@@ -248,6 +257,13 @@ impl Server {
     /// Whether the chief has said that the training is over.
     pub(crate) fn is_training_over(&self) -> bool {
         self.actors.training_over.get()
+    }
+
+    /// Waits until the chief has said that the training is over.
+    pub(crate) async fn training_is_over(&self) {
+        while !self.is_training_over() {
+            self.actors.end_of_training.notified().await;
+        }
     }
 
     /// Whether the chief has left the training.

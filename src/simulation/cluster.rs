@@ -1,14 +1,12 @@
-//! What a simulation is of and what comes of it: the cluster, what a task's program is handed, the
-//! outcome.
+//! What a simulation is of and what comes of it: the cluster and the outcome.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::rc::Rc;
 
-use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::kernels::Numerics;
-use crate::runtime::{Encoding, Error, Server};
+pub use crate::runtime::Host;
+use crate::runtime::{Encoding, Error};
 use crate::units::Time;
 
 use super::audit::Digest;
@@ -56,13 +54,4 @@ pub struct Outcome<T> {
     pub digest: Digest,
     /// What each task sent to others \[bytes\].
     pub bytes_sent: BTreeMap<TaskName, u64>,
-}
-
-/// What a task's program is handed.
-#[derive(Clone)]
-pub struct Host {
-    /// The task's server, started.
-    pub server: Rc<Server>,
-    /// The virtual clock.
-    pub clock: Rc<dyn Clock>,
 }

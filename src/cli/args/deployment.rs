@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::ScenarioArgs;
-use crate::cluster::TaskName;
+use crate::cluster::{Flags, TaskName};
+use crate::deployment::RoleFlags;
+use crate::experiment::scenario::{Scenario, Tasks};
 use crate::units::Span;
 
 /// Who this task is: the flags of TensorFlow's example trainer, dashes or underscores, and a few
@@ -42,6 +44,24 @@ pub(crate) struct RoleArgs {
     /// this is not given.
     #[arg(long, alias = "port_base", value_name = "PORT")]
     pub(crate) port_base: Option<u16>,
+}
+
+impl RoleArgs {
+    /// The same, where `scenario` says how many parameter servers there are if nobody else does.
+    pub(crate) fn flags(&self, scenario: Option<&Scenario>) -> RoleFlags {
+        let of_scenario = || scenario.and_then(|scenario| scenario.cluster.get("ps"));
+        RoleFlags {
+            file: self.file.clone(),
+            flags: Flags {
+                ps_hosts: self.ps_hosts.clone(),
+                worker_hosts: self.worker_hosts.clone(),
+                job_name: self.job_name.clone(),
+                task_index: self.task_index,
+            },
+            ps: self.ps.unwrap_or_else(|| of_scenario().map_or(0, Tasks::count)),
+            port_base: self.port_base,
+        }
+    }
 }
 
 /// The arguments of `cluster`.

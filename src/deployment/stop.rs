@@ -17,26 +17,33 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::exit_code::ExitCode;
-use super::failure::Failure;
+use super::ExitCode;
+use crate::deployment::DeploymentError;
 
 /// How long an end in good order may take.
-pub(super) const GRACE: Duration = Duration::from_secs(10);
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// When a process ends that has been asked to and has not.
 const LIMIT: Duration = Duration::from_secs(20);
 
 type Requests = mpsc::UnboundedSender<ExitCode>;
 
 /// The first request to stop, to be awaited: the exit code that it asks for.
-pub(super) struct Stop(oneshot::Receiver<ExitCode>);
+pub(crate) struct Stop(oneshot::Receiver<ExitCode>);
+
+impl Stop {
+    /// No request, ever.
+    pub(crate) fn never() -> Self {
+        Self(oneshot::channel().1)
+    }
+}
 
 /// Begins to listen for requests to stop: signals, and, with `launcher`, that this has said its
 /// last.
 ///
 /// # Errors
 /// If the system can't.
-pub(super) fn listen(launcher: Option<UnixStream>) -> Result<Stop, Failure> {
-    let failed = || Failure::system("listen for signals");
+pub(crate) fn listen(launcher: Option<UnixStream>) -> Result<Stop, DeploymentError> {
+    let failed = || DeploymentError::system("listen for signals");
     let (first, stop) = oneshot::channel();
     let (requests, mut requested) = mpsc::unbounded_channel();
     let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(failed())?;
@@ -101,13 +108,13 @@ impl Future for Stop {
 }
 
 /// What of two things came first.
-pub(super) enum Either<A, B> {
+pub(crate) enum Either<A, B> {
     First(A),
     Second(B),
 }
 
 /// Waits for the first of two things, for `a` where both are there. Either may be waited for again.
-pub(super) async fn either<A, B>(a: &mut A, b: &mut B) -> Either<A::Output, B::Output>
+pub(crate) async fn either<A, B>(a: &mut A, b: &mut B) -> Either<A::Output, B::Output>
 where
     A: Future + Unpin,
     B: Future + Unpin,

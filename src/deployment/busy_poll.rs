@@ -20,7 +20,7 @@ thread_local! {
 }
 
 /// Has a thread that wakes up tell its poller.
-pub(super) fn prepare(builder: &mut Builder) {
+pub(crate) fn prepare(builder: &mut Builder) {
     builder.on_thread_unpark(|| {
         if let Some(poller) = POLLER.take() {
             poller.wake();
@@ -38,7 +38,7 @@ const LOOKS_WITHIN_A_TURN: u32 = 3;
 /// time that something has woken it. Whoever else can use the processor has it meanwhile. Where no
 /// message follows another that soon, as while kernels run or a large tensor arrives, it looks ever
 /// more seldom.
-pub(super) async fn busy_poll(patience: Duration, clock: WallClock) {
+pub(crate) async fn busy_poll(patience: Duration, clock: WallClock) {
     let (mut skipped, mut to_skip) = (0, 0);
     loop {
         wake_up().await;

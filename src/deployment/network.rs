@@ -19,9 +19,9 @@ const PS: &str = "ps";
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 const LOOKS: u32 = 200;
 
-/// What goes between processes.
+/// What goes between processes: the wire of every deployed task.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::cli) enum Message {
+pub enum Message {
     /// From task to task.
     Runtime(PeerMessage),
     /// Asks a task how it is. Answered by `Told`.
@@ -32,20 +32,23 @@ pub(in crate::cli) enum Message {
 
 /// How a task is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::cli) struct Standing {
-    pub(in crate::cli) task: String,
-    pub(in crate::cli) devices: Vec<String>,
+pub struct Standing {
+    /// Its name.
+    pub task: String,
+    /// The names of its devices.
+    pub devices: Vec<String>,
     /// The tasks that it knows of, with their addresses where it knows these.
-    pub(in crate::cli) cluster: Vec<(String, Option<String>)>,
-    pub(in crate::cli) is_training_over: bool,
+    pub cluster: Vec<(String, Option<String>)>,
+    /// Whether its training is over.
+    pub is_training_over: bool,
     /// What it has sent to others \[bytes\].
-    pub(in crate::cli) bytes_sent: u64,
+    pub bytes_sent: u64,
     /// Which of its actors wait, for what.
-    pub(in crate::cli) waiting: Vec<(String, String)>,
+    pub waiting: Vec<(String, String)>,
     /// The tasks for which it has something, and which it can't reach, with the reason.
-    pub(in crate::cli) unreached: Vec<(String, String)>,
+    pub unreached: Vec<(String, String)>,
     /// Who was refused or has refused, and why.
-    pub(in crate::cli) refused: Vec<(String, String)>,
+    pub refused: Vec<(String, String)>,
 }
 
 impl Payload for Message {
@@ -65,7 +68,7 @@ impl Payload for Message {
 }
 
 /// A task's end of the network.
-pub(super) struct Network {
+pub(crate) struct Network {
     quic: Rc<Quic<Message>>,
     /// All tasks of the training.
     roster: ClusterSpec,
@@ -79,7 +82,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn new(
+    pub(crate) fn new(
         quic: Rc<Quic<Message>>,
         roster: ClusterSpec,
         known: ClusterSpec,
@@ -89,12 +92,12 @@ impl Network {
     }
 
     /// Lets `server` be asked.
-    pub(super) fn attach(&self, server: &Rc<Server>) {
+    pub(crate) fn attach(&self, server: &Rc<Server>) {
         self.server.replace(Rc::downgrade(server));
     }
 
     /// What the runtime has sent to other tasks.
-    pub(super) fn sent(&self) -> Bytes {
+    pub(crate) fn sent(&self) -> Bytes {
         Bytes(self.sent.get())
     }
 
@@ -107,7 +110,7 @@ impl Network {
     }
 
     /// The runtime's view of it.
-    pub(super) fn transport(self: &Rc<Self>) -> Rc<dyn Transport<PeerMessage>> {
+    pub(crate) fn transport(self: &Rc<Self>) -> Rc<dyn Transport<PeerMessage>> {
         Rc::new(OfRuntime(Rc::clone(self)))
     }
 

@@ -4,41 +4,19 @@ use std::fs::{File, OpenOptions};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
+use super::Launch;
 use super::folder::Folder;
-use crate::cli::failure::Failure;
 use crate::cluster::{ClusterSpec, TaskName};
-use crate::experiment::scenario::Change;
+use crate::deployment::DeploymentError;
 use crate::transport::Authority;
-use crate::units::Span;
-
-/// What is to be started.
-pub(super) struct Order<'a> {
-    pub(super) scenario: &'a Path,
-    /// What is changed in it.
-    pub(super) changes: Vec<&'a Change>,
-    pub(super) seed: Option<u64>,
-    pub(super) run: &'a str,
-    pub(super) verbose: u8,
-    /// How long an idle task looks for messages, where somebody has said so.
-    pub(super) busy_poll: Option<Span>,
-    pub(super) tasks: Vec<TaskName>,
-    /// The folder of the tasks' logs.
-    pub(super) logs: PathBuf,
-}
-
-impl Order<'_> {
-    /// Where `task` logs.
-    pub(super) fn log(&self, task: &TaskName) -> PathBuf {
-        self.logs.join(format!("{}-{}.log", task.job(), task.index()))
-    }
-}
 
 /// The processes of a cluster.
 pub(super) struct Cluster {
@@ -61,14 +39,15 @@ pub(super) struct Member {
 ///
 /// # Errors
 /// If the system refuses; what was started is then stopped.
-pub(super) fn start(order: &Order<'_>) -> Result<Cluster, Failure> {
+pub(super) fn start(order: &Launch) -> Result<Cluster, DeploymentError> {
     let keys = Folder::private("trainyard-keys")?;
     let authority = Authority::new(&order.run)?;
     let mut sockets = Vec::with_capacity(order.tasks.len());
     for task in &order.tasks {
         authority.issue(task, &[Ipv4Addr::LOCALHOST.to_string()])?.save(keys.path(), task)?;
         sockets.push(
-            UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Failure::system("open a socket"))?,
+            UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+                .map_err(DeploymentError::system("open a socket"))?,
         );
     }
     let spec = addresses(&order.tasks, &sockets)?;
@@ -84,10 +63,11 @@ pub(super) fn start(order: &Order<'_>) -> Result<Cluster, Failure> {
 }
 
 /// The cluster of `tasks` that listen on `sockets`.
-fn addresses(tasks: &[TaskName], sockets: &[UdpSocket]) -> Result<ClusterSpec, Failure> {
+fn addresses(tasks: &[TaskName], sockets: &[UdpSocket]) -> Result<ClusterSpec, DeploymentError> {
     let mut jobs: Vec<(&str, Vec<(u32, String)>)> = Vec::new();
     for (task, socket) in tasks.iter().zip(sockets) {
-        let address = socket.local_addr().map_err(Failure::system("open a socket"))?.to_string();
+        let address =
+            socket.local_addr().map_err(DeploymentError::system("open a socket"))?.to_string();
         match jobs.iter_mut().find(|(job, _)| *job == task.job()) {
             Some((_, tasks)) => tasks.push((task.index(), address)),
             None => jobs.push((task.job(), vec![(task.index(), address)])),
@@ -98,16 +78,16 @@ fn addresses(tasks: &[TaskName], sockets: &[UdpSocket]) -> Result<ClusterSpec, F
 }
 
 fn spawn(
-    order: &Order<'_>,
+    order: &Launch,
     (task, spec): (&TaskName, &ClusterSpec),
     socket: UdpSocket,
     keys: &Path,
-) -> Result<Member, Failure> {
-    let failed = || Failure::system(format!("start {task}"));
+) -> Result<Member, DeploymentError> {
+    let failed = || DeploymentError::system(format!("start {task}"));
     let log = order.log(task);
     // Two write to it.
     let created = File::create(&log).and_then(|_| OpenOptions::new().append(true).open(&log));
-    let log_file = created.map_err(Failure::writing(log.display().to_string()))?;
+    let log_file = created.map_err(DeploymentError::writing(log.display().to_string()))?;
     let (ours, theirs) = StdUnixStream::pair().map_err(failed())?;
     ours.set_nonblocking(true).map_err(failed())?;
     let way = UnixStream::from_std(ours).map_err(failed())?;
@@ -115,20 +95,12 @@ fn spawn(
         "cluster": spec.as_dict(),
         "task": {"type": task.job(), "index": task.index()},
     });
-    let mut command = Command::new(std::env::current_exe().map_err(failed())?);
-    command.arg("task").arg(order.scenario).arg("--launched").arg(format!("--run={}", order.run));
-    command.arg("--certs").arg(keys).args((0..order.verbose).map(|_| "-v"));
-    if let Some(Span(busy_poll)) =
-        order.busy_poll.or_else(|| is_crowded(order.tasks.len()).then(Span::default))
+    let mut command = Command::new(&order.program);
+    command.args(&order.arguments).arg("--launched").arg("--certs").arg(keys);
+    if let Some(busy_poll) =
+        order.busy_poll.or_else(|| is_crowded(order.tasks.len()).then(Duration::default))
     {
         command.arg(format!("--busy-poll={}us", busy_poll.as_micros()));
-    }
-    for change in &order.changes {
-        let flag = if change.removes() { "unset" } else { "set" };
-        command.arg(format!("--{flag}={change}"));
-    }
-    if let Some(seed) = order.seed {
-        command.arg(format!("--seed={seed}"));
     }
     command
         .env("TF_CONFIG", role.to_string())

@@ -9,16 +9,16 @@ use crate::units::Time;
 /// One task's share of a run's recording. Times are in ns, floats are bits: JSON has no word for
 /// NaN.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(in crate::cli) struct Part {
+pub(crate) struct Part {
     parameters: Option<u64>,
     steps: Vec<Step>,
     evaluations: Vec<Look>,
     ended: bool,
     weights_digest: Option<u64>,
     /// What the task sent to others \[bytes\].
-    pub(in crate::cli) bytes_sent: u64,
+    pub(crate) bytes_sent: u64,
     /// When it ended \[ns\].
-    pub(in crate::cli) now: u64,
+    pub(crate) now: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ struct Look {
 
 impl Part {
     /// The part that is `recording`, of a task that sent so many bytes and ended `now`.
-    pub(in crate::cli) fn new(recording: &Recording, bytes_sent: u64, now: Time) -> Self {
+    pub(crate) fn new(recording: &Recording, bytes_sent: u64, now: Time) -> Self {
         let step = |step: &StepStats| Step {
             local_step: step.local_step,
             global_step: step.global_step,
@@ -73,7 +73,7 @@ impl Part {
 
     /// Adds what `task` recorded to `recording`, whose clock shows what the task's showed `ahead`
     /// \[ns\] ago.
-    pub(in crate::cli) fn add_to(&self, recording: &mut Recording, task: &TaskName, ahead: i64) {
+    pub(crate) fn add_to(&self, recording: &mut Recording, task: &TaskName, ahead: i64) {
         let time = |time: u64| Time(time.saturating_add_signed(ahead));
         recording.steps.extend(self.steps.iter().map(|step| StepStats {
             worker: task.clone(),

@@ -5,13 +5,13 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use crate::cli::failure::Failure;
+use crate::deployment::DeploymentError;
 
 /// How many names are tried: a name that is taken may be another process's.
 const ATTEMPTS: u32 = 1000;
 
 /// A folder that goes with this value.
-pub(super) struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
     is_kept: bool,
 }
@@ -21,7 +21,7 @@ impl Folder {
     ///
     /// # Errors
     /// If the system refuses.
-    pub(super) fn private(purpose: &str) -> Result<Self, Failure> {
+    pub(crate) fn private(purpose: &str) -> Result<Self, DeploymentError> {
         let place = std::env::temp_dir();
         let mut builder = DirBuilder::new();
         builder.mode(0o700);
@@ -30,18 +30,22 @@ impl Folder {
             match builder.create(&path) {
                 Ok(()) => return Ok(Self { path, is_kept: false }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(Failure::writing(path.display().to_string())(error)),
+                Err(error) => {
+                    return Err(DeploymentError::writing(path.display().to_string())(error));
+                }
             }
         }
-        Err(Failure::writing(place.display().to_string())(io::ErrorKind::AlreadyExists.into()))
+        Err(DeploymentError::writing(place.display().to_string())(
+            io::ErrorKind::AlreadyExists.into(),
+        ))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The folder, which stays.
-    pub(super) fn keep(mut self) -> PathBuf {
+    pub(crate) fn keep(mut self) -> PathBuf {
         self.is_kept = true;
         std::mem::take(&mut self.path)
     }
@@ -56,7 +60,7 @@ impl Drop for Folder {
 }
 
 /// Removes a folder with all that is in it.
-pub(super) fn remove(path: &Path) {
+pub(crate) fn remove(path: &Path) {
     if let Err(error) = fs::remove_dir_all(path) {
         tracing::warn!(path = %path.display(), %error, "a folder stays behind");
     }

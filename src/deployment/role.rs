@@ -3,12 +3,23 @@
 
 use std::env::{self, VarError};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::args::RoleArgs;
-use super::failure::Failure;
-use crate::cluster::{ClusterSpec, Flags, RunConfig, Slurm, TaskName};
-use crate::experiment::scenario::{Scenario, Tasks};
+use super::DeploymentError;
+use crate::cluster::{ClusterSpec, ConfigErrors, Flags, RunConfig, Slurm, TaskName};
+
+/// What a process is told of its role on the command line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoleFlags {
+    /// `--cluster`: a file (`.toml`, `.json`) of jobs and their addresses.
+    pub file: Option<PathBuf>,
+    /// The flags of TensorFlow's example trainer.
+    pub flags: Flags,
+    /// Under SLURM, how many of the ranks are parameter servers.
+    pub ps: u32,
+    /// Under SLURM, the port of the first rank on each host.
+    pub port_base: Option<u16>,
+}
 
 /// What to do where nothing says what this process is.
 const NOTHING: &str = "\
@@ -18,26 +29,29 @@ nothing says which task of which cluster this is; give one of
   the variable TF_CONFIG, as Kubernetes' training operator sets it
   SLURM's variables, as `srun` sets them";
 
-/// The role of this process, and where it is written; none where nothing says.
+/// The role of this process; none where nothing says. `listed` are the addresses that a scenario
+/// lists, where it does.
 ///
 /// # Errors
 /// Every mistake in the first of these that is there: hosts among the flags, a file, addresses in
 /// the scenario where the flags name the task, `TF_CONFIG`, SLURM's variables.
-pub(super) fn find(
-    args: &RoleArgs,
-    scenario: Option<&Scenario>,
-) -> Result<Option<RunConfig>, Failure> {
-    let has_hosts = args.ps_hosts.is_some() || args.worker_hosts.is_some();
-    let names_task = args.job_name.is_some() || args.task_index.is_some();
+pub fn find_role(
+    args: &RoleFlags,
+    listed: Option<Result<ClusterSpec, ConfigErrors>>,
+) -> Result<Option<RunConfig>, DeploymentError> {
+    let Flags { ps_hosts, worker_hosts, job_name, task_index } = &args.flags;
+    let has_hosts = ps_hosts.is_some() || worker_hosts.is_some();
+    let names_task = job_name.is_some() || task_index.is_some();
     if has_hosts && args.file.is_some() {
         let mistakes =
             "--cluster and --ps-hosts or --worker-hosts each give a cluster; give one of them";
         return Err(mistaken("the flags", mistakes));
     }
     if has_hosts {
-        return of_flags(args).map(Some);
+        let config = RunConfig::from_flags(&args.flags);
+        return config.map(Some).map_err(|error| mistaken("the flags", error));
     }
-    let told = match (&args.file, scenario.and_then(addresses)) {
+    let told = match (&args.file, listed) {
         (Some(path), _) => Some(read(path)?),
         (None, Some(listed)) if names_task => {
             Some(listed.map_err(|error| mistaken("[cluster]", error))?)
@@ -45,7 +59,7 @@ pub(super) fn find(
         (None, _) => None,
     };
     if let Some(cluster) = told {
-        return Ok(Some(of_task(cluster, args)?));
+        return Ok(Some(of_task(cluster, &args.flags)?));
     }
     if names_task {
         let mistakes = "--job-name and --task-index name a task of no cluster; give also \
@@ -62,41 +76,24 @@ pub(super) fn find(
     if !slurm.is_there() {
         return Ok(None);
     }
-    let of_scenario =
-        scenario.and_then(|scenario| scenario.cluster.get("ps")).map_or(0, Tasks::count);
-    let ps = args.ps.unwrap_or(of_scenario);
-    RunConfig::from_slurm(&slurm, ps, args.port_base)
+    RunConfig::from_slurm(&slurm, args.ps, args.port_base)
         .map(Some)
         .map_err(|error| mistaken("SLURM's variables", error))
 }
 
-/// As [`find`], for a command that can't do without.
+/// As [`find_role`], for who can't do without.
 ///
 /// # Errors
-/// As [`find`], and where nothing says; what to set.
-pub(super) fn require(args: &RoleArgs, scenario: &Scenario) -> Result<RunConfig, Failure> {
-    find(args, Some(scenario))?.ok_or_else(|| mistaken("the cluster", NOTHING))
-}
-
-/// Says on stderr what of the configuration is ignored.
-pub(super) fn warn(config: &RunConfig) {
-    for warning in config.warnings() {
-        eprintln!("warning: {}: {}", warning.path, warning.note);
-    }
-}
-
-fn of_flags(args: &RoleArgs) -> Result<RunConfig, Failure> {
-    let flags = Flags {
-        ps_hosts: args.ps_hosts.clone(),
-        worker_hosts: args.worker_hosts.clone(),
-        job_name: args.job_name.clone(),
-        task_index: args.task_index,
-    };
-    RunConfig::from_flags(&flags).map_err(|error| mistaken("the flags", error))
+/// As [`find_role`], and where nothing says; what to set.
+pub fn require_role(
+    args: &RoleFlags,
+    listed: Option<Result<ClusterSpec, ConfigErrors>>,
+) -> Result<RunConfig, DeploymentError> {
+    find_role(args, listed)?.ok_or_else(|| mistaken("the cluster", NOTHING))
 }
 
 /// The task that the flags name, of `cluster`.
-fn of_task(cluster: ClusterSpec, args: &RoleArgs) -> Result<RunConfig, Failure> {
+fn of_task(cluster: ClusterSpec, args: &Flags) -> Result<RunConfig, DeploymentError> {
     let missing: Vec<&str> =
         [("--job-name", args.job_name.is_none()), ("--task-index", args.task_index.is_none())]
             .into_iter()
@@ -113,18 +110,8 @@ fn of_task(cluster: ClusterSpec, args: &RoleArgs) -> Result<RunConfig, Failure> 
     RunConfig::of_task(cluster, &task).map_err(|error| mistaken("the cluster and the flags", error))
 }
 
-/// The addresses that a scenario lists; none where it has only numbers of tasks.
-fn addresses(scenario: &Scenario) -> Option<Result<ClusterSpec, crate::cluster::ConfigErrors>> {
-    let listed = |(job, tasks): (&String, &Tasks)| match tasks {
-        Tasks::Addresses(addresses) => Some((job.clone(), addresses.clone())),
-        Tasks::Count(_) => None,
-    };
-    let jobs: Vec<_> = scenario.cluster.iter().map(listed).collect::<Option<_>>()?;
-    Some(ClusterSpec::dense(jobs))
-}
-
 /// The cluster in a file: jobs and their addresses, in TOML also below `[cluster]`.
-fn read(path: &Path) -> Result<ClusterSpec, Failure> {
+fn read(path: &Path) -> Result<ClusterSpec, DeploymentError> {
     let origin = path.display().to_string();
     let wrong = |error: &dyn std::fmt::Display| mistaken(&origin, error);
     let text =
@@ -142,7 +129,7 @@ fn read(path: &Path) -> Result<ClusterSpec, Failure> {
     Ok(cluster)
 }
 
-fn variable(name: &'static str) -> Result<Option<String>, Failure> {
+fn variable(name: &'static str) -> Result<Option<String>, DeploymentError> {
     match env::var(name) {
         Ok(text) => Ok(Some(text)),
         Err(VarError::NotPresent) => Ok(None),
@@ -150,6 +137,6 @@ fn variable(name: &'static str) -> Result<Option<String>, Failure> {
     }
 }
 
-fn mistaken(origin: impl Into<String>, mistakes: impl ToString) -> Failure {
-    Failure::Cluster { origin: origin.into(), mistakes: mistakes.to_string() }
+fn mistaken(origin: impl Into<String>, mistakes: impl ToString) -> DeploymentError {
+    DeploymentError::Cluster { origin: origin.into(), mistakes: mistakes.to_string() }
 }

@@ -1,79 +1,77 @@
-//! What a task is to do: its run, its role, its cluster, and what it proves with who it is.
+//! A process's place in a cluster: which task it is, whom it knows, what it proves with who it is.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 
-use crate::cli::args::TaskArgs;
-use crate::cli::failure::Failure;
-use crate::cli::role;
+use super::DeploymentError;
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
-use crate::experiment::{ExperimentError, Trial};
 use crate::transport::{Authority, Identity, QuicConfig, RunId};
 
-/// One task's part in a run.
-pub(super) struct Plan {
-    /// Its cluster has all tasks, be their addresses known or not.
-    pub(super) trial: Trial,
+/// A process's place in a cluster.
+#[derive(Debug)]
+pub struct Seat {
+    /// All tasks of the training, be their addresses known or not.
+    pub(super) cluster: ClusterSpec,
+    /// The tasks whose addresses are known.
+    pub(super) known: ClusterSpec,
     pub(super) task: TaskName,
     /// Whether it is told of some tasks only.
     pub(super) is_dynamic: bool,
     /// A socket to listen on, where one was handed over.
-    pub(super) socket: Option<UdpSocket>,
-    /// The tasks whose addresses are known.
-    pub(super) known: ClusterSpec,
+    pub(crate) socket: Option<UdpSocket>,
     /// Whether there is no cluster but this task.
     is_alone: bool,
-    chief: Option<TaskName>,
-    run_id: RunId,
+    run: RunId,
     identity: Identity,
 }
 
-impl Plan {
-    /// What `args` and the environment ask for; none for an evaluator, which trains nothing.
+impl Seat {
+    /// The place that `config` gives a process in the training called `run`. `certificates` is the
+    /// folder of its certificate; `of_scenario` are the tasks that the scenario counts, which a
+    /// process that is told of some tasks only needs to know all.
     ///
     /// # Errors
-    /// Every mistake in the cluster and the role; what is missing.
-    pub(super) fn new(args: &TaskArgs) -> Result<Option<Self>, Failure> {
-        let experiment = args.scenario.experiment()?;
-        let scenario = &experiment.scenarios()?[0].1;
-        let config = role::require(&args.role, scenario)?;
-        role::warn(&config);
+    /// If there is no certificate, or the task is none of the scenario's.
+    pub fn new(
+        config: &RunConfig,
+        of_scenario: ClusterSpec,
+        certificates: Option<&Path>,
+        run: &str,
+    ) -> Result<Self, DeploymentError> {
         let task = config.task().clone();
-        if task.job() == "evaluator" {
-            return Ok(None);
-        }
-        let mut trial = only(experiment.trials()?)?;
-        trial.cluster.spec = roster(&config, trial.cluster.spec)?;
-        let known = if config.cluster_spec().is_empty() {
-            alone(&task)
-        } else {
-            config.cluster_spec().clone()
-        };
-        let identity = identity(args.certs.as_deref(), &task, config.cluster_spec().is_empty())?;
-        let chief = trial.cluster.spec.tasks().find(|task| task.job() != "ps");
-        Ok(Some(Self {
-            chief,
-            identity,
-            run_id: RunId::new(args.run_name.clone().unwrap_or_else(|| trial.scenario.clone())),
-            is_alone: config.cluster_spec().is_empty(),
+        let is_alone = config.cluster_spec().is_empty();
+        let known = if is_alone { alone(&task) } else { config.cluster_spec().clone() };
+        Ok(Self {
+            cluster: roster(config, of_scenario)?,
+            identity: identity(certificates, &task, is_alone)?,
+            run: RunId::new(run),
             is_dynamic: config.is_dynamic(),
             socket: None,
-            trial,
+            is_alone,
             task,
             known,
-        }))
+        })
+    }
+
+    /// Which task it is.
+    pub fn task(&self) -> &TaskName {
+        &self.task
+    }
+
+    /// All tasks of the training.
+    pub fn cluster(&self) -> &ClusterSpec {
+        &self.cluster
     }
 
     /// Whether the task leads the training and reports it.
-    pub(super) fn is_chief(&self) -> bool {
-        self.chief.as_ref() == Some(&self.task)
+    pub fn is_chief(&self) -> bool {
+        self.cluster.tasks().find(|task| task.job() != "ps").as_ref() == Some(&self.task)
     }
 
     /// What the transport needs. The socket can be had once.
     pub(super) fn network(&mut self) -> QuicConfig {
-        let identity = self.identity.clone();
-        let config =
-            QuicConfig::new(self.known.clone(), self.task.clone(), self.run_id.clone(), identity);
+        let (run, identity) = (self.run.clone(), self.identity.clone());
+        let config = QuicConfig::new(self.known.clone(), self.task.clone(), run, identity);
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listen = self.is_alone.then_some(anywhere);
         QuicConfig { socket: self.socket.take(), listen, ..config }
@@ -81,7 +79,11 @@ impl Plan {
 }
 
 /// What `task` proves with who it is; where it `is_alone`, nobody asks.
-fn identity(folder: Option<&Path>, task: &TaskName, is_alone: bool) -> Result<Identity, Failure> {
+fn identity(
+    folder: Option<&Path>,
+    task: &TaskName,
+    is_alone: bool,
+) -> Result<Identity, DeploymentError> {
     match folder {
         Some(folder) => Ok(Identity::load(folder, task)?),
         None if is_alone => Ok(Authority::new("alone")?.issue(task, &[])?),
@@ -90,25 +92,14 @@ fn identity(folder: Option<&Path>, task: &TaskName, is_alone: bool) -> Result<Id
                 "every task proves who it is: give --certs DIR with the certificate of {task}; \
                  `trainyard certs new DIR` and `trainyard certs issue DIR --task {task}` make it"
             );
-            Err(Failure::Cluster { origin: "the flags".to_owned(), mistakes })
-        }
-    }
-}
-
-/// The only one of `trials`.
-fn only(mut trials: Vec<Trial>) -> Result<Trial, Failure> {
-    match trials.len() {
-        1 => Ok(trials.remove(0)),
-        _ => {
-            let runs = trials.into_iter().map(|trial| trial.name).collect();
-            Err(ExperimentError::SeveralRuns { runs }.into())
+            Err(DeploymentError::Cluster { origin: "the flags".to_owned(), mistakes })
         }
     }
 }
 
 /// All tasks of the training: those of the configuration or, where this task is told of some only,
 /// as many as the scenario says.
-fn roster(config: &RunConfig, of_scenario: ClusterSpec) -> Result<ClusterSpec, Failure> {
+fn roster(config: &RunConfig, of_scenario: ClusterSpec) -> Result<ClusterSpec, DeploymentError> {
     let task = config.task();
     if !config.is_dynamic() {
         return Ok(if config.cluster_spec().is_empty() {
@@ -128,7 +119,7 @@ fn roster(config: &RunConfig, of_scenario: ClusterSpec) -> Result<ClusterSpec, F
          not among those; set it with --set cluster.worker=N",
         if strangers.is_empty() { task.to_string() } else { strangers.join(", ") }
     );
-    Err(Failure::Cluster { origin: "the cluster".to_owned(), mistakes })
+    Err(DeploymentError::Cluster { origin: "the cluster".to_owned(), mistakes })
 }
 
 /// A cluster of this task alone, which nobody else has to find.

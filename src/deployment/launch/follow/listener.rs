@@ -10,10 +10,10 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Child;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::cli::control::{self, Event};
-use crate::cli::exit_code::ExitCode;
-use crate::cli::launch::members::Member;
-use crate::cli::stop::{Either, either};
+use crate::deployment::ExitCode;
+use crate::deployment::control::{self, Event};
+use crate::deployment::launch::members::Member;
+use crate::deployment::stop::{Either, either};
 
 /// News of a process, by its number.
 pub(super) enum News {

@@ -13,14 +13,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::folder::Folder;
-use super::members::{Cluster, Order};
-use crate::cli::control::{Event, Part};
-use crate::cli::exit_code::ExitCode;
-use crate::cli::failure::Failure;
-use crate::cli::progress::Progress;
-use crate::cli::stop::{Either, GRACE, Stop, either};
+use super::members::Cluster;
+use super::{Ended, Launch, Launched};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
+use crate::deployment::DeploymentError;
+use crate::deployment::control::{Event, Part};
+use crate::deployment::stop::{Either, GRACE, Stop, either};
 use crate::training::{Recording, Watch};
 use crate::units::Time;
 
@@ -36,32 +35,17 @@ const MOST_LINGERS: u32 = 9;
 /// How long the tasks may take to stop once one has failed.
 const STOP: Duration = Duration::from_secs(3);
 
-/// How it ended.
-pub(super) enum Ended<T> {
-    /// The run is over.
-    Done(T),
-    /// It was asked to stop, and the tasks are.
-    Stopped(ExitCode),
-}
-
-/// What the tasks of a run told, put together.
-pub(super) struct Told {
-    pub(super) recording: Recording,
-    pub(super) bytes_sent: BTreeMap<TaskName, u64>,
-    /// When the chief was done, on its clock.
-    pub(super) ended: Time,
-}
-
 /// Follows `cluster` until all of its processes are gone.
 ///
 /// # Errors
 /// If one of them fails: which, and the last that it said.
 pub(super) async fn follow(
     cluster: Cluster,
-    order: &Order<'_>,
-    (clock, steps): (WallClock, Option<u64>),
+    order: &Launch,
+    mut watch: Box<dyn Watch>,
     stop: &mut Stop,
-) -> Result<Ended<Told>, Failure> {
+) -> Result<Ended<Launched>, DeploymentError> {
+    let clock = WallClock::new();
     let (sender, news) = mpsc::unbounded_channel();
     let mut followed = Followed { news, clock, tasks: Vec::new(), keys: Some(cluster.keys) };
     let _asker = cluster.asker; // until the run is over
@@ -72,7 +56,6 @@ pub(super) async fn follow(
     }
     drop(sender);
     let chief = followed.tasks.iter().position(|followee| followee.task.job() != "ps").unwrap_or(0);
-    let mut progress = Box::new(Progress::new(&*order.run, steps));
     let mut lingers = 0;
     let ended = loop {
         let first = either(stop, &mut Box::pin(followed.next_or_lingering(chief))).await;
@@ -83,7 +66,7 @@ pub(super) async fn follow(
             Either::Second(Some(Noted::Progress { index, global_step, loss, now }))
                 if index == chief =>
             {
-                progress.update(global_step, loss, Time(now));
+                watch.update(global_step, loss, Time(now));
             }
             Either::Second(Some(Noted::Lingering)) if lingers == MOST_LINGERS => {
                 followed.stop(STOP).await;
@@ -96,7 +79,7 @@ pub(super) async fn follow(
             Either::Second(Some(_)) => {}
         }
     };
-    progress.finish();
+    watch.finish();
     if let Ended::Stopped(code) = ended {
         followed.stop(GRACE + STOP).await;
         return Ok(Ended::Stopped(code));
@@ -237,7 +220,7 @@ impl Followed {
     }
 
     /// The first failure, or the first that is not merely the loss of another task.
-    fn root_cause(&self, order: &Order<'_>) -> Failure {
+    fn root_cause(&self, order: &Launch) -> DeploymentError {
         let mut failed: Vec<_> = self
             .tasks
             .iter()
@@ -253,8 +236,8 @@ impl Followed {
                 last_words(&log).unwrap_or_else(|| format!("it ended with exit code {code}"))
             }
         };
-        Failure::Task {
-            run: order.run.to_owned(),
+        DeploymentError::Task {
+            run: order.run.clone(),
             task: task.clone(),
             why,
             log: log.display().to_string(),
@@ -263,12 +246,13 @@ impl Followed {
     }
 
     /// What all tasks told, on the chief's clock.
-    fn told(self, chief: usize) -> Told {
+    fn told(self, chief: usize) -> Launched {
         let origin = self.tasks[chief].began.unwrap_or(0);
-        let mut told = Told {
+        let mut told = Launched {
             recording: Recording::default(),
             bytes_sent: BTreeMap::new(),
             ended: Time::ZERO,
+            took: self.clock.now().since(Time::ZERO),
         };
         for (index, Followee { task, began, part, .. }) in self.tasks.into_iter().enumerate() {
             let part = part.unwrap_or_default();

@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::failure::Failure;
+use crate::deployment::DeploymentError;
 use crate::training::Watch;
 use crate::units::Time;
 
-pub(super) use part::Part;
+pub(crate) use part::Part;
 
 /// The "record separator" of ASCII, which JSON never has as it is.
 const SIGN: u8 = 0x1e;
@@ -28,7 +28,7 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// What a task tells.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Event {
+pub(crate) enum Event {
     /// It is there, and its clock shows `now` \[ns\].
     Hello { now: u64 },
     /// It has come so far.
@@ -38,7 +38,7 @@ pub(super) enum Event {
 }
 
 /// The way to the launcher.
-pub(super) struct Control {
+pub(crate) struct Control {
     stream: UnixStream,
     /// When it tells again how far the run is, on the run's clock.
     next: Time,
@@ -49,8 +49,9 @@ impl Control {
     ///
     /// # Errors
     /// If it was not `launch` that started this process.
-    pub(super) fn take() -> Result<(UdpSocket, Self), Failure> {
-        let failed = || Failure::system("talk to the launcher; --launched is for `launch` alone");
+    pub(crate) fn take() -> Result<(UdpSocket, Self), DeploymentError> {
+        let failed =
+            || DeploymentError::system("talk to the launcher; --launched is for `launch` alone");
         let socket = UdpSocket::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed())?);
         socket.local_addr().map_err(failed())?;
         let stream = UnixStream::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed())?);
@@ -59,18 +60,19 @@ impl Control {
     }
 
     /// Another end of the same way.
-    pub(super) fn try_clone(&self) -> Result<Self, Failure> {
-        let stream = self.stream.try_clone().map_err(Failure::system("talk to the launcher"))?;
+    pub(crate) fn try_clone(&self) -> Result<Self, DeploymentError> {
+        let stream =
+            self.stream.try_clone().map_err(DeploymentError::system("talk to the launcher"))?;
         Ok(Self { stream, next: self.next })
     }
 
     /// What hears that the launcher goes.
-    pub(super) fn into_stream(self) -> UnixStream {
+    pub(crate) fn into_stream(self) -> UnixStream {
         self.stream
     }
 
     /// Tells the launcher. That it is gone is heard elsewhere.
-    pub(super) fn tell(&mut self, event: &Event) {
+    pub(crate) fn tell(&mut self, event: &Event) {
         let told = line(event).and_then(|line| self.stream.write_all(&line));
         if let Err(error) = told {
             tracing::debug!(%error, "the launcher does not listen");
@@ -91,7 +93,7 @@ impl Watch for Control {
 }
 
 /// What `text` was: an event of a task's, or else what its program printed.
-pub(super) fn parse(text: &[u8]) -> Result<Event, &[u8]> {
+pub(crate) fn parse(text: &[u8]) -> Result<Event, &[u8]> {
     let at = text.iter().position(|byte| *byte == SIGN).ok_or(text)?;
     serde_json::from_slice(&text[at + 1..]).map_err(|_| text)
 }

@@ -1,0 +1,35 @@
+//! The deployed world: one process a task, on one machine or many, over QUIC with mutual TLS.
+//!
+//! [`Seat`] is a process's place in a cluster, found from flags, a file, `TF_CONFIG` or SLURM;
+//! [`run`] runs a program there, as [`simulation::run`](crate::simulation::run) does for all tasks
+//! of a simulated cluster; [`launch`] starts a process for each task of a cluster on this machine,
+//! follows them to their end and puts together what they tell; [`ask`] asks a running task how it
+//! is. What goes between processes is a [`Message`], whoever started them: a server that
+//! [`Server::quic`](crate::runtime::Server::quic) makes is one of them.
+
+mod ask;
+mod busy_poll;
+mod control;
+mod error;
+mod exit_code;
+mod launch;
+mod network;
+mod role;
+mod seat;
+mod server;
+mod stop;
+mod task;
+
+pub use ask::{Question, ask};
+pub(crate) use control::{Control, Event, Part};
+pub use error::DeploymentError;
+pub use exit_code::ExitCode;
+pub(crate) use launch::folder::{self, Folder};
+pub(crate) use launch::{Ended, Launch, launch};
+pub use network::{Message, Standing};
+pub use role::{RoleFlags, find_role, require_role};
+pub use seat::Seat;
+pub use server::Certificates;
+pub(crate) use stop::{Stop, listen};
+pub use task::Outcome;
+pub(crate) use task::{Member, run};

@@ -1,0 +1,126 @@
+//! Asks a running task how it is: its cluster, its devices, who waits for what, whom it can't
+//! reach.
+
+use std::cell::RefCell;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::DeploymentError;
+use super::network::{Message, Standing};
+use crate::cluster::{ClusterSpec, TaskName};
+use crate::transport::{
+    Identity, Inbox, Loss, Messages, PeerId, Quic, QuicConfig, QuicError, RunId, Transport,
+};
+
+/// How long the answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the connection's end may take.
+const FLUSH: Duration = Duration::from_millis(500);
+
+/// Who asks whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// Which task is asked: it has to prove it.
+    pub task: &'a TaskName,
+    /// Where it listens, `host:port`.
+    pub address: &'a str,
+    /// What its training is called.
+    pub run: &'a str,
+    /// The folder of a certificate of the same authority.
+    pub certificates: &'a Path,
+    /// Whose certificate that is: of another job than the task's.
+    pub client: &'a TaskName,
+}
+
+/// Asks a running task how it is.
+///
+/// # Errors
+/// If it does not answer within some seconds, and why, as far as is known; if nobody can ask so.
+pub fn ask(question: &Question<'_>) -> Result<Standing, DeploymentError> {
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build().expect("the system has what a runtime needs")
+    };
+    actix_rt::System::with_tokio_rt(runtime).block_on(answer(question))
+}
+
+async fn answer(args: &Question<'_>) -> Result<Standing, DeploymentError> {
+    let wrong =
+        |mistakes: String| DeploymentError::Cluster { origin: "the flags".to_owned(), mistakes };
+    let (own, task) = (args.client, args.task);
+    if own.job() == task.job() {
+        return Err(wrong(format!(
+            "--as {own}: who asks must not be of the job `{}`, which is asked",
+            task.job()
+        )));
+    }
+    // Nobody connects to who asks: its own address only has to be one.
+    let own_address = "localhost:1".to_owned();
+    let jobs = [
+        (own.job(), [(own.index(), own_address)]),
+        (task.job(), [(task.index(), args.address.to_owned())]),
+    ];
+    let cluster = ClusterSpec::sparse(jobs).map_err(|error| wrong(error.to_string()))?;
+    let identity = Identity::load(args.certificates, own)?;
+    let bind = |listen: SocketAddr| {
+        let run = RunId::new(args.run);
+        let config = QuicConfig::new(cluster.clone(), own.clone(), run, identity.clone());
+        Quic::<Message>::bind(QuicConfig { listen: Some(listen), ..config })
+    };
+    let quic = match bind((Ipv6Addr::UNSPECIFIED, 0).into()).await {
+        // A machine without IPv6.
+        Err(QuicError::Bind { .. }) => bind((Ipv4Addr::UNSPECIFIED, 0).into()).await?,
+        bound => bound?,
+    };
+    let (reply, told) = oneshot::channel();
+    quic.listen(Rc::new(Ear { reply: RefCell::new(Some(reply)) }));
+    let peer = quic.resolve(task).expect("it is in the cluster");
+    quic.send(peer, vec![Message::Ask]);
+    let told = timeout(PATIENCE, told).await;
+    let reasons: Vec<String> = quic.waiting_for().into_iter().map(|(_, why)| why).collect();
+    if !quic.shut_down(FLUSH).await {
+        tracing::debug!("the task may not know that nobody asks any more");
+    }
+    match told {
+        Ok(Ok(standing)) => Ok(standing),
+        _ => {
+            let why = if reasons.is_empty() {
+                "it does not answer".to_owned()
+            } else {
+                reasons.join("; ")
+            };
+            Err(DeploymentError::Unanswered {
+                task: task.clone(),
+                address: args.address.to_owned(),
+                why,
+            })
+        }
+    }
+}
+
+/// Hears the answer.
+struct Ear {
+    reply: RefCell<Option<oneshot::Sender<Standing>>>,
+}
+
+impl Inbox<Message> for Ear {
+    fn deliver(&self, _: PeerId, messages: Messages<Message>) {
+        for message in messages {
+            if let (Message::Told(standing), Some(reply)) = (message, self.reply.take())
+                && reply.send(standing).is_err()
+            {
+                tracing::debug!("the answer came too late");
+            }
+        }
+    }
+
+    fn lost(&self, _: PeerId, loss: Loss) {
+        tracing::debug!(%loss, "the task is gone");
+        self.reply.take();
+    }
+}

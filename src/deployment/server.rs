@@ -1,0 +1,59 @@
+//! A server that tasks in other processes reach, in one call.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::DeploymentError;
+use super::network::Network;
+use crate::clock::WallClock;
+use crate::cluster::{ClusterSpec, TaskName};
+use crate::runtime::{ComputeModel, Processor, Server, ServerDef, World};
+use crate::transport::{Identity, Quic, QuicConfig, RunId};
+
+/// By what a task and its peers know one another: a folder of certificates, as `trainyard certs
+/// issue` writes it, and what their training is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificates {
+    folder: PathBuf,
+    run: RunId,
+}
+
+impl Certificates {
+    /// The certificates in `folder`, of the training called `run`, as `trainyard task --run-name`
+    /// says: tasks of different trainings do not talk.
+    pub fn new(folder: impl AsRef<Path>, run: &str) -> Self {
+        Self { folder: folder.as_ref().to_owned(), run: RunId::new(run) }
+    }
+}
+
+impl Server {
+    /// A started server of task `index` of `job`, which listens at its address in `cluster` and
+    /// reaches the others over QUIC, be they servers such as this one or `trainyard task`s.
+    ///
+    /// # Errors
+    /// If the cluster has no such task, or no address of it; if its certificate can't be read, or
+    /// its address can't be listened on.
+    pub async fn quic(
+        cluster: &ClusterSpec,
+        job: &str,
+        index: u32,
+        certificates: &Certificates,
+    ) -> Result<Rc<Self>, DeploymentError> {
+        let task = TaskName::new(job, index);
+        let identity = Identity::load(&certificates.folder, &task)?;
+        let run = certificates.run.clone();
+        let config = QuicConfig::new(cluster.clone(), task.clone(), run, identity);
+        let quic = Quic::bind(config).await?;
+        let network = Network::new(quic, cluster.clone(), cluster.clone());
+        let devices = [Rc::new(Processor) as Rc<dyn ComputeModel>];
+        let world = World {
+            transport: network.transport(),
+            clock: Rc::new(WallClock::new()),
+            devices: devices.into(),
+        };
+        let server = Rc::new(Self::new(ServerDef { cluster: cluster.clone(), task }, world));
+        server.start().expect("a new server can be started");
+        network.attach(&server);
+        Ok(server)
+    }
+}

@@ -1,0 +1,130 @@
+//! An experiment for real: its runs as processes of this machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::summary::Observed;
+use super::{Experiment, ExperimentError, Trial, report_of};
+use crate::deployment::{DeploymentError, Ended, ExitCode, Folder, Launch, Stop, launch};
+use crate::report::{Report, Run, World};
+use crate::training::{Recording, Watch};
+use crate::units::Time;
+
+/// How the runs of an experiment are launched.
+pub(crate) struct Launcher {
+    /// The program, which [`crate::main`] runs.
+    pub(crate) program: PathBuf,
+    /// What it is called with beside what the experiment says.
+    pub(crate) flags: Vec<String>,
+    /// How long an idle task looks for messages, where somebody has said so.
+    pub(crate) busy_poll: Option<Duration>,
+    /// A scenario that is no file, as one for the tasks.
+    _text: Option<Folder>,
+    scenario: PathBuf,
+}
+
+/// Nobody watches.
+struct Unwatched;
+
+impl Watch for Unwatched {
+    fn update(&mut self, _: u64, _: Option<f32>, _: Time) {}
+
+    fn finish(self: Box<Self>) {}
+}
+
+impl Launcher {
+    /// A launcher of the runs of `experiment` as `program`.
+    ///
+    /// # Errors
+    /// If a scenario that is no file can't be written to one.
+    pub(crate) fn new(experiment: &Experiment, program: PathBuf) -> Result<Self, ExperimentError> {
+        let (text, scenario) = match &experiment.path {
+            Some(path) => (None, path.clone()),
+            None => {
+                let folder = Folder::private("trainyard-scenario")?;
+                let path = folder.path().join("scenario.toml");
+                let failed = DeploymentError::writing(path.display().to_string());
+                fs::write(&path, &experiment.text).map_err(failed)?;
+                (Some(folder), path)
+            }
+        };
+        Ok(Self { program, flags: Vec::new(), busy_poll: None, _text: text, scenario })
+    }
+
+    /// Launches one run and follows it to its end; the tasks' logs go to the folder `logs`.
+    ///
+    /// # Errors
+    /// If the system refuses, or a task fails: which, and the last that it said.
+    pub(crate) async fn launch(
+        &self,
+        (experiment, trial): (&Experiment, &Trial),
+        logs: PathBuf,
+        watch: Box<dyn Watch>,
+        stop: &mut Stop,
+    ) -> Result<Ended<(Run, Recording)>, ExperimentError> {
+        let order = Launch {
+            program: self.program.clone(),
+            arguments: self.arguments(experiment, trial),
+            run: trial.name.clone(),
+            busy_poll: self.busy_poll,
+            tasks: trial.cluster.spec.tasks().collect(),
+            logs,
+        };
+        let launched = match launch(&order, watch, stop).await? {
+            Ended::Done(launched) => launched,
+            Ended::Stopped(code) => return Ok(Ended::Stopped(code)),
+        };
+        let (ended, bytes_sent) = (launched.ended, launched.bytes_sent);
+        let observed = Observed { ended, bytes_sent, events: None, digest: None };
+        let run = trial.summarise(&launched.recording, &observed, launched.took);
+        Ok(Ended::Done((run, launched.recording)))
+    }
+
+    /// What each task's program is called with.
+    fn arguments(&self, experiment: &Experiment, trial: &Trial) -> Vec<String> {
+        let mut arguments = vec!["task".to_owned(), self.scenario.display().to_string()];
+        arguments.push(format!("--run={}", trial.name));
+        for change in experiment.changes() {
+            let flag = if change.removes() { "unset" } else { "set" };
+            arguments.push(format!("--{flag}={change}"));
+        }
+        if let Some(seed) = experiment.seed {
+            arguments.push(format!("--seed={seed}"));
+        }
+        arguments.extend_from_slice(&self.flags);
+        arguments
+    }
+}
+
+impl Experiment {
+    /// Runs every run for real, one after the other: a process a task on this machine, over QUIC.
+    /// Each process is `program`, which [`crate::main`] has to run.
+    ///
+    /// # Errors
+    /// As [`Self::trials`]; if the system refuses; the first task that fails, with the last that it
+    /// said; if there are sweeps, of which a task knows nothing.
+    pub fn launch(&self, program: impl AsRef<Path>) -> Result<Report, ExperimentError> {
+        let trials = self.trials()?;
+        let launcher = Launcher::new(self, program.as_ref().to_owned())?;
+        let logs = Folder::private("trainyard-logs")?;
+        let failed = DeploymentError::system("run an event loop");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let mut report = report_of(&trials, World::Deployment);
+        let mut stop = Stop::never();
+        for trial in &trials {
+            let place = logs.path().to_owned();
+            let launched = launcher.launch((self, trial), place, Box::new(Unwatched), &mut stop);
+            match runtime.block_on(launched)? {
+                Ended::Done((run, _)) => report.runs.push(run),
+                Ended::Stopped(code) => return Err(stopped(trial, code)),
+            }
+        }
+        Ok(report)
+    }
+}
+
+fn stopped(trial: &Trial, code: ExitCode) -> ExperimentError {
+    DeploymentError::Stopped { run: trial.name.clone(), code }.into()
+}
