@@ -60,16 +60,19 @@ pub use losses::{
     huber_loss, l2_loss, mean_squared_error, sigmoid_cross_entropy, softmax_cross_entropy,
     sparse_softmax_cross_entropy,
 };
+pub(crate) use op::RowsAt;
 #[cfg(test)]
 pub(crate) use op::Seen;
 pub(crate) use op::range_len;
 pub use op::{
     Array, Axes, Binary, Comparison, Indexed, LearningRate, Logical, Loss, Mirror, Norm, Op, Order,
     RandomLaw, Reduce, Reduction, Replica, ResourceAction, ResourceKind, ResourceSpec, Schedule,
-    ShardStrategy, Sharding, Sparse, Subscript, Unary, UpdateRule, VariableSpec,
+    ShardStrategy, Sharding, Sparse, Subscript, Unary, VariableSpec,
 };
 pub use op::{Channels, Convolution, Padding, Pool, Sliding, Window};
-pub(crate) use op::{FirstValue, SlotSpec};
+pub use op::{
+    FirstValue, Parameter, ParameterValue, Parameters, Range, Rule, RuleState, Slot, UpdateRule,
+};
 pub use output::{Output, Target, concat, stack};
 pub use partitioned_variable::{
     InitialRows, PartitionedVariable, embedding_lookup, embedding_lookup_unique,

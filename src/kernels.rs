@@ -49,9 +49,12 @@ pub(crate) mod window;
 pub use cost::Cost;
 pub use indexed::IndexOutOfRange;
 pub use numerics::Numerics;
+#[cfg(test)]
+pub(crate) use parallel::PARALLEL_FROM;
 pub(crate) use parallel::may_spread;
 pub use registry::KernelError;
 pub(crate) use registry::{
     Known, Link, add_values, cost as cost_of, follows, gather_rows, is_link, run_chain,
 };
 pub use softmax::LabelOutOfRange;
+pub use update::ElementUpdate;

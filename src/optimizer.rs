@@ -39,6 +39,12 @@ pub use rules::{
     Adadelta, Adagrad, AdagradDa, Adam, AdamW, Ftrl, GradientDescent, Lamb, Momentum,
     ProximalAdagrad, ProximalGradientDescent, RmsProp,
 };
+pub use rules::{
+    AdadeltaRule, AdagradDaRule, AdagradRule, AdamRule, AdamWRule, FtrlRule, GradientDescentRule,
+    LambRule, MomentumRule, ProximalAdagradRule, ProximalGradientDescentRule, RmsPropRule,
+    register_rule,
+};
+pub(crate) use rules::{rule_named, rule_names};
 pub use sync_replicas::{SyncReplicas, SyncReplicasOp};
 pub use train_op::TrainOp;
 use train_op::train_op;

@@ -27,7 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("data", &["runtime", BELOW]),
     ("models", &["data", "runtime", BELOW]),
     ("training", &["checkpoint", "data", "models", "runtime", BELOW]),
-    ("import", &["tensor", "cluster", "graph", "runtime"]),
+    ("import", &["tensor", "cluster", "graph", "optimizer", "runtime"]),
     ("simulation", &["runtime", BELOW]),
     (
         "experiment",

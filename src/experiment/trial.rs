@@ -12,9 +12,9 @@ use crate::checkpoint::{Memory, Stores, open_store};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::ClusterSpec;
 use crate::data::{Dataset, Source};
-use crate::graph::UpdateRule;
 use crate::kernels::Numerics;
 use crate::models::Model;
+use crate::optimizer::{GradientDescentRule, MomentumRule};
 use crate::report;
 use crate::runtime::{Error, Result as TaskResult, Server};
 use crate::simulation::{self, Cluster, Host, Outcome};
@@ -206,9 +206,9 @@ impl Trial {
 
 fn averaging(AveragingSetting { every, outer }: AveragingSetting) -> Averaging {
     let (rule, learning_rate) = match outer {
-        None => (UpdateRule::GradientDescent, 1.0),
+        None => (GradientDescentRule.into(), 1.0),
         Some(Nesterov { learning_rate, momentum }) => {
-            (UpdateRule::Momentum { momentum, use_nesterov: true }, learning_rate)
+            (MomentumRule { momentum, use_nesterov: true }.into(), learning_rate)
         }
     };
     let outer =

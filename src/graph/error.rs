@@ -95,6 +95,12 @@ pub enum GraphProblem {
         /// The line of the user's program that built it.
         built_at: &'static Location<'static>,
     },
+    /// No other task could read a graph with this update rule.
+    #[error(
+        "no update rule `{0}` is registered; call `optimizer::register_rule` at the beginning of \
+         `main`, so that all tasks know it"
+    )]
+    UnknownRule(&'static str),
     /// The loss does not depend on any of the variables.
     #[error("no gradient for any variable: the loss does not depend on one that is trainable")]
     NoGradients,

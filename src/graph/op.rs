@@ -39,8 +39,10 @@ pub use sparse::{ShardStrategy, Sharding, Sparse};
 pub use subscript::{Mirror, Subscript};
 pub(crate) use unary::Seen;
 pub use unary::Unary;
-pub use update_rule::UpdateRule;
-pub(crate) use update_rule::{FirstValue, SlotSpec};
+pub(crate) use update_rule::RowsAt;
+pub use update_rule::{
+    FirstValue, Parameter, ParameterValue, Parameters, Range, Rule, RuleState, Slot, UpdateRule,
+};
 pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
 
 /// What an operation does.
@@ -215,8 +217,7 @@ impl Op {
             Self::AssignAdd => "AssignAdd",
             Self::IsVariableInitialized => "IsVariableInitialized",
             Self::AwaitVariable => "AwaitVariable",
-            Self::ApplyGradient { rule, is_sparse: false, .. } => rule.kind(),
-            Self::ApplyGradient { rule, is_sparse: true, .. } => rule.sparse_kind(),
+            Self::ApplyGradient { rule, is_sparse, .. } => rule.kind(*is_sparse),
             Self::Vote(_) => "Vote",
             Self::CommitStep(_) => "CommitStep",
             Self::Fence(_) => "Fence",

@@ -13,7 +13,7 @@ use super::matmul;
 ///
 /// Measured: a second thread that is awake halves the time from a quarter of this on; one that
 /// sleeps takes 20 to 50 us to wake, as long as 2^18 additions take on one thread.
-pub(super) const PARALLEL_FROM: usize = 1 << 18;
+pub(crate) const PARALLEL_FROM: usize = 1 << 18;
 
 /// Whether kernels that cost this much together may have one among them that spreads over threads.
 pub(crate) fn may_spread(cost: Cost) -> bool {

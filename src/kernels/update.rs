@@ -1,19 +1,9 @@
-//! The update rules of the optimizers, in place: of a whole variable, or of one row after the
-//! other.
+//! The loops of the update rules, in place: over a whole variable, or over one row after the other.
 //!
-//! They are TensorFlow's (`training_ops.cc`). A [`Rule`] says what becomes of one element, and
-//! [`apply`] does that to all of them: an element's update depends on that element alone, so chunks
-//! can't change a bit. LAMB alone looks at the whole variable ([`lamb()`]).
+//! A rule says what becomes of one element ([`ElementUpdate`]), and [`update_elements`] does that
+//! to all of them: an element's update depends on that element alone, so chunks can't change a bit.
 
-mod adadelta;
-mod adagrad;
-mod adam;
 mod delay;
-mod ftrl;
-mod lamb;
-mod momentum;
-mod proximal;
-mod rms_prop;
 
 use std::array::from_fn;
 
@@ -22,29 +12,68 @@ use rayon::prelude::*;
 
 use super::cost::Cost;
 use super::parallel::{CHUNK, PARALLEL_FROM, vectorised};
-use crate::graph::UpdateRule;
+use crate::graph::{RuleState, UpdateRule};
+use crate::tensor::Tensor;
 
-pub(crate) use adadelta::Adadelta;
-pub(crate) use adagrad::{Adagrad, AdagradDa};
-pub(crate) use adam::{Adam, AdamW};
 pub(crate) use delay::compensate;
-pub(crate) use ftrl::Ftrl;
-pub(crate) use lamb::{Lamb, lamb};
-pub(crate) use momentum::{GradientDescent, Momentum};
-pub(crate) use proximal::{ProximalAdagrad, ProximalGradientDescent};
-pub(crate) use rms_prop::{CenteredRmsProp, RmsProp};
 
-/// An update rule, with its constants at one step. Its definition is at once what the tests take
-/// for an element and what is compiled for vectors, so `step` is marked `#[inline(always)]`.
-pub(crate) trait Rule<const N: usize>: Copy + Send + Sync {
-    /// What becomes of an element of the variable and those of its `N - 1` slots, by its gradient.
-    fn step(self, state: [f32; N], gradient: f32) -> [f32; N];
+/// What becomes of one element of a variable and of its slots, with the constants of one step.
+///
+/// A closure is one. So is a type whose `update` is marked `#[inline(always)]`, which makes sure
+/// that the loop is compiled for vectors.
+pub trait ElementUpdate<const N: usize>: Copy + Send + Sync {
+    /// The element of the variable and those of its first `N - 1` slots after a gradient.
+    fn update(self, state: [f32; N], gradient: f32) -> [f32; N];
+}
+
+impl<const N: usize, F> ElementUpdate<N> for F
+where
+    F: Fn([f32; N], f32) -> [f32; N] + Copy + Send + Sync,
+{
+    #[inline(always)]
+    fn update(self, state: [f32; N], gradient: f32) -> [f32; N] {
+        self(state, gradient)
+    }
+}
+
+impl RuleState<'_> {
+    /// Updates each element that has a gradient, and that of the first `N - 1` slots at its place:
+    /// in parallel where they are many.
+    pub fn each_element<const N: usize>(&mut self, rule: impl ElementUpdate<N>) {
+        self.each_slice(|state, gradient| update_elements(rule, state, gradient));
+    }
+
+    /// Calls `update` with the variable, its first `N - 1` slots and the gradient: whole, or for
+    /// each row that has a gradient.
+    ///
+    /// # Panics
+    /// If the rule has fewer slots of the variable's shape.
+    pub fn each_slice<const N: usize>(&mut self, mut update: impl FnMut([&mut [f32]; N], &[f32])) {
+        let values = self.values.first_chunk_mut::<N>();
+        let values = values.expect("a rule updates no more slots than it has");
+        let mut state = values.each_mut().map(Tensor::make_mut::<f32>);
+        let Some(rows) = self.rows else { return update(state, self.gradient) };
+        for (position, row) in rows.positions.iter().zip(self.gradient.chunks_exact(rows.width)) {
+            let at = position * rows.width..(position + 1) * rows.width;
+            update(state.each_mut().map(|values| &mut values[at.clone()]), row);
+        }
+    }
+
+    /// The number in `slot`, which is one for the whole variable.
+    pub fn scalar(&mut self, slot: usize) -> &mut f32 {
+        &mut self.values[1 + slot].make_mut()[0]
+    }
+
+    /// The count in `slot`.
+    pub fn count(&mut self, slot: usize) -> &mut i64 {
+        &mut self.values[1 + slot].make_mut()[0]
+    }
 }
 
 /// Applies `rule` to each element of `state`, which is a variable and its slots: `gradient` has
 /// their length.
-pub(crate) fn apply<const N: usize>(
-    rule: impl Rule<N>,
+pub(crate) fn update_elements<const N: usize>(
+    rule: impl ElementUpdate<N>,
     mut state: [&mut [f32]; N],
     gradient: &[f32],
 ) {
@@ -71,14 +100,14 @@ fn split_off<'a>(values: &mut &'a mut [f32], len: usize) -> &'a mut [f32] {
     values.split_off_mut(..len).expect("there are as many values as gradients")
 }
 
-/// The work of [`apply`] on one thread.
+/// The work of [`update_elements`] on one thread.
 struct Sweep<'a, R, const N: usize> {
     rule: R,
     state: [&'a mut [f32]; N],
     gradient: &'a [f32],
 }
 
-impl<R: Rule<N>, const N: usize> NullaryFnOnce for Sweep<'_, R, N> {
+impl<R: ElementUpdate<N>, const N: usize> NullaryFnOnce for Sweep<'_, R, N> {
     type Output = ();
 
     #[inline(always)]
@@ -86,7 +115,7 @@ impl<R: Rule<N>, const N: usize> NullaryFnOnce for Sweep<'_, R, N> {
         let Self { rule, state, gradient } = self;
         let state = state.map(|values| &mut values[..gradient.len()]);
         for i in 0..gradient.len() {
-            let new = rule.step(from_fn(|n| state[n][i]), gradient[i]);
+            let new = rule.update(from_fn(|n| state[n][i]), gradient[i]);
             for n in 0..N {
                 state[n][i] = new[n];
             }
@@ -96,31 +125,9 @@ impl<R: Rule<N>, const N: usize> NullaryFnOnce for Sweep<'_, R, N> {
 
 impl Cost {
     /// One update of `elements` elements by `rule`: the gradient and all values of the shape of the
-    /// variable are read, and these are written. A root counts as one operation, a power as
-    /// [`EXP`](super::cost::EXP) twice.
-    pub(crate) fn update(rule: UpdateRule, elements: usize) -> Self {
+    /// variable are read, and these are written.
+    pub(crate) fn update(rule: &UpdateRule, elements: usize) -> Self {
         let values = 1 + rule.slots_like_variable();
-        Self::work(flops(rule) * elements, size_of::<f32>() * (2 * values + 1) * elements)
-    }
-}
-
-/// The operations of `rule` on an element.
-fn flops(rule: UpdateRule) -> usize {
-    match rule {
-        UpdateRule::GradientDescent => 2,
-        UpdateRule::Momentum { use_nesterov: false, .. } => 4,
-        UpdateRule::Momentum { use_nesterov: true, .. } => 7,
-        UpdateRule::Adagrad { .. } => 6,
-        UpdateRule::AdagradDa { .. } => 10,
-        UpdateRule::Adadelta { .. } => 16,
-        UpdateRule::RmsProp { centered: false, .. } => 11,
-        UpdateRule::RmsProp { centered: true, .. } => 16,
-        UpdateRule::Adam { .. } | UpdateRule::LazyAdam { .. } => 12,
-        UpdateRule::AdamW { .. } => 14,
-        UpdateRule::Lamb { .. } => 20, // four for the two norms, two for the last step
-        UpdateRule::Ftrl { learning_rate_power: ftrl::ROOT, .. } => 19,
-        UpdateRule::Ftrl { .. } => 17 + 4 * super::cost::EXP,
-        UpdateRule::ProximalGradientDescent { .. } => 5,
-        UpdateRule::ProximalAdagrad { .. } => 11,
+        Self::work(rule.flops() * elements, size_of::<f32>() * (2 * values + 1) * elements)
     }
 }

@@ -8,6 +8,7 @@
 //! TensorFlow computes densely here too, and what is made of it but for lazy Adam move every row.
 
 use super::update::Delta;
+use crate::graph::RowsAt;
 use crate::kernels;
 use crate::kernels::indexed::positions;
 use crate::tensor::{DType, Shape, Tensor};
@@ -57,7 +58,10 @@ impl Rows {
     pub(super) fn dense(&self, shape: Shape) -> Tensor {
         let mut dense = Tensor::zeros(DType::F32, shape);
         let whole = dense.make_mut::<f32>();
-        self.each(|at, row| whole[at].copy_from_slice(row));
+        let RowsAt { positions, width } = self.at();
+        for (position, row) in positions.iter().zip(self.rows.chunks_exact(width)) {
+            whole[position * width..][..width].copy_from_slice(row);
+        }
         dense
     }
 
@@ -70,13 +74,14 @@ impl Rows {
         }
     }
 
-    /// Calls `rule` with where each row is, in elements, and the row.
-    pub(super) fn each(&self, mut rule: impl FnMut(std::ops::Range<usize>, &[f32])) {
-        if self.width > 0 {
-            for (position, row) in self.positions.iter().zip(self.rows.chunks_exact(self.width)) {
-                rule(position * self.width..(position + 1) * self.width, row);
-            }
-        }
+    /// Which rows they are. Rows without elements have no values that a width of 1 could cut.
+    pub(super) fn at(&self) -> RowsAt<'_> {
+        RowsAt { positions: &self.positions, width: self.width.max(1) }
+    }
+
+    /// All rows, one after the other.
+    pub(super) fn values(&self) -> &[f32] {
+        &self.rows
     }
 }
 
@@ -94,6 +99,7 @@ mod tests {
     use super::*;
     use crate::graph::UpdateRule;
     use crate::kernels::Cost;
+    use crate::optimizer::rules::{AdagradRule, AdamRule, GradientDescentRule};
     use crate::optimizer::{Update, apply};
 
     /// A worker's rows of a table of 7 rows of `width`, whose ids repeat.
@@ -121,28 +127,29 @@ mod tests {
 
     fn update(rule: UpdateRule, width: usize, gradients: Vec<Delta>) -> Update {
         let values: Vec<f32> = (0..7 * width).map(|i| (i % 11) as f32 * 0.3 - 1.0).collect();
-        let slots = if rule == UpdateRule::GradientDescent { 0 } else { 1 };
-        let slots = (0..slots).map(|_| Tensor::full([7, width], 0.1f32));
+        let slots = (0..rule.slots().len()).map(|_| Tensor::full([7, width], 0.1f32));
         let values =
             std::iter::once(Tensor::new([7, width], &values).unwrap()).chain(slots).collect();
         Update { rule, learning_rate: 0.3, values, gradients: gradients.into(), compensation: None }
     }
 
-    const RULES: [UpdateRule; 2] =
-        [UpdateRule::GradientDescent, UpdateRule::Adagrad { initial_accumulator_value: 0.1 }];
+    fn rules() -> [UpdateRule; 2] {
+        [GradientDescentRule.into(), AdagradRule::default().into()]
+    }
 
     #[test]
     fn the_mean_of_slices_is_that_of_the_dense_gradients_to_the_last_bit_also_where_they_are_mixed()
     {
         for width in [1, 3, 16, 33] {
-            for (rule, workers) in
-                RULES.into_iter().flat_map(|rule| (1..4).map(move |workers| (rule, workers)))
+            for (rule, workers) in rules()
+                .into_iter()
+                .flat_map(|rule| (1..4).map(move |workers| (rule.clone(), workers)))
             {
                 let sparse: Vec<Delta> = (0..workers).map(|worker| slices(worker, width)).collect();
                 let whole: Vec<Delta> = sparse.iter().map(|delta| dense(delta, width)).collect();
                 let mixed = [&sparse[..1], &whole[1..]].concat();
                 let [by_rows, by_all, by_both] = [sparse, whole, mixed].map(|gradients| {
-                    let mut update = update(rule, width, gradients);
+                    let mut update = update(rule.clone(), width, gradients);
                     apply(&mut update);
                     update.values
                 });
@@ -156,7 +163,7 @@ mod tests {
 
     #[test]
     fn rows_are_updated_in_place() {
-        let mut update = update(UpdateRule::GradientDescent, 4, vec![slices(0, 4)]);
+        let mut update = update(GradientDescentRule.into(), 4, vec![slices(0, 4)]);
         let before = update.values[0].bytes().as_ptr();
         apply(&mut update);
         assert_eq!(update.values[0].bytes().as_ptr(), before);
@@ -164,15 +171,16 @@ mod tests {
 
     #[test]
     fn an_update_of_rows_costs_what_they_are_and_not_what_the_table_is_except_with_adam() {
-        let cost = |rule, rows: usize| {
-            let of_rows = update(rule, 4, vec![slices(0, 4)]);
+        let cost = |rule: &UpdateRule, rows: usize| {
+            let of_rows = update(rule.clone(), 4, vec![slices(0, 4)]);
             Update { values: vec![Tensor::zeros(DType::F32, [rows, 4])].into(), ..of_rows }.cost()
         };
-        for rule in RULES {
-            assert_eq!(cost(rule, 7), cost(rule, 7000), "{rule:?}");
+        for rule in rules() {
+            assert_eq!(cost(&rule, 7), cost(&rule, 7000), "{rule:?}");
         }
-        let adam = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-        assert!(cost(adam, 7000).bytes > 100 * cost(adam, 7).bytes);
-        assert_eq!(cost(RULES[0], 7), Cost::add_n(1, 20) + Cost::update(RULES[0], 20));
+        let adam = AdamRule::default().into();
+        assert!(cost(&adam, 7000).bytes > 100 * cost(&adam, 7).bytes);
+        let [descent, _] = rules();
+        assert_eq!(cost(&descent, 7), Cost::add_n(1, 20) + Cost::update(&descent, 20));
     }
 }

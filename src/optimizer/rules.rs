@@ -1,39 +1,92 @@
-//! The optimizers, with TensorFlow's defaults.
+//! The update rules, one file each, and the table of them. A file has the rule, whole, and the
+//! builder of the optimizer that TensorFlow calls by its name.
 
 mod adadelta;
 mod adagrad;
+mod adagrad_da;
 mod adam;
+mod adamw;
 mod ftrl;
 mod gradient_descent;
 mod lamb;
+mod momentum;
 mod proximal;
+mod registry;
 mod rms_prop;
+#[cfg(test)]
+mod tests;
 
-pub use adadelta::Adadelta;
-pub use adagrad::{Adagrad, AdagradDa};
-pub use adam::{Adam, AdamW};
-pub use ftrl::Ftrl;
-pub use gradient_descent::{GradientDescent, Momentum};
-pub use lamb::Lamb;
-pub use proximal::{ProximalAdagrad, ProximalGradientDescent};
-pub use rms_prop::RmsProp;
+use crate::graph::{Parameters, UpdateRule};
+use crate::optimizer::Optimizer;
 
-/// `value`, the parameter `name`.
+pub use adadelta::{Adadelta, AdadeltaRule};
+pub use adagrad::{Adagrad, AdagradRule};
+pub use adagrad_da::{AdagradDa, AdagradDaRule};
+pub use adam::{Adam, AdamRule};
+pub use adamw::{AdamW, AdamWRule};
+pub use ftrl::{Ftrl, FtrlRule};
+pub use gradient_descent::{GradientDescent, GradientDescentRule};
+pub use lamb::{Lamb, LambRule};
+pub use momentum::{Momentum, MomentumRule};
+pub use proximal::{
+    ProximalAdagrad, ProximalAdagradRule, ProximalGradientDescent, ProximalGradientDescentRule,
+};
+pub use registry::register_rule;
+pub(crate) use registry::{check_registered, rule_named, rule_names};
+pub use rms_prop::{RmsProp, RmsPropRule};
+
+/// Every rule of the library, with its defaults.
+fn built_in() -> [UpdateRule; 12] {
+    [
+        GradientDescentRule.into(),
+        MomentumRule::default().into(),
+        AdagradRule::default().into(),
+        AdagradDaRule::default().into(),
+        AdadeltaRule::default().into(),
+        RmsPropRule::default().into(),
+        AdamRule::default().into(),
+        AdamWRule::default().into(),
+        LambRule::default().into(),
+        FtrlRule::default().into(),
+        ProximalGradientDescentRule::default().into(),
+        ProximalAdagradRule::default().into(),
+    ]
+}
+
+/// Builders, each of a rule and a learning rate.
+macro_rules! optimizers {
+    ($($builder:ident),* $(,)?) => {$(
+        impl From<$builder> for Optimizer {
+            fn from(builder: $builder) -> Self {
+                Self::new(builder.rule, builder.learning_rate)
+            }
+        }
+    )*};
+}
+optimizers!(
+    Adadelta,
+    Adagrad,
+    AdagradDa,
+    Adam,
+    AdamW,
+    Ftrl,
+    GradientDescent,
+    Lamb,
+    Momentum,
+    ProximalAdagrad,
+    ProximalGradientDescent,
+    RmsProp,
+);
+
+/// Asserts that the parameters of `rule` make sense.
 ///
 /// # Panics
-/// If it is not `wanted`.
+/// If one is outside of its range.
 #[track_caller]
-fn checked(name: &str, value: f32, wanted: &str, is_right: impl Fn(f32) -> bool) -> f32 {
-    assert!(value.is_finite() && is_right(value), "{name} must be {wanted}, not {value}");
-    value
-}
-
-#[track_caller]
-fn positive(name: &str, value: f32) -> f32 {
-    checked(name, value, "above 0", |value| value > 0.0)
-}
-
-#[track_caller]
-fn at_least_0(name: &str, value: f32) -> f32 {
-    checked(name, value, "at least 0", |value| value >= 0.0)
+fn assert_in_range(rule: impl Into<UpdateRule>) {
+    let (rule, mut parameters) = (rule.into(), Parameters::default());
+    rule.with(&mut parameters);
+    if let Some((name, wanted)) = parameters.problems().first() {
+        panic!("the parameter `{name}` of the update rule `{}` {wanted}: {rule:?}", rule.name());
+    }
 }

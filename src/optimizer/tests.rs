@@ -3,8 +3,8 @@
 mod reference;
 mod tensorflow;
 
-use super::{Compensation, Delta, Deltas, Update, apply};
-use crate::graph::{FirstValue, UpdateRule};
+use super::*;
+use crate::graph::FirstValue;
 use crate::kernels::Cost;
 use crate::tensor::{DType, Shape, Tensor};
 
@@ -14,8 +14,13 @@ struct Trained {
 }
 
 impl Trained {
-    fn new(rule: UpdateRule, learning_rate: f32, shape: impl Into<Shape>, start: &[f32]) -> Self {
-        let shape = shape.into();
+    fn new(
+        rule: impl Into<UpdateRule>,
+        learning_rate: f32,
+        shape: impl Into<Shape>,
+        start: &[f32],
+    ) -> Self {
+        let (rule, shape) = (rule.into(), shape.into());
         let mut values = vec![Tensor::new(shape, start).unwrap()];
         values.extend(rule.slots().iter().map(|slot| match slot.first {
             FirstValue::Everywhere(first) => Tensor::full(shape, first),
@@ -74,8 +79,8 @@ const BETAS: (f32, f32, f32) = (0.9, 0.999, 1e-8);
 fn rules() -> Vec<UpdateRule> {
     let ((beta1, beta2, epsilon), weight_decay) = (BETAS, 0.05);
     let (l1, l2, initial_accumulator_value) = (0.02, 0.3, 0.2);
-    let rms = |centered| UpdateRule::RmsProp { decay: 0.8, momentum: 0.7, epsilon: 1e-3, centered };
-    let ftrl = |learning_rate_power| UpdateRule::Ftrl {
+    let rms = |centered| RmsPropRule { decay: 0.8, momentum: 0.7, epsilon: 1e-3, centered };
+    let ftrl = |learning_rate_power| FtrlRule {
         learning_rate_power,
         initial_accumulator_value,
         l1,
@@ -84,23 +89,23 @@ fn rules() -> Vec<UpdateRule> {
         beta: 0.5,
     };
     vec![
-        UpdateRule::GradientDescent,
-        UpdateRule::Momentum { momentum: 0.9, use_nesterov: false },
-        UpdateRule::Momentum { momentum: 0.9, use_nesterov: true },
-        UpdateRule::Adagrad { initial_accumulator_value },
-        UpdateRule::AdagradDa { initial_gradient_squared_accumulator_value: 0.2, l1, l2 },
-        UpdateRule::Adadelta { rho: 0.8, epsilon: 1e-3 },
-        rms(false),
-        rms(true),
-        UpdateRule::Adam { beta1, beta2, epsilon },
-        UpdateRule::LazyAdam { beta1, beta2, epsilon },
-        UpdateRule::AdamW { beta1, beta2, epsilon, weight_decay },
-        UpdateRule::Lamb { beta1, beta2, epsilon: 1e-6, weight_decay },
-        ftrl(-0.5),
-        ftrl(-0.8),
-        ftrl(0.0),
-        UpdateRule::ProximalGradientDescent { l1, l2 },
-        UpdateRule::ProximalAdagrad { initial_accumulator_value, l1, l2 },
+        GradientDescentRule.into(),
+        MomentumRule { momentum: 0.9, use_nesterov: false }.into(),
+        MomentumRule { momentum: 0.9, use_nesterov: true }.into(),
+        AdagradRule { initial_accumulator_value }.into(),
+        AdagradDaRule { initial_gradient_squared_accumulator_value: 0.2, l1, l2 }.into(),
+        AdadeltaRule { rho: 0.8, epsilon: 1e-3 }.into(),
+        rms(false).into(),
+        rms(true).into(),
+        AdamRule { beta1, beta2, epsilon, lazy: false }.into(),
+        AdamRule { beta1, beta2, epsilon, lazy: true }.into(),
+        AdamWRule { beta1, beta2, epsilon, weight_decay }.into(),
+        LambRule { beta1, beta2, epsilon: 1e-6, weight_decay }.into(),
+        ftrl(-0.5).into(),
+        ftrl(-0.8).into(),
+        ftrl(0.0).into(),
+        ProximalGradientDescentRule { l1, l2 }.into(),
+        ProximalAdagradRule { initial_accumulator_value, l1, l2 }.into(),
     ]
 }
 
@@ -127,7 +132,7 @@ fn table() -> [f32; 15] {
 fn every_rule_is_what_its_definition_says_over_ten_steps() {
     for rule in rules() {
         let start: Vec<f32> = (0..37).map(|i| ((i * 13) % 17) as f32 * 0.11 - 0.8).collect();
-        let mut trained = Trained::new(rule, 0.3, [37], &start);
+        let mut trained = Trained::new(rule.clone(), 0.3, [37], &start);
         let vectors = 1 + rule.slots_like_variable();
         let wide = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<_>>();
         let mut state: Vec<Vec<f64>> = (0..vectors).map(|of| wide(trained.values(of))).collect();
@@ -135,7 +140,7 @@ fn every_rule_is_what_its_definition_says_over_ten_steps() {
             let gradient: Vec<f32> =
                 (0..37).map(|i| ((i * 5 + t * 3) % 13) as f32 * 0.1 - 0.55).collect();
             trained.dense(&gradient);
-            reference::update(rule, f64::from(0.3f32), t, &mut state, &wide(gradient));
+            reference::update(&rule, f64::from(0.3f32), t, &mut state, &wide(gradient));
         }
         for (of, expected) in state.iter().enumerate() {
             for (value, expected) in trained.values(of).into_iter().zip(expected) {
@@ -152,7 +157,8 @@ fn every_rule_is_what_its_definition_says_over_ten_steps() {
 #[test]
 fn rows_that_come_more_than_once_count_as_their_sum_with_every_rule() {
     for rule in rules() {
-        let [mut repeated, mut once] = [(), ()].map(|()| Trained::new(rule, 0.3, [5, 3], &table()));
+        let [mut repeated, mut once] =
+            [(), ()].map(|()| Trained::new(rule.clone(), 0.3, [5, 3], &table()));
         for t in 0..3 {
             let rows = two_rows(t);
             let half = rows.map(|value| value * 0.5);
@@ -168,7 +174,7 @@ fn rows_that_come_more_than_once_count_as_their_sum_with_every_rule() {
 fn rows_that_are_listed_get_the_numbers_of_the_dense_update_to_the_last_bit_with_every_rule() {
     for rule in rules() {
         let [mut by_rows, mut by_all] =
-            [(), ()].map(|()| Trained::new(rule, 0.3, [5, 3], &table()));
+            [(), ()].map(|()| Trained::new(rule.clone(), 0.3, [5, 3], &table()));
         for t in 0..3 {
             let rows = two_rows(t);
             by_rows.rows(&[1, 4], &rows);
@@ -186,7 +192,7 @@ fn rows_that_are_listed_get_the_numbers_of_the_dense_update_to_the_last_bit_with
 #[test]
 fn rows_that_are_not_listed_keep_their_values_and_slots_except_with_adam_adamw_and_lamb() {
     for rule in rules() {
-        let mut trained = Trained::new(rule, 0.3, [5, 3], &table());
+        let mut trained = Trained::new(rule.clone(), 0.3, [5, 3], &table());
         let vectors = 1 + rule.slots_like_variable();
         trained.rows(&[0, 2, 3], &[0.2; 9]);
         let before: Vec<Vec<f32>> = (0..vectors).map(|of| trained.values(of)).collect();
@@ -202,7 +208,7 @@ fn rows_that_are_not_listed_keep_their_values_and_slots_except_with_adam_adamw_a
 #[test]
 fn an_update_of_no_rows_changes_no_row_except_with_adam_adamw_and_lamb() {
     for rule in rules() {
-        let mut trained = Trained::new(rule, 0.3, [5, 3], &table());
+        let mut trained = Trained::new(rule.clone(), 0.3, [5, 3], &table());
         trained.rows(&[1], &[0.2; 3]);
         let before = trained.values(0);
         let (rows, ids) =
@@ -214,8 +220,8 @@ fn an_update_of_no_rows_changes_no_row_except_with_adam_adamw_and_lamb() {
 
 #[test]
 fn ftrl_at_the_rate_0_leaves_everything_as_it_is() {
-    for rule in rules().into_iter().filter(|rule| matches!(rule, UpdateRule::Ftrl { .. })) {
-        let mut trained = Trained::new(rule, 0.0, [15], &table());
+    for rule in rules().into_iter().filter(|rule| rule.get::<FtrlRule>().is_some()) {
+        let mut trained = Trained::new(rule.clone(), 0.0, [15], &table());
         trained.dense(&[0.3; 15]);
         assert_eq!([trained.values(0), trained.values(2)], [table().to_vec(), vec![0.0; 15]]);
     }
@@ -227,7 +233,7 @@ fn lamb_moves_a_variable_by_the_learning_rate_times_its_own_length() {
     let (beta1, beta2, epsilon) = BETAS;
     for scale in [1e-3, 1.0, 1e3] {
         let start = table().map(|value| value * scale);
-        let rule = UpdateRule::Lamb { beta1, beta2, epsilon, weight_decay: 0.0 };
+        let rule = LambRule { beta1, beta2, epsilon, weight_decay: 0.0 };
         let mut trained = Trained::new(rule, 0.1, [15], &start);
         trained.dense(&[0.3; 15]);
         let moved: Vec<f32> =
@@ -238,7 +244,7 @@ fn lamb_moves_a_variable_by_the_learning_rate_times_its_own_length() {
 
 #[test]
 fn lamb_trusts_a_variable_of_zeros_and_a_direction_of_zeros_by_1() {
-    let rule = UpdateRule::Lamb { beta1: 0.9, beta2: 0.999, epsilon: 1e-6, weight_decay: 0.0 };
+    let rule = LambRule { beta1: 0.9, beta2: 0.999, epsilon: 1e-6, weight_decay: 0.0 };
     let mut zeros = Trained::new(rule, 0.1, [2], &[0.0; 2]);
     zeros.dense(&[0.5, -0.5]);
     zeros.assert_near(&[-0.1, 0.1]);
@@ -250,7 +256,7 @@ fn lamb_trusts_a_variable_of_zeros_and_a_direction_of_zeros_by_1() {
 #[test]
 fn weight_decay_of_adamw_is_apart_from_the_gradient_and_its_moments() {
     let (beta1, beta2, epsilon) = BETAS;
-    let rule = UpdateRule::AdamW { beta1, beta2, epsilon, weight_decay: 0.2 };
+    let rule = AdamWRule { beta1, beta2, epsilon, weight_decay: 0.2 };
     let mut trained = Trained::new(rule, 0.5, [2], &[1.0, -2.0]);
     (0..2).for_each(|_| trained.dense(&[0.0; 2]));
     trained.assert_near(&[0.81, -1.62]);
@@ -264,7 +270,7 @@ fn change(read: &[f32; 15]) -> Option<Compensation> {
 
 #[test]
 fn a_gradient_is_compensated_by_its_square_times_the_change_since_it_was_read() {
-    let mut trained = Trained::new(UpdateRule::GradientDescent, 0.1, [2], &[1.0, -2.0]);
+    let mut trained = Trained::new(GradientDescentRule, 0.1, [2], &[1.0, -2.0]);
     let read = Tensor::new([2], &[0.5f32, -1.0]).unwrap();
     trained.update.compensation = Some(Compensation { read, lambda: 0.5 });
     trained.dense(&[2.0, -4.0]);
@@ -275,9 +281,9 @@ fn a_gradient_is_compensated_by_its_square_times_the_change_since_it_was_read() 
 #[test]
 fn compensated_rows_get_the_numbers_of_the_compensated_dense_update_to_the_last_bit() {
     let read: [f32; 15] = table().map(|value| value * 0.75 + 0.1);
-    for rule in rules().into_iter().filter(|rule| !matches!(rule, UpdateRule::Momentum { .. })) {
+    for rule in rules().into_iter().filter(|rule| rule.get::<MomentumRule>().is_none()) {
         let [mut rows, mut all, mut plain] =
-            [(), (), ()].map(|()| Trained::new(rule, 0.3, [5, 3], &table()));
+            [(), (), ()].map(|()| Trained::new(rule.clone(), 0.3, [5, 3], &table()));
         (rows.update.compensation, all.update.compensation) = (change(&read), change(&read));
         rows.rows(&[1, 4], &two_rows(1));
         all.dense(&whole(&two_rows(1)));
@@ -287,7 +293,7 @@ fn compensated_rows_get_the_numbers_of_the_compensated_dense_update_to_the_last_
             // The first step of LAMB and the like hardly looks at the length of a gradient, but at
             // its direction.
             assert!(
-                rule != UpdateRule::GradientDescent
+                rule.get::<GradientDescentRule>().is_none()
                     || plain.values(0)[at.clone()] != all.values(0)[at],
                 "{rule:?}"
             );
@@ -298,7 +304,7 @@ fn compensated_rows_get_the_numbers_of_the_compensated_dense_update_to_the_last_
 #[test]
 fn a_compensation_leaves_the_gradient_and_what_was_read_as_they_are() {
     let gradient = Tensor::full([5, 3], 0.5f32);
-    let mut trained = Trained::new(UpdateRule::GradientDescent, 0.1, [5, 3], &table());
+    let mut trained = Trained::new(GradientDescentRule, 0.1, [5, 3], &table());
     trained.update.compensation = change(&[0.0; 15]);
     trained.step(Delta::Dense(gradient.clone()));
     assert_eq!(gradient, Tensor::full([5, 3], 0.5f32));
@@ -307,7 +313,7 @@ fn a_compensation_leaves_the_gradient_and_what_was_read_as_they_are() {
 
 #[test]
 fn hollow_values_stay_hollow_under_compensation() {
-    let mut trained = Trained::new(UpdateRule::GradientDescent, 0.1, [5, 3], &table());
+    let mut trained = Trained::new(GradientDescentRule, 0.1, [5, 3], &table());
     trained.update.values[0] = Tensor::hollow(DType::F32, [5, 3]);
     trained.update.compensation =
         Some(Compensation { read: Tensor::hollow(DType::F32, [5, 3]), lambda: 0.4 });
@@ -317,7 +323,7 @@ fn hollow_values_stay_hollow_under_compensation() {
 
 #[test]
 fn a_compensation_costs_three_reads_and_a_write_of_what_the_gradient_is_of() {
-    let mut trained = Trained::new(UpdateRule::GradientDescent, 0.1, [5, 3], &table());
+    let mut trained = Trained::new(GradientDescentRule, 0.1, [5, 3], &table());
     let mut costs = |compensation| {
         trained.update.compensation = compensation;
         trained.dense(&whole(&two_rows(1)));

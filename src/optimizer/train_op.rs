@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use crate::graph::{
     Edge, FirstValue, Gradient, Graph, GraphError, GraphProblem, LearningRate, Name, NewOperation,
-    Op, OpId, Output, Replica, SlotSpec, Target, UpdateRule, Variable,
+    Op, OpId, Output, Replica, Slot, Target, UpdateRule, Variable,
 };
 use crate::tensor::Shape;
 
 use super::Optimizer;
+use super::rules::check_registered;
 use super::top_k::Selection;
 
 /// The operation of a training step that applies these gradients.
@@ -20,6 +21,7 @@ pub(super) fn train_op(
     global_step: &Variable,
 ) -> Result<TrainOp, GraphError> {
     let graph = global_step.graph().clone();
+    check_registered(&optimizer.rule)?;
     if pairs.is_empty() {
         return Err(GraphError::new("apply_gradients", GraphProblem::NoGradients));
     }
@@ -39,7 +41,7 @@ pub(super) fn train_op(
     let step = Step { graph: &graph, replica, verdict, rate };
     let mut updates = Vec::with_capacity(pairs.len());
     for (variable, gradient) in selection.as_ref().map_or(&*pairs, |selection| &selection.pairs) {
-        updates.push(step.update(optimizer.rule, variable, gradient)?);
+        updates.push(step.update(&optimizer.rule, variable, gradient)?);
     }
     let step = step.commit(&updates, global_step)?;
     match selection {
@@ -127,13 +129,13 @@ impl Step<'_> {
     #[track_caller]
     fn update(
         &self,
-        rule: UpdateRule,
+        rule: &UpdateRule,
         variable: &Variable,
         gradient: &Gradient,
     ) -> Result<OpId, GraphError> {
         let mut variables = vec![variable.op_id()];
         for slot in rule.slots() {
-            variables.push(create_slot(self.graph, &slot, variable)?.op_id());
+            variables.push(create_slot(self.graph, slot, variable)?.op_id());
         }
         let mut inputs = vec![self.rate.beside(variable)?];
         inputs.extend(gradient.parts().iter().map(|part| part.edge()));
@@ -149,7 +151,7 @@ impl Step<'_> {
             inputs: &inputs,
             variables: &variables,
             colocated_with: Some(variable.op_id()),
-            ..NewOperation::of(Op::ApplyGradient { rule, is_sparse, replica })
+            ..NewOperation::of(Op::ApplyGradient { rule: rule.clone(), is_sparse, replica })
         })
     }
 
@@ -211,11 +213,7 @@ impl Rate {
 
 /// The slot of `variable`, where it is.
 #[track_caller]
-fn create_slot(
-    graph: &Graph,
-    slot: &SlotSpec,
-    variable: &Variable,
-) -> Result<Variable, GraphError> {
+fn create_slot(graph: &Graph, slot: &Slot, variable: &Variable) -> Result<Variable, GraphError> {
     let name = format!("{}/{}", variable.name(), slot.name);
     match slot.first {
         FirstValue::Everywhere(first) => {

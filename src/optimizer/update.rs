@@ -68,7 +68,7 @@ impl Update {
             Some(_) => Cost::compensate(given.map_or(elements, |given| given.min(elements))),
             None => Cost::default(),
         };
-        summed + compensated + Cost::update(self.rule, touched)
+        summed + compensated + Cost::update(&self.rule, touched)
     }
 
     /// The gradient that the rule is applied by.

@@ -21,7 +21,7 @@ use crate::units::{BytesPerSecond, FlopsPerSecond, Span};
 pub(super) use fault::FaultFile;
 pub(super) use mode::{AveragingFile, DiLoCoTable, LocalSgdTable, ModeFile};
 pub(super) use optimizer::{
-    LearningRateFile, OptimizerFile, Parameters, RuleFile, ScheduleFile, ScheduleName,
+    LearningRateFile, OptimizerFile, ScheduleFile, ScheduleName, ScheduleParameters,
 };
 
 #[derive(Default, Deserialize)]

@@ -9,9 +9,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::*;
-use crate::graph::{LearningRate, UpdateRule};
+use crate::graph::LearningRate;
 use crate::models::{Embedding, Model};
-use crate::optimizer::ClipGradients;
+use crate::optimizer::{AdagradRule, ClipGradients, GradientDescentRule};
 use crate::simulation::{Fault, FaultKind, Law, Racks, Trigger};
 use crate::sync::Mode;
 use crate::training::{OptimizerSettings, Stop};
@@ -54,7 +54,7 @@ fn the_shipped_scenario_means_what_its_comments_say() {
     assert_eq!(scenario.settings.model, Model::Mlp { hidden: vec![128] });
     assert_eq!(
         scenario.settings.optimizer.rule,
-        UpdateRule::Adagrad { initial_accumulator_value: 0.1 }
+        AdagradRule { initial_accumulator_value: 0.1 }.into()
     );
     assert_eq!(scenario.settings.optimizer.learning_rate, 0.05.into());
     assert_eq!(scenario.settings.stop.steps, Some(2000));
@@ -98,7 +98,7 @@ fn faults_are_read_with_their_times() {
 #[test]
 fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
     let scenario = example("").unwrap();
-    let (rule, learning_rate) = (UpdateRule::GradientDescent, 0.01.into());
+    let (rule, learning_rate) = (GradientDescentRule.into(), 0.01.into());
     let expected = Scenario {
         name: "example".to_owned(),
         seed: 0,

@@ -1,140 +1,120 @@
 //! Update rules: how a gradient changes a variable, and what each rule keeps beside it.
 
-use serde::{Deserialize, Serialize};
-use smallvec::{SmallVec, smallvec};
+mod parameters;
 
-/// How a gradient changes a variable: TensorFlow's dense rules, without the learning rate.
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::ser::{Serialize, Serializer};
+
+use crate::tensor::Tensor;
+
+pub use parameters::{Parameter, ParameterValue, Parameters, Range};
+
+/// One update rule, whole: its name, its parameters with their defaults and ranges, its slots, and
+/// its arithmetic. Scenarios, messages, graphs, costs and kernels read nothing else of it.
 ///
-/// `v` is an element of the variable, `g` of its gradient, `lr` the learning rate; other letters
-/// are slots.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum UpdateRule {
-    /// `v -= lr·g`
-    GradientDescent,
-    /// `m = μ·m + g; v -= lr·m`, with Nesterov `v -= lr·g + lr·μ·m`
-    Momentum {
-        /// μ.
-        momentum: f32,
-        /// Look ahead.
-        use_nesterov: bool,
-    },
-    /// `a += g²; v -= lr·g/√a`
-    Adagrad {
-        /// What `a` begins with.
-        initial_accumulator_value: f32,
-    },
-    /// `G += g; Q += g²; T += 1; v = −lr·sgn(G)·max(|G|−l1·T, 0)/(l2·T·lr+√Q)`
-    AdagradDa {
-        /// What `Q` begins with.
-        initial_gradient_squared_accumulator_value: f32,
-        /// The strength of the L1 norm.
-        l1: f32,
-        /// The strength of the L2 norm.
-        l2: f32,
-    },
-    /// `a = ρ·a+(1−ρ)g²; d = √(u+ε)/√(a+ε)·g; v -= lr·d; u = ρ·u+(1−ρ)d²`
-    Adadelta {
-        /// ρ.
-        rho: f32,
-        /// ε.
-        epsilon: f32,
-    },
-    /// `s += (g²−s)(1−ρ); m = μ·m+lr·g/√(s+ε); v -= m`, centered `c += (g−c)(1−ρ)` and `√(s−c²+ε)`
-    RmsProp {
-        /// ρ.
-        decay: f32,
-        /// μ.
-        momentum: f32,
-        /// ε, inside the root.
-        epsilon: f32,
-        /// Divide by the deviation of the gradient and not by its root mean square.
-        centered: bool,
-    },
-    /// `m += (g−m)(1−β1); s += (g²−s)(1−β2); v -= lr·√(1−β2ᵗ)/(1−β1ᵗ)·m/(√s+ε)`
-    Adam {
-        /// β1.
-        beta1: f32,
-        /// β2.
-        beta2: f32,
-        /// ε, outside the root ("epsilon hat").
-        epsilon: f32,
-    },
-    /// As [`UpdateRule::Adam`], but of some rows: no other row is read or written.
-    LazyAdam {
-        /// β1.
-        beta1: f32,
-        /// β2.
-        beta2: f32,
-        /// ε, as Adam's.
-        epsilon: f32,
-    },
-    /// As [`UpdateRule::Adam`], and `v -= lr·λ·v`
-    AdamW {
-        /// β1.
-        beta1: f32,
-        /// β2.
-        beta2: f32,
-        /// ε, as Adam's.
-        epsilon: f32,
-        /// λ.
-        weight_decay: f32,
-    },
-    /// `m` and `s` as Adam's; `u = m/(1−β1ᵗ)/(√(s/(1−β2ᵗ))+ε)+λ·v; v -= lr·‖v‖/‖u‖·u`
-    Lamb {
-        /// β1.
-        beta1: f32,
-        /// β2.
-        beta2: f32,
-        /// ε.
-        epsilon: f32,
-        /// λ.
-        weight_decay: f32,
-    },
-    /// `n = a+g²; z += g'−(n^−p−a^−p)/lr·v;`
-    /// `v = |z|>l1 ? (l1·sgn z−z)/(n^−p/lr+2·l2+β/lr) : 0; a = n`, where `g' = g+2·l2_shrinkage·v`
-    Ftrl {
-        /// p, at most 0.
-        learning_rate_power: f32,
-        /// What `a` begins with.
-        initial_accumulator_value: f32,
-        /// The strength of the L1 norm.
-        l1: f32,
-        /// The strength of the L2 norm.
-        l2: f32,
-        /// The strength of the L2 norm that shrinks the weights, and not the learning rate.
-        l2_shrinkage: f32,
-        /// β.
-        beta: f32,
-    },
-    /// `w = v−lr·g; v = sgn(w)·max(|w|−lr·l1, 0)/(1+lr·l2)`
-    ProximalGradientDescent {
-        /// The strength of the L1 norm.
-        l1: f32,
-        /// The strength of the L2 norm.
-        l2: f32,
-    },
-    /// `a += g²`, then as [`UpdateRule::ProximalGradientDescent`] with the rate `lr/√a`
-    ProximalAdagrad {
-        /// What `a` begins with.
-        initial_accumulator_value: f32,
-        /// The strength of the L1 norm.
-        l1: f32,
-        /// The strength of the L2 norm.
-        l2: f32,
-    },
+/// A program makes a rule of its own by implementing this for a type with its parameters, and
+/// [registers](crate::optimizer::register_rule) it before it does anything else:
+///
+/// ```
+/// use trainyard::graph::{Parameters, Range, Rule, RuleState, Slot, UpdateRule};
+///
+/// /// `m = β·m + sgn(g); v -= lr·m`
+/// #[derive(Debug)]
+/// struct SignMomentum {
+///     beta: f32,
+/// }
+///
+/// impl Rule for SignMomentum {
+///     fn name(&self) -> &'static str {
+///         "sign_momentum"
+///     }
+///
+///     fn parameters(&self, given: &mut Parameters) -> UpdateRule {
+///         Self { beta: given.number("beta", self.beta, Range::Fraction) }.into()
+///     }
+///
+///     fn slots(&self) -> Vec<Slot> {
+///         vec![Slot::like_variable("SignMomentum", 0.0)]
+///     }
+///
+///     fn flops(&self) -> usize {
+///         5
+///     }
+///
+///     fn apply(&self, learning_rate: f32, state: &mut RuleState<'_>) {
+///         let beta = self.beta;
+///         state.each_element(move |[v, m]: [f32; 2], g: f32| {
+///             let m = beta * m + g.signum();
+///             [v - learning_rate * m, m]
+///         });
+///     }
+/// }
+///
+/// trainyard::optimizer::register_rule(SignMomentum { beta: 0.9 });
+/// // From now on a scenario may say: optimizer = { rule = "sign_momentum", beta = 0.8 }
+/// ```
+pub trait Rule: Any + fmt::Debug + Send + Sync {
+    /// Its name in scenarios and in messages.
+    fn name(&self) -> &'static str;
+
+    /// What the operations that apply it are called: to a whole gradient, and to some rows.
+    fn kinds(&self) -> [&'static str; 2] {
+        ["ApplyGradient", "SparseApplyGradient"]
+    }
+
+    /// The same rule with the parameters that are `given`. Those of `self` stand for the others, so
+    /// the rule that is registered has the defaults.
+    fn parameters(&self, given: &mut Parameters) -> UpdateRule;
+
+    /// The learning rate where a scenario names none.
+    fn default_learning_rate(&self) -> f32 {
+        0.01
+    }
+
+    /// What it keeps beside a variable, in the order in which [`Rule::apply`] finds it: first all
+    /// that have the variable's shape.
+    fn slots(&self) -> Vec<Slot> {
+        Vec::new()
+    }
+
+    /// Whether a gradient of some rows moves the others as well: their moments decay, or their
+    /// weights. It is made dense then.
+    fn moves_every_row(&self) -> bool {
+        false
+    }
+
+    /// The operations on an element, for the compute model. A root counts as one, a power as 40.
+    fn flops(&self) -> usize;
+
+    /// Updates the variable and its slots.
+    fn apply(&self, learning_rate: f32, state: &mut RuleState<'_>);
+}
+
+/// An update rule with its parameters, as a value.
+#[derive(Clone)]
+pub struct UpdateRule(Arc<Known>);
+
+/// A rule, and what is asked of it in every step.
+struct Known {
+    rule: Box<dyn Rule>,
+    slots: Vec<Slot>,
 }
 
 /// A value that a rule keeps beside a variable.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SlotSpec {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slot {
     /// What follows `variable/` in its name.
-    pub(crate) name: &'static str,
-    pub(crate) first: FirstValue,
+    pub name: &'static str,
+    /// What it holds before the first update.
+    pub first: FirstValue,
 }
 
 /// What a slot holds, and what it begins with.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum FirstValue {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FirstValue {
     /// This, for each element of the variable.
     Everywhere(f32),
     /// One number.
@@ -143,104 +123,130 @@ pub(crate) enum FirstValue {
     Count,
 }
 
-impl SlotSpec {
-    fn like_variable(name: &'static str, first: f32) -> Self {
+/// A variable with its slots, and the gradient that changes it: what [`Rule::apply`] works on.
+pub struct RuleState<'a> {
+    /// The variable's value, then its slots'.
+    pub(crate) values: &'a mut [Tensor],
+    pub(crate) gradient: &'a [f32],
+    /// Where the gradient is of some rows.
+    pub(crate) rows: Option<RowsAt<'a>>,
+}
+
+/// Which rows of a variable a gradient is of.
+#[derive(Clone, Copy)]
+pub(crate) struct RowsAt<'a> {
+    /// Ascending.
+    pub(crate) positions: &'a [usize],
+    /// The elements of a row; above 0.
+    pub(crate) width: usize,
+}
+
+impl Slot {
+    /// A value for each element of the variable, that begins at `first`.
+    pub fn like_variable(name: &'static str, first: f32) -> Self {
         Self { name, first: FirstValue::Everywhere(first) }
     }
 
-    fn scalar(name: &'static str, first: f32) -> Self {
+    /// One number, that begins at `first`.
+    pub fn scalar(name: &'static str, first: f32) -> Self {
         Self { name, first: FirstValue::Scalar(first) }
     }
 
-    /// The moments, and the powers of the two betas.
-    fn of_adam(names: [&'static str; 2], beta1: f32, beta2: f32) -> SmallVec<[Self; 4]> {
-        let [first, second] = names.map(|name| Self::like_variable(name, 0.0));
-        smallvec![
-            first,
-            second,
-            Self::scalar("beta1_power", beta1),
-            Self::scalar("beta2_power", beta2)
-        ]
+    /// One integer, that begins at 0.
+    pub fn count(name: &'static str) -> Self {
+        Self { name, first: FirstValue::Count }
     }
 }
 
 impl UpdateRule {
-    /// Its slots, in the order in which its update takes them, with TensorFlow's names.
-    pub(crate) fn slots(self) -> SmallVec<[SlotSpec; 4]> {
-        let like = SlotSpec::like_variable;
-        match self {
-            Self::GradientDescent | Self::ProximalGradientDescent { .. } => smallvec![],
-            Self::Momentum { .. } => smallvec![like("Momentum", 0.0)],
-            Self::Adagrad { initial_accumulator_value } => {
-                smallvec![like("Adagrad", initial_accumulator_value)]
-            }
-            Self::AdagradDa { initial_gradient_squared_accumulator_value: squared, .. } => {
-                let updates = SlotSpec { name: "updates", first: FirstValue::Count };
-                smallvec![like("AdagradDA", 0.0), like("AdagradDA_1", squared), updates]
-            }
-            Self::Adadelta { .. } => smallvec![like("Adadelta", 0.0), like("Adadelta_1", 0.0)],
-            Self::RmsProp { centered: false, .. } => {
-                smallvec![like("RMSProp", 1.0), like("RMSProp_1", 0.0)]
-            }
-            Self::RmsProp { centered: true, .. } => {
-                smallvec![like("RMSProp", 1.0), like("RMSProp_1", 0.0), like("RMSProp_2", 0.0)]
-            }
-            Self::Adam { beta1, beta2, .. } | Self::LazyAdam { beta1, beta2, .. } => {
-                SlotSpec::of_adam(["Adam", "Adam_1"], beta1, beta2)
-            }
-            Self::AdamW { beta1, beta2, .. } => {
-                SlotSpec::of_adam(["AdamW", "AdamW_1"], beta1, beta2)
-            }
-            Self::Lamb { beta1, beta2, .. } => SlotSpec::of_adam(["LAMB", "LAMB_1"], beta1, beta2),
-            Self::Ftrl { initial_accumulator_value, .. } => {
-                smallvec![like("Ftrl", initial_accumulator_value), like("Ftrl_1", 0.0)]
-            }
-            Self::ProximalAdagrad { initial_accumulator_value, .. } => {
-                smallvec![like("ProximalAdagrad", initial_accumulator_value)]
-            }
-        }
+    /// The rule itself, where it is an `R`.
+    pub fn get<R: Rule>(&self) -> Option<&R> {
+        let rule: &dyn Any = &*self.0.rule;
+        rule.downcast_ref()
+    }
+
+    /// Its name in scenarios.
+    pub fn name(&self) -> &'static str {
+        self.0.rule.name()
+    }
+
+    /// Its slots, in the order in which its update takes them.
+    pub(crate) fn slots(&self) -> &[Slot] {
+        &self.0.slots
     }
 
     /// How many of its slots have a value for each element of the variable.
-    pub(crate) fn slots_like_variable(self) -> usize {
-        self.slots().iter().filter(|slot| matches!(slot.first, FirstValue::Everywhere(_))).count()
+    pub(crate) fn slots_like_variable(&self) -> usize {
+        let is_like = |slot: &&Slot| matches!(slot.first, FirstValue::Everywhere(_));
+        self.0.slots.iter().filter(is_like).count()
     }
 
-    /// Whether a gradient of some rows moves the others as well: their moments decay, or their
-    /// weights.
-    pub(crate) fn moves_every_row(self) -> bool {
-        matches!(self, Self::Adam { .. } | Self::AdamW { .. } | Self::Lamb { .. })
+    /// See [`Rule::moves_every_row`].
+    pub(crate) fn moves_every_row(&self) -> bool {
+        self.0.rule.moves_every_row()
     }
 
-    pub(super) fn kind(self) -> &'static str {
-        self.kinds().0
+    /// See [`Rule::flops`].
+    pub(crate) fn flops(&self) -> usize {
+        self.0.rule.flops()
     }
 
-    /// The kind, for a gradient of some rows.
-    pub(super) fn sparse_kind(self) -> &'static str {
-        self.kinds().1
+    /// See [`Rule::default_learning_rate`].
+    pub(crate) fn default_learning_rate(&self) -> f32 {
+        self.0.rule.default_learning_rate()
     }
 
-    fn kinds(self) -> (&'static str, &'static str) {
-        match self {
-            Self::GradientDescent => ("ApplyGradientDescent", "SparseApplyGradientDescent"),
-            Self::Momentum { .. } => ("ApplyMomentum", "SparseApplyMomentum"),
-            Self::Adagrad { .. } => ("ApplyAdagrad", "SparseApplyAdagrad"),
-            Self::AdagradDa { .. } => ("ApplyAdagradDA", "SparseApplyAdagradDA"),
-            Self::Adadelta { .. } => ("ApplyAdadelta", "SparseApplyAdadelta"),
-            Self::RmsProp { centered: false, .. } => ("ApplyRMSProp", "SparseApplyRMSProp"),
-            Self::RmsProp { centered: true, .. } => {
-                ("ApplyCenteredRMSProp", "SparseApplyCenteredRMSProp")
-            }
-            Self::Adam { .. } => ("ApplyAdam", "SparseApplyAdam"),
-            Self::LazyAdam { .. } => ("ApplyLazyAdam", "SparseApplyLazyAdam"),
-            Self::AdamW { .. } => ("ApplyAdamW", "SparseApplyAdamW"),
-            Self::Lamb { .. } => ("ApplyLAMB", "SparseApplyLAMB"),
-            Self::Ftrl { .. } => ("ApplyFtrl", "SparseApplyFtrl"),
-            Self::ProximalGradientDescent { .. } => {
-                ("ApplyProximalGradientDescent", "SparseApplyProximalGradientDescent")
-            }
-            Self::ProximalAdagrad { .. } => ("ApplyProximalAdagrad", "SparseApplyProximalAdagrad"),
-        }
+    /// See [`Rule::apply`].
+    pub(crate) fn apply(&self, learning_rate: f32, state: &mut RuleState<'_>) {
+        self.0.rule.apply(learning_rate, state);
+    }
+
+    /// The same rule with the parameters that are `given`.
+    pub(crate) fn with(&self, given: &mut Parameters) -> Self {
+        self.0.rule.parameters(given)
+    }
+
+    /// Its parameters, and their values.
+    pub(crate) fn parameters(&self) -> Vec<Parameter> {
+        let mut parameters = Parameters::default();
+        self.0.rule.parameters(&mut parameters);
+        parameters.into_listed()
+    }
+
+    /// Whether both are the same rule, whatever their parameters.
+    pub(crate) fn is_same_kind(&self, other: &Self) -> bool {
+        let [a, b]: [&dyn Any; 2] = [&*self.0.rule, &*other.0.rule];
+        a.type_id() == b.type_id()
+    }
+
+    pub(super) fn kind(&self, is_sparse: bool) -> &'static str {
+        self.0.rule.kinds()[usize::from(is_sparse)]
+    }
+}
+
+impl<R: Rule> From<R> for UpdateRule {
+    fn from(rule: R) -> Self {
+        Self(Arc::new(Known { slots: rule.slots(), rule: Box::new(rule) }))
+    }
+}
+
+impl PartialEq for UpdateRule {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same_kind(other) && self.parameters() == other.parameters()
+    }
+}
+
+impl fmt::Debug for UpdateRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.rule.fmt(f)
+    }
+}
+
+/// Its name and the values of its parameters. [`registered`](crate::optimizer) rules are read back.
+impl Serialize for UpdateRule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let values: Vec<ParameterValue> =
+            self.parameters().into_iter().map(|parameter| parameter.value).collect();
+        (self.name(), values).serialize(serializer)
     }
 }

@@ -2,9 +2,10 @@
 
 use super::state::variable_at;
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs};
-use crate::graph::{Op, Sparse, UpdateRule};
+use crate::graph::{Op, Sparse};
 use crate::import::known::Element;
 use crate::import::value::Value;
+use crate::optimizer::GradientDescentRule;
 use crate::tensor::{DType, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
@@ -70,8 +71,7 @@ fn scatter(importer: &mut Importer<'_>, node: &Node<'_>, factor: f32) -> Values 
     let variable = variable_at(node, 0)?;
     let (ids, updates) = (importer.input(node, 1)?, importer.input(node, 2)?);
     let factor = importer.helper(node, "factor", Op::Const(Tensor::scalar(factor)), &[])?;
-    let op =
-        Op::ApplyGradient { rule: UpdateRule::GradientDescent, is_sparse: true, replica: None };
+    let op = Op::ApplyGradient { rule: GradientDescentRule.into(), is_sparse: true, replica: None };
     let id = importer.emit_on(node, op, &[factor, updates, ids], &[variable])?;
     Ok(vec![Value { variable: Some((variable, Some(id))), ..Value::default() }])
 }

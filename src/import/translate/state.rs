@@ -14,6 +14,7 @@ use crate::import::order::parse_input;
 use crate::import::tensor::known_shape;
 use crate::import::value::Value;
 use crate::import::wire::NodeDef;
+use crate::optimizer::{AdagradRule, AdamRule, GradientDescentRule, MomentumRule};
 use crate::tensor::{DType, Shape, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
@@ -234,23 +235,23 @@ impl Update {
 /// Momentum, whose factor is the last input.
 fn momentum(node: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
     let momentum = node.float(node.inputs.len().saturating_sub(1))?;
-    Ok(UpdateRule::Momentum { momentum, use_nesterov: node.def.flag("use_nesterov")? })
+    Ok(MomentumRule { momentum, use_nesterov: node.def.flag("use_nesterov")? }.into())
 }
 
 /// TensorFlow's default begins the accumulator; here the graph's own initializer does.
 fn adagrad(_: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
-    Ok(UpdateRule::Adagrad { initial_accumulator_value: 0.1 })
+    Ok(AdagradRule::default().into())
 }
 
 fn adam(node: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
     let (beta1, beta2, epsilon) = (node.float(6)?, node.float(7)?, node.float(8)?);
-    Ok(UpdateRule::Adam { beta1, beta2, epsilon })
+    Ok(AdamRule { beta1, beta2, epsilon, lazy: false }.into())
 }
 
 /// The update that `kind` is; none where it is none that exists here.
 fn update(kind: &str) -> Option<Translate> {
     let update = match kind.strip_prefix("Resource").unwrap_or(kind) {
-        "ApplyGradientDescent" => Update::dense(0, 1, 2, |_| Ok(UpdateRule::GradientDescent)),
+        "ApplyGradientDescent" => Update::dense(0, 1, 2, |_| Ok(GradientDescentRule.into())),
         "ApplyMomentum" => Update::dense(1, 2, 3, momentum),
         "SparseApplyMomentum" => Update { is_sparse: true, ..Update::dense(1, 2, 3, momentum) },
         "ApplyAdagrad" => Update::dense(1, 2, 3, adagrad),

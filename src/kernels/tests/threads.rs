@@ -6,7 +6,6 @@ use super::super::parallel::{CHUNK, PARALLEL_FROM};
 use super::super::random::{Key, normal, truncated_normal, uniform};
 use super::super::softmax::{softmax, sparse_softmax_cross_entropy};
 use super::super::strided::{self, View, dense};
-use super::super::update::{self, Adagrad, Adam, CenteredRmsProp, GradientDescent, Lamb, RmsProp};
 use super::super::window::{self, Windows};
 use super::super::{convert, elementwise, indexed, reduce, rows};
 use super::{applied, bits, values};
@@ -206,35 +205,4 @@ fn random_values_do_not_depend_on_threads() {
     assert_invariant(PARALLEL_FROM + 1, |out| uniform(key, -1.0, 1.0, out));
     assert_invariant(PARALLEL_FROM + 1, |out| normal(key, 0.0, 1.0, out));
     assert_invariant(PARALLEL_FROM + 1, |out| truncated_normal(key, 0.0, 1.0, out));
-}
-
-#[test]
-fn update_rules_do_not_depend_on_threads() {
-    const LEN: usize = PARALLEL_FROM + CHUNK / 3;
-    let (start, gradient) = (values(1, 4 * LEN), values(2, LEN));
-    type Rule = fn([&mut [f32]; 4], &[f32]);
-    let with = |out: &mut [f32], rule: Rule| {
-        out.copy_from_slice(&start.iter().map(|x| x * x).collect::<Vec<_>>());
-        let mut state = out.chunks_mut(LEN);
-        rule(std::array::from_fn(|_| state.next().unwrap()), &gradient);
-    };
-    const RMS_PROP: RmsProp = RmsProp { rate: 0.5, decay: 0.9, momentum: 0.9, epsilon: 1.0 };
-    const ADAM: Adam = Adam {
-        rate: 0.5,
-        beta1: 0.9,
-        beta2: 0.99,
-        beta1_power: 0.9,
-        beta2_power: 0.99,
-        epsilon: 1e-8,
-    };
-    let rules: [Rule; 5] = [
-        |[v, ..], g| update::apply(GradientDescent { rate: 0.5 }, [v], g),
-        |[v, a, ..], g| update::apply(Adagrad { rate: 0.5 }, [v, a], g),
-        |[v, m, s, _], g| update::apply(ADAM, [v, m, s], g),
-        |state, g| update::apply(CenteredRmsProp(RMS_PROP), state, g),
-        |[v, m, s, _], g| update::lamb([v, m, s], g, Lamb { adam: ADAM, weight_decay: 0.1 }),
-    ];
-    for rule in rules {
-        assert_invariant(4 * LEN, |out| with(out, rule));
-    }
 }

@@ -1,34 +1,99 @@
 //! Adadelta (Zeiler 2012).
 
-use crate::graph::{LearningRate, UpdateRule};
-use crate::optimizer::Optimizer;
+use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
+use crate::kernels::update::ElementUpdate;
+
+/// `a = ρ·a+(1−ρ)g²; d = √(u+ε)/√(a+ε)·g; v -= lr·d; u = ρ·u+(1−ρ)d²`
+#[derive(Clone, Copy, Debug)]
+pub struct AdadeltaRule {
+    /// ρ: what is kept of both means at each step.
+    pub rho: f32,
+    /// ε: what gets the first steps going, and keeps the denominator from 0.
+    pub epsilon: f32,
+}
+
+impl Default for AdadeltaRule {
+    fn default() -> Self {
+        Self { rho: 0.95, epsilon: 1e-8 }
+    }
+}
+
+impl Rule for AdadeltaRule {
+    fn name(&self) -> &'static str {
+        "adadelta"
+    }
+
+    fn kinds(&self) -> [&'static str; 2] {
+        ["ApplyAdadelta", "SparseApplyAdadelta"]
+    }
+
+    fn parameters(&self, given: &mut Parameters) -> UpdateRule {
+        Self {
+            rho: given.number("rho", self.rho, Range::Fraction),
+            epsilon: given.number("epsilon", self.epsilon, Range::AtLeast0),
+        }
+        .into()
+    }
+
+    fn default_learning_rate(&self) -> f32 {
+        0.001
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        vec![Slot::like_variable("Adadelta", 0.0), Slot::like_variable("Adadelta_1", 0.0)]
+    }
+
+    fn flops(&self) -> usize {
+        16
+    }
+
+    fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
+        state.each_element(Step { rate, rho: self.rho, epsilon: self.epsilon });
+    }
+}
+
+/// The step of one element.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    rate: f32,
+    rho: f32,
+    epsilon: f32,
+}
+
+impl ElementUpdate<3> for Step {
+    #[inline(always)]
+    fn update(self, [v, a, u]: [f32; 3], g: f32) -> [f32; 3] {
+        let a = a * self.rho + g * g * (1.0 - self.rho);
+        let d = (u + self.epsilon).sqrt() / (a + self.epsilon).sqrt() * g;
+        [v - self.rate * d, a, u * self.rho + d * d * (1.0 - self.rho)]
+    }
+}
 
 /// `a = ρ·a+(1−ρ)g²; d = √(u+ε)/√(a+ε)·g; v -= lr·d; u = ρ·u+(1−ρ)d²` (TensorFlow:
 /// `AdadeltaOptimizer`).
 #[derive(Clone, Debug)]
 pub struct Adadelta {
-    learning_rate: LearningRate,
-    rho: f32,
-    epsilon: f32,
+    pub(super) rule: AdadeltaRule,
+    pub(super) learning_rate: LearningRate,
 }
 
 impl Adadelta {
     /// With the given learning rate (1 in the paper), ρ = 0.95, ε = 1e-8.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        Self { learning_rate: learning_rate.into(), rho: 0.95, epsilon: 1e-8 }
+        Self { rule: AdadeltaRule::default(), learning_rate: learning_rate.into() }
     }
 
     /// With another ρ.
     #[must_use]
     pub fn rho(mut self, rho: f32) -> Self {
-        self.rho = rho;
+        self.rule.rho = rho;
         self
     }
 
     /// With another ε, which sets the size of the first steps.
     #[must_use]
     pub fn epsilon(mut self, epsilon: f32) -> Self {
-        self.epsilon = epsilon;
+        self.rule.epsilon = epsilon;
         self
     }
 }
@@ -36,12 +101,6 @@ impl Adadelta {
 impl Default for Adadelta {
     /// TensorFlow's default learning rate, 0.001.
     fn default() -> Self {
-        Self::new(0.001)
-    }
-}
-
-impl From<Adadelta> for Optimizer {
-    fn from(from: Adadelta) -> Self {
-        Self::new(UpdateRule::Adadelta { rho: from.rho, epsilon: from.epsilon }, from.learning_rate)
+        Self::new(AdadeltaRule::default().default_learning_rate())
     }
 }

@@ -1,8 +1,125 @@
-//! Adam (Kingma and Ba 2015), and with decoupled weight decay (Loshchilov and Hutter 2019).
+//! Adam (Kingma and Ba 2015).
 
-use super::at_least_0;
-use crate::graph::{LearningRate, UpdateRule};
-use crate::optimizer::Optimizer;
+use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
+use crate::kernels::update::ElementUpdate;
+
+/// `m += (g−m)(1−β1); s += (g²−s)(1−β2); v -= lr·√(1−β2ᵗ)/(1−β1ᵗ)·m/(√s+ε)`
+#[derive(Clone, Copy, Debug)]
+pub struct AdamRule {
+    /// β1.
+    pub beta1: f32,
+    /// β2.
+    pub beta2: f32,
+    /// ε, outside the root ("epsilon hat").
+    pub epsilon: f32,
+    /// A gradient of some rows reads and writes no other row.
+    pub lazy: bool,
+}
+
+impl Default for AdamRule {
+    fn default() -> Self {
+        Self { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, lazy: false }
+    }
+}
+
+impl Rule for AdamRule {
+    fn name(&self) -> &'static str {
+        "adam"
+    }
+
+    fn kinds(&self) -> [&'static str; 2] {
+        match self.lazy {
+            false => ["ApplyAdam", "SparseApplyAdam"],
+            true => ["ApplyLazyAdam", "SparseApplyLazyAdam"],
+        }
+    }
+
+    fn parameters(&self, given: &mut Parameters) -> UpdateRule {
+        Self {
+            beta1: given.number("beta1", self.beta1, Range::Fraction),
+            beta2: given.number("beta2", self.beta2, Range::Fraction),
+            epsilon: given.number("epsilon", self.epsilon, Range::AtLeast0),
+            lazy: given.flag("lazy", self.lazy),
+        }
+        .into()
+    }
+
+    fn default_learning_rate(&self) -> f32 {
+        0.001
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        moments_and_powers(["Adam", "Adam_1"], self.beta1, self.beta2)
+    }
+
+    fn moves_every_row(&self) -> bool {
+        !self.lazy
+    }
+
+    fn flops(&self) -> usize {
+        12
+    }
+
+    fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
+        let step = AdamStep::next(rate, [self.beta1, self.beta2, self.epsilon], state);
+        state.each_element(step);
+    }
+}
+
+/// The slots of Adam, and of the rules that are made of it.
+pub(super) fn moments_and_powers(names: [&'static str; 2], beta1: f32, beta2: f32) -> Vec<Slot> {
+    let [first, second] = names.map(|name| Slot::like_variable(name, 0.0));
+    vec![first, second, Slot::scalar("beta1_power", beta1), Slot::scalar("beta2_power", beta2)]
+}
+
+/// The step of one element. (<https://arxiv.org/abs/1412.6980>, before section 2.1)
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct AdamStep {
+    pub(super) rate: f32,
+    pub(super) beta1: f32,
+    pub(super) beta2: f32,
+    /// `beta1` to the power of the step, which counts from 1. (TensorFlow multiplies a variable by
+    /// `beta1` after each step; another way to the power changes the update in its sixth digit.)
+    pub(super) beta1_power: f32,
+    /// `beta2` to the power of the step, likewise.
+    pub(super) beta2_power: f32,
+    pub(super) epsilon: f32,
+}
+
+impl AdamStep {
+    /// The constants of this step; the powers of β go on to the next.
+    pub(super) fn next(
+        rate: f32,
+        [beta1, beta2, epsilon]: [f32; 3],
+        state: &mut RuleState<'_>,
+    ) -> Self {
+        let mut next = |slot: usize, beta: f32| {
+            let power = state.scalar(slot);
+            std::mem::replace(power, *power * beta)
+        };
+        let (beta1_power, beta2_power) = (next(2, beta1), next(3, beta2));
+        Self { rate, beta1, beta2, epsilon, beta1_power, beta2_power }
+    }
+
+    #[inline(always)]
+    fn alpha(self) -> f32 {
+        self.rate * (1.0 - self.beta2_power).sqrt() / (1.0 - self.beta1_power)
+    }
+
+    /// The moments after the gradient `g`.
+    #[inline(always)]
+    pub(super) fn moments(self, m: f32, s: f32, g: f32) -> (f32, f32) {
+        (m + (g - m) * (1.0 - self.beta1), s + (g * g - s) * (1.0 - self.beta2))
+    }
+}
+
+impl ElementUpdate<3> for AdamStep {
+    #[inline(always)]
+    fn update(self, [v, m, s]: [f32; 3], g: f32) -> [f32; 3] {
+        let (m, s) = self.moments(m, s, g);
+        [v - m * self.alpha() / (s.sqrt() + self.epsilon), m, s]
+    }
+}
 
 /// Kingma and Ba 2015 as TensorFlow's `AdamOptimizer` has it: ε outside the root.
 ///
@@ -13,31 +130,27 @@ use crate::optimizer::Optimizer;
 /// A gradient of some rows moves all rows, as in TensorFlow: their moments decay.
 #[derive(Clone, Debug)]
 pub struct Adam {
-    learning_rate: LearningRate,
-    beta1: f32,
-    beta2: f32,
-    epsilon: f32,
-    is_lazy: bool,
+    pub(super) rule: AdamRule,
+    pub(super) learning_rate: LearningRate,
 }
 
 impl Adam {
     /// With the given learning rate, β1 = 0.9, β2 = 0.999, ε = 1e-8.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        let learning_rate = learning_rate.into();
-        Self { learning_rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-8, is_lazy: false }
+        Self { rule: AdamRule::default(), learning_rate: learning_rate.into() }
     }
 
     /// With other decay rates.
     #[must_use]
     pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
-        (self.beta1, self.beta2) = (beta1, beta2);
+        (self.rule.beta1, self.rule.beta2) = (beta1, beta2);
         self
     }
 
     /// With another ε.
     #[must_use]
     pub fn epsilon(mut self, epsilon: f32) -> Self {
-        self.epsilon = epsilon;
+        self.rule.epsilon = epsilon;
         self
     }
 
@@ -45,7 +158,7 @@ impl Adam {
     /// `LazyAdamOptimizer`): other numbers, and a cost that does not grow with the table.
     #[must_use]
     pub fn lazy(mut self) -> Self {
-        self.is_lazy = true;
+        self.rule.lazy = true;
         self
     }
 }
@@ -53,61 +166,6 @@ impl Adam {
 impl Default for Adam {
     /// TensorFlow's default learning rate, 0.001.
     fn default() -> Self {
-        Self::new(0.001)
-    }
-}
-
-impl From<Adam> for Optimizer {
-    fn from(from: Adam) -> Self {
-        let Adam { beta1, beta2, epsilon, is_lazy, .. } = from;
-        let rule = match is_lazy {
-            true => UpdateRule::LazyAdam { beta1, beta2, epsilon },
-            false => UpdateRule::Adam { beta1, beta2, epsilon },
-        };
-        Self::new(rule, from.learning_rate)
-    }
-}
-
-/// [`Adam`] with weight decay apart from the gradient: each step also takes `lr·λ·v` away
-/// (Loshchilov and Hutter 2019; `tf.keras.optimizers.AdamW`. TensorFlow 1's `contrib` takes `λ·v`,
-/// whatever the rate).
-///
-/// A gradient of some rows moves all rows.
-#[derive(Clone, Debug)]
-pub struct AdamW {
-    adam: Adam,
-    weight_decay: f32,
-}
-
-impl AdamW {
-    /// With the given learning rate and λ, and Adam's defaults.
-    ///
-    /// # Panics
-    /// If λ is below 0.
-    #[track_caller]
-    pub fn new(learning_rate: impl Into<LearningRate>, weight_decay: f32) -> Self {
-        Self {
-            adam: Adam::new(learning_rate),
-            weight_decay: at_least_0("AdamW's weight decay", weight_decay),
-        }
-    }
-
-    /// With other decay rates.
-    #[must_use]
-    pub fn betas(self, beta1: f32, beta2: f32) -> Self {
-        Self { adam: self.adam.betas(beta1, beta2), ..self }
-    }
-
-    /// With another ε.
-    #[must_use]
-    pub fn epsilon(self, epsilon: f32) -> Self {
-        Self { adam: self.adam.epsilon(epsilon), ..self }
-    }
-}
-
-impl From<AdamW> for Optimizer {
-    fn from(AdamW { adam, weight_decay }: AdamW) -> Self {
-        let Adam { learning_rate, beta1, beta2, epsilon, .. } = adam;
-        Self::new(UpdateRule::AdamW { beta1, beta2, epsilon, weight_decay }, learning_rate)
+        Self::new(AdamRule::default().default_learning_rate())
     }
 }

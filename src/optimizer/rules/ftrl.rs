@@ -1,35 +1,130 @@
-//! Follow the regularized leader (McMahan et al. 2013).
+//! Follow the regularized leader, proximal (McMahan et al. 2013).
 
-use super::{at_least_0, checked};
-use crate::graph::{LearningRate, UpdateRule};
-use crate::optimizer::Optimizer;
+use super::assert_in_range;
+use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
+use crate::kernels::cost::EXP;
+use crate::kernels::update::ElementUpdate;
 
-/// FTRL-proximal, for wide linear models: weights that the L1 norm makes exactly 0 (TensorFlow:
-/// `FtrlOptimizer`).
-#[derive(Clone, Debug)]
-pub struct Ftrl {
-    learning_rate: LearningRate,
-    learning_rate_power: f32,
-    initial_accumulator_value: f32,
-    l1: f32,
-    l2: f32,
-    l2_shrinkage: f32,
-    beta: f32,
+/// The power of the learning rate that all use, and whose accumulators are roots.
+const ROOT: f32 = -0.5;
+
+/// `n = a+g²; z += g'−(n^−p−a^−p)/lr·v; v = |z|>l1 ? (l1·sgn z−z)/(n^−p/lr+2·l2+β/lr) : 0; a = n`,
+/// where `g' = g+2·l2_shrinkage·v` (TensorFlow `ApplyFtrlV2`).
+///
+/// With the power −½, powers are roots; others are those of the platform's library.
+#[derive(Clone, Copy, Debug)]
+pub struct FtrlRule {
+    /// p, at most 0.
+    pub learning_rate_power: f32,
+    /// What `a` begins with.
+    pub initial_accumulator_value: f32,
+    /// The strength of the L1 norm.
+    pub l1: f32,
+    /// The strength of the L2 norm.
+    pub l2: f32,
+    /// The strength of the L2 norm that shrinks the weights, and not the learning rate.
+    pub l2_shrinkage: f32,
+    /// β.
+    pub beta: f32,
 }
 
-impl Ftrl {
-    /// With the given learning rate, the power −½, the accumulator beginning at 0.1, and no
-    /// regularization. At the rate 0 nothing changes, where TensorFlow's weights become NaN.
-    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
+impl Default for FtrlRule {
+    fn default() -> Self {
         Self {
-            learning_rate: learning_rate.into(),
-            learning_rate_power: -0.5,
+            learning_rate_power: ROOT,
             initial_accumulator_value: 0.1,
             l1: 0.0,
             l2: 0.0,
             l2_shrinkage: 0.0,
             beta: 0.0,
         }
+    }
+}
+
+impl Rule for FtrlRule {
+    fn name(&self) -> &'static str {
+        "ftrl"
+    }
+
+    fn kinds(&self) -> [&'static str; 2] {
+        ["ApplyFtrl", "SparseApplyFtrl"]
+    }
+
+    fn parameters(&self, given: &mut Parameters) -> UpdateRule {
+        let (power, first) = (self.learning_rate_power, self.initial_accumulator_value);
+        Self {
+            learning_rate_power: given.number("learning_rate_power", power, Range::AtMost0),
+            initial_accumulator_value: given.number(
+                "initial_accumulator_value",
+                first,
+                Range::AtLeast0,
+            ),
+            l1: given.number("l1", self.l1, Range::AtLeast0),
+            l2: given.number("l2", self.l2, Range::AtLeast0),
+            l2_shrinkage: given.number("l2_shrinkage", self.l2_shrinkage, Range::AtLeast0),
+            beta: given.number("beta", self.beta, Range::AtLeast0),
+        }
+        .into()
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        let first = self.initial_accumulator_value;
+        vec![Slot::like_variable("Ftrl", first), Slot::like_variable("Ftrl_1", 0.0)]
+    }
+
+    fn flops(&self) -> usize {
+        if self.learning_rate_power == ROOT { 19 } else { 17 + 4 * EXP }
+    }
+
+    /// At the rate 0, which a schedule may come down to, nothing changes: the rule divides by it.
+    fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
+        if rate != 0.0 {
+            state.each_element(Step { rate, rule: *self });
+        }
+    }
+}
+
+/// The step of one element.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    rate: f32,
+    rule: FtrlRule,
+}
+
+impl Step {
+    #[inline(always)]
+    fn raised(self, accumulator: f32) -> f32 {
+        let power = self.rule.learning_rate_power;
+        if power == ROOT { accumulator.sqrt() } else { accumulator.powf(-power) }
+    }
+}
+
+impl ElementUpdate<3> for Step {
+    #[inline(always)]
+    fn update(self, [v, a, z]: [f32; 3], g: f32) -> [f32; 3] {
+        let FtrlRule { l1, l2, l2_shrinkage, beta, .. } = self.rule;
+        let n = a + g * g;
+        let raised = self.raised(n);
+        let z = z + (g + 2.0 * l2_shrinkage * v) - (raised - self.raised(a)) / self.rate * v;
+        let curvature = raised / self.rate + 2.0 * l2 + beta / self.rate;
+        let v = if z.abs() > l1 { (l1.copysign(z) - z) / curvature } else { 0.0 };
+        [v, n, z]
+    }
+}
+
+/// FTRL-proximal, for wide linear models: weights that the L1 norm makes exactly 0 (TensorFlow:
+/// `FtrlOptimizer`).
+#[derive(Clone, Debug)]
+pub struct Ftrl {
+    pub(super) rule: FtrlRule,
+    pub(super) learning_rate: LearningRate,
+}
+
+impl Ftrl {
+    /// With the given learning rate, the power −½, the accumulator beginning at 0.1, and no
+    /// regularization. At the rate 0 nothing changes, where TensorFlow's weights become NaN.
+    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
+        Self { rule: FtrlRule::default(), learning_rate: learning_rate.into() }
     }
 
     /// How the rate of a weight falls with the sum of its squared gradients; at 0 it stays.
@@ -39,9 +134,8 @@ impl Ftrl {
     #[must_use]
     #[track_caller]
     pub fn learning_rate_power(mut self, power: f32) -> Self {
-        self.learning_rate_power =
-            checked("FTRL's learning rate power", power, "at most 0", |power| power <= 0.0);
-        self
+        self.rule.learning_rate_power = power;
+        self.checked()
     }
 
     /// Begins with the sum of squares at `value`.
@@ -51,8 +145,8 @@ impl Ftrl {
     #[must_use]
     #[track_caller]
     pub fn initial_accumulator_value(mut self, value: f32) -> Self {
-        self.initial_accumulator_value = at_least_0("FTRL's initial accumulator value", value);
-        self
+        self.rule.initial_accumulator_value = value;
+        self.checked()
     }
 
     /// Regularizes by the L1 and the L2 norm, of these strengths.
@@ -62,8 +156,8 @@ impl Ftrl {
     #[must_use]
     #[track_caller]
     pub fn regularization(mut self, l1: f32, l2: f32) -> Self {
-        (self.l1, self.l2) = (at_least_0("FTRL's l1", l1), at_least_0("FTRL's l2", l2));
-        self
+        (self.rule.l1, self.rule.l2) = (l1, l2);
+        self.checked()
     }
 
     /// Adds the L2 norm to the loss, where [`Ftrl::regularization`] holds the weights themselves
@@ -74,8 +168,8 @@ impl Ftrl {
     #[must_use]
     #[track_caller]
     pub fn l2_shrinkage(mut self, strength: f32) -> Self {
-        self.l2_shrinkage = at_least_0("FTRL's l2 shrinkage", strength);
-        self
+        self.rule.l2_shrinkage = strength;
+        self.checked()
     }
 
     /// Adds β to the root of the sum of squares, as the paper has it.
@@ -85,24 +179,13 @@ impl Ftrl {
     #[must_use]
     #[track_caller]
     pub fn beta(mut self, beta: f32) -> Self {
-        self.beta = at_least_0("FTRL's beta", beta);
-        self
+        self.rule.beta = beta;
+        self.checked()
     }
-}
 
-impl From<Ftrl> for Optimizer {
-    fn from(from: Ftrl) -> Self {
-        let Ftrl {
-            learning_rate_power, initial_accumulator_value, l1, l2, l2_shrinkage, beta, ..
-        } = from;
-        let rule = UpdateRule::Ftrl {
-            learning_rate_power,
-            initial_accumulator_value,
-            l1,
-            l2,
-            l2_shrinkage,
-            beta,
-        };
-        Self::new(rule, from.learning_rate)
+    #[track_caller]
+    fn checked(self) -> Self {
+        assert_in_range(self.rule);
+        self
     }
 }

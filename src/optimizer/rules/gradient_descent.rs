@@ -1,54 +1,57 @@
-//! Gradient descent, and with momentum.
+//! Gradient descent.
 
-use crate::graph::{LearningRate, UpdateRule};
-use crate::optimizer::Optimizer;
+use crate::graph::{LearningRate, Parameters, Rule, RuleState, UpdateRule};
+use crate::kernels::update::ElementUpdate;
+
+/// `v -= lr·g`
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GradientDescentRule;
+
+impl Rule for GradientDescentRule {
+    fn name(&self) -> &'static str {
+        "gradient_descent"
+    }
+
+    fn kinds(&self) -> [&'static str; 2] {
+        ["ApplyGradientDescent", "SparseApplyGradientDescent"]
+    }
+
+    fn parameters(&self, _: &mut Parameters) -> UpdateRule {
+        Self.into()
+    }
+
+    fn flops(&self) -> usize {
+        2
+    }
+
+    fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
+        state.each_element(Descent { rate });
+    }
+}
+
+/// The step of one element.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Descent {
+    pub(super) rate: f32,
+}
+
+impl ElementUpdate<1> for Descent {
+    #[inline(always)]
+    fn update(self, [v]: [f32; 1], g: f32) -> [f32; 1] {
+        [v - self.rate * g]
+    }
+}
 
 /// `v -= lr·g` (TensorFlow: `GradientDescentOptimizer`).
 #[derive(Clone, Debug)]
 pub struct GradientDescent {
-    learning_rate: LearningRate,
+    pub(super) rule: GradientDescentRule,
+    pub(super) learning_rate: LearningRate,
 }
 
 impl GradientDescent {
     /// With the given learning rate.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        Self { learning_rate: learning_rate.into() }
-    }
-}
-
-impl From<GradientDescent> for Optimizer {
-    fn from(from: GradientDescent) -> Self {
-        Self::new(UpdateRule::GradientDescent, from.learning_rate)
-    }
-}
-
-/// `m = μ·m + g; v -= lr·m` (TensorFlow: `MomentumOptimizer`).
-#[derive(Clone, Debug)]
-pub struct Momentum {
-    learning_rate: LearningRate,
-    momentum: f32,
-    use_nesterov: bool,
-}
-
-impl Momentum {
-    /// With the given learning rate and μ.
-    pub fn new(learning_rate: impl Into<LearningRate>, momentum: f32) -> Self {
-        Self { learning_rate: learning_rate.into(), momentum, use_nesterov: false }
-    }
-
-    /// Looks ahead: `v -= lr·g + lr·μ·m` (Nesterov).
-    #[must_use]
-    pub fn use_nesterov(mut self) -> Self {
-        self.use_nesterov = true;
-        self
-    }
-}
-
-impl From<Momentum> for Optimizer {
-    fn from(from: Momentum) -> Self {
-        Self::new(
-            UpdateRule::Momentum { momentum: from.momentum, use_nesterov: from.use_nesterov },
-            from.learning_rate,
-        )
+        Self { rule: GradientDescentRule, learning_rate: learning_rate.into() }
     }
 }

@@ -1,8 +1,99 @@
-//! LAMB (You et al. 2020).
+//! LAMB (You et al. 2020): a direction like Adam's, as long as the variable is large.
 
-use super::at_least_0;
-use crate::graph::{LearningRate, UpdateRule};
-use crate::optimizer::Optimizer;
+use super::adam::{AdamStep, moments_and_powers};
+use super::assert_in_range;
+use super::gradient_descent::Descent;
+use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
+use crate::kernels::reduce::sum_of_squares;
+use crate::kernels::update::{ElementUpdate, update_elements};
+
+/// `m` and `s` as Adam's; `u = m/(1−β1ᵗ)/(√(s/(1−β2ᵗ))+ε)+λ·v; v -= lr·‖v‖/‖u‖·u`
+///
+/// The trust ratio `‖v‖/‖u‖` is 1 where either norm is 0 (<https://arxiv.org/abs/1904.00962>,
+/// algorithm 2 with φ(x) = x). The norms are the roots of [`sum_of_squares`], whose order is fixed.
+#[derive(Clone, Copy, Debug)]
+pub struct LambRule {
+    /// β1.
+    pub beta1: f32,
+    /// β2.
+    pub beta2: f32,
+    /// ε.
+    pub epsilon: f32,
+    /// λ: how much of the variable is added to the direction.
+    pub weight_decay: f32,
+}
+
+impl Default for LambRule {
+    fn default() -> Self {
+        Self { beta1: 0.9, beta2: 0.999, epsilon: 1e-6, weight_decay: 0.0 }
+    }
+}
+
+impl Rule for LambRule {
+    fn name(&self) -> &'static str {
+        "lamb"
+    }
+
+    fn kinds(&self) -> [&'static str; 2] {
+        ["ApplyLAMB", "SparseApplyLAMB"]
+    }
+
+    fn parameters(&self, given: &mut Parameters) -> UpdateRule {
+        Self {
+            beta1: given.number("beta1", self.beta1, Range::Fraction),
+            beta2: given.number("beta2", self.beta2, Range::Fraction),
+            epsilon: given.number("epsilon", self.epsilon, Range::AtLeast0),
+            weight_decay: given.number("weight_decay", self.weight_decay, Range::AtLeast0),
+        }
+        .into()
+    }
+
+    fn default_learning_rate(&self) -> f32 {
+        0.001
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        moments_and_powers(["LAMB", "LAMB_1"], self.beta1, self.beta2)
+    }
+
+    fn moves_every_row(&self) -> bool {
+        true
+    }
+
+    /// Four for the two norms, two for the last step.
+    fn flops(&self) -> usize {
+        20
+    }
+
+    fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
+        let adam = AdamStep::next(rate, [self.beta1, self.beta2, self.epsilon], state);
+        let by = Direction { adam, weight_decay: self.weight_decay };
+        state.each_slice(|[variable, first, second]: [&mut [f32]; 3], gradient| {
+            let mut direction = variable.to_vec();
+            update_elements(by, [&mut direction, first, second], gradient);
+            let norms = [&*variable, &direction].map(|values| sum_of_squares::<f32>(values).sqrt());
+            let trust = if norms.contains(&0.0) { 1.0 } else { norms[0] / norms[1] };
+            update_elements(Descent { rate: rate * trust }, [variable], &direction);
+        });
+    }
+}
+
+/// Makes the direction of an element of the element itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Direction {
+    pub(super) adam: AdamStep,
+    pub(super) weight_decay: f32,
+}
+
+impl ElementUpdate<3> for Direction {
+    #[inline(always)]
+    fn update(self, [v, m, s]: [f32; 3], g: f32) -> [f32; 3] {
+        let AdamStep { beta1_power, beta2_power, epsilon, .. } = self.adam;
+        let (m, s) = self.adam.moments(m, s, g);
+        let denominator = (s / (1.0 - beta2_power)).sqrt() + epsilon;
+        [m / (1.0 - beta1_power) / denominator + self.weight_decay * v, m, s]
+    }
+}
 
 /// For large batches: a direction like Adam's with weight decay, as long as the variable itself is
 /// (You et al. 2020; `LAMB` of TensorFlow's add-ons).
@@ -12,31 +103,27 @@ use crate::optimizer::Optimizer;
 /// all rows.
 #[derive(Clone, Debug)]
 pub struct Lamb {
-    learning_rate: LearningRate,
-    beta1: f32,
-    beta2: f32,
-    epsilon: f32,
-    weight_decay: f32,
+    pub(super) rule: LambRule,
+    pub(super) learning_rate: LearningRate,
 }
 
 impl Lamb {
     /// With the given learning rate, β1 = 0.9, β2 = 0.999, ε = 1e-6, and no weight decay.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        let learning_rate = learning_rate.into();
-        Self { learning_rate, beta1: 0.9, beta2: 0.999, epsilon: 1e-6, weight_decay: 0.0 }
+        Self { rule: LambRule::default(), learning_rate: learning_rate.into() }
     }
 
     /// With other decay rates.
     #[must_use]
     pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
-        (self.beta1, self.beta2) = (beta1, beta2);
+        (self.rule.beta1, self.rule.beta2) = (beta1, beta2);
         self
     }
 
     /// With another ε.
     #[must_use]
     pub fn epsilon(mut self, epsilon: f32) -> Self {
-        self.epsilon = epsilon;
+        self.rule.epsilon = epsilon;
         self
     }
 
@@ -47,14 +134,8 @@ impl Lamb {
     #[must_use]
     #[track_caller]
     pub fn weight_decay(mut self, weight_decay: f32) -> Self {
-        self.weight_decay = at_least_0("LAMB's weight decay", weight_decay);
+        self.rule.weight_decay = weight_decay;
+        assert_in_range(self.rule);
         self
-    }
-}
-
-impl From<Lamb> for Optimizer {
-    fn from(from: Lamb) -> Self {
-        let Lamb { beta1, beta2, epsilon, weight_decay, .. } = from;
-        Self::new(UpdateRule::Lamb { beta1, beta2, epsilon, weight_decay }, from.learning_rate)
     }
 }

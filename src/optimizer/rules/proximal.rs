@@ -1,22 +1,139 @@
 //! A step of the gradient, then one of the norms of the variable (Duchi and Singer 2009: FOBOS).
 
-use super::{at_least_0, positive};
-use crate::graph::{LearningRate, UpdateRule};
-use crate::optimizer::Optimizer;
+use super::assert_in_range;
+use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
+use crate::kernels::update::ElementUpdate;
+
+/// `w = v−lr·g; v = sgn(w)·max(|w|−lr·l1, 0)/(1+lr·l2)`
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProximalGradientDescentRule {
+    /// The strength of the L1 norm.
+    pub l1: f32,
+    /// The strength of the L2 norm.
+    pub l2: f32,
+}
+
+impl Rule for ProximalGradientDescentRule {
+    fn name(&self) -> &'static str {
+        "proximal_gradient_descent"
+    }
+
+    fn kinds(&self) -> [&'static str; 2] {
+        ["ApplyProximalGradientDescent", "SparseApplyProximalGradientDescent"]
+    }
+
+    fn parameters(&self, given: &mut Parameters) -> UpdateRule {
+        Self {
+            l1: given.number("l1", self.l1, Range::AtLeast0),
+            l2: given.number("l2", self.l2, Range::AtLeast0),
+        }
+        .into()
+    }
+
+    fn flops(&self) -> usize {
+        5
+    }
+
+    fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
+        state.each_element(Step { rate, l1: self.l1, l2: self.l2 });
+    }
+}
+
+/// The step of one element.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    rate: f32,
+    l1: f32,
+    l2: f32,
+}
+
+impl ElementUpdate<1> for Step {
+    #[inline(always)]
+    fn update(self, [v]: [f32; 1], g: f32) -> [f32; 1] {
+        let moved = v - self.rate * g;
+        [(moved.abs() - self.rate * self.l1).max(0.0).copysign(moved) / (1.0 + self.rate * self.l2)]
+    }
+}
+
+/// `a += g²`, then as [`ProximalGradientDescentRule`] with the rate `lr/√a`
+#[derive(Clone, Copy, Debug)]
+pub struct ProximalAdagradRule {
+    /// What `a` begins with.
+    pub initial_accumulator_value: f32,
+    /// The strength of the L1 norm.
+    pub l1: f32,
+    /// The strength of the L2 norm.
+    pub l2: f32,
+}
+
+impl Default for ProximalAdagradRule {
+    fn default() -> Self {
+        Self { initial_accumulator_value: 0.1, l1: 0.0, l2: 0.0 }
+    }
+}
+
+impl Rule for ProximalAdagradRule {
+    fn name(&self) -> &'static str {
+        "proximal_adagrad"
+    }
+
+    fn kinds(&self) -> [&'static str; 2] {
+        ["ApplyProximalAdagrad", "SparseApplyProximalAdagrad"]
+    }
+
+    fn parameters(&self, given: &mut Parameters) -> UpdateRule {
+        let first = self.initial_accumulator_value;
+        Self {
+            initial_accumulator_value: given.number(
+                "initial_accumulator_value",
+                first,
+                Range::Above0,
+            ),
+            l1: given.number("l1", self.l1, Range::AtLeast0),
+            l2: given.number("l2", self.l2, Range::AtLeast0),
+        }
+        .into()
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        vec![Slot::like_variable("ProximalAdagrad", self.initial_accumulator_value)]
+    }
+
+    fn flops(&self) -> usize {
+        11
+    }
+
+    fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
+        state.each_element(AdagradStep(Step { rate, l1: self.l1, l2: self.l2 }));
+    }
+}
+
+/// The step of one element.
+#[derive(Clone, Copy, Debug)]
+struct AdagradStep(Step);
+
+impl ElementUpdate<2> for AdagradStep {
+    #[inline(always)]
+    fn update(self, [v, a]: [f32; 2], g: f32) -> [f32; 2] {
+        let a = a + g * g;
+        let [v] = Step { rate: self.0.rate / a.sqrt(), ..self.0 }.update([v], g);
+        [v, a]
+    }
+}
 
 /// `w = v−lr·g; v = sgn(w)·max(|w|−lr·l1, 0)/(1+lr·l2)` (TensorFlow:
 /// `ProximalGradientDescentOptimizer`).
 #[derive(Clone, Debug)]
 pub struct ProximalGradientDescent {
-    learning_rate: LearningRate,
-    l1: f32,
-    l2: f32,
+    pub(super) rule: ProximalGradientDescentRule,
+    pub(super) learning_rate: LearningRate,
 }
 
 impl ProximalGradientDescent {
     /// With the given learning rate, and no regularization.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        Self { learning_rate: learning_rate.into(), l1: 0.0, l2: 0.0 }
+        let rule = ProximalGradientDescentRule::default();
+        Self { rule, learning_rate: learning_rate.into() }
     }
 
     /// Regularizes by the L1 and the L2 norm, of these strengths.
@@ -26,17 +143,9 @@ impl ProximalGradientDescent {
     #[must_use]
     #[track_caller]
     pub fn regularization(mut self, l1: f32, l2: f32) -> Self {
-        (self.l1, self.l2) = (at_least_0("the strength l1", l1), at_least_0("the strength l2", l2));
+        (self.rule.l1, self.rule.l2) = (l1, l2);
+        assert_in_range(self.rule);
         self
-    }
-}
-
-impl From<ProximalGradientDescent> for Optimizer {
-    fn from(from: ProximalGradientDescent) -> Self {
-        Self::new(
-            UpdateRule::ProximalGradientDescent { l1: from.l1, l2: from.l2 },
-            from.learning_rate,
-        )
     }
 }
 
@@ -44,21 +153,14 @@ impl From<ProximalGradientDescent> for Optimizer {
 /// `ProximalAdagradOptimizer`).
 #[derive(Clone, Debug)]
 pub struct ProximalAdagrad {
-    learning_rate: LearningRate,
-    initial_accumulator_value: f32,
-    l1: f32,
-    l2: f32,
+    pub(super) rule: ProximalAdagradRule,
+    pub(super) learning_rate: LearningRate,
 }
 
 impl ProximalAdagrad {
     /// With the given learning rate, `a` beginning at 0.1, and no regularization.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        Self {
-            learning_rate: learning_rate.into(),
-            initial_accumulator_value: 0.1,
-            l1: 0.0,
-            l2: 0.0,
-        }
+        Self { rule: ProximalAdagradRule::default(), learning_rate: learning_rate.into() }
     }
 
     /// Begins with `a` at `value`.
@@ -68,8 +170,8 @@ impl ProximalAdagrad {
     #[must_use]
     #[track_caller]
     pub fn initial_accumulator_value(mut self, value: f32) -> Self {
-        self.initial_accumulator_value =
-            positive("ProximalAdagrad's initial accumulator value", value);
+        self.rule.initial_accumulator_value = value;
+        assert_in_range(self.rule);
         self
     }
 
@@ -80,17 +182,8 @@ impl ProximalAdagrad {
     #[must_use]
     #[track_caller]
     pub fn regularization(mut self, l1: f32, l2: f32) -> Self {
-        (self.l1, self.l2) = (at_least_0("the strength l1", l1), at_least_0("the strength l2", l2));
+        (self.rule.l1, self.rule.l2) = (l1, l2);
+        assert_in_range(self.rule);
         self
-    }
-}
-
-impl From<ProximalAdagrad> for Optimizer {
-    fn from(from: ProximalAdagrad) -> Self {
-        let ProximalAdagrad { initial_accumulator_value, l1, l2, .. } = from;
-        Self::new(
-            UpdateRule::ProximalAdagrad { initial_accumulator_value, l1, l2 },
-            from.learning_rate,
-        )
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Built, cpu, place, snapshot, variable};
 use crate::cluster::DeviceName;
-use crate::graph::{Graph, GraphError, NewOperation, Op, OpId, Output, UpdateRule};
+use crate::graph::{Graph, GraphError, NewOperation, Op, OpId, Output};
 use crate::placement::PlacementError;
 
 fn devices() -> Vec<DeviceName> {
@@ -109,7 +109,7 @@ fn operations_that_must_be_together_and_ask_for_different_devices_are_told_both(
         variables: &[v.op_id(), other.op_id()],
         colocated_with: Some(v.op_id()),
         ..NewOperation::of(Op::ApplyGradient {
-            rule: UpdateRule::GradientDescent,
+            rule: crate::optimizer::GradientDescentRule.into(),
             is_sparse: false,
             replica: None,
         })

@@ -177,7 +177,7 @@ impl VariableStore {
             stored.is_updating = true;
             values.push(stored.value.take().expect("it was just seen"));
         }
-        let (rule, learning_rate) = (apply.rule, apply.learning_rate);
+        let (rule, learning_rate) = (apply.rule.clone(), apply.learning_rate);
         let update = Update { rule, learning_rate, values, gradients, compensation: None };
         Ok(Updating { variables: apply.variables.clone(), update, tickets, device })
     }

@@ -41,7 +41,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
         Op::AssignAdd => Action::AssignAdd(variable(0), next()),
         Op::ApplyGradient { rule, is_sparse, replica } => {
             let variables = (0..node.variables.len()).map(variable).collect();
-            Action::Apply(apply_gradient(*rule, *is_sparse, *replica, variables, inputs)?)
+            Action::Apply(apply_gradient(rule.clone(), *is_sparse, *replica, variables, inputs)?)
         }
         Op::Vote(replica) => {
             let versions = inputs.map(|version| version.item::<i64>()).collect::<Result<_, _>>()?;

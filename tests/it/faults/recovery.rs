@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use trainyard::checkpoint::{Listed, Memory, Retention, Saver};
 use trainyard::cluster::TaskName;
-use trainyard::graph::UpdateRule;
 use trainyard::models::{Embedding, Model};
+use trainyard::optimizer::AdagradRule;
 use trainyard::prelude::*;
 use trainyard::simulation::{FaultKind, Law, Trigger};
 use trainyard::sync::Mode;
@@ -225,7 +225,7 @@ fn whole(store: &Memory) -> BTreeMap<String, Tensor> {
 fn a_checkpoint_is_restored_on_another_number_of_parameter_servers_and_of_partitions() {
     let training = |servers, partitions, steps, store: &Memory| {
         let model = Embedding { rows: 100, dim: 16, slots: 4, partitions, hidden: vec![8] };
-        let rule = UpdateRule::Adagrad { initial_accumulator_value: 0.1 };
+        let rule = AdagradRule::default().into();
         let training =
             Simulated::new(servers, 2, Mode::Sync { backups: 0 }).embedding(100).rule(rule);
         training.model(Model::Embedding(model)).steps(steps).checkpoints(store, 100).run()

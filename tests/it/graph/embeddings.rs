@@ -8,7 +8,7 @@ use trainyard::graph::{
     Gradient, GraphError, IndexedSlices, InitialRows, PartitionedVariable, Partitioner, RandomLaw,
     ShardStrategy, UpdateRule, embedding_lookup, embedding_lookup_unique, variable_gradients,
 };
-use trainyard::optimizer::TrainOp;
+use trainyard::optimizer::{AdagradRule, AdamRule, GradientDescentRule, MomentumRule, TrainOp};
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
 
@@ -428,15 +428,15 @@ fn a_step_takes_the_time_and_the_bytes_of_the_rows_that_it_touches_however_large
 #[test]
 fn the_built_in_model_learns_with_any_rule_and_gives_the_same_again() {
     for rule in [
-        UpdateRule::GradientDescent,
-        UpdateRule::Momentum { momentum: 0.9, use_nesterov: true },
-        UpdateRule::Adagrad { initial_accumulator_value: 0.1 },
-        UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 },
+        UpdateRule::from(GradientDescentRule),
+        MomentumRule { momentum: 0.9, use_nesterov: true }.into(),
+        AdagradRule::default().into(),
+        AdamRule::default().into(),
     ] {
         let train = || {
             Simulated::new(4, 2, Mode::Sync { backups: 0 })
                 .embedding(400)
-                .rule(rule)
+                .rule(rule.clone())
                 .steps(100)
                 .run()
         };

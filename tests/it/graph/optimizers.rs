@@ -315,20 +315,20 @@ fn parameters_that_make_no_sense_are_refused_where_they_are_given() {
     let refused: [(fn(), &str); 5] = [
         (
             || drop(Adagrad::new(0.1).initial_accumulator_value(0.0)),
-            "Adagrad's initial accumulator value must be above 0",
+            "`initial_accumulator_value` of the update rule `adagrad` must be finite and above 0",
         ),
         (
             || drop(AdagradDa::new(0.1).initial_gradient_squared_accumulator_value(-1.0)),
-            "must be above 0, not -1",
+            "must be finite and above 0",
         ),
         (
             || drop(Ftrl::new(0.1).learning_rate_power(0.5)),
-            "FTRL's learning rate power must be at most 0, not 0.5",
+            "`learning_rate_power` of the update rule `ftrl` must be finite and at most 0",
         ),
-        (|| drop(Ftrl::new(0.1).regularization(-0.1, 0.0)), "FTRL's l1 must be at least 0"),
+        (|| drop(Ftrl::new(0.1).regularization(-0.1, 0.0)), "`l1` of the update rule `ftrl` must"),
         (
             || drop(Lamb::new(0.1).weight_decay(f32::NAN)),
-            "LAMB's weight decay must be at least 0, not NaN",
+            "`weight_decay` of the update rule `lamb` must be finite and at least 0",
         ),
     ];
     for (build, said) in refused {

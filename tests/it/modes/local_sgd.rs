@@ -7,6 +7,7 @@ use trainyard::cluster::TaskName;
 use trainyard::graph::UpdateRule;
 use trainyard::models::Model;
 use trainyard::optimizer::LocalTrainOp;
+use trainyard::optimizer::{GradientDescentRule, MomentumRule};
 use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
 use trainyard::simulation::{FaultKind, Trigger};
@@ -17,8 +18,8 @@ use crate::support::fixture::{both, cluster, on_actix};
 use crate::support::simulated::{Simulated, Trained};
 
 const SYNC: Mode = Mode::Sync { backups: 0 };
-const AVERAGE: UpdateRule = UpdateRule::GradientDescent;
-const NESTEROV: UpdateRule = UpdateRule::Momentum { momentum: 0.9, use_nesterov: true };
+const AVERAGE: GradientDescentRule = GradientDescentRule;
+const NESTEROV: MomentumRule = MomentumRule { momentum: 0.9, use_nesterov: true };
 
 fn bytes_sent(trained: &Trained) -> f64 {
     trained.outcome.bytes_sent.values().sum::<u64>() as f64
@@ -180,8 +181,8 @@ fn digits() -> Simulated {
 #[test]
 fn local_sgd_and_diloco_train_the_digits_and_send_less_by_the_steps_between_averages() {
     let each = digits().steps(160).run();
-    for (rule, learning_rate) in [(AVERAGE, 1.0), (NESTEROV, 0.7)] {
-        let trained = digits().averaging(8, rule, learning_rate).steps(90).run();
+    for (rule, learning_rate) in [(UpdateRule::from(AVERAGE), 1.0), (NESTEROV.into(), 0.7)] {
+        let trained = digits().averaging(8, rule.clone(), learning_rate).steps(90).run();
         let accuracy = trained.evaluation.unwrap().accuracy;
         assert!(accuracy >= 0.95, "{rule:?}: {accuracy}");
         assert_eq!(trained.steps.len(), 2 * 8 * 90);

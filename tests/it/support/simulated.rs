@@ -12,6 +12,7 @@ use trainyard::experiment::{Experiment, Trial};
 use trainyard::graph::UpdateRule;
 use trainyard::kernels::Numerics;
 use trainyard::models::{Embedding, Model};
+use trainyard::optimizer::AdamRule;
 use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
 use trainyard::simulation::{Fault, FaultKind, Host, Law, Outcome, Trigger};
@@ -136,7 +137,13 @@ impl Simulated {
     }
 
     /// Has the workers train variables of their own, which they average every so many steps.
-    pub(crate) fn averaging(mut self, every: u32, rule: UpdateRule, learning_rate: f32) -> Self {
+    pub(crate) fn averaging(
+        mut self,
+        every: u32,
+        rule: impl Into<UpdateRule>,
+        learning_rate: f32,
+    ) -> Self {
+        let rule = rule.into();
         let outer = OptimizerSettings {
             rule,
             learning_rate: learning_rate.into(),
@@ -192,7 +199,7 @@ impl Simulated {
     }
 
     pub(crate) fn adam(mut self, learning_rate: f32) -> Self {
-        let rule = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+        let rule = AdamRule::default().into();
         self.trial.settings.optimizer = OptimizerSettings {
             rule,
             learning_rate: learning_rate.into(),

@@ -3,9 +3,9 @@
 
 use super::Mistakes;
 use crate::experiment::scenario::file::{
-    LearningRateFile, OptimizerFile, Parameters, RuleFile, ScheduleFile, ScheduleName,
+    LearningRateFile, OptimizerFile, ScheduleFile, ScheduleName, ScheduleParameters,
 };
-use crate::graph::{LearningRate, Schedule, UpdateRule};
+use crate::graph::{LearningRate, Parameters, Schedule, UpdateRule};
 use crate::optimizer::ClipGradients;
 use crate::training::OptimizerSettings;
 
@@ -17,93 +17,27 @@ const RATE: &str = "program.optimizer.learning_rate";
 pub(super) fn optimizer(file: &OptimizerFile, found: &mut Mistakes) -> OptimizerSettings {
     let learning_rate = learning_rate(file, found);
     let clip = clip(file, found);
-    let mut given =
-        Given { path: PATH, of: "the optimizer's `rule`", parameters: file.parameters(), found };
-    let rule = rule(file.rule, &mut given);
-    given.refuse_the_rest();
+    let rule = rule(file, found);
     OptimizerSettings { rule, learning_rate, clip, top_k: None }
 }
 
-/// The rule, with TensorFlow's defaults.
-fn rule(rule: RuleFile, given: &mut Given<'_>) -> UpdateRule {
-    match rule {
-        RuleFile::GradientDescent => UpdateRule::GradientDescent,
-        RuleFile::Momentum => UpdateRule::Momentum {
-            momentum: given.at_least_0("momentum", 0.9),
-            use_nesterov: given.flag("use_nesterov"),
-        },
-        RuleFile::Adagrad => UpdateRule::Adagrad {
-            initial_accumulator_value: given.above_0("initial_accumulator_value", 0.1),
-        },
-        RuleFile::AdagradDa => UpdateRule::AdagradDa {
-            initial_gradient_squared_accumulator_value: given
-                .above_0("initial_gradient_squared_accumulator_value", 0.1),
-            l1: given.at_least_0("l1", 0.0),
-            l2: given.at_least_0("l2", 0.0),
-        },
-        RuleFile::Adadelta => UpdateRule::Adadelta {
-            rho: given.part("rho", 0.95),
-            epsilon: given.at_least_0("epsilon", 1e-8),
-        },
-        RuleFile::RmsProp => UpdateRule::RmsProp {
-            decay: given.part("decay", 0.9),
-            momentum: given.at_least_0("momentum", 0.0),
-            epsilon: given.at_least_0("epsilon", 1e-10),
-            centered: given.flag("centered"),
-        },
-        RuleFile::Adam => {
-            let (beta1, beta2, epsilon) = given.adam(1e-8);
-            match given.flag("lazy") {
-                true => UpdateRule::LazyAdam { beta1, beta2, epsilon },
-                false => UpdateRule::Adam { beta1, beta2, epsilon },
-            }
-        }
-        RuleFile::AdamW => {
-            let ((beta1, beta2, epsilon), weight_decay) =
-                (given.adam(1e-8), given.at_least_0("weight_decay", 0.01));
-            UpdateRule::AdamW { beta1, beta2, epsilon, weight_decay }
-        }
-        RuleFile::Lamb => {
-            let ((beta1, beta2, epsilon), weight_decay) =
-                (given.adam(1e-6), given.at_least_0("weight_decay", 0.0));
-            UpdateRule::Lamb { beta1, beta2, epsilon, weight_decay }
-        }
-        RuleFile::Ftrl => UpdateRule::Ftrl {
-            learning_rate_power: given.number(
-                "learning_rate_power",
-                -0.5,
-                "finite and at most 0",
-                |power| power <= 0.0,
-            ),
-            initial_accumulator_value: given.at_least_0("initial_accumulator_value", 0.1),
-            l1: given.at_least_0("l1", 0.0),
-            l2: given.at_least_0("l2", 0.0),
-            l2_shrinkage: given.at_least_0("l2_shrinkage", 0.0),
-            beta: given.at_least_0("beta", 0.0),
-        },
-        RuleFile::ProximalGradientDescent => {
-            let (l1, l2) = (given.at_least_0("l1", 0.0), given.at_least_0("l2", 0.0));
-            UpdateRule::ProximalGradientDescent { l1, l2 }
-        }
-        RuleFile::ProximalAdagrad => UpdateRule::ProximalAdagrad {
-            initial_accumulator_value: given.above_0("initial_accumulator_value", 0.1),
-            l1: given.at_least_0("l1", 0.0),
-            l2: given.at_least_0("l2", 0.0),
-        },
+/// The rule with the parameters that the file gives, and its defaults for the others.
+fn rule(file: &OptimizerFile, found: &mut Mistakes) -> UpdateRule {
+    let mut given = Parameters::named(file.parameters.clone());
+    let rule = file.rule.0.with(&mut given);
+    for (name, wanted) in given.problems() {
+        found.note(format!("{PATH}.{name}"), wanted.as_str());
     }
-}
-
-/// The learning rate where the file names none, which is TensorFlow's where it has a default.
-fn default_rate(rule: RuleFile) -> f32 {
-    match rule {
-        RuleFile::Adam | RuleFile::AdamW | RuleFile::Lamb | RuleFile::Adadelta => 0.001,
-        _ => 0.01,
+    for name in given.left() {
+        let problem = "the optimizer's `rule` has no such parameter";
+        found.note(format!("{PATH}.{name}"), problem);
     }
+    rule
 }
 
 fn learning_rate(file: &OptimizerFile, found: &mut Mistakes) -> LearningRate {
     let rate = match &file.learning_rate {
-        None => return default_rate(file.rule).into(),
+        None => return file.rule.0.default_learning_rate().into(),
         Some(LearningRateFile::Schedule(file)) => return schedule(file, found),
         Some(LearningRateFile::Constant(rate)) => *rate,
     };
@@ -131,7 +65,7 @@ fn schedule(file: &ScheduleFile, found: &mut Mistakes) -> LearningRate {
         || "only the schedule \"piecewise_constant\" has `boundaries` and `values`".to_owned(),
     );
     let decay_steps = steps.unwrap_or(1);
-    let mut given = Given { path: RATE, of: "this schedule", parameters: file.parameters(), found };
+    let mut given = Given { path: RATE, parameters: file.parameters(), found };
     let schedule = match file.schedule {
         ScheduleName::Constant => Schedule::Constant(given.needed("initial")),
         ScheduleName::Exponential => Schedule::ExponentialDecay {
@@ -193,12 +127,10 @@ fn clip(file: &OptimizerFile, found: &mut Mistakes) -> Option<ClipGradients> {
     clip
 }
 
-/// The parameters that are given and not yet taken.
+/// The parameters of a schedule that are given and not yet taken.
 struct Given<'a> {
     path: &'static str,
-    /// Whose parameters they are.
-    of: &'static str,
-    parameters: Parameters,
+    parameters: ScheduleParameters,
     found: &'a mut Mistakes,
 }
 
@@ -209,15 +141,6 @@ impl Given<'_> {
 
     fn above_0(&mut self, name: &'static str, default: f32) -> f32 {
         self.number(name, default, "finite and above 0", |number| number > 0.0)
-    }
-
-    /// What is kept of a mean at each step.
-    fn part(&mut self, name: &'static str, default: f32) -> f32 {
-        self.number(name, default, "at least 0 and below 1", |part| (0.0..1.0).contains(&part))
-    }
-
-    fn adam(&mut self, epsilon: f32) -> (f32, f32, f32) {
-        (self.part("beta1", 0.9), self.part("beta2", 0.999), self.at_least_0("epsilon", epsilon))
     }
 
     fn number(
@@ -264,12 +187,9 @@ impl Given<'_> {
     }
 
     fn refuse_the_rest(self) {
-        let Parameters { numbers, flags } = self.parameters;
+        let ScheduleParameters { numbers, flags } = self.parameters;
         for name in numbers.into_keys().chain(flags.into_keys()) {
-            self.found.note(
-                format!("{}.{name}", self.path),
-                format!("{} has no such parameter", self.of),
-            );
+            self.found.note(format!("{}.{name}", self.path), "this schedule has no such parameter");
         }
     }
 }

@@ -7,82 +7,111 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+use crate::graph::{ParameterValue, UpdateRule};
+use crate::optimizer::{GradientDescentRule, rule_named, rule_names};
+
+/// `{ rule = "adam", learning_rate = 0.001, beta1 = 0.8 }`
+#[derive(Default)]
 pub(in crate::experiment::scenario) struct OptimizerFile {
     pub(in crate::experiment::scenario) rule: RuleFile,
     pub(in crate::experiment::scenario) learning_rate: Option<LearningRateFile>,
     pub(in crate::experiment::scenario) clip_value: Option<f32>,
     pub(in crate::experiment::scenario) clip_norm: Option<f32>,
     pub(in crate::experiment::scenario) clip_global_norm: Option<f32>,
-    momentum: Option<f32>,
-    use_nesterov: Option<bool>,
-    initial_accumulator_value: Option<f32>,
-    initial_gradient_squared_accumulator_value: Option<f32>,
-    rho: Option<f32>,
-    decay: Option<f32>,
-    centered: Option<bool>,
-    beta1: Option<f32>,
-    beta2: Option<f32>,
-    epsilon: Option<f32>,
-    lazy: Option<bool>,
-    weight_decay: Option<f32>,
-    learning_rate_power: Option<f32>,
-    l1: Option<f32>,
-    l2: Option<f32>,
-    l2_shrinkage: Option<f32>,
-    beta: Option<f32>,
+    /// All other keys: only the rule knows which of them it has.
+    pub(in crate::experiment::scenario) parameters: BTreeMap<String, ParameterValue>,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(in crate::experiment::scenario) enum RuleFile {
-    #[default]
-    GradientDescent,
-    Momentum,
-    Adagrad,
-    AdagradDa,
-    Adadelta,
-    RmsProp,
-    Adam,
-    #[serde(rename = "adamw")]
-    AdamW,
-    Lamb,
-    Ftrl,
-    ProximalGradientDescent,
-    ProximalAdagrad,
-}
-
-impl OptimizerFile {
-    /// The parameters of the rule that are given.
-    pub(in crate::experiment::scenario) fn parameters(&self) -> Parameters {
-        let numbers = [
-            ("momentum", self.momentum),
-            ("initial_accumulator_value", self.initial_accumulator_value),
-            (
-                "initial_gradient_squared_accumulator_value",
-                self.initial_gradient_squared_accumulator_value,
-            ),
-            ("rho", self.rho),
-            ("decay", self.decay),
-            ("beta1", self.beta1),
-            ("beta2", self.beta2),
-            ("epsilon", self.epsilon),
-            ("weight_decay", self.weight_decay),
-            ("learning_rate_power", self.learning_rate_power),
-            ("l1", self.l1),
-            ("l2", self.l2),
-            ("l2_shrinkage", self.l2_shrinkage),
-            ("beta", self.beta),
-        ];
-        let flags =
-            [("use_nesterov", self.use_nesterov), ("centered", self.centered), ("lazy", self.lazy)];
-        Parameters { numbers: given(numbers), flags: given(flags) }
+impl<'de> Deserialize<'de> for OptimizerFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(OptimizerVisitor)
     }
 }
 
-/// Parameters by their keys.
-pub(in crate::experiment::scenario) struct Parameters {
+struct OptimizerVisitor;
+
+impl<'de> Visitor<'de> for OptimizerVisitor {
+    type Value = OptimizerFile;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table such as { rule = \"adagrad\", learning_rate = 0.05 }")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OptimizerFile, A::Error> {
+        let mut file = OptimizerFile::default();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "rule" => file.rule = map.next_value()?,
+                "learning_rate" => file.learning_rate = Some(map.next_value()?),
+                "clip_value" => file.clip_value = Some(map.next_value()?),
+                "clip_norm" => file.clip_norm = Some(map.next_value()?),
+                "clip_global_norm" => file.clip_global_norm = Some(map.next_value()?),
+                _ => {
+                    let ParameterFile(value) = map.next_value()?;
+                    file.parameters.insert(key, value);
+                }
+            }
+        }
+        Ok(file)
+    }
+}
+
+/// The rule of that name, with its defaults.
+pub(in crate::experiment::scenario) struct RuleFile(pub(in crate::experiment::scenario) UpdateRule);
+
+impl Default for RuleFile {
+    fn default() -> Self {
+        Self(GradientDescentRule.into())
+    }
+}
+
+impl<'de> Deserialize<'de> for RuleFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        rule_named(&name).map(Self).ok_or_else(|| {
+            let names: Vec<String> =
+                rule_names().into_iter().map(|name| format!("`{name}`")).collect();
+            D::Error::custom(format!(
+                "unknown variant `{name}`, expected one of {}",
+                names.join(", ")
+            ))
+        })
+    }
+}
+
+/// A number, or true or false.
+struct ParameterFile(ParameterValue);
+
+struct ParameterVisitor;
+
+impl Visitor<'_> for ParameterVisitor {
+    type Value = ParameterFile;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, true or false")
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<ParameterFile, E> {
+        Ok(ParameterFile(ParameterValue::Number(number as f32)))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<ParameterFile, E> {
+        Ok(ParameterFile(ParameterValue::Number(number as f32)))
+    }
+
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<ParameterFile, E> {
+        Ok(ParameterFile(ParameterValue::Flag(flag)))
+    }
+}
+
+impl<'de> Deserialize<'de> for ParameterFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ParameterVisitor)
+    }
+}
+
+/// The parameters of a schedule, by their keys.
+pub(in crate::experiment::scenario) struct ScheduleParameters {
     pub(in crate::experiment::scenario) numbers: BTreeMap<&'static str, f32>,
     pub(in crate::experiment::scenario) flags: BTreeMap<&'static str, bool>,
 }
@@ -130,7 +159,7 @@ pub(in crate::experiment::scenario) enum ScheduleName {
 
 impl ScheduleFile {
     /// The numbers and flags of the schedule that are given.
-    pub(in crate::experiment::scenario) fn parameters(&self) -> Parameters {
+    pub(in crate::experiment::scenario) fn parameters(&self) -> ScheduleParameters {
         let numbers = [
             ("initial", self.initial),
             ("decay_rate", self.decay_rate),
@@ -138,7 +167,7 @@ impl ScheduleFile {
             ("power", self.power),
             ("alpha", self.alpha),
         ];
-        Parameters {
+        ScheduleParameters {
             numbers: given(numbers),
             flags: given([("staircase", self.staircase), ("cycle", self.cycle)]),
         }

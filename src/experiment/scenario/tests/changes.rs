@@ -44,7 +44,7 @@ fn a_setting_adds_a_key_or_a_section_that_the_file_leaves_out() {
     assert_eq!(scenario.slow, BTreeMap::from(slow));
     assert_eq!(
         scenario.settings.optimizer.rule,
-        UpdateRule::Adagrad { initial_accumulator_value: 0.2 }
+        AdagradRule { initial_accumulator_value: 0.2 }.into()
     );
     assert_eq!(scenario.network.racks.unwrap().hosts_per_rack, 5);
 }
@@ -234,8 +234,11 @@ fn a_run_may_have_settings_of_its_own_and_all_others_of_the_scenario() {
     let rates: Vec<_> =
         own.iter().map(|own| own.settings.optimizer.learning_rate.clone()).collect();
     assert_eq!(rates, [0.1, 0.2, 0.1].map(LearningRate::from));
-    let adam = UpdateRule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
-    assert_eq!((own[2].settings.optimizer.rule, own[2].settings.stop.steps), (adam, Some(7)));
+    let adam = crate::optimizer::AdamRule::default().into();
+    assert_eq!(
+        (own[2].settings.optimizer.rule.clone(), own[2].settings.stop.steps),
+        (adam, Some(7))
+    );
     assert_eq!(own.iter().map(|own| own.cluster["worker"].count()).collect::<Vec<_>>(), [4, 8, 4]);
     assert!(own[0].compute.straggler.is_some() && own[1].compute.straggler.is_none());
     let names: Vec<_> = scenario.runs.iter().map(|run| run.name.as_str()).collect();

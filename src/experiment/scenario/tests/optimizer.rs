@@ -2,7 +2,11 @@
 //! no sense.
 
 use super::*;
-use crate::graph::Schedule;
+use crate::graph::{Schedule, UpdateRule};
+use crate::optimizer::{
+    AdadeltaRule, AdagradDaRule, AdagradRule, AdamRule, AdamWRule, FtrlRule, GradientDescentRule,
+    LambRule, MomentumRule, ProximalAdagradRule, ProximalGradientDescentRule, RmsPropRule,
+};
 
 fn optimizer(text: &str) -> OptimizerSettings {
     example(&format!("[program]\noptimizer = {{ {text} }}")).unwrap().settings.optimizer
@@ -12,41 +16,42 @@ fn optimizer(text: &str) -> OptimizerSettings {
 fn every_rule_has_tensorflows_defaults() {
     let (beta1, beta2) = (0.9, 0.999);
     let (initial_accumulator_value, l1, l2) = (0.1, 0.0, 0.0);
-    let rules = [
-        ("gradient_descent", 0.01, UpdateRule::GradientDescent),
-        ("momentum", 0.01, UpdateRule::Momentum { momentum: 0.9, use_nesterov: false }),
-        ("adagrad", 0.01, UpdateRule::Adagrad { initial_accumulator_value }),
+    let rules: [(&str, f32, UpdateRule); 12] = [
+        ("gradient_descent", 0.01, GradientDescentRule.into()),
+        ("momentum", 0.01, MomentumRule { momentum: 0.9, use_nesterov: false }.into()),
+        ("adagrad", 0.01, AdagradRule { initial_accumulator_value }.into()),
         (
             "adagrad_da",
             0.01,
-            UpdateRule::AdagradDa { initial_gradient_squared_accumulator_value: 0.1, l1, l2 },
+            AdagradDaRule { initial_gradient_squared_accumulator_value: 0.1, l1, l2 }.into(),
         ),
-        ("adadelta", 0.001, UpdateRule::Adadelta { rho: 0.95, epsilon: 1e-8 }),
+        ("adadelta", 0.001, AdadeltaRule { rho: 0.95, epsilon: 1e-8 }.into()),
         (
             "rms_prop",
             0.01,
-            UpdateRule::RmsProp { decay: 0.9, momentum: 0.0, epsilon: 1e-10, centered: false },
+            RmsPropRule { decay: 0.9, momentum: 0.0, epsilon: 1e-10, centered: false }.into(),
         ),
-        ("adam", 0.001, UpdateRule::Adam { beta1, beta2, epsilon: 1e-8 }),
-        ("adamw", 0.001, UpdateRule::AdamW { beta1, beta2, epsilon: 1e-8, weight_decay: 0.01 }),
-        ("lamb", 0.001, UpdateRule::Lamb { beta1, beta2, epsilon: 1e-6, weight_decay: 0.0 }),
+        ("adam", 0.001, AdamRule { beta1, beta2, epsilon: 1e-8, lazy: false }.into()),
+        ("adamw", 0.001, AdamWRule { beta1, beta2, epsilon: 1e-8, weight_decay: 0.01 }.into()),
+        ("lamb", 0.001, LambRule { beta1, beta2, epsilon: 1e-6, weight_decay: 0.0 }.into()),
         (
             "ftrl",
             0.01,
-            UpdateRule::Ftrl {
+            FtrlRule {
                 learning_rate_power: -0.5,
                 initial_accumulator_value,
                 l1,
                 l2,
                 l2_shrinkage: 0.0,
                 beta: 0.0,
-            },
+            }
+            .into(),
         ),
-        ("proximal_gradient_descent", 0.01, UpdateRule::ProximalGradientDescent { l1, l2 }),
+        ("proximal_gradient_descent", 0.01, ProximalGradientDescentRule { l1, l2 }.into()),
         (
             "proximal_adagrad",
             0.01,
-            UpdateRule::ProximalAdagrad { initial_accumulator_value, l1, l2 },
+            ProximalAdagradRule { initial_accumulator_value, l1, l2 }.into(),
         ),
     ];
     for (name, rate, rule) in rules {
@@ -60,21 +65,23 @@ fn every_rule_has_tensorflows_defaults() {
 fn the_parameters_of_a_rule_are_read() {
     let text = "rule = \"ftrl\", learning_rate_power = -0.7, initial_accumulator_value = 0, \
                 l1 = 1, l2 = 2, l2_shrinkage = 3, beta = 4";
-    let ftrl = UpdateRule::Ftrl {
+    let ftrl: UpdateRule = FtrlRule {
         learning_rate_power: -0.7,
         initial_accumulator_value: 0.0,
         l1: 1.0,
         l2: 2.0,
         l2_shrinkage: 3.0,
         beta: 4.0,
-    };
+    }
+    .into();
     assert_eq!(optimizer(text).rule, ftrl);
-    let lazy = UpdateRule::LazyAdam { beta1: 0.8, beta2: 0.9, epsilon: 1e-7 };
+    let lazy: UpdateRule = AdamRule { beta1: 0.8, beta2: 0.9, epsilon: 1e-7, lazy: true }.into();
     assert_eq!(
         optimizer("rule = \"adam\", lazy = true, beta1 = 0.8, beta2 = 0.9, epsilon = 1e-7").rule,
         lazy
     );
-    let centered = UpdateRule::RmsProp { decay: 0.8, momentum: 0.9, epsilon: 1e-3, centered: true };
+    let centered: UpdateRule =
+        RmsPropRule { decay: 0.8, momentum: 0.9, epsilon: 1e-3, centered: true }.into();
     assert_eq!(
         optimizer(
             "rule = \"rms_prop\", decay = 0.8, momentum = 0.9, epsilon = 1e-3, centered = true"

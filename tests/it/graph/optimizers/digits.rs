@@ -13,7 +13,7 @@ const STEPS: u64 = 1000;
 /// [`STEPS`] steps.
 fn learns(optimizer: impl Into<Optimizer>) {
     let optimizer = optimizer.into();
-    let rule = optimizer.rule;
+    let rule = optimizer.rule.clone();
     let training = Simulated::new(1, 2, Mode::Sync { backups: 0 })
         .digits()
         .model(Model::Mlp { hidden: vec![64] });

@@ -1,0 +1,129 @@
+//! Adagrad by dual averaging (Duchi, Hazan and Singer 2011).
+
+use super::assert_in_range;
+use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
+use crate::kernels::update::ElementUpdate;
+
+/// `G += g; Q += g²; T += 1; v = −lr·sgn(G)·max(|G|−l1·T, 0)/(l2·T·lr+√Q)`: the variable is a
+/// function of the sums, whatever it was.
+#[derive(Clone, Copy, Debug)]
+pub struct AdagradDaRule {
+    /// What `Q` begins with.
+    pub initial_gradient_squared_accumulator_value: f32,
+    /// The strength of the L1 norm.
+    pub l1: f32,
+    /// The strength of the L2 norm.
+    pub l2: f32,
+}
+
+impl Default for AdagradDaRule {
+    fn default() -> Self {
+        Self { initial_gradient_squared_accumulator_value: 0.1, l1: 0.0, l2: 0.0 }
+    }
+}
+
+impl Rule for AdagradDaRule {
+    fn name(&self) -> &'static str {
+        "adagrad_da"
+    }
+
+    fn kinds(&self) -> [&'static str; 2] {
+        ["ApplyAdagradDA", "SparseApplyAdagradDA"]
+    }
+
+    fn parameters(&self, given: &mut Parameters) -> UpdateRule {
+        Self {
+            initial_gradient_squared_accumulator_value: given.number(
+                "initial_gradient_squared_accumulator_value",
+                self.initial_gradient_squared_accumulator_value,
+                Range::Above0,
+            ),
+            l1: given.number("l1", self.l1, Range::AtLeast0),
+            l2: given.number("l2", self.l2, Range::AtLeast0),
+        }
+        .into()
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        let squared = self.initial_gradient_squared_accumulator_value;
+        vec![
+            Slot::like_variable("AdagradDA", 0.0),
+            Slot::like_variable("AdagradDA_1", squared),
+            Slot::count("updates"),
+        ]
+    }
+
+    fn flops(&self) -> usize {
+        10
+    }
+
+    fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
+        let updates = state.count(2);
+        *updates += 1;
+        let update = *updates as f32;
+        state.each_element(Step { rate, l1: self.l1, l2: self.l2, update });
+    }
+}
+
+/// The step of one element.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) rate: f32,
+    pub(super) l1: f32,
+    pub(super) l2: f32,
+    /// Which update this is, from 1: how many gradients the sums have after it.
+    pub(super) update: f32,
+}
+
+impl ElementUpdate<3> for Step {
+    #[inline(always)]
+    fn update(self, [_, sum, squared]: [f32; 3], g: f32) -> [f32; 3] {
+        let (sum, squared) = (sum + g, squared + g * g);
+        let shrunk = (sum.abs() - self.l1 * self.update).max(0.0).copysign(sum);
+        [-self.rate * shrunk / (self.l2 * self.update * self.rate + squared.sqrt()), sum, squared]
+    }
+}
+
+/// Adagrad by dual averaging, for sparse linear models (TensorFlow: `AdagradDAOptimizer`):
+/// `G += g; Q += g²; v = −lr·sgn(G)·max(|G|−l1·T, 0)/(l2·T·lr+√Q)`.
+///
+/// The variable is a function of the sums alone, so what it began with counts for nothing. `T` is
+/// how many gradients the sums have, which the variable counts itself. TensorFlow takes the global
+/// step plus 1: the same where every step updates every variable, and off by the other workers'
+/// open steps where they train asynchronously.
+#[derive(Clone, Debug)]
+pub struct AdagradDa {
+    pub(super) rule: AdagradDaRule,
+    pub(super) learning_rate: LearningRate,
+}
+
+impl AdagradDa {
+    /// With the given learning rate, `Q` beginning at 0.1, and no regularization.
+    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
+        Self { rule: AdagradDaRule::default(), learning_rate: learning_rate.into() }
+    }
+
+    /// Begins with `Q` at `value`.
+    ///
+    /// # Panics
+    /// If the value is not positive: an update without a gradient would divide by zero.
+    #[must_use]
+    #[track_caller]
+    pub fn initial_gradient_squared_accumulator_value(mut self, value: f32) -> Self {
+        self.rule.initial_gradient_squared_accumulator_value = value;
+        assert_in_range(self.rule);
+        self
+    }
+
+    /// Regularizes by the L1 and the L2 norm, of these strengths.
+    ///
+    /// # Panics
+    /// If one is below 0.
+    #[must_use]
+    #[track_caller]
+    pub fn regularization(mut self, l1: f32, l2: f32) -> Self {
+        (self.rule.l1, self.rule.l2) = (l1, l2);
+        assert_in_range(self.rule);
+        self
+    }
+}

@@ -1,0 +1,120 @@
+//! Adam with weight decay apart from the gradient (Loshchilov and Hutter 2019).
+
+use super::adam::{AdamStep, moments_and_powers};
+use super::assert_in_range;
+use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
+use crate::kernels::update::ElementUpdate;
+
+/// As [`AdamRule`](super::AdamRule), and `v -= lr·λ·v`, whatever the gradient
+/// (<https://arxiv.org/abs/1711.05101>).
+#[derive(Clone, Copy, Debug)]
+pub struct AdamWRule {
+    /// β1.
+    pub beta1: f32,
+    /// β2.
+    pub beta2: f32,
+    /// ε, as Adam's.
+    pub epsilon: f32,
+    /// λ: the part of the variable that a step of rate 1 takes away.
+    pub weight_decay: f32,
+}
+
+impl Default for AdamWRule {
+    fn default() -> Self {
+        Self { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 }
+    }
+}
+
+impl Rule for AdamWRule {
+    fn name(&self) -> &'static str {
+        "adamw"
+    }
+
+    fn kinds(&self) -> [&'static str; 2] {
+        ["ApplyAdamW", "SparseApplyAdamW"]
+    }
+
+    fn parameters(&self, given: &mut Parameters) -> UpdateRule {
+        Self {
+            beta1: given.number("beta1", self.beta1, Range::Fraction),
+            beta2: given.number("beta2", self.beta2, Range::Fraction),
+            epsilon: given.number("epsilon", self.epsilon, Range::AtLeast0),
+            weight_decay: given.number("weight_decay", self.weight_decay, Range::AtLeast0),
+        }
+        .into()
+    }
+
+    fn default_learning_rate(&self) -> f32 {
+        0.001
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        moments_and_powers(["AdamW", "AdamW_1"], self.beta1, self.beta2)
+    }
+
+    fn moves_every_row(&self) -> bool {
+        true
+    }
+
+    fn flops(&self) -> usize {
+        14
+    }
+
+    fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
+        let adam = AdamStep::next(rate, [self.beta1, self.beta2, self.epsilon], state);
+        state.each_element(Step { adam, weight_decay: self.weight_decay });
+    }
+}
+
+/// The step of one element.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    adam: AdamStep,
+    weight_decay: f32,
+}
+
+impl ElementUpdate<3> for Step {
+    #[inline(always)]
+    fn update(self, [v, m, s]: [f32; 3], g: f32) -> [f32; 3] {
+        let decayed = v - self.adam.rate * self.weight_decay * v;
+        self.adam.update([decayed, m, s], g)
+    }
+}
+
+/// [`Adam`](super::Adam) with weight decay apart from the gradient: each step also takes `lr·λ·v`
+/// away (Loshchilov and Hutter 2019; `tf.keras.optimizers.AdamW`. TensorFlow 1's `contrib` takes
+/// `λ·v`, whatever the rate).
+///
+/// A gradient of some rows moves all rows.
+#[derive(Clone, Debug)]
+pub struct AdamW {
+    pub(super) rule: AdamWRule,
+    pub(super) learning_rate: LearningRate,
+}
+
+impl AdamW {
+    /// With the given learning rate and λ, and Adam's defaults.
+    ///
+    /// # Panics
+    /// If λ is below 0.
+    #[track_caller]
+    pub fn new(learning_rate: impl Into<LearningRate>, weight_decay: f32) -> Self {
+        let rule = AdamWRule { weight_decay, ..AdamWRule::default() };
+        assert_in_range(rule);
+        Self { rule, learning_rate: learning_rate.into() }
+    }
+
+    /// With other decay rates.
+    #[must_use]
+    pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
+        (self.rule.beta1, self.rule.beta2) = (beta1, beta2);
+        self
+    }
+
+    /// With another ε.
+    #[must_use]
+    pub fn epsilon(mut self, epsilon: f32) -> Self {
+        self.rule.epsilon = epsilon;
+        self
+    }
+}
