@@ -61,9 +61,10 @@ fn an_unknown_value_is_shown_in_its_line_with_the_one_probably_meant() {
         "[program]\noptimizer = { rule = \"adgrad\" }",
         "2:22",
         "\"adgrad\"",
-        "unknown variant `adgrad`, expected one of `gradient_descent`, `momentum`, `adagrad`, \
-         `adagrad_da`, `adadelta`, `rms_prop`, `adam`, `adamw`, `lamb`, `ftrl`, \
-         `proximal_gradient_descent`, `proximal_adagrad`; did you mean `adagrad`?",
+        "unknown variant `adgrad`, expected one of `adadelta`, `adagrad`, `adagrad_da`, `adam`, \
+         `adamw`, `ftrl`, `gradient_descent`, `lamb`, `momentum`, `proximal_adagrad`, \
+         `proximal_gradient_descent`, `rms_prop`; \
+         did you mean `adagrad`?",
     );
     malformed(
         "[compute]\nstraggler = { law = \"log_normal\" }",
