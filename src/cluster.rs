@@ -9,7 +9,7 @@
 //! | [`DeviceSpec`] | `tf.DeviceSpec`, `DeviceNameUtils` |
 //! | [`DeviceName`] | `Device::name()` |
 //! | [`ClusterSpec`] | `tf.train.ClusterSpec` |
-//! | [`TaskConfig`] | `TFConfigClusterResolver` |
+//! | [`TaskConfig`] | `ClusterResolver`, such as `TFConfigClusterResolver` |
 //! | [`RunConfig`] | `tf.estimator.RunConfig` |
 //! | [`Flags`] | the flags of `mnist_replica.py` |
 //! | [`Slurm`] | `SlurmClusterResolver` |
@@ -48,6 +48,7 @@
 //! ```
 
 mod address;
+mod cluster_error;
 mod config_error;
 mod device_name;
 mod device_spec;
@@ -59,9 +60,11 @@ mod slurm;
 mod spec;
 mod task_config;
 mod task_name;
+mod tf_config;
 mod validator;
 
 pub use address::AddressError;
+pub use cluster_error::ClusterError;
 pub use config_error::{ConfigError, ConfigErrors, ConfigProblem, ConfigWarning};
 pub use device_name::DeviceName;
 pub use device_spec::{DeviceConflict, DeviceNameError, DeviceNameProblem, DeviceSpec};
@@ -69,7 +72,7 @@ pub use flags::Flags;
 pub use job_name::JobNameError;
 pub use run_config::RunConfig;
 pub use slurm::Slurm;
-pub use spec::{ClusterError, ClusterSpec};
+pub use spec::ClusterSpec;
 pub use task_config::TaskConfig;
 pub use task_name::{TaskName, TaskNameError};
 

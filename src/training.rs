@@ -2,6 +2,7 @@
 //! trainer.
 
 mod checkpointing;
+mod checkpoints;
 mod fetched;
 pub mod hooks;
 mod method;

@@ -1,7 +1,11 @@
-//! The house rules that the compiler does not keep: layers, sizes, first lines and banned calls.
+//! The house rules that the compiler does not keep: layers, circles, sizes, first lines and
+//! banned calls.
 //!
 //! The source is read as text. Comments and literals are blanked first, so a rule sees code alone;
 //! beyond that the reading is rough, and the self-tests at the end say what it is good for.
+
+#[path = "tidy/circles.rs"]
+mod circles;
 
 use std::fs;
 use std::path::Path;
@@ -197,7 +201,8 @@ fn the_source_keeps_the_house_rules() {
         collect(Path::new(env!("CARGO_MANIFEST_DIR")), folder, &mut files);
     }
     assert!(files.iter().any(|file| file.path == "src/lib.rs"), "the library was found");
-    let findings: Vec<String> = files.iter().flat_map(check).collect();
+    let mut findings: Vec<String> = files.iter().flat_map(check).collect();
+    findings.extend(circles::circles(files.iter().map(|file| (&*file.path, &*file.code))));
     assert!(
         findings.is_empty(),
         "{} breaches of the house rules:\n{}",

@@ -1,9 +1,9 @@
 //! The command line of TensorFlow's example trainer.
 
+use super::ConfigErrors;
 use super::config_error::Problems;
 use super::task_config::{Paths, TaskConfig};
 use super::validator::Validator;
-use super::{ConfigErrors, RunConfig};
 
 /// What the flags of TensorFlow's example trainer (`mnist_replica.py`) were set to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,14 +18,20 @@ pub struct Flags {
     pub task_index: Option<u32>,
 }
 
-impl RunConfig {
-    /// From the command line; without any host this is a training in one process.
+impl TaskConfig {
+    /// Reads the flags; without any host there is no cluster.
     ///
     /// # Errors
-    /// Every mistake in it, at the flag's name.
+    /// Every mistake in them, with the flag's name.
     pub fn from_flags(flags: &Flags) -> Result<Self, ConfigErrors> {
         let mut problems = Problems::default();
-        let mut validator = Validator::new(&mut problems);
+        let config = Self::read_flags(flags, &mut problems);
+        problems.finish().map(|()| config)
+    }
+
+    /// As [`Self::from_flags`]; what has a mistake is left out.
+    pub(super) fn read_flags(flags: &Flags, problems: &mut Problems) -> Self {
+        let mut validator = Validator::new(problems);
         for (job, flag, hosts) in [
             ("ps", "--ps-hosts", &flags.ps_hosts),
             ("worker", "--worker-hosts", &flags.worker_hosts),
@@ -38,7 +44,7 @@ impl RunConfig {
                 validator.task(format!("{flag}[{index}]"), job, index, address.trim());
             }
         }
-        let config = TaskConfig {
+        Self {
             cluster: validator.finish(),
             task_type: flags.job_name.clone().filter(|name| !name.is_empty()),
             task_index: flags.task_index,
@@ -47,8 +53,7 @@ impl RunConfig {
                 task_type: "--job-name",
                 task_index: "--task-index",
             },
-            ..TaskConfig::default()
-        };
-        Self::resolve(config, problems)
+            ..Self::default()
+        }
     }
 }

@@ -6,8 +6,11 @@ mod tests;
 
 use super::config_error::Problems;
 use super::spec::listed;
-use super::task_config::{Paths, TaskConfig, VARIABLE};
-use super::{ClusterSpec, ConfigErrors, ConfigProblem, ConfigWarning, DeviceSpec, TaskName};
+use super::task_config::{Paths, TaskConfig};
+use super::tf_config::VARIABLE;
+use super::{
+    ClusterSpec, ConfigErrors, ConfigProblem, ConfigWarning, DeviceSpec, Flags, Slurm, TaskName,
+};
 
 const CHIEF: &str = "chief";
 /// What `chief` was called before TensorFlow 1.4.
@@ -37,7 +40,31 @@ impl RunConfig {
     /// Every mistake in it, of form and of roles.
     pub fn from_tf_config(text: Option<&str>) -> Result<Self, ConfigErrors> {
         let mut problems = Problems::default();
-        let config = TaskConfig::read(text, &mut problems);
+        let config = TaskConfig::read_tf_config(text, &mut problems);
+        Self::resolve(config, problems)
+    }
+
+    /// From the flags of TensorFlow's example trainer; without any host this is a training in one
+    /// process.
+    ///
+    /// # Errors
+    /// Every mistake in them, of form and of roles, with the flag's name.
+    pub fn from_flags(flags: &Flags) -> Result<Self, ConfigErrors> {
+        let mut problems = Problems::default();
+        let config = TaskConfig::read_flags(flags, &mut problems);
+        Self::resolve(config, problems)
+    }
+
+    /// From SLURM's variables; see [`TaskConfig::from_slurm`].
+    ///
+    /// # Errors
+    /// Every variable that is missing or wrong, and ranks that don't fit the hosts.
+    pub fn from_slurm(
+        slurm: &Slurm,
+        ps: u32,
+        port_base: Option<u16>,
+    ) -> Result<Self, ConfigErrors> {
+        let (config, problems) = TaskConfig::read_slurm(slurm, ps, port_base)?;
         Self::resolve(config, problems)
     }
 
@@ -57,10 +84,7 @@ impl RunConfig {
     }
 
     /// Applies the rules on roles to what was given.
-    pub(super) fn resolve(
-        config: TaskConfig,
-        mut problems: Problems,
-    ) -> Result<Self, ConfigErrors> {
+    fn resolve(config: TaskConfig, mut problems: Problems) -> Result<Self, ConfigErrors> {
         let unreadable = problems.has(VARIABLE) || problems.has(config.paths.cluster);
         if !unreadable && config.cluster.is_empty() && !config.dynamic {
             check_local(&config, &mut problems);

@@ -12,7 +12,7 @@ use super::config_error::Problems;
 use super::job_name::parse_index;
 use super::task_config::{Paths, TaskConfig};
 use super::validator::Validator;
-use super::{ConfigErrors, ConfigProblem, MAX_TASKS, RunConfig};
+use super::{ConfigErrors, ConfigProblem, MAX_TASKS};
 
 use host_list::{expand_hosts, expand_tasks};
 
@@ -65,10 +65,10 @@ impl Slurm {
     }
 }
 
-impl RunConfig {
-    /// From SLURM's variables, with `ps` parameter servers. The first rank on each host listens on
-    /// `port_base`, or on a port that follows from the job's number, and each other one port above
-    /// the one before.
+impl TaskConfig {
+    /// Reads SLURM's variables; the first `ps` ranks are parameter servers. The first rank on each
+    /// host listens on `port_base`, or on a port derived from the job's number, and each other rank
+    /// one port above the rank before it.
     ///
     /// # Errors
     /// Every variable that is missing or wrong, and ranks that don't fit the hosts.
@@ -77,6 +77,16 @@ impl RunConfig {
         ps: u32,
         port_base: Option<u16>,
     ) -> Result<Self, ConfigErrors> {
+        let (config, problems) = Self::read_slurm(slurm, ps, port_base)?;
+        problems.finish().map(|()| config)
+    }
+
+    /// As [`Self::from_slurm`], with the mistakes in the addresses that follow.
+    pub(super) fn read_slurm(
+        slurm: &Slurm,
+        ps: u32,
+        port_base: Option<u16>,
+    ) -> Result<(Self, Problems), ConfigErrors> {
         let mut problems = Problems::default();
         let rank = number(RANK, slurm.rank.as_deref(), &mut problems);
         let tasks = number(TASKS, slurm.tasks.as_deref(), &mut problems);
@@ -110,14 +120,14 @@ impl RunConfig {
             validator.task(format!("rank {rank}"), job, index, &address);
         }
         let (job, index) = role(rank, ps);
-        let config = TaskConfig {
+        let config = Self {
             cluster: validator.finish(),
             task_type: Some(job.to_owned()),
             task_index: Some(index),
             paths: Paths { cluster: HOSTS, task_type: RANK, task_index: RANK },
-            ..TaskConfig::default()
+            ..Self::default()
         };
-        Self::resolve(config, problems)
+        Ok((config, problems))
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::config_error::Problems;
 use super::json::parse_json;
 use super::validator::Validator;
-use super::{ConfigErrors, ConfigProblem, TaskName};
+use super::{ClusterError, ConfigErrors, ConfigProblem, TaskName};
 
 /// Jobs by name, each with its tasks' addresses by index.
 pub(super) type Jobs = BTreeMap<Arc<str>, BTreeMap<u32, Arc<str>>>;
@@ -25,35 +25,6 @@ pub(super) type Jobs = BTreeMap<Arc<str>, BTreeMap<u32, Arc<str>>>;
 pub struct ClusterSpec {
     jobs: Arc<Jobs>,
     simulated: bool,
-}
-
-/// A job or a task that a cluster hasn't.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ClusterError {
-    /// The job isn't there.
-    #[error("No such job in cluster: '{job}'; its jobs are: {jobs}")]
-    NoSuchJob {
-        /// What was asked for.
-        job: String,
-        /// The jobs there are.
-        jobs: String,
-    },
-    /// The job is there, but not the task.
-    #[error("No task with index {index} in job '{job}'; its indices are: {indices}")]
-    NoSuchTask {
-        /// The job.
-        job: String,
-        /// What was asked for.
-        index: u32,
-        /// The indices there are.
-        indices: String,
-    },
-    /// The address of one task is asked for, and which one this is was never said.
-    #[error(
-        "the cluster has several tasks, and which of them this is was not given (task type and \
-         index)"
-    )]
-    TaskUnknown,
 }
 
 impl ClusterSpec {

@@ -228,8 +228,8 @@ impl World {
         self.network.send(self.now, from, to, size, Envelope { stamp, messages });
     }
 
-    /// Gives a device of `task` a piece of work, of worker step `step` if it is of one. Returns when
-    /// it will be done.
+    /// Gives a device of `task` a piece of work, of worker step `step` if it is of one. Returns the
+    /// time at which it will be done.
     pub(super) fn occupy(
         &mut self,
         task: usize,

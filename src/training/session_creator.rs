@@ -9,7 +9,7 @@ use crate::graph::Graph;
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Shape, Tensor};
 
-use super::checkpointing::{Checkpoints, part_as_slice};
+use super::checkpoints::{Checkpoints, part_as_slice};
 use super::recovery::{OPERATION_TIMEOUT, RECOVERY_TIMEOUT, given_up, lost_values};
 use super::scaffold::{Finalized, Known};
 use super::session::Session;

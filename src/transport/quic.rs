@@ -265,7 +265,7 @@ impl<M: Payload> Transport<M> for Quic<M> {
         if node.is_closed.get() {
             tracing::warn!(to = %peer.name, "lost: this task has stopped");
         } else if peer.push(messages, node.limits.queue) {
-            node.attend_to(&peer);
+            dialing::attend_to(node, &peer);
         } else {
             let limit = node.limits.queue;
             tracing::error!(

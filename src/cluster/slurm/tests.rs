@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::cluster::RunConfig;
 
 fn slurm(rank: u32, tasks: u32, hosts: &str, per_node: &str) -> Slurm {
     Slurm {

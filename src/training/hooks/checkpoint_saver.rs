@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::graph::{Graph, Output, Part, Target, Variable};
 use crate::runtime::{Code, Error, Result};
 
-use super::super::checkpointing::{Checkpointing, Checkpoints, Consistency, part_as_slice};
+use super::super::checkpointing::{Checkpointing, Consistency};
+use super::super::checkpoints::{Checkpoints, part_as_slice};
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues, SecondOrStepTimer};
 use crate::checkpoint::{SavedVariable, Shard, Snapshot};

@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::graph::Graph;
 use crate::runtime::{Error, Result};
 
-use super::super::checkpointing::{Checkpointing, Checkpoints};
+use super::super::checkpointing::Checkpointing;
+use super::super::checkpoints::Checkpoints;
 use super::super::hooks::{CheckpointSaver, Hook, Hooks};
 use super::super::record::Beginning;
 use super::super::recovery::{OPERATION_TIMEOUT, Patience, given_up, is_mendable};

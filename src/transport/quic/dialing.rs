@@ -20,8 +20,19 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// task sooner that has just begun.
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 
+/// Has what waits for `peer` sent: over the connection that there is, or a new one.
+pub(super) fn attend_to<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>) {
+    match peer.way() {
+        Some(link) => link.wake.notify_one(),
+        None if peer.begin_dialing() => {
+            tokio::task::spawn_local(dial(Rc::clone(node), Rc::clone(peer)));
+        }
+        None => {}
+    }
+}
+
 /// Dials `peer` until there is a way to it, or nothing to send.
-pub(super) async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
+async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
     let (mut wait, mut patience) = (FIRST_WAIT, FIRST_PATIENCE.min(node.silence));
     while !node.is_closed.get() && !peer.end_dialing() {
         let attempt = tokio::time::timeout(patience, connect(&node, &peer)).await;

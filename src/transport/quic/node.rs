@@ -16,7 +16,7 @@ use super::hello::Hello;
 use super::peer::Peer;
 use super::settings::transport;
 use super::socket::CappedSocket;
-use super::{QuicLimits, RunId, dialing};
+use super::{QuicLimits, RunId};
 use crate::cluster::{ClusterSpec, TaskName};
 
 /// Refusals that are remembered, so that each is logged once.
@@ -96,17 +96,6 @@ impl<M: Payload> Node<M> {
 
     fn transport(&self, is_loopback: bool) -> Arc<quinn::TransportConfig> {
         transport(is_loopback, self.silence)
-    }
-
-    /// Has what waits for `peer` sent.
-    pub(super) fn attend_to(self: &Rc<Self>, peer: &Rc<Peer<M>>) {
-        match peer.way() {
-            Some(link) => link.wake.notify_one(),
-            None if peer.begin_dialing() => {
-                tokio::task::spawn_local(dialing::dial(Rc::clone(self), Rc::clone(peer)));
-            }
-            None => {}
-        }
     }
 
     pub(super) fn deliver(&self, from: PeerId, messages: Messages<M>) {

@@ -41,6 +41,16 @@ fn a_synchronous_worker_that_returns_without_leaving_stalls_the_others_and_is_na
 }
 
 #[test]
+fn a_stall_of_a_hundred_workers_waits_for_the_answers_of_all_of_them() {
+    let trained = Simulated::new(1, 100, SYNC).run_program(|task| async move {
+        if task.index() == 99 { Ok(()) } else { train(task).await }
+    });
+    let message = trained.outcome.result.expect_err("a worker is missing").message;
+    let masters = message.lines().filter(|line| line.contains("master of worker:")).count();
+    assert_eq!(masters, 99, "{message}");
+}
+
+#[test]
 fn with_backups_and_with_bounded_staleness_the_worker_that_is_missing_is_named_too() {
     for mode in [Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 1 }] {
         let error = error_of(mode, async |task| Ok(task.job() == "worker" && task.index() > 0));
@@ -70,7 +80,7 @@ fn a_parameter_server_that_stops_at_once_stalls_the_workers_and_is_named() {
 fn a_program_that_waits_for_something_outside_of_the_simulation_is_told_so() {
     let error = error_of(SYNC, async |_| std::future::pending().await);
     assert_eq!(error.code, Code::Stalled);
-    assert!(error.message.contains("not of this world"), "{error}");
+    assert!(error.message.contains("something outside of the simulation"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,82 @@
+//! The checkpoints of a training: its chief saves and finds them, on a thread beside the actors.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::checkpoint::{CheckpointError, Restored, Saved, Saver, Slice, Snapshot};
+use crate::graph::Part;
+use crate::runtime::{Code, Error, Result};
+use crate::tensor::Shape;
+
+use super::checkpointing::Checkpointing;
+use super::task::Task;
+
+/// The checkpoints of a training, as its chief writes and reads them.
+#[derive(Clone)]
+pub(super) struct Checkpoints {
+    saver: Arc<Mutex<Saver>>,
+}
+
+impl Checkpoints {
+    pub(super) fn new(checkpointing: &Checkpointing) -> Self {
+        let saver = Saver::new(Arc::clone(&checkpointing.store), checkpointing.retention);
+        Self { saver: Arc::new(Mutex::new(saver)) }
+    }
+
+    /// The newest whole one, where there is one. Those that are not whole are named in the log.
+    ///
+    /// # Errors
+    /// If the store can't be read, or if there are checkpoints and none of them is whole: whoever
+    /// began anew in their place would lose what they might still hold.
+    pub(super) async fn latest(&self, task: &Task) -> Result<Option<Restored>> {
+        let found = self.with_saver(task, |saver| saver.latest()).await??;
+        for rejected in &found.rejected {
+            tracing::warn!("passed over a checkpoint: {rejected}");
+        }
+        match (found.checkpoint, found.rejected.first()) {
+            (None, Some(rejected)) => {
+                let message = format!(
+                    "there are checkpoints, but none is whole, so that the training can't go on \
+                     from one: {rejected}; mend them, or take them away to begin anew"
+                );
+                Err(Error::new(Code::DataLoss, message))
+            }
+            (checkpoint, _) => Ok(checkpoint),
+        }
+    }
+
+    /// Writes `snapshot`.
+    ///
+    /// # Errors
+    /// If it can't be written: the checkpoints before are then as they were.
+    pub(super) async fn save(&self, task: &Task, snapshot: Snapshot) -> Result<Saved> {
+        let at = task.date();
+        Ok(self.with_saver(task, move |saver| saver.save(&snapshot, at)).await??)
+    }
+
+    async fn with_saver<T: Send + 'static>(
+        &self,
+        task: &Task,
+        work: impl FnOnce(&mut Saver) -> T + Send + 'static,
+    ) -> Result<T> {
+        let saver = Arc::clone(&self.saver);
+        task.blocking(move || work(&mut saver.lock().unwrap_or_else(PoisonError::into_inner))).await
+    }
+}
+
+/// How a part is told in a checkpoint; none for a scalar, which is no slice of anything.
+pub(super) fn part_as_slice(part: &Part) -> Option<Slice> {
+    let (full_name, full_shape, begin) = (part.whole.clone(), part.shape, part.begin);
+    (full_shape != Shape::SCALAR).then_some(Slice { full_name, full_shape, begin })
+}
+
+impl From<CheckpointError> for Error {
+    fn from(error: CheckpointError) -> Self {
+        let code = match &error {
+            CheckpointError::Location { .. } => Code::InvalidArgument,
+            CheckpointError::NoSuchVariable { .. } => Code::NotFound,
+            CheckpointError::Mismatch { .. } => Code::InvalidArgument,
+            _ => Code::DataLoss,
+        };
+        Self::new(code, error.to_string())
+    }
+}
