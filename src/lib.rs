@@ -40,45 +40,32 @@
 //! }
 //! ```
 //!
-//! # A map of the code
+//! # Where to read on
 //!
-//! From what knows least to what knows most; a module uses only those above it in this table (a
-//! test reads the edges from the code). Policies are plain structs with tests; actors only adapt
-//! them.
+//! | guide | for |
+//! |---|---|
+//! | [`docs::tutorial`] | from a first simulation to three machines |
+//! | [`docs::coming_from_tensorflow`] | TensorFlow's trainer beside ours, name by name |
+//! | [`docs::architecture`] | a map of the code, and the life of a step through it |
+//! | [`docs::guarantees`] | what can be relied on, and where that ends |
+//! | [`docs::glossary`] | the words |
+//!
+//! The modules, from what a program holds down to what knows least:
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`units`], [`random`] | quantities with their units; seeded streams |
-//! | [`tensor`] | element type, shape, aligned reference-counted buffer |
-//! | [`cluster`] | names and specifications of jobs, tasks and devices |
-//! | [`sync`] | when a gradient counts and when it is applied |
-//! | [`graph`] | operations, edges, shape inference, gradients, pruning |
-//! | [`kernels`] | the numbers, and what they cost |
-//! | [`placement`], [`partition`] | operations to devices; a placed graph, cut by device |
-//! | [`optimizer`] | update rules and the graph that applies them |
-//! | [`clock`], [`transport`] | what tells the time and carries messages, in either world |
-//! | [`runtime`] | the actors: master, worker, parameter server |
-//! | [`import`] | graphs of TensorFlow's, read into ours |
-//! | [`training`] | tasks, sessions, hooks, data sets |
+//! | [`experiment`], [`report`] | scenarios and their runs, in either world; results |
 //! | [`simulation`] | virtual time, network and compute models, faults |
 //! | [`deployment`] | processes, their roles, sockets and signals |
-//! | [`experiment`] | scenarios: a cluster, a program and the runs to compare |
-//! | [`report`] | results and how they are written |
-//!
-//! # The life of a step
-//!
-//! | hop | where | decides | hands on |
-//! |---|---|---|---|
-//! | 1 | `training/session.rs` `Session::run_step` | feeds, fetches | `RunStep` |
-//! | 2 | `runtime/master.rs` `Master::run_step` | known plan, or prune, place, partition, register | `RunGraph`s |
-//! | 3 | `runtime/worker.rs` `Worker::run_graph` | what has come for the step already | an executor, new or idle |
-//! | 4 | `runtime/worker/executor.rs` `Executor::run_ready` | what is ready, in a fixed order | kernels, requests, sends |
-//! | 5 | `kernels/registry.rs` `call` | the numbers, and their cost | tensors |
-//! | 6 | `runtime/worker.rs` `Worker::receive` | who waits for a value | ready operations |
-//! | 7 | `transport`, `simulation/world.rs` | when an envelope arrives | delivery |
-//! | 8 | `runtime/parameter_server.rs` `ParameterServer::serve` | asks [`sync`], applies the [`optimizer`] | `Served` |
-//! | 9 | `runtime/master.rs` `Master::collect` | all done, or who failed and why | `StepDone` |
-//! | 10 | `training/hooks.rs` | stop, log | a row of the report |
+//! | [`training`] | tasks, sessions, hooks |
+//! | [`checkpoint`], [`data`], [`models`], [`import`] | saving; data sets; networks; TensorFlow's graphs |
+//! | [`runtime`] | the actors: master, worker, parameter server |
+//! | [`transport`], [`clock`] | what carries messages and tells the time |
+//! | [`optimizer`] | update rules, and the operations of a training step |
+//! | [`placement`], [`partition`] | operations to devices; a placed graph, cut by device |
+//! | [`graph`], [`kernels`] | operations; the numbers, and what they cost |
+//! | [`sync`] | when a gradient counts and when a worker goes on |
+//! | [`cluster`], [`tensor`], [`units`], [`random`] | names; values; quantities; seeded streams |
 
 pub mod checkpoint;
 mod cli;
@@ -86,6 +73,7 @@ pub mod clock;
 pub mod cluster;
 pub mod data;
 pub mod deployment;
+pub mod docs;
 mod event_file;
 pub mod experiment;
 pub mod graph;

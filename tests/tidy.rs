@@ -40,6 +40,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("report", &["units", "cluster", "event_file"]),
     ("cli", &[ALL]),
     ("prelude", &[ALL]),
+    ("docs", &[]),
     ("lib", &[ALL]),
     ("main", &[ALL]),
 ];

@@ -1,6 +1,7 @@
 //! What the system does as a whole; a folder a subject, a file a behaviour.
 
 mod cli;
+mod docs;
 mod faults;
 mod graph;
 mod modes;

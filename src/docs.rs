@@ -1,0 +1,18 @@
+//! Guides: what trainyard is made of, how to use it, and how to add to it.
+//!
+//! They are the Markdown files of the folder `docs`; their code is compiled and run as tests.
+
+#[doc = include_str!("../docs/architecture.md")]
+pub mod architecture {}
+
+#[doc = include_str!("../docs/tutorial.md")]
+pub mod tutorial {}
+
+#[doc = include_str!("../docs/coming_from_tensorflow.md")]
+pub mod coming_from_tensorflow {}
+
+#[doc = include_str!("../docs/guarantees.md")]
+pub mod guarantees {}
+
+#[doc = include_str!("../docs/glossary.md")]
+pub mod glossary {}
