@@ -211,7 +211,7 @@ impl Graph {
         self.state().def.edge_type(edge)
     }
 
-    pub(super) fn with_operation<T>(&self, id: OpId, look: impl FnOnce(&Operation) -> T) -> T {
+    pub(crate) fn with_operation<T>(&self, id: OpId, look: impl FnOnce(&Operation) -> T) -> T {
         look(self.state().def.operation(id))
     }
 

@@ -5,7 +5,7 @@ use super::known::Known;
 use super::tensor;
 use super::value::Value;
 use super::wire::{NodeDef, Value as Attribute};
-use crate::graph::OpId;
+use crate::graph::{Edge, OpId};
 use crate::tensor::{DType, PartialShape, Tensor};
 
 /// That `node` is wrong.
@@ -110,9 +110,16 @@ pub(super) struct Node<'a> {
     pub(super) inputs: Vec<Value>,
     /// What must have run before it.
     pub(super) controls: Vec<OpId>,
+    /// What must have run before it where it is not run itself: also what gives its inputs.
+    pub(super) needs: Vec<OpId>,
 }
 
-impl Node<'_> {
+impl<'a> Node<'a> {
+    /// The node as one without inputs that waits for `controls`.
+    pub(super) fn with_controls(&self, controls: Vec<OpId>) -> Node<'a> {
+        Node { def: self.def, inputs: Vec::new(), controls, needs: Vec::new() }
+    }
+
     /// Input `i`.
     pub(super) fn value(&self, i: usize) -> Result<&Value, NodeProblem> {
         self.inputs.get(i).ok_or(NodeProblem::NoInput(i))
@@ -145,6 +152,35 @@ impl Node<'_> {
     pub(super) fn float(&self, i: usize) -> Result<f32, NodeProblem> {
         let wrong = || NodeProblem::unsupported(format!("its input {i} must be one f32"));
         self.constant(i)?.item::<f32>().map_err(|_| wrong())
+    }
+
+    /// What must have run before it, given that it takes `taken` from other operations and
+    /// whatever else it needs of its inputs from what is known of them.
+    pub(super) fn controls_beside(&self, taken: &[Edge]) -> Vec<OpId> {
+        let mut controls = self.controls.clone();
+        for value in &self.inputs {
+            if value.output.as_ref().is_some_and(|output| taken.contains(&output.edge())) {
+                continue;
+            }
+            let assigned = value.variable.and_then(|(_, assigned)| assigned);
+            for id in value.after.iter().copied().chain(assigned) {
+                if !controls.contains(&id) {
+                    controls.push(id);
+                }
+            }
+        }
+        controls
+    }
+
+    /// The control inputs of it and of the constants that it is computed from.
+    pub(super) fn known_after(&self) -> Vec<OpId> {
+        let mut after = self.controls.clone();
+        for id in self.inputs.iter().flat_map(|value| &value.after) {
+            if !after.contains(id) {
+                after.push(*id);
+            }
+        }
+        after
     }
 
     /// The first input that is not known before a step.

@@ -73,6 +73,8 @@ pub(super) struct Importer<'a> {
     names: BTreeSet<&'a str>,
     values: BTreeMap<String, Vec<Value>>,
     operations: BTreeMap<String, OpId>,
+    /// By node that no operation was made for: what has run when it would have.
+    folded: BTreeMap<String, Vec<OpId>>,
     roles: Roles,
     built_at: &'static Location<'static>,
 }
@@ -86,7 +88,8 @@ impl<'a> Importer<'a> {
     ) -> Self {
         let names = def.node.iter().map(|node| node.name.as_str()).collect();
         let (values, operations) = (BTreeMap::new(), BTreeMap::new());
-        Self { graph, names, values, operations, roles: Roles::of(nodes), built_at }
+        let folded = BTreeMap::new();
+        Self { graph, names, values, operations, folded, roles: Roles::of(nodes), built_at }
     }
 
     pub(super) fn finish(self) -> (BTreeMap<String, Vec<Value>>, BTreeMap<String, OpId>) {
@@ -99,18 +102,28 @@ impl<'a> Importer<'a> {
         let graph = self.graph.clone();
         let is_device = def.device.parse::<crate::cluster::DeviceSpec>().is_ok();
         let device = if is_device { def.device.as_str() } else { "" };
-        let values = graph.with_device(device, |_| Ok(self.translate(&node)))??;
+        let mut values = graph.with_device(device, |_| Ok(self.translate(&node)))??;
+        let after = node.known_after();
+        for value in &mut values {
+            if value.constant.is_some() || value.known.is_some() {
+                value.after.clone_from(&after);
+            }
+        }
         self.values.insert(def.name.clone(), values);
+        if !self.operations.contains_key(&def.name) {
+            self.folded.insert(def.name.clone(), node.needs);
+        }
         Ok(())
     }
 
     fn node<'n>(&self, def: &'n NodeDef) -> Result<Node<'n>, NodeProblem> {
-        let (mut inputs, mut controls) = (Vec::new(), Vec::new());
+        let (mut inputs, mut controls, mut needs) = (Vec::new(), Vec::new(), Vec::new());
         for input in &def.input {
             let missing = || NodeProblem::NoSuchInput(input.clone());
             match parse_input(input) {
-                (name, None) => controls.extend(self.operations.get(name).copied()),
+                (name, None) => controls.extend(self.run_for(name)),
                 (name, Some(output)) => {
+                    needs.extend(self.run_for(name));
                     let values = self.values.get(name);
                     inputs.push(
                         values
@@ -121,7 +134,27 @@ impl<'a> Importer<'a> {
                 }
             }
         }
-        Ok(Node { def, inputs, controls })
+        needs.extend(&controls);
+        needs.sort();
+        needs.dedup();
+        needs.retain(|id| !self.is_free(*id));
+        Ok(Node { def, inputs, controls, needs })
+    }
+
+    /// What has run when the node called `name` has.
+    fn run_for(&self, name: &str) -> &[OpId] {
+        match self.operations.get(name) {
+            Some(operation) => std::slice::from_ref(operation),
+            None => self.folded.get(name).map_or(&[], Vec::as_slice),
+        }
+    }
+
+    /// Whether there is nothing to wait for: what is fed, or a constant that waits for nothing.
+    fn is_free(&self, id: OpId) -> bool {
+        self.graph.with_operation(id, |operation| match operation.op {
+            Op::Const(_) => operation.control_inputs.is_empty(),
+            _ => matches!(operation.op, Op::Placeholder { .. }),
+        })
     }
 
     /// What is about shapes is computed at once; the rest, and what of it only a step knows, is
@@ -143,7 +176,8 @@ impl<'a> Importer<'a> {
         if let [one] = known.as_slice()
             && let Some(tensor) = one.tensor()
         {
-            let values = self.emit(node, Op::Const(tensor.clone()), &[])?;
+            let after_all = node.with_controls(node.needs.clone());
+            let values = self.emit(&after_all, Op::Const(tensor.clone()), &[])?;
             let known =
                 |value| Value { constant: Some(tensor.clone()), known: Some(one.clone()), ..value };
             return Ok(values.into_iter().map(known).collect());
@@ -179,7 +213,7 @@ impl<'a> Importer<'a> {
         let id = self.graph.add(NewOperation {
             name: Name::Exactly(&node.def.name),
             inputs: &inputs,
-            control_inputs: &node.controls,
+            control_inputs: &node.controls_beside(&inputs),
             variables,
             colocated_with: variables.first().copied(),
             built_at: self.built_at,

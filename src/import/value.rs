@@ -14,6 +14,9 @@ pub(super) struct Value {
     pub(super) constant: Option<Tensor>,
     /// Its integers, as far as they are known.
     pub(super) known: Option<Known>,
+    /// What must have run before who takes what is known of it without waiting for the output:
+    /// the control inputs of the constants that it was computed from.
+    pub(super) after: Vec<OpId>,
     /// The variable that it refers to, and what must have run before that is read.
     pub(super) variable: Option<(OpId, Option<OpId>)>,
 }

@@ -21,13 +21,14 @@ fn a_name_that_is_taken_is_refused_with_both_lines() {
     let g = Graph::new();
     let first = line!() + 1;
     floats(&g, "x", [Some(2)]);
+    let second = line!() + 1;
     let error = g.placeholder("x", DType::I32, [1]).unwrap_err();
     assert_says(
         &error,
         "names.rs",
         &["x (Placeholder)", "the name is taken", &format!("names.rs:{first}:")],
     );
-    assert_eq!(error.built_at.line(), line!() - 2);
+    assert_eq!(error.built_at.line(), second);
     g.variable("v", &g.constant(0f32)).unwrap();
     assert!(matches!(
         g.variable("v", &g.constant(0f32)).unwrap_err().problem,

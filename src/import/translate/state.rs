@@ -87,7 +87,7 @@ pub(super) fn variable_at(node: &Node<'_>, i: usize) -> Result<OpId, NodeProblem
 pub(super) fn identity(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     if let Value { output: None, variable: Some((variable, after)), .. } = node.value(0)? {
         let controls = node.controls.iter().copied().chain(*after).collect();
-        let after = Node { def: node.def, inputs: vec![], controls };
+        let after = node.with_controls(controls);
         let id = importer.emit_on(&after, Op::ReadVariable, &[], &[*variable])?;
         return Ok(importer.outputs_of(id).into_iter().take(1).collect());
     }
@@ -183,7 +183,7 @@ fn assign(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         let set = importer.set_power(node, power, beta)?;
         controls.push(set);
     }
-    let after = Node { def: node.def, inputs: node.inputs.clone(), controls };
+    let after = Node { inputs: node.inputs.clone(), ..node.with_controls(controls) };
     store(importer, &after, Op::Assign, false)
 }
 

@@ -23,6 +23,7 @@ use smallvec::SmallVec;
 use tracing::trace_span;
 
 use crate::cluster::TaskName;
+use crate::graph::Op;
 use crate::kernels::Cost;
 use crate::partition::Slot;
 use crate::tensor::{DType, Shape, Tensor};
@@ -74,6 +75,8 @@ struct Progress {
     batch_number: u64,
     kernels: BinaryHeap<Reverse<u32>>,
     stateful: Vec<u32>,
+    /// Constants that had to wait, and now have all that they waited for.
+    constants: Vec<u32>,
     sends: Vec<(u32, Option<Tensor>)>,
     received: Vec<bool>,
     unfinished: usize,
@@ -170,6 +173,7 @@ impl Executor {
     pub(crate) fn run_ready(&mut self, memos: &mut Memos, ready: &mut Ready) -> Result<()> {
         let _span = trace_span!("run_ready", step = self.step.number).entered();
         let (plan, progress) = (&*self.plan, &mut self.progress);
+        progress.run_constants(plan);
         ready.sends.append(&mut progress.sends);
         if let Some(batch) = &mut progress.batch {
             for node in progress.stateful.drain(..) {
@@ -222,6 +226,7 @@ impl Progress {
             batch_number: 0,
             kernels: BinaryHeap::new(),
             stateful: Vec::new(),
+            constants: Vec::new(),
             sends: Vec::new(),
             received: vec![false; plan.partition.receives.len()],
             unfinished: 0,
@@ -378,9 +383,20 @@ impl Progress {
         }
     }
 
-    /// A constant is never ready: it was there from the beginning.
+    /// Gives the values of constants that had to wait. It takes no time and needs no device.
+    fn run_constants(&mut self, plan: &Plan) {
+        while let Some(node) = self.constants.pop() {
+            let Op::Const(value) = &plan.node(node).op else {
+                unreachable!("only constants wait here");
+            };
+            self.put(plan, plan.node(node).first_output, value.clone());
+            self.finish(plan, node);
+        }
+    }
+
     fn make_ready(&mut self, plan: &Plan, node: u32) {
         if plan.nodes[node as usize].is_constant {
+            self.constants.push(node);
         } else if plan.node(node).op.is_stateful() {
             self.stateful.push(node);
         } else {

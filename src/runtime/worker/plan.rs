@@ -26,7 +26,7 @@ pub(crate) struct Plan {
     pub(crate) sends_of_slot: Vec<SmallVec<[u32; 1]>>,
     /// By slot: how often its value is needed before it can be dropped.
     pub(crate) uses: Vec<u16>,
-    /// Nodes that have run before a step begins, and their values.
+    /// Constants that wait for nothing, and their values: they have run before a step begins.
     pub(crate) constants: Vec<(u32, Tensor)>,
     /// By crossing edge: the position of its receive.
     pub(crate) receive_of_crossing: Vec<Option<u32>>,
@@ -48,7 +48,7 @@ pub(crate) struct NodePlan {
     /// Where it can go on with a chain of elementwise operations: which of its inputs comes from
     /// another that can, and is needed by nobody else; and which node that is.
     pub(crate) chained: Option<(usize, u32)>,
-    /// A constant is not run: its value is there from the beginning, whatever it was to wait for.
+    /// Needs no kernel: its value is known. If it waits for something, it is given only then.
     pub(crate) is_constant: bool,
 }
 
@@ -82,7 +82,7 @@ impl Plan {
         plan.index_nodes(&partition.nodes);
         plan.index_edges(&partition);
         plan.index_chains(&partition.nodes);
-        plan.sources = plan.find_sources();
+        plan.find_sources(&partition.nodes);
         plan
     }
 
@@ -94,9 +94,6 @@ impl Plan {
             }
             for before in &node.after {
                 self.nodes[*before as usize].before.push(index);
-            }
-            if let Op::Const(value) = &node.op {
-                self.constants.push((index, value.clone()));
             }
         }
     }
@@ -138,9 +135,16 @@ impl Plan {
         }
     }
 
-    fn find_sources(&self) -> Vec<u32> {
-        let free = |node: &u32| self.nodes[*node as usize].pending == 0;
-        (0..self.nodes.len() as u32).filter(free).collect()
+    fn find_sources(&mut self, nodes: &[Node]) {
+        for (index, node) in (0u32..).zip(nodes) {
+            if self.nodes[index as usize].pending > 0 {
+                continue;
+            }
+            match &node.op {
+                Op::Const(value) => self.constants.push((index, value.clone())),
+                _ => self.sources.push(index),
+            }
+        }
     }
 
     pub(crate) fn node(&self, node: u32) -> &Node {
