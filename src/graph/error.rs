@@ -58,8 +58,9 @@ pub enum GraphProblem {
     NotLocal(String),
     /// A training step was built for another training than that of the run.
     #[error(
-        "it was built for {built_for}, but it is run by {run}; build it with `task.minimize(optimizer, &loss)` or \
-         `task.apply_gradients(optimizer, &pairs)`, which train as the run does"
+        "it was built for {built_for}, but it is run by {run}; build it with \
+         `task.minimize(optimizer, &loss)` or `task.apply_gradients(optimizer, &pairs)`, which \
+         train as the run does"
     )]
     OtherTraining {
         /// Whom it was built for.

@@ -61,7 +61,8 @@ impl Fetched {
         let Some(position) = fetch.position(&self.edges) else {
             let (what, fetched) = (fetch.describe(), self.edges.len());
             let message = format!(
-                "{what} is none of the {fetched} values that the step fetched; add `.fetch(…)` to it"
+                "{what} is none of the {fetched} values that the step fetched; \
+                 add `.fetch(…)` to it"
             );
             return Err(Error::new(Code::InvalidArgument, message));
         };
