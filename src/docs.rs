@@ -8,6 +8,15 @@ pub mod architecture {}
 #[doc = include_str!("../docs/tutorial.md")]
 pub mod tutorial {}
 
+#[doc = include_str!("../docs/scenarios.md")]
+pub mod scenarios {}
+
+#[doc = include_str!("../docs/deploying.md")]
+pub mod deploying {}
+
+#[doc = include_str!("../docs/measured.md")]
+pub mod measured {}
+
 #[doc = include_str!("../docs/coming_from_tensorflow.md")]
 pub mod coming_from_tensorflow {}
 
