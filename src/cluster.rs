@@ -1,7 +1,7 @@
 //! Names and specifications: jobs, tasks, devices, and which addresses make a cluster.
 //!
-//! Everything here is a plain value that is valid once built. It opens no connection and reads no
-//! environment: who calls hands the text of a variable or a file in.
+//! All of these are plain values, valid by construction. Nothing here opens a connection or reads
+//! the environment: the caller passes the text of a variable or a file.
 //!
 //! | type | follows in TensorFlow |
 //! |---|---|
@@ -21,13 +21,13 @@
 //! | a hyphen in a job name passes, then aborts the server | refused where it is written |
 //! | two device-name parsers; a repeated part wins in silence | one grammar; a repeated part is an error |
 //! | `/gpu:1` with `/cpu:*` within it is `CPU:1` | an index is never inherited by another type |
-//! | addresses are not looked at; two tasks may share one | checked, each for one task only |
+//! | addresses are not checked; two tasks may share one | checked; each task has its own |
 //! | a task index may be negative | whole numbers from 0 |
 //! | an empty job is `{}` in `as_dict`, and fails in `job_tasks` | an empty list in both |
 //! | jobs in the order they were written | jobs by name |
 //! | three readers of `TF_CONFIG`; each stops at the first mistake | one validator, every mistake with its path |
 //! | `RunConfig` demands a `chief`, `tf.distribute` none | without one, `worker:0` leads |
-//! | one reader wants the `evaluator` in the cluster, another out | taken in both places, never trains |
+//! | one reader wants the `evaluator` in the cluster, another outside | accepted in both places; it never trains |
 //! | an empty `TF_CONFIG` is an error to one reader | no cluster |
 //! | the number of workers is that of the listed ones | unknown (`None`) when membership is dynamic |
 //!
@@ -76,5 +76,5 @@ pub use spec::ClusterSpec;
 pub use task_config::TaskConfig;
 pub use task_name::{TaskName, TaskNameError};
 
-/// The most tasks that a job may have, so that an index from outside can't ask for all the memory.
+/// The most tasks that a job may have, so that an index from outside can't demand all the memory.
 const MAX_TASKS: u32 = 1 << 20;

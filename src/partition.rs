@@ -1,11 +1,9 @@
-//! A placed graph, cut into one partition a device, with a send and a receive wherever an edge
-//! crosses.
+//! Partitions: a placed graph, cut by device, with a send and a receive for each edge that crosses.
 //!
-//! Each crossing edge has one send for each task it goes to, however many users it has there, and a
-//! receive on each of that task's devices with such a user: what several devices of a task need
-//! crosses the network once. A control edge that crosses carries nothing.
-//! (TensorFlow: `graph_partition.cc`, which cuts twice: by task in the master, by device in the
-//! worker.)
+//! A crossing edge has one send to each task with a user of its value, and a receive on each device
+//! with such a user, so that a value crosses the network once even if several devices of a task
+//! need it. A crossing control edge carries no value. (TensorFlow: `graph_partition.cc`, which cuts
+//! twice: by task in the master, by device in the worker.)
 
 mod check;
 mod cut;
@@ -22,40 +20,39 @@ use crate::graph::{Edge, Op, OpId, Replica, VariableSpec};
 
 pub(crate) use cut::split;
 
-/// The place of a value within a partition: an output of a node, a feed, or what a receive brings.
+/// The place of a value in a partition: of a node's output, a feed or a received value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Slot(pub u32);
 
-/// An edge of a cut graph that crosses to a task, or between its devices: the same number on both
-/// sides.
+/// The number of a crossing edge, the same in the send and in the receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CrossingId(pub u32);
 
-/// What one device of a task runs of a step.
+/// The part of a step that one device of a task runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Partition {
     /// The task.
     pub task: TaskName,
-    /// Which of the task's devices: `/device:CPU:` this.
+    /// The index of the device: N in `/device:CPU:N`.
     pub device: u32,
-    /// Its operations, in an order in which they could run.
+    /// Its operations, each after those that it depends on.
     pub nodes: Vec<Node>,
-    /// How many slots the values need.
+    /// The number of slots.
     pub slots: u32,
-    /// The variables that the nodes touch, each once.
+    /// The variables that the nodes use, each once.
     pub variables: Vec<VariableSpec>,
-    /// What the client feeds: which of the step's feeds, and where it goes.
+    /// The feeds: the index among the step's feeds, and the slot.
     pub feeds: Vec<(u32, Slot)>,
-    /// What the client fetches: which of the step's fetches, and where it is.
+    /// The fetches: the index among the step's fetches, and the slot.
     pub fetches: Vec<(u32, Slot)>,
-    /// What is sent to other devices.
+    /// The values sent to other devices.
     pub sends: Vec<Send>,
-    /// What comes from other devices.
+    /// The values received from other devices.
     pub receives: Vec<Receive>,
 }
 
 impl Partition {
-    /// The replicas whose training steps it is a part of, each once.
+    /// The replicas whose training operations it has, each once.
     pub(crate) fn replicas(&self) -> Vec<Replica> {
         let mut replicas: Vec<Replica> = Vec::new();
         for node in &self.nodes {
@@ -78,67 +75,67 @@ impl Partition {
 pub struct Node {
     /// The operation's name in the graph.
     pub name: Arc<str>,
-    /// What it does.
+    /// The operation.
     pub op: Op,
-    /// Where its inputs are.
+    /// The slots of its inputs.
     pub inputs: SmallVec<[Slot; 3]>,
-    /// The first of its outputs' slots; the others follow.
+    /// The slot of its first output; the others follow.
     pub first_output: Slot,
-    /// How many outputs it has.
+    /// The number of its outputs.
     pub outputs: u32,
     /// The nodes of this partition that must have run before it.
     pub after: SmallVec<[u32; 2]>,
-    /// Positions in the partition's `variables`.
+    /// The variables that it uses, as indices into the partition's `variables`.
     pub variables: SmallVec<[u32; 2]>,
 }
 
-/// A value, or the news that a node has run, on its way to another task, or to other devices of its
-/// own.
+/// A send: of a value, or of the fact that a node has run, to devices of another task or of the
+/// same.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Send {
-    /// Which crossing edge.
+    /// The crossing edge.
     pub crossing: CrossingId,
-    /// What is sent.
+    /// The content.
     pub what: Sent,
-    /// To which task.
+    /// The receiving task.
     pub to: TaskName,
-    /// To which devices there.
+    /// The receiving devices of that task.
     pub devices: SmallVec<[u32; 1]>,
     /// The edge's name, for errors: `x/read` or `^update`.
     pub name: Arc<str>,
 }
 
-/// What a send sends.
+/// The content of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sent {
     /// The value in a slot.
     Value(Slot),
-    /// That a node has run.
+    /// The fact that a node has run.
     Done(u32),
 }
 
-/// A value, or the news that a node has run, from another device.
+/// A receive: of a value, or of the fact that a node has run, from another device.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Receive {
     /// Which crossing edge.
     pub crossing: CrossingId,
-    /// Where the value goes; none for a control edge.
+    /// The slot of the value; none for a control edge.
     pub slot: Option<Slot>,
-    /// The nodes that wait for a control edge.
+    /// The nodes that wait for a control edge, if it is one.
     pub before: SmallVec<[u32; 2]>,
-    /// From which task.
+    /// The sending task.
     pub from: TaskName,
     /// The edge's name, for errors.
     pub name: Arc<str>,
 }
 
-/// What a client asks of a step.
+/// The feeds, fetches and targets of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Request {
-    /// The edges that it feeds.
+    /// The edges that are fed.
     pub feeds: Vec<Edge>,
-    /// The edges that it fetches.
+    /// The edges that are fetched.
     pub fetches: Vec<Edge>,
-    /// The operations that it wants run.
+    /// The operations that are run for their effects.
     pub targets: Vec<OpId>,
 }

@@ -1,5 +1,5 @@
-//! Which device each operation runs on. Pure: device strings, device functions, colocation, and a
-//! choice among what is left.
+//! Placement: the device of each operation, from device names, device functions and colocation.
+//! Pure.
 //!
 //! | TensorFlow | here |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! Seeded randomness: one independent stream for each (seed, task, purpose).
 //!
-//! A stream is named, not numbered, so that a new use of randomness (a fault, another law) does not
-//! shift what the others draw. PCG-64 keeps its output from version to version.
+//! Streams have names and no numbers, so that a new use of randomness (a fault, another law) does
+//! not change what the others draw. PCG-64's output is the same in every version.
 
 use rand_pcg::Pcg64;
 use xxhash_rust::xxh3::xxh3_128_with_seed;

@@ -1,8 +1,7 @@
-//! Quantities with their units: bytes, rates, work, durations and virtual time, and how each is
-//! written.
+//! Quantities with their units: bytes, rates, work, durations and times, and how each is written.
 //!
-//! A bare `u64` can be mixed up with another; these can't. Each type parses what a scenario file
-//! writes (`"50us"`, `"10Gbps"`, `"50GFLOP/s"`) and prints it back in the same words.
+//! Types of their own, so that no two are mixed up. Each parses the text of a scenario file
+//! (`"50us"`, `"10Gbps"`, `"50GFLOP/s"`) and prints it in the same form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A point on a clock, in integer nanoseconds since that clock began.
 ///
-/// In a simulation the clock is the event queue's; in a deployment it began when the process did.
+/// Virtual time in a simulation; in a deployment, the time since the process began.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -33,7 +32,7 @@ impl Time {
         Self(self.0.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
     }
 
-    /// The time since `earlier`; zero where `earlier` is not earlier.
+    /// The time since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -62,14 +61,14 @@ pub struct FlopsPerSecond(pub f64);
 pub struct Span(pub Duration);
 
 impl Span {
-    /// For serde's `deserialize_with`: a [`Duration`] that is written as a span.
+    /// For serde's `deserialize_with`: a [`Duration`] written as a span.
     pub(crate) fn duration<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Duration, D::Error> {
         Ok(Self::deserialize(deserializer)?.0)
     }
 
-    /// The same of one that may be left out.
+    /// The same for one that may be left out.
     pub(crate) fn some_duration<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Duration>, D::Error> {
@@ -83,9 +82,9 @@ impl From<Span> for Duration {
     }
 }
 
-/// Why a text is no quantity.
+/// The error of a text that is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no {what}; write a number and one of {units}, such as `{example}`")]
+#[error("`{text}` is not a {what}; write a number and one of {units}, such as `{example}`")]
 pub struct ParseQuantityError {
     text: String,
     what: &'static str,
@@ -93,8 +92,7 @@ pub struct ParseQuantityError {
     example: &'static str,
 }
 
-/// The units a quantity may be written in, each with its factor; the first that divides well is
-/// printed.
+/// The units that a quantity may be written in, each with its factor.
 struct Scale {
     what: &'static str,
     example: &'static str,
@@ -210,7 +208,7 @@ impl FromStr for FlopsPerSecond {
     }
 }
 
-/// `value` in the largest of `steps` that leaves at least one of it.
+/// Writes `value` in the largest of the units `steps` of which it is at least one.
 fn write_scaled(f: &mut fmt::Formatter<'_>, value: f64, steps: &[(&str, f64)]) -> fmt::Result {
     let (name, factor) =
         steps.iter().rev().find(|(_, factor)| value >= *factor).unwrap_or(&steps[0]);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::{Clock, Sleep};
 use crate::units::Time;
 
-/// Real time. Its sleeps need a runtime with tokio's timer, which rounds them up to milliseconds.
+/// Real time. Its sleeps need tokio's timer, which rounds them up to milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct WallClock {
     began: Instant,
@@ -17,7 +17,7 @@ impl WallClock {
     /// A clock that begins now.
     #[expect(
         clippy::new_without_default,
-        reason = "two clocks that began at different moments are not alike"
+        reason = "two clocks that began at different times differ"
     )]
     pub fn new() -> Self {
         Self { began: Instant::now(), birth: RandomState::new().build_hasher().finish() }
@@ -43,7 +43,7 @@ impl Clock for WallClock {
     }
 }
 
-/// The date, as this machine has it: for certificates, which are valid between dates.
+/// The machine's date, between two of which a certificate is valid.
 pub(crate) fn date() -> SystemTime {
     SystemTime::now()
 }

@@ -4,10 +4,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::job_name::parse_index;
 
-/// Why a text is no address of a task.
+/// The error of a text that is not a task's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// There is nothing but white space.
+    /// The text is empty or white space.
     #[error("the address is empty; write `host:port`")]
     Empty,
     /// A URL such as `grpc://host:2222`.
@@ -17,23 +17,25 @@ pub enum AddressError {
     #[error("`{0}` has no port; write `host:port`, such as `{0}:2222`")]
     NoPort(String),
     /// The port is not made of digits.
-    #[error("`{0}` is no port; write a number from 1 to 65535")]
+    #[error("`{0}` is not a port; write a number from 1 to 65535")]
     Port(String),
-    /// The port is a number that no port has.
+    /// The port is out of range.
     #[error("port {0} is out of range (1 to 65535)")]
     PortRange(String),
     /// Colons outside brackets: an IPv6 address without them.
     #[error("`{0}` has more than one colon; an IPv6 address goes in brackets, as in `[::1]:2222`")]
     Brackets(String),
-    /// The host is no DNS name, IPv4 or bracketed IPv6 address.
-    #[error("`{0}` is no host; write a DNS name, an IPv4 address or an IPv6 address in brackets")]
+    /// The host is neither a DNS name nor an IPv4 or bracketed IPv6 address.
+    #[error(
+        "`{0}` is not a host; write a DNS name, an IPv4 address or an IPv6 address in brackets"
+    )]
     Host(String),
 }
 
 /// An address in its canonical form, by which two spellings of one address are found equal.
 pub(super) type Endpoint = (String, u16);
 
-/// Host and port of `text`, the host in lower case.
+/// The host and the port of `text`, the host in lower case.
 pub(super) fn parse_address(text: &str) -> Result<Endpoint, AddressError> {
     if text.trim().is_empty() {
         return Err(AddressError::Empty);
@@ -59,7 +61,8 @@ fn parse_port(port: &str) -> Result<u16, AddressError> {
     number.filter(|number| *number > 0).ok_or_else(|| AddressError::PortRange(port.to_owned()))
 }
 
-/// The canonical host; underscores are taken, because container networks name hosts so.
+/// The canonical form of a host. Underscores are permitted, because container networks use them in
+/// names.
 fn parse_host(host: &str, text: &str) -> Result<String, AddressError> {
     let wrong = || AddressError::Host(host.to_owned());
     if let Some(inner) = host.strip_prefix('[') {

@@ -1,10 +1,10 @@
-//! What can be wrong with a cluster's configuration: every mistake at once, each with its path.
+//! The errors of a cluster's configuration: all mistakes at once, each with its path.
 
 use std::fmt;
 
 use super::{AddressError, ClusterError, JobNameError};
 
-/// All that is wrong with a configuration, in the order it was read; one line each when printed.
+/// All mistakes in a configuration, in the order of reading; printed one a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigErrors(Vec<ConfigError>);
 
@@ -33,18 +33,18 @@ impl std::error::Error for ConfigErrors {}
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct ConfigError {
-    /// Where it is, as the user wrote it: `cluster.worker[2]`, `task.index`, `--ps-hosts[0]`.
+    /// Its place, as the user wrote it: `cluster.worker[2]`, `task.index`, `--ps-hosts[0]`.
     pub path: String,
-    /// What it is.
+    /// The mistake.
     pub problem: ConfigProblem,
 }
 
-/// Something in a configuration that is ignored, and that its writer should know of.
+/// A part of a configuration that is ignored, as its writer should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigWarning {
-    /// Where it is.
+    /// Its place.
     pub path: String,
-    /// What becomes of it.
+    /// A note for the user.
     pub note: &'static str,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for ConfigWarning {
     }
 }
 
-/// What is wrong at one place of a configuration.
+/// A mistake at one place of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigProblem {
     /// The text is not JSON, or has a key twice.
@@ -68,53 +68,53 @@ pub enum ConfigProblem {
         /// What it is.
         found: String,
     },
-    /// A text that means something only when it isn't empty.
+    /// A text is empty.
     #[error("must not be empty; leave it out instead")]
     Empty,
-    /// Both spellings of one key are there.
-    #[error("is there beside `cluster`; give one of them")]
+    /// Both spellings of a key are given.
+    #[error("is given as well as `cluster`; give one of them")]
     TwoClusters,
     /// A job's name is outside the grammar.
     #[error(transparent)]
     JobName(#[from] JobNameError),
-    /// A job is there twice.
-    #[error("the job is there twice")]
+    /// A job is given twice.
+    #[error("the job is given twice")]
     DuplicateJob,
     /// Some jobs have addresses and others only a number of tasks.
     #[error(
         "is a number of tasks where other jobs have addresses; write one or the other for all jobs"
     )]
     MixedCounts,
-    /// A key of a job's map is no task index.
+    /// A key of a job's map is not a task index.
     #[error(
-        "`{0}` is no task index; write a whole number from 0 to {max}",
+        "`{0}` is not a task index; write a whole number from 0 to {max}",
         max = super::MAX_TASKS - 1
     )]
     Index(String),
-    /// A task is there twice.
-    #[error("task {0} of the job is there twice")]
+    /// A task is given twice.
+    #[error("task {0} of the job is given twice")]
     DuplicateTask(u32),
-    /// A job has more tasks than one may have.
+    /// A job has more tasks than the limit.
     #[error("a job has at most {max} tasks, not {0}", max = super::MAX_TASKS)]
     TooManyTasks(u64),
-    /// A text is no address.
+    /// A text is not an address.
     #[error(transparent)]
     Address(#[from] AddressError),
     /// Two tasks have one address.
-    #[error("`{address}` is the address of {first} already; every task needs its own")]
+    #[error("`{address}` is already the address of {first}; every task needs its own")]
     DuplicateAddress {
         /// The address.
         address: String,
         /// The path of the task that has it.
         first: String,
     },
-    /// A cluster is there, but not which of its tasks this is.
-    #[error("is missing; with a cluster, every task must be told its type and its index")]
+    /// There is a cluster, but the task's type or index is missing.
+    #[error("is missing; with a cluster, every task needs its type and its index")]
     Missing,
     /// The job or task isn't in the cluster.
     #[error(transparent)]
     NotInCluster(#[from] ClusterError),
-    /// The chief's job has more than the one task, or not that one.
+    /// The chief's job does not have exactly the task of index 0.
     #[error("there must be exactly one `{job}` task, of index 0; its indices are: {indices}")]
     Chief {
         /// `chief` or `master`.
@@ -122,23 +122,25 @@ pub enum ConfigProblem {
         /// The indices there are.
         indices: String,
     },
-    /// Both names of the chief's job are there.
-    #[error("if job `master` exists, job `chief` is not supported: both lead; keep `chief`")]
+    /// Both names of the chief's job are given.
+    #[error(
+        "if job `master` exists, job `chief` is not supported, since both are chiefs; keep `chief`"
+    )]
     ChiefAndMaster,
-    /// The legacy `master` job knows no evaluator.
+    /// There is an evaluator beside the legacy `master` job.
     #[error("if job `master` exists, an `evaluator` is not supported; rename `master` to `chief`")]
     EvaluatorWithMaster,
     /// There is more than one evaluator.
     #[error("there can be one `evaluator` at most, not {0}")]
     SeveralEvaluators(usize),
-    /// A variable that must be there is not.
+    /// A required variable is not set.
     #[error("is not set; `srun` sets it for each process that it starts")]
     NotSet,
-    /// A text is no list of hosts in SLURM's form.
-    #[error("`{0}` is no list of hosts such as `n[1-3,7],gpu04`")]
+    /// A text is not a list of hosts in SLURM's format.
+    #[error("`{0}` is not a list of hosts such as `n[1-3,7],gpu04`")]
     HostList(String),
-    /// A text is no list of numbers in SLURM's form.
-    #[error("`{0}` is no list of tasks per node such as `2(x3),1`")]
+    /// A text is not a list of numbers in SLURM's format.
+    #[error("`{0}` is not a list of tasks per node such as `2(x3),1`")]
     Repeats(String),
     /// Two values contradict each other.
     #[error("{0}")]
@@ -160,12 +162,12 @@ impl Problems {
         self.0.push(ConfigError { path: path.into(), problem: problem.into() });
     }
 
-    /// Whether a mistake was found at `path`, of which a second one may only be a consequence.
+    /// Whether a mistake was found at `path`, which another one may be a consequence of.
     pub(super) fn has(&self, path: &str) -> bool {
         self.0.iter().any(|error| error.path == path)
     }
 
-    /// Nothing when there are none.
+    /// The mistakes as an error, if there are any.
     pub(super) fn finish(self) -> Result<(), ConfigErrors> {
         if self.0.is_empty() { Ok(()) } else { Err(ConfigErrors(self.0)) }
     }

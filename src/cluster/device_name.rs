@@ -58,7 +58,7 @@ impl fmt::Display for DeviceName {
 impl TryFrom<&DeviceSpec> for DeviceName {
     type Error = DeviceNameProblem;
 
-    /// The device that `spec` names in full; a missing replica is 0.
+    /// Makes the device of a full `spec`; a missing replica is 0.
     fn try_from(spec: &DeviceSpec) -> Result<Self, DeviceNameProblem> {
         let missing = DeviceNameProblem::Partial;
         if let Some(replica) = spec.replica().filter(|replica| *replica != 0) {

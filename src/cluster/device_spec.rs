@@ -1,5 +1,5 @@
-//! Partial device names, such as `/job:worker/device:CPU:0`: what a placement asks for and a filter
-//! lets through.
+//! Partial device names, such as `/job:worker/device:CPU:0`, for placement requests and device
+//! filters.
 
 mod parse;
 #[cfg(test)]
@@ -12,7 +12,8 @@ use super::{DeviceName, TaskName};
 
 pub use parse::{DeviceNameError, DeviceNameProblem};
 
-/// A device name of which any part may be unset. Cheap to clone; the empty one asks for nothing.
+/// A device name of which any part may be unset. Cheap to clone; the empty one matches every
+/// device.
 ///
 /// Written `/job:NAME/replica:N/task:N/device:TYPE:N`, parts in any order, `*` for an unset one,
 /// with `/cpu:0` and `/gpu:0` (in any case) as shorthand. A device type is printed and compared in
@@ -37,7 +38,7 @@ impl DeviceSpec {
         Self { job: Some(job.into()), ..Self::default() }
     }
 
-    /// The same with the task's index set, as a placement policy does for a job's variables.
+    /// The same name with the index of the task set.
     #[must_use]
     pub fn with_task(self, index: u32) -> Self {
         Self { task: Some(index), ..self }
@@ -73,7 +74,7 @@ impl DeviceSpec {
         *self == Self::default()
     }
 
-    /// This outer scope with `inner` within it: part by part, what `inner` sets wins.
+    /// The scope `inner` within this outer one: parts that `inner` sets win.
     ///
     /// TensorFlow: `DeviceSpec.make_merged_spec`. There `/gpu:1` with `/cpu:*` within it gives
     /// `/device:CPU:1`; here an index is never inherited by another type.
@@ -93,12 +94,12 @@ impl DeviceSpec {
         }
     }
 
-    /// The name that asks for all that either asks for, as operations placed together need it.
+    /// The name with all parts that either sets, for operations that are placed together.
     ///
     /// TensorFlow: `DeviceNameUtils::MergeDevNames`.
     ///
     /// # Errors
-    /// [`DeviceConflict`] when both set a part, and differently.
+    /// [`DeviceConflict`] if both set a part and they differ.
     pub fn unify(&self, other: &Self) -> Result<Self, DeviceConflict> {
         let conflict = |parts| DeviceConflict {
             parts,
@@ -117,7 +118,7 @@ impl DeviceSpec {
         })
     }
 
-    /// Whether every set part is that of `device`. Serves placement and device filters alike.
+    /// Whether `device` has every part that is set.
     ///
     /// TensorFlow: `DeviceNameUtils::IsSpecification`.
     pub fn matches(&self, device: &DeviceName) -> bool {
@@ -129,7 +130,7 @@ impl DeviceSpec {
     }
 }
 
-/// The part that both sides agree to; `None` when they don't.
+/// The part that both sides agree on; `None` if they differ.
 fn unify_part<T: Clone + PartialEq>(left: &Option<T>, right: &Option<T>) -> Option<Option<T>> {
     match (left, right) {
         (Some(left), Some(right)) if left != right => None,
@@ -142,9 +143,9 @@ fn unify_part<T: Clone + PartialEq>(left: &Option<T>, right: &Option<T>) -> Opti
 #[error("Cannot merge devices with incompatible {parts}: '{left}' and '{right}'")]
 pub struct DeviceConflict {
     parts: &'static str,
-    /// The one device asked for.
+    /// One requested device.
     pub left: Box<DeviceSpec>,
-    /// The other.
+    /// The other requested device.
     pub right: Box<DeviceSpec>,
 }
 

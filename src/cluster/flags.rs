@@ -5,7 +5,7 @@ use super::config_error::Problems;
 use super::task_config::{Paths, TaskConfig};
 use super::validator::Validator;
 
-/// What the flags of TensorFlow's example trainer (`mnist_replica.py`) were set to.
+/// The values of the flags of TensorFlow's example trainer (`mnist_replica.py`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
     /// `--ps-hosts`: comma-separated `host:port`; empty as if left out.
@@ -29,7 +29,7 @@ impl TaskConfig {
         problems.finish().map(|()| config)
     }
 
-    /// As [`Self::from_flags`]; what has a mistake is left out.
+    /// As [`Self::from_flags`], without the parts that have mistakes.
     pub(super) fn read_flags(flags: &Flags, problems: &mut Problems) -> Self {
         let mut validator = Validator::new(problems);
         for (job, flag, hosts) in [

@@ -1,9 +1,9 @@
 //! The one grammar of job names.
 
-/// Why a text is no job name.
+/// The error of a text that is not a job name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JobNameError {
-    /// The one mistake that everybody makes, since Kubernetes and DNS names have hyphens.
+    /// The name has a hyphen: the most common mistake, since Kubernetes and DNS names have them.
     #[error(
         "job name `{0}` has a hyphen, which a device name such as `/job:NAME/task:0` cannot carry; \
          write `{fixed}`",
@@ -12,7 +12,7 @@ pub enum JobNameError {
     Hyphen(String),
     /// Any other text outside the grammar.
     #[error(
-        "`{0}` is no job name; write a letter (A-Z, a-z), then letters, digits and `_`, such as \
+        "`{0}` is not a job name; write a letter (A-Z, a-z), then letters, digits and `_`, such as \
          `worker`"
     )]
     Grammar(String),
@@ -29,13 +29,13 @@ pub(super) fn check_job_name(name: &str) -> Result<(), JobNameError> {
     }
 }
 
-/// A letter, then letters, digits and `_`: the grammar of device types, too.
+/// Whether `name` is a letter, then letters, digits and `_`: also the grammar of device types.
 pub(super) fn is_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// A decimal number of digits alone: `u32::from_str` takes a sign as well.
+/// Parses a number of decimal digits only; `u32::from_str` also takes a sign.
 pub(super) fn parse_index(text: &str) -> Option<u32> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

@@ -1,15 +1,14 @@
-//! JSON in which no key of a map is there twice: the usual readers drop all but the last in
-//! silence.
+//! JSON that refuses a repeated key of a map; serde_json silently keeps the last.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// The value of `text`.
+/// Parses `text`.
 ///
 /// # Errors
-/// When it is no JSON, or a key is there twice; both with line and column.
+/// If it is not JSON, or a key is repeated; both with line and column.
 pub(super) fn parse_json(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str::<Unique>(text).map(|unique| unique.0)
 }
@@ -67,7 +66,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
         let mut map = Map::new();
         while let Some((key, Unique(value))) = entries.next_entry::<String, Unique>()? {
             if map.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("the key `{key}` is there twice")));
+                return Err(A::Error::custom(format_args!("the key `{key}` is repeated")));
             }
             map.insert(key, value);
         }
@@ -89,6 +88,6 @@ mod tests {
     #[test]
     fn a_repeated_key_is_refused_with_its_place() {
         let error = parse_json("{\"ps\": {\"a\": 1,\n\"a\": 2}}").unwrap_err().to_string();
-        assert!(error.contains("the key `a` is there twice at line 2"), "{error}");
+        assert!(error.contains("the key `a` is repeated at line 2"), "{error}");
     }
 }

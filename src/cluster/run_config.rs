@@ -1,5 +1,5 @@
-//! Which task this process is, and what follows from that: who leads, how many others there are,
-//! whom it sees.
+//! The role of a process in a training: its task, the chief, the numbers of replicas, the devices
+//! that it sees.
 
 #[cfg(test)]
 mod tests;
@@ -13,13 +13,13 @@ use super::{
 };
 
 const CHIEF: &str = "chief";
-/// What `chief` was called before TensorFlow 1.4.
+/// The name of `chief` before TensorFlow 1.4.
 const MASTER: &str = "master";
 const WORKER: &str = "worker";
 const PS: &str = "ps";
 const EVALUATOR: &str = "evaluator";
 
-/// The role of one process in a training, valid once built.
+/// The role of one process in a training; valid by construction.
 ///
 /// TensorFlow: `tf.estimator.RunConfig`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct RunConfig {
 }
 
 impl RunConfig {
-    /// From the text of the variable `TF_CONFIG`; without one this is a training in one process.
+    /// Reads the text of the variable `TF_CONFIG`; without one the training has one process.
     ///
     /// # Errors
     /// Every mistake in it, of form and of roles.
@@ -44,7 +44,7 @@ impl RunConfig {
         Self::resolve(config, problems)
     }
 
-    /// From the flags of TensorFlow's example trainer; without any host this is a training in one
+    /// Reads the flags of TensorFlow's example trainer; without any host the training has one
     /// process.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl RunConfig {
         Self::resolve(config, problems)
     }
 
-    /// From SLURM's variables; see [`TaskConfig::from_slurm`].
+    /// Reads SLURM's variables; see [`TaskConfig::from_slurm`].
     ///
     /// # Errors
     /// Every variable that is missing or wrong, and ranks that don't fit the hosts.
@@ -68,10 +68,10 @@ impl RunConfig {
         Self::resolve(config, problems)
     }
 
-    /// Of `task` in `cluster`.
+    /// The role of `task` in `cluster`.
     ///
     /// # Errors
-    /// Every mistake in the roles, such as two chiefs, or a task that the cluster hasn't.
+    /// Every mistake in the roles, such as two chiefs, or a task that is not in the cluster.
     pub fn of_task(cluster: ClusterSpec, task: &TaskName) -> Result<Self, ConfigErrors> {
         let config = TaskConfig {
             cluster,
@@ -83,7 +83,7 @@ impl RunConfig {
         Self::resolve(config, Problems::default())
     }
 
-    /// Applies the rules on roles to what was given.
+    /// Applies the rules on roles.
     fn resolve(config: TaskConfig, mut problems: Problems) -> Result<Self, ConfigErrors> {
         let unreadable = problems.has(VARIABLE) || problems.has(config.paths.cluster);
         if !unreadable && config.cluster.is_empty() && !config.dynamic {
@@ -103,15 +103,17 @@ impl RunConfig {
             if evaluates { ClusterSpec::default() } else { config.cluster.without(EVALUATOR) };
         config.rpc_layer.get_or_insert_with(|| "grpc".to_owned());
         let master = if evaluates { Ok(String::new()) } else { config.master(Some(&task)) };
+        let evaluation_master = if evaluates || config.cluster.is_empty() {
+            config.eval_session_master.unwrap_or_default()
+        } else {
+            String::new()
+        };
         Self {
             task,
-            // Only the chief of a dynamic cluster has no address: it is told of nobody, not even
-            // itself.
+            // Only the chief of a dynamic cluster has no address: its configuration lists no task,
+            // not even itself.
             master: master.unwrap_or_default(),
-            evaluation_master: config
-                .eval_session_master
-                .filter(|_| evaluates || config.cluster.is_empty())
-                .unwrap_or_default(),
+            evaluation_master,
             cluster: config.cluster,
             dynamic: config.dynamic,
             model_dir: config.model_dir,
@@ -124,21 +126,22 @@ impl RunConfig {
         &self.task
     }
 
-    /// The cluster that trains: without an evaluator, and empty for one and when there is none.
+    /// The cluster that trains, without an evaluator. Empty for an evaluator and for a single
+    /// process.
     pub fn cluster_spec(&self) -> &ClusterSpec {
         &self.cluster
     }
 
-    /// Whether tasks come and go, so that [`Self::cluster_spec`] has those alone that this one is
-    /// told of.
+    /// Whether tasks come and go, so that [`Self::cluster_spec`] has only those that this task's
+    /// configuration lists.
     pub fn is_dynamic(&self) -> bool {
         self.dynamic
     }
 
     /// The task that initializes and saves: the `chief`, else the legacy `master`, else `worker:0`,
-    /// else the first task that is no `ps`.
+    /// else the first task of another job than `ps`.
     ///
-    /// In a dynamic cluster no task is told of a chief, and `worker:0` takes itself for it.
+    /// In a dynamic cluster no configuration lists a chief, and `worker:0` is the chief.
     pub fn chief(&self) -> Option<TaskName> {
         let is_there = |job: &&str| {
             self.task.job() == *job
@@ -154,13 +157,14 @@ impl RunConfig {
         self.chief().is_some_and(|chief| chief == self.task)
     }
 
-    /// How many parameter servers there are; `None` where this task isn't told.
+    /// The number of parameter servers; `None` if the configuration does not list them.
     pub fn num_ps_replicas(&self) -> Option<usize> {
-        let told = !self.dynamic || matches!(self.task.job(), WORKER | EVALUATOR);
-        told.then(|| self.cluster.num_tasks(PS).unwrap_or(0))
+        let is_listed = !self.dynamic || matches!(self.task.job(), WORKER | EVALUATOR);
+        is_listed.then(|| self.cluster.num_tasks(PS).unwrap_or(0))
     }
 
-    /// How many tasks compute gradients, the chief among them; `None` where this task isn't told.
+    /// The number of tasks that compute gradients, with the chief; `None` if the configuration does
+    /// not list them.
     pub fn num_worker_replicas(&self) -> Option<usize> {
         if self.task.job() == EVALUATOR {
             return Some(0);
@@ -173,31 +177,32 @@ impl RunConfig {
         Some(if self.cluster.is_empty() { 1 } else { count })
     }
 
-    /// The target of this task's sessions: empty for the master within the process, else
-    /// `grpc://host:port` or what the configuration set in its place.
+    /// The target of this task's sessions: empty for the master in this process, else
+    /// `grpc://host:port`, or the target that the configuration sets.
     ///
-    /// The scheme is TensorFlow's, so that targets written for it stay valid; it picks no protocol.
+    /// The scheme `grpc` is TensorFlow's, so that its targets stay valid; it does not select a
+    /// protocol.
     pub fn master(&self) -> &str {
         &self.master
     }
 
-    /// The target of the sessions that evaluate.
+    /// The target of evaluation sessions.
     pub fn evaluation_master(&self) -> &str {
         &self.evaluation_master
     }
 
-    /// Where checkpoints go, if the configuration says.
+    /// The directory of checkpoints, if the configuration sets one.
     pub fn model_dir(&self) -> Option<&str> {
         self.model_dir.as_deref()
     }
 
-    /// What was in the configuration and is ignored.
+    /// The parts of the configuration that are ignored.
     pub fn warnings(&self) -> &[ConfigWarning] {
         &self.warnings
     }
 
     /// The position of this task among all: the chief 0, then the jobs by name, `ps` last. `None`
-    /// for an evaluator, and in a dynamic cluster, where it isn't known.
+    /// for an evaluator and in a dynamic cluster.
     pub fn global_id_in_cluster(&self) -> Option<usize> {
         if self.cluster.is_empty() && self.task.job() == WORKER {
             return Some(0);
@@ -207,14 +212,17 @@ impl RunConfig {
             PS => 2,
             _ => 1,
         };
-        let mut tasks: Vec<TaskName> = self.cluster.tasks().filter(|_| !self.dynamic).collect();
+        if self.dynamic {
+            return None;
+        }
+        let mut tasks: Vec<TaskName> = self.cluster.tasks().collect();
         tasks.sort_by_key(rank);
         tasks.iter().position(|task| *task == self.task)
     }
 
-    /// The devices that this task's sessions see by default; all when empty.
+    /// The devices that this task's sessions see by default; empty for all.
     ///
-    /// Workers don't see one another, so that the death of one doesn't stop the rest.
+    /// Workers don't see each other, so that the death of one doesn't stop the others.
     pub fn device_filters(&self) -> Vec<DeviceSpec> {
         let job = DeviceSpec::of_job;
         match self.task.job() {
@@ -227,7 +235,7 @@ impl RunConfig {
     }
 }
 
-/// Without a cluster this is the one worker.
+/// Checks that a process without a cluster is `worker:0`.
 fn check_local(config: &TaskConfig, problems: &mut Problems) {
     if let Some(job) = config.task_type.as_deref().filter(|job| *job != WORKER) {
         problems.add(config.paths.task_type, ConfigProblem::LocalType(job.to_owned()));
@@ -237,13 +245,13 @@ fn check_local(config: &TaskConfig, problems: &mut Problems) {
     }
 }
 
-/// One task leads at most, and it is the first of its job.
+/// Checks that there is at most one chief, and that its index is 0.
 fn check_chief(config: &TaskConfig, problems: &mut Problems) {
     let path = |job: &str| format!("{}.{job}", config.paths.cluster);
     for job in [CHIEF, MASTER] {
         let Ok(indices) = config.cluster.task_indices(job) else { continue };
-        let untold = config.dynamic && indices.is_empty();
-        if indices != [0] && !untold && !problems.has(&path(job)) {
+        let is_unlisted = config.dynamic && indices.is_empty();
+        if indices != [0] && !is_unlisted && !problems.has(&path(job)) {
             problems.add(path(job), ConfigProblem::Chief { job, indices: listed(indices.iter()) });
         }
     }
@@ -252,7 +260,7 @@ fn check_chief(config: &TaskConfig, problems: &mut Problems) {
     }
 }
 
-/// An evaluator trains with nobody, whether the cluster has it or not.
+/// Checks that there is at most one evaluator, and none with a legacy `master`.
 fn check_evaluator(config: &TaskConfig, problems: &mut Problems) {
     let listed = config.cluster.num_tasks(EVALUATOR).ok();
     let path = format!("{}.{EVALUATOR}", config.paths.cluster);
@@ -268,7 +276,7 @@ fn check_evaluator(config: &TaskConfig, problems: &mut Problems) {
     }
 }
 
-/// The task is in the cluster, unless it may be left out of it.
+/// Checks that the task is in the cluster, unless its role permits that it is not listed.
 fn check_task(config: &TaskConfig, problems: &mut Problems) {
     let Paths { cluster, task_type, task_index } = config.paths;
     for (path, missing) in
@@ -279,15 +287,15 @@ fn check_task(config: &TaskConfig, problems: &mut Problems) {
         }
     }
     let Some(job) = config.task_type.as_deref() else { return };
-    let told_of_nobody =
+    let may_be_unlisted =
         config.dynamic && job == CHIEF && config.task_index.is_none_or(|index| index == 0);
     if let Err(error) = config.cluster.num_tasks(job) {
-        if job != EVALUATOR && !told_of_nobody {
+        if job != EVALUATOR && !may_be_unlisted {
             problems.add(task_type, error);
         }
     } else if let Some(task) = config.own_task()
         && let Err(error) = config.cluster.task_address(&task)
-        && !told_of_nobody
+        && !may_be_unlisted
         && !problems.has(&format!("{cluster}.{job}"))
     {
         problems.add(task_index, error);

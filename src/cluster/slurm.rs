@@ -1,8 +1,8 @@
-//! SLURM's variables: which hosts a job step has, and which of its tasks this process is.
+//! SLURM's variables: the hosts of a job step, and the rank of this process.
 //!
-//! The first ranks are the parameter servers, the others the workers, as TensorFlow's
-//! `SlurmClusterResolver` gives them out (jobs by name). Ranks fill the hosts one after the other,
-//! which is SLURM's own order unless `srun --distribution` says otherwise.
+//! The first ranks are the parameter servers, the others the workers, as with TensorFlow's
+//! `SlurmClusterResolver` (jobs by name). Ranks fill the hosts one after the other: SLURM's own
+//! order, unless `srun --distribution` sets another.
 
 mod host_list;
 #[cfg(test)]
@@ -22,24 +22,24 @@ const HOSTS: &str = "SLURM_STEP_NODELIST";
 const TASKS_PER_NODE: &str = "SLURM_STEP_TASKS_PER_NODE";
 const JOB: &str = "SLURM_JOB_ID";
 
-/// The values of the variables that `srun` sets, none where one is not there.
+/// The values of the variables that `srun` sets; `None` for those that are not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Slurm {
     /// `SLURM_PROCID`: the rank of this process.
     pub rank: Option<String>,
-    /// `SLURM_NTASKS`: how many ranks there are.
+    /// `SLURM_NTASKS`: the number of ranks.
     pub tasks: Option<String>,
     /// `SLURM_STEP_NODELIST`, else `SLURM_JOB_NODELIST`: the hosts, as in `n[1-3,7],gpu04`.
     pub hosts: Option<String>,
     /// `SLURM_STEP_TASKS_PER_NODE`, else `SLURM_TASKS_PER_NODE`: ranks on each of them, as in
     /// `2(x3),1`.
     pub tasks_per_node: Option<String>,
-    /// `SLURM_JOB_ID`: from which come the ports.
+    /// `SLURM_JOB_ID`: the job's number, from which the ports are derived.
     pub job: Option<String>,
 }
 
 impl Slurm {
-    /// The variables, each asked of `variable`; an empty one counts as none.
+    /// Reads the variables with `variable`; an empty one counts as not set.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let value = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         Self {
@@ -51,14 +51,13 @@ impl Slurm {
         }
     }
 
-    /// Whether this process is one that `srun` started.
+    /// Whether `srun` started this process.
     pub fn is_there(&self) -> bool {
         self.rank.is_some()
     }
 
-    /// The first port on each host, the same for all ranks of a job, and another for the next job
-    /// on those hosts, for most of two thousand jobs: from 10000, below those that systems give out
-    /// by themselves.
+    /// The first port on each host: the same for all ranks of a job, and different for 2000
+    /// consecutive jobs. From 10000, below the ports that systems assign by themselves.
     fn port_base(&self) -> u16 {
         let job = self.job.as_deref().and_then(parse_index).unwrap_or(0);
         10_000 + (job % 2000) as u16 * 10
@@ -92,7 +91,7 @@ impl TaskConfig {
         let tasks = number(TASKS, slurm.tasks.as_deref(), &mut problems);
         let hosts = read(HOSTS, slurm.hosts.as_deref(), expand_hosts, &mut problems);
         let per_host = match (&slurm.tasks_per_node, &hosts, tasks) {
-            // One rank a host is told by the two numbers alone.
+            // With as many hosts as ranks, there is one rank a host.
             (None, Some(hosts), Some(tasks)) if hosts.len() == tasks as usize => {
                 Some(vec![1; hosts.len()])
             }
@@ -101,9 +100,9 @@ impl TaskConfig {
         let (Some(rank), Some(tasks), Some(hosts), Some(per_host)) = (rank, tasks, hosts, per_host)
         else {
             problems.finish()?;
-            unreachable!("what is missing has been noted");
+            unreachable!("a missing variable is a problem");
         };
-        check(rank, tasks, ps, (&hosts, &per_host), &mut problems);
+        check(rank, tasks, ps, &hosts, &per_host, &mut problems);
         problems.finish()?;
 
         let mut problems = Problems::default();
@@ -112,7 +111,7 @@ impl TaskConfig {
         validator.job(TASKS.to_owned(), "worker");
         let base = port_base.unwrap_or_else(|| slurm.port_base());
         let addresses = hosts.iter().zip(&per_host).flat_map(|(host, count)| {
-            // A port too far is refused.
+            // The validator refuses a port that is too large.
             (0..*count).map(move |local| format!("{host}:{}", u32::from(base) + local))
         });
         for (rank, address) in (0..).zip(addresses) {
@@ -131,25 +130,26 @@ impl TaskConfig {
     }
 }
 
-/// The job and the index of the process of `rank`.
+/// The job and the index of the task of `rank`.
 fn role(rank: u32, ps: u32) -> (&'static str, u32) {
     if rank < ps { ("ps", rank) } else { ("worker", rank - ps) }
 }
 
-/// Whether the numbers fit one another.
+/// Checks that the numbers are consistent.
 fn check(
     rank: u32,
     tasks: u32,
     ps: u32,
-    (hosts, per_host): (&[String], &[u32]),
+    hosts: &[String],
+    per_host: &[u32],
     problems: &mut Problems,
 ) {
-    let told: u64 = per_host.iter().map(|count| u64::from(*count)).sum();
+    let listed: u64 = per_host.iter().map(|count| u64::from(*count)).sum();
     if per_host.len() != hosts.len() {
         let problem = format!("is for {} hosts, but {HOSTS} has {}", per_host.len(), hosts.len());
         problems.add(TASKS_PER_NODE, ConfigProblem::Unfit(problem));
-    } else if told != u64::from(tasks) {
-        let problem = format!("is for {told} ranks, but {TASKS} is {tasks}");
+    } else if listed != u64::from(tasks) {
+        let problem = format!("is for {listed} ranks, but {TASKS} is {tasks}");
         problems.add(TASKS_PER_NODE, ConfigProblem::Unfit(problem));
     }
     if rank >= tasks {

@@ -1,4 +1,4 @@
-//! Which jobs a cluster has, which tasks each job has, and where they listen.
+//! The jobs of a cluster, their tasks, and the tasks' addresses.
 
 #[cfg(test)]
 mod tests;
@@ -17,10 +17,10 @@ use super::{ClusterError, ConfigErrors, ConfigProblem, TaskName};
 /// Jobs by name, each with its tasks' addresses by index.
 pub(super) type Jobs = BTreeMap<Arc<str>, BTreeMap<u32, Arc<str>>>;
 
-/// The tasks of a cluster and their addresses. Valid once built, immutable, cheap to clone.
+/// The tasks of a cluster and their addresses. Valid by construction, immutable, cheap to clone.
 ///
-/// Two are equal when they have the same jobs, tasks and addresses, however they were written.
-/// TensorFlow: `tf.train.ClusterSpec`.
+/// Two are equal if they have the same jobs, tasks and addresses, in whatever form these were
+/// given. TensorFlow: `tf.train.ClusterSpec`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterSpec {
     jobs: Arc<Jobs>,
@@ -28,10 +28,10 @@ pub struct ClusterSpec {
 }
 
 impl ClusterSpec {
-    /// Jobs whose task indices are the positions in their lists of addresses.
+    /// A cluster of jobs with lists of addresses; the task indices are the positions in the lists.
     ///
     /// # Errors
-    /// Every wrong job name and wrong or repeated address.
+    /// Every malformed job name, and every malformed or repeated address.
     pub fn dense<J, A>(jobs: impl IntoIterator<Item = (J, A)>) -> Result<Self, ConfigErrors>
     where
         J: AsRef<str>,
@@ -48,7 +48,7 @@ impl ClusterSpec {
         })
     }
 
-    /// Jobs whose task indices are given and may have holes.
+    /// A cluster of jobs with given task indices, which may have holes.
     ///
     /// # Errors
     /// As [`Self::dense`], and every repeated index.
@@ -69,7 +69,7 @@ impl ClusterSpec {
         })
     }
 
-    /// From JSON: each job a list of addresses, or a map from task index to address.
+    /// Reads JSON: for each job, a list of addresses or a map from task index to address.
     ///
     /// # Errors
     /// [`ConfigProblem::Json`], or every mistake in it.
@@ -80,7 +80,7 @@ impl ClusterSpec {
         })
     }
 
-    /// From the table of a scenario's `[cluster]`: as [`Self::from_json`], or each job a number of
+    /// Reads a scenario's table `[cluster]`: as [`Self::from_json`], or for each job a number of
     /// tasks.
     ///
     /// # Errors
@@ -104,11 +104,11 @@ impl ClusterSpec {
         })
     }
 
-    /// A cluster of so many tasks a job, whose addresses are names, such as `worker:3`, that lead
-    /// nowhere.
+    /// A simulated cluster of jobs with numbers of tasks. Its addresses are the tasks' names, such
+    /// as `worker:3`; nothing listens there.
     ///
     /// # Errors
-    /// Every wrong job name or too large number.
+    /// Every malformed job name and too large number.
     pub fn simulated<J: AsRef<str>>(
         jobs: impl IntoIterator<Item = (J, u32)>,
     ) -> Result<Self, ConfigErrors> {
@@ -138,7 +138,7 @@ impl ClusterSpec {
         Self { jobs: Arc::new(jobs), simulated: false }
     }
 
-    /// The same without `job`.
+    /// The cluster without `job`.
     pub(super) fn without(&self, job: &str) -> Self {
         let mut spec = self.clone();
         if self.jobs.contains_key(job) {
@@ -152,17 +152,17 @@ impl ClusterSpec {
         self.jobs.keys().map(|job| &**job)
     }
 
-    /// Whether there is no job at all; a job without tasks is one.
+    /// Whether it has no job; a job without tasks is one.
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// Whether the addresses are names for a simulation, where nothing listens.
+    /// Whether the cluster is simulated, so that nothing listens on its addresses.
     pub fn is_simulated(&self) -> bool {
         self.simulated
     }
 
-    /// How many tasks `job` has.
+    /// The number of tasks of `job`.
     ///
     /// # Errors
     /// [`ClusterError::NoSuchJob`].
@@ -178,7 +178,7 @@ impl ClusterSpec {
         Ok(self.tasks_of(job)?.keys().copied().collect())
     }
 
-    /// Where `task` listens, `host:port`.
+    /// The address of `task`, `host:port`.
     ///
     /// # Errors
     /// [`ClusterError::NoSuchJob`], [`ClusterError::NoSuchTask`].
@@ -192,7 +192,7 @@ impl ClusterSpec {
         Ok(address)
     }
 
-    /// The addresses of the tasks of `job` by index, `None` where an index is left out.
+    /// The addresses of the tasks of `job` by index; `None` for a hole.
     ///
     /// # Errors
     /// [`ClusterError::NoSuchJob`].
@@ -222,7 +222,7 @@ impl ClusterSpec {
         })
     }
 
-    /// Whether `task` is one of the cluster's.
+    /// Whether the cluster has `task`.
     pub fn contains(&self, task: &TaskName) -> bool {
         self.jobs.get(task.job()).is_some_and(|tasks| tasks.contains_key(&task.index()))
     }
@@ -235,7 +235,7 @@ impl ClusterSpec {
     }
 }
 
-/// As TensorFlow prints it: `ClusterSpec({'ps': ['ps0:2222'], 'worker': {3: 'worker3:2222'}})`.
+/// TensorFlow's format: `ClusterSpec({'ps': ['ps0:2222'], 'worker': {3: 'worker3:2222'}})`.
 impl fmt::Display for ClusterSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let job = |(job, tasks): (&Arc<str>, &BTreeMap<u32, Arc<str>>)| {
@@ -257,7 +257,7 @@ fn is_dense(tasks: &BTreeMap<u32, Arc<str>>) -> bool {
     tasks.keys().copied().eq(0..tasks.len() as u32)
 }
 
-/// The first few of `items`, for a message.
+/// Lists the first few of `items`, for a message.
 pub(super) fn listed<T: fmt::Display>(items: impl ExactSizeIterator<Item = T>) -> String {
     const SHOWN: usize = 16;
     let more = items.len().saturating_sub(SHOWN);
@@ -269,7 +269,7 @@ pub(super) fn listed<T: fmt::Display>(items: impl ExactSizeIterator<Item = T>) -
     }
 }
 
-/// The same value in JSON; what JSON has no word for becomes text, which no job's tasks may be.
+/// Converts a TOML value to JSON. A date becomes a text, which the validator refuses.
 fn to_json(value: &toml::Value) -> Value {
     match value {
         toml::Value::String(text) => Value::from(text.as_str()),

@@ -37,7 +37,7 @@ impl Default for Paths {
 }
 
 impl TaskConfig {
-    /// The cluster as it was given, with an `evaluator` that is in it; empty when none was.
+    /// The cluster as it was given, with its `evaluator`; empty if none was given.
     pub fn cluster_spec(&self) -> &ClusterSpec {
         &self.cluster
     }
@@ -57,7 +57,7 @@ impl TaskConfig {
         self.rpc_layer.as_deref()
     }
 
-    /// What was in the configuration and is ignored.
+    /// The parts of the configuration that are ignored.
     pub fn warnings(&self) -> &[ConfigWarning] {
         &self.warnings
     }

@@ -17,7 +17,7 @@ pub struct TaskName {
 }
 
 impl TaskName {
-    /// Task `index` of `job`, which is taken as it is: a name from outside is parsed instead.
+    /// Task `index` of `job`. The name is not checked; parse a name that comes from outside.
     pub fn new(job: impl Into<Arc<str>>, index: u32) -> Self {
         Self { job: job.into(), index }
     }
@@ -58,23 +58,23 @@ impl TryFrom<String> for TaskName {
     }
 }
 
-/// Why a text is no task name.
+/// The error of a text that is not a task name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskNameError {
-    /// No colon parts a job from an index.
+    /// There is no colon between a job and an index.
     #[error("`{0}` is no task name; write the job and the index in it, such as `worker:3`")]
     NoIndex(String),
-    /// What follows the colon is no `u32`.
+    /// The text after the colon is not a `u32`.
     #[error(
-        "`{index}` in `{text}` is no task index; write a whole number from 0, such as `worker:3`"
+        "`{index}` in `{text}` is not a task index; write a whole number from 0, such as `worker:3`"
     )]
     Index {
         /// The whole text.
         text: String,
-        /// What follows the colon.
+        /// The text after the colon.
         index: String,
     },
-    /// What comes before the colon is no job name.
+    /// The text before the colon is not a job name.
     #[error(transparent)]
     Job(#[from] JobNameError),
 }

@@ -13,7 +13,8 @@ use super::{ConfigErrors, ConfigProblem, ConfigWarning, TaskConfig};
 pub(super) const VARIABLE: &str = "TF_CONFIG";
 const CLUSTER: &str = "cluster";
 const SPARSE_CLUSTER: &str = "sparseCluster";
-/// The keys that a launcher may write; `environment` (Kubeflow) and `service` mean nothing here.
+/// The keys that a launcher may write. `environment` (Kubeflow's) and `service` have no meaning
+/// here.
 const KEYS: [&str; 9] = [
     CLUSTER,
     SPARSE_CLUSTER,
@@ -28,10 +29,10 @@ const KEYS: [&str; 9] = [
 const ROLES: [&str; 5] = ["chief", "master", "worker", "ps", "evaluator"];
 
 impl TaskConfig {
-    /// Reads the variable's `text`; without one, or with an empty one, there is no cluster.
+    /// Reads the variable's `text`; a missing or empty one gives no cluster.
     ///
-    /// Takes a dense `cluster`, a sparse one, and `sparseCluster`. With either of the last two the
-    /// membership is dynamic: a `ps` is told of itself alone, in a list of one, whatever its index.
+    /// Reads a dense `cluster`, a sparse one, and `sparseCluster`. The last two make the membership
+    /// dynamic: a `ps` is then listed alone, in a list of one, whatever its index.
     ///
     /// # Errors
     /// Every mistake in it.
@@ -41,7 +42,7 @@ impl TaskConfig {
         problems.finish().map(|()| config)
     }
 
-    /// As [`Self::from_tf_config`]; what has a mistake is left out.
+    /// As [`Self::from_tf_config`], without the parts that have mistakes.
     pub(super) fn read_tf_config(text: Option<&str>, problems: &mut Problems) -> Self {
         let root = read_root(text, problems);
         let mut config = Self {

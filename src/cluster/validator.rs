@@ -1,4 +1,4 @@
-//! The one validator of clusters, whatever they were written in.
+//! The validator of clusters, for every form in which they are given.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{ClusterSpec, ConfigProblem, MAX_TASKS, TaskName};
 
 /// Reads a cluster job by job and notes every mistake.
 ///
-/// A task with a mistake is kept, so that nothing said of it later looks like a second mistake.
+/// A task with a mistake is kept, so that later mentions of it are not mistakes as well.
 pub(super) struct Validator<'a> {
     pub(super) problems: &'a mut Problems,
     jobs: Jobs,
@@ -26,13 +26,13 @@ impl<'a> Validator<'a> {
         Self { problems, jobs: Jobs::new(), first_at: BTreeMap::new() }
     }
 
-    /// The cluster, valid when no problem was noted.
+    /// The cluster; valid if no problem was noted.
     pub(super) fn finish(self) -> ClusterSpec {
         ClusterSpec::from_jobs(self.jobs)
     }
 
-    /// A map of jobs at `path`. The list of `alone`'s job holds, when it has one entry, that of
-    /// `alone`.
+    /// Reads a map of jobs at `path`. If the list of `alone`'s job has one entry, that is `alone`'s
+    /// address.
     pub(super) fn cluster(&mut self, path: &str, value: &Value, alone: Option<&TaskName>) {
         let Value::Object(jobs) = value else {
             let expected = "a map from job name to the job's tasks";
@@ -45,7 +45,7 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// A job and its tasks: a list of addresses or a map from index to address.
+    /// Reads a job and its tasks: a list of addresses or a map from index to address.
     pub(super) fn tasks(&mut self, path: &str, job: &str, value: &Value, alone: Option<&TaskName>) {
         self.job(path.to_owned(), job);
         match value {
@@ -86,7 +86,7 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// The beginning of a job, whose tasks follow.
+    /// Begins a job, whose tasks follow.
     pub(super) fn job(&mut self, path: String, job: &str) {
         if self.jobs.insert(job.into(), BTreeMap::new()).is_some() {
             self.problems.add(&path, ConfigProblem::DuplicateJob);
@@ -96,7 +96,7 @@ impl<'a> Validator<'a> {
         }
     }
 
-    /// A task of a job that has begun.
+    /// Adds a task to a job that has begun.
     pub(super) fn task(&mut self, path: String, job: &str, index: u32, address: &str) {
         if index >= MAX_TASKS {
             return self.problems.add(path, ConfigProblem::Index(index.to_string()));
@@ -119,7 +119,7 @@ impl<'a> Validator<'a> {
         self.insert(path, job, index, address.into());
     }
 
-    /// A whole job of tasks that live in a simulation only.
+    /// Adds a job with simulated tasks.
     pub(super) fn simulated_job(&mut self, path: String, job: &str, count: i64) {
         self.job(path.clone(), job);
         match u32::try_from(count) {
@@ -144,7 +144,7 @@ impl<'a> Validator<'a> {
     }
 }
 
-/// What `value` is, for a message.
+/// Describes `value`, for a message.
 pub(super) fn described(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

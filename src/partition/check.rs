@@ -1,5 +1,4 @@
-//! Whether a partition that came from another process can be run: its parts name each other by
-//! number.
+//! The check of a partition from another process, whose parts refer to each other by number.
 
 use std::ops::Range;
 
@@ -11,11 +10,10 @@ use super::{Node, Partition, Sent, Slot};
 const MAX_SLOTS: u32 = 1 << 22;
 
 impl Partition {
-    /// What is wrong with the partition, which is not of our own making.
+    /// Checks a partition that another process made.
     ///
     /// # Errors
-    /// The first number that stands for nothing, value that two bring, or operation before what it
-    /// needs.
+    /// The first number out of range, value with two sources, or operation before its inputs.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mut checked =
             Checked { slots: vec![Value::Missing; self.slots.min(MAX_SLOTS) as usize] };
@@ -94,15 +92,15 @@ impl Partition {
     }
 }
 
-/// A value of a partition.
+/// The state of a value during the check.
 #[derive(Clone, Copy)]
 enum Value {
     Missing,
-    /// Used so often.
+    /// It has a source, and so many uses.
     There(u16),
 }
 
-/// What is known of a partition's values.
+/// The values of a partition during the check.
 struct Checked {
     slots: Vec<Value>,
 }
@@ -115,12 +113,12 @@ impl Checked {
             .ok_or_else(|| format!("`{name}` names value {} of {slots}", slot.0))
     }
 
-    /// `name` gives the value in `slot`.
+    /// `name` is the source of the value in `slot`.
     fn bring(&mut self, name: &str, slot: Slot) -> Result<(), String> {
         match std::mem::replace(self.slot(name, slot)?, Value::There(0)) {
             Value::Missing => Ok(()),
             Value::There(_) => {
-                Err(format!("`{name}` brings value {}, which another brings as well", slot.0))
+                Err(format!("`{name}` sets value {}, which another sets as well", slot.0))
             }
         }
     }
@@ -132,7 +130,7 @@ impl Checked {
             Value::There(_) => return Err(format!("value {} is used too often", slot.0)),
             Value::Missing => {
                 return Err(format!(
-                    "`{name}` uses value {}, which nothing before it brings",
+                    "`{name}` uses value {}, which nothing before it sets",
                     slot.0
                 ));
             }
@@ -149,8 +147,8 @@ fn outputs(node: &Node) -> Result<Range<u32>, String> {
     Ok(first..end)
 }
 
-/// How many inputs, variables and outputs an operation on state has. A kernel's inputs are counted
-/// when their types are inferred.
+/// The numbers of inputs, variables and outputs of an operation on state. Those of a kernel are
+/// checked when its types are inferred.
 fn needs(op: &Op) -> (Range<usize>, Range<usize>, Range<usize>) {
     const ANY: Range<usize> = 0..usize::MAX;
     let exactly = |count: usize| count..count + 1;

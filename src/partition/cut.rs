@@ -1,5 +1,5 @@
-//! The cut: goes through the operations in order and gives each what it needs in its device's
-//! partition.
+//! The cut: adds each operation, in order, to the partition of its device, with sends and receives
+//! for its inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::graph::{Edge, GraphDef, Op, OpId};
 
 /// Cuts the operations `pruned` of `graph`, placed by `device_of`, into one partition a device.
 ///
-/// A fetch of a fed edge is no partition's: the client has it. To wait for a variable's
-/// declaration, or for a placeholder, which is fed, is to wait for nothing.
+/// A fetch of a fed edge is in no partition: the client has the value. Variables' declarations and
+/// placeholders do nothing, so control edges from them are dropped.
 pub(crate) fn split<'a>(
     graph: &GraphDef,
     pruned: &[OpId],
@@ -39,21 +39,21 @@ pub(crate) fn split<'a>(
 
 struct Cut<'a, F> {
     graph: &'a GraphDef,
-    /// Which of the step's feeds an edge is.
+    /// By edge: its index among the step's feeds.
     fed: BTreeMap<Edge, u32>,
     device_of: F,
-    parts: BTreeMap<DeviceName, Part>,
+    parts: BTreeMap<DeviceName, PartitionBuilder>,
     /// By edge and task: the position of the send in the partition that the edge comes from.
     sends: BTreeMap<(Arc<str>, TaskName), usize>,
     crossings: u32,
 }
 
-/// A partition in the making: where what of the graph is in it.
-struct Part {
+/// A partition that is being built, and the places of the graph's parts in it.
+struct PartitionBuilder {
     partition: Partition,
-    /// What is computed here or received.
+    /// The values that are computed here or received.
     values: BTreeMap<Edge, Slot>,
-    /// What the client feeds, also where an operation here gives that value, too.
+    /// The values that are fed, even if an operation here computes them as well.
     fed: BTreeMap<Edge, Slot>,
     nodes: BTreeMap<OpId, u32>,
     /// The receive of each control edge that came from another device.
@@ -62,8 +62,8 @@ struct Part {
 }
 
 impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, F> {
-    fn part(&mut self, device: &DeviceName) -> &mut Part {
-        self.parts.entry(device.clone()).or_insert_with(|| Part::new(device))
+    fn part(&mut self, device: &DeviceName) -> &mut PartitionBuilder {
+        self.parts.entry(device.clone()).or_insert_with(|| PartitionBuilder::new(device))
     }
 
     fn add(&mut self, id: OpId) {
@@ -110,7 +110,7 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, F> {
         });
     }
 
-    /// The slot of `edge` in the partition of `device`, fed, received or computed there.
+    /// The slot of `edge` in the partition of `device`: fed, received or computed there.
     fn value(&mut self, edge: Edge, device: &DeviceName) -> Slot {
         if let Some(feed) = self.fed.get(&edge) {
             let feed = *feed;
@@ -130,7 +130,7 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, F> {
         slot
     }
 
-    /// What a node on `device` waits for so that operation `id` has run.
+    /// Makes a node on `device` wait for operation `id`.
     fn control(&mut self, id: OpId, device: &DeviceName) -> Control {
         let source = (self.device_of)(id);
         if source == device {
@@ -146,8 +146,8 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, F> {
         Control::Receive(receive)
     }
 
-    /// Adds a receive to `to`, and to `from` a send where none goes to that task yet; returns the
-    /// position of the receive.
+    /// Adds a receive to `to`, and a send to `from` unless one goes to that task already. Returns
+    /// the position of the receive.
     fn cross(
         &mut self,
         from: &DeviceName,
@@ -179,7 +179,7 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, F> {
         receives.len() - 1
     }
 
-    /// Adds a send to no device yet; returns its position.
+    /// Adds a send without devices. Returns its position.
     fn send(&mut self, from: &DeviceName, to: &TaskName, what: Sent, name: Arc<str>) -> usize {
         let crossing = CrossingId(self.crossings);
         self.crossings += 1;
@@ -194,7 +194,7 @@ enum Control {
     Receive(usize),
 }
 
-impl Part {
+impl PartitionBuilder {
     fn new(device: &DeviceName) -> Self {
         Self {
             partition: Partition {
@@ -234,7 +234,7 @@ impl Part {
 
     fn variable(&mut self, graph: &GraphDef, id: OpId) -> u32 {
         *self.variables.entry(id).or_insert_with(|| {
-            let spec = graph.variable(id).expect("only variables are touched as variables");
+            let spec = graph.variable(id).expect("only variables are used as variables");
             self.partition.variables.push(spec.clone());
             self.partition.variables.len() as u32 - 1
         })

@@ -1,17 +1,18 @@
-//! The placer: groups operations that must be together, merges what was asked for them, chooses.
+//! The placer: groups colocated operations, merges their requested devices, and chooses a device
+//! for each group.
 
 use crate::cluster::{DeviceName, DeviceSpec};
 use crate::graph::{GraphDef, Op, OpId};
 
-/// Where each operation of a step runs.
+/// The devices of the operations of a step.
 pub(crate) struct Placement {
     devices: Vec<Option<DeviceName>>,
 }
 
-/// Why an operation can't be placed.
+/// Errors of placement.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PlacementError {
-    /// No device of the session is what was asked for.
+    /// No device of the session matches the request.
     #[error(
         "cannot assign a device for operation {operation}, built at {built_at}: it asks for \
          `{asked}`, but available devices are [ {} ]",
@@ -20,14 +21,14 @@ pub enum PlacementError {
     NoDevice {
         /// The operation's name and kind.
         operation: String,
-        /// Where the user built it.
+        /// The place in the program that built it.
         built_at: String,
-        /// The device asked for, together with all that it must be colocated with.
+        /// The requested device, merged with those of all colocated operations.
         asked: Box<DeviceSpec>,
-        /// The devices that the session may use.
+        /// The devices of the session.
         available: Vec<DeviceName>,
     },
-    /// Operations that must be together ask for different devices.
+    /// Colocated operations request different devices.
     #[error(
         "cannot colocate operation {operation}, built at {built_at}, with `{with}`: {conflict}"
     )]
@@ -36,7 +37,7 @@ pub enum PlacementError {
         operation: String,
         /// Where the user built it.
         built_at: String,
-        /// The operation it must be with.
+        /// The operation that it is colocated with.
         with: String,
         /// The parts that differ.
         conflict: String,
@@ -54,10 +55,10 @@ impl Placement {
     }
 }
 
-/// Places the operations `pruned` of `graph` on `devices`; `default` is for what asks for nothing.
+/// Places the operations `pruned` of `graph` on `devices`; those that request nothing on `default`.
 ///
-/// Operations on a variable follow it, and one without inputs that asks for nothing follows its
-/// users.
+/// Operations on a variable are placed with it. An operation without inputs and without a request
+/// is placed with its users.
 ///
 /// # Errors
 /// The first operation that can't be placed.
@@ -88,7 +89,8 @@ pub(crate) fn place(
     Ok(placement)
 }
 
-/// Moves an operation without inputs that asked for nothing to where all its users are.
+/// Moves an operation without inputs and without a request to its users' device, if they have one
+/// in common.
 fn follow_users(graph: &GraphDef, pruned: &[OpId], groups: &mut Groups, placement: &mut Placement) {
     let mut only_user: Vec<Option<Option<DeviceName>>> = vec![None; graph.operations.len()];
     for id in pruned {
@@ -130,7 +132,8 @@ fn no_device(
     }
 }
 
-/// Operations that must share a device: a union-find whose roots hold what the group asks for.
+/// Groups of operations that must share a device: a union-find whose roots hold the group's
+/// request.
 struct Groups {
     parent: Vec<u32>,
     size: Vec<u32>,

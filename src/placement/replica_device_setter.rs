@@ -9,9 +9,9 @@ use crate::graph::{DeviceFunction, OperationRequest};
 
 /// A device function for between-graph replication.
 ///
-/// Where the cluster has no task of the parameter servers' job it moves nothing, so that the same
-/// program runs on one machine. A device scope inside fills in for it, part by part: a variable
-/// built for `/job:ps/task:1` stays there, and one built for `/job:worker` is given no task.
+/// Without tasks of the parameter servers' job it changes nothing, so that the same program runs on
+/// one machine. Parts that an inner device scope sets win: a variable built for `/job:ps/task:1`
+/// stays there, and one built for `/job:worker` gets no task.
 pub struct ReplicaDeviceSetter {
     cluster: ClusterSpec,
     ps_device: DeviceSpec,
@@ -20,7 +20,8 @@ pub struct ReplicaDeviceSetter {
 }
 
 impl ReplicaDeviceSetter {
-    /// Variables go to the job `ps` of `cluster` in turn, all else to the job `worker`.
+    /// Places variables on the tasks of the job `ps` of `cluster` in turn, all else on the job
+    /// `worker`.
     pub fn new(cluster: &ClusterSpec) -> Self {
         Self {
             cluster: cluster.clone(),
@@ -30,15 +31,14 @@ impl ReplicaDeviceSetter {
         }
     }
 
-    /// Sends all that is no variable to `device`, usually that of one worker.
+    /// Sets the device of all but variables, usually that of one worker.
     #[must_use]
     pub fn worker_device(mut self, device: DeviceSpec) -> Self {
         self.worker_device = device;
         self
     }
 
-    /// Sends variables to `device`, as a rule another job than `ps`; which of its tasks, the
-    /// strategy says.
+    /// Sets the device of variables, usually another job than `ps`; the strategy chooses the task.
     #[must_use]
     pub fn ps_device(mut self, device: DeviceSpec) -> Self {
         self.ps_device = device;

@@ -1,11 +1,11 @@
-//! Which parameter server the next variable goes to.
+//! Strategies that choose a parameter server for each variable.
 
 use crate::graph::VariableSpec;
 
 /// Chooses a parameter server for each variable, in the order they are built.
 pub trait PsStrategy: Send {
-    /// The index, below `servers`, of the server for `variable`. There is at least one server, and
-    /// there are as many at each call.
+    /// The index of the server for `variable`, below `servers`. That is at least 1, and the same at
+    /// each call.
     fn next(&mut self, variable: &VariableSpec, servers: u32) -> u32;
 }
 
@@ -23,8 +23,8 @@ impl PsStrategy for RoundRobin {
     }
 }
 
-/// The server that holds the fewest bytes so far; of equals the first
-/// (TensorFlow: `GreedyLoadBalancingStrategy` with `byte_size_load_fn`).
+/// The server with the fewest bytes so far, the first of equals (TensorFlow:
+/// `GreedyLoadBalancingStrategy` with `byte_size_load_fn`).
 #[derive(Debug, Default)]
 pub struct GreedyByBytes {
     /// By server \[bytes\].

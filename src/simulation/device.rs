@@ -1,7 +1,7 @@
-//! The modelled time of one task's device: a roofline cost, a straggler law, one piece of work at a
-//! time.
+//! The model of a device: how long it takes for each piece of work.
 //!
-//! It does not run anything: whoever runs a kernel asks here when, in virtual time, it is done.
+//! The time is a roofline cost (the longer of arithmetic and memory traffic), multiplied by a
+//! straggler law, or a time drawn for the whole step. It runs nothing itself.
 
 use std::time::Duration;
 
@@ -10,21 +10,20 @@ use rand_pcg::Pcg64;
 use super::law::{Law, LawError};
 use crate::units::{BytesPerSecond, FlopsPerSecond, Time};
 
-/// What a device can do, and how its speed varies.
+/// The speed of a device, and how it varies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComputeSpec {
-    /// Its arithmetic [floating point operations/s].
+    /// Rate of arithmetic \[floating point operations/s\].
     pub rate: FlopsPerSecond,
-    /// Its memory traffic [bytes/s].
+    /// Rate of memory traffic \[bytes/s\].
     pub memory: BytesPerSecond,
-    /// A factor on the time of each worker step, drawn once a step.
+    /// The law of a factor on the time of each worker step, drawn once a step.
     pub straggler: Option<Law>,
-    /// The compute time of each worker step, in seconds; replaces the cost model of the worker's
-    /// steps.
+    /// The law of the compute time of each worker step \[s\]; replaces the cost model for these.
     pub step_time: Option<Law>,
 }
 
-/// Why a [`ComputeSpec`] is none.
+/// Errors of [`ComputeSpec::validate`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ComputeError {
     /// A rate is zero, negative or not finite.
@@ -32,18 +31,18 @@ pub enum ComputeError {
     Rate {
         /// `rate` or `memory`.
         what: &'static str,
-        /// The rate [1/s].
+        /// The rate \[1/s\].
         value: f64,
     },
-    /// A law is out of range.
+    /// A law's parameter is out of range.
     #[error("{what}: {source}")]
     Law {
         /// `straggler` or `step_time`.
         what: &'static str,
-        /// What is wrong with it.
+        /// The law's error.
         source: LawError,
     },
-    /// Both laws are given, and a drawn step time has no cost for a factor to multiply.
+    /// Both laws are given, though a drawn step time leaves no cost for a factor to multiply.
     #[error(
         "both step_time and straggler are given; step_time already is the whole time of a step, so \
          drop one"
@@ -75,46 +74,46 @@ impl ComputeSpec {
     }
 }
 
-/// The device of one task. It does one piece of work after another, in the order they are given.
+/// One device of a task. It does one piece of work after another, in the order they are given.
 pub(crate) struct Device {
     spec: ComputeSpec,
-    /// This task's factor on all its times.
+    /// The task's factor on all times.
     slow: f64,
-    /// The factor on that for now.
+    /// A fault's factor on all times, 1 without a fault.
     slowdown: f64,
     draws: Pcg64,
     busy_until: Time,
-    step: Option<Step>,
+    step: Option<StepDraws>,
 }
 
-/// The worker step that the device works on.
-struct Step {
+/// The draws for the worker step that the device works on.
+struct StepDraws {
     id: u64,
-    /// The factor on the cost of its pieces.
+    /// The factor on the cost of the step's work.
     factor: f64,
-    /// The drawn time of the step in seconds, until a piece has taken it.
+    /// The drawn time of the step \[s\]; its first piece of work with a cost takes all of it.
     time: Option<f64>,
 }
 
 impl Device {
-    /// A device that `spec` describes and that takes `slow` times as long, idle since the clock
-    /// began. `draws` is the task's stream for its stragglers.
+    /// An idle device. It takes `slow` times as long as `spec` says; `draws` is its stream for the
+    /// laws.
     pub(crate) fn new(spec: &ComputeSpec, slow: f64, draws: Pcg64) -> Self {
         assert!(spec.validate().is_ok(), "a device is built from a validated spec");
         assert!(slow.is_finite() && slow >= 0.0, "a task's slowness was validated, not {slow}");
         Self { spec: spec.clone(), slow, slowdown: 1.0, draws, busy_until: Time::ZERO, step: None }
     }
 
-    /// What it is given from now on takes `factor` times as long as it else would.
+    /// Sets a fault's factor on the time of all work that it is given from now on.
     pub(crate) fn set_slowdown(&mut self, factor: f64) {
         self.slowdown = factor;
     }
 
-    /// The device works on `flops` and `bytes` of worker step `step`, as soon as it has done what
-    /// it was given before. Returns the start and the end.
+    /// Schedules `flops` and `bytes` of worker step `step`, after all work that the device was
+    /// given before. Returns the start and the end.
     ///
-    /// A step other than the last one is a new step, with its own draw. `None` is work outside of
-    /// the worker's steps, such as a parameter server's: it has the cost model's time, whatever the
+    /// A step other than the last one is a new step, with its own draws. `None` is for work outside
+    /// of worker steps, such as a parameter server's; it has the cost model's time, without the
     /// laws.
     pub(crate) fn occupy(
         &mut self,
@@ -135,12 +134,12 @@ impl Device {
         (start, self.busy_until)
     }
 
-    /// What a piece of step `id` takes that the cost model gives `roofline` seconds.
+    /// The time of a piece of work of step `id`, whose cost is `roofline`; both in seconds.
     fn step_seconds(&mut self, id: u64, roofline: f64) -> f64 {
         let draws = &mut self.draws;
         let step = match &mut self.step {
             Some(step) if step.id == id => step,
-            other => other.insert(Step {
+            other => other.insert(StepDraws {
                 id,
                 factor: self.spec.straggler.as_ref().map_or(1.0, |law| law.sample(draws)),
                 time: self.spec.step_time.as_ref().map(|law| law.sample(draws)),
@@ -173,7 +172,7 @@ mod tests {
         Device::new(&spec, slow, random::stream(3, &["worker:0", "straggler"]))
     }
 
-    /// How long a piece of work takes an idle device [ns].
+    /// The time of a piece of work on an idle device \[ns\].
     fn time(device: &mut Device, step: Option<u64>, flops: u64, bytes: u64) -> u64 {
         let (start, end) = device.occupy(device.busy_until, step, flops, bytes);
         end.0 - start.0

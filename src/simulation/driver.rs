@@ -23,12 +23,12 @@ pub(super) struct Driver {
     inboxes: RefCell<Vec<Option<Rc<dyn Inbox<PeerMessage>>>>>,
     /// Empty between ticks, kept for its storage.
     actions: RefCell<Vec<Action>>,
-    orders: UnboundedSender<Order>,
+    commands: UnboundedSender<RunCommand>,
 }
 
 /// What the run has to do to the program of a task and its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum RunCommand {
     /// Stop them, for good unless the task `restarts`.
     Kill { task: usize, restarts: bool },
     /// Start them.
@@ -56,18 +56,18 @@ pub(super) fn on_park() {
 
 impl Driver {
     /// Makes the world of `cluster`, and has this thread's park hook tick it.
-    pub(super) fn enter(cluster: &Cluster) -> (Rc<Self>, UnboundedReceiver<Order>) {
-        let (orders, to_run) = unbounded_channel();
+    pub(super) fn enter(cluster: &Cluster) -> (Rc<Self>, UnboundedReceiver<RunCommand>) {
+        let (sender, commands) = unbounded_channel();
         let world = World::new(cluster);
         let inboxes = world.tasks().iter().map(|_| None).collect();
         let driver = Rc::new(Self {
             world: RefCell::new(world),
             inboxes: RefCell::new(inboxes),
             actions: RefCell::default(),
-            orders,
+            commands: sender,
         });
         CURRENT.set(Some(Rc::clone(&driver)));
-        (driver, to_run)
+        (driver, commands)
     }
 
     /// Ends the world, and lets go of the actors in it.
@@ -128,10 +128,10 @@ impl Driver {
             Action::Kill { task, restarts, missed } => {
                 self.set_inbox(task, None);
                 drop(missed);
-                self.order(Order::Kill { task, restarts })
+                self.command(RunCommand::Kill { task, restarts })
             }
-            Action::Start { task } => self.order(Order::Start { task }),
-            Action::ReportStall => self.order(Order::EndStalled),
+            Action::Start { task } => self.command(RunCommand::Start { task }),
+            Action::ReportStall => self.command(RunCommand::EndStalled),
         }
     }
 
@@ -139,10 +139,10 @@ impl Driver {
         self.inboxes.borrow()[task].clone()
     }
 
-    /// Sends an order to the run, which wakes it.
-    fn order(&self, order: Order) -> bool {
-        if self.orders.send(order).is_err() {
-            tracing::debug!(?order, "the run has ended already");
+    /// Sends a command to the run, which wakes it.
+    fn command(&self, command: RunCommand) -> bool {
+        if self.commands.send(command).is_err() {
+            tracing::debug!(?command, "the run has ended already");
         }
         true
     }

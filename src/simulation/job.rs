@@ -1,18 +1,18 @@
-//! Real arithmetic under virtual time: on rayon's threads while the simulation goes on.
+//! Jobs: real arithmetic on rayon's threads, while the simulation goes on in virtual time.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use crate::kernels::Cost;
 use crate::runtime::Calculation;
 
-/// Work that costs less is done by the simulation's own thread: to wake another takes longer.
+/// Work that costs less stays on the simulation's own thread: waking another takes longer.
 const WORTH_A_THREAD: Cost = Cost { flops: 200_000, bytes: 400_000 };
 
-/// A piece of arithmetic, done when it is waited for.
+/// A piece of arithmetic, done by the time that somebody waits for it.
 pub(super) enum Job {
-    /// Too small for another thread.
+    /// Too small for another thread; done by whoever waits for it.
     Small(Box<dyn Calculation>),
-    /// That rayon may have begun.
+    /// Offered to rayon, which may have begun it.
     Offered(Arc<Shared>),
 }
 
@@ -28,7 +28,7 @@ enum Progress {
 }
 
 impl Job {
-    /// Offers `calculation` to rayon where its `cost` makes that worth while.
+    /// Offers `calculation` to rayon if its `cost` is worth it.
     pub(super) fn start(calculation: Box<dyn Calculation>, cost: Cost) -> Self {
         if cost.flops < WORTH_A_THREAD.flops && cost.bytes < WORTH_A_THREAD.bytes {
             return Self::Small(calculation);
@@ -40,7 +40,7 @@ impl Job {
         Self::Offered(shared)
     }
 
-    /// Returns once the work is done; does it itself where nobody has begun.
+    /// Waits until the work is done. Does it itself if rayon has not begun.
     pub(super) fn finish(self) -> Box<dyn Calculation> {
         match self {
             Self::Small(mut calculation) => {
@@ -77,7 +77,7 @@ impl Shared {
             .expect("what was done is taken once")
     }
 
-    /// Takes the calculation out where `is_wanted` says so.
+    /// Takes the calculation out if `is_wanted` holds, and marks it as running.
     fn change(&self, is_wanted: impl Fn(&Progress) -> bool) -> Option<Box<dyn Calculation>> {
         let mut progress = self.lock();
         if !is_wanted(&progress) {

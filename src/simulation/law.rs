@@ -1,10 +1,9 @@
-//! Laws of chance for compute times and straggling: their draws, their means and their limits.
+//! Probability distributions of compute times and of straggler factors.
 
 use rand_distr::{Distribution, Exp1, OpenClosed01, StandardNormal, StandardUniform};
 use rand_pcg::Pcg64;
 
-/// A law of chance over non-negative numbers: a factor on a step's time, or a time itself in
-/// seconds.
+/// A distribution of non-negative numbers: of a factor on a step's time, or of a time in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Law {
     /// Always `value`.
@@ -59,7 +58,7 @@ pub enum Law {
     },
 }
 
-/// Why a [`Law`] is none: which of its parameters is out of range, and the range.
+/// Errors of [`Law::validate`]: the parameter that is out of range, and its range.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LawError {
     /// A parameter is outside of its range.
@@ -74,7 +73,7 @@ pub enum LawError {
         /// The values it may have.
         range: &'static str,
     },
-    /// A uniform law whose ends are the wrong way round.
+    /// The limits of a uniform law are swapped.
     #[error("the uniform law has low = {low} above high = {high}; swap them")]
     Reversed {
         /// The least value, as given.
@@ -82,13 +81,13 @@ pub enum LawError {
         /// The greatest value, as given.
         high: f64,
     },
-    /// An empirical law without values.
+    /// An empirical law has no values.
     #[error("the empirical law has no values; give at least one")]
     NoValues,
 }
 
 impl Law {
-    /// One draw from the law.
+    /// Draws a number.
     ///
     /// # Panics
     /// If the law is empirical and has no values, which [`Law::validate`] refuses.
@@ -126,7 +125,7 @@ impl Law {
         }
     }
 
-    /// Checks that every draw will be a number that is not negative.
+    /// Checks that every draw will be finite and not negative.
     ///
     /// # Errors
     /// The first parameter that is out of range.

@@ -1,54 +1,54 @@
-//! Who is connected to whom, and what becomes of an envelope that arrives where something has gone
-//! wrong.
+//! The connections between tasks under faults: which arriving envelopes are delivered, held or
+//! dropped.
 //!
-//! Each two tasks have a connection. A task that has not heard of its peer for too long gives the
-//! connection up, with what was under way on it, and what it sends from then on goes over the next
-//! one; the peer learns of that before it takes anything from it. Connections of a pair are
-//! numbered, and each side knows the number that it is at: that alone decides what is taken and
-//! what is not. It moves no clock and calls nobody.
+//! Every two tasks have a connection. A task that has not heard of its peer for too long gives the
+//! connection up, and with it all messages under way on it; what it sends later goes over the next
+//! connection. The peer learns of the loss before it receives anything over that one. The
+//! connections of a pair are numbered, and each side keeps the number of its present one; an
+//! envelope is delivered if its number is not older. A pure machine: it moves no clock and calls
+//! nobody.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::transport::Loss;
 
-/// All connections, and how the tasks are.
+/// The connections of all pairs, and the state of each task.
 pub(super) struct Links {
     tasks: Vec<TaskState>,
-    /// By observer and peer: the connection that the observer is at; the first where there is no
-    /// entry.
+    /// By observer and peer: the number of the observer's present connection; 0 without an entry.
     at: BTreeMap<(usize, usize), u32>,
-    /// By observer and peer: the peer has died, and the observer does not know.
+    /// Pairs of observer and peer: the peer has died, and the observer has not noticed.
     unaware: BTreeSet<(usize, usize)>,
-    /// By pair, the smaller first: how many partitions keep them apart.
+    /// By pair, the smaller index first: how many partitions separate them.
     cuts: BTreeMap<(usize, usize), u32>,
 }
 
-/// How a task is.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TaskState {
-    /// Which of its lives this is, or was the last.
+    /// Counts its starts, from 0.
     incarnation: u32,
     is_up: bool,
     is_frozen: bool,
 }
 
-/// What an envelope says of the connection that it travels on.
+/// The sender's incarnation and connection, which an envelope carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     incarnation: u32,
     connection: u32,
 }
 
-/// What becomes of an envelope.
+/// What happens to an envelope that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// It is handed over.
+    /// It is delivered.
     Deliver,
-    /// It is handed over once the receiver has been told that it has lost the sender.
+    /// It is delivered after the receiver has learnt that it has lost the sender.
     DeliverAfterLoss(Loss),
-    /// It waits until the receiver is up, runs, and can be reached.
+    /// It waits until the receiver is up, not frozen, and not cut off.
     Hold,
-    /// It is of a connection, or of a incarnation, that is no more.
+    /// Its connection or its sender's incarnation has ended.
     Drop,
 }
 
@@ -72,7 +72,7 @@ impl Links {
         Stamp { incarnation: self.tasks[from].incarnation, connection: self.at(from, to) }
     }
 
-    /// Whether `incarnation` is the one that the task lives.
+    /// Whether `incarnation` of `task` is up.
     pub(super) fn is_alive(&self, task: usize, incarnation: u32) -> bool {
         self.tasks[task].incarnation == incarnation && self.tasks[task].is_up
     }
@@ -89,12 +89,12 @@ impl Links {
         self.tasks[task].is_frozen
     }
 
-    /// Whether a task can find out anything now.
+    /// Whether a task runs, so that it can notice losses.
     fn can_notice(&self, task: usize) -> bool {
         self.is_up(task) && !self.is_frozen(task)
     }
 
-    /// An envelope has come to its receiver's host.
+    /// Decides on an envelope that has reached its receiver's host.
     pub(super) fn arrive(&mut self, from: usize, to: usize, stamp: Stamp) -> Arrival {
         if !self.is_alive(from, stamp.incarnation) {
             return Arrival::Drop;
@@ -117,7 +117,7 @@ impl Links {
         Arrival::DeliverAfterLoss(if has_died { Loss::Restarted } else { Loss::Silent })
     }
 
-    /// A task dies. Those who will notice, once it has been silent for long enough.
+    /// Takes a task down. Returns the tasks that can notice its silence.
     pub(super) fn crash(&mut self, task: usize) -> Vec<usize> {
         self.tasks[task] = TaskState { is_up: false, is_frozen: false, ..self.tasks[task] };
         self.unaware.retain(|(observer, _)| *observer != task);
@@ -127,8 +127,9 @@ impl Links {
         others
     }
 
-    /// A task is about to live again; it is up once it [`Links::listen`]s. Its connections are new
-    /// to those who have not noticed its death.
+    /// Begins a new incarnation of a task, which is up once it listens ([`Links::listen`]). For
+    /// peers that have not noticed its death, its connections are new ones. Returns the
+    /// incarnation.
     pub(super) fn begin_incarnation(&mut self, task: usize) -> u32 {
         for other in (0..self.tasks.len()).filter(|other| *other != task) {
             let next = self.at(other, task) + u32::from(self.unaware.contains(&(other, task)));
@@ -142,7 +143,7 @@ impl Links {
         self.tasks[task].is_up = true;
     }
 
-    /// Whether `observer` does not know yet that `peer` has died, and can find out.
+    /// Whether `observer` runs and has not yet noticed that `peer` has died.
     pub(super) fn can_notice_death(&self, observer: usize, peer: usize) -> bool {
         self.can_notice(observer) && self.unaware.contains(&(observer, peer))
     }
@@ -158,12 +159,12 @@ impl Links {
         self.tasks[task].is_frozen = true;
     }
 
-    /// Those who find out, when `task` has been frozen for too long.
+    /// The tasks that can notice that `task` is silent.
     pub(super) fn watchers(&self, task: usize) -> Vec<usize> {
         (0..self.tasks.len()).filter(|other| *other != task && self.can_notice(*other)).collect()
     }
 
-    /// A frozen task runs again. Those who have given it up meanwhile, of whom it learns that now.
+    /// Lets a frozen task run again. Returns the peers that gave it up meanwhile.
     pub(super) fn thaw(&mut self, task: usize) -> Vec<usize> {
         self.tasks[task].is_frozen = false;
         let has_left =
@@ -193,7 +194,7 @@ impl Links {
         !self.cuts.is_empty() && self.cuts.contains_key(&(one.min(other), one.max(other)))
     }
 
-    /// Whether `observer` can notice that a partition keeps `peer` away.
+    /// Whether `observer` runs and a partition separates it from `peer`.
     pub(super) fn can_notice_cut(&self, observer: usize, peer: usize) -> bool {
         self.can_notice(observer) && self.is_cut(observer, peer)
     }
@@ -207,14 +208,14 @@ mod tests {
     const B: usize = 1;
 
     #[test]
-    fn an_envelope_is_taken_while_nothing_goes_wrong() {
+    fn an_envelope_is_delivered_while_there_is_no_fault() {
         let mut links = Links::new(2);
         let stamp = links.stamp(A, B);
         assert_eq!(links.arrive(A, B, stamp), Arrival::Deliver);
     }
 
     #[test]
-    fn what_was_under_way_to_and_from_a_task_that_dies_is_dropped() {
+    fn envelopes_under_way_to_and_from_a_task_that_dies_are_dropped() {
         let mut links = Links::new(2);
         let (to, from) = (links.stamp(A, B), links.stamp(B, A));
         assert_eq!(links.crash(B), [A]);
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_not_noticed_a_death_hears_of_the_restart_before_the_first_message() {
+    fn a_peer_that_has_not_noticed_a_death_learns_of_the_restart_before_the_first_message() {
         let mut links = Links::new(2);
         links.crash(B);
         links.begin_incarnation(B);
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_to_a_task_known_to_be_dead_waits_for_its_next_life() {
+    fn an_envelope_to_a_task_known_to_be_dead_waits_for_its_next_incarnation() {
         let mut links = Links::new(2);
         links.crash(B);
         assert!(links.can_notice_death(A, B));
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_thaws_learns_who_has_given_it_up_and_takes_nothing_older() {
+    fn a_task_that_thaws_learns_who_has_given_it_up_and_receives_nothing_older() {
         let mut links = Links::new(2);
         let (before, own) = (links.stamp(A, B), links.stamp(B, A));
         links.freeze(B);

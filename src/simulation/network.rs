@@ -1,18 +1,18 @@
-//! The modelled network: when a message arrives that other messages share its links with.
+//! The modelled network: when each message arrives, given the others that share its links.
 //!
 //! Every host has a full-duplex NIC, and may sit in a rack with an oversubscribed, full-duplex
-//! uplink. A message first costs its sender a fixed time, one message after another (LogP's
-//! overhead; Culler et al. 1993); then it is a flow, and the flows of a moment share the links by
-//! max-min fairness; the latency after its last byte has left, it arrives. So messages between the
-//! same two hosts may overtake each other, as streams of one connection do. A message of a host to
-//! itself crosses no link and has no latency.
+//! uplink. A message first takes its sender a fixed time, one message after another (LogP's
+//! overhead; Culler et al. 1993). Then it is a flow; concurrent flows share the links by max-min
+//! fairness. It arrives one latency after its last byte has left. So messages between the same two
+//! hosts may overtake each other, as streams of one connection do. A message of a host to itself
+//! crosses no link and has no latency.
 //!
-//! A flow model does not show what TCP's windows or lossy switches add: incast collapse, slow
-//! start, retransmission. A lower bandwidth or a longer latency stands in for them.
+//! Not modelled are the effects of TCP windows and lossy switches: incast collapse, slow start,
+//! retransmission. A lower bandwidth or a longer latency stands in for them.
 //!
-//! Most messages are alone on their links. Those never become flows: the network *reserves* their
-//! links and schedules their arrival at once, and takes that back only if another message begins on
-//! one of the links before they are through ([`Network::revoke`]).
+//! Most messages are alone on their links and never become flows: the network *reserves* their
+//! links and schedules their arrival at once. It takes that back ([`Network::revoke`]) if another
+//! message starts on one of the links meanwhile.
 
 mod event;
 mod fill;
@@ -24,7 +24,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use event::{Event, What};
+use event::{Event, EventKind};
 use flows::{FlowId, Flows};
 use route::{LinkId, Route, Wiring};
 pub use spec::{NetworkError, NetworkSpec, Racks};
@@ -42,20 +42,20 @@ pub(crate) struct Delivery<T> {
     pub(crate) payload: T,
 }
 
-/// The network between `hosts` hosts, with the messages under way. It does nothing on its own: its
-/// owner calls [`Network::advance`] whenever [`Network::next_event`] says.
+/// A network with the messages under way. Its owner calls [`Network::advance`] at each time that
+/// [`Network::next_event`] returns.
 pub(crate) struct Network<T> {
     wiring: Wiring,
     latency: Duration,
     message_cost: Duration,
-    /// When each host has done the cost of all messages that it was given.
+    /// By host: when it has paid the fixed cost of all messages that it was given.
     sender_free: Vec<Time>,
     /// The messages under way; a free slot has no delivery.
     messages: Vec<Message<T>>,
     free: Vec<FlowId>,
     reservations: Vec<Reservation>,
     flows: Flows,
-    /// Ordered by (time, sequence); the first is never stale.
+    /// Ordered by time, then sequence; the first is never stale.
     events: BinaryHeap<Reverse<Event>>,
     sequence: u64,
     now: Time,
@@ -70,13 +70,13 @@ pub(crate) struct Network<T> {
 struct Message<T> {
     delivery: Option<Delivery<T>>,
     route: Route,
-    /// When its first byte is sent.
+    /// The time at which its first byte is sent.
     start: Time,
     /// The sequence number of its one valid event; any other in the heap is stale.
     event: u64,
 }
 
-/// A message alone on a link, through at `until`; over, once that is past.
+/// A link's use by one message alone, until its last byte has left.
 #[derive(Clone, Copy, Default)]
 struct Reservation {
     message: FlowId,
@@ -107,8 +107,8 @@ impl<T> Network<T> {
         }
     }
 
-    /// Host `from` begins to handle a message of `size` for host `to` at `now`, which is not after
-    /// the next event.
+    /// Sends a message of `size` from host `from` to host `to`. `now` must not be after the next
+    /// event.
     pub(crate) fn send(&mut self, now: Time, from: usize, to: usize, size: Bytes, payload: T) {
         assert!(
             self.now <= now,
@@ -136,12 +136,11 @@ impl<T> Network<T> {
         if start == now {
             self.start(id);
         } else if !self.reserve(id) {
-            self.schedule(start, What::Start(id));
+            self.schedule(start, EventKind::Start(id));
         }
     }
 
-    /// When something happens next in the network: a message starts, flows end or have new rates, a
-    /// message arrives.
+    /// The time of the next event: a message starts or arrives, flows end or change their rates.
     pub(crate) fn next_event(&self) -> Option<Time> {
         if self.flows.are_unsettled() {
             return Some(self.now);
@@ -149,8 +148,7 @@ impl<T> Network<T> {
         self.events.peek().map(|Reverse(event)| event.at)
     }
 
-    /// Advances to `now`, the time of the next event, by that event; the message that arrived, if
-    /// it was that.
+    /// Lets the next event happen; `now` is its time. Returns the message if it was an arrival.
     pub(crate) fn advance(&mut self, now: Time) -> Option<Delivery<T>> {
         assert_eq!(self.next_event(), Some(now), "the network is advanced by one event at a time");
         self.now = now;
@@ -158,19 +156,21 @@ impl<T> Network<T> {
             self.settle();
             return None;
         };
-        let delivery = match event.what {
-            What::Start(id) => {
+        let delivery = match event.kind {
+            EventKind::Start(id) => {
                 self.start(id);
                 None
             }
-            What::End(link) => {
+            EventKind::End(link) => {
                 self.end(link);
                 None
             }
-            What::Arrive(id) => self.messages[id as usize].delivery.take().inspect(|delivery| {
-                self.free.push(id);
-                self.bytes_delivered += delivery.size.0;
-            }),
+            EventKind::Arrive(id) => {
+                self.messages[id as usize].delivery.take().inspect(|delivery| {
+                    self.free.push(id);
+                    self.bytes_delivered += delivery.size.0;
+                })
+            }
         };
         self.drop_stale_events();
         delivery
@@ -191,8 +191,7 @@ impl<T> Network<T> {
         Bytes(self.bytes_delivered)
     }
 
-    /// Sends the first byte of message `id` now: alone on its links if they are idle, else as a
-    /// flow.
+    /// Starts message `id` now: alone on its links if they are idle, else as a flow.
     fn start(&mut self, id: FlowId) {
         let route = self.messages[id as usize].route;
         for link in &*route {
@@ -208,7 +207,7 @@ impl<T> Network<T> {
         self.drop_stale_events();
     }
 
-    /// Schedules the arrival of message `id` if its links are free, from now until it is through.
+    /// Reserves the links of message `id` and schedules its arrival, if the links are free.
     fn reserve(&mut self, id: FlowId) -> bool {
         let Message { route, start, .. } = self.messages[id as usize];
         let free = |link: &LinkId| {
@@ -218,7 +217,7 @@ impl<T> Network<T> {
             return false;
         }
         if route.is_empty() {
-            self.schedule(start, What::Arrive(id));
+            self.schedule(start, EventKind::Arrive(id));
             return true;
         }
         let transfer = self.size(id).0 as f64 / self.flows.capacity(&route);
@@ -226,19 +225,19 @@ impl<T> Network<T> {
         for link in &*route {
             self.reservations[*link as usize] = Reservation { message: id, until };
         }
-        self.schedule(until.after(self.latency), What::Arrive(id));
+        self.schedule(until.after(self.latency), EventKind::Arrive(id));
         true
     }
 
-    /// Takes back the reservation of message `id`: what is left of it becomes a flow, or starts
-    /// later.
+    /// Takes back the reservation of message `id`: its remaining bytes become a flow, or, if it has
+    /// not started, its start is scheduled.
     fn revoke(&mut self, id: FlowId) {
         let Message { route, start, .. } = self.messages[id as usize];
         for link in &*route {
             self.reservations[*link as usize].until = Time::ZERO;
         }
         if start > self.now {
-            self.schedule(start, What::Start(id));
+            self.schedule(start, EventKind::Start(id));
         } else {
             let sent = self.flows.capacity(&route) * self.now.since(start).as_nanos() as f64;
             self.messages[id as usize].event = u64::MAX;
@@ -246,22 +245,22 @@ impl<T> Network<T> {
         }
     }
 
-    /// Takes the flows off the network that end now at `link`; they arrive the latency later.
+    /// Ends the flows at `link` whose last byte leaves now; they arrive one latency later.
     fn end(&mut self, link: LinkId) {
         let mut ended = std::mem::take(&mut self.ended);
         self.flows.end(self.now, link, &mut ended);
         for id in ended.drain(..) {
-            self.schedule(self.now.after(self.latency), What::Arrive(id));
+            self.schedule(self.now.after(self.latency), EventKind::Arrive(id));
         }
         self.ended = ended;
     }
 
-    /// Shares the links out anew after flows began or ended.
+    /// Computes new rates after flows began or ended.
     fn settle(&mut self) {
         let mut rescheduled = std::mem::take(&mut self.rescheduled);
         self.flows.settle(self.now, &mut rescheduled);
         for link in rescheduled.drain(..) {
-            self.schedule(self.flows.next_end(link), What::End(link));
+            self.schedule(self.flows.next_end(link), EventKind::End(link));
         }
         self.rescheduled = rescheduled;
         self.drop_stale_events();
@@ -275,8 +274,8 @@ impl<T> Network<T> {
             .size
     }
 
-    /// Takes the next event off the heap, if it is due now. Else the links are to be shared out:
-    /// once, after all that begins and ends at one time.
+    /// Takes the next event off the heap if it is due now. If none is, the rates are to be settled:
+    /// once, after all flows that begin and end at one time.
     fn pop_due(&mut self) -> Option<Event> {
         let Reverse(next) = self.events.peek()?;
         if next.at > self.now {
@@ -286,21 +285,21 @@ impl<T> Network<T> {
     }
 
     /// Schedules the next event of a message, in place of any other.
-    fn schedule(&mut self, at: Time, what: What) {
-        if let What::Start(id) | What::Arrive(id) = what {
+    fn schedule(&mut self, at: Time, kind: EventKind) {
+        if let EventKind::Start(id) | EventKind::Arrive(id) = kind {
             self.messages[id as usize].event = self.sequence;
         }
-        self.events.push(Reverse(Event { at, sequence: self.sequence, what }));
+        self.events.push(Reverse(Event { at, sequence: self.sequence, kind }));
         self.sequence += 1;
     }
 
     fn drop_stale_events(&mut self) {
         while let Some(Reverse(event)) = self.events.peek() {
-            let valid = match event.what {
-                What::Start(id) | What::Arrive(id) => {
+            let valid = match event.kind {
+                EventKind::Start(id) | EventKind::Arrive(id) => {
                     self.messages[id as usize].event == event.sequence
                 }
-                What::End(link) => self.flows.next_end(link) == event.at,
+                EventKind::End(link) => self.flows.next_end(link) == event.at,
             };
             if valid {
                 break;

@@ -14,7 +14,7 @@ use crate::cluster::TaskName;
 use crate::runtime::{Code, ComputeModel, Error, Server, ServerDef, World};
 
 use super::cluster::{Cluster, Host};
-use super::driver::{Driver, Order};
+use super::driver::{Driver, RunCommand};
 use super::endpoints::{SimulatedClock, SimulatedDevice, SimulatedTransport};
 use super::stall::Inquiry;
 
@@ -49,7 +49,7 @@ enum Program<T> {
 
 /// What the run has to deal with next.
 enum Next<T> {
-    Order(Order),
+    Command(RunCommand),
     Result(ProgramResult<T>),
 }
 
@@ -79,15 +79,15 @@ where
         programs
     }
 
-    /// Carries out the orders of faults until all programs have returned but those of tasks that
+    /// Carries out the commands of faults until all programs have returned but those of tasks that
     /// died for good, until one fails, or until the run stalls.
     pub(super) async fn finish(
         mut self,
-        mut orders: UnboundedReceiver<Order>,
+        mut commands: UnboundedReceiver<RunCommand>,
     ) -> Result<BTreeMap<TaskName, T>, Error> {
         while self.are_running() {
-            match self.next(&mut orders).await {
-                Next::Order(order) => self.carry_out(order)?,
+            match self.next(&mut commands).await {
+                Next::Command(command) => self.carry_out(command)?,
                 Next::Result(ProgramResult { task, result }) => {
                     let value = result.map_err(|error| error.on(&self.tasks[task].name))?;
                     self.tasks[task].program = Program::Returned(value);
@@ -101,11 +101,11 @@ where
         Ok(results.collect())
     }
 
-    /// Waits for the next order or result, and takes orders first.
-    async fn next(&mut self, orders: &mut UnboundedReceiver<Order>) -> Next<T> {
+    /// Waits for the next command or result, and takes commands first.
+    async fn next(&mut self, commands: &mut UnboundedReceiver<RunCommand>) -> Next<T> {
         poll_fn(|context| {
-            if let Poll::Ready(order) = orders.poll_recv(context) {
-                return Poll::Ready(Next::Order(order.expect("the driver lives and may send")));
+            if let Poll::Ready(command) = commands.poll_recv(context) {
+                return Poll::Ready(Next::Command(command.expect("the driver lives and may send")));
             }
             let result = ready!(self.returned.poll_recv(context));
             Poll::Ready(Next::Result(result.expect("this value holds a sender itself")))
@@ -119,15 +119,15 @@ where
         self.tasks.iter().any(runs)
     }
 
-    fn carry_out(&mut self, order: Order) -> Result<(), Error> {
-        match order {
-            Order::Kill { task, restarts } => self.kill(task, restarts),
-            Order::Start { task } => {
+    fn carry_out(&mut self, command: RunCommand) -> Result<(), Error> {
+        match command {
+            RunCommand::Kill { task, restarts } => self.kill(task, restarts),
+            RunCommand::Start { task } => {
                 let incarnation = self.driver.world.borrow_mut().begin_incarnation(task);
                 let host = self.serve(task, incarnation);
                 self.begin(task, host);
             }
-            Order::EndStalled => {
+            RunCommand::EndStalled => {
                 let servers = self.tasks.iter().filter_map(|task| task.server.as_ref());
                 let inquiry = self.inquiry.get_or_insert_with(|| Inquiry::new(servers));
                 if inquiry.is_over() {

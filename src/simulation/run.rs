@@ -30,7 +30,7 @@ where
     T: Send + 'static,
     F: Future<Output = Result<T, Error>> + 'static,
 {
-    let (driver, orders) = Driver::enter(cluster);
+    let (driver, commands) = Driver::enter(cluster);
     let runtime = || {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         builder
@@ -39,7 +39,7 @@ where
             .expect("a runtime without drivers needs nothing of the system")
     };
     let result = actix_rt::System::with_tokio_rt(runtime)
-        .block_on(async { Programs::start(cluster, &driver, program).finish(orders).await });
+        .block_on(async { Programs::start(cluster, &driver, program).finish(commands).await });
     let totals = driver.leave();
     Outcome {
         result,

@@ -1,8 +1,8 @@
 //! Certificates: the authority of a run, and the identity that it gives each task.
 //!
-//! A run has its own authority, and a task trusts nobody else. A task's certificate names it, as
-//! `ps-0.task.trainyard`, so that whoever connects knows which task is at the other end; the hosts
-//! are named beside it for other tools' sake.
+//! Each run has its own authority, and its tasks trust no other. A task's certificate holds its
+//! name, as `ps-0.task.trainyard`, so that a peer knows which task it talks to; it also holds the
+//! hosts' names, for other tools.
 
 mod files;
 
@@ -24,20 +24,20 @@ use crate::cluster::TaskName;
 
 use files::{Secrecy, read, write};
 
-/// How long before it was made a certificate is valid, since no two machines have the same time.
+/// How long before its making a certificate is already valid, since machines' clocks differ.
 const LEEWAY: Duration = Duration::from_secs(24 * 3600);
-/// How long the authority of a run is valid; its tasks' certificates end with it.
+/// How long an authority is valid; its tasks' certificates end with it.
 const LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-/// What the name of every task ends in. No name server knows it.
+/// The domain of all tasks' names. No name server knows it.
 const DOMAIN: &str = "task.trainyard";
 
-/// The authority of a run: whoever has it decides who is which task.
+/// The certificate authority of a run. Whoever has its key decides who is which task.
 pub struct Authority {
     certificate: String,
     key: KeyPair,
 }
 
-/// What a task proves who it is with: its certificate, the key to it, and the run's authority.
+/// A task's identity: its certificate, the certificate's key, and the authority's certificate.
 #[derive(Clone)]
 pub struct Identity {
     certificate: String,
@@ -45,7 +45,7 @@ pub struct Identity {
     authority: String,
 }
 
-/// Why there is no such certificate.
+/// Errors of making, reading and writing certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// A file can't be read.
@@ -56,7 +56,7 @@ pub enum CertificateError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file can't be written.
@@ -67,32 +67,32 @@ pub enum CertificateError {
         /// What the system says.
         source: std::io::Error,
     },
-    /// There is an authority in the folder.
+    /// The folder has an authority already.
     #[error(
-        "{0} is there already; with another authority none of its tasks' certificates are good: \
-         use another folder"
+        "{0} exists already; a new authority would make its tasks' certificates invalid: use \
+         another folder"
     )]
     Exists(PathBuf),
-    /// A file is no certificate, or no key.
-    #[error("{path} is no {what} in PEM: {reason}; issue it anew")]
+    /// A file is not the certificate or key that it should be.
+    #[error("{path} is not a {what} in PEM: {reason}; issue it anew")]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What it should be.
+        /// `certificate` or `private key`.
         what: &'static str,
-        /// Why it is not.
+        /// The parser's error.
         reason: String,
     },
     /// A task's name is too long for a certificate.
     #[error(
-        "the name of the task {0} is too long for a certificate; a job's name has room for some 50 \
+        "the name of the task {0} is too long for a certificate; use a job name of at most 50 \
          letters"
     )]
     Task(TaskName),
-    /// A host's name is none.
-    #[error("`{0}` is no host; write a DNS name or an address, without a port")]
+    /// A text is not a host's name.
+    #[error("`{0}` is not a host; write a DNS name or an address, without a port")]
     Host(String),
-    /// The cryptography refuses, for a reason that is not the user's.
+    /// The cryptography library failed, for a reason that is not the user's.
     #[error("can't make a certificate: {0}")]
     Crypto(#[from] rcgen::Error),
 }
@@ -114,7 +114,7 @@ impl Authority {
     /// The authority that was saved in `folder`.
     ///
     /// # Errors
-    /// If it is not there, or damaged.
+    /// If it is missing or damaged.
     pub fn load(folder: &Path) -> Result<Self, CertificateError> {
         let (certificate_path, key_path) =
             (folder.join("authority.pem"), folder.join("authority.key"));
@@ -127,10 +127,10 @@ impl Authority {
         Ok(Self { certificate, key })
     }
 
-    /// Writes `authority.pem` and, readable to its owner alone, `authority.key` into `folder`.
+    /// Writes `authority.pem` and `authority.key` into `folder`; only its owner can read the key.
     ///
     /// # Errors
-    /// If there is an authority, or nothing can be written.
+    /// If the folder has an authority, or nothing can be written.
     pub fn save(&self, folder: &Path) -> Result<(), CertificateError> {
         let certificate = folder.join("authority.pem");
         if certificate.exists() {
@@ -140,10 +140,10 @@ impl Authority {
         write(&certificate, &self.certificate, Secrecy::Public)
     }
 
-    /// The identity of `task`, which listens on `hosts`: names or addresses, without a port.
+    /// Issues the identity of `task`, which listens on `hosts`: names or addresses, without a port.
     ///
     /// # Errors
-    /// If a host is none, or the task's name is too long.
+    /// If a host's name is malformed, or the task's name is too long.
     pub fn issue(&self, task: &TaskName, hosts: &[String]) -> Result<Identity, CertificateError> {
         let issuer = Issuer::from_ca_cert_pem(&self.certificate, &self.key)?;
         let key = KeyPair::generate()?;
@@ -164,7 +164,7 @@ impl Identity {
     /// The identity of `task` that was saved in `folder`.
     ///
     /// # Errors
-    /// If it or the authority's certificate is not there, or damaged.
+    /// If it or the authority's certificate is missing or damaged.
     pub fn load(folder: &Path, task: &TaskName) -> Result<Self, CertificateError> {
         let [certificate_path, key_path] = paths(folder, task);
         let authority_path = folder.join("authority.pem");
@@ -177,11 +177,11 @@ impl Identity {
         Ok(Self { certificate, key, authority })
     }
 
-    /// Writes, for `ps:0`, `ps-0.pem` and, readable to its owner alone, `ps-0.key` into `folder`,
-    /// and `authority.pem` where it is not there.
+    /// Writes the certificate and its key into `folder`, for `ps:0` as `ps-0.pem` and `ps-0.key`,
+    /// and `authority.pem` if that is missing. Only its owner can read the key.
     ///
     /// # Errors
-    /// If they can't be written, or another authority is there.
+    /// If they can't be written, or the folder has another authority.
     pub fn save(&self, folder: &Path, task: &TaskName) -> Result<(), CertificateError> {
         let ([certificate, key], authority) = (paths(folder, task), folder.join("authority.pem"));
         if !authority.exists() {
@@ -221,9 +221,8 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// The name by which a certificate knows `task`. Names of the net know no capitals, so one is
-/// written as its small letter and a hyphen, which a job's name can't have: no two tasks have one
-/// name.
+/// The DNS name of `task` in certificates. DNS names ignore case, so a capital is written as its
+/// small letter and a hyphen, which no job name contains: no two tasks have the same name.
 ///
 /// # Errors
 /// If the job's name is too long.

@@ -1,4 +1,4 @@
-//! Tasks in one process: messages are handed over as they are, without a copy and at once.
+//! The transport between tasks of one process: messages are delivered at once and without a copy.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ impl<M: Payload> InMemoryNetwork<M> {
         Rc::new(Self { tasks, inboxes })
     }
 
-    /// The end of the network that belongs to `task`; none where it is no task of the cluster.
+    /// The transport of `task`; none if it is not in the cluster.
     pub fn endpoint(self: &Rc<Self>, task: &TaskName) -> Option<Rc<dyn Transport<M>>> {
         let local = self.tasks.iter().position(|name| name == task)?;
         Some(Rc::new(Endpoint { network: Rc::clone(self), local: PeerId(local as u32) }))
@@ -56,7 +56,8 @@ impl<M: Payload> Transport<M> for Endpoint<M> {
         match inbox {
             Some(inbox) => inbox.deliver(self.local, messages),
             None => {
-                tracing::warn!(to = %self.name(to), ?messages, "lost: the task does not listen")
+                let to = self.name(to);
+                tracing::warn!(%to, ?messages, "messages are lost: the task does not listen");
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Tasks in processes of their own, over QUIC with mutual TLS 1.3.
 //!
-//! Each end dials when it has something for a peer to which there is no connection, for ever, and
-//! takes the connections that its peers dial; both kinds are used in both directions. What is said
-//! first is who speaks: the protocol's version, the run, the task, and the number of its life
-//! (incarnation), which a certificate of the run's authority must bear out.
+//! A task dials a peer when it has messages for it and no connection, and never gives up; it also
+//! accepts connections that peers dial. Both kinds carry messages in both directions. Each end
+//! first introduces itself: the protocol's version, the run, the task, and its incarnation. A
+//! certificate of the run's authority must prove the task's name.
 //!
 //! | what | how |
 //! |---|---|
@@ -11,14 +11,14 @@
 //! | large envelopes | a stream each, which yields to that of the small ones |
 //! | a peer that is frozen, dead or cut off | [`Loss::Silent`] within [`QuicConfig::silence`] |
 //! | a peer that stops | [`Loss::Stopped`], after all that it sent |
-//! | a peer that has restarted | [`Loss::Restarted`] before anything of its new life |
-//! | a peer that may not talk to us | told why and refused, logged once |
+//! | a peer that has restarted | [`Loss::Restarted`], before any message of its new incarnation |
+//! | a peer that may not connect | refused with the reason, logged once |
 //!
-//! Where the connections to the old life are found dead before the new one has spoken,
+//! If the connections to the old incarnation are found dead before the new one connects,
 //! [`Loss::Silent`] comes before [`Loss::Restarted`].
 //!
-//! Everything runs on the thread of the actors: a message that arrives is with them without a
-//! change of thread.
+//! Everything runs on the actors' thread, so that a message reaches them without a change of
+//! thread.
 
 mod accepting;
 mod dialing;
@@ -48,7 +48,7 @@ use hello::Close;
 use node::Node;
 pub use socket::SocketBuffers;
 
-/// Which training a task is part of. Tasks of different runs do not talk.
+/// The training that a task is part of. Tasks of different runs refuse each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(Arc<str>);
 
@@ -65,50 +65,49 @@ impl fmt::Display for RunId {
     }
 }
 
-/// What a task needs to be reached and to reach others.
+/// The configuration of [`Quic`].
 #[derive(Debug)]
 pub struct QuicConfig {
-    /// The tasks that it knows, and where they listen.
+    /// The tasks and their addresses.
     pub cluster: ClusterSpec,
-    /// Which of them it is.
+    /// This task.
     pub task: TaskName,
-    /// Which training it is part of.
+    /// The training that it is part of.
     pub run: RunId,
-    /// What it proves with who it is.
+    /// Its certificate and key.
     pub identity: Identity,
-    /// Where it listens; on its own port in the cluster, on all interfaces, where this is not said.
+    /// The address to listen on; `None` for the task's port in the cluster, on all interfaces.
     pub listen: Option<SocketAddr>,
     /// A bound socket to listen on instead, such as one that was inherited.
     pub socket: Option<UdpSocket>,
     /// How long a peer may be silent before it is lost.
     pub silence: Duration,
-    /// What is more than this is refused.
+    /// The limits above which messages are refused.
     pub limits: QuicLimits,
 }
 
-/// What a task accepts at most.
+/// The limits on what a task accepts and queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuicLimits {
-    /// The part of an envelope that is no tensor \[bytes\].
+    /// The control part of an envelope: all but the tensors \[bytes\].
     pub control: usize,
     /// One tensor \[bytes\].
     pub tensor: usize,
     /// All tensors of an envelope \[bytes\].
     pub envelope: usize,
-    /// What waits here to be sent to one peer \[bytes\]; what is sent beyond it is refused, with an
-    /// error in the log.
+    /// The queue to one peer \[bytes\]. Messages beyond it are dropped, with an error in the log.
     pub queue: usize,
-    /// Connections whose handshake is under way.
+    /// The number of handshakes at a time.
     pub handshakes: usize,
 }
 
-/// Why a task can't be reached and can't reach others.
+/// Errors of [`Quic::bind`].
 #[derive(Debug, thiserror::Error)]
 pub enum QuicError {
-    /// The cluster has no such task, or its address is none that can be listened on.
+    /// The cluster has no such task, or nothing can listen on its address.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// The certificate is none of the task's.
+    /// The certificate is damaged or malformed.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     /// TLS refuses the certificate or its key.
@@ -119,28 +118,28 @@ pub enum QuicError {
     Identity {
         /// The task.
         task: TaskName,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The machine has no randomness.
-    #[error("this machine has no randomness, without which there is no security")]
+    /// The machine provides no randomness.
+    #[error("this machine provides no randomness, which encryption needs")]
     Randomness,
-    /// Nothing can listen there.
+    /// The task can't listen on its address.
     #[error("{task} can't listen on {address}: {source}")]
     Bind {
         /// The task.
         task: TaskName,
-        /// Where.
+        /// The address.
         address: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// A task's end of the network.
+/// The QUIC transport of one task.
 ///
-/// Dropping it closes its connections at once: what was sent may be lost, unless
-/// [`Quic::shut_down`] came before.
+/// Dropping it closes its connections at once, and messages under way may be lost; call
+/// [`Quic::shut_down`] first.
 pub struct Quic<M: Payload> {
     node: Rc<Node<M>>,
     local_addr: SocketAddr,
@@ -148,7 +147,7 @@ pub struct Quic<M: Payload> {
 }
 
 impl QuicConfig {
-    /// What `task` of `cluster` needs, with nothing out of the ordinary.
+    /// The configuration of `task` of `cluster`, with the default settings.
     pub fn new(cluster: ClusterSpec, task: TaskName, run: RunId, identity: Identity) -> Self {
         let (listen, socket, silence, limits) =
             (None, None, Duration::from_secs(5), QuicLimits::default());
@@ -169,58 +168,61 @@ impl Default for QuicLimits {
 }
 
 impl<M: Payload> Quic<M> {
-    /// Listens, and dials the other tasks when there is something for them.
+    /// Listens, and dials other tasks when there are messages for them.
     ///
     /// Runs on the actix system that it is called in.
     ///
     /// # Errors
-    /// If nothing can listen there, or the identity is not the task's.
+    /// If it can't listen on its address, or the identity is not the task's.
     pub async fn bind(config: QuicConfig) -> Result<Rc<Self>, QuicError> {
         let (node, local_addr, buffers) = endpoint::bind(config)?;
         tokio::task::spawn_local(accepting::accept(Rc::clone(&node)));
         Ok(Rc::new(Self { node, local_addr, buffers }))
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// The buffers that the system gives its socket.
+    /// The buffers of its socket.
     pub fn socket_buffers(&self) -> SocketBuffers {
         self.buffers
     }
 
-    /// The tasks for which there is something here, and which have not been reached, each with the
+    /// The tasks that have not been reached though there are messages for them, each with the
     /// reason.
     pub fn waiting_for(&self) -> Vec<(TaskName, String)> {
         let peers = self.node.peers.borrow();
         peers.iter().filter_map(|peer| Some((peer.name.clone(), peer.waits_because()?))).collect()
     }
 
-    /// Who was refused or has refused, by address or by name, and why; each once, the first 1024.
+    /// The refusals in either direction: the peer's address or name, and the reason. Each once, the
+    /// first 1024.
     pub fn refusals(&self) -> Vec<(String, String)> {
         self.node.refusals.borrow().iter().cloned().collect()
     }
 
-    /// Stops: has all that was sent reach who it is for, as far as `deadline` from now permits,
-    /// says that the task stops, and closes. False where not all of it is known to have been taken.
+    /// Sends all queued messages, tells the peers that the task stops, and closes; gives up after
+    /// `deadline`. Returns whether all messages are known to have arrived.
     pub async fn shut_down(&self, deadline: Duration) -> bool {
         self.node.is_unflushed.set(false);
         let has_flushed = tokio::time::timeout(deadline, self.flushed()).await.is_ok();
         self.close_endpoint();
-        // The last packets say that the connections are closed: peers need not find out by silence.
+        // The last packets close the connections, so that peers don't have to find out by silence.
         let _closed_anyway = tokio::time::timeout(deadline, self.node.endpoint.wait_idle()).await;
         has_flushed && !self.node.is_unflushed.get()
     }
 
-    /// Waits until all peers have taken all, or are lost.
+    /// Waits until all peers have received everything or are lost.
     async fn flushed(&self) {
         loop {
             let progress = self.node.progress.notified();
             let peers = self.node.peers.borrow().clone();
             let links: Vec<_> = peers.iter().flat_map(|peer| peer.links()).collect();
-            links.iter().for_each(|link| link.say_bye());
+            for link in &links {
+                link.say_bye();
+            }
             if links.iter().all(|link| link.sent.is_taken.get())
                 && !peers.iter().any(|peer| peer.is_owed())
             {
@@ -263,16 +265,16 @@ impl<M: Payload> Transport<M> for Quic<M> {
         }
         let peer = node.peer(to);
         if node.is_closed.get() {
-            tracing::warn!(to = %peer.name, "lost: this task has stopped");
+            tracing::warn!(to = %peer.name, "messages are lost: this task has stopped");
         } else if peer.push(messages, node.limits.queue) {
             dialing::attend_to(node, &peer);
         } else {
             let limit = node.limits.queue;
             tracing::error!(
                 to = %peer.name, limit,
-                "lost: more bytes wait to be sent to the task than may"
+                "messages are lost: the queue to the task is full"
             );
-            // Whoever sends may not be able to hear of it before it has sent.
+            // Not at once: the sender may hold a borrow that the report of the loss needs.
             let node = Rc::clone(node);
             tokio::task::spawn_local(async move { peer.lose(&node, Loss::Silent, Close::Lost) });
         }

@@ -1,17 +1,16 @@
-//! Frames: how what travels between processes looks as bytes. All numbers are little-endian.
+//! Frames: the bytes that travel between processes. All numbers are little-endian.
 //!
-//! | bytes | of a frame |
+//! | bytes | part of a frame |
 //! |---|---|
-//! | 1 | its kind |
+//! | 1 | the kind |
 //! | 3 | 0 |
 //! | 4 | the length of the control part |
-//! | 4 | how many tensors follow |
+//! | 4 | the number of tensors |
 //! | … | the control part: messages without their tensors |
 //! | … | the tensors: 32 bytes of header each, then its values |
 //!
-//! Values never pass through an encoder: they are sent from the buffer that they are in, and
-//! received into the one that they stay in. What comes from outside is checked before memory is set
-//! aside for it.
+//! Tensors' values pass through no encoder: they are sent from the tensor's buffer and received
+//! into one. Lengths from outside are checked before memory is allocated for them.
 
 mod control;
 mod decoder;
@@ -31,30 +30,30 @@ pub(crate) use tensors::TENSOR_HEADER;
 pub(crate) use tensors::header as tensor_header;
 use tensors::{passing_in, passing_out};
 
-/// The version of the frames and of what is in them: peers of another are refused.
+/// The version of the frames and their contents; peers with another version are refused.
 pub(crate) const VERSION: u32 = 2;
-/// What comes before the control part \[bytes\].
+/// The length of a frame's header \[bytes\].
 pub(crate) const FRAME_HEADER: usize = 12;
 /// The most tensors that an envelope can have.
 const MAX_TENSORS: u32 = 1 << 20;
 
-/// What is in a frame.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Who speaks. The first frame in each direction.
+    /// An introduction: the first frame in each direction.
     Hello,
     /// Messages.
     Envelope,
-    /// The sender stops, after so many large envelopes.
+    /// The sender stops; holds the number of large envelopes that it has sent.
     Bye,
-    /// All that came before a `Bye` has been taken.
+    /// All that came before a `Bye` has arrived.
     Taken,
 }
 
-/// What is accepted at most.
+/// The greatest lengths that are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireLimits {
-    /// The part of an envelope that is no tensor \[bytes\]; never more than 64 MiB.
+    /// The control part of an envelope \[bytes\]; never more than 64 MiB.
     pub control: usize,
     /// One tensor \[bytes\].
     pub tensor: usize,
@@ -62,7 +61,7 @@ pub struct WireLimits {
     pub envelope: usize,
 }
 
-/// A frame that has arrived in full.
+/// A frame that has arrived whole.
 #[derive(Debug)]
 pub struct Frame {
     pub(crate) kind: Kind,
@@ -70,33 +69,33 @@ pub struct Frame {
     pub(crate) tensors: Vec<Tensor>,
 }
 
-/// A frame that is to be sent: its header and control part, and the tensors that follow.
+/// A frame to be sent: its header and control part, and its tensors.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) head: Vec<u8>,
     pub(crate) tensors: Vec<Tensor>,
 }
 
-/// Why bytes are no frame, or messages can't be made one.
+/// Errors of reading and writing frames.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// No kind of frame begins so.
-    #[error("{0:02x?} is no beginning of a frame")]
+    /// The first bytes are not those of a frame.
+    #[error("a frame can't begin with {0:02x?}")]
     Kind([u8; 4]),
-    /// Something is longer than may be.
+    /// Something is longer than the limit.
     #[error("{what} of {length} bytes or pieces, of which at most {limit} are accepted")]
     TooLong {
-        /// What.
+        /// What it is.
         what: &'static str,
-        /// How long it is.
+        /// Its length.
         length: u64,
-        /// How long it may be.
+        /// The limit.
         limit: u64,
     },
-    /// A tensor's header is none.
-    #[error("{0:02x?} is no tensor's header: {1}")]
+    /// A tensor's header is malformed.
+    #[error("{0:02x?} is not a tensor's header: {1}")]
     TensorHeader([u8; TENSOR_HEADER], &'static str),
-    /// A tensor's values are none of its type.
+    /// A tensor's values are not of its type.
     #[error(transparent)]
     Tensor(#[from] TensorError),
     /// The control part can't be read.
@@ -105,14 +104,14 @@ pub enum WireError {
     /// The messages can't be written.
     #[error("a message can't be written: {0}")]
     Encode(#[from] bincode::error::EncodeError),
-    /// A message says what can't be.
-    #[error("a message that can't be: {0}")]
+    /// A message is malformed.
+    #[error("a malformed message: {0}")]
     Message(String),
-    /// There are bytes or tensors that no message is made of.
+    /// Bytes or tensors are left over after the last message.
     #[error("{0} bytes and {1} tensors are left over")]
     LeftOver(usize, usize),
-    /// A frame in a place where it does not belong.
-    #[error("a frame of the kind {0:?} in a place where there is none")]
+    /// A frame's kind is not expected at its place.
+    #[error("a frame of the kind {0:?} is not expected here")]
     OutOfPlace(String),
 }
 
@@ -159,7 +158,7 @@ impl Outgoing {
     /// The frame of an envelope.
     ///
     /// # Errors
-    /// If it is longer than `limits` permit, or a tensor has no numbers.
+    /// If it is longer than `limits` permit, or a tensor has no values.
     pub(crate) fn envelope<M: Payload>(
         messages: &Messages<M>,
         limits: &WireLimits,
@@ -213,7 +212,7 @@ impl Outgoing {
 }
 
 impl Frame {
-    /// The value without tensors that is in it.
+    /// Decodes its control part, which has no tensors.
     pub(crate) fn plain<T: serde::de::DeserializeOwned>(&self) -> Result<T, WireError> {
         if !self.tensors.is_empty() {
             return Err(WireError::LeftOver(0, self.tensors.len()));
@@ -224,7 +223,7 @@ impl Frame {
     /// The messages of an envelope.
     ///
     /// # Errors
-    /// If it is none, or its messages can't be.
+    /// If it is not an envelope, or a message is malformed.
     pub fn messages<M: Payload>(self) -> Result<Messages<M>, WireError> {
         if self.kind != Kind::Envelope {
             return Err(WireError::OutOfPlace(format!("{:?}", self.kind)));
@@ -239,11 +238,10 @@ impl Frame {
     }
 }
 
-/// The messages of the one envelope that `bytes` are: what a frame that was written to a file, or
-/// made up by a fuzzer, holds.
+/// Decodes `bytes`, which are one envelope, such as from a file or a fuzzer.
 ///
 /// # Errors
-/// If they are none.
+/// If they are not one envelope.
 pub fn decode_envelope<M: Payload>(
     bytes: &[u8],
     limits: WireLimits,
@@ -256,7 +254,7 @@ pub fn decode_envelope<M: Payload>(
     }
 }
 
-/// The one envelope of `messages`, as [`decode_envelope`] reads it.
+/// Encodes `messages` as one envelope, which [`decode_envelope`] reads.
 ///
 /// # Errors
 /// If it is longer than `limits` permit, or a tensor has no numbers.
@@ -269,7 +267,7 @@ pub fn encode_envelope<M: Payload>(
     Ok(bytes)
 }
 
-/// The memory of a tensor, to be sent from where it is.
+/// The memory of a tensor, shared so that it is sent without a copy.
 pub(crate) fn shared_bytes(tensor: Tensor) -> Bytes {
     struct Owner(Tensor);
     impl AsRef<[u8]> for Owner {

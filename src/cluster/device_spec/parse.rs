@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::DeviceSpec;
 use crate::cluster::job_name::{JobNameError, check_job_name, is_word, parse_index};
 
-/// A text that is no device name, and why.
+/// The error of a text that is not a device name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no device name: {problem}")]
+#[error("`{text}` is not a device name: {problem}")]
 pub struct DeviceNameError {
     /// The whole text.
     pub text: String,
@@ -22,30 +22,30 @@ pub enum DeviceNameProblem {
     /// It doesn't start with `/`.
     #[error("it must start with `/`, as in `/job:worker/task:3/device:CPU:0`")]
     NoSlash,
-    /// A part is none of the known ones.
+    /// A part's key is unknown.
     #[error(
         "`{0}` is no part of one; the parts are job:NAME, replica:N, task:N, device:TYPE:N, cpu:N \
          and gpu:N"
     )]
     UnknownPart(String),
-    /// A job, replica or task is there twice.
+    /// A job, replica or task is given twice.
     #[error("it has more than one {0}")]
     Repeated(&'static str),
     /// There are two devices.
     #[error("Multiple device types are not allowed")]
     TwoTypes,
-    /// A replica, task or device index is no `u32`.
-    #[error("`{0}` is no index; write a whole number from 0, or `*` for any")]
+    /// A replica, task or device index is not a `u32`.
+    #[error("`{0}` is not an index; write a whole number from 0, or `*` for any")]
     Index(String),
     /// A device's type is outside the grammar.
     #[error(
-        "`{0}` is no device type; write a letter, then letters, digits and `_`, or `*` for any"
+        "`{0}` is not a device type; write a letter, then letters, digits and `_`, or `*` for any"
     )]
     Type(String),
     /// A job's name is outside the grammar.
     #[error(transparent)]
     Job(#[from] JobNameError),
-    /// A name that must be full lacks a part.
+    /// A full name lacks a part.
     #[error("it must be a full name, but has no {0}")]
     Partial(&'static str),
     /// A full name has a replica other than 0.
@@ -61,7 +61,7 @@ impl FromStr for DeviceSpec {
     }
 }
 
-/// Which parts have been read, set or `*`.
+/// The parts that have been read, whether set or `*`.
 #[derive(Default)]
 struct Seen {
     job: bool,

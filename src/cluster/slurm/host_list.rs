@@ -3,7 +3,7 @@
 use super::super::job_name::parse_index;
 use super::super::{ConfigProblem, MAX_TASKS};
 
-/// The host names that `text` stands for, in its order.
+/// Expands a list of hosts, in its order.
 pub(super) fn expand_hosts(text: &str) -> Result<Vec<String>, ConfigProblem> {
     let wrong = || ConfigProblem::HostList(text.to_owned());
     let mut hosts = Vec::new();
@@ -17,7 +17,7 @@ pub(super) fn expand_hosts(text: &str) -> Result<Vec<String>, ConfigProblem> {
     Ok(hosts)
 }
 
-/// The numbers that `text` stands for.
+/// Expands a list of numbers.
 pub(super) fn expand_tasks(text: &str) -> Result<Vec<u32>, ConfigProblem> {
     let wrong = || ConfigProblem::Repeats(text.to_owned());
     let mut counts = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn expand_tasks(text: &str) -> Result<Vec<u32>, ConfigProblem> {
     Ok(counts)
 }
 
-/// The parts between the commas that are in no brackets; none where brackets don't match.
+/// The parts between the commas outside of brackets; none if the brackets don't match.
 fn split_outside_brackets(text: &str) -> Option<Vec<&str>> {
     let (mut parts, mut start, mut is_inside) = (Vec::new(), 0, false);
     for (at, c) in text.char_indices() {
@@ -56,7 +56,7 @@ fn split_outside_brackets(text: &str) -> Option<Vec<&str>> {
     (!is_inside && parts.iter().all(|part| !part.is_empty())).then_some(parts)
 }
 
-/// `r[1-2]n[1-3]`, the last brackets changing fastest.
+/// Expands `r[1-2]n[1-3]`; the last brackets change fastest.
 fn expand_pattern(pattern: &str) -> Option<Vec<String>> {
     let mut names = vec![String::new()];
     let mut rest = pattern;
@@ -73,11 +73,13 @@ fn expand_pattern(pattern: &str) -> Option<Vec<String>> {
         names = longer;
         rest = next;
     }
-    names.iter_mut().for_each(|name| name.push_str(rest));
+    for name in &mut names {
+        name.push_str(rest);
+    }
     Some(names)
 }
 
-/// `01-04,7`: numbers, as wide as they are written.
+/// Expands `01-04,7` to numbers as wide as they are written.
 fn expand_ranges(text: &str) -> Option<Vec<String>> {
     let mut numbers = Vec::new();
     for range in text.split(',') {
@@ -93,5 +95,5 @@ fn expand_ranges(text: &str) -> Option<Vec<String>> {
 }
 
 fn number(text: &str) -> Option<u32> {
-    parse_index(text).filter(|_| !text.is_empty())
+    if text.is_empty() { None } else { parse_index(text) }
 }

@@ -72,7 +72,7 @@ fn a_malformed_device_is_refused_with_what_is_wrong_with_it() {
     assert_says(
         &error,
         "scopes.rs",
-        &["device scope", "`/foo:bar` is no device name", "the parts are"],
+        &["device scope", "`/foo:bar` is not a device name", "the parts are"],
     );
 }
 

@@ -4,20 +4,20 @@ use super::flows::FlowId;
 use super::route::LinkId;
 use crate::units::Time;
 
-/// Something that happens at a time; events of one time are ordered by their sequence numbers.
+/// An event of the network; events of one time are ordered by their sequence numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Event {
     pub(super) at: Time,
     pub(super) sequence: u64,
-    pub(super) what: What,
+    pub(super) kind: EventKind,
 }
 
-/// What happens.
+/// The kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum What {
+pub(super) enum EventKind {
     /// A message's first byte is sent.
     Start(FlowId),
-    /// The first of the flows that a link holds back is through.
+    /// The first of the flows that a link holds back ends.
     End(LinkId),
     /// A message arrives.
     Arrive(FlowId),

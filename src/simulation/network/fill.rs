@@ -1,13 +1,13 @@
-//! Max-min fair rates by progressive filling, of only the links that a change can touch.
+//! Max-min fair rates by progressive filling, limited to the links that a change can affect.
 //!
-//! Filling: the link with the least share for each of its flows holds them all back at that share;
-//! take them and their rates off the other links, and go on with the next (Bertsekas and Gallager,
-//! *Data Networks*, 6.5.2).
+//! Filling: the link with the least share per flow holds its flows back at that share. Their rates
+//! are subtracted from the other links, and the next link follows (Bertsekas and Gallager, *Data
+//! Networks*, 6.5.2).
 //!
-//! A change touches the links on which flows began or ended, but how far it reaches from there
-//! shows only in the result. So the filling starts with those links, the *region*, and with the
-//! flows that the region holds back, all other rates fixed; it is right unless a neighbour shows
-//! otherwise ([`Flows::spread`]), and then it is done again with that neighbour in the region.
+//! A change affects the links on which flows began or ended, and how far it spreads from there
+//! shows only in the result. So the filling starts with those links, the *region*, and the flows
+//! that they hold back, with all other rates fixed. If a neighbouring link then contradicts the
+//! result ([`Flows::spread`]), it joins the region and the filling is repeated.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,9 +19,9 @@ use crate::units::Time;
 /// Rates and loads closer than this, relative to their size, are equal but for rounding.
 const ROUNDING: f64 = 1e-11;
 
-/// What a filling keeps of each link and flow while it lasts.
+/// The working memory of a filling.
 pub(super) struct Scratch {
-    /// Counts the fillings; a mark that is not of this one is void.
+    /// Counts the fillings; marks of earlier ones are void.
     round: u64,
     links: Vec<LinkScratch>,
     flows: Vec<FlowScratch>,
@@ -31,7 +31,7 @@ pub(super) struct Scratch {
 #[derive(Clone, Default)]
 struct LinkScratch {
     in_region: bool,
-    /// The capacity that is not taken by fixed and by held flows [bytes/ns].
+    /// The capacity that fixed and held flows leave \[bytes/ns\].
     residual: f64,
     /// How many flows are neither fixed nor held yet.
     open: u32,
@@ -78,8 +78,8 @@ impl Scratch {
 }
 
 impl Flows {
-    /// Shares out the links of `region` and of as much of its neighbourhood as that touches, which
-    /// it appends to `region`.
+    /// Computes the rates on the links of `region` and on all links that they affect, which it
+    /// appends to `region`.
     pub(super) fn refill(&mut self, now: Time, region: &mut Vec<LinkId>) {
         if self.fill.flows.len() < self.flows.len() {
             self.fill.flows.resize(self.flows.len(), FlowScratch::default());
@@ -100,8 +100,8 @@ impl Flows {
         self.commit(now, region);
     }
 
-    /// Opens all flows that the region holds back or nothing does yet, and leaves them what the
-    /// others don't take.
+    /// Opens all flows that the region holds back, or nothing does yet, and computes what the other
+    /// flows leave them.
     fn open(&mut self, region: &[LinkId]) {
         for id in region {
             let link = &self.links[*id as usize];
@@ -156,9 +156,9 @@ impl Flows {
         }
     }
 
-    /// Adds to the region what its new levels touch: a link that holds back flows and is crossed by
-    /// a flow of the region whose rate has changed, a link that is now overloaded, and the
-    /// bottleneck of a flow that is faster than a full link of the region allows.
+    /// Adds to the region the links that its new levels affect: those that hold back flows and are
+    /// crossed by a flow of the region whose rate has changed, those that are now overloaded, and
+    /// the bottlenecks of flows that are faster than a full link of the region allows.
     fn spread(&mut self, region: &mut Vec<LinkId>) {
         for at in 0..region.len() {
             let id = region[at] as usize;
@@ -205,8 +205,7 @@ impl Flows {
         }
     }
 
-    /// Whether a link outside of the region has to carry more than it can; no is the answer when
-    /// asked again.
+    /// Whether a link outside of the region is overloaded. Answers once for each link and filling.
     fn is_overloaded(&mut self, link: LinkId) -> bool {
         let scratch = &mut self.fill.links[link as usize];
         if scratch.in_region || scratch.summed == self.fill.round {
@@ -218,7 +217,7 @@ impl Flows {
         load > self.links[link as usize].capacity * (1.0 + ROUNDING)
     }
 
-    /// Makes the filling of the region the state of its links and flows.
+    /// Writes the result of the filling to the links and flows of the region.
     fn commit(&mut self, now: Time, region: &[LinkId]) {
         for link in region {
             self.links[*link as usize].serve(now);
@@ -244,7 +243,7 @@ impl Flows {
 }
 
 impl LinkScratch {
-    /// What each open flow can have at most [bytes/ns].
+    /// The greatest rate that each open flow can have \[bytes/ns\].
     fn share(&self) -> Share {
         Share(self.residual.max(0.0) / f64::from(self.open))
     }

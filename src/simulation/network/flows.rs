@@ -1,10 +1,10 @@
-//! The flows that share links: who holds back whom, and when each flow is through.
+//! The flows that share links: which link holds each of them back, and when each ends.
 //!
 //! Under max-min fairness each flow has a *bottleneck*: a full link on which no other flow is
-//! faster. The flows that one link holds back all have one rate, the link's *level*, so a link
-//! keeps one count of the bytes that it has *served* each of them; a flow is through when that
-//! count reaches its *finish*, and a new level moves none of the finishes. [`super::fill`] finds
-//! the bottlenecks and levels.
+//! faster. All flows that one link holds back have the same rate, the link's *level*, so the link
+//! keeps a single count of the bytes that it has *served* each of them. A flow ends when that count
+//! reaches its *finish*; a new level moves no finish. [`super::fill`] finds the bottlenecks and
+//! levels.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -17,14 +17,14 @@ pub(super) type FlowId = u32;
 
 /// The bottleneck of a flow that has none yet.
 pub(super) const NOWHERE: LinkId = LinkId::MAX;
-/// When a link that holds back no flow has its next end.
+/// The next end of a link that holds back no flow.
 const NEVER: Time = Time(u64::MAX);
 
 /// All flows on all links.
 pub(super) struct Flows {
     pub(super) links: Vec<Link>,
     pub(super) flows: Vec<Flow>,
-    /// The links on which flows have begun or ended since the rates were last shared out.
+    /// The links on which flows have begun or ended since the rates were last computed.
     pub(super) unsettled: Vec<LinkId>,
     /// How many flows have ever joined.
     joined: u64,
@@ -41,10 +41,11 @@ pub(super) struct Link {
     pub(super) held: usize,
     /// The rate of each flow that it holds back [bytes/ns].
     pub(super) level: f64,
-    /// What it has served each flow that it holds back, up to `served_at`, in bytes.
+    /// The bytes that it has served each flow that it holds back, up to `served_at`.
     pub(super) served: f64,
     served_at: Time,
-    /// The flows that it holds back, the next to end first, among others that it no longer does.
+    /// The flows that it holds back, the next to end first; among them are others that it no longer
+    /// holds back.
     queue: BinaryHeap<Reverse<Ending>>,
     next_end: Time,
     is_unsettled: bool,
@@ -54,13 +55,12 @@ pub(super) struct Link {
 #[derive(Clone)]
 pub(super) struct Flow {
     pub(super) route: Route,
-    /// Where it stands in the list of flows of each link of its route.
+    /// Its positions in the lists of flows of the links of its route.
     places: [u32; 4],
     pub(super) bottleneck: LinkId,
-    /// It is through when its bottleneck has served this much; without a bottleneck, its size, in
-    /// bytes.
+    /// It ends when its bottleneck has served this many bytes; without a bottleneck, its size.
     finish: f64,
-    /// Its number among all flows that ever joined; breaks ties.
+    /// Its number among all flows that ever joined, which breaks ties.
     number: u64,
 }
 
@@ -118,7 +118,7 @@ impl Flows {
         !self.unsettled.is_empty()
     }
 
-    /// When the next of the flows that `link` holds back is through.
+    /// When the next of the flows that `link` holds back ends.
     pub(super) fn next_end(&self, link: LinkId) -> Time {
         self.links[link as usize].next_end
     }
@@ -154,8 +154,8 @@ impl Flows {
         self.flows[index] = flow;
     }
 
-    /// Removes all flows that `link` holds back and that are through at `now`, the link's next end;
-    /// appends them to `ended`, in the order in which they end.
+    /// Removes the flows that `link` holds back and that end at `now`, the link's next end, and
+    /// appends them to `ended` in the order in which they end.
     pub(super) fn end(&mut self, now: Time, link: LinkId, ended: &mut Vec<FlowId>) {
         let state = &mut self.links[link as usize];
         assert_eq!(state.next_end, now, "flows end when their link has its next end");
@@ -165,7 +165,7 @@ impl Flows {
         let before = ended.len();
         while let Some(next) = self.next_ending(link) {
             let is_through = span(next.finish - served, level) == 0;
-            // The first is through by the choice of `now`, whatever the rounding says.
+            // The first ends by the choice of `now`, whatever the rounding says.
             if !is_through && ended.len() > before {
                 break;
             }
@@ -200,8 +200,8 @@ impl Flows {
         }
     }
 
-    /// Shares the links out anew, where flows have begun or ended since the last time. Appends the
-    /// links that have another next end to `rescheduled`.
+    /// Computes new rates if flows have begun or ended since the last time. Appends the links whose
+    /// next end has changed to `rescheduled`.
     pub(super) fn settle(&mut self, now: Time, rescheduled: &mut Vec<LinkId>) {
         let mut changed = std::mem::take(&mut self.unsettled);
         for link in &changed {
@@ -217,7 +217,7 @@ impl Flows {
         self.unsettled = changed;
     }
 
-    /// Gives `flow` the bottleneck `link`; both it and the old one have served all up to now.
+    /// Moves `flow` to the bottleneck `link`. Both links must have served their flows up to now.
     pub(super) fn hold_back(&mut self, id: FlowId, link: LinkId) {
         let flow = &mut self.flows[id as usize];
         let left = if flow.bottleneck == NOWHERE {
@@ -234,8 +234,8 @@ impl Flows {
         new.queue.push(Reverse(Ending { finish: flow.finish, number: flow.number, flow: id }));
     }
 
-    /// Finds the next end of the flows that `link` holds back; whether it is another, and there is
-    /// one.
+    /// Finds the next end of the flows that `link` holds back. Returns whether there is one and it
+    /// has changed.
     fn reschedule(&mut self, link: LinkId) -> bool {
         let next = self.next_ending(link);
         let state = &mut self.links[link as usize];
@@ -276,7 +276,7 @@ impl Link {
     }
 }
 
-/// How long `bytes` take at `rate` [bytes/ns], to the nearest nanosecond.
+/// The time that `bytes` take at `rate` \[bytes/ns\], to the nearest nanosecond.
 fn span(bytes: f64, rate: f64) -> u64 {
     (bytes.max(0.0) / rate).round() as u64
 }

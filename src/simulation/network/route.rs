@@ -1,10 +1,10 @@
-//! Which links a message between two hosts crosses, and how much each link carries.
+//! Routes: the links that a message between two hosts crosses, and their capacities.
 
 use std::ops::Deref;
 
 use super::NetworkSpec;
 
-/// The direction of a NIC or of a rack's uplink, by its index into the network's links.
+/// One direction of a NIC or of a rack's uplink, as an index into the network's links.
 pub(super) type LinkId = u32;
 
 /// The links that a message crosses, in order: none within a host, up to four between racks.

@@ -1,20 +1,20 @@
-//! What a network is made of, and the limits of that.
+//! The description of a network, and its check.
 
 use std::time::Duration;
 
 use crate::units::BytesPerSecond;
 
-/// What the links between the hosts can do.
+/// The speed of a network, and how its hosts are connected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkSpec {
-    /// From a message's last byte sent to its arrival, one way.
+    /// The time from a message's last byte sent to its arrival.
     pub latency: Duration,
-    /// Of each host's NIC, in each direction [bytes/s].
+    /// The rate of each host's NIC, in each direction \[bytes/s\].
     pub bandwidth: BytesPerSecond,
-    /// What each message costs its sender before its first byte is sent; a sender does one at a
-    /// time.
+    /// The time that each message takes its sender before its first byte is sent. A sender handles
+    /// one message at a time.
     pub message_cost: Duration,
-    /// How the hosts are racked; `None` connects all to one switch that is never the bottleneck.
+    /// The racks; `None` connects all hosts to one switch that is never the bottleneck.
     pub racks: Option<Racks>,
 }
 
@@ -22,13 +22,13 @@ pub struct NetworkSpec {
 /// share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Racks {
-    /// How many hosts a rack holds.
+    /// The number of hosts in a rack.
     pub hosts_per_rack: usize,
-    /// Of each rack's uplink, in each direction [bytes/s].
+    /// The rate of each rack's uplink, in each direction \[bytes/s\].
     pub uplink: BytesPerSecond,
 }
 
-/// Why a [`NetworkSpec`] is none.
+/// Errors of [`NetworkSpec::validate`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NetworkError {
     /// A rate is zero, negative or not finite, so that messages would never arrive.
@@ -39,13 +39,13 @@ pub enum NetworkError {
         /// The rate.
         rate: BytesPerSecond,
     },
-    /// Racks of no hosts.
+    /// The racks have no hosts.
     #[error("racks.hosts_per_rack is 0; give at least 1, or leave out the racks")]
     EmptyRacks,
 }
 
 impl NetworkSpec {
-    /// Checks that every message between two hosts arrives.
+    /// Checks that every message between two hosts will arrive.
     ///
     /// # Errors
     /// The first field that is out of range.

@@ -1,4 +1,4 @@
-//! Connections that others open: who may, and how many at a time.
+//! Connections that peers open: which are accepted, and how many at a time.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use super::security::names;
 use super::{receiving, sending};
 use crate::cluster::TaskName;
 
-/// Takes connections until the endpoint is closed.
+/// Accepts connections until the endpoint is closed.
 pub(super) async fn accept<M: Payload>(node: Rc<Node<M>>) {
     while let Some(incoming) = node.endpoint.accept().await {
         let under_way = node.handshakes.get();
@@ -22,7 +22,7 @@ pub(super) async fn accept<M: Payload>(node: Rc<Node<M>>) {
         if under_way >= node.limits.handshakes {
             incoming.ignore();
         } else if under_way >= node.limits.handshakes / 2 && !is_proven {
-            // Whoever only pretends to be at an address does not answer from there.
+            // A sender with a forged address does not receive this and so can't answer.
             if let Err(error) = incoming.retry() {
                 error.into_incoming().ignore();
             }
@@ -81,7 +81,7 @@ async fn introductions<M: Payload>(
     let control = introduce(connection, &node.hello(epoch)).await?;
     let link = Rc::new(Link::new(connection.clone(), Side::Accepted));
     if !peer.join(&link, epoch) {
-        link.connection.close(Close::Lost.code(), b"the way has broken since");
+        link.connection.close(Close::Lost.code(), b"the connection was lost meanwhile");
         return Ok(());
     }
     sending::start(node, &peer, &link, control);
@@ -89,7 +89,8 @@ async fn introductions<M: Payload>(
     Ok(())
 }
 
-/// Whether the other end is who it says that it is, and not this task itself.
+/// Checks that the other end's certificate has the name that it gives, and that it is not this
+/// task.
 fn check_name<M>(node: &Node<M>, connection: &Connection, hello: &Hello) -> Result<(), Refusal> {
     let certificates = connection
         .peer_identity()

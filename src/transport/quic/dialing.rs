@@ -1,4 +1,4 @@
-//! Connections that this task opens: dialed for ever, ever more patiently.
+//! Connections that this task opens: it dials again and again, at growing intervals.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -12,15 +12,16 @@ use super::node::Node;
 use super::peer::Peer;
 use super::{receiving, sending};
 
-/// How long after a failure the next attempt begins: first, and at most. It doubles in between.
+/// The wait between a failure and the next attempt: the first one and the longest. It doubles in
+/// between.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
-/// How long the first attempt may take; the others twice as long as the one before, up to the
-/// silence that is put up with. A packet is sent again after ever longer, so a new attempt finds a
-/// task sooner that has just begun.
+/// The time limit of the first attempt. It doubles with each attempt, up to the limit of silence.
+/// Short attempts come first, because a lost first packet is resent at growing intervals: a new
+/// attempt finds a task that has just started sooner.
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Has what waits for `peer` sent: over the connection that there is, or a new one.
+/// Has the messages for `peer` sent: over its connection, or after dialing.
 pub(super) fn attend_to<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>) {
     match peer.way() {
         Some(link) => link.wake.notify_one(),
@@ -31,7 +32,7 @@ pub(super) fn attend_to<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>) {
     }
 }
 
-/// Dials `peer` until there is a way to it, or nothing to send.
+/// Dials `peer` until it is connected or there is nothing to send.
 async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
     let (mut wait, mut patience) = (FIRST_WAIT, FIRST_PATIENCE.min(node.silence));
     while !node.is_closed.get() && !peer.end_dialing() {
@@ -82,7 +83,7 @@ async fn connect<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>) -> Result<(
     })?;
     let link = Rc::new(Link::new(connection, Side::Dialed));
     if theirs != epoch || !peer.join(&link, epoch) {
-        link.connection.close(Close::Lost.code(), b"the way has broken since");
+        link.connection.close(Close::Lost.code(), b"the connection was lost meanwhile");
         return Err(Refusal::Silent);
     }
     sending::start(node, peer, &link, control);
@@ -90,7 +91,7 @@ async fn connect<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>) -> Result<(
     Ok(())
 }
 
-/// An address of `host_and_port`, of the kind that this task's socket can reach.
+/// An address of `host_and_port` that this task's socket can reach.
 async fn resolve<M>(host_and_port: &str, node: &Node<M>) -> Result<SocketAddr, Refusal> {
     let is_v6 = node.endpoint.local_addr()?.is_ipv6();
     let mut found = tokio::net::lookup_host(host_and_port).await?;

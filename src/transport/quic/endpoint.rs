@@ -1,4 +1,4 @@
-//! From a configuration to an endpoint that listens.
+//! Makes the listening endpoint of a configuration.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -17,12 +17,12 @@ use super::security::{random_number, roles};
 use super::socket::{CappedSocket, SocketBuffers, bind_everywhere, enlarge};
 use super::{QuicConfig, QuicError};
 
-/// The largest packet that is taken \[bytes\]: as large as the system can bring one.
+/// The largest packet that is received \[bytes\]: the largest that a system can deliver.
 const MAX_PACKET: u16 = 65_527;
 
 type Bound<M> = (Rc<Node<M>>, SocketAddr, SocketBuffers);
 
-/// A task's end of the network, listening.
+/// Makes a task's QUIC transport, which listens.
 pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError> {
     let QuicConfig { cluster, task, run, identity, listen, socket, silence, limits } = config;
     let address = cluster.task_address(&task)?.to_owned();
@@ -47,9 +47,7 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         let socket = Arc::new(CappedSocket::new(runtime.wrap_udp_socket(socket)?));
         let server = server_config(&roles.1, local_addr.ip().is_loopback(), silence);
         let mut settings = endpoint_config(&identity);
-        settings
-            .max_udp_payload_size(MAX_PACKET)
-            .expect("it is more than the least that QUIC demands");
+        settings.max_udp_payload_size(MAX_PACKET).expect("it is above the minimum of QUIC");
         let endpoint = Endpoint::new_with_abstract_socket(
             settings,
             Some(server),

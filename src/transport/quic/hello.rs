@@ -1,4 +1,4 @@
-//! What two tasks say to each other before anything else, and why one refuses the other.
+//! Introductions: the first messages on a connection, and the reasons to refuse it.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use super::super::wire::{FrameDecoder, Kind, Outgoing, VERSION, WireError, WireL
 use super::RunId;
 use crate::cluster::TaskName;
 
-/// The most bytes that an introduction takes.
+/// The greatest length of an introduction \[bytes\].
 const MAX_HELLO: usize = 4 << 10;
-/// A stream that is read and written before those of large envelopes.
+/// The priority of a stream that goes before those of large envelopes.
 const CONTROL_PRIORITY: i32 = 1;
 
-/// Why a connection is closed, as the other end is told.
+/// The reason that the other end is given when a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Close {
     /// The task stops.
     Stopped,
-    /// Who speaks is not who may.
+    /// The other end may not connect.
     Refused,
-    /// What was said can't be understood.
+    /// A message was malformed.
     Garbage,
-    /// The way between the two tasks has broken, be it on another connection.
+    /// The two tasks have lost each other, perhaps on another connection.
     Lost,
 }
 
@@ -38,15 +38,15 @@ impl Close {
     }
 }
 
-/// Who speaks.
+/// The introduction of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) version: u32,
     pub(super) run: String,
     pub(super) task: TaskName,
-    /// Differs between two lives of a task.
+    /// Differs between any two incarnations of a task.
     pub(super) incarnation: u64,
-    /// How often the way between the two tasks has broken, as far as the speaker knows.
+    /// How often the two tasks have lost each other, as far as the sender knows.
     pub(super) epoch: u64,
 }
 
@@ -57,11 +57,11 @@ pub(super) enum Refusal {
     Run { theirs: String, ours: RunId },
     #[error("it speaks version {theirs} of the protocol, this task {VERSION}")]
     Version { theirs: u32 },
-    #[error("its certificate is not that of {0}, which it says that it is")]
+    #[error("it says that it is {0}, but its certificate has another name")]
     Name(TaskName),
-    #[error("a later life of {0} is known here")]
+    #[error("a later incarnation of {0} has connected")]
     Outlived(TaskName),
-    #[error("it says nothing")]
+    #[error("it does not answer")]
     Silent,
     #[error(transparent)]
     Wire(#[from] WireError),
@@ -80,7 +80,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// How the other end is told.
+    /// The reason that the other end is given.
     pub(super) fn close(&self) -> Close {
         match self {
             Self::Wire(_) => Close::Garbage,
@@ -89,9 +89,9 @@ impl Refusal {
     }
 }
 
-/// Why a connection has ended, in words that say what to do where TLS ended it.
+/// Explains why a connection has ended; for TLS errors, in words that help.
 fn explained(error: &ConnectionError) -> String {
-    /// Where QUIC's numbers for TLS alerts begin (RFC 9001, 4.8).
+    /// The first of QUIC's error codes for TLS alerts (RFC 9001, 4.8).
     const ALERTS: u64 = 0x100;
     let (who, code) = match error {
         ConnectionError::TransportError(error) => ("its", u64::from(error.code)),
@@ -110,7 +110,7 @@ fn explained(error: &ConnectionError) -> String {
     }
 }
 
-/// Opens the stream that all small envelopes go through, and introduces the task.
+/// Opens the stream of the small envelopes and introduces this task on it.
 pub(super) async fn introduce(
     connection: &Connection,
     hello: &Hello,
@@ -121,7 +121,7 @@ pub(super) async fn introduce(
     Ok(control)
 }
 
-/// What the other end says first, on the stream that its small envelopes will come through.
+/// Receives the other end's introduction, on the stream of its small envelopes.
 pub(super) async fn listen(
     connection: &Connection,
     patience: Duration,
@@ -132,8 +132,7 @@ pub(super) async fn listen(
 async fn hear(connection: &Connection) -> Result<(Hello, RecvStream), Refusal> {
     let mut control = connection.accept_uni().await?;
     let mut decoder = FrameDecoder::new(WireLimits { control: MAX_HELLO, tensor: 0, envelope: 0 });
-    // A frame's length is known once its header is, so that nothing beyond the introduction is
-    // read.
+    // The header tells the frame's length, so nothing beyond the introduction is read.
     let mut wanted = super::super::wire::FRAME_HEADER;
     loop {
         let chunk = control.read_chunk(wanted, true).await?.ok_or(Refusal::Silent)?;
@@ -148,7 +147,7 @@ async fn hear(connection: &Connection) -> Result<(Hello, RecvStream), Refusal> {
 }
 
 impl Hello {
-    /// Whether whoever says this may talk to a task of `run`.
+    /// Checks that the sender may connect to a task of `run`.
     pub(super) fn check(&self, run: &RunId) -> Result<(), Refusal> {
         if self.version != VERSION {
             return Err(Refusal::Version { theirs: self.version });

@@ -1,4 +1,4 @@
-//! What all parts of a task's end of the network share.
+//! The state that all parts of a task's QUIC transport share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -19,10 +19,10 @@ use super::socket::CappedSocket;
 use super::{QuicLimits, RunId};
 use crate::cluster::{ClusterSpec, TaskName};
 
-/// Refusals that are remembered, so that each is logged once.
+/// The number of refusals that are remembered, so that each is logged once.
 const REMEMBERED_REFUSALS: usize = 1024;
 
-/// A task's end of the network.
+/// A task's QUIC transport.
 pub(super) struct Node<M> {
     pub(super) task: TaskName,
     pub(super) local: PeerId,
@@ -40,13 +40,13 @@ pub(super) struct Node<M> {
     pub(super) handshakes: Cell<usize>,
     /// The endpoint is closed.
     pub(super) is_closed: Cell<bool>,
-    /// While the task stops: something that was sent is not known to have been taken.
+    /// While the task stops: a message is not known to have arrived.
     pub(super) is_unflushed: Cell<bool>,
-    /// Wakes who waits for all to be sent.
+    /// Wakes whoever waits for all messages to arrive.
     pub(super) progress: Notify,
 }
 
-/// The tasks of `cluster` as peers, in its order.
+/// The tasks of `cluster` as peers, in the cluster's order.
 pub(super) fn peers<M: Payload>(cluster: &ClusterSpec) -> Vec<Rc<Peer<M>>> {
     let peer = |(id, task): (u32, TaskName)| {
         let address = cluster.task_address(&task).ok().map(str::to_owned);
@@ -64,7 +64,7 @@ impl<M: Payload> Node<M> {
         self.peers.borrow().iter().find(|peer| peer.name == *name).map(Rc::clone)
     }
 
-    /// The peer that has proved to be `name`, known before or not.
+    /// The peer `name`, which has proved its name; added if it was not known.
     pub(super) fn find_or_add(&self, name: &TaskName) -> Rc<Peer<M>> {
         self.find(name).unwrap_or_else(|| {
             let mut peers = self.peers.borrow_mut();
@@ -105,7 +105,7 @@ impl<M: Payload> Node<M> {
             None => {
                 tracing::debug!(
                     task = %self.task, ?from,
-                    "what arrived is lost: the task does not listen"
+                    "messages are lost: the task does not listen"
                 )
             }
         }
@@ -119,7 +119,7 @@ impl<M: Payload> Node<M> {
         }
     }
 
-    /// Logs why `who` is refused, or refuses, once.
+    /// Logs once that `who` is refused, or refuses, and why.
     pub(super) fn note_refusal(&self, who: String, why: String) {
         let mut refusals = self.refusals.borrow_mut();
         if refusals.len() < REMEMBERED_REFUSALS && refusals.insert((who.clone(), why.clone())) {

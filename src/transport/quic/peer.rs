@@ -1,9 +1,9 @@
-//! Another task: what waits to be sent to it, the ways to it, and which life it is in.
+//! A peer: the queue to it, its links, and its incarnation.
 //!
-//! A connection belongs to an epoch: the number of times that the way between the two tasks has
-//! broken. When a connection breaks, both ends give up all that they have to each other, and the
-//! epoch ends; a dialer whose epoch is over begins anew. So both ends count the same losses, and
-//! nothing arrives from before one.
+//! A connection belongs to an epoch: the number of times that the two tasks have lost each other.
+//! When a connection breaks, both ends give up all connections and queued messages between them,
+//! and the epoch ends; a handshake of an epoch that has ended starts again. So both ends count the
+//! same losses, and no message from before a loss arrives after it.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,37 +15,37 @@ use super::link::{Link, Side};
 use super::node::Node;
 use crate::cluster::TaskName;
 
-/// Earlier lives of a task that are remembered, so that none comes back.
-const REMEMBERED_LIVES: usize = 64;
+/// The number of earlier incarnations of a task that are remembered, so that none reconnects.
+const REMEMBERED_INCARNATIONS: usize = 64;
 
-/// Another task.
+/// A peer of this task.
 pub(super) struct Peer<M> {
     pub(super) id: PeerId,
     pub(super) name: TaskName,
-    /// Where it listens, `host:port`; unknown where only it knows us.
+    /// Its address, `host:port`; unknown if only it has this task's.
     pub(super) address: Option<String>,
-    state: RefCell<State<M>>,
+    state: RefCell<PeerState<M>>,
 }
 
-struct State<M> {
-    /// With the bytes of each.
+struct PeerState<M> {
+    /// Envelopes with their lengths \[bytes\].
     queue: VecDeque<(Messages<M>, usize)>,
-    /// What is in the queue, and what has left it and is being written \[bytes\].
+    /// The length of all envelopes that are queued or being written \[bytes\].
     waiting: usize,
-    /// The first is what is sent on; a second is there where both ends dialed.
+    /// The first is used for sending; there is a second if both ends dialed.
     links: Vec<Rc<Link>>,
     epoch: u64,
     incarnation: Option<u64>,
     earlier: VecDeque<u64>,
     is_dialing: bool,
-    /// Why it has not been reached.
+    /// The reason why it has not been reached.
     trouble: Option<String>,
     has_stopped: bool,
 }
 
 impl<M: Payload> Peer<M> {
     pub(super) fn new(id: PeerId, name: TaskName, address: Option<String>) -> Self {
-        let state = State {
+        let state = PeerState {
             queue: VecDeque::new(),
             waiting: 0,
             links: Vec::new(),
@@ -59,7 +59,7 @@ impl<M: Payload> Peer<M> {
         Self { id, name, address, state: RefCell::new(state) }
     }
 
-    /// Queues `messages`. False where there is no room.
+    /// Queues `messages`. Returns false if there is no room.
     pub(super) fn push(&self, messages: Messages<M>, room: usize) -> bool {
         let state = &mut *self.state.borrow_mut();
         let size = envelope_size(&messages).0 as usize;
@@ -71,14 +71,14 @@ impl<M: Payload> Peer<M> {
         has_room
     }
 
-    /// The next that `link` is to send, and its size; none where another link is to.
+    /// Takes the next envelope for `link` to send, and its length; none if another link sends.
     pub(super) fn pop(&self, link: &Rc<Link>) -> Option<(Messages<M>, usize)> {
         let state = &mut *self.state.borrow_mut();
         let is_first = state.links.first().is_some_and(|first| Rc::ptr_eq(first, link));
         if is_first { state.queue.pop_front() } else { None }
     }
 
-    /// So much of what was queued has been written on `link`.
+    /// Notes that an envelope of `size` has been written on `link`.
     pub(super) fn written(&self, link: &Link, size: usize) {
         if link.is_alive.get() {
             let state = &mut *self.state.borrow_mut();
@@ -86,7 +86,7 @@ impl<M: Payload> Peer<M> {
         }
     }
 
-    /// The link that things are sent on.
+    /// The link that is used for sending.
     pub(super) fn way(&self) -> Option<Rc<Link>> {
         self.state.borrow().links.first().map(Rc::clone)
     }
@@ -104,14 +104,14 @@ impl<M: Payload> Peer<M> {
         !state.queue.is_empty() && !state.has_stopped
     }
 
-    /// Whether somebody should dial, who then does.
+    /// Whether to dial: there are messages and nobody dials yet. If so, the caller dials.
     pub(super) fn begin_dialing(&self) -> bool {
         let state = &mut *self.state.borrow_mut();
         let is_needed = state.links.is_empty() && !state.queue.is_empty() && self.address.is_some();
         is_needed && !std::mem::replace(&mut state.is_dialing, true)
     }
 
-    /// Whether who dials can end, because there is a way or nothing to send.
+    /// Whether dialing can end, because there is a link or nothing to send.
     pub(super) fn end_dialing(&self) -> bool {
         let state = &mut *self.state.borrow_mut();
         let is_over = !state.links.is_empty() || state.queue.is_empty();
@@ -125,7 +125,7 @@ impl<M: Payload> Peer<M> {
         self.state.borrow_mut().trouble = Some(why);
     }
 
-    /// Why what is here for it has not been sent; none where nothing waits.
+    /// The reason why its messages have not been sent; none if no messages wait.
     pub(super) fn waits_because(&self) -> Option<String> {
         let state = self.state.borrow();
         let waits = state.links.is_empty() && !state.queue.is_empty();
@@ -137,8 +137,8 @@ impl<M: Payload> Peer<M> {
         waits.then(|| state.trouble.clone().unwrap_or_else(|| unknown.to_owned()))
     }
 
-    /// Takes note of who is at the other end of a connection, which may mean that what was there
-    /// before is lost. Gives the epoch that the connection belongs to.
+    /// Handles the introduction of the peer on a new connection. If it has restarted or counts more
+    /// losses, the present links are lost. Returns the epoch of the connection.
     pub(super) fn greet(&self, node: &Node<M>, side: Side, hello: &Hello) -> Result<u64, Refusal> {
         let (known, is_earlier, has_links, is_again) = {
             let state = self.state.borrow();
@@ -160,7 +160,7 @@ impl<M: Payload> Peer<M> {
         let state = &mut *self.state.borrow_mut();
         if let Some(earlier) = known.filter(|_| has_restarted) {
             state.earlier.push_back(earlier);
-            if state.earlier.len() > REMEMBERED_LIVES {
+            if state.earlier.len() > REMEMBERED_INCARNATIONS {
                 state.earlier.pop_front();
             }
         }
@@ -169,7 +169,7 @@ impl<M: Payload> Peer<M> {
         Ok(state.epoch)
     }
 
-    /// Takes a link of `epoch` into use. False where that has ended meanwhile.
+    /// Adds a link of `epoch`. Returns false if that epoch has ended meanwhile.
     pub(super) fn join(&self, link: &Rc<Link>, epoch: u64) -> bool {
         let state = &mut *self.state.borrow_mut();
         let is_current = state.epoch == epoch;
@@ -181,7 +181,7 @@ impl<M: Payload> Peer<M> {
         is_current
     }
 
-    /// The way to the peer has broken: whatever was under way is lost, and an epoch ends.
+    /// Loses the peer: all links and messages under way are given up, and the epoch ends.
     pub(super) fn lose(&self, node: &Node<M>, loss: Loss, close: Close) {
         let links = {
             let state = &mut *self.state.borrow_mut();

@@ -1,10 +1,10 @@
-//! How a task that has restarted tells those who do not know it yet: by a stateless reset (RFC
-//! 9000, 10.3).
+//! Stateless resets (RFC 9000, 10.3), by which a restarted task ends the connections of its earlier
+//! incarnation.
 //!
-//! It has no connection any more, but the same private key, and with that the proof that it may end
-//! the old ones. So whoever has dialed the life before hears of it when it next sends something,
-//! and not by silence. (Whom that life had dialed has no such proof, since only servers give one
-//! with their first name of a connection.)
+//! The new incarnation has the same private key, from which it derives the tokens that prove that
+//! it may end the old connections. So a peer that had dialed the earlier incarnation learns of the
+//! restart when it next sends a packet, and not by silence. (Peers which that incarnation had
+//! dialed have no such token: only a server sends one with its first connection id.)
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use rustls::crypto::tls13::{Hkdf, OkmBlock};
 
 use super::super::certificates::Identity;
 
-/// What the key is made for, so that it is no other's.
+/// The purpose of the derived key, so that it equals no other derived key.
 const PURPOSE: &[u8] = b"trainyard stateless reset";
 /// The length of a tag \[bytes\]: SHA-256.
 const TAG: usize = 32;
-/// The length of the name of a connection \[bytes\]: enough that none is guessed.
+/// The length of a connection id \[bytes\]: enough that none can be guessed.
 const CONNECTION_ID: usize = 8;
 
-/// The settings of an endpoint whose resets prove that they come from the holder of `identity`.
+/// The endpoint's settings, with reset tokens that are derived from the key of `identity`.
 pub(super) fn endpoint_config(identity: &Identity) -> EndpointConfig {
     let key = hkdf().hmac_sign(&OkmBlock::new(PURPOSE), identity.key().secret_der());
     let mut config = EndpointConfig::new(Arc::new(ResetKey(OkmBlock::new(key.as_ref()))));
-    // The default's names of connections are known to the life that made them, which alone would
-    // answer.
+    // Not quinn's default ids: they contain a hash with a random key, so another incarnation would
+    // ignore packets with them.
     config.cid_generator(|| Box::new(Names));
     config
 }
@@ -60,14 +60,14 @@ impl HmacKey for ResetKey {
     }
 }
 
-/// Random names of connections, which say nothing of who gave them.
+/// Random connection ids.
 struct Names;
 
 impl ConnectionIdGenerator for Names {
     fn generate_cid(&mut self) -> ConnectionId {
         let mut name = [0; CONNECTION_ID];
         let filled = ring::default_provider().secure_random.fill(&mut name);
-        filled.expect("there was randomness when the endpoint was made");
+        filled.expect("the endpoint was made with randomness");
         ConnectionId::new(&name)
     }
 

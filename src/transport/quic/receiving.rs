@@ -1,4 +1,4 @@
-//! From a connection to the inbox, and what it means when a connection ends.
+//! Receives from a connection into the inbox, and interprets the end of a connection.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::link::Link;
 use super::node::Node;
 use super::peer::Peer;
 
-/// What is taken at once of what has arrived \[bytes\].
+/// The most bytes that are read at once \[bytes\].
 const CHUNK: usize = 1 << 20;
 
 /// Receives on `link` from now on; `control` is its stream for small envelopes.
@@ -48,7 +48,7 @@ enum Stream {
 }
 
 impl<M: Payload> Receiver<M> {
-    /// Takes the streams of large envelopes, until the connection ends.
+    /// Accepts the streams of large envelopes until the connection ends.
     async fn accept(self) {
         let error = loop {
             match self.link.connection.accept_uni().await {
@@ -123,7 +123,7 @@ impl<M: Payload> Receiver<M> {
         Ok(())
     }
 
-    /// The peer has stopped once all that it sent has arrived, on every link.
+    /// Reports that the peer has stopped, once all that it sent has arrived on every link.
     fn end_if_all_is_here(&self) {
         if !self.link.has_taken_all() {
             return;
@@ -137,7 +137,7 @@ impl<M: Payload> Receiver<M> {
     }
 }
 
-/// What the end of a connection says of the peer.
+/// The loss that the end of a connection means.
 fn meaning(error: &ConnectionError) -> Loss {
     match error {
         ConnectionError::ApplicationClosed(closed)

@@ -1,4 +1,4 @@
-//! TLS 1.3, mutual and always: who is let in, and as whom.
+//! Mutual TLS 1.3: the settings of both roles, and the check of a peer's name.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use super::super::certificates::{Identity, task_domain};
 use super::QuicError;
 use crate::cluster::TaskName;
 
-/// The protocol's name and version, which both ends must have.
+/// The protocol's name and version, which must be equal at both ends.
 const PROTOCOL: &[u8] = b"trainyard/1";
 
-/// Both roles of a task that proves who it is with `identity`.
+/// The TLS settings of a task with `identity`, as client and as server.
 pub(super) fn roles(
     task: &TaskName,
     identity: &Identity,
@@ -24,7 +24,7 @@ pub(super) fn roles(
     let refused = |reason: String| QuicError::Identity { task: task.clone(), reason };
     let tls = |error: rustls::Error| refused(error.to_string());
     if !names(&identity.certificate(), task) {
-        return Err(refused("it is another task's".to_owned()));
+        return Err(refused("it belongs to another task".to_owned()));
     }
     let mut roots = RootCertStore::empty();
     roots.add(identity.authority()).map_err(tls)?;
@@ -48,14 +48,14 @@ pub(super) fn roles(
     client.alpn_protocols = vec![PROTOCOL.to_vec()];
     client.resumption = Resumption::disabled();
 
-    let unfit = |_| refused("its cipher suites are none of QUIC's".to_owned());
+    let unfit = |_| refused("its cipher suites don't fit QUIC".to_owned());
     Ok((
         QuicClientConfig::try_from(client).map_err(unfit)?,
         QuicServerConfig::try_from(server).map_err(unfit)?,
     ))
 }
 
-/// The cipher that takes the least time comes first; all of them are good.
+/// All of these ciphers are secure; the fastest on this machine comes first.
 fn provider() -> Arc<CryptoProvider> {
     let mut provider = ring::default_provider();
     provider
@@ -64,14 +64,14 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(provider)
 }
 
-/// Whether `certificate` is that of `task`.
+/// Whether `certificate` has the name of `task`.
 pub(super) fn names(certificate: &CertificateDer<'_>, task: &TaskName) -> bool {
     let Ok(domain) = task_domain(task) else { return false };
     let parsed = ParsedCertificate::try_from(certificate);
     parsed.is_ok_and(|parsed| verify_server_name(&parsed, &ServerName::DnsName(domain)).is_ok())
 }
 
-/// A number that differs between any two lives of a task.
+/// A number that differs between any two incarnations of a task.
 pub(super) fn random_number() -> Result<u64, QuicError> {
     let mut bytes = [0; 8];
     let random = ring::default_provider().secure_random.fill(&mut bytes);

@@ -1,6 +1,5 @@
-//! From the queue of a peer onto a connection: small envelopes through one stream, in order and
-//! several at a time; large ones each on a stream of its own, which yields to that of the small
-//! ones.
+//! Sends a peer's queue over a connection: small envelopes through one stream, in order and several
+//! at a time; large ones each on a stream of its own, which yields to that of the small ones.
 
 use std::rc::Rc;
 
@@ -14,11 +13,12 @@ use super::link::Link;
 use super::node::Node;
 use super::peer::Peer;
 
-/// Longer envelopes have a stream of their own \[bytes\].
+/// The length above which an envelope has a stream of its own \[bytes\].
 const LARGE: usize = 64 << 10;
-/// Small envelopes are gathered until they are so long \[bytes\].
+/// The length up to which small envelopes are gathered \[bytes\].
 const GATHERED: usize = 64 << 10;
-/// What is written at once of a tensor \[bytes\]: much less than a window, much more than a packet.
+/// The piece of a tensor that is written at once \[bytes\]: much less than a window, much more than
+/// a packet.
 const SLICE: usize = 512 << 10;
 
 /// Sends on `link` from now on; `control` is its stream for small envelopes.
@@ -43,12 +43,12 @@ struct Sender<M> {
 }
 
 impl<M: Payload> Sender<M> {
-    /// Until the connection is closed: the receiver learns of that, and wakes the sender.
+    /// Sends until the connection is closed; the receiver notices that and wakes the sender.
     async fn run(mut self) {
         while self.link.connection.close_reason().is_none() {
             self.link.wake.notified().await;
             if let Err(error) = self.send_all().await {
-                tracing::debug!(peer = %self.peer.name, %error, "nothing can be sent any more");
+                tracing::debug!(peer = %self.peer.name, %error, "sending has ended");
                 return;
             }
         }
@@ -65,7 +65,7 @@ impl<M: Payload> Sender<M> {
         self.part().await
     }
 
-    /// Small envelopes from the queue as one; large ones begin to be written.
+    /// Takes envelopes off the queue: gathers small ones and starts to write large ones.
     fn gather(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         while bytes.len() < GATHERED {
@@ -86,9 +86,10 @@ impl<M: Payload> Sender<M> {
         bytes
     }
 
-    /// What can't be sent is lost, and who waits for it must hear of it.
+    /// Gives up the connection, because a message can't be sent and whoever waits for it must learn
+    /// that.
     fn give_up(&self, messages: &Messages<M>, error: &WireError) {
-        tracing::error!(to = %self.peer.name, %error, ?messages, "can't be sent");
+        tracing::error!(to = %self.peer.name, %error, ?messages, "an envelope can't be sent");
         self.peer.lose(&self.node, Loss::Silent, Close::Lost);
     }
 
@@ -113,7 +114,7 @@ impl<M: Payload> Sender<M> {
         });
     }
 
-    /// What is said in the end: `Bye` once all is written, and that the other end's has come.
+    /// Sends `Bye` once all is written, and `Taken` once all before the peer's `Bye` has arrived.
     async fn part(&mut self) -> Result<(), Refusal> {
         let Link { sent, received, .. } = &*self.link;
         if received.is_taken.get() && received.bye.take().is_some() {

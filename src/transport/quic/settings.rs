@@ -1,4 +1,4 @@
-//! The settings of connections. `benches/transport.rs` is what they are chosen by.
+//! The settings of connections, chosen with `benches/transport.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,24 +8,23 @@ use quinn::{IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 
 use super::socket::{LOOPBACK_MTU, MTU};
 
-/// What may be on its way to us on one stream, and on all of a connection's \[bytes\]: 10 Gbit/s
-/// times 10 ms.
+/// The receive window of a stream and of a connection \[bytes\]: 10 Gbit/s times 10 ms.
 const STREAM_WINDOW: u32 = 12 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
-/// What may be on its way from us \[bytes\].
+/// The send window \[bytes\].
 const SEND_WINDOW: u64 = 32 << 20;
-/// What is sent before the first acknowledgement \[bytes\].
+/// The initial congestion window \[bytes\].
 const INITIAL_WINDOW: u64 = 4 << 20;
-/// Streams of large envelopes that a peer may have open.
+/// The number of streams of large envelopes that a peer may have open.
 const STREAMS: u32 = 256;
-/// What the round trip is taken for before it is known: how soon a first packet, lost because the
-/// peer did not listen yet, is sent again.
+/// The initial estimate of the round trip. It decides how soon a first packet is resent that was
+/// lost because the peer did not listen yet.
 const INITIAL_RTT: Duration = Duration::from_millis(25);
 
-/// The settings of a connection, over loopback or not, that is lost when its peer is silent for
-/// `silence`.
+/// The settings of a connection that is lost when its peer is silent for `silence`.
 ///
-/// What is sent after the last sign of life begins the count anew, once: hence the shares.
+/// Sending after the peer's last packet restarts QUIC's idle timer once: hence the fractions of
+/// `silence` below.
 pub(super) fn transport(is_loopback: bool, silence: Duration) -> Arc<TransportConfig> {
     let mut settings = TransportConfig::default();
     let mut discovery = MtuDiscoveryConfig::default();

@@ -1,4 +1,4 @@
-//! The UDP socket: its buffers, and as many packets at once as the system takes.
+//! The UDP socket: its buffers, and the number of packets in one system call.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -11,36 +11,36 @@ use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
 use socket2::{Domain, SockRef, Socket, Type};
 
-/// The buffers that a socket should have in each direction \[bytes\]: a burst of packets has to
-/// wait in them while this task computes.
+/// The wanted size of a socket's buffers in each direction \[bytes\]: a burst of packets waits in
+/// them while this task computes.
 const WANTED: usize = 8 << 20;
-/// What the system sends at once at most, headers taken off \[bytes\]: the length field of UDP over
-/// IPv4. It refuses more with an error that passes for that of an MTU probe, so that the packets
-/// are lost without a word.
+/// The most that the system sends in one call, without headers \[bytes\]: the limit of UDP's length
+/// field over IPv4. It refuses more with the error of an MTU probe, so that the packets would be
+/// lost silently.
 const MAX_BATCH: usize = 65_507;
-/// The largest packets that are tried \[bytes\]: over loopback, and elsewhere (a jumbo frame less
-/// its headers).
+/// The largest packets that are tried \[bytes\]: over loopback, and elsewhere (a jumbo frame
+/// without its headers).
 pub(super) const LOOPBACK_MTU: u16 = 16_000;
 pub(super) const MTU: u16 = 8_952;
 
-/// The buffers that the system gives a socket.
+/// The sizes of a socket's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketBuffers {
-    /// For what has arrived \[bytes\].
+    /// The receive buffer \[bytes\].
     pub receive: usize,
-    /// For what is to be sent \[bytes\].
+    /// The send buffer \[bytes\].
     pub send: usize,
 }
 
 impl SocketBuffers {
-    /// What [`SocketBuffers::measure`] gives where the system grants all that is asked for
+    /// The result of [`SocketBuffers::measure`] if the system grants all that is asked for
     /// \[bytes\].
     pub const WANTED: usize = WANTED;
 
-    /// What this machine gives a socket that asks for as much as a task's does.
+    /// Measures the buffers that this machine grants to a task's socket.
     ///
     /// # Errors
-    /// If there can be no socket.
+    /// If no socket can be opened.
     pub fn measure() -> io::Result<Self> {
         Self::enlarge(&UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)
     }
@@ -49,7 +49,7 @@ impl SocketBuffers {
         let socket = SockRef::from(socket);
         socket.set_recv_buffer_size(WANTED)?;
         socket.set_send_buffer_size(WANTED)?;
-        // Linux gives twice what is asked for, for its own books, and says so.
+        // Linux doubles the requested size for its own bookkeeping, and reports the double.
         let books = if cfg!(target_os = "linux") { 2 } else { 1 };
         Ok(Self {
             receive: socket.recv_buffer_size()? / books,
@@ -57,7 +57,7 @@ impl SocketBuffers {
         })
     }
 
-    /// Whether a burst can overflow them.
+    /// Whether a burst of packets can overflow them.
     pub fn are_small(&self) -> bool {
         self.receive < WANTED || self.send < WANTED
     }
@@ -77,7 +77,7 @@ pub(super) fn bind_everywhere(port: u16) -> io::Result<UdpSocket> {
     })
 }
 
-/// Enlarges the socket's buffers, as far as the system lets it.
+/// Enlarges the socket's buffers as far as the system permits.
 pub(super) fn enlarge(socket: &UdpSocket) -> io::Result<SocketBuffers> {
     let buffers = SocketBuffers::enlarge(socket)?;
     if buffers.are_small() {
@@ -92,7 +92,7 @@ pub(super) fn enlarge(socket: &UdpSocket) -> io::Result<SocketBuffers> {
     Ok(buffers)
 }
 
-/// A socket that never hands the system more than it sends at once.
+/// A socket that never hands the system more than it can send in one call.
 #[derive(Debug)]
 pub(super) struct CappedSocket {
     inner: Arc<dyn AsyncUdpSocket>,
@@ -104,7 +104,7 @@ impl CappedSocket {
         Self { inner, segments: AtomicUsize::new(MAX_BATCH / usize::from(MTU)) }
     }
 
-    /// From now on packets can be as large as they get over loopback.
+    /// Permits packets as large as loopback takes from now on.
     pub(super) fn admit_loopback(&self) {
         self.segments.store(MAX_BATCH / usize::from(LOOPBACK_MTU), Ordering::Relaxed);
     }

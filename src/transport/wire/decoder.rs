@@ -1,21 +1,21 @@
-//! Frames out of bytes that come in pieces of any size.
+//! The decoder: frames from bytes that arrive in pieces of any size.
 
 use super::tensors::{TENSOR_HEADER, parse};
 use super::{FRAME_HEADER, Frame, Kind, MAX_TENSORS, WireError, WireLimits};
 use crate::tensor::{FillingTensor, Tensor};
 
-/// Memory that is set aside for a control part before any of it is here \[bytes\].
+/// The memory that is allocated for a control part before any of it has arrived \[bytes\].
 const FIRST_ROOM: usize = 64 << 10;
 
-/// Takes bytes, gives frames. After an error it is of no use any more.
+/// Takes bytes and returns frames. Not usable after an error.
 pub struct FrameDecoder {
     limits: WireLimits,
     state: State,
-    /// What has been read of the frame.
+    /// The parts of the frame that have been read.
     kind: Kind,
     control: Vec<u8>,
     tensors: Vec<Tensor>,
-    /// The tensors that are still to come.
+    /// The number of tensors that are missing.
     missing_tensors: u32,
     tensor_bytes: u64,
 }
@@ -23,13 +23,13 @@ pub struct FrameDecoder {
 /// What comes next.
 enum State {
     Header(Fixed<FRAME_HEADER>),
-    /// So many bytes of the control part are missing.
+    /// The number of bytes of the control part that are missing.
     Control(usize),
     TensorHeader(Fixed<TENSOR_HEADER>),
     Tensor(FillingTensor),
 }
 
-/// A header of which so many bytes are here.
+/// A header, and how many of its bytes have arrived.
 struct Fixed<const N: usize> {
     bytes: [u8; N],
     here: usize,
@@ -38,7 +38,7 @@ struct Fixed<const N: usize> {
 impl<const N: usize> Fixed<N> {
     const EMPTY: Self = Self { bytes: [0; N], here: 0 };
 
-    /// The header, once it is here in full.
+    /// The header, once it has arrived whole.
     fn push(&mut self, bytes: &mut &[u8]) -> Option<&[u8; N]> {
         let taken = bytes.len().min(N - self.here);
         self.bytes[self.here..self.here + taken].copy_from_slice(&bytes[..taken]);
@@ -62,10 +62,10 @@ impl FrameDecoder {
         }
     }
 
-    /// Takes bytes off `bytes` until a frame is complete or there are none left.
+    /// Takes bytes off `bytes` until a frame is whole or none are left.
     ///
     /// # Errors
-    /// If they are no frame.
+    /// If they are not a frame.
     pub fn push(&mut self, bytes: &mut &[u8]) -> Result<Option<Frame>, WireError> {
         loop {
             let before = bytes.len();
@@ -79,7 +79,7 @@ impl FrameDecoder {
         }
     }
 
-    /// How many bytes the part that it is in still takes: never more than the frame does.
+    /// The number of bytes that the present part still needs; never more than the frame needs.
     pub(crate) fn missing(&self) -> usize {
         match &self.state {
             State::Header(header) => FRAME_HEADER - header.here,
@@ -94,7 +94,8 @@ impl FrameDecoder {
         matches!(&self.state, State::Header(header) if header.here == 0)
     }
 
-    /// One part of a frame, as far as its bytes are here; whether that was the last.
+    /// Reads the present part of a frame as far as its bytes have arrived. Returns whether the
+    /// frame is whole.
     fn advance(&mut self, bytes: &mut &[u8]) -> Result<bool, WireError> {
         match &mut self.state {
             State::Header(header) => {
@@ -137,7 +138,7 @@ impl FrameDecoder {
         Ok(())
     }
 
-    /// Goes on to the next part where this one is complete; whether there is none.
+    /// Goes on to the next part if this one is whole. Returns whether the frame is whole.
     fn end_part(&mut self) -> Result<bool, WireError> {
         match &self.state {
             State::Control(0) => {}
@@ -155,7 +156,7 @@ impl FrameDecoder {
         Ok(self.missing_tensors == 0)
     }
 
-    /// The frame that is complete; another begins.
+    /// Takes out the frame, which is whole; the next one begins.
     fn take(&mut self) -> Frame {
         self.state = State::Header(Fixed::EMPTY);
         self.tensor_bytes = 0;

@@ -1,9 +1,10 @@
-//! Tensors beside the control part: their headers, and how messages let go of them and get them
-//! back.
+//! Tensors travel beside the control part: their headers, and how messages give them away and get
+//! them back.
 //!
-//! While an envelope is written, a tensor that is met in it is set aside and leaves nothing behind;
-//! while one is read, the next tensor that came is taken for each that is met. So a message,
-//! however deep its tensors are in it, needs no code of its own.
+//! Serde meets the tensors of an envelope in the same order when it writes and when it reads.
+//! Writing sets each tensor aside and leaves no bytes in the control part; reading takes the next
+//! of those that arrived. So no message needs code of its own for its tensors, however deep they
+//! are.
 
 use std::cell::RefCell;
 use std::vec;
@@ -13,10 +14,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use super::WireError;
 use crate::tensor::{DType, MAX_RANK, Shape, Tensor};
 
-/// What comes before a tensor's values: 6 bytes of length \[bytes\], the element type, the rank,
-/// and six dimensions of 4 bytes each, 0 where there is none \[bytes\].
+/// The length of a tensor's header \[bytes\]: 6 bytes of length, the element type, the rank, and
+/// six dimensions of 4 bytes each, 0 for those beyond the rank.
 pub(crate) const TENSOR_HEADER: usize = 32;
-/// Where the dimensions begin \[bytes\].
+/// The position of the dimensions \[bytes\].
 const DIMS: usize = 8;
 
 thread_local! {
@@ -24,14 +25,14 @@ thread_local! {
     static IN: RefCell<Option<vec::IntoIter<Tensor>>> = const { RefCell::new(None) };
 }
 
-/// What `write` gives, and the tensors that it met.
+/// Runs `write`. Returns its result and the tensors that it met.
 pub(super) fn passing_out<T>(write: impl FnOnce() -> T) -> (T, Vec<Tensor>) {
     OUT.set(Some(Vec::new()));
     let written = write();
     (written, OUT.take().unwrap_or_default())
 }
 
-/// What `read` gives where it meets `tensors`, and how many it did not meet.
+/// Runs `read`, which meets `tensors`. Returns its result and how many it did not meet.
 pub(super) fn passing_in<T>(tensors: Vec<Tensor>, read: impl FnOnce() -> T) -> (T, usize) {
     IN.set(Some(tensors.into_iter()));
     let value = read();
@@ -42,13 +43,13 @@ impl Serialize for Tensor {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.is_hollow() {
             let message =
-                "a tensor without numbers is for simulation alone, and does not leave its process";
+                "a tensor without values can't leave its process: it is for simulations only";
             return Err(ser::Error::custom(message));
         }
         let is_passed =
             OUT.with_borrow_mut(|out| out.as_mut().map(|out| out.push(self.clone())).is_some());
         if !is_passed {
-            return Err(ser::Error::custom("a tensor travels in an envelope, and nowhere else"));
+            return Err(ser::Error::custom("a tensor can only be sent in an envelope"));
         }
         serializer.serialize_unit()
     }
@@ -65,7 +66,7 @@ impl<'de> Deserialize<'de> for Tensor {
 /// The header of a tensor.
 ///
 /// # Errors
-/// If a dimension has no room in it.
+/// If a dimension is too large for it.
 pub(crate) fn header(tensor: &Tensor) -> Result<[u8; TENSOR_HEADER], WireError> {
     let mut header = [0; TENSOR_HEADER];
     header[..6].copy_from_slice(&(tensor.byte_len() as u64).to_le_bytes()[..6]);
@@ -82,7 +83,7 @@ pub(crate) fn header(tensor: &Tensor) -> Result<[u8; TENSOR_HEADER], WireError> 
     Ok(header)
 }
 
-/// What a header is of: element type, shape and length \[bytes\], which fit each other.
+/// Reads a header: element type, shape and length \[bytes\], which match.
 pub(super) fn parse(header: &[u8; TENSOR_HEADER]) -> Result<(DType, Shape, u64), WireError> {
     let wrong = |why| WireError::TensorHeader(*header, why);
     let [l0, l1, l2, l3, l4, l5, dtype, rank, dims @ ..] = header;
@@ -101,5 +102,5 @@ pub(super) fn parse(header: &[u8; TENSOR_HEADER]) -> Result<(DType, Shape, u64),
     if (shape.elements() * dtype.size()) as u64 == length {
         return Ok((dtype, shape, length));
     }
-    Err(wrong("its shape has another length"))
+    Err(wrong("its shape and its length don't match"))
 }

@@ -250,7 +250,7 @@ fn garbage_before_an_introduction_ends_its_connection_alone() {
         cut.truncate(20);
         let too_long = [&[1, 0, 0, 0], &u32::MAX.to_le_bytes()[..], &[0; 4]].concat();
         let cases = [
-            (vec![0xff; 64], "no beginning of a frame"),
+            (vec![0xff; 64], "a frame can't begin with"),
             (too_long, "of which at most"),
             (hello(2, "test", &"x".repeat(5000), 1), "of which at most"),
             (cut, "it says nothing"),
@@ -275,11 +275,11 @@ fn garbage_after_an_introduction_ends_its_connection_alone() {
         let mut booleans = envelope(Note { number: 1, tensors: vec![Tensor::full([8], true)] });
         *booleans.last_mut().unwrap() = 7;
         let cases = [
-            (vec![9; 12], "no beginning of a frame"),
+            (vec![9; 12], "a frame can't begin with"),
             (oversize[..100].to_vec(), "of which at most 1048576"),
             (booleans, "neither 0 nor 1"),
             (envelope(Note::new(u64::MAX)), "a number that nothing has"),
-            (hello(2, "test", "worker:1", 1), "in a place where there is none"),
+            (hello(2, "test", "worker:1", 1), "is not expected here"),
         ];
         for (incarnation, (bytes, why)) in (10..).zip(cases) {
             for on_its_own_stream in [false, true] {
