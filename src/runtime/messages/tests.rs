@@ -227,7 +227,7 @@ fn partitions_whose_numbers_stand_for_nothing_are_refused() {
         *partition.nodes.iter_mut().find_map(|node| node.variables.first_mut())? = variables;
         Some(())
     });
-    refused("which another brings", |partition| {
+    refused("which another sets", |partition| {
         let slot = partition.feeds.first()?.1;
         partition.feeds.push((0, slot));
         Some(())

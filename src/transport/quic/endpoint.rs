@@ -27,7 +27,7 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
     let QuicConfig { cluster, task, run, identity, listen, socket, silence, limits } = config;
     let address = cluster.task_address(&task)?.to_owned();
     let (client, server) = roles(&task, &identity)?;
-    let roles = (Arc::new(client), Arc::new(server));
+    let (client, server) = (Arc::new(client), Arc::new(server));
     let peers = peers::<M>(&cluster);
     let local = peers
         .iter()
@@ -45,12 +45,12 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         socket.set_nonblocking(true)?;
         let runtime = Arc::new(TokioRuntime);
         let socket = Arc::new(CappedSocket::new(runtime.wrap_udp_socket(socket)?));
-        let server = server_config(&roles.1, local_addr.ip().is_loopback(), silence);
+        let listening = server_config(&server, local_addr.ip().is_loopback(), silence);
         let mut settings = endpoint_config(&identity);
         settings.max_udp_payload_size(MAX_PACKET).expect("it is above the minimum of QUIC");
         let endpoint = Endpoint::new_with_abstract_socket(
             settings,
-            Some(server),
+            Some(listening),
             Arc::clone(&socket) as Arc<_>,
             runtime,
         )?;
@@ -70,7 +70,8 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         silence,
         endpoint,
         socket,
-        roles,
+        client,
+        server,
         peers: RefCell::new(peers),
         inbox: RefCell::new(None),
         refusals: RefCell::new(BTreeSet::new()),

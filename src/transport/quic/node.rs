@@ -32,7 +32,8 @@ pub(super) struct Node<M> {
     pub(super) silence: Duration,
     pub(super) endpoint: Endpoint,
     pub(super) socket: Arc<CappedSocket>,
-    pub(super) roles: (Arc<QuicClientConfig>, Arc<QuicServerConfig>),
+    pub(super) client: Arc<QuicClientConfig>,
+    pub(super) server: Arc<QuicServerConfig>,
     /// By id.
     pub(super) peers: RefCell<Vec<Rc<Peer<M>>>>,
     pub(super) inbox: RefCell<Option<Rc<dyn Inbox<M>>>>,
@@ -85,13 +86,13 @@ impl<M: Payload> Node<M> {
     }
 
     pub(super) fn client_config(&self, is_loopback: bool) -> ClientConfig {
-        let mut config = ClientConfig::new(Arc::clone(&self.roles.0) as Arc<_>);
+        let mut config = ClientConfig::new(Arc::clone(&self.client) as Arc<_>);
         config.transport_config(self.transport(is_loopback));
         config
     }
 
     pub(super) fn server_config(&self, is_loopback: bool) -> ServerConfig {
-        server_config(&self.roles.1, is_loopback, self.silence)
+        server_config(&self.server, is_loopback, self.silence)
     }
 
     fn transport(&self, is_loopback: bool) -> Arc<quinn::TransportConfig> {

@@ -140,16 +140,15 @@ impl<M: Payload> Peer<M> {
     /// Handles the introduction of the peer on a new connection. If it has restarted or counts more
     /// losses, the present links are lost. Returns the epoch of the connection.
     pub(super) fn greet(&self, node: &Node<M>, side: Side, hello: &Hello) -> Result<u64, Refusal> {
-        let (known, is_earlier, has_links, is_again) = {
-            let state = self.state.borrow();
-            let is_again = state.links.iter().any(|link| link.side == side);
-            let is_earlier = state.earlier.contains(&hello.incarnation);
-            (state.incarnation, is_earlier, !state.links.is_empty(), is_again)
-        };
-        if is_earlier {
+        let state = self.state.borrow();
+        if state.earlier.contains(&hello.incarnation) {
             return Err(Refusal::Outlived(self.name.clone()));
         }
-        let has_restarted = known.is_some_and(|known| known != hello.incarnation);
+        let ended = state.incarnation.filter(|known| *known != hello.incarnation);
+        let has_restarted = ended.is_some();
+        let has_links = !state.links.is_empty();
+        let is_again = state.links.iter().any(|link| link.side == side);
+        drop(state); // what follows changes it
         if has_restarted && has_links {
             self.lose(node, Loss::Restarted, Close::Lost);
         } else if has_restarted {
@@ -158,8 +157,8 @@ impl<M: Payload> Peer<M> {
             self.lose(node, Loss::Silent, Close::Lost);
         }
         let state = &mut *self.state.borrow_mut();
-        if let Some(earlier) = known.filter(|_| has_restarted) {
-            state.earlier.push_back(earlier);
+        if let Some(ended) = ended {
+            state.earlier.push_back(ended);
             if state.earlier.len() > REMEMBERED_INCARNATIONS {
                 state.earlier.pop_front();
             }

@@ -253,7 +253,7 @@ fn garbage_before_an_introduction_ends_its_connection_alone() {
             (vec![0xff; 64], "a frame can't begin with"),
             (too_long, "of which at most"),
             (hello(2, "test", &"x".repeat(5000), 1), "of which at most"),
-            (cut, "it says nothing"),
+            (cut, "it does not answer"),
         ];
         for (bytes, why) in cases {
             assert!(say(&known, attacked.address(), &bytes).await.is_some(), "{why}");
