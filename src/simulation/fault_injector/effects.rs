@@ -1,0 +1,56 @@
+//! The input and the output of the fault injector.
+
+use crate::simulation::faults::FaultKind;
+use crate::transport::Loss;
+use crate::units::Time;
+
+/// A point in a fault's course.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::simulation) enum FaultEvent {
+    /// The fault begins.
+    Begin(FaultKind),
+    /// A crashed task starts again.
+    Restart { task: usize },
+    /// A freeze ends, unless the task has died meanwhile.
+    Thaw { task: usize, incarnation: u32 },
+    /// A partition ends.
+    Heal { tasks: Vec<usize> },
+    /// A slow task has its former speed again.
+    EndSlowTask { task: usize, factor: f64 },
+    /// The links between slowly linked tasks have their former speed again.
+    EndSlowLink { tasks: Vec<usize> },
+    /// `observer` has not heard of `peer` for the limit of silence, if the cause still holds.
+    SilenceLimit { observer: usize, peer: usize, cause: SilenceCause },
+    /// `observer` learns that `peer` has closed its end.
+    PeerStopped { observer: usize, peer: usize },
+    /// Held envelopes can be delivered to a task that listens again.
+    ReleaseHeld,
+}
+
+/// Why a peer is silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::simulation) enum SilenceCause {
+    Crash,
+    /// The freeze with this number; a later freeze of the same task has another.
+    Freeze(u64),
+    Partition,
+}
+
+/// What the owner of a [`FaultInjector`] has to do.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::simulation) enum FaultEffect {
+    /// Stop the task's program and its actors; they start again later if it `restarts`.
+    Kill { task: usize, restarts: bool },
+    /// Start the task's server and its program.
+    Start { task: usize },
+    /// Tell `observer` that it has lost `peer`.
+    TellLost { observer: usize, peer: usize, loss: Loss },
+    /// Apply `event` at `at`.
+    Schedule { at: Time, event: FaultEvent },
+    /// Apply `event` once `task`, which is frozen, runs again.
+    Postpone { task: usize, event: FaultEvent },
+    /// Let the events happen that a frozen task has missed.
+    Resume { task: usize },
+    /// Try again to deliver the envelopes that are held.
+    ReleaseHeld,
+}
