@@ -2,7 +2,6 @@
 //! is.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +13,6 @@ use crate::runtime::{PeerMessage, Server, WaitingList};
 use crate::transport::{Inbox, Loss, Messages, Payload, PeerId, Quic, Transport, envelope_size};
 use crate::units::Bytes;
 
-const PS: &str = "ps";
 /// How often, and how many times, it is looked whether all actors have said what they wait for.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 const LOOKS: u32 = 200;
@@ -75,8 +73,6 @@ pub(crate) struct Network {
     /// Those whose addresses are known.
     known: ClusterSpec,
     sent: Cell<u64>,
-    /// The tasks that this one has sent something for a step, by their numbers.
-    worked_with: RefCell<BTreeSet<PeerId>>,
     /// Who is asked how the task is, once it is there.
     server: RefCell<Weak<Server>>,
 }
@@ -87,8 +83,7 @@ impl Network {
         roster: ClusterSpec,
         known: ClusterSpec,
     ) -> Rc<Self> {
-        let (worked_with, server) = (RefCell::default(), RefCell::default());
-        Rc::new(Self { quic, roster, known, sent: Cell::new(0), worked_with, server })
+        Rc::new(Self { quic, roster, known, sent: Cell::new(0), server: RefCell::default() })
     }
 
     /// Lets `server` be asked.
@@ -99,14 +94,6 @@ impl Network {
     /// What the runtime has sent to other tasks.
     pub(crate) fn sent(&self) -> Bytes {
         Bytes(self.sent.get())
-    }
-
-    /// Whether `to` has to hear that this worker leaves: it may wait for it. That is a parameter
-    /// server, or a task that holds what this one trains. All others it would have to dial to say
-    /// goodbye, each of all.
-    fn misses_this_task(&self, to: PeerId) -> bool {
-        let has_ps = self.roster.num_tasks(PS).is_ok_and(|count| count > 0);
-        !has_ps || self.quic.name(to).job() == PS || self.worked_with.borrow().contains(&to)
     }
 
     /// The runtime's view of it.
@@ -164,12 +151,7 @@ impl Transport<PeerMessage> for OfRuntime {
     }
 
     fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
-        let Network { quic, sent, worked_with, .. } = &*self.0;
-        match messages.as_slice() {
-            [PeerMessage::Leave { .. }] if !self.0.misses_this_task(to) => return,
-            [PeerMessage::Leave { .. } | PeerMessage::TrainingOver] => {}
-            _ => drop(worked_with.borrow_mut().insert(to)),
-        }
+        let Network { quic, sent, .. } = &*self.0;
         sent.set(sent.get() + envelope_size(&messages).0);
         quic.send(to, messages.into_iter().map(Message::Runtime).collect());
     }

@@ -1,7 +1,7 @@
 //! A task's three actors as each other and other tasks reach them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use tokio::sync::Notify;
@@ -39,6 +39,10 @@ pub(crate) struct Actors {
     pub(crate) chief_has_left: Cell<bool>,
     /// How often the task's variables have been cleared.
     pub(crate) resets: Cell<u64>,
+    /// Whether the cluster has parameter servers.
+    pub(crate) has_servers: Cell<bool>,
+    /// The tasks that this one has sent something for a step.
+    partners: RefCell<BTreeSet<PeerId>>,
     /// What the task has told all others, to be told again to one that was lost meanwhile.
     pub(crate) parting: RefCell<Vec<PeerMessage>>,
     /// The lists that the worker and the parameter server send each other.
@@ -79,6 +83,9 @@ impl Link {
             return;
         }
         for (to, messages) in self.outgoing.take() {
+            if self.is_not_missed(to, &messages) {
+                continue;
+            }
             let span = trace_span!(
                 "transport",
                 from = %self.name(self.local()),
@@ -87,6 +94,26 @@ impl Link {
             );
             let _in_span = span.entered();
             self.transport.send(to, messages);
+        }
+    }
+}
+
+impl Link {
+    /// Whether `messages` say no more than that a worker leaves, to a task that does not wait for
+    /// it: any but a parameter server, and a task that this one has sent something for a step. To
+    /// tell all would take a connection between any two workers. That the chief leaves, all hear.
+    fn is_not_missed(&self, to: PeerId, messages: &[PeerMessage]) -> bool {
+        let partners = &self.actors.partners;
+        match messages {
+            [PeerMessage::TrainingOver] => false,
+            [PeerMessage::Leave { worker: 1.. }] if self.actors.has_servers.get() => {
+                self.name(to).job() != "ps" && !partners.borrow().contains(&to)
+            }
+            [PeerMessage::Leave { .. }] => false,
+            _ => {
+                partners.borrow_mut().insert(to);
+                false
+            }
         }
     }
 }
@@ -102,6 +129,8 @@ impl Actors {
             end_of_training: Notify::new(),
             chief_has_left: Cell::new(false),
             resets: Cell::new(0),
+            has_servers: Cell::new(false),
+            partners: RefCell::default(),
             parting: RefCell::default(),
             requests: Spare::default(),
             served: Spare::default(),

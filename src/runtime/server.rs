@@ -120,6 +120,7 @@ impl Server {
     /// A server in a world; its actors run, but it takes nothing from others until it is started.
     pub fn new(def: ServerDef, world: World) -> Self {
         let actors = Rc::new(Actors::new());
+        actors.has_servers.set(def.cluster.num_tasks("ps").is_ok_and(|count| count > 0));
         let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport));
         assert!(!world.devices.is_empty(), "a task has at least one device");
         let of_task = |task: TaskName| {

@@ -2,6 +2,7 @@
 
 mod cli;
 mod docs;
+mod experiment;
 mod faults;
 mod graph;
 mod modes;

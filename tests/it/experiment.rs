@@ -1,0 +1,5 @@
+//! Experiments as a library's user asks for them: in simulation, for real, with tasks of one's own.
+
+mod checkpoints;
+mod own_server;
+mod reports;

@@ -1,0 +1,61 @@
+//! Checkpoints that a simulated program keeps by itself are in memory, and its run's own.
+
+use std::path::Path;
+
+use trainyard::experiment::Experiment;
+use trainyard::prelude::*;
+
+const PLACE: &str = "no such folder";
+const STEPS: u64 = 12;
+
+/// A program that keeps checkpoints in a folder, as TensorFlow's do.
+async fn trainer(task: Task) -> Result<()> {
+    if task.job() == "ps" {
+        return task.join().await;
+    }
+    let g = Graph::new();
+    let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+    let (x, y, train_op) = g.with_device_fn(setter, |g| {
+        let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
+        let y = g.placeholder("y", DType::I32, [None])?;
+        let loss = sparse_softmax_cross_entropy(&dense(&x, 10)?, &y)?.mean();
+        let train_op = task.minimize(Adagrad::new(0.1), &loss)?;
+        Ok((x, y, train_op))
+    })?;
+    let builder = MonitoredSession::builder(&task, g).checkpoint_dir(PLACE)?;
+    let mut session = builder.hook(StopAtStep::last_step(STEPS)).open().await?;
+    while !session.should_stop() {
+        let batch = task.next_batch()?;
+        session.run().feed(&x, batch.features).feed(&y, batch.labels).target(&train_op).await?;
+    }
+    session.close().await
+}
+
+#[test]
+fn the_second_run_of_a_scenario_begins_anew_and_writes_nothing_to_the_disk() -> Result<()> {
+    let text = "[[run]]\nname = 'a'\nmode = 'sync'\n[[run]]\nname = 'b'\nmode = 'sync'\n";
+    let report = Experiment::parse(text)?.simulate(trainer)?;
+    let (a, b) = (report.run("a")?, report.run("b")?);
+    assert_eq!((a.global_steps, b.global_steps), (STEPS, STEPS));
+    assert_eq!(a.weights_digest, b.weights_digest);
+    assert!(!Path::new(PLACE).exists());
+    Ok(())
+}
+
+#[test]
+fn a_parameter_server_that_dies_gets_its_variables_back_from_them() -> Result<()> {
+    let scenario = |faults: &str| {
+        format!(
+            "[cluster]\nps = 2\nworker = 2\n[compute]\n\
+             step_time = {{ law = 'constant', value = '100ms' }}\n[[run]]\nname = 'sync'\n\
+             mode = 'sync'\n{faults}"
+        )
+    };
+    let crash = "[[fault]]\nat = '600ms'\ncrash = 'ps:1'\nrestart_after = '20ms'\n";
+    let hit = Experiment::parse(scenario(crash))?.simulate(trainer)?;
+    let spared = Experiment::parse(scenario(""))?.simulate(trainer)?;
+    let (hit, spared) = (hit.run("sync")?, spared.run("sync")?);
+    assert!(hit.gradients.computed > spared.gradients.computed, "steps were taken again");
+    assert_eq!((hit.global_steps, &hit.weights_digest), (STEPS, &spared.weights_digest));
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! From a scenario to a report, in a few lines: changes, runs with settings of their own, both
+//! worlds.
+
+use trainyard::experiment::Experiment;
+use trainyard::prelude::*;
+use trainyard::report::World;
+use trainyard::training::train;
+
+#[test]
+fn asynchronous_training_reaches_its_target_though_a_worker_is_slow() -> Result<()> {
+    let scenario = Experiment::load("sims/sync_vs_async.toml")?.only("async");
+    let report = scenario.set("compute.slow.\"worker:3\"=4")?.seed(8).simulate(train)?;
+    assert!(report.run("async")?.test_accuracy.unwrap() > 0.95);
+    Ok(())
+}
+
+/// Two runs that differ in what is their own.
+const TWO: &str = r#"
+    seed = 3
+    [compute]
+    straggler = { law = "lognormal", sigma = 0.5 }
+    [program]
+    batch = 8
+    optimizer = { rule = "adagrad", learning_rate = 0.1 }
+    [stop]
+    steps = 20
+    [[run]]
+    name = "as it is"
+    mode = "sync"
+    [[run]]
+    name = "its own"
+    mode = "sync"
+    unset = ["compute.straggler"]
+    set = { program.batch = 16, program.optimizer.learning_rate = 0.2, stop.steps = 30 }
+"#;
+
+#[test]
+fn a_run_trains_with_its_own_settings_as_if_the_whole_scenario_had_them() -> Result<()> {
+    let report = Experiment::parse(TWO)?.simulate(train)?;
+    let (as_it_is, own) = (report.run("as it is")?, report.run("its own")?);
+    assert_eq!((as_it_is.global_steps, as_it_is.samples), (20, 20 * 2 * 8));
+    assert_eq!((own.global_steps, own.samples), (30, 30 * 2 * 16));
+    assert_ne!(as_it_is.weights_digest, own.weights_digest);
+    let changed = Experiment::parse(TWO)?
+        .only("as it is")
+        .unset("compute.straggler")?
+        .set("program.batch=16")?
+        .set("program.optimizer.learning_rate=0.2")?
+        .set("stop.steps=30")?
+        .unset("run[1]")?
+        .simulate(train)?;
+    let changed = changed.run("as it is")?;
+    assert_eq!((&changed.digest, &changed.weights_digest), (&own.digest, &own.weights_digest));
+    Ok(())
+}
+
+#[test]
+fn each_run_is_made_once_for_each_value_of_a_sweep() -> Result<()> {
+    let experiment = Experiment::parse(TWO)?.only("as it is").sweep("program.batch=4,8")?;
+    let report = experiment.simulate(train)?;
+    let samples: Vec<_> = report.runs.iter().map(|run| (run.name.as_str(), run.samples)).collect();
+    let expected = [("as it is (program.batch=4)", 160), ("as it is (program.batch=8)", 320)];
+    assert_eq!(samples, expected);
+    Ok(())
+}
+
+#[test]
+fn what_is_launched_reports_the_weights_that_are_simulated() -> Result<()> {
+    let experiment = Experiment::parse(TWO)?.seed(5);
+    let simulated = experiment.simulate(train)?;
+    let launched = experiment.launch(env!("CARGO_BIN_EXE_trainyard"))?;
+    assert_eq!((simulated.world, launched.world), (World::Simulation, World::Deployment));
+    for run in &simulated.runs {
+        let real = launched.run(&run.name)?;
+        assert_eq!((real.samples, real.global_steps), (run.samples, run.global_steps));
+        assert!(run.weights_digest.is_some() && real.weights_digest == run.weights_digest);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_can_not_be_run_says_why_before_anything_runs() {
+    let error = |experiment: Experiment| experiment.simulate(train).unwrap_err().to_string();
+    let scenario = || Experiment::parse(TWO).unwrap();
+    let missing = error(scenario().only("its owm"));
+    assert_eq!(missing, "the scenario has no run `its owm`; it has `as it is`, `its own`");
+    let rejected = error(scenario().set("program.bach=3").unwrap());
+    assert!(
+        rejected.contains("unknown field `bach`") && rejected.contains("did you mean `batch`?")
+    );
+    let mistaken = Experiment::parse("[program]\nbatch = 0").unwrap_err().to_string();
+    assert_eq!(mistaken, "scenario:2: program.batch: 0 must be at least 1");
+    let report = scenario().only("its own").simulate(train).unwrap();
+    let absent = report.run("as it is").unwrap_err().to_string();
+    assert_eq!(absent, "the report has no run `as it is`; it has its own");
+}
+
+#[test]
+fn a_run_that_fails_is_named_with_its_cause() {
+    async fn trainer(task: Task) -> Result<()> {
+        if task.job() == "ps" { task.join().await } else { Err(Error::new(Code::NanLoss, "no")) }
+    }
+    let error = Experiment::parse(TWO).unwrap().only("its own").simulate(trainer).unwrap_err();
+    assert!(error.to_string().starts_with("run `its own`: "), "{error}");
+    assert_eq!(Error::from(error).code, Code::NanLoss);
+}
