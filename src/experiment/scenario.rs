@@ -1,21 +1,54 @@
 //! The scenario: a cluster, a network, a program and the runs to compare, read from a TOML file.
 //!
-//! [`parse`] reads a text, [`load`] a file with changes applied to it, [`expand`] a file with every
+//! [`parse`] reads a text, [`load`] a file with changes applied to it, [`expand`] a text with every
 //! combination of its `--sweep`s. What comes out has been checked as a whole: a [`Scenario`] can be
-//! run. Its parts are the types that the worlds and the trainer read; the forms in which some of
-//! them are typed are private to `file`.
+//! run. Its parts are the types that the worlds and the trainer read. A section has a file, with
+//! the form in which it is typed where that is another, and its checks.
 //!
-//! Every section and key may be left out; the defaults are in the fields' documentation.
+//! Every section and key may be left out; the defaults are in the fields' documentation. A run can
+//! have settings of its own, by the paths that the whole scenario has for them:
+//!
+//! ```
+//! # let text = r#"
+//! [program]
+//! batch = 32
+//! optimizer = { rule = "adagrad", learning_rate = 0.05 }
+//!
+//! [[run]]
+//! name = "sync"
+//! mode = "sync"
+//!
+//! [[run]]                      # the same with a larger batch and another learning rate
+//! name = "sync, batch 128"
+//! mode = "sync"
+//! set = { program.batch = 128, program.optimizer.learning_rate = 0.1 }
+//!
+//! [[run]]                      # what is unset goes first; a table of `set` changes what it names
+//! name = "adam"
+//! mode = "sync"
+//! unset = ["program.optimizer"]
+//! set = { program.optimizer = { rule = "adam" }, stop.steps = 500 }
+//! # "#;
+//! # let scenario = trainyard::experiment::scenario::parse(text, "example.toml").unwrap();
+//! # let of = |run: usize| &scenario.of(&scenario.runs[run]).settings;
+//! # assert_eq!((of(0).batch, of(1).batch, of(2).stop.steps), (32, 128, Some(500)));
+//! ```
 
 mod averaging;
 mod change;
-mod check;
 mod checkpoint;
 mod compression;
+mod compute;
 mod error;
+mod fault;
 mod file;
 mod key_path;
 mod law;
+mod mistakes;
+mod mode;
+mod network;
+mod optimizer;
+mod program;
 mod run;
 mod tasks;
 #[cfg(test)]
@@ -32,10 +65,10 @@ use crate::simulation::{ComputeSpec, Faults, NetworkSpec};
 use crate::training::Settings;
 
 pub use averaging::{Averaging, Nesterov};
-pub use change::{Change, ChangeError, Sweep};
+pub use change::{Change, Sweep};
 pub use checkpoint::Checkpoint;
 pub use compression::Compression;
-pub use error::{Mistake, ScenarioError};
+pub use error::{ChangeError, Mistake, ScenarioError};
 pub use run::Run;
 pub use tasks::Tasks;
 

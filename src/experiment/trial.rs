@@ -14,14 +14,13 @@ use crate::cluster::ClusterSpec;
 use crate::data::{Dataset, Source};
 use crate::kernels::Numerics;
 use crate::models::Model;
-use crate::optimizer::{GradientDescentRule, MomentumRule};
+use crate::optimizer::{GradientDescentRule, MomentumRule, Optimizer};
 use crate::report;
 use crate::runtime::{Error, Result as TaskResult, Server};
 use crate::simulation::{self, Cluster, Host, Outcome};
 use crate::sync::Mode;
 use crate::training::{
-    Averaging, Checkpointing, OptimizerSettings, Recording, Settings, SharedRecording, Task,
-    TaskParts,
+    Averaging, Checkpointing, Recording, Settings, SharedRecording, Task, TaskParts,
 };
 use crate::units::Time;
 
@@ -205,13 +204,11 @@ impl Trial {
 }
 
 fn averaging(AveragingSetting { every, outer }: AveragingSetting) -> Averaging {
-    let (rule, learning_rate) = match outer {
-        None => (GradientDescentRule.into(), 1.0),
+    let outer = match outer {
+        None => Optimizer::new(GradientDescentRule, 1.0),
         Some(Nesterov { learning_rate, momentum }) => {
-            (MomentumRule { momentum, use_nesterov: true }.into(), learning_rate)
+            Optimizer::new(MomentumRule { momentum, use_nesterov: true }, learning_rate)
         }
     };
-    let outer =
-        OptimizerSettings { rule, learning_rate: learning_rate.into(), clip: None, top_k: None };
     Averaging { every, outer }
 }

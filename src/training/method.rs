@@ -29,9 +29,9 @@ impl Method {
     pub(super) fn of(task: &Task) -> Result<Self> {
         let settings = task.settings();
         Ok(match &settings.averaging {
-            None => Self::Shared(task.coordinated(settings.optimizer.clone().into())?),
+            None => Self::Shared(task.coordinated(settings.optimizer.clone())?),
             Some(averaging) => {
-                let outer = task.coordinated(averaging.outer.clone().into())?;
+                let outer = task.coordinated(averaging.outer.clone())?;
                 Self::Local(LocalSgd::new(settings.optimizer.clone(), outer, averaging.every.get()))
             }
         })

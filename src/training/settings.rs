@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::graph::UpdateRule;
 use crate::models::Model;
-use crate::optimizer::{ClipGradients, LearningRate, Optimizer};
+use crate::optimizer::Optimizer;
 use crate::units::Span;
 
 /// The training that a scenario describes.
@@ -18,26 +17,13 @@ pub struct Settings {
     /// What is trained.
     pub model: Model,
     /// How gradients are applied.
-    pub optimizer: OptimizerSettings,
+    pub optimizer: Optimizer,
     /// Samples in each worker's batch.
     pub batch: usize,
     /// How workers that train variables of their own average them; none where all train the same.
     pub averaging: Option<Averaging>,
     /// When the training is over.
     pub stop: Stop,
-}
-
-/// An update rule, its learning rate and the bounds of its gradients.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OptimizerSettings {
-    /// The rule.
-    pub rule: UpdateRule,
-    /// The learning rate.
-    pub learning_rate: LearningRate,
-    /// The bounds that gradients are kept in.
-    pub clip: Option<ClipGradients>,
-    /// The share of each gradient that is sent at once; all of it, where there is none.
-    pub top_k: Option<f64>,
 }
 
 /// How workers that train variables of their own average them
@@ -47,7 +33,7 @@ pub struct Averaging {
     /// A worker's steps from one average to the next.
     pub every: NonZeroU32,
     /// What applies the average.
-    pub outer: OptimizerSettings,
+    pub outer: Optimizer,
 }
 
 /// When a training is over: at whichever comes first. A scenario's `[stop]`.
@@ -108,12 +94,5 @@ impl Stop {
             found.push(("", why.to_owned()));
         }
         found
-    }
-}
-
-impl From<OptimizerSettings> for Optimizer {
-    fn from(settings: OptimizerSettings) -> Self {
-        let OptimizerSettings { rule, learning_rate, clip, top_k } = settings;
-        Self { clip, top_k, ..Self::new(rule, learning_rate) }
     }
 }

@@ -8,9 +8,8 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::Scenario;
-use super::check;
-use super::error::{ScenarioError, help, suggestion};
-use super::file::ScenarioFile;
+use super::error::{ChangeError, ScenarioError, suggestion};
+use super::file::{ScenarioFile, build};
 use super::key_path::KeyPath;
 
 /// One key of a scenario and its new value, written `path=value`; or one that is removed.
@@ -29,42 +28,6 @@ pub struct Change {
 /// separate nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep(Vec<Change>);
-
-/// Why a `--set`, `--unset` or `--sweep`, or a run's own, is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ChangeError {
-    /// It is not written `path=value`.
-    #[error(
-        "`{0}` is no `path=value`; write, for example, `network.latency=1ms` or `run.0.mode=async`"
-    )]
-    Unreadable(String),
-    /// A value of a sweep is missing.
-    #[error("`{0}` has an empty value; write `path=a,b,c`")]
-    EmptyValue(String),
-    /// It is not written as the path to a key.
-    #[error("`{0}` is no path to a key; write, for example, `compute.straggler` or `fault.0`")]
-    NoPath(String),
-    /// The scenario has no such place.
-    #[error("`{setting}`: `{at}` is {found}")]
-    NoSuchPlace {
-        /// The setting.
-        setting: String,
-        /// How far its path leads.
-        at: String,
-        /// What is there, and what to write instead.
-        found: String,
-    },
-    /// With it, the file is no scenario any more.
-    #[error("`{setting}`: {message}{}", help(.suggestion))]
-    Rejected {
-        /// The setting.
-        setting: String,
-        /// What is wrong.
-        message: String,
-        /// The expected name that is most like the one found.
-        suggestion: Option<String>,
-    },
-}
 
 impl FromStr for Change {
     type Err = ChangeError;
@@ -245,7 +208,7 @@ pub(super) fn read(
         .map(|(index, _)| index)
         .collect();
     let text = changes.is_empty().then_some(text);
-    let mut scenario = check::build(file, origin, text)?;
+    let mut scenario = build(file, origin, text)?;
     for index in differing {
         let own = own_scenario(&table, index, origin, text)?;
         scenario.runs[index].own = Some(Box::new(own));
@@ -282,7 +245,7 @@ fn own_scenario(
     }
     table.insert("run".to_owned(), Value::Array(vec![Value::Table(run)]));
     let file = ScenarioFile::deserialize(table).map_err(|error| rejected(&place, &error))?;
-    check::build(file, origin, None).map_err(|error| error.within(index, text))
+    build(file, origin, None).map_err(|error| error.within(index, text))
 }
 
 /// `set`, in which a key such as `"program.batch"` is a table in a table.

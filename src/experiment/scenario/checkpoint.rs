@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::check::Mistakes;
+use super::mistakes::Mistakes;
 use crate::checkpoint::{Retention, Store};
 use crate::kernels::Numerics;
 use crate::training::{Checkpointing, Consistency, SecondOrStepTimer};

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Unexpected, Visitor};
 
-use super::check::Mistakes;
+use super::mistakes::Mistakes;
 use crate::runtime::Encoding;
 
 /// What a run leaves out of the values that its tasks send each other. Written `"none"`, `"bf16"`,

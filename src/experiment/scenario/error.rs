@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::ChangeError;
 use super::key_path::KeyPath;
 
 /// Why there is no scenario. All of these are the user's to mend: exit code 2.
@@ -53,6 +52,42 @@ pub enum ScenarioError {
     /// A change, such as a `--set` or a run's own, does not fit the file.
     #[error(transparent)]
     Change(#[from] ChangeError),
+}
+
+/// Why a `--set`, `--unset` or `--sweep`, or a run's own, is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChangeError {
+    /// It is not written `path=value`.
+    #[error(
+        "`{0}` is no `path=value`; write, for example, `network.latency=1ms` or `run.0.mode=async`"
+    )]
+    Unreadable(String),
+    /// A value of a sweep is missing.
+    #[error("`{0}` has an empty value; write `path=a,b,c`")]
+    EmptyValue(String),
+    /// It is not written as the path to a key.
+    #[error("`{0}` is no path to a key; write, for example, `compute.straggler` or `fault.0`")]
+    NoPath(String),
+    /// The scenario has no such place.
+    #[error("`{setting}`: `{at}` is {found}")]
+    NoSuchPlace {
+        /// The setting.
+        setting: String,
+        /// How far its path leads.
+        at: String,
+        /// What is there, and what to write instead.
+        found: String,
+    },
+    /// With it, the file is no scenario any more.
+    #[error("`{setting}`: {message}{}", help(.suggestion))]
+    Rejected {
+        /// The setting.
+        setting: String,
+        /// What is wrong.
+        message: String,
+        /// The expected name that is most like the one found.
+        suggestion: Option<String>,
+    },
 }
 
 /// One thing that is wrong, and where.
@@ -135,7 +170,7 @@ pub(super) fn most_like<'a>(
 }
 
 /// "; did you mean ...?", or nothing.
-pub(super) fn help(suggestion: &Option<String>) -> String {
+fn help(suggestion: &Option<String>) -> String {
     suggestion.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 

@@ -1,103 +1,143 @@
-//! What of a scenario is typed in another form than it is read in: keys that make a value together,
-//! and values of several forms. Serde stops here.
-
-mod fault;
-mod mode;
-mod optimizer;
+//! The file as a whole: its sections, and what they mean together.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::law::{LawFile, Seconds};
-use super::run::RunFile;
-use super::{Checkpoint, Compression, Tasks};
-use crate::data::Source;
+use super::compute::{ComputeFile, compute, devices, slow};
+use super::error::{ScenarioError, most_like};
+use super::fault::{FaultFile, faults};
+use super::mistakes::Mistakes;
+use super::network::{NetworkFile, network};
+use super::program::{ProgramFile, program};
+use super::run::{RunFile, runs};
+use super::{Checkpoint, Scenario, Tasks};
 use crate::kernels::Numerics;
+use crate::models::Model;
 use crate::training::Stop;
-use crate::units::{BytesPerSecond, FlopsPerSecond, Span};
-
-pub(super) use fault::FaultFile;
-pub(super) use mode::{AveragingFile, DiLoCoTable, LocalSgdTable, ModeFile};
-pub(super) use optimizer::{
-    LearningRateFile, OptimizerFile, ScheduleFile, ScheduleName, ScheduleParameters,
-};
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ScenarioFile {
-    pub(super) name: Option<String>,
-    pub(super) seed: u64,
-    pub(super) cluster: Option<BTreeMap<String, Tasks>>,
-    pub(super) network: NetworkFile,
-    pub(super) compute: ComputeFile,
-    pub(super) program: ProgramFile,
-    pub(super) stop: Stop,
+    name: Option<String>,
+    seed: u64,
+    cluster: Option<BTreeMap<String, Tasks>>,
+    network: NetworkFile,
+    compute: ComputeFile,
+    program: ProgramFile,
+    stop: Stop,
     pub(super) run: Option<Vec<RunFile>>,
-    pub(super) fault: Vec<FaultFile>,
-    pub(super) checkpoint: Option<Checkpoint>,
-    pub(super) calibration: Option<IgnoredAny>,
+    fault: Vec<FaultFile>,
+    checkpoint: Option<Checkpoint>,
+    calibration: Option<IgnoredAny>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct NetworkFile {
-    pub(super) latency: Option<Span>,
-    pub(super) bandwidth: Option<BytesPerSecond>,
-    pub(super) message_cost: Option<Span>,
-    pub(super) racks: Option<RacksFile>,
-    pub(super) silence: Option<Span>,
-    pub(super) compression: Compression,
+/// The scenario that `file` means. `text` is the file as typed, to find lines in; none where
+/// `--set` changed it.
+pub(super) fn build(
+    file: ScenarioFile,
+    origin: &str,
+    text: Option<&str>,
+) -> Result<Scenario, ScenarioError> {
+    let mut found = Mistakes::default();
+    if file.calibration.is_some() {
+        let instead = "it would be ignored; give `[compute]` and `[network]` instead";
+        found.not_yet("calibration", instead);
+    }
+    let cluster = cluster(file.cluster, &mut found);
+    let count = |job: &str| cluster.get(job).map(Tasks::count);
+    let (servers, workers) = (count("ps").unwrap_or(1), count("worker").unwrap_or(0));
+    stop(&file.stop, &mut found);
+    let numerics = file.compute.numerics;
+    if let Some(checkpoint) = &file.checkpoint {
+        checkpoint.check(numerics, &mut found);
+    }
+    let compression = file.network.compression;
+    let runs = runs(file.run, (workers, compression), &mut found);
+    let faults = faults(file.fault, file.network.silence, &cluster, &mut found);
+    let slow = slow(&file.compute.slow, &cluster, &mut found);
+    let devices = devices(file.compute.devices, &mut found);
+    let (settings, dataset) = program(file.program, file.stop, origin, servers, &mut found);
+    if settings.stop.accuracy.is_some() {
+        let is_null = matches!(settings.model, Model::Null { .. });
+        found.unless(numerics == Numerics::Real && !is_null, "stop.accuracy", || {
+            "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` \
+             or `time`"
+                .to_owned()
+        });
+    }
+    let scenario = Scenario {
+        name: file.name.unwrap_or_else(|| stem(origin)),
+        seed: file.seed,
+        faults,
+        network: network(file.network, &mut found),
+        compute: compute(file.compute, &mut found),
+        devices,
+        slow,
+        numerics,
+        settings,
+        dataset,
+        checkpoint: file.checkpoint,
+        runs,
+        cluster,
+    };
+    found.settle(origin, text)?;
+    Ok(scenario)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RacksFile {
-    pub(super) hosts_per_rack: Option<u32>,
-    pub(super) uplink: Option<BytesPerSecond>,
+fn stem(origin: &str) -> String {
+    Path::new(origin)
+        .file_stem()
+        .map_or_else(|| origin.to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct ComputeFile {
-    pub(super) rate: Option<FlopsPerSecond>,
-    pub(super) memory: Option<BytesPerSecond>,
-    pub(super) devices: Option<u32>,
-    pub(super) straggler: Option<LawFile<f64>>,
-    pub(super) slow: BTreeMap<String, f64>,
-    pub(super) step_time: Option<LawFile<Seconds>>,
-    pub(super) numerics: Numerics,
+fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTreeMap<String, Tasks> {
+    let Some(file) = file else {
+        return BTreeMap::from([
+            ("ps".to_owned(), Tasks::Count(1)),
+            ("worker".to_owned(), Tasks::Count(2)),
+        ]);
+    };
+    if !file.contains_key("worker") {
+        let meant = most_like("worker", file.keys().map(String::as_str));
+        let meant = meant.map(|job| format!("; is `{job}` meant to be it?")).unwrap_or_default();
+        found.note("cluster", format!("no `worker` job, so nobody trains{meant}"));
+    }
+    let mut cluster = BTreeMap::new();
+    for (job, tasks) in file {
+        let named = job.starts_with(|c: char| c.is_ascii_alphabetic());
+        let named = named && job.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let path = if named { format!("cluster.{job}") } else { format!("cluster.\"{job}\"") };
+        found.unless(named, &path, || {
+            "a job's name is letters, digits and `_`, and begins with a letter".to_owned()
+        });
+        found.unless(tasks.count() >= 1, &path, || {
+            "a job has at least 1 task; remove it, or give it one".to_owned()
+        });
+        if let Tasks::Addresses(addresses) = &tasks {
+            for (index, address) in addresses.iter().enumerate() {
+                found.unless(is_host_and_port(address), format!("{path}[{index}]"), || {
+                    format!("`{address}` is no `host:port`; write, for example, `10.0.0.1:2222`")
+                });
+            }
+        }
+        cluster.insert(job, tasks);
+    }
+    cluster
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct ProgramFile {
-    pub(super) model: ModelFile,
-    pub(super) hidden: Option<Vec<usize>>,
-    pub(super) rows: Option<usize>,
-    pub(super) dim: Option<usize>,
-    pub(super) slots: Option<usize>,
-    pub(super) partitions: Option<usize>,
-    pub(super) dataset: Option<Source>,
-    pub(super) batch: Option<usize>,
-    pub(super) optimizer: OptimizerFile,
+fn is_host_and_port(address: &str) -> bool {
+    let parts = address.rsplit_once(':');
+    parts.is_some_and(|(host, port)| {
+        !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
+    })
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ModelFile {
-    #[default]
-    Softmax,
-    Mlp,
-    Convnet,
-    Embedding,
-    Alexnet,
-    #[serde(rename = "vgg16")]
-    Vgg16,
-    #[serde(rename = "inception_v3")]
-    InceptionV3,
-    #[serde(rename = "resnet50")]
-    Resnet50,
-    Null,
+fn stop(stop: &Stop, found: &mut Mistakes) {
+    for (key, text) in stop.mistakes() {
+        let dot = if key.is_empty() { "" } else { "." };
+        found.note(format!("stop{dot}{key}"), text);
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::check::Mistakes;
+use super::mistakes::Mistakes;
 use crate::simulation::Law;
 use crate::units::Span;
 

@@ -1,10 +1,13 @@
 //! `[[run]]`: one training of the program, and what is its own.
 
+use std::num::NonZeroU32;
+
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::file::ModeFile;
-use super::{Averaging, Compression, Scenario};
+use super::mistakes::Mistakes;
+use super::mode::{AveragingFile, DiLoCoTable, LocalSgdTable, ModeFile};
+use super::{Averaging, Compression, Nesterov, Scenario};
 use crate::sync::Mode;
 
 /// One training of the program.
@@ -27,16 +30,16 @@ pub struct Run {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RunFile {
-    pub(super) name: Option<String>,
-    pub(super) mode: ModeFile,
-    pub(super) compression: Option<Compression>,
+    name: Option<String>,
+    mode: ModeFile,
+    compression: Option<Compression>,
     /// Keys of the scenario that this run has otherwise: `set = { program.batch = 64 }`. A table
     /// changes the keys that it names and leaves the others.
     #[serde(default)]
-    pub(super) set: Table,
+    set: Table,
     /// Keys that it goes without, by their paths; removed before `set` is applied.
     #[serde(default)]
-    pub(super) unset: Vec<String>,
+    unset: Vec<String>,
 }
 
 impl RunFile {
@@ -93,4 +96,73 @@ impl Run {
         }
         how
     }
+}
+
+/// The runs of `workers`, which compress what they send in the same way where they do not say how.
+pub(super) fn runs(
+    file: Option<Vec<RunFile>>,
+    (workers, compressed): (u32, Compression),
+    found: &mut Mistakes,
+) -> Vec<Run> {
+    let Some(file) = file else {
+        let run = Run {
+            name: String::new(),
+            mode: Mode::Async,
+            averaging: None,
+            compression: compressed,
+            own: None,
+        };
+        return vec![Run { name: run.how(), ..run }];
+    };
+    found.unless(!file.is_empty(), "run", || "no run; give one, or remove the key".to_owned());
+    let mut runs: Vec<Run> = Vec::new();
+    for (index, run) in file.into_iter().enumerate() {
+        let (changes, differs) = (run.changes(), run.differs());
+        let averaging = averaging(run.mode.averaging, &format!("run[{index}].mode"), found);
+        let mode = run.mode.mode;
+        if !differs && let Err((parameter, problem)) = mode.check(workers.max(1)) {
+            found.note(format!("run[{index}].mode.{parameter}"), problem);
+        }
+        if let Some(own) = run.compression {
+            own.check(&format!("run[{index}].compression"), found);
+        }
+        let compression = run.compression.unwrap_or(compressed);
+        let meant = Run { name: String::new(), mode, averaging, compression, own: None };
+        let name = run.name.unwrap_or_else(|| meant.how() + &changes);
+        found.unless(
+            runs.iter().all(|earlier| earlier.name != name),
+            format!("run[{index}].name"),
+            || format!("an earlier run is also called `{name}`"),
+        );
+        runs.push(Run { name, ..meant });
+    }
+    runs
+}
+
+/// How the workers of a mode, which is at `path`, average copies of their own, where they do.
+fn averaging(file: Option<AveragingFile>, path: &str, found: &mut Mistakes) -> Option<Averaging> {
+    let (name, every, outer) = match file? {
+        AveragingFile::LocalSgd(LocalSgdTable { every, .. }) => ("local_sgd", every, None),
+        AveragingFile::DiLoCo(DiLoCoTable {
+            every, outer_learning_rate, outer_momentum, ..
+        }) => {
+            let default = Nesterov::default();
+            let (learning_rate, momentum) = (
+                outer_learning_rate.unwrap_or(default.learning_rate),
+                outer_momentum.unwrap_or(default.momentum),
+            );
+            for (key, value) in
+                [("outer_learning_rate", learning_rate), ("outer_momentum", momentum)]
+            {
+                found.unless(
+                    value.is_finite() && value >= 0.0,
+                    format!("{path}.diloco.{key}"),
+                    || "must be finite and at least 0".to_owned(),
+                );
+            }
+            ("diloco", every, Some(Nesterov { learning_rate, momentum }))
+        }
+    };
+    found.at_least_1(every.into(), &format!("{path}.{name}.every"));
+    Some(Averaging { every: NonZeroU32::new(every).unwrap_or(NonZeroU32::MIN), outer })
 }

@@ -1,8 +1,11 @@
 //! The tasks of one job: so many, or one at each address.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, SeqAccess, Unexpected, Visitor};
+
+use crate::cluster::TaskName;
 
 /// The tasks of one job: at least one. Written `2`, or `["host:port", ...]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,24 @@ impl Tasks {
             Self::Count(count) => *count,
             Self::Addresses(addresses) => u32::try_from(addresses.len()).unwrap_or(u32::MAX),
         }
+    }
+}
+
+/// The task `name` of `cluster`, or why it has none.
+pub(super) fn task_of(name: &str, cluster: &BTreeMap<String, Tasks>) -> Result<TaskName, String> {
+    let parts =
+        name.split_once(':').and_then(|(job, index)| Some((job, index.parse::<u32>().ok()?)));
+    // No "worker:03".
+    let spelt_alike = |(job, index): &(&str, u32)| format!("{job}:{index}") == name;
+    let (job, index) =
+        parts.filter(spelt_alike).ok_or("no task's name; write, for example, `worker:0`")?;
+    let jobs = || cluster.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let tasks = cluster
+        .get(job)
+        .ok_or_else(|| format!("the cluster has no job `{job}`; it has {}", jobs()))?;
+    match tasks.count() {
+        count if index < count => Ok(TaskName::new(job, index)),
+        count => Err(format!("the job `{job}` has {count} tasks, counted from 0")),
     }
 }
 

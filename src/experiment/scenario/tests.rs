@@ -11,10 +11,10 @@ use std::time::Duration;
 use super::*;
 use crate::graph::LearningRate;
 use crate::models::{Embedding, Model};
-use crate::optimizer::{AdagradRule, ClipGradients, GradientDescentRule};
+use crate::optimizer::{AdagradRule, ClipGradients, GradientDescentRule, Optimizer};
 use crate::simulation::{Fault, FaultKind, Law, Racks, Trigger};
 use crate::sync::Mode;
-use crate::training::{OptimizerSettings, Stop};
+use crate::training::Stop;
 use crate::units::{BytesPerSecond, Time};
 
 /// The scenario in `text`, in a file called `sims/example.toml`.
@@ -98,7 +98,7 @@ fn faults_are_read_with_their_times() {
 #[test]
 fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
     let scenario = example("").unwrap();
-    let (rule, learning_rate) = (GradientDescentRule.into(), 0.01.into());
+    let optimizer = Optimizer::new(GradientDescentRule, 0.01);
     let expected = Scenario {
         name: "example".to_owned(),
         seed: 0,
@@ -125,7 +125,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         numerics: Numerics::Real,
         settings: Settings {
             model: Model::Softmax,
-            optimizer: OptimizerSettings { rule, learning_rate, clip: None, top_k: None },
+            optimizer,
             batch: 32,
             averaging: None,
             stop: Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None },

@@ -12,14 +12,13 @@ use trainyard::experiment::{Experiment, Trial};
 use trainyard::graph::UpdateRule;
 use trainyard::kernels::Numerics;
 use trainyard::models::{Embedding, Model};
-use trainyard::optimizer::AdamRule;
 use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
 use trainyard::simulation::{Fault, FaultKind, Host, Law, Outcome, Trigger};
 use trainyard::sync::Mode;
 use trainyard::training::{
-    Averaging, Checkpointing, Ending, Evaluation, OptimizerSettings, SecondOrStepTimer, Settings,
-    SharedRecording, StepStats, Watch, train,
+    Averaging, Checkpointing, Ending, Evaluation, SecondOrStepTimer, Settings, SharedRecording,
+    StepStats, Watch, train,
 };
 use trainyard::units::{BytesPerSecond, Time};
 
@@ -144,12 +143,7 @@ impl Simulated {
         learning_rate: f32,
     ) -> Self {
         let rule = rule.into();
-        let outer = OptimizerSettings {
-            rule,
-            learning_rate: learning_rate.into(),
-            clip: None,
-            top_k: None,
-        };
+        let outer = Optimizer::new(rule, learning_rate);
         self.trial.settings.averaging =
             Some(Averaging { every: NonZeroU32::new(every).unwrap(), outer });
         self
@@ -170,8 +164,7 @@ impl Simulated {
 
     /// Applies gradients as `optimizer` does.
     pub(crate) fn optimizer(mut self, optimizer: impl Into<Optimizer>) -> Self {
-        let Optimizer { rule, learning_rate, clip, top_k, .. } = optimizer.into();
-        self.trial.settings.optimizer = OptimizerSettings { rule, learning_rate, clip, top_k };
+        self.trial.settings.optimizer = optimizer.into();
         self
     }
 
@@ -198,15 +191,8 @@ impl Simulated {
         self
     }
 
-    pub(crate) fn adam(mut self, learning_rate: f32) -> Self {
-        let rule = AdamRule::default().into();
-        self.trial.settings.optimizer = OptimizerSettings {
-            rule,
-            learning_rate: learning_rate.into(),
-            clip: None,
-            top_k: None,
-        };
-        self
+    pub(crate) fn adam(self, learning_rate: f32) -> Self {
+        self.optimizer(Adam::new(learning_rate))
     }
 
     pub(crate) fn batch(mut self, batch: usize) -> Self {

@@ -8,7 +8,7 @@ use crate::optimizer::{
     LambRule, MomentumRule, ProximalAdagradRule, ProximalGradientDescentRule, RmsPropRule,
 };
 
-fn optimizer(text: &str) -> OptimizerSettings {
+fn optimizer(text: &str) -> Optimizer {
     example(&format!("[program]\noptimizer = {{ {text} }}")).unwrap().settings.optimizer
 }
 
@@ -55,8 +55,7 @@ fn every_rule_has_tensorflows_defaults() {
         ),
     ];
     for (name, rate, rule) in rules {
-        let expected =
-            OptimizerSettings { rule, learning_rate: rate.into(), clip: None, top_k: None };
+        let expected = Optimizer::new(rule, rate);
         assert_eq!(optimizer(&format!("rule = \"{name}\"")), expected, "{name}");
     }
 }

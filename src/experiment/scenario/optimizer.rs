@@ -1,24 +1,25 @@
-//! The optimizer that a scenario means: every parameter in its range, and none that the rule has
+//! `program.optimizer`: every parameter in its range, and none that the rule has
 //! not.
 
-use super::Mistakes;
-use crate::experiment::scenario::file::{
-    LearningRateFile, OptimizerFile, ScheduleFile, ScheduleName, ScheduleParameters,
-};
+mod typed;
+
+use super::mistakes::Mistakes;
 use crate::graph::{LearningRate, Parameters, Schedule, UpdateRule};
-use crate::optimizer::ClipGradients;
-use crate::training::OptimizerSettings;
+use crate::optimizer::{ClipGradients, Optimizer};
+
+pub(super) use typed::OptimizerFile;
+use typed::{LearningRateFile, ScheduleFile, ScheduleName, ScheduleParameters};
 
 /// Where the optimizer is in a scenario.
 const PATH: &str = "program.optimizer";
 /// Where its learning rate is.
 const RATE: &str = "program.optimizer.learning_rate";
 
-pub(super) fn optimizer(file: &OptimizerFile, found: &mut Mistakes) -> OptimizerSettings {
+pub(super) fn optimizer(file: &OptimizerFile, found: &mut Mistakes) -> Optimizer {
     let learning_rate = learning_rate(file, found);
     let clip = clip(file, found);
     let rule = rule(file, found);
-    OptimizerSettings { rule, learning_rate, clip, top_k: None }
+    Optimizer { clip, ..Optimizer::new(rule, learning_rate) }
 }
 
 /// The rule with the parameters that the file gives, and its defaults for the others.

@@ -4,15 +4,32 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::Tasks;
-use super::super::file::FaultFile;
-use super::{Mistakes, task_of};
+use serde::Deserialize;
+
+use super::mistakes::Mistakes;
+use super::tasks::{Tasks, task_of};
 use crate::cluster::TaskName;
 use crate::simulation::{Fault, FaultKind, Faults, Trigger};
 use crate::units::{Span, Time};
 
 /// What there is to choose from.
 const KINDS: &str = "`crash`, `freeze`, `partition`, `slow_link` or `slow_task`";
+
+/// A fault as it is typed: when, what, and for how long.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FaultFile {
+    at: Option<Span>,
+    crash: Option<String>,
+    restart_after: Option<Span>,
+    freeze: Option<String>,
+    partition: Option<Vec<String>>,
+    slow_link: Option<Vec<String>>,
+    slow_task: Option<String>,
+    factor: Option<f64>,
+    #[serde(rename = "for")]
+    lasts: Option<Span>,
+}
 
 pub(super) fn faults(
     file: Vec<FaultFile>,

@@ -2,15 +2,49 @@
 
 use std::path::Path;
 
-use super::Mistakes;
-use super::optimizer::optimizer;
+use serde::Deserialize;
+
+use super::mistakes::Mistakes;
+use super::optimizer::{OptimizerFile, optimizer};
 use crate::data::Source;
-use crate::experiment::scenario::file::{ModelFile, ProgramFile};
 use crate::models::{Embedding, Model, Published};
 use crate::training::{Settings, Stop};
 
 /// How many variables the model `null` reads and updates, as TensorFlow's null step has.
 const NULL_VARIABLES: usize = 16;
+
+/// The section as it is typed.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ProgramFile {
+    model: ModelFile,
+    hidden: Option<Vec<usize>>,
+    rows: Option<usize>,
+    dim: Option<usize>,
+    slots: Option<usize>,
+    partitions: Option<usize>,
+    dataset: Option<Source>,
+    batch: Option<usize>,
+    optimizer: OptimizerFile,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ModelFile {
+    #[default]
+    Softmax,
+    Mlp,
+    Convnet,
+    Embedding,
+    Alexnet,
+    #[serde(rename = "vgg16")]
+    Vgg16,
+    #[serde(rename = "inception_v3")]
+    InceptionV3,
+    #[serde(rename = "resnet50")]
+    Resnet50,
+    Null,
+}
 
 /// What is trained, and on what. `origin` is the scenario's file: relative paths begin where it is.
 /// `servers` are the parameter servers.

@@ -1,0 +1,63 @@
+//! The mistakes in a scenario, noted one by one and told all at once.
+
+use super::error::{Mistake, ScenarioError, line_of};
+
+/// The mistakes found so far, and what is asked for that can't be done yet: keys and what to say of
+/// each.
+#[derive(Default)]
+pub(super) struct Mistakes {
+    mistakes: Vec<(String, String)>,
+    not_yet: Vec<(String, String)>,
+}
+
+impl Mistakes {
+    pub(super) fn note(&mut self, path: impl Into<String>, text: impl Into<String>) {
+        self.mistakes.push((path.into(), text.into()));
+    }
+
+    pub(super) fn unless(
+        &mut self,
+        right: bool,
+        path: impl Into<String>,
+        text: impl FnOnce() -> String,
+    ) {
+        if !right {
+            self.note(path, text());
+        }
+    }
+
+    pub(super) fn at_least_1(&mut self, number: u64, path: &str) {
+        self.unless(number >= 1, path, || "0 must be at least 1".to_owned());
+    }
+
+    pub(super) fn above_0(&mut self, number: f64, path: &str) {
+        self.unless(number > 0.0, path, || "must be above 0".to_owned());
+    }
+
+    /// Takes note that what is asked for can't be done yet.
+    pub(super) fn not_yet(&mut self, path: &str, text: &str) {
+        self.not_yet.push((path.to_owned(), text.to_owned()));
+    }
+
+    /// Whether anything is wrong. `text` is the file, or none where its lines mean nothing any
+    /// more.
+    pub(super) fn settle(self, origin: &str, text: Option<&str>) -> Result<(), ScenarioError> {
+        let located = |found: Vec<(String, String)>| -> Vec<Mistake> {
+            let locate = |(path, said): (String, String)| {
+                let line = text.and_then(|text| line_of(text, &path));
+                Mistake { path, line, text: said }
+            };
+            let mut located: Vec<_> = found.into_iter().map(locate).collect();
+            located.sort_by_key(|mistake| mistake.line);
+            located
+        };
+        let origin = origin.to_owned();
+        if !self.not_yet.is_empty() {
+            return Err(ScenarioError::NotSupported { origin, features: located(self.not_yet) });
+        }
+        if !self.mistakes.is_empty() {
+            return Err(ScenarioError::Invalid { origin, mistakes: located(self.mistakes) });
+        }
+        Ok(())
+    }
+}
