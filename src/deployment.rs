@@ -30,6 +30,5 @@ pub use network::{Message, Standing};
 pub use role::{RoleFlags, find_role, require_role};
 pub use seat::Seat;
 pub use server::Certificates;
-pub(crate) use stop::{Stop, listen};
-pub use task::Outcome;
-pub(crate) use task::{Member, run};
+pub use stop::Stop;
+pub use task::{Member, Outcome, run};

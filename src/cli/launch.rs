@@ -8,7 +8,7 @@ use super::args::LaunchArgs;
 use super::failure::Failure;
 use super::output::{Files, print};
 use super::progress::Progress;
-use crate::deployment::{Ended, ExitCode, Folder, Stop, folder, listen};
+use crate::deployment::{Ended, ExitCode, Folder, Stop, folder};
 use crate::experiment::{Experiment, Launcher, Trial, report_of};
 use crate::report::World;
 
@@ -20,7 +20,7 @@ pub(super) fn run(args: &LaunchArgs, verbose: u8) -> Result<ExitCode, Failure> {
     let mut launcher = Launcher::new(&experiment, program)?;
     launcher.flags = (0..verbose).map(|_| "-v".to_owned()).collect();
     launcher.busy_poll = args.busy_poll.map(Into::into);
-    let stop = listen(None)?;
+    let stop = Stop::listen(None)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::system("run an event loop"))?;
     runtime.block_on(launch(args, (&experiment, &trials), &launcher, stop))

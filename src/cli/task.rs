@@ -7,7 +7,7 @@ use super::progress::Progress;
 use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
 use crate::deployment::{
-    self, Control, Event, ExitCode, Member, Outcome, Part, Seat, require_role,
+    self, Control, Event, ExitCode, Member, Outcome, Part, Seat, Stop, require_role,
 };
 use crate::experiment::{ExperimentError, Observed, Trainer, Trial, report_of};
 use crate::report::World;
@@ -55,7 +55,7 @@ fn attend(
     trainer: &impl Trainer,
 ) -> Result<ExitCode, Failure> {
     let launcher = control.as_ref().map(Control::try_clone).transpose()?.map(Control::into_stream);
-    let stop = deployment::listen(launcher)?;
+    let stop = Stop::listen(launcher)?;
     let clock = WallClock::new();
     let is_chief = seat.is_chief();
     let task = seat.task().clone();
@@ -71,10 +71,14 @@ fn attend(
     let (encoding, devices) = (trial.cluster.encoding, trial.cluster.devices);
     let member = Member { seat, encoding, devices, busy_poll, clock };
     let program = |host: Host| {
-        let stores = (trial.deployed_checkpoints()?, Stores::Lasting);
-        trial.task((host.server, host.clock), stores, &recording)
+        let task = trial.deployed_checkpoints().and_then(|checkpoints| {
+            let stores = (checkpoints, Stores::Lasting);
+            trial.task((host.server, host.clock), stores, &recording)
+        });
+        let running = task.map(trainer);
+        async { running?.await }
     };
-    let outcome = deployment::run(member, stop, program, trainer)?;
+    let outcome = deployment::run(member, stop, program)?;
     let Outcome { result, stopped, ended, bytes_sent } = outcome;
     let recording = recording.finish();
     if let Some(control) = &mut control {

@@ -28,56 +28,66 @@ const LIMIT: Duration = Duration::from_secs(20);
 type Requests = mpsc::UnboundedSender<ExitCode>;
 
 /// The first request to stop, to be awaited: the exit code that it asks for.
-pub(crate) struct Stop(oneshot::Receiver<ExitCode>);
+#[derive(Debug)]
+pub struct Stop(oneshot::Receiver<ExitCode>);
 
 impl Stop {
     /// No request, ever.
-    pub(crate) fn never() -> Self {
+    pub fn never() -> Self {
         Self(oneshot::channel().1)
     }
-}
 
-/// Begins to listen for requests to stop: signals, and, with `launcher`, that this has said its
-/// last.
-///
-/// # Errors
-/// If the system can't.
-pub(crate) fn listen(launcher: Option<UnixStream>) -> Result<Stop, DeploymentError> {
-    let failed = || DeploymentError::system("listen for signals");
-    let (first, stop) = oneshot::channel();
-    let (requests, mut requested) = mpsc::unbounded_channel();
-    let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(failed())?;
-    {
-        let _inside = runtime.enter();
-        for (kind, code) in [
-            (SignalKind::interrupt(), ExitCode::Interrupted),
-            (SignalKind::terminate(), ExitCode::Terminated),
-        ] {
-            let (mut signals, requests) = (signal(kind).map_err(failed())?, requests.clone());
-            runtime.spawn(async move {
-                while signals.recv().await.is_some() && requests.send(code).is_ok() {}
-            });
-        }
+    /// The first of the signals SIGINT and SIGTERM. The second ends the process at once.
+    ///
+    /// # Errors
+    /// If the system can't.
+    pub fn on_signals() -> Result<Self, DeploymentError> {
+        Self::listen(None)
     }
-    if let Some(launcher) = launcher {
+
+    /// Begins to listen for requests to stop: signals, and, with `launcher`, that this has said its
+    /// last.
+    ///
+    /// # Errors
+    /// If the system can't.
+    pub(crate) fn listen(launcher: Option<UnixStream>) -> Result<Self, DeploymentError> {
+        let failed = || DeploymentError::system("listen for signals");
+        let (first, stop) = oneshot::channel();
+        let (requests, mut requested) = mpsc::unbounded_channel();
+        let runtime =
+            runtime::Builder::new_current_thread().enable_all().build().map_err(failed())?;
+        {
+            let _inside = runtime.enter();
+            for (kind, code) in [
+                (SignalKind::interrupt(), ExitCode::Interrupted),
+                (SignalKind::terminate(), ExitCode::Terminated),
+            ] {
+                let (mut signals, requests) = (signal(kind).map_err(failed())?, requests.clone());
+                runtime.spawn(async move {
+                    while signals.recv().await.is_some() && requests.send(code).is_ok() {}
+                });
+            }
+        }
+        if let Some(launcher) = launcher {
+            thread::Builder::new()
+                .name("launcher".into())
+                .spawn(|| until_gone(launcher, requests))
+                .map_err(failed())?;
+        }
+        let guard = async move {
+            let Some(code) = requested.recv().await else { return };
+            if first.send(code).is_err() {
+                tracing::debug!("asked to stop at the very end");
+            }
+            let code = timeout(LIMIT, requested.recv()).await.ok().flatten().unwrap_or(code);
+            std::process::exit(code as i32);
+        };
         thread::Builder::new()
-            .name("launcher".into())
-            .spawn(|| until_gone(launcher, requests))
+            .name("signals".into())
+            .spawn(move || runtime.block_on(guard))
             .map_err(failed())?;
+        Ok(Self(stop))
     }
-    let guard = async move {
-        let Some(code) = requested.recv().await else { return };
-        if first.send(code).is_err() {
-            tracing::debug!("asked to stop at the very end");
-        }
-        let code = timeout(LIMIT, requested.recv()).await.ok().flatten().unwrap_or(code);
-        std::process::exit(code as i32);
-    };
-    thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || runtime.block_on(guard))
-        .map_err(failed())?;
-    Ok(Stop(stop))
 }
 
 /// Waits until the launcher has closed its end, or is gone, which closes it.

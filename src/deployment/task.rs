@@ -16,7 +16,6 @@ use crate::clock::{Clock, WallClock};
 use crate::runtime::{
     self, Code, ComputeModel, Encoding, Error, Host, PeerMessage, Processor, Server, ServerDef,
 };
-use crate::training::Task;
 use crate::transport::{Quic, Transport};
 use crate::units::{Bytes, Time};
 
@@ -26,22 +25,25 @@ const FLUSH: Duration = Duration::from_secs(5);
 const FLUSH_FAILED: Duration = Duration::from_millis(500);
 
 /// A task that is to run in this process.
-pub(crate) struct Member {
-    pub(crate) seat: Seat,
+#[derive(Debug)]
+pub struct Member {
+    /// Its place in the cluster.
+    pub seat: Seat,
     /// How the values of steps are written on their way.
-    pub(crate) encoding: Encoding,
+    pub encoding: Encoding,
     /// How many devices the task has, on this machine's one processor.
-    pub(crate) devices: NonZeroU32,
+    pub devices: NonZeroU32,
     /// How long it looks for messages before it sleeps.
-    pub(crate) busy_poll: Duration,
-    pub(crate) clock: WallClock,
+    pub busy_poll: Duration,
+    /// What it tells the time by.
+    pub clock: WallClock,
 }
 
 /// How a task ended, and what its end of the network saw of it.
 #[derive(Debug)]
-pub struct Outcome {
-    /// What the program returned.
-    pub result: runtime::Result<()>,
+pub struct Outcome<T> {
+    /// What the program returned; none where it was asked to stop and did not in time.
+    pub result: runtime::Result<Option<T>>,
     /// What it was asked to stop by, where it was.
     pub stopped: Option<ExitCode>,
     /// The time at the end, on the task's clock.
@@ -50,19 +52,28 @@ pub struct Outcome {
     pub bytes_sent: Bytes,
 }
 
-/// Runs `program` as one task of a cluster, to its end or until it is asked to stop. It is handed
-/// what hosts it, and gives the task that it makes of that, which runs as `trainer`.
+impl Member {
+    /// A member of `seat` with one device, which sends values as they are and sleeps when it has
+    /// nothing to do.
+    pub fn new(seat: Seat) -> Self {
+        let (devices, busy_poll) = (NonZeroU32::MIN, Duration::ZERO);
+        Self { seat, encoding: Encoding::Exact, devices, busy_poll, clock: WallClock::new() }
+    }
+}
+
+/// Runs `program` as one task of a cluster, to its end or until it is asked to stop: then it has
+/// some seconds to end by itself.
 ///
 /// # Errors
 /// If the task can't take part in the cluster.
-pub(crate) fn run<F>(
+pub fn run<T, F>(
     member: Member,
     stop: Stop,
-    program: impl FnOnce(Host) -> runtime::Result<Task>,
-    trainer: impl Fn(Task) -> F,
-) -> Result<Outcome, DeploymentError>
+    program: impl FnOnce(Host) -> F,
+) -> Result<Outcome<T>, DeploymentError>
 where
-    F: Future<Output = runtime::Result<()>> + 'static,
+    T: 'static,
+    F: Future<Output = runtime::Result<T>> + 'static,
 {
     let runtime = || {
         let mut builder = tokio::runtime::Builder::new_current_thread();
@@ -72,30 +83,34 @@ where
             .build()
             .expect("the system has what a runtime needs: it had it a moment ago")
     };
-    actix_rt::System::with_tokio_rt(runtime).block_on(attend(member, stop, program, trainer))
+    actix_rt::System::with_tokio_rt(runtime).block_on(attend(member, stop, program))
 }
 
-async fn attend<F>(
+async fn attend<T, F>(
     mut member: Member,
-    stop: Stop,
-    program: impl FnOnce(Host) -> runtime::Result<Task>,
-    trainer: impl Fn(Task) -> F,
-) -> Result<Outcome, DeploymentError>
+    mut stop: Stop,
+    program: impl FnOnce(Host) -> F,
+) -> Result<Outcome<T>, DeploymentError>
 where
-    F: Future<Output = runtime::Result<()>> + 'static,
+    T: 'static,
+    F: Future<Output = runtime::Result<T>> + 'static,
 {
     if !member.busy_poll.is_zero() {
         actix_rt::spawn(busy_poll::busy_poll(member.busy_poll, member.clock));
     }
     let quic = Quic::bind(member.seat.network()).await?;
-    let Seat { cluster, known, .. } = &member.seat;
+    let Seat { cluster, known, is_dynamic, .. } = &member.seat;
     let network = Network::new(Rc::clone(&quic), cluster.clone(), known.clone());
     let server = start(&member, network.transport());
     network.attach(&server);
+    if *is_dynamic && server.task().job() == "ps" {
+        actix_rt::spawn(pass_on_the_end(Rc::clone(&server)));
+    }
     let host = Host { server: Rc::clone(&server), clock: Rc::new(member.clock) };
-    let (result, stopped) = match program(host) {
-        Ok(task) => train(&member.seat, &server, task, stop, trainer).await,
-        Err(error) => (Err(error), None),
+    let mut running = actix_rt::spawn(program(host));
+    let (result, stopped) = match either(&mut running, &mut stop).await {
+        Either::First(joined) => (joined.unwrap_or_else(panicked).map(Some), None),
+        Either::Second(code) => (drain(&server, running).await, Some(code)),
     };
     let ended = member.clock.now();
     let flush = if result.is_ok() { FLUSH } else { FLUSH_FAILED };
@@ -118,38 +133,21 @@ fn start(member: &Member, transport: Rc<dyn Transport<PeerMessage>>) -> Rc<Serve
     Rc::new(server)
 }
 
-/// Runs the program; gives what it returned, and the exit code that it was asked to stop with.
-async fn train<F>(
-    seat: &Seat,
-    server: &Rc<Server>,
-    task: Task,
-    mut stop: Stop,
-    trainer: impl Fn(Task) -> F,
-) -> (runtime::Result<()>, Option<ExitCode>)
-where
-    F: Future<Output = runtime::Result<()>> + 'static,
-{
-    if seat.is_dynamic && task.job() == "ps" {
-        actix_rt::spawn(pass_on_the_end(Rc::clone(server)));
-    }
-    let mut running = actix_rt::spawn(trainer(task.clone()));
-    match either(&mut running, &mut stop).await {
-        Either::First(joined) => (joined.unwrap_or_else(panicked), None),
-        Either::Second(code) => (drain(&task, running).await, Some(code)),
-    }
-}
-
 /// Has the program end by itself, while there is time. What it did not finish is no error of it.
-async fn drain(task: &Task, running: JoinHandle<runtime::Result<()>>) -> runtime::Result<()> {
-    eprintln!("asked to stop: {} ends its training", task.name());
-    task.request_stop();
+async fn drain<T>(
+    server: &Server,
+    running: JoinHandle<runtime::Result<T>>,
+) -> runtime::Result<Option<T>> {
+    let task = server.task();
+    eprintln!("asked to stop: {task} ends its training");
+    server.request_stop();
     match timeout(GRACE, running).await {
         Ok(Ok(Err(error))) => eprintln!("{error}"),
-        Ok(Ok(Ok(()))) => {}
+        Ok(Ok(Ok(value))) => return Ok(Some(value)),
         Ok(Err(error)) => return panicked(error),
-        Err(_) => eprintln!("{} did not end in {} s", task.name(), GRACE.as_secs()),
+        Err(_) => eprintln!("{task} did not end in {} s", GRACE.as_secs()),
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Tells those whom the chief may not know that the training is over.

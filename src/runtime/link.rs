@@ -35,6 +35,8 @@ pub(crate) struct Actors {
     pub(crate) training_over: Cell<bool>,
     /// Wakes who waits for the chief to say so.
     pub(crate) end_of_training: Notify,
+    /// Whether this task is to take no more steps, whatever the others do.
+    pub(crate) stop_requested: Cell<bool>,
     /// Whether worker 0 has said that it takes no more steps.
     pub(crate) chief_has_left: Cell<bool>,
     /// How often the task's variables have been cleared.
@@ -127,6 +129,7 @@ impl Actors {
             parameter_server: Address::new(),
             training_over: Cell::new(false),
             end_of_training: Notify::new(),
+            stop_requested: Cell::new(false),
             chief_has_left: Cell::new(false),
             resets: Cell::new(0),
             has_servers: Cell::new(false),

@@ -260,6 +260,16 @@ impl Server {
         self.actors.training_over.get()
     }
 
+    /// Ends this task's training after the step that is under way; the other tasks go on.
+    pub fn request_stop(&self) {
+        self.actors.stop_requested.set(true);
+    }
+
+    /// Whether that was asked for.
+    pub(crate) fn is_stop_requested(&self) -> bool {
+        self.actors.stop_requested.get()
+    }
+
     /// Waits until the chief has said that the training is over.
     pub(crate) async fn training_is_over(&self) {
         while !self.is_training_over() {

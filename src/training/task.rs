@@ -1,6 +1,6 @@
 //! `Task`: what a program is handed, from which it finds out what it is and what to train.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,6 @@ struct Inner {
     parts: TaskParts,
     replica: Option<Replica>,
     batches: RefCell<Option<Batches>>,
-    stop_requested: Cell<bool>,
 }
 
 impl Task {
@@ -82,8 +81,8 @@ impl Task {
             _ => None,
         };
         parts.server.know_replicas(&workers);
-        let (batches, stop_requested) = (RefCell::new(batches), Cell::new(false));
-        Ok(Self { inner: Rc::new(Inner { parts, replica, batches, stop_requested }) })
+        let batches = RefCell::new(batches);
+        Ok(Self { inner: Rc::new(Inner { parts, replica, batches }) })
     }
 
     /// Which task it is.
@@ -323,14 +322,10 @@ impl Task {
         self.inner.parts.server.broadcast(&PeerMessage::TrainingOver);
     }
 
-    /// Ends this task's training after the step that is under way; the other workers go on.
-    pub(crate) fn request_stop(&self) {
-        self.inner.stop_requested.set(true);
-    }
-
     /// Whether the training is over, for all or for this task.
     pub(super) fn is_training_over(&self) -> bool {
-        self.inner.stop_requested.get() || self.inner.parts.server.is_training_over()
+        let server = &self.inner.parts.server;
+        server.is_stop_requested() || server.is_training_over()
     }
 
     pub(super) fn begin_training(&self) {

@@ -292,3 +292,19 @@ fn a_sweep_runs_each_value_and_names_it() {
     assert_eq!(names[..3], expected);
     assert_eq!(result["runs"][2]["gradients"]["computed"], 30);
 }
+
+#[test]
+fn a_key_may_be_unset_and_one_run_of_several_picked() {
+    let path = scenario("unset", &format!("{SMALL}[compute]\nslow = {{ \"worker:0\" = 9 }}\n"));
+    let seconds = |more: &[&str]| {
+        let said = trainyard(&[&["sim", &path, "--json", "--run", "async"], more].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        let result: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        let [run] = &result["runs"].as_array().unwrap()[..] else { panic!("{}", said.out) };
+        assert_eq!(run["name"], "async");
+        run["seconds"].as_f64().unwrap()
+    };
+    assert!(seconds(&["--unset", "compute.slow"]) < seconds(&[]));
+    assert_refused(&["sim", &path, "--unset", "stop.time"], &["`stop.time` is not set"]);
+    assert_refused(&["sim", &path, "--run", "asinc"], &["no run `asinc`", "`sync`, `async`"]);
+}
