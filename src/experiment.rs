@@ -158,12 +158,11 @@ impl Experiment {
         self.removed.iter().chain(&self.set)
     }
 
-    /// The scenario with all changes, once for each combination of the sweeps' values, with a label
-    /// that names these.
+    /// The scenario with all changes, once for each combination of the sweeps' values.
     ///
     /// # Errors
     /// Every mistake in one of them.
-    pub fn scenarios(&self) -> Result<Vec<(String, Scenario)>, ExperimentError> {
+    pub fn scenarios(&self) -> Result<Vec<(Vec<Change>, Scenario)>, ExperimentError> {
         let changes: Vec<Change> = self.changes().cloned().collect();
         let mut all = scenario::expand(&self.text, &self.origin(), &changes, &self.sweeps)?;
         if let Some(seed) = self.seed {
@@ -180,13 +179,10 @@ impl Experiment {
         let scenarios = self.scenarios()?;
         self.check_names(&scenarios[0].1)?;
         let mut trials: Vec<Trial> = Vec::new();
-        for (label, scenario) in &scenarios {
+        for (swept, scenario) in &scenarios {
             for run in scenario.runs.iter().filter(|run| self.wants(&run.name)) {
                 let own = scenario.of(run);
-                let mut trial = Trial::new(scenario, run)?;
-                if !label.is_empty() {
-                    trial.name = format!("{} ({label})", trial.name);
-                }
+                let mut trial = Trial::new(scenario, run, swept)?;
                 // Runs of the same data share it.
                 let same = |known: &&Trial| known.data_key == trial.data_key;
                 trial.dataset = match trials.iter().find(same) {

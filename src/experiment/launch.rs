@@ -84,8 +84,9 @@ impl Launcher {
     /// What each task's program is called with.
     fn arguments(&self, experiment: &Experiment, trial: &Trial) -> Vec<String> {
         let mut arguments = vec!["task".to_owned(), self.scenario.display().to_string()];
-        arguments.push(format!("--run={}", trial.name));
-        for change in experiment.changes() {
+        let (run, swept) = &trial.origin;
+        arguments.push(format!("--run={run}"));
+        for change in experiment.changes().chain(swept) {
             let flag = if change.removes() { "unset" } else { "set" };
             arguments.push(format!("--{flag}={change}"));
         }
@@ -103,7 +104,7 @@ impl Experiment {
     ///
     /// # Errors
     /// As [`Self::trials`]; if the system refuses; the first task that fails, with the last that it
-    /// said; if there are sweeps, of which a task knows nothing.
+    /// said.
     pub fn launch(&self, program: impl AsRef<Path>) -> Result<Report, ExperimentError> {
         let trials = self.trials()?;
         let launcher = Launcher::new(self, program.as_ref().to_owned())?;

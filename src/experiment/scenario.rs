@@ -154,8 +154,8 @@ pub fn load(path: &Path, changes: &[Change]) -> Result<Scenario, ScenarioError> 
 /// The scenario in `text`, as [`parse`] reads it, after `changes`, once for each combination of
 /// `sweeps`' values.
 ///
-/// The first sweep changes slowest. Each scenario comes with its label, such as
-/// `program.batch=32, network.latency=1ms`; without sweeps there is one, with an empty label.
+/// The first sweep changes slowest. Each scenario comes with its values, a change a sweep; without
+/// sweeps there is one.
 ///
 /// # Errors
 /// Every mistake in the first that has any.
@@ -164,12 +164,12 @@ pub fn expand(
     origin: &str,
     changes: &[Change],
     sweeps: &[Sweep],
-) -> Result<Vec<(String, Scenario)>, ScenarioError> {
+) -> Result<Vec<(Vec<Change>, Scenario)>, ScenarioError> {
     let mut scenarios = Vec::new();
     for combination in change::combinations(sweeps) {
-        let label = combination.iter().map(Change::to_string).collect::<Vec<_>>().join(", ");
         let all = [changes, &combination].concat();
-        scenarios.push((label, change::read(text, origin, &all)?));
+        let scenario = change::read(text, origin, &all)?;
+        scenarios.push((combination, scenario));
     }
     Ok(scenarios)
 }

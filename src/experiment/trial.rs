@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::scenario::{Averaging as AveragingSetting, Checkpoint, Nesterov, Run, Scenario};
+use super::scenario::{Averaging as AveragingSetting, Change, Checkpoint, Nesterov, Run, Scenario};
 use super::summary::{self, Observed};
 use super::{ExperimentError, Trainer};
 use crate::checkpoint::{Memory, Stores, open_store};
@@ -44,6 +44,8 @@ pub struct Trial {
     /// Where its checkpoints are, if not where the scenario says.
     pub checkpointing: Option<Checkpointing>,
     checkpoint: Option<Checkpoint>,
+    /// Its run, and the values of the sweeps.
+    pub(super) origin: (String, Vec<Change>),
     /// By what `dataset` is known to be the same as another's.
     pub(super) data_key: (Model, Source, Numerics, u64),
 }
@@ -59,11 +61,15 @@ pub struct Simulated {
 }
 
 impl Trial {
-    /// `run` of `scenario`, without its data.
+    /// `run` of `scenario`, which has the values `swept`, without its data.
     ///
     /// # Errors
     /// If the scenario's cluster or network is none.
-    pub(super) fn new(scenario: &Scenario, run: &Run) -> Result<Self, ExperimentError> {
+    pub(super) fn new(
+        scenario: &Scenario,
+        run: &Run,
+        swept: &[Change],
+    ) -> Result<Self, ExperimentError> {
         let own = scenario.of(run);
         let impossible =
             |error: &dyn std::fmt::Display| ExperimentError::Impossible(error.to_string());
@@ -90,7 +96,8 @@ impl Trial {
         sent.top_k = run.compression.top_k();
         let data_key = (settings.model.clone(), own.dataset.clone(), own.numerics, own.seed);
         Ok(Self {
-            name: run.name.clone(),
+            name: name(run, swept),
+            origin: (run.name.clone(), swept.to_vec()),
             scenario: scenario.name.clone(),
             how: run.how(),
             mode: run.mode,
@@ -201,6 +208,15 @@ impl Trial {
     pub fn misses_target(&self, run: &report::Run) -> bool {
         self.settings.stop.accuracy.is_some() && run.seconds_to_target.is_none()
     }
+}
+
+/// `async (cluster.worker=4, seed=1)`
+fn name(run: &Run, swept: &[Change]) -> String {
+    if swept.is_empty() {
+        return run.name.clone();
+    }
+    let values: Vec<String> = swept.iter().map(Change::to_string).collect();
+    format!("{} ({})", run.name, values.join(", "))
 }
 
 fn averaging(AveragingSetting { every, outer }: AveragingSetting) -> Averaging {

@@ -12,7 +12,7 @@ fn set(text: &str) -> Change {
 fn expand_file(
     changes: &[Change],
     sweeps: &[Sweep],
-) -> Result<Vec<(String, Scenario)>, ScenarioError> {
+) -> Result<Vec<(Vec<Change>, Scenario)>, ScenarioError> {
     expand(&read_file(Path::new(FILE))?, FILE, changes, sweeps)
 }
 
@@ -138,7 +138,10 @@ fn a_text_that_is_no_setting_or_sweep_is_refused_with_an_example() {
 fn sweeps_expand_to_every_combination_with_the_first_changing_slowest() {
     let sweeps = ["cluster.worker=4,8", "seed=1,2,3"].map(|text| text.parse().unwrap());
     let expanded = expand_file(&[set("program.batch=16"), set("seed=9")], &sweeps).unwrap();
-    let labels: Vec<_> = expanded.iter().map(|(label, _)| label.as_str()).collect();
+    let label = |(swept, _): &(Vec<Change>, _)| {
+        swept.iter().map(Change::to_string).collect::<Vec<_>>().join(", ")
+    };
+    let labels: Vec<_> = expanded.iter().map(label).collect();
     let expected = [
         "cluster.worker=4, seed=1",
         "cluster.worker=4, seed=2",
@@ -180,9 +183,9 @@ fn commas_within_brackets_or_quotes_do_not_separate_the_values_of_a_sweep() {
 }
 
 #[test]
-fn without_sweeps_there_is_one_scenario_without_a_label() {
+fn without_sweeps_there_is_one_scenario() {
     let expanded = expand_file(&[], &[]).unwrap();
-    assert_eq!(expanded, [(String::new(), load(Path::new(FILE), &[]).unwrap())]);
+    assert_eq!(expanded, [(Vec::new(), load(Path::new(FILE), &[]).unwrap())]);
 }
 
 #[test]
