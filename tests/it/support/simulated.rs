@@ -62,6 +62,32 @@ fn scenario(ps: u32, workers: u32) -> String {
     )
 }
 
+/// Methods that put a value into the trial, a line each.
+macro_rules! settings {
+    ($($name:ident($($argument:ident: $type:ty)?) $($place:ident).+ = $value:expr;)*) => {
+        impl Simulated {$(
+            pub(crate) fn $name(mut self $(, $argument: $type)?) -> Self {
+                self.trial.$($place).+ = $value;
+                self
+            }
+        )*}
+    };
+}
+
+settings! {
+    seed(seed: u64) cluster.seed = seed;
+    steps(steps: u64) settings.stop.steps = Some(steps);
+    step_time(law: Law) cluster.compute.step_time = Some(law);
+    encoding(encoding: Encoding) cluster.encoding = encoding;
+    devices(devices: u32) cluster.devices = NonZeroU32::new(devices).unwrap();
+    shapes() cluster.numerics = Numerics::Shapes;
+    model(model: Model) settings.model = model;
+    batch(batch: usize) settings.batch = batch;
+    rule(rule: UpdateRule) settings.optimizer.rule = rule;
+    optimizer(optimizer: impl Into<Optimizer>) settings.optimizer = optimizer.into();
+    top_k(fraction: f64) settings.optimizer.top_k = Some(fraction);
+}
+
 impl Simulated {
     pub(crate) fn new(ps: u32, workers: u32, mode: Mode) -> Self {
         let mut trial =
@@ -71,25 +97,9 @@ impl Simulated {
         Self { trial, wasted: Duration::ZERO }
     }
 
-    pub(crate) fn seed(mut self, seed: u64) -> Self {
-        self.trial.cluster.seed = seed;
-        self
-    }
-
-    pub(crate) fn steps(mut self, steps: u64) -> Self {
-        self.trial.settings.stop.steps = Some(steps);
-        self
-    }
-
     /// Ends the training after this time, and not before.
     pub(crate) fn until(mut self, limit: Duration) -> Self {
         (self.trial.settings.stop.steps, self.trial.settings.stop.time) = (None, Some(limit));
-        self
-    }
-
-    /// The computation of each worker step \[s\].
-    pub(crate) fn step_time(mut self, law: Law) -> Self {
-        self.trial.cluster.compute.step_time = Some(law);
         self
     }
 
@@ -123,18 +133,6 @@ impl Simulated {
         self
     }
 
-    /// How the values of steps are written between tasks.
-    pub(crate) fn encoding(mut self, encoding: Encoding) -> Self {
-        self.trial.cluster.encoding = encoding;
-        self
-    }
-
-    /// Sends this share of each gradient at once.
-    pub(crate) fn top_k(mut self, fraction: f64) -> Self {
-        self.trial.settings.optimizer.top_k = Some(fraction);
-        self
-    }
-
     /// Has the workers train variables of their own, which they average every so many steps.
     pub(crate) fn averaging(
         mut self,
@@ -149,22 +147,11 @@ impl Simulated {
         self
     }
 
-    pub(crate) fn rule(mut self, rule: UpdateRule) -> Self {
-        self.trial.settings.optimizer.rule = rule;
-        self
-    }
-
     /// Keeps checkpoints in `store`, one every so many steps.
     pub(crate) fn checkpoints(mut self, store: &Memory, every: u64) -> Self {
         let every = SecondOrStepTimer::every_steps(every);
         self.trial.checkpointing =
             Some(Checkpointing { every, ..Checkpointing::new(Arc::new(store.clone())) });
-        self
-    }
-
-    /// Applies gradients as `optimizer` does.
-    pub(crate) fn optimizer(mut self, optimizer: impl Into<Optimizer>) -> Self {
-        self.trial.settings.optimizer = optimizer.into();
         self
     }
 
@@ -174,30 +161,8 @@ impl Simulated {
         self
     }
 
-    /// Gives each task so many devices.
-    pub(crate) fn devices(mut self, devices: u32) -> Self {
-        self.trial.cluster.devices = NonZeroU32::new(devices).unwrap();
-        self
-    }
-
-    /// Computes no numbers.
-    pub(crate) fn shapes(mut self) -> Self {
-        self.trial.cluster.numerics = Numerics::Shapes;
-        self
-    }
-
-    pub(crate) fn model(mut self, model: Model) -> Self {
-        self.trial.settings.model = model;
-        self
-    }
-
     pub(crate) fn adam(self, learning_rate: f32) -> Self {
         self.optimizer(Adam::new(learning_rate))
-    }
-
-    pub(crate) fn batch(mut self, batch: usize) -> Self {
-        self.trial.settings.batch = batch;
-        self
     }
 
     pub(crate) fn slow(mut self, worker: u32, factor: f64) -> Self {
