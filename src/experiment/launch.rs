@@ -19,9 +19,10 @@ pub(crate) struct Launcher {
     pub(crate) flags: Vec<String>,
     /// How long an idle task looks for messages, where somebody has said so.
     pub(crate) busy_poll: Option<Duration>,
-    /// A scenario that is no file, as one for the tasks.
-    _text: Option<Folder>,
+    /// The scenario's file, which each task reads.
     scenario: PathBuf,
+    /// The folder of that, where the scenario was none; it goes with the launcher.
+    _folder: Option<Folder>,
 }
 
 /// Nobody watches.
@@ -39,7 +40,7 @@ impl Launcher {
     /// # Errors
     /// If a scenario that is no file can't be written to one.
     pub(crate) fn new(experiment: &Experiment, program: PathBuf) -> Result<Self, ExperimentError> {
-        let (text, scenario) = match &experiment.path {
+        let (folder, scenario) = match &experiment.path {
             Some(path) => (None, path.clone()),
             None => {
                 let folder = Folder::private("trainyard-scenario")?;
@@ -49,7 +50,7 @@ impl Launcher {
                 (Some(folder), path)
             }
         };
-        Ok(Self { program, flags: Vec::new(), busy_poll: None, _text: text, scenario })
+        Ok(Self { program, flags: Vec::new(), busy_poll: None, scenario, _folder: folder })
     }
 
     /// Launches one run and follows it to its end; the tasks' logs go to the folder `logs`.
