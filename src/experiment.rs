@@ -16,6 +16,7 @@
 //! A [`Scenario`] is what a file says, checked; a [`Trial`] is one run of it, ready for a world.
 
 mod error;
+mod files;
 mod launch;
 pub mod scenario;
 mod summary;
@@ -31,10 +32,10 @@ use crate::runtime::Result as TaskResult;
 use crate::training::Task;
 
 pub use error::ExperimentError;
+pub use files::Files;
 pub(crate) use launch::Launcher;
 use scenario::{Change, Scenario, Sweep};
 pub(crate) use summary::Observed;
-pub use summary::rows;
 pub use trial::{Simulated, Trial};
 
 /// A program that runs as every task of a cluster.

@@ -1,7 +1,8 @@
 //! The result of an experiment: a plain model, and one writer a format. Simulation and deployment
 //! fill the same model.
 //!
-//! [`json::write`] writes all of it, [`csv::Steps`] every worker step, [`events::write`] the same
+//! [`json::write`] writes all of it, [`csv::Steps`] every worker step, [`csv::Evaluations`] every look at the test split,
+//! [`events::write`] both
 //! for TensorBoard, [`table::render`] the comparison a reader sees first. What this module does not
 //! own is where the files go.
 
@@ -14,5 +15,5 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
-pub use model::{Gradients, NoSuchRun, Report, Run, StepRow, World};
+pub use model::{EvaluationRow, Gradients, NoSuchRun, Report, Run, StepRow, World};
 pub use statistics::{Staleness, StepSeconds};

@@ -6,7 +6,7 @@ use tokio::runtime;
 
 use super::args::LaunchArgs;
 use super::failure::Failure;
-use super::output::{Files, print};
+use super::output::{Out, print};
 use super::progress::Progress;
 use crate::deployment::{Ended, ExitCode, Folder, Stop, folder};
 use crate::experiment::{Experiment, Launcher, Trial, report_of};
@@ -34,7 +34,7 @@ async fn launch(
     mut stop: Stop,
 ) -> Result<ExitCode, Failure> {
     let mut report = report_of(trials, World::Deployment);
-    let mut files = args.out.as_deref().map(Files::create).transpose()?;
+    let mut out = Out::create(args.out.as_deref())?;
     let logs = Logs::new(args.out.clone())?;
     let mut is_target_missed = false;
     for trial in trials {
@@ -51,9 +51,7 @@ async fn launch(
         };
         is_target_missed |= trial.misses_target(&result);
         report.runs.push(result);
-        if let Some(files) = &mut files {
-            files.append(&report, &trial.name, &recording)?;
-        }
+        out.append(&report, trial, &recording)?;
     }
     logs.remove();
     let target = trials[0].settings.stop.accuracy;

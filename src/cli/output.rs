@@ -1,44 +1,35 @@
 //! Where results go: a report's files, the comparison on stdout.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
+
 use std::path::Path;
 
 use super::failure::Failure;
-use crate::experiment;
-use crate::report::{Report, Run, csv, events, json, table};
+use crate::experiment::{Files, Trial};
+use crate::report::{Report, Run, json, table};
 use crate::training::Recording;
 
-/// The files of a report, written run by run, so that a later failure loses nothing.
-pub(super) struct Files<'a> {
-    directory: &'a Path,
-    steps: csv::Steps<File>,
-}
+/// The files of a report, where the user wants any.
+pub(super) struct Out(Option<Files>);
 
-impl<'a> Files<'a> {
-    pub(super) fn create(directory: &'a Path) -> Result<Self, Failure> {
-        let failed = || Failure::writing(directory.display().to_string());
-        fs::create_dir_all(directory).map_err(failed())?;
-        let file = File::create(directory.join("steps.csv")).map_err(failed())?;
-        Ok(Self { directory, steps: csv::Steps::new(file).map_err(failed())? })
+impl Out {
+    pub(super) fn create(directory: Option<&Path>) -> Result<Self, Failure> {
+        let create = |directory: &Path| {
+            Files::create(directory).map_err(Failure::writing(directory.display().to_string()))
+        };
+        Ok(Self(directory.map(create).transpose()?))
     }
 
-    /// Appends the last run of `report`, whose `recording` is that of `run`.
+    /// Appends the last run of `report`, which is `trial`'s.
     pub(super) fn append(
         &mut self,
         report: &Report,
-        run: &str,
+        trial: &Trial,
         recording: &Recording,
     ) -> Result<(), Failure> {
-        let failed = || Failure::writing(self.directory.display().to_string());
-        let rows = experiment::rows(recording);
-        self.steps.append(run, &rows).map_err(failed())?;
-        let folder = self.directory.join("events").join(run.replace(['/', '\\'], "_"));
-        fs::create_dir_all(&folder).map_err(failed())?;
-        let file = File::create(folder.join(events::file_name())).map_err(failed())?;
-        events::write(&rows, BufWriter::new(file)).map_err(failed())?;
-        let result = File::create(self.directory.join("result.json")).map_err(failed())?;
-        json::write(report, result).map_err(failed())
+        let Some(files) = &mut self.0 else { return Ok(()) };
+        let appended = files.append(report, trial, recording);
+        appended.map_err(Failure::writing(files.directory().display().to_string()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::args::SimArgs;
 use super::failure::Failure;
-use super::output::{Files, digests, print};
+use super::output::{Out, digests, print};
 use super::progress::Progress;
 use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, Trial, report_of};
@@ -17,14 +17,12 @@ pub(super) fn run(args: &SimArgs, trainer: &impl Trainer) -> Result<ExitCode, Fa
     let targets = trials.iter().map(|trial| trial.settings.stop.accuracy);
     let target = targets.reduce(|one, other| one.filter(|_| one == other)).flatten();
     let mut is_target_missed = false;
-    let mut files = args.out.as_deref().map(Files::create).transpose()?;
+    let mut out = Out::create(args.out.as_deref())?;
     for trial in &trials {
         let (result, recording) = repeat(args, trial, trainer)?;
         is_target_missed |= trial.misses_target(&result);
         report.runs.push(result);
-        if let Some(files) = &mut files {
-            files.append(&report, &trial.name, &recording)?;
-        }
+        out.append(&report, trial, &recording)?;
     }
     print(args.json, &report, target).map_err(Failure::writing("the result"))?;
     Ok(match report.runs.as_slice() {

@@ -2,7 +2,7 @@
 
 use super::args::TaskArgs;
 use super::failure::Failure;
-use super::output::{Files, print};
+use super::output::{Out, print};
 use super::progress::Progress;
 use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
@@ -106,9 +106,7 @@ fn report(
     let is_target_missed = trial.misses_target(&result);
     let mut report = report_of(std::slice::from_ref(trial), World::Deployment);
     report.runs.push(result);
-    if let Some(out) = &args.out {
-        Files::create(out)?.append(&report, &trial.name, recording)?;
-    }
+    Out::create(args.out.as_deref())?.append(&report, trial, recording)?;
     let target = trial.settings.stop.accuracy;
     print(args.json, &report, target).map_err(Failure::writing("the result"))?;
     Ok(if is_target_missed { ExitCode::TargetNotReached } else { ExitCode::Done })

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::Trial;
 use crate::cluster::TaskName;
-use crate::report::{Gradients, Run, Staleness, StepRow, StepSeconds};
+use crate::report::{EvaluationRow, Gradients, Run, Staleness, StepRow, StepSeconds};
 use crate::simulation::Outcome;
-use crate::training::{Recording, Settings, StepStats};
+use crate::training::{Evaluation, Recording, Settings, StepStats};
 use crate::units::Time;
 
 /// What the world saw of a run, beside what the run told of itself.
@@ -74,7 +74,7 @@ pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall
 }
 
 /// The rows of `steps.csv`: what each step of `recording` was.
-pub fn rows(recording: &Recording) -> Vec<StepRow> {
+pub(super) fn rows(recording: &Recording) -> Vec<StepRow> {
     let row = |step: &StepStats| StepRow {
         worker: step.worker.clone(),
         local_step: step.local_step,
@@ -86,6 +86,20 @@ pub fn rows(recording: &Recording) -> Vec<StepRow> {
         applied: step.applied,
     };
     recording.steps.iter().map(row).collect()
+}
+
+/// The rows of `evaluations.csv`: each look of `recording` at the test split.
+pub(super) fn evaluations(trial: &Trial, recording: &Recording) -> Vec<EvaluationRow> {
+    let steps_until = |at: Time| recording.steps.iter().filter(|step| step.ended <= at).count();
+    let row = |evaluation: &Evaluation| EvaluationRow {
+        seed: trial.cluster.seed,
+        global_step: evaluation.global_step,
+        samples: (steps_until(evaluation.at) * trial.settings.batch) as u64,
+        at: evaluation.at,
+        loss: evaluation.loss,
+        accuracy: evaluation.accuracy,
+    };
+    recording.evaluations.iter().map(row).collect()
 }
 
 fn seconds_to_target(settings: &Settings, recording: &Recording) -> Option<f64> {

@@ -1,10 +1,10 @@
-//! `steps.csv`: one row per worker step.
+//! `steps.csv`, a row for each worker step, and `evaluations.csv`, a row for each evaluation.
 
 use std::io::{self, Write};
 
 use csv::Writer;
 
-use super::StepRow;
+use super::{EvaluationRow, StepRow};
 
 const HEADER: [&str; 9] = [
     "run",
@@ -46,6 +46,36 @@ impl<W: Write> Steps<W> {
                 &row.loss.map(|loss| loss.to_string()).unwrap_or_default(),
                 &row.staleness.to_string(),
                 &row.applied.to_string(),
+            ])?;
+        }
+        self.out.flush()
+    }
+}
+
+/// The writer of `evaluations.csv`, which is written run by run, too.
+pub struct Evaluations<W: Write> {
+    out: Writer<W>,
+}
+
+impl<W: Write> Evaluations<W> {
+    /// A table with its header and no rows, written to `out`.
+    pub fn new(out: W) -> io::Result<Self> {
+        let mut out = Writer::from_writer(out);
+        out.write_record(["run", "seed", "global_step", "samples", "time_s", "loss", "accuracy"])?;
+        Ok(Self { out })
+    }
+
+    /// Appends the evaluations of the run called `run`. Times are in seconds since it began.
+    pub fn append(&mut self, run: &str, rows: &[EvaluationRow]) -> io::Result<()> {
+        for row in rows {
+            self.out.write_record([
+                run,
+                &row.seed.to_string(),
+                &row.global_step.to_string(),
+                &row.samples.to_string(),
+                &row.at.as_secs_f64().to_string(),
+                &row.loss.to_string(),
+                &row.accuracy.to_string(),
             ])?;
         }
         self.out.flush()

@@ -1,8 +1,8 @@
-//! A run's worker steps as a file of events, which TensorBoard shows.
+//! A run's worker steps and evaluations as a file of events, which TensorBoard shows.
 
 use std::io::{self, Write};
 
-use super::StepRow;
+use super::{EvaluationRow, StepRow};
 use crate::event_file::EventWriter;
 
 /// The name of a run's event file.
@@ -10,14 +10,15 @@ pub fn file_name() -> String {
     crate::event_file::file_name(0, "trainyard")
 }
 
-/// Writes the worker steps of a run: of each worker its loss, how long its steps took in seconds,
-/// and how stale its gradients were, by the global step. Times are those since the run began.
+/// Writes the worker steps of a run, and its evaluations: of each worker its loss, how long its
+/// steps took in seconds, and how stale its gradients were; of each evaluation the loss and the
+/// accuracy; all by the global step. Times are those since the run began.
 ///
 /// # Errors
 /// If `out` can't be written.
-pub fn write(rows: &[StepRow], out: impl Write) -> io::Result<()> {
+pub fn write(steps: &[StepRow], evaluations: &[EvaluationRow], out: impl Write) -> io::Result<()> {
     let mut writer = EventWriter::new(out, 0.0)?;
-    for row in rows {
+    for row in steps {
         let tag = |name: &str| format!("{name}/{}", row.worker);
         let (loss, seconds, staleness) = (tag("loss"), tag("step_seconds"), tag("staleness"));
         let mut values = vec![
@@ -26,6 +27,10 @@ pub fn write(rows: &[StepRow], out: impl Write) -> io::Result<()> {
         ];
         values.extend(row.loss.map(|value| (&*loss, value)));
         writer.scalars(&values, row.global_step, row.end.as_secs_f64())?;
+    }
+    for row in evaluations {
+        let values = [("evaluation/loss", row.loss), ("evaluation/accuracy", row.accuracy as f32)];
+        writer.scalars(&values, row.global_step, row.at.as_secs_f64())?;
     }
     writer.flush()
 }
@@ -50,12 +55,25 @@ mod tests {
             applied: true,
         };
         let mut file = Vec::new();
-        write(&[row.clone(), StepRow { loss: None, ..row }], &mut file).unwrap();
+        let evaluation = EvaluationRow {
+            seed: 7,
+            global_step: 9,
+            samples: 288,
+            at: Time(1_000_000_000),
+            loss: 0.25,
+            accuracy: 0.5,
+        };
+        let steps = [row.clone(), StepRow { loss: None, ..row }];
+        write(&steps, &[evaluation], &mut file).unwrap();
         let named = |values: &[(&str, f32)]| {
             values.iter().map(|(tag, x)| (format!("{tag}/worker:1"), *x)).collect()
         };
         let without = named(&[("step_seconds", 0.25), ("staleness", 2.0)]);
         let with = named(&[("step_seconds", 0.25), ("staleness", 2.0), ("loss", 0.125)]);
-        assert_eq!(read_scalars(&file), [(9, 0.75, with), (9, 0.75, without)]);
+        let evaluated = [("evaluation/loss", 0.25), ("evaluation/accuracy", 0.5)]
+            .map(|(tag, value)| (tag.to_owned(), value));
+        let expected =
+            [(9, 0.75, with), (9, 0.75, without), (9, 1.0, evaluated.into_iter().collect())];
+        assert_eq!(read_scalars(&file), expected);
     }
 }

@@ -137,6 +137,23 @@ pub struct StepRow {
     pub applied: bool,
 }
 
+/// One look at the test split: one row of `evaluations.csv`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EvaluationRow {
+    /// The seed of the run.
+    pub seed: u64,
+    /// The global step at which it was made.
+    pub global_step: u64,
+    /// How many samples the workers had computed gradients of by then, dropped ones among them.
+    pub samples: u64,
+    /// When it was done.
+    pub at: Time,
+    /// The mean loss on the test split.
+    pub loss: f32,
+    /// The share of the test split that was classified correctly.
+    pub accuracy: f64,
+}
+
 /// `{"worker:0": value, ...}`, ordered by job, then index.
 fn by_task<T: Serialize, S: Serializer>(
     tasks: &BTreeMap<TaskName, T>,

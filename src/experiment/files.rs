@@ -1,0 +1,56 @@
+//! The files of a report in a folder, written run by run, so that a later failure loses nothing.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+use super::{Trial, summary};
+use crate::report::{Report, csv, events, json};
+use crate::training::Recording;
+
+/// A folder with `result.json`, `steps.csv`, `evaluations.csv`, and `events/` for TensorBoard.
+pub struct Files {
+    directory: PathBuf,
+    steps: csv::Steps<File>,
+    evaluations: csv::Evaluations<File>,
+}
+
+impl Files {
+    /// The files of a new report in `directory`, which is made where it is not there.
+    ///
+    /// # Errors
+    /// If they can't be made.
+    pub fn create(directory: impl Into<PathBuf>) -> io::Result<Self> {
+        let directory = directory.into();
+        fs::create_dir_all(&directory)?;
+        let steps = csv::Steps::new(File::create(directory.join("steps.csv"))?)?;
+        let evaluations = csv::Evaluations::new(File::create(directory.join("evaluations.csv"))?)?;
+        Ok(Self { directory, steps, evaluations })
+    }
+
+    /// Where they are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Appends the last run of `report`, which is `trial`'s and told `recording`.
+    ///
+    /// # Errors
+    /// If they can't be written.
+    pub fn append(
+        &mut self,
+        report: &Report,
+        trial: &Trial,
+        recording: &Recording,
+    ) -> io::Result<()> {
+        let steps = summary::rows(recording);
+        let evaluations = summary::evaluations(trial, recording);
+        self.steps.append(&trial.name, &steps)?;
+        self.evaluations.append(&trial.name, &evaluations)?;
+        let folder = self.directory.join("events").join(trial.name.replace(['/', '\\'], "_"));
+        fs::create_dir_all(&folder)?;
+        let file = File::create(folder.join(events::file_name()))?;
+        events::write(&steps, &evaluations, BufWriter::new(file))?;
+        json::write(report, File::create(self.directory.join("result.json"))?)
+    }
+}
