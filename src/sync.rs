@@ -1,34 +1,42 @@
-//! When a gradient counts and when it is applied: pure state machines that return effects.
+//! Coordination, whole: who takes part in a training, when a gradient counts, when a worker goes on.
 //!
-//! Two of them act together. The [`Coordinator`], one for each training, beside the global step,
-//! decides when a worker's step counts and when the worker goes on. An [`Accumulator`], one for
-//! each variable of a synchronous training, beside that variable, collects the gradients of a round
-//! until the round's update can be applied; it is the barrier. Neither knows of actors, messages or
-//! time: the runtime tells them what came in and carries out what they answer.
+//! Pure state machines that return effects; none knows of actors, messages or time. The runtime
+//! tells them what came in and carries out what they answer.
+//!
+//! - [`Membership`] is who takes part, and the [`Epoch`]; each task has one.
+//! - A [`Mode`] is how workers are coordinated: one file in `modes`, with what it decides at the
+//!   worker, at a shard and at the task of the global step ([`Protocol`](protocol::Protocol)).
+//! - The [`Coordinator`], one for each training, beside the global step, decides when a worker's
+//!   step counts and when the worker goes on.
+//! - An [`Accumulator`], one for each variable of a synchronous training, beside that variable,
+//!   collects the gradients of a round until the round's update can be applied; it is the barrier.
 //!
 //! Beside them are what TensorFlow's own synchronous training is made of, for programs that use it
 //! themselves: [`FifoQueue`], [`ConditionalAccumulator`] and, for gradients of some rows,
 //! [`SparseSum`].
 //!
 //! A *worker* here is its replica index, from 0. A *round* is one update of a synchronous training,
-//! and rounds are consecutive from 0; the version of a variable is the number of rounds applied to
-//! it.
+//! and rounds are consecutive from 0 in each epoch.
 
 mod accumulator;
-mod bounded_staleness;
 mod conditional_accumulator;
 mod coordinator;
 mod fence;
 mod fifo_queue;
-mod mode;
+mod membership;
+mod modes;
+mod protocol;
 mod rounds;
 mod sparse_sum;
 
-pub use accumulator::{Accumulator, Offer, Place, Round};
+pub use accumulator::{Accumulator, Offer, Round};
 pub use conditional_accumulator::ConditionalAccumulator;
 pub use coordinator::{Coordinator, Effect};
 pub use fifo_queue::{Answer, FifoQueue};
-pub use mode::Mode;
+pub use membership::{Epoch, Joined, Membership};
+pub use modes::Mode;
+pub(crate) use protocol::{Arrived, Correction, Counted, Ended, Treatment};
+pub use protocol::{Contribution, Copies, Exchange, Place, Verdict, Version};
 pub use sparse_sum::SparseSum;
 
 #[cfg(test)]

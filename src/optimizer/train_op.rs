@@ -34,8 +34,8 @@ pub(super) fn train_op(
     let clipped = optimizer.clip.map(|clip| clip.apply(pairs)).transpose()?;
     let pairs = clipped.map_or(Cow::Borrowed(pairs), Cow::Owned);
     let replica = optimizer.replica;
-    let verdict =
-        if replica.mode.votes() { Some(vote(&graph, &pairs, global_step, replica)?) } else { None };
+    let needs = replica.mode.needs();
+    let verdict = if needs.vote { Some(vote(&graph, &pairs, global_step, replica)?) } else { None };
     let selection = optimizer.top_k.map(|fraction| Selection::of(&pairs, fraction)).transpose()?;
     let rate = Rate::of(&optimizer.learning_rate, global_step)?;
     let step = Step { graph: &graph, replica, verdict, rate };
@@ -139,7 +139,7 @@ impl Step<'_> {
         }
         let mut inputs = vec![self.rate.beside(variable)?];
         inputs.extend(gradient.parts().iter().map(|part| part.edge()));
-        let replica = Some(self.replica).filter(|replica| replica.mode.needs_version());
+        let replica = Some(self.replica).filter(|replica| replica.mode.needs().version);
         if replica.is_some() {
             inputs.extend(self.verdict.as_ref().map(Output::edge));
             inputs.extend(variable.versions(gradient).iter().map(Output::edge));

@@ -3,11 +3,11 @@
 //! What crosses between tasks is a [`PeerMessage`]; the rest stays within one task, between its
 //! three actors and the session that a program holds.
 
+mod codec;
 mod payload;
 mod state;
 #[cfg(test)]
 mod tests;
-mod verdict;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 use crate::cluster::DeviceSpec;
 use crate::graph::{GraphDef, Replica, VariableSpec};
 use crate::partition::{CrossingId, Partition, Request};
+use crate::sync::Epoch;
 use crate::tensor::Tensor;
 use crate::transport::{Loss, PeerId};
 use crate::units::Time;
@@ -29,8 +30,12 @@ use crate::runtime::error::{Error, Result};
 use crate::runtime::reply::Reply;
 use crate::runtime::worker::executor::Batch;
 
-pub(crate) use state::{Action, ApplyGradient, Commit, Served, StateRequest, Ticket, VariableId};
-pub(crate) use verdict::Verdict;
+pub(crate) use codec::{
+    verdict_from_tensor, verdict_to_tensor, version_from_tensor, version_to_tensor,
+};
+pub(crate) use state::{
+    Action, ApplyGradient, Commit, Served, StateRequest, Taken, Ticket, VariableId, Vote,
+};
 
 /// One run of a session's graph: which master began it, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -294,7 +299,7 @@ pub(crate) enum WorkerMessage {
     /// began.
     Lost { peer: PeerId, loss: Loss },
     /// The parameter server: the variables of a partition have been found, or why not.
-    Bound { graph: GraphHandle, outcome: Result<Vec<VariableId>> },
+    Bound { graph: GraphHandle, outcome: Result<Bound> },
     /// The parameter server: what it was asked has been done.
     Served(Vec<Served>),
     /// The parameter server: containers have been cleared, the default one where none is named, and
@@ -306,6 +311,13 @@ pub(crate) enum WorkerMessage {
     Inquire(WaitingList),
     /// The server stops: masters that wait for a step here are told.
     Stop,
+}
+
+/// The variables of a partition at their task, and the epoch of what is done to them.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) variables: Vec<VariableId>,
+    pub(crate) epoch: Epoch,
 }
 
 /// To a task's parameter server.

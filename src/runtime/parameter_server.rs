@@ -5,11 +5,10 @@
 //! no reader sees a torn value. Where nobody else holds the value the update happens in place.
 
 pub(super) mod coordination;
-mod departures;
 pub(super) mod done;
-mod endings;
 pub(super) mod resources;
 mod snapshots;
+mod trainings;
 mod updates;
 pub(super) mod variable_store;
 
@@ -21,23 +20,23 @@ use tokio::sync::oneshot;
 use tracing::trace_span;
 
 use crate::graph::Replica;
+use crate::sync::Membership;
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
 use crate::runtime::compute::Devices;
-use crate::runtime::error::Result;
+use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
 use crate::runtime::mailbox::{Receive, tell};
 use crate::runtime::messages::{
     Action, Commit, ParameterServerMessage, PeerMessage, Served, StateRequest, Ticket, Values,
-    VariableId, Waiting, WaitingList, WorkerMessage,
+    VariableId, Waiting, WaitingList, WorkerMessage, version_to_tensor,
 };
 use crate::runtime::parameter_server::coordination::Coordination;
 use crate::runtime::parameter_server::resources::Resources;
 use crate::runtime::parameter_server::variable_store::VariableStore;
-use departures::Departures;
-use endings::Binding;
 use snapshots::Snapshots;
+use trainings::Binding;
 pub(crate) use updates::Updates;
 
 /// Holds a task's variables and serves its worker.
@@ -48,13 +47,11 @@ pub(crate) struct ParameterServer {
     resources: Resources,
     /// By global step: a task can hold those of several trainings.
     coordinations: BTreeMap<VariableId, Coordination>,
-    departures: Departures,
+    /// Who takes part in them.
+    members: Membership,
     snapshots: Snapshots,
-    /// Who has made ready to train while a fence was there.
+    /// Who has made ready to train while a fence was there, or before its last training was over.
     held_off: Vec<Binding>,
-    /// Who trains, by worker, where the program has said so.
-    tasks: Vec<PeerId>,
-    is_over: bool,
     joins: Vec<(u32, oneshot::Sender<()>)>,
     /// Answers for the worker, until the end of the turn.
     served: Vec<Served>,
@@ -75,11 +72,9 @@ impl ParameterServer {
             store: VariableStore::default(),
             resources: Resources::default(),
             coordinations: BTreeMap::new(),
-            departures: Departures::default(),
+            members: Membership::default(),
             snapshots: Snapshots::default(),
             held_off: Vec::new(),
-            tasks: Vec::new(),
-            is_over: false,
             joins: Vec::new(),
             served: Vec::new(),
             gathered: Vec::new(),
@@ -96,7 +91,10 @@ impl ParameterServer {
         if let Some(busy) = self.locked(&request.action) {
             return self.store.get_mut(busy).waiting.push_back(request);
         }
-        let StateRequest { ticket, action } = request;
+        let StateRequest { ticket, epoch, action } = request;
+        if epoch < self.members.epoch() && action.is_of_training() {
+            return self.answer(ticket, Err(outdated()));
+        }
         match action {
             Action::Read { variable, with_version } => {
                 let outcome = self.read(variable, with_version);
@@ -110,7 +108,10 @@ impl ParameterServer {
                 let is_initialized = self.store.get(variable).value.is_some();
                 self.answer(ticket, Ok(smallvec![Tensor::scalar(is_initialized)]));
             }
-            Action::Await(variable) => self.await_value(variable, ticket),
+            Action::Await(variable) => {
+                let request = StateRequest { ticket, epoch, action: Action::Await(variable) };
+                self.await_value(request, variable);
+            }
             Action::Assign(variable, value) => self.assign(variable, ticket, value),
             Action::AssignAdd(variable, delta) => {
                 let outcome = self.store.get_mut(variable).assign_add(&delta);
@@ -118,19 +119,20 @@ impl ParameterServer {
                 self.answer(ticket, outcome);
             }
             Action::Apply(apply) => self.apply(ticket, apply),
-            Action::Vote { global_step, replica, versions, origin } => {
-                let answers = self
-                    .coordination(global_step, replica)
-                    .vote(replica, ticket, &versions, origin);
+            Action::Vote(vote) => {
+                let (members, coordination) = self.coordination(vote.global_step, vote.replica);
+                let answers = coordination.vote(members, ticket, &vote);
                 self.served.extend(answers);
             }
             Action::Commit(commit) => self.commit(ticket, &commit),
             Action::PutUpFence { global_step, replica } => {
-                let answers = self.coordination(global_step, replica).put_up_fence(replica, ticket);
+                let (members, coordination) = self.coordination(global_step, replica);
+                let answers = coordination.put_up_fence(members, replica, ticket);
                 self.served.extend(answers);
             }
             Action::LiftFence { global_step, replica } => {
-                let answers = self.coordination(global_step, replica).lift_fence(replica, ticket);
+                let (members, coordination) = self.coordination(global_step, replica);
+                let answers = coordination.lift_fence(members, replica, ticket);
                 self.served.extend(answers);
             }
             Action::OnResource(asked) => {
@@ -154,7 +156,7 @@ impl ParameterServer {
             }
             Action::Await(_)
             | Action::Apply(_)
-            | Action::Vote { .. }
+            | Action::Vote(_)
             | Action::Commit(_)
             | Action::PutUpFence { .. }
             | Action::LiftFence { .. }
@@ -162,12 +164,12 @@ impl ParameterServer {
         }
     }
 
-    fn await_value(&mut self, variable: VariableId, ticket: Ticket) {
+    fn await_value(&mut self, request: StateRequest, variable: VariableId) {
         let stored = self.store.get_mut(variable);
         if stored.is_initialized() {
-            return self.answer(ticket, Ok(Values::new()));
+            return self.answer(request.ticket, Ok(Values::new()));
         }
-        stored.waiting.push_back(StateRequest { ticket, action: Action::Await(variable) });
+        stored.waiting.push_back(request);
     }
 
     /// Gives a variable a value, and lets go whoever waited for the first one.
@@ -185,7 +187,7 @@ impl ParameterServer {
         let stored = self.store.get(variable);
         let mut outputs: Values = smallvec![stored.initialized()?.clone()];
         if with_version {
-            outputs.push(Tensor::scalar(stored.version as i64));
+            outputs.push(version_to_tensor(stored.version()));
         }
         Ok(outputs)
     }
@@ -198,26 +200,21 @@ impl ParameterServer {
             Ok(now) => now,
             Err(error) => return self.answer(ticket, Err(error)),
         };
-        let answers =
-            self.coordination(global_step, commit.replica).commit(ticket, &mut now, commit);
+        let (members, coordination) = self.coordination(global_step, commit.replica);
+        let answers = coordination.commit(members, ticket, &mut now, commit);
         self.served.extend(answers);
         self.store.get_mut(global_step).value = Some(Tensor::scalar(now));
     }
 
-    fn coordination(&mut self, global_step: VariableId, replica: Replica) -> &mut Coordination {
-        let (departures, is_over) = (&self.departures, self.is_over);
-        self.coordinations.entry(global_step).or_insert_with(|| {
-            let mut coordination = Coordination::new(replica, departures.begun(replica.workers));
-            let mut answers = Vec::new();
-            for worker in departures.of(replica.workers) {
-                answers.extend(coordination.leave(worker));
-            }
-            if is_over {
-                answers.extend(coordination.finish());
-            }
-            assert!(answers.is_empty(), "nobody waits at a coordination that has just begun");
-            coordination
-        })
+    /// The members of the training of `replica`, and its coordination.
+    fn coordination(
+        &mut self,
+        global_step: VariableId,
+        replica: Replica,
+    ) -> (&Membership, &mut Coordination) {
+        let members = &self.members;
+        let new = || Coordination::new(replica, members);
+        (members, self.coordinations.entry(global_step).or_insert_with(new))
     }
 
     fn on_peer_message(&mut self, from: PeerId, message: PeerMessage) {
@@ -230,11 +227,15 @@ impl ParameterServer {
                 let variables = cleared.variables.len() as u32 + resources;
                 self.forget_trainings(cleared);
                 self.refuse_waiting(waiting);
-                let departed = self.departures.all().filter(|_| within_training).collect();
+                let departed = if within_training {
+                    self.members.restore();
+                    self.members.departed(u32::MAX).collect()
+                } else {
+                    Vec::new()
+                };
                 if !within_training && (containers.is_empty() || variables > 0) {
-                    self.departures.clear();
-                    self.is_over = false;
-                    self.link.actors.training_over.set(false);
+                    self.members.begin_anew();
+                    self.begin_anew();
                 }
                 tell(&self.link.actors.worker, WorkerMessage::Cleared(containers));
                 self.link.send(from, PeerMessage::ResetDone { number, variables, departed });
@@ -253,19 +254,14 @@ impl ParameterServer {
         for coordination in self.coordinations.values() {
             list.extend(
                 coordination
-                    .waiting_for()
+                    .waiting_for(&self.members)
                     .into_iter()
                     .map(|what| Waiting { who: who.clone(), what }),
             );
         }
         for id in self.store.ids() {
             let stored = self.store.get(id);
-            for worker in stored
-                .rounds
-                .as_ref()
-                .map(|rounds| rounds.gradients.waiting_for())
-                .unwrap_or_default()
-            {
+            for worker in stored.waiting_for(&self.members) {
                 let what = format!("worker {worker}'s gradient of `{}`", stored.spec.shared_name);
                 list.push(Waiting { who: who.clone(), what });
             }
@@ -281,8 +277,7 @@ impl ParameterServer {
             list.push(Waiting { who: format!("{who}, step {}", ticket.step.number), what });
         }
         for (workers, _) in &self.joins {
-            let what =
-                format!("{} of {workers} workers to leave", workers - self.departures.count());
+            let what = format!("{} of {workers} workers to leave", self.members.live(*workers));
             list.push(Waiting { who: who.clone(), what });
         }
     }
@@ -299,6 +294,14 @@ impl ParameterServer {
     }
 }
 
+/// The answer to a step of a training that was begun anew, reset or restored since the step's
+/// session was made.
+fn outdated() -> Error {
+    let message = "the training has begun anew, or its variables have been reset or restored, \
+                   since the step was made ready; make a new session";
+    Error::new(Code::Aborted, message)
+}
+
 impl Actor for ParameterServer {
     type Context = Context<Self>;
 }
@@ -311,7 +314,9 @@ impl Receive for ParameterServer {
             ParameterServerMessage::Bind { from, graph, scope, variables, replicas } => {
                 self.make_ready(Binding { from, graph, scope, variables, replicas });
             }
-            ParameterServerMessage::Replicas(tasks) => self.tasks = tasks,
+            ParameterServerMessage::Replicas(tasks) => {
+                self.members.expect(tasks.into_iter().map(|task| task.0));
+            }
             ParameterServerMessage::Lost { peer, masters } => self.lose(peer, &masters),
             ParameterServerMessage::CloseScope(scope) => {
                 let cleared = self.store.close_scope(scope);

@@ -29,8 +29,8 @@ use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
 use crate::runtime::mailbox::{Receive, tell};
 use crate::runtime::messages::{
-    Arrivals, GraphHandle, Origin, ParameterServerMessage, PeerMessage, Scope, Served, StepId,
-    StepPart, Values, VariableId, Waiting, WaitingList, WorkerMessage, stopped,
+    Arrivals, Bound, GraphHandle, Origin, ParameterServerMessage, PeerMessage, Scope, Served,
+    StepId, StepPart, Taken, Values, Waiting, WaitingList, WorkerMessage, stopped,
 };
 use crate::runtime::ordered::Ordered;
 use crate::runtime::worker::executor::{Batch, Executor, Memos, NodeFailure, Ready};
@@ -139,11 +139,11 @@ impl Worker {
         tell(&self.link.actors.parameter_server, bind);
     }
 
-    fn bound(&mut self, graph: GraphHandle, outcome: Result<Vec<VariableId>>) {
+    fn bound(&mut self, graph: GraphHandle, outcome: Result<Bound>) {
         let Some(Binding { master, partition, scope }) = self.binding.remove(&graph) else {
             return;
         };
-        let outcome = outcome.and_then(|variables| {
+        let outcome = outcome.and_then(|bound| {
             self.check_device(&partition)?;
             let receivers = self.receivers(&partition)?;
             self.refuse_hollow(partition.nodes.iter().filter_map(|node| match &node.op {
@@ -151,7 +151,7 @@ impl Worker {
                 _ => None,
             }))?;
             let memos = vec![None; partition.nodes.len()];
-            let plan = Arc::new(Plan::new(partition, variables, scope));
+            let plan = Arc::new(Plan::new(partition, bound, scope));
             self.graphs.insert(graph, Graph { master, plan, receivers, memos, idle: Vec::new() });
             Ok(())
         });
@@ -338,10 +338,10 @@ impl Worker {
         }
         if !ready.state_requests.is_empty() {
             if let Some(origin) = running.origin {
-                ready
-                    .state_requests
-                    .iter_mut()
-                    .for_each(|request| request.action.originate(origin));
+                let taken = Taken { task: running.master, origin };
+                for request in &mut ready.state_requests {
+                    request.action.originate(taken);
+                }
             }
             let requests =
                 std::mem::replace(&mut ready.state_requests, self.link.actors.requests.take());

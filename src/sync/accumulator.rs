@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::{Membership, Place};
+
 /// Collects the gradients of one variable until a round is complete.
 ///
 /// TensorFlow's `ConditionalAccumulator` counts gradients, whoever sent them. Here each has a place
@@ -11,21 +13,22 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug)]
 pub struct Accumulator<G> {
     replicas: u32,
-    departed: BTreeSet<u32>,
     /// The round under way, and so the variable's version.
     round: u64,
     /// The gradients of this round and of later ones, and whose they are.
     offered: BTreeMap<Place, (u32, G)>,
     contributors: Contributors,
+    complete: Complete,
 }
 
-/// Where a gradient counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// In which round.
-    pub round: u64,
-    /// Where in that round's sum, from 0: behind a barrier of all workers the worker's index.
-    pub index: u32,
+/// How many contributors of the round under way are known to be here or gone, in their order. A
+/// gradient that arrives goes on from there, so that a round costs a look at each contributor, and
+/// not each gradient of it.
+#[derive(Debug, Default)]
+struct Complete {
+    contributors: usize,
+    /// Of the membership that this was seen with.
+    revision: u64,
 }
 
 /// Whose gradients make a round.
@@ -62,30 +65,33 @@ pub struct Round<G> {
     pub gradients: Vec<(u32, G)>,
 }
 
+impl Contributors {
+    /// How many there are in `round`; none where it is not closed.
+    fn of(&self, round: u64, replicas: u32) -> usize {
+        match self {
+            Self::Everyone => replicas as usize,
+            Self::Named(closed) => closed.get(&round).map_or(0, Vec::len),
+        }
+    }
+}
+
 impl<G> Accumulator<G> {
     /// An accumulator of workers `0..replicas`, in which all of them contribute to every round
-    /// unless they leave.
-    pub fn new(replicas: u32) -> Self {
-        let contributors = Contributors::Everyone;
+    /// unless they leave, for a variable that has had `round` updates before.
+    pub fn of_all(replicas: u32, round: u64) -> Self {
         Self {
             replicas,
-            departed: BTreeSet::new(),
-            round: 0,
+            round,
             offered: BTreeMap::new(),
-            contributors,
+            contributors: Contributors::Everyone,
+            complete: Complete::default(),
         }
     }
 
     /// An accumulator of workers `0..replicas` who vote: no round is complete
     /// before [`Accumulator::close_on`] has said who contributes to it.
     pub fn of_voters(replicas: u32) -> Self {
-        Self { contributors: Contributors::Named(BTreeMap::new()), ..Self::new(replicas) }
-    }
-
-    /// The same, for a variable that has had `round` updates before.
-    #[must_use]
-    pub fn from_round(self, round: u64) -> Self {
-        Self { round, ..self }
+        Self { contributors: Contributors::Named(BTreeMap::new()), ..Self::of_all(replicas, 0) }
     }
 
     /// The round under way, and so the variable's version.
@@ -98,7 +104,13 @@ impl<G> Accumulator<G> {
     ///
     /// # Panics
     /// If there is no such worker or, behind a barrier, no such version yet.
-    pub fn offer(&mut self, worker: u32, place: Place, gradient: G) -> Offer<G> {
+    pub fn offer(
+        &mut self,
+        members: &Membership,
+        worker: u32,
+        place: Place,
+        gradient: G,
+    ) -> Offer<G> {
         self.assert_is_replica(worker);
         let exists =
             place.round <= self.round || matches!(self.contributors, Contributors::Named(_));
@@ -107,7 +119,7 @@ impl<G> Accumulator<G> {
             "a gradient comes of a version that exists: {}, not {}",
             place.round, self.round
         );
-        if self.departed.contains(&worker) {
+        if !members.is_live(worker) {
             Offer::Departed
         } else if place.round < self.round {
             Offer::Stale
@@ -143,16 +155,18 @@ impl<G> Accumulator<G> {
 
     /// The training is over: hands back what is held, which will not be applied.
     pub fn finish(&mut self) -> Vec<G> {
+        self.complete = Complete::default();
         std::mem::take(&mut self.offered).into_values().map(|(_, gradient)| gradient).collect()
     }
 
     /// The round under way, if all that it waits for is here; the next one is then under way.
     ///
     /// Call it until it returns `None`: the next round can be complete too.
-    pub fn take_ready(&mut self) -> Option<Round<G>> {
-        if !self.is_ready() {
+    pub fn take_ready(&mut self, members: &Membership) -> Option<Round<G>> {
+        if !self.is_ready(members) {
             return None;
         }
+        self.complete = Complete::default();
         let number = self.round;
         self.round += 1;
         let later = self.offered.split_off(&Place { round: self.round, index: 0 });
@@ -163,54 +177,49 @@ impl<G> Accumulator<G> {
         Some(Round { number, gradients })
     }
 
-    /// `worker` is not waited for from now on. A gradient that it has offered still counts.
-    ///
-    /// # Panics
-    /// If there is no such worker.
-    pub fn leave(&mut self, worker: u32) {
-        self.assert_is_replica(worker);
-        self.departed.insert(worker);
-    }
-
-    /// `worker`, which had left, is back: it is waited for again.
-    ///
-    /// # Panics
-    /// If there is no such worker.
-    pub fn rejoin(&mut self, worker: u32) {
-        self.assert_is_replica(worker);
-        self.departed.remove(&worker);
-    }
-
     /// Takes back held gradients that `is_void` says will not count.
     pub fn withdraw(&mut self, mut is_void: impl FnMut(&G) -> bool) {
+        self.complete = Complete::default();
         self.offered.retain(|_, (_, gradient)| !is_void(gradient));
     }
 
     /// The workers whose gradients the round under way lacks, by ascending index; none where it
     /// waits for the coordinator to close it.
-    pub fn waiting_for(&self) -> Vec<u32> {
-        let missing = |(worker, index): &(u32, u32)| {
-            let place = Place { round: self.round, index: *index };
-            !self.departed.contains(worker) && !self.offered.contains_key(&place)
-        };
-        let workers: BTreeSet<u32> = match &self.contributors {
-            Contributors::Everyone => {
-                (0..self.replicas).zip(0..).filter(missing).map(|(worker, _)| worker).collect()
-            }
-            Contributors::Named(closed) => {
-                let named = closed.get(&self.round).into_iter().flatten().copied();
-                named.zip(0..).filter(missing).map(|(worker, _)| worker).collect()
-            }
-        };
-        workers.into_iter().collect()
+    pub fn waiting_for(&self, members: &Membership) -> Vec<u32> {
+        let all = 0..self.contributors.of(self.round, self.replicas);
+        let missing = all.filter_map(|index| self.missing(members, index));
+        missing.collect::<BTreeSet<u32>>().into_iter().collect()
     }
 
-    fn is_ready(&self) -> bool {
+    /// The contributor in place `index` of the round under way, where its gradient is waited for.
+    fn missing(&self, members: &Membership, index: usize) -> Option<u32> {
+        let worker = match &self.contributors {
+            Contributors::Everyone => index as u32,
+            Contributors::Named(closed) => closed[&self.round][index],
+        };
+        let place = Place { round: self.round, index: index as u32 };
+        let is_missing = members.is_live(worker) && !self.offered.contains_key(&place);
+        is_missing.then_some(worker)
+    }
+
+    fn is_ready(&mut self, members: &Membership) -> bool {
         let can_be = match &self.contributors {
             Contributors::Everyone => !self.offered.is_empty(),
             Contributors::Named(closed) => closed.contains_key(&self.round),
         };
-        can_be && self.waiting_for().is_empty()
+        if !can_be {
+            return false;
+        }
+        if self.complete.revision != members.revision() {
+            self.complete = Complete { contributors: 0, revision: members.revision() };
+        }
+        for index in self.complete.contributors..self.contributors.of(self.round, self.replicas) {
+            self.complete.contributors = index;
+            if self.missing(members, index).is_some() {
+                return false;
+            }
+        }
+        true
     }
 
     fn assert_is_replica(&self, worker: u32) {
@@ -226,15 +235,53 @@ mod tests {
         Place { round, index }
     }
 
+    /// An accumulator, and the workers that there are.
+    struct Tried<G> {
+        accumulator: Accumulator<G>,
+        members: Membership,
+    }
+
+    impl<G> Tried<G> {
+        fn of_all(replicas: u32) -> Self {
+            Self { accumulator: Accumulator::of_all(replicas, 0), members: Membership::default() }
+        }
+
+        fn of_voters(replicas: u32) -> Self {
+            Self { accumulator: Accumulator::of_voters(replicas), ..Self::of_all(replicas) }
+        }
+
+        fn offer(&mut self, worker: u32, place: Place, gradient: G) -> Offer<G> {
+            self.accumulator.offer(&self.members, worker, place, gradient)
+        }
+
+        fn take_ready(&mut self) -> Option<Round<G>> {
+            self.accumulator.take_ready(&self.members)
+        }
+
+        fn waiting_for(&self) -> Vec<u32> {
+            self.accumulator.waiting_for(&self.members)
+        }
+
+        fn leave(&mut self, worker: u32) {
+            self.members.leave(worker);
+        }
+
+        fn rejoin(&mut self, worker: u32) {
+            self.members.join(worker, u32::MAX, 1);
+        }
+
+        fn close_on(&mut self, round: u64, contributors: &[u32]) {
+            self.accumulator.close_on(round, contributors);
+        }
+    }
+
     fn offered<const N: usize>(
-        mut to: Accumulator<&'static str>,
+        mut to: Tried<&'static str>,
         offers: [(u32, &'static str); N],
-    ) -> Accumulator<&'static str> {
+    ) -> Tried<&'static str> {
+        let round = to.accumulator.round;
         for (worker, gradient) in offers {
-            assert_eq!(
-                to.offer(worker, Place { round: to.round, index: worker }, gradient),
-                Offer::Held
-            );
+            assert_eq!(to.offer(worker, Place { round, index: worker }, gradient), Offer::Held);
         }
         to
     }
@@ -245,12 +292,12 @@ mod tests {
         assert!(accumulator.can_close_on(0, &[0, 1]) && !accumulator.can_close_on(0, &[0, 2]));
         accumulator.close_on(0, &[1]);
         assert!(accumulator.can_close_on(0, &[1]) && !accumulator.can_close_on(0, &[0]));
-        assert!(!Accumulator::<()>::new(2).can_close_on(0, &[0]), "nobody votes");
+        assert!(!Accumulator::<()>::of_all(2, 0).can_close_on(0, &[0]), "nobody votes");
     }
 
     #[test]
     fn a_round_waits_for_every_worker_and_orders_gradients_by_worker_not_by_arrival() {
-        let mut accumulator = offered(Accumulator::new(3), [(2, "c"), (0, "a")]);
+        let mut accumulator = offered(Tried::of_all(3), [(2, "c"), (0, "a")]);
         assert_eq!(accumulator.take_ready(), None);
         assert_eq!(accumulator.waiting_for(), [1]);
         accumulator.offer(1, at(0, 1), "b");
@@ -261,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_second_gradient_of_a_round_takes_the_place_of_the_first_and_a_stale_one_is_refused() {
-        let mut accumulator = offered(Accumulator::new(2), [(0, "a"), (1, "b")]);
+        let mut accumulator = offered(Tried::of_all(2), [(0, "a"), (1, "b")]);
         assert_eq!(accumulator.offer(0, at(0, 0), "again"), Offer::Replaced("a"));
         assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "again"), (1, "b")]);
         assert_eq!(accumulator.offer(0, at(0, 0), "late"), Offer::Stale);
@@ -270,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_leaves_is_not_waited_for_but_what_it_offered_counts() {
-        let mut accumulator = offered(Accumulator::new(3), [(0, "a"), (1, "b")]);
+        let mut accumulator = offered(Tried::of_all(3), [(0, "a"), (1, "b")]);
         accumulator.leave(1);
         accumulator.leave(2);
         assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a"), (1, "b")]);
@@ -281,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_comes_back_is_waited_for_again() {
-        let mut accumulator = offered(Accumulator::new(2), [(0, "a")]);
+        let mut accumulator = offered(Tried::of_all(2), [(0, "a")]);
         accumulator.leave(1);
         assert_eq!(accumulator.take_ready().unwrap().gradients, [(0, "a")]);
         accumulator.rejoin(1);
@@ -293,14 +340,14 @@ mod tests {
 
     #[test]
     fn a_gradient_that_is_withdrawn_does_not_count() {
-        let mut accumulator = offered(Accumulator::new(2), [(0, "a"), (1, "b")]);
-        accumulator.withdraw(|gradient| *gradient == "b");
+        let mut accumulator = offered(Tried::of_all(2), [(0, "a"), (1, "b")]);
+        accumulator.accumulator.withdraw(|gradient| *gradient == "b");
         assert_eq!((accumulator.take_ready(), accumulator.waiting_for()), (None, vec![1]));
     }
 
     #[test]
     fn no_round_is_made_of_nothing_once_everyone_has_left() {
-        let mut accumulator = Accumulator::<()>::new(2);
+        let mut accumulator = Tried::<()>::of_all(2);
         accumulator.leave(0);
         accumulator.leave(1);
         assert_eq!(accumulator.take_ready(), None);
@@ -308,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_round_of_votes_waits_for_its_close_and_is_summed_by_place() {
-        let mut accumulator = Accumulator::of_voters(3);
+        let mut accumulator = Tried::of_voters(3);
         accumulator.offer(2, at(0, 0), "a");
         accumulator.offer(2, at(0, 2), "c");
         accumulator.offer(0, at(0, 1), "b");
@@ -323,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_round_closed_early_waits_for_its_contributors_and_comes_after_the_one_before() {
-        let mut accumulator = Accumulator::of_voters(3);
+        let mut accumulator = Tried::of_voters(3);
         accumulator.close_on(1, &[0]);
         accumulator.close_on(0, &[0, 1]);
         accumulator.offer(0, at(0, 0), "a");
@@ -339,6 +386,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "a version that exists")]
     fn a_gradient_of_a_version_to_come_is_a_bug() {
-        Accumulator::new(1).offer(0, at(1, 0), ());
+        Tried::of_all(1).offer(0, at(1, 0), ());
     }
 }

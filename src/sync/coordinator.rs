@@ -1,11 +1,8 @@
 //! When a worker's step counts and when the worker goes on: one decision maker for each training.
 
-use std::collections::BTreeSet;
-
-use super::bounded_staleness::StalenessBound;
 use super::fence::Fence;
-use super::rounds::Rounds;
-use super::{Mode, Place};
+use super::protocol::{Contribution, Counted, Ended, Place, Policy, Version};
+use super::{Epoch, Membership, Mode};
 
 /// Decides, at the task that holds the global step, when a worker's step counts.
 ///
@@ -16,13 +13,15 @@ use super::{Mode, Place};
 /// A worker can put up a fence, for a checkpoint: once every other one is between two steps it is
 /// told so, and until it lifts the fence none of them goes on. Then all variables hold the same
 /// whole steps.
+///
+/// Who takes part, and whether the training is over, it reads from the task's [`Membership`].
 #[derive(Debug)]
 pub struct Coordinator {
-    policy: Policy,
-    /// Who trains: has made ready for it, and has not left.
-    begun: BTreeSet<u32>,
+    policy: Box<dyn Policy>,
+    /// Whose decisions these are. What is of another epoch is dropped.
+    epoch: Epoch,
+    workers: u32,
     fence: Option<Fence>,
-    finished: bool,
 }
 
 /// What the runtime has to do for a [`Coordinator`], in the order given.
@@ -70,112 +69,98 @@ impl Effect {
     }
 }
 
-/// What a mode asks of the coordinator.
-#[derive(Debug)]
-enum Policy {
-    /// Nobody waits here: asynchronous.
-    Free,
-    /// Nobody waits here: the barrier, of these live workers, is in the accumulators.
-    Barrier(BTreeSet<u32>),
-    Rounds(Rounds),
-    Bounded(StalenessBound),
-}
-
 impl Coordinator {
-    /// A coordinator of workers `0..workers`. Where workers wait for their round to close it has
-    /// never more contributors than there are live workers, and at least one.
-    pub fn new(mode: Mode, workers: u32) -> Self {
-        let policy = match mode {
-            Mode::BoundedStaleness { slack } => {
-                Policy::Bounded(StalenessBound::new(workers, slack))
-            }
-            Mode::Sync { backups: 0 } => Policy::Barrier((0..workers).collect()),
-            mode => match mode.round_rule(workers) {
-                Some(rule) => Policy::Rounds(Rounds::new(rule, workers)),
-                None => Policy::Free,
-            },
-        };
-        Self { policy, begun: BTreeSet::new(), fence: None, finished: false }
+    /// The coordinator of a training in the epoch that `members` are in.
+    pub fn new(mode: Mode, workers: u32, members: &Membership) -> Self {
+        let mut policy = mode.policy(workers);
+        for worker in members.departed(workers) {
+            let effects = policy.leave(members, worker);
+            assert!(effects.is_empty(), "nobody waits in a training that has just begun");
+        }
+        Self { policy, epoch: members.epoch(), workers, fence: None }
+    }
+
+    /// The epoch of its decisions.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Whether a gradient of `version` is of this epoch: its variables have had rounds of no other.
+    pub fn is_current(&self, version: Version) -> bool {
+        version.epoch == Epoch(0) || version.epoch == self.epoch
     }
 
     /// Where workers vote: the round under way, and so the version of the variables that comes
     /// next.
-    pub fn round(&self) -> u64 {
-        match &self.policy {
-            Policy::Rounds(rounds) => rounds.round(),
-            Policy::Free | Policy::Barrier(_) | Policy::Bounded(_) => 0,
-        }
+    pub fn round(&self) -> Option<u64> {
+        self.policy.round()
     }
 
-    /// `worker` says that its gradient of `version`, the version of its step, is on
-    /// its way to the parameter servers.
+    /// A worker says that its gradients are on their way to the parameter servers.
     ///
     /// # Panics
     /// If the mode is one without votes, or if there is no such version yet.
-    pub fn vote(&mut self, worker: u32, version: u64) -> Vec<Effect> {
+    pub fn vote(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
+        let worker = one.worker;
         let mut effects = self.lift_own(worker);
         if self.fence.as_ref().is_some_and(|fence| fence.has_answer_for(worker)) {
             return effects;
         }
-        let Policy::Rounds(rounds) = &mut self.policy else {
-            panic!("nobody votes in this mode");
-        };
-        let voted = if self.finished {
-            vec![Effect::Drop { worker }]
-        } else {
-            rounds.vote(worker, version)
-        };
-        effects.extend(self.pass(Some(worker), voted));
+        let counts = self.is_current(one.version) && members.is_live(worker) && !members.is_over();
+        let voted =
+            if counts { self.policy.vote(members, one) } else { vec![Effect::Drop { worker }] };
+        effects.extend(self.pass(members, Some(worker), voted));
         effects
     }
 
     /// The updates of `worker`'s step are applied or dropped. Releases the worker, with bounded
     /// staleness perhaps later, and perhaps others with it.
-    pub fn commit(&mut self, worker: u32) -> Vec<Effect> {
+    pub fn commit(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         let mut effects = self.lift_own(worker);
-        let released = match &mut self.policy {
-            Policy::Bounded(bound) if !self.finished => bound.commit(worker),
-            _ => vec![Effect::Release { worker }],
+        let released = if members.is_over() {
+            vec![Effect::Release { worker }]
+        } else {
+            self.policy.commit(members, worker)
         };
-        effects.extend(self.pass(Some(worker), released));
+        effects.extend(self.pass(members, Some(worker), released));
         effects
     }
 
+    /// What a step counts for, whose updates are applied or dropped at the global step `now`.
+    pub(crate) fn count(
+        &mut self,
+        members: &Membership,
+        now: &mut i64,
+        step: &Ended<'_>,
+    ) -> Counted {
+        if members.is_over() || step.verdict.is_some_and(|verdict| verdict.epoch != self.epoch) {
+            return Counted::dropped(*now, step);
+        }
+        self.policy.count(now, step)
+    }
+
     /// Whether every commit releases its worker at once, and nobody else.
-    pub fn releases_at_once(&self) -> bool {
-        self.fence.is_none() && (self.finished || !matches!(self.policy, Policy::Bounded(_)))
+    pub fn releases_at_once(&self, members: &Membership) -> bool {
+        self.fence.is_none() && (members.is_over() || !self.policy.holds_commits())
+    }
+
+    /// Whether a step that is taken again is another contribution.
+    pub(crate) fn takes_steps_again(&self) -> bool {
+        self.policy.takes_steps_again()
     }
 
     /// How many gradients make a round now, where they make rounds.
-    pub fn round_size(&self) -> Option<usize> {
-        match &self.policy {
-            Policy::Rounds(rounds) => Some(rounds.size()),
-            Policy::Barrier(live) => Some(live.len()),
-            Policy::Free | Policy::Bounded(_) => None,
-        }
-    }
-
-    /// `worker` is about to take steps: from now on a fence waits until it is between two of them.
-    pub fn begin(&mut self, worker: u32) {
-        self.begun.insert(worker);
+    pub fn round_size(&self, members: &Membership) -> Option<usize> {
+        self.policy.round_size(members)
     }
 
     /// `worker` is gone, finished or failed: it is not waited for from now on, and its fence is
     /// lifted. What it had open is answered, which tells a worker that only seemed to fail to go
     /// on.
-    pub fn leave(&mut self, worker: u32) -> Vec<Effect> {
-        self.begun.remove(&worker);
+    pub fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         let mut effects = self.lift_own(worker);
-        let left = match &mut self.policy {
-            Policy::Free => Vec::new(),
-            Policy::Barrier(live) => {
-                live.remove(&worker);
-                Vec::new()
-            }
-            Policy::Rounds(rounds) => rounds.leave(worker),
-            Policy::Bounded(bound) => bound.leave(worker),
-        };
-        effects.extend(self.pass(None, left));
+        let left = self.policy.leave(members, worker);
+        effects.extend(self.pass(members, None, left));
         effects
     }
 
@@ -184,25 +169,21 @@ impl Coordinator {
     ///
     /// # Errors
     /// The worker that has another fence.
-    pub fn put_up_fence(&mut self, worker: u32) -> Result<Vec<Effect>, u32> {
+    pub fn put_up_fence(&mut self, members: &Membership, worker: u32) -> Result<Vec<Effect>, u32> {
         match &self.fence {
-            _ if self.finished => return Ok(vec![Effect::Fenced { worker }]),
+            _ if members.is_over() => return Ok(vec![Effect::Fenced { worker }]),
             Some(fence) if fence.owner != worker => return Err(fence.owner),
             _ => {}
         }
-        let resting = match &self.policy {
-            Policy::Free | Policy::Barrier(_) => BTreeSet::new(),
-            Policy::Rounds(rounds) => rounds.resting(),
-            Policy::Bounded(bound) => bound.resting().clone(),
-        };
+        let resting = self.policy.resting();
         self.fence.get_or_insert_with(|| Fence::new(worker, resting)).ask_again();
-        Ok(self.raise().into_iter().collect())
+        Ok(self.raise(members).into_iter().collect())
     }
 
     /// `worker` is between two steps, and takes none until the fence is lifted: it makes ready for
     /// others.
-    pub fn rest(&mut self, worker: u32) -> Vec<Effect> {
-        self.pass(Some(worker), Vec::new())
+    pub fn rest(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
+        self.pass(members, Some(worker), Vec::new())
     }
 
     /// Lifts `worker`'s fence; none where it has none, or no more.
@@ -216,11 +197,14 @@ impl Coordinator {
     }
 
     /// Who has to come to the end of a step before the fence is up, by ascending index.
-    pub fn fence_waits_for(&self) -> Vec<u32> {
-        match (&self.fence, &self.policy) {
+    pub fn fence_waits_for(&self, members: &Membership) -> Vec<u32> {
+        match &self.fence {
             // The barrier holds them all: no round is complete without the owner's gradient.
-            (_, Policy::Barrier(_)) | (None, _) => Vec::new(),
-            (Some(fence), _) => fence.waiting_for(&self.begun).collect(),
+            Some(fence) if !self.policy.is_barrier() => {
+                let training = members.training(self.workers);
+                training.filter(|worker| fence.waits_for(*worker)).collect()
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -231,54 +215,40 @@ impl Coordinator {
 
     /// Gives `effects`, which a worker that now `rests` has brought about, or keeps them until the
     /// fence is lifted.
-    fn pass(&mut self, rests: Option<u32>, effects: Vec<Effect>) -> Vec<Effect> {
+    fn pass(
+        &mut self,
+        members: &Membership,
+        rests: Option<u32>,
+        effects: Vec<Effect>,
+    ) -> Vec<Effect> {
         let Some(fence) = &mut self.fence else { return effects };
         fence.withhold(effects);
-        rests.into_iter().for_each(|worker| fence.rest(worker));
-        self.raise().into_iter().collect()
+        if let Some(worker) = rests {
+            fence.rest(worker);
+        }
+        self.raise(members).into_iter().collect()
     }
 
     /// Tells the owner of the fence that it is up, once everybody else rests.
-    fn raise(&mut self) -> Option<Effect> {
-        if self.fence_waits_for().is_empty() { self.fence.as_mut()?.go_up() } else { None }
+    fn raise(&mut self, members: &Membership) -> Option<Effect> {
+        if self.fence_waits_for(members).is_empty() { self.fence.as_mut()?.go_up() } else { None }
     }
 
     /// `worker`, which had left, is back: it is waited for again.
     pub fn rejoin(&mut self, worker: u32) {
-        match &mut self.policy {
-            Policy::Free => {}
-            Policy::Barrier(live) => drop(live.insert(worker)),
-            Policy::Rounds(rounds) => rounds.rejoin(worker),
-            Policy::Bounded(bound) => bound.rejoin(worker),
-        }
+        self.policy.rejoin(worker);
     }
 
-    /// Another training of the same variables begins where the one that is over ended.
-    pub fn reopen(&mut self) {
-        self.finished = false;
-    }
-
-    /// The training is over: whoever waits is let go, and from now on nobody waits and no vote
-    /// counts.
+    /// The training is over: whoever waits is let go.
     pub fn finish(&mut self) -> Vec<Effect> {
-        self.finished = true;
         let up = self.fence.as_mut().and_then(Fence::go_up);
         let withheld = self.fence.take().map(Fence::lift).unwrap_or_default();
-        let let_go = match &mut self.policy {
-            Policy::Free | Policy::Barrier(_) => Vec::new(),
-            Policy::Rounds(rounds) => rounds.drop_votes(),
-            Policy::Bounded(bound) => bound.release_all(),
-        };
-        up.into_iter().chain(withheld).chain(let_go).collect()
+        up.into_iter().chain(withheld).chain(self.policy.finish()).collect()
     }
 
     /// Whom those who wait here wait for, by ascending index; empty where nobody waits.
-    pub fn waiting_for(&self) -> Vec<u32> {
-        match &self.policy {
-            Policy::Free | Policy::Barrier(_) => Vec::new(),
-            Policy::Rounds(rounds) => rounds.waiting_for(),
-            Policy::Bounded(bound) => bound.waiting_for(),
-        }
+    pub fn waiting_for(&self, members: &Membership) -> Vec<u32> {
+        self.policy.waiting_for(members)
     }
 }
 

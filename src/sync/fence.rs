@@ -37,12 +37,9 @@ impl Fence {
         self.withheld.iter().any(|effect| effect.answers_vote_of(worker))
     }
 
-    /// Of those who have `begun` to train, who may be inside a step.
-    pub(super) fn waiting_for<'a>(
-        &'a self,
-        begun: &'a BTreeSet<u32>,
-    ) -> impl Iterator<Item = u32> + 'a {
-        begun.difference(&self.resting).copied().filter(|worker| *worker != self.owner)
+    /// Whether `worker`, which trains, may be inside a step.
+    pub(super) fn waits_for(&self, worker: u32) -> bool {
+        worker != self.owner && !self.resting.contains(&worker)
     }
 
     /// The owner wants to be told anew.

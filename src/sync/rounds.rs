@@ -1,22 +1,26 @@
 //! Rounds made of votes: the first gradients of a round are one update, whoever's they are.
+//!
+//! Shared by the modes whose rounds the task of the global step closes.
 
 use std::collections::BTreeSet;
 
-use super::Place;
-use super::coordinator::Effect;
+use super::protocol::{Arrived, Contribution, Counted, Ended, Place, Policy, Treatment};
+use super::{Effect, Membership};
 
 /// How a mode makes its rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RoundRule {
+pub(super) struct RoundRule {
     /// How many gradients make a round. Where voters wait, never more than there are live workers.
-    pub(crate) size: u32,
-    pub(crate) voters: Voters,
-    pub(crate) versions: Versions,
+    pub(super) size: u32,
+    pub(super) voters: Voters,
+    pub(super) versions: Versions,
+    /// Whether a step that is taken again is the worker's part in the round under way by then.
+    pub(super) takes_steps_again: bool,
 }
 
 /// What a worker does once it has voted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Voters {
+pub(super) enum Voters {
     /// It waits until the round is applied, and so has one gradient in it.
     Wait,
     /// It goes on, and may have several gradients in one round.
@@ -25,11 +29,27 @@ pub(crate) enum Voters {
 
 /// Which gradients count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Versions {
+pub(super) enum Versions {
     /// Those computed from the version of the variables that the round updates.
     Same,
     /// Those of older versions too.
     Any,
+}
+
+impl Voters {
+    /// What becomes of a gradient at a shard: its place was found when the worker voted.
+    pub(super) fn treat(self, arrived: &Arrived<'_>) -> Treatment {
+        match arrived.verdict.and_then(|verdict| verdict.place) {
+            Some(place) => Treatment::Collect { place, waits: self == Self::Wait },
+            None => Treatment::Drop,
+        }
+    }
+}
+
+/// Of `counted` gradients of a training of `updates` rounds of `size` whose voters go on, those of
+/// the round that its end has left unfinished.
+pub(super) fn left_over(size: u32, counted: u64, updates: u64) -> u64 {
+    counted.saturating_sub(u64::from(size) * updates)
 }
 
 /// The rounds of a training (Chen et al., "Revisiting Distributed Synchronous SGD", 2016, for
@@ -38,100 +58,31 @@ pub(crate) enum Versions {
 #[derive(Debug)]
 pub(super) struct Rounds {
     rule: RoundRule,
-    live: BTreeSet<u32>,
+    workers: u32,
     /// The round under way.
     round: u64,
     /// Whose gradients are in it, in the order of the votes.
     votes: Vec<u32>,
+    /// The rounds that the global step has counted.
+    counted: u64,
 }
 
 impl Rounds {
     pub(super) fn new(rule: RoundRule, workers: u32) -> Self {
-        Self { rule, live: (0..workers).collect(), round: 0, votes: Vec::new() }
-    }
-
-    pub(super) fn round(&self) -> u64 {
-        self.round
+        Self { rule, workers, round: 0, votes: Vec::new(), counted: 0 }
     }
 
     /// How many gradients make a round now.
-    pub(super) fn size(&self) -> usize {
-        let wanted = self.rule.size as usize;
-        match self.rule.voters {
-            Voters::Wait => wanted.min(self.live.len()).max(1),
-            Voters::GoOn => wanted.max(1),
-        }
+    fn size(&self, members: &Membership) -> usize {
+        let wanted = match self.rule.voters {
+            Voters::Wait => self.rule.size.min(members.live(self.workers)),
+            Voters::GoOn => self.rule.size,
+        };
+        wanted.max(1) as usize
     }
 
-    /// `worker`'s gradient of `version` is on its way. A worker that votes twice before it is
-    /// answered (it restarted) has one vote and gets one answer.
-    pub(super) fn vote(&mut self, worker: u32, version: u64) -> Vec<Effect> {
-        assert!(
-            version <= self.round,
-            "a vote is for a version that exists: {version}, not {}",
-            self.round
-        );
-        let is_late = self.rule.versions == Versions::Same && version < self.round;
-        if is_late || !self.live.contains(&worker) {
-            return vec![Effect::Drop { worker }];
-        }
-        match self.rule.voters {
-            Voters::Wait if self.votes.contains(&worker) => Vec::new(),
-            Voters::Wait => {
-                self.votes.push(worker);
-                self.close_if_full()
-            }
-            Voters::GoOn => {
-                let place = Place { round: self.round, index: self.votes.len() as u32 };
-                self.votes.push(worker);
-                let mut effects = self.close_if_full();
-                effects.push(Effect::Count { worker, place });
-                effects
-            }
-        }
-    }
-
-    /// `worker` is gone: its open vote is dropped, and the others may now be enough. Where voters
-    /// go on it has none: its places stay, and those who collect the gradients know that it is
-    /// gone.
-    pub(super) fn leave(&mut self, worker: u32) -> Vec<Effect> {
-        self.live.remove(&worker);
-        let open = self.resting().contains(&worker);
-        if open {
-            self.votes.retain(|voter| *voter != worker);
-        }
-        let dropped = open.then_some(Effect::Drop { worker });
-        dropped.into_iter().chain(self.close_if_full()).collect()
-    }
-
-    /// `worker` is back.
-    pub(super) fn rejoin(&mut self, worker: u32) {
-        self.live.insert(worker);
-    }
-
-    /// Gives up the round under way: drops every open vote.
-    pub(super) fn drop_votes(&mut self) -> Vec<Effect> {
-        let open = self.resting();
-        self.votes.clear();
-        open.into_iter().map(|worker| Effect::Drop { worker }).collect()
-    }
-
-    /// Who waits for the round under way to close: none of their gradients is applied before.
-    pub(super) fn resting(&self) -> BTreeSet<u32> {
-        match self.rule.voters {
-            Voters::Wait => self.votes.iter().copied().collect(),
-            Voters::GoOn => BTreeSet::new(),
-        }
-    }
-
-    /// Who has not voted in the round under way, where somebody waits for it to close.
-    pub(super) fn waiting_for(&self) -> Vec<u32> {
-        let open = self.resting();
-        if open.is_empty() { Vec::new() } else { self.live.difference(&open).copied().collect() }
-    }
-
-    fn close_if_full(&mut self) -> Vec<Effect> {
-        if self.votes.len() < self.size() {
+    fn close_if_full(&mut self, members: &Membership) -> Vec<Effect> {
+        if self.votes.len() < self.size(members) {
             return Vec::new();
         }
         let mut contributors = std::mem::take(&mut self.votes);
@@ -142,9 +93,108 @@ impl Rounds {
         }
         // They are summed in the order of the workers, not in that of their votes.
         contributors.sort_unstable();
-        let counted = contributors.clone().into_iter().zip(0..);
-        let counted =
-            counted.map(|(worker, index)| Effect::Count { worker, place: Place { round, index } });
-        std::iter::once(Effect::Close { round, contributors }).chain(counted).collect()
+        let mut effects = vec![Effect::Close { round, contributors: contributors.clone() }];
+        for (worker, index) in contributors.into_iter().zip(0..) {
+            effects.push(Effect::Count { worker, place: Place { round, index } });
+        }
+        effects
+    }
+}
+
+impl Policy for Rounds {
+    /// A worker that votes twice before it is answered (it restarted) has one vote and gets one
+    /// answer.
+    fn vote(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
+        let (worker, version) = (one.worker, one.version.updates);
+        assert!(
+            version <= self.round,
+            "a vote is for a version that exists: {version}, not {}",
+            self.round
+        );
+        if self.rule.versions == Versions::Same && version < self.round {
+            return vec![Effect::Drop { worker }];
+        }
+        match self.rule.voters {
+            Voters::Wait if self.votes.contains(&worker) => Vec::new(),
+            Voters::Wait => {
+                self.votes.push(worker);
+                self.close_if_full(members)
+            }
+            Voters::GoOn => {
+                let place = Place { round: self.round, index: self.votes.len() as u32 };
+                self.votes.push(worker);
+                let mut effects = self.close_if_full(members);
+                effects.push(Effect::Count { worker, place });
+                effects
+            }
+        }
+    }
+
+    /// Counts the rounds: the first step of each that comes here counts it.
+    fn count(&mut self, now: &mut i64, step: &Ended<'_>) -> Counted {
+        let Some(verdict) = step.verdict else { return Counted::dropped(*now, step) };
+        let Some(place) = verdict.place else { return Counted::dropped(*now, step) };
+        let is_closed = verdict.closed.iter().any(|(round, _)| *round == place.round);
+        let done = place.round + u64::from(is_closed);
+        *now += done.saturating_sub(self.counted) as i64;
+        self.counted = self.counted.max(done);
+        let rounds_since = match self.rule.voters {
+            Voters::Wait => self.counted - done,
+            Voters::GoOn => 0,
+        };
+        let staleness = step.voted.map_or(0, |version| place.round.saturating_sub(version));
+        Counted {
+            global_step: *now - rounds_since as i64,
+            staleness: staleness as i64,
+            applied: true,
+        }
+    }
+
+    /// The open vote of `worker` is dropped, and the others may now be enough. Where voters go on
+    /// it has none: its places stay, and those who collect the gradients know that it is gone.
+    fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if self.resting().contains(&worker) {
+            self.votes.retain(|voter| *voter != worker);
+            effects.push(Effect::Drop { worker });
+        }
+        effects.extend(self.close_if_full(members));
+        effects
+    }
+
+    /// Gives up the round under way: drops every open vote.
+    fn finish(&mut self) -> Vec<Effect> {
+        let open = self.resting();
+        self.votes.clear();
+        open.into_iter().map(|worker| Effect::Drop { worker }).collect()
+    }
+
+    /// Who waits for the round under way to close: none of their gradients is applied before.
+    fn resting(&self) -> BTreeSet<u32> {
+        match self.rule.voters {
+            Voters::Wait => self.votes.iter().copied().collect(),
+            Voters::GoOn => BTreeSet::new(),
+        }
+    }
+
+    fn waiting_for(&self, members: &Membership) -> Vec<u32> {
+        let open = self.resting();
+        if open.is_empty() {
+            return Vec::new();
+        }
+        let is_missing = |worker: &u32| members.is_live(*worker) && !open.contains(worker);
+        (0..self.workers).filter(is_missing).collect()
+    }
+
+    fn round(&self) -> Option<u64> {
+        Some(self.round)
+    }
+
+    fn round_size(&self, members: &Membership) -> Option<usize> {
+        Some(self.size(members))
+    }
+
+    fn takes_steps_again(&self) -> bool {
+        self.rule.takes_steps_again
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Coordinator, Effect, Mode};
+use super::{Coordinator, Effect, Membership, Mode};
 
 /// One worker's next move in a training with bounded staleness.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,9 @@ proptest! {
     fn bounded_staleness_keeps_the_bound_and_never_holds_everybody(
         workers in 1u32..6, slack in 0u32..4, moves in moves()
     ) {
-        let mut coordinator = Coordinator::new(Mode::BoundedStaleness { slack }, workers);
+        let mut members = Membership::default();
+        let mode = Mode::BoundedStaleness { slack };
+        let mut coordinator = Coordinator::new(mode, workers, &members);
         let mut clocks: BTreeMap<u32, u64> = (0..workers).map(|worker| (worker, 0)).collect();
         let mut running: Vec<u32> = (0..workers).collect();
         for next in moves {
@@ -35,11 +37,12 @@ proptest! {
                 Move::Commit(worker) if running.contains(&worker) => {
                     running.retain(|other| *other != worker);
                     clocks.entry(worker).and_modify(|clock| *clock += 1);
-                    coordinator.commit(worker)
+                    coordinator.commit(&members, worker)
                 }
                 Move::Leave(worker) => {
                     clocks.remove(&worker);
-                    coordinator.leave(worker)
+                    members.leave(worker);
+                    coordinator.leave(&members, worker)
                 }
                 Move::Commit(_) => continue,
             };

@@ -1,10 +1,13 @@
-//! A run's mode as it is typed.
+//! A run's mode as it is typed: a name, or a table of one name with its parameters. Which modes
+//! there are, and their parameters, is in the table of modes.
 
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
+use serde::de::value::MapDeserializer;
+use serde::de::{
+    self, DeserializeSeed, Deserializer, Expected, IgnoredAny, MapAccess, Unexpected, Visitor,
+};
 
 use crate::sync::Mode;
 
@@ -23,147 +26,95 @@ pub(in crate::experiment::scenario) enum AveragingFile {
     DiLoCo(DiLoCoTable),
 }
 
-/// The names of all modes.
-const NAMES: [&str; 10] = [
-    "async",
-    "sync",
-    "bounded_staleness",
-    "k_async",
-    "k_batch_sync",
-    "k_batch_async",
-    "staleness_aware",
-    "delay_compensated",
-    "local_sgd",
-    "diloco",
-];
-
-/// The modes that have parameters, one of which is given.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ModeTable {
-    sync: Option<SyncTable>,
-    bounded_staleness: Option<BoundedStalenessTable>,
-    k_async: Option<KTable>,
-    k_batch_sync: Option<KTable>,
-    k_batch_async: Option<KTable>,
-    delay_compensated: Option<DelayCompensatedTable>,
-    local_sgd: Option<LocalSgdTable>,
-    diloco: Option<DiLoCoTable>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct SyncTable {
-    backups: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BoundedStalenessTable {
-    slack: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct KTable {
-    k: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DelayCompensatedTable {
-    lambda: f32,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(in crate::experiment::scenario) struct LocalSgdTable {
     pub(in crate::experiment::scenario) every: u32,
-    #[serde(default)]
-    backups: u32,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(in crate::experiment::scenario) struct DiLoCoTable {
     pub(in crate::experiment::scenario) every: u32,
-    #[serde(default)]
-    backups: u32,
     pub(in crate::experiment::scenario) outer_learning_rate: Option<f32>,
     pub(in crate::experiment::scenario) outer_momentum: Option<f32>,
 }
 
-impl ModeFile {
-    fn of(mode: Mode) -> Self {
-        Self { mode, averaging: None }
+impl From<Mode> for ModeFile {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::LocalSgd { every, backups } => Self {
+                mode: Mode::Sync { backups },
+                averaging: Some(AveragingFile::LocalSgd(LocalSgdTable { every })),
+            },
+            Mode::DiLoCo { every, backups, outer_learning_rate, outer_momentum } => Self {
+                mode: Mode::Sync { backups },
+                averaging: Some(AveragingFile::DiLoCo(DiLoCoTable {
+                    every,
+                    outer_learning_rate: Some(outer_learning_rate),
+                    outer_momentum: Some(outer_momentum),
+                })),
+            },
+            mode => Self { mode, averaging: None },
+        }
     }
 }
 
-impl ModeTable {
-    /// The modes that are given.
-    fn modes(self) -> impl Iterator<Item = ModeFile> {
-        let modes = [
-            self.sync.map(|SyncTable { backups }| Mode::Sync { backups }),
-            self.bounded_staleness
-                .map(|BoundedStalenessTable { slack }| Mode::BoundedStaleness { slack }),
-            self.k_async.map(|KTable { k }| Mode::KAsync { k }),
-            self.k_batch_sync.map(|KTable { k }| Mode::KBatchSync { k }),
-            self.k_batch_async.map(|KTable { k }| Mode::KBatchAsync { k }),
-            self.delay_compensated
-                .map(|DelayCompensatedTable { lambda }| Mode::DelayCompensated { lambda }),
-        ];
-        let averaging = [
-            self.local_sgd.map(|table| (table.backups, AveragingFile::LocalSgd(table))),
-            self.diloco.map(|table| (table.backups, AveragingFile::DiLoCo(table))),
-        ];
-        let averaged = |(backups, averaging)| ModeFile {
-            mode: Mode::Sync { backups },
-            averaging: Some(averaging),
-        };
-        modes
-            .into_iter()
-            .flatten()
-            .map(ModeFile::of)
-            .chain(averaging.into_iter().flatten().map(averaged))
+/// A mode's name, which is a key.
+struct Name(String);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        if Mode::NAMES.contains(&name.as_str()) {
+            return Ok(Self(name));
+        }
+        Err(de::Error::unknown_field(&name, Mode::NAMES))
+    }
+}
+
+/// The parameters of the mode of this name.
+struct Parameters<'a>(&'a str);
+
+impl<'de> DeserializeSeed<'de> for Parameters<'_> {
+    type Value = Mode;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Mode, D::Error> {
+        let parsed = Mode::parse(self.0, deserializer)?;
+        parsed.ok_or_else(|| de::Error::unknown_variant(self.0, Mode::NAMES))
     }
 }
 
 struct ModeVisitor;
 
 impl<'de> Visitor<'de> for ModeVisitor {
-    type Value = ModeFile;
+    type Value = Mode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "one of \"async\", \"sync\", { sync = { backups = 1 } }, \
-             { bounded_staleness = { slack = 4 } }, { k_async = { k = 3 } }, \
-             { k_batch_sync = { k = 4 } }, { k_batch_async = { k = 4 } }, \"staleness_aware\", \
-             { delay_compensated = { lambda = 0.04 } }, { local_sgd = { every = 8 } } and \
-             { diloco = { every = 16 } }",
-        )
+        let (last, others) = Mode::EXAMPLES.split_last().expect("there are modes");
+        write!(f, "one of {} and {last}", others.join(", "))
     }
 
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<ModeFile, E> {
-        match name {
-            "async" => Ok(ModeFile::of(Mode::Async)),
-            "sync" => Ok(ModeFile::of(Mode::Sync { backups: 0 })),
-            "staleness_aware" => Ok(ModeFile::of(Mode::StalenessAware)),
-            known if NAMES.contains(&known) => Err(E::invalid_value(Unexpected::Str(known), &self)),
-            other => Err(E::unknown_variant(other, &NAMES)),
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<Mode, E> {
+        let none = MapDeserializer::<_, E>::new(std::iter::empty::<(&str, u32)>());
+        match Mode::parse(name, none) {
+            Ok(Some(mode)) => Ok(mode),
+            Ok(None) => Err(E::unknown_variant(name, Mode::NAMES)),
+            Err(_) => Err(E::invalid_value(Unexpected::Str(name), &self)),
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ModeFile, A::Error> {
-        let mut modes = ModeTable::deserialize(MapAccessDeserializer::new(map))?.modes();
-        match (modes.next(), modes.next()) {
-            (Some(mode), None) => Ok(mode),
-            _ => Err(de::Error::invalid_value(Unexpected::Other("not exactly one mode"), &self)),
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Mode, A::Error> {
+        let expected: &dyn Expected = &self;
+        let not_one =
+            || de::Error::invalid_value(Unexpected::Other("not exactly one mode"), expected);
+        let Name(name) = map.next_key()?.ok_or_else(not_one)?;
+        let mode = map.next_value_seed(Parameters(&name))?;
+        if map.next_entry::<Name, IgnoredAny>()?.is_some() {
+            return Err(not_one());
         }
+        Ok(mode)
     }
 }
 
 impl<'de> Deserialize<'de> for ModeFile {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ModeVisitor)
+        deserializer.deserialize_any(ModeVisitor).map(Self::from)
     }
 }

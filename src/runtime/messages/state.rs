@@ -4,9 +4,11 @@ use smallvec::SmallVec;
 
 use crate::graph::{Replica, UpdateRule};
 use crate::optimizer::Delta;
+use crate::sync::{Epoch, Verdict, Version};
 use crate::tensor::Tensor;
+use crate::transport::PeerId;
 
-use super::{Origin, StepId, Values, Verdict};
+use super::{Origin, StepId, Values};
 use crate::runtime::error::Result;
 use crate::runtime::parameter_server::resources::OnResource;
 
@@ -34,53 +36,76 @@ pub(crate) struct Served {
 #[derive(Debug)]
 pub(crate) struct StateRequest {
     pub(crate) ticket: Ticket,
+    /// The epoch that its partition was made ready in.
+    pub(crate) epoch: Epoch,
     pub(crate) action: Action,
 }
 
 /// What an operation does to a task's state.
 #[derive(Debug)]
 pub(crate) enum Action {
-    Read {
-        variable: VariableId,
-        with_version: bool,
-    },
-    Gather {
-        variable: VariableId,
-        ids: Tensor,
-    },
+    Read { variable: VariableId, with_version: bool },
+    Gather { variable: VariableId, ids: Tensor },
     IsInitialized(VariableId),
     Await(VariableId),
     Assign(VariableId, Tensor),
     AssignAdd(VariableId, Tensor),
     Apply(ApplyGradient),
-    Vote {
-        global_step: VariableId,
-        replica: Replica,
-        versions: SmallVec<[i64; 8]>,
-        origin: Option<Origin>,
-    },
+    Vote(Vote),
     Commit(Commit),
-    PutUpFence {
-        global_step: VariableId,
-        replica: Replica,
-    },
-    LiftFence {
-        global_step: VariableId,
-        replica: Replica,
-    },
+    PutUpFence { global_step: VariableId, replica: Replica },
+    LiftFence { global_step: VariableId, replica: Replica },
     OnResource(Box<OnResource>),
+}
+
+/// A step of a training as a task takes it, however often: by it a parameter server knows what it
+/// has done for the step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// The task that takes it.
+    pub(crate) task: PeerId,
+    pub(crate) origin: Origin,
 }
 
 impl Action {
     /// The same, of a step of a training: done once, however often that step is taken.
-    pub(crate) fn originate(&mut self, of: Origin) {
+    pub(crate) fn originate(&mut self, step: Taken) {
         match self {
-            Self::Apply(ApplyGradient { origin, .. })
-            | Self::Vote { origin, .. }
-            | Self::Commit(Commit { origin, .. }) => *origin = Some(of),
+            Self::Apply(ApplyGradient { taken, .. })
+            | Self::Vote(Vote { taken, .. })
+            | Self::Commit(Commit { taken, .. }) => *taken = Some(step),
+            Self::OnResource(asked) => asked.taken = Some(step),
             _ => {}
         }
     }
+
+    /// Whether it is a part of a training, and void in another epoch than its own.
+    pub(crate) fn is_of_training(&self) -> bool {
+        match self {
+            Self::Apply(_)
+            | Self::Vote(_)
+            | Self::Commit(_)
+            | Self::PutUpFence { .. }
+            | Self::LiftFence { .. } => true,
+            Self::Read { .. }
+            | Self::Gather { .. }
+            | Self::IsInitialized(_)
+            | Self::Await(_)
+            | Self::Assign(..)
+            | Self::AssignAdd(..)
+            | Self::OnResource(_) => false,
+        }
+    }
+}
+
+/// A worker's gradients are on their way.
+#[derive(Debug)]
+pub(crate) struct Vote {
+    pub(crate) global_step: VariableId,
+    pub(crate) replica: Replica,
+    /// The least version of a variable that they were computed from.
+    pub(crate) version: Version,
+    pub(crate) taken: Option<Taken>,
 }
 
 /// The end of a worker's step.
@@ -91,7 +116,7 @@ pub(crate) struct Commit {
     /// The global step that it began at.
     pub(crate) read: i64,
     pub(crate) verdict: Option<Verdict>,
-    pub(crate) origin: Option<Origin>,
+    pub(crate) taken: Option<Taken>,
 }
 
 /// A gradient for a variable.
@@ -104,15 +129,15 @@ pub(crate) struct ApplyGradient {
     pub(crate) gradient: Delta,
     /// Whose it is and the version that it was computed from, where its mode says what becomes of
     /// it.
-    pub(crate) of: Option<(Replica, u64)>,
+    pub(crate) of: Option<(Replica, Version)>,
     /// Where workers vote: whether it counts.
     pub(crate) verdict: Option<Verdict>,
-    pub(crate) origin: Option<Origin>,
+    pub(crate) taken: Option<Taken>,
 }
 
 impl ApplyGradient {
     /// Whether it waits for others of its round.
     pub(crate) fn has_round(&self) -> bool {
-        self.of.is_some_and(|(replica, _)| replica.mode.has_rounds())
+        self.of.is_some_and(|(replica, _)| replica.mode.needs().rounds)
     }
 }

@@ -172,6 +172,7 @@ fn make_ready(message: &PeerMessage) {
     }
     if let PeerMessage::RegisterGraph { partition, .. } = message {
         let variables = (0..partition.variables.len() as u32).map(VariableId).collect();
+        let variables = Bound { variables, epoch: Epoch(1) };
         let _ready = Plan::new(Arc::clone(partition), variables, None);
     }
 }

@@ -8,105 +8,90 @@ use std::collections::BTreeMap;
 use smallvec::{SmallVec, smallvec};
 
 use crate::graph::Replica;
-use crate::sync::{Coordinator, Effect, Mode, Place};
+use crate::sync::{
+    Contribution, Coordinator, Counted, Effect, Ended, Membership, Place, Verdict, Version,
+};
 use crate::tensor::Tensor;
 
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::messages::{Commit, Origin, Served, StepId, Ticket, Values, Verdict};
+use crate::runtime::messages::{
+    Commit, Served, StepId, Taken, Ticket, Values, Vote, verdict_to_tensor,
+};
 use crate::runtime::parameter_server::done::Done;
 
-/// One training's coordination.
+/// One training's coordination, in one epoch.
 pub(super) struct Coordination {
     coordinator: Coordinator,
     /// One of those who train.
     training: Replica,
-    votes: BTreeMap<u32, Vote>,
+    votes: BTreeMap<u32, Open>,
     commits: BTreeMap<u32, (Ticket, Values)>,
     /// Who has asked for a fence last, and whether it has been told that it is up.
     fence: Option<(Ticket, bool)>,
     /// Where each worker was told that its gradient counts, until it commits.
-    counted: BTreeMap<u32, (Place, Vote)>,
+    counted: BTreeMap<u32, (Place, Open)>,
     /// The contributors of those rounds that a variable may still wait for.
     closed: BTreeMap<u64, Vec<u32>>,
-    /// Where workers vote: the rounds that the global step has counted.
-    rounds: u64,
-    /// What the last step of each training master was told.
+    /// What the last step of each training was told.
     committed: Done<Counted>,
-    is_over: bool,
 }
 
 /// The answers that follow from an operation: most often its own.
 type Answers = SmallVec<[Served; 1]>;
 
-/// A worker's gradients, on their way.
+/// A worker's vote.
 #[derive(Clone, Copy, Debug)]
-struct Vote {
+struct Open {
     ticket: Ticket,
-    /// The least version of a variable that they were computed from.
-    version: u64,
-    origin: Option<Origin>,
+    /// The least version of a variable that its gradients were computed from.
+    version: Version,
+    taken: Option<Taken>,
 }
 
 /// What a worker is told of its step.
-#[derive(Clone, Copy, Debug)]
-struct Counted {
-    global_step: i64,
-    staleness: i64,
-    applied: bool,
-}
-
-impl Counted {
-    fn outputs(self) -> Values {
-        smallvec![
-            Tensor::scalar(self.global_step),
-            Tensor::scalar(self.staleness),
-            Tensor::scalar(self.applied)
-        ]
-    }
+fn outputs(counted: Counted) -> Values {
+    smallvec![
+        Tensor::scalar(counted.global_step),
+        Tensor::scalar(counted.staleness),
+        Tensor::scalar(counted.applied)
+    ]
 }
 
 impl Coordination {
-    /// The coordination of the training of `replica`, which those of `begun` have made ready for.
-    pub(super) fn new(replica: Replica, begun: impl Iterator<Item = u32>) -> Self {
-        let mut coordinator = Coordinator::new(replica.mode, replica.workers);
-        begun.for_each(|worker| coordinator.begin(worker));
+    /// The coordination of the training of `replica`, in the epoch that `members` are in.
+    pub(super) fn new(replica: Replica, members: &Membership) -> Self {
         Self {
-            coordinator,
+            coordinator: Coordinator::new(replica.mode, replica.workers, members),
             training: replica,
             votes: BTreeMap::new(),
             commits: BTreeMap::new(),
             fence: None,
             counted: BTreeMap::new(),
             closed: BTreeMap::new(),
-            rounds: 0,
             committed: Done::default(),
-            is_over: false,
         }
     }
 
-    /// A worker's gradients of `versions` are on their way.
-    pub(super) fn vote(
-        &mut self,
-        replica: Replica,
-        ticket: Ticket,
-        versions: &[i64],
-        origin: Option<Origin>,
-    ) -> Answers {
-        let version = versions.iter().copied().min().unwrap_or(0) as u64;
+    /// A worker's gradients are on their way.
+    pub(super) fn vote(&mut self, members: &Membership, ticket: Ticket, vote: &Vote) -> Answers {
+        let (replica, version) = (vote.replica, vote.version);
         if let Err(error) = self.check(replica, version) {
             return smallvec![Served { ticket, outcome: Err(error) }];
         }
-        // All variables have had as many updates.
-        self.closed.retain(|round, _| *round >= version);
-        let origin = origin.filter(|_| !matches!(replica.mode, Mode::Sync { .. }));
-        let vote = Vote { ticket, version, origin };
-        if let Some(place) = self.told_before(replica.worker, &vote) {
+        if self.coordinator.is_current(version) {
+            // All variables have had as many updates.
+            self.closed.retain(|round, _| *round >= version.updates);
+        }
+        let taken = vote.taken.filter(|_| !self.coordinator.takes_steps_again());
+        let open = Open { ticket, version, taken };
+        if let Some(place) = self.told_before(members, replica.worker, &open) {
             return smallvec![self.tell(ticket, place)];
         }
-        let before = self.votes.insert(replica.worker, vote);
+        let before = self.votes.insert(replica.worker, open);
         let mut answers: Answers =
-            Self::taken_over(replica, before.map(|vote| vote.ticket)).collect();
-        let effects = self.coordinator.vote(replica.worker, version);
+            Self::taken_over(replica, before.map(|open| open.ticket)).collect();
+        let one = Contribution { worker: replica.worker, version };
+        let effects = self.coordinator.vote(members, one);
         answers.extend(self.answer(effects));
         answers
     }
@@ -114,90 +99,74 @@ impl Coordination {
     /// What a worker was told of a step that is taken again: it does not count twice. And what it
     /// was told of one that it has not taken, for that was lost, or the worker itself: variables
     /// may wait for its gradient in that place.
-    fn told_before(&self, worker: u32, vote: &Vote) -> Option<Option<Place>> {
-        if self.is_over {
+    fn told_before(&self, members: &Membership, worker: u32, open: &Open) -> Option<Option<Place>> {
+        if members.is_over() {
             return None;
         }
-        let master = vote.ticket.step.master;
-        if vote.origin.is_some_and(|origin| self.committed.done(master, origin).is_some()) {
+        if open.taken.is_some_and(|taken| self.committed.has_step(open.ticket, taken)) {
             return Some(None);
         }
         let (place, before) = self.counted.get(&worker)?;
-        let is_same_step = vote.origin.is_some()
-            && (before.ticket.step.master, before.origin) == (master, vote.origin);
-        (is_same_step || place.round >= vote.version).then_some(Some(*place))
+        let is_same_step = open.taken.is_some()
+            && (before.ticket.step.master, before.taken) == (open.ticket.step.master, open.taken);
+        let is_awaited =
+            self.coordinator.is_current(open.version) && place.round >= open.version.updates;
+        (is_same_step || is_awaited).then_some(Some(*place))
     }
 
     /// A worker's updates have been applied or dropped. A step that is taken again has been counted
     /// before, unless it is a part in another round by now.
     pub(super) fn commit(
         &mut self,
+        members: &Membership,
         ticket: Ticket,
         global_step: &mut i64,
         commit: &Commit,
     ) -> Answers {
         let replica = commit.replica;
-        if let Err(error) = self.check(replica, 0) {
+        if let Err(error) = self.check(replica, Version::default()) {
             return smallvec![Served { ticket, outcome: Err(error) }];
         }
-        let origin = commit.origin.filter(|_| !matches!(replica.mode, Mode::Sync { .. }));
-        let committed = origin.and_then(|origin| self.committed.done(ticket.step.master, origin));
-        if let Some(before) = committed {
-            return smallvec![Served { ticket, outcome: Ok(before.outputs()) }];
+        let taken = commit.taken.filter(|_| !self.coordinator.takes_steps_again());
+        if let Some(before) = taken.and_then(|taken| self.committed.done(ticket, taken)) {
+            return smallvec![Served { ticket, outcome: Ok(outputs(before)) }];
         }
-        let counted = self.count(replica, global_step, commit);
-        if let Some(origin) = origin {
-            self.committed.note(ticket.step.master, origin, counted);
+        let counted = self.count(members, global_step, commit);
+        if let Some(taken) = taken {
+            self.committed.note(ticket, taken, counted);
         }
-        if self.coordinator.releases_at_once() && self.commits.is_empty() {
-            return smallvec![Served { ticket, outcome: Ok(counted.outputs()) }];
+        if self.coordinator.releases_at_once(members) && self.commits.is_empty() {
+            return smallvec![Served { ticket, outcome: Ok(outputs(counted)) }];
         }
         let before = self.commits.get(&replica.worker).map(|(ticket, _)| *ticket);
         let mut answers: Answers = Self::taken_over(replica, before).collect();
-        self.commits.insert(replica.worker, (ticket, counted.outputs()));
-        let effects = self.coordinator.commit(replica.worker);
+        self.commits.insert(replica.worker, (ticket, outputs(counted)));
+        let effects = self.coordinator.commit(members, replica.worker);
         answers.extend(self.answer(effects));
         answers
     }
 
-    /// Counts a step: each one by itself, or where gradients make rounds the first of its round.
-    fn count(&mut self, replica: Replica, now: &mut i64, commit: &Commit) -> Counted {
-        let (before, read) = (*now, commit.read);
-        let dropped = Counted { global_step: before, staleness: before - read, applied: false };
-        if self.is_over {
-            return dropped;
-        }
-        let voted = self.counted.remove(&replica.worker).map(|(_, vote)| vote);
-        match (replica.mode, &commit.verdict) {
-            (_, Some(Verdict { place: None, .. })) => dropped,
-            (mode, Some(Verdict { place: Some(place), closed })) => {
-                let is_closed = closed.iter().any(|(round, _)| *round == place.round);
-                let done = place.round + u64::from(is_closed);
-                *now += done.saturating_sub(self.rounds) as i64;
-                self.rounds = self.rounds.max(done);
-                let rounds_since = if mode.goes_on() { 0 } else { (self.rounds - done) as i64 };
-                let staleness =
-                    voted.map_or(0, |vote| place.round.saturating_sub(vote.version)) as i64;
-                Counted { global_step: *now - rounds_since, staleness, applied: true }
-            }
-            (Mode::Sync { .. }, None) => {
-                *now += i64::from(before == read);
-                Counted { global_step: *now, staleness: *now - 1 - read, applied: true }
-            }
-            (_, None) => {
-                *now += 1;
-                Counted { global_step: *now, staleness: before - read, applied: true }
-            }
-        }
+    /// Counts a step as its mode does.
+    fn count(&mut self, members: &Membership, now: &mut i64, commit: &Commit) -> Counted {
+        let voted =
+            if members.is_over() { None } else { self.counted.remove(&commit.replica.worker) };
+        let voted = voted.map(|(_, open)| open.version.updates);
+        let step = Ended { read: commit.read, verdict: commit.verdict.as_ref(), voted };
+        self.coordinator.count(members, now, &step)
     }
 
     /// A worker wants all others to stop between two steps.
-    pub(super) fn put_up_fence(&mut self, replica: Replica, ticket: Ticket) -> Answers {
+    pub(super) fn put_up_fence(
+        &mut self,
+        members: &Membership,
+        replica: Replica,
+        ticket: Ticket,
+    ) -> Answers {
         let refuse = |error| smallvec![Served { ticket, outcome: Err(error) }];
-        if let Err(error) = self.check(replica, 0) {
+        if let Err(error) = self.check(replica, Version::default()) {
             return refuse(error);
         }
-        let effects = match self.coordinator.put_up_fence(replica.worker) {
+        let effects = match self.coordinator.put_up_fence(members, replica.worker) {
             Ok(effects) => effects,
             Err(owner) => {
                 let message =
@@ -213,12 +182,17 @@ impl Coordination {
     }
 
     /// A worker has done what it put up a fence for.
-    pub(super) fn lift_fence(&mut self, replica: Replica, ticket: Ticket) -> Answers {
-        let outcome = self.check(replica, 0);
+    pub(super) fn lift_fence(
+        &mut self,
+        members: &Membership,
+        replica: Replica,
+        ticket: Ticket,
+    ) -> Answers {
+        let outcome = self.check(replica, Version::default());
         let lifted =
             if outcome.is_ok() { self.coordinator.lift_fence(replica.worker) } else { None };
         let outcome = match outcome {
-            Ok(()) if lifted.is_none() && !self.is_over => {
+            Ok(()) if lifted.is_none() && !members.is_over() => {
                 let message = format!(
                     "the fence of worker {} is gone, for it seemed to be lost, or went on to \
                      train; what it has read since may be of different steps: put up another and \
@@ -244,12 +218,16 @@ impl Coordination {
 
     /// `replica` makes ready to train. Gives the answers that follow, where it has to wait for a
     /// fence to be lifted.
-    pub(super) fn hold_off(&mut self, replica: Replica) -> Option<Vec<Served>> {
+    pub(super) fn hold_off(
+        &mut self,
+        members: &Membership,
+        replica: Replica,
+    ) -> Option<Vec<Served>> {
         let owner = self.coordinator.fence_owner()?;
         if owner == replica.worker || replica.check_trains_with(&self.training).is_err() {
             return None;
         }
-        let effects = self.coordinator.rest(replica.worker);
+        let effects = self.coordinator.rest(members, replica.worker);
         Some(self.answer(effects))
     }
 
@@ -257,39 +235,23 @@ impl Coordination {
         self.coordinator.fence_owner().is_some()
     }
 
-    /// `worker` has made ready to train.
-    pub(super) fn begin(&mut self, worker: u32) {
-        if worker < self.training.workers {
-            self.coordinator.begin(worker);
-        }
-    }
-
-    pub(super) fn leave(&mut self, worker: u32) -> Vec<Served> {
-        let before = self.coordinator.round_size();
-        let effects = self.coordinator.leave(worker);
-        let now = self.coordinator.round_size();
-        if now < before && !self.is_over {
-            let (mode, before, now) = (self.training.mode, before.unwrap_or(0), now.unwrap_or(0));
-            tracing::info!(
-                worker, %mode, before, now,
-                "fewer gradients make an update, as a worker is gone"
-            );
+    /// `worker` is not waited for any more.
+    pub(super) fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Served> {
+        let effects = self.coordinator.leave(members, worker);
+        if let Some(now) = self.coordinator.round_size(members).filter(|_| !members.is_over()) {
+            let mode = self.training.mode;
+            tracing::info!(worker, %mode, now, "a worker is gone; gradients that make an update");
         }
         self.answer(effects)
     }
 
+    /// `worker` is waited for again.
     pub(super) fn rejoin(&mut self, worker: u32) {
         self.coordinator.rejoin(worker);
     }
 
-    /// Another training begins where the one that is over ended.
-    pub(super) fn reopen(&mut self) {
-        self.is_over = false;
-        self.coordinator.reopen();
-    }
-
+    /// The training is over: whoever waits is let go.
     pub(super) fn finish(&mut self) -> Vec<Served> {
-        self.is_over = true;
         let effects = self.coordinator.finish();
         self.answer(effects)
     }
@@ -298,21 +260,23 @@ impl Coordination {
     pub(super) fn waiting(self) -> impl Iterator<Item = Ticket> {
         let commits = self.commits.into_values().map(|(ticket, _)| ticket);
         let fence = self.fence.filter(|(_, is_told)| !is_told).map(|(ticket, _)| ticket);
-        self.votes.into_values().map(|vote| vote.ticket).chain(commits).chain(fence)
+        self.votes.into_values().map(|open| open.ticket).chain(commits).chain(fence)
     }
 
     /// Whether `replica` is of this training, and `version` a version of its variables.
-    fn check(&self, replica: Replica, version: u64) -> Result<()> {
+    fn check(&self, replica: Replica, version: Version) -> Result<()> {
         replica
             .check_trains_with(&self.training)
             .map_err(|problem| Error::new(Code::InvalidArgument, problem))?;
-        if version == 0 || version <= self.coordinator.round() {
+        let updates = version.updates;
+        let round = self.coordinator.round().unwrap_or(u64::MAX);
+        if !self.coordinator.is_current(version) || updates <= round {
             return Ok(());
         }
         let message = format!(
-            "the variables have had {version} updates, but the rounds of the training are at {}: \
-             they were updated from outside of it; reset their container and initialize them",
-            self.coordinator.round()
+            "the variables have had {updates} updates, but the rounds of the training are at \
+             {round}: they were updated from outside of it; reset their container and initialize \
+             them"
         );
         Err(Error::new(Code::FailedPrecondition, message))
     }
@@ -328,13 +292,13 @@ impl Coordination {
     }
 
     /// What those who wait here wait for.
-    pub(super) fn waiting_for(&self) -> Vec<String> {
+    pub(super) fn waiting_for(&self, members: &Membership) -> Vec<String> {
         let step_of = |worker: &u32| format!("the step of worker {worker}");
         match self.coordinator.fence_owner() {
             _ if self.votes.is_empty() && self.commits.is_empty() && self.fence.is_none() => {
                 Vec::new()
             }
-            None => self.coordinator.waiting_for().iter().map(step_of).collect(),
+            None => self.coordinator.waiting_for(members).iter().map(step_of).collect(),
             Some(owner) if self.fence.is_some_and(|(_, is_told)| is_told) => {
                 vec![format!("worker {owner} to lift its fence")]
             }
@@ -342,7 +306,7 @@ impl Coordination {
                 let behind = |worker: &u32| {
                     format!("{}, to put up the fence of worker {owner}", step_of(worker))
                 };
-                self.coordinator.fence_waits_for().iter().map(behind).collect()
+                self.coordinator.fence_waits_for(members).iter().map(behind).collect()
             }
         }
     }
@@ -378,11 +342,11 @@ impl Coordination {
     }
 
     fn answer_vote(&mut self, worker: u32, place: Option<Place>) -> Option<Served> {
-        let vote = self.votes.remove(&worker)?;
+        let open = self.votes.remove(&worker)?;
         if let Some(place) = place {
-            self.counted.insert(worker, (place, vote));
+            self.counted.insert(worker, (place, open));
         }
-        Some(self.tell(vote.ticket, place))
+        Some(self.tell(open.ticket, place))
     }
 
     fn tell(&self, ticket: Ticket, place: Option<Place>) -> Served {
@@ -391,6 +355,7 @@ impl Coordination {
             .iter()
             .map(|(round, contributors)| (*round, contributors.clone()))
             .collect();
-        Served { ticket, outcome: Ok(smallvec![Verdict { place, closed }.to_tensor()]) }
+        let verdict = Verdict { epoch: self.coordinator.epoch(), place, closed };
+        Served { ticket, outcome: Ok(smallvec![verdict_to_tensor(&verdict)]) }
     }
 }

@@ -5,14 +5,30 @@
 //! tasks, and of that one, may have been done. Who takes steps takes one after the other, so that
 //! the last of each is enough.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use crate::runtime::messages::Origin;
+use smallvec::{SmallVec, smallvec};
 
-/// What came of the last step of each training of each master. A master of another life has another
-/// number: what is left of the lives before is a few bytes each.
+use crate::runtime::messages::{Taken, Ticket};
+use crate::transport::PeerId;
+
+/// How many trainings of a task are remembered: those that go on at the same time.
+const REMEMBERED: usize = 4;
+
+/// What came of the last step of each training, by the task that takes its steps. A task's later
+/// lives and trainings take the places of its earlier ones, so that there are a few for each.
 #[derive(Debug)]
-pub(super) struct Done<T>(BTreeMap<(u64, u64), (u64, T)>);
+pub(super) struct Done<T>(BTreeMap<PeerId, VecDeque<Last<T>>>);
+
+/// What came of a training's last step.
+#[derive(Debug)]
+struct Last<T> {
+    master: u64,
+    training: u64,
+    step: u64,
+    /// By operation, which is its device and its number there.
+    operations: SmallVec<[((u32, u32), T); 1]>,
+}
 
 impl<T> Default for Done<T> {
     fn default() -> Self {
@@ -20,37 +36,103 @@ impl<T> Default for Done<T> {
     }
 }
 
+impl<T> Last<T> {
+    fn is_of(&self, ticket: Ticket, taken: Taken) -> bool {
+        (self.master, self.training) == (ticket.step.master, taken.origin.training)
+    }
+}
+
 impl<T: Copy> Done<T> {
-    /// What came of the step, if it has been done.
-    pub(super) fn done(&self, master: u64, origin: Origin) -> Option<T> {
-        self.0
-            .get(&(master, origin.training))
-            .filter(|(last, _)| *last >= origin.number)
-            .map(|(_, came)| *came)
+    fn last(&self, ticket: Ticket, taken: Taken) -> Option<&Last<T>> {
+        self.0.get(&taken.task)?.iter().find(|last| last.is_of(ticket, taken))
     }
 
-    /// The step has been done.
-    pub(super) fn note(&mut self, master: u64, origin: Origin, came: T) {
-        self.0.insert((master, origin.training), (origin.number, came));
+    /// Whether anything has been done for the step that `taken` is, or for a later one.
+    pub(super) fn has_step(&self, ticket: Ticket, taken: Taken) -> bool {
+        self.last(ticket, taken).is_some_and(|last| last.step >= taken.origin.number)
+    }
+
+    /// What came of the operation of `ticket` in the step that `taken` is, if it has been done.
+    pub(super) fn done(&self, ticket: Ticket, taken: Taken) -> Option<T> {
+        let last = self.last(ticket, taken)?;
+        if last.step > taken.origin.number {
+            return last.operations.first().map(|(_, came)| *came);
+        }
+        let is_it = |(operation, _): &&((u32, u32), T)| *operation == (ticket.device, ticket.node);
+        let is_step = last.step == taken.origin.number;
+        last.operations.iter().find(is_it).filter(|_| is_step).map(|(_, came)| *came)
+    }
+
+    /// The operation has been done.
+    pub(super) fn note(&mut self, ticket: Ticket, taken: Taken, came: T) {
+        let (training, step) = (taken.origin.training, taken.origin.number);
+        let operation = ((ticket.device, ticket.node), came);
+        let of_task = self.0.entry(taken.task).or_default();
+        match of_task.iter_mut().find(|last| last.is_of(ticket, taken)) {
+            Some(last) if last.step == step => last.operations.push(operation),
+            Some(last) => {
+                last.step = step;
+                last.operations.clear();
+                last.operations.push(operation);
+            }
+            None => {
+                let master = ticket.step.master;
+                of_task.push_back(Last {
+                    master,
+                    training,
+                    step,
+                    operations: smallvec![operation],
+                });
+                if of_task.len() > REMEMBERED {
+                    of_task.pop_front();
+                }
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::messages::{Origin, StepId};
+
+    fn ticket(master: u64, node: u32) -> Ticket {
+        Ticket { step: StepId { master, number: 99 }, device: 0, node }
+    }
+
+    fn taken(training: u64, number: u64) -> Taken {
+        Taken { task: PeerId(1), origin: Origin { training, number } }
+    }
 
     #[test]
     fn a_step_that_is_taken_again_has_been_done_and_the_next_one_has_not() {
         let mut done = Done::default();
-        let origin = |number| Origin { training: 3, number };
-        assert_eq!(done.done(7, origin(0)), None);
-        done.note(7, origin(0), 'a');
-        assert_eq!((done.done(7, origin(0)), done.done(7, origin(1))), (Some('a'), None));
-        done.note(7, origin(1), 'b');
-        assert_eq!(done.done(7, origin(1)), Some('b'));
-        assert_eq!(
-            (done.done(8, origin(1)), done.done(7, Origin { training: 4, number: 0 })),
-            (None, None)
-        );
+        assert_eq!(done.done(ticket(7, 0), taken(3, 0)), None);
+        done.note(ticket(7, 0), taken(3, 0), 'a');
+        assert_eq!(done.done(ticket(7, 0), taken(3, 0)), Some('a'));
+        assert_eq!(done.done(ticket(7, 0), taken(3, 1)), None);
+        done.note(ticket(7, 0), taken(3, 1), 'b');
+        assert_eq!(done.done(ticket(7, 0), taken(3, 1)), Some('b'));
+        assert!(done.has_step(ticket(7, 5), taken(3, 0)));
+        assert_eq!(done.done(ticket(8, 0), taken(3, 1)), None, "another life");
+        assert_eq!(done.done(ticket(7, 0), taken(4, 0)), None, "another training");
+    }
+
+    #[test]
+    fn two_operations_of_one_step_are_done_each_by_itself() {
+        let mut done = Done::default();
+        done.note(ticket(7, 0), taken(3, 0), ());
+        assert_eq!(done.done(ticket(7, 1), taken(3, 0)), None);
+        done.note(ticket(7, 1), taken(3, 0), ());
+        assert_eq!(done.done(ticket(7, 0), taken(3, 0)), Some(()));
+    }
+
+    #[test]
+    fn lives_and_trainings_of_a_task_take_the_places_of_earlier_ones() {
+        let mut done = Done::default();
+        for life in 0..1000 {
+            done.note(ticket(life, 0), taken(life / 2, 0), ());
+        }
+        assert_eq!((done.0.len(), done.0[&PeerId(1)].len()), (1, REMEMBERED));
     }
 }

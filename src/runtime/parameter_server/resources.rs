@@ -13,7 +13,7 @@ use crate::sync::{Answer, FifoQueue};
 use crate::tensor::Tensor;
 
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::messages::{Scope, Served, StepId, Ticket, Values};
+use crate::runtime::messages::{Scope, Served, StepId, Taken, Ticket, Values};
 use accumulators::{Accumulator, on_accumulator, reduced};
 
 /// Session, where the resource is its own; container; name.
@@ -49,12 +49,13 @@ pub(crate) struct OnResource {
     pub(crate) spec: Arc<ResourceSpec>,
     pub(crate) action: ResourceAction,
     pub(crate) inputs: Values,
+    pub(crate) taken: Option<Taken>,
 }
 
 impl Resources {
     /// Does what is asked; gives the answers that follow from it.
     pub(super) fn serve(&mut self, ticket: Ticket, asked: OnResource) -> Vec<Served> {
-        let OnResource { scope, spec, action, inputs } = asked;
+        let OnResource { scope, spec, action, inputs, taken } = asked;
         let name: Name = (scope, Arc::clone(&spec.container), Arc::clone(&spec.shared_name));
         let resource = self.by_name.entry(name).or_insert_with(|| Resource::new(Arc::clone(&spec)));
         if resource.spec.kind != spec.kind {
@@ -70,7 +71,7 @@ impl Resources {
         let served = match &mut resource.state {
             State::Queue(queue) => on_queue(queue, &spec.shared_name, ticket, &action, inputs),
             State::Accumulator(accumulator) => {
-                on_accumulator(accumulator, &spec, ticket, &action, inputs)
+                on_accumulator(accumulator, &spec, (ticket, taken), &action, inputs)
             }
         };
         served.unwrap_or_else(|error| vec![Served { ticket, outcome: Err(error) }])
@@ -89,7 +90,7 @@ impl Resources {
                     );
                 }
                 State::Accumulator(accumulator) => {
-                    let taken = accumulator.forget(|ticket| ticket.step == step);
+                    let taken = accumulator.gradients.forget(|ticket| ticket.step == step);
                     served.extend(taken.map(|taken| reduced(taken, spec)));
                 }
             }
@@ -137,10 +138,16 @@ impl Resources {
                 }
                 State::Accumulator(accumulator) => {
                     let what = |wanted| {
-                        format!("{wanted} gradients in `{name}`, which has {}", accumulator.count())
+                        format!(
+                            "{wanted} gradients in `{name}`, which has {}",
+                            accumulator.gradients.count()
+                        )
                     };
                     waiting.extend(
-                        accumulator.waiting().map(|(ticket, wanted)| (*ticket, what(*wanted))),
+                        accumulator
+                            .gradients
+                            .waiting()
+                            .map(|(ticket, wanted)| (*ticket, what(*wanted))),
                     );
                 }
             }
@@ -166,7 +173,7 @@ impl Resource {
             State::Queue(mut queue) => {
                 queue.clear().into_iter().map(|waiter| waiter.ticket).collect()
             }
-            State::Accumulator(mut accumulator) => accumulator.clear(),
+            State::Accumulator(mut accumulator) => accumulator.gradients.clear(),
         }
     }
 }

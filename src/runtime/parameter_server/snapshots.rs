@@ -21,7 +21,7 @@ pub(super) struct Snapshots {
 impl Snapshots {
     /// `master` is about to order steps of `replica`.
     pub(super) fn join(&mut self, master: u64, replica: Replica) {
-        if replica.mode.compensation().is_some() {
+        if replica.mode.needs().snapshot {
             self.masters.insert(master);
         }
     }

@@ -8,12 +8,13 @@ use smallvec::smallvec;
 
 use crate::graph::Replica;
 use crate::kernels::Cost;
-use crate::optimizer::{Compensation, Deltas, Update, apply};
-use crate::sync::{Accumulator, Offer, Place};
+use crate::optimizer::{Compensation, Deltas, apply};
+use crate::sync::{
+    Accumulator, Arrived, Correction, Epoch, Offer, Place, Treatment, Verdict, Version,
+};
 use crate::tensor::Tensor;
 
 use super::ParameterServer;
-use super::departures::Departures;
 use crate::runtime::compute::{Asker, Calculation, Work};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mailbox::tell;
@@ -31,45 +32,36 @@ impl ParameterServer {
         if let Err(error) = stored.check_gradient(&apply.gradient) {
             return self.answer(ticket, Err(error));
         }
-        match apply.of {
-            _ if self.is_over => self.answer(ticket, Ok(Values::new())),
-            Some((replica, version)) if apply.has_round() => {
-                self.offer(ticket, apply, replica, version)
+        if self.members.is_over() {
+            return self.answer(ticket, Ok(Values::new()));
+        }
+        match treatment(stored, &apply) {
+            Treatment::Apply(correction) => {
+                if self.is_applied(ticket, &apply) {
+                    return self.answer(ticket, Ok(Values::new()));
+                }
+                self.apply_alone(ticket, &apply, correction);
             }
-            _ if self.is_applied(ticket, &apply) => self.answer(ticket, Ok(Values::new())),
-            _ => self.apply_alone(ticket, &apply),
+            Treatment::Collect { place, waits } => self.offer(ticket, apply, Some(place), waits),
+            Treatment::Drop => self.offer(ticket, apply, None, false),
         }
     }
 
-    /// Applies a gradient by itself.
-    fn apply_alone(&mut self, ticket: Ticket, apply: &ApplyGradient) {
-        match self.store.lock(
-            ticket.device,
-            apply,
-            smallvec![apply.gradient.clone()],
-            smallvec![ticket],
-        ) {
-            Ok(mut updating) => {
-                self.make_up_for_staleness(ticket.step.master, apply, &mut updating.update);
-                self.updates.0.push(updating);
-            }
-            Err(error) => self.answer(ticket, Err(error)),
+    /// Applies a gradient by itself, made up for its staleness.
+    fn apply_alone(&mut self, ticket: Ticket, apply: &ApplyGradient, correction: Correction) {
+        let (gradients, tickets) = (smallvec![apply.gradient.clone()], smallvec![ticket]);
+        let mut updating = match self.store.lock(ticket.device, apply, gradients, tickets) {
+            Ok(updating) => updating,
+            Err(error) => return self.answer(ticket, Err(error)),
+        };
+        updating.update.learning_rate /= correction.divisor as f32;
+        if let Some((_, version)) = apply.of {
+            let (master, variable) = (ticket.step.master, apply.variables[0]);
+            let read = self.snapshots.take(master, variable, version.updates);
+            updating.update.compensation =
+                correction.lambda.zip(read).map(|(lambda, read)| Compensation { read, lambda });
         }
-    }
-
-    /// Makes `update` up for those that the variable has had since the worker read it, where its
-    /// mode does so.
-    fn make_up_for_staleness(&mut self, master: u64, apply: &ApplyGradient, update: &mut Update) {
-        let Some((replica, version)) = apply.of else { return };
-        let variable = apply.variables[0];
-        let staleness = self.store.get(variable).version.saturating_sub(version);
-        update.learning_rate = replica.mode.learning_rate(apply.learning_rate, staleness);
-        let read = self.snapshots.take(master, variable, version).filter(|_| staleness > 0);
-        update.compensation = replica
-            .mode
-            .compensation()
-            .zip(read)
-            .map(|(lambda, read)| Compensation { read, lambda });
+        self.updates.0.push(updating);
     }
 
     /// A step has read the variable; its gradient may have to be made up for what changes from now
@@ -81,43 +73,90 @@ impl ParameterServer {
         }
     }
 
-    fn offer(&mut self, ticket: Ticket, apply: ApplyGradient, replica: Replica, version: u64) {
+    /// Offers a gradient to the round of its variable; where it has no place there, tells the
+    /// variable what its worker knows of the rounds.
+    fn offer(&mut self, ticket: Ticket, apply: ApplyGradient, place: Option<Place>, waits: bool) {
         let variable = apply.variables[0];
+        let (replica, version) = apply.of.expect("who trains in rounds says so");
+        let past = self.enter_rounds(&apply);
+        self.give_up(past);
         let stored = self.store.get_mut(variable);
-        if stored.rounds.is_none() {
-            stored.rounds = Some(new_rounds(replica, stored.version, &self.departures));
-        }
-        if let Err(error) = check_training(stored, replica, version) {
-            return self.answer(ticket, Err(error));
-        }
-        let goes_on = replica.mode.goes_on();
-        if goes_on && let Err(error) = stored.check_initialized() {
-            return self.answer(ticket, Err(error));
-        }
-        let gradients = &mut stored.rounds.as_mut().expect("it was just made").gradients;
-        let place = match &apply.verdict {
-            Some(verdict) => {
-                for (round, contributors) in &verdict.closed {
-                    if !gradients.can_close_on(*round, contributors) {
-                        let error = no_such_round(&stored.spec.shared_name, *round, contributors);
-                        return self.answer(ticket, Err(error));
-                    }
-                    gradients.close_on(*round, contributors);
-                }
-                verdict.place
-            }
-            None => Some(Place { round: version, index: replica.worker }),
-        };
-        let offer = place.map(|place| {
-            gradients.offer(replica.worker, place, Offered { ticket, apply, goes_on })
+        let has_place = place.is_some();
+        let checked = check_training(stored, replica, version, apply.verdict.as_ref());
+        let checked = checked.and_then(|()| match has_place && !waits {
+            true => stored.check_initialized(),
+            false => Ok(()),
         });
+        if let Err(error) = checked {
+            return self.answer(ticket, Err(error));
+        }
+        let rounds = stored.rounds.as_mut().expect("they have been entered");
+        if let Some(verdict) = &apply.verdict {
+            if verdict.epoch < rounds.epoch {
+                return self.answer(ticket, Ok(Values::new()));
+            }
+            for (round, contributors) in &verdict.closed {
+                if !rounds.gradients.can_close_on(*round, contributors) {
+                    let error = no_such_round(&stored.spec.shared_name, *round, contributors);
+                    return self.answer(ticket, Err(error));
+                }
+                rounds.gradients.close_on(*round, contributors);
+            }
+        }
+        let goes_on = !waits;
+        let offer = place.map(|place| {
+            let offered = Offered { ticket, apply, goes_on };
+            rounds.gradients.offer(&self.members, replica.worker, place, offered)
+        });
+        self.answer_offer(ticket, replica, goes_on, offer);
+        self.apply_rounds(variable);
+    }
+
+    /// Begins the rounds of a variable; where they are of an earlier training or epoch, anew. Gives
+    /// what those before still held.
+    fn enter_rounds(&mut self, apply: &ApplyGradient) -> Vec<Offered> {
+        let (replica, _) = apply.of.expect("who trains in rounds says so");
+        let stored = self.store.get_mut(apply.variables[0]);
+        let epoch = apply.verdict.as_ref().map_or(Epoch(0), |verdict| verdict.epoch);
+        let mut past = Vec::new();
+        if let Some(before) = &mut stored.rounds {
+            let is_other = before.is_past && replica.check_trains_with(&before.training).is_err();
+            if before.epoch < epoch || is_other {
+                past = before.gradients.finish();
+                stored.rounds = None;
+                if epoch > Epoch(0) {
+                    stored.version = 0;
+                }
+            } else {
+                before.is_past = false;
+            }
+        }
+        if stored.rounds.is_none() {
+            let gradients = match replica.mode.needs().vote {
+                // The coordinator counts these rounds, from 0.
+                true => Accumulator::of_voters(replica.workers),
+                false => Accumulator::of_all(replica.workers, stored.version),
+            };
+            stored.rounds = Some(Rounds { training: replica, epoch, is_past: false, gradients });
+        }
+        past
+    }
+
+    /// Tells the worker what has become of its gradient, where its step does not wait for that.
+    fn answer_offer(
+        &mut self,
+        ticket: Ticket,
+        replica: Replica,
+        goes_on: bool,
+        offer: Option<Offer<Offered>>,
+    ) {
+        let worker = replica.worker;
         match offer {
             Some(Offer::Held) if !goes_on => {}
             // It does not count, or its round is over without it: the worker was lost here for a
             // while.
             None | Some(Offer::Held | Offer::Stale) => self.answer(ticket, Ok(Values::new())),
             Some(Offer::Departed) => {
-                let worker = replica.worker;
                 let message = format!(
                     "worker {worker} has left this training; reset its container to begin another"
                 );
@@ -125,14 +164,19 @@ impl ParameterServer {
             }
             Some(Offer::Replaced(_)) if goes_on => self.answer(ticket, Ok(Values::new())),
             Some(Offer::Replaced(older)) => {
-                let message = format!(
-                    "worker {} has begun another step, which takes its place",
-                    replica.worker
-                );
+                let message =
+                    format!("worker {worker} has begun another step, which takes its place");
                 self.answer(older.ticket, Err(Error::new(Code::Aborted, message)));
             }
         }
-        self.apply_rounds(variable);
+    }
+
+    /// What was offered to rounds of an earlier epoch is not applied.
+    pub(super) fn give_up(&mut self, offered: Vec<Offered>) {
+        for offered in offered.into_iter().filter(|offered| !offered.goes_on) {
+            let message = "the training that the gradient is of has ended; make a new session";
+            self.answer(offered.ticket, Err(Error::new(Code::Aborted, message)));
+        }
     }
 
     /// Applies the mean of a round's gradients, in the order of their places, once it is complete
@@ -143,11 +187,8 @@ impl ParameterServer {
             if stored.is_updating {
                 return;
             }
-            let Some(round) =
-                stored.rounds.as_mut().and_then(|rounds| rounds.gradients.take_ready())
-            else {
-                return;
-            };
+            let Some(rounds) = &mut stored.rounds else { return };
+            let Some(round) = rounds.gradients.take_ready(&self.members) else { return };
             let offered: Vec<Offered> =
                 round.gradients.into_iter().map(|(_, offered)| offered).collect();
             let Some(first) = offered.first() else {
@@ -170,11 +211,11 @@ impl ParameterServer {
     /// anyway, and a synchronous step that is taken again is the worker's part in the round that is
     /// under way by then.
     fn is_applied(&mut self, ticket: Ticket, apply: &ApplyGradient) -> bool {
-        let Some(origin) = apply.origin else { return false };
+        let Some(taken) = apply.taken else { return false };
         let stored = self.store.get_mut(apply.variables[0]);
-        let is_applied = stored.applied.done(ticket.step.master, origin).is_some();
+        let is_applied = stored.applied.done(ticket, taken).is_some();
         if !is_applied && stored.is_initialized() {
-            stored.applied.note(ticket.step.master, origin, ());
+            stored.applied.note(ticket, taken, ());
         }
         is_applied
     }
@@ -271,16 +312,13 @@ impl Calculation for Gathered {
     }
 }
 
-/// The rounds of a variable that has had `version` updates, without the workers that have left
-/// before.
-fn new_rounds(training: Replica, version: u64, departures: &Departures) -> Rounds {
-    let mut gradients = match training.mode.votes() {
-        // The coordinator counts these rounds, from 0.
-        true => Accumulator::of_voters(training.workers),
-        false => Accumulator::new(training.workers).from_round(version),
+/// What becomes of a gradient, as its mode says.
+fn treatment(stored: &Stored, apply: &ApplyGradient) -> Treatment {
+    let Some((replica, version)) = apply.of else {
+        return Treatment::Apply(Correction::default());
     };
-    departures.of(training.workers).for_each(|worker| gradients.leave(worker));
-    Rounds { training, gradients }
+    let (worker, version, now) = (replica.worker, version.updates, stored.version);
+    replica.mode.on_gradient(&Arrived { worker, version, now, verdict: apply.verdict.as_ref() })
 }
 
 /// A verdict that can't be the coordinator's: the worker that has passed it on speaks of another
@@ -292,20 +330,26 @@ fn no_such_round(name: &str, round: u64, contributors: &[u32]) -> Error {
 }
 
 /// Whether a gradient of `version` by `replica` is of the training that the variable is in.
-fn check_training(stored: &Stored, replica: Replica, version: u64) -> Result<()> {
+fn check_training(
+    stored: &Stored,
+    replica: Replica,
+    version: Version,
+    verdict: Option<&Verdict>,
+) -> Result<()> {
     let rounds = stored.rounds.as_ref().expect("a gradient is offered to rounds that have begun");
     replica
         .check_trains_with(&rounds.training)
         .map_err(|problem| Error::new(Code::InvalidArgument, problem))?;
-    if version <= rounds.gradients.round() {
+    let is_earlier = verdict.is_some() && version.epoch < rounds.epoch;
+    let (updates, round) = (version.updates, rounds.gradients.round());
+    if is_earlier || updates <= round {
         return Ok(());
     }
     let message = format!(
-        "the gradient is of update {version} of `{}`, but the synchronous training here is at {}: \
-         the variable was reset or updated from outside of the training; reset its container and \
-         initialize it",
-        stored.spec.shared_name,
-        rounds.gradients.round()
+        "the gradient is of update {updates} of `{}`, but the synchronous training here is at \
+         {round}: the variable was reset or updated from outside of the training; reset its \
+         container and initialize it",
+        stored.spec.shared_name
     );
     Err(Error::new(Code::FailedPrecondition, message))
 }

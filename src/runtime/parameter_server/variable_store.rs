@@ -9,12 +9,12 @@ use crate::graph::{Replica, VariableSpec};
 use crate::kernels::gather_rows;
 use crate::kernels::indexed::{IndexOutOfRange, positions};
 use crate::optimizer::{Delta, Deltas, Update};
-use crate::sync::Accumulator;
+use crate::sync::{Accumulator, Epoch, Membership, Version};
 use crate::tensor::Tensor;
 
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::{
-    ApplyGradient, Scope, StateRequest, StepId, Ticket, Values, VariableId,
+    ApplyGradient, Scope, StateRequest, StepId, Ticket, Values, VariableId, version_to_tensor,
 };
 use crate::runtime::parameter_server::done::Done;
 
@@ -22,6 +22,8 @@ use crate::runtime::parameter_server::done::Done;
 #[derive(Default)]
 pub(super) struct VariableStore {
     variables: Vec<Stored>,
+    /// The places of variables that were of a session which is closed.
+    free: Vec<VariableId>,
     by_name: BTreeMap<Name, VariableId>,
 }
 
@@ -39,6 +41,8 @@ pub(super) struct Stored {
     pub(super) is_updating: bool,
     /// Whether the variable was cleared during the update, whose result is then dropped.
     is_cleared: bool,
+    /// Whether the session that the variable was of is closed.
+    is_dropped: bool,
     /// What came during the update, in order; until there is a value, who waits for it.
     pub(super) waiting: VecDeque<StateRequest>,
     /// Where gradients make rounds.
@@ -51,6 +55,10 @@ pub(super) struct Stored {
 pub(super) struct Rounds {
     /// One of those who train it.
     pub(super) training: Replica,
+    /// Where workers vote: the epoch of those who decide.
+    pub(super) epoch: Epoch,
+    /// Whether the training is one before that which the task is in by now.
+    pub(super) is_past: bool,
     /// The gradients of the round under way, and of later ones.
     pub(super) gradients: Accumulator<Offered>,
 }
@@ -101,9 +109,8 @@ impl VariableStore {
     fn bind_one(&mut self, scope: Option<Scope>, spec: VariableSpec) -> Result<VariableId> {
         let name: Name = (scope, Arc::clone(&spec.container), Arc::clone(&spec.shared_name));
         let Some(found) = self.by_name.get(&name) else {
-            let id = VariableId(self.variables.len() as u32);
+            let id = self.store(Stored::new(spec));
             self.by_name.insert(name, id);
-            self.variables.push(Stored::new(spec));
             return Ok(id);
         };
         let there = &self.get(*found).spec;
@@ -118,6 +125,15 @@ impl VariableStore {
             spec.tensor_type()
         );
         Err(Error::new(Code::InvalidArgument, message))
+    }
+
+    fn store(&mut self, new: Stored) -> VariableId {
+        if let Some(id) = self.free.pop() {
+            *self.get_mut(id) = new;
+            return id;
+        }
+        self.variables.push(new);
+        VariableId(self.variables.len() as u32 - 1)
     }
 
     pub(super) fn get(&self, id: VariableId) -> &Stored {
@@ -145,9 +161,19 @@ impl VariableStore {
     /// Forgets the variables that were a session's own.
     pub(super) fn close_scope(&mut self, scope: Scope) -> Cleared {
         let is_own = |(owner, ..): &Name| *owner == Some(scope);
-        let own = self.by_name.iter().filter(|(name, _)| is_own(name)).map(|(_, id)| *id).collect();
+        let own: Vec<VariableId> =
+            self.by_name.iter().filter(|(name, _)| is_own(name)).map(|(_, id)| *id).collect();
         self.by_name.retain(|name, _| !is_own(name));
-        self.clear(own)
+        let cleared = self.clear(own);
+        for id in &cleared.variables {
+            let stored = self.get_mut(*id);
+            stored.waiting.clear();
+            stored.is_dropped = true;
+            if !stored.is_updating {
+                self.free.push(*id);
+            }
+        }
+        cleared
     }
 
     fn clear(&mut self, variables: Vec<VariableId>) -> Cleared {
@@ -194,6 +220,9 @@ impl VariableStore {
             stored.value = Some(value).filter(|_| !stored.is_cleared);
             (stored.is_updating, stored.is_cleared) = (false, false);
             waited.append(&mut stored.waiting);
+            if stored.is_dropped {
+                self.free.push(*id);
+            }
         }
         let variable = self.get_mut(variables[0]);
         variable.version += u64::from(variable.value.is_some());
@@ -222,6 +251,7 @@ impl Stored {
             version: 0,
             is_updating: false,
             is_cleared: false,
+            is_dropped: false,
             waiting: VecDeque::new(),
             rounds: None,
             applied: Done::default(),
@@ -235,6 +265,35 @@ impl Stored {
         let held =
             self.rounds.take().map(|mut rounds| rounds.gradients.finish()).unwrap_or_default();
         held.into_iter().filter(|offered| !offered.goes_on).map(|offered| offered.ticket).collect()
+    }
+
+    /// How many updates it has had, and in whose rounds.
+    pub(super) fn version(&self) -> Version {
+        let epoch = self.rounds.as_ref().map_or(Epoch(0), |rounds| rounds.epoch);
+        Version { epoch, updates: self.version }
+    }
+
+    /// Another training begins at the task. Gives what the one before still held.
+    pub(super) fn begin_anew(&mut self) -> Vec<Offered> {
+        self.applied = Done::default();
+        match &mut self.rounds {
+            Some(rounds) => {
+                rounds.is_past = true;
+                rounds.gradients.finish()
+            }
+            None => {
+                self.version = 0;
+                Vec::new()
+            }
+        }
+    }
+
+    /// The workers whose gradients the round under way lacks.
+    pub(super) fn waiting_for(&self, members: &Membership) -> Vec<u32> {
+        match &self.rounds {
+            Some(rounds) if !rounds.is_past => rounds.gradients.waiting_for(members),
+            _ => Vec::new(),
+        }
     }
 
     /// Whether it can be updated by `gradient`.
@@ -274,7 +333,7 @@ impl Stored {
     pub(super) fn gather(&self, ids: &Tensor) -> Result<Values> {
         let rows =
             gather_rows(self.initialized()?, ids).map_err(|error| self.no_such_row(&error))?;
-        Ok(smallvec![rows, Tensor::scalar(self.version as i64)])
+        Ok(smallvec![rows, version_to_tensor(self.version())])
     }
 
     /// The positions of the rows at `ids`.

@@ -410,5 +410,6 @@ fn state_request(plan: &Plan, frame: &mut Frame, step: StepId, node: u32) -> Res
     let action = action(plan, node, inputs);
     let action = action
         .map_err(|error| error.in_operation(&*plan.node(node).name).on(&plan.partition.task))?;
-    Ok(StateRequest { ticket: Ticket { step, device: plan.partition.device, node }, action })
+    let ticket = Ticket { step, device: plan.partition.device, node };
+    Ok(StateRequest { ticket, epoch: plan.epoch, action })
 }

@@ -7,9 +7,10 @@ use smallvec::SmallVec;
 use crate::graph::Op;
 use crate::kernels::is_link;
 use crate::partition::{Node, Partition, Sent, Slot};
+use crate::sync::Epoch;
 use crate::tensor::Tensor;
 
-use crate::runtime::messages::{Scope, VariableId};
+use crate::runtime::messages::{Bound, Scope, VariableId};
 
 /// A partition and what its executor looks up at each step.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct Plan {
     pub(crate) partition: Arc<Partition>,
     /// By position in the partition's `variables`.
     pub(crate) variables: Vec<VariableId>,
+    /// The epoch of the task when it was made ready.
+    pub(crate) epoch: Epoch,
     /// The session, where its state is its own.
     pub(crate) scope: Option<Scope>,
     pub(crate) nodes: Vec<NodePlan>,
@@ -53,11 +56,11 @@ pub(crate) struct NodePlan {
 }
 
 impl Plan {
-    /// Makes `partition` ready, its variables being `variables`; in `scope`, where its session's
+    /// Makes `partition` ready, its variables being those that are bound; in `scope`, where its session's
     /// state is its own.
     pub(crate) fn new(
         partition: Arc<Partition>,
-        variables: Vec<VariableId>,
+        Bound { variables, epoch }: Bound,
         scope: Option<Scope>,
     ) -> Self {
         let slots = partition.slots as usize;
@@ -76,6 +79,7 @@ impl Plan {
             receive_of_crossing: vec![None; crossings],
             sources: Vec::new(),
             variables,
+            epoch,
             scope,
             partition: Arc::clone(&partition),
         };

@@ -7,10 +7,14 @@ use smallvec::SmallVec;
 use crate::graph::{Op, Replica, UpdateRule};
 use crate::optimizer::Delta;
 use crate::partition::Slot;
+use crate::sync::Version;
 use crate::tensor::{DType, Tensor, TensorError};
 
 use crate::runtime::error::Result;
-use crate::runtime::messages::{Action, ApplyGradient, Commit, Values, VariableId, Verdict};
+use crate::runtime::messages::{
+    Action, ApplyGradient, Commit, Values, VariableId, Vote, verdict_from_tensor,
+    version_from_tensor,
+};
 use crate::runtime::parameter_server::resources::OnResource;
 use crate::runtime::worker::plan::Plan;
 
@@ -43,20 +47,22 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
             let variables = (0..node.variables.len()).map(variable).collect();
             Action::Apply(apply_gradient(rule.clone(), *is_sparse, *replica, variables, inputs)?)
         }
-        Op::Vote(replica) => {
-            let versions = inputs.map(|version| version.item::<i64>()).collect::<Result<_, _>>()?;
-            Action::Vote { global_step: variable(0), replica: *replica, versions, origin: None }
-        }
+        Op::Vote(replica) => Action::Vote(Vote {
+            global_step: variable(0),
+            replica: *replica,
+            version: least_version(inputs)?.unwrap_or_default(),
+            taken: None,
+        }),
         Op::CommitStep(replica) => {
             let read = next().item()?;
-            let verdict =
-                inputs.next().map(|verdict| Verdict::from_tensor(&verdict)).transpose()?;
+            let needs = replica.mode.needs();
+            let verdict = needs.vote.then(|| verdict_from_tensor(&next())).transpose()?;
             Action::Commit(Commit {
                 global_step: variable(0),
                 replica: *replica,
                 read,
                 verdict,
-                origin: None,
+                taken: None,
             })
         }
         Op::Fence(replica) => Action::PutUpFence { global_step: variable(0), replica: *replica },
@@ -66,6 +72,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
             spec: Arc::clone(resource),
             action: action.clone(),
             inputs: inputs.collect(),
+            taken: None,
         })),
         other => panic!("{} is a kernel, not an operation on state", other.kind()),
     })
@@ -88,13 +95,20 @@ fn apply_gradient(
         true => Delta::Slices { rows: value, ids: with_numbers(next())? },
         false => Delta::Dense(value),
     };
-    let has_verdict = replica.is_some_and(|replica| replica.mode.votes());
-    let verdict = has_verdict.then(|| Verdict::from_tensor(&next())).transpose()?;
-    let versions: Vec<i64> =
-        inputs.map(|version| version.item()).collect::<Result<_, TensorError>>()?;
-    let version = versions.into_iter().min().map(|version| version as u64);
-    let of = replica.zip(version);
-    Ok(ApplyGradient { variables, rule, learning_rate, gradient, of, verdict, origin: None })
+    let needs = replica.map(|replica| replica.mode.needs()).unwrap_or_default();
+    let verdict = needs.vote.then(|| verdict_from_tensor(&next())).transpose()?;
+    let of = replica.zip(least_version(inputs)?);
+    Ok(ApplyGradient { variables, rule, learning_rate, gradient, of, verdict, taken: None })
+}
+
+/// The least of the versions that `inputs` are.
+fn least_version(inputs: impl Iterator<Item = Tensor>) -> Result<Option<Version>> {
+    let mut least = None;
+    for input in inputs {
+        let version = version_from_tensor(&input)?;
+        least = Some(least.map_or(version, |least: Version| least.min(version)));
+    }
+    Ok(least)
 }
 
 /// `tensor`, whose numbers decide what is done.

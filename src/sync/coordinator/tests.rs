@@ -2,6 +2,89 @@
 
 use super::*;
 
+/// A coordinator, and the workers that there are.
+struct Tried {
+    coordinator: Coordinator,
+    members: Membership,
+}
+
+impl Tried {
+    fn new(mode: Mode, workers: u32) -> Self {
+        Self::among(mode, workers, Membership::default())
+    }
+
+    /// All workers have made ready to train.
+    fn training(mode: Mode, workers: u32) -> Self {
+        let mut members = Membership::default();
+        for worker in 0..workers {
+            members.join(worker, workers, u64::from(worker));
+        }
+        Self::among(mode, workers, members)
+    }
+
+    fn among(mode: Mode, workers: u32, members: Membership) -> Self {
+        Self { coordinator: Coordinator::new(mode, workers, &members), members }
+    }
+
+    fn vote(&mut self, worker: u32, updates: u64) -> Vec<Effect> {
+        self.vote_of(worker, Version { epoch: Epoch(0), updates })
+    }
+
+    fn vote_of(&mut self, worker: u32, version: Version) -> Vec<Effect> {
+        self.coordinator.vote(&self.members, Contribution { worker, version })
+    }
+
+    fn commit(&mut self, worker: u32) -> Vec<Effect> {
+        self.coordinator.commit(&self.members, worker)
+    }
+
+    fn leave(&mut self, worker: u32) -> Vec<Effect> {
+        self.members.leave(worker);
+        self.coordinator.leave(&self.members, worker)
+    }
+
+    fn rejoin(&mut self, worker: u32) {
+        self.members.join(worker, u32::MAX, u64::from(worker));
+        self.coordinator.rejoin(worker);
+    }
+
+    fn finish(&mut self) -> Vec<Effect> {
+        self.members.finish();
+        self.coordinator.finish()
+    }
+
+    fn waiting_for(&self) -> Vec<u32> {
+        self.coordinator.waiting_for(&self.members)
+    }
+
+    fn round_size(&self) -> Option<usize> {
+        self.coordinator.round_size(&self.members)
+    }
+
+    fn put_up_fence(&mut self, worker: u32) -> Result<Vec<Effect>, u32> {
+        self.coordinator.put_up_fence(&self.members, worker)
+    }
+
+    fn fence_waits_for(&self) -> Vec<u32> {
+        self.coordinator.fence_waits_for(&self.members)
+    }
+
+    fn lift_fence(&mut self, worker: u32) -> Option<Vec<Effect>> {
+        self.coordinator.lift_fence(worker)
+    }
+}
+
+#[test]
+fn a_vote_of_an_earlier_epoch_is_dropped_and_that_of_a_variable_without_rounds_counts() {
+    let mut members = Membership::default();
+    members.begin_anew();
+    let mut backups = Tried::among(Mode::KAsync { k: 1 }, 3, members);
+    let of = |epoch| Version { epoch: Epoch(epoch), updates: 0 };
+    assert_eq!(backups.vote_of(1, of(1)), [Effect::Drop { worker: 1 }]);
+    assert_eq!(backups.vote_of(1, of(0)), close(0, &[1]));
+    assert_eq!(backups.vote_of(1, of(2)), close(1, &[1]));
+}
+
 /// A round is closed, of `contributors`, who waited for it.
 fn close(round: u64, contributors: &[u32]) -> Vec<Effect> {
     let counted = contributors.iter().zip(0..).map(|(worker, index)| count(*worker, round, index));
@@ -17,7 +100,7 @@ fn count(worker: u32, round: u64, index: u32) -> Effect {
 #[test]
 fn async_and_plain_sync_release_a_worker_at_once() {
     for mode in [Mode::Async, Mode::Sync { backups: 0 }] {
-        let mut coordinator = Coordinator::new(mode, 2);
+        let mut coordinator = Tried::new(mode, 2);
         for _ in 0..3 {
             assert_eq!(coordinator.commit(1), [Effect::Release { worker: 1 }]);
         }
@@ -27,8 +110,8 @@ fn async_and_plain_sync_release_a_worker_at_once() {
 
 #[test]
 fn a_round_of_plain_sync_is_of_the_live_workers() {
-    let mut coordinator = Coordinator::new(Mode::Sync { backups: 0 }, 3);
-    let mut size_after = |change: fn(&mut Coordinator)| {
+    let mut coordinator = Tried::new(Mode::Sync { backups: 0 }, 3);
+    let mut size_after = |change: fn(&mut Tried)| {
         change(&mut coordinator);
         coordinator.round_size()
     };
@@ -39,7 +122,7 @@ fn a_round_of_plain_sync_is_of_the_live_workers() {
 
 #[test]
 fn the_first_votes_close_a_round_and_a_late_one_is_dropped() {
-    let mut coordinator = Coordinator::new(Mode::Sync { backups: 1 }, 3);
+    let mut coordinator = Tried::new(Mode::Sync { backups: 1 }, 3);
     assert_eq!(coordinator.vote(2, 0), []);
     assert_eq!(coordinator.waiting_for(), [0, 1]);
     assert_eq!(coordinator.vote(0, 0), close(0, &[0, 2]));
@@ -49,17 +132,17 @@ fn the_first_votes_close_a_round_and_a_late_one_is_dropped() {
 
 #[test]
 fn a_round_needs_no_more_than_the_live_workers_and_always_one() {
-    let mut coordinator = Coordinator::new(Mode::Sync { backups: 1 }, 3);
+    let mut coordinator = Tried::new(Mode::Sync { backups: 1 }, 3);
     assert_eq!(coordinator.leave(0), []);
     assert_eq!(coordinator.vote(1, 0), []);
     assert_eq!(coordinator.leave(2), close(0, &[1]));
     assert_eq!(coordinator.vote(2, 1), [Effect::Drop { worker: 2 }]);
-    assert_eq!(Coordinator::new(Mode::Sync { backups: 9 }, 2).vote(0, 0), close(0, &[0]));
+    assert_eq!(Tried::new(Mode::Sync { backups: 9 }, 2).vote(0, 0), close(0, &[0]));
 }
 
 #[test]
 fn k_async_takes_any_version_but_one_gradient_of_a_worker_and_needs_no_more_than_the_live() {
-    let mut coordinator = Coordinator::new(Mode::KAsync { k: 2 }, 3);
+    let mut coordinator = Tried::new(Mode::KAsync { k: 2 }, 3);
     assert_eq!((coordinator.vote(2, 0), coordinator.vote(2, 0)), (vec![], vec![]));
     assert_eq!(coordinator.vote(0, 0), close(0, &[0, 2]));
     assert_eq!(coordinator.vote(1, 0), [], "it is stale, and counts");
@@ -71,11 +154,11 @@ fn k_async_takes_any_version_but_one_gradient_of_a_worker_and_needs_no_more_than
 fn in_a_batch_mode_nobody_waits_and_a_fast_worker_has_several_gradients_in_a_round() {
     let closes =
         |contributors: [u32; 2]| Effect::Close { round: 0, contributors: contributors.to_vec() };
-    let mut batch = Coordinator::new(Mode::KBatchSync { k: 2 }, 3);
+    let mut batch = Tried::new(Mode::KBatchSync { k: 2 }, 3);
     assert_eq!(batch.vote(1, 0), [count(1, 0, 0)]);
     assert_eq!(batch.vote(1, 0), [closes([1, 1]), count(1, 0, 1)]);
     assert_eq!(batch.vote(0, 0), [Effect::Drop { worker: 0 }]);
-    let mut batch = Coordinator::new(Mode::KBatchAsync { k: 2 }, 3);
+    let mut batch = Tried::new(Mode::KBatchAsync { k: 2 }, 3);
     batch.vote(1, 0);
     assert_eq!((batch.leave(1), batch.round_size()), (vec![], Some(2)));
     assert_eq!(batch.vote(2, 0), [closes([1, 2]), count(2, 0, 1)]);
@@ -85,7 +168,7 @@ fn in_a_batch_mode_nobody_waits_and_a_fast_worker_has_several_gradients_in_a_rou
 
 #[test]
 fn bounded_staleness_holds_who_is_ahead_until_the_slowest_comes_near_or_leaves() {
-    let mut coordinator = Coordinator::new(Mode::BoundedStaleness { slack: 1 }, 3);
+    let mut coordinator = Tried::new(Mode::BoundedStaleness { slack: 1 }, 3);
     let release = |worker| Effect::Release { worker };
     assert_eq!(coordinator.commit(0), [release(0)]);
     assert_eq!(coordinator.commit(0), []);
@@ -99,7 +182,7 @@ fn bounded_staleness_holds_who_is_ahead_until_the_slowest_comes_near_or_leaves()
 
 #[test]
 fn a_worker_that_comes_back_is_waited_for_again() {
-    let mut backups = Coordinator::new(Mode::Sync { backups: 1 }, 3);
+    let mut backups = Tried::new(Mode::Sync { backups: 1 }, 3);
     backups.leave(0);
     backups.leave(1);
     backups.rejoin(0);
@@ -109,7 +192,7 @@ fn a_worker_that_comes_back_is_waited_for_again() {
 
 #[test]
 fn with_bounded_staleness_a_worker_that_comes_back_begins_beside_the_slowest() {
-    let mut bounded = Coordinator::new(Mode::BoundedStaleness { slack: 1 }, 3);
+    let mut bounded = Tried::new(Mode::BoundedStaleness { slack: 1 }, 3);
     let release = |worker| Effect::Release { worker };
     bounded.leave(2);
     for _ in 0..5 {
@@ -125,27 +208,21 @@ fn with_bounded_staleness_a_worker_that_comes_back_begins_beside_the_slowest() {
 
 #[test]
 fn the_end_of_the_training_lets_everybody_go_and_counts_no_more() {
-    let mut backups = Coordinator::new(Mode::Sync { backups: 1 }, 3);
+    let mut backups = Tried::new(Mode::Sync { backups: 1 }, 3);
     backups.vote(1, 0);
     assert_eq!(backups.finish(), [Effect::Drop { worker: 1 }]);
     assert_eq!(backups.vote(0, 0), [Effect::Drop { worker: 0 }]);
-    let mut bounded = Coordinator::new(Mode::BoundedStaleness { slack: 0 }, 2);
+    let mut bounded = Tried::new(Mode::BoundedStaleness { slack: 0 }, 2);
     bounded.commit(0);
     assert_eq!(bounded.finish(), [Effect::Release { worker: 0 }]);
     assert_eq!(bounded.commit(0), [Effect::Release { worker: 0 }]);
-}
-
-fn begun(mode: Mode, workers: u32) -> Coordinator {
-    let mut coordinator = Coordinator::new(mode, workers);
-    (0..workers).for_each(|worker| coordinator.begin(worker));
-    coordinator
 }
 
 const FENCED: Effect = Effect::Fenced { worker: 0 };
 
 #[test]
 fn a_fence_is_up_once_every_other_worker_is_at_its_commit_where_it_stays_until_the_lift() {
-    let mut coordinator = begun(Mode::Async, 3);
+    let mut coordinator = Tried::training(Mode::Async, 3);
     assert_eq!(coordinator.put_up_fence(0), Ok(vec![]));
     assert_eq!(coordinator.fence_waits_for(), [1, 2]);
     assert_eq!((coordinator.commit(2), coordinator.commit(1)), (vec![], vec![FENCED]));
@@ -157,7 +234,7 @@ fn a_fence_is_up_once_every_other_worker_is_at_its_commit_where_it_stays_until_t
 
 #[test]
 fn a_worker_that_waits_for_its_round_is_between_two_steps_and_the_round_closes_after_the_lift() {
-    let mut coordinator = begun(Mode::Sync { backups: 1 }, 3);
+    let mut coordinator = Tried::training(Mode::Sync { backups: 1 }, 3);
     coordinator.vote(1, 0);
     assert_eq!(coordinator.put_up_fence(0), Ok(vec![]));
     assert_eq!(coordinator.vote(2, 0), [FENCED]);
@@ -166,13 +243,13 @@ fn a_worker_that_waits_for_its_round_is_between_two_steps_and_the_round_closes_a
 
 #[test]
 fn the_barrier_of_plain_sync_holds_all_others_so_that_a_fence_is_up_at_once() {
-    assert_eq!(begun(Mode::Sync { backups: 0 }, 3).put_up_fence(0), Ok(vec![FENCED]));
+    assert_eq!(Tried::training(Mode::Sync { backups: 0 }, 3).put_up_fence(0), Ok(vec![FENCED]));
 }
 
 #[test]
 fn a_fence_waits_neither_for_who_leaves_nor_for_who_has_not_begun() {
-    let mut coordinator = Coordinator::new(Mode::Async, 3);
-    coordinator.begin(1);
+    let mut coordinator = Tried::new(Mode::Async, 3);
+    coordinator.members.join(1, 3, 1);
     assert_eq!(coordinator.put_up_fence(0), Ok(vec![]));
     assert_eq!(coordinator.leave(1), [FENCED]);
 }
@@ -180,7 +257,7 @@ fn a_fence_waits_neither_for_who_leaves_nor_for_who_has_not_begun() {
 #[test]
 fn a_fence_is_gone_when_its_owner_leaves_trains_or_the_training_is_over() {
     let fenced = || {
-        let mut coordinator = begun(Mode::Async, 2);
+        let mut coordinator = Tried::training(Mode::Async, 2);
         coordinator.put_up_fence(0).unwrap();
         assert_eq!(coordinator.commit(1), [FENCED]);
         coordinator

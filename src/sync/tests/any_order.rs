@@ -4,19 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use crate::sync::{Accumulator, Coordinator, Effect, Mode, Offer, Place, Round};
+use crate::sync::protocol::{Arrived, Treatment};
+use crate::sync::{
+    Accumulator, Contribution, Coordinator, Effect, Epoch, Membership, Mode, Offer, Place, Round,
+    Verdict, Version,
+};
 
 /// The rounds after which a modelled training is over.
 const ROUNDS: u64 = 8;
 /// More deliveries than any such training needs; one that takes them all is stuck.
 const DELIVERIES: usize = 20_000;
-
-/// Where a worker's gradient counts, if it does, and the rounds that it tells the variables of.
-#[derive(Clone, Debug)]
-struct Verdict {
-    place: Option<Place>,
-    closed: BTreeMap<u64, Vec<u32>>,
-}
 
 /// Something on its way, to be delivered at any time.
 #[derive(Clone, Debug)]
@@ -40,10 +37,22 @@ enum Worker {
     Dead,
 }
 
+/// Whether a worker goes on before its gradient is applied.
+fn goes_on(mode: Mode) -> bool {
+    let place = Some(Place { round: 0, index: 0 });
+    let verdict = Verdict { epoch: Epoch(1), place, closed: Vec::new() };
+    let arrived = Arrived { worker: 0, version: 0, now: 0, verdict: Some(&verdict) };
+    matches!(mode.on_gradient(&arrived), Treatment::Collect { waits: false, .. })
+}
+
 /// Workers, the variables' accumulators and the coordinator of one training.
 struct Training {
     mode: Mode,
     coordinator: Coordinator,
+    /// Who takes part, as the task of the global step knows it.
+    members: Membership,
+    /// The same, as the task of each variable does.
+    members_of: Vec<Membership>,
     /// The versions that the gradients are of.
     accumulators: Vec<Accumulator<u64>>,
     /// Rounds taken of each variable.
@@ -56,12 +65,15 @@ struct Training {
 
 impl Training {
     fn new(mode: Mode, workers: u32, variables: usize) -> Self {
-        let accumulator = || {
-            if mode.votes() { Accumulator::of_voters(workers) } else { Accumulator::new(workers) }
+        let accumulator = || match mode.needs().vote {
+            true => Accumulator::of_voters(workers),
+            false => Accumulator::of_all(workers, 0),
         };
         Self {
             mode,
-            coordinator: Coordinator::new(mode, workers),
+            coordinator: Coordinator::new(mode, workers, &Membership::default()),
+            members: Membership::default(),
+            members_of: (0..variables).map(|_| Membership::default()).collect(),
             accumulators: (0..variables).map(|_| accumulator()).collect(),
             versions: vec![0; variables],
             workers: vec![Worker::Idle; workers as usize],
@@ -76,12 +88,13 @@ impl Training {
         let idle: Vec<u32> =
             (0..).zip(&self.workers).filter(|(_, w)| **w == Worker::Idle).map(|(i, _)| i).collect();
         for worker in idle {
-            if self.mode.votes() {
+            if self.mode.needs().vote {
                 self.workers[worker as usize] = Worker::Voting(version);
                 self.in_flight.push(Message::Vote { worker, version });
             } else {
                 let place = Some(Place { round: version, index: worker });
-                self.send(worker, version, &Verdict { place, closed: BTreeMap::new() });
+                let epoch = self.coordinator.epoch();
+                self.send(worker, version, &Verdict { epoch, place, closed: Vec::new() });
             }
         }
     }
@@ -98,7 +111,9 @@ impl Training {
         match message {
             Message::Vote { worker, version } => {
                 self.closed.retain(|round, _| *round >= version);
-                let effects = self.coordinator.vote(worker, version);
+                let version = Version { updates: version, ..Version::default() };
+                let one = Contribution { worker, version };
+                let effects = self.coordinator.vote(&self.members, one);
                 self.carry_out(effects);
             }
             Message::Answer { worker, verdict } => match self.workers[worker as usize] {
@@ -110,10 +125,11 @@ impl Training {
                 self.offer(worker, version, variable, &verdict)
             }
             Message::LeaveVariable { worker, variable } => {
-                self.accumulators[variable].leave(worker)
+                self.members_of[variable].leave(worker);
             }
             Message::LeaveTraining { worker } => {
-                let effects = self.coordinator.leave(worker);
+                self.members.leave(worker);
+                let effects = self.coordinator.leave(&self.members, worker);
                 self.carry_out(effects);
             }
         }
@@ -126,9 +142,10 @@ impl Training {
             .closed
             .iter()
             .for_each(|(round, contributors)| accumulator.close_on(*round, contributors));
-        let offer = verdict.place.map(|place| accumulator.offer(worker, place, version));
+        let members = &self.members_of[variable];
+        let offer = verdict.place.map(|place| accumulator.offer(members, worker, place, version));
         match offer {
-            Some(Offer::Held) if !self.mode.goes_on() => {}
+            Some(Offer::Held) if !goes_on(self.mode) => {}
             Some(Offer::Replaced(_)) => panic!("{worker} has one gradient for a place"),
             Some(Offer::Stale) => panic!("a variable was updated without {worker}, who lives"),
             None | Some(Offer::Held | Offer::Departed) => self.taken(worker, variable),
@@ -159,18 +176,22 @@ impl Training {
                     panic!("{worker} asked for no such thing")
                 }
             };
-            let verdict = Verdict { place, closed: self.closed.clone() };
+            let epoch = self.coordinator.epoch();
+            let closed = self.closed.clone().into_iter().collect();
+            let verdict = Verdict { epoch, place, closed };
             self.in_flight.push(Message::Answer { worker, verdict });
         }
     }
 
     fn apply_rounds(&mut self) {
         for variable in 0..self.versions.len() {
-            while let Some(Round { number, gradients }) = self.accumulators[variable].take_ready() {
+            while let Some(Round { number, gradients }) =
+                self.accumulators[variable].take_ready(&self.members_of[variable])
+            {
                 assert_eq!(number, self.versions[variable], "rounds are consecutive");
                 self.check_round(number, &gradients);
                 self.versions[variable] += 1;
-                if !self.mode.goes_on() {
+                if !goes_on(self.mode) {
                     gradients.iter().for_each(|(worker, _)| self.taken(*worker, variable));
                 }
             }
@@ -179,7 +200,7 @@ impl Training {
 
     fn check_round(&self, number: u64, gradients: &[(u32, u64)]) {
         let is_sorted = gradients.is_sorted_by(|a, b| a.0 < b.0);
-        assert!(is_sorted || self.mode.goes_on(), "one gradient a worker, in order: {gradients:?}");
+        assert!(is_sorted || goes_on(self.mode), "one gradient a worker, in order: {gradients:?}");
         let takes_any = matches!(self.mode, Mode::KAsync { .. } | Mode::KBatchAsync { .. });
         let is_fresh = gradients.iter().all(|(_, of)| *of == number);
         assert!(is_fresh || takes_any, "none is stale in {number}: {gradients:?}");
@@ -241,6 +262,7 @@ impl Training {
     /// Ends the training, delivers what is left, and returns who still waits for an answer to its
     /// vote.
     fn finish(&mut self) -> Vec<Worker> {
+        self.members.finish();
         let effects = self.coordinator.finish();
         self.carry_out(effects);
         while let Some(message) = self.in_flight.pop() {

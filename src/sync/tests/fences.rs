@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use crate::sync::{Coordinator, Effect, Mode};
+use crate::sync::{Contribution, Coordinator, Effect, Membership, Mode, Version};
 
 #[derive(Clone, Copy, Debug)]
 enum Move {
@@ -40,6 +40,7 @@ const MODES: [Mode; 6] = [
 /// What is known of a training from the answers that it gave.
 struct Seen {
     coordinator: Coordinator,
+    members: Membership,
     votes: bool,
     /// Who has neither vote nor commit open.
     running: BTreeSet<u32>,
@@ -82,30 +83,32 @@ impl Seen {
             }
             Move::Step(worker) => {
                 self.up.take_if(|owner| *owner == worker);
-                let round = self.coordinator.round();
+                let updates = self.coordinator.round().unwrap_or(0);
+                let version = Version { updates, ..Version::default() };
                 if self.votes {
-                    self.coordinator.vote(worker, round)
+                    self.coordinator.vote(&self.members, Contribution { worker, version })
                 } else {
-                    self.coordinator.commit(worker)
+                    self.coordinator.commit(&self.members, worker)
                 }
             }
             Move::Leave(worker) => {
                 self.begun.remove(&worker);
                 self.up.take_if(|owner| *owner == worker);
-                self.coordinator.leave(worker)
+                self.members.leave(worker);
+                self.coordinator.leave(&self.members, worker)
             }
             // The runtime lets nobody begin while a fence is there.
             Move::Begin(worker)
                 if self.coordinator.fence_owner().is_none() && self.running.contains(&worker) =>
             {
+                self.members.join(worker, u32::MAX, u64::from(worker));
                 self.coordinator.rejoin(worker);
-                self.coordinator.begin(worker);
                 self.begun.insert(worker);
                 return;
             }
             Move::Begin(_) => return,
             Move::PutUp(worker) if !self.running.contains(&worker) => return,
-            Move::PutUp(worker) => match self.coordinator.put_up_fence(worker) {
+            Move::PutUp(worker) => match self.coordinator.put_up_fence(&self.members, worker) {
                 Ok(effects) => effects,
                 Err(owner) => return assert_ne!(owner, worker),
             },
@@ -120,18 +123,27 @@ impl Seen {
     }
 }
 
+/// Workers that have made ready to train.
+fn training(workers: u32) -> Membership {
+    let mut members = Membership::default();
+    for worker in 0..workers {
+        members.join(worker, workers, u64::from(worker));
+    }
+    members
+}
+
 proptest! {
     #[test]
     fn behind_a_fence_nobody_goes_on_and_after_its_lift_nobody_is_held_for_ever(
         workers in 1u32..6, mode in 0usize..6, moves in moves()
     ) {
         let mode = MODES[mode];
-        let mut coordinator = Coordinator::new(mode, workers);
-        (0..workers).for_each(|worker| coordinator.begin(worker));
+        let members = training(workers);
+        let coordinator = Coordinator::new(mode, workers, &members);
         let all: BTreeSet<u32> = (0..workers).collect();
-        let votes = mode.votes();
+        let votes = mode.needs().vote;
         let mut seen =
-            Seen { coordinator, votes, running: all.clone(), begun: all.clone(), up: None };
+            Seen { coordinator, members, votes, running: all.clone(), begun: all.clone(), up: None };
         for next in moves {
             let (Move::Step(worker)
             | Move::Leave(worker)
@@ -152,6 +164,7 @@ proptest! {
             seen.begun
         );
         seen.up = None;
+        seen.members.finish();
         let effects = seen.coordinator.finish();
         seen.carry_out(effects);
         prop_assert_eq!(seen.running, all, "the end lets everybody go");

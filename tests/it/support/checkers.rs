@@ -83,6 +83,7 @@ fn check_global_steps(training: &Simulated, trained: &Trained) {
             none_is_stale();
         }
         Mode::KBatchAsync { k } => check_batches(training, trained, k),
+        other => panic!("no law of {other} is checked here"),
     }
     let may_drop = matches!(training.mode(), Mode::Sync { .. } | Mode::KBatchSync { .. });
     assert!(may_drop || dropped == 0, "none is dropped, not {dropped}");

@@ -10,24 +10,39 @@ use crate::tensor::{DType, Shape, Tensor};
 
 use super::told;
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::messages::{Served, Ticket, Values};
+use crate::runtime::messages::{Served, Taken, Ticket, Values};
+use crate::runtime::parameter_server::done::Done;
 
 /// An accumulator of gradients: each a value or, in a sparse one, the numbers of rows and the rows.
-pub(super) type Accumulator = ConditionalAccumulator<Ticket, Values>;
+#[derive(Default)]
+pub(super) struct Accumulator {
+    pub(super) gradients: ConditionalAccumulator<Ticket, Values>,
+    /// How stale the gradient of each training's last step was: one that is taken again is not
+    /// added twice.
+    applied: Done<i64>,
+}
 
 /// Does what is asked of an accumulator; gives the answers that follow from it.
 pub(super) fn on_accumulator(
     accumulator: &mut Accumulator,
     spec: &ResourceSpec,
-    ticket: Ticket,
+    (ticket, taken): (Ticket, Option<Taken>),
     action: &ResourceAction,
     mut inputs: Values,
 ) -> Result<Vec<Served>> {
+    let Accumulator { gradients: accumulator, applied } = accumulator;
     Ok(match action {
         ResourceAction::ApplyGradient => {
+            if let Some(staleness) = taken.and_then(|taken| applied.done(ticket, taken)) {
+                return Ok(told(ticket, Tensor::scalar(staleness)));
+            }
             let local_step = inputs.remove(0).item::<i64>()?;
             check(accumulator.gradients(), &inputs, spec)?;
-            let mut served = told(ticket, Tensor::scalar(accumulator.staleness(local_step)));
+            let staleness = accumulator.staleness(local_step);
+            if let Some(taken) = taken {
+                applied.note(ticket, taken, staleness);
+            }
+            let mut served = told(ticket, Tensor::scalar(staleness));
             served.extend(accumulator.apply(local_step, inputs).map(|taken| reduced(taken, spec)));
             served
         }

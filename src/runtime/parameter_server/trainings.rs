@@ -1,15 +1,16 @@
 //! Who takes part in trainings at a parameter server: workers that leave, are lost or come back, a
 //! training that is over, one that is reset.
 
-use std::collections::BTreeSet;
-
 use crate::graph::{Replica, VariableSpec};
+use crate::sync::Joined;
 use crate::transport::PeerId;
 
 use super::ParameterServer;
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{GraphHandle, PeerMessage, Scope, Ticket, Values, WorkerMessage};
+use crate::runtime::messages::{
+    Bound, GraphHandle, PeerMessage, Scope, Ticket, Values, WorkerMessage,
+};
 use crate::runtime::parameter_server::coordination::Coordination;
 use crate::runtime::parameter_server::variable_store::Cleared;
 
@@ -25,37 +26,53 @@ pub(super) struct Binding {
 
 impl ParameterServer {
     /// Makes a partition ready; one of a training step not before a fence of its training is
-    /// lifted.
+    /// lifted, nor before the training is left by all that its worker has left already.
     pub(super) fn make_ready(&mut self, binding: Binding) {
-        let mut is_held_off = false;
+        let mut is_held_off = self.is_early(&binding);
         for coordination in self.coordinations.values_mut() {
-            for answers in
-                binding.replicas.iter().filter_map(|replica| coordination.hold_off(*replica))
-            {
-                self.served.extend(answers);
-                is_held_off = true;
+            for replica in &binding.replicas {
+                if let Some(answers) = coordination.hold_off(&self.members, *replica) {
+                    self.served.extend(answers);
+                    is_held_off = true;
+                }
             }
         }
         if is_held_off { self.held_off.push(binding) } else { self.bind(binding) }
     }
 
-    /// Lets in those who wait for a fence to be lifted, once none is left.
+    fn is_early(&self, binding: &Binding) -> bool {
+        let is_early = |replica: &Replica| self.members.is_early(replica.worker, replica.workers);
+        binding.replicas.iter().any(is_early)
+    }
+
+    /// Lets in those who wait for a fence to be lifted, once none is left, and those who wait for
+    /// the end of a training.
     pub(super) fn let_in(&mut self) {
-        if !self.held_off.is_empty() && !self.coordinations.values().any(Coordination::has_fence) {
-            std::mem::take(&mut self.held_off).into_iter().for_each(|binding| self.bind(binding));
+        if self.held_off.is_empty() || self.coordinations.values().any(Coordination::has_fence) {
+            return;
+        }
+        for binding in std::mem::take(&mut self.held_off) {
+            if self.is_early(&binding) {
+                self.held_off.push(binding);
+            } else {
+                self.bind(binding);
+            }
         }
     }
 
     fn bind(&mut self, Binding { from, graph, scope, variables, replicas }: Binding) {
-        replicas.iter().for_each(|replica| self.take_part(from, graph.master, *replica));
-        let outcome = self.store.bind(scope, variables);
+        for replica in replicas {
+            self.take_part(from, graph.master, replica);
+        }
+        let epoch = self.members.epoch();
+        let outcome = self.store.bind(scope, variables).map(|variables| Bound { variables, epoch });
         let outcome = outcome.map_err(|error| error.on(&self.link.name(self.link.local())));
         tell(&self.link.actors.worker, WorkerMessage::Bound { graph, outcome });
     }
 
     /// `worker` takes no more steps: nobody waits for it from now on.
     pub(super) fn leave(&mut self, worker: u32) {
-        if self.departures.leave(worker) {
+        if self.members.leave(worker) {
             self.go_on_without(worker);
         }
         self.answer_joins();
@@ -64,87 +81,76 @@ impl ParameterServer {
     /// A task is lost. The workers that it was count as departed until they are back: synchronous
     /// training goes on with those that are left, and loses a worker rather than its progress.
     pub(super) fn lose(&mut self, peer: PeerId, masters: &[u64]) {
-        let trains =
-            self.tasks.iter().zip(0..).filter(|(task, _)| **task == peer).map(|(_, worker)| worker);
-        let lost: BTreeSet<u32> = self.departures.replicas_of(masters).chain(trains).collect();
         self.held_off.retain(|binding| binding.from != peer);
         self.snapshots.lose(masters);
-        for worker in lost {
-            if self.departures.lose(worker) {
-                tracing::info!(
-                    worker, task = %self.link.name(peer),
-                    "lost a worker; going on without it"
-                );
-                self.go_on_without(worker);
-            }
+        for worker in self.members.lose(peer.0, masters) {
+            tracing::info!(
+                worker, task = %self.link.name(peer),
+                "lost a worker; going on without it"
+            );
+            self.go_on_without(worker);
         }
         self.answer_joins();
     }
 
     fn go_on_without(&mut self, worker: u32) {
         for coordination in self.coordinations.values_mut() {
-            self.served.extend(coordination.leave(worker));
+            self.served.extend(coordination.leave(&self.members, worker));
         }
         for id in self.store.ids() {
-            if let Some(rounds) = &mut self.store.get_mut(id).rounds
-                && worker < rounds.training.workers
-            {
-                rounds.gradients.leave(worker);
-                self.apply_rounds(id);
-            }
+            self.apply_rounds(id);
         }
     }
 
     /// `replica` makes ready to train here: its first steps, or those of another life or session
     /// after it had departed. Where the training was over, and it had left that in good order, this
     /// is the beginning of another.
-    pub(super) fn take_part(&mut self, from: PeerId, master: u64, replica: Replica) {
-        if self.departures.begins_anew(replica) {
-            tracing::debug!("another training begins");
-            self.is_over = false;
-            self.link.actors.training_over.set(false);
-            self.coordinations.values_mut().for_each(Coordination::reopen);
-            for worker in self.departures.clear() {
-                self.wait_again_for(worker);
+    fn take_part(&mut self, from: PeerId, master: u64, replica: Replica) {
+        match self.members.join(replica.worker, replica.workers, master) {
+            Joined::Expected => {}
+            Joined::Back => {
+                tracing::info!(
+                    worker = replica.worker, task = %self.link.name(from),
+                    "a worker is back"
+                );
+                for coordination in self.coordinations.values_mut() {
+                    coordination.rejoin(replica.worker);
+                }
             }
+            Joined::Anew => self.begin_anew(),
         }
-        if self.departures.join(master, replica.worker) {
-            tracing::info!(
-                worker = replica.worker, task = %self.link.name(from),
-                "a worker is back"
-            );
-            self.wait_again_for(replica.worker);
-        }
-        self.coordinations.values_mut().for_each(|coordination| coordination.begin(replica.worker));
-        if self.is_over {
+        if self.members.is_over() {
             self.link.send(from, PeerMessage::TrainingOver);
         } else {
             self.snapshots.join(master, replica);
         }
     }
 
-    fn wait_again_for(&mut self, worker: u32) {
-        self.coordinations.values_mut().for_each(|coordination| coordination.rejoin(worker));
+    /// Another training begins, in an epoch of its own: what is left of the one before is dropped.
+    pub(super) fn begin_anew(&mut self) {
+        tracing::debug!(epoch = %self.members.epoch(), "another training begins");
+        self.link.actors.training_over.set(false);
+        self.snapshots.finish();
+        for (_, before) in std::mem::take(&mut self.coordinations) {
+            self.refuse_waiting(before.waiting().collect());
+        }
         for id in self.store.ids() {
-            if let Some(rounds) = &mut self.store.get_mut(id).rounds
-                && worker < rounds.training.workers
-            {
-                rounds.gradients.rejoin(worker);
-            }
+            let past = self.store.get_mut(id).begin_anew();
+            self.give_up(past);
         }
     }
 
     /// The training is over: whoever waits is let go, without its gradient.
     pub(super) fn finish(&mut self) {
-        self.is_over = true;
+        self.members.finish();
         self.snapshots.finish();
         for coordination in self.coordinations.values_mut() {
             self.served.extend(coordination.finish());
         }
         for id in self.store.ids() {
             let stored = self.store.get_mut(id);
-            let held =
-                stored.rounds.as_mut().map(|rounds| rounds.gradients.finish()).unwrap_or_default();
+            let Some(rounds) = &mut stored.rounds else { continue };
+            let held = rounds.gradients.finish();
             let left_over = held.iter().filter(|offered| offered.goes_on).count();
             if left_over > 0 {
                 let variable = &stored.spec.shared_name;
@@ -161,7 +167,7 @@ impl ParameterServer {
 
     pub(super) fn answer_joins(&mut self) {
         for (workers, reply) in std::mem::take(&mut self.joins) {
-            if !self.departures.is_over(workers) {
+            if !self.members.all_departed(workers) {
                 self.joins.push((workers, reply));
             } else if reply.send(()).is_err() {
                 tracing::debug!("nobody waits any more for the end of the training");

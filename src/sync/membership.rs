@@ -1,0 +1,276 @@
+//! Who takes part in the trainings at a task, whether they are over, and the epoch.
+//!
+//! It is the only list of workers that a task keeps. Whatever else is of a worker (a vote, a held
+//! gradient, what its last step was told) is kept by its index, and asks here whether it still
+//! counts. Its size is that of the cluster, however many steps, sessions and lives there are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// A training on the same servers, from its begin or its restore to the next one. What carries an
+/// older epoch is dropped on arrival, so that nobody has to know what else was under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub u32);
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "epoch {}", self.0)
+    }
+}
+
+/// The workers of a task's trainings: joined, live, left, lost, back.
+#[derive(Debug)]
+pub struct Membership {
+    epoch: Epoch,
+    is_over: bool,
+    members: BTreeMap<u32, Member>,
+    /// Raised whenever somebody departs or comes back.
+    revision: u64,
+}
+
+/// A worker.
+#[derive(Debug, Default)]
+struct Member {
+    state: State,
+    /// The task that it runs at, where the program has said so.
+    task: Option<u32>,
+    /// The masters that order its steps.
+    masters: BTreeSet<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// It is waited for, but has not made ready to train.
+    #[default]
+    Expected,
+    /// It has made ready to train.
+    Training,
+    /// It has said that it takes no more steps.
+    Left,
+    /// Its task or its master is lost, perhaps for a while.
+    Lost,
+}
+
+/// What a worker is that makes ready to train.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joined {
+    /// One that is waited for.
+    Expected,
+    /// One that had departed, and is waited for again.
+    Back,
+    /// The first of another training: the one before is over, and this worker had left it in good
+    /// order. All are waited for again, in a new epoch.
+    Anew,
+}
+
+impl Default for Membership {
+    fn default() -> Self {
+        Self { epoch: Epoch(1), is_over: false, members: BTreeMap::new(), revision: 0 }
+    }
+}
+
+impl Membership {
+    /// The epoch that begins with what is said next.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Whether the training is over for everybody.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Another number after each departure and return.
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The program says that worker `i` runs at `tasks[i]`.
+    pub fn expect(&mut self, tasks: impl IntoIterator<Item = u32>) {
+        for (worker, task) in (0..).zip(tasks) {
+            self.members.entry(worker).or_default().task = Some(task);
+        }
+    }
+
+    /// `worker` of `workers` makes ready to train by order of `master`.
+    pub fn join(&mut self, worker: u32, workers: u32, master: u64) -> Joined {
+        let begins_anew = self.all_departed(workers) && self.has_left(worker);
+        if begins_anew {
+            self.begin_anew();
+        }
+        let member = self.members.entry(worker).or_default();
+        let had_departed = matches!(member.state, State::Left | State::Lost);
+        member.state = State::Training;
+        member.masters.insert(master);
+        self.revision += u64::from(had_departed);
+        match had_departed {
+            _ if begins_anew => Joined::Anew,
+            true => Joined::Back,
+            false => Joined::Expected,
+        }
+    }
+
+    /// Whether `worker` has left a training that is over but that others have not left yet: it is
+    /// early for the next one.
+    pub fn is_early(&self, worker: u32, workers: u32) -> bool {
+        self.is_over && self.has_left(worker) && !self.all_departed(workers)
+    }
+
+    /// `worker` says that it takes no more steps. Whether that changes who is waited for.
+    pub fn leave(&mut self, worker: u32) -> bool {
+        self.depart(worker, State::Left)
+    }
+
+    /// The task `task` is lost, which was `masters`; gives the workers that are waited for no more,
+    /// perhaps for a while.
+    pub fn lose(&mut self, task: u32, masters: &[u64]) -> Vec<u32> {
+        let is_hit = |member: &Member| {
+            member.task == Some(task) || masters.iter().any(|one| member.masters.contains(one))
+        };
+        let hit: Vec<u32> = self
+            .members
+            .iter()
+            .filter(|(_, member)| is_hit(member))
+            .map(|(worker, _)| *worker)
+            .collect();
+        hit.into_iter().filter(|worker| self.depart(*worker, State::Lost)).collect()
+    }
+
+    fn depart(&mut self, worker: u32, state: State) -> bool {
+        let member = self.members.entry(worker).or_default();
+        member.masters.clear();
+        let was_waited_for = matches!(member.state, State::Expected | State::Training);
+        if was_waited_for || state == State::Left {
+            member.state = state;
+        }
+        self.revision += u64::from(was_waited_for);
+        was_waited_for
+    }
+
+    /// The training is over for everybody.
+    pub fn finish(&mut self) {
+        self.is_over = true;
+    }
+
+    /// The variables lose their values; the training, if there is one, goes on with others.
+    pub fn restore(&mut self) {
+        self.epoch.0 += 1;
+    }
+
+    /// Everybody is waited for again, in a training that begins.
+    pub fn begin_anew(&mut self) {
+        self.epoch.0 += 1;
+        self.is_over = false;
+        self.revision += 1;
+        for member in self.members.values_mut() {
+            member.state = State::Expected;
+            member.masters.clear();
+        }
+    }
+
+    fn state(&self, worker: u32) -> State {
+        self.members.get(&worker).map_or(State::Expected, |member| member.state)
+    }
+
+    /// Whether `worker` is waited for: it has not departed.
+    pub fn is_live(&self, worker: u32) -> bool {
+        matches!(self.state(worker), State::Expected | State::Training)
+    }
+
+    /// How many of `workers` are live.
+    pub fn live(&self, workers: u32) -> u32 {
+        workers - self.departed(workers).count() as u32
+    }
+
+    /// Those of `workers` that have made ready to train, and not departed.
+    pub fn training(&self, workers: u32) -> impl Iterator<Item = u32> {
+        let members = self.members.range(..workers);
+        members.filter(|(_, member)| member.state == State::Training).map(|(worker, _)| *worker)
+    }
+
+    /// Those of `workers` that have left or are lost.
+    pub fn departed(&self, workers: u32) -> impl Iterator<Item = u32> {
+        let members = self.members.range(..workers);
+        members
+            .filter(|(_, member)| matches!(member.state, State::Left | State::Lost))
+            .map(|(worker, _)| *worker)
+    }
+
+    fn has_left(&self, worker: u32) -> bool {
+        self.state(worker) == State::Left
+    }
+
+    /// Whether none of `workers` is live, and they were not only lost, for those who are lost may
+    /// come back.
+    pub fn all_departed(&self, workers: u32) -> bool {
+        self.departed(u32::MAX).count() >= workers as usize
+            && self.members.values().any(|member| member.state == State::Left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_training_is_over_when_all_have_departed_and_one_of_them_in_good_order() {
+        let mut members = Membership::default();
+        members.expect([10, 11]);
+        assert_eq!((members.lose(10, &[]), members.lose(11, &[])), (vec![0], vec![1]));
+        assert!(!members.all_departed(2), "those who are lost may come back");
+        assert!(!members.leave(1) && members.all_departed(2));
+    }
+
+    #[test]
+    fn another_training_is_begun_by_who_has_left_the_last_and_not_by_who_was_lost() {
+        let mut members = Membership::default();
+        members.expect([10, 11]);
+        members.leave(0);
+        members.lose(11, &[]);
+        members.finish();
+        assert_eq!(members.join(1, 2, 7), Joined::Back);
+        assert!(members.is_over() && members.epoch() == Epoch(1));
+        members.lose(11, &[]);
+        assert_eq!(members.join(0, 2, 8), Joined::Anew);
+        assert!(!members.is_over() && members.epoch() == Epoch(2) && members.live(2) == 2);
+        assert_eq!(members.join(1, 2, 9), Joined::Expected);
+    }
+
+    #[test]
+    fn who_has_left_a_training_that_others_still_end_is_early_for_the_next() {
+        let mut members = Membership::default();
+        members.leave(0);
+        assert!(!members.is_early(0, 2), "the training goes on, and so can this worker");
+        members.finish();
+        assert!(members.is_early(0, 2) && !members.is_early(1, 2));
+        members.leave(1);
+        assert!(!members.is_early(0, 2));
+    }
+
+    #[test]
+    fn a_worker_is_lost_with_its_master_once_and_is_back_when_it_joins() {
+        let mut members = Membership::default();
+        assert_eq!(members.join(1, 4, 7), Joined::Expected);
+        members.join(3, 4, 7);
+        members.join(2, 4, 8);
+        assert_eq!(members.training(4).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(members.lose(99, &[7, 9]), [1, 3]);
+        assert!(members.lose(99, &[7]).is_empty());
+        assert_eq!(members.departed(3).collect::<Vec<_>>(), [1]);
+        assert_eq!((members.join(1, 4, 9), members.live(4)), (Joined::Back, 3));
+    }
+
+    #[test]
+    fn its_size_does_not_grow_with_lives_and_trainings() {
+        let mut members = Membership::default();
+        for life in 0..1000 {
+            for worker in 0..3 {
+                members.join(worker, 3, 10 * life + u64::from(worker));
+                members.leave(worker);
+            }
+        }
+        assert_eq!(members.members.len(), 3);
+        assert!(members.members.values().all(|member| member.masters.is_empty()));
+        assert_eq!(members.epoch(), Epoch(1000), "each of them but the first began anew");
+    }
+}

@@ -1,0 +1,160 @@
+//! The table of modes: how the workers of a training can be coordinated.
+//!
+//! A mode is one file here and one line in the table: its name in a scenario, its parameters, and
+//! the [`Protocol`] that says everything else about it.
+
+mod asynchronous;
+mod bounded_staleness;
+mod delay_compensated;
+mod diloco;
+mod k_async;
+mod k_batch_async;
+mod k_batch_sync;
+mod local_sgd;
+mod staleness_aware;
+mod synchronous;
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::protocol::{Arrived, Copies, Needs, Policy, Protocol, Treatment};
+
+/// Makes [`Mode`] of the table.
+macro_rules! modes {
+    ($($mode:ident $({ $($parameter:ident: $kind:ty),* })? = $file:ident;)*) => {
+        /// How the workers of a training are coordinated.
+        ///
+        /// What a mode does and what its parameters mean is told in its file, and in a scenario's
+        /// examples.
+        #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+        #[non_exhaustive]
+        #[allow(missing_docs, reason = "a mode and its parameters are documented in its file")]
+        pub enum Mode {
+            $($mode $({ $($parameter: $kind),* })?,)*
+        }
+
+        impl Mode {
+            /// The names of all modes, as a scenario has them.
+            pub(crate) const NAMES: &'static [&'static str] = &[$($file::$mode::NAME),*];
+            /// Each mode as it can be typed.
+            pub(crate) const EXAMPLES: &'static [&'static str] = &[$($file::$mode::EXAMPLE),*];
+
+            /// The mode `name` with the parameters that are `typed`; none where there is no such
+            /// mode.
+            ///
+            /// # Errors
+            /// If a parameter is missing, unknown or of another type.
+            pub(crate) fn parse<'de, D: Deserializer<'de>>(
+                name: &str,
+                typed: D,
+            ) -> Result<Option<Self>, D::Error> {
+                Ok(Some(match name {
+                    $($file::$mode::NAME => {
+                        let $file::$mode { $($($parameter),*)? } = Deserialize::deserialize(typed)?;
+                        Self::$mode $({ $($parameter),* })?
+                    })*
+                    _ => return Ok(None),
+                }))
+            }
+
+            /// Its name, as a scenario has it.
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$mode { .. } => $file::$mode::NAME,)*
+                }
+            }
+
+            /// Asks what is said of it in its file.
+            fn with<T>(self, ask: impl FnOnce(&dyn Protocol) -> T) -> T {
+                match self {
+                    $(Self::$mode $({ $($parameter),* })? => {
+                        ask(&$file::$mode { $($($parameter),*)? })
+                    })*
+                }
+            }
+        }
+    };
+}
+
+modes! {
+    Async = asynchronous;
+    Sync { backups: u32 } = synchronous;
+    BoundedStaleness { slack: u32 } = bounded_staleness;
+    KAsync { k: u32 } = k_async;
+    KBatchSync { k: u32 } = k_batch_sync;
+    KBatchAsync { k: u32 } = k_batch_async;
+    StalenessAware = staleness_aware;
+    DelayCompensated { lambda: f32 } = delay_compensated;
+    LocalSgd { every: u32, backups: u32 } = local_sgd;
+    DiLoCo { every: u32, backups: u32, outer_learning_rate: f32, outer_momentum: f32 } = diloco;
+}
+
+impl Mode {
+    /// What is wrong with it for a training of `workers` workers: the parameter, as
+    /// `mode.parameter`, and what to say of it.
+    pub(crate) fn check(self, workers: u32) -> Result<(), (String, String)> {
+        let checked = self.with(|mode| mode.check(workers));
+        checked.map_err(|(parameter, problem)| (format!("{}.{parameter}", self.name()), problem))
+    }
+
+    /// What it needs of a training step.
+    pub(crate) fn needs(self) -> Needs {
+        self.with(|mode| mode.needs())
+    }
+
+    /// How workers exchange what they have learnt, where they train copies of their own.
+    pub fn copies(self) -> Option<Copies> {
+        self.with(|mode| mode.copies())
+    }
+
+    /// What becomes of a gradient at a shard.
+    pub(crate) fn on_gradient(self, arrived: &Arrived<'_>) -> Treatment {
+        self.with(|mode| mode.on_gradient(arrived))
+    }
+
+    /// Who counts and who waits, in a training of `workers`.
+    pub(super) fn policy(self, workers: u32) -> Box<dyn Policy> {
+        self.with(|mode| mode.policy(workers))
+    }
+
+    /// How many steps each of `workers` has taken at `global_step`: exactly with synchronous
+    /// training; else as if they were equally fast.
+    pub fn steps_of_a_worker(self, global_step: u64, workers: u32) -> u64 {
+        self.with(|mode| mode.steps_of_a_worker(global_step, workers))
+    }
+
+    /// Of `counted` gradients of a training that has had `updates` updates, how many are in none:
+    /// those of the round that its end has left unfinished, where a worker goes on before its
+    /// gradient is applied.
+    pub fn left_over(self, counted: u64, updates: u64) -> u64 {
+        self.with(|mode| mode.left_over(counted, updates))
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.with(|mode| mode.fmt(f))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_gradient_is_a_global_step_where_updates_make_up_for_staleness() {
+        for mode in [Mode::StalenessAware, Mode::DelayCompensated { lambda: 0.04 }] {
+            assert_eq!(mode.steps_of_a_worker(40, 8), 5, "{mode}");
+            let needs = mode.needs();
+            assert!(needs.version && !needs.rounds && !needs.vote, "{mode}");
+            assert_eq!(mode.left_over(40, 40), 0, "{mode}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_does_not_fit_is_told_by_its_place_in_the_scenario() {
+        let (parameter, _) = Mode::DelayCompensated { lambda: -1.0 }.check(2).unwrap_err();
+        assert_eq!(parameter, "delay_compensated.lambda");
+    }
+}

@@ -1,0 +1,41 @@
+//! `async`: each worker's gradient is applied as it arrives.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+use crate::sync::protocol::{Needs, Policy, Protocol};
+
+/// Each worker's gradient is applied as it arrives.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Async {}
+
+/// Nobody waits at the global step, and each step is one more.
+#[derive(Debug)]
+pub(super) struct Free;
+
+impl Policy for Free {}
+
+impl Async {
+    /// Its name in a scenario.
+    pub(super) const NAME: &str = "async";
+    /// One of it, as it is typed.
+    pub(super) const EXAMPLE: &str = "\"async\"";
+}
+
+impl Protocol for Async {
+    fn needs(&self) -> Needs {
+        Needs::NOTHING
+    }
+
+    fn policy(&self, _workers: u32) -> Box<dyn Policy> {
+        Box::new(Free)
+    }
+}
+
+impl fmt::Display for Async {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("async")
+    }
+}

@@ -1,0 +1,65 @@
+//! `k_async`: one update from the first `k` gradients, of as many workers, each of whatever version
+//! it is. They wait for the update, the other workers compute on (Dutta et al. 2018: K-async SGD).
+
+use std::fmt;
+
+use serde::Deserialize;
+
+use crate::sync::protocol::{Arrived, Needs, Policy, Problem, Protocol, Treatment};
+use crate::sync::rounds::{RoundRule, Rounds, Versions, Voters};
+
+/// One update from the first `k` gradients, of as many workers, of any version.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KAsync {
+    pub(crate) k: u32,
+}
+
+impl KAsync {
+    /// Its name in a scenario.
+    pub(super) const NAME: &str = "k_async";
+    /// One of it, as it is typed.
+    pub(super) const EXAMPLE: &str = "{ k_async = { k = 3 } }";
+}
+
+impl Protocol for KAsync {
+    fn check(&self, workers: u32) -> Result<(), Problem> {
+        match self.k {
+            0 => Err(("k", "0 must be at least 1".to_owned())),
+            k if k > workers => {
+                let problem =
+                    format!("{k} workers are to be in each update, but there are {workers}");
+                Err(("k", problem))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::VOTE
+    }
+
+    fn on_gradient(&self, arrived: &Arrived<'_>) -> Treatment {
+        Voters::Wait.treat(arrived)
+    }
+
+    fn policy(&self, workers: u32) -> Box<dyn Policy> {
+        let rule = RoundRule {
+            size: self.k,
+            voters: Voters::Wait,
+            versions: Versions::Any,
+            takes_steps_again: false,
+        };
+        Box::new(Rounds::new(rule, workers))
+    }
+
+    fn steps_of_a_worker(&self, global_step: u64, workers: u32) -> u64 {
+        global_step * u64::from(self.k) / u64::from(workers.max(1))
+    }
+}
+
+impl fmt::Display for KAsync {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-async", self.k)
+    }
+}

@@ -1,0 +1,62 @@
+//! `k_batch_sync`: one update from the first `k` gradients of the same version. Nobody waits, so that a fast worker
+//! can have several in one update; those that come too late are dropped
+//! (Dutta et al. 2018: K-batch-sync SGD).
+
+use std::fmt;
+
+use serde::Deserialize;
+
+use crate::sync::protocol::{Arrived, Needs, Policy, Problem, Protocol, Treatment};
+use crate::sync::rounds::{RoundRule, Rounds, Versions, Voters, left_over};
+
+/// One update from the first `k` gradients of the same version. Nobody waits.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KBatchSync {
+    pub(crate) k: u32,
+}
+
+impl KBatchSync {
+    /// Its name in a scenario.
+    pub(super) const NAME: &str = "k_batch_sync";
+    /// One of it, as it is typed.
+    pub(super) const EXAMPLE: &str = "{ k_batch_sync = { k = 4 } }";
+}
+
+impl Protocol for KBatchSync {
+    fn check(&self, _workers: u32) -> Result<(), Problem> {
+        if self.k == 0 { Err(("k", "0 must be at least 1".to_owned())) } else { Ok(()) }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::VOTE
+    }
+
+    fn on_gradient(&self, arrived: &Arrived<'_>) -> Treatment {
+        Voters::GoOn.treat(arrived)
+    }
+
+    fn policy(&self, workers: u32) -> Box<dyn Policy> {
+        let rule = RoundRule {
+            size: self.k,
+            voters: Voters::GoOn,
+            versions: Versions::Same,
+            takes_steps_again: false,
+        };
+        Box::new(Rounds::new(rule, workers))
+    }
+
+    fn steps_of_a_worker(&self, global_step: u64, workers: u32) -> u64 {
+        global_step * u64::from(self.k) / u64::from(workers.max(1))
+    }
+
+    fn left_over(&self, counted: u64, updates: u64) -> u64 {
+        left_over(self.k, counted, updates)
+    }
+}
+
+impl fmt::Display for KBatchSync {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-batch-sync", self.k)
+    }
+}
