@@ -57,7 +57,8 @@ fn hollow_outputs(op: &Op, inputs: &[&Tensor]) -> Result<Option<Outputs>, Kernel
     }
     let types: Vec<TensorType> =
         inputs.iter().map(|input| TensorType::new(input.dtype(), input.shape())).collect();
-    let outputs = infer(op, &types, &[]).expect("an operation runs once its outputs are foreseen");
+    let outputs =
+        infer(op, &types, &[]).expect("an operation runs once its outputs' types are inferred");
     let is_hollow = inputs.iter().any(|input| input.is_hollow())
         || outputs.iter().any(|output| output.dtype.is_float());
     if !is_hollow {

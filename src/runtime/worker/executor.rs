@@ -36,7 +36,7 @@ use crate::runtime::worker::state_request::action;
 use frame::Frame;
 pub(crate) use frame::{Batch, NodeFailure};
 pub(crate) use memo::Memos;
-use memo::foresee;
+use memo::infer_types;
 
 /// How much a batch of kernels does before it stops to send what it has.
 const SEND_AFTER: Cost = Cost { flops: 1 << 20, bytes: 1 << 22 };
@@ -67,8 +67,8 @@ struct Progress {
     held_back: Vec<(Slot, Tensor)>,
     /// The type of each slot whose value is there, or will be when the batch that is running has.
     types: Vec<(DType, Shape)>,
-    /// The node that ended the batch because only its kernel tells the shapes that it gives.
-    untold: Option<u32>,
+    /// The node that ended the batch because only its kernel can tell its outputs' shapes.
+    unknown_shapes: Option<u32>,
     pending: Vec<u16>,
     /// By node: which batch it was last in; and the number of this one.
     batches: Vec<u64>,
@@ -143,16 +143,16 @@ impl Executor {
     /// The device has run `batch`.
     pub(crate) fn computed(&mut self, mut batch: Box<Batch>) {
         let (plan, progress) = (&*self.plan, &mut self.progress);
-        let untold = progress.untold.take();
-        progress.learn_types(plan, untold, &batch.frame);
+        let unknown_shapes = progress.unknown_shapes.take();
+        progress.learn_types(plan, unknown_shapes, &batch.frame);
         let mut nodes = std::mem::take(&mut batch.nodes);
         progress.batch = Some(batch);
         for node in &nodes {
-            let is_untold = untold == Some(*node);
+            let had_unknown_shapes = unknown_shapes == Some(*node);
             for slot in slots_of(plan.node(*node)) {
                 progress.send(plan, slot);
                 for user in &plan.users[slot.0 as usize] {
-                    if is_untold || plan.node(*user).op.is_stateful() {
+                    if had_unknown_shapes || plan.node(*user).op.is_stateful() {
                         progress.arrived(plan, *user);
                     }
                 }
@@ -220,7 +220,7 @@ impl Progress {
             batch: Some(Box::new(Batch::new(plan))),
             held_back: Vec::new(),
             types: vec![(DType::F32, Shape::SCALAR); plan.uses.len()],
-            untold: None,
+            unknown_shapes: None,
             pending: vec![0; plan.nodes.len()],
             batches: vec![0; plan.nodes.len()],
             batch_number: 0,
@@ -265,13 +265,13 @@ impl Progress {
         let (mut nodes, mut cost) = (std::mem::take(&mut self.batch_mut().nodes), Cost::default());
         self.batch_number += 1;
         while let Some(Reverse(node)) = self.kernels.pop() {
-            let (of_node, is_foreseen) = self.foresee(plan, node, memos)?;
+            let (of_node, has_known_shapes) = self.infer_types(plan, node, memos)?;
             cost = cost + of_node;
             nodes.push(node);
             self.batches[node as usize] = self.batch_number;
             cost.bytes -= self.chain(plan, node);
-            if !is_foreseen {
-                self.untold = Some(node);
+            if !has_known_shapes {
+                self.unknown_shapes = Some(node);
                 break;
             }
             self.make_users_ready(plan, node);
@@ -327,12 +327,12 @@ impl Progress {
         }
     }
 
-    /// What `node` will cost, and whether its outputs' types are known before it runs: they are
-    /// noted.
-    fn foresee(&mut self, plan: &Plan, node: u32, memos: &mut Memos) -> Result<(Cost, bool)> {
+    /// The cost of `node`, and whether its outputs' types are known before it runs; notes them if
+    /// so.
+    fn infer_types(&mut self, plan: &Plan, node: u32, memos: &mut Memos) -> Result<(Cost, bool)> {
         let inputs = plan.node(node).inputs.iter().map(|slot| self.types[slot.0 as usize]);
         let inputs: SmallVec<[(DType, Shape); 3]> = inputs.collect();
-        let memo = foresee(&mut memos[node as usize], plan, node, &inputs)?;
+        let memo = infer_types(&mut memos[node as usize], plan, node, &inputs)?;
         for (slot, output) in slots_of(plan.node(node)).zip(memo.outputs.iter().flatten()) {
             self.types[slot.0 as usize] = *output;
         }

@@ -1,5 +1,5 @@
-//! What each node gives and costs, foreseen from the types of its inputs and remembered from step
-//! to step.
+//! Memos: each node's output types and cost, inferred from the types of its inputs and kept from
+//! step to step.
 
 use smallvec::SmallVec;
 
@@ -8,23 +8,24 @@ use crate::kernels::{self, Cost, Known};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::worker::plan::Plan;
 
-/// What a node gave and cost when its inputs last had these types.
+/// A node's output types and cost for the last types of its inputs.
 #[derive(Clone, Debug)]
 pub(crate) struct Memo {
     inputs: SmallVec<[Known; 3]>,
-    /// None where the values decide the shape, so that only the kernel tells.
+    /// None if the shapes depend on the inputs' values, so that only the kernel can tell them.
     pub(super) outputs: Option<SmallVec<[Known; 2]>>,
     pub(super) cost: Cost,
 }
 
-/// By node: what it gave and cost last. Kept from step to step, since shapes seldom change.
+/// By node: its last memo. Kept from step to step, since shapes seldom change.
 pub(crate) type Memos = Vec<Option<Memo>>;
 
-/// What `node` will give and cost for `inputs`: as remembered, where it had such inputs last.
+/// The output types and the cost of `node` for `inputs`: those of its memo, if it had such inputs
+/// last.
 ///
 /// # Errors
-/// If they don't fit the operation.
-pub(super) fn foresee<'a>(
+/// If the inputs don't fit the operation.
+pub(super) fn infer_types<'a>(
     memo: &'a mut Option<Memo>,
     plan: &Plan,
     node: u32,
