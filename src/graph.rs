@@ -23,6 +23,7 @@ mod initializers;
 mod layers;
 mod losses;
 mod op;
+mod operations;
 mod output;
 mod partitioned_variable;
 mod partitioner;
@@ -33,6 +34,7 @@ mod shape_inference;
 mod state;
 mod training_steps;
 mod variable;
+mod variable_part;
 mod variables;
 
 use std::fmt;
@@ -83,7 +85,7 @@ pub use resource::{ConditionalAccumulator, FifoQueue, SparseConditionalAccumulat
 pub(crate) use shape_inference::{OutputTypes, infer};
 pub(crate) use state::{Name, NewOperation};
 pub use variable::Variable;
-pub(crate) use variables::Part;
+pub(crate) use variable_part::VariablePart;
 
 /// An operation of a graph: its position in [`GraphDef::operations`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

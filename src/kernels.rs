@@ -47,11 +47,11 @@ pub(crate) mod update;
 pub(crate) mod window;
 
 pub use cost::Cost;
+pub(crate) use cost::may_spread;
 pub use indexed::IndexOutOfRange;
 pub use numerics::Numerics;
 #[cfg(test)]
 pub(crate) use parallel::PARALLEL_FROM;
-pub(crate) use parallel::may_spread;
 pub use registry::KernelError;
 pub(crate) use registry::{
     Known, Link, add_values, cost as cost_of, follows, gather_rows, is_link, run_chain,

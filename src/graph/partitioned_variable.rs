@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::error::{GraphError, GraphProblem};
 use super::op::{Op, RandomLaw, ShardStrategy, Sharding, Sparse};
 use super::output::{Output, concat};
-use super::variables::Part;
+use super::variable_part::VariablePart;
 use super::{Graph, NewOperation, Partitioner, TensorType, Variable};
 use crate::tensor::{DType, PartialShape, Shape};
 
@@ -63,7 +63,7 @@ impl Graph {
             let offset = begin * row.iter().product::<usize>();
             let value = self.initial_rows(&full_name, initial, part_shape, offset)?;
             let shard = self.variable(&format!("{name}/part_{part}"), &value)?;
-            let of = Part {
+            let of = VariablePart {
                 whole: full_name.clone(),
                 shape,
                 begin,

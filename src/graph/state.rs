@@ -12,7 +12,7 @@ use super::device_scope::{self, DeviceScope};
 use super::error::{GraphError, GraphProblem};
 use super::op::Op;
 use super::shape_inference::infer;
-use super::variables::Part;
+use super::variable_part::VariablePart;
 use super::{Edge, GraphDef, OpId, Operation, TensorType};
 
 /// What an operation is to be called, below the name scope in force.
@@ -52,7 +52,7 @@ pub(super) struct State {
     pub(super) reads: BTreeMap<OpId, OpId>,
     pub(super) initializers: Vec<OpId>,
     /// The shards of partitioned variables, and what optimizers keep beside them.
-    pub(super) parts: BTreeMap<OpId, Part>,
+    pub(super) parts: BTreeMap<OpId, VariablePart>,
     /// Ends of training steps that count none: for each the global step after it, its staleness,
     /// and whether it counts.
     pub(super) ends: BTreeMap<OpId, [Edge; 3]>,

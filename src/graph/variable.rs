@@ -5,7 +5,7 @@ use std::fmt;
 use super::error::GraphError;
 use super::op::{Op, VariableSpec};
 use super::output::{Output, Target};
-use super::variables::Part;
+use super::variable_part::VariablePart;
 use crate::cluster::TaskName;
 
 use super::{Edge, Gradient, Graph, NewOperation, OpId};
@@ -46,7 +46,7 @@ impl Variable {
     }
 
     /// Which part of what it is, where it is one.
-    pub(crate) fn part(&self) -> Option<Part> {
+    pub(crate) fn part(&self) -> Option<VariablePart> {
         self.graph.state().parts.get(&self.op).cloned()
     }
 

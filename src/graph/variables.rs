@@ -16,39 +16,11 @@ const GLOBAL_STEP: &str = "global_step";
 struct NewVariable<'a> {
     name: &'a str,
     initializer: &'a Output,
-    /// What is not, keeps the books of a training: it is named from the root, whatever the scopes.
+    /// Variables that are not trained (global step, counters, slots) are named from the root,
+    /// whatever the scopes.
     trainable: bool,
     /// The variable it belongs to, on whose device and in whose container it is.
     beside: Option<&'a Variable>,
-}
-
-/// Which part of what a variable is: a shard of a partitioned one, or what an optimizer keeps
-/// beside a shard.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Part {
-    /// The name of the whole.
-    pub(crate) whole: String,
-    /// The shape of the whole; a scalar's where every shard has one of its own, all of one value.
-    pub(crate) shape: Shape,
-    /// The part's first row.
-    pub(crate) begin: usize,
-    /// The name of the first of its parts.
-    pub(crate) first: String,
-}
-
-impl Part {
-    /// The part that a variable called `name`, of `shape`, is beside the shard called `shard` of
-    /// `of_shard`.
-    fn beside(&self, shard: (&str, Shape), name: &str, shape: Shape) -> Option<Self> {
-        let suffix = name.strip_prefix(shard.0)?;
-        let whole_shape = match shape {
-            Shape::SCALAR => Shape::SCALAR,
-            _ if shape == shard.1 => self.shape,
-            _ => return None,
-        };
-        let (whole, first) = (format!("{}{suffix}", self.whole), format!("{}{suffix}", self.first));
-        Some(Self { whole, shape: whole_shape, begin: self.begin, first })
-    }
 }
 
 impl Graph {

@@ -7,7 +7,8 @@
 use std::iter::Sum;
 use std::ops::Add;
 
-use super::matmul::MatMul;
+use super::matmul::{self, MatMul};
+use super::parallel;
 
 /// The operations of an exponential or a logarithm.
 pub(crate) const EXP: usize = 20;
@@ -78,6 +79,13 @@ impl Cost {
     pub(crate) fn windows(flops: usize, floats: usize) -> Self {
         Self::of(flops, floats)
     }
+}
+
+/// Whether kernels that cost this much together may have one among them that spreads over threads.
+pub(crate) fn may_spread(cost: Cost) -> bool {
+    const FLOPS: u64 = 2 * matmul::PARALLEL_FROM as u64;
+    const BYTES: u64 = (2 * size_of::<f32>() * parallel::PARALLEL_FROM) as u64;
+    cost.flops >= FLOPS || cost.bytes >= BYTES
 }
 
 #[cfg(test)]

@@ -6,21 +6,11 @@
 use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 
-use super::cost::Cost;
-use super::matmul;
-
 /// The size from which a kernel is spread over threads, in elements.
 ///
 /// Measured: a second thread that is awake halves the time from a quarter of this on; one that
 /// sleeps takes 20 to 50 us to wake, as long as 2^18 additions take on one thread.
 pub(crate) const PARALLEL_FROM: usize = 1 << 18;
-
-/// Whether kernels that cost this much together may have one among them that spreads over threads.
-pub(crate) fn may_spread(cost: Cost) -> bool {
-    const FLOPS: u64 = 2 * matmul::PARALLEL_FROM as u64;
-    const BYTES: u64 = (2 * size_of::<f32>() * PARALLEL_FROM) as u64;
-    cost.flops >= FLOPS || cost.bytes >= BYTES
-}
 
 /// What one thread takes at a time, in elements: 64 KiB, so that three operands fit a second-level
 /// cache.

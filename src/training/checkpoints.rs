@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::checkpoint::{CheckpointError, Restored, Saved, Saver, Slice, Snapshot};
-use crate::graph::Part;
+use crate::graph::VariablePart;
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::Shape;
 
@@ -64,7 +64,7 @@ impl Checkpoints {
 }
 
 /// How a part is told in a checkpoint; none for a scalar, which is no slice of anything.
-pub(super) fn part_as_slice(part: &Part) -> Option<Slice> {
+pub(super) fn part_as_slice(part: &VariablePart) -> Option<Slice> {
     let (full_name, full_shape, begin) = (part.whole.clone(), part.shape, part.begin);
     (full_shape != Shape::SCALAR).then_some(Slice { full_name, full_shape, begin })
 }

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use crate::graph::{Graph, Output, Part, Target, Variable};
+use crate::graph::{Graph, Output, Target, Variable, VariablePart};
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
 
@@ -118,7 +118,7 @@ pub(super) struct Known {
     pub(super) restore: Option<(Output, Target)>,
     pub(super) container: String,
     /// Which part of what it is, where it is one.
-    pub(super) part: Option<Part>,
+    pub(super) part: Option<VariablePart>,
 }
 
 impl Finalized {

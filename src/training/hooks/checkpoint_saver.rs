@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::graph::{Graph, Output, Part, Target, Variable};
+use crate::graph::{Graph, Output, Target, Variable, VariablePart};
 use crate::runtime::{Code, Error, Result};
 
 use super::super::checkpointing::{Checkpointing, Consistency};
@@ -36,7 +36,7 @@ struct Saving {
     /// The task that it is on.
     task: String,
     /// Which part of what it is, where it is one.
-    part: Option<Part>,
+    part: Option<VariablePart>,
 }
 
 /// Is told of checkpoints (TensorFlow: `CheckpointSaverListener`).

@@ -1,0 +1,31 @@
+//! The parts of partitioned variables.
+
+use crate::tensor::Shape;
+
+/// The part of a partitioned variable that another variable is: a shard, or an optimizer's slot of
+/// a shard.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct VariablePart {
+    /// The name of the whole.
+    pub(crate) whole: String,
+    /// The shape of the whole; a scalar's if every shard has its own copy of one value.
+    pub(crate) shape: Shape,
+    /// The part's first row.
+    pub(crate) begin: usize,
+    /// The name of the whole's first part.
+    pub(crate) first: String,
+}
+
+impl VariablePart {
+    /// The part that the slot `name`, of `shape`, is, if this is the part of the shard `shard`.
+    pub(super) fn beside(&self, shard: (&str, Shape), name: &str, shape: Shape) -> Option<Self> {
+        let suffix = name.strip_prefix(shard.0)?;
+        let whole_shape = match shape {
+            Shape::SCALAR => Shape::SCALAR,
+            _ if shape == shard.1 => self.shape,
+            _ => return None,
+        };
+        let (whole, first) = (format!("{}{suffix}", self.whole), format!("{}{suffix}", self.first));
+        Some(Self { whole, shape: whole_shape, begin: self.begin, first })
+    }
+}
