@@ -32,7 +32,7 @@ pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};
 pub use recording::{Recording, SharedRecording, Watch};
 pub use scaffold::Scaffold;
 pub use session::{Run, Session};
-pub use settings::{Averaging, Settings, Stop};
+pub use settings::{Settings, Stop};
 pub use summary::SummaryWriter;
 pub use task::{Task, TaskParts};
 pub(crate) use trainer::step_graph;

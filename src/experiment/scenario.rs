@@ -34,7 +34,6 @@
 //! # assert_eq!((of(0).batch, of(1).batch, of(2).stop.steps), (32, 128, Some(500)));
 //! ```
 
-mod averaging;
 mod change;
 mod checkpoint;
 mod compression;
@@ -64,7 +63,6 @@ use crate::kernels::Numerics;
 use crate::simulation::{ComputeSpec, Faults, NetworkSpec};
 use crate::training::Settings;
 
-pub use averaging::{Averaging, Nesterov};
 pub use change::{Change, Sweep};
 pub use checkpoint::Checkpoint;
 pub use compression::Compression;

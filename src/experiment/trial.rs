@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::scenario::{Averaging as AveragingSetting, Change, Checkpoint, Nesterov, Run, Scenario};
+use super::scenario::{Change, Checkpoint, Run, Scenario};
 use super::summary::{self, Observed};
 use super::{ExperimentError, Trainer};
 use crate::checkpoint::{Memory, Stores, open_store};
@@ -14,14 +14,11 @@ use crate::cluster::ClusterSpec;
 use crate::data::{Dataset, Source};
 use crate::kernels::Numerics;
 use crate::models::Model;
-use crate::optimizer::{GradientDescentRule, MomentumRule, Optimizer};
 use crate::report;
 use crate::runtime::{Error, Result as TaskResult, Server};
 use crate::simulation::{self, Cluster, Host, Outcome};
 use crate::sync::Mode;
-use crate::training::{
-    Averaging, Checkpointing, Recording, Settings, SharedRecording, Task, TaskParts,
-};
+use crate::training::{Checkpointing, Recording, Settings, SharedRecording, Task, TaskParts};
 use crate::units::Time;
 
 /// One run of an experiment. Its fields may be changed, for what a scenario can't say.
@@ -87,13 +84,8 @@ impl Trial {
         };
         cluster.network.validate().map_err(|error| impossible(&error))?;
         cluster.compute.validate().map_err(|error| impossible(&error))?;
-        let mut settings =
-            Settings { averaging: run.averaging.map(averaging), ..own.settings.clone() };
-        let sent = settings
-            .averaging
-            .as_mut()
-            .map_or(&mut settings.optimizer, |averaging| &mut averaging.outer);
-        sent.top_k = run.compression.top_k();
+        let mut settings = own.settings.clone();
+        settings.optimizer.top_k = run.compression.top_k();
         let data_key = (settings.model.clone(), own.dataset.clone(), own.numerics, own.seed);
         Ok(Self {
             name: name(run, swept),
@@ -217,14 +209,4 @@ fn name(run: &Run, swept: &[Change]) -> String {
     }
     let values: Vec<String> = swept.iter().map(Change::to_string).collect();
     format!("{} ({})", run.name, values.join(", "))
-}
-
-fn averaging(AveragingSetting { every, outer }: AveragingSetting) -> Averaging {
-    let outer = match outer {
-        None => Optimizer::new(GradientDescentRule, 1.0),
-        Some(Nesterov { learning_rate, momentum }) => {
-            Optimizer::new(MomentumRule { momentum, use_nesterov: true }, learning_rate)
-        }
-    };
-    Averaging { every, outer }
 }

@@ -1,23 +1,28 @@
-//! `LocalSgd`: workers that train copies of their own, and average them every so many steps.
+//! `LocalSgd`: workers that train copies of their own, and exchange what they learn every so many
+//! steps.
 //!
 //! The trainable variables are each worker's own, and its inner optimizer updates them without a
 //! message. Of each there is a center on the parameter servers (TensorFlow:
-//! `ModelAverageOptimizer`, whose global variables these are). In every H-th step a worker sends
-//! how far it has moved since it last read the center; the outer optimizer takes the mean of these
-//! moves as a gradient, and every worker goes on from what it makes of the center. With gradient
-//! descent of rate 1 that is the average of the workers (local SGD; Stich 2019), with momentum of
-//! Nesterov it is DiLoCo (Douillard et al. 2023). The global step counts the averages.
+//! `ModelAverageOptimizer`, whose global variables these are). In every H-th step a worker
+//! exchanges with the center, as the mode of the run says ([`Exchange`]):
 //!
-//! An average is a round of synchronous training: backups, lost workers and those that come back
-//! are as there, and a worker that comes back begins at the center. Where the centers go back to a
+//! - It sends how far it has moved since it last read the center; the outer optimizer takes the
+//!   mean of these moves as a gradient, and every worker goes on from what it makes of the center.
+//!   With gradient descent of rate 1 that is the average of the workers (local SGD; Stich 2019),
+//!   with momentum of Nesterov it is DiLoCo (Douillard et al. 2023).
+//! - Or it sends a share of its distance to the center, and moves as far towards it.
+//!
+//! The global step counts the exchanges. Whether one waits for others is the mode's to say: an
+//! average is a round of synchronous training, where backups, lost workers and those that come back
+//! are as there. A worker that comes back begins at the center. Where the centers go back to a
 //! checkpoint, how far the workers have moved since their last average still counts in the next.
 //! What else a worker keeps, its optimizer's slots and the moving averages of batch normalisation,
-//! is never averaged.
+//! is never exchanged.
 
 use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Target, Variable};
-use crate::sync::Mode;
+use crate::sync::{Copies, Exchange, Mode};
 
-use super::{Optimizer, TrainOp};
+use super::{GradientDescent, Momentum, Optimizer, TrainOp};
 
 /// An optimizer of a worker's own variables, and one that applies what the workers have learnt,
 /// every so many steps.
@@ -26,6 +31,7 @@ pub struct LocalSgd {
     inner: Optimizer,
     outer: Optimizer,
     every: u32,
+    exchange: Exchange,
 }
 
 impl LocalSgd {
@@ -35,10 +41,24 @@ impl LocalSgd {
     /// If `every` is 0.
     pub fn new(inner: impl Into<Optimizer>, outer: impl Into<Optimizer>, every: u32) -> Self {
         assert!(every > 0, "there is a step between one average and the next");
-        let outer = outer.into();
-        let inner =
-            inner.into().coordinated(Mode::Async, outer.replica.worker, outer.replica.workers);
-        Self { inner, outer, every }
+        let (inner, outer) = (inner.into(), outer.into());
+        let inner = inner.coordinated(Mode::Async, outer.replica.worker, outer.replica.workers);
+        Self { inner, outer, every, exchange: Exchange::Begin }
+    }
+
+    /// `inner` for a worker's own steps, which exchanges with the center as a mode says; `outer` is
+    /// [`LocalSgd::center`] as the run coordinates it.
+    pub(crate) fn exchanging(inner: Optimizer, outer: Optimizer, copies: &Copies) -> Self {
+        Self { exchange: copies.exchange, ..Self::new(inner, outer, copies.every) }
+    }
+
+    /// What applies to the center what is sent to it.
+    pub(crate) fn center(copies: &Copies) -> Optimizer {
+        let rate = copies.learning_rate;
+        match copies.momentum {
+            Some(momentum) => Momentum::new(rate, momentum).use_nesterov().into(),
+            None => GradientDescent::new(rate).into(),
+        }
     }
 
     /// The operations that train the worker's variables to make `loss` small, and average them.
@@ -81,14 +101,24 @@ impl LocalSgd {
         }
         let local_step = graph.local_variable("local_step", &graph.constant(0i64))?;
         let step = build(&local_step)?;
-        let copies = variables.into_iter().map(OwnCopy::new).collect::<Result<Vec<_>, _>>()?;
-        let mut moves = Vec::with_capacity(copies.len());
-        for copy in &copies {
-            moves.push((copy.center.clone(), copy.moved_after(&step)?));
+        let mut copies = Vec::with_capacity(variables.len());
+        for own in variables {
+            copies.push(OwnCopy::new(own, self.exchange)?);
         }
-        let round = self.outer.apply_gradients(&moves, global_step)?;
-        let go_on =
-            graph.with_control_dependencies(&[round.target()], |g| begin_again(g, &copies))?;
+        let mut sent = Vec::with_capacity(copies.len());
+        for copy in &copies {
+            sent.push((copy.center.clone(), copy.sent_after(&step)?));
+        }
+        let round = self.outer.apply_gradients(&sent, global_step)?;
+        let after = [round.target()];
+        let go_on = match self.exchange {
+            Exchange::Begin => {
+                graph.with_control_dependencies(&after, |g| begin_again(g, &copies))?
+            }
+            Exchange::Pull { .. } => {
+                graph.with_control_dependencies(&after, |g| move_towards(g, &copies, &sent))?
+            }
+        };
         let whole = graph.group("average", &[&round.commit, &round.whole, &go_on])?;
         Ok(LocalTrainOp {
             step,
@@ -99,7 +129,7 @@ impl LocalSgd {
     }
 }
 
-/// The operations of the training steps of a worker that averages what it has learnt every so many
+/// The operations of the training steps of a worker that exchanges what it has learnt every so many
 /// of them.
 #[derive(Clone, Debug)]
 pub struct LocalTrainOp {
@@ -111,18 +141,18 @@ pub struct LocalTrainOp {
 
 impl LocalTrainOp {
     /// The operation of step `number` of the worker, counted from 0: every so many of them end with
-    /// an average.
+    /// an exchange.
     pub fn at(&self, number: u64) -> &TrainOp {
         if (number + 1).is_multiple_of(self.every.into()) { &self.round } else { &self.step }
     }
 
-    /// The operation of a step that ends with an average.
+    /// The operation of a step that ends with an exchange.
     pub fn round(&self) -> &TrainOp {
         &self.round
     }
 
     /// Has the worker begin again at the center, and forget what it has learnt since the last
-    /// average.
+    /// exchange.
     pub fn begin_again(&self) -> &Target {
         &self.begin_again
     }
@@ -131,31 +161,49 @@ impl LocalTrainOp {
 /// A worker's copy of a variable.
 struct OwnCopy {
     own: Variable,
-    /// What all workers average, where the parameter servers are.
+    /// What all workers share, where the parameter servers are.
     center: Variable,
-    /// The center as the worker last read it.
-    start: Variable,
+    sent: Sent,
+}
+
+/// What a worker sends of a copy.
+enum Sent {
+    /// How far it has moved since the center was what this is.
+    MoveFrom(Variable),
+    /// This share of its distance to the center.
+    Share(f32),
 }
 
 impl OwnCopy {
     /// A center for `own`, with what would have been its first value; it begins with that of the
     /// center in place.
     #[track_caller]
-    fn new(own: Variable) -> Result<Self, GraphError> {
+    fn new(own: Variable, exchange: Exchange) -> Result<Self, GraphError> {
         let (graph, name) = (own.graph(), own.name());
         let first = graph.first_value(&own);
         let center = graph
             .with_shared_variables(|g| g.untrainable_variable(&format!("{name}/center"), &first))?;
         graph.begin_with(&own, &center.read())?;
-        let start = graph.local_variable(&format!("{name}/start"), &center.read())?;
-        Ok(Self { own, center, start })
+        let sent = match exchange {
+            Exchange::Begin => {
+                let start = graph.local_variable(&format!("{name}/start"), &center.read())?;
+                Sent::MoveFrom(start)
+            }
+            Exchange::Pull { share } => Sent::Share(share),
+        };
+        Ok(Self { own, center, sent })
     }
 
-    /// How far it has moved since the center was read, once `step` is done.
+    /// What is sent to the center, as a gradient, once `step` is done.
     #[track_caller]
-    fn moved_after(&self, step: &TrainOp) -> Result<Output, GraphError> {
-        self.own.graph().with_control_dependencies(&[step.target()], |_| {
-            self.start.read().sub(&self.own.read_again())
+    fn sent_after(&self, step: &TrainOp) -> Result<Output, GraphError> {
+        let graph = self.own.graph();
+        graph.with_control_dependencies(&[step.target()], |g| match &self.sent {
+            Sent::MoveFrom(start) => start.read().sub(&self.own.read_again()),
+            Sent::Share(share) => {
+                let distance = self.center.read_again().sub(&self.own.read_again())?;
+                distance.mul(&g.constant(*share))
+            }
         })
     }
 }
@@ -166,7 +214,24 @@ fn begin_again(graph: &Graph, copies: &[OwnCopy]) -> Result<Target, GraphError> 
     let mut targets = Vec::with_capacity(2 * copies.len());
     for copy in copies {
         let center = copy.center.read_again();
-        targets.extend([copy.own.assign(&center)?, copy.start.assign(&center)?]);
+        targets.push(copy.own.assign(&center)?);
+        if let Sent::MoveFrom(start) = &copy.sent {
+            targets.push(start.assign(&center)?);
+        }
     }
     graph.group("begin_again", &targets.iter().collect::<Vec<_>>())
+}
+
+/// Has all `copies` move towards their centers by what was `sent` there.
+#[track_caller]
+fn move_towards(
+    graph: &Graph,
+    copies: &[OwnCopy],
+    sent: &[(Variable, Output)],
+) -> Result<Target, GraphError> {
+    let mut targets = Vec::with_capacity(copies.len());
+    for (copy, (_, sent)) in copies.iter().zip(sent) {
+        targets.push(copy.own.assign_add(sent)?);
+    }
+    graph.group("move_towards", &targets.iter().collect::<Vec<_>>())
 }

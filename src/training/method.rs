@@ -27,14 +27,13 @@ impl Method {
     /// # Errors
     /// If the task is no worker.
     pub(super) fn of(task: &Task) -> Result<Self> {
-        let settings = task.settings();
-        Ok(match &settings.averaging {
-            None => Self::Shared(task.coordinated(settings.optimizer.clone())?),
-            Some(averaging) => {
-                let outer = task.coordinated(averaging.outer.clone())?;
-                Self::Local(LocalSgd::new(settings.optimizer.clone(), outer, averaging.every.get()))
-            }
-        })
+        let own = task.settings().optimizer.clone();
+        let copies = task.replica().and_then(|replica| replica.mode.copies());
+        let Some(copies) = copies else { return Ok(Self::Shared(task.coordinated(own)?)) };
+        // What is compressed is what is sent.
+        let own = Optimizer { top_k: None, ..own };
+        let center = task.coordinated(LocalSgd::center(&copies))?;
+        Ok(Self::Local(LocalSgd::exchanging(own, center, &copies)))
     }
 
     /// Builds the variables that are trained where the method has them.

@@ -2,7 +2,6 @@
 //!
 //! A program may use these or ignore them; the built-in trainer is made of nothing else.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -20,20 +19,8 @@ pub struct Settings {
     pub optimizer: Optimizer,
     /// Samples in each worker's batch.
     pub batch: usize,
-    /// How workers that train variables of their own average them; none where all train the same.
-    pub averaging: Option<Averaging>,
     /// When the training is over.
     pub stop: Stop,
-}
-
-/// How workers that train variables of their own average them
-/// ([`LocalSgd`](crate::optimizer::LocalSgd)).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Averaging {
-    /// A worker's steps from one average to the next.
-    pub every: NonZeroU32,
-    /// What applies the average.
-    pub outer: Optimizer,
 }
 
 /// When a training is over: at whichever comes first. A scenario's `[stop]`.

@@ -279,9 +279,7 @@ impl Task {
         let Some(replica) = self.inner.replica else { return };
         if let Some(batches) = &mut *self.inner.batches.borrow_mut() {
             let own = replica.mode.steps_of_a_worker(global_step, replica.workers);
-            let local =
-                self.settings().averaging.as_ref().map_or(1, |averaging| averaging.every.get());
-            batches.seek(own * u64::from(local));
+            batches.seek(own);
         }
     }
 

@@ -13,48 +13,7 @@ use crate::sync::Mode;
 
 /// `"async"`, `"sync"`, `"staleness_aware"`, or a table of one mode with its parameters, such as
 /// `{ sync = { backups = 1 } }`.
-pub(in crate::experiment::scenario) struct ModeFile {
-    /// How gradients, or differences of copies, are coordinated.
-    pub(in crate::experiment::scenario) mode: Mode,
-    /// Where workers train copies of their own.
-    pub(in crate::experiment::scenario) averaging: Option<AveragingFile>,
-}
-
-/// The modes in which workers train copies of their own.
-pub(in crate::experiment::scenario) enum AveragingFile {
-    LocalSgd(LocalSgdTable),
-    DiLoCo(DiLoCoTable),
-}
-
-pub(in crate::experiment::scenario) struct LocalSgdTable {
-    pub(in crate::experiment::scenario) every: u32,
-}
-
-pub(in crate::experiment::scenario) struct DiLoCoTable {
-    pub(in crate::experiment::scenario) every: u32,
-    pub(in crate::experiment::scenario) outer_learning_rate: Option<f32>,
-    pub(in crate::experiment::scenario) outer_momentum: Option<f32>,
-}
-
-impl From<Mode> for ModeFile {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::LocalSgd { every, backups } => Self {
-                mode: Mode::Sync { backups },
-                averaging: Some(AveragingFile::LocalSgd(LocalSgdTable { every })),
-            },
-            Mode::DiLoCo { every, backups, outer_learning_rate, outer_momentum } => Self {
-                mode: Mode::Sync { backups },
-                averaging: Some(AveragingFile::DiLoCo(DiLoCoTable {
-                    every,
-                    outer_learning_rate: Some(outer_learning_rate),
-                    outer_momentum: Some(outer_momentum),
-                })),
-            },
-            mode => Self { mode, averaging: None },
-        }
-    }
-}
+pub(in crate::experiment::scenario) struct ModeFile(pub(in crate::experiment::scenario) Mode);
 
 /// A mode's name, which is a key.
 struct Name(String);
@@ -115,6 +74,6 @@ impl<'de> Visitor<'de> for ModeVisitor {
 
 impl<'de> Deserialize<'de> for ModeFile {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ModeVisitor).map(Self::from)
+        deserializer.deserialize_any(ModeVisitor).map(Self)
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn program(
         }
     };
     check_samples(&model, &dataset, found);
-    (Settings { model, optimizer, batch, averaging: None, stop }, dataset)
+    (Settings { model, optimizer, batch, stop }, dataset)
 }
 
 /// The model with its sizes.

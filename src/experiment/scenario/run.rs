@@ -1,13 +1,11 @@
 //! `[[run]]`: one training of the program, and what is its own.
 
-use std::num::NonZeroU32;
-
 use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::mistakes::Mistakes;
-use super::mode::{AveragingFile, DiLoCoTable, LocalSgdTable, ModeFile};
-use super::{Averaging, Compression, Nesterov, Scenario};
+use super::mode::ModeFile;
+use super::{Compression, Scenario};
 use crate::sync::Mode;
 
 /// One training of the program.
@@ -15,11 +13,8 @@ use crate::sync::Mode;
 pub struct Run {
     /// What the report calls it. Default: how it trains, in words.
     pub name: String,
-    /// How its workers are coordinated; where they train copies of their own, how they are
-    /// averaged.
+    /// How its workers are coordinated.
     pub mode: Mode,
-    /// The copies that the workers train; none where all train the same variables.
-    pub averaging: Option<Averaging>,
     /// What is left out of the values on the network. Default: what `[network]` says, or nothing.
     pub compression: Compression,
     /// The scenario with this run's `unset` and `set`, where it has any.
@@ -86,11 +81,7 @@ fn shown(value: &Value) -> String {
 impl Run {
     /// How it trains, in words.
     pub fn how(&self) -> String {
-        let mut how = match (self.averaging, self.mode) {
-            (None, mode) => mode.to_string(),
-            (Some(averaging), Mode::Sync { backups: 0 }) => averaging.to_string(),
-            (Some(averaging), mode) => format!("{averaging}, {mode}"),
-        };
+        let mut how = self.mode.to_string();
         if self.compression != Compression::None {
             how += &format!(", {}", self.compression);
         }
@@ -105,21 +96,15 @@ pub(super) fn runs(
     found: &mut Mistakes,
 ) -> Vec<Run> {
     let Some(file) = file else {
-        let run = Run {
-            name: String::new(),
-            mode: Mode::Async,
-            averaging: None,
-            compression: compressed,
-            own: None,
-        };
+        let run =
+            Run { name: String::new(), mode: Mode::Async, compression: compressed, own: None };
         return vec![Run { name: run.how(), ..run }];
     };
     found.unless(!file.is_empty(), "run", || "no run; give one, or remove the key".to_owned());
     let mut runs: Vec<Run> = Vec::new();
     for (index, run) in file.into_iter().enumerate() {
         let (changes, differs) = (run.changes(), run.differs());
-        let averaging = averaging(run.mode.averaging, &format!("run[{index}].mode"), found);
-        let mode = run.mode.mode;
+        let mode = run.mode.0;
         if !differs && let Err((parameter, problem)) = mode.check(workers.max(1)) {
             found.note(format!("run[{index}].mode.{parameter}"), problem);
         }
@@ -127,7 +112,7 @@ pub(super) fn runs(
             own.check(&format!("run[{index}].compression"), found);
         }
         let compression = run.compression.unwrap_or(compressed);
-        let meant = Run { name: String::new(), mode, averaging, compression, own: None };
+        let meant = Run { name: String::new(), mode, compression, own: None };
         let name = run.name.unwrap_or_else(|| meant.how() + &changes);
         found.unless(
             runs.iter().all(|earlier| earlier.name != name),
@@ -137,32 +122,4 @@ pub(super) fn runs(
         runs.push(Run { name, ..meant });
     }
     runs
-}
-
-/// How the workers of a mode, which is at `path`, average copies of their own, where they do.
-fn averaging(file: Option<AveragingFile>, path: &str, found: &mut Mistakes) -> Option<Averaging> {
-    let (name, every, outer) = match file? {
-        AveragingFile::LocalSgd(LocalSgdTable { every, .. }) => ("local_sgd", every, None),
-        AveragingFile::DiLoCo(DiLoCoTable {
-            every, outer_learning_rate, outer_momentum, ..
-        }) => {
-            let default = Nesterov::default();
-            let (learning_rate, momentum) = (
-                outer_learning_rate.unwrap_or(default.learning_rate),
-                outer_momentum.unwrap_or(default.momentum),
-            );
-            for (key, value) in
-                [("outer_learning_rate", learning_rate), ("outer_momentum", momentum)]
-            {
-                found.unless(
-                    value.is_finite() && value >= 0.0,
-                    format!("{path}.diloco.{key}"),
-                    || "must be finite and at least 0".to_owned(),
-                );
-            }
-            ("diloco", every, Some(Nesterov { learning_rate, momentum }))
-        }
-    };
-    found.at_least_1(every.into(), &format!("{path}.{name}.every"));
-    Some(Averaging { every: NonZeroU32::new(every).unwrap_or(NonZeroU32::MIN), outer })
 }

@@ -36,7 +36,7 @@ fn the_scenario_of_less_traffic_has_a_run_of_each_way() {
     let runs = load(Path::new("sims/less_traffic.toml"), &[]).unwrap().runs;
     let compressed = runs.iter().filter(|run| run.compression != Compression::None).count();
     assert_eq!(
-        (runs.len(), compressed, runs.iter().filter(|run| run.averaging.is_some()).count()),
+        (runs.len(), compressed, runs.iter().filter(|run| run.mode.copies().is_some()).count()),
         (7, 4, 3)
     );
 }
@@ -127,14 +127,12 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             model: Model::Softmax,
             optimizer,
             batch: 32,
-            averaging: None,
             stop: Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None },
         },
         dataset: Source::Digits,
         runs: vec![Run {
             name: "async".to_owned(),
             mode: Mode::Async,
-            averaging: None,
             compression: Compression::None,
             own: None,
         }],
@@ -180,27 +178,18 @@ fn workers_that_train_copies_of_their_own_say_how_often_they_average_them() {
                 [[run]]\nmode = { diloco = { every = 4, outer_learning_rate = 0.5, \
                 outer_momentum = 0.8 } }";
     let runs = example(text).unwrap().runs;
-    let every = |every| NonZeroU32::new(every).unwrap();
-    let nesterov = |learning_rate, momentum| Some(Nesterov { learning_rate, momentum });
+    let diloco = |every, backups, outer_learning_rate, outer_momentum| Mode::DiLoCo {
+        every,
+        backups,
+        outer_learning_rate,
+        outer_momentum,
+    };
     let expected = [
-        (
-            "local SGD, every 8",
-            Mode::Sync { backups: 0 },
-            Averaging { every: every(8), outer: None },
-        ),
-        (
-            "DiLoCo, every 16, sync, 1 backup",
-            Mode::Sync { backups: 1 },
-            Averaging { every: every(16), outer: nesterov(0.7, 0.9) },
-        ),
-        (
-            "DiLoCo, every 4",
-            Mode::Sync { backups: 0 },
-            Averaging { every: every(4), outer: nesterov(0.5, 0.8) },
-        ),
+        ("local SGD, every 8", Mode::LocalSgd { every: 8, backups: 0 }),
+        ("DiLoCo, every 16, sync, 1 backup", diloco(16, 1, 0.7, 0.9)),
+        ("DiLoCo, every 4", diloco(4, 0, 0.5, 0.8)),
     ];
-    let found: Vec<_> =
-        runs.iter().map(|run| (run.name.as_str(), run.mode, run.averaging.unwrap())).collect();
+    let found: Vec<_> = runs.iter().map(|run| (run.name.as_str(), run.mode)).collect();
     assert_eq!(found, expected);
     let said = example(
         "[[run]]\nmode = { local_sgd = { every = 0 } }\n[[run]]\n\

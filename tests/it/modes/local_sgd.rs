@@ -4,10 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use trainyard::cluster::TaskName;
-use trainyard::graph::UpdateRule;
 use trainyard::models::Model;
 use trainyard::optimizer::LocalTrainOp;
-use trainyard::optimizer::{GradientDescentRule, MomentumRule};
 use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
 use trainyard::simulation::{FaultKind, Trigger};
@@ -18,8 +16,14 @@ use crate::support::fixture::{both, cluster, on_actix};
 use crate::support::simulated::{Simulated, Trained};
 
 const SYNC: Mode = Mode::Sync { backups: 0 };
-const AVERAGE: GradientDescentRule = GradientDescentRule;
-const NESTEROV: MomentumRule = MomentumRule { momentum: 0.9, use_nesterov: true };
+
+fn average(every: u32) -> Mode {
+    Mode::LocalSgd { every, backups: 0 }
+}
+
+fn diloco(every: u32) -> Mode {
+    Mode::DiLoCo { every, backups: 0, outer_learning_rate: 0.7, outer_momentum: 0.9 }
+}
 
 fn bytes_sent(trained: &Trained) -> f64 {
     trained.outcome.bytes_sent.values().sum::<u64>() as f64
@@ -160,8 +164,8 @@ fn losses(trained: &Trained) -> Vec<f32> {
 /// about 2 so differ by some units of 2^-24 a step.
 #[test]
 fn an_average_after_each_step_of_gradient_descent_is_synchronous_training_but_for_rounding() {
-    let training = || Simulated::new(2, 3, SYNC).digits().steps(30);
-    let (shared, own) = (training().run(), training().averaging(1, AVERAGE, 1.0).run());
+    let training = |mode| Simulated::new(2, 3, mode).digits().steps(30).run();
+    let (shared, own) = (training(SYNC), training(average(1)));
     for (number, (shared, own)) in losses(&shared).into_iter().zip(losses(&own)).enumerate() {
         assert!(
             (shared - own).abs() <= 4e-7 * (number + 2) as f32,
@@ -174,26 +178,26 @@ fn an_average_after_each_step_of_gradient_descent_is_synchronous_training_but_fo
 }
 
 /// A model of the digits with a hidden layer.
-fn digits() -> Simulated {
-    Simulated::new(2, 2, SYNC).digits().model(Model::Mlp { hidden: vec![64] }).adam(0.002).batch(32)
+fn digits(mode: Mode) -> Simulated {
+    Simulated::new(2, 2, mode).digits().model(Model::Mlp { hidden: vec![64] }).adam(0.002).batch(32)
 }
 
 #[test]
 fn local_sgd_and_diloco_train_the_digits_and_send_less_by_the_steps_between_averages() {
-    let each = digits().steps(160).run();
-    for (rule, learning_rate) in [(UpdateRule::from(AVERAGE), 1.0), (NESTEROV.into(), 0.7)] {
-        let trained = digits().averaging(8, rule.clone(), learning_rate).steps(90).run();
+    let each = digits(SYNC).steps(160).run();
+    for mode in [average(8), diloco(8)] {
+        let trained = digits(mode).steps(90).run();
         let accuracy = trained.evaluation.unwrap().accuracy;
-        assert!(accuracy >= 0.95, "{rule:?}: {accuracy}");
+        assert!(accuracy >= 0.95, "{mode}: {accuracy}");
         assert_eq!(trained.steps.len(), 2 * 8 * 90);
         let saved = (bytes_sent(&each) / 160.0) / (bytes_sent(&trained) / 720.0);
-        assert!((6.5..=8.5).contains(&saved), "{rule:?}: {saved} times less a step");
+        assert!((6.5..=8.5).contains(&saved), "{mode}: {saved} times less a step");
     }
 }
 
 #[test]
 fn a_local_step_is_never_stale_and_leaves_the_global_step_as_it_is() {
-    let trained = digits().averaging(4, AVERAGE, 1.0).slow(1, 3.0).steps(5).run();
+    let trained = digits(average(4)).slow(1, 3.0).steps(5).run();
     assert_eq!(trained.steps.len(), 2 * 4 * 5);
     for step in &trained.steps {
         assert_eq!(step.global_step, (step.local_step + 1) / 4, "{step:?}");
@@ -203,7 +207,7 @@ fn a_local_step_is_never_stale_and_leaves_the_global_step_as_it_is() {
 
 #[test]
 fn workers_of_different_speeds_wait_for_each_other_at_an_average_alone() {
-    let trained = digits().averaging(8, AVERAGE, 1.0).slow(1, 2.0).steps(4).run();
+    let trained = digits(average(8)).slow(1, 2.0).steps(4).run();
     let ended = |worker: u32, number| {
         let is_it = |step: &&_| {
             let step: &trainyard::training::StepStats = step;
@@ -223,8 +227,7 @@ fn workers_of_different_speeds_wait_for_each_other_at_an_average_alone() {
 
 #[test]
 fn a_training_that_ends_between_two_averages_ends_with_the_center() {
-    let until =
-        |millis| digits().averaging(1000, AVERAGE, 1.0).until(Duration::from_millis(millis)).run();
+    let until = |millis| digits(average(1000)).until(Duration::from_millis(millis)).run();
     let (few, more) = (until(5), until(10));
     assert!(few.steps.len() < more.steps.len() && more.steps.len() < 2000);
     assert_eq!(few.ending, more.ending, "no average, and so nothing that all have learnt");
@@ -232,18 +235,14 @@ fn a_training_that_ends_between_two_averages_ends_with_the_center() {
 
 #[test]
 fn a_model_without_data_averages_too() {
-    let trained = Simulated::new(1, 2, SYNC)
-        .model(Model::Null { variables: 3 })
-        .averaging(5, AVERAGE, 1.0)
-        .steps(4)
-        .run();
+    let trained =
+        Simulated::new(1, 2, average(5)).model(Model::Null { variables: 3 }).steps(4).run();
     assert_eq!(trained.steps.len(), 2 * 5 * 4);
 }
 
 #[test]
 fn a_worker_that_comes_back_begins_at_the_center_and_is_averaged_again() {
-    let (task, training) =
-        (TaskName::new("worker", 1), digits().averaging(4, AVERAGE, 1.0).steps(60));
+    let (task, training) = (TaskName::new("worker", 1), digits(average(4)).steps(60));
     let whole = training.run().outcome.ended.as_secs_f64();
     let share = |share: f64| Duration::from_secs_f64(whole * share);
     let crash = FaultKind::Crash { task: task.clone(), restart_after: Some(share(0.1)) };
@@ -260,7 +259,7 @@ fn a_worker_that_comes_back_begins_at_the_center_and_is_averaged_again() {
 
 #[test]
 fn averages_can_be_compressed_as_gradients_can() {
-    let exact = digits().averaging(8, AVERAGE, 1.0).steps(90);
+    let exact = digits(average(8)).steps(90);
     let int8 = exact.clone().encoding(Encoding::Int8 { block: NonZeroU32::new(256).unwrap() });
     let (exact, int8) = (exact.run(), int8.run());
     let left = bytes_sent(&int8) / bytes_sent(&exact);

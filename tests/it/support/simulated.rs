@@ -17,8 +17,8 @@ use trainyard::runtime::Encoding;
 use trainyard::simulation::{Fault, FaultKind, Host, Law, Outcome, Trigger};
 use trainyard::sync::Mode;
 use trainyard::training::{
-    Averaging, Checkpointing, Ending, Evaluation, SecondOrStepTimer, Settings, SharedRecording,
-    StepStats, Watch, train,
+    Checkpointing, Ending, Evaluation, SecondOrStepTimer, Settings, SharedRecording, StepStats,
+    Watch, train,
 };
 use trainyard::units::{BytesPerSecond, Time};
 
@@ -130,20 +130,6 @@ impl Simulated {
             Model::Embedding(Embedding { rows, dim: 16, slots: 4, partitions: 4, hidden: vec![8] });
         self.trial.cluster.network.latency = Duration::from_micros(50);
         self.trial.cluster.network.bandwidth = BytesPerSecond(1.25e9);
-        self
-    }
-
-    /// Has the workers train variables of their own, which they average every so many steps.
-    pub(crate) fn averaging(
-        mut self,
-        every: u32,
-        rule: impl Into<UpdateRule>,
-        learning_rate: f32,
-    ) -> Self {
-        let rule = rule.into();
-        let outer = Optimizer::new(rule, learning_rate);
-        self.trial.settings.averaging =
-            Some(Averaging { every: NonZeroU32::new(every).unwrap(), outer });
         self
     }
 
