@@ -35,7 +35,8 @@ pub struct LocalSgd {
 }
 
 impl LocalSgd {
-    /// `inner` for a worker's own steps, and `outer`, every `every` steps, for the center.
+    /// `inner` for a worker's own steps, and `outer`, every `every` steps, for the center. How they
+    /// exchange is the mode's that `outer` is coordinated in; an average, where that says nothing.
     ///
     /// # Panics
     /// If `every` is 0.
@@ -43,13 +44,9 @@ impl LocalSgd {
         assert!(every > 0, "there is a step between one average and the next");
         let (inner, outer) = (inner.into(), outer.into());
         let inner = inner.coordinated(Mode::Async, outer.replica.worker, outer.replica.workers);
-        Self { inner, outer, every, exchange: Exchange::Begin }
-    }
-
-    /// `inner` for a worker's own steps, which exchanges with the center as a mode says; `outer` is
-    /// [`LocalSgd::center`] as the run coordinates it.
-    pub(crate) fn exchanging(inner: Optimizer, outer: Optimizer, copies: &Copies) -> Self {
-        Self { exchange: copies.exchange, ..Self::new(inner, outer, copies.every) }
+        let copies = outer.replica.mode.copies();
+        let exchange = copies.map_or(Exchange::Begin, |copies| copies.exchange);
+        Self { inner, outer, every, exchange }
     }
 
     /// What applies to the center what is sent to it.

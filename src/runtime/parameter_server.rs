@@ -233,9 +233,13 @@ impl ParameterServer {
                 } else {
                     Vec::new()
                 };
-                if !within_training && (containers.is_empty() || variables > 0) {
+                if !within_training && containers.is_empty() {
                     self.members.begin_anew();
                     self.begin_anew();
+                } else if !within_training && variables > 0 {
+                    // Trainings in other containers go on.
+                    self.members.expect_all();
+                    self.link.actors.training_over.set(false);
                 }
                 tell(&self.link.actors.worker, WorkerMessage::Cleared(containers));
                 self.link.send(from, PeerMessage::ResetDone { number, variables, departed });

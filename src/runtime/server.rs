@@ -291,6 +291,7 @@ impl Server {
     pub(crate) fn begin_training(&self) {
         self.actors.parting.borrow_mut().clear();
         self.actors.chief_has_left.set(false);
+        self.actors.training_over.set(false);
     }
 
     /// Tells all tasks of the cluster `message`, which is about the end of its training.

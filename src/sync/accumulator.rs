@@ -193,6 +193,8 @@ impl<G> Accumulator<G> {
 
     /// The contributor in place `index` of the round under way, where its gradient is waited for.
     fn missing(&self, members: &Membership, index: usize) -> Option<u32> {
+        #[cfg(test)]
+        tests::LOOKS.set(tests::LOOKS.get() + 1);
         let worker = match &self.contributors {
             Contributors::Everyone => index as u32,
             Contributors::Named(closed) => closed[&self.round][index],
@@ -230,6 +232,26 @@ impl<G> Accumulator<G> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    std::thread_local! {
+        /// How often a contributor has been looked at.
+        pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
+    #[test]
+    fn a_round_costs_two_looks_a_worker_in_whatever_order_they_come() {
+        const WORKERS: u32 = 500;
+        for is_backwards in [false, true] {
+            let mut tried = Tried::of_all(WORKERS);
+            let before = LOOKS.get();
+            for i in 0..WORKERS {
+                let worker = if is_backwards { WORKERS - 1 - i } else { i };
+                tried.offer(worker, at(0, worker), ());
+                assert_eq!(tried.take_ready().is_some(), i == WORKERS - 1);
+            }
+            assert!(LOOKS.get() - before <= 2 * WORKERS as usize, "{}", LOOKS.get() - before);
+        }
+    }
 
     fn at(round: u64, index: u32) -> Place {
         Place { round, index }

@@ -160,6 +160,11 @@ impl Membership {
     /// Everybody is waited for again, in a training that begins.
     pub fn begin_anew(&mut self) {
         self.epoch.0 += 1;
+        self.expect_all();
+    }
+
+    /// Everybody is waited for again.
+    pub fn expect_all(&mut self) {
         self.is_over = false;
         self.revision += 1;
         for member in self.members.values_mut() {

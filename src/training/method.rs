@@ -33,7 +33,7 @@ impl Method {
         // What is compressed is what is sent.
         let own = Optimizer { top_k: None, ..own };
         let center = task.coordinated(LocalSgd::center(&copies))?;
-        Ok(Self::Local(LocalSgd::exchanging(own, center, &copies)))
+        Ok(Self::Local(LocalSgd::new(own, center, copies.every)))
     }
 
     /// Builds the variables that are trained where the method has them.

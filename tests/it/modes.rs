@@ -7,3 +7,4 @@ mod local_sgd;
 mod repeats;
 mod staleness;
 mod sync_replicas;
+mod trainings;

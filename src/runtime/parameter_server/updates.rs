@@ -125,7 +125,7 @@ impl ParameterServer {
                 past = before.gradients.finish();
                 stored.rounds = None;
                 if epoch > Epoch(0) {
-                    stored.version = 0;
+                    stored.renumber();
                 }
             } else {
                 before.is_past = false;

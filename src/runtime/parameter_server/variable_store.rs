@@ -39,6 +39,8 @@ pub(super) struct Stored {
     pub(super) version: u64,
     /// Whether an update computes, which has the value.
     pub(super) is_updating: bool,
+    /// Whether the updates were counted anew while one computes, which is not counted then.
+    is_renumbered: bool,
     /// Whether the variable was cleared during the update, whose result is then dropped.
     is_cleared: bool,
     /// Whether the session that the variable was of is closed.
@@ -225,7 +227,8 @@ impl VariableStore {
             }
         }
         let variable = self.get_mut(variables[0]);
-        variable.version += u64::from(variable.value.is_some());
+        let was_renumbered = std::mem::take(&mut variable.is_renumbered);
+        variable.version += u64::from(variable.value.is_some() && !was_renumbered);
         waited
     }
 
@@ -250,6 +253,7 @@ impl Stored {
             value: None,
             version: 0,
             is_updating: false,
+            is_renumbered: false,
             is_cleared: false,
             is_dropped: false,
             waiting: VecDeque::new(),
@@ -282,10 +286,15 @@ impl Stored {
                 rounds.gradients.finish()
             }
             None => {
-                self.version = 0;
+                self.renumber();
                 Vec::new()
             }
         }
+    }
+
+    /// Counts updates from 0 again.
+    pub(super) fn renumber(&mut self) {
+        (self.version, self.is_renumbered) = (0, self.is_updating);
     }
 
     /// The workers whose gradients the round under way lacks.
@@ -394,5 +403,33 @@ impl Stored {
         let sum = crate::kernels::add_values(self.initialized()?, delta);
         let sum = sum.map_err(|error| Error::new(Code::InvalidArgument, error.to_string()))?;
         self.assign(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::messages::SessionId;
+    use crate::tensor::{DType, Shape};
+
+    #[test]
+    fn a_variable_of_a_closed_session_leaves_its_place_to_the_next() {
+        let mut store = VariableStore::default();
+        let spec = VariableSpec {
+            shared_name: "v".into(),
+            container: "".into(),
+            dtype: DType::F32,
+            shape: Shape::SCALAR,
+            trainable: true,
+            is_local: false,
+        };
+        for session in 0..1000 {
+            let scope = (7, SessionId(session));
+            let id = store.bind(Some(scope), vec![spec.clone()]).unwrap()[0];
+            assert!(!store.get(id).is_initialized(), "it is another variable");
+            store.get_mut(id).assign(Tensor::scalar(1f32)).unwrap();
+            store.close_scope(scope);
+        }
+        assert_eq!((store.variables.len(), store.by_name.len()), (1, 0));
     }
 }

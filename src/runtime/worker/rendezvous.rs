@@ -8,18 +8,49 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::runtime::messages::{Arrival, Arrivals, StepId, StepPart};
 
-/// How many steps that were aborted are remembered.
+/// How many steps that were aborted are remembered, and how many masters that are lost: what comes
+/// for them was under way when that happened.
 const REMEMBERED: usize = 1024;
 
 /// Values that came before their step.
 #[derive(Debug, Default)]
 pub(crate) struct Rendezvous {
     early: BTreeMap<StepPart, Vec<Arrival>>,
-    aborted: BTreeSet<StepId>,
-    /// The aborted steps, oldest first.
-    order: VecDeque<StepId>,
+    aborted: Latest<StepId>,
     /// Masters that are lost: no step of theirs begins or goes on.
-    lost: BTreeSet<u64>,
+    lost: Latest<u64>,
+}
+
+/// The latest of what was put into it.
+#[derive(Debug)]
+struct Latest<T> {
+    all: BTreeSet<T>,
+    /// The same, oldest first.
+    order: VecDeque<T>,
+}
+
+impl<T> Default for Latest<T> {
+    fn default() -> Self {
+        Self { all: BTreeSet::new(), order: VecDeque::new() }
+    }
+}
+
+impl<T: Copy + Ord> Latest<T> {
+    fn insert(&mut self, one: T) {
+        if self.all.insert(one) {
+            self.order.push_back(one);
+        }
+        if self.order.len() > REMEMBERED {
+            let oldest = self.order.pop_front().expect("it is longer than nothing");
+            self.all.remove(&oldest);
+        }
+    }
+
+    fn remove(&mut self, one: T) {
+        if self.all.remove(&one) {
+            self.order.retain(|other| *other != one);
+        }
+    }
 }
 
 impl Rendezvous {
@@ -39,13 +70,7 @@ impl Rendezvous {
     /// Drops what comes for `step` from now on, and what has come.
     pub(crate) fn abort(&mut self, step: StepId) {
         self.early.retain(|part, _| part.step != step);
-        if self.aborted.insert(step) {
-            self.order.push_back(step);
-        }
-        if self.order.len() > REMEMBERED {
-            let oldest = self.order.pop_front().expect("it is longer than nothing");
-            self.aborted.remove(&oldest);
-        }
+        self.aborted.insert(step);
     }
 
     /// Drops what comes for the steps of `master` from now on, and what has come: its task is lost,
@@ -57,12 +82,12 @@ impl Rendezvous {
 
     /// A master orders something: it has only seemed to be lost.
     pub(crate) fn regain(&mut self, master: u64) {
-        self.lost.remove(&master);
+        self.lost.remove(master);
     }
 
     /// Whether `step` has been aborted before it began here.
     pub(crate) fn is_aborted(&self, step: StepId) -> bool {
-        self.aborted.contains(&step) || self.lost.contains(&step.master)
+        self.aborted.all.contains(&step) || self.lost.all.contains(&step.master)
     }
 
     /// The steps for which values wait.
@@ -112,11 +137,17 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_aborted_steps_is_bounded() {
+    fn memory_of_aborted_steps_and_of_lost_masters_is_bounded() {
         let mut rendezvous = Rendezvous::default();
         for number in 0..3 * REMEMBERED as u64 {
             rendezvous.abort(StepId { master: 1, number });
+            rendezvous.lose(number);
         }
-        assert_eq!(rendezvous.aborted.len(), REMEMBERED);
+        assert_eq!(rendezvous.aborted.all.len(), REMEMBERED);
+        assert_eq!(
+            (rendezvous.lost.all.len(), rendezvous.lost.order.len()),
+            (REMEMBERED, REMEMBERED)
+        );
+        assert!(rendezvous.is_aborted(StepId { master: 3 * REMEMBERED as u64 - 1, number: 0 }));
     }
 }

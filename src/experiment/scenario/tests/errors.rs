@@ -95,9 +95,9 @@ fn a_mode_that_there_is_not_is_shown_in_its_line() {
         "[[run]]\nmode = { snyc = { backups = 1 } }",
         "2:10",
         "snyc",
-        "unknown field `snyc`, expected one of `sync`, `bounded_staleness`, `k_async`, \
-         `k_batch_sync`, `k_batch_async`, `delay_compensated`, `local_sgd`, `diloco`; did you mean \
-         `sync`?",
+        "unknown field `snyc`, expected one of `async`, `sync`, `bounded_staleness`, `k_async`, \
+         `k_batch_sync`, `k_batch_async`, `staleness_aware`, `delay_compensated`, `local_sgd`, \
+         `diloco`; did you mean `sync`?",
     );
     malformed(
         "[[run]]\nmode = { sync = { backup = 1 } }",

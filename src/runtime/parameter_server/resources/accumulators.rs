@@ -157,3 +157,39 @@ fn sparse(gradients: &[Values], reduction: Reduction) -> Values {
     let rows = Tensor::new(shape(indices.len()), &values).expect("every number has a row");
     smallvec![Tensor::new([indices.len()], &indices).expect("a list is as long as it is"), rows]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::graph::TensorType;
+    use crate::runtime::messages::{Origin, StepId};
+    use crate::transport::PeerId;
+
+    #[test]
+    fn the_gradient_of_a_step_that_is_taken_again_is_added_once() {
+        let spec = ResourceSpec {
+            shared_name: Arc::from("a"),
+            container: Arc::from(""),
+            kind: ResourceKind::ConditionalAccumulator {
+                value: TensorType::new(DType::F32, Shape::SCALAR),
+                reduction: Reduction::Mean,
+            },
+        };
+        let mut accumulator = Accumulator::default();
+        let mut add = |node, number| {
+            let ticket = Ticket { step: StepId { master: 7, number: 99 }, device: 0, node };
+            let taken = Taken { task: PeerId(1), origin: Origin { training: 3, number } };
+            let inputs = smallvec![Tensor::scalar(0i64), Tensor::scalar(1f32)];
+            let action = ResourceAction::ApplyGradient;
+            on_accumulator(&mut accumulator, &spec, (ticket, Some(taken)), &action, inputs)
+                .unwrap();
+            accumulator.gradients.count()
+        };
+        assert_eq!(add(0, 0), 1);
+        assert_eq!(add(0, 0), 1, "the step is taken again");
+        assert_eq!(add(1, 0), 2, "another operation of it");
+        assert_eq!(add(0, 1), 3, "the next step");
+    }
+}

@@ -1,0 +1,162 @@
+//! Several trainings on the same servers, and several training operations in one.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use trainyard::cluster::TaskName;
+use trainyard::graph::{GraphError, Replica};
+use trainyard::optimizer::{LocalSgd, LocalTrainOp};
+use trainyard::prelude::*;
+use trainyard::simulation::Law;
+use trainyard::sync::Mode;
+use trainyard::units::Time;
+
+use crate::support::simulated::{Simulated, Trained};
+
+const MODES: [Mode; 11] = [
+    Mode::Async,
+    Mode::Sync { backups: 0 },
+    Mode::Sync { backups: 1 },
+    Mode::BoundedStaleness { slack: 1 },
+    Mode::KAsync { k: 2 },
+    Mode::KBatchSync { k: 4 },
+    Mode::KBatchAsync { k: 4 },
+    Mode::StalenessAware,
+    Mode::DelayCompensated { lambda: 0.04 },
+    Mode::LocalSgd { every: 2, backups: 0 },
+    Mode::DiLoCo { every: 2, backups: 1, outer_learning_rate: 0.7, outer_momentum: 0.9 },
+];
+
+/// The operation of a step.
+enum Step {
+    Shared(TrainOp),
+    Local(LocalTrainOp),
+}
+
+/// A variable on each of two parameter servers, and the step that trains them as `task` does.
+fn build(task: &Task) -> Result<(Graph, Step)> {
+    let g = Graph::new();
+    let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+    let Replica { worker, workers, mode } = task.replica().expect("a worker has one");
+    let variables = |g: &Graph| -> Result<[Variable; 2], GraphError> {
+        Ok([g.variable("v", &g.constant(1f32))?, g.variable("u", &g.constant(1f32))?])
+    };
+    let step = g.with_device_fn(setter, |g| {
+        let step = g.global_step()?;
+        let is_local = mode.copies().is_some();
+        let own = if is_local { g.with_local_variables(variables)? } else { variables(g)? };
+        let pairs = own.map(|v| (v.clone(), v.read().negate()));
+        let (inner, outer) = (GradientDescent::new(0.1), GradientDescent::new(1.0));
+        if is_local {
+            let outer = outer.coordinated(mode, worker, workers);
+            let local = LocalSgd::new(inner, outer, 2).apply_gradients(&pairs, &step)?;
+            return Ok(Step::Local(local));
+        }
+        let inner = inner.coordinated(mode, worker, workers);
+        Ok(Step::Shared(inner.apply_gradients(&pairs, &step)?))
+    })?;
+    Ok((g, step))
+}
+
+/// Trains until the global step is `last`, which the chief says.
+async fn train_to(task: &Task, last: u64) -> Result<()> {
+    let (g, step) = build(task)?;
+    let mut session = MonitoredSession::builder(task, g).open().await?;
+    let mut number = 0;
+    while !session.should_stop() {
+        let run = session.run();
+        match &step {
+            Step::Shared(step) => run.target(step).await?,
+            Step::Local(step) => run.target(step.at(number)).await?,
+        };
+        number += 1;
+        if task.is_chief() && session.global_step() >= last {
+            task.finish_training();
+            session.request_stop();
+        }
+    }
+    session.close().await
+}
+
+/// Three workers that train to the global steps `ends`, one training after the other, with `pause`
+/// between them.
+fn trainings(mode: Mode, ends: [u64; 3], pause: Duration) -> Trained {
+    let training = Simulated::new(2, 3, mode).step_time(Law::Exponential { mean: 0.1 });
+    let trained = training.run_hosted(|host, task| async move {
+        if task.job() == "ps" {
+            let end = Time::ZERO.after(Duration::from_secs(1_000_000));
+            host.clock.sleep_until(end).await;
+            return Ok(());
+        }
+        for last in ends {
+            train_to(&task, last).await?;
+            let clock = Rc::clone(&host.clock);
+            clock.sleep_until(clock.now().after(pause)).await;
+        }
+        Ok(())
+    });
+    assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
+    trained
+}
+
+#[track_caller]
+fn assert_all_take_part(mode: Mode, trained: &Trained, ends: [u64; 3]) {
+    let mut before = 0;
+    for last in ends {
+        for worker in 0..3 {
+            let task = TaskName::new("worker", worker);
+            let takes_part = trained.steps.iter().any(|step| {
+                step.worker == task && step.global_step > before && step.global_step <= last + 3
+            });
+            assert!(takes_part, "{mode}: worker {worker} takes no step to {last}");
+        }
+        let reached = trained.steps.iter().map(|step| step.global_step).max();
+        assert!(reached >= Some(last), "{mode}: {reached:?}, not {last}");
+        before = last + 3;
+    }
+}
+
+#[test]
+fn trainings_on_the_same_servers_follow_each_other_in_every_mode() {
+    let ends = [20, 45, 70];
+    for mode in MODES {
+        let trained = trainings(mode, ends, Duration::from_secs(10));
+        assert_all_take_part(mode, &trained, ends);
+    }
+}
+
+#[test]
+fn a_worker_that_is_early_for_the_next_training_waits_until_the_others_have_left_the_last() {
+    let ends = [20, 45, 70];
+    for mode in MODES {
+        let trained = trainings(mode, ends, Duration::ZERO);
+        assert_all_take_part(mode, &trained, ends);
+    }
+}
+
+#[test]
+fn two_training_operations_in_one_step_are_both_applied() {
+    let trained = Simulated::new(1, 1, Mode::Async).run_program(|task| async move {
+        if task.job() == "ps" {
+            return task.join().await;
+        }
+        let g = Graph::new();
+        let v = g.with_device("/job:ps/task:0", |g| {
+            g.global_step()?;
+            g.variable("v", &g.constant(0f32))
+        })?;
+        let step = |gradient: f32| {
+            let pairs = [(v.clone(), g.constant(gradient))];
+            task.apply_gradients(GradientDescent::new(1.0), &pairs)
+        };
+        let (one, other) = (step(1.0)?, step(10.0)?);
+        let mut session = MonitoredSession::builder(&task, g).open().await?;
+        for _ in 0..5 {
+            session.run().target(&one).target(&other).await?;
+        }
+        let value = session.raw().run().fetch(&v.read()).await?.scalar::<f32>(0)?;
+        assert_eq!(value, -55.0);
+        session.close().await
+    });
+    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+}
