@@ -7,6 +7,7 @@ mod asynchronous;
 mod bounded_staleness;
 mod delay_compensated;
 mod diloco;
+mod elastic_averaging;
 mod k_async;
 mod k_batch_async;
 mod k_batch_sync;
@@ -88,6 +89,7 @@ modes! {
     DelayCompensated { lambda: f32 } = delay_compensated;
     LocalSgd { every: u32, backups: u32 } = local_sgd;
     DiLoCo { every: u32, backups: u32, outer_learning_rate: f32, outer_momentum: f32 } = diloco;
+    ElasticAveraging { every: u32, alpha: f32 } = elastic_averaging;
 }
 
 impl Mode {

@@ -2,6 +2,7 @@
 
 mod compared;
 mod compression;
+mod elastic_averaging;
 mod fences;
 mod local_sgd;
 mod repeats;

@@ -13,7 +13,7 @@ use trainyard::units::Time;
 
 use crate::support::simulated::{Simulated, Trained};
 
-const MODES: [Mode; 11] = [
+const MODES: [Mode; 12] = [
     Mode::Async,
     Mode::Sync { backups: 0 },
     Mode::Sync { backups: 1 },
@@ -24,6 +24,7 @@ const MODES: [Mode; 11] = [
     Mode::StalenessAware,
     Mode::DelayCompensated { lambda: 0.04 },
     Mode::LocalSgd { every: 2, backups: 0 },
+    Mode::ElasticAveraging { every: 2, alpha: 0.5 },
     Mode::DiLoCo { every: 2, backups: 1, outer_learning_rate: 0.7, outer_momentum: 0.9 },
 ];
 

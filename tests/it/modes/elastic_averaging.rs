@@ -1,0 +1,74 @@
+//! Elastic averaging: workers and a center that pull each other.
+
+use trainyard::models::Model;
+use trainyard::prelude::*;
+use trainyard::simulation::Law;
+use trainyard::sync::Mode;
+
+use crate::support::binary::{scenario, trainyard};
+use crate::support::simulated::Simulated;
+
+fn mode(every: u32) -> Mode {
+    Mode::ElasticAveraging { every, alpha: 0.25 }
+}
+
+#[test]
+fn a_worker_and_the_center_move_a_quarter_of_their_distance_towards_each_other() {
+    let training = Simulated::new(1, 1, mode(2)).model(Model::Null { variables: 1 });
+    let trained = training.run_program(|task| async move {
+        if task.job() == "ps" {
+            return task.join().await;
+        }
+        let g = Graph::new();
+        let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+        let (train, own, center) = g.with_device_fn(setter, |g| {
+            let own = g.with_local_variables(|g| g.variable("w", &g.constant(1f32)))?;
+            let pairs = [(own.clone(), g.constant(4f32))];
+            let outer = GradientDescent::new(1.0).coordinated(mode(2), 0, 1);
+            let local = LocalSgd::new(GradientDescent::new(0.1), outer, 2);
+            let train = local.apply_gradients(&pairs, &g.global_step()?)?;
+            let center = g.variables().into_iter().find(|v| v.name() == "w/center");
+            Ok((train, own, center.expect("there is a center of each variable").read()))
+        })?;
+        let mut session = MonitoredSession::builder(&task, g).open().await?;
+        let mut values = Vec::new();
+        for number in 0..4 {
+            session.run().target(train.at(number)).await?;
+            let now = session.raw().run().fetch(&own.read()).fetch(&center).await?;
+            values.push((now.scalar::<f32>(0)?, now.scalar::<f32>(1)?));
+        }
+        // A step moves the worker by -0.4. After the second it is at 0.2, and the center at 1.
+        let close =
+            |(a, b): (f32, f32), c: f32, d: f32| (a - c).abs() < 1e-6 && (b - d).abs() < 1e-6;
+        assert!(close(values[0], 0.6, 1.0), "{values:?}");
+        assert!(close(values[1], 0.4, 0.8), "{values:?}");
+        assert!(close(values[2], 0.0, 0.8), "{values:?}");
+        assert!(close(values[3], -0.1, 0.5), "{values:?}");
+        session.close().await
+    });
+    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+}
+
+#[test]
+fn workers_of_different_speeds_do_not_wait_for_each_other() {
+    let training = Simulated::new(1, 2, mode(3)).step_time(Law::Constant { value: 0.1 });
+    let trained = training.slow(1, 3.0).steps(40).run();
+    let own = |worker| trained.steps.iter().filter(move |step| step.worker.index() == worker);
+    let (fast, slow) = (own(0).count(), own(1).count());
+    assert!((2 * slow..=4 * slow).contains(&fast), "{fast} and {slow} steps");
+}
+
+#[test]
+fn the_digits_are_learnt_in_simulation_and_deployed() {
+    let simulated = Simulated::new(2, 4, mode(4)).digits().model(Model::Mlp { hidden: vec![64] });
+    let accuracy = simulated.adam(0.002).batch(32).steps(160).run().evaluation.unwrap().accuracy;
+    assert!(accuracy >= 0.95, "{accuracy}");
+    let text = "seed = 3\n[cluster]\nps = 2\nworker = 2\n[program]\nmodel = 'softmax'\nbatch = 32\n\
+                optimizer = { rule = 'adam', learning_rate = 0.01 }\n[stop]\nsteps = 2000\n\
+                accuracy = 0.9\n[[run]]\nname = 'only'\n\
+                mode = { elastic_averaging = { every = 4, alpha = 0.25 } }\n";
+    let said = trainyard(&["launch", &scenario("elastic_averaging", text), "--json"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let result: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert!(result["runs"][0]["seconds_to_target"].as_f64().is_some(), "{}", said.out);
+}
