@@ -4,8 +4,8 @@
 //! [`run`] runs a program there, as [`simulation`](mod@crate::simulation) runs one for all tasks of
 //! a simulated cluster. A launcher starts a process for each task of a cluster on this machine,
 //! follows them to their end and puts together what they tell
-//! ([`Experiment::launch`](crate::experiment::Experiment::launch)). [`ask`] asks a running task how
-//! it is. What goes between processes is a [`Message`], whoever started them: a server that
+//! ([`Experiment::launch`](crate::experiment::Experiment::launch)). [`ask()`] asks a running task
+//! how it is. What goes between processes is a [`Message`], whoever started them: a server that
 //! [`Server::quic`](crate::runtime::Server::quic) makes is one of them.
 
 mod ask;
