@@ -14,6 +14,7 @@
 
 mod builder;
 mod clip;
+mod cost;
 mod device_scope;
 mod error;
 mod fence;
@@ -49,9 +50,10 @@ use crate::tensor::{DType, PartialShape};
 
 pub use builder::Graph;
 pub use clip::{clip_by_global_norm, global_norm};
+pub use cost::Cost;
 pub use device_scope::{DeviceFunction, OperationRequest};
 pub use error::{Cause, GraphError, GraphProblem};
-pub use gradients::{gradients, variable_gradients};
+pub use gradients::{Backprop, gradients, variable_gradients};
 pub use indexed_slices::{Gradient, IndexedSlices};
 pub use initializers::{Fan, Spread, VarianceScaling};
 pub use layers::{
@@ -67,10 +69,11 @@ pub(crate) use op::RowsAt;
 pub(crate) use op::Seen;
 pub(crate) use op::range_len;
 pub use op::{
-    Array, Axes, Binary, Comparison, Indexed, LearningRate, Logical, Loss, Mirror, Norm, Op, Order,
+    Array, Axes, Binary, Comparison, LearningRate, Logical, Loss, Mirror, Norm, Op, Order,
     RandomLaw, Reduce, Reduction, Replica, ResourceAction, ResourceKind, ResourceSpec, Schedule,
     ShardStrategy, Sharding, Sparse, Subscript, Unary, VariableSpec,
 };
+pub use op::{Attribute, Attributes, ComputeError, Defined, Known, OpDef, Outputs};
 pub use op::{Channels, Convolution, Padding, Pool, Sliding, Window};
 pub use op::{
     FirstValue, Parameter, ParameterValue, Parameters, Range, Rule, RuleState, Slot, UpdateRule,
@@ -82,7 +85,10 @@ pub use partitioned_variable::{
 pub use partitioner::Partitioner;
 pub(crate) use prune::prune;
 pub use resource::{ConditionalAccumulator, FifoQueue, SparseConditionalAccumulator};
-pub(crate) use shape_inference::{OutputTypes, infer};
+pub use shape_inference::OutputTypes;
+pub(crate) use shape_inference::{
+    Dims, infer, inserted, is_float, is_index, is_number, one, refused, typed,
+};
 pub(crate) use state::{Name, NewOperation};
 pub use variable::Variable;
 pub(crate) use variable_part::VariablePart;

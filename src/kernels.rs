@@ -54,7 +54,8 @@ pub use numerics::Numerics;
 pub(crate) use parallel::PARALLEL_FROM;
 pub use registry::KernelError;
 pub(crate) use registry::{
-    Known, Link, add_values, cost as cost_of, follows, gather_rows, is_link, run_chain,
+    Link, add_values, by_number, by_word, bytes_of, cost as cost_of, filled_in, follows,
+    gather_rows, is_link, run_chain,
 };
 pub use softmax::LabelOutOfRange;
 pub use update::ElementUpdate;

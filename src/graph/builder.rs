@@ -1,6 +1,7 @@
 //! `Graph`: a graph under construction, to which `operations`, `variables` and the methods of
 //! [`Output`](super::Output) add.
 
+use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::GraphError;
@@ -61,6 +62,19 @@ impl Graph {
     /// Keeps the first mistake until a session takes the graph.
     pub(super) fn defer(&self, error: GraphError) {
         self.state().deferred.get_or_insert(error);
+    }
+
+    /// What `build` adds runs where `op` does, and was asked for by the line `built_at`.
+    pub(super) fn beside<T>(
+        &self,
+        op: OpId,
+        built_at: &'static Location<'static>,
+        build: impl FnOnce() -> T,
+    ) -> T {
+        let before = self.state().beside.replace((op, built_at));
+        let built = build();
+        self.state().beside = before;
+        built
     }
 
     /// The read of `variable` that all its readers share.

@@ -102,6 +102,12 @@ pub enum GraphProblem {
          `main`, so that all tasks know it"
     )]
     UnknownRule(&'static str),
+    /// No other task could read a graph with this operation.
+    #[error(
+        "no operation `{0}` is registered; call `operations::register_operation` at the beginning \
+         of `main`, so that all tasks know it"
+    )]
+    UnknownOperation(&'static str),
     /// The loss does not depend on any of the variables.
     #[error("no gradient for any variable: the loss does not depend on one that is trainable")]
     NoGradients,

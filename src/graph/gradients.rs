@@ -2,8 +2,8 @@
 //! values.
 
 mod array;
+mod backprop;
 mod elementwise;
-mod indexed;
 mod loss;
 mod norm;
 mod product;
@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
 
 use smallvec::SmallVec;
+
+pub use backprop::Backprop;
 
 use super::error::{GraphError, GraphProblem};
 use super::op::Op;

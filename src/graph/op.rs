@@ -2,9 +2,10 @@
 //! has one.
 
 mod array;
+mod attribute;
 mod attributes;
 mod binary;
-mod indexed;
+mod definition;
 mod learning_rate;
 mod loss;
 mod norm;
@@ -25,9 +26,10 @@ use serde::{Deserialize, Serialize};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub use array::Array;
+pub use attribute::{Attribute, Attributes};
 pub use attributes::{RandomLaw, Replica, VariableSpec};
 pub use binary::{Binary, Comparison, Logical};
-pub use indexed::Indexed;
+pub use definition::{ComputeError, Defined, Known, OpDef, Outputs};
 pub use learning_rate::{LearningRate, Schedule};
 pub use loss::Loss;
 pub use norm::Norm;
@@ -196,10 +198,10 @@ pub enum Op {
     Array(Array),
     /// Rows found by their number.
     Sparse(Sparse),
-    /// Elements found by indices.
-    Indexed(Indexed),
     /// Windows over images.
     Window(Window),
+    /// One that is defined in one place, by the library or by the program.
+    Defined(Defined),
 }
 
 impl Op {
@@ -248,8 +250,8 @@ impl Op {
             Self::Cast(_) => "Cast",
             Self::Array(array) => array.kind(),
             Self::Sparse(sparse) => sparse.kind(),
-            Self::Indexed(indexed) => indexed.kind(),
             Self::Window(window) => window.kind(),
+            Self::Defined(op) => op.definition().kind(),
         }
     }
 

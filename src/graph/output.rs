@@ -2,7 +2,6 @@
 
 mod array;
 mod elementwise;
-mod indexed;
 mod operators;
 mod reduce;
 mod sparse;
@@ -148,7 +147,7 @@ impl Output {
 
     /// The operation `op` of this and `others`.
     #[track_caller]
-    pub(super) fn with(&self, others: &[&Self], op: Op) -> Result<Self, GraphError> {
+    pub(crate) fn with(&self, others: &[&Self], op: Op) -> Result<Self, GraphError> {
         for other in others {
             self.graph.check_own(op.kind(), other)?;
         }

@@ -6,7 +6,6 @@
 
 mod array;
 mod elementwise;
-mod indexed;
 mod loss;
 mod norm;
 mod order;
@@ -19,13 +18,15 @@ mod window;
 
 use smallvec::{SmallVec, smallvec};
 
+pub(crate) use array::{Dims, inserted, is_float, is_index, is_number, typed};
+
 use super::TensorType;
 use super::error::GraphProblem;
 use super::op::{LearningRate, Op};
 use crate::tensor::{DType, PartialShape, Shape};
 
 /// The types of an operation's outputs.
-pub(crate) type OutputTypes = SmallVec<[TensorType; 2]>;
+pub type OutputTypes = SmallVec<[TensorType; 2]>;
 
 /// The outputs of `op` for inputs and variables of these types.
 ///
@@ -49,8 +50,8 @@ pub(crate) fn infer(
         (Op::Cast(dtype), [x]) => return Ok(one(*dtype, x.shape)),
         (Op::Array(array), inputs) => return array::infer(array, inputs),
         (Op::Sparse(sparse), inputs) => return sparse::infer(sparse, inputs),
-        (Op::Indexed(indexed), inputs) => return indexed::infer(indexed, inputs),
         (Op::Window(window), inputs) => return window::infer(window, inputs),
+        (Op::Defined(op), inputs) => return op.definition().infer(inputs),
         (
             Op::Unary(_) | Op::UnaryGrad(_) | Op::Binary(_) | Op::Compare(_) | Op::Logical(_),
             inputs,
@@ -84,7 +85,7 @@ pub(crate) fn infer(
 }
 
 /// That `inputs` are not what an operation needs.
-fn refused(needs: &str, inputs: &[TensorType]) -> GraphProblem {
+pub(crate) fn refused(needs: &str, inputs: &[TensorType]) -> GraphProblem {
     let stored = inputs.iter().map(|input| input.dtype).find(|dtype| dtype.is_for_storage());
     let hint =
         stored.map(|dtype| format!(" ({dtype} is for storage: cast it to f32 to compute with it)"));
@@ -159,7 +160,7 @@ fn stores(value: TensorType, variable: TensorType) -> Result<(), GraphProblem> {
     })
 }
 
-fn one(dtype: DType, shape: impl Into<PartialShape>) -> OutputTypes {
+pub(crate) fn one(dtype: DType, shape: impl Into<PartialShape>) -> OutputTypes {
     smallvec![TensorType::new(dtype, shape)]
 }
 

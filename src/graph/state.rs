@@ -58,6 +58,9 @@ pub(super) struct State {
     pub(super) ends: BTreeMap<OpId, [Edge; 3]>,
     /// Whether new variables are each worker's own.
     pub(super) is_local: bool,
+    /// What runs beside an operation for which the user's line asked: a gradient under
+    /// construction.
+    pub(super) beside: Option<(OpId, &'static Location<'static>)>,
     pub(super) random_seed: u64,
     /// The first mistake made by a method that returns no `Result`.
     pub(super) deferred: Option<GraphError>,
@@ -82,7 +85,11 @@ impl NewOperation<'_> {
 
 impl State {
     /// Adds an operation: names it, infers its types, resolves its device.
-    pub(super) fn add(&mut self, new: NewOperation<'_>) -> Result<OpId, GraphError> {
+    pub(super) fn add(&mut self, mut new: NewOperation<'_>) -> Result<OpId, GraphError> {
+        if let Some((op, built_at)) = self.beside {
+            new.colocated_with.get_or_insert(op);
+            new.built_at = built_at;
+        }
         let kind = new.op.kind();
         let name = self.name_for(&new)?;
         let fail = |problem| GraphError {

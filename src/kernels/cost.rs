@@ -1,14 +1,13 @@
-//! What a kernel costs, from the sizes of its operands alone: the compute model's input.
+//! What a kernel costs, from the sizes of its operands alone.
 //!
 //! Every element that a kernel reads or writes counts once, whatever the caches do. An addition, a
 //! multiplication, a comparison, a division and a root count as one operation each; a fused
 //! multiply-add as two; a function counts as its polynomial has operations.
 
-use std::iter::Sum;
-use std::ops::Add;
-
 use super::matmul::{self, MatMul};
 use super::parallel;
+
+pub use crate::graph::Cost;
 
 /// The operations of an exponential or a logarithm.
 pub(crate) const EXP: usize = 20;
@@ -16,28 +15,6 @@ pub(crate) const EXP: usize = 20;
 pub(crate) const TANH: usize = 32;
 /// The operations of one random value.
 const DRAW: usize = 20;
-
-/// The work of a kernel: arithmetic and memory traffic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// Floating point operations.
-    pub flops: u64,
-    /// What is read and written, in bytes.
-    pub bytes: u64,
-}
-
-impl Add for Cost {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self { flops: self.flops + other.flops, bytes: self.bytes + other.bytes }
-    }
-}
-
-impl Sum for Cost {
-    fn sum<I: Iterator<Item = Self>>(costs: I) -> Self {
-        costs.fold(Self::default(), Add::add)
-    }
-}
 
 impl Cost {
     /// `flops` operations on `floats` elements of 4 bytes, read and written together.
@@ -52,19 +29,9 @@ impl Cost {
         Self { flops: (2 * products * m * k * n) as u64, bytes: bytes as u64 }
     }
 
-    /// A kernel that says itself what it computes and how many bytes it reads and writes.
-    pub(crate) fn work(flops: usize, bytes: usize) -> Self {
-        Self { flops: flops as u64, bytes: bytes as u64 }
-    }
-
     /// The kernels of `random`: 20 flops and 4 bytes an element.
     pub(crate) fn random(elements: usize) -> Self {
         Self::of(elements * DRAW, elements)
-    }
-
-    /// A kernel that only moves data, as a cast or a fill: no flops.
-    pub(crate) fn moved(bytes: usize) -> Self {
-        Self { flops: 0, bytes: bytes as u64 }
     }
 
     /// `add_n` of f32: a flop an element of each input (the last is the scale's), 4(inputs + 1)

@@ -5,6 +5,7 @@
 
 use super::number::Number;
 use super::parallel::for_chunks;
+use crate::graph::ComputeError;
 use crate::tensor::{DType, Tensor};
 
 /// An index that is no position of its axis.
@@ -20,6 +21,12 @@ pub struct IndexOutOfRange {
     pub place: usize,
     /// The size of the axis that it is to be a position of.
     pub size: usize,
+}
+
+impl From<IndexOutOfRange> for ComputeError {
+    fn from(error: IndexOutOfRange) -> Self {
+        Self::new(error.to_string())
+    }
 }
 
 /// The indices, i32 or i64, as positions of an axis of `size`.

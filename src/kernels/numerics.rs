@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::registry::{self, KernelError, Outputs};
-use crate::graph::{Array, Op, TensorType, infer};
+use super::registry::{self, KernelError};
+use crate::graph::{Array, Op, Outputs, TensorType, infer};
 use crate::tensor::Tensor;
 
 /// Whether the numbers are computed.

@@ -3,7 +3,6 @@
 mod array;
 mod chain;
 mod elementwise;
-mod indexed;
 mod loss;
 mod norm;
 mod product;
@@ -21,14 +20,8 @@ use super::learning_rate::learning_rate;
 use super::number::Float;
 use super::sparse::NoSuchRow;
 use super::{convert, random, rows, softmax};
-use crate::graph::{Op, RandomLaw};
+use crate::graph::{ComputeError, Defined, Known, Op, Outputs, RandomLaw, TensorType};
 use crate::tensor::{DType, Element, Shape, Tensor};
-
-/// The outputs of a kernel.
-pub(crate) type Outputs = SmallVec<[Tensor; 2]>;
-
-/// The element type and the shape of a value.
-pub(crate) type Known = (DType, Shape);
 
 /// Why a kernel can't do its work, on account of the values it was given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +41,19 @@ pub enum KernelError {
     /// An id that names no row.
     #[error(transparent)]
     Row(#[from] NoSuchRow),
+    /// What a defined operation says itself.
+    #[error(transparent)]
+    Defined(#[from] ComputeError),
+    /// A definition that contradicts itself.
+    #[error("`{kind}` computed {computed}, but its shape inference says {inferred}: mend either")]
+    Contradiction {
+        /// The operation's kind.
+        kind: &'static str,
+        /// The types of what its kernel gave.
+        computed: String,
+        /// The types that its outputs should have.
+        inferred: String,
+    },
     /// Values of different types or shapes.
     #[error("{0} and {1} can't be added")]
     Unlike(String, String),
@@ -59,6 +65,7 @@ pub enum KernelError {
     Shapeless(&'static str),
 }
 
+pub(crate) use array::{by_number, by_word, bytes as bytes_of, filled_in};
 pub(crate) use chain::{Link, follows, is_link, run as run_chain};
 pub(crate) use sparse::gather_rows;
 
@@ -98,8 +105,8 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         (Op::Sparse(sparse), inputs) => return sparse::call(sparse, inputs),
         (Op::Unary(_) | Op::UnaryGrad(_) | Op::Binary(_) | Op::Compare(_) | Op::Logical(_), _)
         | (Op::Select | Op::SumToLike | Op::AddN, _) => return elementwise::call(op, inputs),
-        (Op::Indexed(indexed), inputs) => return indexed::call(indexed, inputs),
         (Op::Window(window), inputs) => return window::call(window, inputs),
+        (Op::Defined(op), inputs) => return defined(op, inputs),
         (op, _) => panic!("{} has no kernel for {} inputs", op.kind(), inputs.len()),
     };
     Ok(outputs)
@@ -114,8 +121,8 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
         (Op::Sparse(sparse), _) => sparse::cost(sparse, inputs, outputs),
         (Op::Unary(_) | Op::UnaryGrad(_) | Op::Binary(_) | Op::Compare(_) | Op::Logical(_), _)
         | (Op::Select | Op::SumToLike | Op::AddN, _) => elementwise::cost(op, inputs, outputs),
-        (Op::Indexed(indexed), _) => indexed::cost(indexed, inputs, outputs),
         (Op::Window(window), _) => window::cost(window, inputs, outputs),
+        (Op::Defined(op), _) => op.definition().cost(inputs, outputs),
         (Op::Norm(norm), _) => norm::cost(*norm, inputs, outputs),
         (
             Op::MatMul { transpose_a: a, transpose_b: b } | Op::BatchMatMul { adj_x: a, adj_y: b },
@@ -133,6 +140,32 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
         }
         _ => Cost::default(),
     }
+}
+
+/// Computes a defined operation, and makes sure that its outputs are what the definition says:
+/// others rely on that.
+fn defined(op: &Defined, inputs: &[&Tensor]) -> Result<Outputs, KernelError> {
+    let definition = op.definition();
+    let type_of = |x: &Tensor| TensorType::new(x.dtype(), x.shape());
+    let types: SmallVec<[TensorType; 3]> = inputs.iter().map(|x| type_of(x)).collect();
+    let inferred = definition.infer(&types).expect("an operation runs once its types are inferred");
+    let outputs = definition.compute(inputs)?;
+    let fits = |(output, inferred): (&Tensor, &TensorType)| {
+        let shape = crate::tensor::PartialShape::from(output.shape());
+        output.dtype() == inferred.dtype && inferred.shape.merge(&shape).is_some()
+    };
+    if outputs.len() == inferred.len() && outputs.iter().zip(&inferred).all(fits) {
+        return Ok(outputs);
+    }
+    let list = |types: &[TensorType]| {
+        types.iter().map(|of| of.to_string()).collect::<Vec<_>>().join(" and ")
+    };
+    let computed: Vec<TensorType> = outputs.iter().map(type_of).collect();
+    Err(KernelError::Contradiction {
+        kind: definition.kind(),
+        computed: list(&computed),
+        inferred: list(&inferred),
+    })
 }
 
 /// How much memory values of these types take \[bytes\].

@@ -15,8 +15,9 @@
 //! and after the updates in between.
 
 use crate::graph::{
-    Array, Edge, Gradient, Graph, GraphError, Indexed, NewOperation, Op, Output, Target, Variable,
+    Array, Edge, Gradient, Graph, GraphError, NewOperation, Op, Output, Target, Variable,
 };
+use crate::operations::Indexed;
 use crate::tensor::Shape;
 
 use super::TrainOp;
@@ -68,7 +69,7 @@ impl Selection {
         let (sent, positions) = (sum.gather(&positions, 0)?, positions.reshape([k, 1])?);
         let left = sum.tensor_scatter_update(&positions, &graph.zeros([k]))?;
         self.left.push((residual, before, left));
-        let scatter = Op::Indexed(Indexed::ScatterNd(Shape::from([elements])));
+        let scatter = Indexed::ScatterNd(Shape::from([elements])).into();
         let flat = beside(graph, variable, scatter, &[positions.edge(), sent.edge()])?;
         beside(
             graph,

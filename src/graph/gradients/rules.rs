@@ -25,8 +25,8 @@ impl Backward<'_> {
         match &operation.op {
             Op::Array(array) => self.array(id, operation, array, arrived),
             Op::Sparse(sparse) => self.sparse(id, operation, sparse, arrived),
-            Op::Indexed(indexed) => self.indexed(id, operation, indexed, arrived),
             Op::Window(window) => self.window(id, operation, window, arrived),
+            Op::Defined(op) => self.defined(id, operation, op, arrived),
             _ => match arrived {
                 [Some(dy), others @ ..] if others.iter().all(Option::is_none) => {
                     self.simple(id, operation, *dy)

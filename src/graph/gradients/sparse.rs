@@ -6,7 +6,7 @@ use smallvec::{SmallVec, smallvec};
 use super::Backward;
 use super::rules::InputGradients;
 use crate::graph::error::GraphError;
-use crate::graph::op::{Array, Indexed, Op, Sparse};
+use crate::graph::op::{Array, Op, Sparse};
 use crate::graph::{Edge, Gradient, IndexedSlices, OpId, Operation, Output, Variable};
 use crate::tensor::PartialShape;
 
@@ -23,8 +23,9 @@ impl Backward<'_> {
         let mut gradients: InputGradients = smallvec![None; inputs.len()];
         match (sparse, inputs, arrived) {
             (Sparse::UnsortedSegmentSum(_), [x, ids, ..], [Some(dy)]) => {
-                let gather = Op::Indexed(Indexed::Gather { axis: 0 });
-                gradients[0] = self.for_input(*x, || self.add(id, gather, &[*dy, *ids]))?;
+                let [dy, ids] = [dy, ids].map(|edge| Output::new(self.graph.clone(), *edge));
+                let gather = || Ok(self.graph.beside(id, self.at, || dy.gather(&ids, 0))?.edge());
+                gradients[0] = self.for_input(*x, gather)?;
             }
             (Sparse::Stitch, _, [Some(dy)]) => {
                 let shards = inputs.len() / 2;

@@ -269,13 +269,13 @@ impl Output {
 impl Output {
     /// The axis, counted from the outermost.
     #[track_caller]
-    pub(in crate::graph) fn axis(&self, axis: isize) -> Result<usize, GraphError> {
+    pub(crate) fn axis(&self, axis: isize) -> Result<usize, GraphError> {
         self.axis_of(axis, self.tensor_type().shape.rank())
     }
 
     /// The same of a result with one axis more.
     #[track_caller]
-    pub(super) fn new_axis(&self, axis: isize) -> Result<usize, GraphError> {
+    pub(crate) fn new_axis(&self, axis: isize) -> Result<usize, GraphError> {
         self.axis_of(axis, self.tensor_type().shape.rank() + 1)
     }
 

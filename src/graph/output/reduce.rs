@@ -109,18 +109,26 @@ impl Output {
         axes: &[isize],
         keep_dims: bool,
     ) -> Result<Self, GraphError> {
+        let axes = self.axes_to_reduce(reduction.kind(), axes)?;
+        self.with(&[], Op::Reduce(Reduce { reduction, axes, keep_dims }))
+    }
+
+    /// The axes that a reduction of this kind is along, counted from the outermost.
+    ///
+    /// # Errors
+    /// If one is not there, or named twice.
+    #[track_caller]
+    pub(crate) fn axes_to_reduce(&self, kind: &str, axes: &[isize]) -> Result<Axes, GraphError> {
         let mut known = Axes::default();
         for axis in axes {
             let counted = self.axis(*axis)?;
             if known.contains(counted) {
                 let needs = format!("each axis once, and axis {axis} is named twice");
-                return Err(GraphError::new(
-                    reduction.kind(),
-                    GraphProblem::Inputs { needs, inputs: vec![self.tensor_type()] },
-                ));
+                let problem = GraphProblem::Inputs { needs, inputs: vec![self.tensor_type()] };
+                return Err(GraphError::new(kind, problem));
             }
             known = known.iter().chain([counted]).collect();
         }
-        self.with(&[], Op::Reduce(Reduce { reduction, axes: known, keep_dims }))
+        Ok(known)
     }
 }

@@ -9,7 +9,7 @@ use crate::graph::op::{Array, range_len};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 /// Dimensions in the making.
-pub(super) type Dims = SmallVec<[Option<usize>; 8]>;
+pub(crate) type Dims = SmallVec<[Option<usize>; 8]>;
 
 /// The outputs of `op` for inputs of these types.
 ///
@@ -138,25 +138,25 @@ fn moved(op: &Array, x: TensorType) -> Option<(Option<Dims>, String)> {
 }
 
 /// One output of these dimensions; none where they are more than a shape can have.
-pub(super) fn typed(dtype: DType, dims: &[Option<usize>]) -> Option<OutputTypes> {
+pub(crate) fn typed(dtype: DType, dims: &[Option<usize>]) -> Option<OutputTypes> {
     PartialShape::checked(dims).map(|shape| one(dtype, shape))
 }
 
-pub(super) fn is_index(dtype: DType) -> bool {
+pub(crate) fn is_index(dtype: DType) -> bool {
     matches!(dtype, DType::I32 | DType::I64)
 }
 
 /// Whether elements of the type can be added up.
-pub(super) fn is_number(dtype: DType) -> bool {
+pub(crate) fn is_number(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64)
 }
 
-pub(super) fn is_float(x: TensorType) -> bool {
+pub(crate) fn is_float(x: TensorType) -> bool {
     matches!(x.dtype, DType::F32 | DType::F64)
 }
 
 /// `dims` with another before `axis`.
-pub(super) fn inserted(dims: &[Option<usize>], axis: usize, dim: Option<usize>) -> Dims {
+pub(crate) fn inserted(dims: &[Option<usize>], axis: usize, dim: Option<usize>) -> Dims {
     let mut inserted = Dims::from(dims);
     inserted.insert(axis, dim);
     inserted

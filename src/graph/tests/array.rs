@@ -3,7 +3,8 @@
 
 use super::shapes::assert_table;
 use super::{assert_says, floats, snapshot, written};
-use crate::graph::{Array, Graph, Indexed, Mirror, Op, Subscript, concat, gradients, stack};
+use crate::graph::{Array, Graph, Mirror, Op, Subscript, concat, gradients, stack};
+use crate::operations::Indexed;
 use crate::tensor::{DType, PartialShape};
 
 #[track_caller]
@@ -13,7 +14,7 @@ fn assert_arrays(op: Array, rows: &[(&str, &str)]) {
 
 #[track_caller]
 fn assert_indexed(op: Indexed, rows: &[(&str, &str)]) {
-    assert_table(&Op::Indexed(op), rows);
+    assert_table(&op.into(), rows);
 }
 
 #[test]

@@ -1,22 +1,22 @@
 //! Elements found by indices.
 
 use super::{Importer, Node, NodeProblem, Translate, Values, plain};
-use crate::graph::{Indexed, Op};
 use crate::import::node::axis;
 use crate::import::tensor::known_shape;
+use crate::operations::Indexed;
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
-        "Gather" => plain(Op::Indexed(Indexed::Gather { axis: 0 })),
+        "Gather" => plain(Indexed::Gather { axis: 0 }.into()),
         "GatherV2" => Box::new(gather),
-        "GatherNd" => plain(Op::Indexed(Indexed::GatherNd)),
+        "GatherNd" => plain(Indexed::GatherNd.into()),
         "ScatterNd" => Box::new(|importer, node| {
             let shape = known_shape(&node.ints(2)?)?;
             let inputs = [importer.input(node, 0)?, importer.input(node, 1)?];
-            importer.emit(node, Op::Indexed(Indexed::ScatterNd(shape)), &inputs)
+            importer.emit(node, Indexed::ScatterNd(shape).into(), &inputs)
         }),
-        "TensorScatterAdd" => plain(Op::Indexed(Indexed::TensorScatterAdd)),
-        "TensorScatterUpdate" => plain(Op::Indexed(Indexed::TensorScatterUpdate)),
+        "TensorScatterAdd" => plain(Indexed::TensorScatterAdd.into()),
+        "TensorScatterUpdate" => plain(Indexed::TensorScatterUpdate.into()),
         "OneHot" => Box::new(one_hot),
         _ => return None,
     })
@@ -29,7 +29,7 @@ fn gather(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     }
     let (params, indices) = (importer.input(node, 0)?, importer.input(node, 1)?);
     let axis = axis(node.int(2)?, params.tensor_type().shape.rank())?;
-    importer.emit(node, Op::Indexed(Indexed::Gather { axis }), &[params, indices])
+    importer.emit(node, Indexed::Gather { axis }.into(), &[params, indices])
 }
 
 /// `(indices, depth, on, off)`
@@ -39,5 +39,5 @@ fn one_hot(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let depth = known_shape(&[node.int(1)?])?.elements();
     let (on, off) = (node.constant(2)?.clone(), node.constant(3)?.clone());
     let axis = axis(node.def.int("axis", -1)?, rank + 1)?;
-    importer.emit(node, Op::Indexed(Indexed::OneHot { depth, axis, on, off }), &[indices])
+    importer.emit(node, Indexed::OneHot { depth, axis, on, off }.into(), &[indices])
 }

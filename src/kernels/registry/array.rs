@@ -33,7 +33,7 @@ macro_rules! by_word {
         }
     };
 }
-pub(super) use by_word;
+pub(crate) use by_word;
 
 /// Runs `$body` with `$number` as the type of numbers that `$dtype` is.
 macro_rules! by_number {
@@ -59,7 +59,7 @@ macro_rules! by_number {
         }
     };
 }
-pub(super) use by_number;
+pub(crate) use by_number;
 
 /// As [`super::call()`].
 pub(super) fn call(op: &Array, inputs: &[&Tensor]) -> Result<Outputs, KernelError> {
@@ -193,7 +193,7 @@ pub(super) fn written<T: Element>(shape: Shape, write: impl FnOnce(&mut [T])) ->
 }
 
 /// A tensor that `write` fills with words of its elements' size.
-pub(super) fn filled_in<W: bytemuck::Pod>(
+pub(crate) fn filled_in<W: bytemuck::Pod>(
     dtype: DType,
     shape: Shape,
     write: impl FnOnce(&mut [W]),
@@ -249,7 +249,7 @@ fn strided_grad(dy: &Tensor, shape: Shape, subscripts: &[Subscript]) -> Tensor {
 }
 
 /// The shape with another dimension before `axis`.
-pub(super) fn inserted(shape: Shape, axis: usize, dim: usize) -> Shape {
+fn inserted(shape: Shape, axis: usize, dim: usize) -> Shape {
     let (before, after) = shape.dims().split_at(axis);
     Shape::new(&[before, &[dim], after].concat())
 }
@@ -326,6 +326,6 @@ pub(super) fn cost(op: &Array, inputs: &[Known], outputs: &[Known]) -> Cost {
     }
 }
 
-pub(super) fn bytes((dtype, shape): &Known) -> usize {
+pub(crate) fn bytes((dtype, shape): &Known) -> usize {
     shape.elements() * dtype.size()
 }

@@ -2,15 +2,15 @@
 
 use proptest::prelude::*;
 
+use super::super::IndexOutOfRange;
 use super::super::reference::{by_position, place};
 use super::super::registry::call;
-use super::super::{IndexOutOfRange, KernelError};
 use super::array::{numbered, run};
-use crate::graph::{Indexed, Op};
+use crate::operations::Indexed;
 use crate::tensor::{DType, Tensor};
 
 fn indexed(op: Indexed, inputs: &[&Tensor]) -> Tensor {
-    run(&Op::Indexed(op), inputs).remove(0)
+    run(&op.into(), inputs).remove(0)
 }
 
 /// Indices from a list of any numbers, of one type or the other.
@@ -126,11 +126,13 @@ proptest! {
 fn an_index_outside_its_axis_is_an_error_that_names_it_its_place_and_the_size() {
     let (params, positions) =
         (numbered(DType::F32, &[3, 4]), |values: &[i32]| Tensor::new([2, 2], values).unwrap());
-    let error = |op, indices: Tensor| call(&Op::Indexed(op), &[&params, &indices]).unwrap_err();
-    let out = |index, place, size| KernelError::Index(IndexOutOfRange { index, place, size });
+    let error = |op: Indexed, indices: Tensor| {
+        call(&op.into(), &[&params, &indices]).unwrap_err().to_string()
+    };
+    let out = |index, place, size| IndexOutOfRange { index, place, size }.to_string();
     assert_eq!(error(Indexed::Gather { axis: 1 }, positions(&[0, 3, 4, -1])), out(4, 2, 4));
     assert_eq!(error(Indexed::Gather { axis: 0 }, positions(&[0, -1, 2, 1])), out(-1, 1, 3));
-    let text = error(Indexed::GatherNd, positions(&[2, 3, 3, 0])).to_string();
+    let text = error(Indexed::GatherNd, positions(&[2, 3, 3, 0]));
     assert!(
         text.contains("index 3") && text.contains("place 2") && text.contains("3 positions"),
         "{text}"
@@ -138,6 +140,6 @@ fn an_index_outside_its_axis_is_an_error_that_names_it_its_place_and_the_size() 
     let updates = numbered(DType::F32, &[2]);
     let far = Tensor::new([2, 2], &[0, 0, 0, i64::MAX]).unwrap();
     let scattered =
-        call(&Op::Indexed(Indexed::ScatterNd(params.shape())), &[&far, &updates]).unwrap_err();
-    assert_eq!(scattered, out(i64::MAX, 3, 4));
+        call(&Indexed::ScatterNd(params.shape()).into(), &[&far, &updates]).unwrap_err();
+    assert_eq!(scattered.to_string(), out(i64::MAX, 3, 4));
 }

@@ -4,7 +4,8 @@
 use smallvec::SmallVec;
 
 use super::frame::Frame;
-use crate::kernels::{self, Known, Link};
+use crate::graph::Known;
+use crate::kernels::{self, Link};
 use crate::runtime::worker::plan::{Plan, slots_of};
 
 /// The size from which a kernel is worth running in place \[bytes\]: half a first-level cache.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::chain;
-use crate::kernels::{Cost, Known, Numerics};
+use crate::graph::Known;
+use crate::kernels::{Cost, Numerics};
 use crate::partition::Slot;
 use crate::runtime::compute::{Asker, Calculation};
 use crate::runtime::mailbox::tell;

@@ -3,8 +3,8 @@
 
 use smallvec::SmallVec;
 
-use crate::graph::{TensorType, infer};
-use crate::kernels::{self, Cost, Known};
+use crate::graph::{Known, TensorType, infer};
+use crate::kernels::{self, Cost};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::worker::plan::Plan;
 

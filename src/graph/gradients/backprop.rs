@@ -1,0 +1,96 @@
+//! `Backprop`: what the gradient of a defined operation is built from.
+
+use smallvec::SmallVec;
+
+use super::Backward;
+use super::rules::InputGradients;
+use crate::graph::error::GraphError;
+use crate::graph::op::Defined;
+use crate::graph::{Edge, OpId, Operation, Output};
+
+/// An operation on the way back from a loss: its inputs, its outputs, and the gradients that have
+/// arrived at these.
+///
+/// What is built of them runs on the operation's device.
+pub struct Backprop<'a> {
+    pass: &'a Backward<'a>,
+    id: OpId,
+    operation: &'a Operation,
+    arrived: &'a [Option<Edge>],
+}
+
+impl Backprop<'_> {
+    /// Input `i`.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn input(&self, i: usize) -> Output {
+        self.value(self.operation.inputs[i])
+    }
+
+    /// Output `i`.
+    pub fn output(&self, i: usize) -> Output {
+        self.value(Edge { op: self.id, output: i as u32 })
+    }
+
+    /// The gradient at output `i`; none where the loss does not depend on it.
+    ///
+    /// # Panics
+    /// If there is no such output.
+    pub fn arrived(&self, i: usize) -> Option<Output> {
+        self.arrived[i].map(|edge| self.value(edge))
+    }
+
+    /// The gradient at output 0.
+    ///
+    /// # Errors
+    /// If the loss depends on another output, or not on this one.
+    pub fn only_arrived(&self) -> Result<Output, GraphError> {
+        match self.arrived {
+            [Some(dy), others @ ..] if others.iter().all(Option::is_none) => Ok(self.value(*dy)),
+            _ => Err(self.no_gradient()),
+        }
+    }
+
+    /// Whether anybody asks about the gradient for input `i`.
+    pub fn wants(&self, i: usize) -> bool {
+        self.pass.depends(self.operation.inputs[i])
+    }
+
+    /// The gradient for input `i`, built where it is wanted.
+    ///
+    /// # Errors
+    /// Those of `build`.
+    pub fn for_input(
+        &self,
+        i: usize,
+        build: impl FnOnce() -> Result<Output, GraphError>,
+    ) -> Result<Option<Output>, GraphError> {
+        self.wants(i).then(build).transpose()
+    }
+
+    /// That the operation has no gradient.
+    pub fn no_gradient(&self) -> GraphError {
+        self.pass.no_gradient(self.operation)
+    }
+
+    fn value(&self, edge: Edge) -> Output {
+        Output::new(self.pass.graph.clone(), edge)
+    }
+}
+
+impl Backward<'_> {
+    /// As [`Backward::gradient`].
+    pub(super) fn defined(
+        &self,
+        id: OpId,
+        operation: &Operation,
+        op: &Defined,
+        arrived: &[Option<Edge>],
+    ) -> Result<InputGradients, GraphError> {
+        let of = Backprop { pass: self, id, operation, arrived };
+        let built = self.graph.beside(id, self.at, || op.definition().gradient(&of))?;
+        let edges: SmallVec<_> = built.iter().map(|x| x.as_ref().map(Output::edge)).collect();
+        Ok(edges)
+    }
+}

@@ -1,0 +1,26 @@
+//! The operations that are defined in one file each, whole, and those that a program adds.
+//!
+//! A file has the definition ([`OpDef`](crate::graph::OpDef)), the method of
+//! [`Output`](crate::graph::Output) that builds it, and its tests; the table below has a line.
+
+mod indexed;
+mod registry;
+
+use crate::graph::Defined;
+use crate::tensor::Shape;
+
+pub use indexed::Indexed;
+pub use registry::register_operation;
+
+/// One of each kind, with any attributes.
+fn built_in() -> Vec<Defined> {
+    vec![
+        Indexed::Gather { axis: 0 }.into(),
+        Indexed::GatherGrad { axis: 0 }.into(),
+        Indexed::GatherNd.into(),
+        Indexed::ScatterNd(Shape::SCALAR).into(),
+        Indexed::TensorScatterAdd.into(),
+        Indexed::TensorScatterUpdate.into(),
+        Indexed::OneHot { depth: 1, axis: 0, on: 1f32.into(), off: 0f32.into() }.into(),
+    ]
+}

@@ -1,0 +1,407 @@
+//! Elements found by indices that are values, whole: what each operation is, gives, costs and
+//! computes, and how its gradient is built.
+
+use smallvec::smallvec;
+
+use crate::graph::{
+    Array, Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, Op,
+    OpDef, Output, OutputTypes, Outputs, TensorType,
+};
+use crate::graph::{Dims, inserted, is_float, is_index, is_number, one, typed};
+use crate::kernels::indexed::{self, nd_positions, positions};
+use crate::kernels::{by_number, by_word, bytes_of, filled_in};
+use crate::tensor::{DType, PartialShape, Shape, Tensor};
+
+/// What is done at the indices (i32 or i64), which count from 0.
+///
+/// The last dimension of `Nd` indices is a position along the first axes of what they point into,
+/// and the slice there, of the axes left, is what is moved. Where indices repeat, they count in
+/// their order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Indexed {
+    /// `(params, indices)`: the slices at the indices along an axis, which takes the indices' shape
+    /// (TensorFlow `GatherV2` without batch dimensions).
+    Gather {
+        /// The axis.
+        axis: usize,
+    },
+    /// `(gradient, params, indices)`: zeros of the shape of `params`, whose values are not used,
+    /// and each slice of the gradient added where it was gathered.
+    GatherGrad {
+        /// The axis.
+        axis: usize,
+    },
+    /// `(params, indices)`: the slices at the indices.
+    GatherNd,
+    /// `(indices, updates)`: zeros of this shape, and the updates added at the indices.
+    ScatterNd(Shape),
+    /// `(x, indices, updates)`: `x`, and the updates added at the indices.
+    TensorScatterAdd,
+    /// `(x, indices, updates)`: `x`, and the updates in its place at the indices; the last of
+    /// several.
+    TensorScatterUpdate,
+    /// `(indices)`: `on` at the index along a new axis and `off` elsewhere, everywhere for an index
+    /// that is no position.
+    OneHot {
+        /// The size of the new axis.
+        depth: usize,
+        /// The axis before which it is.
+        axis: usize,
+        /// A scalar.
+        on: Tensor,
+        /// A scalar of the same type.
+        off: Tensor,
+    },
+}
+
+impl OpDef for Indexed {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Gather { .. } => "GatherV2",
+            Self::GatherGrad { .. } => "GatherGrad",
+            Self::GatherNd => "GatherNd",
+            Self::ScatterNd(_) => "ScatterNd",
+            Self::TensorScatterAdd => "TensorScatterAdd",
+            Self::TensorScatterUpdate => "TensorScatterUpdate",
+            Self::OneHot { .. } => "OneHot",
+        }
+    }
+
+    fn attributes(&self, given: &mut Attributes) -> Defined {
+        match self {
+            Self::Gather { axis } => Self::Gather { axis: given.size("axis", *axis) },
+            Self::GatherGrad { axis } => Self::GatherGrad { axis: given.size("axis", *axis) },
+            Self::ScatterNd(shape) => Self::ScatterNd(given.shape("shape", *shape)),
+            Self::OneHot { depth, axis, on, off } => Self::OneHot {
+                depth: given.size("depth", *depth),
+                axis: given.size("axis", *axis),
+                on: given.tensor("on", on.clone()),
+                off: given.tensor("off", off.clone()),
+            },
+            Self::GatherNd | Self::TensorScatterAdd | Self::TensorScatterUpdate => self.clone(),
+        }
+        .into()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        let (outputs, needs) = match (self, inputs) {
+            (Self::Gather { axis }, [params, indices]) => {
+                (gather(*axis, *params, *indices), format!("an axis {axis} and i32 or i64 indices"))
+            }
+            (Self::GatherGrad { axis }, [dy, params, indices]) => (
+                gather_grad(*axis, *dy, *params, *indices),
+                format!(
+                    "the gradient of what was gathered along axis {axis}, that, and i32 or i64 \
+                     indices"
+                ),
+            ),
+            (Self::GatherNd, [params, indices]) => (
+                slices_at(params.shape, *indices).and_then(|dims| typed(params.dtype, &dims)),
+                format!("{ND}, and what they are gathered from"),
+            ),
+            (Self::ScatterNd(shape), [indices, updates]) => (
+                scattered(*updates, (*shape).into(), *indices).filter(|_| is_number(updates.dtype)),
+                format!("{ND}, and a number for each that they find in the shape {shape}"),
+            ),
+            (Self::TensorScatterAdd | Self::TensorScatterUpdate, [x, indices, updates]) => {
+                let can_add = *self == Self::TensorScatterUpdate || is_number(x.dtype);
+                let outputs = scattered(*updates, x.shape, *indices)
+                    .filter(|_| can_add && x.dtype == updates.dtype);
+                (
+                    outputs,
+                    format!(
+                        "{ND} after a value, and updates of its type for each that they find in it"
+                    ),
+                )
+            }
+            (Self::OneHot { depth, axis, on, off }, [indices]) => {
+                let are_scalars =
+                    on.dtype() == off.dtype() && on.shape().rank() + off.shape().rank() == 0;
+                let dims = indices.shape.dims();
+                let fits = are_scalars && is_index(indices.dtype) && *axis <= dims.len();
+                let outputs = fits
+                    .then(|| inserted(dims, *axis, Some(*depth)))
+                    .and_then(|dims| typed(on.dtype(), &dims));
+                (
+                    outputs,
+                    format!(
+                        "i32 or i64 indices with room for an axis before axis {axis}, and two \
+                         scalars of one type"
+                    ),
+                )
+            }
+            _ => (None, "another number of inputs".to_owned()),
+        };
+        outputs.ok_or_else(|| GraphProblem::needs(&needs, inputs))
+    }
+
+    fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+        let dy = of.only_arrived()?;
+        Ok(match self {
+            Self::Gather { axis } => {
+                let (params, indices) = (of.input(0), of.input(1));
+                let back = Self::GatherGrad { axis: *axis };
+                vec![of.for_input(0, || dy.apply(back, &[&params, &indices]))?, None]
+            }
+            Self::GatherGrad { axis } => {
+                let again = Self::Gather { axis: *axis };
+                vec![of.for_input(0, || dy.apply(again, &[&of.input(2)]))?, None, None]
+            }
+            Self::GatherNd => {
+                let zeros = || zeros_like(&of.input(0));
+                vec![of.for_input(0, || zeros()?.tensor_scatter_add(&of.input(1), &dy))?, None]
+            }
+            Self::ScatterNd(_) => vec![None, of.for_input(1, || dy.gather_nd(&of.input(0)))?],
+            Self::TensorScatterAdd => {
+                let of_updates = of.for_input(2, || dy.gather_nd(&of.input(1)))?;
+                vec![of.for_input(0, || Ok(dy.clone()))?, None, of_updates]
+            }
+            Self::TensorScatterUpdate => {
+                let zeros = || zeros_like(&of.input(2));
+                let of_updates = of.for_input(2, || dy.gather_nd(&of.input(1)))?;
+                let kept = || dy.tensor_scatter_update(&of.input(1), &zeros()?);
+                vec![of.for_input(0, kept)?, None, of_updates]
+            }
+            Self::OneHot { .. } => vec![None],
+        })
+    }
+
+    fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
+        let written: usize = outputs.iter().map(bytes_of).sum();
+        match (self, inputs) {
+            (Self::Gather { .. } | Self::GatherNd, [_, indices]) => {
+                Cost::moved(bytes_of(indices) + 2 * written)
+            }
+            (Self::GatherGrad { .. }, [updates, _, indices])
+            | (Self::ScatterNd(_), [indices, updates])
+            | (Self::TensorScatterAdd, [_, indices, updates]) => {
+                let (_, shape) = updates;
+                // Each update reads and writes what it is added to.
+                let moved = bytes_of(indices) + 3 * bytes_of(updates) + written;
+                Cost { flops: shape.elements() as u64, ..Cost::moved(moved) }
+            }
+            (Self::TensorScatterUpdate, [_, indices, updates]) => {
+                Cost::moved(bytes_of(indices) + 2 * bytes_of(updates) + 2 * written)
+            }
+            _ => Cost::moved(inputs.iter().map(bytes_of).sum::<usize>() + written),
+        }
+    }
+
+    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        Ok(match (self, inputs) {
+            (Self::Gather { axis }, [params, indices]) => {
+                let (size, width) = along(params.shape(), *axis);
+                let positions = positions(indices, size)?;
+                let mut dims = params.shape().dims().to_vec();
+                dims.splice(axis..=axis, indices.shape().dims().iter().copied());
+                let shape = Shape::new(&dims);
+                smallvec![gathered(params, size, &positions, width, shape)]
+            }
+            (Self::GatherGrad { axis }, [dy, params, indices]) => {
+                let (size, width) = along(params.shape(), *axis);
+                let positions = positions(indices, size)?;
+                let mut out = Tensor::zeros(dy.dtype(), params.shape());
+                by_number!(dy.dtype(), N => {
+                    indexed::scatter_add(dy.slice::<N>(), size, &positions, width, out.make_mut());
+                });
+                smallvec![out]
+            }
+            (Self::GatherNd, [params, indices]) => {
+                let slices = Slices::of(params.shape(), indices)?;
+                let mut dims = indices.shape().dims().to_vec();
+                dims.pop();
+                dims.extend_from_slice(&params.shape().dims()[slices.depth..]);
+                let shape = Shape::new(&dims);
+                smallvec![gathered(params, slices.count, &slices.positions, slices.width, shape)]
+            }
+            (Self::ScatterNd(shape), [indices, updates]) => {
+                smallvec![added(Tensor::zeros(updates.dtype(), *shape), indices, updates)?]
+            }
+            (Self::TensorScatterAdd, [x, indices, updates]) => {
+                smallvec![added((*x).clone(), indices, updates)?]
+            }
+            (Self::TensorScatterUpdate, [x, indices, updates]) => {
+                let Slices { positions, width, .. } = Slices::of(x.shape(), indices)?;
+                let mut out = (*x).clone();
+                by_word!(x.dtype(), W => {
+                    let updates = updates.words::<W>();
+                    indexed::scatter_update(updates, &positions, width, out.words_mut());
+                });
+                smallvec![out]
+            }
+            (Self::OneHot { depth, axis, on, off }, [indices]) => {
+                let inner = indices.shape().dims()[*axis..].iter().product();
+                let mut dims = indices.shape().dims().to_vec();
+                dims.insert(*axis, *depth);
+                let shape = Shape::new(&dims);
+                smallvec![by_word!(on.dtype(), W => filled_in::<W>(on.dtype(), shape, |out| {
+                    let on_off = (on.words::<W>()[0], off.words::<W>()[0]);
+                    indexed::one_hot(indices, *depth, inner, on_off, out);
+                }))]
+            }
+            (op, _) => panic!("{op:?} has no kernel for {} inputs", inputs.len()),
+        })
+    }
+}
+
+fn zeros_like(x: &Output) -> Result<Output, GraphError> {
+    x.with(&[], Op::Array(Array::ZerosLike))
+}
+
+const ND: &str =
+    "i32 or i64 indices whose last dimension, of known size, is a position along the first axes";
+
+fn gather(axis: usize, params: TensorType, indices: TensorType) -> Option<OutputTypes> {
+    let (before, after) = (params.shape.dims().get(..axis)?, params.shape.dims().get(axis + 1..)?);
+    let dims: Dims = [before, indices.shape.dims(), after].concat().into();
+    is_index(indices.dtype).then(|| typed(params.dtype, &dims))?
+}
+
+fn gather_grad(
+    axis: usize,
+    dy: TensorType,
+    params: TensorType,
+    indices: TensorType,
+) -> Option<OutputTypes> {
+    let gathered = gather(axis, params, indices)?;
+    let fits =
+        is_float(dy) && dy.dtype == params.dtype && gathered[0].shape.merge(&dy.shape).is_some();
+    fits.then(|| smallvec![params])
+}
+
+/// The dimensions of all slices of `shape` that `indices` find.
+fn slices_at(shape: PartialShape, indices: TensorType) -> Option<Dims> {
+    let (Some(depth), positions) = indices.shape.dims().split_last()? else { return None };
+    let slice = shape.dims().get(*depth..)?;
+    is_index(indices.dtype).then(|| [positions, slice].concat().into())
+}
+
+/// The result of putting `updates` into `shape`.
+fn scattered(updates: TensorType, shape: PartialShape, indices: TensorType) -> Option<OutputTypes> {
+    let slices = PartialShape::checked(&slices_at(shape, indices)?)?;
+    slices.merge(&updates.shape).map(|_| one(updates.dtype, shape))
+}
+
+/// The size of an axis, and how many elements there are at each of its positions.
+fn along(shape: Shape, axis: usize) -> (usize, usize) {
+    (shape.dims()[axis], shape.dims()[axis + 1..].iter().product())
+}
+
+/// What indices whose last dimension is a position along the first axes find.
+struct Slices {
+    /// How many axes the indices are positions along.
+    depth: usize,
+    /// How many slices there are to be found.
+    count: usize,
+    positions: Vec<usize>,
+    /// The elements of each.
+    width: usize,
+}
+
+impl Slices {
+    fn of(shape: Shape, indices: &Tensor) -> Result<Self, ComputeError> {
+        let (rows, depth) = indices.shape().rows_and_columns();
+        let (dims, rest) = shape.dims().split_at(depth);
+        let (count, width) = (dims.iter().product(), rest.iter().product());
+        let positions = if rows == 0 { Vec::new() } else { nd_positions(indices, dims)? };
+        Ok(Self { depth, count, positions, width })
+    }
+}
+
+fn gathered(
+    params: &Tensor,
+    size: usize,
+    positions: &[usize],
+    width: usize,
+    shape: Shape,
+) -> Tensor {
+    by_word!(params.dtype(), W => filled_in::<W>(params.dtype(), shape, |out| {
+        indexed::gather(params.words(), size, positions, width, out);
+    }))
+}
+
+/// `x` and the updates added at the indices.
+fn added(mut x: Tensor, indices: &Tensor, updates: &Tensor) -> Result<Tensor, ComputeError> {
+    let Slices { count, positions, width, .. } = Slices::of(x.shape(), indices)?;
+    by_number!(x.dtype(), N => {
+        indexed::scatter_add(updates.slice::<N>(), count, &positions, width, x.make_mut());
+    });
+    Ok(x)
+}
+
+/// Elements found by indices, i32 or i64, which count from 0. An index outside its axis fails the
+/// step.
+impl Output {
+    /// The slices at `indices` along `axis`, in whose place the indices' shape is (TensorFlow
+    /// `tf.gather`).
+    ///
+    /// # Errors
+    /// If there is no such axis, or the indices are no integers.
+    #[track_caller]
+    pub fn gather(&self, indices: &Self, axis: isize) -> Result<Self, GraphError> {
+        let axis = self.axis(axis)?;
+        self.with(&[indices], Indexed::Gather { axis }.into())
+    }
+
+    /// The slices at `indices` \[…, k\], whose last dimension is a position along the first `k`
+    /// axes (TensorFlow `tf.gather_nd`).
+    ///
+    /// # Errors
+    /// If the indices are no integers, or `k` is unknown or more than there are axes.
+    #[track_caller]
+    pub fn gather_nd(&self, indices: &Self) -> Result<Self, GraphError> {
+        self.with(&[indices], Indexed::GatherNd.into())
+    }
+
+    /// Zeros of `shape`, and `updates` added at these indices \[…, k\] (TensorFlow
+    /// `tf.scatter_nd`).
+    ///
+    /// # Errors
+    /// As [`Output::gather_nd`], or if the updates are no numbers or not of the shape that it would
+    /// give.
+    #[track_caller]
+    pub fn scatter_nd(&self, updates: &Self, shape: impl Into<Shape>) -> Result<Self, GraphError> {
+        self.with(&[updates], Indexed::ScatterNd(shape.into()).into())
+    }
+
+    /// With `updates` added at `indices` \[…, k\] (TensorFlow `tf.tensor_scatter_nd_add`).
+    ///
+    /// # Errors
+    /// As [`Output::scatter_nd`].
+    #[track_caller]
+    pub fn tensor_scatter_add(&self, indices: &Self, updates: &Self) -> Result<Self, GraphError> {
+        self.with(&[indices, updates], Indexed::TensorScatterAdd.into())
+    }
+
+    /// With `updates` in place of what is at `indices` \[…, k\], the last of several for one place
+    /// (TensorFlow `tf.tensor_scatter_nd_update`).
+    ///
+    /// # Errors
+    /// As [`Output::scatter_nd`], except that the updates may be truth values.
+    #[track_caller]
+    pub fn tensor_scatter_update(
+        &self,
+        indices: &Self,
+        updates: &Self,
+    ) -> Result<Self, GraphError> {
+        self.with(&[indices, updates], Indexed::TensorScatterUpdate.into())
+    }
+
+    /// `on` at these indices along a new axis of size `depth` that is number `axis` of the result,
+    /// `off` elsewhere; `off` all along for an index outside it (TensorFlow `tf.one_hot`).
+    ///
+    /// # Errors
+    /// If these are no integers, there is no such place for an axis, or `on` and `off` are no
+    /// scalars of one type.
+    #[track_caller]
+    pub fn one_hot<T: Into<Tensor>>(
+        &self,
+        depth: usize,
+        on: T,
+        off: T,
+        axis: isize,
+    ) -> Result<Self, GraphError> {
+        let (axis, on, off) = (self.new_axis(axis)?, on.into(), off.into());
+        self.with(&[], Indexed::OneHot { depth, axis, on, off }.into())
+    }
+}
