@@ -4,12 +4,14 @@
 //! [`Output`](crate::graph::Output) that builds it, and its tests; the table below has a line.
 
 mod indexed;
+mod log_sum_exp;
 mod registry;
 
 use crate::graph::Defined;
 use crate::tensor::Shape;
 
 pub use indexed::Indexed;
+pub use log_sum_exp::LogSumExp;
 pub use registry::register_operation;
 
 /// One of each kind, with any attributes.
@@ -22,5 +24,6 @@ fn built_in() -> Vec<Defined> {
         Indexed::TensorScatterAdd.into(),
         Indexed::TensorScatterUpdate.into(),
         Indexed::OneHot { depth: 1, axis: 0, on: 1f32.into(), off: 0f32.into() }.into(),
+        LogSumExp::default().into(),
     ]
 }
