@@ -1,6 +1,7 @@
 //! The transports, and who may use them.
 
 mod over_quic;
+mod own_operation;
 mod quic_losses;
 pub(crate) mod transport_contract;
 mod untrusted;

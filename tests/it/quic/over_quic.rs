@@ -15,7 +15,10 @@ use crate::support::fixture::{both, cluster, matrix, on_actix, quic_network};
 
 /// Started servers of `ps` and `worker` tasks, the parameter servers first, and their ends of the
 /// network.
-async fn quic_cluster(ps: usize, worker: usize) -> (Vec<Server>, Vec<Rc<Quic<PeerMessage>>>) {
+pub(super) async fn quic_cluster(
+    ps: usize,
+    worker: usize,
+) -> (Vec<Server>, Vec<Rc<Quic<PeerMessage>>>) {
     let (cluster, ends): (ClusterSpec, _) = quic_network(&[("ps", ps), ("worker", worker)]).await;
     let clock = Rc::new(WallClock::new());
     let server = |(task, end): (_, &Rc<Quic<PeerMessage>>)| {
@@ -33,7 +36,7 @@ async fn quic_cluster(ps: usize, worker: usize) -> (Vec<Server>, Vec<Rc<Quic<Pee
     (servers, ends)
 }
 
-async fn stop(servers: Vec<Server>, ends: Vec<Rc<Quic<PeerMessage>>>) -> Result<()> {
+pub(super) async fn stop(servers: Vec<Server>, ends: Vec<Rc<Quic<PeerMessage>>>) -> Result<()> {
     servers.iter().for_each(Server::stop);
     for end in &ends {
         end.shut_down(Duration::from_secs(5)).await;
@@ -66,8 +69,15 @@ fn every_task_sends_to_every_other() {
     });
 }
 
-/// One worker's part of a synchronous training of a softmax, with variables on the parameter
-/// server.
+/// What is trained: the loss of samples \[rows, 64\] and their labels, and what applies its gradient.
+pub(super) type Model = fn(&Output, &Output) -> Result<(Output, Optimizer), GraphError>;
+
+fn softmax(x: &Output, y: &Output) -> Result<(Output, Optimizer), GraphError> {
+    let loss = sparse_softmax_cross_entropy(&dense(x, 10)?, y)?.mean();
+    Ok((loss, Adagrad::new(0.3).into()))
+}
+
+/// One worker's part of a synchronous training, with variables on the parameter server.
 struct Replica {
     session: Session,
     x: Output,
@@ -79,7 +89,7 @@ struct Replica {
 }
 
 impl Replica {
-    async fn new(servers: &[Server], worker: u32) -> Result<Self> {
+    async fn new(servers: &[Server], worker: u32, model: Model) -> Result<Self> {
         let (server, g) = (&servers[1 + worker as usize], Graph::new());
         let setter = ReplicaDeviceSetter::new(&server.server_def().cluster);
         let setter =
@@ -87,8 +97,8 @@ impl Replica {
         let (x, y, loss, train) = g.with_device_fn(setter, |g| {
             let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
             let y = g.placeholder("y", DType::I32, [None])?;
-            let loss = sparse_softmax_cross_entropy(&dense(&x, 10)?, &y)?.mean();
-            let coordinated = Adagrad::new(0.3).coordinated(Mode::Sync { backups: 0 }, worker, 2);
+            let (loss, optimizer) = model(&x, &y)?;
+            let coordinated = optimizer.coordinated(Mode::Sync { backups: 0 }, worker, 2);
             let train = coordinated.minimize(&loss, &g.global_step()?)?;
             Ok((x, y, loss, train))
         })?;
@@ -112,8 +122,8 @@ impl Replica {
 }
 
 /// Ten steps of two workers: the losses, then the weights.
-async fn train(servers: &[Server]) -> Result<Vec<Tensor>> {
-    let (a, b) = (Replica::new(servers, 0).await?, Replica::new(servers, 1).await?);
+pub(super) async fn train(servers: &[Server], model: Model) -> Result<Vec<Tensor>> {
+    let (a, b) = (Replica::new(servers, 0, model).await?, Replica::new(servers, 1, model).await?);
     a.session.run().target(&a.initializer).await?;
     let mut values = Vec::new();
     for step in 0..10 {
@@ -130,9 +140,9 @@ async fn train(servers: &[Server]) -> Result<Vec<Tensor>> {
 #[test]
 fn a_softmax_trains_to_the_same_bits_as_in_one_process() {
     on_actix(async {
-        let in_one_process = train(&cluster(1, 2)).await?;
+        let in_one_process = train(&cluster(1, 2), softmax).await?;
         let (servers, ends) = quic_cluster(1, 2).await;
-        assert_eq!(train(&servers).await?, in_one_process);
+        assert_eq!(train(&servers, softmax).await?, in_one_process);
         stop(servers, ends).await
     });
 }

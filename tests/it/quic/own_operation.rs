@@ -1,0 +1,107 @@
+//! A program's own operation and update rule, in both worlds: the example in `sims/`.
+
+#[path = "../../../sims/own_operation.rs"]
+mod own_operation;
+
+use trainyard::experiment::Experiment;
+use trainyard::graph::{
+    Attributes, ComputeError, Cost, Defined, GraphProblem, Known, OpDef, OutputTypes, Outputs,
+    TensorType, UpdateRule,
+};
+use trainyard::prelude::*;
+
+use super::over_quic::{quic_cluster, stop, train};
+use crate::support::fixture::{assert_error, cluster, on_actix};
+use own_operation::Lion;
+
+const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sims/own_operation.toml");
+
+fn own(x: &Output, y: &Output) -> Result<(Output, Optimizer), GraphError> {
+    let (loss, _) = own_operation::model(x, y)?;
+    Ok((loss, Optimizer::new(Lion { beta1: 0.8, beta2: 0.99 }, 0.01)))
+}
+
+#[test]
+fn a_program_learns_the_digits_with_an_operation_and_a_rule_of_its_own_in_simulation() {
+    own_operation::register();
+    let report = Experiment::load(SCENARIO).unwrap().simulate(own_operation::trainer).unwrap();
+    for name in ["sync", "async"] {
+        let accuracy = report.run(name).unwrap().test_accuracy.unwrap();
+        assert!(accuracy >= 0.95, "{name}: {accuracy}");
+    }
+}
+
+#[test]
+fn over_quic_they_give_the_same_bits_as_in_one_process() {
+    own_operation::register();
+    on_actix(async {
+        let in_one_process = train(&cluster(1, 2), own).await?;
+        let (servers, ends) = quic_cluster(1, 2).await;
+        assert_eq!(train(&servers, own).await?, in_one_process);
+        stop(servers, ends).await
+    });
+}
+
+#[test]
+fn a_scenario_gives_the_parameters_of_a_rule_of_ones_own_which_are_checked() {
+    own_operation::register();
+    let trials = Experiment::load(SCENARIO).unwrap().trials().unwrap();
+    let lion = UpdateRule::from(Lion { beta1: 0.8, beta2: 0.99 });
+    assert_eq!(trials[0].settings.optimizer.rule, lion);
+    let wrong = |optimizer: &str| {
+        let text = format!("[program]\noptimizer = {{ rule = \"lion\", {optimizer} }}");
+        match Experiment::parse(text).and_then(|experiment| experiment.trials().map(|_| ())) {
+            Ok(()) => panic!("{optimizer} is accepted"),
+            Err(error) => error.to_string(),
+        }
+    };
+    let text = wrong("beta1 = 1.5");
+    assert!(text.contains("beta1: must be at least 0 and below 1"), "{text}");
+    let text = wrong("beta3 = 0.5");
+    assert!(text.contains("beta3: the optimizer's `rule` has no such parameter"), "{text}");
+}
+
+/// An operation that says of its outputs what its kernel does not keep.
+#[derive(Debug)]
+struct Liar;
+
+impl OpDef for Liar {
+    fn kind(&self) -> &'static str {
+        "Liar"
+    }
+
+    fn attributes(&self, _: &mut Attributes) -> Defined {
+        Self.into()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        Ok(inputs.iter().copied().collect())
+    }
+
+    fn cost(&self, _: &[Known], _: &[Known]) -> Cost {
+        Cost::default()
+    }
+
+    fn compute(&self, _: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        Ok([Tensor::zeros(DType::F32, [7])].into_iter().collect())
+    }
+}
+
+#[test]
+fn an_operation_is_refused_before_it_is_registered_and_told_where_it_contradicts_itself() {
+    let g = Graph::new();
+    let x = g.zeros([3]);
+    let error = x.apply(Liar, &[]).unwrap_err();
+    assert_eq!(error.problem, GraphProblem::UnknownOperation("Liar"));
+    trainyard::operations::register_operation(Liar);
+    let lie = x.apply(Liar, &[]).unwrap();
+    let error = gradients(&lie.sum(), &[x.clone()]).unwrap_err();
+    assert!(matches!(error.problem, GraphProblem::NoGradient { .. }), "{error}");
+    on_actix(async {
+        let servers = cluster(0, 1);
+        let session = Session::new(&servers[0].target(), &g).await?;
+        let outcome = session.run().fetch(&lie).await;
+        assert_error(outcome, Code::InvalidArgument, &["`Liar` computed f32[7]", "f32[3]"]);
+        Ok(())
+    });
+}
