@@ -69,7 +69,8 @@ fn every_task_sends_to_every_other() {
     });
 }
 
-/// What is trained: the loss of samples \[rows, 64\] and their labels, and what applies its gradient.
+/// What is trained: the loss of samples \[rows, 64\] and their labels, and what applies its
+/// gradient.
 pub(super) type Model = fn(&Output, &Output) -> Result<(Output, Optimizer), GraphError>;
 
 fn softmax(x: &Output, y: &Output) -> Result<(Output, Optimizer), GraphError> {
