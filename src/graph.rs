@@ -69,8 +69,8 @@ pub(crate) use op::RowsAt;
 pub(crate) use op::Seen;
 pub(crate) use op::range_len;
 pub use op::{
-    Array, Axes, Binary, Comparison, LearningRate, Logical, Loss, Mirror, Norm, Op, Order,
-    RandomLaw, Reduce, Reduction, Replica, ResourceAction, ResourceKind, ResourceSpec, Schedule,
+    Array, Axes, Binary, Comparison, LearningRate, Logical, Loss, Mirror, Norm, Op, RandomLaw,
+    Reduce, Reduction, Replica, ResourceAction, ResourceKind, ResourceSpec, Schedule,
     ShardStrategy, Sharding, Sparse, Subscript, Unary, VariableSpec,
 };
 pub use op::{Attribute, Attributes, ComputeError, Defined, Known, OpDef, Outputs};
@@ -87,7 +87,7 @@ pub(crate) use prune::prune;
 pub use resource::{ConditionalAccumulator, FifoQueue, SparseConditionalAccumulator};
 pub use shape_inference::OutputTypes;
 pub(crate) use shape_inference::{
-    Dims, infer, inserted, is_float, is_index, is_number, one, refused, typed,
+    Dims, agree, infer, inserted, is_float, is_index, is_number, one, refused, typed,
 };
 pub(crate) use state::{Name, NewOperation};
 pub use variable::Variable;
@@ -187,7 +187,7 @@ impl TensorType {
     }
 
     /// The dimensions, where the elements are f32.
-    fn float_dims(&self) -> Option<&[Option<usize>]> {
+    pub(crate) fn float_dims(&self) -> Option<&[Option<usize>]> {
         (self.dtype == DType::F32).then(|| self.shape.dims())
     }
 

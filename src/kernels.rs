@@ -54,8 +54,8 @@ pub use numerics::Numerics;
 pub(crate) use parallel::PARALLEL_FROM;
 pub use registry::KernelError;
 pub(crate) use registry::{
-    Link, add_values, by_number, by_word, bytes_of, cost as cost_of, filled_in, follows,
-    gather_rows, is_link, run_chain,
+    Link, add_values, by_float, by_number, by_position, by_word, bytes_of, cost as cost_of,
+    cost_of_reduction, filled_in, follows, gather_rows, is_link, one as written, run_chain,
 };
 pub use softmax::LabelOutOfRange;
 pub use update::ElementUpdate;

@@ -5,13 +5,15 @@
 
 mod indexed;
 mod log_sum_exp;
+mod order;
 mod registry;
 
 use crate::graph::Defined;
-use crate::tensor::Shape;
+use crate::tensor::{DType, Shape};
 
 pub use indexed::Indexed;
 pub use log_sum_exp::LogSumExp;
+pub use order::Order;
 pub use registry::register_operation;
 
 /// One of each kind, with any attributes.
@@ -25,5 +27,10 @@ fn built_in() -> Vec<Defined> {
         Indexed::TensorScatterUpdate.into(),
         Indexed::OneHot { depth: 1, axis: 0, on: 1f32.into(), off: 0f32.into() }.into(),
         LogSumExp::default().into(),
+        Order::ArgMax { axis: 0, dtype: DType::I64 }.into(),
+        Order::ArgMin { axis: 0, dtype: DType::I64 }.into(),
+        Order::TopK { k: 1 }.into(),
+        Order::TopKGrad.into(),
+        Order::InTopK { k: 1 }.into(),
     ]
 }

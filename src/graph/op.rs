@@ -9,7 +9,6 @@ mod definition;
 mod learning_rate;
 mod loss;
 mod norm;
-mod order;
 mod range;
 mod reduce;
 mod resource;
@@ -33,7 +32,6 @@ pub use definition::{ComputeError, Defined, Known, OpDef, Outputs};
 pub use learning_rate::{LearningRate, Schedule};
 pub use loss::Loss;
 pub use norm::Norm;
-pub use order::Order;
 pub(crate) use range::range_len;
 pub use reduce::{Axes, Reduce, Reduction};
 pub use resource::{ResourceAction, ResourceKind, ResourceSpec};
@@ -190,8 +188,6 @@ pub enum Op {
     Loss(Loss),
     /// Normalisation, or dropout.
     Norm(Norm),
-    /// The order of elements along an axis.
-    Order(Order),
     /// `(x)` as another element type.
     Cast(DType),
     /// The same elements in another shape or order.
@@ -246,7 +242,6 @@ impl Op {
             Self::ReduceGrad(reduce) => reduce.reduction.gradient_kind(),
             Self::Loss(loss) => loss.kind(),
             Self::Norm(norm) => norm.kind(),
-            Self::Order(order) => order.kind(),
             Self::Cast(_) => "Cast",
             Self::Array(array) => array.kind(),
             Self::Sparse(sparse) => sparse.kind(),

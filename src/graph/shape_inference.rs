@@ -8,7 +8,6 @@ mod array;
 mod elementwise;
 mod loss;
 mod norm;
-mod order;
 mod product;
 mod reduce;
 mod resource;
@@ -73,7 +72,6 @@ pub(crate) fn infer(
         ),
         (Op::Reduce(op), inputs) => return reduce::infer(op, inputs),
         (Op::ReduceGrad(op), inputs) => return reduce::infer_grad(op, inputs),
-        (Op::Order(order), inputs) => return order::infer(order, inputs),
         (Op::Norm(norm), inputs) => return norm::infer(norm, inputs),
         (Op::Loss(loss), inputs) => return loss::infer(loss, inputs),
         (Op::LearningRate(rate), [step]) => {
@@ -193,7 +191,7 @@ fn scale_rows(x: TensorType, factor: TensorType) -> Option<OutputTypes> {
 }
 
 /// The dimension that is both, where both can be one: `None` where they are known and differ.
-fn agree(a: Option<usize>, b: Option<usize>) -> Option<Option<usize>> {
+pub(crate) fn agree(a: Option<usize>, b: Option<usize>) -> Option<Option<usize>> {
     match (a, b) {
         (Some(a), Some(b)) if a != b => None,
         (a, b) => Some(a.or(b)),

@@ -46,7 +46,7 @@ position!(i32, i64);
 ///
 /// # Panics
 /// If the axis is empty.
-pub(super) fn argmax<T: Number, I: Position>(x: &[T], axis: Run, out: &mut [I]) {
+pub(crate) fn argmax<T: Number, I: Position>(x: &[T], axis: Run, out: &mut [I]) {
     arg(x, axis, T::LEAST, |new, best| new > best, out);
 }
 
@@ -55,7 +55,7 @@ pub(super) fn argmax<T: Number, I: Position>(x: &[T], axis: Run, out: &mut [I]) 
 ///
 /// # Panics
 /// If the axis is empty.
-pub(super) fn argmin<T: Number, I: Position>(x: &[T], axis: Run, out: &mut [I]) {
+pub(crate) fn argmin<T: Number, I: Position>(x: &[T], axis: Run, out: &mut [I]) {
     arg(x, axis, T::GREATEST, |new, best| new < best, out);
 }
 

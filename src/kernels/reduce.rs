@@ -22,13 +22,13 @@ const LANES: usize = 16;
 
 /// Neighbouring axes that are reduced together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(crate) struct Run {
     /// The elements of all axes before.
-    pub(super) outer: usize,
+    pub(crate) outer: usize,
     /// The elements of the axes that are reduced.
-    pub(super) reduced: usize,
+    pub(crate) reduced: usize,
     /// The elements of the axes behind.
-    pub(super) inner: usize,
+    pub(crate) inner: usize,
 }
 
 /// The runs that the `axes` of `shape` are, the innermost first, each without those before it in

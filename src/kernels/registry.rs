@@ -67,6 +67,7 @@ pub enum KernelError {
 
 pub(crate) use array::{by_number, by_word, bytes as bytes_of, filled_in};
 pub(crate) use chain::{Link, follows, is_link, run as run_chain};
+pub(crate) use reduce::{by_float, by_position, cost as cost_of_reduction};
 pub(crate) use sparse::gather_rows;
 
 /// Runs the kernel of `op`, whose inputs shape inference has checked.
@@ -97,7 +98,6 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
         }
         (Op::Reduce(op), [x]) => reduce::call(*op, x),
         (Op::ReduceGrad(op), inputs) => reduce::call_grad(*op, inputs),
-        (Op::Order(order), inputs) => reduce::call_order(*order, inputs),
         (Op::Norm(norm), inputs) => norm::call(*norm, inputs),
         (Op::Loss(loss), inputs) => return loss::call(*loss, inputs),
         (Op::Cast(to), [x]) => smallvec![cast(x, *to)],
@@ -128,7 +128,7 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
             Op::MatMul { transpose_a: a, transpose_b: b } | Op::BatchMatMul { adj_x: a, adj_y: b },
             _,
         ) => product::cost(inputs, outputs, *a, *b),
-        (Op::Reduce(_) | Op::ReduceGrad(_) | Op::Order(_), _) => reduce::cost(inputs, outputs),
+        (Op::Reduce(_) | Op::ReduceGrad(_), _) => reduce::cost(inputs, outputs),
         (Op::Fill { .. }, _) => Cost::moved(bytes(outputs)),
         (Op::Random { .. }, _) => Cost::random(elements),
         (Op::BiasAdd | Op::ScaleRows, _) => Cost::work(elements, bytes(inputs) + bytes(outputs)),
@@ -202,7 +202,7 @@ pub(crate) fn add_values(a: &Tensor, b: &Tensor) -> Result<Tensor, KernelError> 
 }
 
 /// The output of a kernel that writes every element.
-fn one<T: Element>(shape: Shape, write: impl FnOnce(&mut [T])) -> Outputs {
+pub(crate) fn one<T: Element>(shape: Shape, write: impl FnOnce(&mut [T])) -> Outputs {
     let mut out = Tensor::uninitialised::<T>(shape);
     write(out.make_mut());
     smallvec![out]

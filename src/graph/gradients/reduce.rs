@@ -5,7 +5,7 @@ use smallvec::smallvec;
 use super::Backward;
 use super::rules::InputGradients;
 use crate::graph::error::GraphError;
-use crate::graph::op::{Op, Order, Reduce, Reduction};
+use crate::graph::op::{Op, Reduce, Reduction};
 use crate::graph::{Edge, OpId, Operation};
 
 impl Backward<'_> {
@@ -39,27 +39,6 @@ impl Backward<'_> {
                 self.for_input(dy, || self.add(id, Op::Reduce(op), &[arrived]))?,
                 None
             ]),
-            _ => Err(self.no_gradient(operation)),
-        }
-    }
-
-    /// The gradient of an operation that compares elements.
-    pub(super) fn order(
-        &self,
-        id: OpId,
-        operation: &Operation,
-        op: Order,
-        dy: Edge,
-    ) -> Result<InputGradients, GraphError> {
-        match (op, operation.inputs.as_slice()) {
-            (Order::TopK { .. }, &[x]) => {
-                let positions = Edge { op: id, output: 1 };
-                Ok(smallvec![Some(self.add(
-                    id,
-                    Op::Order(Order::TopKGrad),
-                    &[dy, positions, x]
-                )?)])
-            }
             _ => Err(self.no_gradient(operation)),
         }
     }

@@ -66,7 +66,6 @@ impl Backward<'_> {
             (Op::ReduceGrad(reduce), &[gradient, _]) => {
                 self.reduce_grad(id, operation, *reduce, (gradient, dy))?
             }
-            (Op::Order(order), _) => self.order(id, operation, *order, dy)?,
             (Op::ScaleRows, &[x, factor]) => {
                 let by_factor = || self.row_sums(id, add(Op::Binary(Binary::Mul), &[dy, x])?);
                 smallvec![

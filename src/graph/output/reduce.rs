@@ -1,9 +1,8 @@
-//! Elements taken together: sums, means, the greatest, and where it is.
+//! Elements taken together: sums, means, the greatest.
 
 use super::Output;
 use crate::graph::error::{GraphError, GraphProblem};
-use crate::graph::op::{Axes, Op, Order, Reduce, Reduction};
-use crate::tensor::DType;
+use crate::graph::op::{Axes, Op, Reduce, Reduction};
 
 macro_rules! reduction {
     ($($all:ident $over:ident $keep:ident $reduction:ident $says:literal),* $(,)?) => {
@@ -50,58 +49,7 @@ reduction! {
     all all_over all_keep_dims All "Whether each is true,",
 }
 
-/// The order of elements along an axis.
 impl Output {
-    /// Where along the last axis the greatest element is (i64); the first of equals.
-    ///
-    /// # Errors
-    /// If they are no numbers, or there is no axis.
-    #[track_caller]
-    pub fn argmax(&self) -> Result<Self, GraphError> {
-        self.argmax_over(-1, DType::I64)
-    }
-
-    /// Where along `axis` the greatest element is, as i32 or i64; the first of equals. A NaN never
-    /// is.
-    ///
-    /// # Errors
-    /// If they are no numbers, there is no such axis, or it is empty.
-    #[track_caller]
-    pub fn argmax_over(&self, axis: isize, dtype: DType) -> Result<Self, GraphError> {
-        self.with(&[], Op::Order(Order::ArgMax { axis: self.axis(axis)?, dtype }))
-    }
-
-    /// Where along `axis` the least element is, as i32 or i64; the first of equals. A NaN never is.
-    ///
-    /// # Errors
-    /// If they are no numbers, there is no such axis, or it is empty.
-    #[track_caller]
-    pub fn argmin_over(&self, axis: isize, dtype: DType) -> Result<Self, GraphError> {
-        self.with(&[], Op::Order(Order::ArgMin { axis: self.axis(axis)?, dtype }))
-    }
-
-    /// The `k` greatest elements along the last axis, the greatest first, and where they are (i32).
-    /// Of equals the first comes first (TensorFlow `tf.math.top_k`).
-    ///
-    /// # Errors
-    /// If they are no numbers, or fewer.
-    #[track_caller]
-    pub fn top_k(&self, k: usize) -> Result<(Self, Self), GraphError> {
-        let values = self.with(&[], Op::Order(Order::TopK { k }))?;
-        let positions = values.sibling(1);
-        Ok((values, positions))
-    }
-
-    /// Whether the `targets` \[rows\], i32 or i64, are among the `k` greatest of each row of these
-    /// predictions \[rows, classes\] (bool \[rows\]; TensorFlow `tf.math.in_top_k`).
-    ///
-    /// # Errors
-    /// If it is no f32 matrix, or there is not one target a row.
-    #[track_caller]
-    pub fn in_top_k(&self, targets: &Self, k: usize) -> Result<Self, GraphError> {
-        self.with(&[targets], Op::Order(Order::InTopK { k }))
-    }
-
     #[track_caller]
     fn reduced(
         &self,

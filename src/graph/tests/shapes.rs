@@ -2,9 +2,10 @@
 
 use super::{assert_says, floats, snapshot};
 use crate::graph::{
-    Binary, Comparison, Graph, GraphError, GraphProblem, Logical, Loss, Op, Order, Output, Reduce,
+    Binary, Comparison, Graph, GraphError, GraphProblem, Logical, Loss, Op, Output, Reduce,
     Reduction, TensorType, Unary, dense, infer, sparse_softmax_cross_entropy,
 };
+use crate::operations::Order;
 use crate::tensor::{DType, Shape, Tensor};
 
 const UNKNOWN: Option<usize> = None;
@@ -193,7 +194,7 @@ fn reductions_give_scalars_and_their_gradients_the_shape_that_was_reduced() {
 
 #[test]
 fn comparisons_along_an_axis_give_positions() {
-    let greatest = |axis, dtype| Op::Order(Order::ArgMax { axis, dtype });
+    let greatest = |axis, dtype| Op::from(Order::ArgMax { axis, dtype });
     let last = [
         ("f32[?,3]", "i64[?]"),
         ("f32[3]", "-"),
@@ -204,7 +205,7 @@ fn comparisons_along_an_axis_give_positions() {
     assert_table(&greatest(1, DType::I64), &last);
     assert_table(&greatest(0, DType::I32), &[("f64[?,3]", "i32[3]"), ("f64[]", "-")]);
     assert_table(&greatest(0, DType::F32), &[("f64[?,3]", "-")]);
-    let top = Op::Order(Order::TopK { k: 2 });
+    let top = Op::from(Order::TopK { k: 2 });
     assert_table(
         &top,
         &[
@@ -214,7 +215,7 @@ fn comparisons_along_an_axis_give_positions() {
             ("f32[]", "-"),
         ],
     );
-    let is_in = Op::Order(Order::InTopK { k: 2 });
+    let is_in = Op::from(Order::InTopK { k: 2 });
     assert_table(
         &is_in,
         &[("f32[?,3] i64[4]", "bool[4]"), ("f32[?,3] f32[4]", "-"), ("f32[3,3] i32[4]", "-")],

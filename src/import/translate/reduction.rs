@@ -1,8 +1,9 @@
 //! Reductions, losses, and the order of elements: axes are attributes here.
 
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs, plain};
-use crate::graph::{Axes, Loss, Op, Order, Output, Reduce, Reduction};
+use crate::graph::{Axes, Loss, Op, Output, Reduce, Reduction};
 use crate::import::node::axis;
+use crate::operations::Order;
 use crate::tensor::DType;
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
@@ -14,12 +15,12 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "ArgMin" => position(|axis, dtype| Order::ArgMin { axis, dtype }),
         "TopKV2" => Box::new(|importer, node| {
             let (x, k) = (importer.input(node, 0)?, count(node, 1)?);
-            importer.emit(node, Op::Order(Order::TopK { k }), &[x])
+            importer.emit(node, Order::TopK { k }.into(), &[x])
         }),
         "InTopKV2" => Box::new(|importer, node| {
             let (k, inputs) =
                 (count(node, 2)?, [importer.input(node, 0)?, importer.input(node, 1)?]);
-            importer.emit(node, Op::Order(Order::InTopK { k }), &inputs)
+            importer.emit(node, Order::InTopK { k }.into(), &inputs)
         }),
         "Softmax" => plain(Op::Loss(Loss::Softmax)),
         "LogSoftmax" => plain(Op::Loss(Loss::LogSoftmax)),
@@ -61,7 +62,7 @@ fn position(order: fn(usize, DType) -> Order) -> Translate {
         let x: Output = importer.input(node, 0)?;
         let axis = axis(node.int(1)?, x.tensor_type().shape.rank())?;
         let dtype = node.def.optional_dtype("output_type")?.unwrap_or(DType::I64);
-        importer.emit(node, Op::Order(order(axis, dtype)), &[x])
+        importer.emit(node, order(axis, dtype).into(), &[x])
     })
 }
 

@@ -1,12 +1,9 @@
-//! The kernels of reductions, and of operations that compare elements along an axis.
-
-use smallvec::smallvec;
+//! The kernels of reductions.
 
 use super::array::by_number;
 use super::{Cost, Known, Outputs, bytes, one};
-use crate::graph::{Order, Reduce, Reduction};
-use crate::kernels::reduce::Run;
-use crate::kernels::{order, reduce, reduce_grad};
+use crate::graph::{Reduce, Reduction};
+use crate::kernels::{reduce, reduce_grad};
 use crate::tensor::{DType, Shape, Tensor};
 
 /// Runs `$body` with `$float` as the type of real numbers that `$dtype` is.
@@ -27,7 +24,7 @@ macro_rules! by_float {
         }
     };
 }
-pub(super) use by_float;
+pub(crate) use by_float;
 
 /// Runs `$body` with `$integer` as the type of positions that `$dtype` is.
 macro_rules! by_position {
@@ -41,7 +38,7 @@ macro_rules! by_position {
         }
     };
 }
-pub(super) use by_position;
+pub(crate) use by_position;
 
 /// The reduction of `x`.
 pub(super) fn call(op: Reduce, x: &Tensor) -> Outputs {
@@ -69,50 +66,9 @@ pub(super) fn call_grad(op: Reduce, inputs: &[&Tensor]) -> Outputs {
     }))
 }
 
-/// What a comparison along an axis gives.
-pub(super) fn call_order(op: Order, inputs: &[&Tensor]) -> Outputs {
-    match (op, inputs) {
-        (Order::ArgMax { axis, dtype }, [x]) => {
-            by_number!(x.dtype(), T => by_position!(dtype, I => {
-                let (run, left) = along(x.shape(), axis);
-                one::<I>(left, |out| order::argmax(x.slice::<T>(), run, out))
-            }))
-        }
-        (Order::ArgMin { axis, dtype }, [x]) => {
-            by_number!(x.dtype(), T => by_position!(dtype, I => {
-                let (run, left) = along(x.shape(), axis);
-                one::<I>(left, |out| order::argmin(x.slice::<T>(), run, out))
-            }))
-        }
-        (Order::TopK { k }, [x]) => by_number!(x.dtype(), T => {
-            let (dims, (_, columns)) = (x.shape(), x.shape().rows_and_columns());
-            let mut dims = dims.dims().to_vec();
-            dims.pop();
-            dims.push(k);
-            let mut values = Tensor::uninitialised::<T>(Shape::new(&dims));
-            let mut positions = Tensor::uninitialised::<i32>(Shape::new(&dims));
-            order::top_k(x.slice::<T>(), columns, values.make_mut(), positions.make_mut(), k);
-            smallvec![values, positions]
-        }),
-        (Order::TopKGrad, [dy, positions, x]) => by_float!(x.dtype(), T => {
-            let (_, k) = dy.shape().rows_and_columns();
-            let (_, columns) = x.shape().rows_and_columns();
-            one::<T>(x.shape(), |out| {
-                order::top_k_grad(dy.slice(), positions.slice(), k, columns, out);
-            })
-        }),
-        (Order::InTopK { k }, [predictions, targets]) => by_position!(targets.dtype(), I => {
-            one(targets.shape(), |out| {
-                order::in_top_k::<I>(predictions.slice(), targets.slice(), k, out);
-            })
-        }),
-        (op, _) => panic!("{op:?} has no kernel for {} inputs", inputs.len()),
-    }
-}
-
 /// A flop for each element that is read, or written where that are more; every element of each
 /// operand once.
-pub(super) fn cost(inputs: &[Known], outputs: &[Known]) -> Cost {
+pub(crate) fn cost(inputs: &[Known], outputs: &[Known]) -> Cost {
     let most = inputs.iter().chain(outputs).map(|(_, shape)| shape.elements()).max();
     Cost { flops: most.unwrap_or(0) as u64, bytes: (bytes(inputs) + bytes(outputs)) as u64 }
 }
@@ -124,15 +80,4 @@ fn left_of(shape: Shape, op: Reduce) -> Shape {
             false => Some(*dim),
         });
     Shape::new(&left.collect::<Vec<_>>())
-}
-
-/// An axis as a run, and the shape without it.
-fn along(shape: Shape, axis: usize) -> (Run, Shape) {
-    let (before, behind) = (&shape.dims()[..axis], &shape.dims()[axis + 1..]);
-    let run = Run {
-        outer: before.iter().product(),
-        reduced: shape.dims()[axis],
-        inner: behind.iter().product(),
-    };
-    (run, Shape::new(&[before, behind].concat()))
 }
