@@ -8,6 +8,9 @@
 //! envelope is delivered if its number is not older. A pure machine: it moves no clock and calls
 //! nobody.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::transport::Loss;
@@ -197,108 +200,5 @@ impl Links {
     /// Whether `observer` runs and a partition separates it from `peer`.
     pub(super) fn can_notice_cut(&self, observer: usize, peer: usize) -> bool {
         self.can_notice(observer) && self.is_cut(observer, peer)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const A: usize = 0;
-    const B: usize = 1;
-
-    #[test]
-    fn an_envelope_is_delivered_while_there_is_no_fault() {
-        let mut links = Links::new(2);
-        let stamp = links.stamp(A, B);
-        assert_eq!(links.arrive(A, B, stamp), Arrival::Deliver);
-    }
-
-    #[test]
-    fn envelopes_under_way_to_and_from_a_task_that_dies_are_dropped() {
-        let mut links = Links::new(2);
-        let (to, from) = (links.stamp(A, B), links.stamp(B, A));
-        assert_eq!(links.crash(B), [A]);
-        assert_eq!(links.arrive(B, A, from), Arrival::Drop);
-        assert_eq!(links.arrive(A, B, to), Arrival::Drop);
-        links.begin_incarnation(B);
-        links.listen(B);
-        assert_eq!(links.arrive(A, B, to), Arrival::Drop, "it was for the incarnation before");
-        assert_eq!(links.arrive(B, A, from), Arrival::Drop);
-    }
-
-    #[test]
-    fn a_peer_that_has_not_noticed_a_death_learns_of_the_restart_before_the_first_message() {
-        let mut links = Links::new(2);
-        links.crash(B);
-        links.begin_incarnation(B);
-        links.listen(B);
-        let (unaware, first) = (links.stamp(A, B), links.stamp(B, A));
-        assert_eq!(links.arrive(A, B, unaware), Arrival::Drop);
-        assert_eq!(links.arrive(B, A, first), Arrival::DeliverAfterLoss(Loss::Restarted));
-        assert!(!links.can_notice_death(A, B));
-        let (to, from) = (links.stamp(A, B), links.stamp(B, A));
-        assert_eq!(
-            (links.arrive(A, B, to), links.arrive(B, A, from)),
-            (Arrival::Deliver, Arrival::Deliver)
-        );
-    }
-
-    #[test]
-    fn an_envelope_to_a_task_known_to_be_dead_waits_for_its_next_incarnation() {
-        let mut links = Links::new(2);
-        links.crash(B);
-        assert!(links.can_notice_death(A, B));
-        links.give_up(A, B);
-        let stamp = links.stamp(A, B);
-        assert_eq!(links.arrive(A, B, stamp), Arrival::Hold);
-        links.begin_incarnation(B);
-        links.listen(B);
-        assert_eq!(links.arrive(A, B, stamp), Arrival::Deliver);
-        let back = links.stamp(B, A);
-        assert_eq!(links.arrive(B, A, back), Arrival::Deliver);
-    }
-
-    #[test]
-    fn a_task_that_thaws_learns_who_has_given_it_up_and_receives_nothing_older() {
-        let mut links = Links::new(2);
-        let (before, own) = (links.stamp(A, B), links.stamp(B, A));
-        links.freeze(B);
-        assert_eq!(links.arrive(A, B, before), Arrival::Hold);
-        assert_eq!(links.watchers(B), [A]);
-        links.give_up(A, B);
-        let after = links.stamp(A, B);
-        assert_eq!(links.thaw(B), [A]);
-        assert_eq!(links.arrive(A, B, before), Arrival::Drop);
-        assert_eq!(links.arrive(B, A, own), Arrival::Drop);
-        assert_eq!(links.arrive(A, B, after), Arrival::Deliver);
-    }
-
-    #[test]
-    fn both_sides_of_a_partition_end_at_one_connection() {
-        let mut links = Links::new(2);
-        let before = links.stamp(A, B);
-        links.cut(A, B);
-        assert!(links.can_notice_cut(A, B) && links.can_notice_cut(B, A));
-        assert_eq!(links.arrive(A, B, before), Arrival::Hold);
-        links.give_up(A, B);
-        links.give_up(B, A);
-        links.heal(B, A);
-        let (to, from) = (links.stamp(A, B), links.stamp(B, A));
-        assert_eq!(links.arrive(A, B, before), Arrival::Drop);
-        assert_eq!(
-            (links.arrive(A, B, to), links.arrive(B, A, from)),
-            (Arrival::Deliver, Arrival::Deliver)
-        );
-    }
-
-    #[test]
-    fn a_partition_that_heals_in_time_only_delays() {
-        let mut links = Links::new(2);
-        let before = links.stamp(A, B);
-        links.cut(A, B);
-        assert_eq!(links.arrive(A, B, before), Arrival::Hold);
-        links.heal(A, B);
-        assert_eq!(links.arrive(A, B, before), Arrival::Deliver);
     }
 }

@@ -3,19 +3,19 @@
 //! Plain data with one owner (`driver`), who ticks it. A tick moves the clock to the next event and
 //! appends the [`Action`]s that follow from it; the owner does those to the actors.
 
+mod action;
 mod delivery;
 #[cfg(test)]
 mod tests;
 
 use std::rc::Rc;
-use std::task::Waker;
 use std::time::Duration;
 
 use crate::cluster::{DeviceName, TaskName};
 use crate::kernels::Cost;
 use crate::random;
 use crate::runtime::{Asker, PeerMessage};
-use crate::transport::{Loss, Messages, envelope_size};
+use crate::transport::{Messages, envelope_size};
 use crate::units::Time;
 
 use super::audit::{Audit, Digest, EventKind};
@@ -26,6 +26,8 @@ use super::fault_injector::{FaultEffect, FaultEvent, FaultInjector};
 use super::job::Job;
 use super::links::Links;
 use super::network::{Delivery, Network};
+
+pub(super) use action::Action;
 
 /// A simulated cluster without its actors. Tasks are numbered in the order of the cluster.
 pub(super) struct World {
@@ -47,24 +49,6 @@ pub(super) struct World {
     /// The number of envelopes that have arrived.
     deliveries: u64,
     audit: Audit,
-}
-
-/// What the owner of a world has to do after a tick.
-pub(super) enum Action {
-    /// Call a waker: a sleep has ended.
-    Wake(Waker),
-    /// Wait for a job's result and hand it to `asker`.
-    Finish { job: Job, asker: Asker },
-    /// Hand messages to the actors of `to`.
-    Deliver { from: usize, to: usize, messages: Messages<PeerMessage> },
-    /// Tell the actors of `observer` that it has lost `peer`.
-    TellLost { observer: usize, peer: usize, loss: Loss },
-    /// Stop the program and the actors of a task, and drop the events that it has missed.
-    Kill { task: usize, restarts: bool, missed: Vec<Event> },
-    /// Start the server and the program of a task.
-    Start { task: usize },
-    /// Report a stall: no event is left.
-    ReportStall,
 }
 
 /// What a world has counted.

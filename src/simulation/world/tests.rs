@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::task::Waker;
 
 use super::*;
 use crate::cluster::ClusterSpec;
