@@ -1,10 +1,10 @@
 //! Products of matrices of f32 or f64, one or many.
 
 use gemm::Parallelism;
-use rayon::prelude::*;
 
 use super::matmul::{self, MatMul, matmul};
 use super::number::Float;
+use super::parallel::for_pieces;
 
 /// A type of elements that matrices are multiplied of.
 pub(crate) trait Factor: Float {
@@ -73,13 +73,10 @@ pub(crate) fn batch_matmul<T: Factor>(
     if out.is_empty() {
         return;
     }
-    let product = |(out, (i, j)): (&mut [T], &(usize, usize))| {
-        T::product(&a[i * m * k..][..m * k], &b[j * k * n..][..k * n], out, dims);
-    };
     let volume = m * k * n;
-    if volume * pairs.len() < matmul::PARALLEL_FROM || volume >= matmul::PARALLEL_FROM {
-        out.chunks_exact_mut(m * n).zip(pairs).for_each(product);
-    } else {
-        out.par_chunks_exact_mut(m * n).zip(pairs).for_each(product);
-    }
+    let spread = volume < matmul::PARALLEL_FROM && volume * pairs.len() >= matmul::PARALLEL_FROM;
+    for_pieces(out, m * n, spread, &|pair, out| {
+        let (i, j) = pairs[pair];
+        T::product(&a[i * m * k..][..m * k], &b[j * k * n..][..k * n], out, dims);
+    });
 }

@@ -2,11 +2,10 @@
 //! broadcast.
 
 use pulp::NullaryFnOnce;
-use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::number::Float;
-use super::parallel::{PARALLEL_FROM, for_chunks, vectorised};
+use super::parallel::{PARALLEL_FROM, for_chunks, for_pieces, vectorised};
 use super::{reduce, rows};
 use crate::tensor::Shape;
 
@@ -220,15 +219,14 @@ pub(super) fn sum_to<T: Float>((x, x_shape): Operand<'_, T>, out: &mut [T], out_
         }
         let from = if is_copy { x } else { &left };
         let mut sums = vec![T::ZERO; from.len() / size];
-        let sum = |(sums, block): (&mut [T], &[T])| match sums {
-            [sum] => *sum = reduce::all(block, T::ZERO, T::plus),
-            sums => rows::bias_add_grad(block, sums),
-        };
-        if from.len() < PARALLEL_FROM {
-            sums.chunks_exact_mut(inner).zip(from.chunks_exact(size * inner)).for_each(sum);
-        } else {
-            sums.par_chunks_exact_mut(inner).zip(from.par_chunks_exact(size * inner)).for_each(sum);
-        }
+        let (block, spread) = (size * inner, from.len() >= PARALLEL_FROM);
+        for_pieces(&mut sums, inner, spread, &|i, sums| {
+            let block = &from[i * block..][..block];
+            match sums {
+                [sum] => *sum = reduce::all(block, T::ZERO, T::plus),
+                sums => rows::bias_add_grad(block, sums),
+            }
+        });
         (left, is_copy) = (sums, false);
     }
     out.copy_from_slice(if is_copy { x } else { &left });

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use gemm::Parallelism;
-use rayon::prelude::*;
 
+use super::parallel::for_each;
 use super::strided::{self, Axis, View};
 use crate::tensor::{Shape, Tensor};
 
@@ -78,7 +78,7 @@ pub(crate) fn matmul(a: &[f32], b: &[f32], out: &mut [f32], dims: MatMul) {
     }
     let rows = if dims.transpose_a { m.div_ceil(m.div_ceil(ROWS)) } else { m };
     let (down, across) = (m.div_ceil(rows), n.div_ceil(COLUMNS));
-    (0..down * across).into_par_iter().for_each(|i| {
+    for_each(down * across, true, &|i| {
         let (row, column) = (i / across * rows, i % across * COLUMNS);
         part(row..m.min(row + rows), column..n.min(column + COLUMNS), Parallelism::None);
     });

@@ -2,10 +2,8 @@
 
 use std::cmp::Ordering;
 
-use rayon::prelude::*;
-
 use super::number::{Float, Number};
-use super::parallel::PARALLEL_FROM;
+use super::parallel::{PARALLEL_FROM, for_pieces, for_pieces_of_two};
 use super::reduce::Run;
 use crate::tensor::Element;
 
@@ -75,15 +73,14 @@ fn arg<T: Number, I: Position>(
         (outer * reduced * inner, outer * inner),
         "there is one position for each axis"
     );
-    let of_outer = |(out, x): (&mut [I], &[T])| match out {
-        [out] => *out = I::of(along(x, worst, better)),
-        out => abreast(x, worst, better, out),
-    };
-    if x.len() < PARALLEL_FROM {
-        out.chunks_exact_mut(inner).zip(x.chunks_exact(reduced * inner)).for_each(of_outer);
-    } else {
-        out.par_chunks_exact_mut(inner).zip(x.par_chunks_exact(reduced * inner)).for_each(of_outer);
-    }
+    let block = reduced * inner;
+    for_pieces(out, inner, x.len() >= PARALLEL_FROM, &|i, out| {
+        let x = &x[i * block..][..block];
+        match out {
+            [out] => *out = I::of(along(x, worst, better)),
+            out => abreast(x, worst, better, out),
+        }
+    });
 }
 
 /// The position of the first best element.
@@ -127,7 +124,9 @@ pub(crate) fn top_k<T: Number>(
     if values.is_empty() {
         return;
     }
-    let of_row = |((values, positions), x): ((&mut [T], &mut [i32]), &[T])| {
+    let spread = x.len() >= PARALLEL_FROM;
+    for_pieces_of_two((values, positions), [k, k], spread, &|row, values, positions| {
+        let x = &x[row * columns..][..columns];
         let before = |a: &i32, b: &i32| descending(x[*a as usize], x[*b as usize]).then(a.cmp(b));
         let mut order: Vec<i32> = (0..columns as i32).collect();
         if k < columns {
@@ -136,17 +135,7 @@ pub(crate) fn top_k<T: Number>(
         order[..k].sort_unstable_by(before);
         positions.copy_from_slice(&order[..k]);
         values.iter_mut().zip(&order).for_each(|(value, at)| *value = x[*at as usize]);
-    };
-    if x.len() < PARALLEL_FROM {
-        values
-            .chunks_exact_mut(k)
-            .zip(positions.chunks_exact_mut(k))
-            .zip(x.chunks_exact(columns))
-            .for_each(of_row);
-    } else {
-        let results = values.par_chunks_exact_mut(k).zip(positions.par_chunks_exact_mut(k));
-        results.zip(x.par_chunks_exact(columns)).for_each(of_row);
-    }
+    });
 }
 
 fn descending<T: Number>(a: T, b: T) -> Ordering {

@@ -3,6 +3,8 @@
 //! Every loop here runs its chunk through [`vectorised`] and, from [`PARALLEL_FROM`] elements, its
 //! chunks on rayon. Chunks never depend on the number of threads.
 
+use std::marker::PhantomData;
+
 use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 
@@ -63,15 +65,97 @@ pub(super) fn for_chunks<Y: Send>(
     unit: usize,
     work: impl Fn(usize, &mut [Y]) + Sync,
 ) {
-    spread(out, unit, &work);
+    chunks(out, unit, &work);
 }
 
-/// As [`for_chunks`], with the work behind a pointer: a call a chunk costs nothing, and what
-/// spreads the chunks over threads is compiled once, not once a kernel, which would take minutes.
-fn spread<Y: Send>(out: &mut [Y], unit: usize, work: &(dyn Fn(usize, &mut [Y]) + Sync)) {
+fn chunks<Y: Send>(out: &mut [Y], unit: usize, work: &(dyn Fn(usize, &mut [Y]) + Sync)) {
     if out.len() < PARALLEL_FROM {
         return work(0, out);
     }
     let chunk = (CHUNK / unit).max(1) * unit;
-    out.par_chunks_mut(chunk).enumerate().for_each(|(i, out)| work(i * chunk, out));
+    for_pieces(out, chunk, true, &|i, out| work(i * chunk, out));
+}
+
+/// Calls `work` with each number below `count`: on rayon's threads if `spread`, or in order.
+///
+/// The work is behind a pointer: a call a piece costs nothing, and what spreads the calls over
+/// threads is compiled once, not once a kernel and type of element, which took half a minute.
+pub(super) fn for_each(count: usize, spread: bool, work: &(dyn Fn(usize) + Sync)) {
+    if spread {
+        (0..count).into_par_iter().for_each(work);
+    } else {
+        (0..count).for_each(work);
+    }
+}
+
+/// Calls `work(i, piece)` for each piece of `len` elements of `out`; the last may have fewer.
+pub(super) fn for_pieces<T: Send>(
+    out: &mut [T],
+    len: usize,
+    spread: bool,
+    work: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
+    let pieces = Pieces::new(out, len);
+    for_each(pieces.count(), spread, &|i| {
+        // SAFETY: `for_each` gives each number once.
+        #[expect(unsafe_code, reason = "threads write pieces of one slice")]
+        work(i, unsafe { pieces.piece(i) });
+    });
+}
+
+/// The same for pieces of two slices, as many of the one as of the other: their lengths are `lens`.
+pub(super) fn for_pieces_of_two<T: Send, U: Send>(
+    (one, other): (&mut [T], &mut [U]),
+    lens: [usize; 2],
+    spread: bool,
+    work: &(dyn Fn(usize, &mut [T], &mut [U]) + Sync),
+) {
+    let (one, other) = (Pieces::new(one, lens[0]), Pieces::new(other, lens[1]));
+    assert_eq!(one.count(), other.count(), "each piece has one beside it");
+    for_each(one.count(), spread, &|i| {
+        // SAFETY: `for_each` gives each number once.
+        #[expect(unsafe_code, reason = "threads write pieces of two slices")]
+        let (one, other) = unsafe { (one.piece(i), other.piece(i)) };
+        work(i, one, other);
+    });
+}
+
+/// A slice that several threads write, piece by piece.
+struct Pieces<'a, T> {
+    start: *mut T,
+    elements: usize,
+    /// Of each piece; the last may have fewer elements.
+    len: usize,
+    slice: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: a thread comes only to elements that no other comes to, and may send them.
+#[expect(unsafe_code, reason = "threads write pieces of one slice")]
+unsafe impl<T: Send> Sync for Pieces<'_, T> {}
+
+impl<'a, T: Send> Pieces<'a, T> {
+    fn new(slice: &'a mut [T], len: usize) -> Self {
+        let elements = slice.len();
+        assert!(len > 0 || elements == 0, "a piece has elements");
+        Self { start: slice.as_mut_ptr(), elements, len, slice: PhantomData }
+    }
+
+    fn count(&self) -> usize {
+        if self.elements == 0 { 0 } else { self.elements.div_ceil(self.len) }
+    }
+
+    /// Piece `i`.
+    ///
+    /// # Safety
+    /// It must be asked for once.
+    #[expect(unsafe_code, reason = "threads write pieces of one slice")]
+    #[expect(clippy::mut_from_ref, reason = "each piece is asked for once")]
+    unsafe fn piece(&self, i: usize) -> &mut [T] {
+        let begin = i * self.len;
+        assert!(begin < self.elements, "there are {} pieces", self.count());
+        let len = self.len.min(self.elements - begin);
+        // SAFETY: the piece is within the slice, which is borrowed for as long as `self`, and no
+        // other piece has an element of it.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(begin), len) }
+    }
 }

@@ -6,9 +6,8 @@
 use rand::RngExt;
 use rand_distr::StandardNormal;
 use rand_pcg::Pcg64;
-use rayon::prelude::*;
 
-use super::parallel::PARALLEL_FROM;
+use super::parallel::{PARALLEL_FROM, for_pieces};
 use crate::random::stream;
 
 /// How many values a stream yields.
@@ -66,11 +65,8 @@ fn draw(key: Key, out: &mut [f32], value: impl Fn(&mut Pcg64) -> f32 + Sync) {
         block(first, skipped, begun);
     }
     let first = first + usize::from(skipped > 0);
-    if out.len() < PARALLEL_FROM {
-        out.chunks_mut(BLOCK).enumerate().for_each(|(i, out)| block(first + i, 0, out));
-    } else {
-        out.par_chunks_mut(BLOCK).enumerate().for_each(|(i, out)| block(first + i, 0, out));
-    }
+    let spread = out.len() >= PARALLEL_FROM;
+    for_pieces(out, BLOCK, spread, &|i, out| block(first + i, 0, out));
 }
 
 #[cfg(test)]

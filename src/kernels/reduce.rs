@@ -9,11 +9,10 @@
 //! is folded from its first row to its last, then what the blocks give is.
 
 use pulp::NullaryFnOnce;
-use rayon::prelude::*;
 use smallvec::SmallVec;
 
 use super::number::Number;
-use super::parallel::{CHUNK, PARALLEL_FROM, vectorised};
+use super::parallel::{CHUNK, PARALLEL_FROM, for_pieces, vectorised};
 use crate::graph::{Axes, Reduction};
 use crate::tensor::{Element, Shape, Tensor};
 
@@ -140,12 +139,8 @@ pub(super) fn fold_run<T: Element>(
     if inner == 1 {
         return rows(x, neutral, op, out);
     }
-    let results = out.chunks_exact_mut(inner).zip(x.chunks_exact(reduced * inner));
-    if x.len() < PARALLEL_FROM || outer == 1 {
-        return results.for_each(|(out, x)| columns(x, neutral, op, out));
-    }
-    let results = out.par_chunks_exact_mut(inner).zip(x.par_chunks_exact(reduced * inner));
-    results.for_each(|(out, x)| columns(x, neutral, op, out));
+    let (block, spread) = (reduced * inner, x.len() >= PARALLEL_FROM && outer > 1);
+    for_pieces(out, inner, spread, &|i, out| columns(&x[i * block..][..block], neutral, op, out));
 }
 
 /// Folds each row of a matrix of as many rows as `out` has elements.
@@ -161,9 +156,10 @@ fn rows<T: Element>(x: &[T], neutral: T, op: impl Fn(T, T) -> T + Copy + Sync, o
         return vectorised(FoldRows { x, neutral, op, out });
     }
     let together = CHUNK / columns;
-    out.par_chunks_mut(together)
-        .zip(x.par_chunks(together * columns))
-        .for_each(|(out, x)| vectorised(FoldRows { x, neutral, op, out }));
+    for_pieces(out, together, true, &|i, out| {
+        let x = &x[i * together * columns..][..out.len() * columns];
+        vectorised(FoldRows { x, neutral, op, out });
+    });
 }
 
 /// Folds all elements, chunk by chunk.
@@ -172,11 +168,10 @@ pub(super) fn all<T: Element>(x: &[T], neutral: T, op: impl Fn(T, T) -> T + Copy
     if x.len() <= CHUNK {
         return of_chunk(x);
     }
-    let partial: Vec<T> = if x.len() < PARALLEL_FROM {
-        x.chunks(CHUNK).map(of_chunk).collect()
-    } else {
-        x.par_chunks(CHUNK).map(of_chunk).collect()
-    };
+    let mut partial = vec![neutral; x.len().div_ceil(CHUNK)];
+    for_pieces(&mut partial, 1, x.len() >= PARALLEL_FROM, &|i, out| {
+        out[0] = of_chunk(&x[i * CHUNK..x.len().min((i + 1) * CHUNK)]);
+    });
     all(&partial, neutral, op)
 }
 
@@ -194,13 +189,10 @@ pub(super) fn columns<T: Element>(
     }
     let mut partial = Tensor::uninitialised::<T>(Shape::from([x.len().div_ceil(block), columns]));
     let partial = partial.make_mut::<T>();
-    if x.len() < PARALLEL_FROM {
-        let blocks = partial.chunks_exact_mut(columns).zip(x.chunks(block));
-        blocks.for_each(|(out, x)| vectorised(FoldColumns { x, neutral, op, out }));
-    } else {
-        let blocks = partial.par_chunks_exact_mut(columns).zip(x.par_chunks(block));
-        blocks.for_each(|(out, x)| vectorised(FoldColumns { x, neutral, op, out }));
-    }
+    for_pieces(partial, columns, x.len() >= PARALLEL_FROM, &|i, out| {
+        let x = &x[i * block..x.len().min((i + 1) * block)];
+        vectorised(FoldColumns { x, neutral, op, out });
+    });
     vectorised(FoldColumns { x: partial, neutral, op, out });
 }
 

@@ -1,9 +1,7 @@
 //! The gradients of reductions. Runs and the order of sums are those of [`reduce`].
 
-use rayon::prelude::*;
-
 use super::number::Float;
-use super::parallel::{PARALLEL_FROM, for_chunks, map, map2};
+use super::parallel::{PARALLEL_FROM, for_chunks, for_pieces, map, map2};
 use super::reduce::{self, Run, runs};
 use crate::graph::{Axes, Reduction};
 use crate::tensor::{Shape, Tensor};
@@ -68,17 +66,10 @@ fn product_of_runs<T: Float>(dy: &[T], x: &[T], runs: &[Run], out: &mut [T]) {
         return;
     }
     let Run { reduced, inner, .. } = *run;
-    let of_outer = |((out, x), dy): ((&mut [T], &[T]), &[T])| others_times(dy, x, inner, out);
-    let rows = reduced * inner;
-    if out.len() < PARALLEL_FROM {
-        out.chunks_exact_mut(rows)
-            .zip(x.chunks_exact(rows))
-            .zip(by_product.chunks_exact(inner))
-            .for_each(of_outer);
-    } else {
-        let operands = out.par_chunks_exact_mut(rows).zip(x.par_chunks_exact(rows));
-        operands.zip(by_product.par_chunks_exact(inner)).for_each(of_outer);
-    }
+    let (rows, spread) = (reduced * inner, out.len() >= PARALLEL_FROM);
+    for_pieces(out, rows, spread, &|i, out| {
+        others_times(&by_product[i * inner..][..inner], &x[i * rows..][..rows], inner, out);
+    });
 }
 
 /// `out[r, c] = (x[0, c] ... x[r - 1, c]) (dy[c] x[last, c] ... x[r + 1, c])`, of rows of `inner`

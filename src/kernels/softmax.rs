@@ -6,11 +6,12 @@
 //! all of -infinity.
 
 use pulp::NullaryFnOnce;
-use rayon::prelude::*;
 
 use super::number::{Float, Number};
 use super::order::Position;
-use super::parallel::{CHUNK, PARALLEL_FROM, for_chunks, map2, vectorised};
+use super::parallel::{
+    CHUNK, PARALLEL_FROM, for_chunks, for_pieces, for_pieces_of_two, map2, vectorised,
+};
 use super::reduce::fold;
 
 /// How many rows are taken together.
@@ -98,25 +99,18 @@ pub(crate) fn softmax_cross_entropy<T: Float>(
     }
     let classes = logits.len() / loss.len();
     log_softmax(logits, classes, backprop);
-    let of_row = |((loss, labels), backprop): ((&mut T, &[T]), &mut [T])| {
+    let spread = logits.len() >= PARALLEL_FROM;
+    for_pieces_of_two((loss, backprop), [1, classes], spread, &|row, loss, backprop| {
+        let labels = &labels[row * classes..][..classes];
         vectorised(|| {
             let mut total = T::ZERO;
             for (log, label) in backprop.iter_mut().zip(labels) {
                 total = total.minus(label.times(*log));
                 *log = log.exp().minus(*label);
             }
-            *loss = total;
+            loss[0] = total;
         });
-    };
-    if logits.len() < PARALLEL_FROM {
-        loss.iter_mut()
-            .zip(labels.chunks_exact(classes))
-            .zip(backprop.chunks_exact_mut(classes))
-            .for_each(of_row);
-    } else {
-        let rows = loss.par_iter_mut().zip(labels.par_chunks_exact(classes));
-        rows.zip(backprop.par_chunks_exact_mut(classes)).for_each(of_row);
-    }
+    });
 }
 
 /// Cross entropy of the rows of `logits` with their `labels`, and its gradient.
@@ -146,19 +140,12 @@ pub(crate) fn sparse_softmax_cross_entropy<T: Float, I: Position>(
         return Err(LabelOutOfRange { row, label: labels[row].into(), classes });
     }
     let rows = block_rows(classes);
-    if logits.len() < PARALLEL_FROM {
-        let results = loss.chunks_mut(rows).zip(backprop.chunks_mut(rows * classes));
-        let operands = logits.chunks(rows * classes).zip(labels.chunks(rows));
-        for ((loss, backprop), (logits, labels)) in results.zip(operands) {
-            vectorised(CrossEntropy { logits, labels, loss, backprop });
-        }
-    } else {
-        let results = loss.par_chunks_mut(rows).zip(backprop.par_chunks_mut(rows * classes));
-        let operands = logits.par_chunks(rows * classes).zip(labels.par_chunks(rows));
-        results.zip(operands).for_each(|((loss, backprop), (logits, labels))| {
-            vectorised(CrossEntropy { logits, labels, loss, backprop });
-        });
-    }
+    let (lens, spread) = ([rows, rows * classes], logits.len() >= PARALLEL_FROM);
+    for_pieces_of_two((loss, backprop), lens, spread, &|i, loss, backprop| {
+        let labels = &labels[i * rows..][..loss.len()];
+        let logits = &logits[i * rows * classes..][..backprop.len()];
+        vectorised(CrossEntropy { logits, labels, loss, backprop });
+    });
     Ok(())
 }
 
@@ -292,12 +279,9 @@ fn for_row_blocks<T: Float>(
     }
     assert!(x.len().is_multiple_of(classes), "softmax takes whole rows");
     let block = block_rows(classes) * classes;
-    let work = |(out, x): (&mut [T], &[T])| work(x, out);
-    if x.len() < PARALLEL_FROM {
-        out.chunks_mut(block).zip(x.chunks(block)).for_each(work);
-    } else {
-        out.par_chunks_mut(block).zip(x.par_chunks(block)).for_each(work);
-    }
+    for_pieces(out, block, x.len() >= PARALLEL_FROM, &|i, out| {
+        work(&x[i * block..][..out.len()], out);
+    });
 }
 
 /// Calls `work` for each row of two operands and of `out`.

@@ -13,9 +13,8 @@ mod pool;
 mod slide;
 mod tile;
 
-use rayon::prelude::*;
-
 use super::matmul;
+use super::parallel::for_pieces;
 use crate::graph::Sliding;
 use crate::tensor::{Shape, Tensor};
 
@@ -119,15 +118,9 @@ fn for_parts(
     work: impl Fn(usize, usize, &mut [f32]) + Sync,
 ) {
     let [whole, part] = lens.map(|len| len.max(1));
-    if spread {
-        out.par_chunks_mut(whole).enumerate().for_each(|(i, out)| {
-            out.par_chunks_mut(part).enumerate().for_each(|(j, out)| work(i, j, out));
-        });
-    } else {
-        for (i, out) in out.chunks_mut(whole).enumerate() {
-            out.chunks_mut(part).enumerate().for_each(|(j, out)| work(i, j, out));
-        }
-    }
+    for_pieces(out, whole, spread, &|i, out| {
+        for_pieces(out, part, spread, &|j, out| work(i, j, out));
+    });
 }
 
 /// Memory for `len` values that hold anything, given back when dropped.
