@@ -9,7 +9,7 @@
 
 use std::time::Instant;
 
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 use serde::Serialize;
 use trainyard::prelude::*;
 
@@ -172,20 +172,21 @@ fn direct(product: &Product, parallelism: Parallelism, products: usize) -> f64 {
         #[expect(unsafe_code, reason = "gemm takes pointers")]
         // SAFETY: the three have as many elements as the shape says, by these steps.
         unsafe {
-            gemm::gemm(
-                m,
+            // Of the factors exchanged, each with rows for columns: `gemm` writes down columns.
+            gemm_f32::gemm::f32::get_gemm_fn()(
                 n,
+                m,
                 k,
                 to,
-                1,
                 n as isize,
+                1,
                 false,
-                a,
-                a_column,
-                a_row,
                 b,
-                b_column,
                 b_row,
+                b_column,
+                a,
+                a_row,
+                a_column,
                 0.0,
                 1.0,
                 false,

@@ -20,6 +20,7 @@ pub(crate) mod cost;
 pub(crate) mod dropout;
 pub(crate) mod elementwise;
 mod functions;
+mod gemm;
 pub(crate) mod indexed;
 mod learning_rate;
 mod math;

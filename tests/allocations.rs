@@ -120,12 +120,14 @@ fn of_product([m, k, n]: [usize; 3], (transpose_a, transpose_b): (bool, bool)) -
     let (a, b, mut out) = (vec![0f32; m * k], vec![0f32; k * n], vec![0f32; m * n]);
     let (a_row, a_column) = if transpose_a { (1, m as isize) } else { (k as isize, 1) };
     let (b_row, b_column) = if transpose_b { (1, k as isize) } else { (n as isize, 1) };
-    let (to, a, b, one) = (out.as_mut_ptr(), a.as_ptr(), b.as_ptr(), gemm::Parallelism::None);
+    let (to, a, b) = (out.as_mut_ptr(), a.as_ptr(), b.as_ptr());
+    let one = gemm_common::Parallelism::None;
     let multiply = || {
         // SAFETY: the three have as many elements as the shape says, by these steps.
         unsafe {
-            gemm::gemm(
-                m, n, k, to, 1, n as isize, false, a, a_column, a_row, b, b_column, b_row, 0.0,
+            // Of the factors exchanged, each with rows for columns: `gemm` writes down columns.
+            gemm_f32::gemm::f32::get_gemm_fn()(
+                n, m, k, to, n as isize, 1, false, b, b_row, b_column, a, a_row, a_column, 0.0,
                 1.0, false, false, false, one,
             );
         }

@@ -1,7 +1,8 @@
 //! Products of matrices of f32 or f64, one or many.
 
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 
+use super::gemm::{Gemm, Matrix};
 use super::matmul::{self, MatMul, matmul};
 use super::number::Float;
 use super::parallel::for_pieces;
@@ -30,31 +31,13 @@ impl Factor for f64 {
         let (b_row, b_column) = if transpose_b { (1, k) } else { (n, 1) };
         let parallel = m * k * n >= matmul::PARALLEL_FROM;
         let parallelism = if parallel { Parallelism::Rayon(0) } else { Parallelism::None };
-        // SAFETY: the lengths were asserted above, and the strides keep every access within them;
-        // `out` is written without being read, as `read_dst` is false.
+        let out = Matrix { start: out.as_mut_ptr(), row: n, column: 1 };
+        let a = Matrix { start: a.as_ptr(), row: a_row, column: a_column };
+        let b = Matrix { start: b.as_ptr(), row: b_row, column: b_column };
+        // SAFETY: the lengths were asserted above, and the steps keep every access within them.
         #[expect(unsafe_code, reason = "the product is written through a pointer")]
         unsafe {
-            gemm::gemm(
-                m,
-                n,
-                k,
-                out.as_mut_ptr(),
-                1,
-                n as isize,
-                false,
-                a.as_ptr(),
-                a_column as isize,
-                a_row as isize,
-                b.as_ptr(),
-                b_column as isize,
-                b_row as isize,
-                0.0,
-                1.0,
-                false,
-                false,
-                false,
-                parallelism,
-            );
+            Self::gemm([m, k, n], out, a, b, parallelism);
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 
+use super::gemm::{Gemm, Matrix};
 use super::parallel::for_each;
 use super::strided::{self, Axis, View};
 use crate::tensor::{Shape, Tensor};
@@ -112,31 +113,11 @@ unsafe fn product(a: &[f32], b: &[f32], out: &AtomicPtr<f32>, dims: MatMul, part
     let (a_row, a_column) = if transpose_a { (1, m) } else { (k, 1) };
     let a = a.as_ptr().wrapping_add(rows.start * a_row);
     let out = out.load(Ordering::Relaxed).wrapping_add(rows.start * n + columns.start);
-    // SAFETY: the strides keep every access within the sizes that the caller vouches for; `out` is
-    // written without being read, as `read_dst` is false.
-    unsafe {
-        gemm::gemm(
-            rows.len(),
-            columns.len(),
-            k,
-            out,
-            1,
-            n as isize,
-            false,
-            a,
-            a_column as isize,
-            a_row as isize,
-            b,
-            b_column as isize,
-            b_row as isize,
-            0.0,
-            1.0,
-            false,
-            false,
-            false,
-            parallelism,
-        );
-    }
+    let out = Matrix { start: out, row: n, column: 1 };
+    let a = Matrix { start: a, row: a_row, column: a_column };
+    let b = Matrix { start: b, row: b_row, column: b_column };
+    // SAFETY: the steps keep every access within the sizes that the caller vouches for.
+    unsafe { f32::gemm([rows.len(), k, columns.len()], out, a, b, parallelism) };
 }
 
 /// `x`, which has `rows` rows, with rows and columns exchanged.

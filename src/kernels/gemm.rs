@@ -1,0 +1,92 @@
+//! The products of matrices that the `gemm` crates compute, of the two types that we have.
+//!
+//! The crate `gemm` itself is left out: it chooses among five types in each call, and to compile
+//! those of complex numbers takes longer than those of the two that are used.
+
+use gemm_common::Parallelism;
+
+/// The matrix that begins at `start`, with the distances from one row and one column to the next,
+/// in elements.
+#[derive(Clone, Copy)]
+pub(super) struct Matrix<T> {
+    pub(super) start: T,
+    pub(super) row: usize,
+    pub(super) column: usize,
+}
+
+/// A type of elements that `gemm` multiplies.
+pub(super) trait Gemm: Sized {
+    /// `out = a * b`, of which `out` is `[m, n]`, `a` is `[m, k]` and `b` is `[k, n]`; what `out`
+    /// held is not read. `out` has its columns side by side.
+    ///
+    /// # Safety
+    /// What the pointers, shapes and steps name must be there, and nobody else may access the
+    /// elements of `out` meanwhile.
+    #[expect(unsafe_code, reason = "gemm takes pointers")]
+    unsafe fn gemm(
+        shape: [usize; 3],
+        out: Matrix<*mut Self>,
+        a: Matrix<*const Self>,
+        b: Matrix<*const Self>,
+        parallelism: Parallelism,
+    );
+}
+
+macro_rules! gemm {
+    ($element:ty, $gemm:path) => {
+        impl Gemm for $element {
+            #[expect(unsafe_code, reason = "gemm takes pointers")]
+            unsafe fn gemm(
+                [m, k, n]: [usize; 3],
+                out: Matrix<*mut Self>,
+                a: Matrix<*const Self>,
+                b: Matrix<*const Self>,
+                parallelism: Parallelism,
+            ) {
+                // The inner loops go down a column of the product: one of rows is that of the
+                // factors exchanged, each with rows for columns.
+                let ([m, n], out_steps, a, b) = if out.row > out.column {
+                    ([n, m], [out.row, out.column], turned(b), turned(a))
+                } else {
+                    ([m, n], [out.column, out.row], a, b)
+                };
+                let [out_column, out_row] = out_steps.map(|step| step as isize);
+                let [a_column, a_row] = [a.column, a.row].map(|step| step as isize);
+                let [b_column, b_row] = [b.column, b.row].map(|step| step as isize);
+                // SAFETY: as the caller vouches; `out` is written without being read, as
+                // `read_dst` is false.
+                unsafe {
+                    $gemm()(
+                        m,
+                        n,
+                        k,
+                        out.start,
+                        out_column,
+                        out_row,
+                        false,
+                        a.start,
+                        a_column,
+                        a_row,
+                        b.start,
+                        b_column,
+                        b_row,
+                        0.0,
+                        1.0,
+                        false,
+                        false,
+                        false,
+                        parallelism,
+                    );
+                }
+            }
+        }
+    };
+}
+
+gemm!(f32, gemm_f32::gemm::f32::get_gemm_fn);
+gemm!(f64, gemm_f64::gemm::f64::get_gemm_fn);
+
+/// The matrix with rows and columns exchanged.
+fn turned<T>(matrix: Matrix<T>) -> Matrix<T> {
+    Matrix { row: matrix.column, column: matrix.row, ..matrix }
+}
