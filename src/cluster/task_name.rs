@@ -62,7 +62,7 @@ impl TryFrom<String> for TaskName {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskNameError {
     /// There is no colon between a job and an index.
-    #[error("`{0}` is no task name; write the job and the index in it, such as `worker:3`")]
+    #[error("`{0}` is not a task name; write the job and the index in it, such as `worker:3`")]
     NoIndex(String),
     /// The text after the colon is not a `u32`.
     #[error(

@@ -281,7 +281,7 @@ fn what_is_missing_or_unreadable_is_one_mistake() {
     );
     let twice =
         RunConfig::from_tf_config(Some(r#"{"task": {}, "task": {}}"#)).unwrap_err().to_string();
-    assert!(twice.contains("the key `task` is there twice"), "{twice}");
+    assert!(twice.contains("the key `task` is repeated"), "{twice}");
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn a_setting_that_does_not_fit_the_scenario_says_why() {
 fn of_several_settings_the_one_that_broke_the_scenario_is_blamed() {
     let error =
         after(&["seed=1", "network.racks.uplink=fast", "program.batch=8"]).unwrap_err().to_string();
-    assert!(error.starts_with("`network.racks.uplink=fast`: `fast` is no data rate"), "{error}");
+    assert!(error.starts_with("`network.racks.uplink=fast`: `fast` is not a data rate"), "{error}");
     let error = after(&["seed=1", "network.racks.uplink=10Gbps"]).unwrap_err().to_string();
     assert_eq!(
         error,

@@ -130,7 +130,7 @@ fn a_value_of_the_wrong_type_or_unit_is_shown_in_its_line() {
         "[network]\nlatency = \"50\"",
         "2:11",
         "\"50\"",
-        &format!("`50` is no length of time; {units}"),
+        &format!("`50` is not a length of time; {units}"),
     );
     let tasks = "expected a number of tasks or a list of \"host:port\"";
     malformed(
