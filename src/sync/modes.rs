@@ -1,7 +1,10 @@
 //! The table of modes: how the workers of a training can be coordinated.
 //!
-//! A mode is one file here and one line in the table: its name in a scenario, its parameters, and
-//! the [`Protocol`] that says everything else about it.
+//! A mode is one file here and one line in the table. The file has a struct of the mode's
+//! parameters, as a scenario has them; `NAME` and `EXAMPLE`, as they are typed there; `Display`, as
+//! a report shows it; and [`Protocol`], which says everything else. `elastic_averaging` is one to
+//! begin from. What a mode decides at the task of the global step is its [`Policy`]: most use one of
+//! those that are there, `Free` (each step counts by itself) or `Rounds` (made of votes).
 
 mod asynchronous;
 mod bounded_staleness;

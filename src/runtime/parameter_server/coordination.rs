@@ -89,7 +89,7 @@ impl Coordination {
         }
         let before = self.votes.insert(replica.worker, open);
         let mut answers: Answers =
-            Self::taken_over(replica, before.map(|open| open.ticket)).collect();
+            Self::taken_over(replica, ticket, before.map(|open| open.ticket)).collect();
         let one = Contribution { worker: replica.worker, version };
         let effects = self.coordinator.vote(members, one);
         answers.extend(self.answer(effects));
@@ -139,7 +139,7 @@ impl Coordination {
             return smallvec![Served { ticket, outcome: Ok(outputs(counted)) }];
         }
         let before = self.commits.get(&replica.worker).map(|(ticket, _)| *ticket);
-        let mut answers: Answers = Self::taken_over(replica, before).collect();
+        let mut answers: Answers = Self::taken_over(replica, ticket, before).collect();
         self.commits.insert(replica.worker, (ticket, outputs(counted)));
         let effects = self.coordinator.commit(members, replica.worker);
         answers.extend(self.answer(effects));
@@ -176,7 +176,7 @@ impl Coordination {
         };
         let waiting = self.fence.replace((ticket, false)).filter(|(_, is_told)| !is_told);
         let mut answers: Answers =
-            Self::taken_over(replica, waiting.map(|(ticket, _)| ticket)).collect();
+            Self::taken_over(replica, ticket, waiting.map(|(ticket, _)| ticket)).collect();
         answers.extend(self.answer(effects));
         answers
     }
@@ -282,13 +282,16 @@ impl Coordination {
     }
 
     /// The answer to an operation of a worker that has restarted, or given up that step.
-    fn taken_over(replica: Replica, older: Option<Ticket>) -> impl Iterator<Item = Served> {
-        let aborted = move |ticket| {
-            let message =
-                format!("worker {} has begun another step, which takes its place", replica.worker);
-            Served { ticket, outcome: Err(Error::new(Code::Aborted, message)) }
+    fn taken_over(
+        replica: Replica,
+        newer: Ticket,
+        older: Option<Ticket>,
+    ) -> impl Iterator<Item = Served> {
+        let answer = move |older: Ticket| {
+            let error = taken_over(replica, newer, older);
+            Served { ticket: older, outcome: Err(error) }
         };
-        older.map(aborted).into_iter()
+        older.map(answer).into_iter()
     }
 
     /// What those who wait here wait for.
@@ -358,4 +361,24 @@ impl Coordination {
         let verdict = Verdict { epoch: self.coordinator.epoch(), place, closed };
         Served { ticket, outcome: Ok(smallvec![verdict_to_tensor(&verdict)]) }
     }
+}
+
+/// Why what `replica` has asked for in `older` gives way to what it asks for in `newer`.
+pub(super) fn taken_over(replica: Replica, newer: Ticket, older: Ticket) -> Error {
+    if newer.step == older.step {
+        return two_operations(replica);
+    }
+    let worker = replica.worker;
+    let message = format!("worker {worker} has begun another step, which takes its place");
+    Error::new(Code::Aborted, message)
+}
+
+/// The answer to a second part of one worker in a round.
+pub(super) fn two_operations(replica: Replica) -> Error {
+    let Replica { worker, mode, .. } = replica;
+    let message = format!(
+        "worker {worker} runs two training operations in one step, but in the mode {mode} it has \
+         one part in a round; run them in steps of their own"
+    );
+    Error::new(Code::InvalidArgument, message)
 }

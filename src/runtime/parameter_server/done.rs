@@ -63,13 +63,23 @@ impl<T: Copy> Done<T> {
         last.operations.iter().find(is_it).filter(|_| is_step).map(|(_, came)| *came)
     }
 
+    /// Whether another operation has been done in the step that `taken` is.
+    pub(super) fn has_other(&self, ticket: Ticket, taken: Taken) -> bool {
+        let own = (ticket.device, ticket.node);
+        let last = self.last(ticket, taken).filter(|last| last.step == taken.origin.number);
+        last.is_some_and(|last| last.operations.iter().any(|(operation, _)| *operation != own))
+    }
+
     /// The operation has been done.
     pub(super) fn note(&mut self, ticket: Ticket, taken: Taken, came: T) {
         let (training, step) = (taken.origin.training, taken.origin.number);
         let operation = ((ticket.device, ticket.node), came);
         let of_task = self.0.entry(taken.task).or_default();
         match of_task.iter_mut().find(|last| last.is_of(ticket, taken)) {
-            Some(last) if last.step == step => last.operations.push(operation),
+            Some(last) if last.step == step => {
+                last.operations.retain(|(done, _)| *done != operation.0);
+                last.operations.push(operation);
+            }
             Some(last) => {
                 last.step = step;
                 last.operations.clear();
@@ -125,6 +135,10 @@ mod tests {
         assert_eq!(done.done(ticket(7, 1), taken(3, 0)), None);
         done.note(ticket(7, 1), taken(3, 0), ());
         assert_eq!(done.done(ticket(7, 0), taken(3, 0)), Some(()));
+        assert!(done.has_other(ticket(7, 0), taken(3, 0)), "of the same step");
+        done.note(ticket(7, 0), taken(3, 1), ());
+        done.note(ticket(7, 0), taken(3, 1), ());
+        assert!(!done.has_other(ticket(7, 0), taken(3, 1)), "it is taken again");
     }
 
     #[test]

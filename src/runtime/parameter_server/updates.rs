@@ -15,6 +15,7 @@ use crate::sync::{
 use crate::tensor::Tensor;
 
 use super::ParameterServer;
+use super::coordination::{taken_over, two_operations};
 use crate::runtime::compute::{Asker, Calculation, Work};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mailbox::tell;
@@ -81,6 +82,12 @@ impl ParameterServer {
         let past = self.enter_rounds(&apply);
         self.give_up(past);
         let stored = self.store.get_mut(variable);
+        if let Some(taken) = apply.taken {
+            if stored.applied.has_other(ticket, taken) {
+                return self.answer(ticket, Err(two_operations(replica)));
+            }
+            stored.applied.note(ticket, taken, ());
+        }
         let has_place = place.is_some();
         let checked = check_training(stored, replica, version, apply.verdict.as_ref());
         let checked = checked.and_then(|()| match has_place && !waits {
@@ -164,9 +171,8 @@ impl ParameterServer {
             }
             Some(Offer::Replaced(_)) if goes_on => self.answer(ticket, Ok(Values::new())),
             Some(Offer::Replaced(older)) => {
-                let message =
-                    format!("worker {worker} has begun another step, which takes its place");
-                self.answer(older.ticket, Err(Error::new(Code::Aborted, message)));
+                let error = taken_over(replica, ticket, older.ticket);
+                self.answer(older.ticket, Err(error));
             }
         }
     }
