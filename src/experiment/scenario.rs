@@ -33,6 +33,16 @@
 //! # let of = |run: usize| &scenario.of(&scenario.runs[run]).settings;
 //! # assert_eq!((of(0).batch, of(1).batch, of(2).stop.steps), (32, 128, Some(500)));
 //! ```
+//!
+//! # To add a key
+//!
+//! | section | is read into | a new key is |
+//! |---|---|---|
+//! | `[stop]` | [`Stop`](crate::training::Stop) | a field there, and its check in `Stop::mistakes` |
+//! | `[checkpoint]` | [`Checkpoint`] | a field there, its check, and what it means, in `checkpoint.rs` |
+//! | `[network]`, `[compute]`, `[program]` | [`NetworkSpec`], [`ComputeSpec`], [`Settings`] | a field there, and one of the typed form with its check and default, in the file of the section |
+//! | `[[run]]` | [`Run`] | a field of both forms, in `run.rs` |
+//! | `dataset` | [`Source`] | a variant, with how it is typed and loaded, in `data/source.rs` |
 
 mod change;
 mod checkpoint;
