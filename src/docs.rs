@@ -20,6 +20,9 @@ pub mod measured {}
 #[doc = include_str!("../docs/coming_from_tensorflow.md")]
 pub mod coming_from_tensorflow {}
 
+#[doc = include_str!("../docs/extending.md")]
+pub mod extending {}
+
 #[doc = include_str!("../docs/guarantees.md")]
 pub mod guarantees {}
 

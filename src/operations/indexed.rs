@@ -54,6 +54,31 @@ pub enum Indexed {
     },
 }
 
+impl Indexed {
+    /// What its inputs must be.
+    fn needs(&self) -> String {
+        match self {
+            Self::Gather { axis } => format!("an axis {axis} and i32 or i64 indices"),
+            Self::GatherGrad { axis } => {
+                let gathered = format!("the gradient of what was gathered along axis {axis}");
+                format!("{gathered}, that, and i32 or i64 indices")
+            }
+            Self::GatherNd => format!("{ND}, and what they are gathered from"),
+            Self::ScatterNd(shape) => {
+                format!("{ND}, and a number for each that they find in the shape {shape}")
+            }
+            Self::TensorScatterAdd | Self::TensorScatterUpdate => {
+                format!("{ND} after a value, and updates of its type for each that they find in it")
+            }
+            Self::OneHot { axis, .. } => {
+                let indices =
+                    format!("i32 or i64 indices with room for an axis before axis {axis}");
+                format!("{indices}, and two scalars of one type")
+            }
+        }
+    }
+}
+
 impl OpDef for Indexed {
     fn kind(&self) -> &'static str {
         match self {
@@ -84,55 +109,33 @@ impl OpDef for Indexed {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
-        let (outputs, needs) = match (self, inputs) {
-            (Self::Gather { axis }, [params, indices]) => {
-                (gather(*axis, *params, *indices), format!("an axis {axis} and i32 or i64 indices"))
+        let outputs = match (self, inputs) {
+            (Self::Gather { axis }, [params, indices]) => gather(*axis, *params, *indices),
+            (Self::GatherGrad { axis }, [dy, params, indices]) => {
+                gather_grad(*axis, *dy, *params, *indices)
             }
-            (Self::GatherGrad { axis }, [dy, params, indices]) => (
-                gather_grad(*axis, *dy, *params, *indices),
-                format!(
-                    "the gradient of what was gathered along axis {axis}, that, and i32 or i64 \
-                     indices"
-                ),
-            ),
-            (Self::GatherNd, [params, indices]) => (
-                slices_at(params.shape, *indices).and_then(|dims| typed(params.dtype, &dims)),
-                format!("{ND}, and what they are gathered from"),
-            ),
-            (Self::ScatterNd(shape), [indices, updates]) => (
-                scattered(*updates, (*shape).into(), *indices).filter(|_| is_number(updates.dtype)),
-                format!("{ND}, and a number for each that they find in the shape {shape}"),
-            ),
+            (Self::GatherNd, [params, indices]) => {
+                slices_at(params.shape, *indices).and_then(|dims| typed(params.dtype, &dims))
+            }
+            (Self::ScatterNd(shape), [indices, updates]) => {
+                scattered(*updates, (*shape).into(), *indices).filter(|_| is_number(updates.dtype))
+            }
             (Self::TensorScatterAdd | Self::TensorScatterUpdate, [x, indices, updates]) => {
                 let can_add = *self == Self::TensorScatterUpdate || is_number(x.dtype);
-                let outputs = scattered(*updates, x.shape, *indices)
-                    .filter(|_| can_add && x.dtype == updates.dtype);
-                (
-                    outputs,
-                    format!(
-                        "{ND} after a value, and updates of its type for each that they find in it"
-                    ),
-                )
+                scattered(*updates, x.shape, *indices)
+                    .filter(|_| can_add && x.dtype == updates.dtype)
             }
             (Self::OneHot { depth, axis, on, off }, [indices]) => {
                 let are_scalars =
                     on.dtype() == off.dtype() && on.shape().rank() + off.shape().rank() == 0;
                 let dims = indices.shape.dims();
                 let fits = are_scalars && is_index(indices.dtype) && *axis <= dims.len();
-                let outputs = fits
-                    .then(|| inserted(dims, *axis, Some(*depth)))
-                    .and_then(|dims| typed(on.dtype(), &dims));
-                (
-                    outputs,
-                    format!(
-                        "i32 or i64 indices with room for an axis before axis {axis}, and two \
-                         scalars of one type"
-                    ),
-                )
+                fits.then(|| inserted(dims, *axis, Some(*depth)))
+                    .and_then(|dims| typed(on.dtype(), &dims))
             }
-            _ => (None, "another number of inputs".to_owned()),
+            _ => None,
         };
-        outputs.ok_or_else(|| GraphProblem::needs(&needs, inputs))
+        outputs.ok_or_else(|| GraphProblem::needs(&self.needs(), inputs))
     }
 
     fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {

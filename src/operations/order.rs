@@ -48,6 +48,23 @@ pub enum Order {
     },
 }
 
+impl Order {
+    /// What its inputs must be.
+    fn needs(&self) -> String {
+        match self {
+            Self::ArgMax { axis, .. } | Self::ArgMin { axis, .. } => {
+                let numbers = format!("numbers with an axis {axis} that is not empty");
+                format!("{numbers}, and positions of i32 or i64")
+            }
+            Self::TopK { k } => format!("numbers whose last axis has {k} or more"),
+            Self::TopKGrad => "a gradient, the position of each and what they are in".to_owned(),
+            Self::InTopK { .. } => {
+                "f32 predictions [rows, classes] and i32 or i64 targets [rows]".to_owned()
+            }
+        }
+    }
+}
+
 impl OpDef for Order {
     fn kind(&self) -> &'static str {
         match self {
@@ -77,32 +94,21 @@ impl OpDef for Order {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
-        let (outputs, needs) = match (self, inputs) {
-            (Self::ArgMax { axis, dtype } | Self::ArgMin { axis, dtype }, [x]) => (
-                position(*x, *axis).filter(|_| is_index(*dtype)).map(|shape| one(*dtype, shape)),
-                format!(
-                    "numbers with an axis {axis} that is not empty, and positions of i32 or i64"
-                ),
-            ),
-            (Self::TopK { k }, [x]) => {
-                (top(*x, *k), format!("numbers whose last axis has {k} or more"))
+        let outputs = match (self, inputs) {
+            (Self::ArgMax { axis, dtype } | Self::ArgMin { axis, dtype }, [x]) => {
+                position(*x, *axis).filter(|_| is_index(*dtype)).map(|shape| one(*dtype, shape))
             }
+            (Self::TopK { k }, [x]) => top(*x, *k),
             (Self::TopKGrad, [dy, positions, x]) => {
                 let fits = is_float(*x) && dy.dtype == x.dtype && positions.dtype == DType::I32;
                 let shapes =
                     dy.shape.merge(&positions.shape).is_some() && dy.shape.rank() == x.shape.rank();
-                (
-                    (fits && shapes).then(|| smallvec![*x]),
-                    "a gradient, the position of each and what they are in".to_owned(),
-                )
+                (fits && shapes).then(|| smallvec![*x])
             }
-            (Self::InTopK { .. }, [predictions, targets]) => (
-                in_top(*predictions, *targets),
-                "f32 predictions [rows, classes] and i32 or i64 targets [rows]".to_owned(),
-            ),
-            _ => (None, "another number of inputs".to_owned()),
+            (Self::InTopK { .. }, [predictions, targets]) => in_top(*predictions, *targets),
+            _ => None,
         };
-        outputs.ok_or_else(|| GraphProblem::needs(&needs, inputs))
+        outputs.ok_or_else(|| GraphProblem::needs(&self.needs(), inputs))
     }
 
     fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
