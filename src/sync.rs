@@ -21,6 +21,7 @@
 mod accumulator;
 mod conditional_accumulator;
 mod coordinator;
+mod effect;
 mod fence;
 mod fifo_queue;
 mod membership;
@@ -31,7 +32,8 @@ mod sparse_sum;
 
 pub use accumulator::{Accumulator, Offer, Round};
 pub use conditional_accumulator::ConditionalAccumulator;
-pub use coordinator::{Coordinator, Effect};
+pub use coordinator::Coordinator;
+pub use effect::Effect;
 pub use fifo_queue::{Answer, FifoQueue};
 pub use membership::{Epoch, Joined, Membership};
 pub use modes::Mode;

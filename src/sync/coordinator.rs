@@ -1,7 +1,8 @@
 //! When a worker's step counts and when the worker goes on: one decision maker for each training.
 
+use super::effect::Effect;
 use super::fence::Fence;
-use super::protocol::{Contribution, Counted, Ended, Place, Policy, Version};
+use super::protocol::{Contribution, Counted, Ended, Policy, Version};
 use super::{Epoch, Membership, Mode};
 
 /// Decides, at the task that holds the global step, when a worker's step counts.
@@ -22,51 +23,6 @@ pub struct Coordinator {
     epoch: Epoch,
     workers: u32,
     fence: Option<Fence>,
-}
-
-/// What the runtime has to do for a [`Coordinator`], in the order given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// The gradients of these workers make `round`: every accumulator has to know.
-    Close {
-        /// The round, consecutive from 0.
-        round: u64,
-        /// Who contributes, by place.
-        contributors: Vec<u32>,
-    },
-    /// The gradient that `worker` voted for counts; it may send it.
-    Count {
-        /// The worker.
-        worker: u32,
-        /// Where it counts.
-        place: Place,
-    },
-    /// The step that `worker` voted for does not count; it may go on, and does so from a later
-    /// version, which is applied already or on its way.
-    Drop {
-        /// The worker.
-        worker: u32,
-    },
-    /// `worker`, whose step is committed, may go on.
-    Release {
-        /// The worker.
-        worker: u32,
-    },
-    /// The fence of `worker` is up.
-    Fenced {
-        /// The worker.
-        worker: u32,
-    },
-}
-
-impl Effect {
-    /// Whether it is the answer to a vote of `worker`.
-    pub(super) fn answers_vote_of(&self, worker: u32) -> bool {
-        match self {
-            Self::Count { worker: voter, .. } | Self::Drop { worker: voter } => *voter == worker,
-            Self::Close { .. } | Self::Release { .. } | Self::Fenced { .. } => false,
-        }
-    }
 }
 
 impl Coordinator {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::coordinator::Effect;
+use super::effect::Effect;
 
 /// The fence of one worker, from its being asked for to its lift.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Worked examples of each mode's decisions; `any_order` has the properties.
 
 use super::*;
+use crate::sync::Place;
 
 /// A coordinator, and the workers that there are.
 struct Tried {
