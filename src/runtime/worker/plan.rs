@@ -56,8 +56,8 @@ pub(crate) struct NodePlan {
 }
 
 impl Plan {
-    /// Makes `partition` ready, its variables being those that are bound; in `scope`, where its session's
-    /// state is its own.
+    /// Makes `partition` ready, its variables being those that are bound; in `scope`, where its
+    /// session's state is its own.
     pub(crate) fn new(
         partition: Arc<Partition>,
         Bound { variables, epoch }: Bound,

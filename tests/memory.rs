@@ -1,0 +1,232 @@
+//! The memory of servers does not grow with the steps that they have run, with the sessions that
+//! have come and gone, nor with the lives of a task beside them.
+//!
+//! A binary of its own, because the allocator is the process's. It counts the bytes that are in use
+//! when a step or a session has ended: the servers' and this test's own, which keeps nothing.
+#![expect(unsafe_code, reason = "an allocator that counts is an allocator")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use trainyard::clock::WallClock;
+use trainyard::cluster::{ClusterSpec, TaskName};
+use trainyard::prelude::*;
+use trainyard::runtime::{ComputeModel, PeerMessage, Processor, ServerDef, World};
+use trainyard::transport::{Inbox, Loss, Messages, PeerId, Transport};
+
+const STEPS: usize = 100_000;
+const SESSIONS: usize = 1_000;
+const LIVES: usize = 1_000;
+/// How many come before those that are measured: more than a server remembers of any.
+const WARM_UP: usize = 1_100;
+/// What queues and pools may still grow by once all is warm \[bytes\]: far below one byte a step,
+/// and below eight a session or life.
+const SLACK: i64 = 6_000;
+
+static IN_USE: AtomicI64 = AtomicI64::new(0);
+
+/// The system's allocator, and how many bytes of it are in use.
+struct Counting;
+
+// SAFETY: all calls are handed to the system's allocator as they are.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        IN_USE.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: as the caller vouches.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: as the caller vouches.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A network whose tasks may come and go: the others are told who has gone.
+struct Network {
+    tasks: Vec<TaskName>,
+    inboxes: RefCell<Vec<Option<Rc<dyn Inbox<PeerMessage>>>>>,
+}
+
+struct End {
+    network: Rc<Network>,
+    local: PeerId,
+}
+
+impl Transport<PeerMessage> for End {
+    fn local(&self) -> PeerId {
+        self.local
+    }
+
+    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
+        let task = self.network.tasks.iter().position(|task| task == name)?;
+        Some(PeerId(task as u32))
+    }
+
+    fn name(&self, peer: PeerId) -> TaskName {
+        self.network.tasks[peer.0 as usize].clone()
+    }
+
+    fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
+        let inbox = self.network.inboxes.borrow()[to.0 as usize].clone();
+        if let Some(inbox) = inbox {
+            inbox.deliver(self.local, messages);
+        }
+    }
+
+    fn listen(&self, inbox: Rc<dyn Inbox<PeerMessage>>) {
+        self.network.inboxes.borrow_mut()[self.local.0 as usize] = Some(inbox);
+    }
+
+    fn close(&self) {
+        self.network.inboxes.borrow_mut()[self.local.0 as usize] = None;
+        let others: Vec<_> = self.network.inboxes.borrow().iter().flatten().cloned().collect();
+        for other in others {
+            other.lost(self.local, Loss::Stopped);
+        }
+    }
+}
+
+/// A cluster of a parameter server and a worker.
+struct Cluster {
+    spec: ClusterSpec,
+    network: Rc<Network>,
+    clock: Rc<WallClock>,
+}
+
+impl Cluster {
+    fn new() -> Result<Self> {
+        let spec = ClusterSpec::simulated([("ps", 1), ("worker", 1)])?;
+        let tasks: Vec<TaskName> = spec.tasks().collect();
+        let inboxes = RefCell::new(tasks.iter().map(|_| None).collect());
+        let network = Rc::new(Network { tasks, inboxes });
+        Ok(Self { spec, network, clock: Rc::new(WallClock::new()) })
+    }
+
+    /// A new life of a task.
+    fn start(&self, job: &str) -> Result<Server> {
+        let task = TaskName::new(job, 0);
+        let local = self.network.tasks.iter().position(|name| *name == task);
+        let local = PeerId(local.expect("it is a task of the cluster") as u32);
+        let device: Rc<dyn ComputeModel> = Rc::new(Processor);
+        let world = World {
+            transport: Rc::new(End { network: Rc::clone(&self.network), local }),
+            clock: Rc::clone(&self.clock) as _,
+            devices: Rc::new([device]),
+        };
+        let server = Server::new(ServerDef { cluster: self.spec.clone(), task }, world);
+        server.start()?;
+        Ok(server)
+    }
+}
+
+/// A model of one vector on the parameter server.
+struct Model {
+    graph: Graph,
+    init: Target,
+    nothing: Target,
+    train: TrainOp,
+}
+
+impl Model {
+    fn new(cluster: &Cluster) -> Result<Self> {
+        let graph = Graph::new();
+        let setter = ReplicaDeviceSetter::new(&cluster.spec);
+        let train = graph.with_device_fn(setter, |g| {
+            let w = g.variable("w", &g.zeros([100]))?;
+            Ok(Adagrad::new(0.1).minimize(&w.read().square().sum(), &g.global_step()?)?)
+        })?;
+        let (init, nothing) = (graph.initializer(), graph.group("nothing", &[])?);
+        Ok(Self { graph, init, nothing, train })
+    }
+
+    async fn session(&self, server: &Server, options: SessionOptions) -> Result<Session> {
+        let session = Session::with_options(&server.target(), &self.graph, options).await?;
+        session.run().target(&self.init).await?;
+        Ok(session)
+    }
+}
+
+/// By how many bytes the memory has grown over `count` times of `what`.
+async fn growth(count: usize, mut what: impl AsyncFnMut() -> Result<()>) -> Result<i64> {
+    for _ in 0..WARM_UP {
+        what().await?;
+    }
+    let before = IN_USE.load(Ordering::Relaxed);
+    for _ in 0..count {
+        what().await?;
+    }
+    Ok(IN_USE.load(Ordering::Relaxed) - before)
+}
+
+/// What is left to do has been done: the actors have handled what they were sent.
+async fn settled() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn of_steps() -> Result<Vec<(&'static str, i64)>> {
+    let cluster = Cluster::new()?;
+    let (_ps, worker, model) =
+        (cluster.start("ps")?, cluster.start("worker")?, Model::new(&cluster)?);
+    let session = model.session(&worker, SessionOptions::default()).await?;
+    let nothing = growth(STEPS, async || session.run().target(&model.nothing).await.map(drop));
+    let nothing = nothing.await?;
+    let train = growth(STEPS, async || session.run().target(&model.train).await.map(drop)).await?;
+    Ok(vec![("steps of nothing", nothing), ("training steps", train)])
+}
+
+async fn of_sessions(isolate_session_state: bool) -> Result<i64> {
+    let cluster = Cluster::new()?;
+    let (_ps, worker, model) =
+        (cluster.start("ps")?, cluster.start("worker")?, Model::new(&cluster)?);
+    let options = SessionOptions { isolate_session_state, ..SessionOptions::default() };
+    growth(SESSIONS, async || {
+        let session = model.session(&worker, options.clone()).await?;
+        session.run().target(&model.train).await?;
+        session.close();
+        settled().await;
+        Ok(())
+    })
+    .await
+}
+
+async fn of_lives() -> Result<i64> {
+    let cluster = Cluster::new()?;
+    let (_ps, model) = (cluster.start("ps")?, Model::new(&cluster)?);
+    growth(LIVES, async || {
+        let worker = cluster.start("worker")?;
+        let session = model.session(&worker, SessionOptions::default()).await?;
+        session.run().target(&model.train).await?;
+        drop(session);
+        worker.stop();
+        settled().await;
+        Ok(())
+    })
+    .await
+}
+
+/// One test: another at the same time would be counted, too.
+#[test]
+fn memory_is_constant_over_steps_sessions_and_lives_of_a_task() {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread().build().expect("a thread can have a runtime")
+    };
+    let grown = async {
+        let mut grown = of_steps().await?;
+        grown.push(("sessions", of_sessions(false).await?));
+        grown.push(("sessions with state of their own", of_sessions(true).await?));
+        grown.push(("lives of a worker", of_lives().await?));
+        Ok::<_, Error>(grown)
+    };
+    let grown = actix_rt::System::with_tokio_rt(runtime).block_on(grown).expect("the steps run");
+    let too_much: Vec<_> = grown.iter().filter(|(_, bytes)| *bytes > SLACK).collect();
+    assert!(too_much.is_empty(), "more than {SLACK} bytes: {too_much:?} of {grown:?}");
+}
