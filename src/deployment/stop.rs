@@ -27,14 +27,15 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 type Requests = mpsc::UnboundedSender<ExitCode>;
 
-/// The first request to stop, to be awaited: the exit code that it asks for.
+/// The first request to stop, to be awaited: the exit code that it asks for. None where there was
+/// one, or will be none.
 #[derive(Debug)]
-pub struct Stop(oneshot::Receiver<ExitCode>);
+pub struct Stop(Option<oneshot::Receiver<ExitCode>>);
 
 impl Stop {
     /// No request, ever.
     pub fn never() -> Self {
-        Self(oneshot::channel().1)
+        Self(None)
     }
 
     /// The first of the signals SIGINT and SIGTERM. The second ends the process at once.
@@ -86,7 +87,7 @@ impl Stop {
             .name("signals".into())
             .spawn(move || runtime.block_on(guard))
             .map_err(failed())?;
-        Ok(Self(stop))
+        Ok(Self(Some(stop)))
     }
 }
 
@@ -110,10 +111,10 @@ impl Future for Stop {
     type Output = ExitCode;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ExitCode> {
-        match Pin::new(&mut self.0).poll(context) {
-            Poll::Ready(Ok(code)) => Poll::Ready(code),
-            Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending, // nobody will ask any more
-        }
+        let Some(request) = &mut self.0 else { return Poll::Pending };
+        let Poll::Ready(asked) = Pin::new(request).poll(context) else { return Poll::Pending };
+        self.0 = None;
+        asked.map_or(Poll::Pending, Poll::Ready) // where nobody will ask any more, it waits
     }
 }
 

@@ -25,8 +25,12 @@ async fn trainer(task: Task) -> Result<()> {
     let builder = MonitoredSession::builder(&task, g).checkpoint_dir(PLACE)?;
     let mut session = builder.hook(StopAtStep::last_step(STEPS)).open().await?;
     while !session.should_stop() {
-        let batch = task.next_batch()?;
-        session.run().feed(&x, batch.features).feed(&y, batch.labels).target(&train_op).await?;
+        // A step that is taken again is fed with the batch of where the training then is.
+        let feeds = || {
+            let batch = task.next_batch()?;
+            Ok(vec![(x.clone(), batch.features), (y.clone(), batch.labels)])
+        };
+        session.run().feed_with(feeds).target(&train_op).await?;
     }
     session.close().await
 }
