@@ -1,4 +1,5 @@
-//! Coordination, whole: who takes part in a training, when a gradient counts, when a worker goes on.
+//! Coordination, whole: who takes part in a training, when a gradient counts, when a worker goes
+//! on.
 //!
 //! Pure state machines that return effects; none knows of actors, messages or time. The runtime
 //! tells them what came in and carries out what they answer.

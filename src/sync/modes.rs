@@ -3,8 +3,8 @@
 //! A mode is one file here and one line in the table. The file has a struct of the mode's
 //! parameters, as a scenario has them; `NAME` and `EXAMPLE`, as they are typed there; `Display`, as
 //! a report shows it; and [`Protocol`], which says everything else. `elastic_averaging` is one to
-//! begin from. What a mode decides at the task of the global step is its [`Policy`]: most use one of
-//! those that are there, `Free` (each step counts by itself) or `Rounds` (made of votes).
+//! begin from. What a mode decides at the task of the global step is its [`Policy`]: most use one
+//! of those that are there, `Free` (each step counts by itself) or `Rounds` (made of votes).
 
 mod asynchronous;
 mod bounded_staleness;

@@ -186,8 +186,8 @@ impl Default for Correction {
 }
 
 /// A training's decisions in one mode, at the task of the global step. The
-/// [`Coordinator`](super::Coordinator) asks it; a contribution of another epoch, or of a worker that
-/// has departed, does not come this far, nor does any once the training is over.
+/// [`Coordinator`](super::Coordinator) asks it; a contribution of another epoch, or of a worker
+/// that has departed, does not come this far, nor does any once the training is over.
 pub(crate) trait Policy: fmt::Debug {
     /// A worker's gradient is on its way.
     fn vote(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {

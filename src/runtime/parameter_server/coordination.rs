@@ -24,6 +24,8 @@ pub(super) struct Coordination {
     coordinator: Coordinator,
     /// One of those who train.
     training: Replica,
+    /// How many gradients made a round when somebody last left or came back; 0 without rounds.
+    round_size: usize,
     votes: BTreeMap<u32, Open>,
     commits: BTreeMap<u32, (Ticket, Values)>,
     /// Who has asked for a fence last, and whether it has been told that it is up.
@@ -60,8 +62,10 @@ fn outputs(counted: Counted) -> Values {
 impl Coordination {
     /// The coordination of the training of `replica`, in the epoch that `members` are in.
     pub(super) fn new(replica: Replica, members: &Membership) -> Self {
+        let coordinator = Coordinator::new(replica.mode, replica.workers, members);
         Self {
-            coordinator: Coordinator::new(replica.mode, replica.workers, members),
+            round_size: coordinator.round_size(members).unwrap_or(0),
+            coordinator,
             training: replica,
             votes: BTreeMap::new(),
             commits: BTreeMap::new(),
@@ -238,16 +242,22 @@ impl Coordination {
     /// `worker` is not waited for any more.
     pub(super) fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Served> {
         let effects = self.coordinator.leave(members, worker);
-        if let Some(now) = self.coordinator.round_size(members).filter(|_| !members.is_over()) {
+        let now = self.coordinator.round_size(members).unwrap_or(0);
+        let before = std::mem::replace(&mut self.round_size, now);
+        if now < before && !members.is_over() {
             let mode = self.training.mode;
-            tracing::info!(worker, %mode, now, "a worker is gone; gradients that make an update");
+            tracing::info!(
+                worker, %mode, before, now,
+                "fewer gradients make an update, as a worker is gone"
+            );
         }
         self.answer(effects)
     }
 
     /// `worker` is waited for again.
-    pub(super) fn rejoin(&mut self, worker: u32) {
+    pub(super) fn rejoin(&mut self, members: &Membership, worker: u32) {
         self.coordinator.rejoin(worker);
+        self.round_size = self.coordinator.round_size(members).unwrap_or(0);
     }
 
     /// The training is over: whoever waits is let go.

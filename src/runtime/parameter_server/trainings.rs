@@ -114,7 +114,7 @@ impl ParameterServer {
                     "a worker is back"
                 );
                 for coordination in self.coordinations.values_mut() {
-                    coordination.rejoin(replica.worker);
+                    coordination.rejoin(&self.members, replica.worker);
                 }
             }
             Joined::Anew => self.begin_anew(),

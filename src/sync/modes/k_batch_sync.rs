@@ -1,6 +1,6 @@
-//! `k_batch_sync`: one update from the first `k` gradients of the same version. Nobody waits, so that a fast worker
-//! can have several in one update; those that come too late are dropped
-//! (Dutta et al. 2018: K-batch-sync SGD).
+//! `k_batch_sync`: one update from the first `k` gradients of the same version. Nobody waits, so
+//! that a fast worker can have several in one update; those that come too late are dropped (Dutta
+//! et al. 2018: K-batch-sync SGD).
 
 use std::fmt;
 

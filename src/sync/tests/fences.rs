@@ -142,8 +142,8 @@ proptest! {
         let coordinator = Coordinator::new(mode, workers, &members);
         let all: BTreeSet<u32> = (0..workers).collect();
         let votes = mode.needs().vote;
-        let mut seen =
-            Seen { coordinator, members, votes, running: all.clone(), begun: all.clone(), up: None };
+        let (running, begun) = (all.clone(), all.clone());
+        let mut seen = Seen { coordinator, members, votes, running, begun, up: None };
         for next in moves {
             let (Move::Step(worker)
             | Move::Leave(worker)

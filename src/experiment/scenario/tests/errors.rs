@@ -78,26 +78,24 @@ fn an_unknown_value_is_shown_in_its_line_with_the_one_probably_meant() {
 
 #[test]
 fn a_mode_that_there_is_not_is_shown_in_its_line() {
-    let forms = "one of \"async\", \"sync\", { sync = { backups = 1 } }, \
-                 { bounded_staleness = { slack = 4 } }, { k_async = { k = 3 } }, \
-                 { k_batch_sync = { k = 4 } }, { k_batch_async = { k = 4 } }, \"staleness_aware\", \
-                 { delay_compensated = { lambda = 0.04 } }, { local_sgd = { every = 8 } } and \
-                 { diloco = { every = 16 } }";
+    let (last, others) = Mode::EXAMPLES.split_last().unwrap();
+    let forms = format!("one of {} and {last}", others.join(", "));
+    let names = format!("expected one of `{}`", Mode::NAMES.join("`, `"));
+    assert!(
+        forms.starts_with("one of \"async\", \"sync\", { sync = { backups = 1 } }, "),
+        "{forms}"
+    );
     malformed(
         "[[run]]\nmode = \"asinc\"",
         "2:8",
         "\"asinc\"",
-        "unknown variant `asinc`, expected one of `async`, `sync`, `bounded_staleness`, `k_async`, \
-         `k_batch_sync`, `k_batch_async`, `staleness_aware`, `delay_compensated`, `local_sgd`, \
-         `diloco`; did you mean `async`?",
+        &format!("unknown variant `asinc`, {names}; did you mean `async`?"),
     );
     malformed(
         "[[run]]\nmode = { snyc = { backups = 1 } }",
         "2:10",
         "snyc",
-        "unknown field `snyc`, expected one of `async`, `sync`, `bounded_staleness`, `k_async`, \
-         `k_batch_sync`, `k_batch_async`, `staleness_aware`, `delay_compensated`, `local_sgd`, \
-         `diloco`; did you mean `sync`?",
+        &format!("unknown field `snyc`, {names}; did you mean `sync`?"),
     );
     malformed(
         "[[run]]\nmode = { sync = { backup = 1 } }",
