@@ -113,7 +113,12 @@ impl Membership {
     /// Whether `worker` has left a training that is over but that others have not left yet: it is
     /// early for the next one.
     pub fn is_early(&self, worker: u32, workers: u32) -> bool {
-        self.is_over && self.has_left(worker) && !self.all_departed(workers)
+        self.has_left_what_is_over(worker) && !self.all_departed(workers)
+    }
+
+    /// Whether the training is over, and `worker` has left it.
+    pub fn has_left_what_is_over(&self, worker: u32) -> bool {
+        self.is_over && self.has_left(worker)
     }
 
     /// `worker` says that it takes no more steps. Whether that changes who is waited for.

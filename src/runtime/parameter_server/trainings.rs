@@ -42,7 +42,13 @@ impl ParameterServer {
 
     fn is_early(&self, binding: &Binding) -> bool {
         let is_early = |replica: &Replica| self.members.is_early(replica.worker, replica.workers);
-        binding.replicas.iter().any(is_early)
+        !self.is_own(binding.from) && binding.replicas.iter().any(is_early)
+    }
+
+    /// Whether what the master of `from` trains here is its worker's own: where there are parameter
+    /// servers, other workers train nothing here, and do not say here that they leave.
+    fn is_own(&self, from: PeerId) -> bool {
+        from == self.link.local() && self.link.actors.has_servers.get()
     }
 
     /// Lets in those who wait for a fence to be lifted, once none is left, and those who wait for
@@ -106,6 +112,10 @@ impl ParameterServer {
     /// after it had departed. Where the training was over, and it had left that in good order, this
     /// is the beginning of another.
     fn take_part(&mut self, from: PeerId, master: u64, replica: Replica) {
+        if self.is_own(from) && self.members.has_left_what_is_over(replica.worker) {
+            self.members.begin_anew();
+            self.begin_anew();
+        }
         match self.members.join(replica.worker, replica.workers, master) {
             Joined::Expected => {}
             Joined::Back => {

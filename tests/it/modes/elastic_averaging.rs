@@ -61,7 +61,7 @@ fn workers_of_different_speeds_do_not_wait_for_each_other() {
 #[test]
 fn the_digits_are_learnt_in_simulation_and_deployed() {
     let simulated = Simulated::new(2, 4, mode(4)).digits().model(Model::Mlp { hidden: vec![64] });
-    let accuracy = simulated.adam(0.002).batch(32).steps(160).run().evaluation.unwrap().accuracy;
+    let accuracy = simulated.adam(0.002).batch(32).steps(1200).run().evaluation.unwrap().accuracy;
     assert!(accuracy >= 0.95, "{accuracy}");
     let text = "seed = 3\n[cluster]\nps = 2\nworker = 2\n[program]\nmodel = 'softmax'\nbatch = 32\n\
                 optimizer = { rule = 'adam', learning_rate = 0.01 }\n[stop]\nsteps = 2000\n\
