@@ -144,7 +144,7 @@ mod tests {
         let g = Graph::new();
         let _sum = g.zeros([2, 3]) + g.zeros([2]);
         let error = g.check().unwrap_err().to_string();
-        assert!(error.contains("operators.rs") && error.contains("[2, 3]"), "{error}");
+        assert!(error.contains("operators.rs") && error.contains("[2,3]"), "{error}");
         let g = Graph::new();
         let _product = g.zeros([1]) * Graph::new().zeros([1]);
         assert!(g.check().unwrap_err().to_string().contains("another graph"));
