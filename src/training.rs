@@ -5,7 +5,6 @@ mod checkpointing;
 mod checkpoints;
 mod fetched;
 pub mod hooks;
-mod method;
 mod monitored_session;
 mod record;
 mod recording;

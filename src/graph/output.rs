@@ -191,6 +191,11 @@ impl Target {
         self.graph.with_operation(self.op, |operation| operation.name.to_string())
     }
 
+    /// What a worker runs for it in its step `number`, counted from 0.
+    pub(crate) fn in_step(&self, number: u64) -> Self {
+        Self::new(self.graph.clone(), self.graph.in_step(self.op, number))
+    }
+
     /// The end of the training step that it is, or that it waits for; none where there is none.
     pub(crate) fn end_of_step(&self) -> Option<Self> {
         let end = self.graph.end_of_step(self.op)?;

@@ -56,6 +56,10 @@ pub(super) struct State {
     /// Ends of training steps that count none: for each the global step after it, its staleness,
     /// and whether it counts.
     pub(super) ends: BTreeMap<OpId, [Edge; 3]>,
+    /// Training steps in whose place another operation is run in every so many of a worker's steps.
+    pub(super) every_nth: BTreeMap<OpId, (u32, OpId)>,
+    /// What makes a worker's own variables those that all workers share.
+    pub(super) settle: Option<OpId>,
     /// Whether new variables are each worker's own.
     pub(super) is_local: bool,
     /// What runs beside an operation for which the user's line asked: a gradient under

@@ -1,8 +1,10 @@
 //! The training steps of a graph: which operation ends one, what it tells, and whose it is.
 
+use super::device_scope;
 use super::error::{GraphError, GraphProblem};
 use super::op::{Op, Replica};
 use super::output::{Output, Target};
+use super::variables::GLOBAL_STEP;
 use super::{Edge, Graph, OpId};
 
 impl Graph {
@@ -63,5 +65,54 @@ impl Graph {
             state.def.operations[index].op = Op::CommitStep(replica);
         }
         Ok(())
+    }
+
+    /// Has a worker run `other` in place of `step` in the last of every `every` steps.
+    pub(crate) fn every_nth_step(&self, step: &Target, every: u32, other: &Target) {
+        self.state().every_nth.insert(step.op_id(), (every, other.op_id()));
+    }
+
+    /// The operation that a worker runs for `op` in its step `number`, counted from 0.
+    pub(super) fn in_step(&self, op: OpId, number: u64) -> OpId {
+        match self.state().every_nth.get(&op) {
+            Some((every, other)) if (number + 1).is_multiple_of((*every).into()) => *other,
+            _ => op,
+        }
+    }
+
+    /// Has the chief run `target` before a training ends: it makes the worker's own variables those
+    /// that all workers share.
+    pub(crate) fn settle_with(&self, target: &Target) {
+        self.state().settle = Some(target.op_id());
+    }
+
+    /// What the chief runs before a training ends, where workers train copies of their own.
+    pub(crate) fn settle(&self) -> Option<Target> {
+        let settle = self.state().settle?;
+        Some(Target::new(self.clone(), settle))
+    }
+
+    /// Makes all variables but the global step each worker's own, where the scopes in force place a
+    /// variable that is local.
+    pub(crate) fn make_variables_local(&self) {
+        let mut state = self.state();
+        let state = &mut *state;
+        for index in 0..state.def.operations.len() {
+            let operation = &mut state.def.operations[index];
+            let Op::Variable(spec) = &mut operation.op else { continue };
+            if spec.is_local || *spec.shared_name == *GLOBAL_STEP {
+                continue;
+            }
+            spec.is_local = true;
+            let (op, name, outputs) = (&operation.op, &operation.name, &operation.outputs);
+            let device = device_scope::resolve(&state.device_scopes, name, op, outputs);
+            operation.device = device.clone();
+            let variable = OpId(index as u32);
+            for beside in &mut state.def.operations {
+                if beside.colocated_with == Some(variable) {
+                    beside.device = device.clone();
+                }
+            }
+        }
     }
 }

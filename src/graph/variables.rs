@@ -10,7 +10,7 @@ use super::{OpId, TensorType};
 use crate::tensor::{DType, Shape, Tensor};
 
 /// The name of the global step.
-const GLOBAL_STEP: &str = "global_step";
+pub(super) const GLOBAL_STEP: &str = "global_step";
 
 /// A variable to be added.
 struct NewVariable<'a> {

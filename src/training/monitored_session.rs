@@ -95,6 +95,7 @@ impl MonitoredSession {
     }
 
     async fn end(&mut self, reached: u64) -> Result<()> {
+        self.settle().await?;
         self.end_hooks().await?;
         let digest = self.weights_digest().await?;
         if self.global_step < reached {
@@ -121,6 +122,19 @@ impl MonitoredSession {
         match outcome {
             Err(error) if error.code != Code::OutOfRange => Err(error),
             _ => self.close().await,
+        }
+    }
+
+    /// Has a chief that trains a copy of its own give up what no average has of it: what is
+    /// evaluated and saved is what the workers share.
+    async fn settle(&mut self) -> Result<()> {
+        let settle = self.session.graph().settle();
+        let Some(settle) = settle.filter(|_| self.task.is_chief()) else { return Ok(()) };
+        loop {
+            match self.session.run().target(&settle).await {
+                Err(error) if is_mendable(&error) => self.recover(error).await.map(drop)?,
+                settled => return settled.map(drop),
+            }
         }
     }
 

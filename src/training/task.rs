@@ -8,10 +8,10 @@ use std::time::Duration;
 use crate::checkpoint::Stores;
 use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, TaskName};
-use crate::graph::{Gradient, GraphError, GraphProblem, Output, Replica, Variable};
-use crate::optimizer::{Optimizer, TrainOp};
+use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Replica, Variable};
+use crate::optimizer::{LocalSgd, Optimizer, TrainOp, as_gradients, gradients_of};
 use crate::runtime::{Code, Error, PeerMessage, Result, Server, ServerTarget};
-use crate::sync::Mode;
+use crate::sync::{Copies, Mode};
 use crate::units::Time;
 
 use super::checkpointing::Checkpointing;
@@ -213,6 +213,9 @@ impl Task {
     /// gradients of all trainable variables, applies them and counts the step, all as the run
     /// coordinates its workers and compresses what they send.
     ///
+    /// Where the run's workers train copies of their own, the graph's variables become the worker's
+    /// own, and the operation averages them as often as the run says.
+    ///
     /// # Errors
     /// As [`Optimizer::minimize`]; if the task is no worker.
     #[track_caller]
@@ -221,8 +224,7 @@ impl Task {
         optimizer: impl Into<Optimizer>,
         loss: &Output,
     ) -> Result<TrainOp, GraphError> {
-        let step = loss.graph().global_step()?;
-        self.coordinated(optimizer.into())?.minimize(loss, &step)
+        self.train_op(optimizer.into(), &gradients_of(loss)?)
     }
 
     /// The second half of [`Task::minimize`], for gradients that were changed on the way.
@@ -235,12 +237,46 @@ impl Task {
         optimizer: impl Into<Optimizer>,
         pairs: &[(Variable, G)],
     ) -> Result<TrainOp, GraphError> {
-        let optimizer = self.coordinated(optimizer.into())?;
+        self.train_op(optimizer.into(), &as_gradients(pairs))
+    }
+
+    /// Builds variables where the run trains them: shared by all workers, or each worker's own. A
+    /// program need not: [`Task::minimize`] moves variables that are elsewhere.
+    ///
+    /// # Errors
+    /// What `build` returns.
+    pub(super) fn with_variables<T>(
+        &self,
+        g: &Graph,
+        build: impl FnOnce(&Graph) -> Result<T, GraphError>,
+    ) -> Result<T, GraphError> {
+        if self.copies().is_some() { g.with_local_variables(build) } else { build(g) }
+    }
+
+    #[track_caller]
+    fn train_op(
+        &self,
+        optimizer: Optimizer,
+        pairs: &[(Variable, Gradient)],
+    ) -> Result<TrainOp, GraphError> {
         let Some((variable, _)) = pairs.first() else {
             return Err(GraphError::new("apply_gradients", GraphProblem::NoGradients));
         };
-        let step = variable.graph().global_step()?;
-        optimizer.apply_gradients(pairs, &step)
+        let (graph, step) = (variable.graph(), variable.graph().global_step()?);
+        let Some(copies) = self.copies() else {
+            return self.coordinated(optimizer)?.apply_gradients(pairs, &step);
+        };
+        graph.make_variables_local();
+        let center = self.coordinated(LocalSgd::center(&copies))?;
+        // What is compressed is what is sent.
+        let own = Optimizer { top_k: None, ..optimizer };
+        let local = LocalSgd::new(own, center, copies.every);
+        Ok(local.apply_gradients(pairs, &step)?.train_op())
+    }
+
+    /// How the worker exchanges what it learns, where it trains copies of its own.
+    fn copies(&self) -> Option<Copies> {
+        self.inner.replica.and_then(|replica| replica.mode.copies())
     }
 
     /// `optimizer` as the run uses it: coordinated with the other workers, its gradients
@@ -248,7 +284,7 @@ impl Task {
     ///
     /// # Errors
     /// If the task is no worker.
-    pub(super) fn coordinated(&self, mut optimizer: Optimizer) -> Result<Optimizer> {
+    fn coordinated(&self, mut optimizer: Optimizer) -> Result<Optimizer> {
         let Some(Replica { worker, workers, mode }) = self.inner.replica else {
             let message = format!("{} is no worker: it trains nothing", self.name());
             return Err(Error::new(Code::FailedPrecondition, message));
@@ -281,6 +317,11 @@ impl Task {
             let own = replica.mode.steps_of_a_worker(global_step, replica.workers);
             batches.seek(own);
         }
+    }
+
+    /// How many of a worker's steps there are for each that changes what the workers share.
+    pub(super) fn local_steps(&self) -> u64 {
+        self.copies().map_or(1, |copies| copies.every.into())
     }
 
     /// Tells all tasks which workers take no more steps.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::graph::{
-    Graph, GraphDef, GraphError, Output, Target, Variable, accuracy, sparse_softmax_cross_entropy,
+    Graph, GraphDef, GraphError, Output, Target, accuracy, sparse_softmax_cross_entropy,
 };
 use crate::partition::Request;
 use crate::placement::{GreedyByBytes, ReplicaDeviceSetter};
@@ -12,13 +12,13 @@ use crate::tensor::{DType, Tensor};
 use crate::units::Time;
 
 use super::hooks::{InMemoryEvaluator, StopAtStep, StopAtTime};
-use super::method::{Method, TrainOps};
 use super::monitored_session::MonitoredSession;
-use super::recovery::{RECOVERY_TIMEOUT, is_mendable};
+use super::recovery::RECOVERY_TIMEOUT;
 use super::task::Task;
 use crate::data::Batch;
 use crate::models::Model;
 use crate::models::{self, Network};
+use crate::optimizer::TrainOp;
 
 /// Trains what the task's settings say, until they say that it is over.
 ///
@@ -53,27 +53,24 @@ async fn train_until_the_end(
     session: &mut MonitoredSession,
     model: &Built,
 ) -> Result<()> {
-    let mut number = 0;
     while !session.should_stop() {
-        model.step(number, task, session).await?;
-        number += 1;
+        model.step(task, session).await?;
         check_chief(task)?;
-    }
-    if task.is_chief() {
-        model.settle(session).await?;
     }
     Ok(())
 }
 
-/// The graph of the built-in trainer, and what one of its training steps feeds, fetches and runs.
+/// The graph of the built-in trainer, and what one of its training steps feeds, fetches and runs:
+/// one that changes what the workers share.
 ///
 /// # Errors
 /// If the model can't be built.
 pub(crate) fn step_graph(task: &Task) -> Result<(GraphDef, Request)> {
     let (g, model) = build_graph(task)?;
-    let mut request =
-        Request { targets: vec![model.train_ops.shared().target().op_id()], ..Request::default() };
-    request.fetches.push(model.train_ops.shared().global_step().edge());
+    let shared = model.train_op.target().in_step(task.local_steps() - 1);
+    let mut request = Request { targets: vec![shared.op_id()], ..Request::default() };
+    let told = shared.end_of_step().into_iter().flat_map(|end| end.told_of_step());
+    request.fetches.extend(told.take(1).map(|global_step| global_step.edge()));
     if let Some(data) = &model.data {
         request.feeds = vec![data.features.edge(), data.labels.edge()];
         request.fetches.push(data.loss.edge());
@@ -93,7 +90,7 @@ fn build_graph(task: &Task) -> Result<(Graph, Built)> {
 
 /// A model in a graph, and how it is trained and measured.
 struct Built {
-    train_ops: TrainOps,
+    train_op: TrainOp,
     /// What else is run with each training step.
     updates: Vec<Target>,
     data: Option<Fed>,
@@ -111,42 +108,40 @@ struct Fed {
 
 fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
     let settings = task.settings();
-    let method = Method::of(task)?;
-    let global_step = g.global_step()?;
+    g.global_step()?; // before all else, so that it is where a round of tasks begins
     if let Model::Null { variables } = settings.model {
-        return null(g, variables, &method, global_step);
+        return null(g, variables, task);
     }
     let split = &task.dataset()?.train;
     let features = g.placeholder("features", DType::F32, [None, Some(split.width())])?;
     let labels = g.placeholder("labels", DType::I32, [None])?;
     let network =
-        method.with_variables(g, |_| Ok(models::build(&settings.model, &features, split)?))?;
+        task.with_variables(g, |_| Ok(models::build(&settings.model, &features, split)?))?;
     let Network { logits, ids, updates } = network;
     let loss = sparse_softmax_cross_entropy(&logits, &labels)?.mean();
     let accuracy = accuracy(&logits, &labels)?;
-    let train_ops = method.minimize(&loss, &global_step)?;
-    Ok(Built { train_ops, updates, data: Some(Fed { features, ids, labels, loss, accuracy }) })
+    let train_op = task.minimize(settings.optimizer.clone(), &loss)?;
+    Ok(Built { train_op, updates, data: Some(Fed { features, ids, labels, loss, accuracy }) })
 }
 
 /// Reads scalar variables and updates each by itself. The negation is the least arithmetic there
 /// is: a scenario's drawn step time falls on it.
-fn null(g: &Graph, variables: usize, method: &Method, step: Variable) -> Result<Built, GraphError> {
+fn null(g: &Graph, variables: usize, task: &Task) -> Result<Built, GraphError> {
     let mut pairs = Vec::with_capacity(variables);
     for i in 0..variables {
         let variable =
-            method.with_variables(g, |g| g.variable(&format!("v{i}"), &g.constant(0f32)))?;
+            task.with_variables(g, |g| g.variable(&format!("v{i}"), &g.constant(0f32)))?;
         let gradient = variable.read().negate();
         pairs.push((variable, gradient));
     }
-    let train_ops = method.apply_gradients(&pairs, &step)?;
-    Ok(Built { train_ops, updates: Vec::new(), data: None })
+    let train_op = task.apply_gradients(task.settings().optimizer.clone(), &pairs)?;
+    Ok(Built { train_op, updates: Vec::new(), data: None })
 }
 
 impl Built {
-    /// Takes training step `number`, counted from 0.
-    async fn step(&self, number: u64, task: &Task, session: &mut MonitoredSession) -> Result<()> {
-        let train_op = self.train_ops.at(number);
-        let mut run = session.run().target(train_op).fetch(&train_op.global_step());
+    /// Takes a training step.
+    async fn step(&self, task: &Task, session: &mut MonitoredSession) -> Result<()> {
+        let mut run = session.run().target(&self.train_op);
         if let Some(data) = &self.data {
             run = run.feed_with(|| Ok(data.feeds(task.next_batch()?).collect())).fetch(&data.loss);
         }
@@ -154,17 +149,6 @@ impl Built {
             run = run.target(update);
         }
         run.await.map(drop)
-    }
-
-    /// Has a worker that trains variables of its own give up what no average has of it.
-    async fn settle(&self, session: &mut MonitoredSession) -> Result<()> {
-        let Some(begin_again) = self.train_ops.begin_again() else { return Ok(()) };
-        loop {
-            match session.raw().run().target(begin_again).await {
-                Err(error) if is_mendable(&error) => session.recover(error).await.map(drop)?,
-                done => return done.map(drop),
-            }
-        }
     }
 }
 
