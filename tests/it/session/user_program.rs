@@ -23,6 +23,21 @@ fn the_example_learns_the_digits_in_every_mode() {
     }
 }
 
+#[test]
+fn a_program_that_knows_nothing_of_it_trains_copies_and_ends_at_what_the_workers_share() {
+    let modes =
+        [Mode::LocalSgd { every: 2, backups: 0 }, Mode::ElasticAveraging { every: 2, alpha: 0.3 }];
+    for mode in modes {
+        let training = Simulated::new(2, 3, mode).digits().steps(150);
+        let trained = training.run_program(digits_trainer::trainer);
+        assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+        let evaluation = trained.evaluation.expect("the example evaluates at the end");
+        assert!(evaluation.accuracy > 0.9, "{mode}: {evaluation:?}");
+        let local = trained.steps.iter().filter(|step| step.global_step == 0).count();
+        assert!(local >= 3, "{mode}: each worker takes a step of its own before it exchanges");
+    }
+}
+
 /// A literal port of TensorFlow's distributed trainer: the optimizer knows of no run.
 async fn plain_trainer(task: Task) -> Result<()> {
     if task.job() == "ps" {
