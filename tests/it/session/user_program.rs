@@ -28,7 +28,7 @@ fn a_program_that_knows_nothing_of_it_trains_copies_and_ends_at_what_the_workers
     let modes =
         [Mode::LocalSgd { every: 2, backups: 0 }, Mode::ElasticAveraging { every: 2, alpha: 0.3 }];
     for mode in modes {
-        let training = Simulated::new(2, 3, mode).digits().steps(150);
+        let training = Simulated::new(2, 3, mode).digits().steps(300);
         let trained = training.run_program(digits_trainer::trainer);
         assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
         let evaluation = trained.evaluation.expect("the example evaluates at the end");
