@@ -4,7 +4,7 @@
 //! and calls [`on_park`], which ticks the world until an actor, a program or the run has something
 //! to do.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -24,6 +24,8 @@ pub(super) struct Driver {
     /// Empty between ticks, kept for its storage.
     actions: RefCell<Vec<Action>>,
     commands: UnboundedSender<RunCommand>,
+    /// Whether a command or a program's result was sent to the run since it last looked.
+    pub(super) has_news: Cell<bool>,
 }
 
 /// What the run has to do to the program of a task and its server.
@@ -65,6 +67,7 @@ impl Driver {
             inboxes: RefCell::new(inboxes),
             actions: RefCell::default(),
             commands: sender,
+            has_news: Cell::new(false),
         });
         CURRENT.set(Some(Rc::clone(&driver)));
         (driver, commands)
@@ -144,6 +147,7 @@ impl Driver {
         if self.commands.send(command).is_err() {
             tracing::debug!(?command, "the run has ended already");
         }
+        self.has_news.set(true);
         true
     }
 }

@@ -103,7 +103,15 @@ where
 
     /// Waits for the next command or result, and takes commands first.
     async fn next(&mut self, commands: &mut UnboundedReceiver<RunCommand>) -> Next<T> {
+        let mut is_registered = false;
         poll_fn(|context| {
+            // The run is polled at every event. It looks at its channels once, which registers its
+            // waker there, and again when something was sent.
+            let has_news = self.driver.has_news.take();
+            if is_registered && !has_news {
+                return Poll::Pending;
+            }
+            is_registered = true;
             if let Poll::Ready(command) = commands.poll_recv(context) {
                 return Poll::Ready(Next::Command(command.expect("the driver lives and may send")));
             }
@@ -185,6 +193,7 @@ where
             if results.send(ProgramResult { task, result }).is_err() {
                 tracing::debug!(task, "a program returned after the end of the run");
             }
+            driver.has_news.set(true);
         });
     }
 }
