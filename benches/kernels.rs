@@ -1,10 +1,10 @@
 //! Matrix products and convolutions as a graph runs them, against the `gemm` crate called directly.
-//! One JSON line a shape.
+//! Prints one JSON line for each shape.
 //!
 //! `cargo bench --bench kernels`: the products of the models that `peer` trains, forward and of
-//! both gradients. A step runs [`PRODUCTS`] of them, so that it costs next to nothing beside them.
-//! `gemm` has its best setting for each shape: one thread, or all. A convolution stands beside the
-//! product of as many operations that `gemm` would have to compute if the windows were a matrix
+//! both gradients. A step runs [`PRODUCTS`] of them, so that the step itself costs next to nothing.
+//! `gemm` has its best setting for each shape: one thread, or all. A convolution is compared with
+//! the product of as many operations that `gemm` would have to compute if the windows were a matrix
 //! already.
 
 use std::time::Instant;
@@ -13,12 +13,13 @@ use gemm_common::Parallelism;
 use serde::Serialize;
 use trainyard::prelude::*;
 
-/// How many products a step has.
+/// The number of products in a step.
 const PRODUCTS: usize = 32;
-/// How many steps are timed, and not timed before.
+/// The number of timed steps, and of untimed steps before them.
 const STEPS: usize = 100;
 
-/// `op(a)` is `[m, k]`, `op(b)` is `[k, n]`; which of them is transposed.
+/// The shape of a product `op(a)` \[m, k\] times `op(b)` \[k, n\], and which of the two is
+/// transposed.
 type Product = ([usize; 3], (bool, bool));
 
 const NEITHER: (bool, bool) = (false, false);
@@ -35,10 +36,10 @@ const SHAPES: &[Product] = &[
     ([32, 64, 10], NEITHER), ([64, 32, 10], A),
 ];
 
-/// Images, `[batch, height, width, channels]`, and how many filters of 5x5 go over them.
+/// Images, `[batch, height, width, channels]`, and the number of 5x5 filters over them.
 const CONVOLUTIONS: &[([usize; 4], usize)] = &[([64, 28, 28, 1], 32), ([64, 14, 14, 32], 64)];
 
-/// One result; times are of one product or convolution.
+/// One result. Times are for one product or convolution.
 #[derive(Serialize)]
 struct Line {
     case: &'static str,
@@ -120,7 +121,7 @@ async fn convolution(images: [usize; 4], filters: usize) -> Result<()> {
     Ok(())
 }
 
-/// How `a` and `b` are stored.
+/// The shapes in which `a` and `b` are stored.
 fn stored(([m, k, n], (a, b)): &Product) -> [[usize; 2]; 2] {
     let turn = |[rows, columns]: [usize; 2], turn: bool| {
         if turn { [columns, rows] } else { [rows, columns] }
@@ -132,7 +133,7 @@ fn values(len: usize) -> Vec<f32> {
     (0..len).map(|i| (i % 17) as f32 / 16.0 - 0.5).collect()
 }
 
-/// What a product takes in a step that runs many \[us\].
+/// The time of one product in a step that runs many \[us\].
 async fn in_a_graph(product: &Product) -> Result<f64> {
     let server = Server::create_local();
     let g = Graph::new();
@@ -159,7 +160,7 @@ async fn in_a_graph(product: &Product) -> Result<f64> {
     Ok(low(times))
 }
 
-/// What `gemm` takes for a product \[us\].
+/// The time of one product by `gemm` \[us\].
 fn direct(product: &Product, parallelism: Parallelism, products: usize) -> f64 {
     let ([m, k, n], (transpose_a, transpose_b)) = *product;
     let (a, b, mut out) = (values(m * k), values(k * n), vec![0f32; m * n]);
@@ -172,7 +173,7 @@ fn direct(product: &Product, parallelism: Parallelism, products: usize) -> f64 {
         #[expect(unsafe_code, reason = "gemm takes pointers")]
         // SAFETY: the three have as many elements as the shape says, by these steps.
         unsafe {
-            // Of the factors exchanged, each with rows for columns: `gemm` writes down columns.
+            // The factors are exchanged and transposed, because `gemm` writes columns first.
             gemm_f32::gemm::f32::get_gemm_fn()(
                 n,
                 m,
@@ -197,7 +198,7 @@ fn direct(product: &Product, parallelism: Parallelism, products: usize) -> f64 {
         }
     };
     let mut times = Vec::new();
-    // On one of rayon's threads, as a step's kernels are.
+    // Runs on one of rayon's threads, as a step's kernels do.
     rayon::scope(|_| {
         for step in 0..2 * STEPS {
             let begin = Instant::now();
@@ -210,7 +211,7 @@ fn direct(product: &Product, parallelism: Parallelism, products: usize) -> f64 {
     low(times)
 }
 
-/// The time that a tenth of `times` does not exceed.
+/// The tenth percentile of `times`.
 fn low(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 10]

@@ -1,4 +1,4 @@
-//! How many events a second the simulator does through the real actors. One JSON line a case.
+//! The simulator's events a second through the real actors. Prints one JSON line for each case.
 //!
 //! `cargo bench --bench simulator`: the null program of TensorFlow's OSDI paper (one scalar on each
 //! of 16 parameter servers, read and updated by every worker), asynchronous, with more and more

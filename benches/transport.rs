@@ -1,7 +1,8 @@
-//! How fast messages get from one task to another over QUIC on loopback, beside quinn alone. A JSON
-//! line a case.
+//! The speed of messages between two tasks over QUIC on loopback, compared with quinn alone. Prints
+//! one JSON line for each case.
 //!
-//! `cargo bench --bench transport`. Each end has a thread of its own, as it would have a process.
+//! `cargo bench --bench transport`. Each end has a thread of its own, as it would have a process of
+//! its own.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSliceMut};
@@ -27,7 +28,7 @@ use trainyard::transport::{
 use trainyard::units::Bytes;
 
 const ROUND_TRIPS: usize = 20_000;
-/// Elements of an f32 tensor of 100 MB.
+/// The number of elements of an f32 tensor of 100 MB.
 const LARGE: usize = 25_000_000;
 const TENSORS: usize = 10;
 const REPEATS: usize = 5;
@@ -60,7 +61,7 @@ impl Inbox<Note> for Echo {
     fn lost(&self, _: PeerId, _: Loss) {}
 }
 
-/// Counts what comes, and wakes who waits for it.
+/// Counts the messages that arrive, and wakes the one that waits for them.
 #[derive(Default)]
 struct Counter {
     count: Cell<usize>,
@@ -168,7 +169,7 @@ fn report(case: &str, mut rates: Vec<f64>) {
     println!(r#"{{"case":"{case}","GB_per_s":{median:.2},"least":{least:.2},"most":{most:.2}}}"#);
 }
 
-/// What quinn itself does with the same packets: nothing is decoded, checked or copied.
+/// Measures quinn alone with the same packets: nothing is decoded, checked or copied.
 fn raw_quinn() {
     let authority = Authority::new("raw").expect("an authority");
     let folder = std::env::temp_dir().join(format!("trainyard-bench-{}", std::process::id()));
@@ -253,7 +254,7 @@ fn raw_configs(folder: &std::path::Path) -> (ServerConfig, ClientConfig) {
     (server, client)
 }
 
-/// Four packets of 16,000 bytes are what the system takes at once.
+/// A socket that sends at most four packets of 16,000 bytes at once, the limit of the system.
 #[derive(Debug)]
 struct Capped(Arc<dyn AsyncUdpSocket>);
 

@@ -1,12 +1,12 @@
-//! A trainer of one's own: a perceptron for the digits, in the shape of a TensorFlow program.
+//! A user's own trainer: a perceptron for the digits, in the shape of a TensorFlow program.
 //!
 //! ```text
 //! cargo run --example digits_trainer -- sim sims/sync_vs_async.toml
 //! ```
 //!
-//! The cluster, the network, the mode and the batches are the scenario's; the model and the
-//! optimizer are this program's, whatever `[program]` says of them. It trains until the accuracy on
-//! the test split is 0.95, or for as many steps as the scenario says.
+//! The scenario gives the cluster, the network, the mode and the batches. This program gives the
+//! model and the optimizer; those of `[program]` are ignored. It trains until the accuracy on the
+//! test split is 0.95, or for as many steps as the scenario says.
 
 use trainyard::prelude::*;
 
@@ -15,7 +15,7 @@ fn main() -> std::process::ExitCode {
     trainyard::main(trainer)
 }
 
-/// What runs as every task of the cluster.
+/// The program of every task of the cluster.
 pub(crate) async fn trainer(task: Task) -> Result<()> {
     if task.job() == "ps" {
         return task.join().await; // returns when the training is over
@@ -43,7 +43,7 @@ pub(crate) async fn trainer(task: Task) -> Result<()> {
     session.close().await
 }
 
-/// A graph's ends, which a step feeds, fetches and runs.
+/// The ends of a graph: the outputs and operations that a step feeds, fetches and runs.
 struct Model {
     x: Output,
     y: Output,

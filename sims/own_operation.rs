@@ -17,7 +17,8 @@ fn main() -> std::process::ExitCode {
     trainyard::main(trainer)
 }
 
-/// Makes both known to this task. All tasks run this program, so all know them.
+/// Registers the operation and the update rule for this task. All tasks run this program, so all
+/// know them.
 pub(crate) fn register() {
     trainyard::operations::register_operation(Swish { beta: 1.0 });
     trainyard::optimizer::register_rule(Lion { beta1: 0.9, beta2: 0.99 });
@@ -55,7 +56,7 @@ impl OpDef for Swish {
         Ok(vec![Some(dy.mul(&sigmoid.mul(&slope)?)?)])
     }
 
-    /// An exponential and three operations an element, which is read and written.
+    /// The cost: an exponential and three operations for each element, which is read and written.
     fn cost(&self, inputs: &[Known], _: &[Known]) -> Cost {
         let (_, shape) = inputs[0];
         Cost::work(23 * shape.elements(), 8 * shape.elements())
@@ -113,7 +114,7 @@ pub(crate) fn model(x: &Output, y: &Output) -> Result<(Output, Output), GraphErr
     Ok((sparse_softmax_cross_entropy(&logits, y)?.mean(), accuracy(&logits, y)?))
 }
 
-/// What runs as every task of the cluster. The rule is the scenario's: `rule = "lion"`.
+/// The program of every task of the cluster. The scenario gives the rule: `rule = "lion"`.
 pub(crate) async fn trainer(task: Task) -> Result<()> {
     if task.job() == "ps" {
         return task.join().await;

@@ -1,11 +1,11 @@
-//! Checkpoints: a training's variables in files that outlive it, and how the last whole ones are
-//! found again.
+//! Checkpoints: a training's variables in files that outlive it, and the search for the newest
+//! complete one.
 //!
 //! A checkpoint is one file a shard, in the format of safetensors, and an index that is written
 //! last: it names the files and has the checksum of each, and a checkpoint without its index does
-//! not exist. So a save that is killed at any moment leaves the checkpoints before it as they were.
-//! A reader trusts no byte: a file that was cut off, changed or lost is named, and the newest
-//! checkpoint that is whole is taken.
+//! not exist. So a save that is killed at any moment leaves the earlier checkpoints unchanged. A
+//! reader checks every byte: it names a file that was cut off, changed or lost, and takes the
+//! newest complete checkpoint.
 //!
 //! ```text
 //! model.ckpt-300-00000-of-00002.safetensors   what ps:0 holds
@@ -14,9 +14,9 @@
 //! checkpoint                                  names the newest, for people and TensorFlow's tools
 //! ```
 //!
-//! What TensorFlow's `Saver` needs a file system for that all tasks share, one writer does here, to
-//! whatever [`Store`] there is. Nothing here knows of sessions, and everything blocks: the caller
-//! decides on which thread.
+//! TensorFlow's `Saver` needs a file system that all tasks share; here one writer saves everything,
+//! to any [`Store`]. This module knows no sessions, and all its calls block: the caller decides on
+//! which thread.
 
 mod error;
 mod export;

@@ -1,4 +1,5 @@
-//! The command line: arguments to experiments, progress on stderr, results on stdout, exit codes.
+//! The command line: turns arguments into experiments, shows progress on stderr and results on
+//! stdout, and returns exit codes.
 
 mod args;
 mod certs;
@@ -23,13 +24,13 @@ use crate::experiment::Trainer;
 
 use args::{Args, Command};
 
-/// Runs the command line for `trainer`.
+/// Runs the command line with the program `trainer`.
 pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
             let code = if error.use_stderr() { ExitCode::Usage } else { ExitCode::Done };
-            // Where even the terminal is gone, the exit code is all that is left to say.
+            // If even the terminal is gone, only the exit code can report the failure.
             return error.print().map_or(ExitCode::Internal, |()| code);
         }
     };

@@ -1,4 +1,4 @@
-//! The clock that everything below the user's program is handed: the wall clock or a simulation's.
+//! The clock that everything below the user's program is given: the wall clock or a simulation's.
 
 mod wall;
 
@@ -22,7 +22,7 @@ pub trait Clock {
     /// Waits until `time`; returns at once if that has passed.
     fn sleep_until(&self, time: Time) -> Sleep;
 
-    /// The time since 1970; with a virtual clock, since that clock began.
+    /// The time since 1970; for a virtual clock, since that clock began.
     fn date(&self) -> Duration {
         self.now().since(Time::ZERO)
     }

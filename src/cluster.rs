@@ -1,4 +1,4 @@
-//! Names and specifications: jobs, tasks, devices, and which addresses make a cluster.
+//! Names and specifications: jobs, tasks, devices, and the addresses of a cluster.
 //!
 //! All of these are plain values, valid by construction. Nothing here opens a connection or reads
 //! the environment: the caller passes the text of a variable or a file.
@@ -14,7 +14,7 @@
 //! | [`Flags`] | the flags of `mnist_replica.py` |
 //! | [`Slurm`] | `SlurmClusterResolver` |
 //!
-//! Where it differs on purpose:
+//! Deliberate differences:
 //!
 //! | TensorFlow | here |
 //! |---|---|
@@ -76,5 +76,6 @@ pub use spec::ClusterSpec;
 pub use task_config::TaskConfig;
 pub use task_name::{TaskName, TaskNameError};
 
-/// The most tasks that a job may have, so that an index from outside can't demand all the memory.
+/// The most tasks that a job may have: the limit keeps an index from outside from taking all
+/// memory.
 const MAX_TASKS: u32 = 1 << 20;

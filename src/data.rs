@@ -1,11 +1,11 @@
 //! Data sets: samples in memory, split into a training and a test part, and dealt out in batches.
 //!
-//! A sample is a row of features and a class label. Where the samples come from is the business of
-//! one file each ([`Dataset::digits`] is embedded in the library); which worker gets which, and in
-//! what order, is [`Batches`]'.
+//! A sample is a row of features and a class label. Each source of samples has one file
+//! ([`Dataset::digits`] is embedded in the library); [`Batches`] decides which worker gets which
+//! samples, and in what order.
 //!
-//! A file can be gzipped. What it says of its own size is checked before memory is taken, and what
-//! is wrong with it is told with the file and the place.
+//! A file can be gzipped. The size that it claims is checked before memory is taken, and an error
+//! names the file, the place and the problem.
 
 mod batches;
 mod deal;
@@ -34,9 +34,9 @@ pub use sparse::{SparseBatches, SparseDataset, SparseSplit};
 /// A data set in its two parts.
 #[derive(Clone, Debug)]
 pub struct Dataset {
-    /// What the workers train on.
+    /// The samples that the workers train on.
     pub train: Split,
-    /// What the model is evaluated on.
+    /// The samples that the model is evaluated on.
     pub test: Split,
 }
 
@@ -56,8 +56,8 @@ pub struct Split {
 pub struct Batch {
     /// The features, `f32` of shape `[samples, width]`.
     pub features: Tensor,
-    /// Of sparse data which feature each of those is, `i64` of their shape. A sample with fewer has
-    /// some of value 0 at the end.
+    /// For sparse data, the number of each feature, `i64` of the features' shape. A sample with
+    /// fewer features is filled with features of value 0 at the end.
     pub ids: Option<Tensor>,
     /// The classes, `i32` of shape `[samples]`.
     pub labels: Tensor,
@@ -65,20 +65,20 @@ pub struct Batch {
 
 /// Some samples of a [`SparseSplit`], to be fed to a graph.
 ///
-/// A sample has as many places as the one with the most features in the batch. Those that it does
-/// not fill have id 0 and value 0, so that a sum of what the ids look up, weighted by the values,
-/// is that of its own features.
+/// Each sample has as many places as the batch's sample with the most features. Unused places have
+/// id 0 and value 0, so that a sum of the rows that the ids look up, weighted by the values, is
+/// that of the sample's own features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SparseBatch {
-    /// Which features, `i64` of shape `[samples, most features]`, in ascending order.
+    /// The numbers of the features, `i64` of shape `[samples, most features]`, in ascending order.
     pub ids: Tensor,
-    /// What they are, `f32` of the same shape.
+    /// The values of the features, `f32` of the same shape.
     pub values: Tensor,
     /// The classes, `i32` of shape `[samples]`.
     pub labels: Tensor,
 }
 
-/// Why there is no such data set, or no such batches of it.
+/// Errors of data sets and of their batches.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// A file can't be read.
@@ -86,17 +86,17 @@ pub enum DataError {
     Unreadable {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file holds something else than it should.
+    /// A file's content is malformed.
     #[error("{file}, {place}: {problem}")]
     Malformed {
         /// The file.
         file: String,
-        /// Where in it: a line, a column, a range of bytes.
+        /// The place in the file: a line, a column, a range of bytes.
         place: String,
-        /// What is wrong there.
+        /// The problem there.
         problem: String,
     },
     /// The features or the labels are tensors of the wrong shape.
@@ -110,7 +110,7 @@ pub enum DataError {
         /// The shape of the labels.
         labels: Vec<usize>,
     },
-    /// The features are no tensor of `f32`, or the labels none of `i32`.
+    /// The features are not a tensor of `f32`, or the labels not one of `i32`.
     #[error("features are a tensor of f32, ids one of i64 and labels one of i32: {0}")]
     Tensor(#[from] TensorError),
     /// The samples can't be images of that size.
@@ -118,7 +118,7 @@ pub enum DataError {
         "a sample has {width} features, which are no image of height, width and channels {shape:?}"
     )]
     Image {
-        /// How many features a sample has.
+        /// The number of features of a sample.
         width: usize,
         /// The image's height, width and channels.
         shape: [usize; 3],
@@ -133,21 +133,21 @@ pub enum DataError {
         sample: usize,
         /// Its label.
         label: i32,
-        /// How many classes there are.
+        /// The number of classes.
         classes: usize,
     },
-    /// There is nothing to make batches of.
+    /// There are no samples to make batches of, or another count is zero.
     #[error("no batches can be made with no {what}; give at least one")]
     Empty {
-        /// What there is none of.
+        /// The thing that is missing.
         what: &'static str,
     },
-    /// The worker is none of those that the samples are dealt to.
+    /// The worker is not one of those that the samples are dealt to.
     #[error("worker {worker} gets no samples: they are dealt to {workers} workers, counted from 0")]
     NoSuchWorker {
         /// The worker's index.
         worker: u32,
-        /// How many workers there are.
+        /// The number of workers.
         workers: u32,
     },
 }
@@ -157,14 +157,14 @@ impl Dataset {
     /// to test on (E. Alpaydin and C. Kaynak, UCI, CC BY 4.0; `src/data/README.md`).
     ///
     /// # Errors
-    /// None that is not a defect of the library.
+    /// Only if the library has a defect.
     pub fn digits() -> Result<Self, DataError> {
         digits::load()
     }
 
-    /// Sparse samples of `slots` features each, of `rows` that there are, drawn from `seed`: a few
-    /// features are frequent and most are rare, and what a sample's features weigh together decides
-    /// which of two classes it is of. 8192 samples to train on and 2048 to test on.
+    /// Draws sparse samples of `slots` features each, out of `rows` features, from `seed`: a few
+    /// features are frequent and most are rare, and the sum of its features' weights decides which
+    /// of two classes a sample is of. 8192 samples to train on and 2048 to test on.
     ///
     /// # Errors
     /// If there are no slots or no rows.
@@ -172,12 +172,12 @@ impl Dataset {
         synthetic::draw(rows, slots, seed)
     }
 
-    /// The LIBSVM file `path` as sparse samples of `slots` features each, of `rows` that there are.
-    /// `test` and `seed` are as those of [`Dataset::libsvm`].
+    /// Reads the LIBSVM file `path` as sparse samples of `slots` features each, out of `rows`
+    /// features. `test` and `seed` are as those of [`Dataset::libsvm`].
     ///
     /// # Errors
-    /// If a file can't be read or is malformed, or a sample has more features than slots or one
-    /// that is none of the rows.
+    /// If a file can't be read or is malformed, or a sample has more features than slots or a
+    /// feature outside of the rows.
     pub fn libsvm_sparse(
         path: &Path,
         test: Option<&Path>,
@@ -192,20 +192,20 @@ impl Dataset {
     /// Pixels are scaled to 0 to 1.
     ///
     /// # Errors
-    /// If one is missing or malformed, or they don't fit each other.
+    /// If one is missing or malformed, or they don't match each other.
     pub fn idx(directory: &Path) -> Result<Self, DataError> {
         idx::load(directory)
     }
 
-    /// A CSV file with a header: the class is in the column `label`, every other column is a
+    /// Reads a CSV file with a header: the column `label` has the class, every other column a
     /// number.
     ///
     /// Labels that are all whole numbers are the classes' numbers; others are numbered in
-    /// alphabetical order. The samples of `test` are for testing; without it, a fifth of them,
-    /// drawn by `seed`.
+    /// alphabetical order. The samples of `test` are for testing; without it, a fifth of those of
+    /// `file`, drawn by `seed`.
     ///
     /// # Errors
-    /// If a file is missing or malformed: told with line and column.
+    /// If a file is missing or malformed, with the line and the column.
     pub fn csv(
         file: &Path,
         label: &str,
@@ -215,11 +215,11 @@ impl Dataset {
         table::load(file, label, test, seed)
     }
 
-    /// A LIBSVM file, every feature in its place and absent ones 0. Labels are numbered in
-    /// ascending order. The samples of `test` are for testing; without it, a fifth of them, drawn
-    /// by `seed`.
+    /// Reads a LIBSVM file densely: every feature in its place and absent ones 0. Labels are
+    /// numbered in ascending order. The samples of `test` are for testing; without it, a fifth of
+    /// those of `file`, drawn by `seed`.
     ///
-    /// To read one without holding it in memory there is [`LibSvm`].
+    /// [`LibSvm`] reads a file without holding it in memory.
     ///
     /// # Errors
     /// If a file is missing or malformed, or has more features than fit densely into memory.
@@ -227,12 +227,12 @@ impl Dataset {
         libsvm::load(file, test, seed)
     }
 
-    /// NumPy arrays in `.npy` files: features `[n, …]` and labels `[n]`, of float32, float64,
+    /// Reads NumPy arrays in `.npy` files: features `[n, …]` and labels `[n]`, of float32, float64,
     /// int32, int64, uint8 (pixels, scaled to 0 to 1) or bool. The samples of `test` are for
-    /// testing; without it, a fifth of them, drawn by `seed`.
+    /// testing; without it, a fifth of those of `train`, drawn by `seed`.
     ///
     /// # Errors
-    /// If a file is missing or malformed, or they don't fit each other.
+    /// If a file is missing or malformed, or they don't match each other.
     pub fn npy(
         train: (&Path, &Path),
         test: Option<(&Path, &Path)>,
@@ -243,7 +243,7 @@ impl Dataset {
 }
 
 impl Dataset {
-    /// The same samples, each of which is an image: as [`Split::of_images`].
+    /// Declares each sample an image, as [`Split::of_images`] does.
     ///
     /// # Errors
     /// If a sample has another number of features.
@@ -254,7 +254,8 @@ impl Dataset {
 
 impl Dataset {
     /// Random images of `image` `[height, width, channels]` and labels of `classes`, drawn by
-    /// `seed`: what costs a training as much as real ones. Without numbers they take no memory.
+    /// `seed`: a training costs as much with them as with real ones. Without numbers they take
+    /// no memory.
     ///
     /// # Errors
     /// If there are no classes.
@@ -275,8 +276,8 @@ impl DataError {
 }
 
 impl Split {
-    /// Samples of `features`, `f32` of shape `[n, width]`, and `labels`, `i32` of shape `[n]` from
-    /// 0 to `classes - 1`.
+    /// Creates a split of samples of `features`, `f32` of shape `[n, width]`, and `labels`, `i32`
+    /// of shape `[n]` from 0 to `classes - 1`.
     ///
     /// # Errors
     /// If the tensors are of other types or shapes, or a label is out of range.
@@ -302,8 +303,7 @@ impl Split {
         Ok(Self { features, ids: None, labels, width, image_shape: None, classes })
     }
 
-    /// The same samples, each of which is an image of `shape` `[height, width, channels]`, row by
-    /// row.
+    /// Declares each sample an image of `shape` `[height, width, channels]`, row by row.
     ///
     /// # Errors
     /// If a sample has another number of features.
@@ -314,13 +314,13 @@ impl Split {
         Ok(Self { image_shape: Some(shape), ..self })
     }
 
-    /// The height, width and channels of a sample, where it is an image.
+    /// The height, width and channels of a sample, if it is an image.
     pub fn image_shape(&self) -> Option<[usize; 3]> {
         self.image_shape
     }
 
-    /// The same, of sparse samples: `ids`, `i64` of the features' shape, says which feature each
-    /// is.
+    /// Makes the samples sparse: `ids`, `i64` of the features' shape, has the number of each
+    /// feature.
     ///
     /// # Errors
     /// If the ids have another type or shape.
@@ -335,27 +335,27 @@ impl Split {
         Ok(self)
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     pub fn len(&self) -> usize {
         self.labels.shape().elements()
     }
 
-    /// Whether there are none.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The features of a sample.
+    /// The number of features of a sample.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// How many classes the labels tell apart.
+    /// The number of classes.
     pub fn classes(&self) -> usize {
         self.classes
     }
 
-    /// Every sample, in the order of the data set. Copies nothing.
+    /// All samples, in the order of the data set. Copies nothing.
     pub fn whole(&self) -> Batch {
         Batch {
             features: self.features.clone(),

@@ -3,10 +3,10 @@
 //! [`Seat`] is a process's place in a cluster, found from flags, a file, `TF_CONFIG` or SLURM;
 //! [`run`] runs a program there, as [`simulation`](mod@crate::simulation) runs one for all tasks of
 //! a simulated cluster. A launcher starts a process for each task of a cluster on this machine,
-//! follows them to their end and puts together what they tell
+//! follows the processes to their end and merges their records
 //! ([`Experiment::launch`](crate::experiment::Experiment::launch)). [`ask()`] asks a running task
-//! how it is. What goes between processes is a [`Message`], whoever started them: a server that
-//! [`Server::quic`](crate::runtime::Server::quic) makes is one of them.
+//! for its status. Processes exchange [`Message`]s, whoever started them: a server made by
+//! [`Server::quic`](crate::runtime::Server::quic) is one of them.
 
 mod ask;
 mod busy_poll;

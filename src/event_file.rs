@@ -1,13 +1,12 @@
-//! Files of events, which TensorBoard shows: records of TFRecord, each of which is an `Event` of
-//! `event.proto`.
+//! Files of events, which TensorBoard shows: records of TFRecord, each an `Event` of `event.proto`.
 
 use std::io::{self, Write};
 
 use prost::Message;
 
-/// What the first event of a file says.
+/// The content of a file's first event.
 const VERSION: &str = "brain.Event:2";
-/// What a checksum is masked with, so that one of a record that holds checksums is no weaker
+/// The mask of a checksum: it keeps the checksum of a record that itself holds checksums strong
 /// (`crc32c.h`).
 const MASK: u32 = 0xa282_ead8;
 
@@ -17,7 +16,7 @@ pub(crate) struct EventWriter<W: Write> {
 }
 
 impl<W: Write> EventWriter<W> {
-    /// An event file that was begun at `wall_time` seconds, written to `out`.
+    /// Begins an event file in `out` at `wall_time` seconds.
     pub(crate) fn new(out: W, wall_time: f64) -> io::Result<Self> {
         let mut writer = Self { out };
         writer.event(&Event {
@@ -28,8 +27,8 @@ impl<W: Write> EventWriter<W> {
         Ok(writer)
     }
 
-    /// Appends the values of some tags at `step`, as they were `wall_time` seconds after 1970, or
-    /// after a run began.
+    /// Appends the values of some tags at `step`. `wall_time` is in seconds after 1970, or after a
+    /// run began.
     pub(crate) fn scalars(
         &mut self,
         values: &[(&str, f32)],
@@ -43,7 +42,7 @@ impl<W: Write> EventWriter<W> {
         self.event(&Event { wall_time, step, file_version: None, summary })
     }
 
-    /// Brings what was appended on its way.
+    /// Flushes the appended events.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -53,13 +52,13 @@ impl<W: Write> EventWriter<W> {
     }
 }
 
-/// The name of an event file that was begun at `seconds`, by `whom`.
+/// The name of an event file that `whom` began at `seconds`.
 pub(crate) fn file_name(seconds: u64, whom: &str) -> String {
     format!("events.out.tfevents.{seconds:010}.{whom}")
 }
 
-/// `data` as a record: length, checksum of the length, data, checksum of the data; all numbers
-/// little-endian.
+/// Frames `data` as a record: length, checksum of the length, data, checksum of the data; all
+/// numbers little-endian.
 fn framed(data: &[u8]) -> Vec<u8> {
     let length = (data.len() as u64).to_le_bytes();
     [&length[..], &masked_checksum(&length), data, &masked_checksum(data)].concat()
@@ -69,7 +68,7 @@ fn masked_checksum(bytes: &[u8]) -> [u8; 4] {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(MASK).to_le_bytes()
 }
 
-/// `Event` of `event.proto`, as far as it is written.
+/// `Event` of `event.proto`, with the fields that are written.
 #[derive(Clone, PartialEq, Message)]
 struct Event {
     #[prost(double, tag = "1")]
@@ -89,7 +88,7 @@ struct Summary {
     value: Vec<Value>,
 }
 
-/// `Summary.Value` of `summary.proto`, as far as it is written.
+/// `Summary.Value` of `summary.proto`, with the fields that are written.
 #[derive(Clone, PartialEq, Message)]
 struct Value {
     #[prost(string, tag = "1")]
@@ -102,7 +101,7 @@ struct Value {
 #[cfg(test)]
 pub(crate) type Scalars = (u64, f64, Vec<(String, f32)>);
 
-/// For tests: the events after the first of `file`, every checksum of which has to be right.
+/// For tests: the events of `file` after the first. Every checksum must be right.
 #[cfg(test)]
 pub(crate) fn read_scalars(mut file: &[u8]) -> Vec<Scalars> {
     let mut events = Vec::new();

@@ -1,5 +1,5 @@
-//! Experiments: a scenario's cluster, program and runs, given to a world, and what came of them as
-//! a report.
+//! Experiments: a scenario's cluster, program and runs, given to a world, with a report as the
+//! result.
 //!
 //! ```no_run
 //! use trainyard::experiment::Experiment;
@@ -13,7 +13,7 @@
 //! # }
 //! ```
 //!
-//! A [`Scenario`] is what a file says, checked; a [`Trial`] is one run of it, ready for a world.
+//! A [`Scenario`] is a file's contents, checked; a [`Trial`] is one run of it, ready for a world.
 
 mod error;
 mod files;
@@ -40,7 +40,7 @@ pub use trial::{Simulated, Trial};
 
 /// A program that runs as every task of a cluster.
 pub trait Trainer: Fn(Task) -> Self::Running + Sync {
-    /// One task's run of it.
+    /// The future of one task's run.
     type Running: Future<Output = TaskResult<()>> + 'static;
 }
 
@@ -48,20 +48,20 @@ impl<T: Fn(Task) -> F + Sync, F: Future<Output = TaskResult<()>> + 'static> Trai
     type Running = F;
 }
 
-/// A scenario and what is changed in it: its runs can be simulated or launched.
+/// A scenario with its changes: its runs can be simulated or launched.
 ///
-/// What is wrong with the scenario or does not fit it is told when the runs are asked for: a later
-/// change may complete an earlier one. Keys are removed before others are set.
+/// Mistakes in the scenario and changes that don't fit it are reported when the runs are asked for:
+/// a later change may complete an earlier one. Keys are removed before others are set.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     text: String,
-    /// The file, where it is one.
+    /// The scenario's file, if it has one.
     path: Option<PathBuf>,
     removed: Vec<Change>,
     set: Vec<Change>,
     sweeps: Vec<Sweep>,
     seed: Option<u64>,
-    /// The runs that are wanted; all, where none is named.
+    /// The runs that are wanted; empty for all.
     only: Vec<String>,
 }
 
@@ -69,15 +69,15 @@ impl Experiment {
     /// The scenario in the file at `path`.
     ///
     /// # Errors
-    /// If it can't be read, or every mistake in it.
+    /// If it can't be read, or has mistakes; the error has all of them.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ExperimentError> {
         let path = path.as_ref();
         let text = scenario::read_file(path)?;
         Ok(Self { path: Some(path.to_owned()), ..Self::of(text) })
     }
 
-    /// The scenario in `text`, as a file would have it; relative paths begin where the process
-    /// runs.
+    /// The scenario in `text`, in the form of a file. Relative paths begin at the process's current
+    /// folder.
     ///
     /// # Errors
     /// Every mistake in it.
@@ -95,7 +95,7 @@ impl Experiment {
     /// Changes one key, as in `stop.steps=500` or `run.0.mode=async`.
     ///
     /// # Errors
-    /// If it is not written so.
+    /// If `change` is not written so.
     pub fn set(self, change: &str) -> Result<Self, ExperimentError> {
         Ok(self.change(change.parse().map_err(scenario::ScenarioError::from)?))
     }
@@ -103,12 +103,12 @@ impl Experiment {
     /// Removes one key, as in `compute.straggler` or `fault.0`: it then has its default.
     ///
     /// # Errors
-    /// If that is no path.
+    /// If `path` is not the path to a key.
     pub fn unset(self, path: &str) -> Result<Self, ExperimentError> {
         Ok(self.change(Change::unset(path).map_err(scenario::ScenarioError::from)?))
     }
 
-    /// Makes `change`.
+    /// Applies `change`.
     #[must_use]
     pub fn change(mut self, change: Change) -> Self {
         if change.removes() {
@@ -119,16 +119,16 @@ impl Experiment {
         self
     }
 
-    /// Has each run once for each value of a key, as in `cluster.worker=4,8,16`.
+    /// Repeats each run for each value of a key, as in `cluster.worker=4,8,16`.
     ///
     /// # Errors
-    /// If it is not written so.
+    /// If `sweep` is not written so.
     pub fn sweep(mut self, sweep: &str) -> Result<Self, ExperimentError> {
         self.sweeps.push(sweep.parse().map_err(scenario::ScenarioError::from)?);
         Ok(self)
     }
 
-    /// Has each run once for each combination of the values of `sweeps`.
+    /// Repeats each run for each combination of the values of `sweeps`.
     #[must_use]
     pub fn sweeps(mut self, sweeps: &[Sweep]) -> Self {
         self.sweeps.extend_from_slice(sweeps);
@@ -142,7 +142,7 @@ impl Experiment {
         self
     }
 
-    /// Runs only the run called `name`, and others so named.
+    /// Runs only the run called `name`, and other runs that were named like this.
     #[must_use]
     pub fn only(mut self, name: impl Into<String>) -> Self {
         self.only.push(name.into());
@@ -154,7 +154,7 @@ impl Experiment {
         self.path.as_ref().map_or_else(|| "scenario".to_owned(), |path| path.display().to_string())
     }
 
-    /// What is changed in it, in order.
+    /// The changes to the scenario, in order.
     pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
         self.removed.iter().chain(&self.set)
     }
@@ -175,7 +175,7 @@ impl Experiment {
     /// The runs, ready for a world, in the scenario's order: at least one.
     ///
     /// # Errors
-    /// Every mistake in the scenario; a run that it has not; data that can't be read.
+    /// Every mistake in the scenario; an unknown run; data that can't be read.
     pub fn trials(&self) -> Result<Vec<Trial>, ExperimentError> {
         let scenarios = self.scenarios()?;
         self.check_names(&scenarios[0].1)?;
@@ -184,7 +184,7 @@ impl Experiment {
             for run in scenario.runs.iter().filter(|run| self.wants(&run.name)) {
                 let own = scenario.of(run);
                 let mut trial = Trial::new(scenario, run, swept)?;
-                // Runs of the same data share it.
+                // Trials with the same data share it.
                 let same = |known: &&Trial| known.data_key == trial.data_key;
                 trial.dataset = match trials.iter().find(same) {
                     Some(known) => known.dataset.clone(),
@@ -225,13 +225,13 @@ impl Experiment {
     }
 }
 
-/// The report of `trials`, of which there is at least one, before any has run.
+/// An empty report of `trials`, which must have at least one.
 pub(crate) fn report_of(trials: &[Trial], world: World) -> Report {
     let Trial { scenario, cluster, .. } = &trials[0];
     Report { scenario: scenario.clone(), seed: cluster.seed, world, runs: Vec::new() }
 }
 
-/// What `scenario` trains on; nothing for a model without data.
+/// The data that `scenario` trains on; none for a model without data.
 fn load(scenario: &Scenario) -> Result<Option<Dataset>, ExperimentError> {
     use crate::models::{Embedding, Model};
     let (source, seed) = (&scenario.dataset, scenario.seed);

@@ -1,16 +1,16 @@
 //! The dataflow graph: operations, the edges between them, and the passes that need no cluster.
 //!
-//! A graph is a plain value that runs nothing. A user builds one through [`Graph`] and the
-//! [`Output`]s and [`Variable`]s that it hands out; a session takes a snapshot, a [`GraphDef`].
-//! Shapes are checked as operations are added, with the batch dimension unknown where it is fed,
-//! and each error names the operation, the shapes and the line that built it.
+//! A graph is a plain value that runs nothing. A user builds one through [`Graph`], which gives out
+//! [`Output`]s and [`Variable`]s; a session takes a snapshot of it, a [`GraphDef`]. Each
+//! operation's shapes are checked as it is added, with the batch dimension unknown where it is fed.
+//! An error names the operation, the shapes and the line that built it.
 //!
 //! | TensorFlow | here |
 //! |---|---|
-//! | gradients are placed wherever the scope says | on the device of the operation they are of |
-//! | a device function sees slot variables, and round robin counts them | slots follow their variable, unasked |
+//! | gradients are placed wherever the scope says | on the device of the operation that they differentiate |
+//! | a device function sees slot variables, and round robin counts them | slots follow their variable; no device function sees them |
 //! | same-named variables of another shape are read without an error | refused when the graph is registered |
-//! | a variable is a resource handle, an input like others | a place that operations name, apart from their inputs |
+//! | a variable is a resource handle, an input like others | a named place; operations list their variables apart from their inputs |
 
 mod builder;
 mod clip;
@@ -97,12 +97,12 @@ pub(crate) use variable_part::VariablePart;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(pub u32);
 
-/// One of the values that an operation gives.
+/// One output of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Edge {
     /// The operation.
     pub op: OpId,
-    /// Which of its outputs.
+    /// The index of the output.
     pub output: u32,
 }
 
@@ -120,17 +120,17 @@ pub struct TensorType {
 pub struct Operation {
     /// Its name, unique in the graph.
     pub name: Arc<str>,
-    /// What it does.
+    /// Its kind, with its attributes.
     pub op: Op,
     /// The values it needs, in order.
     pub inputs: SmallVec<[Edge; 3]>,
     /// The operations that must have run before it.
     pub control_inputs: SmallVec<[OpId; 2]>,
-    /// The variables it touches: the one it is about, then that one's slots.
+    /// The variables it touches: the one it reads or changes, then that one's slots.
     pub variables: SmallVec<[OpId; 2]>,
     /// The types of its outputs.
     pub outputs: OutputTypes,
-    /// The device it must run on, as far as the user said.
+    /// The device it must run on, as far as the user requested one.
     pub device: DeviceSpec,
     /// An operation on whose device it must run.
     pub colocated_with: Option<OpId>,
@@ -156,7 +156,7 @@ impl GraphDef {
         self.operations.iter().enumerate().map(|(i, operation)| (OpId(i as u32), operation))
     }
 
-    /// What the operation `id` declares, where it declares a variable.
+    /// The variable that the operation `id` declares, if it declares one.
     pub fn variable(&self, id: OpId) -> Option<&VariableSpec> {
         match &self.operation(id).op {
             Op::Variable(spec) => Some(spec),
@@ -176,17 +176,17 @@ impl TensorType {
         Self { dtype, shape: shape.into() }
     }
 
-    /// Whether the elements are of a type of real numbers that is computed with.
+    /// Whether the elements are real numbers that kernels compute with.
     fn is_real(&self) -> bool {
         matches!(self.dtype, DType::F32 | DType::F64)
     }
 
-    /// Whether the elements are of a type of numbers that is computed with.
+    /// Whether the elements are numbers that kernels compute with.
     fn is_number(&self) -> bool {
         self.is_real() || matches!(self.dtype, DType::I32 | DType::I64)
     }
 
-    /// The dimensions, where the elements are f32.
+    /// The dimensions, if the elements are f32.
     pub(crate) fn float_dims(&self) -> Option<&[Option<usize>]> {
         (self.dtype == DType::F32).then(|| self.shape.dims())
     }

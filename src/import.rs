@@ -1,8 +1,8 @@
-//! TensorFlow's graphs, read into ours: names and devices are kept, shape arithmetic is done on the
-//! way.
+//! The import of TensorFlow's graphs: names and devices are kept, and shape arithmetic is done
+//! during the import.
 //!
-//! A binary GraphDef is anybody's bytes: what does not exist here, or does not fit, is an error
-//! that names the node, and operations that don't exist here are listed all at once.
+//! A binary GraphDef may come from anybody. An operation or attribute that does not exist here, or
+//! does not fit, is an error that names the node; unknown operations are listed all at once.
 //!
 //! ```no_run
 //! # use trainyard::prelude::*;
@@ -21,14 +21,14 @@
 //!
 //! | TensorFlow | here |
 //! |---|---|
-//! | axes, paddings and shapes are inputs | attributes: what they are computed from must be known at import |
+//! | axes, paddings and shapes are inputs | attributes: the values that they are computed from must be known at import |
 //! | any value can be fed | feeding one that shapes were computed from changes nothing |
-//! | `_class` colocates | not read; what touches a variable is where that is |
+//! | `_class` colocates | not read; operations on a variable run on its device |
 //! | `ApplyAdam` reads powers of β that all variables share | each variable has its own, set when its slot is |
-//! | two unknown sizes are compared in the step | taken to be one, the batch's; a step where they differ fails |
-//! | random operations are seeded by `seed` and `seed2` | these, the graph's seed and the name; the numbers are ours |
+//! | two unknown sizes are compared in the step | both are taken to be the batch's; a step where they differ fails |
+//! | random operations are seeded by `seed` and `seed2` | by these, the graph's seed and the name; the numbers differ from TensorFlow's |
 //! | `StopGradient` ends a gradient | in the graph that TensorFlow wrote; `gradients` here passes through it |
-//! | a collection says which variables are trainable | those that an optimizer updates, or else all of f32 |
+//! | a collection says which variables are trainable | those that an optimizer updates; if there is none, all of f32 |
 
 mod error;
 mod fold;
@@ -66,17 +66,17 @@ pub struct Imported {
 /// Adds all of a binary GraphDef to `graph` (TensorFlow: `tf.import_graph_def` with an empty name).
 ///
 /// # Errors
-/// If the bytes are no GraphDef, operations don't exist here, or a name is taken.
+/// If the bytes are not a GraphDef, operations don't exist here, or a name is taken.
 #[track_caller]
 pub fn graph_def(graph: &Graph, bytes: &[u8]) -> Result<Imported, ImportError> {
     sub_graph(graph, bytes, &[])
 }
 
-/// Adds what the nodes or outputs called `wanted` need, and nothing else of a binary GraphDef; all
-/// of it where none is named (TensorFlow: `tf.graph_util.extract_sub_graph`).
+/// Adds the nodes of a binary GraphDef that the nodes or outputs called `wanted` need, and no
+/// others; all of it if none is named (TensorFlow: `tf.graph_util.extract_sub_graph`).
 ///
 /// # Errors
-/// As [`graph_def`]; an operation that is not needed need not exist here.
+/// As [`graph_def`], for the needed nodes only.
 #[track_caller]
 pub fn sub_graph(graph: &Graph, bytes: &[u8], wanted: &[&str]) -> Result<Imported, ImportError> {
     let def =
@@ -102,7 +102,7 @@ pub fn sub_graph(graph: &Graph, bytes: &[u8], wanted: &[&str]) -> Result<Importe
     Ok(Imported { graph: graph.clone(), values, operations, kinds, inputs, outputs })
 }
 
-/// That there is a translation for every kind of operation.
+/// Checks that there is a translation for every kind of operation.
 fn check_kinds(nodes: &[&NodeDef]) -> Result<(), ImportError> {
     let mut unknown: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
     for node in nodes.iter().filter(|node| find(&node.op).is_none() && !fold::knows(&node.op)) {
@@ -122,7 +122,7 @@ impl Imported {
     /// For a variable, its value.
     ///
     /// # Errors
-    /// If there is no such value, or it is a shape that no operation here computes.
+    /// If there is no such value, or no operation here computes it because it is a shape.
     pub fn output(&self, name: &str) -> Result<Output, ImportError> {
         let (node, output) = order::parse_input(name);
         let not_found = || ImportError::NotFound(name.to_owned());
@@ -138,18 +138,19 @@ impl Imported {
     /// The operation called `name`, to be run.
     ///
     /// # Errors
-    /// If there is none, or it is a variable or only about shapes, and nothing is run for it.
+    /// If there is none, or nothing is run for it, because it is a variable or computes only
+    /// shapes.
     pub fn target(&self, name: &str) -> Result<Target, ImportError> {
         let id = self.operations.get(name).ok_or_else(|| ImportError::NotFound(name.to_owned()))?;
         Ok(Target::new(self.graph.clone(), *id))
     }
 
-    /// How many nodes there are of each kind, in TensorFlow's words.
+    /// The number of nodes of each kind, in TensorFlow's words.
     pub fn kinds(&self) -> &BTreeMap<String, usize> {
         &self.kinds
     }
 
-    /// The names of what is fed.
+    /// The names of the values to feed.
     pub fn inputs(&self) -> &[String] {
         &self.inputs
     }

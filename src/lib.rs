@@ -50,7 +50,7 @@
 //! | [`docs::guarantees`] | what can be relied on, and where that ends |
 //! | [`docs::glossary`] | the words |
 //!
-//! The modules, from what a program holds down to what knows least:
+//! The modules, from those that a program uses to those that everything else uses:
 //!
 //! | module | owns |
 //! |---|---|
@@ -95,10 +95,10 @@ pub mod training;
 pub mod transport;
 pub mod units;
 
-/// Runs the command line (`sim` and the rest) for a program of one's own.
+/// Runs the command line (`sim` and the rest) for your own program.
 ///
-/// `trainer` runs once for each task of the cluster, and finds out from its [`training::Task`]
-/// which it is.
+/// `trainer` runs once for each task of the cluster, and learns its task from its
+/// [`training::Task`].
 pub fn main<T, F>(trainer: T) -> std::process::ExitCode
 where
     T: Fn(training::Task) -> F + Sync,
@@ -107,7 +107,7 @@ where
     cli::run(trainer).into()
 }
 
-/// What a trainer needs, in one `use`.
+/// Everything that a trainer needs, in one `use`.
 pub mod prelude {
     pub use crate::graph::{
         Graph, GraphError, Output, Target, Variable, accuracy, concat, dense, gradients,

@@ -26,9 +26,10 @@ use table::Table;
 pub(crate) struct Network {
     /// A logit for each class, row by row.
     pub(crate) logits: Output,
-    /// What is fed beside the features: which feature each is, of a sparse sample.
+    /// For sparse samples, the placeholder of the features' numbers, which is fed beside the
+    /// features.
     pub(crate) ids: Option<Output>,
-    /// What is to run with each training step.
+    /// The operations that run with each training step.
     pub(crate) updates: Vec<Target>,
 }
 
@@ -48,14 +49,14 @@ impl Published {
         }
     }
 
-    /// Height, width and channels of its images, and how many classes it tells apart.
+    /// The height, width and channels of its images, and the number of its classes.
     pub fn images(self) -> ([usize; 3], usize) {
         let table = self.table();
         (table.image, table.classes)
     }
 }
 
-/// The network that `model` makes of `features` `[rows, width]`, which are like those of `split`.
+/// Builds the network of `model` on `features` `[rows, width]`, which are like those of `split`.
 pub(crate) fn build(model: &Model, features: &Output, split: &Split) -> Result<Network> {
     Ok(match model {
         Model::Softmax => Network::of(mlp::logits(features, &[], split.classes())?),

@@ -1,7 +1,8 @@
-//! The operations that are defined in one file each, whole, and those that a program adds.
+//! The operations that are defined in one file each, and those that a program registers.
 //!
 //! A file has the definition ([`OpDef`](crate::graph::OpDef)), the method of
-//! [`Output`](crate::graph::Output) that builds it, and its tests; the table below has a line.
+//! [`Output`](crate::graph::Output) that builds the operation, and its tests; the table below has
+//! one line for it.
 
 mod indexed;
 mod log_sum_exp;

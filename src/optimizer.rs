@@ -1,5 +1,4 @@
-//! Optimizers: the graph that applies gradients, the slots they need, and the update rules
-//! themselves.
+//! Optimizers: the graph that applies gradients, the slots that it needs, and the update rules.
 //!
 //! ```
 //! # use trainyard::prelude::*;
@@ -52,29 +51,29 @@ pub(crate) use update::{Compensation, Delta, Deltas, Update};
 
 pub use crate::graph::{LearningRate, Schedule};
 
-/// An update rule with its learning rate, and what becomes of gradients before they are applied.
+/// An update rule with its learning rate and the treatment of gradients before they are applied.
 ///
-/// A plain value. The rules make one each ([`Adagrad::new`] and so on), and all methods of it can
-/// be called on them ([`IntoOptimizer`]). *How* its updates are coordinated with those of other
-/// workers is no matter of the optimizer but of the run: a trainer hands it to
+/// A plain value. Each rule's builder makes one ([`Adagrad::new`] and so on) and has all its
+/// methods ([`IntoOptimizer`]). The coordination with other workers belongs to the run rather than
+/// to the optimizer: a trainer hands the optimizer to
 /// [`Task::minimize`](crate::training::Task::minimize).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Optimizer {
-    /// How a gradient changes a variable.
+    /// The rule by which a gradient changes a variable.
     pub rule: UpdateRule,
     /// The learning rate.
     pub learning_rate: LearningRate,
-    /// The bounds that gradients are kept in.
+    /// The bounds that gradients are clipped to.
     pub clip: Option<ClipGradients>,
     /// The share of each gradient that is sent to its variable's task at once, see
-    /// [`Optimizer::top_k`]; everything where it is `None`.
+    /// [`Optimizer::top_k`]; all of it if `None`.
     pub top_k: Option<f64>,
-    /// The worker that trains, and how it is coordinated with the others.
+    /// The worker that trains, and its coordination with the others.
     pub(crate) replica: Replica,
 }
 
 impl Optimizer {
-    /// An optimizer of one worker, which applies `rule` to whole gradients.
+    /// Creates an optimizer of one worker, which applies `rule` to whole gradients.
     pub fn new(rule: impl Into<UpdateRule>, learning_rate: impl Into<LearningRate>) -> Self {
         Self {
             rule: rule.into(),
@@ -85,7 +84,7 @@ impl Optimizer {
         }
     }
 
-    /// Keeps gradients within the bounds `clip`.
+    /// Clips gradients to the bounds `clip`.
     ///
     /// # Panics
     /// If the bound is not positive.
@@ -96,9 +95,9 @@ impl Optimizer {
         Self { clip: Some(clip), ..self }
     }
 
-    /// Sends the share `fraction` of each gradient, its greatest elements and at least one of them;
-    /// the others wait with the worker, and are added to its next gradient (Aji and Heafield 2017).
-    /// Gradients of single rows, and of fewer than 64 elements, are sent whole.
+    /// Sends only the share `fraction` of each gradient, its greatest elements and at least one of
+    /// them. The other elements wait with the worker, and are added to its next gradient (Aji and
+    /// Heafield 2017). Gradients of single rows, and of fewer than 64 elements, are sent whole.
     ///
     /// # Panics
     /// If the fraction is not above 0 and at most 1.
@@ -112,9 +111,9 @@ impl Optimizer {
         Self { top_k: Some(fraction), ..self }
     }
 
-    /// The optimizer of worker `worker` of `workers` that train the same variables, coordinated as
-    /// `mode` says. For programs without a [`Task`](crate::training::Task), whose `minimize` does
-    /// this as the run says.
+    /// Makes this the optimizer of worker `worker` of `workers` that train the same variables,
+    /// coordinated by `mode`. For programs without a [`Task`](crate::training::Task): a task's
+    /// `minimize` does this with the run's mode.
     ///
     /// # Panics
     /// If there is no such worker, or the mode does not fit so many workers: as many backups as
@@ -129,9 +128,9 @@ impl Optimizer {
         Self { replica: Replica { worker, workers, mode }, ..self }
     }
 
-    /// The operation of a training step: computes the gradients of `loss` by all trainable
-    /// variables, applies them, then adds one to `global_step`. Where only rows of a variable were
-    /// gathered, these rows alone are updated.
+    /// Creates the operation of a training step: it computes the gradients of `loss` by all
+    /// trainable variables, applies them, then adds one to `global_step`. If only rows of a
+    /// variable were gathered, only these rows are updated.
     ///
     /// # Errors
     /// If `loss` depends on no trainable variable, or through an operation without gradient.
@@ -140,12 +139,12 @@ impl Optimizer {
         train_op(self, &gradients_of(loss)?, global_step)
     }
 
-    /// The second half of [`Optimizer::minimize`], for gradients that were changed on the way: each
+    /// The second half of [`Optimizer::minimize`], for gradients that the program has changed: each
     /// is an [`Output`], [`IndexedSlices`](crate::graph::IndexedSlices) or a [`Gradient`], which is
     /// either.
     ///
     /// # Errors
-    /// If there are none, one does not fit its variable, or they are of another graph than
+    /// If there are no gradients, one does not fit its variable, or they are of another graph than
     /// `global_step`.
     #[track_caller]
     pub fn apply_gradients<G: Into<Gradient> + Clone>(
@@ -157,10 +156,10 @@ impl Optimizer {
     }
 }
 
-/// What makes an optimizer: a rule's builder, such as [`Adam`], or an [`Optimizer`] itself.
+/// A value that makes an optimizer: a rule's builder, such as [`Adam`], or an [`Optimizer`] itself.
 ///
-/// It lends the optimizer's methods to the builders, so that `Adam::new(0.1).minimize(…)` reads as
-/// in TensorFlow.
+/// It gives the builders the optimizer's methods, so that `Adam::new(0.1).minimize(…)` reads as in
+/// TensorFlow.
 pub trait IntoOptimizer: Into<Optimizer> + Clone {
     /// See [`Optimizer::clip`].
     #[must_use]
@@ -186,7 +185,7 @@ pub trait IntoOptimizer: Into<Optimizer> + Clone {
     /// See [`Optimizer::minimize`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Optimizer::minimize`].
     #[track_caller]
     fn minimize(&self, loss: &Output, global_step: &Variable) -> Result<TrainOp, GraphError> {
         self.clone().into().minimize(loss, global_step)
@@ -195,7 +194,7 @@ pub trait IntoOptimizer: Into<Optimizer> + Clone {
     /// See [`Optimizer::apply_gradients`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Optimizer::apply_gradients`].
     #[track_caller]
     fn apply_gradients<G: Into<Gradient> + Clone>(
         &self,
@@ -216,7 +215,7 @@ pub(crate) fn gradients_of(loss: &Output) -> Result<Vec<(Variable, Gradient)>, G
     Ok(variables.into_iter().zip(gradients).filter_map(|(v, g)| Some((v, g?))).collect())
 }
 
-/// `pairs` with gradients of either form as one type.
+/// Converts `pairs` with gradients of either form to one type.
 pub(crate) fn as_gradients<G: Into<Gradient> + Clone>(
     pairs: &[(Variable, G)],
 ) -> Vec<(Variable, Gradient)> {

@@ -1,7 +1,7 @@
 //! Seeded randomness: one independent stream for each (seed, task, purpose).
 //!
 //! Streams have names and no numbers, so that a new use of randomness (a fault, another law) does
-//! not change what the others draw. PCG-64's output is the same in every version.
+//! not change the numbers that other streams draw. PCG-64's output is the same in every version.
 
 use rand_pcg::Pcg64;
 use xxhash_rust::xxh3::xxh3_128_with_seed;

@@ -1,10 +1,10 @@
 //! The result of an experiment: a plain model, and one writer a format. Simulation and deployment
 //! fill the same model.
 //!
-//! [`json::write`] writes all of it, [`csv::Steps`] every worker step, [`csv::Evaluations`] every look at the test split,
-//! [`events::write`] both
-//! for TensorBoard, [`table::render`] the comparison a reader sees first. What this module does not
-//! own is where the files go.
+//! [`json::write`] writes the whole report, [`csv::Steps`] every worker step, [`csv::Evaluations`]
+//! every evaluation on the test split, [`events::write`] both for TensorBoard, and
+//! [`table::render`] the comparison that a reader sees first. The callers decide where the files
+//! go.
 
 pub mod csv;
 pub mod events;

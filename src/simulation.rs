@@ -1,12 +1,12 @@
 //! The simulated world: virtual time, a modelled network and modelled compute under the real
 //! actors.
 //!
-//! The actors, the messages and the numbers are those of a deployment. Modelled are the time at
-//! which a message arrives (`network`) and the time at which a kernel is done (`device`), and what
-//! faults do to both (`faults`, `fault_injector`, `links`). `world` holds all of that as plain
-//! data; `driver` owns it and ticks it when no actor can run; `endpoints` are its clock, transport
-//! and devices as a task sees them. Every event feeds a digest (`audit`), by which two runs are
-//! known to be the same.
+//! The actors, the messages and the numbers are those of a deployment. The simulation models the
+//! time at which a message arrives (`network`), the time at which a kernel is done (`device`), and
+//! the effects of faults on both (`faults`, `fault_injector`, `links`). `world` holds all of that
+//! as plain data; `driver` owns it and ticks it when no actor can run; `endpoints` are its clock,
+//! transport and devices as a task sees them. Every event feeds a digest (`audit`): runs with equal
+//! digests are equal.
 
 mod audit;
 mod cluster;

@@ -1,20 +1,18 @@
-//! Coordination, whole: who takes part in a training, when a gradient counts, when a worker goes
-//! on.
+//! Coordination of a training: who takes part, when a gradient counts, when a worker goes on.
 //!
-//! Pure state machines that return effects; none knows of actors, messages or time. The runtime
-//! tells them what came in and carries out what they answer.
+//! Everything here is a pure state machine that returns effects and knows nothing of actors,
+//! messages or time. The runtime tells it what came in and carries out the effects.
 //!
 //! - [`Membership`] is who takes part, and the [`Epoch`]; each task has one.
-//! - A [`Mode`] is how workers are coordinated: one file in `modes`, with what it decides at the
+//! - A [`Mode`] is how workers are coordinated: one file in `modes`, with its decisions at the
 //!   worker, at a shard and at the task of the global step ([`Protocol`](protocol::Protocol)).
 //! - The [`Coordinator`], one for each training, beside the global step, decides when a worker's
 //!   step counts and when the worker goes on.
 //! - An [`Accumulator`], one for each variable of a synchronous training, beside that variable,
 //!   collects the gradients of a round until the round's update can be applied; it is the barrier.
 //!
-//! Beside them are what TensorFlow's own synchronous training is made of, for programs that use it
-//! themselves: [`FifoQueue`], [`ConditionalAccumulator`] and, for gradients of some rows,
-//! [`SparseSum`].
+//! [`FifoQueue`], [`ConditionalAccumulator`] and, for gradients of some rows, [`SparseSum`] are the
+//! parts of TensorFlow's own synchronous training, for programs that use them directly.
 //!
 //! A *worker* here is its replica index, from 0. A *round* is one update of a synchronous training,
 //! and rounds are consecutive from 0 in each epoch.

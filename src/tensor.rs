@@ -1,11 +1,10 @@
 //! A tensor: an element type, a shape and a reference-counted, aligned buffer. No operations.
 //!
-//! Cloning a tensor copies a pointer, and a tensor once shared is never written: whoever wants to
-//! change one copies it first if, and only if, somebody else still holds
-//! the buffer. So no reader ever sees a torn value, and passing tensors between the tasks of one
-//! process costs nothing.
+//! Cloning a tensor copies a pointer. A shared tensor is never written: a writer first copies the
+//! buffer if, and only if, another tensor still holds it. So no reader ever sees a torn value, and
+//! passing tensors between the tasks of one process costs nothing.
 //!
-//! A tensor can be *hollow*: an element type and a shape, and no memory under them. It stands for
+//! A tensor can be *hollow*: an element type and a shape without memory under them. It stands for
 //! values that nobody computes, and is as long on the wire as they would be.
 
 mod buffer;
@@ -26,17 +25,17 @@ pub use shape::{PartialShape, Shape, ShapeError};
 pub struct Tensor {
     dtype: DType,
     shape: Shape,
-    /// None under a hollow tensor.
+    /// The memory; `None` for a hollow tensor.
     buffer: Option<Shared>,
 }
 
-/// Why a tensor can't be made of, or read as, what was asked.
+/// Errors of making or reading a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TensorError {
     /// The values are more or fewer than the shape holds.
     #[error("{values} values do not fill the shape {shape}, which holds {}", shape.elements())]
     Count {
-        /// How many values were given.
+        /// The number of values given.
         values: usize,
         /// The shape they should fill.
         shape: Shape,
@@ -44,12 +43,12 @@ pub enum TensorError {
     /// The tensor holds another element type.
     #[error("the tensor holds {found}, not {wanted}")]
     DType {
-        /// What the tensor holds.
+        /// The tensor's element type.
         found: DType,
-        /// What was asked for.
+        /// The requested element type.
         wanted: DType,
     },
-    /// One value was asked of a tensor that holds another number of them.
+    /// One value was requested of a tensor that has none or several.
     #[error("the shape {0} holds no single value")]
     NotScalar(Shape),
     /// A byte that should be a boolean is neither 0 nor 1.
@@ -82,8 +81,8 @@ impl Tensor {
         tensor
     }
 
-    /// A tensor of shape `[]` with the value of `dtype` that is nearest to `value`; as a boolean,
-    /// whether it is not 0.
+    /// A tensor of shape `[]` with the value of `dtype` that is nearest to `value`; a boolean is
+    /// true if `value` is not 0.
     pub(crate) fn scalar_of(dtype: DType, value: f64) -> Self {
         match dtype {
             DType::F32 => Self::scalar(value as f32),
@@ -102,7 +101,7 @@ impl Tensor {
         Self::over(dtype, shape, Shared::zeroed(shape.elements() * dtype.size()))
     }
 
-    /// A tensor without numbers, which takes no memory whatever its shape.
+    /// A hollow tensor: no values, and no memory whatever its shape.
     pub(crate) fn hollow(dtype: DType, shape: impl Into<Shape>) -> Self {
         Self { dtype, shape: shape.into(), buffer: None }
     }
@@ -111,14 +110,14 @@ impl Tensor {
         Self { dtype, shape, buffer: Some(buffer) }
     }
 
-    /// A tensor of one value everywhere.
+    /// A tensor with one value everywhere.
     pub fn full<T: Element>(shape: impl Into<Shape>, value: T) -> Self {
         let mut tensor = Self::uninitialised::<T>(shape.into());
         tensor.make_mut::<T>().fill(value);
         tensor
     }
 
-    /// A tensor whose values are whatever an earlier one left there: for a kernel that writes every
+    /// A tensor with arbitrary values, left by an earlier tensor: for a kernel that writes every
     /// one.
     ///
     /// Booleans are `false`, since the bytes of an earlier tensor need not be booleans.
@@ -129,13 +128,14 @@ impl Tensor {
         Self::over(T::DTYPE, shape, Shared::recycled(shape.elements() * size_of::<T>()))
     }
 
-    /// A tensor of any element type that is written as words of its elements' size, every one of
-    /// them.
+    /// A tensor of any element type with arbitrary bytes: for a writer of words of the elements'
+    /// size that writes every one.
     pub(crate) fn unwritten(dtype: DType, shape: Shape) -> Self {
         Self::over(dtype, shape, Shared::recycled(shape.elements() * dtype.size()))
     }
 
-    /// The elements as words of their size, for what moves them without a look at their values.
+    /// The elements as words of their size, for code that moves them without a look at their
+    /// values.
     ///
     /// # Panics
     /// If the words are of another size.
@@ -165,7 +165,7 @@ impl Tensor {
         Self { shape, ..self.clone() }
     }
 
-    /// Row `row`: what is at that position of the first dimension.
+    /// Row `row`: the part at that position of the first dimension.
     ///
     /// # Panics
     /// If there is no such row.
@@ -181,7 +181,7 @@ impl Tensor {
         one
     }
 
-    /// The tensor whose rows these are, all of one type; hollow where one of them is.
+    /// The tensor with these rows, all of one type; hollow if one of them is.
     ///
     /// # Panics
     /// If they are of different types, or there are none.
@@ -219,13 +219,13 @@ impl Tensor {
         self.shape
     }
 
-    /// The size of the values \[bytes\], without any header; that of the values it stands for,
-    /// where it is hollow.
+    /// The size of the values \[bytes\], without any header; for a hollow tensor, of the values it
+    /// stands for.
     pub fn byte_len(&self) -> usize {
         self.shape.elements() * self.dtype.size()
     }
 
-    /// Whether it has no numbers, because it was made where only shapes are computed.
+    /// Whether it is hollow: made where only shapes are computed, without values.
     pub fn is_hollow(&self) -> bool {
         self.buffer.is_none()
     }
@@ -239,7 +239,7 @@ impl Tensor {
         self.buffer.as_mut().expect("a tensor that is written has memory").make_mut()
     }
 
-    /// The raw little-endian bytes of the values; none of a hollow tensor.
+    /// The raw little-endian bytes of the values; empty for a hollow tensor.
     pub fn bytes(&self) -> &[u8] {
         self.buffer().map_or(&[], Buffer::bytes)
     }
@@ -268,7 +268,7 @@ impl Tensor {
         }
     }
 
-    /// Whether the values are read elsewhere too, so that writing to them would copy them first.
+    /// Whether another tensor shares the values, so that writing to them would copy them first.
     pub(crate) fn is_shared(&mut self) -> bool {
         self.buffer.as_mut().is_some_and(Shared::is_shared)
     }
@@ -306,8 +306,8 @@ impl<T: Element> From<T> for Tensor {
 }
 
 impl PartialEq for Tensor {
-    /// Equal element type, shape and bytes; so a NaN equals itself and `0.0` differs from `-0.0`. A
-    /// hollow tensor equals another.
+    /// Equal element type, shape and bytes; so a NaN equals itself and `0.0` differs from `-0.0`.
+    /// Two hollow tensors of one type and shape are equal.
     fn eq(&self, other: &Self) -> bool {
         let is_alike = self.is_hollow() == other.is_hollow() && self.dtype == other.dtype;
         is_alike && self.shape == other.shape && self.bytes() == other.bytes()

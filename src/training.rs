@@ -1,5 +1,5 @@
-//! What a user holds: the task that a program is, sessions, hooks, data sets, and the built-in
-//! trainer.
+//! The user's side of a training: the program's `Task`, sessions, hooks, data sets, and the
+//! built-in trainer.
 
 mod checkpointing;
 mod checkpoints;

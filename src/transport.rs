@@ -41,7 +41,7 @@ pub trait Payload: Serialize + DeserializeOwned + Send + fmt::Debug + 'static {
     /// Checks a message from another process, above all that its ids are in range.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The problem with the message.
     fn check(&self) -> Result<(), String>;
 }
 
@@ -53,15 +53,15 @@ pub trait Inbox<M> {
     /// Receives messages that arrived together from one task.
     fn deliver(&self, from: PeerId, messages: Messages<M>);
 
-    /// Reports that the connection to `peer` has broken: all messages between the two that were not
-    /// delivered are lost. Messages sent from now on go to the peer's next incarnation.
+    /// Reports that the connection to `peer` has broken: all undelivered messages between the two
+    /// are lost. Messages sent from now on go to the peer's next incarnation.
     fn lost(&self, peer: PeerId, loss: Loss);
 }
 
-/// Why a peer was lost.
+/// The cause of a peer's loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
-    /// It was silent for longer than a peer may be: it is dead, frozen or cut off.
+    /// It was silent for longer than the limit: it is dead, frozen or cut off.
     #[error("it has fallen silent")]
     Silent,
     /// It announced that it stops.
@@ -77,7 +77,7 @@ pub trait Transport<M: Payload> {
     /// This task.
     fn local(&self) -> PeerId;
 
-    /// The peer of that name; none if this task does not know it.
+    /// The peer of that name; `None` if this task does not know it.
     fn resolve(&self, name: &TaskName) -> Option<PeerId>;
 
     /// The name of a peer.

@@ -1,7 +1,7 @@
 //! Quantities with their units: bytes, rates, work, durations and times, and how each is written.
 //!
-//! Types of their own, so that no two are mixed up. Each parses the text of a scenario file
-//! (`"50us"`, `"10Gbps"`, `"50GFLOP/s"`) and prints it in the same form.
+//! Each quantity has its own type, so that no two are mixed up. Each parses the text of a scenario
+//! file (`"50us"`, `"10Gbps"`, `"50GFLOP/s"`) and prints it in the same form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -68,7 +68,7 @@ impl Span {
         Ok(Self::deserialize(deserializer)?.0)
     }
 
-    /// The same for one that may be left out.
+    /// The same for a duration that may be left out.
     pub(crate) fn some_duration<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Duration>, D::Error> {

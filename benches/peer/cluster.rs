@@ -1,4 +1,4 @@
-//! A cluster of processes: this program again, launched as any user's program is.
+//! A cluster of processes, each of this program, launched as any user's program is.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 
 use super::{Arguments, Mode};
 
-/// The environment variable by which a process hears what it is to do.
+/// The environment variable that carries a process's order.
 const ORDER: &str = "TRAINYARD_PEER_ORDER";
 
-/// What a task of the cluster is to do.
+/// The order for a task of the cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) arguments: Arguments,
-    /// Where each worker leaves its lines.
+    /// The folder in which each worker leaves its lines.
     lines: PathBuf,
 }
 
 impl Order {
-    /// What this process was told, where it is one of a cluster.
+    /// The order of this process, if it is a task of a cluster.
     pub(crate) fn received() -> Option<Self> {
         let order = env::var(ORDER).ok()?;
         Some(serde_json::from_str(&order).expect("the order is as the bench wrote it"))
     }
 
-    /// Leaves the lines of a worker.
+    /// Writes the lines of a worker into its file.
     pub(crate) fn leave(&self, worker: u32, line: &str) {
         fs::write(self.line(worker as usize), line).expect("the bench's folder can be written to");
     }
@@ -36,7 +36,7 @@ impl Order {
     }
 }
 
-/// Launches a cluster and prints what its workers left.
+/// Launches a cluster, and prints the lines that its workers left.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let folder = env::temp_dir().join(format!("trainyard-peer-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -65,7 +65,7 @@ fn run_in(arguments: &Arguments, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What `launch` needs to know; what is trained, the workers know themselves.
+/// The scenario for `launch`. It lacks the model: the workers know that themselves.
 fn scenario_of(arguments: &Arguments) -> String {
     let Arguments { ps, workers, steps, mode, .. } = arguments;
     let mode = match mode {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// How long steps took \[ms\].
+/// The durations of steps \[ms\].
 #[derive(Serialize)]
 pub(crate) struct Times {
     p10_ms: f64,
@@ -11,7 +11,7 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Of steps that took `times` \[ms\].
+    /// The summary of steps that took `times` \[ms\].
     pub(crate) fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
         let [p10_ms, median_ms, p90_ms] = [10, 50, 90].map(|percent| percentile(&times, percent));
@@ -19,15 +19,14 @@ impl Times {
     }
 }
 
-/// The value that `percent` of `sorted` do not exceed, between two of them by their distance, to
-/// 0.1 us.
+/// The percentile `percent` of `sorted`, interpolated linearly, rounded to 0.1 us.
 fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let rank = (sorted.len() - 1) as f64 * percent as f64 / 100.0;
     let (below, above) = (sorted[rank.floor() as usize], sorted[rank.ceil() as usize]);
     ((below + (above - below) * rank.fract()) * 1e4).round() / 1e4
 }
 
-/// A result of ours.
+/// One of this program's results, with its name.
 #[derive(Serialize)]
 struct Ours<'a, T> {
     peer: &'static str,

@@ -9,14 +9,14 @@ use trainyard::random;
 
 use super::line::{Times, print};
 
-/// Steps that are not timed: the first registers the partition.
+/// The untimed steps at the beginning; the first one registers the partition.
 const WARM_UP: usize = 5;
 
-/// A network and what it is trained on.
+/// A network, and its training data.
 struct Model {
     name: &'static str,
-    /// The channels of the 5x5 convolutions before the dense layers, each with a pool; none in a
-    /// perceptron.
+    /// The channels of the 5x5 convolutions before the dense layers, each followed by a pool; none
+    /// in a perceptron.
     filters: &'static [usize],
     /// The widths of the input and of each dense layer.
     layers: &'static [usize],
@@ -68,7 +68,7 @@ pub(crate) fn run() -> Result<()> {
     })
 }
 
-/// How long each step of training `model` took \[ms\].
+/// The duration of each step of training `model` \[ms\].
 async fn step_times(model: &Model) -> Result<Vec<f64>> {
     let server = Server::create_local();
     let g = Graph::new();
@@ -103,7 +103,7 @@ async fn step_times(model: &Model) -> Result<Vec<f64>> {
     Ok(times)
 }
 
-/// What the convolutions make of square images of one channel: rows again.
+/// The output of the convolutions over square images of one channel, as rows again.
 fn convolved(x: &Output, filters: &[usize]) -> Result<Output> {
     if filters.is_empty() {
         return Ok(x.clone());

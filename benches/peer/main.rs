@@ -1,13 +1,14 @@
-//! The work that trainyard is compared with TensorFlow on: one JSON line a result, with the peer's
-//! own fields.
+//! The work by which trainyard is compared with TensorFlow. Prints one JSON line for each result,
+//! with the fields of the peer's script.
 //!
 //!     cargo bench --bench peer -- local-step                     # one process, no cluster
 //!     cargo bench --bench peer -- null-step --kind scalar --ps 1 --workers 1
 //!     cargo bench --bench peer -- null-step --kind dense --megabytes 100 --steps 10
 //!     cargo bench --bench peer -- train --mode async --workers 2 --layers 64,128,10 --batch 32
 //!
-//! A step is timed as a program sees it: from asking a session for it to holding what it fetched. A
-//! cluster is one process a task on 127.0.0.1, over QUIC with mutual TLS, as `launch` starts it.
+//! A step is timed as a program sees it: from asking a session for the step to having its fetched
+//! values. A cluster is one process a task on 127.0.0.1, over QUIC with mutual TLS, as `launch`
+//! starts it.
 
 mod cluster;
 mod line;
@@ -40,7 +41,7 @@ struct Arguments {
     layers: Vec<usize>,
     #[arg(long, default_value_t = 32)]
     batch: usize,
-    /// Cargo adds it to what it was given.
+    /// A flag that Cargo adds; it is ignored.
     #[arg(long, hide = true)]
     bench: bool,
 }

@@ -1,5 +1,5 @@
-//! What the tasks of a cluster do: the peer's null step and training, written as any user's trainer
-//! is.
+//! The programs of the cluster's tasks: the peer's null step and its training, written as a user
+//! would.
 
 use std::time::Instant;
 
@@ -11,9 +11,9 @@ use super::line::{Times, json};
 use super::local_step::batch;
 use super::{Arguments, Case, Kind, Mode};
 
-/// How many variables a null step reads and updates.
+/// The number of variables that a null step reads and updates.
 const VARIABLES: usize = 16;
-/// How many batches a worker has.
+/// The number of batches of each worker.
 const BATCHES: usize = 128;
 
 /// A null step's times.
@@ -41,7 +41,7 @@ struct Train {
     global_steps_per_s: f64,
 }
 
-/// One task of the cluster.
+/// The program of a task of the cluster.
 pub(crate) async fn train(task: Task, order: Order) -> Result<()> {
     if task.job() == "ps" {
         return task.join().await;

@@ -1,77 +1,77 @@
-//! What can be wrong with checkpoints, told with the file and with what is wrong in it.
+//! Errors of checkpoints, each with the file and the problem in it.
 
 use std::io;
 
-/// Why a checkpoint can't be written, read or used.
+/// The error of a checkpoint that can't be written, read or used.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// The store refuses.
     #[error("can't {what} {file}: {source}")]
     Store {
-        /// What it was asked for.
+        /// The action that was refused.
         what: &'static str,
-        /// The file, with where it is.
+        /// The file, with its location.
         file: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// There is no such store.
     #[error("`{location}` is no place for checkpoints: {problem}")]
     Location {
-        /// Where it should be.
+        /// The location.
         location: String,
-        /// Why it can't.
+        /// The reason why it can't hold checkpoints.
         problem: String,
     },
-    /// A file holds something else than it should.
+    /// A file does not hold what it should.
     #[error("{file}: {problem}")]
     Malformed {
-        /// The file, with where it is.
+        /// The file, with its location.
         file: String,
-        /// What is wrong with it.
+        /// The problem with the file.
         problem: String,
     },
     /// A file of a checkpoint is gone.
     #[error("{file} is missing, and with it the variables of {task}")]
     Missing {
-        /// The file, with where it is.
+        /// The file, with its location.
         file: String,
-        /// Whose variables it held.
+        /// The task that the file's variables are of.
         task: String,
     },
     /// A file is longer or shorter than it was.
     #[error("{file} is {found} bytes long and not {expected}, as it was when it was saved")]
     Length {
-        /// The file, with where it is.
+        /// The file, with its location.
         file: String,
-        /// How long it was \[bytes\].
+        /// The length when it was saved \[bytes\].
         expected: u64,
-        /// How long it is \[bytes\].
+        /// The length now \[bytes\].
         found: u64,
     },
-    /// A file has other bytes than it had.
+    /// The bytes of a file have changed.
     #[error(
         "{file} has changed since it was saved: {what} has the checksum {found} and not {expected}"
     )]
     Checksum {
-        /// The file, with where it is.
+        /// The file, with its location.
         file: String,
-        /// What of it has changed: a variable, or its header.
+        /// The changed part: a variable, or the file's header.
         what: String,
-        /// The checksum that it had.
+        /// The checksum when it was saved.
         expected: String,
-        /// The checksum that it has.
+        /// The checksum now.
         found: String,
     },
     /// A variable can't be saved.
     #[error("`{variable}` can't be saved: {problem}")]
     NotSavable {
-        /// Its name.
+        /// The variable's name.
         variable: String,
-        /// Why not.
+        /// The reason why it can't be saved.
         problem: String,
     },
-    /// A checkpoint's files can't be called that.
+    /// The name can't be a name of checkpoint files.
     #[error(
         "`{0}` is no name for checkpoints: it must not be empty, have a `/` or a `\\`, or be that \
          of the state file"
@@ -82,9 +82,9 @@ pub enum CheckpointError {
     NoSuchCheckpoint {
         /// The step.
         global_step: u64,
-        /// Where it was looked for.
+        /// The location that was searched.
         location: String,
-        /// What there is in its place.
+        /// The checkpoints that are there instead.
         there: String,
     },
     /// The checkpoint has no such variable.
@@ -96,7 +96,7 @@ pub enum CheckpointError {
         name: String,
         /// " (did you mean …?)", or nothing.
         alike: String,
-        /// The names that it has, or the first of them.
+        /// The names of its variables, or the first of them.
         there: String,
     },
     /// A variable was saved with another type or shape.
@@ -108,7 +108,7 @@ pub enum CheckpointError {
         name: String,
         /// The type and shape that it was saved with.
         found: String,
-        /// Those that were asked for.
+        /// The type and shape that were asked for.
         wanted: String,
     },
 }
@@ -118,7 +118,8 @@ impl CheckpointError {
         move |source| Self::Store { what, file, source }
     }
 
-    /// Whether somebody has asked for what is not there, in place of a file or a store that fails.
+    /// Whether the request was for something that does not exist, as opposed to a file or a store
+    /// that fails.
     pub(crate) fn is_mistaken(&self) -> bool {
         matches!(self, Self::Location { .. } | Self::NoSuchCheckpoint { .. } | Self::Basename(_))
     }

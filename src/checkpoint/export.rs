@@ -1,4 +1,4 @@
-//! All variables of a checkpoint in one file, for whatever reads safetensors.
+//! Exports all variables of a checkpoint into one file, for any reader of safetensors.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,11 +7,11 @@ use super::shard_file::Encoded;
 use super::store::{Folder, Store};
 use super::{CheckpointError, Restored};
 
-/// Writes the variables of `restored` to `path`, those that are partitioned as one each, and tells
-/// how many they are and how long the file is \[bytes\].
+/// Writes the variables of `restored` to `path`, each partitioned one as a whole. Returns their
+/// number and the length of the file \[bytes\].
 ///
-/// With `weights_only` the global step stays out, and so do the slots: the variables whose names
-/// begin with that of another and a `/`.
+/// With `weights_only`, the global step and the slots are left out; slots are the variables whose
+/// names begin with that of another and a `/`.
 ///
 /// # Errors
 /// If the file can't be written.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::{Restored, Retention, SavedVariable, Saver, Shard, Slice, Snapshot, Store};
 use crate::tensor::{DType, Tensor};
 
-/// What a training has learnt at `global_step`, `salt` of several that are there; on two parameter
-/// servers.
+/// A snapshot of a training at `global_step` on two parameter servers; a different `salt` gives
+/// different values.
 pub(super) fn snapshot(global_step: u64, salt: u64) -> Snapshot {
     let values = |count: u64, from: u64| -> Vec<f32> {
         (0..count).map(|at| (global_step * 1000 + salt * 100 + from + at) as f32).collect()
@@ -54,7 +54,7 @@ pub(super) fn save(saver: &mut Saver, steps: impl IntoIterator<Item = u64>) {
     }
 }
 
-/// Whether that is what was saved, to the last bit.
+/// Whether `restored` has what was saved in `snapshot`, to the last bit.
 pub(super) fn is_of(restored: &Restored, snapshot: &Snapshot) -> bool {
     let saved = snapshot.shards.iter().flat_map(|shard| &shard.variables);
     let mut saved: Vec<(&String, &Tensor)> =
@@ -63,7 +63,7 @@ pub(super) fn is_of(restored: &Restored, snapshot: &Snapshot) -> bool {
     restored.global_step == snapshot.global_step && restored.variables.iter().eq(saved)
 }
 
-/// The names of the files that there are.
+/// The names of the files in `store`.
 pub(super) fn files(store: &impl Store) -> Vec<String> {
     store.list().unwrap().into_iter().map(|entry| entry.name).collect()
 }

@@ -1,5 +1,4 @@
-//! The index of a checkpoint: what belongs to it, with the checksum of everything, its own
-//! included.
+//! The index of a checkpoint: its parts, with the checksum of everything, its own included.
 //!
 //! It is one JSON object, `{"checksum":"…","index":{…}}`: the checksum is that of the bytes of the
 //! inner object.
@@ -23,23 +22,24 @@ const BEFORE: &str = "{\"checksum\":\"";
 const BETWEEN: &str = "\",\"index\":";
 const AFTER: &str = "}\n";
 
-/// What belongs to a checkpoint.
+/// The parts of a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Index {
     format: u32,
-    /// Counts the saves of a training, through restarts: that of the newest is the largest.
+    /// The number of the save within its training, counted through restarts: the newest has the
+    /// largest.
     pub(crate) save: u64,
     pub(crate) global_step: u64,
-    /// When it was saved, since the epoch; in a simulation since its beginning.
+    /// The time of the save, since the epoch; in a simulation, since its beginning.
     pub(crate) time: Duration,
-    /// How often its step was saved before.
+    /// The number of earlier saves of the same step.
     pub(super) edition: u32,
     pub(crate) shards: Vec<ShardEntry>,
     pub(crate) variables: BTreeMap<String, VariableEntry>,
 }
 
-/// The file of a shard.
+/// The entry of a shard's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShardEntry {
@@ -49,11 +49,11 @@ pub(crate) struct ShardEntry {
     pub(super) checksum: Checksum,
 }
 
-/// A variable, and where it is.
+/// The entry of a variable: its shard, type and place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct VariableEntry {
-    /// Which of the shards has it.
+    /// The index of the shard that holds it.
     pub(crate) shard: usize,
     pub(crate) dtype: DType,
     pub(crate) shape: Shape,
@@ -62,18 +62,18 @@ pub(crate) struct VariableEntry {
     pub(crate) slice: Option<Slice>,
 }
 
-/// An XXH3 of 64 bits; 16 hexadecimal digits outside of the process.
+/// An XXH3 hash of 64 bits; written as 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Checksum(pub(super) u64);
 
-/// What one save writes, before the files have their names.
+/// The contents of one save, before the files have their names.
 pub(super) struct Contents {
     pub(super) shards: Vec<ShardEntry>,
     pub(super) variables: BTreeMap<String, VariableEntry>,
 }
 
 impl Index {
-    /// The index of `contents`, whose shards get their files' names here.
+    /// The index of `contents`; names the files of its shards.
     pub(super) fn new(
         names: &Names,
         (global_step, edition): (u64, u32),
@@ -89,7 +89,7 @@ impl Index {
         Self { format: FORMAT, save, global_step, time, edition, shards, variables }
     }
 
-    /// The file's bytes.
+    /// The bytes of the index file.
     pub(super) fn encode(&self) -> Vec<u8> {
         let inner =
             serde_json::to_string_pretty(self).expect("strings and numbers can be written as JSON");
@@ -97,10 +97,10 @@ impl Index {
         format!("{BEFORE}{checksum}{BETWEEN}{inner}{AFTER}").into_bytes()
     }
 
-    /// What the index of step `global_step` says.
+    /// Decodes the index of step `global_step`.
     ///
     /// # Errors
-    /// Why the bytes are no index, or not that one.
+    /// If the bytes are no index, or another index; with the reason.
     pub(super) fn decode(bytes: &[u8], names: &Names, global_step: u64) -> Result<Self, String> {
         let damaged = || "it was cut off or changed, or is no index of a checkpoint".to_owned();
         let text = str::from_utf8(bytes).map_err(|_| damaged())?;
@@ -121,7 +121,8 @@ impl Index {
         Ok(index)
     }
 
-    /// Checks that it is of the step and of nobody else's files, and that the parts make wholes.
+    /// Checks that it is the index of the step, that all its files are named by `names`, and that
+    /// parts make up their wholes.
     fn check(&self, names: &Names, global_step: u64) -> Result<(), String> {
         if self.global_step != global_step {
             return Err(format!("it is of step {}", self.global_step));
@@ -162,7 +163,7 @@ impl VariableEntry {
     }
 }
 
-/// The format's version alone, whatever else there is.
+/// The format's version alone; all other keys are ignored.
 #[derive(Deserialize)]
 struct Version {
     format: u32,

@@ -1,4 +1,4 @@
-//! What the files of a checkpoint are called.
+//! The names of a checkpoint's files.
 
 use super::CheckpointError;
 
@@ -7,18 +7,18 @@ pub(super) const STATE_FILE: &str = "checkpoint";
 const INDEX: &str = ".index.json";
 const SHARD: &str = ".safetensors";
 
-/// The names of a training's checkpoint files, which begin with one word.
+/// The names of a training's checkpoint files, which begin with the same word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Names {
     basename: String,
 }
 
-/// A file of a checkpoint, by its name.
+/// The kind of a checkpoint file, parsed from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileOf {
     /// The index of a step.
     Index(u64),
-    /// A shard of a step, and of which edition it is.
+    /// A shard of a step, and its edition.
     Shard(u64, u32),
 }
 
@@ -30,7 +30,7 @@ impl Default for Names {
 
 impl Names {
     /// # Errors
-    /// If that can't be the beginning of a file's name.
+    /// If `basename` can't be the beginning of a file's name.
     pub(super) fn new(basename: &str) -> Result<Self, CheckpointError> {
         if basename.is_empty() || basename == STATE_FILE || basename.contains(['/', '\\', '\0']) {
             return Err(CheckpointError::Basename(basename.to_owned()));
@@ -47,14 +47,14 @@ impl Names {
         format!("{}{INDEX}", self.checkpoint(step))
     }
 
-    /// The file of shard `shard` of `shards`. A step that is saved again is saved as another
-    /// edition, so that its first files stay as they are until the index names the new ones.
+    /// The file of shard `shard` of `shards`. If a step is saved again, it gets another edition, so
+    /// that its first files stay as they are until the index names the new ones.
     pub(super) fn shard(&self, step: u64, edition: u32, (shard, shards): (usize, usize)) -> String {
         let edition = if edition == 0 { String::new() } else { format!(".{edition}") };
         format!("{}{edition}-{shard:05}-of-{shards:05}{SHARD}", self.checkpoint(step))
     }
 
-    /// What file of these names `file` is, if any.
+    /// The kind of `file`, if it is named by these names.
     pub(super) fn parse(&self, file: &str) -> Option<FileOf> {
         let rest = file.strip_prefix(&self.basename)?.strip_prefix('-')?;
         if let Some(step) = rest.strip_suffix(INDEX) {
@@ -74,7 +74,7 @@ impl Names {
     }
 }
 
-/// A number as it is printed, and in no other way of writing it.
+/// Parses a number, only if it is written as numbers are printed.
 fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|number: &u64| number.to_string() == text)
 }

@@ -1,4 +1,4 @@
-//! Reads a checkpoint, and says what is wrong with it where something is.
+//! Reads a checkpoint, and reports any damage.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 pub(super) struct Reader<'a> {
     pub(super) store: &'a dyn Store,
     pub(super) names: &'a Names,
-    /// The files that there are, with their lengths \[bytes\].
+    /// The store's files, with their lengths \[bytes\].
     pub(super) files: &'a BTreeMap<String, u64>,
 }
 
@@ -33,7 +33,7 @@ impl Reader<'_> {
     /// The index of a step.
     ///
     /// # Errors
-    /// If it can't be read or is none.
+    /// If it can't be read, or is not an index.
     pub(super) fn index(&self, step: u64) -> Result<Index, CheckpointError> {
         let name = self.names.index(step);
         let malformed =
@@ -46,10 +46,10 @@ impl Reader<'_> {
         Index::decode(&bytes, self.names, step).map_err(malformed)
     }
 
-    /// Checks that every file of a checkpoint is there, and as long as it was.
+    /// Checks that every file of a checkpoint is there, at the length that it was saved with.
     ///
     /// # Errors
-    /// The first that is not.
+    /// The first file that is not.
     pub(super) fn check_files(&self, index: &Index) -> Result<(), CheckpointError> {
         for shard in &index.shards {
             match self.files.get(&shard.file) {
@@ -61,10 +61,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// All of a checkpoint, every checksum of which is right.
+    /// Reads all of a checkpoint, checking every checksum.
     ///
     /// # Errors
-    /// The first file that is not as it was saved, and what of it.
+    /// The first file that differs from what was saved, with the part that differs.
     pub(super) fn restore(&self, index: &Index) -> Result<Restored, CheckpointError> {
         self.check_files(index)?;
         let mut of_shards: Vec<BTreeMap<&str, &VariableEntry>> =
@@ -122,7 +122,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What has changed of a file whose checksum is `found`: the variable, where only one has.
+    /// The error of a file whose checksum has become `found`; it names the variable that has
+    /// changed, or else the header.
     fn changed(
         &self,
         shard: &ShardEntry,

@@ -1,4 +1,4 @@
-//! What was read of a checkpoint: its variables, whole or in any rows of them.
+//! The contents of a checkpoint that was read: its variables, whole or any rows of them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,32 +7,31 @@ use super::CheckpointError;
 use super::slices::{Slice, Table, gather};
 use crate::tensor::{DType, Shape, Tensor};
 
-/// How many names a message lists.
+/// The number of names that a message lists.
 const NAMES: usize = 8;
-/// How like a name has to be to be the one that was meant (Jaro-Winkler).
+/// The least similarity of a name that is suggested (Jaro-Winkler).
 const ALIKE: f64 = 0.8;
 
-/// The variables of a checkpoint, every byte of which is as it was saved.
+/// The variables of a checkpoint, with all checksums verified.
 #[derive(Clone, Debug)]
 pub struct Restored {
     /// The training's step.
     pub global_step: u64,
     /// The checkpoint's name, such as `model.ckpt-300`.
     pub name: String,
-    /// The variables, those that are partitioned part by part, under the names that they were saved
-    /// with.
+    /// The variables by the names that they were saved with; of a partitioned one, each part.
     pub variables: BTreeMap<String, Tensor>,
     pub(super) tables: BTreeMap<String, Table>,
 }
 
 impl Restored {
-    /// The value of a variable, or of the part `slice` of one, of this type.
+    /// The value of a variable, or of its part `slice`, if it has the given type and shape.
     ///
-    /// It need not be cut as it was when it was saved: any rows of a variable can be had, and all
-    /// of them by its full name.
+    /// The slice need not be one that was saved: any rows of a variable can be read, and all of
+    /// them by its full name.
     ///
     /// # Errors
-    /// If there is no such variable, or one of another type or shape.
+    /// If there is no such variable, or it has another type or shape.
     pub fn tensor(
         &self,
         name: &str,
@@ -57,7 +56,7 @@ impl Restored {
         }
     }
 
-    /// All variables, those that are partitioned as one each.
+    /// All variables, each partitioned one as a whole.
     pub fn into_whole(self) -> BTreeMap<String, Tensor> {
         let wholes: Vec<_> =
             self.tables.keys().filter_map(|name| Some((name.clone(), self.whole(name)?))).collect();
@@ -81,7 +80,7 @@ impl Restored {
         self.variables.get(name).cloned().or_else(table)
     }
 
-    /// Rows of a variable that is there and has them.
+    /// The rows `wanted` of a variable, which must exist and have them.
     fn rows(&self, name: &str, wanted: Range<usize>) -> Tensor {
         if let Some(whole) = self.variables.get(name) {
             return gather(

@@ -1,16 +1,17 @@
-//! How many checkpoints are kept, and which.
+//! The rule by which checkpoints are kept.
 
 use std::time::Duration;
 
-/// Which of the checkpoints stay (TensorFlow: `max_to_keep` and `keep_checkpoint_every_n_hours`).
+/// The rule for the checkpoints that stay (TensorFlow: `max_to_keep` and
+/// `keep_checkpoint_every_n_hours`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// How many of the newest are kept; none or 0 for all.
+    /// The number of newest checkpoints to keep; none or 0 for all.
     pub max_to_keep: Option<usize>,
-    /// Of those that are older, one for each so much time stays for ever.
+    /// Of the older ones, one for each such span of time stays for ever.
     ///
-    /// The first is the oldest there is. TensorFlow counts from when the saver was made, so that a
-    /// training that is restarted often keeps none.
+    /// The first of them is the oldest checkpoint there is. TensorFlow counts from the saver's
+    /// creation, so that a training that is restarted often keeps none.
     pub keep_every: Option<Duration>,
 }
 
@@ -21,7 +22,7 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// Those of the checkpoints that go, given the time of each, the oldest first.
+    /// The indices of the checkpoints to delete, given the time of each, oldest first.
     pub(super) fn superfluous(&self, times: &[Duration]) -> Vec<usize> {
         let newest = self.max_to_keep.filter(|max| *max > 0).unwrap_or(times.len());
         let (mut going, mut kept) = (Vec::new(), None);

@@ -1,4 +1,4 @@
-//! The saver: writes checkpoints, finds the newest whole one, and deletes those that are too many.
+//! The saver: writes checkpoints, finds the newest complete one, and deletes superfluous ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use super::{CheckpointError, Restored, Retention, state_file};
 
 /// Writes and finds the checkpoints of one training (TensorFlow: `tf.train.Saver`).
 ///
-/// One saver writes to a store at a time; any number read.
+/// A store may have one saver that writes at a time, and any number that read.
 pub struct Saver {
     store: Arc<dyn Store>,
     names: Names,
     retention: Retention,
     /// The checkpoints whose index could be read.
     known: BTreeMap<u64, Known>,
-    /// The steps whose checkpoints are not whole: they don't count, and stay for somebody to look
-    /// at.
+    /// The steps of damaged checkpoints: they don't count for the retention, and are kept so that
+    /// somebody can inspect them.
     broken: BTreeSet<u64>,
-    /// Whether what earlier savers have left half-written is gone.
+    /// Whether the half-written files of earlier savers were deleted.
     is_swept: bool,
 }
 
-/// What is remembered of a checkpoint.
+/// The saver's record of a checkpoint.
 struct Known {
     save: u64,
     time: Duration,
@@ -42,35 +42,35 @@ pub struct Saved {
     pub name: String,
     /// The length of its files \[bytes\].
     pub bytes: u64,
-    /// What could not be done after it: the state file written, or older checkpoints deleted. The
-    /// checkpoint is there all the same, and the next save tries again.
+    /// The work after the save that failed: writing the state file, or deleting older checkpoints.
+    /// The checkpoint is saved all the same, and the next save tries again.
     pub unfinished: Vec<CheckpointError>,
 }
 
-/// The newest whole checkpoint, and those that were passed over.
+/// The newest complete checkpoint, and the newer ones that were rejected.
 #[derive(Debug)]
 pub struct Found {
-    /// The checkpoint; none where there is none that is whole.
+    /// The newest complete checkpoint, if there is one.
     pub checkpoint: Option<Restored>,
-    /// What is wrong with others. Where there are some and no checkpoint, a training that began
-    /// anew would lose what they might still hold: ask first.
+    /// The problems of rejected checkpoints. If there are some and no `checkpoint`, a training that
+    /// began anew would lose what they might still hold: ask first.
     pub rejected: Vec<CheckpointError>,
 }
 
-/// A checkpoint of a list.
+/// An entry in a list of checkpoints.
 #[derive(Debug)]
 pub struct Listed {
     /// Its name, such as `model.ckpt-300`.
     pub name: String,
     /// The training's step.
     pub global_step: u64,
-    /// When it was saved, since the epoch, or of a simulation since its beginning.
+    /// The time of the save: since the epoch or, in a simulation, since its beginning.
     pub time: Option<Duration>,
-    /// How many variables it has.
+    /// The number of its variables.
     pub variables: Option<usize>,
     /// The length of its files \[bytes\].
     pub bytes: Option<u64>,
-    /// What is wrong with it, as far as can be told without reading the values.
+    /// The problem with it, as far as it shows without reading the values.
     pub problem: Option<CheckpointError>,
 }
 
@@ -81,22 +81,22 @@ impl Saver {
         Self { store, names: Names::default(), retention, known, broken, is_swept: false }
     }
 
-    /// The same saver, of files that begin with `basename` (TensorFlow: `checkpoint_basename`).
+    /// The same saver for files that begin with `basename` (TensorFlow: `checkpoint_basename`).
     ///
     /// # Errors
-    /// If that can't be the beginning of a file's name, or is the name of the state file.
+    /// If `basename` can't be the beginning of a file's name, or is the name of the state file.
     pub fn with_basename(self, basename: &str) -> Result<Self, CheckpointError> {
         Ok(Self { names: Names::new(basename)?, ..self })
     }
 
-    /// Saves `snapshot`. `at` is the time since the epoch, or of a simulation since its beginning.
+    /// Saves `snapshot`. `at` is the time since the epoch or, in a simulation, since its beginning.
     ///
-    /// Once this returns, the checkpoint is there and stays, whatever happens. Then those go that
-    /// are too many.
+    /// When this returns, the checkpoint is complete and survives any crash. Then the superfluous
+    /// checkpoints are deleted.
     ///
     /// # Errors
-    /// If the snapshot can't be saved, or the store refuses: then the checkpoints before are as
-    /// they were.
+    /// If the snapshot can't be saved, or the store refuses: the earlier checkpoints are then
+    /// unchanged.
     pub fn save(&mut self, snapshot: &Snapshot, at: Duration) -> Result<Saved, CheckpointError> {
         let (contents, encoded) = encode(snapshot)?;
         let files = reader::list(&*self.store)?;
@@ -117,10 +117,10 @@ impl Saver {
         })
     }
 
-    /// The newest checkpoint that is whole, and what is wrong with newer ones.
+    /// The newest complete checkpoint, and the problems of newer ones.
     ///
     /// # Errors
-    /// If the store can't be listed. A file that can't be read is one that was passed over.
+    /// If the store can't be listed. A file that can't be read only rejects its checkpoint.
     pub fn latest(&mut self) -> Result<Found, CheckpointError> {
         let files = reader::list(&*self.store)?;
         let reader = Reader { store: &*self.store, names: &self.names, files: &files };
@@ -150,13 +150,13 @@ impl Saver {
     /// The checkpoint of a step.
     ///
     /// # Errors
-    /// If there is none, or it is not whole.
+    /// If there is none, or it is damaged.
     pub fn restore(&self, global_step: u64) -> Result<Restored, CheckpointError> {
         let files = reader::list(&*self.store)?;
         self.reader(&files).restore(&self.index(global_step)?)
     }
 
-    /// The checkpoints that there are, in the order of their steps. Reads their indexes alone.
+    /// Lists the checkpoints in the order of their steps. Reads only their indexes.
     ///
     /// # Errors
     /// If the store can't be listed.
@@ -205,8 +205,8 @@ impl Saver {
         Reader { store: &*self.store, names: &self.names, files }
     }
 
-    /// Takes note of the checkpoints among `files` that others have saved, and forgets those that
-    /// are gone.
+    /// Learns of the checkpoints among `files` that others have saved, and forgets those that are
+    /// gone.
     fn learn(&mut self, files: &BTreeMap<String, u64>) {
         let steps: BTreeSet<u64> = steps(&self.names, files).collect();
         self.known.retain(|step, _| steps.contains(step));
@@ -234,7 +234,7 @@ impl Saver {
         }
     }
 
-    /// Under which edition a step is saved: not one whose files an index may name that is there.
+    /// The edition for saving a step: one whose files no existing index can name.
     fn edition(&self, step: u64, files: &BTreeMap<String, u64>) -> u32 {
         if !files.contains_key(&self.names.index(step)) {
             return 0;
@@ -246,7 +246,7 @@ impl Saver {
         files.keys().filter_map(edition).max().map_or(0, |last| last.wrapping_add(1))
     }
 
-    /// Writes the shards, then the index. Shards that nobody will know of are taken back.
+    /// Writes the shards, then the index. If a shard fails, deletes those that were written.
     fn write(&self, index: &Index, encoded: &[Encoded<'_>]) -> Result<(), CheckpointError> {
         for (at, (shard, encoded)) in index.shards.iter().zip(encoded).enumerate() {
             if let Err(error) = self.write_file(&shard.file, &encoded.parts()) {
@@ -259,12 +259,12 @@ impl Saver {
                 return Err(error);
             }
         }
-        // Should this fail, the index may be there nevertheless: its shards stay.
+        // If this fails, the index may have been written nevertheless: its shards stay.
         self.write_file(&self.names.index(index.global_step), &[&index.encode()])
     }
 
-    /// After a save: names the checkpoints that stay, and deletes those that don't, and what is of
-    /// no use among `files`, which were there before. Gives what could not be done.
+    /// Cleans up after a save: writes the state file, and deletes superfluous checkpoints and the
+    /// unused ones of `files`, which were there before. Returns the errors.
     fn clean(&mut self, files: &BTreeMap<String, u64>) -> Vec<CheckpointError> {
         let mut counting: Vec<(u64, &Known)> = self
             .known
@@ -292,13 +292,14 @@ impl Saver {
         errors
     }
 
-    /// Deletes a checkpoint: its index first, so that what is left of it is never taken for one.
+    /// Deletes a checkpoint, its index first: then its remaining files are never taken for a
+    /// checkpoint.
     fn delete(&self, step: u64) -> Result<(), CheckpointError> {
         self.delete_file(&self.names.index(step))?;
         self.known[&step].files.iter().try_for_each(|file| self.delete_file(file))
     }
 
-    /// Deletes the shards among `files` that no index names: of saves that were cut off, and of
+    /// Deletes the shards among `files` that no index names: those of interrupted saves, and of
     /// steps that were saved again.
     fn sweep(&self, files: &BTreeMap<String, u64>) -> Vec<CheckpointError> {
         let is_left_over = |file: &&String| match self.names.parse(file) {

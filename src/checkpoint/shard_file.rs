@@ -1,5 +1,5 @@
-//! A shard as a file in the format of safetensors, written without a copy of its values and read
-//! with suspicion.
+//! A shard as a file in the format of safetensors: written without a copy of its values, and
+//! checked when it is read.
 
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, SafeTensors, TensorInfo};
@@ -7,12 +7,12 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::tensor::{DType, FillingTensor, Shape, Tensor};
 
-/// Where the header and so the values begin, they are aligned to so much \[bytes\].
+/// The alignment of the header's length, and so of the values \[bytes\].
 const ALIGNMENT: usize = 8;
-/// The key that the format keeps for itself.
+/// The key that the format reserves.
 const RESERVED: &str = "__metadata__";
 
-/// A file as it will be written: its header, and the tensors whose bytes follow it.
+/// A file to be written: its header, and the tensors whose bytes follow it.
 pub(super) struct Encoded<'a> {
     header: Vec<u8>,
     tensors: Vec<&'a Tensor>,
@@ -22,7 +22,7 @@ impl<'a> Encoded<'a> {
     /// A file of `tensors`; the largest elements come first, so that all are aligned.
     ///
     /// # Errors
-    /// The name of a tensor that the format has no room for, and why.
+    /// The name of a tensor that the format can't hold, and the reason.
     pub(super) fn new(
         tensors: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
         (key, value): (&str, &str),
@@ -76,7 +76,7 @@ impl<'a> Encoded<'a> {
     }
 }
 
-/// A tensor of a file that was read, where it lies there.
+/// A tensor within the bytes of a file that was read.
 pub(super) struct Raw<'a> {
     pub(super) name: &'a str,
     pub(super) dtype: DType,
@@ -89,10 +89,10 @@ impl Raw<'_> {
         xxh3_64(self.bytes)
     }
 
-    /// A copy in memory of its own.
+    /// A copy of the tensor.
     ///
     /// # Errors
-    /// If a boolean is none.
+    /// If a boolean is neither 0 nor 1.
     pub(super) fn tensor(&self) -> Result<Tensor, String> {
         let mut filling = FillingTensor::new(self.dtype, self.shape);
         filling.push(&mut &self.bytes[..]);
@@ -100,12 +100,12 @@ impl Raw<'_> {
     }
 }
 
-/// A file that was read.
+/// A file that was read and parsed.
 pub(super) struct Decoded<'a>(SafeTensors<'a>);
 
 impl<'a> Decoded<'a> {
     /// # Errors
-    /// Why the bytes are no such file.
+    /// If the bytes are not in the format; with the reason.
     pub(super) fn new(bytes: &'a [u8]) -> Result<Self, String> {
         SafeTensors::deserialize(bytes)
             .map(Self)
@@ -115,7 +115,7 @@ impl<'a> Decoded<'a> {
     /// The tensors, by name.
     ///
     /// # Errors
-    /// If one is of a type or shape that there is none of here.
+    /// If one has a type or shape that is not supported here.
     pub(super) fn tensors(&self) -> Result<Vec<Raw<'_>>, String> {
         let mut raws = self.0.iter().map(|(name, view)| {
             let dtype = of_format(view.dtype())

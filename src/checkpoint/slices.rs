@@ -1,5 +1,4 @@
-//! Parts of variables: a partitioned variable is saved part by part, and read in whatever parts are
-//! wanted.
+//! Slices of variables: a partitioned variable is saved part by part, and can be read in any parts.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::tensor::{DType, Shape, Tensor};
 
-/// Some of the rows of a partitioned variable (TensorFlow: `SaveSliceInfo`): as many as the part
-/// has, from `begin` on.
+/// Some rows of a partitioned variable, from `begin` on (TensorFlow: `SaveSliceInfo`). The part's
+/// own shape says how many.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slice {
-    /// The name of the whole, such as `table` or, of a slot, `table/Adagrad`.
+    /// The name of the whole, such as `table`; for a slot, `table/Adagrad`.
     pub full_name: String,
     /// The shape of the whole.
     pub full_shape: Shape,
@@ -22,7 +21,7 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// The rows that a part of `shape` has of the whole; none where it is no part of it.
+    /// The rows of the whole that a part of `shape` has, if it fits into it.
     pub(super) fn rows(&self, shape: Shape) -> Option<Range<usize>> {
         let ([rows, row @ ..], [full_rows, full_row @ ..]) = (shape.dims(), self.full_shape.dims())
         else {
@@ -33,7 +32,7 @@ impl Slice {
     }
 }
 
-/// A variable's type, and which part of what it is.
+/// A variable's type, and its slice if it is a part.
 pub(super) struct Layout<'a> {
     pub(super) name: &'a str,
     pub(super) dtype: DType,
@@ -46,14 +45,14 @@ pub(super) struct Layout<'a> {
 pub(super) struct Table {
     pub(super) dtype: DType,
     pub(super) shape: Shape,
-    /// Which rows each part has.
+    /// The rows of each part, with the part's name.
     pub(super) parts: Vec<(Range<usize>, String)>,
 }
 
 /// The partitioned variables among `variables`, by name.
 ///
 /// # Errors
-/// A variable's name and what is wrong with it: two of one name, or parts that make no whole.
+/// A variable's name and its problem: two of one name, or parts that don't make up the whole.
 pub(super) fn tables<'a>(
     variables: impl Iterator<Item = Layout<'a>>,
 ) -> Result<BTreeMap<String, Table>, (String, String)> {
@@ -103,8 +102,8 @@ pub(super) fn tables<'a>(
     Ok(tables)
 }
 
-/// The rows `wanted` of a variable of `dtype` and `shape`, out of its parts, which have all of its
-/// rows, in order.
+/// The rows `wanted` of a variable of `dtype` and `shape`, gathered from its parts, which are in
+/// order and complete.
 pub(super) fn gather(
     dtype: DType,
     shape: Shape,

@@ -1,4 +1,4 @@
-//! What is saved, and the files that it becomes.
+//! Snapshots: the variables to be saved, and their encoding as files.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use super::shard_file::Encoded;
 use super::slices::{self, Layout, Slice};
 use crate::tensor::Tensor;
 
-/// What is saved at once: all variables at one moment of the training.
+/// The contents of one save: all variables at one moment of the training.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// The training's step (TensorFlow: `global_step`).
     pub global_step: u64,
-    /// What each parameter server holds, in their order.
+    /// The variables of each parameter server, in their order.
     pub shards: Vec<Shard>,
 }
 
@@ -28,19 +28,19 @@ pub struct Shard {
     pub variables: Vec<SavedVariable>,
 }
 
-/// A variable and its value. No two of a [`Snapshot`] have one name.
+/// A variable and its value. Names are unique within a [`Snapshot`].
 #[derive(Clone, Debug)]
 pub struct SavedVariable {
     /// Its name in the graph.
     pub name: String,
     /// Its value.
     pub value: Tensor,
-    /// Which part of what it is, for a part of a partitioned variable or of its slot.
+    /// Its slice, for a part of a partitioned variable or of its slot.
     pub slice: Option<Slice>,
 }
 
 impl SavedVariable {
-    /// A variable that is in one piece.
+    /// A variable that is not partitioned.
     pub fn new(name: impl Into<String>, value: Tensor) -> Self {
         Self { name: name.into(), value, slice: None }
     }
@@ -57,7 +57,7 @@ impl SavedVariable {
     }
 }
 
-/// The files of `snapshot`, and what its index says of them.
+/// The files of `snapshot`, and their entries for its index.
 pub(super) fn encode(snapshot: &Snapshot) -> Result<(Contents, Vec<Encoded<'_>>), CheckpointError> {
     let refused = |(variable, problem)| CheckpointError::NotSavable { variable, problem };
     let all = || snapshot.shards.iter().flat_map(|shard| &shard.variables);

@@ -1,10 +1,10 @@
 //! The file `checkpoint`, which names the newest checkpoints in TensorFlow's words
 //! (`CheckpointState`).
 //!
-//! It is for people and for other tools: nothing here reads it, since what is there is known from
-//! the indexes.
+//! It is for people and other tools; this program never reads it, but finds checkpoints by their
+//! indexes.
 
-/// Its text, given the names of the checkpoints, the oldest first.
+/// The text of the file for `checkpoints`, the oldest first.
 pub(super) fn render(checkpoints: &[String]) -> String {
     let line = |key: &str, name: &String| {
         format!("{key}: \"{}\"\n", name.replace('\\', "\\\\").replace('"', "\\\""))

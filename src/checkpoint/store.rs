@@ -1,4 +1,5 @@
-//! Where checkpoints lie: a flat namespace of files, each of which is there whole or not at all.
+//! Stores of checkpoints: a flat namespace of files, each of which is there completely or not at
+//! all.
 
 mod folder;
 mod memory;
@@ -16,35 +17,35 @@ pub use object::ObjectStore;
 
 use super::CheckpointError;
 
-/// Where checkpoints lie. Calls block.
+/// A store of checkpoints. Calls block.
 pub trait Store: Send + Sync {
-    /// The files that are there, by name; none where nothing was ever written.
+    /// The files in the store, by name. A store that was never written to has none.
     ///
     /// # Errors
     /// If they can't be listed.
     fn list(&self) -> io::Result<Vec<Entry>>;
 
-    /// All of a file.
+    /// Reads a whole file.
     ///
     /// # Errors
-    /// If it is not there, or can't be read.
+    /// If it does not exist, or can't be read.
     fn read(&self, name: &str) -> io::Result<Vec<u8>>;
 
-    /// Writes a file from `parts`, one after the other, in the place of any of that name. Whoever
-    /// reads it at any moment, even after a crash, finds the old file or the new one; once this
-    /// returns, the new one.
+    /// Writes a file from `parts`, one after the other, replacing any of that name. A reader finds
+    /// the old file or the new one at any moment, even after a crash; once this returns, the new
+    /// one.
     ///
     /// # Errors
-    /// If it can't be written: then the old one is there.
+    /// If it can't be written: the old file is then unchanged.
     fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()>;
 
     /// Deletes a file.
     ///
     /// # Errors
-    /// If it can't be; a file that is not there is deleted already.
+    /// If it can't be deleted. Deleting a missing file succeeds.
     fn delete(&self, name: &str) -> io::Result<()>;
 
-    /// Where a file is, or, of the name `""`, where all are: as a person would write it.
+    /// The location of a file, for people; with the name `""`, the location of the store.
     fn locate(&self, name: &str) -> String;
 }
 
@@ -57,7 +58,7 @@ pub struct Entry {
     pub bytes: u64,
 }
 
-/// The store at `location`: a folder, which need not be there yet, or an URL such as
+/// Opens the store at `location`: a folder, which need not exist yet, or a URL such as
 /// `s3://bucket/run-7`.
 ///
 /// # Errors
@@ -82,26 +83,26 @@ pub fn open_store(location: &str) -> Result<Arc<dyn Store>, CheckpointError> {
     }
 }
 
-/// Where the stores of a training's checkpoints are, by the locations that its program names.
+/// The stores of checkpoints that a program names by their locations.
 #[derive(Clone, Debug, Default)]
 pub enum Stores {
-    /// Where [`open_store`] finds them.
+    /// The stores that [`open_store`] opens.
     #[default]
     Lasting,
-    /// In memory, as long as a run lasts: each location is a store of its own.
+    /// Stores in memory, which last as long as the run: one for each location.
     InMemory(Arc<Mutex<BTreeMap<String, Memory>>>),
 }
 
 impl Stores {
-    /// No stores yet, in memory.
+    /// Stores in memory, none of them made yet.
     pub fn in_memory() -> Self {
         Self::InMemory(Arc::default())
     }
 
-    /// The store at `location`.
+    /// Opens the store at `location`.
     ///
     /// # Errors
-    /// If there can be none.
+    /// If `location` can't be opened as a store.
     pub fn open(&self, location: &str) -> Result<Arc<dyn Store>, CheckpointError> {
         match self {
             Self::Lasting => open_store(location),

@@ -1,4 +1,4 @@
-//! The arguments as they are typed. What they mean together is decided where they are used.
+//! The arguments as they are typed. Combinations are checked where the arguments are used.
 
 mod checkpoint;
 mod deployment;
@@ -139,7 +139,7 @@ pub(crate) struct ScenarioArgs {
 }
 
 impl ScenarioArgs {
-    /// The experiment that is asked for.
+    /// The experiment that the arguments ask for.
     pub(crate) fn experiment(&self) -> Result<Experiment, Failure> {
         let mut experiment = Experiment::load(&self.scenario)?;
         for change in self.unset.iter().chain(&self.sets) {

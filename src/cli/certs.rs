@@ -1,4 +1,4 @@
-//! `certs`: the authority of a run, and the certificates that it gives the run's tasks.
+//! `certs`: the authority of a run, and the certificates that it issues to the run's tasks.
 
 use super::args::{CertsCommand, IssueArgs, NewArgs};
 use super::failure::Failure;

@@ -1,4 +1,4 @@
-//! `checkpoint`: what a training has saved, whether it is as it was, and all of it in one file.
+//! `checkpoint`: lists, verifies and merges the checkpoints of a training.
 
 mod date;
 mod listing;
@@ -45,8 +45,7 @@ fn show(args: &ShowCheckpointArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// Reads everything. A checkpoint that is broken is in the result, and on stderr with what is
-/// wrong.
+/// Reads every checkpoint. A damaged one is in the result, and on stderr with its problem.
 fn verify(args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
     let saver = saver(&args.location)?;
     let (mut rows, mut code) = (Vec::new(), ExitCode::Done);
@@ -74,7 +73,7 @@ fn merge(args: &MergeArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// A saver that only reads; there are checkpoints where it does.
+/// A saver for reading only. It is an error if there are no checkpoints.
 fn saver(location: &str) -> Result<Saver, Failure> {
     let saver = Saver::new(open_store(location)?, Retention::default());
     if saver.checkpoints()?.is_empty() {
@@ -83,7 +82,7 @@ fn saver(location: &str) -> Result<Saver, Failure> {
     Ok(saver)
 }
 
-/// The newest checkpoint that is whole; says what is wrong with others.
+/// The newest complete checkpoint. Prints the problems of newer ones.
 fn newest(saver: &mut Saver, location: &str) -> Result<Restored, Failure> {
     let found = saver.latest()?;
     for error in &found.rejected {

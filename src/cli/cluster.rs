@@ -1,4 +1,5 @@
-//! `cluster`: which cluster and which role this task would have, and every mistake in what says so.
+//! `cluster`: prints the cluster and role that this task would have, or every mistake in their
+//! source.
 
 use std::io::{self, Write};
 
@@ -7,7 +8,7 @@ use super::failure::Failure;
 use crate::cluster::RunConfig;
 use crate::deployment::{ExitCode, find_role};
 
-/// Runs the command. Where nothing says what this is, it is a training in one process.
+/// Runs the command. If nothing gives this process a role, it is a training in one process.
 pub(super) fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
     let alone =
         || RunConfig::from_tf_config(None).expect("a training in one process has no mistakes");
@@ -17,7 +18,7 @@ pub(super) fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// Says on stderr what of the configuration is ignored.
+/// Prints on stderr the ignored parts of the configuration.
 pub(super) fn warn(config: &RunConfig) {
     for warning in config.warnings() {
         eprintln!("warning: {}: {}", warning.path, warning.note);

@@ -1,4 +1,4 @@
-//! `doctor`: what on this machine will hurt a training, and what to do about it.
+//! `doctor`: finds settings of this machine that harm a training, and says what to do about them.
 
 mod machine;
 
@@ -10,12 +10,12 @@ use super::args::DoctorArgs;
 use super::failure::Failure;
 use crate::deployment::ExitCode;
 
-/// What was looked at, what was found, and what to do.
+/// A finding: the setting, its value, and advice.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Finding {
     what: String,
     value: String,
-    /// None where all is well.
+    /// The advice; none if all is well.
     advice: Option<String>,
 }
 
@@ -25,7 +25,7 @@ impl Finding {
     }
 }
 
-/// Runs the command. What hurts is no failure: a training runs all the same.
+/// Runs the command. A harmful setting is no failure: a training runs all the same.
 pub(super) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let findings = machine::look();
     let out = io::stdout().lock();

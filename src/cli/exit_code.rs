@@ -1,4 +1,4 @@
-//! The exit codes as the help lists them.
+//! The exit codes for the help.
 
 /// The codes, for `--help`.
 pub(crate) const HELP: &str = "\

@@ -1,4 +1,4 @@
-//! What can end a command early, and the exit code that says so.
+//! The errors that end a command early, with their exit codes.
 
 use std::io;
 
@@ -8,13 +8,13 @@ use crate::experiment::ExperimentError;
 use crate::runtime::Code;
 use crate::transport::CertificateError;
 
-/// Why a command ended early.
+/// The error of a command that ended early.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     /// The experiment gives no report.
     #[error("{0}")]
     Experiment(#[from] ExperimentError),
-    /// What is asked for does not exist.
+    /// The requested feature does not exist.
     #[error("{0}")]
     NotSupported(String),
     /// A checkpoint can't be read or written.
@@ -29,9 +29,9 @@ pub(super) enum Failure {
     /// The operating system refuses.
     #[error("can't {what}: {error}")]
     System {
-        /// What it was asked for.
+        /// The action that was refused.
         what: String,
-        /// What it says.
+        /// The system's error.
         error: io::Error,
     },
     /// A graph can't be read or shown.
@@ -39,13 +39,13 @@ pub(super) enum Failure {
     Graph {
         /// The file.
         path: String,
-        /// Why not.
+        /// The problem with it.
         problem: String,
     },
     /// A repeat of a run gave another result.
     #[error("run `{run}` differed when it was repeated with the same seed: {was} became {is}")]
     RepeatDiffered {
-        /// Which.
+        /// The run's name.
         run: String,
         /// The first digests.
         was: String,
@@ -55,9 +55,9 @@ pub(super) enum Failure {
     /// A result could not be written.
     #[error("cannot write {what}: {error}")]
     Write {
-        /// What was to be written.
+        /// The thing that was to be written.
         what: String,
-        /// Why it could not.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -73,7 +73,7 @@ impl Failure {
         |error| Self::System { what, error }
     }
 
-    /// Says what went wrong, and gives the exit code.
+    /// Prints the error, and returns its exit code.
     pub(super) fn report(&self) -> ExitCode {
         eprintln!("error: {self}");
         self.exit_code()
@@ -96,7 +96,7 @@ impl Failure {
     }
 }
 
-/// What a run means that failed so.
+/// The exit code of a run that failed with `code`.
 fn of_run(code: Code) -> ExitCode {
     match code {
         Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => ExitCode::Usage,

@@ -1,4 +1,5 @@
-//! `graph`: what a file of TensorFlow's holds, and how a step's graph is placed and cut.
+//! `graph`: shows the contents of a TensorFlow graph, and how a step's graph is placed and
+//! partitioned.
 
 mod contents;
 mod dot;
@@ -42,7 +43,7 @@ fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::Done)
 }
 
-/// What of the file's graph `outputs` need; all of it where none is named.
+/// Imports the part of the file's graph that `outputs` need; all of it if none is named.
 fn read(file: &Path, outputs: &[String]) -> Result<Imported, Failure> {
     let path = file.display().to_string();
     let bytes = fs::read(file)
@@ -99,7 +100,7 @@ fn of_scenario(args: &ShowArgs) -> Result<Drawing, Failure> {
     ))
 }
 
-/// All of a file's graph, on the tasks that its devices name.
+/// The whole graph of a file, on the tasks that its devices name.
 fn of_file(args: &ShowArgs) -> Result<Drawing, Failure> {
     let imported = read(&args.source, &args.outputs)?;
     let path = args.source.display().to_string();
@@ -118,8 +119,8 @@ fn of_file(args: &ShowArgs) -> Result<Drawing, Failure> {
     Ok(Drawing::new(path.clone(), &graph, &partitions))
 }
 
-/// The tasks that a graph's devices name, and the one for what names none: the first that is no
-/// parameter server's, or `localhost`.
+/// The tasks that a graph's devices name, and the task for operations without a device: the first
+/// one that is not a parameter server, or `localhost`.
 fn tasks_of(graph: &GraphDef) -> (Vec<TaskName>, TaskName) {
     let devices = graph.operations.iter().map(|operation| &operation.device);
     let task = |device: &DeviceSpec| Some(TaskName::new(device.job()?, device.task().unwrap_or(0)));

@@ -1,4 +1,4 @@
-//! `launch`: a scenario's runs for real on this machine, one process a task, over QUIC.
+//! `launch`: deploys a scenario's runs on this machine, one process a task, over QUIC.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub(super) fn run(args: &LaunchArgs, verbose: u8) -> Result<ExitCode, Failure> {
     runtime.block_on(launch(args, (&experiment, &trials), &launcher, stop))
 }
 
-/// All runs, one after the other; each is in the report's files as soon as it is over.
+/// Launches all runs, one after the other; each is in the report's files as soon as it is over.
 async fn launch(
     args: &LaunchArgs,
     (experiment, trials): (&Experiment, &[Trial]),
@@ -40,7 +40,7 @@ async fn launch(
     for trial in trials {
         let place = logs.of_run(&trial.name, trials.len())?;
         let progress = Box::new(Progress::of(trial));
-        // Where this fails, the logs stay.
+        // If this fails, the logs are kept.
         let launched = launcher.launch((experiment, trial), place, progress, &mut stop).await?;
         let (result, recording) = match launched {
             Ended::Done(ended) => ended,
@@ -59,10 +59,10 @@ async fn launch(
     Ok(if is_target_missed { ExitCode::TargetNotReached } else { ExitCode::Done })
 }
 
-/// Where the tasks' logs go.
+/// The folder of the tasks' logs.
 struct Logs {
     folder: PathBuf,
-    /// Whether nobody asked for them: they stay only where a task fails.
+    /// Whether the user asked for no logs: they are then kept only if a task fails.
     is_ours: bool,
 }
 
@@ -85,7 +85,7 @@ impl Logs {
         Ok(folder)
     }
 
-    /// All went well.
+    /// Removes the logs, after a success, if the user did not ask for them.
     fn remove(&self) {
         if self.is_ours {
             folder::remove(&self.folder);

@@ -1,4 +1,4 @@
-//! Where results go: a report's files, the comparison on stdout.
+//! Writes results: a report's files, and the comparison on stdout.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use crate::experiment::{Files, Trial};
 use crate::report::{Report, Run, json, table};
 use crate::training::Recording;
 
-/// The files of a report, where the user wants any.
+/// The files of a report, if the user wants them.
 pub(super) struct Out(Option<Files>);
 
 impl Out {
@@ -46,7 +46,7 @@ pub(super) fn print(as_json: bool, report: &Report, target: Option<f64>) -> io::
     Ok(())
 }
 
-/// What two runs have in common where they are the same.
+/// The digests of a run; runs that are the same have the same.
 pub(super) fn digests(run: &Run) -> String {
     let known = |digest: &Option<String>| digest.clone().unwrap_or_else(|| "-".to_owned());
     format!("digest={} weights={}", known(&run.digest), known(&run.weights_digest))

@@ -1,8 +1,7 @@
-//! How far a run is: one line on stderr that is redrawn, or, where stderr is no terminal, a line
+//! The progress of a run: one line on stderr that is redrawn or, if stderr is no terminal, a line
 //! every 2 seconds.
 //!
-//! The only place that looks at the wall clock for its own sake; nothing here comes back into a
-//! run.
+//! Only this module reads the wall clock for its own use; nothing from here goes back into a run.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ use crate::units::Time;
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
 const PRINT_EVERY: Duration = Duration::from_secs(2);
 
-/// How far one run is.
+/// The progress of one run.
 pub(crate) struct Progress {
     run: String,
     total_steps: Option<u64>,
@@ -25,7 +24,7 @@ pub(crate) struct Progress {
     line: Line,
 }
 
-/// Where the line goes.
+/// How the line is shown.
 enum Line {
     Redrawn(ProgressBar),
     Printed,
@@ -37,8 +36,8 @@ impl Progress {
         Self::new(&*trial.name, trial.settings.stop.steps)
     }
 
-    /// The progress of the run called `run`, which has at most `total_steps` global steps, if that
-    /// is known.
+    /// The progress of the run called `run`, which has at most `total_steps` global steps, if the
+    /// number is known.
     pub(crate) fn new(run: impl Into<String>, total_steps: Option<u64>) -> Self {
         let began = Instant::now();
         let line = if std::io::stderr().is_terminal() {
@@ -54,8 +53,8 @@ impl Progress {
         progress
     }
 
-    /// `sync: 500/2000 steps, 250.0/s, loss 0.3120, time 1.203s, 6s left`: the speed is that of the
-    /// wall clock, of which `elapsed` has passed; the time is the run's own.
+    /// `sync: 500/2000 steps, 250.0/s, loss 0.3120, time 1.203s, 6s left`: the speed is by the wall
+    /// clock, of which `elapsed` has passed; the time is the run's own.
     fn describe(
         &self,
         elapsed: Duration,
@@ -88,7 +87,7 @@ impl Progress {
 }
 
 impl Watch for Progress {
-    /// Looks at the clock and, mostly, does nothing more.
+    /// Checks the clock; usually it is too early to do more.
     fn update(&mut self, global_step: u64, loss: Option<f32>, now: Time) {
         let instant = Instant::now();
         if instant < self.next {

@@ -32,7 +32,7 @@ pub(super) fn run(args: &SimArgs, trainer: &impl Trainer) -> Result<ExitCode, Fa
     })
 }
 
-/// Runs a run as often as was asked, and holds each repeat against the first.
+/// Runs a run as many times as was asked, and compares each repeat with the first.
 fn repeat(
     args: &SimArgs,
     trial: &Trial,

@@ -1,5 +1,5 @@
-//! `status`: how a running task is: its cluster, its devices, who waits for what, whom it can't
-//! reach.
+//! `status`: prints the status of a running task: its cluster, its devices, its waiting actors, the
+//! peers that it can't reach.
 
 use std::io::{self, Write};
 

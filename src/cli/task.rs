@@ -37,7 +37,7 @@ pub(super) fn run(args: &TaskArgs, trainer: &impl Trainer) -> Result<ExitCode, F
     attend(args, &trial, seat, control, trainer)
 }
 
-/// The only one of `trials`.
+/// The only one of `trials`; an error if there are several.
 fn only(mut trials: Vec<Trial>) -> Result<Trial, Failure> {
     if trials.len() == 1 {
         return Ok(trials.remove(0));
@@ -46,7 +46,7 @@ fn only(mut trials: Vec<Trial>) -> Result<Trial, Failure> {
     Err(ExperimentError::SeveralRuns { runs }.into())
 }
 
-/// Takes part in the run, to its end or until it is asked to stop, and tells what came of it.
+/// Takes part in the run, to its end or until it is asked to stop, and reports the result.
 fn attend(
     args: &TaskArgs,
     trial: &Trial,
@@ -95,7 +95,7 @@ fn attend(
     Ok(stopped.unwrap_or(code))
 }
 
-/// Writes and prints what this task, the chief, saw of the run.
+/// Writes and prints the report of this task, the chief.
 fn report(
     args: &TaskArgs,
     trial: &Trial,

@@ -43,7 +43,7 @@ impl Clock for WallClock {
     }
 }
 
-/// The machine's date, between two of which a certificate is valid.
+/// The machine's date, from which a certificate's validity is counted.
 pub(crate) fn date() -> SystemTime {
     SystemTime::now()
 }

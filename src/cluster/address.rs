@@ -32,7 +32,7 @@ pub enum AddressError {
     Host(String),
 }
 
-/// An address in its canonical form, by which two spellings of one address are found equal.
+/// An address in its canonical form, equal for two spellings of one address.
 pub(super) type Endpoint = (String, u16);
 
 /// The host and the port of `text`, the host in lower case.

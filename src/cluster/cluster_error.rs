@@ -1,4 +1,4 @@
-//! The error of asking a cluster for a job or a task that it does not have.
+//! The error of a request for a job or a task that the cluster does not have.
 
 /// A job or a task that is not in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum ClusterError {
         /// The job's indices.
         indices: String,
     },
-    /// The address of this task was asked for, and the configuration does not say which task it is.
+    /// The address of this task is needed, and the configuration does not say which task it is.
     #[error(
         "the cluster has several tasks, and which of them this is was not given (task type and \
          index)"

@@ -39,7 +39,7 @@ pub struct ConfigError {
     pub problem: ConfigProblem,
 }
 
-/// A part of a configuration that is ignored, as its writer should know.
+/// An ignored part of a configuration, reported so that its writer knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigWarning {
     /// Its place.
@@ -63,9 +63,9 @@ pub enum ConfigProblem {
     /// A value is of the wrong type.
     #[error("must be {expected}, not {found}")]
     Type {
-        /// What it must be.
+        /// The type that it must have.
         expected: &'static str,
-        /// What it is.
+        /// The type that it has.
         found: String,
     },
     /// A text is empty.
@@ -162,7 +162,7 @@ impl Problems {
         self.0.push(ConfigError { path: path.into(), problem: problem.into() });
     }
 
-    /// Whether a mistake was found at `path`, which another one may be a consequence of.
+    /// Whether a mistake was found at `path`: another mistake may be a consequence of it.
     pub(super) fn has(&self, path: &str) -> bool {
         self.0.iter().any(|error| error.path == path)
     }

@@ -12,7 +12,7 @@ use super::{DeviceName, TaskName};
 
 pub use parse::{DeviceNameError, DeviceNameProblem};
 
-/// A device name of which any part may be unset. Cheap to clone; the empty one matches every
+/// A device name in which any part may be unset. Cheap to clone; the empty one matches every
 /// device.
 ///
 /// Written `/job:NAME/replica:N/task:N/device:TYPE:N`, parts in any order, `*` for an unset one,
@@ -94,7 +94,7 @@ impl DeviceSpec {
         }
     }
 
-    /// The name with all parts that either sets, for operations that are placed together.
+    /// The name with all parts that either one sets, for operations that are placed together.
     ///
     /// TensorFlow: `DeviceNameUtils::MergeDevNames`.
     ///
@@ -138,7 +138,7 @@ fn unify_part<T: Clone + PartialEq>(left: &Option<T>, right: &Option<T>) -> Opti
     }
 }
 
-/// Two operations must share a device and ask for different ones.
+/// The error of two operations that must share a device and ask for different ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Cannot merge devices with incompatible {parts}: '{left}' and '{right}'")]
 pub struct DeviceConflict {

@@ -132,7 +132,7 @@ impl RunConfig {
         &self.cluster
     }
 
-    /// Whether tasks come and go, so that [`Self::cluster_spec`] has only those that this task's
+    /// Whether tasks come and go; [`Self::cluster_spec`] then has only those that this task's
     /// configuration lists.
     pub fn is_dynamic(&self) -> bool {
         self.dynamic

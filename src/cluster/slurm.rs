@@ -57,7 +57,8 @@ impl Slurm {
     }
 
     /// The first port on each host: the same for all ranks of a job, and different for 2000
-    /// consecutive jobs. From 10000, below the ports that systems assign by themselves.
+    /// consecutive jobs. Ports start at 10000 and stay below those that systems assign by
+    /// themselves.
     fn port_base(&self) -> u16 {
         let job = self.job.as_deref().and_then(parse_index).unwrap_or(0);
         10_000 + (job % 2000) as u16 * 10

@@ -19,7 +19,7 @@ pub(super) type Jobs = BTreeMap<Arc<str>, BTreeMap<u32, Arc<str>>>;
 
 /// The tasks of a cluster and their addresses. Valid by construction, immutable, cheap to clone.
 ///
-/// Two are equal if they have the same jobs, tasks and addresses, in whatever form these were
+/// Two are equal if they have the same jobs, tasks and addresses, in whichever form these were
 /// given. TensorFlow: `tf.train.ClusterSpec`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterSpec {

@@ -1,8 +1,8 @@
-//! The configuration of one task: its cluster and its role, as they were given to it.
+//! The configuration of one task: its cluster and its role, as given to it.
 
 use super::{ClusterError, ClusterSpec, ConfigWarning, TaskName};
 
-/// A cluster and a task's role in it, as the environment gives them: `TF_CONFIG`, flags or SLURM's
+/// A cluster and a task's role in it, as given by the environment: `TF_CONFIG`, flags or SLURM's
 /// variables. The rules on roles are not applied yet; [`RunConfig`](super::RunConfig) does that.
 ///
 /// TensorFlow: `ClusterResolver`, whose subclasses read the environment again at each access; this
@@ -10,7 +10,7 @@ use super::{ClusterError, ClusterSpec, ConfigWarning, TaskName};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskConfig {
     pub(super) cluster: ClusterSpec,
-    /// Tasks come and go, and `cluster` has only those that this one needs to know.
+    /// Whether tasks come and go; `cluster` then has only those that this one needs to know.
     pub(super) dynamic: bool,
     pub(super) task_type: Option<String>,
     pub(super) task_index: Option<u32>,
@@ -64,11 +64,12 @@ impl TaskConfig {
 
     /// The target of a session on the master of `task`, or of this process.
     ///
-    /// That is `session_master` as it was given; else empty, the master within the process, when
-    /// the cluster has one task or none; else the address, after `rpc_layer` if there is one.
+    /// That is `session_master` as given, if it is set. Otherwise it is empty, for the master
+    /// within the process, if the cluster has one task or none. Otherwise it is the address, after
+    /// `rpc_layer` if there is one.
     ///
     /// # Errors
-    /// [`ClusterError`] when the task isn't known or isn't in the cluster.
+    /// [`ClusterError`] if the task isn't known or isn't in the cluster.
     pub fn master(&self, task: Option<&TaskName>) -> Result<String, ClusterError> {
         if let Some(master) = &self.session_master {
             return Ok(master.clone());

@@ -31,8 +31,8 @@ impl<'a> Validator<'a> {
         ClusterSpec::from_jobs(self.jobs)
     }
 
-    /// Reads a map of jobs at `path`. If the list of `alone`'s job has one entry, that is `alone`'s
-    /// address.
+    /// Reads a map of jobs at `path`. If the job of `alone` lists a single address, that is the
+    /// address of `alone`.
     pub(super) fn cluster(&mut self, path: &str, value: &Value, alone: Option<&TaskName>) {
         let Value::Object(jobs) = value else {
             let expected = "a map from job name to the job's tasks";

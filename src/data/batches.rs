@@ -9,13 +9,13 @@ use crate::tensor::{Element, Shape, Tensor};
 /// Endless shuffled batches of one worker's share of a split.
 ///
 /// An epoch is a permutation of the whole split, drawn from the seed and the epoch's number. The
-/// epochs, one after the other, are dealt to the workers like cards, one sample each in turn: so in
-/// an epoch each sample goes to exactly one worker, all workers come to the epoch's end together,
-/// and the `k`-th batches of all workers hold the samples of the `k`-th batch of a single worker
-/// whose batches are as large as theirs together. What a worker gets depends on nothing that others
-/// do.
+/// epochs, one after the other, are dealt to the workers like cards, one sample each in turn. So in
+/// an epoch each sample goes to exactly one worker, and all workers come to the epoch's end
+/// together. The `k`-th batches of all workers together hold the samples of the `k`-th batch of a
+/// single worker whose batches are as large as all theirs together. A worker's batches do not
+/// depend on what other workers do.
 ///
-/// Every batch has the same size; one that comes to the end of an epoch goes on in the next.
+/// Every batch has the same size; a batch that reaches the end of an epoch goes on in the next.
 #[derive(Clone, Debug)]
 pub struct Batches {
     split: Arc<Split>,
@@ -24,10 +24,10 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// The batches of `worker`, one of `workers`, of `batch` samples each.
+    /// Creates the batches of `worker`, one of `workers`, of `batch` samples each.
     ///
     /// # Errors
-    /// If the split, the batch or the number of workers is zero, or `worker` is none of them.
+    /// If the split, the batch or the number of workers is zero, or there is no such `worker`.
     pub fn new(
         split: Arc<Split>,
         seed: u64,
@@ -50,12 +50,12 @@ impl Batches {
         }
     }
 
-    /// Goes to where `batches` batches have been taken.
+    /// Moves to the position after `batches` batches.
     pub fn seek(&mut self, batches: u64) {
         self.deal.seek(batches * self.batch as u64);
     }
 
-    /// The epoch, from 0, that the next batch begins in.
+    /// The epoch, from 0, in which the next batch begins.
     pub fn epoch(&self) -> u64 {
         self.deal.epoch()
     }

@@ -1,4 +1,5 @@
-//! Which samples a worker takes, and in what order, whatever a sample is.
+//! Decides which samples a worker takes, and in what order; knows nothing of the samples
+//! themselves.
 
 use rand::seq::SliceRandom;
 
@@ -23,10 +24,11 @@ pub(super) struct Deal {
 }
 
 impl Deal {
-    /// The share of `worker`, one of `workers`, of so many samples, for batches of `batch`.
+    /// Creates the share of `worker`, one of `workers`, of `samples` samples, for batches of
+    /// `batch`.
     ///
     /// # Errors
-    /// If a count is zero, or `worker` is none of the workers.
+    /// If a count is zero, or there is no such `worker`.
     pub(super) fn new(
         samples: usize,
         seed: u64,
@@ -53,12 +55,12 @@ impl Deal {
         self.next / self.order.len() as u64
     }
 
-    /// Goes to where the worker has taken `samples` samples.
+    /// Moves to the position after the worker's first `samples` samples.
     pub(super) fn seek(&mut self, samples: u64) {
         self.next = self.worker + samples * self.workers;
     }
 
-    /// Takes the worker's next sample: its index among all.
+    /// Takes the worker's next sample and returns its index among all samples.
     pub(super) fn next_sample(&mut self) -> usize {
         let samples = self.order.len() as u64;
         if self.next / samples != self.epoch {
@@ -70,7 +72,7 @@ impl Deal {
         sample
     }
 
-    /// Draws the permutation of `self.epoch`, which depends on no earlier one.
+    /// Draws the permutation of `self.epoch`, which does not depend on earlier ones.
     fn shuffle(&mut self) {
         for (sample, position) in (0..).zip(&mut self.order) {
             *position = sample;

@@ -1,20 +1,20 @@
-//! The embedded digits: how they are read and which of them are for testing.
+//! The embedded digits: how they are read, and which of them are for testing.
 
 use flate2::read::GzDecoder;
 
 use super::samples::Samples;
 use super::{DataError, Dataset};
 
-/// A header line, then 64 pixels from 0 to 16 and a label a line; `README.md` says where they are
-/// from.
+/// A header line, then on each line 64 pixels from 0 to 16 and a label; `README.md` has their
+/// origin.
 const CSV_GZ: &[u8] = include_bytes!("digits.csv.gz");
 const CLASSES: usize = 10;
 const IMAGE: [usize; 3] = [8, 8, 1];
 const PIXELS: usize = IMAGE[0] * IMAGE[1] * IMAGE[2];
 const BRIGHTEST: f32 = 16.0;
 
-/// Reads the digits; every sixth is for testing. The writers come one after the other, so a cut at
-/// one place instead would test on people whose hand was never seen.
+/// Reads the digits; every sixth is for testing. The samples are ordered by writer, so a single cut
+/// would test on people whose writing was never trained on.
 pub(super) fn load() -> Result<Dataset, DataError> {
     let mut train = Samples::default();
     let mut test = Samples::default();

@@ -11,7 +11,7 @@ use super::DataError;
 /// The most values that a data set in memory may have: 4 GiB as f32.
 pub(super) const MOST_VALUES: usize = 1 << 30;
 
-/// A reader of the file at `path`, unzipped where its first bytes say that it is gzipped.
+/// Opens the file at `path`, and unzips it if its first bytes say that it is gzipped.
 pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>, DataError> {
     let failed = |source| DataError::Unreadable { file: path.display().to_string(), source };
     let mut file = BufReader::new(File::open(path).map_err(failed)?);
@@ -23,7 +23,7 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>, DataError> {
     })
 }
 
-/// The next `len` bytes of `file`. Takes no more memory than there are bytes.
+/// Reads the next `len` bytes of `file`. Takes no more memory than there are bytes.
 pub(super) fn read(file: &mut dyn BufRead, len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(len as u64).read_to_end(&mut bytes)?;
@@ -34,7 +34,7 @@ pub(super) fn read(file: &mut dyn BufRead, len: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether nothing follows.
+/// Whether the file has no more bytes.
 pub(super) fn is_at_end(file: &mut dyn BufRead) -> io::Result<bool> {
     Ok(file.fill_buf()?.is_empty())
 }

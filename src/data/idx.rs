@@ -10,8 +10,8 @@ use super::{DataError, Dataset};
 /// The type code of unsigned bytes.
 const UNSIGNED_BYTE: u8 = 0x08;
 
-/// The data set in `directory`: `train-images-idx3-ubyte` and so on, with `.gz` or without; pixels
-/// from 0 to 1.
+/// Reads the data set in `directory`: `train-images-idx3-ubyte` and so on, with `.gz` or without;
+/// pixels from 0 to 1.
 pub(super) fn load(directory: &Path) -> Result<Dataset, DataError> {
     let part = |name: &str| -> Result<(Samples, [usize; 2]), DataError> {
         let images = find(directory, name, "images-idx3-ubyte")?;
@@ -31,7 +31,7 @@ pub(super) fn load(directory: &Path) -> Result<Dataset, DataError> {
     train.into_dataset(Some(test), height * width, 0)?.of_images([height, width, 1])
 }
 
-/// The file of a part, under the names that are in use.
+/// Finds the file of a part, under any of its usual names.
 fn find(directory: &Path, part: &str, what: &str) -> Result<PathBuf, DataError> {
     let dotted = what.replacen("-idx", ".idx", 1);
     let names = [what, &dotted].map(|what| format!("{part}-{what}"));
@@ -60,7 +60,7 @@ fn samples(images: &Path, labels: &Path) -> Result<(Samples, [usize; 2]), DataEr
     Ok((Samples { features, labels }, [dims[1], dims[2]]))
 }
 
-/// The bytes of an IDX file of `RANK` dimensions.
+/// Reads the bytes of an IDX file of `RANK` dimensions.
 fn values<const RANK: usize>(path: &Path) -> Result<(Vec<u8>, [usize; RANK]), DataError> {
     let mut file = file::open(path)?;
     let file: &mut dyn BufRead = &mut *file;

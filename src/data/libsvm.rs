@@ -11,11 +11,11 @@ use super::{DataError, Dataset};
 /// A sparse sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SparseSample {
-    /// Its label as it is written: a class's number, or -1 and 1.
+    /// The label as the file has it: a class's number, or -1 and 1.
     pub label: i32,
-    /// Which features it has, from 0, in ascending order. The file counts from 1.
+    /// The numbers of its features, from 0, in ascending order. The file counts from 1.
     pub indices: Vec<u32>,
-    /// What they are.
+    /// The values of these features.
     pub values: Vec<f32>,
 }
 
@@ -30,16 +30,16 @@ pub struct LibSvm {
 }
 
 impl LibSvm {
-    /// The samples of the file at `path`, gzipped or not.
+    /// Opens the file at `path`, gzipped or not.
     ///
     /// # Errors
-    /// If it can't be opened.
+    /// If the file can't be opened.
     pub fn open(path: &Path) -> Result<Self, DataError> {
         let lines = Some(file::open(path)?);
         Ok(Self { file: path.display().to_string(), lines, text: String::new(), line: 0 })
     }
 
-    /// The next sample; none at the end.
+    /// Reads the next sample; `None` at the end.
     fn read(&mut self, lines: &mut dyn BufRead) -> Result<Option<SparseSample>, DataError> {
         loop {
             self.text.clear();
@@ -75,7 +75,7 @@ impl Iterator for LibSvm {
     }
 }
 
-/// `1 3:0.5 7:1`
+/// Parses a line such as `1 3:0.5 7:1`.
 fn parse(line: &str) -> Result<SparseSample, String> {
     let mut fields = line.split_ascii_whitespace();
     let label = fields.next().unwrap_or_default();
@@ -101,7 +101,7 @@ fn parse(line: &str) -> Result<SparseSample, String> {
     Ok(sample)
 }
 
-/// [`SparseDataset::libsvm`] with every feature in its place, absent ones 0.
+/// Reads [`SparseDataset::libsvm`] densely, with every feature in its place and absent ones 0.
 pub(super) fn load(path: &Path, test: Option<&Path>, seed: u64) -> Result<Dataset, DataError> {
     let SparseDataset { train, test } = SparseDataset::libsvm(path, test, seed)?;
     let (width, classes) = (train.width(), train.classes());

@@ -6,23 +6,24 @@ use super::file::{self, MOST_VALUES};
 use super::samples::Samples;
 use super::{DataError, Dataset};
 
-/// An array as it was read.
+/// An array as read from its file.
 struct Array {
     shape: Vec<usize>,
     values: Values,
 }
 
-/// Numbers as they are used: features are floats, labels integers.
+/// The numbers in the type of their use: floats for features, integers for labels.
 enum Values {
     Floats(Vec<f32>),
     Integers(Vec<i64>),
 }
 
-/// Where the two arrays of samples are.
+/// The paths of the features and of the labels.
 pub(super) type Files<'a> = (&'a Path, &'a Path);
 
-/// The data set of `train`, its features and its labels; `test` is for testing, where it is given,
-/// else a fifth drawn by `seed`. Unsigned bytes are taken for pixels, and scaled to 0 to 1.
+/// Reads the data set of `train`, its features and its labels. `test` is for testing, if it is
+/// given, else a fifth of `train`, drawn by `seed`. Unsigned bytes are read as pixels, and scaled
+/// to 0 to 1.
 pub(super) fn load(
     train: Files<'_>,
     test: Option<Files<'_>>,
@@ -115,7 +116,7 @@ fn read(path: &Path, scales_bytes: bool) -> Result<Array, DataError> {
     Ok(Array { values: header.kind.values(&bytes, scales_bytes), shape: header.shape })
 }
 
-/// The element types that are read.
+/// The element types that can be read.
 #[derive(Clone, Copy)]
 enum Kind {
     F32,
@@ -170,7 +171,7 @@ impl Kind {
     }
 }
 
-/// What an array's header says, which is a Python dictionary.
+/// An array's header, which is a Python dictionary.
 struct Header {
     kind: Kind,
     shape: Vec<usize>,

@@ -1,4 +1,4 @@
-//! Sparse samples as rows of one width: those with fewer features have some of value 0 at the end.
+//! Sparse samples as rows of one width: shorter samples are filled with features of value 0.
 
 use std::path::Path;
 

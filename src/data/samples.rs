@@ -1,4 +1,4 @@
-//! Samples in the making: rows of features and their labels, until they are a split.
+//! Rows of features and their labels, from which splits are made.
 
 use rand::seq::SliceRandom;
 
@@ -6,7 +6,7 @@ use super::{DataError, Dataset, Split};
 use crate::random;
 use crate::tensor::Tensor;
 
-/// One part in how many is for testing where a data set does not say which.
+/// One sample in this many is for testing, if a data set has no test part.
 const HELD_OUT: usize = 5;
 
 /// Rows of equal width, and the label of each.
@@ -17,7 +17,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// A split of rows of `width` that tells `classes` classes apart.
+    /// Makes a split of rows of `width`, with `classes` classes.
     pub(super) fn into_split(self, width: usize, classes: usize) -> Result<Split, DataError> {
         let count = self.labels.len();
         Split::new(
@@ -27,8 +27,8 @@ impl Samples {
         )
     }
 
-    /// A data set of these for training and `test` for testing; without it, of a fifth of these,
-    /// drawn by `seed`.
+    /// Makes a data set with these samples for training and `test` for testing; without it, a fifth
+    /// of these samples, drawn by `seed`, is for testing.
     pub(super) fn into_dataset(
         self,
         test: Option<Self>,
@@ -62,8 +62,8 @@ impl Samples {
     }
 }
 
-/// Which of so many samples are for training, and which for testing, in their order: the shuffle by
-/// `seed` says which, not when.
+/// Divides `samples` samples into those for training and those for testing, both in their original
+/// order: the shuffle by `seed` only selects.
 pub(super) fn held_out(samples: usize, seed: u64) -> (Vec<usize>, Vec<usize>) {
     let mut order: Vec<usize> = (0..samples).collect();
     order.shuffle(&mut random::stream(seed, &["data", "hold out"]));

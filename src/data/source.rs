@@ -1,4 +1,4 @@
-//! Where the samples of a data set come from, as a scenario says it.
+//! The source of a data set's samples, as a scenario gives it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 
 use super::{DataError, Dataset};
 
-/// Where samples come from. Where it names none for testing, a fifth is held out.
+/// A source of samples. If it names none for testing, a fifth is held out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The handwritten digits in this program.
@@ -18,7 +18,7 @@ pub enum Source {
     Synthetic,
     /// MNIST's four files.
     Idx {
-        /// Where they are.
+        /// The folder of the files.
         directory: PathBuf,
     },
     /// A table with a header.
@@ -47,7 +47,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The same with relative paths that begin at `folder`.
+    /// Resolves relative paths against `folder`.
     #[must_use]
     pub fn beside(self, folder: &Path) -> Self {
         let at = |path: PathBuf| folder.join(path);
@@ -63,10 +63,10 @@ impl Source {
         }
     }
 
-    /// Its samples, in which each row has a value for each column.
+    /// Loads its samples as rows with a value for each column.
     ///
     /// # Errors
-    /// If a file can't be read, or holds something else; if there are no such samples to draw.
+    /// If a file can't be read or is malformed, or if such samples can't be drawn.
     pub fn load(&self, seed: u64) -> Result<Dataset, DataError> {
         match self {
             Self::Digits => Dataset::digits(),
@@ -81,7 +81,8 @@ impl Source {
         }
     }
 
-    /// Its samples, each of `slots` features out of `rows`; drawn where it has no sparse ones.
+    /// Loads its samples, each of `slots` features out of `rows`; drawn if the source has no sparse
+    /// ones.
     ///
     /// # Errors
     /// As [`Self::load`].
@@ -95,7 +96,7 @@ impl Source {
     }
 }
 
-/// The arrays of a data set, as they are typed.
+/// The arrays of a data set, as a scenario has them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Npy {

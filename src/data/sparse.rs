@@ -1,4 +1,4 @@
-//! Sparse samples in memory, and their batches: what an embedding looks up.
+//! Sparse samples in memory, and their batches, for models with embeddings.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,9 +13,9 @@ use crate::tensor::{Shape, Tensor};
 /// A data set of sparse samples in its two parts.
 #[derive(Clone, Debug)]
 pub struct SparseDataset {
-    /// What the workers train on.
+    /// The samples that the workers train on.
     pub train: SparseSplit,
-    /// What the model is evaluated on.
+    /// The samples that the model is evaluated on.
     pub test: SparseSplit,
 }
 
@@ -28,8 +28,8 @@ pub struct SparseSplit {
 }
 
 impl SparseDataset {
-    /// A LIBSVM file. Labels are numbered in ascending order. The samples of `test` are for
-    /// testing; without it, a fifth of them, drawn by `seed`.
+    /// Reads a LIBSVM file. Labels are numbered in ascending order. The samples of `test` are for
+    /// testing; without it, a fifth of those of `file`, drawn by `seed`.
     ///
     /// # Errors
     /// If a file is missing or malformed.
@@ -64,22 +64,22 @@ impl SparseDataset {
 }
 
 impl SparseSplit {
-    /// The samples; their labels are the numbers of their classes.
+    /// The samples, with the numbers of their classes as labels.
     pub fn samples(&self) -> &[SparseSample] {
         &self.samples
     }
 
-    /// How many features there are to have.
+    /// The number of features that a sample can have.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// How many classes the labels tell apart.
+    /// The number of classes.
     pub fn classes(&self) -> usize {
         self.classes
     }
 
-    /// Every sample, in the order of the data set.
+    /// All samples, in the order of the data set.
     pub fn whole(&self) -> SparseBatch {
         batch(&self.samples.iter().collect::<Vec<_>>())
     }
@@ -95,10 +95,10 @@ pub struct SparseBatches {
 }
 
 impl SparseBatches {
-    /// The batches of `worker`, one of `workers`, of `size` samples each.
+    /// Creates the batches of `worker`, one of `workers`, of `size` samples each.
     ///
     /// # Errors
-    /// If the split, the batch or the number of workers is zero, or `worker` is none of them.
+    /// If the split, the batch or the number of workers is zero, or there is no such `worker`.
     pub fn new(
         split: SparseSplit,
         seed: u64,
@@ -117,7 +117,7 @@ impl SparseBatches {
         batch(&samples)
     }
 
-    /// The epoch, from 0, that the next batch begins in.
+    /// The epoch, from 0, in which the next batch begins.
     pub fn epoch(&self) -> u64 {
         self.deal.epoch()
     }

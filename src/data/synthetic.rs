@@ -1,5 +1,5 @@
-//! Samples drawn from a seed: categories of which few are frequent, as words or users are, and
-//! noise for images.
+//! Samples drawn from a seed: categories of which few are frequent, like words or users, and images
+//! of noise.
 
 use rand::RngExt;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -10,9 +10,9 @@ use crate::kernels::Numerics;
 use crate::random;
 use crate::tensor::{DType, Tensor};
 
-/// How many samples there are to train on and to test on.
+/// The numbers of samples to train on and to test on.
 const SAMPLES: [usize; 2] = [8192, 2048];
-/// A prime, by which ranks are spread over the rows, so that no shard has all that are frequent.
+/// A prime that spreads ranks over the rows, so that the frequent ones are not all in one shard.
 const SPREAD: u64 = 2_654_435_761;
 
 pub(super) fn draw(rows: usize, slots: usize, seed: u64) -> Result<Dataset, DataError> {
@@ -41,7 +41,7 @@ pub(super) fn draw(rows: usize, slots: usize, seed: u64) -> Result<Dataset, Data
     Ok(Dataset { train: next()?, test: next()? })
 }
 
-/// How many random images there are to train on and to test on.
+/// The numbers of random images to train on and to test on.
 const IMAGES: [usize; 2] = [64, 16];
 
 pub(super) fn images(

@@ -9,15 +9,15 @@ use super::file::{self, MOST_VALUES};
 use super::samples::Samples;
 use super::{DataError, Dataset};
 
-/// A file as it was read: the features, and each label as it is written.
+/// A file as read: the features, and each label as it is written.
 struct Table {
     width: usize,
     features: Vec<f32>,
     labels: Vec<String>,
 }
 
-/// The data set in `path`, whose column `label` says the class; the samples of `test` are for
-/// testing, where it is given, else a fifth drawn by `seed`.
+/// Reads the data set in `path`, whose column `label` has the class. The samples of `test` are for
+/// testing, if it is given, else a fifth of those of `path`, drawn by `seed`.
 ///
 /// Labels that are all whole numbers from 0 are the classes' numbers; others are numbered in
 /// alphabetical order.

@@ -1,4 +1,4 @@
-//! What each format gives, and what is said of files that are not what they should be.
+//! The data sets that each format gives, and the errors for malformed files.
 
 use std::fs;
 use std::io::Write;
@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use super::*;
 use crate::tensor::DType;
 
-/// A folder of its own for a test's files, gone when the test ends.
+/// A temporary folder for a test's files, removed when the test ends.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -1,5 +1,5 @@
-//! Asks a running task how it is: its cluster, its devices, who waits for what, whom it can't
-//! reach.
+//! Asks a running task for its status: its cluster, its devices, its waiting actors, the peers that
+//! it can't reach.
 
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,30 +17,31 @@ use crate::transport::{
     Identity, Inbox, Loss, Messages, PeerId, Quic, QuicConfig, QuicError, RunId, Transport,
 };
 
-/// How long the answer may take.
+/// The time limit of the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long the connection's end may take.
+/// The time limit for closing the connection.
 const FLUSH: Duration = Duration::from_millis(500);
 
-/// Who asks whom.
+/// A question to a task, and the certificate of the asker.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// Which task is asked: it has to prove it.
+    /// The task that is asked; it has to prove its name.
     pub task: &'a TaskName,
-    /// Where it listens, `host:port`.
+    /// The address on which it listens, `host:port`.
     pub address: &'a str,
-    /// What its training is called.
+    /// The name of its training.
     pub run: &'a str,
-    /// The folder of a certificate of the same authority.
+    /// The folder of the asker's certificate, from the same authority.
     pub certificates: &'a Path,
-    /// Whose certificate that is: of another job than the task's.
+    /// The asker's name in that certificate; its job must not be the task's.
     pub client: &'a TaskName,
 }
 
-/// Asks a running task how it is.
+/// Asks a running task for its status.
 ///
 /// # Errors
-/// If it does not answer within some seconds, and why, as far as is known; if nobody can ask so.
+/// If it does not answer within some seconds, with the reason as far as it is known; if the
+/// question itself is wrong.
 pub fn ask(question: &Question<'_>) -> Result<Standing, DeploymentError> {
     let runtime = || {
         let mut builder = tokio::runtime::Builder::new_current_thread();
@@ -59,7 +60,7 @@ async fn answer(args: &Question<'_>) -> Result<Standing, DeploymentError> {
             task.job()
         )));
     }
-    // Nobody connects to who asks: its own address only has to be one.
+    // Nobody connects to the asker: its own address only has to be valid.
     let own_address = "localhost:1".to_owned();
     let jobs = [
         (own.job(), [(own.index(), own_address)]),
@@ -103,7 +104,7 @@ async fn answer(args: &Question<'_>) -> Result<Standing, DeploymentError> {
     }
 }
 
-/// Hears the answer.
+/// Receives the answer.
 struct Ear {
     reply: RefCell<Option<oneshot::Sender<Standing>>>,
 }

@@ -1,7 +1,7 @@
-//! Busy polling: a thread that has nothing to do looks for messages for a while before it sleeps.
+//! Busy polling: an idle thread polls for messages for a while before it sleeps.
 //!
-//! To wake a sleeping thread takes tens of microseconds, longer than the way of a message through
-//! the loopback and longer than most kernels of a small model; looking takes one.
+//! Waking a sleeping thread takes tens of microseconds, longer than a message takes through the
+//! loopback and longer than most kernels of a small model; polling takes one.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -15,11 +15,11 @@ use crate::clock::{Clock, WallClock};
 use crate::runtime::messages_sent;
 
 thread_local! {
-    /// The poller, while it waits for the thread to have been woken.
+    /// The poller's waker, while it waits until the thread has been woken.
     static POLLER: RefCell<Option<Waker>> = const { RefCell::new(None) };
 }
 
-/// Has a thread that wakes up tell its poller.
+/// Has each thread of `builder` notify its poller when it wakes up.
 pub(crate) fn prepare(builder: &mut Builder) {
     builder.on_thread_unpark(|| {
         if let Some(poller) = POLLER.take() {
@@ -28,16 +28,16 @@ pub(crate) fn prepare(builder: &mut Builder) {
     });
 }
 
-/// For how many wakings at most it does not look, where looking was in vain.
+/// The greatest number of wake-ups without a poll, after polls in vain.
 const MOST_SKIPPED: u32 = 256;
 
-/// So many looks pass at most between what one message makes the actors of a task tell one another.
+/// The greatest number of polls between two messages that actors of one task send each other
+/// because of one message from outside.
 const LOOKS_WITHIN_A_TURN: u32 = 3;
 
-/// Keeps this thread awake until its actors have been told nothing for as long as `patience`, each
-/// time that something has woken it. Whoever else can use the processor has it meanwhile. Where no
-/// message follows another that soon, as while kernels run or a large tensor arrives, it looks ever
-/// more seldom.
+/// Each time that something has woken this thread, keeps it awake until its actors have been sent
+/// nothing for `patience`. Meanwhile it yields the processor to others. If no further message comes
+/// within that time, as while kernels run or a large tensor arrives, it polls more and more rarely.
 pub(crate) async fn busy_poll(patience: Duration, clock: WallClock) {
     let (mut skipped, mut to_skip) = (0, 0);
     loop {
@@ -52,8 +52,8 @@ pub(crate) async fn busy_poll(patience: Duration, clock: WallClock) {
     }
 }
 
-/// Looks for messages until none has come for as long as `patience`; says whether one came while it
-/// looked, beside those that actors tell one another on account of the one before.
+/// Polls until no message has come for `patience`. Returns whether one came from outside, beside
+/// those that actors send each other because of an earlier one.
 async fn look(patience: Duration, clock: WallClock) -> bool {
     let mut last = (messages_sent(), clock.now());
     let (mut looks, mut was_worth_it) = (0, false);

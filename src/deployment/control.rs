@@ -1,9 +1,8 @@
-//! What a task tells the launcher that started it, as lines of JSON.
+//! The events that a task sends to the launcher that started it, as lines of JSON.
 //!
-//! A launched task has the socket that it listens on as stdin, and one end of a pair of sockets as
-//! stdout. A line of its own begins with a sign that no text has; what else comes is what the
-//! user's program printed. That the launcher closes its end, as it does when it dies, asks the task
-//! to stop.
+//! A launched task has its listening socket as stdin, and one end of a pair of sockets as stdout. A
+//! line with an event begins with a sign that no text has; all other lines are output of the user's
+//! program. When the launcher closes its end, as it does when it dies, the task is asked to stop.
 
 mod part;
 
@@ -21,34 +20,34 @@ use crate::units::Time;
 
 pub(crate) use part::Part;
 
-/// The "record separator" of ASCII, which JSON never has as it is.
+/// The "record separator" of ASCII; JSON never contains it unescaped.
 const SIGN: u8 = 0x1e;
-/// How often a task tells how far it is.
+/// The time between two reports of progress.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// What a task tells.
+/// An event of a task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Event {
-    /// It is there, and its clock shows `now` \[ns\].
+    /// The task has started, and its clock shows `now` \[ns\].
     Hello { now: u64 },
-    /// It has come so far.
+    /// The task's progress.
     Progress { global_step: u64, loss: Option<f32>, now: u64 },
-    /// What it has recorded, at its end.
+    /// The task's recording, at its end.
     Part(Part),
 }
 
-/// The way to the launcher.
+/// The connection to the launcher.
 pub(crate) struct Control {
     stream: UnixStream,
-    /// When it tells again how far the run is, on the run's clock.
+    /// The time of the next report of progress, on the run's clock.
     next: Time,
 }
 
 impl Control {
-    /// The socket to listen on and the way to the launcher, where `launch` puts them.
+    /// The listening socket and the connection to the launcher, taken from stdin and stdout.
     ///
     /// # Errors
-    /// If it was not `launch` that started this process.
+    /// If this process was not started by `launch`.
     pub(crate) fn take() -> Result<(UdpSocket, Self), DeploymentError> {
         let failed =
             || DeploymentError::system("talk to the launcher; --launched is for `launch` alone");
@@ -59,19 +58,19 @@ impl Control {
         Ok((socket, Self { stream, next: Time::ZERO }))
     }
 
-    /// Another end of the same way.
+    /// Another handle to the same connection.
     pub(crate) fn try_clone(&self) -> Result<Self, DeploymentError> {
         let stream =
             self.stream.try_clone().map_err(DeploymentError::system("talk to the launcher"))?;
         Ok(Self { stream, next: self.next })
     }
 
-    /// What hears that the launcher goes.
+    /// The stream, on which the launcher's end can be noticed.
     pub(crate) fn into_stream(self) -> UnixStream {
         self.stream
     }
 
-    /// Tells the launcher. That it is gone is heard elsewhere.
+    /// Sends `event` to the launcher. The loss of the launcher is noticed elsewhere.
     pub(crate) fn tell(&mut self, event: &Event) {
         let told = line(event).and_then(|line| self.stream.write_all(&line));
         if let Err(error) = told {
@@ -92,7 +91,7 @@ impl Watch for Control {
     fn finish(self: Box<Self>) {}
 }
 
-/// What `text` was: an event of a task's, or else what its program printed.
+/// The event in the line `text`; `Err` with the line if the program printed it.
 pub(crate) fn parse(text: &[u8]) -> Result<Event, &[u8]> {
     let at = text.iter().position(|byte| *byte == SIGN).ok_or(text)?;
     serde_json::from_slice(&text[at + 1..]).map_err(|_| text)

@@ -1,4 +1,4 @@
-//! Why a process can't take part in a cluster, or a cluster of processes failed.
+//! Errors of a process that can't take part in a cluster, and of a cluster of processes.
 
 use std::io;
 
@@ -6,15 +6,15 @@ use super::ExitCode;
 use crate::cluster::TaskName;
 use crate::transport::{CertificateError, QuicError};
 
-/// Why a process can't take part in a cluster, or a cluster of processes failed.
+/// The error of a process that can't take part in a cluster, or of a cluster of processes.
 #[derive(Debug, thiserror::Error)]
 pub enum DeploymentError {
-    /// What describes the cluster is wrong.
+    /// The description of the cluster is wrong.
     #[error("{origin}:\n{mistakes}")]
     Cluster {
-        /// Where it is described.
+        /// The place of the description.
         origin: String,
-        /// All that is wrong, a line each.
+        /// All mistakes in it, a line each.
         mistakes: String,
     },
     /// A certificate can't be made or used.
@@ -26,49 +26,49 @@ pub enum DeploymentError {
     /// The operating system refuses.
     #[error("can't {what}: {error}")]
     System {
-        /// What it was asked for.
+        /// The action that was refused.
         what: String,
-        /// What it says.
+        /// The system's error.
         error: io::Error,
     },
     /// A file can't be written.
     #[error("cannot write {what}: {error}")]
     Write {
-        /// Which.
+        /// The file.
         what: String,
-        /// Why not.
+        /// The system's error.
         error: io::Error,
     },
     /// A task that was launched failed.
     #[error("run `{run}`: {task} failed first: {why}\n  its log: {log}")]
     Task {
-        /// The run.
+        /// The name of the run.
         run: String,
-        /// Which task.
+        /// The task that failed first.
         task: TaskName,
-        /// The last that it said.
+        /// The task's last error.
         why: String,
-        /// The path of all that it said.
+        /// The path of the task's log.
         log: String,
-        /// What this means for the whole.
+        /// The exit code of the whole.
         code: ExitCode,
     },
     /// The launched tasks were asked to stop, and did.
     #[error("run `{run}` was stopped")]
     Stopped {
-        /// The run.
+        /// The name of the run.
         run: String,
-        /// By what.
+        /// The exit code of the request to stop.
         code: ExitCode,
     },
-    /// A task does not tell how it is.
+    /// A task does not answer a question about its status.
     #[error("{task} at {address} tells nothing: {why}")]
     Unanswered {
-        /// Which task.
+        /// The task that was asked.
         task: TaskName,
-        /// Where it should be.
+        /// The address at which it should be.
         address: String,
-        /// Why not, as far as is known.
+        /// The reason, as far as it is known.
         why: String,
     },
 }
@@ -84,7 +84,7 @@ impl DeploymentError {
         |error| Self::System { what, error }
     }
 
-    /// What it means for whoever started the process.
+    /// The exit code of a process that ends with this error.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Cluster { .. } | Self::Network(_) => ExitCode::Usage,

@@ -1,5 +1,5 @@
-//! The exit codes, by which a launcher, scripts and schedulers know how a process ended. From 128
-//! on they mean: try again.
+//! The exit codes, by which a launcher, scripts and schedulers know how a process ended. Codes from
+//! 128 on mean: try again.
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

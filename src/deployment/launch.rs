@@ -1,8 +1,8 @@
-//! A process for each task of a cluster on this machine, from their start to their end.
+//! The launcher: a process for each task of a cluster on this machine, from its start to its end.
 //!
-//! The tasks are one program, which [`trainyard::main`](crate::main) runs, so that a user's own can
-//! be launched as well. Each is handed the socket that it listens on, and a way to the launcher by
-//! which it hears when that is gone, however it went: no process stays behind.
+//! The tasks are one program, which [`trainyard::main`](crate::main) runs, so that a user's own
+//! program can be launched as well. Each gets its listening socket, and a connection to the
+//! launcher by which it notices the launcher's end, however it ended: no process stays behind.
 
 pub(crate) mod folder;
 mod follow;
@@ -18,15 +18,15 @@ use crate::cluster::TaskName;
 use crate::training::{Recording, Watch};
 use crate::units::Time;
 
-/// What is to be launched.
+/// The run to launch.
 pub(crate) struct Launch {
     /// The program that each task runs.
     pub(crate) program: PathBuf,
-    /// What it is called with, before what tells a task its place.
+    /// The program's first arguments; those that give a task its place follow.
     pub(crate) arguments: Vec<String>,
-    /// What the run is called.
+    /// The name of the run.
     pub(crate) run: String,
-    /// How long an idle task looks for messages, where somebody has said so.
+    /// How long an idle task polls for messages, if the user has said so.
     pub(crate) busy_poll: Option<Duration>,
     pub(crate) tasks: Vec<TaskName>,
     /// The folder of the tasks' logs.
@@ -34,35 +34,35 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// Where `task` logs.
+    /// The path of `task`'s log.
     fn log(&self, task: &TaskName) -> PathBuf {
         self.logs.join(format!("{}-{}.log", task.job(), task.index()))
     }
 }
 
-/// How it ended.
+/// The end of a run.
 pub(crate) enum Ended<T> {
     /// The run is over.
     Done(T),
-    /// It was asked to stop, and the tasks are.
+    /// The run was asked to stop, and its tasks are stopped.
     Stopped(ExitCode),
 }
 
-/// What the tasks of a run told, put together.
+/// The merged records of a run's tasks.
 pub(crate) struct Launched {
     pub(crate) recording: Recording,
     pub(crate) bytes_sent: BTreeMap<TaskName, u64>,
-    /// When the chief was done, on its clock.
+    /// The end of the chief, on its clock.
     pub(crate) ended: Time,
-    /// How long it took from the start of the first process to the end of the last.
+    /// The time from the start of the first process to the end of the last.
     pub(crate) took: Duration,
 }
 
-/// Starts the processes of a run and follows them until all are gone; `watch` is shown how far the
-/// chief is.
+/// Starts the processes of a run and follows them until all are gone; `watch` is shown the chief's
+/// progress.
 ///
 /// # Errors
-/// If the system refuses, or one of them fails: which, and the last that it said.
+/// If the system refuses, or a process fails; the error names the task and its last words.
 pub(crate) async fn launch(
     order: &Launch,
     watch: Box<dyn Watch>,

@@ -1,5 +1,5 @@
-//! A task's way to the others: the runtime's messages, counted, and questions about how the task
-//! is.
+//! A task's connection to the others: the runtime's messages, counted, and questions about the
+//! task's status.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -13,39 +13,39 @@ use crate::runtime::{PeerMessage, Server, WaitingList};
 use crate::transport::{Inbox, Loss, Messages, Payload, PeerId, Quic, Transport, envelope_size};
 use crate::units::Bytes;
 
-/// How often, and how many times, it is looked whether all actors have said what they wait for.
+/// The time between two checks whether all actors have said what they wait for, and their number.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 const LOOKS: u32 = 200;
 
-/// What goes between processes: the wire of every deployed task.
+/// A message between processes: the wire format of every deployed task.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Message {
-    /// From task to task.
+    /// A message of the runtime, from task to task.
     Runtime(PeerMessage),
-    /// Asks a task how it is. Answered by `Told`.
+    /// Asks a task for its status. It answers with `Told`.
     Ask,
-    /// How a task is.
+    /// The status of a task.
     Told(Standing),
 }
 
-/// How a task is.
+/// The status of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
-    /// Its name.
+    /// The task's name.
     pub task: String,
     /// The names of its devices.
     pub devices: Vec<String>,
-    /// The tasks that it knows of, with their addresses where it knows these.
+    /// The tasks that it knows of, each with its address if that is known.
     pub cluster: Vec<(String, Option<String>)>,
     /// Whether its training is over.
     pub is_training_over: bool,
-    /// What it has sent to others \[bytes\].
+    /// The data sent to other tasks \[bytes\].
     pub bytes_sent: u64,
-    /// Which of its actors wait, for what.
+    /// The actors that wait, each with the thing it waits for.
     pub waiting: Vec<(String, String)>,
-    /// The tasks for which it has something, and which it can't reach, with the reason.
+    /// The tasks that it has messages for but can't reach, each with the reason.
     pub unreached: Vec<(String, String)>,
-    /// Who was refused or has refused, and why.
+    /// The peers that it refused or that refused it, each with the reason.
     pub refused: Vec<(String, String)>,
 }
 
@@ -70,10 +70,10 @@ pub(crate) struct Network {
     quic: Rc<Quic<Message>>,
     /// All tasks of the training.
     roster: ClusterSpec,
-    /// Those whose addresses are known.
+    /// The tasks whose addresses are known.
     known: ClusterSpec,
     sent: Cell<u64>,
-    /// Who is asked how the task is, once it is there.
+    /// The server that answers questions about the task's status, once it is started.
     server: RefCell<Weak<Server>>,
 }
 
@@ -86,22 +86,22 @@ impl Network {
         Rc::new(Self { quic, roster, known, sent: Cell::new(0), server: RefCell::default() })
     }
 
-    /// Lets `server` be asked.
+    /// Attaches the server that answers questions.
     pub(crate) fn attach(&self, server: &Rc<Server>) {
         self.server.replace(Rc::downgrade(server));
     }
 
-    /// What the runtime has sent to other tasks.
+    /// The data that the runtime has sent to other tasks.
     pub(crate) fn sent(&self) -> Bytes {
         Bytes(self.sent.get())
     }
 
-    /// The runtime's view of it.
+    /// The transport of the runtime's messages.
     pub(crate) fn transport(self: &Rc<Self>) -> Rc<dyn Transport<PeerMessage>> {
         Rc::new(OfRuntime(Rc::clone(self)))
     }
 
-    /// How the task is.
+    /// The task's status.
     async fn standing(&self, server: &Server) -> Standing {
         let list: WaitingList = Arc::new(Mutex::new(Vec::new()));
         server.inquire(&list);
@@ -165,7 +165,7 @@ impl Transport<PeerMessage> for OfRuntime {
     }
 }
 
-/// Parts the runtime's messages from the questions.
+/// Separates the runtime's messages from the questions.
 struct Sorter {
     inbox: Rc<dyn Inbox<PeerMessage>>,
     network: Weak<Network>,

@@ -1,5 +1,4 @@
-//! Which cluster and which role this process has: from the flags, a file, `TF_CONFIG` or SLURM's
-//! variables.
+//! Finds this process's cluster and role: in the flags, a file, `TF_CONFIG` or SLURM's variables.
 
 use std::env::{self, VarError};
 use std::fs;
@@ -8,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::DeploymentError;
 use crate::cluster::{ClusterSpec, ConfigErrors, Flags, RunConfig, Slurm, TaskName};
 
-/// What a process is told of its role on the command line.
+/// The command line's part of a process's role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleFlags {
     /// `--cluster`: a file (`.toml`, `.json`) of jobs and their addresses.
@@ -21,7 +20,7 @@ pub struct RoleFlags {
     pub port_base: Option<u16>,
 }
 
-/// What to do where nothing says what this process is.
+/// The help for a process without a role.
 const NOTHING: &str = "\
 nothing says which task of which cluster this is; give one of
   --ps-hosts HOST:PORT,... --worker-hosts HOST:PORT,... --job-name JOB --task-index N
@@ -29,12 +28,12 @@ nothing says which task of which cluster this is; give one of
   the variable TF_CONFIG, as Kubernetes' training operator sets it
   SLURM's variables, as `srun` sets them";
 
-/// The role of this process; none where nothing says. `listed` are the addresses that a scenario
-/// lists, where it does.
+/// The role of this process, if anything gives it one. `listed` are the addresses that a scenario
+/// lists, if it lists any.
 ///
 /// # Errors
 /// Every mistake in the first of these that is there: hosts among the flags, a file, addresses in
-/// the scenario where the flags name the task, `TF_CONFIG`, SLURM's variables.
+/// the scenario if the flags name the task, `TF_CONFIG`, SLURM's variables.
 pub fn find_role(
     args: &RoleFlags,
     listed: Option<Result<ClusterSpec, ConfigErrors>>,
@@ -81,10 +80,10 @@ pub fn find_role(
         .map_err(|error| mistaken("SLURM's variables", error))
 }
 
-/// As [`find_role`], for who can't do without.
+/// As [`find_role`], for a caller that needs a role.
 ///
 /// # Errors
-/// As [`find_role`], and where nothing says; what to set.
+/// As [`find_role`]; also if nothing gives a role, with what to set.
 pub fn require_role(
     args: &RoleFlags,
     listed: Option<Result<ClusterSpec, ConfigErrors>>,
@@ -92,7 +91,7 @@ pub fn require_role(
     find_role(args, listed)?.ok_or_else(|| mistaken("the cluster", NOTHING))
 }
 
-/// The task that the flags name, of `cluster`.
+/// The role of the task that the flags name, in `cluster`.
 fn of_task(cluster: ClusterSpec, args: &Flags) -> Result<RunConfig, DeploymentError> {
     let missing: Vec<&str> =
         [("--job-name", args.job_name.is_none()), ("--task-index", args.task_index.is_none())]

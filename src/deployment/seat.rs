@@ -1,4 +1,4 @@
-//! A process's place in a cluster: which task it is, whom it knows, what it proves with who it is.
+//! A process's place in a cluster: its task, the tasks that it knows, and its certificate.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -10,16 +10,16 @@ use crate::transport::{Authority, Identity, QuicConfig, RunId};
 /// A process's place in a cluster.
 #[derive(Debug)]
 pub struct Seat {
-    /// All tasks of the training, be their addresses known or not.
+    /// All tasks of the training, even those whose addresses are not known.
     pub(super) cluster: ClusterSpec,
     /// The tasks whose addresses are known.
     pub(super) known: ClusterSpec,
     pub(super) task: TaskName,
-    /// Whether it is told of some tasks only.
+    /// Whether its configuration lists only some of the tasks.
     pub(super) is_dynamic: bool,
-    /// A socket to listen on, where one was handed over.
+    /// The listening socket, if the process was given one.
     pub(crate) socket: Option<UdpSocket>,
-    /// Whether there is no cluster but this task.
+    /// Whether the cluster has no other task.
     is_alone: bool,
     run: RunId,
     identity: Identity,
@@ -27,11 +27,11 @@ pub struct Seat {
 
 impl Seat {
     /// The place that `config` gives a process in the training called `run`. `certificates` is the
-    /// folder of its certificate; `of_scenario` are the tasks that the scenario counts, which a
-    /// process that is told of some tasks only needs to know all.
+    /// folder of its certificate. `of_scenario` are the tasks that the scenario counts; a process
+    /// whose configuration lists only some tasks learns of the others from it.
     ///
     /// # Errors
-    /// If there is no certificate, or the task is none of the scenario's.
+    /// If there is no certificate, or the scenario does not have the task.
     pub fn new(
         config: &RunConfig,
         of_scenario: ClusterSpec,
@@ -53,7 +53,7 @@ impl Seat {
         })
     }
 
-    /// Which task it is.
+    /// The task's name.
     pub fn task(&self) -> &TaskName {
         &self.task
     }
@@ -68,7 +68,7 @@ impl Seat {
         self.cluster.tasks().find(|task| task.job() != "ps").as_ref() == Some(&self.task)
     }
 
-    /// What the transport needs. The socket can be had once.
+    /// The configuration of the transport. It takes the socket, so it can be called once.
     pub(super) fn network(&mut self) -> QuicConfig {
         let (run, identity) = (self.run.clone(), self.identity.clone());
         let config = QuicConfig::new(self.known.clone(), self.task.clone(), run, identity);
@@ -78,7 +78,7 @@ impl Seat {
     }
 }
 
-/// What `task` proves with who it is; where it `is_alone`, nobody asks.
+/// The identity that `task` proves its name with. If it `is_alone`, it may make one itself.
 fn identity(
     folder: Option<&Path>,
     task: &TaskName,
@@ -97,8 +97,8 @@ fn identity(
     }
 }
 
-/// All tasks of the training: those of the configuration or, where this task is told of some only,
-/// as many as the scenario says.
+/// All tasks of the training: those of the configuration or, if it lists only some, as many as the
+/// scenario says.
 fn roster(config: &RunConfig, of_scenario: ClusterSpec) -> Result<ClusterSpec, DeploymentError> {
     let task = config.task();
     if !config.is_dynamic() {
@@ -122,7 +122,7 @@ fn roster(config: &RunConfig, of_scenario: ClusterSpec) -> Result<ClusterSpec, D
     Err(DeploymentError::Cluster { origin: "the cluster".to_owned(), mistakes })
 }
 
-/// A cluster of this task alone, which nobody else has to find.
+/// A cluster of this task alone, which no other task has to find.
 fn alone(task: &TaskName) -> ClusterSpec {
     ClusterSpec::dense([(task.job(), ["127.0.0.1:2222"])])
         .expect("one task at one address is a cluster")

@@ -1,4 +1,4 @@
-//! A server that tasks in other processes reach, in one call.
+//! Makes a server that tasks in other processes reach, in one call.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -10,8 +10,8 @@ use crate::cluster::{ClusterSpec, TaskName};
 use crate::runtime::{ComputeModel, Processor, Server, ServerDef, World};
 use crate::transport::{Identity, Quic, QuicConfig, RunId};
 
-/// By what a task and its peers know one another: a folder of certificates, as `trainyard certs
-/// issue` writes it, and what their training is called.
+/// The proof of identity between a task and its peers: a folder of certificates, as `trainyard
+/// certs issue` writes it, and the name of their training.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificates {
     folder: PathBuf,
@@ -19,20 +19,21 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// The certificates in `folder`, of the training called `run`, as `trainyard task --run-name`
-    /// says: tasks of different trainings do not talk.
+    /// The certificates in `folder`, for the training called `run` (as in `trainyard task
+    /// --run-name`): tasks of different trainings do not talk.
     pub fn new(folder: impl AsRef<Path>, run: &str) -> Self {
         Self { folder: folder.as_ref().to_owned(), run: RunId::new(run) }
     }
 }
 
 impl Server {
-    /// A started server of task `index` of `job`, which listens at its address in `cluster` and
-    /// reaches the others over QUIC, be they servers such as this one or `trainyard task`s.
+    /// A started server of task `index` of `job`. It listens at its address in `cluster` and
+    /// reaches the others over QUIC, whether they are servers such as this one or `trainyard
+    /// task`s.
     ///
     /// # Errors
-    /// If the cluster has no such task, or no address of it; if its certificate can't be read, or
-    /// its address can't be listened on.
+    /// If the cluster has no such task, or no address of it; if its certificate can't be read; or
+    /// if it can't listen on its address.
     pub async fn quic(
         cluster: &ClusterSpec,
         job: &str,

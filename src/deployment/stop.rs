@@ -1,8 +1,8 @@
-//! How a process is asked to stop: SIGINT, SIGTERM, or a launcher that goes.
+//! Requests to stop a process: SIGINT, SIGTERM, or the end of its launcher.
 //!
-//! A thread of its own listens, so that a busy program hears as well. The first request is handed
-//! on, for an end in good order; the second, or the end of the time for it, ends the process at
-//! once.
+//! A thread of its own listens, so that a busy program is stopped as well. The first request is
+//! passed on, for an end in good order. The second request, or the time limit for that end, ends
+//! the process at once.
 
 use std::future::Future;
 use std::io::{self, Read};
@@ -20,37 +20,37 @@ use tokio::time::timeout;
 use super::ExitCode;
 use crate::deployment::DeploymentError;
 
-/// How long an end in good order may take.
+/// The time limit of an end in good order.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
-/// When a process ends that has been asked to and has not.
+/// The time after a request at which the process is ended, if it still runs.
 const LIMIT: Duration = Duration::from_secs(20);
 
 type Requests = mpsc::UnboundedSender<ExitCode>;
 
-/// The first request to stop, to be awaited: the exit code that it asks for. None where there was
-/// one, or will be none.
+/// The first request to stop, as a future of the exit code that it asks for. `None` after the
+/// request, or if there will be none.
 #[derive(Debug)]
 pub struct Stop(Option<oneshot::Receiver<ExitCode>>);
 
 impl Stop {
-    /// No request, ever.
+    /// A request that never comes.
     pub fn never() -> Self {
         Self(None)
     }
 
-    /// The first of the signals SIGINT and SIGTERM. The second ends the process at once.
+    /// Listens for the signals SIGINT and SIGTERM. The second one ends the process at once.
     ///
     /// # Errors
-    /// If the system can't.
+    /// If the system refuses.
     pub fn on_signals() -> Result<Self, DeploymentError> {
         Self::listen(None)
     }
 
-    /// Begins to listen for requests to stop: signals, and, with `launcher`, that this has said its
-    /// last.
+    /// Begins to listen for requests to stop: for signals and, with `launcher`, for the end of that
+    /// stream.
     ///
     /// # Errors
-    /// If the system can't.
+    /// If the system refuses.
     pub(crate) fn listen(launcher: Option<UnixStream>) -> Result<Self, DeploymentError> {
         let failed = || DeploymentError::system("listen for signals");
         let (first, stop) = oneshot::channel();
@@ -91,7 +91,7 @@ impl Stop {
     }
 }
 
-/// Waits until the launcher has closed its end, or is gone, which closes it.
+/// Waits until the launcher has closed its end; its death closes it, too.
 fn until_gone(mut launcher: UnixStream, requests: Requests) {
     let mut said = [0; 64];
     loop {
@@ -118,13 +118,13 @@ impl Future for Stop {
     }
 }
 
-/// What of two things came first.
+/// The result of the first of two futures.
 pub(crate) enum Either<A, B> {
     First(A),
     Second(B),
 }
 
-/// Waits for the first of two things, for `a` where both are there. Either may be waited for again.
+/// Waits for the first of two futures; `a` wins if both are ready. Either may be waited for again.
 pub(crate) async fn either<A, B>(a: &mut A, b: &mut B) -> Either<A::Output, B::Output>
 where
     A: Future + Unpin,

@@ -19,9 +19,9 @@ use crate::runtime::{
 use crate::transport::{Quic, Transport};
 use crate::units::{Bytes, Time};
 
-/// How long the last messages may take to arrive.
+/// The time limit for sending the last messages.
 const FLUSH: Duration = Duration::from_secs(5);
-/// How long where the task has failed.
+/// The same after the task has failed.
 const FLUSH_FAILED: Duration = Duration::from_millis(500);
 
 /// A task that is to run in this process.
@@ -29,26 +29,27 @@ const FLUSH_FAILED: Duration = Duration::from_millis(500);
 pub struct Member {
     /// Its place in the cluster.
     pub seat: Seat,
-    /// How the values of steps are written on their way.
+    /// The encoding of the values of steps on the network.
     pub encoding: Encoding,
-    /// How many devices the task has, on this machine's one processor.
+    /// The number of the task's devices, on this machine's one processor.
     pub devices: NonZeroU32,
-    /// How long it looks for messages before it sleeps.
+    /// How long the task polls for messages before it sleeps.
     pub busy_poll: Duration,
-    /// What it tells the time by.
+    /// The task's clock.
     pub clock: WallClock,
 }
 
-/// How a task ended, and what its end of the network saw of it.
+/// The end of a task: its result, its time, and its network traffic.
 #[derive(Debug)]
 pub struct Outcome<T> {
-    /// What the program returned; none where it was asked to stop and did not in time.
+    /// The value that the program returned. None if it was asked to stop and did not return in
+    /// time.
     pub result: runtime::Result<Option<T>>,
-    /// What it was asked to stop by, where it was.
+    /// The exit code of the request to stop, if there was one.
     pub stopped: Option<ExitCode>,
     /// The time at the end, on the task's clock.
     pub ended: Time,
-    /// What it sent to other tasks.
+    /// The data sent to other tasks.
     pub bytes_sent: Bytes,
 }
 
@@ -61,8 +62,8 @@ impl Member {
     }
 }
 
-/// Runs `program` as one task of a cluster, to its end or until it is asked to stop: then it has
-/// some seconds to end by itself.
+/// Runs `program` as one task of a cluster, to its end or until it is asked to stop. After such a
+/// request it has some seconds to end by itself.
 ///
 /// # Errors
 /// If the task can't take part in the cluster.
@@ -133,7 +134,8 @@ fn start(member: &Member, transport: Rc<dyn Transport<PeerMessage>>) -> Rc<Serve
     Rc::new(server)
 }
 
-/// Has the program end by itself, while there is time. What it did not finish is no error of it.
+/// Has the program end by itself within the time limit. It is no error if the program does not
+/// finish.
 async fn drain<T>(
     server: &Server,
     running: JoinHandle<runtime::Result<T>>,
@@ -150,13 +152,13 @@ async fn drain<T>(
     Ok(None)
 }
 
-/// Tells those whom the chief may not know that the training is over.
+/// Passes the end of the training on to tasks that the chief may not know.
 async fn pass_on_the_end(server: Rc<Server>) {
     server.training_is_over().await;
     server.broadcast(&PeerMessage::TrainingOver);
 }
 
-/// A panic of the program is its error.
+/// The error of a program that panicked.
 fn panicked<T>(error: tokio::task::JoinError) -> runtime::Result<T> {
     let panic = error.try_into_panic().expect("nobody cancels a task's program");
     let text = panic

@@ -1,4 +1,4 @@
-//! Why an experiment gives no report: what was asked for can't be run, or a run failed.
+//! Errors of an experiment that gives no report: a request that can't be run, or a run that failed.
 
 use super::scenario::ScenarioError;
 use crate::data::DataError;
@@ -6,13 +6,13 @@ use crate::deployment::DeploymentError;
 use crate::report::NoSuchRun;
 use crate::runtime::{Code, Error};
 
-/// Why an experiment gives no report.
+/// The error of an experiment that gives no report.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
     /// The scenario can't be read, or has mistakes.
     #[error("{0}")]
     Scenario(#[from] ScenarioError),
-    /// What is asked for is no cluster, network or device.
+    /// The cluster, network or device that is asked for can't exist.
     #[error("{0}")]
     Impossible(String),
     /// The scenario has no such run.
@@ -20,10 +20,10 @@ pub enum ExperimentError {
     NoSuchRun {
         /// The name that was asked for.
         name: String,
-        /// The names that there are.
+        /// The names of the runs that it has.
         runs: Vec<String>,
     },
-    /// Several runs, where one has to be picked.
+    /// There are several runs, and one has to be picked.
     #[error("the scenario has several runs; pick one with --run: {}", quoted(.runs))]
     SeveralRuns {
         /// Their names.
@@ -38,7 +38,7 @@ pub enum ExperimentError {
     /// A run failed.
     #[error("run `{run}`: {error}")]
     Run {
-        /// Which.
+        /// The run's name.
         run: String,
         /// The root cause.
         error: Error,

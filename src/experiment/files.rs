@@ -1,4 +1,5 @@
-//! The files of a report in a folder, written run by run, so that a later failure loses nothing.
+//! The files of a report in a folder. They are written run by run, so that a later failure loses
+//! nothing.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
@@ -16,10 +17,10 @@ pub struct Files {
 }
 
 impl Files {
-    /// The files of a new report in `directory`, which is made where it is not there.
+    /// The files of a new report in `directory`, which is made if it is missing.
     ///
     /// # Errors
-    /// If they can't be made.
+    /// If they can't be created.
     pub fn create(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
         fs::create_dir_all(&directory)?;
@@ -28,12 +29,12 @@ impl Files {
         Ok(Self { directory, steps, evaluations })
     }
 
-    /// Where they are.
+    /// The folder of the files.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Appends the last run of `report`, which is `trial`'s and told `recording`.
+    /// Appends the last run of `report`, which is the run of `trial` with `recording`.
     ///
     /// # Errors
     /// If they can't be written.

@@ -1,4 +1,4 @@
-//! An experiment for real: its runs as processes of this machine.
+//! The deployment of an experiment: its runs as processes on this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use crate::report::{Report, Run, World};
 use crate::training::{Recording, Watch};
 use crate::units::Time;
 
-/// How the runs of an experiment are launched.
+/// Launches the runs of an experiment.
 pub(crate) struct Launcher {
     /// The program, which [`crate::main`] runs.
     pub(crate) program: PathBuf,
-    /// What it is called with beside what the experiment says.
+    /// The program's flags besides those of the experiment.
     pub(crate) flags: Vec<String>,
-    /// How long an idle task looks for messages, where somebody has said so.
+    /// How long an idle task polls for messages, if the user has said so.
     pub(crate) busy_poll: Option<Duration>,
     /// The scenario's file, which each task reads.
     scenario: PathBuf,
-    /// The folder of that, where the scenario was none; it goes with the launcher.
+    /// The temporary folder of `scenario`, if that was not a file; dropped with the launcher.
     _folder: Option<Folder>,
 }
 
-/// Nobody watches.
+/// A watch that shows nothing.
 struct Unwatched;
 
 impl Watch for Unwatched {
@@ -38,7 +38,7 @@ impl Launcher {
     /// A launcher of the runs of `experiment` as `program`.
     ///
     /// # Errors
-    /// If a scenario that is no file can't be written to one.
+    /// If a scenario that is not in a file can't be written to one.
     pub(crate) fn new(experiment: &Experiment, program: PathBuf) -> Result<Self, ExperimentError> {
         let (folder, scenario) = match &experiment.path {
             Some(path) => (None, path.clone()),
@@ -53,10 +53,10 @@ impl Launcher {
         Ok(Self { program, flags: Vec::new(), busy_poll: None, scenario, _folder: folder })
     }
 
-    /// Launches one run and follows it to its end; the tasks' logs go to the folder `logs`.
+    /// Launches one run and follows it to its end. The tasks' logs go to the folder `logs`.
     ///
     /// # Errors
-    /// If the system refuses, or a task fails: which, and the last that it said.
+    /// If the system refuses, or a task fails; the error names the task and its last words.
     pub(crate) async fn launch(
         &self,
         (experiment, trial): (&Experiment, &Trial),
@@ -82,7 +82,7 @@ impl Launcher {
         Ok(Ended::Done((run, launched.recording)))
     }
 
-    /// What each task's program is called with.
+    /// The arguments of each task's program.
     fn arguments(&self, experiment: &Experiment, trial: &Trial) -> Vec<String> {
         let mut arguments = vec!["task".to_owned(), self.scenario.display().to_string()];
         let (run, swept) = &trial.origin;
@@ -100,12 +100,11 @@ impl Launcher {
 }
 
 impl Experiment {
-    /// Runs every run for real, one after the other: a process a task on this machine, over QUIC.
-    /// Each process is `program`, which [`crate::main`] has to run.
+    /// Deploys every run, one after the other: one process a task on this machine, over QUIC. Each
+    /// process runs `program`, which must call [`crate::main`].
     ///
     /// # Errors
-    /// As [`Self::trials`]; if the system refuses; the first task that fails, with the last that it
-    /// said.
+    /// As [`Self::trials`]; if the system refuses; the first task that fails, with its last words.
     pub fn launch(&self, program: impl AsRef<Path>) -> Result<Report, ExperimentError> {
         let trials = self.trials()?;
         let launcher = Launcher::new(self, program.as_ref().to_owned())?;

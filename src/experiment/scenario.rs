@@ -1,9 +1,9 @@
 //! The scenario: a cluster, a network, a program and the runs to compare, read from a TOML file.
 //!
 //! [`parse`] reads a text, [`load`] a file with changes applied to it, [`expand`] a text with every
-//! combination of its `--sweep`s. What comes out has been checked as a whole: a [`Scenario`] can be
-//! run. Its parts are the types that the worlds and the trainer read. A section has a file, with
-//! the form in which it is typed where that is another, and its checks.
+//! combination of its `--sweep`s. The result is checked as a whole: a [`Scenario`] can be run. Its
+//! parts are the types that the worlds and the trainer read. Each section has a file, with its
+//! checks and, if it is typed in another form, that form.
 //!
 //! Every section and key may be left out; the defaults are in the fields' documentation. A run can
 //! have settings of its own, by the paths that the whole scenario has for them:
@@ -83,34 +83,34 @@ pub use tasks::Tasks;
 /// What to train, on which cluster, and the runs to compare.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// What the report calls it. Default: the file's name without its extension.
+    /// The name in the report. Default: the file's name without its extension.
     pub name: String,
     /// The seed of all randomness. Default: 0.
     pub seed: u64,
     /// `[cluster]`: the tasks of each job. Default: one `ps`, two `worker`s.
     pub cluster: BTreeMap<String, Tasks>,
-    /// `[network]`: what connects the tasks. Default: 50 µs of latency, 10 Gbit/s, 5 µs a message,
-    /// no racks.
+    /// `[network]`: the links between the tasks. Default: 50 µs of latency, 10 Gbit/s, 5 µs a
+    /// message, no racks.
     pub network: NetworkSpec,
-    /// `[compute]`: how fast a task's device is. Default: 50 GFLOP/s, 10 GB/s, no straggler law
-    /// (the mean of one that is given is 1 where the file gives none), no step time.
+    /// `[compute]`: the speed of a task's device. Default: 50 GFLOP/s, 10 GB/s, no straggler law (a
+    /// law without a mean in the file has the mean 1), no step time.
     pub compute: ComputeSpec,
-    /// `compute.devices`: how many devices each task has, for programs that place operations on
+    /// `compute.devices`: the number of devices of each task, for programs that place operations on
     /// them. Default: 1.
     pub devices: NonZeroU32,
-    /// `compute.slow`: tasks that take so many times as long as the others. Default: none.
+    /// `compute.slow`: tasks that take longer than the others, each with its factor. Default: none.
     pub slow: BTreeMap<TaskName, f64>,
     /// `compute.numerics`: whether the numbers are computed. Default: they are.
     pub numerics: Numerics,
-    /// `[program]` and `[stop]`: what is trained, and when a run is over. Default: softmax
-    /// regression by gradient descent, 32 samples a worker step, 1000 global steps.
+    /// `[program]` and `[stop]`: what to train, and when a run ends. Default: softmax regression by
+    /// gradient descent, 32 samples a worker step, 1000 global steps.
     pub settings: Settings,
-    /// `program.dataset`: what it is trained on; relative paths begin at the scenario's file.
-    /// Default: the embedded digits; synthetic samples for models that make their own.
+    /// `program.dataset`: the training data; relative paths begin at the scenario's file. Default:
+    /// the embedded digits; synthetic samples for models that make their own.
     pub dataset: Source,
-    /// `[[fault]]`: what goes wrong. Default: nothing; a peer that is silent for a second is lost.
+    /// `[[fault]]`: the faults. Default: none; a peer that is silent for a second is lost.
     pub faults: Faults,
-    /// `[checkpoint]`: how checkpoints are kept. Default: none are.
+    /// `[checkpoint]`: the checkpoints to keep. Default: none.
     pub checkpoint: Option<Checkpoint>,
     /// `[[run]]`: the runs to compare, in the file's order, under different names. Default: one,
     /// asynchronous.
@@ -118,12 +118,12 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The scenario as `run`, one of its own, has it.
+    /// The scenario with the settings of `run`, one of its own runs.
     pub fn of<'a>(&'a self, run: &'a Run) -> &'a Self {
         run.own.as_deref().unwrap_or(self)
     }
 
-    /// The addresses that it lists; none where it has only numbers of tasks.
+    /// The addresses that it lists; none if it only counts tasks.
     pub fn addresses(&self) -> Option<Result<ClusterSpec, ConfigErrors>> {
         let listed = |(job, tasks): (&String, &Tasks)| match tasks {
             Tasks::Addresses(addresses) => Some((job.clone(), addresses.clone())),
@@ -133,7 +133,7 @@ impl Scenario {
         Some(ClusterSpec::dense(jobs))
     }
 
-    /// Changes the seed, of each of its runs too.
+    /// Changes the seed, also in the runs' own scenarios.
     pub(super) fn reseed(&mut self, seed: u64) {
         self.seed = seed;
         for own in self.runs.iter_mut().filter_map(|run| run.own.as_deref_mut()) {
@@ -154,16 +154,16 @@ pub fn parse(text: &str, origin: &str) -> Result<Scenario, ScenarioError> {
 /// The scenario in the file at `path`, after `changes`.
 ///
 /// # Errors
-/// If it can't be read; every mistake in it.
+/// If it can't be read, or has mistakes; the error has all of them.
 pub fn load(path: &Path, changes: &[Change]) -> Result<Scenario, ScenarioError> {
     change::read(&read_file(path)?, &path.display().to_string(), changes)
 }
 
-/// The scenario in `text`, as [`parse`] reads it, after `changes`, once for each combination of
+/// The scenario in `text`, read as by [`parse`], after `changes`, once for each combination of
 /// `sweeps`' values.
 ///
-/// The first sweep changes slowest. Each scenario comes with its values, a change a sweep; without
-/// sweeps there is one.
+/// The first sweep changes slowest. Each scenario comes with its values, one change for each sweep;
+/// without sweeps there is one scenario.
 ///
 /// # Errors
 /// Every mistake in the first that has any.

@@ -1,4 +1,4 @@
-//! A recording and what its world observed, summed up as one run of the report.
+//! Sums up a recording and its world's observations as one run of the report.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use crate::simulation::Outcome;
 use crate::training::{Evaluation, Recording, Settings, StepStats};
 use crate::units::Time;
 
-/// What the world saw of a run, beside what the run told of itself.
+/// The world's observations of a run, beside the run's own record.
 pub(crate) struct Observed {
-    /// When it was over, on the run's own clock.
+    /// The end of the run, on the run's own clock.
     pub(crate) ended: Time,
-    /// What each task sent to others \[bytes\].
+    /// The data that each task sent to others \[bytes\].
     pub(crate) bytes_sent: BTreeMap<TaskName, u64>,
-    /// Of a simulation.
+    /// The number of events of a simulation.
     pub(crate) events: Option<u64>,
-    /// Of a simulation.
+    /// The digest of a simulation.
     pub(crate) digest: Option<String>,
 }
 
@@ -33,7 +33,7 @@ impl From<&Outcome<()>> for Observed {
     }
 }
 
-/// Sums up a run that took `wall` on this machine.
+/// Sums up a run that took `wall` of real time.
 pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall: Duration) -> Run {
     let (steps, settings) = (&recording.steps, &trial.settings);
     let global_steps = steps.iter().map(|step| step.global_step).max().unwrap_or(0);
@@ -73,7 +73,7 @@ pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall
     }
 }
 
-/// The rows of `steps.csv`: what each step of `recording` was.
+/// The rows of `steps.csv`, one for each step of `recording`.
 pub(super) fn rows(recording: &Recording) -> Vec<StepRow> {
     let row = |step: &StepStats| StepRow {
         worker: step.worker.clone(),
@@ -88,7 +88,7 @@ pub(super) fn rows(recording: &Recording) -> Vec<StepRow> {
     recording.steps.iter().map(row).collect()
 }
 
-/// The rows of `evaluations.csv`: each look of `recording` at the test split.
+/// The rows of `evaluations.csv`, one for each evaluation in `recording`.
 pub(super) fn evaluations(trial: &Trial, recording: &Recording) -> Vec<EvaluationRow> {
     let steps_until = |at: Time| recording.steps.iter().filter(|step| step.ended <= at).count();
     let row = |evaluation: &Evaluation| EvaluationRow {
@@ -108,7 +108,7 @@ fn seconds_to_target(settings: &Settings, recording: &Recording) -> Option<f64> 
     Some(reached.at.as_secs_f64())
 }
 
-/// How many of the gradients that were applied had which staleness.
+/// The number of applied gradients for each staleness.
 fn staleness(steps: &[StepStats]) -> BTreeMap<u64, u64> {
     let mut counts = BTreeMap::new();
     for step in steps.iter().filter(|step| step.applied) {
@@ -117,8 +117,9 @@ fn staleness(steps: &[StepStats]) -> BTreeMap<u64, u64> {
     counts
 }
 
-/// How long each worker waited in its steps: for its parameters before its kernels ran, and after
-/// them for its gradient to be applied and the others to come as far as the mode demands.
+/// The time that each worker waited in its steps \[s\], by cause: for its parameters before its
+/// kernels ran, and for coordination after them, until its gradient was applied and the others had
+/// come as far as the mode demands.
 fn waiting(steps: &[StepStats]) -> BTreeMap<TaskName, BTreeMap<String, f64>> {
     let mut waiting: BTreeMap<TaskName, BTreeMap<String, f64>> = BTreeMap::new();
     let seconds = |from: Time, until: Time| until.since(from).as_secs_f64();

@@ -21,47 +21,47 @@ use crate::sync::Mode;
 use crate::training::{Checkpointing, Recording, Settings, SharedRecording, Task, TaskParts};
 use crate::units::Time;
 
-/// One run of an experiment. Its fields may be changed, for what a scenario can't say.
+/// One run of an experiment. Its fields may be changed, for settings that a scenario can't express.
 #[derive(Clone)]
 pub struct Trial {
-    /// What the report calls it: its run, and the values of the sweeps.
+    /// The name in the report: the run's name, and the values of the sweeps.
     pub name: String,
     /// The scenario's name.
     pub scenario: String,
-    /// How its workers are coordinated, in words.
+    /// The mode and compression, in words.
     pub how: String,
-    /// How they are.
+    /// The mode of its workers.
     pub mode: Mode,
-    /// The cluster that it is simulated on.
+    /// The cluster for its simulation.
     pub cluster: Cluster,
-    /// What is trained.
+    /// The training's settings.
     pub settings: Settings,
-    /// What it is trained on; none for a model without data.
+    /// The training's data; none for a model without data.
     pub dataset: Option<Arc<Dataset>>,
-    /// Where its checkpoints are, if not where the scenario says.
+    /// Its checkpoints, if they are not those of the scenario.
     pub checkpointing: Option<Checkpointing>,
     checkpoint: Option<Checkpoint>,
-    /// Its run, and the values of the sweeps.
+    /// The run's name, and the values of the sweeps.
     pub(super) origin: (String, Vec<Change>),
-    /// By what `dataset` is known to be the same as another's.
+    /// The key of `dataset`: trials with equal keys have the same data.
     pub(super) data_key: (Model, Source, Numerics, u64),
 }
 
-/// What came of a trial in simulation.
+/// The result of a trial in simulation.
 pub struct Simulated {
-    /// What the training told of itself.
+    /// The training's record.
     pub recording: Recording,
-    /// How the programs ended, and what the world saw of them.
+    /// How the programs ended, and the world's observations.
     pub outcome: Outcome<()>,
-    /// How long that took on the wall clock.
+    /// The duration on the wall clock.
     pub took: Duration,
 }
 
 impl Trial {
-    /// `run` of `scenario`, which has the values `swept`, without its data.
+    /// `run` of `scenario`, with the values `swept`, without its data.
     ///
     /// # Errors
-    /// If the scenario's cluster or network is none.
+    /// If the scenario's cluster or network can't exist.
     pub(super) fn new(
         scenario: &Scenario,
         run: &Run,
@@ -102,13 +102,13 @@ impl Trial {
         })
     }
 
-    /// Runs it in simulation as `trainer`.
+    /// Simulates it with the program `trainer`.
     pub fn simulate(&self, trainer: &impl Trainer) -> Simulated {
         self.simulate_hosted(SharedRecording::default(), |_, task| trainer(task))
     }
 
-    /// Runs it in simulation as `program`, which is handed each task and what hosts it, and whose
-    /// steps go to `recording`. Checkpoints are in memory, the run's own.
+    /// Simulates it with `program`, which gets each task and its host. Steps go to `recording`.
+    /// Checkpoints are in memory and belong to the run.
     pub fn simulate_hosted<F>(
         &self,
         recording: SharedRecording,
@@ -134,7 +134,7 @@ impl Trial {
         Simulated { recording: recording.finish(), outcome, took }
     }
 
-    /// A task of it, on a server of either world.
+    /// The task on `server`, in either world.
     pub(crate) fn task(
         &self,
         (server, clock): (Rc<Server>, Rc<dyn Clock>),
@@ -154,11 +154,10 @@ impl Trial {
         })
     }
 
-    /// Where it keeps its checkpoints when it is deployed: a folder of its own below the
-    /// scenario's.
+    /// The run's checkpoints in deployment: in a folder of its own below the scenario's.
     ///
     /// # Errors
-    /// If there can be none.
+    /// If the location can't be opened as a store.
     pub(crate) fn deployed_checkpoints(&self) -> Result<Option<Checkpointing>, Error> {
         let Some(checkpoint) = &self.checkpoint else { return Ok(None) };
         let Some(directory) = &checkpoint.directory else {
@@ -172,7 +171,7 @@ impl Trial {
         Ok(Some(checkpoint.in_store(store)))
     }
 
-    /// The row of the report for what came of it.
+    /// The run's entry in the report.
     ///
     /// # Errors
     /// If it failed.
@@ -186,7 +185,7 @@ impl Trial {
         }
     }
 
-    /// The row of the report for what a training told and its world saw.
+    /// The run's entry in the report, from a training's record and its world's observations.
     pub(crate) fn summarise(
         &self,
         recording: &Recording,
@@ -196,7 +195,7 @@ impl Trial {
         summary::of(self, recording, observed, took)
     }
 
-    /// Whether it has a target that `run` has not reached.
+    /// Whether it has a target accuracy that `run` has not reached.
     pub fn misses_target(&self, run: &report::Run) -> bool {
         self.settings.stop.accuracy.is_some() && run.seconds_to_target.is_none()
     }

@@ -1,5 +1,5 @@
-//! `Graph`: a graph under construction, to which `operations`, `variables` and the methods of
-//! [`Output`](super::Output) add.
+//! `Graph`: a graph under construction. `operations`, `variables` and the methods of
+//! [`Output`](super::Output) add operations to it.
 
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ impl Graph {
         Self::default()
     }
 
-    /// Whether two handles are of one graph.
+    /// Whether both handles refer to the same graph.
     pub fn same_as(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.state, &other.state)
     }
@@ -35,7 +35,7 @@ impl Graph {
         self.state().random_seed
     }
 
-    /// The first mistake made by a method that returns no `Result`, where there was one.
+    /// Returns the first mistake made by a method that returns no `Result`, if there was one.
     pub(crate) fn check(&self) -> Result<(), GraphError> {
         self.state().deferred.clone().map_or(Ok(()), Err)
     }
@@ -49,7 +49,7 @@ impl Graph {
         state.deferred.clone().map_or_else(|| Ok(state.def.clone()), Err)
     }
 
-    /// How many operations there are: grows with each that is added.
+    /// The number of operations so far.
     pub(crate) fn len(&self) -> usize {
         self.state().def.operations.len()
     }
@@ -64,7 +64,8 @@ impl Graph {
         self.state().deferred.get_or_insert(error);
     }
 
-    /// What `build` adds runs where `op` does, and was asked for by the line `built_at`.
+    /// Runs `build`; the operations that it adds run on the device of `op`, and count as built at
+    /// the line `built_at`.
     pub(super) fn beside<T>(
         &self,
         op: OpId,
@@ -106,8 +107,8 @@ impl Graph {
         look(self.state().def.operation(id))
     }
 
-    /// A device function of the user's may panic while the graph is locked, but nothing has changed
-    /// by then.
+    /// Locks the state. Poison is ignored: a user's device function may panic while the graph is
+    /// locked, but nothing has changed by then.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Values and gradients kept within bounds, as TensorFlow composes it.
+//! Clipping of values and gradients, composed of operations as TensorFlow does it.
 
 use super::NewOperation;
 use super::error::{GraphError, GraphProblem};
@@ -7,33 +7,33 @@ use super::output::Output;
 use crate::tensor::{Shape, Tensor};
 
 impl Output {
-    /// Each element, but at least `low` and at most `high`, both taken as the element type
+    /// Each element, raised to `low` or lowered to `high`; both are cast to the element type
     /// (TensorFlow `tf.clip_by_value`).
     ///
     /// # Errors
-    /// If it has no numbers.
+    /// If the elements are not numbers.
     #[track_caller]
     pub fn clip_by_value(&self, low: f64, high: f64) -> Result<Self, GraphError> {
         self.minimum(&scalar(self, high))?.maximum(&scalar(self, low))
     }
 
-    /// All elements times one factor, so that the root of the sum of their squares is at most
-    /// `norm` (TensorFlow `tf.clip_by_norm`, over all axes).
+    /// All elements times one factor, so that the square root of the sum of their squares is at
+    /// most `norm` (TensorFlow `tf.clip_by_norm`, over all axes).
     ///
     /// # Errors
-    /// If it has no real numbers.
+    /// If the elements are not real numbers.
     #[track_caller]
     pub fn clip_by_norm(&self, norm: f64) -> Result<Self, GraphError> {
         let sum = self.square().sum();
         let positive = sum.greater(&scalar(self, 0.0))?;
-        // The root has no slope at 0.
+        // The square root has no derivative at 0.
         let root = positive.select(&sum, &scalar(self, 1.0))?.sqrt();
         let (own, limit) = (positive.select(&root, &sum)?, scalar(self, norm));
         self.mul(&limit)?.div(&own.maximum(&limit)?)
     }
 }
 
-/// The root of the sum of the squares of all elements of all `values` (TensorFlow
+/// The square root of the sum of the squares of all elements of all `values` (TensorFlow
 /// `tf.linalg.global_norm`).
 ///
 /// # Errors
@@ -51,8 +51,9 @@ pub fn global_norm(values: &[Output]) -> Result<Output, GraphError> {
     Ok(first.square().sum().with(&sums.iter().collect::<Vec<_>>(), Op::AddN)?.sqrt())
 }
 
-/// All `values` times one factor, so that their [`global_norm`] is at most `norm`; and what that
-/// norm was (TensorFlow `tf.clip_by_global_norm`). Where it is not finite all become NaN.
+/// All `values` times one factor, so that their [`global_norm`] is at most `norm`; and the norm
+/// that they had before (TensorFlow `tf.clip_by_global_norm`). If that norm is not finite, all
+/// values become NaN.
 ///
 /// # Errors
 /// If there are no values, or they are not real numbers of one type.

@@ -1,4 +1,4 @@
-//! What an operation costs: the compute model's input.
+//! The cost of an operation: the compute model's input.
 
 use std::iter::Sum;
 use std::ops::Add;
@@ -8,7 +8,7 @@ use std::ops::Add;
 pub struct Cost {
     /// Floating point operations.
     pub flops: u64,
-    /// What is read and written, in bytes.
+    /// The memory that is read and written \[bytes\].
     pub bytes: u64,
 }
 
@@ -18,7 +18,7 @@ impl Cost {
         Self { flops: flops as u64, bytes: bytes as u64 }
     }
 
-    /// A kernel that only moves data, as a cast or a fill: no flops.
+    /// A kernel that only moves data, such as a cast or a fill: no flops.
     pub fn moved(bytes: usize) -> Self {
         Self { flops: 0, bytes: bytes as u64 }
     }

@@ -1,4 +1,4 @@
-//! Where operations ask to be placed: the stack of device scopes and functions around their
+//! The devices that operations request: the stack of device scopes and functions around their
 //! construction.
 
 use std::sync::Arc;
@@ -7,26 +7,26 @@ use super::op::Op;
 use super::{TensorType, VariableSpec};
 use crate::cluster::DeviceSpec;
 
-/// What a device function is asked about.
+/// An operation whose device a device function chooses.
 #[derive(Debug)]
 pub struct OperationRequest<'a> {
     /// The operation's name.
     pub name: &'a str,
-    /// What it does.
+    /// Its kind, with its attributes.
     pub op: &'a Op,
     /// The types of its outputs.
     pub outputs: &'a [TensorType],
-    /// The device that the scopes inside the function's own have asked for.
+    /// The device requested by the scopes inside the function's own scope.
     pub device: &'a DeviceSpec,
 }
 
 impl OperationRequest<'_> {
-    /// What the operation declares, where it declares a variable that workers share.
+    /// The variable that the operation declares, if it declares one that workers share.
     pub fn shared_variable(&self) -> Option<&VariableSpec> {
         self.variable().filter(|spec| !spec.is_local)
     }
 
-    /// What the operation declares, where it declares a variable.
+    /// The variable that the operation declares, if it declares one.
     pub fn variable(&self) -> Option<&VariableSpec> {
         match self.op {
             Op::Variable(spec) => Some(spec),
@@ -38,10 +38,10 @@ impl OperationRequest<'_> {
 /// A rule that places each operation as it is built (TensorFlow: the function given to
 /// `tf.device`).
 ///
-/// What it returns replaces the device; one that only fills gaps merges the request's device
-/// itself. It is not asked about an operation that belongs beside another, such as the read of a
-/// variable. The graph is locked while it is asked: it must decide by the request, without a look
-/// at the graph.
+/// The returned device replaces the requested one; a function that should only fill gaps merges the
+/// request's device itself. It is not called for an operation that is colocated with another, such
+/// as the read of a variable. The graph is locked during the call: the function must decide by the
+/// request, without a look at the graph.
 pub trait DeviceFunction: Send + Sync {
     /// The device for an operation.
     fn device(&self, request: &OperationRequest<'_>) -> DeviceSpec;
@@ -50,7 +50,7 @@ pub trait DeviceFunction: Send + Sync {
 /// One scope around the construction of operations.
 #[derive(Clone)]
 pub(super) enum DeviceScope {
-    /// Fills what inner scopes left open.
+    /// Fills the parts that inner scopes left open.
     Spec(DeviceSpec),
     /// Is asked for each operation.
     Function(Arc<dyn DeviceFunction>),
@@ -58,7 +58,7 @@ pub(super) enum DeviceScope {
     Reset,
 }
 
-/// The device that `scopes`, outermost first, ask for an operation.
+/// The device that `scopes`, outermost first, request for an operation.
 pub(super) fn resolve(
     scopes: &[DeviceScope],
     name: &str,

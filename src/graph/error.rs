@@ -1,4 +1,4 @@
-//! What can be wrong with a graph, said with the operation, the shapes and where the user built it.
+//! Errors of building a graph; each names the operation, the shapes and the line that built it.
 
 use std::fmt;
 use std::panic::Location;
@@ -12,33 +12,33 @@ use crate::tensor::TensorError;
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{operation}, built at {built_at}: {problem}")]
 pub struct GraphError {
-    /// The operation's kind and, where it has one, its name.
+    /// The operation's kind and, if it has one, its name.
     pub operation: String,
     /// The line of the user's program that built it.
     pub built_at: &'static Location<'static>,
-    /// What is wrong.
+    /// The mistake.
     pub problem: GraphProblem,
 }
 
-/// What is wrong with an operation.
+/// A mistake in an operation.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum GraphProblem {
     /// The inputs' element types or shapes don't fit the operation.
     #[error("it needs {needs}, but its inputs are {}", Types(inputs))]
     Inputs {
-        /// What would fit.
+        /// The inputs that would fit, in words.
         needs: String,
-        /// What it was given.
+        /// The inputs that it was given.
         inputs: Vec<TensorType>,
     },
-    /// A value's type differs from that of the variable it is for.
+    /// A value's type differs from that of its variable.
     #[error("the variable `{variable}` holds {holds}, which is not {given}")]
     Variable {
         /// The variable.
         variable: String,
         /// Its element type and shape.
         holds: Box<TensorType>,
-        /// What was to be put there.
+        /// The type of the value.
         given: Box<TensorType>,
     },
     /// The name has characters that no operation's name may have.
@@ -50,10 +50,10 @@ pub enum GraphProblem {
     /// Another operation has that name.
     #[error("the name is taken by the operation built at {0}")]
     NameTaken(&'static Location<'static>),
-    /// What it is built on belongs to another graph.
+    /// An input belongs to another graph.
     #[error("`{0}` belongs to another graph")]
     OtherGraph(String),
-    /// A variable that each worker should have one of its own of is shared.
+    /// A variable that must be local to each worker is shared.
     #[error("all workers share the variable `{0}`; build it within `Graph::with_local_variables`")]
     NotLocal(String),
     /// A training step was built for another training than that of the run.
@@ -63,20 +63,21 @@ pub enum GraphProblem {
          train as the run does"
     )]
     OtherTraining {
-        /// Whom it was built for.
+        /// The replica it was built for.
         built_for: Replica,
-        /// Who is about to run it.
+        /// The replica that is about to run it.
         run: Replica,
     },
-    /// Workers would wait for ever for the first update of TensorFlow's synchronous training.
+    /// Workers would wait for ever for the first update of a training in TensorFlow's synchronous
+    /// mode.
     #[error(
         "too few tokens to finish the first step: {given} given, {needed} needed; a worker takes \
          one with each of its gradients"
     )]
     TooFewTokens {
-        /// How many there would be.
+        /// The number of tokens that there would be.
         given: u32,
-        /// How many gradients an update takes besides one of each worker.
+        /// The number of gradients that an update takes, besides one of each worker.
         needed: u32,
     },
     /// The device's name is malformed.
@@ -85,7 +86,8 @@ pub enum GraphProblem {
     /// The learning rate has no value at some step.
     #[error("its schedule makes no sense: {0}")]
     Schedule(&'static str),
-    /// An operation through which the loss depends on what it is differentiated by has no gradient.
+    /// The loss depends on a value that it is differentiated by through an operation without a
+    /// gradient.
     #[error(
         "no gradient is defined for {operation}, built at {built_at}, and the loss is computed \
          through it"
@@ -111,7 +113,7 @@ pub enum GraphProblem {
     /// The loss does not depend on any of the variables.
     #[error("no gradient for any variable: the loss does not depend on one that is trainable")]
     NoGradients,
-    /// What else the program ran into while it built the graph.
+    /// Another error that the program met while it built the graph.
     #[error(transparent)]
     Other(#[from] Cause),
 }
@@ -141,7 +143,7 @@ impl GraphError {
         Self::new("building the graph", GraphProblem::Other(Cause(Arc::new(error))))
     }
 
-    /// A mistake of the caller's, in building `operation`.
+    /// A mistake of the caller in building `operation`.
     #[track_caller]
     pub(crate) fn new(operation: impl Into<String>, problem: GraphProblem) -> Self {
         Self { operation: operation.into(), built_at: Location::caller(), problem }

@@ -7,28 +7,27 @@ use super::output::Target;
 use super::state::{Name, NewOperation};
 
 impl Graph {
-    /// Puts up a fence for `replica`: completes once every other worker of the training is between
-    /// two steps, where it stays until the fence is lifted. What is read meanwhile is of the same
-    /// whole steps, on all parameter servers. (TensorFlow has none: a checkpoint of an asynchronous
-    /// training is of parts of steps.)
+    /// Puts up a fence for `replica`. It completes once every other worker of the training is
+    /// between two steps, where each stays until the fence is lifted. Values that are read
+    /// meanwhile, on all parameter servers, are of the same whole steps. (TensorFlow has no fence:
+    /// its checkpoint of an asynchronous training mixes parts of steps.)
     ///
-    /// For a worker whose last step has succeeded. The fence is lifted too where the worker leaves,
-    /// is lost, or takes another step. The operation is the same one each time that it is asked
-    /// for.
+    /// The worker's last step must have succeeded. The fence is also lifted if the worker leaves,
+    /// is lost, or takes another step. Every call returns the same operation.
     ///
     /// # Errors
-    /// If its name is something else's.
+    /// If its name belongs to something else.
     #[track_caller]
     pub fn fence(&self, replica: Replica) -> Result<Target, GraphError> {
         self.at_global_step(&format!("fence/worker_{}", replica.worker), Op::Fence(replica))
     }
 
-    /// Lifts the fence of `replica`. Fails with [`Code::Aborted`](crate::runtime::Code::Aborted)
-    /// where that was lifted before: then what was read behind it may be of different steps. Asked
-    /// for as [`Graph::fence`].
+    /// Lifts the fence of `replica`. Fails with [`Code::Aborted`](crate::runtime::Code::Aborted) if
+    /// the fence was lifted before: the values read behind it may then be of different steps. Every
+    /// call returns the same operation, as with [`Graph::fence`].
     ///
     /// # Errors
-    /// If its name is something else's.
+    /// If its name belongs to something else.
     #[track_caller]
     pub fn lift_fence(&self, replica: Replica) -> Result<Target, GraphError> {
         self.at_global_step(
@@ -37,7 +36,7 @@ impl Graph {
         )
     }
 
-    /// The operation called `name`, which runs where the global step is.
+    /// The operation called `name`, which runs on the device of the global step.
     #[track_caller]
     fn at_global_step(&self, name: &str, op: Op) -> Result<Target, GraphError> {
         let existing = self.operation(name);

@@ -25,15 +25,15 @@ use super::output::Output;
 use super::{Edge, Gradient, Graph, GraphDef, NewOperation, OpId, Variable};
 use crate::tensor::{Shape, Tensor};
 
-/// The derivative of `loss`, a scalar, by each of `by`; none where the loss does not depend on it.
+/// The derivative of `loss`, a scalar, by each of `by`; `None` if the loss does not depend on it.
 ///
-/// The new operations run on the device of the operation they are the gradient of
-/// (TensorFlow: `tf.gradients` with `colocate_gradients_with_ops`). Gradients that meet are added
-/// up on the device where they all are, and travel as one.
+/// Each new operation runs on the device of the operation that it differentiates (TensorFlow:
+/// `tf.gradients` with `colocate_gradients_with_ops`). Several gradients of one value are added up
+/// on their own device if they share one, and travel as one.
 ///
 /// # Errors
-/// If the loss is no f32 or f64 scalar, or is computed from one of `by` through an operation
-/// without gradient, or one of `by` belongs to another graph.
+/// If the loss is not an f32 or f64 scalar, or is computed from one of `by` through an operation
+/// without a gradient, or one of `by` belongs to another graph.
 #[track_caller]
 pub fn gradients(loss: &Output, by: &[Output]) -> Result<Vec<Option<Output>>, GraphError> {
     for x in by {
@@ -46,9 +46,9 @@ pub fn gradients(loss: &Output, by: &[Output]) -> Result<Vec<Option<Output>>, Gr
     })
 }
 
-/// The derivative of `loss`, a scalar, by each of `by`, whoever reads them; none where the loss
-/// does not depend on it. Where only rows of a variable were gathered, the derivative is of these
-/// rows: slices that meet are put one after the other, and are made dense where they meet a dense
+/// The derivative of `loss`, a scalar, by each variable of `by`, through all of its reads; `None`
+/// if the loss does not depend on it. If only rows of a variable were gathered, the derivative is
+/// of these rows: several slices are concatenated, and are made dense if they are added to a dense
 /// gradient (TensorFlow: `tf.gradients` by variables).
 ///
 /// # Errors
@@ -70,7 +70,7 @@ pub fn variable_gradients(
 }
 
 /// Takes the gradients of `loss` back to the operations that `sources` finds in the graph;
-/// `collect` takes what has arrived there.
+/// `collect` takes the gradients that have arrived there.
 #[track_caller]
 fn backward<T>(
     loss: &Output,
@@ -104,16 +104,16 @@ fn depends_on(def: &GraphDef, by: &BTreeSet<OpId>) -> Vec<bool> {
     depends
 }
 
-/// The gradients of an operation's outputs; none for one that the loss does not depend on.
+/// The gradients of an operation's outputs; `None` for an output that the loss does not depend on.
 type Arrived = SmallVec<[Option<Edge>; 2]>;
 
 struct Backward<'a> {
     graph: &'a Graph,
     /// The graph before the pass.
     def: &'a GraphDef,
-    /// By operation: whether it depends on what the loss is differentiated by.
+    /// By operation: whether it depends on a value that the loss is differentiated by.
     depends: Vec<bool>,
-    /// What has arrived at each edge from its users, in the order of arrival.
+    /// By edge: the gradients that have arrived from its users, in the order of arrival.
     arrived: BTreeMap<Edge, Vec<Edge>>,
     at: &'static Location<'static>,
 }
@@ -150,7 +150,8 @@ impl Backward<'_> {
         Ok(())
     }
 
-    /// All that has arrived at `edge`, added up: where it all is, or else where the edge is.
+    /// The sum of the gradients that have arrived at `edge`: on their own device if they share one,
+    /// or else on the edge's.
     fn total(&mut self, edge: Edge) -> Result<Option<Edge>, GraphError> {
         let Some(arrived) = self.arrived.get(&edge) else { return Ok(None) };
         let (first, others) = match arrived.as_slice() {
@@ -165,7 +166,7 @@ impl Backward<'_> {
         Ok(Some(sum))
     }
 
-    /// Adds an operation beside `of`.
+    /// Adds an operation on the device of `of`.
     fn add(&self, of: OpId, op: Op, inputs: &[Edge]) -> Result<Edge, GraphError> {
         let new = NewOperation {
             inputs,

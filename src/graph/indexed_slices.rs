@@ -1,5 +1,4 @@
-//! A gradient as it is handed to an optimizer: of every element, or of the rows that a step has
-//! touched.
+//! A gradient as an optimizer takes it: of every element, or of the rows that a step has touched.
 
 use super::error::{GraphError, GraphProblem};
 use super::op::{Op, Sparse};
@@ -15,8 +14,8 @@ pub enum Gradient {
     Slices(IndexedSlices),
 }
 
-/// Rows of a value that is zero elsewhere (TensorFlow: `tf.IndexedSlices`). A row that comes more
-/// than once counts as the sum.
+/// Rows of a value that is zero elsewhere (TensorFlow: `tf.IndexedSlices`). If a row occurs more
+/// than once, its value is the sum.
 #[derive(Clone, Debug)]
 pub struct IndexedSlices {
     values: Output,
@@ -25,11 +24,11 @@ pub struct IndexedSlices {
 }
 
 impl IndexedSlices {
-    /// Rows `values` (f32 \[n, row…\]) with the numbers `indices` (i32 or i64 \[n\]), of `rows`
-    /// altogether.
+    /// Rows `values` (f32 \[n, row…\]) with the numbers `indices` (i32 or i64 \[n\]), of a value
+    /// that has `rows` rows.
     ///
     /// # Errors
-    /// If they are of other types or different counts, or of two graphs.
+    /// If their types are others, their counts differ, or they belong to two graphs.
     #[track_caller]
     pub fn new(values: &Output, indices: &Output, rows: usize) -> Result<Self, GraphError> {
         let name = "IndexedSlices";
@@ -58,12 +57,13 @@ impl IndexedSlices {
         &self.indices
     }
 
-    /// How many rows the whole has.
+    /// The number of rows of the whole value.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The same, with each row once: those that come more than once are summed, in their order.
+    /// The same slices with each row once: rows that occur more than once are summed, in their
+    /// order.
     #[track_caller]
     pub fn sum_duplicates(&self) -> Self {
         let (indices, index) = self.indices.unique().expect("the numbers of rows are a vector");
@@ -75,7 +75,7 @@ impl IndexedSlices {
         Self { values, indices, rows: self.rows }
     }
 
-    /// The whole value, with the rows that are not here as zeros (TensorFlow:
+    /// The whole value; rows that are not among the slices are zeros (TensorFlow:
     /// `tf.convert_to_tensor`).
     #[track_caller]
     pub fn to_dense(&self) -> Output {
@@ -94,7 +94,7 @@ impl Gradient {
         }
     }
 
-    /// The same, with each row once.
+    /// The same gradient, with each row once.
     #[track_caller]
     pub(crate) fn sum_duplicates(&self) -> Self {
         match self {
@@ -103,7 +103,7 @@ impl Gradient {
         }
     }
 
-    /// The numbers: of every element, or of the rows that there are.
+    /// The values: of every element, or of the rows in the slices.
     pub(crate) fn values(&self) -> &Output {
         match self {
             Self::Dense(gradient) => gradient,
@@ -111,7 +111,7 @@ impl Gradient {
         }
     }
 
-    /// What it is made of: the rows and their numbers, or one value.
+    /// The outputs it consists of: the rows and their numbers, or one value.
     pub(crate) fn parts(&self) -> Vec<&Output> {
         match self {
             Self::Dense(gradient) => vec![gradient],

@@ -1,5 +1,4 @@
-//! Values for the first step of a variable: constants, and random ones that depend on seed and
-//! purpose alone.
+//! Initial values of variables: constants, and random values that depend on seed and purpose alone.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -11,26 +10,26 @@ use crate::tensor::{Element, Shape};
 /// The standard deviation of a standard normal variable that is cut off at 2.
 const TRUNCATED_DEVIATION: f32 = 0.879_625_7;
 
-/// Random values whose variance follows from how many inputs or outputs a layer has, so that
+/// Random values whose variance follows from the number of a layer's inputs or outputs, so that
 /// signals neither grow nor fade from layer to layer (TensorFlow `VarianceScaling`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VarianceScaling {
-    /// The variance, times what `fan` counts.
+    /// The variance times the fan.
     pub scale: f32,
-    /// What divides it.
+    /// The connections that are counted; their number divides `scale`.
     pub fan: Fan,
     /// The shape of the distribution.
     pub spread: Spread,
 }
 
-/// Which of a layer's connections are counted. A kernel \[in, out\] has `in` inputs and `out`
-/// outputs, one of a convolution \[h, w, in, out\] `h·w` times as many; a vector counts its
+/// The connections of a layer that are counted. A kernel \[in, out\] has `in` inputs and `out`
+/// outputs; a convolution's kernel \[h, w, in, out\] has `h·w` times as many; a vector counts its
 /// elements as both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fan {
-    /// The inputs of an output.
+    /// The inputs of one output.
     In,
-    /// The outputs that an input goes to.
+    /// The outputs that one input goes to.
     Out,
     /// The mean of both.
     Average,
@@ -41,7 +40,7 @@ pub enum Fan {
 pub enum Spread {
     /// Uniform.
     Uniform,
-    /// Normal, cut off at two deviations, and widened so that the variance is as if it were not.
+    /// Normal, cut off at two deviations, and widened to the variance that it has without the cut.
     TruncatedNormal,
     /// Normal.
     Normal,
@@ -86,8 +85,8 @@ impl VarianceScaling {
     }
 }
 
-/// How many inputs an output of a layer has, and how many outputs an input, by the shape of its
-/// kernel.
+/// The numbers of inputs of one output and of outputs of one input of a layer, from its kernel's
+/// shape.
 fn fans(shape: Shape) -> (usize, usize) {
     match shape.dims() {
         [] => (1, 1),
@@ -124,8 +123,8 @@ impl Graph {
         self.add_checked(NewOperation::of(Op::Fill { shape: shape.into(), value: value.into() }))
     }
 
-    /// Random values (f32) that depend on the graph's seed and on `purpose`, a name, and on nothing
-    /// else: wherever they are made, they are the same.
+    /// Random values (f32) that depend only on the graph's seed and on `purpose`, a name: they are
+    /// the same on whatever device they are made.
     #[track_caller]
     pub fn random(&self, purpose: &str, law: RandomLaw, shape: impl Into<Shape>) -> Output {
         let seeds = (self.random_seed(), xxh3_64(purpose.as_bytes()));
@@ -137,7 +136,7 @@ impl Graph {
         }))
     }
 
-    /// [`random`](Self::random) values of the variance that a layer needs.
+    /// [`random`](Self::random) values whose variance is scaled for a layer.
     #[track_caller]
     pub fn variance_scaling(
         &self,

@@ -1,4 +1,4 @@
-//! What models are built from: layers and measures, each made of graph operations.
+//! Layers and metrics that models are built from, each made of graph operations.
 
 mod norm;
 mod window;
@@ -16,7 +16,7 @@ pub use window::{avg_pool2d, conv2d, conv2d_without_bias, flatten, max_pool2d};
 /// next.
 ///
 /// # Errors
-/// If `x` is no f32 matrix of known width.
+/// If `x` is not an f32 matrix of known width.
 #[track_caller]
 pub fn dense(x: &Output, units: usize) -> Result<Output, GraphError> {
     let Some(&[_, Some(width)]) = x.tensor_type().float_dims() else {
@@ -32,7 +32,8 @@ pub fn dense(x: &Output, units: usize) -> Result<Output, GraphError> {
     built
 }
 
-/// Apart from [`dense`], so that every operation is built at the line of `dense`'s caller.
+/// The body of [`dense`]: a function of its own, so that every operation is built at the line of
+/// `dense`'s caller.
 #[track_caller]
 fn dense_in_scope(x: &Output, width: usize, units: usize) -> Result<Output, GraphError> {
     let graph = x.graph();
@@ -45,7 +46,7 @@ fn dense_in_scope(x: &Output, width: usize, units: usize) -> Result<Output, Grap
 /// The share of rows whose greatest logit is that of the label (f32).
 ///
 /// # Errors
-/// If `logits` is no f32 matrix, or `labels` not one i32 a row.
+/// If `logits` is not an f32 matrix, or `labels` are not one i32 a row.
 #[track_caller]
 pub fn accuracy(logits: &Output, labels: &Output) -> Result<Output, GraphError> {
     let correct = logits.argmax()?.equal(&labels.cast(DType::I64))?;

@@ -1,4 +1,4 @@
-//! Losses: what models are trained by, each made of graph operations.
+//! Losses, each made of graph operations.
 
 use super::error::{GraphError, GraphProblem};
 use super::op::{Array, Loss, Op};
@@ -10,7 +10,8 @@ use super::output::Output;
 /// (TensorFlow `tf.nn.sparse_softmax_cross_entropy_with_logits`).
 ///
 /// # Errors
-/// If `logits` are no floats of one dimension more than `labels`, or there is not one label a row.
+/// If `logits` are not floats with one dimension more than `labels`, or there is not one label a
+/// row.
 #[track_caller]
 pub fn sparse_softmax_cross_entropy(
     logits: &Output,
@@ -30,7 +31,7 @@ pub fn sparse_softmax_cross_entropy(
 /// (TensorFlow `tf.nn.softmax_cross_entropy_with_logits`).
 ///
 /// # Errors
-/// If they are no floats of one type and shape of two dimensions or more.
+/// If they are not floats of one type and one shape of two dimensions or more.
 #[track_caller]
 pub fn softmax_cross_entropy(logits: &Output, labels: &Output) -> Result<Output, GraphError> {
     let loss = Op::Loss(Loss::SoftmaxCrossEntropyWithLogits);
@@ -43,10 +44,10 @@ pub fn softmax_cross_entropy(logits: &Output, labels: &Output) -> Result<Output,
 }
 
 /// The cross-entropy of each element's sigmoid against its probability; it neither overflows nor
-/// loses what is small (TensorFlow `tf.nn.sigmoid_cross_entropy_with_logits`).
+/// loses small values (TensorFlow `tf.nn.sigmoid_cross_entropy_with_logits`).
 ///
 /// # Errors
-/// If they are no floats of one type and shape.
+/// If they are not floats of one type and shape.
 #[track_caller]
 pub fn sigmoid_cross_entropy(logits: &Output, labels: &Output) -> Result<Output, GraphError> {
     logits.with(&[labels], Op::Loss(Loss::SigmoidCrossEntropyWithLogits))
@@ -55,7 +56,7 @@ pub fn sigmoid_cross_entropy(logits: &Output, labels: &Output) -> Result<Output,
 /// Half the sum of the squares of all elements, a scalar (TensorFlow `tf.nn.l2_loss`).
 ///
 /// # Errors
-/// If they are no floats.
+/// If they are not floats.
 #[track_caller]
 pub fn l2_loss(x: &Output) -> Result<Output, GraphError> {
     x.with(&[], Op::Loss(Loss::L2Loss))
@@ -71,12 +72,12 @@ pub fn mean_squared_error(predictions: &Output, labels: &Output) -> Result<Outpu
     Ok(predictions.sub(labels)?.square().mean())
 }
 
-/// The mean over all differences `d` of `d²/2` where it is within `±delta`, and of
-/// `delta (|d| - delta/2)` beyond, a scalar (Huber 1964; TensorFlow `tf.losses.huber_loss`, whose
-/// `delta` is 1 unless another is given).
+/// The mean over all differences `d` of `d²/2` if `d` is within `±delta`, and of
+/// `delta (|d| - delta/2)` if it is beyond, a scalar (Huber 1964; TensorFlow
+/// `tf.losses.huber_loss`, whose `delta` is 1 unless another is given).
 ///
 /// # Errors
-/// If they are no f32, or can't be subtracted.
+/// If they are not f32, or can't be subtracted.
 #[track_caller]
 pub fn huber_loss(predictions: &Output, labels: &Output, delta: f32) -> Result<Output, GraphError> {
     let constant = |value: f32| predictions.graph().constant(value);
@@ -88,7 +89,7 @@ pub fn huber_loss(predictions: &Output, labels: &Output, delta: f32) -> Result<O
     Ok(quadratic.add(&beyond.mul(&constant(delta))?)?.mean())
 }
 
-/// As a matrix: all but the last dimension are rows.
+/// Reshapes to a matrix: all but the last dimension are rows.
 #[track_caller]
 fn rows(x: &Output) -> Result<Output, GraphError> {
     let classes = x.tensor_type().shape.dims().last().copied().flatten();

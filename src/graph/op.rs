@@ -1,4 +1,4 @@
-//! The kinds of operation a graph is made of, and their attributes. Names are TensorFlow's where it
+//! The kinds of operation a graph is made of, and their attributes. Names are TensorFlow's, if it
 //! has one.
 
 mod array;
@@ -45,10 +45,10 @@ pub use update_rule::{
 };
 pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
 
-/// What an operation does.
+/// The kind of an operation, with its attributes.
 ///
-/// Inputs are listed as `(a, b)`; an operation that touches variables lists them apart, because a
-/// variable is a place on a parameter server and not a value that travels.
+/// Inputs are listed as `(a, b)`. Variables are listed apart from inputs, because a variable is a
+/// place on a parameter server and not a value that travels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Op {
     /// A value that each step is fed.
@@ -60,14 +60,14 @@ pub enum Op {
     },
     /// The same value in each step.
     Const(Tensor),
-    /// One value everywhere, made where it is used.
+    /// A tensor with one value everywhere, made where it is used.
     Fill {
         /// The shape.
         shape: Shape,
         /// The value, a scalar.
         value: Tensor,
     },
-    /// Random values that depend on the two seeds alone, not on where they are made.
+    /// Random values that depend on the two seeds alone, and not on the device.
     Random {
         /// Their distribution.
         law: RandomLaw,
@@ -75,17 +75,18 @@ pub enum Op {
         shape: Shape,
         /// The graph's seed, and the operation's own.
         seeds: (u64, u64),
-        /// Where in the values of these seeds they begin: a part of a larger value is made by
-        /// itself.
+        /// The position of the first one in the sequence of these seeds: a part of a larger value
+        /// can be made by itself.
         offset: usize,
     },
 
-    /// A place for a value that outlives the step (TensorFlow: `VarHandleOp`). Not run itself.
+    /// A place for a value that outlives the step (TensorFlow: `VarHandleOp`). A declaration: it is
+    /// not run.
     Variable(VariableSpec),
     /// The variable's value, and its version: how many updates it has had (i64).
     ReadVariable,
-    /// The rows `(ids […])` of the variable, and its version: nothing else of it is copied or
-    /// travels.
+    /// The rows `(ids […])` of the variable, and its version. Only these rows are copied and
+    /// travel.
     ResourceGather,
     /// Stores `(value)`; gives the value.
     Assign,
@@ -93,43 +94,43 @@ pub enum Op {
     AssignAdd,
     /// Whether the variable has a value yet.
     IsVariableInitialized,
-    /// Completes once the variable has a value, however long that takes; at once where it has.
+    /// Completes once the variable has a value, however long that takes; at once if it has one.
     AwaitVariable,
-    /// Updates a variable by a gradient: `(learning_rate, gradient)`, and where it has a replica
-    /// `(…, versions read…)` or, where workers vote, `(…, verdict, versions read…)`; the
+    /// Updates a variable by a gradient: `(learning_rate, gradient)`; with a replica
+    /// `(…, versions read…)`; if the replica's mode has votes `(…, verdict, versions read…)`. The
     /// least version counts. Variables: the variable, then its slots.
     ApplyGradient {
         /// The update rule.
         rule: UpdateRule,
-        /// The gradient is of some rows, `(learning_rate, rows [n, row…], ids [n], …)`; of a row
-        /// that comes more than once the sum.
+        /// Whether the gradient is of some rows, `(learning_rate, rows [n, row…], ids [n], …)`; if
+        /// a row occurs more than once, its gradient is the sum.
         is_sparse: bool,
-        /// Whose gradient it is, where its mode says what becomes of it: it waits for the others of
-        /// its round, whose mean is applied, or its staleness is made up for.
+        /// The gradient's replica, if its mode coordinates the update: the gradient waits for the
+        /// others of its round, whose mean is applied, or its staleness is compensated.
         replica: Option<Replica>,
     },
-    /// With backup workers, K-async and K-batch: tells the coordinator that the worker's gradients
-    /// are on their way. `(version read from each parameter server…)`; gives the verdict: the
-    /// gradient's place in a round, if it has one, and the contributors of the last rounds (i64
-    /// vector).
+    /// The vote of modes with backup workers, of K-async and of K-batch: tells the coordinator that
+    /// the worker's gradients are on their way. `(version read from each parameter server…)`; gives
+    /// the verdict: the gradient's place in a round, if it has one, and the contributors of the
+    /// last rounds (i64 vector).
     Vote(Replica),
-    /// Ends a worker's step, after its updates: `(global step read)`, where workers vote
+    /// Ends a worker's step, after its updates: `(global step read)`; in a mode with votes
     /// `(…, verdict)`. Gives the global step after it (i64), the staleness of the worker's gradient
     /// \[updates\] (i64) and whether it was applied (bool).
     CommitStep(Replica),
-    /// Completes once every other worker of the training is between two steps, where it stays until
-    /// the fence is lifted: so long all variables hold the same whole steps.
+    /// Completes once every other worker of the training is between two steps, where each stays
+    /// until the fence is lifted. Meanwhile all variables hold the same whole steps.
     Fence(Replica),
-    /// Lifts the worker's fence. Fails where that is gone, and the others may have gone on.
+    /// Lifts the worker's fence. Fails if the fence was lifted before: the others may have gone on.
     LiftFence(Replica),
 
-    /// A queue or an accumulator, which outlives the step. Not run itself.
+    /// A queue or an accumulator, which outlives the step. A declaration: it is not run.
     Resource(Arc<ResourceSpec>),
-    /// What is done to one.
+    /// An action on a queue or an accumulator.
     OnResource {
-        /// Which.
+        /// The queue or accumulator.
         resource: Arc<ResourceSpec>,
-        /// What.
+        /// The action.
         action: ResourceAction,
     },
 
@@ -139,15 +140,15 @@ pub enum Op {
     NoOp,
     /// `(x)`
     Identity,
-    /// `(a, b)`: the matrix product, of either matrix transposed where asked.
+    /// `(a, b)`: the matrix product; either matrix can be transposed first.
     MatMul {
         /// Multiply by `a` transposed.
         transpose_a: bool,
         /// Multiply by `b` transposed.
         transpose_b: bool,
     },
-    /// `(x […, m, k], y […, k, n])`: the product of each pair of matrices, of either transposed
-    /// where asked; the dimensions before them are repeated by the rules of NumPy (TensorFlow
+    /// `(x […, m, k], y […, k, n])`: the product of each pair of matrices, either of which can be
+    /// transposed first; the dimensions before them are repeated by the rules of NumPy (TensorFlow
     /// `BatchMatMulV2`).
     BatchMatMul {
         /// Multiply by `x` transposed.
@@ -157,38 +158,38 @@ pub enum Op {
     },
     /// `(x […, columns], bias [columns])`
     BiasAdd,
-    /// `(gradient […, columns])`: the sum over all but the columns.
+    /// `(gradient […, columns])`: the sum over all dimensions but the last.
     BiasAddGrad,
     /// One function of each element of `(x)`.
     Unary(Unary),
     /// The gradient of a unary function: `(gradient, x)` or `(gradient, y)`, by the function.
     UnaryGrad(Unary),
-    /// One function of each two elements of `(a, b)`, broadcast.
+    /// One function of each pair of elements of `(a, b)`, broadcast.
     Binary(Binary),
-    /// Each two elements of `(a, b)`, broadcast, compared (bool).
+    /// The comparison of each pair of elements of `(a, b)`, broadcast (bool).
     Compare(Comparison),
     /// One function of truth values, broadcast.
     Logical(Logical),
     /// `(condition, a, b)`, broadcast: an element of `a` where the condition holds, else of `b`
     /// (TensorFlow `SelectV2`).
     Select,
-    /// `(gradient, x)`: the gradient summed over what `x` was broadcast along, so that it has the
-    /// shape of `x`.
+    /// `(gradient, x)`: the gradient summed over the dimensions that `x` was broadcast along, to
+    /// the shape of `x`.
     SumToLike,
     /// The sum of all inputs, in their order.
     AddN,
     /// `(x, factor [rows])`: each row of `x` times its factor.
     ScaleRows,
-    /// The elements of `(x)` along some axes, taken together.
+    /// A reduction of the elements of `(x)` along some axes.
     Reduce(Reduce),
-    /// `(gradient, x)`, and `y` where the reduction is that of the greatest or least: the gradient,
-    /// spread over the shape of `x`.
+    /// `(gradient, x)`, and `y` if the reduction is `Max` or `Min`: the gradient, spread over the
+    /// shape of `x`.
     ReduceGrad(Reduce),
     /// Softmax, or a loss.
     Loss(Loss),
     /// Normalisation, or dropout.
     Norm(Norm),
-    /// `(x)` as another element type.
+    /// `(x)` cast to another element type.
     Cast(DType),
     /// The same elements in another shape or order.
     Array(Array),
@@ -196,12 +197,12 @@ pub enum Op {
     Sparse(Sparse),
     /// Windows over images.
     Window(Window),
-    /// One that is defined in one place, by the library or by the program.
+    /// An operation with an [`OpDef`], of the library or of the program.
     Defined(Defined),
 }
 
 impl Op {
-    /// What the kind is called in errors and in names: TensorFlow's word.
+    /// The kind's name in errors and in operations' names: TensorFlow's word.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Placeholder { .. } => "Placeholder",
@@ -250,13 +251,13 @@ impl Op {
         }
     }
 
-    /// Whether it only says that something is there, and is not run.
+    /// Whether it only declares a variable or a resource, and is not run.
     pub(crate) fn is_declaration(&self) -> bool {
         matches!(self, Self::Variable(_) | Self::Resource(_))
     }
 
-    /// Whether the operation reads or changes what outlives the step, so that its task's parameter
-    /// server runs it.
+    /// Whether the operation reads or changes state that outlives the step, so that its task's
+    /// parameter server runs it.
     pub fn is_stateful(&self) -> bool {
         matches!(
             self,

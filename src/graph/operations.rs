@@ -13,7 +13,7 @@ use super::{Edge, OpId, prune};
 use crate::tensor::{DType, PartialShape, Tensor};
 
 impl Graph {
-    /// A value that each step is fed. Write `None` for a dimension that only the step knows.
+    /// A value that each step is fed. `None` stands for a dimension that only the step knows.
     ///
     /// # Errors
     /// If the name is taken or illegal.
@@ -35,8 +35,8 @@ impl Graph {
         self.add_checked(NewOperation::of(Op::Const(value.into())))
     }
 
-    /// An operation that runs all of `targets` (TensorFlow: `tf.group`). Its name is numbered where
-    /// it is taken.
+    /// An operation that runs all of `targets` (TensorFlow: `tf.group`). The name is numbered if it
+    /// is taken.
     ///
     /// # Errors
     /// If the name is illegal, or a target belongs to another graph.
@@ -57,7 +57,7 @@ impl Graph {
         Ok(Target::new(self.clone(), group))
     }
 
-    /// The operations that are to run before `operation`.
+    /// The ids of `targets`, for the operation `operation` that they are to run before.
     #[track_caller]
     pub(super) fn ids_of(
         &self,
@@ -79,8 +79,8 @@ impl Graph {
         Some(Target::new(self.clone(), id))
     }
 
-    /// Adds an operation of one output through a method that returns no `Result`: a mistake is kept
-    /// until [`Graph::snapshot`], and the output passes for that of the first input.
+    /// Adds an operation of one output for a method that returns no `Result`. A mistake is kept
+    /// until [`Graph::snapshot`], and the first input is returned in place of the output.
     pub(crate) fn add_checked(&self, new: NewOperation<'_>) -> Output {
         let stand_in = new.inputs.first().copied();
         let added = self.add(new);
@@ -96,7 +96,7 @@ impl Graph {
         }
     }
 
-    /// The operations that gather rows of `variable` for the values `edges`.
+    /// The operations that gather the rows of `variable` that `edges` are computed from.
     pub(super) fn gathers_behind(&self, variable: OpId, edges: &[Edge]) -> Vec<OpId> {
         let state = self.state();
         let gathers = |id: &OpId| {
@@ -107,7 +107,7 @@ impl Graph {
         prune(&state.def, &BTreeSet::new(), edges, &[]).into_iter().filter(gathers).collect()
     }
 
-    /// Refuses `input` to `operation` where it belongs to another graph.
+    /// Refuses `input` to `operation` if it belongs to another graph.
     #[track_caller]
     pub(crate) fn check_own(&self, operation: &str, input: &Output) -> Result<(), GraphError> {
         if self.same_as(input.graph()) {
@@ -116,7 +116,7 @@ impl Graph {
         Err(GraphError::new(operation, GraphProblem::OtherGraph(input.name())))
     }
 
-    /// Refuses `variable` to `operation` where it belongs to another graph.
+    /// Refuses `variable` to `operation` if it belongs to another graph.
     #[track_caller]
     pub(crate) fn check_own_variable(
         &self,

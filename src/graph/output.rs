@@ -16,14 +16,14 @@ use super::{Edge, Graph, NewOperation, OpId, TensorType};
 use crate::tensor::DType;
 pub use array::{concat, stack};
 
-/// One value of a graph: what a step can be fed in place of, or asked for.
+/// One value of a graph, which a step can fetch or replace by a feed.
 #[derive(Clone)]
 pub struct Output {
     graph: Graph,
     edge: Edge,
 }
 
-/// An operation that a step can be asked to run.
+/// An operation of a graph, which a step can run.
 #[derive(Clone)]
 pub struct Target {
     graph: Graph,
@@ -40,7 +40,7 @@ impl Output {
         &self.graph
     }
 
-    /// The operation and the output of it.
+    /// The operation and the index of its output.
     pub fn edge(&self) -> Edge {
         self.edge
     }
@@ -50,7 +50,7 @@ impl Output {
         self.graph.tensor_type(self.edge)
     }
 
-    /// The operation that gives it, as something to run.
+    /// The operation that computes it, as a target of a step.
     pub fn target(&self) -> Target {
         Target::new(self.graph.clone(), self.edge.op)
     }
@@ -66,23 +66,24 @@ impl Output {
         if self.edge.output == 0 { name } else { format!("{name}:{}", self.edge.output) }
     }
 
-    /// The matrix product with `b`; of more than two dimensions that of each pair of matrices
-    /// ([`Output::matmul_transposed`]).
+    /// The matrix product with `b`; with more than two dimensions, the product of each pair of
+    /// matrices ([`Output::matmul_transposed`]).
     ///
     /// # Errors
-    /// If they are no matrices of f32 or f64, or their inner dimensions differ.
+    /// If they are not matrices of f32 or f64, or their inner dimensions differ.
     #[track_caller]
     pub fn matmul(&self, b: &Self) -> Result<Self, GraphError> {
         self.matmul_transposed(b, false, false)
     }
 
-    /// The matrix product with `b`, of either matrix transposed where asked.
+    /// The matrix product with `b`; either matrix can be transposed first.
     ///
-    /// Of more than two dimensions, the last two are those of matrices, and the product is that of
-    /// each pair; the others are repeated by the rules of NumPy (TensorFlow `tf.matmul`).
+    /// With more than two dimensions, the last two are those of matrices, and each pair of matrices
+    /// is multiplied; the other dimensions are broadcast by the rules of NumPy (TensorFlow
+    /// `tf.matmul`).
     ///
     /// # Errors
-    /// If they are no matrices of f32 or f64, their inner dimensions differ, or the others don't
+    /// If they are not matrices of f32 or f64, their inner dimensions differ, or the others don't
     /// fit.
     #[track_caller]
     pub fn matmul_transposed(
@@ -96,8 +97,8 @@ impl Output {
         self.with(&[b], if are_matrices { Op::MatMul { transpose_a, transpose_b } } else { many })
     }
 
-    /// Adds `bias` \[n\] to each row of n, the last of two or more dimensions (TensorFlow
-    /// `BiasAdd`, `NHWC`).
+    /// Adds `bias` \[n\] to each row of n elements, along the last of two or more dimensions
+    /// (TensorFlow `BiasAdd`, `NHWC`).
     ///
     /// # Errors
     /// If the widths or the types differ.
@@ -115,31 +116,31 @@ impl Output {
         self.with(&[factors], Op::ScaleRows)
     }
 
-    /// The rows of the last axis as probabilities.
+    /// The softmax of each row along the last axis: its elements as probabilities.
     ///
     /// # Errors
-    /// If they are no f32 or f64, or there is no axis.
+    /// If the elements are not f32 or f64, or there is no axis.
     #[track_caller]
     pub fn softmax(&self) -> Result<Self, GraphError> {
         self.with(&[], Op::Loss(Loss::Softmax))
     }
 
-    /// The logarithms of [`Output::softmax`], which keep their digits where that is 0.
+    /// The logarithms of [`Output::softmax`], precise even where the softmax is rounded to 0.
     ///
     /// # Errors
-    /// If they are no f32 or f64, or there is no axis.
+    /// If the elements are not f32 or f64, or there is no axis.
     #[track_caller]
     pub fn log_softmax(&self) -> Result<Self, GraphError> {
         self.with(&[], Op::Loss(Loss::LogSoftmax))
     }
 
-    /// The values as another element type.
+    /// The values, cast to another element type.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Self {
         self.map(Op::Cast(dtype))
     }
 
-    /// The same value under another name, where the device scope says.
+    /// The same value under another name, on the device of the device scope.
     #[track_caller]
     pub fn identity(&self) -> Self {
         self.map(Op::Identity)
@@ -179,7 +180,7 @@ impl Target {
         self.op
     }
 
-    /// Output `index` of the operation; none where it has no such output.
+    /// Output `index` of the operation; `None` if it has no such output.
     pub fn output(&self, index: u32) -> Option<Output> {
         let outputs = self.graph.with_operation(self.op, |operation| operation.outputs.len());
         let edge = Edge { op: self.op, output: index };
@@ -191,24 +192,25 @@ impl Target {
         self.graph.with_operation(self.op, |operation| operation.name.to_string())
     }
 
-    /// What a worker runs for it in its step `number`, counted from 0.
+    /// The operation that a worker runs in its place in the worker's step `number`, counted from 0.
     pub(crate) fn in_step(&self, number: u64) -> Self {
         Self::new(self.graph.clone(), self.graph.in_step(self.op, number))
     }
 
-    /// The end of the training step that it is, or that it waits for; none where there is none.
+    /// The end of a training step: this operation, or one that it waits for; `None` if neither is
+    /// one.
     pub(crate) fn end_of_step(&self) -> Option<Self> {
         let end = self.graph.end_of_step(self.op)?;
         Some(Self::new(self.graph.clone(), end))
     }
 
-    /// What it tells as the end of a training step: the global step after it (i64), its staleness
+    /// Its outputs as the end of a training step: the global step after it (i64), its staleness
     /// (i64), and whether its gradient counts (bool).
     pub(crate) fn told_of_step(&self) -> [Output; 3] {
         self.graph.told_of_step(self.op).map(|edge| Output::new(self.graph.clone(), edge))
     }
 
-    /// Whether it ends a step that a worker takes by itself, and counts in a variable of its own.
+    /// Whether it ends a step that a worker takes by itself and counts in its own local variable.
     pub(crate) fn is_local_step(&self) -> bool {
         let is_commit = self
             .graph

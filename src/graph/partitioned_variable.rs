@@ -1,5 +1,5 @@
-//! A variable in shards, each a variable of its own and so on a parameter server of its own, and
-//! embeddings.
+//! Variables in shards, and embeddings. Each shard is a variable of its own, and so can be on a
+//! parameter server of its own.
 
 use std::sync::Arc;
 
@@ -21,23 +21,24 @@ pub struct PartitionedVariable {
     shards: Vec<Variable>,
 }
 
-/// What a partitioned variable begins with: the same values, however it is cut and wherever its
-/// shards are.
+/// The initial values of a partitioned variable. They do not depend on the number or the places of
+/// the shards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum InitialRows {
     /// One value everywhere.
     Constant(f32),
-    /// Those that [`Graph::random`] gives for the variable's full name and whole shape.
+    /// The values that [`Graph::random`] gives for the variable's full name and whole shape.
     Random(RandomLaw),
 }
 
 impl Graph {
-    /// A trainable variable of `shape`, f32, in as many shards as `partitioner` says: the variables
-    /// `name/part_0` and so on, each placed by itself. Their initial values are made where they
-    /// are.
+    /// A trainable f32 variable of `shape`, in as many shards as `partitioner` says: the variables
+    /// `name/part_0` and so on, each placed by itself. Each shard's initial values are made on its
+    /// device.
     ///
     /// # Errors
-    /// If the name is taken or illegal, the shape has no rows, or the partitioner asks for none.
+    /// If the name is taken or illegal, the shape has no rows, or the partitioner asks for no
+    /// shards.
     #[track_caller]
     pub fn partitioned_variable(
         &self,
@@ -76,7 +77,8 @@ impl Graph {
         Ok(PartitionedVariable { name: full_name.into(), shape, shards })
     }
 
-    /// Apart from all device scopes, so that a shard's first value is made where the shard is.
+    /// The initial values of a shard, built outside all device scopes so that they are made on the
+    /// shard's device.
     #[track_caller]
     fn initial_rows(
         &self,
@@ -100,7 +102,7 @@ impl Graph {
 }
 
 impl PartitionedVariable {
-    /// Its name in the graph, of which those of its shards begin.
+    /// Its name in the graph, with which the names of its shards begin.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -115,7 +117,7 @@ impl PartitionedVariable {
         &self.shards
     }
 
-    /// The whole value: for small ones, since it travels.
+    /// The whole value. It travels as a whole, so use this for small variables.
     ///
     /// # Errors
     /// If it can't be added to the graph.
@@ -130,14 +132,14 @@ impl PartitionedVariable {
 }
 
 /// The rows `ids` of `table` (f32 \[ids…, row…\]), in the order of the ids (TensorFlow:
-/// `tf.nn.embedding_lookup`). Each shard is asked once, for its rows alone, and gets a gradient of
-/// these rows alone. A step with an id that the table has not fails.
+/// `tf.nn.embedding_lookup`). Each shard is read once, its wanted rows alone, and gets a gradient
+/// of these rows alone. A step fails if the table has no row of an id.
 ///
-/// The rows are in [`ShardStrategy::Div`]'s order in [`PartitionedVariable::as_tensor`] and for
-/// [`InitialRows`]; with [`ShardStrategy::Mod`] the first values depend on the number of shards.
+/// [`PartitionedVariable::as_tensor`] and [`InitialRows`] have the rows in [`ShardStrategy::Div`]'s
+/// order; with [`ShardStrategy::Mod`] the initial values depend on the number of shards.
 ///
 /// # Errors
-/// If the ids are no integers, or more than one of their dimensions is unknown.
+/// If the ids are not integers, or more than one of their dimensions is unknown.
 #[track_caller]
 pub fn embedding_lookup(
     table: &PartitionedVariable,
@@ -147,9 +149,8 @@ pub fn embedding_lookup(
     in_scope(table, ids, |list| lookup(table, list, strategy))
 }
 
-/// As [`embedding_lookup`], but an id that comes more than once is asked for once, and the
-/// gradients of its rows are summed before they travel (TensorFlow: `contrib`'s
-/// `embedding_lookup_unique`).
+/// As [`embedding_lookup`], but an id that occurs more than once is read once, and the gradients of
+/// its rows are summed before they travel (TensorFlow: `contrib`'s `embedding_lookup_unique`).
 ///
 /// # Errors
 /// As [`embedding_lookup`].
@@ -165,7 +166,7 @@ pub fn embedding_lookup_unique(
     })
 }
 
-/// What `find` gives for the ids as a list, in the shape of the ids.
+/// Calls `find` with the ids as a list, in a name scope, and gives its result the shape of the ids.
 #[track_caller]
 fn in_scope(
     table: &PartitionedVariable,
@@ -202,7 +203,7 @@ fn shaped(
     find(&ids.reshape([None])?)?.reshape(PartialShape::new(&dims))
 }
 
-/// The rows `ids`, a list.
+/// The rows of `ids`, which are a list.
 #[track_caller]
 fn lookup(
     table: &PartitionedVariable,

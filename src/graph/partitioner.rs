@@ -1,4 +1,4 @@
-//! Into how many shards a large variable is cut: TensorFlow's partitioners, along the rows.
+//! The number of shards of a large variable: TensorFlow's partitioners, along the rows.
 
 use crate::tensor::{DType, Shape};
 
@@ -6,19 +6,20 @@ use crate::tensor::{DType, Shape};
 /// has at least one row, so there are never more shards than rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partitioner {
-    /// So many (TensorFlow: `fixed_size_partitioner`).
+    /// This many shards (TensorFlow: `fixed_size_partitioner`).
     FixedSize(usize),
-    /// As few as keep each below a size, where a row does (TensorFlow:
+    /// The fewest shards that are each at most a size, as far as one row is (TensorFlow:
     /// `variable_axis_size_partitioner`).
     VariableAxisSize {
         /// The size \[bytes\].
         max_shard_bytes: u64,
-        /// No more than this many, whatever the size.
+        /// The most shards, whatever their size.
         max_shards: Option<usize>,
     },
-    /// As many as have a size, up to a number (TensorFlow: `min_max_variable_partitioner`).
+    /// The most shards that each have at least a size, up to a number (TensorFlow:
+    /// `min_max_variable_partitioner`).
     MinMax {
-        /// The number.
+        /// The most shards.
         max_partitions: usize,
         /// The size \[bytes\]; TensorFlow's default is 256 KiB.
         min_slice_bytes: u64,
@@ -26,8 +27,8 @@ pub enum Partitioner {
 }
 
 impl Partitioner {
-    /// How many shards an f32 variable of `shape` gets; none where it has no rows, or a number here
-    /// is 0.
+    /// The number of shards of an f32 variable of `shape`; `None` if it has no rows, or a number
+    /// here is 0.
     pub fn shards(self, shape: Shape) -> Option<usize> {
         let rows = shape.dims().first().copied().filter(|rows| *rows > 0)?;
         let total = (shape.elements() * DType::F32.size()) as u64;

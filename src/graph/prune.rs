@@ -1,13 +1,14 @@
-//! Which operations a step needs: the ancestors of what it fetches, up to what it is fed.
+//! Pruning: the operations that a step needs are the ancestors of its fetches, up to its feeds.
 
 use std::collections::BTreeSet;
 
 use super::{Edge, GraphDef, Op, OpId};
 
-/// The operations that must run so that `fetches` and `targets` can be given, when `feeds` are fed.
+/// The operations that a step of these `fetches` and `targets` must run when `feeds` are fed.
 ///
-/// In the order they were built. Variables are included where an operation touches them, though
-/// they are not run themselves. A fed placeholder is not: whatever waits for it has it.
+/// They are in the order they were built. A variable is included if an operation touches it, though
+/// it is not run itself. A fed placeholder is not included: the operations that wait for it have
+/// its value.
 pub(crate) fn prune(
     graph: &GraphDef,
     feeds: &BTreeSet<Edge>,

@@ -1,4 +1,4 @@
-//! Queues and accumulators as a user holds them.
+//! The user's handles of queues and accumulators.
 
 mod accumulators;
 
@@ -24,9 +24,9 @@ struct Resource {
 /// A queue of elements, each of several tensors, first in, first out (TensorFlow:
 /// `tf.queue.FIFOQueue`).
 ///
-/// It is where the device scopes say, and sessions of all graphs that name it share it, as they
-/// share variables. A step that enqueues into a full queue, or dequeues from an empty one, waits.
-/// One that is closed stays closed until its container is reset.
+/// It is on the device that the device scopes say. Sessions of all graphs that name it share it, as
+/// they share variables. A step that enqueues into a full queue, or dequeues from an empty one,
+/// waits. A closed queue stays closed until its container is reset.
 #[derive(Clone)]
 pub struct FifoQueue {
     resource: Resource,
@@ -46,7 +46,7 @@ impl Resource {
         Ok(Self { graph: g.clone(), op: g.add(declared)?, spec })
     }
 
-    /// A resource where `variable` is and in its container, named from the root.
+    /// A resource on the device and in the container of `variable`, named from the root.
     #[track_caller]
     fn beside(variable: &Variable, name: &str, kind: ResourceKind) -> Result<Self, GraphError> {
         let (graph, container) = (variable.graph().clone(), variable.spec().container);
@@ -60,7 +60,7 @@ impl Resource {
         Ok(Self { graph, op, spec })
     }
 
-    /// Adds an operation on the resource, which runs where it is.
+    /// Adds an operation on the resource, on the resource's device.
     #[track_caller]
     fn add(&self, action: ResourceAction, inputs: &[&Output]) -> Result<Target, GraphError> {
         let op = Op::OnResource { resource: Arc::clone(&self.spec), action };
@@ -73,7 +73,7 @@ impl Resource {
         Ok(Target::new(self.graph.clone(), self.graph.add(new)?))
     }
 
-    /// The only output of an operation without inputs.
+    /// Adds an operation without inputs, and returns its only output.
     #[track_caller]
     fn ask(&self, action: ResourceAction) -> Output {
         let target = self.add(action, &[]).expect("a resource can be asked about itself");
@@ -82,8 +82,8 @@ impl Resource {
 }
 
 impl FifoQueue {
-    /// A queue of at most `capacity` elements, any number without one; an element has a tensor of
-    /// each of `components`.
+    /// A queue of at most `capacity` elements, or of any number if it is `None`; an element has a
+    /// tensor of each of `components`.
     ///
     /// # Errors
     /// If the name is taken or illegal, or there are no components.
@@ -105,7 +105,7 @@ impl FifoQueue {
         Ok(Self { resource, components: components.len() })
     }
 
-    /// A queue of any number of elements, where `variable` is.
+    /// A queue of any number of elements, on the device of `variable`.
     #[track_caller]
     pub(crate) fn beside(
         variable: &Variable,
@@ -141,27 +141,27 @@ impl FifoQueue {
         self.take(ResourceAction::Dequeue)
     }
 
-    /// Takes `count` elements out, each component stacked; waits until there are as many.
+    /// Takes `count` elements out, each component stacked; waits until there are that many.
     #[track_caller]
     pub fn dequeue_many(&self, count: usize) -> Vec<Output> {
         self.take(ResourceAction::DequeueMany(count))
     }
 
-    /// Takes `count` elements out, or those that are left where the queue is closed.
+    /// Takes `count` elements out, or those that are left if the queue is closed.
     #[track_caller]
     pub fn dequeue_up_to(&self, count: usize) -> Vec<Output> {
         self.take(ResourceAction::DequeueUpTo(count))
     }
 
-    /// Closes the queue: elements that are in it can be taken, none can be put in. Waits for those
-    /// who wait for room, or refuses them where `cancel_pending_enqueues`.
+    /// Closes the queue: its elements can still be taken, but none can be put in. Waits for the
+    /// enqueues that wait for room, or refuses them with `cancel_pending_enqueues`.
     #[track_caller]
     pub fn close(&self, cancel_pending_enqueues: bool) -> Target {
         let action = ResourceAction::CloseQueue { cancel_pending_enqueues };
         self.resource.add(action, &[]).expect("a queue can be closed")
     }
 
-    /// How many elements there are (i32).
+    /// The number of elements (i32).
     #[track_caller]
     pub fn size(&self) -> Output {
         self.resource.ask(ResourceAction::QueueSize)

@@ -10,14 +10,14 @@ use super::state::is_legal;
 
 /// Scopes. Each ends when `build` returns, and those inside it have ended by then.
 ///
-/// `build` returns a [`GraphError`], into which `?` turns whatever else a trainer can run into
-/// while it builds its graph.
+/// `build` returns a [`GraphError`]; `?` converts the other errors that a trainer can meet while it
+/// builds its graph.
 impl Graph {
-    /// Builds with `device`, a partial device name, wherever a scope inside leaves a part open.
-    /// The empty name asks for nothing; see [`Graph::without_device`] to forget outer scopes.
+    /// Builds on `device`, a partial device name that fills the parts that inner scopes leave open.
+    /// The empty name requests nothing; see [`Graph::without_device`] to forget outer scopes.
     ///
     /// # Errors
-    /// If the name is malformed, and what `build` returns.
+    /// If the name is malformed, and the errors of `build`.
     #[track_caller]
     pub fn with_device<T>(
         &self,
@@ -30,10 +30,10 @@ impl Graph {
         }
     }
 
-    /// Builds with `function` asked for each operation's device.
+    /// Builds on the device that `function` chooses for each operation.
     ///
     /// # Errors
-    /// What `build` returns.
+    /// The errors of `build`.
     pub fn with_device_fn<T>(
         &self,
         function: impl DeviceFunction + 'static,
@@ -45,7 +45,7 @@ impl Graph {
     /// Builds as if no device scope were around (TensorFlow: `tf.device(None)`).
     ///
     /// # Errors
-    /// What `build` returns.
+    /// The errors of `build`.
     pub fn without_device<T>(
         &self,
         build: impl FnOnce(&Self) -> Result<T, GraphError>,
@@ -64,11 +64,11 @@ impl Graph {
         built
     }
 
-    /// Builds with every new variable a worker's own: it is on the worker's task, and each worker
-    /// gives its own the first value. The global step is shared wherever it is built.
+    /// Builds with every new variable local to each worker: it is on the worker's task, and each
+    /// worker gives its own copy the initial value. The global step is shared even so.
     ///
     /// # Errors
-    /// What `build` returns.
+    /// The errors of `build`.
     pub fn with_local_variables<T>(
         &self,
         build: impl FnOnce(&Self) -> Result<T, GraphError>,
@@ -95,10 +95,10 @@ impl Graph {
         built
     }
 
-    /// Builds with names below `name/`, numbered where another scope has that name.
+    /// Builds with names below `name/`, numbered if another scope has that name.
     ///
     /// # Errors
-    /// If the name is illegal, and what `build` returns.
+    /// If the name is illegal, and the errors of `build`.
     #[track_caller]
     pub fn with_name_scope<T>(
         &self,
@@ -126,7 +126,7 @@ impl Graph {
         self.state().name_scopes.pop();
     }
 
-    /// The namespace of resources in force.
+    /// The container in force.
     pub(super) fn container(&self) -> Arc<str> {
         Arc::clone(&self.state().container)
     }
@@ -139,7 +139,7 @@ impl Graph {
     /// Builds operations that run only after all of `targets`.
     ///
     /// # Errors
-    /// If a target belongs to another graph, and what `build` returns.
+    /// If a target belongs to another graph, and the errors of `build`.
     #[track_caller]
     pub fn with_control_dependencies<T>(
         &self,
@@ -157,7 +157,7 @@ impl Graph {
     /// Builds variables in the namespace `container`, which a session's reset clears as one.
     ///
     /// # Errors
-    /// What `build` returns.
+    /// The errors of `build`.
     pub fn with_container<T>(
         &self,
         container: &str,

@@ -1,8 +1,7 @@
-//! What each operation gives for what it is given: element types and shapes, as far as they are
-//! known.
+//! The element types and shapes of each operation's outputs, as far as they follow from its inputs.
 //!
-//! Used twice: when a graph is built, where the batch may be unknown, and when a step runs, where
-//! every dimension is known and the result says how much work a kernel is.
+//! It runs twice: when a graph is built, where the batch may be unknown, and when a step runs,
+//! where every dimension is known and the result tells the work of a kernel.
 
 mod array;
 mod elementwise;
@@ -30,7 +29,7 @@ pub type OutputTypes = SmallVec<[TensorType; 2]>;
 /// The outputs of `op` for inputs and variables of these types.
 ///
 /// # Errors
-/// [`GraphProblem::Inputs`] or [`GraphProblem::Variable`] where they don't fit.
+/// [`GraphProblem::Inputs`] or [`GraphProblem::Variable`] if they don't fit.
 pub(crate) fn infer(
     op: &Op,
     inputs: &[TensorType],
@@ -82,7 +81,7 @@ pub(crate) fn infer(
     outputs.ok_or_else(|| refused(needs, inputs))
 }
 
-/// That `inputs` are not what an operation needs.
+/// The error that `inputs` don't fit what an operation `needs`.
 pub(crate) fn refused(needs: &str, inputs: &[TensorType]) -> GraphProblem {
     let stored = inputs.iter().map(|input| input.dtype).find(|dtype| dtype.is_for_storage());
     let hint =
@@ -171,7 +170,7 @@ fn learning_rate(
     rate.problem().map_or(Ok(outputs), |problem| Err(GraphProblem::Schedule(problem)))
 }
 
-/// The last dimension of what has at least two, of real numbers.
+/// The last dimension of `x`, if it has at least two and real numbers.
 fn columns(x: TensorType) -> Option<Option<usize>> {
     let [.., _, columns] = x.shape.dims() else { return None };
     x.is_real().then_some(*columns)
@@ -190,7 +189,7 @@ fn scale_rows(x: TensorType, factor: TensorType) -> Option<OutputTypes> {
     (x.is_real() && x.dtype == factor.dtype).then(|| one(x.dtype, [rows, columns]))
 }
 
-/// The dimension that is both, where both can be one: `None` where they are known and differ.
+/// The dimension that `a` and `b` both stand for; `None` if both are known and differ.
 pub(crate) fn agree(a: Option<usize>, b: Option<usize>) -> Option<Option<usize>> {
     match (a, b) {
         (Some(a), Some(b)) if a != b => None,

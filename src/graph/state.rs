@@ -1,5 +1,5 @@
-//! A graph under construction: adds operations, keeps their names apart, and the scopes they are
-//! built in.
+//! The state of a graph under construction: its operations, their unique names, and the scopes they
+//! are built in.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -15,12 +15,12 @@ use super::shape_inference::infer;
 use super::variable_part::VariablePart;
 use super::{Edge, GraphDef, OpId, Operation, TensorType};
 
-/// What an operation is to be called, below the name scope in force.
+/// The wanted name of an operation, below the name scope in force.
 #[derive(Clone, Copy)]
 pub(crate) enum Name<'a> {
-    /// This; an error where it is taken.
+    /// This name; an error if it is taken.
     Exactly(&'a str),
-    /// This, numbered where it is taken.
+    /// This name, numbered if it is taken.
     Numbered(&'a str),
 }
 
@@ -31,9 +31,10 @@ pub(crate) struct NewOperation<'a> {
     pub(crate) inputs: &'a [Edge],
     pub(crate) control_inputs: &'a [OpId],
     pub(crate) variables: &'a [OpId],
-    /// Run where this one runs, whatever the device scopes say.
+    /// The operation on whose device it must run, whatever the device scopes say.
     pub(crate) colocated_with: Option<OpId>,
-    /// Named from the root and run without control dependencies, whatever those scopes say.
+    /// Whether it is named from the root and runs without control dependencies, whatever those
+    /// scopes say.
     pub(crate) is_detached: bool,
     pub(crate) built_at: &'static Location<'static>,
 }
@@ -48,22 +49,24 @@ pub(super) struct State {
     pub(super) controls: Vec<OpId>,
     /// The namespace of new variables; the default one has the empty name, as in TensorFlow.
     pub(super) container: Arc<str>,
-    /// The value output of each variable, once something reads it.
+    /// The shared read of each variable that has been read.
     pub(super) reads: BTreeMap<OpId, OpId>,
     pub(super) initializers: Vec<OpId>,
-    /// The shards of partitioned variables, and what optimizers keep beside them.
+    /// The shards of partitioned variables, and the slots beside them.
     pub(super) parts: BTreeMap<OpId, VariablePart>,
-    /// Ends of training steps that count none: for each the global step after it, its staleness,
-    /// and whether it counts.
+    /// Ends of training steps that do not count the step themselves: for each, the global step
+    /// after it, its staleness, and whether it counts.
     pub(super) ends: BTreeMap<OpId, [Edge; 3]>,
-    /// Training steps in whose place another operation is run in every so many of a worker's steps.
+    /// By training step: in every how many of a worker's steps another operation runs in its place,
+    /// and that operation.
     pub(super) every_nth: BTreeMap<OpId, (u32, OpId)>,
-    /// What makes a worker's own variables those that all workers share.
+    /// The operation that sets a worker's own variables to those that all workers share, if workers
+    /// train copies of their own.
     pub(super) settle: Option<OpId>,
-    /// Whether new variables are each worker's own.
+    /// Whether new variables are local to each worker.
     pub(super) is_local: bool,
-    /// What runs beside an operation for which the user's line asked: a gradient under
-    /// construction.
+    /// While a gradient is built: the operation on whose device new ones run, and the user's line
+    /// that asked for the gradient.
     pub(super) beside: Option<(OpId, &'static Location<'static>)>,
     pub(super) random_seed: u64,
     /// The first mistake made by a method that returns no `Result`.
@@ -135,7 +138,7 @@ impl State {
         variables.iter().map(|id| spec(id).tensor_type()).collect()
     }
 
-    /// Shape inference knows types, not names: puts the variable's name into its complaint.
+    /// Puts the variable's name into a problem of shape inference, which knows only types.
     fn name_variable(&self, problem: GraphProblem, variables: &[OpId]) -> GraphProblem {
         match (problem, variables.first()) {
             (GraphProblem::Variable { holds, given, .. }, Some(variable)) => {
@@ -179,13 +182,13 @@ impl State {
         }
     }
 
-    /// `name`, or `name_1`, `name_2` and so on where it is taken.
+    /// `name`, or `name_1`, `name_2` and so on if it is taken.
     fn unique(&self, name: &str) -> String {
         let taken = |candidate: &str| self.by_name.contains_key(candidate);
         numbered(name).find(|candidate| !taken(candidate)).expect("numbers don't run out")
     }
 
-    /// The scope `name` in the innermost one, numbered where operations already have that prefix.
+    /// The scope `name` in the innermost scope, numbered if operations already have that prefix.
     pub(super) fn unique_scope(&self, name: &str) -> String {
         let taken = |scope: &str| {
             let prefix = format!("{scope}/");

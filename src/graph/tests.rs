@@ -13,7 +13,7 @@ mod windows;
 use super::{Graph, GraphDef, GraphError, Operation, Output};
 use crate::tensor::DType;
 
-/// A placeholder of f32 in a graph of its own or another's.
+/// An f32 placeholder `name` of `shape` in `g`.
 #[track_caller]
 fn floats<const N: usize>(g: &Graph, name: &str, shape: [Option<usize>; N]) -> Output {
     g.placeholder(name, DType::F32, shape).unwrap()
@@ -31,7 +31,7 @@ fn operation(def: &GraphDef, name: &str) -> Operation {
         .clone()
 }
 
-/// The operations from the `first` on, each written `name(input, input:1)`.
+/// The operations from the index `first` on, each written `name(input, input:1)`.
 fn written(def: &GraphDef, first: usize) -> Vec<String> {
     let write = |operation: &Operation| {
         let input = |edge: &super::Edge| {
@@ -44,8 +44,8 @@ fn written(def: &GraphDef, first: usize) -> Vec<String> {
     def.operations[first..].iter().map(write).collect()
 }
 
-/// Asserts that an error says all of `parts`, and that it was made in the test `file` of this
-/// module.
+/// Asserts that an error's text has all of `parts`, and that the error was made in the test `file`
+/// of this module.
 #[track_caller]
 fn assert_says(error: &GraphError, file: &str, parts: &[&str]) {
     let text = error.to_string();

@@ -1,4 +1,4 @@
-//! The training steps of a graph: which operation ends one, what it tells, and whose it is.
+//! The training steps of a graph: the operation that ends each, its outputs, and its replica.
 
 use super::device_scope;
 use super::error::{GraphError, GraphProblem};
@@ -8,7 +8,7 @@ use super::variables::GLOBAL_STEP;
 use super::{Edge, Graph, OpId};
 
 impl Graph {
-    /// The end of a training step that `op` is, or that it runs after.
+    /// The end of a training step: `op` itself, or one of its control inputs.
     pub(super) fn end_of_step(&self, op: OpId) -> Option<OpId> {
         let state = self.state();
         let is_end = |id: &OpId| {
@@ -18,20 +18,20 @@ impl Graph {
         std::iter::once(op).chain(before).find(is_end)
     }
 
-    /// Has `op` be the end of a training step that somebody else counts; `tells` are the global
+    /// Makes `op` the end of a training step that another operation counts; `tells` are the global
     /// step after it (i64), its staleness (i64) and whether its gradient counts (bool).
     pub(crate) fn end_step_with(&self, op: &Target, tells: [&Output; 3]) {
         self.state().ends.insert(op.op_id(), tells.map(Output::edge));
     }
 
-    /// What the end of a training step tells: the global step after it, its staleness, whether its
-    /// gradient counts.
+    /// The outputs of the end of a training step: the global step after it, its staleness, and
+    /// whether its gradient counts.
     pub(super) fn told_of_step(&self, end: OpId) -> [Edge; 3] {
         let told = self.state().ends.get(&end).copied();
         told.unwrap_or_else(|| [0, 1, 2].map(|output| Edge { op: end, output }))
     }
 
-    /// Whether a variable of `op` is each worker's own.
+    /// Whether a variable of `op` is local to each worker.
     pub(super) fn touches_local_variable(&self, op: OpId) -> bool {
         let state = self.state();
         let is_local =
@@ -41,8 +41,8 @@ impl Graph {
 
     /// Makes the training steps of the graph those of `replica`, which is about to run them.
     ///
-    /// A step that was built for a worker alone joins an asynchronous training, as TensorFlow's
-    /// does: its operations are the same. Any other has to be built for the run that it is in.
+    /// A step that was built for a worker alone can join an asynchronous training, as TensorFlow's
+    /// does: its operations are the same. Any other step must be built for its run.
     ///
     /// # Errors
     /// If a step was built for another worker, number of workers or mode than the run's.
@@ -67,7 +67,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Has a worker run `other` in place of `step` in the last of every `every` steps.
+    /// Makes a worker run `other` in place of `step` in the last of every `every` steps.
     pub(crate) fn every_nth_step(&self, step: &Target, every: u32, other: &Target) {
         self.state().every_nth.insert(step.op_id(), (every, other.op_id()));
     }
@@ -80,20 +80,21 @@ impl Graph {
         }
     }
 
-    /// Has the chief run `target` before a training ends: it makes the worker's own variables those
-    /// that all workers share.
+    /// Makes the chief run `target` before a training ends: it sets the worker's own variables to
+    /// those that all workers share.
     pub(crate) fn settle_with(&self, target: &Target) {
         self.state().settle = Some(target.op_id());
     }
 
-    /// What the chief runs before a training ends, where workers train copies of their own.
+    /// The operation that the chief runs before a training ends, if workers train copies of their
+    /// own.
     pub(crate) fn settle(&self) -> Option<Target> {
         let settle = self.state().settle?;
         Some(Target::new(self.clone(), settle))
     }
 
-    /// Makes all variables but the global step each worker's own, where the scopes in force place a
-    /// variable that is local.
+    /// Makes all variables but the global step local to each worker, on the device on which the
+    /// scopes in force place a local variable.
     pub(crate) fn make_variables_local(&self) {
         let mut state = self.state();
         let state = &mut *state;

@@ -32,7 +32,7 @@ impl Variable {
         &self.graph
     }
 
-    /// What it holds, and under which name graphs share it.
+    /// Its declaration: type, shape, and the name under which graphs share it.
     pub fn spec(&self) -> VariableSpec {
         self.graph.with_operation(self.op, |operation| match &operation.op {
             Op::Variable(spec) => spec.clone(),
@@ -45,12 +45,12 @@ impl Variable {
         self.graph.with_operation(self.op, |operation| operation.name.to_string())
     }
 
-    /// Which part of what it is, where it is one.
+    /// Its part of a partitioned variable, if it is one.
     pub(crate) fn part(&self) -> Option<VariablePart> {
         self.graph.state().parts.get(&self.op).cloned()
     }
 
-    /// The task that it was asked to be on, where that is said in full.
+    /// The task of its requested device, if the request names a task in full.
     pub fn task(&self) -> Option<TaskName> {
         self.graph.with_operation(self.op, |operation| {
             let device = &operation.device;
@@ -58,28 +58,27 @@ impl Variable {
         })
     }
 
-    /// Its value as the step finds it. All readers in a graph share one read, so that a value
-    /// travels once to each task.
+    /// Its value in the step. All readers in a graph share one read, so that the value travels once
+    /// to each task.
     pub fn read(&self) -> Output {
         self.graph.output(self.graph.read_of(self.op))
     }
 
-    /// The rows `ids` of an f32 variable (\[ids…, row…\]), as the step finds them. They alone are
-    /// copied and travel, and the gradient is of them alone (TensorFlow: `ResourceGather`,
+    /// The rows `ids` of an f32 variable (\[ids…, row…\]) in the step. Only these rows are copied
+    /// and travel, and the gradient is of them alone (TensorFlow: `ResourceGather`,
     /// `embedding_lookup` of one table).
     ///
-    /// A step with an id that is none of the rows fails.
+    /// A step fails if the variable has no row of an id.
     ///
     /// # Errors
-    /// If the ids are no integers, or it has no rows of f32.
+    /// If the ids are not integers, or the variable has no rows of f32.
     #[track_caller]
     pub fn gather(&self, ids: &Output) -> Result<Output, GraphError> {
         self.graph.check_own("ResourceGather", ids)?;
         Ok(self.graph.output(self.add(Op::ResourceGather, &[ids.edge()])?))
     }
 
-    /// How many updates it had had (i64) when it was read for `gradient`, once for each time it
-    /// was.
+    /// The variable's version (i64) at each read for `gradient`, one output a read.
     pub(crate) fn versions(&self, gradient: &Gradient) -> Vec<Output> {
         let parts: Vec<Edge> = gradient.parts().iter().map(|part| part.edge()).collect();
         let gathers = self.graph.gathers_behind(self.op, &parts);
@@ -111,7 +110,7 @@ impl Variable {
     /// Adds `delta`.
     ///
     /// # Errors
-    /// If the delta is of another type, or that is none of numbers.
+    /// If the delta is of another type, or the type is not one of numbers.
     #[track_caller]
     pub fn assign_add(&self, delta: &Output) -> Result<Target, GraphError> {
         self.set(Op::AssignAdd, delta)
@@ -138,7 +137,7 @@ impl Variable {
         Ok(Target::new(self.graph.clone(), self.add(op, &[value.edge()])?))
     }
 
-    /// Adds an operation about this variable, which runs where the variable is.
+    /// Adds an operation on this variable, on the variable's device.
     #[track_caller]
     fn add(&self, op: Op, inputs: &[Edge]) -> Result<OpId, GraphError> {
         let colocated_with = Some(self.op);

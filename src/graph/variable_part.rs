@@ -2,13 +2,13 @@
 
 use crate::tensor::Shape;
 
-/// The part of a partitioned variable that another variable is: a shard, or an optimizer's slot of
+/// A variable's part of a partitioned variable: the variable is a shard, or an optimizer's slot of
 /// a shard.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct VariablePart {
     /// The name of the whole.
     pub(crate) whole: String,
-    /// The shape of the whole; a scalar's if every shard has its own copy of one value.
+    /// The shape of the whole; a scalar if every shard has its own copy of one value.
     pub(crate) shape: Shape,
     /// The part's first row.
     pub(crate) begin: usize,
@@ -17,7 +17,8 @@ pub(crate) struct VariablePart {
 }
 
 impl VariablePart {
-    /// The part that the slot `name`, of `shape`, is, if this is the part of the shard `shard`.
+    /// The part of the slot `name` of `shape` in the whole slot, if `self` is the part of the shard
+    /// `shard`. `None` if the slot is not one of the shard.
     pub(super) fn beside(&self, shard: (&str, Shape), name: &str, shape: Shape) -> Option<Self> {
         let suffix = name.strip_prefix(shard.0)?;
         let whole_shape = match shape {

@@ -1,4 +1,4 @@
-//! The variables of a graph: how they are declared, and how they get their first values.
+//! The variables of a graph: their declarations, and the operations that give them initial values.
 
 use super::builder::Graph;
 use super::error::{GraphError, GraphProblem};
@@ -16,10 +16,10 @@ pub(super) const GLOBAL_STEP: &str = "global_step";
 struct NewVariable<'a> {
     name: &'a str,
     initializer: &'a Output,
-    /// Variables that are not trained (global step, counters, slots) are named from the root,
-    /// whatever the scopes.
+    /// Whether an optimizer updates it. Untrained variables (global step, counters, slots) are
+    /// named from the root, whatever the scopes.
     trainable: bool,
-    /// The variable it belongs to, on whose device and in whose container it is.
+    /// The variable it belongs to, if it belongs to one: it shares that one's device and container.
     beside: Option<&'a Variable>,
 }
 
@@ -49,7 +49,7 @@ impl Graph {
         self.new_variable(&NewVariable { name, initializer, trainable: false, beside: None })
     }
 
-    /// A variable of which each worker has one of its own, on its own task; no optimizer updates it
+    /// A variable that each worker has its own copy of, on its own task; no optimizer updates it
     /// (TensorFlow: `local_variable`).
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Graph {
     /// Whatever the scopes, its name is `global_step`.
     ///
     /// # Errors
-    /// If `global_step` is already something else.
+    /// If the name `global_step` belongs to something else.
     #[track_caller]
     pub fn global_step(&self) -> Result<Variable, GraphError> {
         let existing =
@@ -82,9 +82,9 @@ impl Graph {
         })
     }
 
-    /// A value that an optimizer keeps beside `variable`: `initial`, a scalar, everywhere, where
-    /// the variable is. It is named from the root, and is the one that is there where an optimizer
-    /// of the kind has been before.
+    /// A slot of `variable`, on the variable's device: a value of `shape`, initially the scalar
+    /// `initial` everywhere. It is named from the root. If an optimizer of the kind has made it
+    /// before, it is that one.
     #[track_caller]
     pub(crate) fn slot_variable(
         &self,
@@ -113,11 +113,11 @@ impl Graph {
         })
     }
 
-    /// A value of the type of `variable` that is kept beside it, and begins with the same value. It
-    /// is the one that is there where one of that name is.
+    /// A variable beside `variable`, of the same type and with the same initial value. If there is
+    /// one of that name, it is that one.
     ///
     /// # Errors
-    /// If nothing gives the variable its first value, or the name is taken.
+    /// If `variable` has no initial value, or the name is taken.
     #[track_caller]
     pub(crate) fn shadow_variable(
         &self,
@@ -216,7 +216,7 @@ impl Graph {
         })
     }
 
-    /// What `variable` begins with.
+    /// The initial value of `variable`.
     pub(crate) fn first_value(&self, variable: &Variable) -> Output {
         let state = self.state();
         let assigns = state.initializers.iter().map(|assign| state.def.operation(*assign));
@@ -230,7 +230,7 @@ impl Graph {
         Output::new(self.clone(), edge)
     }
 
-    /// Has `variable` begin with `value`, in place of what it would begin with.
+    /// Replaces the initial value of `variable` by `value`.
     #[track_caller]
     pub(crate) fn begin_with(&self, variable: &Variable, value: &Output) -> Result<(), GraphError> {
         let assign = self.first_assign(variable, value)?;
@@ -275,9 +275,9 @@ impl Graph {
         state.initializers.iter().filter(meant).map(pair).collect()
     }
 
-    /// Completes once every variable that workers share has a value, however long that takes: how a
-    /// worker learns at once that the chief has initialised the model, where TensorFlow's asks
-    /// every 30 seconds (`SessionManager.wait_for_session`).
+    /// Completes once every variable that workers share has a value, however long that takes. So a
+    /// worker learns at once that the chief has initialised the model; TensorFlow's asks every 30
+    /// seconds (`SessionManager.wait_for_session`).
     #[track_caller]
     pub fn await_initialization(&self) -> Target {
         let shared = self.variables().into_iter().filter(|variable| !variable.spec().is_local);
@@ -285,11 +285,11 @@ impl Graph {
         self.group_ids("await_initialization", &awaited).expect("a legal name in any scope")
     }
 
-    /// A value to be fed, and the operation that gives it to `variable`: how a checkpoint is
-    /// restored.
+    /// A value to be fed, and the operation that assigns it to `variable`: they restore a
+    /// checkpoint.
     ///
     /// # Errors
-    /// If the variable is of another graph.
+    /// If the variable belongs to another graph.
     #[track_caller]
     pub(crate) fn restore_op(&self, variable: &Variable) -> Result<(Output, Target), GraphError> {
         self.check_own_variable("restore", variable)?;

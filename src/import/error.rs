@@ -1,14 +1,14 @@
-//! What can be wrong with a graph that is imported, said with the node's name.
+//! Errors of importing a graph, with the node's name.
 
 use std::fmt;
 
 use crate::graph::GraphError;
 use crate::runtime::{Code, Error};
 
-/// Why a graph can't be imported.
+/// Errors of importing a graph.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The bytes are no GraphDef.
+    /// The bytes are not a GraphDef.
     #[error("this is no binary GraphDef: {0}")]
     Malformed(String),
     /// The graph has operations that don't exist here: all of them are listed.
@@ -26,14 +26,14 @@ pub enum ImportError {
     /// The graph has no such node or output.
     #[error("the graph has no `{0}`")]
     NotFound(String),
-    /// A node is wrong, or asks for what does not exist here.
+    /// A node is wrong, or uses something that does not exist here.
     #[error("node `{node}` ({kind}): {problem}")]
     Node {
         /// Its name.
         node: String,
         /// Its operation.
         kind: String,
-        /// What is wrong.
+        /// The problem.
         problem: NodeProblem,
     },
 }
@@ -43,19 +43,19 @@ pub enum ImportError {
 pub struct UnknownOperation {
     /// The kind, in TensorFlow's word.
     pub kind: String,
-    /// How many nodes there are of it.
+    /// The number of nodes of the kind.
     pub count: usize,
     /// The first of them.
     pub example: String,
 }
 
-/// What is wrong with a node.
+/// A problem of a node.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum NodeProblem {
     /// It has too few inputs.
     #[error("it has no input {0}")]
     NoInput(usize),
-    /// An input names what is not there.
+    /// An input names a node or output that does not exist.
     #[error("its input `{0}` does not exist")]
     NoSuchInput(String),
     /// An attribute is missing or of another type.
@@ -63,7 +63,7 @@ pub enum NodeProblem {
     Attribute {
         /// The attribute.
         name: String,
-        /// What it must be.
+        /// The type or value that it must have.
         needs: &'static str,
     },
     /// An input must be known when the graph is built, and is not.
@@ -71,21 +71,21 @@ pub enum NodeProblem {
         "its input {input} must be known before a step runs: feed no value that it is computed from"
     )]
     NotConstant {
-        /// Which input.
+        /// The index of the input.
         input: usize,
     },
-    /// A value is only known to the importer, in part, and no operation here computes it.
+    /// A value is known to the importer only in part, and no operation here computes it.
     #[error(
         "its input {input} is a shape that only a step knows, and that no operation here computes"
     )]
     NoValue {
-        /// Which input.
+        /// The index of the input.
         input: usize,
     },
     /// An input must be a variable.
     #[error("its input {0} must be a variable")]
     NoVariable(usize),
-    /// What it asks for does not exist here.
+    /// It uses something that does not exist here.
     #[error("{0}")]
     Unsupported(String),
     /// It does not fit its inputs.

@@ -1,5 +1,5 @@
-//! Arithmetic on shapes, done when the graph is imported: what `tf.gradients` and `tf.reshape`
-//! write.
+//! Arithmetic on shapes, as `tf.gradients` and `tf.reshape` write it, done when the graph is
+//! imported.
 
 use super::known::{Element, Known};
 use super::node::Node;
@@ -8,10 +8,10 @@ use super::wire::Value as Attribute;
 use crate::graph::Subscript;
 use crate::tensor::DType;
 
-/// The most integers that a fold gives.
+/// The most integers in the result of a fold.
 const MOST: i64 = 256;
 
-/// What `node` gives, where it computes with integers that are known or belong to a shape.
+/// The outputs of `node`, if it computes with integers that are known or belong to a shape.
 pub(super) fn fold(node: &Node<'_>) -> Option<Vec<Known>> {
     match node.def.op.as_str() {
         "Shape" | "ShapeN" => {
@@ -34,7 +34,7 @@ pub(super) fn fold(node: &Node<'_>) -> Option<Vec<Known>> {
     one(node, &inputs).map(|known| vec![known])
 }
 
-/// Whether there is an operation of this kind that only the importer computes.
+/// Whether operations of this kind are computed by the importer alone.
 pub(super) fn knows(kind: &str) -> bool {
     const KINDS: &[&str] = &[
         "Shape",
@@ -69,7 +69,7 @@ fn size(node: &Node<'_>) -> Option<Known> {
     Some(Known::scalar(shape.dtype, product(&shape)))
 }
 
-/// What a node of one output gives.
+/// The output of a node that has only one.
 fn one(node: &Node<'_>, inputs: &[&Known]) -> Option<Known> {
     let kind = node.def.op.as_str();
     match (kind, inputs) {
@@ -236,7 +236,7 @@ fn range(start: &Known, limit: &Known, delta: &Known) -> Option<Known> {
     Some(Known::vector(delta.dtype, values.map(Element::Known).collect()))
 }
 
-/// The product: of sizes that belong to one value how many elements it has.
+/// The product of integers; if they are the sizes of one value, its number of elements.
 fn product(x: &Known) -> Element {
     if let Some(ints) = x.ints() {
         let product = ints.iter().try_fold(1i64, |product, int| product.checked_mul(*int));
@@ -252,7 +252,7 @@ fn product(x: &Known) -> Element {
     }
 }
 
-/// A reduction of all elements of a vector or scalar, or of none.
+/// A reduction of all elements of a vector or scalar, or of no axes.
 fn reduce(
     node: &Node<'_>,
     x: &Known,
@@ -329,7 +329,7 @@ fn floor_div(a: i64, b: i64) -> Option<i64> {
     Some(if rest != 0 && (rest < 0) != (b < 0) { quotient - 1 } else { quotient })
 }
 
-/// `(axis, shapes…)`: where each part begins in what they are together.
+/// `(axis, shapes…)`: the position of each part in their concatenation.
 fn concat_offsets(inputs: &[&Known]) -> Option<Vec<Known>> {
     let (axis, shapes) = inputs.split_first()?;
     let axis = usize::try_from(*axis.ints()?.first()?).ok()?;
@@ -346,9 +346,8 @@ fn concat_offsets(inputs: &[&Known]) -> Option<Vec<Known>> {
     Some(offsets)
 }
 
-/// The axes over which the gradients of two broadcast operands are summed. Where a size is unknown
-/// on both sides it is taken to be the same: if it is not, the reshape that follows says so in the
-/// step.
+/// The axes over which the gradients of two broadcast operands are summed. A size that is unknown
+/// on both sides is taken to be the same; if it is not, the reshape that follows fails in the step.
 fn broadcast_gradient_args(inputs: &[&Known]) -> Option<Vec<Known>> {
     let [a, b] = inputs else { return None };
     let rank = a.elements.len().max(b.elements.len());

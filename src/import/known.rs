@@ -1,4 +1,4 @@
-//! What the importer knows of integers before a step runs: shapes, and what is computed from them.
+//! Integers that the importer knows before a step runs: shapes, and numbers computed from them.
 
 use super::NodeProblem;
 use crate::graph::{Array, Graph, GraphError, Name, NewOperation, Op, Output, Subscript};
@@ -10,13 +10,13 @@ const MOST: usize = 256;
 /// One integer.
 #[derive(Clone, Debug)]
 pub(super) enum Element {
-    /// This one.
+    /// This integer.
     Known(i64),
-    /// The size of a value along an axis, which only the step knows.
+    /// The size of a value along an axis, known only in the step.
     Dim(Output, usize),
-    /// How many elements a value has, which only the step knows.
+    /// The number of elements of a value, known only in the step.
     Size(Output),
-    /// What only the step knows, and no operation here computes.
+    /// An integer known only in the step, which no operation here computes.
     Unknown,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Known {
     pub(super) dtype: DType,
     pub(super) dims: Vec<usize>,
     pub(super) elements: Vec<Element>,
-    /// They are the shape of this value.
+    /// The value whose shape they are, if they are one.
     pub(super) like: Option<Output>,
 }
 
@@ -37,7 +37,7 @@ impl Element {
 }
 
 impl Known {
-    /// Elements along one axis.
+    /// A vector of elements.
     pub(super) fn vector(dtype: DType, elements: Vec<Element>) -> Self {
         Self { dtype, dims: vec![elements.len()], elements, like: None }
     }
@@ -46,7 +46,7 @@ impl Known {
         Self { dtype, dims: vec![], elements: vec![element], like: None }
     }
 
-    /// The integers of a constant, where they are few.
+    /// The integers of a constant, if there are at most [`MOST`].
     pub(super) fn of(tensor: &Tensor) -> Option<Self> {
         let values: Vec<i64> = match tensor.dtype() {
             _ if tensor.shape().elements() > MOST => return None,
@@ -74,17 +74,17 @@ impl Known {
         Self { like: Some(value.clone()), ..Self::vector(dtype, elements) }
     }
 
-    /// The integers, where all are known.
+    /// The integers, if all are known.
     pub(super) fn ints(&self) -> Option<Vec<i64>> {
         self.elements.iter().map(Element::known).collect()
     }
 
-    /// The integers, where all are known and none is negative.
+    /// The integers, if all are known and none is negative.
     pub(super) fn sizes(&self) -> Option<Vec<usize>> {
         self.ints()?.into_iter().map(|int| usize::try_from(int).ok()).collect()
     }
 
-    /// Elements in the shape `dims`: each from where `from` says that it is here.
+    /// Elements in the shape `dims`, each from the position that `from` gives for its own.
     pub(super) fn picked(&self, dims: Vec<usize>, from: impl Fn(&[usize]) -> Vec<usize>) -> Self {
         let count = dims.iter().product();
         let element = |i: usize| {
@@ -98,7 +98,7 @@ impl Known {
         Self { dtype: self.dtype, elements: (0..count).map(element).collect(), dims, like: None }
     }
 
-    /// The shape that they say, with -1 where it is unknown.
+    /// The shape that the integers are, with -1 for an unknown one.
     pub(super) fn dims_or_unknown(&self) -> Vec<i64> {
         self.elements.iter().map(|element| element.known().unwrap_or(-1)).collect()
     }
@@ -107,7 +107,7 @@ impl Known {
         self.elements.iter().any(|element| matches!(element, Element::Unknown))
     }
 
-    /// The integers as a tensor, where all are known.
+    /// The integers as a tensor, if all are known.
     pub(super) fn tensor(&self) -> Option<Tensor> {
         let ints = self.ints()?;
         match self.dtype {
@@ -122,7 +122,7 @@ impl Known {
         }
     }
 
-    /// A value of them for a step, made by operations called `name` and numbered.
+    /// Makes a value of them for a step, by operations called `name` and numbered.
     ///
     /// # Errors
     /// If no operation computes one of them.
@@ -182,7 +182,7 @@ impl Maker<'_> {
         Ok(self.graph.output(self.graph.add(new)?))
     }
 
-    /// One of them; none where no operation computes it.
+    /// One element; `None` if no operation computes it.
     fn scalar(&self, element: &Element) -> Result<Option<Output>, GraphError> {
         Ok(Some(match element {
             Element::Known(value) => {

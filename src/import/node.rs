@@ -8,7 +8,7 @@ use super::wire::{NodeDef, Value as Attribute};
 use crate::graph::{Edge, OpId};
 use crate::tensor::{DType, PartialShape, Tensor};
 
-/// That `node` is wrong.
+/// The error that `node` has this problem.
 pub(super) fn fail(node: &NodeDef, problem: NodeProblem) -> ImportError {
     ImportError::Node { node: node.name.clone(), kind: node.op.clone(), problem }
 }
@@ -18,7 +18,7 @@ impl NodeDef {
         self.attr.get(name)?.value.as_ref()
     }
 
-    /// The attribute `name` as `read` reads it; none where there is no such attribute.
+    /// The attribute `name` as `read` reads it; `None` if there is no such attribute.
     fn read<'a, T>(
         &'a self,
         name: &str,
@@ -29,21 +29,21 @@ impl NodeDef {
         self.value(name).map(|value| read(value).ok_or_else(wrong)).transpose()
     }
 
-    /// An integer; `default` where there is none.
+    /// An integer; `default` if there is no such attribute.
     pub(super) fn int(&self, name: &str, default: i64) -> Result<i64, NodeProblem> {
         let read =
             |value: &Attribute| if let Attribute::I(value) = value { Some(*value) } else { None };
         Ok(self.read(name, "an integer", read)?.unwrap_or(default))
     }
 
-    /// A number; `default` where there is none.
+    /// A number; `default` if there is no such attribute.
     pub(super) fn float(&self, name: &str, default: f32) -> Result<f32, NodeProblem> {
         let read =
             |value: &Attribute| if let Attribute::F(value) = value { Some(*value) } else { None };
         Ok(self.read(name, "a number", read)?.unwrap_or(default))
     }
 
-    /// Integers; none where there is no such attribute.
+    /// Integers; empty if there is no such attribute.
     pub(super) fn ints(&self, name: &str) -> Result<&[i64], NodeProblem> {
         let list = self.read(name, "a list of integers", |value| match value {
             Attribute::List(list) => Some(list.i.as_slice()),
@@ -52,14 +52,14 @@ impl NodeDef {
         Ok(list?.unwrap_or_default())
     }
 
-    /// A truth value; false where there is none.
+    /// A truth value; false if there is no such attribute.
     pub(super) fn flag(&self, name: &str) -> Result<bool, NodeProblem> {
         let read =
             |value: &Attribute| if let Attribute::B(value) = value { Some(*value) } else { None };
         Ok(self.read(name, "a truth value", read)?.unwrap_or(false))
     }
 
-    /// A text; the empty one where there is none.
+    /// A text; empty if there is no such attribute.
     pub(super) fn text(&self, name: &str) -> Result<&str, NodeProblem> {
         let text = self.read(name, "a text", |value| match value {
             Attribute::S(text) => std::str::from_utf8(text).ok(),
@@ -76,7 +76,7 @@ impl NodeDef {
         })
     }
 
-    /// An element type; none where there is no such attribute.
+    /// An element type; `None` if there is no such attribute.
     pub(super) fn optional_dtype(&self, name: &str) -> Result<Option<DType>, NodeProblem> {
         let read = |value: &Attribute| {
             if let Attribute::Type(value) = value { Some(*value) } else { None }
@@ -104,18 +104,19 @@ impl NodeDef {
     }
 }
 
-/// A node, and what its inputs are.
+/// A node, with the values of its inputs.
 pub(super) struct Node<'a> {
     pub(super) def: &'a NodeDef,
     pub(super) inputs: Vec<Value>,
-    /// What must have run before it.
+    /// The operations that must run before it: its control inputs.
     pub(super) controls: Vec<OpId>,
-    /// What must have run before it where it is not run itself: also what gives its inputs.
+    /// The operations that must run before it if the importer computes it: its control inputs, and
+    /// the operations that compute its inputs.
     pub(super) needs: Vec<OpId>,
 }
 
 impl<'a> Node<'a> {
-    /// The node as one without inputs that waits for `controls`.
+    /// The node without its inputs, waiting for `controls`.
     pub(super) fn with_controls(&self, controls: Vec<OpId>) -> Node<'a> {
         Node { def: self.def, inputs: Vec::new(), controls, needs: Vec::new() }
     }
@@ -130,7 +131,7 @@ impl<'a> Node<'a> {
         self.value(i)?.constant.as_ref().ok_or(NodeProblem::NotConstant { input: i })
     }
 
-    /// Input `i` as integers that are known in part.
+    /// Input `i` as integers that may be known only in part.
     pub(super) fn known(&self, i: usize) -> Result<&Known, NodeProblem> {
         self.value(i)?.known.as_ref().ok_or(NodeProblem::NotConstant { input: i })
     }
@@ -154,8 +155,9 @@ impl<'a> Node<'a> {
         self.constant(i)?.item::<f32>().map_err(|_| wrong())
     }
 
-    /// What must have run before it, given that it takes `taken` from other operations and
-    /// whatever else it needs of its inputs from what is known of them.
+    /// The operations that must run before it if it takes only `taken` as inputs. For its other
+    /// inputs, which the importer knows, it waits for their control inputs and for the assignment
+    /// of their variable.
     pub(super) fn controls_beside(&self, taken: &[Edge]) -> Vec<OpId> {
         let mut controls = self.controls.clone();
         for value in &self.inputs {
@@ -172,7 +174,7 @@ impl<'a> Node<'a> {
         controls
     }
 
-    /// The control inputs of it and of the constants that it is computed from.
+    /// Its control inputs, and those of the constants that it is computed from.
     pub(super) fn known_after(&self) -> Vec<OpId> {
         let mut after = self.controls.clone();
         for id in self.inputs.iter().flat_map(|value| &value.after) {
@@ -189,7 +191,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// `axis`, which counts from the end where it is negative, of a value of this rank.
+/// The index of `axis` in a value of this rank; a negative `axis` counts from the end.
 pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, NodeProblem> {
     let from_start = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
     let found = from_start.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank);

@@ -1,11 +1,11 @@
-//! The nodes that are wanted, in an order in which each comes after what it needs.
+//! The wanted nodes, in an order in which each comes after the nodes that it needs.
 
 use std::collections::BTreeMap;
 
 use super::error::ImportError;
 use super::wire::{GraphDef, NodeDef};
 
-/// What an input names: the node, and which of its outputs; none for a control input.
+/// The node that an input names, and the index of its output; `None` for a control input.
 pub(super) fn parse_input(input: &str) -> (&str, Option<usize>) {
     if let Some(node) = input.strip_prefix('^') {
         return (node, None);
@@ -16,10 +16,11 @@ pub(super) fn parse_input(input: &str) -> (&str, Option<usize>) {
     }
 }
 
-/// The nodes that `wanted` need, all where none is named; of those that could come next the first.
+/// The nodes that `wanted` need, or all if none is named. Of the nodes that could come next, the
+/// graph's first does.
 ///
 /// # Errors
-/// If two nodes have one name, an input or what is wanted does not exist, or nodes need each other.
+/// If two nodes have one name, an input or a wanted name does not exist, or nodes need each other.
 pub(super) fn sorted<'a>(
     graph: &'a GraphDef,
     wanted: &[&str],
@@ -54,7 +55,8 @@ enum State {
     Done,
 }
 
-/// A walk from users to what they need, without recursion: a chain of nodes may be long.
+/// A walk from nodes to the nodes that they need. Without recursion, since a chain of nodes may be
+/// long.
 struct Walk<'a, 'b> {
     graph: &'a GraphDef,
     by_name: &'b BTreeMap<&'a str, usize>,

@@ -1,4 +1,5 @@
-//! Element types, shapes and tensors from the wire, held to limits: the bytes may be anybody's.
+//! Element types, shapes and tensors from the wire, with limits because the bytes may come from
+//! anybody.
 
 use half::bf16;
 
@@ -10,12 +11,12 @@ use crate::tensor::{DType, Element, PartialShape, Shape, Tensor};
 const MAX_RANK: usize = 6;
 /// The most elements of a shape whose dimensions are known: more than any memory holds.
 const MAX_ELEMENTS: usize = 1 << 40;
-/// The most elements that a constant may be expanded to from fewer.
+/// The most elements of a constant that is expanded from fewer.
 const MAX_EXPANDED: usize = 1 << 26;
-/// What TensorFlow adds to the number of an element type for a reference to it.
+/// The number that TensorFlow adds to an element type's number for a reference to it.
 const REFERENCE: i32 = 100;
 
-/// The element type of TensorFlow's number `dtype`; none where it does not exist here.
+/// The element type of TensorFlow's number `dtype`; `None` if it does not exist here.
 pub(super) fn dtype(dtype: i32) -> Option<DType> {
     match dtype % REFERENCE {
         1 => Some(DType::F32),
@@ -65,7 +66,7 @@ pub(super) fn known_shape(dims: &[i64]) -> Result<Shape, NodeProblem> {
     })
 }
 
-/// The tensor.
+/// The tensor that `proto` describes.
 pub(super) fn tensor(proto: &TensorProto) -> Result<Tensor, NodeProblem> {
     let dims =
         proto.tensor_shape.as_ref().map(shape).transpose()?.unwrap_or(PartialShape::new(&[]));
@@ -91,7 +92,7 @@ pub(super) fn tensor(proto: &TensorProto) -> Result<Tensor, NodeProblem> {
     }
 }
 
-/// That TensorFlow's element type of this number does not exist here.
+/// The error that TensorFlow's element type of this number does not exist here.
 pub(super) fn no_such_type(dtype: i32) -> NodeProblem {
     NodeProblem::unsupported(format!("TensorFlow's element type {dtype} does not exist here"))
 }

@@ -1,5 +1,5 @@
-//! What is read of a graph besides its numbers, which the integration tests hold to TensorFlow's;
-//! and wrong graphs.
+//! The import of everything but a graph's numbers, which the integration tests compare with
+//! TensorFlow's; and wrong graphs.
 
 use proptest::prelude::*;
 use prost::Message;
@@ -212,7 +212,7 @@ fn variables_that_an_optimizer_updates_are_trainable() {
     assert_eq!(trainable.iter().map(|variable| variable.name()).collect::<Vec<_>>(), ["v"]);
 }
 
-/// Kinds of every family, to be given what does not fit them.
+/// Kinds of every family, to be given inputs that don't fit them.
 const KINDS: &[&str] = &[
     "Reshape",
     "Transpose",

@@ -1,4 +1,4 @@
-//! From nodes to operations: one at a time, each after what it needs.
+//! The translation of nodes to operations: one at a time, each after the nodes that it needs.
 
 mod array;
 mod indexed;
@@ -20,13 +20,13 @@ use super::{NodeProblem, fold};
 use crate::graph::{Graph, Name, NewOperation, Op, OpId, Output, Target};
 use state::Roles;
 
-/// What a node gives.
+/// The outputs of a node.
 pub(super) type Values = Result<Vec<Value>, NodeProblem>;
 
-/// How a node of one kind becomes operations.
+/// The translation of nodes of one kind to operations.
 pub(super) type Translate = Box<dyn Fn(&mut Importer<'_>, &Node<'_>) -> Values>;
 
-/// The translation of `kind`, TensorFlow's word; none where it does not exist here.
+/// The translation of `kind`, TensorFlow's word; `None` if it does not exist here.
 pub(super) fn find(kind: &str) -> Option<Translate> {
     let families = [
         math::find,
@@ -41,7 +41,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
     families.iter().find_map(|family| family(kind))
 }
 
-/// The translation to `op` of the same inputs.
+/// The translation to `op` with the same inputs.
 fn plain(op: Op) -> Translate {
     Box::new(move |importer, node| {
         let inputs = importer.inputs(node)?;
@@ -49,7 +49,7 @@ fn plain(op: Op) -> Translate {
     })
 }
 
-/// The translation to `op` of the inputs at these positions.
+/// The translation to `op` with the inputs at these positions.
 fn of_inputs<const N: usize>(positions: [usize; N], op: Op) -> Translate {
     Box::new(move |importer, node| {
         let inputs =
@@ -58,7 +58,7 @@ fn of_inputs<const N: usize>(positions: [usize; N], op: Op) -> Translate {
     })
 }
 
-/// The translation to what `op` makes of the attributes, of the same inputs.
+/// The translation to the operation that `op` makes of the attributes, with the same inputs.
 fn with_attributes(op: impl Fn(&NodeDef) -> Result<Op, NodeProblem> + 'static) -> Translate {
     Box::new(move |importer, node| {
         let inputs = importer.inputs(node)?;
@@ -69,11 +69,11 @@ fn with_attributes(op: impl Fn(&NodeDef) -> Result<Op, NodeProblem> + 'static) -
 /// A graph that is being added to another.
 pub(super) struct Importer<'a> {
     graph: &'a Graph,
-    /// The names of all nodes: what is made beside them is called otherwise.
+    /// The names of all nodes, which helper operations must not take.
     names: BTreeSet<&'a str>,
     values: BTreeMap<String, Vec<Value>>,
     operations: BTreeMap<String, OpId>,
-    /// By node that no operation was made for: what has run when it would have.
+    /// By node without an operation: the operations that must run before its users.
     folded: BTreeMap<String, Vec<OpId>>,
     roles: Roles,
     built_at: &'static Location<'static>,
@@ -96,7 +96,7 @@ impl<'a> Importer<'a> {
         (self.values, self.operations)
     }
 
-    /// Adds `def`, whose inputs are there. A device name that is none here is not asked for.
+    /// Adds `def`, whose inputs have been added. A device name that is malformed here is ignored.
     pub(super) fn add(&mut self, def: &NodeDef) -> Result<(), NodeProblem> {
         let node = self.node(def)?;
         let graph = self.graph.clone();
@@ -141,7 +141,7 @@ impl<'a> Importer<'a> {
         Ok(Node { def, inputs, controls, needs })
     }
 
-    /// What has run when the node called `name` has.
+    /// The operations that must run before an operation that waits for the node `name`.
     fn run_for(&self, name: &str) -> &[OpId] {
         match self.operations.get(name) {
             Some(operation) => std::slice::from_ref(operation),
@@ -149,7 +149,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    /// Whether there is nothing to wait for: what is fed, or a constant that waits for nothing.
+    /// Whether the operation needs no waiting: it is fed, or a constant that waits for nothing.
     fn is_free(&self, id: OpId) -> bool {
         self.graph.with_operation(id, |operation| match operation.op {
             Op::Const(_) => operation.control_inputs.is_empty(),
@@ -157,8 +157,8 @@ impl<'a> Importer<'a> {
         })
     }
 
-    /// What is about shapes is computed at once; the rest, and what of it only a step knows, is
-    /// translated.
+    /// Computes arithmetic on shapes at once. Translates the other nodes, and those whose result is
+    /// known only in the step.
     fn translate(&mut self, node: &Node<'_>) -> Values {
         let Some(known) = fold::fold(node) else {
             let unknown = || NodeProblem::NotConstant { input: node.unknown_input() };
@@ -201,7 +201,7 @@ impl<'a> Importer<'a> {
         Ok(self.outputs_of(id))
     }
 
-    /// The same, for one that touches variables; it runs where the first of them is.
+    /// The same for an operation that touches variables; it runs on the first one's device.
     fn emit_on(
         &mut self,
         node: &Node<'_>,

@@ -1,4 +1,4 @@
-//! What a node gives, as far as the importer knows it.
+//! The outputs of a node, as far as the importer knows them.
 
 use super::NodeProblem;
 use super::known::Known;
@@ -8,16 +8,17 @@ use crate::tensor::Tensor;
 /// One output of a node.
 #[derive(Clone, Default)]
 pub(super) struct Value {
-    /// The value in a step.
+    /// The value in a step, if an operation computes it.
     pub(super) output: Option<Output>,
-    /// Its value in every step.
+    /// Its value, if it is the same in every step.
     pub(super) constant: Option<Tensor>,
     /// Its integers, as far as they are known.
     pub(super) known: Option<Known>,
-    /// What must have run before who takes what is known of it without waiting for the output:
-    /// the control inputs of the constants that it was computed from.
+    /// The operations that must run before a user that takes the constant or known value without
+    /// the output: the control inputs of the constants that it was computed from.
     pub(super) after: Vec<OpId>,
-    /// The variable that it refers to, and what must have run before that is read.
+    /// The variable that it refers to, if it does, and the operation that must run before a read of
+    /// it.
     pub(super) variable: Option<(OpId, Option<OpId>)>,
 }
 
@@ -34,8 +35,8 @@ impl From<Known> for Value {
 }
 
 impl Value {
-    /// The value for a step; what must be made for that is called after `node`, whose input `input`
-    /// it is.
+    /// The value for a step. Operations that must be made for it are called after `node`, whose
+    /// input `input` it is.
     pub(super) fn output(
         &self,
         graph: &Graph,

@@ -55,7 +55,7 @@ pub(super) enum Value {
     Tensor(TensorProto),
 }
 
-/// A list; of its kinds only integers are asked for.
+/// A list; only lists of integers are read.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct ListValue {
     #[prost(int64, repeated, tag = "3")]
@@ -77,7 +77,7 @@ pub(super) struct Dim {
     pub(super) size: i64,
 }
 
-/// A tensor: its bytes, or values of which the last is repeated to fill the shape.
+/// A tensor: its bytes, or values; the last value is repeated to fill the shape.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct TensorProto {
     #[prost(int32, tag = "1")]
@@ -96,7 +96,7 @@ pub(super) struct TensorProto {
     pub(super) int64_val: Vec<i64>,
     #[prost(bool, repeated, tag = "11")]
     pub(super) bool_val: Vec<bool>,
-    /// Of `DT_BFLOAT16`: the bits of each.
+    /// The bits of each value of a `DT_BFLOAT16`.
     #[prost(int32, repeated, tag = "13")]
     pub(super) half_val: Vec<i32>,
 }

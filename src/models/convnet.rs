@@ -3,19 +3,20 @@
 
 use crate::graph::{GraphError, Output, Padding, conv2d, dense, flatten, max_pool2d};
 
-/// How large a network is.
+/// The sizes of a network.
 struct Size {
     /// The height and width of the convolutions' windows.
     window: usize,
-    /// The channels that each convolution gives.
+    /// The number of channels that each convolution computes.
     filters: [usize; 2],
     /// The width of the dense layer before the last.
     dense: usize,
 }
 
-/// For images of at least [`LARGE`] pixels either way: that of TensorFlow's tutorial for MNIST.
+/// For images of at least [`LARGE`] pixels either way: the network of TensorFlow's tutorial for
+/// MNIST.
 const TUTORIAL: Size = Size { window: 5, filters: [32, 64], dense: 1024 };
-/// For smaller ones, as the 8x8 digits.
+/// For smaller images, such as the 8x8 digits.
 const SMALL: Size = Size { window: 3, filters: [8, 16], dense: 64 };
 const LARGE: usize = 16;
 

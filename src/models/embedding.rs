@@ -10,7 +10,7 @@ use crate::graph::{
 /// likewise).
 ///
 /// Deep: the mean of the features' rows of a table, weighted by their values, through dense layers.
-/// Wide: the sum of the features' own logits, weighted likewise, which begin at zero. Both tables
+/// Wide: the sum of the features' own logits, weighted likewise; they begin at zero. Both tables
 /// are cut into the same shards.
 pub(in crate::models) fn logits(
     g: &Graph,
@@ -34,7 +34,7 @@ pub(in crate::models) fn logits(
     dense(&layer, classes)?.add(&pooled("wide", classes, InitialRows::Constant(0.0))?)
 }
 
-/// The sum over the slots of `rows` \[batch, slots, width\], each times its value in `values`
+/// The sum over the slots of `rows` \[batch, slots, width\], each row times its value in `values`
 /// \[batch, slots\].
 fn sum_of_slots(
     rows: &Output,

@@ -2,7 +2,7 @@
 
 use crate::graph::{GraphError, Output, dense};
 
-/// The logits of `classes` classes, after layers of these widths; without any it is softmax
+/// The logits of `classes` classes, after layers of the given widths; without any it is softmax
 /// regression.
 pub(super) fn logits(
     features: &Output,

@@ -1,4 +1,4 @@
-//! Which network the built-in trainer trains, and its sizes.
+//! The model of the built-in trainer, and its sizes.
 
 /// A model of the built-in trainer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,18 +10,17 @@ pub enum Model {
         /// The widths of the layers before the last.
         hidden: Vec<usize>,
     },
-    /// Convolutions with relu and pools, then dense layers: for data sets of images. Large ones get
-    /// the network of TensorFlow's tutorial for MNIST, small ones a smaller.
+    /// Convolutions with relu and pools, then dense layers: for data sets of images. Large images
+    /// get the network of TensorFlow's tutorial for MNIST, small ones a smaller network.
     Convnet,
     /// Wide and deep, of sparse samples.
     Embedding(Embedding),
-    /// An image model as it was published, of random images: to see what its training costs a
-    /// cluster.
+    /// A published image model, on random images: to measure what its training costs a cluster.
     Published(Published),
-    /// Next to no arithmetic: scalar variables are read and updated, which shows what a step itself
-    /// costs.
+    /// Almost no arithmetic: scalar variables are read and updated, which shows the cost of a step
+    /// itself.
     Null {
-        /// How many variables there are.
+        /// The number of variables.
         variables: usize,
     },
 }
@@ -29,19 +28,19 @@ pub enum Model {
 /// The sizes of [`Model::Embedding`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Embedding {
-    /// The rows of its table: how many features there are.
+    /// The rows of its table: the number of features that exist.
     pub rows: usize,
     /// The width of a row.
     pub dim: usize,
-    /// The features of a sample.
+    /// The number of features of a sample.
     pub slots: usize,
-    /// The shards that its tables are cut into.
+    /// The number of shards that its tables are cut into.
     pub partitions: usize,
     /// The widths of the dense layers before the last.
     pub hidden: Vec<usize>,
 }
 
-/// An image model that many know the size of.
+/// A published image model of well-known size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
     /// AlexNet in one column (Krizhevsky 2014): 61.1 million parameters.

@@ -1,4 +1,4 @@
-//! The graph of a network that is a table of layers.
+//! The graph of a network, built from its table of layers.
 
 use super::table::{Convolve, Layer, Pool, Table};
 use crate::graph::{
@@ -9,13 +9,13 @@ use crate::graph::{
 /// The axis of an image's channels.
 const CHANNELS: isize = 3;
 
-/// A graph in the making, and what is to run with each training step.
+/// A graph that is being built, with the operations that run with each training step.
 #[derive(Default)]
 struct Builder {
     updates: Vec<Target>,
 }
 
-/// The logits for rows that are images, and what brings the moving averages up to date.
+/// The logits for rows that are images, and the operations that update the moving averages.
 pub(super) fn logits(
     network: &Table,
     features: &Output,
@@ -28,7 +28,7 @@ pub(super) fn logits(
 }
 
 impl Builder {
-    /// `layers`, one after the other.
+    /// Builds `layers`, one after the other.
     fn sequence(&mut self, layers: &[Layer], x: &Output) -> Result<Output, GraphError> {
         layers.iter().try_fold(x.clone(), |x, layer| self.layer(layer, &x))
     }

@@ -1,5 +1,5 @@
-//! What a table of layers has to learn and to compute, counted from the table alone, against what
-//! was published.
+//! The parameters and multiply-adds of a table of layers, counted from the table alone and compared
+//! with the published numbers.
 
 use std::iter::Sum;
 use std::ops::Add;
@@ -16,7 +16,7 @@ use crate::tensor::DType;
 /// The size of a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Size {
-    /// Trainable values.
+    /// The number of trainable values.
     pub(super) parameters: u64,
     /// Multiply-adds of convolutions and products, forward, for one image.
     pub(super) multiply_adds: u64,
@@ -44,7 +44,8 @@ impl Table {
     }
 }
 
-/// The size of `layers`, one after the other; `image` is what they are given, then what they give.
+/// The size of `layers`, one after the other; `image` is the shape of their input, then of their
+/// output.
 fn sequence(layers: &[Layer], image: &mut [usize; 3]) -> Size {
     layers.iter().map(|layer| of(layer, image)).sum()
 }
@@ -109,7 +110,7 @@ fn convolution(convolve: &Convolve, image: &mut [usize; 3]) -> Size {
     }
 }
 
-/// How many places a window has.
+/// The number of positions of a window.
 fn slid(size: usize, window: usize, stride: usize, padding: Padding) -> usize {
     match padding {
         Padding::Valid => (size - window) / stride + 1,

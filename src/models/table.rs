@@ -1,8 +1,8 @@
-//! A convolutional network as a table of layers, and what the table says of its size.
+//! A convolutional network as a table of layers.
 
 use crate::graph::Padding;
 
-/// An image model as it was published: its input, its classes, its layers.
+/// A published image model: its input, its classes, its layers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table {
     /// Height, width, channels.
@@ -24,7 +24,7 @@ pub(super) enum Layer {
         units: usize,
         relu: bool,
     },
-    /// Each branch of the same input; their channels follow one another.
+    /// Branches with the same input; their output channels are concatenated.
     Branches(Vec<Vec<Self>>),
     /// The relu of the sum of two branches of the same input. An empty shortcut is the input
     /// itself.
@@ -89,7 +89,7 @@ impl Layer {
         Self::Dense { units, relu: false }
     }
 
-    /// Without padding.
+    /// Removes the padding.
     pub(super) fn valid(mut self) -> Self {
         match &mut self {
             Self::Convolve(Convolve { padding, .. }) | Self::MaxPool(Pool { padding, .. }) => {
@@ -104,12 +104,12 @@ impl Layer {
         Self::Convolve(Convolve { stride, ..self.convolve() })
     }
 
-    /// With batch normalisation in place of the bias.
+    /// Uses batch normalisation in place of the bias.
     pub(super) fn normalised(self) -> Self {
         Self::Convolve(Convolve { normalised: true, ..self.convolve() })
     }
 
-    /// Without the relu.
+    /// Removes the relu.
     pub(super) fn linear(self) -> Self {
         Self::Convolve(Convolve { relu: false, ..self.convolve() })
     }

@@ -1,5 +1,5 @@
-//! Elements found by indices that are values, whole: what each operation is, gives, costs and
-//! computes, and how its gradient is built.
+//! Operations on elements found by indices: the definition, types, cost, kernel and gradient of
+//! each.
 
 use smallvec::smallvec;
 
@@ -12,15 +12,15 @@ use crate::kernels::indexed::{self, nd_positions, positions};
 use crate::kernels::{by_number, by_word, bytes_of, filled_in};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
-/// What is done at the indices (i32 or i64), which count from 0.
+/// An operation at indices (i32 or i64), which count from 0.
 ///
-/// The last dimension of `Nd` indices is a position along the first axes of what they point into,
-/// and the slice there, of the axes left, is what is moved. Where indices repeat, they count in
-/// their order.
+/// The last dimension of `Nd` indices is a position along the first axes of the value that they
+/// index; the slice at that position, over the remaining axes, is moved. Repeated indices take
+/// effect in their order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Indexed {
-    /// `(params, indices)`: the slices at the indices along an axis, which takes the indices' shape
-    /// (TensorFlow `GatherV2` without batch dimensions).
+    /// `(params, indices)`: the slices at the indices along an axis, which the indices' shape
+    /// replaces (TensorFlow `GatherV2` without batch dimensions).
     Gather {
         /// The axis.
         axis: usize,
@@ -37,25 +37,25 @@ pub enum Indexed {
     ScatterNd(Shape),
     /// `(x, indices, updates)`: `x`, and the updates added at the indices.
     TensorScatterAdd,
-    /// `(x, indices, updates)`: `x`, and the updates in its place at the indices; the last of
-    /// several.
+    /// `(x, indices, updates)`: `x`, with the updates in its place at the indices; of several for
+    /// one place the last.
     TensorScatterUpdate,
-    /// `(indices)`: `on` at the index along a new axis and `off` elsewhere, everywhere for an index
-    /// that is no position.
+    /// `(indices)`: `on` at the index along a new axis and `off` elsewhere; `off` everywhere for an
+    /// index outside the axis.
     OneHot {
         /// The size of the new axis.
         depth: usize,
-        /// The axis before which it is.
+        /// The position of the new axis.
         axis: usize,
-        /// A scalar.
+        /// The value at the index, a scalar.
         on: Tensor,
-        /// A scalar of the same type.
+        /// The value elsewhere, a scalar of the same type.
         off: Tensor,
     },
 }
 
 impl Indexed {
-    /// What its inputs must be.
+    /// The requirements on its inputs.
     fn needs(&self) -> String {
         match self {
             Self::Gather { axis } => format!("an axis {axis} and i32 or i64 indices"),
@@ -179,7 +179,7 @@ impl OpDef for Indexed {
             | (Self::ScatterNd(_), [indices, updates])
             | (Self::TensorScatterAdd, [_, indices, updates]) => {
                 let (_, shape) = updates;
-                // Each update reads and writes what it is added to.
+                // Each update is read, and the element that it is added to is read and written.
                 let moved = bytes_of(indices) + 3 * bytes_of(updates) + written;
                 Cost { flops: shape.elements() as u64, ..Cost::moved(moved) }
             }
@@ -272,32 +272,32 @@ fn gather_grad(
     fits.then(|| smallvec![params])
 }
 
-/// The dimensions of all slices of `shape` that `indices` find.
+/// The dimensions of all slices of `shape` at `indices`.
 fn slices_at(shape: PartialShape, indices: TensorType) -> Option<Dims> {
     let (Some(depth), positions) = indices.shape.dims().split_last()? else { return None };
     let slice = shape.dims().get(*depth..)?;
     is_index(indices.dtype).then(|| [positions, slice].concat().into())
 }
 
-/// The result of putting `updates` into `shape`.
+/// The type of the result of putting `updates` into `shape`.
 fn scattered(updates: TensorType, shape: PartialShape, indices: TensorType) -> Option<OutputTypes> {
     let slices = PartialShape::checked(&slices_at(shape, indices)?)?;
     slices.merge(&updates.shape).map(|_| one(updates.dtype, shape))
 }
 
-/// The size of an axis, and how many elements there are at each of its positions.
+/// The size of an axis, and the number of elements at each of its positions.
 fn along(shape: Shape, axis: usize) -> (usize, usize) {
     (shape.dims()[axis], shape.dims()[axis + 1..].iter().product())
 }
 
-/// What indices whose last dimension is a position along the first axes find.
+/// The slices at indices whose last dimension is a position along the first axes.
 struct Slices {
-    /// How many axes the indices are positions along.
+    /// The number of axes that the indices are positions along.
     depth: usize,
-    /// How many slices there are to be found.
+    /// The number of slices that can be found.
     count: usize,
     positions: Vec<usize>,
-    /// The elements of each.
+    /// The number of elements of each slice.
     width: usize,
 }
 
@@ -323,7 +323,7 @@ fn gathered(
     }))
 }
 
-/// `x` and the updates added at the indices.
+/// Adds the updates to `x` at the indices.
 fn added(mut x: Tensor, indices: &Tensor, updates: &Tensor) -> Result<Tensor, ComputeError> {
     let Slices { count, positions, width, .. } = Slices::of(x.shape(), indices)?;
     by_number!(x.dtype(), N => {
@@ -335,11 +335,11 @@ fn added(mut x: Tensor, indices: &Tensor, updates: &Tensor) -> Result<Tensor, Co
 /// Elements found by indices, i32 or i64, which count from 0. An index outside its axis fails the
 /// step.
 impl Output {
-    /// The slices at `indices` along `axis`, in whose place the indices' shape is (TensorFlow
+    /// The slices at `indices` along `axis`, which the indices' shape replaces (TensorFlow
     /// `tf.gather`).
     ///
     /// # Errors
-    /// If there is no such axis, or the indices are no integers.
+    /// If there is no such axis, or the indices are not integers.
     #[track_caller]
     pub fn gather(&self, indices: &Self, axis: isize) -> Result<Self, GraphError> {
         let axis = self.axis(axis)?;
@@ -350,24 +350,25 @@ impl Output {
     /// axes (TensorFlow `tf.gather_nd`).
     ///
     /// # Errors
-    /// If the indices are no integers, or `k` is unknown or more than there are axes.
+    /// If the indices are not integers, or `k` is unknown or more than the number of axes.
     #[track_caller]
     pub fn gather_nd(&self, indices: &Self) -> Result<Self, GraphError> {
         self.with(&[indices], Indexed::GatherNd.into())
     }
 
-    /// Zeros of `shape`, and `updates` added at these indices \[…, k\] (TensorFlow
+    /// Zeros of `shape`, with `updates` added at these indices \[…, k\] (TensorFlow
     /// `tf.scatter_nd`).
     ///
     /// # Errors
-    /// As [`Output::gather_nd`], or if the updates are no numbers or not of the shape that it would
-    /// give.
+    /// As [`Output::gather_nd`], or if the updates are not numbers or not of the shape that it
+    /// would give.
     #[track_caller]
     pub fn scatter_nd(&self, updates: &Self, shape: impl Into<Shape>) -> Result<Self, GraphError> {
         self.with(&[updates], Indexed::ScatterNd(shape.into()).into())
     }
 
-    /// With `updates` added at `indices` \[…, k\] (TensorFlow `tf.tensor_scatter_nd_add`).
+    /// This value with `updates` added at `indices` \[…, k\] (TensorFlow
+    /// `tf.tensor_scatter_nd_add`).
     ///
     /// # Errors
     /// As [`Output::scatter_nd`].
@@ -376,8 +377,8 @@ impl Output {
         self.with(&[indices, updates], Indexed::TensorScatterAdd.into())
     }
 
-    /// With `updates` in place of what is at `indices` \[…, k\], the last of several for one place
-    /// (TensorFlow `tf.tensor_scatter_nd_update`).
+    /// This value with `updates` in place of the elements at `indices` \[…, k\]; of several for one
+    /// place the last counts (TensorFlow `tf.tensor_scatter_nd_update`).
     ///
     /// # Errors
     /// As [`Output::scatter_nd`], except that the updates may be truth values.
@@ -390,11 +391,11 @@ impl Output {
         self.with(&[indices, updates], Indexed::TensorScatterUpdate.into())
     }
 
-    /// `on` at these indices along a new axis of size `depth` that is number `axis` of the result,
-    /// `off` elsewhere; `off` all along for an index outside it (TensorFlow `tf.one_hot`).
+    /// `on` at these indices along a new axis of size `depth`, at position `axis` of the result,
+    /// and `off` elsewhere; `off` everywhere for an index outside it (TensorFlow `tf.one_hot`).
     ///
     /// # Errors
-    /// If these are no integers, there is no such place for an axis, or `on` and `off` are no
+    /// If these are not integers, there is no such place for an axis, or `on` and `off` are not
     /// scalars of one type.
     #[track_caller]
     pub fn one_hot<T: Into<Tensor>>(

@@ -11,16 +11,16 @@ use crate::kernels::cost::EXP;
 use crate::kernels::{Numerics, bytes_of};
 use crate::tensor::{DType, Tensor};
 
-/// `(x)`: `m + ln ∑ e^(x−m)` along some axes, where `m` is the greatest element, or 0 where that is
+/// `(x)`: `m + ln ∑ e^(x−m)` along some axes, where `m` is the greatest element, or 0 if that is
 /// not finite.
 ///
-/// Elements of −∞ count for nothing; where all are −∞, or none is there, the result is −∞. Its
-/// gradient is the softmax: 0 for an element of −∞, also where all are (TensorFlow's is NaN then).
+/// Elements of −∞ add nothing; if all are −∞, or there are none, the result is −∞. The gradient is
+/// the softmax: 0 for an element of −∞, even if all are −∞ (TensorFlow's is NaN then).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LogSumExp {
-    /// Along which axes.
+    /// The axes to sum along.
     pub axes: Axes,
-    /// Whether these stay, with size 1.
+    /// Whether these axes stay, with size 1.
     pub keep_dims: bool,
 }
 
@@ -59,7 +59,7 @@ impl OpDef for LogSumExp {
                 (y, dy) = (y.expand_dims(axis as isize)?, dy.expand_dims(axis as isize)?);
             }
         }
-        // e^(−∞ − −∞) is NaN; any finite number in place of the last makes it 0.
+        // e^(−∞ − −∞) is NaN; any finite number in place of the second −∞ makes it 0.
         let dtype = x.tensor_type().dtype;
         let least = if dtype == DType::F32 { f64::from(f32::MIN) } else { f64::MIN };
         let y = y.maximum(&x.graph().constant(Tensor::scalar_of(dtype, least)))?;
@@ -111,7 +111,7 @@ impl Output {
     /// `ln ∑ eˣ` of all elements, a scalar.
     ///
     /// # Errors
-    /// If they are no f32 or f64.
+    /// If the elements are not f32 or f64.
     #[track_caller]
     pub fn log_sum_exp(&self) -> Result<Self, GraphError> {
         let axes = (0..self.tensor_type().shape.rank()).collect();
@@ -121,7 +121,7 @@ impl Output {
     /// `ln ∑ eˣ` of the elements along these axes, which are left out of the result's shape.
     ///
     /// # Errors
-    /// If an axis is not there or named twice, or the elements are no f32 or f64.
+    /// If an axis does not exist or is named twice, or the elements are not f32 or f64.
     #[track_caller]
     pub fn log_sum_exp_over(&self, axes: &[isize]) -> Result<Self, GraphError> {
         let axes = self.axes_to_reduce("LogSumExp", axes)?;
@@ -131,7 +131,7 @@ impl Output {
     /// `ln ∑ eˣ` of the elements along these axes, which stay with size 1.
     ///
     /// # Errors
-    /// If an axis is not there or named twice, or the elements are no f32 or f64.
+    /// If an axis does not exist or is named twice, or the elements are not f32 or f64.
     #[track_caller]
     pub fn log_sum_exp_keep_dims(&self, axes: &[isize]) -> Result<Self, GraphError> {
         let axes = self.axes_to_reduce("LogSumExp", axes)?;

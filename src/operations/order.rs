@@ -1,4 +1,4 @@
-//! Operations that compare the elements along an axis, whole: which is greatest, which are.
+//! Operations that compare the elements along an axis: the greatest, the least, the top `k`.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -12,44 +12,44 @@ use crate::kernels::reduce::Run;
 use crate::kernels::{by_float, by_number, by_position, cost_of_reduction, written};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
-/// What is asked about the order of elements.
+/// A question about the order of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// `(x)`: where along an axis the greatest element is; the first of equals. A NaN never is.
+    /// `(x)`: the position of the greatest element along an axis; the first of equals, never a NaN.
     ArgMax {
         /// The axis.
         axis: usize,
         /// The type of the positions: i32 or i64.
         dtype: DType,
     },
-    /// `(x)`: where along an axis the least element is; the first of equals. A NaN never is.
+    /// `(x)`: the position of the least element along an axis; the first of equals, never a NaN.
     ArgMin {
         /// The axis.
         axis: usize,
         /// The type of the positions: i32 or i64.
         dtype: DType,
     },
-    /// `(x)`: the greatest elements along the last axis, the greatest first, and where they are
-    /// (i32). Of equals the first comes first; NaNs come before numbers (TensorFlow `TopKV2`,
+    /// `(x)`: the greatest elements along the last axis, the greatest first, and their positions
+    /// (i32). Equal elements keep their order; NaNs come before numbers (TensorFlow `TopKV2`,
     /// sorted).
     TopK {
-        /// How many.
+        /// The number of elements.
         k: usize,
     },
     /// `(gradient, positions, x)`: the gradient at these positions along the last axis, and 0
     /// elsewhere.
     TopKGrad,
     /// `(predictions [rows, classes], targets [rows])`: whether fewer than `k` predictions of a row
-    /// are greater than that of its target. False where the target names no class, or a prediction
+    /// are greater than that of its target. False if the target is not a class, or if a prediction
     /// met on the way is not finite (TensorFlow `InTopKV2`).
     InTopK {
-        /// How many.
+        /// The number of predictions that the target must be among.
         k: usize,
     },
 }
 
 impl Order {
-    /// What its inputs must be.
+    /// The requirements on its inputs.
     fn needs(&self) -> String {
         match self {
             Self::ArgMax { axis, .. } | Self::ArgMin { axis, .. } => {
@@ -207,39 +207,40 @@ fn along(shape: Shape, axis: usize) -> (Run, Shape) {
 
 /// The order of elements along an axis.
 impl Output {
-    /// Where along the last axis the greatest element is (i64); the first of equals.
+    /// The position of the greatest element along the last axis (i64); the first of equals.
     ///
     /// # Errors
-    /// If they are no numbers, or there is no axis.
+    /// If the elements are not numbers, or there is no axis.
     #[track_caller]
     pub fn argmax(&self) -> Result<Self, GraphError> {
         self.argmax_over(-1, DType::I64)
     }
 
-    /// Where along `axis` the greatest element is, as i32 or i64; the first of equals. A NaN never
-    /// is.
+    /// The position of the greatest element along `axis`, as i32 or i64; the first of equals, never
+    /// a NaN.
     ///
     /// # Errors
-    /// If they are no numbers, there is no such axis, or it is empty.
+    /// If the elements are not numbers, there is no such axis, or it is empty.
     #[track_caller]
     pub fn argmax_over(&self, axis: isize, dtype: DType) -> Result<Self, GraphError> {
         self.with(&[], Order::ArgMax { axis: self.axis(axis)?, dtype }.into())
     }
 
-    /// Where along `axis` the least element is, as i32 or i64; the first of equals. A NaN never is.
+    /// The position of the least element along `axis`, as i32 or i64; the first of equals, never a
+    /// NaN.
     ///
     /// # Errors
-    /// If they are no numbers, there is no such axis, or it is empty.
+    /// If the elements are not numbers, there is no such axis, or it is empty.
     #[track_caller]
     pub fn argmin_over(&self, axis: isize, dtype: DType) -> Result<Self, GraphError> {
         self.with(&[], Order::ArgMin { axis: self.axis(axis)?, dtype }.into())
     }
 
-    /// The `k` greatest elements along the last axis, the greatest first, and where they are (i32).
-    /// Of equals the first comes first (TensorFlow `tf.math.top_k`).
+    /// The `k` greatest elements along the last axis, the greatest first, and their positions
+    /// (i32). Equal elements keep their order (TensorFlow `tf.math.top_k`).
     ///
     /// # Errors
-    /// If they are no numbers, or fewer.
+    /// If the elements are not numbers, or there are fewer than `k`.
     #[track_caller]
     pub fn top_k(&self, k: usize) -> Result<(Self, Self), GraphError> {
         let values = self.with(&[], Order::TopK { k }.into())?;
@@ -251,7 +252,7 @@ impl Output {
     /// predictions \[rows, classes\] (bool \[rows\]; TensorFlow `tf.math.in_top_k`).
     ///
     /// # Errors
-    /// If it is no f32 matrix, or there is not one target a row.
+    /// If this is not an f32 matrix, or there is not one target a row.
     #[track_caller]
     pub fn in_top_k(&self, targets: &Self, k: usize) -> Result<Self, GraphError> {
         self.with(&[targets], Order::InTopK { k }.into())

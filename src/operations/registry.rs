@@ -1,4 +1,4 @@
-//! The defined operations by kind: the library's, and those that the program has added.
+//! The defined operations by kind: the library's, and those that the program has registered.
 
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, PoisonError, RwLock};
@@ -8,13 +8,14 @@ use serde::de::{Deserialize, Deserializer, Error};
 use super::built_in;
 use crate::graph::{Attribute, Attributes, Defined, GraphError, GraphProblem, Op, OpDef, Output};
 
-/// By kind, each with any attributes. Read when a graph is built or arrives, and not in a step.
+/// The operations by kind, each with any attributes. Read when a graph is built or arrives, never
+/// in a step.
 static OPERATIONS: LazyLock<RwLock<BTreeMap<&'static str, Defined>>> = LazyLock::new(|| {
     let by_kind = |op: Defined| (op.definition().kind(), op);
     RwLock::new(built_in().into_iter().map(by_kind).collect())
 });
 
-/// Adds an operation to those that graphs from other tasks may use, whatever its attributes.
+/// Registers an operation, so that graphs from other tasks may use it with any attributes.
 ///
 /// Every task of a cluster runs the same program, so call it first thing in `main`: a task must
 /// know the operation before another's graph arrives. Calling it again changes nothing.
@@ -36,8 +37,8 @@ fn of_kind(kind: &str) -> Option<Defined> {
 }
 
 impl Output {
-    /// The first output of `operation`, which takes this and `others` as inputs. The other outputs
-    /// are those of its [`target`](Output::target).
+    /// Applies `operation` to this and `others`, and returns its first output. Its
+    /// [`target`](Output::target) has the other outputs.
     ///
     /// # Errors
     /// If the inputs don't fit, or no other task could read a graph with the operation.

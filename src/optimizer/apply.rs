@@ -1,11 +1,10 @@
-//! Applies an update to its variable: the whole of it, or some of its rows.
+//! Applies an update to its variable: to the whole variable, or to some of its rows.
 
 use super::update::{Mean, Update};
 use crate::graph::RuleState;
 use crate::tensor::Tensor;
 
-/// Applies `update` to its values, in place where nobody else holds them. Does nothing to hollow
-/// ones.
+/// Applies `update` to its values, in place unless they are shared. Does nothing to hollow values.
 pub(crate) fn apply(update: &mut Update) {
     let read = update.compensation.as_ref().map(|compensation| &compensation.read);
     if update.values.iter().chain(read).any(Tensor::is_hollow) {

@@ -1,21 +1,21 @@
-//! `ClipGradients`: bounds that gradients are kept in before they are applied.
+//! `ClipGradients`: bounds that gradients are clipped to before they are applied.
 
 use crate::graph::{Gradient, GraphError, IndexedSlices, Output, Variable, clip_by_global_norm};
 
-/// Bounds that a worker keeps its gradients in, before they leave it. With synchronous training
+/// The bounds that a worker clips its gradients to before it sends them. With synchronous training
 /// each gradient of a round is clipped, and then their mean is applied.
 ///
-/// Rows that come more than once are summed first, so that a gradient of rows is clipped to what
-/// the dense one would be. (TensorFlow takes each occurrence of a row by itself, and so overlooks
-/// what they come to.)
+/// Rows that come more than once are summed first, so that a gradient of rows is clipped as the
+/// dense one would be. (TensorFlow clips each occurrence of a row by itself, and so overlooks their
+/// sum.)
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ClipGradients {
-    /// Each element at least minus this, and at most this (TensorFlow: `tf.clip_by_value`).
+    /// Keeps each element at least minus this and at most this (TensorFlow: `tf.clip_by_value`).
     ByValue(f32),
-    /// The norm of each variable's gradient at most this (TensorFlow: `tf.clip_by_norm`).
+    /// Keeps the norm of each variable's gradient at most this (TensorFlow: `tf.clip_by_norm`).
     ByNorm(f32),
-    /// The norm of all gradients together at most this; where it is not finite all become NaN
-    /// (Pascanu et al. 2013; TensorFlow: `tf.clip_by_global_norm`).
+    /// Keeps the norm of all gradients together at most this; if that norm is not finite, all
+    /// become NaN (Pascanu et al. 2013; TensorFlow: `tf.clip_by_global_norm`).
     ByGlobalNorm(f32),
 }
 
@@ -26,7 +26,7 @@ impl ClipGradients {
         assert!(bound > 0.0, "gradients can't be clipped to {bound}; it must be above 0");
     }
 
-    /// The same variables, with clipped gradients.
+    /// Returns the same variables, with clipped gradients.
     #[track_caller]
     pub(super) fn apply(
         self,

@@ -1,30 +1,29 @@
-//! `LocalSgd`: workers that train copies of their own, and exchange what they learn every so many
-//! steps.
+//! `LocalSgd`: workers train copies of their own, and exchange what they learn every so many steps.
 //!
 //! The trainable variables are each worker's own, and its inner optimizer updates them without a
-//! message. Of each there is a center on the parameter servers (TensorFlow:
-//! `ModelAverageOptimizer`, whose global variables these are). In every H-th step a worker
-//! exchanges with the center, as the mode of the run says ([`Exchange`]):
+//! message. Each has a center on the parameter servers (the global variables of TensorFlow's
+//! `ModelAverageOptimizer`). In every H-th step a worker exchanges with the center, in the way of
+//! the run's mode ([`Exchange`]):
 //!
-//! - It sends how far it has moved since it last read the center; the outer optimizer takes the
-//!   mean of these moves as a gradient, and every worker goes on from what it makes of the center.
-//!   With gradient descent of rate 1 that is the average of the workers (local SGD; Stich 2019),
-//!   with momentum of Nesterov it is DiLoCo (Douillard et al. 2023).
+//! - Either it sends how far it has moved since it last read the center. The outer optimizer
+//!   applies the mean of these moves as a gradient, and every worker goes on from the new center.
+//!   With gradient descent of rate 1 the center is the average of the workers (local SGD; Stich
+//!   2019), with Nesterov's momentum it is DiLoCo (Douillard et al. 2023).
 //! - Or it sends a share of its distance to the center, and moves as far towards it.
 //!
-//! The global step counts the exchanges. Whether one waits for others is the mode's to say: an
-//! average is a round of synchronous training, where backups, lost workers and those that come back
-//! are as there. A worker that comes back begins at the center. Where the centers go back to a
-//! checkpoint, how far the workers have moved since their last average still counts in the next.
-//! What else a worker keeps, its optimizer's slots and the moving averages of batch normalisation,
-//! is never exchanged.
+//! The global step counts the exchanges. The mode decides whether an exchange waits for others: an
+//! average is a round of synchronous training, with the same treatment of backups, lost workers and
+//! workers that come back. A worker that comes back begins at the center. If the centers go back to
+//! a checkpoint, the moves of the workers since their last average still count in the next. A
+//! worker never exchanges its other variables: its optimizer's slots and the moving averages of
+//! batch normalisation.
 
 use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Target, Variable};
 use crate::sync::{Copies, Exchange, Mode};
 
 use super::{GradientDescent, Momentum, Optimizer, TrainOp};
 
-/// An optimizer of a worker's own variables, and one that applies what the workers have learnt,
+/// An optimizer of a worker's own variables, with one that applies what the workers have learnt,
 /// every so many steps.
 #[derive(Clone, Debug)]
 pub struct LocalSgd {
@@ -35,8 +34,8 @@ pub struct LocalSgd {
 }
 
 impl LocalSgd {
-    /// `inner` for a worker's own steps, and `outer`, every `every` steps, for the center. How they
-    /// exchange is the mode's that `outer` is coordinated in; an average, where that says nothing.
+    /// Uses `inner` for a worker's own steps and `outer`, every `every` steps, for the center. The
+    /// mode of `outer` decides how they exchange; by default they average.
     ///
     /// # Panics
     /// If `every` is 0.
@@ -49,7 +48,7 @@ impl LocalSgd {
         Self { inner, outer, every, exchange }
     }
 
-    /// What applies to the center what is sent to it.
+    /// The optimizer that applies to the center what the workers send.
     pub(crate) fn center(copies: &Copies) -> Optimizer {
         let rate = copies.learning_rate;
         match copies.momentum {
@@ -58,10 +57,11 @@ impl LocalSgd {
         }
     }
 
-    /// The operations that train the worker's variables to make `loss` small, and average them.
+    /// Creates the operations that train the worker's variables to make `loss` small, and average
+    /// them.
     ///
     /// # Errors
-    /// As [`Optimizer::minimize`]; if a trainable variable is not the worker's own, which
+    /// As [`Optimizer::minimize`]; if a trainable variable is not the worker's own, as
     /// [`Graph::with_local_variables`] makes it.
     #[track_caller]
     pub fn minimize(
@@ -127,7 +127,7 @@ impl LocalSgd {
 }
 
 /// The operations of the training steps of a worker that exchanges what it has learnt every so many
-/// of them.
+/// steps.
 #[derive(Clone, Debug)]
 pub struct LocalTrainOp {
     step: TrainOp,
@@ -137,8 +137,8 @@ pub struct LocalTrainOp {
 }
 
 impl LocalTrainOp {
-    /// The operation of step `number` of the worker, counted from 0: every so many of them end with
-    /// an exchange.
+    /// The operation of the worker's step `number`, counted from 0: every so many steps it ends
+    /// with an exchange.
     pub fn at(&self, number: u64) -> &TrainOp {
         if (number + 1).is_multiple_of(self.every.into()) { &self.round } else { &self.step }
     }
@@ -157,8 +157,7 @@ impl LocalTrainOp {
         &self.round
     }
 
-    /// Has the worker begin again at the center, and forget what it has learnt since the last
-    /// exchange.
+    /// Restarts the worker at the center, and drops what it has learnt since the last exchange.
     pub fn begin_again(&self) -> &Target {
         &self.begin_again
     }
@@ -167,22 +166,22 @@ impl LocalTrainOp {
 /// A worker's copy of a variable.
 struct OwnCopy {
     own: Variable,
-    /// What all workers share, where the parameter servers are.
+    /// The variable that all workers share, on the parameter servers.
     center: Variable,
     sent: Sent,
 }
 
-/// What a worker sends of a copy.
+/// What a worker sends of its copy.
 enum Sent {
-    /// How far it has moved since the center was what this is.
+    /// Its move since it last read the center, whose value then is in this variable.
     MoveFrom(Variable),
     /// This share of its distance to the center.
     Share(f32),
 }
 
 impl OwnCopy {
-    /// A center for `own`, with what would have been its first value; it begins with that of the
-    /// center in place.
+    /// Creates the center of `own`, with the first value that `own` would have had; `own` begins
+    /// with the value of the center instead.
     #[track_caller]
     fn new(own: Variable, exchange: Exchange) -> Result<Self, GraphError> {
         let (graph, name) = (own.graph(), own.name());
@@ -200,7 +199,7 @@ impl OwnCopy {
         Ok(Self { own, center, sent })
     }
 
-    /// What is sent to the center, as a gradient, once `step` is done.
+    /// The gradient that is sent to the center once `step` is done.
     #[track_caller]
     fn sent_after(&self, step: &TrainOp) -> Result<Output, GraphError> {
         let graph = self.own.graph();
@@ -214,7 +213,7 @@ impl OwnCopy {
     }
 }
 
-/// Has all `copies` begin again at their centers.
+/// Restarts all `copies` at their centers.
 #[track_caller]
 fn begin_again(graph: &Graph, copies: &[OwnCopy]) -> Result<Target, GraphError> {
     let mut targets = Vec::with_capacity(2 * copies.len());
@@ -228,7 +227,7 @@ fn begin_again(graph: &Graph, copies: &[OwnCopy]) -> Result<Target, GraphError> 
     graph.group("begin_again", &targets.iter().collect::<Vec<_>>())
 }
 
-/// Has all `copies` move towards their centers by what was `sent` there.
+/// Moves all `copies` towards their centers by what was `sent` there.
 #[track_caller]
 fn move_towards(
     graph: &Graph,

@@ -1,4 +1,4 @@
-//! `ExponentialMovingAverage`: shadows of variables, which follow them slowly and are better to
+//! `ExponentialMovingAverage`: averages of variables, which follow them slowly and are better to
 //! evaluate with.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::tensor::DType;
 /// `tf.train.ExponentialMovingAverage`; Polyak and Juditsky 1992).
 ///
 /// The average of `v` is the variable `v/ExponentialMovingAverage` beside it. It begins with the
-/// first value of `v`, so there is no bias towards 0 to make up for.
+/// first value of `v`, so it has no bias towards 0 to correct.
 ///
 /// ```
 /// # use trainyard::prelude::*;
@@ -31,14 +31,14 @@ pub struct ExponentialMovingAverage {
     num_updates: Option<Output>,
 }
 
-/// What follows `variable/` in the name of its average.
+/// The last part of an average's name, after `variable/`.
 const NAME: &str = "ExponentialMovingAverage";
 
 impl ExponentialMovingAverage {
-    /// With the given decay: near 1, such as 0.999.
+    /// Creates averages with the given decay: near 1, such as 0.999.
     ///
     /// # Panics
-    /// If it is not at least 0 and at most 1.
+    /// If the decay is not at least 0 and at most 1.
     #[track_caller]
     pub fn new(decay: f32) -> Self {
         assert!(
@@ -48,16 +48,16 @@ impl ExponentialMovingAverage {
         Self { decay, num_updates: None }
     }
 
-    /// Follows faster in the beginning: with the decay `(1 + n) / (10 + n)` where that is less, `n`
-    /// being the value of `count`, a number such as the global step.
+    /// Follows faster in the beginning: with the decay `(1 + n) / (10 + n)` if that is less, where
+    /// `n` is the value of `count`, a number such as the global step.
     #[must_use]
     pub fn num_updates(mut self, count: &Output) -> Self {
         self.num_updates = Some(count.clone());
         self
     }
 
-    /// An operation that runs after `train` and then moves the averages of `variables`, each where
-    /// it is. They are made where they are not there yet.
+    /// Creates an operation that runs after `train` and then moves the averages of `variables`,
+    /// each on its variable's task. Averages that do not exist yet are created.
     ///
     /// # Errors
     /// If there are no variables, one is not of f32, or they are of another graph than `train`.
@@ -78,7 +78,7 @@ impl ExponentialMovingAverage {
         )
     }
 
-    /// What an average takes over of its difference from the variable: `1 − decay`.
+    /// The share of its difference from the variable that an average takes over: `1 − decay`.
     #[track_caller]
     fn taken(&self, graph: &Graph) -> Result<Output, GraphError> {
         let number = |number: f32| graph.constant(number);
@@ -91,7 +91,7 @@ impl ExponentialMovingAverage {
         number(1.0).sub(&decay)
     }
 
-    /// Moves the average of `variable` towards it, where both are.
+    /// Moves the average of `variable` towards it, on the variable's task.
     #[track_caller]
     fn follow(
         &self,
@@ -111,19 +111,19 @@ impl ExponentialMovingAverage {
         average.assign_add(&beside(Op::Binary(Binary::Mul), [&difference, taken])?)
     }
 
-    /// The average of `variable`, once [`ExponentialMovingAverage::apply`] has made it.
+    /// The average of `variable`, if [`ExponentialMovingAverage::apply`] has created it.
     pub fn average(&self, variable: &Variable) -> Option<Variable> {
         let name = self.average_name(variable);
         variable.graph().variables().into_iter().find(|other| other.name() == name)
     }
 
-    /// The name of the average of `variable`, whether or not it is there.
+    /// The name of the average of `variable`, whether or not it exists.
     pub fn average_name(&self, variable: &Variable) -> String {
         format!("{}/{NAME}", variable.name())
     }
 
-    /// For each value of a checkpoint, by its name, the variable of `graph` that is to have it when
-    /// a model is evaluated: a trainable variable its average, any other its own.
+    /// Maps each name in a checkpoint to the variable of `graph` that takes its value when a model
+    /// is evaluated: a trainable variable takes its average, any other its own value.
     pub fn variables_to_restore(&self, graph: &Graph) -> BTreeMap<String, Variable> {
         let (averaged, others): (Vec<_>, Vec<_>) =
             graph.variables().into_iter().partition(|variable| variable.spec().trainable);

@@ -1,11 +1,11 @@
 //! An update of some rows of a variable: duplicates are summed first, and no other row is read or
 //! written.
 //!
-//! The numbers are those of the dense update with zeros elsewhere, to the last bit, wherever the
-//! rule leaves a row whose gradient is zero as it is. That is not so with momentum, whose
-//! accumulator goes on moving the rows that it has, nor with means that decay or with norms that
-//! shrink the variable: rows that are not listed keep what they have, as in TensorFlow. Adam, which
-//! TensorFlow computes densely here too, and what is made of it but for lazy Adam move every row.
+//! The numbers equal those of the dense update with zeros elsewhere, to the last bit, if the rule
+//! leaves a row with zero gradient as it is. Three kinds of rules do not: momentum, whose
+//! accumulator goes on moving its rows; means that decay; and norms that shrink the variable. With
+//! them rows that are not listed keep their values, as in TensorFlow. Adam, which TensorFlow
+//! computes densely here too, and the rules built on it, except lazy Adam, move every row.
 
 use super::update::Delta;
 use crate::graph::RowsAt;
@@ -15,17 +15,17 @@ use crate::tensor::{DType, Shape, Tensor};
 
 /// The mean of slices: one row for each id that occurs.
 pub(super) struct Rows {
-    /// Ascending.
+    /// The ids, ascending.
     positions: Vec<usize>,
     rows: Vec<f32>,
-    /// The elements of a row.
+    /// The number of elements in a row.
     width: usize,
 }
 
 impl Rows {
-    /// The mean of `gradients`, where all are slices, of a variable of shape `shape`: each one's
+    /// The mean of `gradients` of a variable of shape `shape`, if all are slices: each one's
     /// duplicates are summed in their order, then the sums in the order of the gradients. Every
-    /// gradient counts, also for a row that it has not. (TensorFlow's
+    /// gradient counts for every row, also for rows that it lacks. (TensorFlow's
     /// `SparseConditionalAccumulator` divides each row by the number of gradients that have it, so
     /// that its mean differs from that of the dense gradients.)
     pub(super) fn mean_of(gradients: &[Delta], shape: Shape) -> Option<Self> {
@@ -54,7 +54,7 @@ impl Rows {
         Some(Self { positions, rows, width })
     }
 
-    /// The whole, of shape `shape`, with zeros where no row is.
+    /// The dense gradient of shape `shape`, with zeros in all other rows.
     pub(super) fn dense(&self, shape: Shape) -> Tensor {
         let mut dense = Tensor::zeros(DType::F32, shape);
         let whole = dense.make_mut::<f32>();
@@ -65,7 +65,7 @@ impl Rows {
         dense
     }
 
-    /// Makes the rows up for what has changed in the variable, which is `now`, since it was `read`.
+    /// Corrects the rows for the variable's change from `read` to `now`.
     pub(super) fn compensate(&mut self, now: &[f32], read: &[f32], lambda: f32) {
         let width = self.width.max(1);
         for (position, row) in self.positions.iter().zip(self.rows.chunks_exact_mut(width)) {
@@ -74,7 +74,8 @@ impl Rows {
         }
     }
 
-    /// Which rows they are. Rows without elements have no values that a width of 1 could cut.
+    /// The positions of the rows. The width is at least 1: rows without elements have no values to
+    /// cut.
     pub(super) fn at(&self) -> RowsAt<'_> {
         RowsAt { positions: &self.positions, width: self.width.max(1) }
     }
@@ -85,7 +86,7 @@ impl Rows {
     }
 }
 
-/// For each of `positions`, which are ascending, the sum of the rows whose id it is.
+/// The sum, for each of the ascending `positions`, of the rows with that id.
 fn summed(rows: &Tensor, ids: &[usize], positions: &[usize], width: usize) -> Vec<f32> {
     let place = |id: &usize| positions.binary_search(id).expect("every id is among the positions");
     let places: Vec<usize> = ids.iter().map(place).collect();
@@ -102,7 +103,7 @@ mod tests {
     use crate::optimizer::rules::{AdagradRule, AdamRule, GradientDescentRule};
     use crate::optimizer::{Update, apply};
 
-    /// A worker's rows of a table of 7 rows of `width`, whose ids repeat.
+    /// A worker's rows of a table of 7 rows of `width`, with ids that repeat.
     fn slices(worker: usize, width: usize) -> Delta {
         let ids: Vec<i64> = (0..5).map(|i| ((i * i + 2 * worker) % 6) as i64).collect();
         let rows: Vec<f32> =
@@ -113,7 +114,7 @@ mod tests {
         }
     }
 
-    /// The same as a dense gradient: each row added to its place.
+    /// The same gradient, dense: each row added to its place.
     fn dense(delta: &Delta, width: usize) -> Delta {
         let Delta::Slices { rows, ids } = delta else { panic!("these are slices") };
         let mut whole = vec![0f32; 7 * width];

@@ -1,5 +1,5 @@
-//! The update rules, one file each, and the table of them. A file has the rule, whole, and the
-//! builder of the optimizer that TensorFlow calls by its name.
+//! The update rules, one file each, and the table of them. A file has the whole rule, and the
+//! builder that TensorFlow calls by the optimizer's name.
 
 mod adadelta;
 mod adagrad;
@@ -53,7 +53,7 @@ fn built_in() -> [UpdateRule; 12] {
     ]
 }
 
-/// Builders, each of a rule and a learning rate.
+/// Implements the builders, each of a rule and a learning rate.
 macro_rules! optimizers {
     ($($builder:ident),* $(,)?) => {$(
         impl From<$builder> for Optimizer {
@@ -81,7 +81,7 @@ optimizers!(
 /// Asserts that the parameters of `rule` make sense.
 ///
 /// # Panics
-/// If one is outside of its range.
+/// If one is out of its range.
 #[track_caller]
 fn assert_in_range(rule: impl Into<UpdateRule>) {
     let (rule, mut parameters) = (rule.into(), Parameters::default());

@@ -1,26 +1,26 @@
 //! `SyncReplicas`: TensorFlow's own synchronous training, by accumulators and tokens.
 //!
-//! Of each variable there is an accumulator, where it is, and beside the global step there is a
-//! queue of tokens. A worker adds its gradients to the accumulators, marked with the step that it
-//! believes to be the global one, then takes a token, which is the number of its next step. The
-//! chief, beside its own training, takes the mean of R gradients of each variable, has the
-//! optimizer apply them, adds one to the global step, and puts max(N, R) tokens of it into the
-//! queue. Gradients of an earlier step are dropped.
+//! Each variable has an accumulator on its task, and beside the global step there is a queue of
+//! tokens. A worker adds its gradients to the accumulators, marked with the step that it believes
+//! to be the global one, then takes a token: the number of its next step. The chief, beside its own
+//! training, takes the mean of R gradients of each variable, has the optimizer apply them, adds one
+//! to the global step, and puts max(N, R) tokens with that step into the queue. Gradients of an
+//! earlier step are dropped.
 //!
-//! It is here to compare with, and to move a program from TensorFlow without a change of its
-//! numbers. Where nothing asks for it, `Mode::Sync` is the better one:
+//! It is here to compare with, and to move a program from TensorFlow without changing its numbers.
+//! For everything else `Mode::Sync` is better:
 //!
 //! | here, as in TensorFlow | `Mode::Sync` |
 //! |---|---|
 //! | R free tokens: first steps return at once, second gradients are stale and wasted | all steps are alike |
-//! | a token is nobody's: a fast worker can take two of a step, and count twice | one gradient a worker and round |
+//! | a token belongs to nobody: a fast worker can take two of a step, and count twice | one gradient a worker and round |
 //! | a gradient can be late for one variable and count for another | it counts for all or for none |
 //! | the mean of a row is over the gradients that have it | over all gradients of the round |
 //! | sums are in the order of arrival | by worker: the same bits in both worlds |
-//! | where too few workers are left, they wait until the chief ends | who has left is not waited for |
+//! | if too few workers are left, they wait until the chief ends | workers that have left are not waited for |
 //!
-//! Checkpoints have the variables, but neither tokens nor what is accumulated; a training that goes
-//! on from one begins with new tokens.
+//! Checkpoints contain the variables, but neither the tokens nor the accumulators; a training that
+//! goes on from a checkpoint begins with new tokens.
 
 use crate::graph::{
     Array, ConditionalAccumulator, Edge, FifoQueue, Gradient, Graph, GraphError, GraphProblem,
@@ -66,8 +66,8 @@ pub struct SyncReplicas {
     total_num_replicas: u32,
 }
 
-/// The operations of a training with [`SyncReplicas`]. The worker's is what a step runs; the others
-/// are run by [`SyncReplicasHook`](crate::training::SyncReplicasHook).
+/// The operations of a training with [`SyncReplicas`]. A step runs the worker's;
+/// [`SyncReplicasHook`](crate::training::SyncReplicasHook) runs the others.
 #[derive(Clone)]
 pub struct SyncReplicasOp {
     train_op: Target,
@@ -80,7 +80,7 @@ pub struct SyncReplicasOp {
     total_num_replicas: u32,
 }
 
-/// What collects the gradients of a variable.
+/// The accumulator of a variable's gradients.
 enum Collector {
     Dense(ConditionalAccumulator),
     Sparse(SparseConditionalAccumulator),
@@ -88,8 +88,8 @@ enum Collector {
 
 impl SyncReplicas {
     /// Has `inner` apply the mean of `replicas_to_aggregate` gradients (R) of `total_num_replicas`
-    /// workers (N). With fewer than the workers the others are backups, whose gradients come too
-    /// late; with more, workers have to give several for an update.
+    /// workers (N). If R is less than N, the other workers are backups, whose gradients come too
+    /// late; if it is greater, workers give several gradients for an update.
     ///
     /// # Panics
     /// If either is 0.
@@ -103,7 +103,7 @@ impl SyncReplicas {
         Self { inner: inner.into(), replicas_to_aggregate, total_num_replicas }
     }
 
-    /// The operations of a training that makes `loss` small.
+    /// Creates the operations of a training that makes `loss` small.
     ///
     /// # Errors
     /// As [`Optimizer::minimize`].
@@ -162,8 +162,8 @@ impl SyncReplicas {
         })
     }
 
-    /// The chief's: takes R gradients of each variable, applies their mean, counts, and hands out
-    /// tokens.
+    /// The chief's operation: takes R gradients of each variable, applies their mean, counts the
+    /// update, and hands out tokens.
     #[track_caller]
     fn sync_op(
         &self,
@@ -193,28 +193,28 @@ impl SyncReplicasOp {
         &self.train_op
     }
 
-    /// The chief's operation, to be run again and again beside its own steps: an update, and its
+    /// The chief's operation, to be run again and again beside its own steps: one update, and its
     /// tokens.
     pub fn sync_op(&self) -> &Target {
         &self.sync_op
     }
 
-    /// What the chief runs before: its own step and those of the accumulators become the global
-    /// step.
+    /// The operation that the chief runs first: sets its own step and those of the accumulators to
+    /// the global step.
     pub fn chief_init(&self) -> &Target {
         &self.chief_init
     }
 
-    /// What the other workers run before: their own step becomes the global step.
+    /// The operation that the other workers run first: sets their own step to the global step.
     pub fn local_init(&self) -> &Target {
         &self.local_init
     }
 
-    /// An operation that puts the first tokens into the queue: so many, or as many as an update
-    /// takes gradients.
+    /// Creates an operation that puts the first `number` tokens into the queue; by default as many
+    /// as an update takes gradients.
     ///
     /// # Errors
-    /// If they are too few to ever come to an update.
+    /// If the tokens are too few for any update.
     #[track_caller]
     pub fn init_tokens(&self, number: Option<u32>) -> Result<Target, GraphError> {
         let given = number.unwrap_or(self.replicas_to_aggregate);
@@ -231,13 +231,14 @@ impl SyncReplicasOp {
         self.tokens.enqueue_many(&[&copies(&self.global_step.read(), given, &self.global_step)?])
     }
 
-    /// Ends the training: those who wait for a token, and find none, are at the end of their input.
+    /// Ends the training: workers that wait for a token and find none are at the end of their
+    /// input.
     #[track_caller]
     pub fn close_tokens(&self) -> Target {
         self.tokens.close(true)
     }
 
-    /// The graph that they are of.
+    /// The graph of these operations.
     pub fn graph(&self) -> &Graph {
         self.train_op.graph()
     }
@@ -261,7 +262,7 @@ impl Collector {
         })
     }
 
-    /// Adds a gradient; the output says by how many steps it is too late.
+    /// Adds a gradient; the output is the number of steps by which it is too late.
     #[track_caller]
     fn apply(&self, gradient: &Gradient, local_step: &Output) -> Result<Target, GraphError> {
         match (self, gradient) {
@@ -294,8 +295,8 @@ impl Collector {
     }
 }
 
-/// The worker's: adds its gradients, and then waits for a token, which is its next step. It counts
-/// where no accumulator has dropped its part.
+/// The worker's operation: adds its gradients, then waits for a token, which is its next step. The
+/// step counts if no accumulator has dropped its gradient.
 #[track_caller]
 fn train_op(
     pairs: &[(Variable, Gradient)],
@@ -319,7 +320,7 @@ fn train_op(
     Ok(train_op)
 }
 
-/// So many copies of a scalar, made where `variable` is.
+/// Makes `number` copies of a scalar on the task of `variable`.
 #[track_caller]
 fn copies(scalar: &Output, number: u32, variable: &Variable) -> Result<Output, GraphError> {
     beside(
@@ -329,7 +330,7 @@ fn copies(scalar: &Output, number: u32, variable: &Variable) -> Result<Output, G
     )
 }
 
-/// An operation where `variable` is.
+/// Creates an operation on the task of `variable`.
 #[track_caller]
 fn beside(variable: &Variable, op: Op, inputs: &[Edge]) -> Result<Output, GraphError> {
     let graph = variable.graph();

@@ -54,7 +54,7 @@ impl Trained {
         self.step(Delta::Slices { rows, ids: Tensor::new([ids.len()], ids).unwrap() });
     }
 
-    /// The values of the variable, or of a slot.
+    /// The values of the variable (0) or of a slot.
     fn values(&self, of: usize) -> Vec<f32> {
         self.update.values[of].values::<f32>().unwrap().to_vec()
     }
@@ -75,7 +75,7 @@ impl Trained {
 
 const BETAS: (f32, f32, f32) = (0.9, 0.999, 1e-8);
 
-/// Every rule, with parameters that all count.
+/// Every rule, with parameters that all have an effect.
 fn rules() -> Vec<UpdateRule> {
     let ((beta1, beta2, epsilon), weight_decay) = (BETAS, 0.05);
     let (l1, l2, initial_accumulator_value) = (0.02, 0.3, 0.2);
@@ -114,7 +114,7 @@ fn two_rows(t: usize) -> [f32; 6] {
     std::array::from_fn(|i| ((i * 7 + t * 5) % 11) as f32 * 0.1 - 0.45)
 }
 
-/// The same among zeros.
+/// The same gradient, dense, with zeros elsewhere.
 fn whole(rows: &[f32; 6]) -> [f32; 15] {
     std::array::from_fn(|i| match i {
         3..6 => rows[i - 3],
@@ -123,7 +123,7 @@ fn whole(rows: &[f32; 6]) -> [f32; 15] {
     })
 }
 
-/// A table of 5 rows of 3, none of whose values is 0.
+/// A table of 5 rows of 3 without a value of 0.
 fn table() -> [f32; 15] {
     std::array::from_fn(|i| ((i * 13 + 2) % 7) as f32 * 0.25 - 0.8)
 }
@@ -263,7 +263,7 @@ fn weight_decay_of_adamw_is_apart_from_the_gradient_and_its_moments() {
     assert_eq!([trained.values(1), trained.values(2)], [[0.0; 2], [0.0; 2]]);
 }
 
-/// What every rule is compensated by here.
+/// The compensation that every rule gets here.
 fn change(read: &[f32; 15]) -> Option<Compensation> {
     Some(Compensation { read: Tensor::new([5, 3], read).unwrap(), lambda: 0.4 })
 }
@@ -290,8 +290,8 @@ fn compensated_rows_get_the_numbers_of_the_compensated_dense_update_to_the_last_
         plain.dense(&whole(&two_rows(1)));
         for at in [3..6, 12..15] {
             assert_eq!(rows.values(0)[at.clone()], all.values(0)[at.clone()], "{rule:?}");
-            // The first step of LAMB and the like hardly looks at the length of a gradient, but at
-            // its direction.
+            // The first step of LAMB and similar rules depends on the direction of a gradient, and
+            // hardly on its length.
             assert!(
                 rule.get::<GradientDescentRule>().is_none()
                     || plain.values(0)[at.clone()] != all.values(0)[at],

@@ -1,18 +1,17 @@
-//! Top-k: of each gradient the greatest elements alone travel (Aji and Heafield
-//! 2017).
+//! Top-k: only the greatest elements of each gradient travel (Aji and Heafield 2017).
 //!
-//! What is not sent is not lost: it stays with the worker, in a local variable
-//! `<variable>/residual`, and is added to the next gradient (error feedback; Stich et al. 2018,
-//! Deep Gradient Compression of Lin et al. 2018). The server fills the rest with zeros, and applies
-//! it by any rule. A NaN counts as the greatest of all, so it is sent. A worker that is started
-//! anew begins with an empty residual.
+//! The other elements stay with the worker, in a local variable `<variable>/residual`, and are
+//! added to the next gradient (error feedback; Stich et al. 2018, Deep Gradient Compression of Lin
+//! et al. 2018). The server fills the rest with zeros, and applies the gradient by any rule. A NaN
+//! counts as the greatest of all, so it is sent. A worker that is restarted begins with an empty
+//! residual.
 //!
-//! The residual changes once the step has been counted. So a gradient that came too late, and is
-//! dropped, leaves it as it was; and a step that is taken again, because its answer was lost,
-//! selects from the same sum, with the gradient that it computes anew. Of a step that was applied
-//! before its answer was lost, the selection that was applied is the first and the residual that is
-//! kept is that of the second; the two differ by as much as the gradients of one batch do before
-//! and after the updates in between.
+//! The residual changes once the step has been counted. So a gradient that came too late and is
+//! dropped leaves it as it was; and a step that is taken again, because its answer was lost,
+//! selects from the same sum, with the gradient that it computes anew. If a step was applied before
+//! its answer was lost, the applied selection is the first step's and the kept residual is the
+//! second's; the two differ by as much as the gradients of one batch do before and after the
+//! updates in between.
 
 use crate::graph::{
     Array, Edge, Gradient, Graph, GraphError, NewOperation, Op, Output, Target, Variable,
@@ -22,19 +21,19 @@ use crate::tensor::Shape;
 
 use super::TrainOp;
 
-/// The least elements of a gradient of which a part is sent: of a smaller one its header is the
-/// greater part.
+/// The least number of elements of a gradient that is sent in part: a smaller one's message is
+/// mostly its header.
 const LEAST: usize = 64;
 
-/// The gradients of a step as they are sent, and what is left of them.
+/// The gradients of a step as they are sent, and their residuals.
 pub(super) struct Selection {
     pub(super) pairs: Vec<(Variable, Gradient)>,
-    /// By variable: the residual, what was read of it, and what is to be in it.
+    /// The residuals by variable: the residual, its value as read, and its next value.
     left: Vec<(Variable, Output, Output)>,
 }
 
 impl Selection {
-    /// The share `fraction` of the elements of each of `pairs`.
+    /// Selects the share `fraction` of the elements of each of `pairs`.
     #[track_caller]
     pub(super) fn of(pairs: &[(Variable, Gradient)], fraction: f64) -> Result<Self, GraphError> {
         let mut selection = Self { pairs: Vec::with_capacity(pairs.len()), left: Vec::new() };
@@ -50,8 +49,8 @@ impl Selection {
         Ok(selection)
     }
 
-    /// The gradient that the task of `variable` makes of what is sent of `gradient` and of what was
-    /// left before.
+    /// The sparse gradient, restored at the task of `variable`, of what is selected from `gradient`
+    /// and the residual.
     #[track_caller]
     fn select(
         &mut self,
@@ -79,7 +78,7 @@ impl Selection {
         )
     }
 
-    /// `step`, after which the residuals are what is left, if its gradient was applied.
+    /// Returns `step`, extended to write the new residuals if its gradient was applied.
     #[track_caller]
     pub(super) fn keep_what_is_left(&self, step: TrainOp) -> Result<TrainOp, GraphError> {
         let (applied, mut targets) = (step.applied(), vec![step.commit.clone()]);
@@ -92,7 +91,7 @@ impl Selection {
     }
 }
 
-/// The output of `op` where `variable` is.
+/// The output of `op` on the task of `variable`.
 #[track_caller]
 fn beside(
     graph: &Graph,

@@ -13,7 +13,7 @@ use super::Optimizer;
 use super::rules::check_registered;
 use super::top_k::Selection;
 
-/// The operation of a training step that applies these gradients.
+/// Creates the operation of a training step that applies these gradients.
 #[track_caller]
 pub(super) fn train_op(
     optimizer: &Optimizer,
@@ -50,16 +50,16 @@ pub(super) fn train_op(
     }
 }
 
-/// The operation of a training step, and what it tells of the step.
+/// The operation of a training step, with its outputs.
 #[derive(Clone, Debug)]
 pub struct TrainOp {
     pub(super) commit: Target,
-    /// The step with what follows its commit.
+    /// The step with everything that follows its commit.
     pub(super) whole: Target,
 }
 
 impl TrainOp {
-    /// The operation, as something to run.
+    /// The operation as a target to run.
     pub fn target(&self) -> &Target {
         &self.whole
     }
@@ -69,7 +69,7 @@ impl TrainOp {
         self.told(0)
     }
 
-    /// How many updates were applied between the step's reading of the variables and the
+    /// The number of updates that were applied between the step's reading of the variables and the
     /// application of its gradient (i64).
     pub fn staleness(&self) -> Output {
         self.told(1)
@@ -93,7 +93,7 @@ impl AsRef<Target> for TrainOp {
     }
 }
 
-/// Where workers vote: asks, at the task of the global step, whether this worker is in time.
+/// Asks the task of the global step whether this worker is in time, if workers vote.
 #[track_caller]
 fn vote(
     graph: &Graph,
@@ -116,7 +116,7 @@ fn vote(
     Ok(graph.output(graph.add(new)?))
 }
 
-/// The operations of one training step, in the making.
+/// The operations of one training step while they are created.
 struct Step<'a> {
     graph: &'a Graph,
     replica: Replica,
@@ -125,7 +125,7 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// Updates one variable, where it is.
+    /// Updates one variable, on its task.
     #[track_caller]
     fn update(
         &self,
@@ -155,7 +155,7 @@ impl Step<'_> {
         })
     }
 
-    /// Counts the step, where the global step is, after all updates.
+    /// Counts the step on the task of the global step, after all updates.
     #[track_caller]
     fn commit(&self, updates: &[OpId], global_step: &Variable) -> Result<TrainOp, GraphError> {
         let mut inputs = vec![global_step.read().edge()];
@@ -176,7 +176,8 @@ impl Step<'_> {
 /// The learning rate of a step.
 enum Rate {
     Constant(f32),
-    /// By the global step: once, by the worker, who sends it to where the variables are.
+    /// Computed from the global step: once, by the worker, who sends it to the tasks of the
+    /// variables.
     Computed(Output),
 }
 
@@ -211,7 +212,7 @@ impl Rate {
     }
 }
 
-/// The slot of `variable`, where it is.
+/// Creates the slot of `variable`, on its task.
 #[track_caller]
 fn create_slot(graph: &Graph, slot: &Slot, variable: &Variable) -> Result<Variable, GraphError> {
     let name = format!("{}/{}", variable.name(), slot.name);

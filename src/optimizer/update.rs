@@ -7,25 +7,25 @@ use crate::graph::UpdateRule;
 use crate::kernels::{self, Cost};
 use crate::tensor::{DType, Shape, Tensor};
 
-/// All that an update of one variable needs.
+/// The inputs of an update of one variable.
 #[derive(Debug)]
 pub(crate) struct Update {
     pub(crate) rule: UpdateRule,
     pub(crate) learning_rate: f32,
-    /// The variable's value, then its slots', in the order of the rule.
+    /// The variable's value, then its slots' values, in the order of the rule.
     pub(crate) values: SmallVec<[Tensor; 5]>,
     /// The gradients whose mean is applied, by worker index, so that their sum has one order.
     pub(crate) gradients: Deltas,
-    /// What their mean is made up for.
+    /// The correction of their mean for staleness.
     pub(crate) compensation: Option<Compensation>,
 }
 
-/// What has changed since a gradient was computed (Zheng et al. 2017, DC-ASGD).
+/// The change since a gradient was computed (Zheng et al. 2017, DC-ASGD).
 #[derive(Debug)]
 pub(crate) struct Compensation {
-    /// The variable that it was computed from.
+    /// The variable's value that the gradient was computed from.
     pub(crate) read: Tensor,
-    /// How much of the change counts.
+    /// The weight of the change.
     pub(crate) lambda: f32,
 }
 
@@ -35,13 +35,13 @@ pub(crate) type Deltas = SmallVec<[Delta; 1]>;
 /// A gradient as a value.
 #[derive(Clone, Debug)]
 pub(crate) enum Delta {
-    /// Of every element.
+    /// A gradient of every element.
     Dense(Tensor),
-    /// Of the rows with these ids, which may repeat; the others' is zero.
+    /// A gradient of the rows with these ids, which may repeat; the other rows' gradient is zero.
     Slices { rows: Tensor, ids: Tensor },
 }
 
-/// What a round's gradients come to.
+/// The mean of a round's gradients.
 pub(super) enum Mean {
     Nothing,
     Dense(Tensor),
@@ -49,7 +49,7 @@ pub(super) enum Mean {
 }
 
 impl Update {
-    /// What the update costs a device. Slices cost as much as their rows, as if no id came twice.
+    /// The update's cost on a device. Slices cost as much as their rows, as if no id came twice.
     pub(crate) fn cost(&self) -> Cost {
         let given: Option<usize> = self.gradients.iter().map(Delta::sliced).sum();
         let elements = self.values[0].shape().elements();
@@ -71,7 +71,7 @@ impl Update {
         summed + compensated + Cost::update(&self.rule, touched)
     }
 
-    /// The gradient that the rule is applied by.
+    /// The gradient that the rule applies.
     pub(super) fn mean(&self) -> Mean {
         let shape = self.values[0].shape();
         let Some(mut rows) = Rows::mean_of(&self.gradients, shape) else {
@@ -102,7 +102,7 @@ impl Update {
 }
 
 impl Delta {
-    /// How many elements the slices have; none where the gradient is dense.
+    /// The number of elements of the slices; `None` if the gradient is dense.
     fn sliced(&self) -> Option<usize> {
         match self {
             Self::Dense(_) => None,
@@ -110,7 +110,7 @@ impl Delta {
         }
     }
 
-    /// All elements, of a variable of shape `shape`.
+    /// The dense gradient, of a variable of shape `shape`.
     fn dense(&self, shape: Shape) -> Tensor {
         match self {
             Self::Dense(gradient) => gradient.clone(),

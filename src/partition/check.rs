@@ -1,4 +1,4 @@
-//! The check of a partition from another process, whose parts refer to each other by number.
+//! The check of a partition from another process. Its parts refer to each other by number.
 
 use std::ops::Range;
 
@@ -96,7 +96,7 @@ impl Partition {
 #[derive(Clone, Copy)]
 enum Value {
     Missing,
-    /// It has a source, and so many uses.
+    /// It has a source, and this many uses.
     There(u16),
 }
 
@@ -113,7 +113,7 @@ impl Checked {
             .ok_or_else(|| format!("`{name}` names value {} of {slots}", slot.0))
     }
 
-    /// `name` is the source of the value in `slot`.
+    /// Notes that `name` is the source of the value in `slot`.
     fn bring(&mut self, name: &str, slot: Slot) -> Result<(), String> {
         match std::mem::replace(self.slot(name, slot)?, Value::There(0)) {
             Value::Missing => Ok(()),
@@ -123,7 +123,7 @@ impl Checked {
         }
     }
 
-    /// `name` uses the value in `slot`.
+    /// Notes that `name` uses the value in `slot`.
     fn take(&mut self, name: &str, slot: Slot) -> Result<(), String> {
         match self.slot(name, slot)? {
             Value::There(uses) if *uses < u16::MAX => *uses += 1,
@@ -147,8 +147,8 @@ fn outputs(node: &Node) -> Result<Range<u32>, String> {
     Ok(first..end)
 }
 
-/// The numbers of inputs, variables and outputs of an operation on state. Those of a kernel are
-/// checked when its types are inferred.
+/// The numbers of inputs, variables and outputs of an operation on state. The numbers of a kernel's
+/// are checked when its types are inferred.
 fn needs(op: &Op) -> (Range<usize>, Range<usize>, Range<usize>) {
     const ANY: Range<usize> = 0..usize::MAX;
     let exactly = |count: usize| count..count + 1;

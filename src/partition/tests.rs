@@ -18,8 +18,8 @@ fn request(feeds: &[&Output], fetches: &[&Output], targets: &[&Target]) -> Reque
     }
 }
 
-/// Cuts what `request` needs of `g`, each operation being on the device of the task `t:N` that its
-/// device says, the first of `t:0` where it says nothing.
+/// Cuts the operations of `g` that `request` needs. Each is on the device of the task `t:N` that it
+/// requests, or on the first of `t:0` if it requests none.
 fn cut(g: &Graph, request: &Request) -> Vec<Partition> {
     let def = g.snapshot().unwrap();
     let feeds: BTreeSet<_> = request.feeds.iter().copied().collect();
@@ -56,12 +56,12 @@ fn names(partition: &Partition) -> Vec<&str> {
     partition.nodes.iter().map(|node| &*node.name).collect()
 }
 
-/// What is sent, each written `name>task`.
+/// The sends, each written `name>task`.
 fn sends(partition: &Partition) -> Vec<String> {
     partition.sends.iter().map(|send| format!("{}>{}", send.name, send.to)).collect()
 }
 
-/// What is received, each written `task>name`.
+/// The receives, each written `task>name`.
 fn receives(partition: &Partition) -> Vec<String> {
     partition.receives.iter().map(|receive| format!("{}>{}", receive.from, receive.name)).collect()
 }

@@ -35,7 +35,7 @@ pub enum PlacementError {
     Conflict {
         /// The operation's name and kind.
         operation: String,
-        /// Where the user built it.
+        /// The place in the program that built it.
         built_at: String,
         /// The operation that it is colocated with.
         with: String,

@@ -4,8 +4,8 @@ use crate::graph::VariableSpec;
 
 /// Chooses a parameter server for each variable, in the order they are built.
 pub trait PsStrategy: Send {
-    /// The index of the server for `variable`, below `servers`. That is at least 1, and the same at
-    /// each call.
+    /// The index of the server for `variable`, below `servers`. `servers` is at least 1, and the
+    /// same at each call.
     fn next(&mut self, variable: &VariableSpec, servers: u32) -> u32;
 }
 
@@ -27,7 +27,7 @@ impl PsStrategy for RoundRobin {
 /// `GreedyLoadBalancingStrategy` with `byte_size_load_fn`).
 #[derive(Debug, Default)]
 pub struct GreedyByBytes {
-    /// By server \[bytes\].
+    /// The load of each server \[bytes\].
     loads: Vec<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! Placement: TensorFlow's `device_setter_test.py` and what of `placer_test.cc` is not about device
-//! types.
+//! Placement: TensorFlow's `device_setter_test.py`, and `placer_test.cc` without its tests of
+//! device types.
 
 mod partitioned;
 mod placer;

@@ -18,8 +18,8 @@ const HEADER: [&str; 9] = [
     "applied",
 ];
 
-/// The writer of `steps.csv`. Each run is on its way to the file before the next begins, so a crash
-/// loses none of it.
+/// The writer of `steps.csv`. Each run is written out before the next begins, so a crash loses none
+/// of it.
 pub struct Steps<W: Write> {
     out: Writer<W>,
 }
@@ -52,7 +52,7 @@ impl<W: Write> Steps<W> {
     }
 }
 
-/// The writer of `evaluations.csv`, which is written run by run, too.
+/// The writer of `evaluations.csv`, which is also written run by run.
 pub struct Evaluations<W: Write> {
     out: Writer<W>,
 }

@@ -10,9 +10,9 @@ pub fn file_name() -> String {
     crate::event_file::file_name(0, "trainyard")
 }
 
-/// Writes the worker steps of a run, and its evaluations: of each worker its loss, how long its
-/// steps took in seconds, and how stale its gradients were; of each evaluation the loss and the
-/// accuracy; all by the global step. Times are those since the run began.
+/// Writes a run's worker steps and evaluations, all by the global step: for each worker the loss,
+/// the duration of its steps in seconds, and the staleness of its gradients; for each evaluation
+/// the loss and the accuracy. Times are since the run began.
 ///
 /// # Errors
 /// If `out` can't be written.

@@ -16,7 +16,7 @@ pub struct Report {
     pub scenario: String,
     /// The seed of all randomness.
     pub seed: u64,
-    /// Where it ran.
+    /// The world that it ran in.
     pub world: World,
     /// One result a run, in the scenario's order.
     pub runs: Vec<Run>,
@@ -26,7 +26,7 @@ impl Report {
     /// The result of the run called `name`.
     ///
     /// # Errors
-    /// If there is none; which there are.
+    /// If there is none; the error lists the names that there are.
     pub fn run(&self, name: &str) -> Result<&Run, NoSuchRun> {
         let names = || self.runs.iter().map(|run| run.name.clone()).collect();
         let found = self.runs.iter().find(|run| run.name == name);
@@ -34,17 +34,17 @@ impl Report {
     }
 }
 
-/// A report has no run of that name.
+/// The error of a report that has no run of that name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the report has no run `{name}`; it has {}", .runs.join(", "))]
 pub struct NoSuchRun {
     /// The name that was asked for.
     pub name: String,
-    /// The names that there are.
+    /// The names of its runs.
     pub runs: Vec<String>,
 }
 
-/// Where an experiment ran.
+/// The world that an experiment ran in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum World {
@@ -59,52 +59,51 @@ pub enum World {
 pub struct Run {
     /// The run's name in the scenario.
     pub name: String,
-    /// How its workers were coordinated, in words.
+    /// The mode and compression of the run, in words.
     pub mode: String,
-    /// The trainable values of the model; none where the run ended before they were known.
+    /// The number of trainable values of the model; none if the run ended before it was known.
     pub parameters: Option<u64>,
-    /// Updates of the variables.
+    /// The number of updates of the variables.
     pub global_steps: u64,
-    /// Samples whose gradients were computed.
+    /// The number of samples whose gradients were computed.
     pub samples: u64,
-    /// How long the run took, in seconds: virtual in a simulation, wall clock in a deployment.
+    /// The duration of the run, in seconds: virtual in a simulation, wall clock in a deployment.
     pub seconds: f64,
-    /// How long the run took on the wall clock, in seconds.
+    /// The duration of the run on the wall clock, in seconds.
     pub wall_seconds: f64,
     /// Global steps per second of `seconds`.
     pub steps_per_second: f64,
     /// Samples per second of `seconds`.
     pub samples_per_second: f64,
-    /// How long a worker step took, in seconds; none where there was none.
+    /// The duration of a worker step, in seconds; none if there was no step.
     pub step_seconds: Option<StepSeconds>,
-    /// The last loss; none where none was computed, not finite where the training diverged.
+    /// The last loss. None if none was computed; not finite if the training diverged.
     pub final_loss: Option<f64>,
-    /// The share of the test split that the final model gets right; none where it was not
-    /// evaluated.
+    /// The share of the test split that the final model gets right; none if it was not evaluated.
     pub test_accuracy: Option<f64>,
-    /// When the target accuracy was first seen, in seconds since the run began; none where it was
-    /// not, or there is no target.
+    /// The time of the first evaluation that reached the target accuracy, in seconds since the run
+    /// began; none if it was not reached, or there is no target.
     pub seconds_to_target: Option<f64>,
-    /// By how many global steps the gradients were out of date when they arrived; none where none
-    /// did.
+    /// The global steps by which the gradients were out of date when they arrived; none if no
+    /// gradient arrived.
     pub staleness: Option<Staleness>,
-    /// What became of the gradients.
+    /// The numbers of computed, applied and dropped gradients.
     pub gradients: Gradients,
     /// Bytes that each task sent to others.
     #[serde(serialize_with = "by_task")]
     pub bytes_sent: BTreeMap<TaskName, u64>,
-    /// How long each task waited, in seconds, by cause.
+    /// The time that each task waited, in seconds, by cause.
     #[serde(serialize_with = "by_task")]
     pub waiting_seconds: BTreeMap<TaskName, BTreeMap<String, f64>>,
-    /// Events of the simulation; none in a deployment.
+    /// The number of events of the simulation; none in a deployment.
     pub events: Option<u64>,
     /// The audit digest of all events, 16 hex digits; none in a deployment.
     pub digest: Option<String>,
-    /// The digest of the final variables, 16 hex digits; none where no numbers were computed.
+    /// The digest of the final variables, 16 hex digits; none if only shapes were computed.
     pub weights_digest: Option<String>,
 }
 
-/// What became of the gradients of a run.
+/// The numbers of gradients of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Gradients {
     /// Computed by workers.
@@ -119,34 +118,35 @@ pub struct Gradients {
 /// One worker step: one row of `steps.csv`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepRow {
-    /// The task that computed.
+    /// The worker that took it.
     pub worker: TaskName,
-    /// Which of its own steps, from 0.
+    /// The step's number on its worker, from 0.
     pub local_step: u64,
     /// The global step after it.
     pub global_step: u64,
-    /// When it began.
+    /// The time when it began.
     pub start: Time,
-    /// When its result was known.
+    /// The time when its result was known.
     pub end: Time,
-    /// The loss of its batch; none where none was computed.
+    /// The loss of its batch; none if none was computed.
     pub loss: Option<f32>,
-    /// By how many global steps its gradient was out of date when it arrived.
+    /// The global steps by which its gradient was out of date when it arrived.
     pub staleness: u64,
     /// Whether its gradient became part of an update.
     pub applied: bool,
 }
 
-/// One look at the test split: one row of `evaluations.csv`.
+/// One evaluation on the test split: one row of `evaluations.csv`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvaluationRow {
     /// The seed of the run.
     pub seed: u64,
     /// The global step at which it was made.
     pub global_step: u64,
-    /// How many samples the workers had computed gradients of by then, dropped ones among them.
+    /// The number of samples that the workers had computed gradients of by then, dropped ones
+    /// included.
     pub samples: u64,
-    /// When it was done.
+    /// The time when it was done.
     pub at: Time,
     /// The mean loss on the test split.
     pub loss: f32,

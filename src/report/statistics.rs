@@ -1,13 +1,13 @@
 //! Exact summaries: means and percentiles of step times and of staleness.
 //!
 //! A percentile is the nearest rank: the smallest value that at least that share of all values does
-//! not exceed. So it is always a value that occurred.
+//! not exceed. So it is always one of the values.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// How long worker steps took, in seconds.
+/// The durations of worker steps, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StepSeconds {
     /// The mean.
@@ -23,7 +23,7 @@ pub struct StepSeconds {
 }
 
 impl StepSeconds {
-    /// The summary of `seconds`, in any order; none of none.
+    /// The summary of `seconds`, in any order; none if there are none.
     pub fn of(seconds: &[f64]) -> Option<Self> {
         if seconds.is_empty() {
             return None;
@@ -41,7 +41,7 @@ impl StepSeconds {
     }
 }
 
-/// By how many global steps gradients were out of date.
+/// The staleness of gradients \[global steps\].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Staleness {
     /// The mean.
@@ -52,12 +52,12 @@ pub struct Staleness {
     pub p99: u64,
     /// The greatest.
     pub max: u64,
-    /// How many gradients had each staleness that occurred.
+    /// The number of gradients for each staleness that occurred.
     pub histogram: BTreeMap<u64, u64>,
 }
 
 impl Staleness {
-    /// The summary of `counts`, the number of gradients of each staleness; none where there is no
+    /// The summary of `counts`, the number of gradients for each staleness; none if there is no
     /// gradient.
     pub fn of(counts: &BTreeMap<u64, u64>) -> Option<Self> {
         let histogram: BTreeMap<u64, u64> = counts

@@ -15,10 +15,10 @@ const COLUMNS: [&str; 10] = [
     "MB sent",
 ];
 
-/// The comparison table, one line a run, and under it how much faster the fastest run was than each
-/// other.
+/// The comparison table, one line for each run; under it, how much faster the fastest run was than
+/// each other.
 ///
-/// Steps are global steps; accuracy and loss are the last ones; what a run has not is `-`. With
+/// Steps are global steps; accuracy and loss are the last ones; a missing value is `-`. With
 /// `target`, the scenario's target accuracy, the runs are compared by the time they took to reach
 /// it; without it, by their global steps per second. Ends with a newline.
 pub fn render(report: &Report, target: Option<f64>) -> String {
@@ -54,7 +54,7 @@ pub fn render(report: &Report, target: Option<f64>) -> String {
     text
 }
 
-/// ", 9,610 parameters", where all runs train as many.
+/// ", 9,610 parameters", if all runs train the same number.
 fn parameters(runs: &[Run]) -> String {
     let same = |run: &&Run| run.parameters == runs[0].parameters;
     let Some(parameters) =
@@ -96,7 +96,7 @@ fn cells(run: &Run) -> [String; COLUMNS.len()] {
     ]
 }
 
-/// "a reached 0.95 accuracy 1.83 times faster than b", and who did not reach it.
+/// "a reached 0.95 accuracy 1.83 times faster than b", and the runs that did not reach it.
 fn compare_times_to(target: f64, runs: &[Run]) -> Vec<String> {
     let mut reached: Vec<(&Run, f64)> =
         runs.iter().filter_map(|run| Some((run, run.seconds_to_target?))).collect();
@@ -128,7 +128,7 @@ fn compare_speeds(runs: &[Run]) -> Vec<String> {
     others.iter().map(line).collect()
 }
 
-/// "1.83 times faster than", or, where that would be 1.00 times, "as fast as".
+/// "1.83 times faster than"; if that would be 1.00 times, "as fast as".
 fn faster(ratio: f64) -> String {
     if ratio >= 1.005 { format!("{ratio:.2} times faster than") } else { "as fast as".to_owned() }
 }

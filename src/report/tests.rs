@@ -36,7 +36,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
     }
 }
 
-/// A run that has only what every run has.
+/// A run with only the fields that every run has.
 fn bare_run() -> Run {
     Run {
         parameters: None,

@@ -1,11 +1,12 @@
-//! Compression of what steps send from task to task: fewer bits a value, on the way only.
+//! Compression of the values that steps send from task to task: fewer bits a value, on the way
+//! only.
 //!
 //! TensorFlow's white paper (Abadi et al. 2015, section 5.5) halves each value between two
 //! machines; here it can also be an 8-bit integer with a scale for each block of values (Dettmers
-//! 2015). Parameters and gradients are compressed alike; what a session feeds and fetches, and so
-//! every checkpoint, is exact. The receiver needs no setting: a value says what it is. The time to
-//! compress is not modelled in a simulation: both kernels run at the speed of memory, far above
-//! that of a network.
+//! 2015). Parameters and gradients are compressed alike; feeds and fetches of a session, and so
+//! every checkpoint, are exact. The receiver needs no setting: each value names its own encoding.
+//! The time to compress is not modelled in a simulation: both kernels run at the speed of memory,
+//! far above that of a network.
 
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -20,11 +21,11 @@ use crate::transport::{Inbox, Messages, PeerId, Transport};
 
 use crate::runtime::messages::{Arrivals, PackedArrivals, PeerMessage};
 
-/// The least elements of a value that is compressed: of a smaller one its header is the greater
-/// part.
+/// The fewest elements of a value that is compressed: in a smaller one the header takes most of the
+/// space.
 const LEAST: usize = 64;
 
-/// How the f32 values that a task's steps send to other tasks are written.
+/// The encoding of the f32 values that a task's steps send to other tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
     /// As they are.
@@ -32,9 +33,9 @@ pub enum Encoding {
     Exact,
     /// Each as its upper half, rounded to the nearest, of two to the even one.
     Bf16,
-    /// As 8-bit integers, with a scale for each block of values: the greatest of them over 127.
+    /// As 8-bit integers, with a scale for each block: the block's greatest magnitude over 127.
     Int8 {
-        /// The values of a block.
+        /// The number of values in a block.
         block: NonZeroU32,
     },
 }
@@ -50,15 +51,15 @@ pub enum Packed {
     Int8 {
         /// The integers (i8), in the shape of the value.
         values: Tensor,
-        /// One for each block (f32).
+        /// The scales, one for each block (f32).
         scales: Tensor,
-        /// The values of a block.
+        /// The number of values in a block.
         block: NonZeroU32,
     },
 }
 
 impl Encoding {
-    /// `transport`, with what steps send over it encoded so.
+    /// Wraps `transport` so that the values which steps send over it are encoded.
     pub fn over(self, transport: Rc<dyn Transport<PeerMessage>>) -> Rc<dyn Transport<PeerMessage>> {
         if self == Self::Exact {
             transport
@@ -89,7 +90,7 @@ impl Encoding {
 }
 
 impl Packed {
-    /// The value, as near as it comes.
+    /// The value, as near to the original as its encoding allows.
     pub(super) fn unpack(self) -> Tensor {
         match self {
             Self::Exact(value) => value,
@@ -106,7 +107,7 @@ impl Packed {
         }
     }
 
-    /// The tensors that it is sent as.
+    /// The tensors that the value is sent as.
     pub(super) fn parts(&self) -> impl Iterator<Item = &Tensor> {
         let (first, second) = match self {
             Self::Exact(value) | Self::Bf16(value) => (value, None),
@@ -115,7 +116,7 @@ impl Packed {
         std::iter::once(first).chain(second)
     }
 
-    /// What is wrong with one that came from another process.
+    /// Checks a value that came from another process; the error says what is wrong with it.
     pub(super) fn check(&self) -> Result<(), String> {
         match self {
             Self::Bf16(value) if value.dtype() != DType::BF16 => {
@@ -143,7 +144,7 @@ fn is_compressed(value: &Tensor) -> bool {
     value.dtype() == DType::F32 && value.shape().elements() >= LEAST
 }
 
-/// A tensor that `write` fills; one without numbers where there are none to fill it with.
+/// A tensor that `write` fills; one without numbers if `is_hollow`.
 fn written<T: Element>(is_hollow: bool, shape: Shape, write: impl FnOnce(&mut [T])) -> Tensor {
     if is_hollow {
         return Tensor::hollow(T::DTYPE, shape);
@@ -153,12 +154,12 @@ fn written<T: Element>(is_hollow: bool, shape: Shape, write: impl FnOnce(&mut [T
     out
 }
 
-/// What has come, as the step that waits for it takes it.
+/// The arrivals with their values decoded, as the step that waits for them takes them.
 pub(super) fn unpacked(arrivals: PackedArrivals) -> Arrivals {
     arrivals.into_iter().map(|(crossing, value)| (crossing, value.map(Packed::unpack))).collect()
 }
 
-/// A task's way to the others, over which the values of steps go with fewer bits.
+/// A task's transport to the others that sends the values of steps in fewer bits.
 struct Compressed {
     transport: Rc<dyn Transport<PeerMessage>>,
     encoding: Encoding,

@@ -1,4 +1,4 @@
-//! The device of a task: what runs kernels, and says when they are done.
+//! The device of a task: runs kernels, and reports when they are done.
 
 use std::rc::Rc;
 
@@ -9,35 +9,35 @@ use crate::runtime::messages::StepId;
 
 /// A piece of work for a device.
 pub struct Work {
-    /// The step it is part of; none for work of a parameter server, which belongs to no one step.
+    /// The step it is part of; `None` for a parameter server's work, which belongs to no one step.
     pub step: Option<StepId>,
-    /// What it costs.
+    /// The cost of the work.
     pub cost: Cost,
     /// The arithmetic itself.
     pub calculation: Box<dyn Calculation>,
-    /// Who is told once the device is done, after the calculation has run.
+    /// The actors that are told once the calculation has run and the device is done.
     pub asker: Asker,
 }
 
 /// Arithmetic with all that it reads and writes.
 pub trait Calculation: Send {
-    /// Does it, on any thread.
+    /// Runs the arithmetic, on any thread.
     fn run(&mut self);
 
-    /// Hands on what came of it, on the thread that launched it.
+    /// Hands on the result, on the thread that launched the work.
     fn done(self: Box<Self>, asker: &Asker);
 }
 
-/// The actors that a piece of work is of.
+/// The actors that asked for a piece of work.
 #[derive(Clone)]
 pub struct Asker(pub(crate) Rc<Actors>);
 
-/// Runs work and decides how long it takes: as long as it does, or as long as a model says.
+/// Runs work and decides how long it takes: its real time, or the time that a model gives.
 pub trait ComputeModel {
-    /// Starts `work`; the device does one piece after the other.
+    /// Starts `work`; the device runs one piece after the other.
     fn launch(&self, work: Work);
 
-    /// Whether numbers are computed on it at all.
+    /// Whether the device computes numbers at all.
     fn numerics(&self) -> Numerics {
         Numerics::Real
     }
@@ -47,11 +47,11 @@ pub trait ComputeModel {
 /// time as the others.
 pub(crate) type Devices = Rc<[Rc<dyn ComputeModel>]>;
 
-/// The processor of this machine: work takes as long as it takes.
+/// The processor of this machine: work takes its real time.
 ///
-/// It runs on the thread that launches it, where a small kernel is done before another thread
-/// would have woken. Work with a kernel large enough to spread over rayon's threads is run by one
-/// of them, so that the others wake once for all its kernels, and not for each.
+/// Work runs on the thread that launches it, where a small kernel is done before another thread
+/// would have woken. If a kernel is large enough to spread over rayon's threads, the whole work
+/// runs on one of them, so that the others wake once for all its kernels, and not for each.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Processor;
 

@@ -1,4 +1,4 @@
-//! The error that a user of the runtime sees: TensorFlow's classes, what happened, and where.
+//! The error that a user of the runtime sees: TensorFlow's class, what happened, and where.
 
 use std::fmt;
 
@@ -9,33 +9,33 @@ use crate::graph::{GraphError, GraphProblem};
 use crate::placement::PlacementError;
 use crate::tensor::TensorError;
 
-/// The class of an error, which says what a program can do about it (TensorFlow: `error::Code`).
+/// The class of an error: says what a program can do about it (TensorFlow: `error::Code`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Code {
     /// A session or its user ended the step. Final.
     Cancelled,
     /// The graph, the placement or a feed is wrong. Mend the program.
     InvalidArgument,
-    /// The step took longer than it was given. The message says who had not answered.
+    /// The step took longer than its limit. The message says who had not answered.
     DeadlineExceeded,
     /// There is no such operation, container or task. Mend the program.
     NotFound,
     /// Something has to happen first: a variable is not initialised, a server is not started.
     FailedPrecondition,
-    /// Another part of the step failed, or state that it needs is gone, a session that was closed
-    /// or reset among it. Try again, with a new session where the old one is gone.
+    /// Another part of the step failed, or state that it needs is gone, for example because the
+    /// session was closed or reset. Try again, with a new session if the old one is gone.
     Aborted,
     /// The input is at its end, or the training is over. An orderly end.
     OutOfRange,
     /// A task can't be reached. Try again later.
     Unavailable,
-    /// What was saved can't be read, or can't be saved. Mend the store; nothing that was good is
+    /// Saved state can't be read, or state can't be saved. Mend the store; nothing that was good is
     /// lost.
     DataLoss,
     /// The loss is not a number any more (TensorFlow: `NanLossDuringTrainingError`). Begin again
     /// with a lower learning rate, or with clipped gradients.
     NanLoss,
-    /// Nothing can ever happen again in this simulation: everybody waits for somebody else.
+    /// Nothing can ever happen again in this simulation: everyone waits for someone else.
     Stalled,
     /// The program returned an error of its own.
     Internal,
@@ -44,33 +44,33 @@ pub enum Code {
 /// An error of a step, a session or a server.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 pub struct Error {
-    /// What a program can do about it.
+    /// The class, which says what a program can do about it.
     pub code: Code,
     /// What happened.
     pub message: String,
-    /// The task on which it happened, where it was one.
+    /// The task on which it happened, if it was one.
     pub task: Option<TaskName>,
-    /// The operation that failed, where it was one.
+    /// The operation that failed, if it was one.
     pub operation: Option<String>,
 }
 
-/// The result of whatever can fail in a user's program.
+/// The result of anything that can fail in a user's program.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of a class, with what happened.
+    /// An error of class `code`, with what happened.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), task: None, operation: None }
     }
 
-    /// The same, having happened on `task`.
+    /// The same error, having happened on `task`.
     #[must_use]
     pub fn on(mut self, task: &TaskName) -> Self {
         self.task.get_or_insert_with(|| task.clone());
         self
     }
 
-    /// The same, having happened in `operation`.
+    /// The same error, having happened in `operation`.
     #[must_use]
     pub fn in_operation(mut self, operation: impl Into<String>) -> Self {
         self.operation.get_or_insert_with(|| operation.into());

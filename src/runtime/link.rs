@@ -1,4 +1,4 @@
-//! A task's three actors as each other and other tasks reach them.
+//! The way to a task's three actors, for each other and for other tasks.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +17,8 @@ use crate::runtime::messages::{
 
 /// The way from one of a task's actors to all others, of this task and of the cluster.
 ///
-/// Messages to other tasks wait until [`Link::flush`], so that all an actor sends in one turn to
-/// one task travels in one envelope.
+/// Messages to other tasks wait until [`Link::flush`]: all that an actor sends to one task in one
+/// turn travels in one envelope.
 #[derive(Clone)]
 pub(crate) struct Link {
     pub(crate) actors: Rc<Actors>,
@@ -26,26 +26,26 @@ pub(crate) struct Link {
     outgoing: Rc<RefCell<BTreeMap<PeerId, Messages<PeerMessage>>>>,
 }
 
-/// The addresses of a task's actors, and what these share.
+/// The addresses of a task's actors, and the state that these share.
 pub(crate) struct Actors {
     pub(crate) master: Address<MasterMessage>,
     pub(crate) worker: Address<WorkerMessage>,
     pub(crate) parameter_server: Address<ParameterServerMessage>,
-    /// Whether the chief has said that the training is over.
+    /// Whether the chief has announced the end of the training.
     pub(crate) training_over: Cell<bool>,
-    /// Wakes who waits for the chief to say so.
+    /// Wakes the programs that wait for the chief's announcement.
     pub(crate) end_of_training: Notify,
     /// Whether this task is to take no more steps, whatever the others do.
     pub(crate) stop_requested: Cell<bool>,
     /// Whether worker 0 has said that it takes no more steps.
     pub(crate) chief_has_left: Cell<bool>,
-    /// How often the task's variables have been cleared.
+    /// The number of times that the task's variables have been cleared.
     pub(crate) resets: Cell<u64>,
     /// Whether the cluster has parameter servers.
     pub(crate) has_servers: Cell<bool>,
-    /// The tasks that this one has sent something for a step.
+    /// The tasks to which this one has sent something for a step.
     partners: RefCell<BTreeSet<PeerId>>,
-    /// What the task has told all others, to be told again to one that was lost meanwhile.
+    /// Messages broadcast to all tasks, sent again to a task that was lost meanwhile.
     pub(crate) parting: RefCell<Vec<PeerMessage>>,
     /// The lists that the worker and the parameter server send each other.
     pub(crate) requests: Spare<StateRequest>,
@@ -70,7 +70,7 @@ impl Link {
         self.transport.name(peer)
     }
 
-    /// Sends `message` to the actor of `to` that it is for; to another task, with the next flush.
+    /// Sends `message` to its actor at `to`; a message to another task goes with the next flush.
     pub(crate) fn send(&self, to: PeerId, message: PeerMessage) {
         if to == self.local() {
             self.actors.dispatch(to, message);
@@ -79,7 +79,7 @@ impl Link {
         }
     }
 
-    /// Hop 7 of a step: lets go of all that was sent since the last flush.
+    /// Hop 7 of a step: sends all messages that have waited since the last flush.
     pub(crate) fn flush(&self) {
         if self.outgoing.borrow().is_empty() {
             return;
@@ -101,9 +101,10 @@ impl Link {
 }
 
 impl Link {
-    /// Whether `messages` say no more than that a worker leaves, to a task that does not wait for
-    /// it: any but a parameter server, and a task that this one has sent something for a step. To
-    /// tell all would take a connection between any two workers. That the chief leaves, all hear.
+    /// Whether `messages` say only that a worker leaves, to a task that does not wait for it. A
+    /// parameter server waits for it, and so does a task that this one has sent something for a
+    /// step; sending the message to all would take a connection between any two workers. The
+    /// chief's leaving goes to all.
     fn is_not_missed(&self, to: PeerId, messages: &[PeerMessage]) -> bool {
         let partners = &self.actors.partners;
         match messages {
@@ -121,7 +122,7 @@ impl Link {
 }
 
 impl Actors {
-    /// The addresses of actors that are to run.
+    /// Addresses of actors that do not run yet.
     pub(crate) fn new() -> Self {
         Self {
             master: Address::new(),
@@ -140,7 +141,7 @@ impl Actors {
         }
     }
 
-    /// Hands a message to the actor that it is for.
+    /// Hands a message to its actor.
     fn dispatch(&self, from: PeerId, message: PeerMessage) {
         use PeerMessage as M;
         match message {
@@ -191,7 +192,7 @@ impl Inbox<PeerMessage> for Actors {
     fn lost(&self, peer: PeerId, loss: Loss) {
         tracing::debug!(peer = peer.0, %loss, "lost a peer");
         tell(&self.master, MasterMessage::Lost { peer, loss });
-        // It knows which masters the peer was, and tells the parameter server.
+        // The worker knows the lost peer's master ids, and tells the parameter server.
         tell(&self.worker, WorkerMessage::Lost { peer, loss });
     }
 }

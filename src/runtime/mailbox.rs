@@ -1,12 +1,12 @@
 //! The mailboxes of a task's actors, and the one place that puts a message into one.
 //!
-//! Mailboxes are unbounded: what bounds the queue is the protocol, in which a step has a bounded
-//! number of messages and a session a bounded number of steps. A message to an actor that has
-//! stopped is lost, which happens only while a server shuts down; whoever waits for its answer
-//! learns of the loss from the dropped reply.
+//! Mailboxes are unbounded: the protocol bounds the queue, since a step has a bounded number of
+//! messages and a session a bounded number of steps. A message to an actor that has stopped is
+//! lost, which happens only while a server shuts down; a program that waits for the answer learns
+//! of the loss from the dropped reply.
 //!
-//! All actors of a task live on one thread, so a mailbox is a queue that allocates nothing once it
-//! has grown, and no lock.
+//! All actors of a task live on one thread, so a mailbox is a queue without a lock; it allocates
+//! nothing once it has grown.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -19,20 +19,20 @@ use actix::{Actor, ActorContext, ActorState, AsyncContext, Context};
 
 /// An actor that takes messages.
 pub(crate) trait Receive: Actor<Context = Context<Self>> {
-    /// What it is told.
+    /// The actor's messages.
     type Message: 'static;
 
     /// Takes one message: a turn.
     fn receive(&mut self, message: Self::Message, context: &mut Context<Self>);
 }
 
-/// Where messages to an actor go.
+/// The address that messages to an actor are sent to.
 pub(crate) struct Address<M>(Rc<Mailbox<M>>);
 
-/// What an actor has been told and has not dealt with.
+/// The messages that an actor has not dealt with yet.
 struct Mailbox<M> {
     messages: RefCell<VecDeque<M>>,
-    /// Of the actor, while it waits.
+    /// The actor's waker, while it waits.
     waker: Cell<Option<Waker>>,
     is_closed: Cell<bool>,
 }
@@ -53,13 +53,13 @@ impl<M> std::fmt::Debug for Address<M> {
 }
 
 impl<M: 'static> Address<M> {
-    /// The address of an actor that is to run.
+    /// The address of an actor that does not run yet.
     pub(crate) fn new() -> Self {
         let messages = RefCell::default();
         Self(Rc::new(Mailbox { messages, waker: Cell::default(), is_closed: Cell::new(false) }))
     }
 
-    /// Has `actor` run, and take what comes here.
+    /// Runs `actor`, which then takes the messages sent here.
     pub(crate) fn run<A: Receive<Message = M>>(&self, actor: A) {
         let mut context = Context::new();
         context.spawn(Inlet(Rc::clone(&self.0)));
@@ -97,8 +97,8 @@ impl<M> Drop for Inlet<M> {
     fn drop(&mut self) {
         self.0.is_closed.set(true);
         self.0.waker.take();
-        // Dropped once the queue is free again: a dropped reply can wake somebody who tells us
-        // something.
+        // Dropped only once the queue is free again: a dropped reply can wake a task that sends us
+        // a message.
         drop(self.0.messages.take());
     }
 }
@@ -120,8 +120,8 @@ thread_local! {
     static SENT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How many messages this thread has put into mailboxes: where it has grown, an actor has something
-/// to do.
+/// The number of messages this thread has put into mailboxes: after it has grown, an actor has
+/// something to do.
 pub(crate) fn messages_sent() -> u64 {
     SENT.get()
 }
@@ -141,7 +141,7 @@ impl<T> Spare<T> {
         self.0.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Keeps `list`, without what is in it, for the next to [`Spare::take`].
+    /// Empties `list` and keeps it for the next [`Spare::take`].
     pub(crate) fn give(&self, mut list: Vec<T>) {
         list.clear();
         self.0.borrow_mut().push(list);

@@ -37,16 +37,17 @@ use steps::Step;
 pub(crate) struct Master {
     link: Link,
     clock: Rc<dyn Clock>,
-    /// Differs from that of any other master, and of an earlier one of this task.
+    /// This master's id: differs from every other master's, and from those of this task's earlier
+    /// lives.
     id: u64,
-    /// All of the cluster.
+    /// The devices of the whole cluster.
     devices: Vec<DeviceName>,
     default_device: DeviceName,
     sessions: BTreeMap<SessionId, Session>,
     next_session: u64,
     next_graph: u64,
     next_step: u64,
-    /// Partitions that workers are making ready: the session, and the request they are for.
+    /// Partitions that workers are making ready, by the session and request that they are for.
     registering: BTreeMap<GraphHandle, (SessionId, Arc<Request>)>,
     steps: Ordered<StepId, Step>,
     alarm: Option<Alarm>,
@@ -58,8 +59,8 @@ struct Session {
     options: SessionOptions,
     graph: Arc<GraphDef>,
     plans: BTreeMap<Arc<Request>, StepPlan>,
-    /// The tasks that had a part in its plans and were lost since: what it had there may be gone,
-    /// so that it takes no more steps there.
+    /// The tasks with a part in the session's plans that have been lost. Their state may be gone,
+    /// so the session takes no more steps there.
     lost: BTreeMap<PeerId, Loss>,
 }
 
@@ -100,7 +101,7 @@ impl Master {
         id
     }
 
-    /// Hop 2 of a step: the plan for what it asks, made and registered where there is none yet.
+    /// Hop 2 of a step: finds the plan for its request, or makes and registers one.
     fn run_step(&mut self, run: RunStep, context: &mut Context<Self>) {
         let step = StepId { master: self.id, number: self.next_step };
         self.next_step += 1;
@@ -161,7 +162,7 @@ impl Master {
         }
         let plans = &mut self.sessions.get_mut(&id).expect("it was just there").plans;
         if peers.is_empty() {
-            // Nothing is to be run: all that is fetched is fed.
+            // Nothing is to be run: every fetch is also fed.
             let ready = Arc::new(ready);
             plans.insert(request, StepPlan::Ready(Arc::clone(&ready)));
             return self.start(accepted, ready);
@@ -191,7 +192,8 @@ impl Master {
         self.sessions[&session].options.isolate_session_state.then_some((self.id, session))
     }
 
-    /// A worker has a partition ready, or can't; the last one starts the steps that wait.
+    /// A worker has made a partition ready, or has failed to; the last one starts the waiting
+    /// steps.
     fn registered(&mut self, graph: GraphHandle, outcome: Result<()>) {
         let Some((session_id, request)) = self.registering.remove(&graph) else {
             return tracing::debug!(?graph, "a registration that has been given up; dropped");
@@ -212,7 +214,7 @@ impl Master {
         }
     }
 
-    /// Drops a plan that could not be registered, with what workers may hold of it.
+    /// Drops a plan that could not be registered, with the partitions that workers may hold of it.
     fn forget_plan(&mut self, session: SessionId, request: &Arc<Request>) {
         let plans = &mut self.sessions.get_mut(&session).expect("a plan is of a session").plans;
         let (parts, waiting) =
@@ -221,7 +223,7 @@ impl Master {
         self.deregister(parts, None);
     }
 
-    /// Has workers forget partitions, and with `isolated` the session's own variables.
+    /// Makes workers forget partitions, and with `isolated` the session's own variables.
     fn deregister(&mut self, parts: Vec<Part>, isolated: Option<Scope>) {
         let mut graphs: BTreeMap<PeerId, Vec<GraphHandle>> = BTreeMap::new();
         for part in parts {
@@ -304,7 +306,7 @@ impl Master {
     }
 }
 
-/// The text that TensorFlow's users look for when a session is closed under a step.
+/// The text that TensorFlow's users look for when a session is closed during a step.
 const CLOSED: &str = "the step was cancelled by an explicit call to `Session::close`";
 
 /// Ends a step that has not begun.

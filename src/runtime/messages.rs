@@ -1,7 +1,7 @@
-//! All messages of the runtime: who sends each, who takes it, what answers it.
+//! All messages of the runtime: the sender, the receiver and the answer of each.
 //!
-//! What crosses between tasks is a [`PeerMessage`]; the rest stays within one task, between its
-//! three actors and the session that a program holds.
+//! A message between tasks is a [`PeerMessage`]; the others stay within one task, between its three
+//! actors and the sessions of its programs.
 
 mod codec;
 mod payload;
@@ -37,22 +37,22 @@ pub(crate) use state::{
     Action, ApplyGradient, Commit, Served, StateRequest, Taken, Ticket, VariableId, Vote,
 };
 
-/// One run of a session's graph: which master began it, and its number there.
+/// One run of a session's graph, by the master that began it and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StepId {
-    /// The master, by a number that differs between tasks and between lives of one task.
+    /// The master's id, which differs between tasks and between lives of one task.
     pub master: u64,
     /// Counts the master's steps.
     pub number: u64,
 }
 
-/// A step of a training, whichever session and try it is taken in: by it a parameter server knows
-/// what it has done for a step that is taken again because its answer was lost.
+/// A step of a training, in whichever session and attempt it is taken: identifies the work that a
+/// parameter server has done for a step that is taken again because its answer was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Origin {
-    /// The training, by a number that differs among those of a master.
+    /// The training, by a number that differs among the trainings of one master.
     pub training: u64,
-    /// Counts the steps of the training; one is taken after the other.
+    /// Counts the steps of the training, which are taken one after the other.
     pub number: u64,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct StepPart {
     pub(crate) device: u32,
 }
 
-/// A partition that a worker keeps ready to run: the master that registered it, and its number
+/// A partition that a worker keeps ready to run, by the master that registered it and its number
 /// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct GraphHandle {
@@ -77,59 +77,59 @@ pub struct GraphHandle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionId(pub u64);
 
-/// A session whose variables are its own: its master, as in [`StepId`], and its number there.
+/// A session whose variables are its own: its master's id, as in [`StepId`], and its number there.
 pub type Scope = (u64, SessionId);
 
 /// The values of a few outputs.
 pub(crate) type Values = SmallVec<[Tensor; 3]>;
 
-/// What crosses between tasks.
+/// A message between tasks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum PeerMessage {
     /// Master to worker: keep this partition ready. Answered by `GraphRegistered`.
     RegisterGraph {
-        /// How the master will refer to it.
+        /// The handle by which the master refers to the partition.
         graph: GraphHandle,
-        /// What to run.
+        /// The operations to run.
         partition: Arc<Partition>,
-        /// The session, where its variables are its own.
+        /// The session, if its variables are its own.
         isolated: Option<Scope>,
     },
-    /// Worker to master: the partition is ready, or why not.
+    /// Worker to master: the partition is ready, or the error.
     GraphRegistered {
-        /// Which.
+        /// The partition.
         graph: GraphHandle,
-        /// Whether it is.
+        /// `Ok` if the partition is ready.
         outcome: Result<()>,
     },
     /// Master to worker: the session is closed, forget these partitions.
     DeregisterGraphs {
-        /// Which.
+        /// The partitions.
         graphs: Vec<GraphHandle>,
-        /// The session, where its variables are its own: they go with it.
+        /// The session, if its variables are its own: they go with it.
         isolated: Option<Scope>,
     },
     /// Master to worker: run a partition. Answered by `GraphDone`.
     RunGraph {
         /// The step.
         step: StepId,
-        /// Which partition.
+        /// The partition.
         graph: GraphHandle,
         /// The values fed to it, in the order of the partition's feeds.
         feeds: Values,
-        /// Which step of a training it is, where it is one.
+        /// The step's origin, if it is a training step.
         origin: Option<Origin>,
     },
     /// Worker to worker: values of a step for the receiver's rendezvous.
     Tensors {
         /// The step.
         step: StepId,
-        /// Those of the receiver's devices that need all of them.
+        /// The receiver's devices that need all of the values.
         devices: SmallVec<[u32; 1]>,
-        /// Which crossing edge brings which value; none for a control edge.
+        /// The crossing edges and their values; a control edge has none.
         arrivals: Arrivals,
     },
-    /// Worker to worker: the same, of which some are compressed on the way.
+    /// Worker to worker: like `Tensors`, with some values compressed on the way.
     PackedTensors {
         /// The step.
         step: StepId,
@@ -138,65 +138,65 @@ pub enum PeerMessage {
         /// As in `Tensors`.
         arrivals: PackedArrivals,
     },
-    /// Worker to master: the partition has run, or why not.
+    /// Worker to master: the partition has run, or the error.
     GraphDone {
         /// The step.
         step: StepId,
-        /// Which partition.
+        /// The partition.
         graph: GraphHandle,
         /// The fetched values in the order of the partition's fetches.
         outcome: Result<Values>,
-        /// When its kernels began and ended to run, where it had any.
+        /// When its first kernel began and its last one ended, if it ran any.
         computed: Option<(Time, Time)>,
     },
-    /// Master to worker: the step has failed elsewhere, forget it.
+    /// Master to worker: the step has failed elsewhere; forget it.
     AbortStep(
         /// The step.
         StepId,
     ),
-    /// Master to parameter server: clear the containers, the default one where none is named.
+    /// Master to parameter server: clear the containers, or the default one if none is named.
     /// Answered by `ResetDone`.
     Reset {
         /// Counts the master's resets.
         number: u64,
-        /// Which.
+        /// The names of the containers.
         containers: Vec<String>,
-        /// Whether a training goes on with other values: who has departed from it stays so.
+        /// Whether a training goes on with other values: its departed workers then stay departed.
         within_training: bool,
     },
     /// Parameter server to master: the containers are cleared.
     ResetDone {
-        /// Which of the master's resets.
+        /// The number of the master's reset.
         number: u64,
-        /// How many variables there were in them.
+        /// The number of variables in the containers.
         variables: u32,
-        /// Where a training goes on: which of its workers have departed.
+        /// The departed workers of the training, if one goes on.
         departed: Vec<u32>,
     },
     /// Program to parameter servers: this worker takes no more steps.
     Leave {
-        /// Which replica it was in the training.
+        /// The worker's replica index in the training.
         worker: u32,
     },
-    /// Chief to all: the training is over, let go of whoever waits.
+    /// Chief to all: the training is over; stop waiting for it.
     TrainingOver,
 }
 
 /// A value on a crossing edge.
 pub type Arrival = (CrossingId, Option<Tensor>);
 
-/// What comes over several edges at once.
+/// The values that come over several edges at once.
 pub type Arrivals = SmallVec<[Arrival; 1]>;
 
-/// The same, on their way.
+/// The same values, encoded for the way.
 pub type PackedArrivals = SmallVec<[(CrossingId, Option<Packed>); 1]>;
 
-/// Who waits for what, for a report of a hang.
+/// Who waits, and for what: for the report of a hang.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Waiting {
-    /// Who waits.
+    /// The actor that waits, with its step if it has one.
     pub who: String,
-    /// For what.
+    /// The thing waited for.
     pub what: String,
 }
 
@@ -206,10 +206,10 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// Where actors write what they wait for.
+/// The list to which actors write what they wait for.
 pub type WaitingList = Arc<Mutex<Vec<Waiting>>>;
 
-/// To a task's master.
+/// A message to a task's master.
 #[derive(Debug)]
 pub(crate) enum MasterMessage {
     /// Session: begin.
@@ -224,11 +224,12 @@ pub(crate) enum MasterMessage {
     Reset(ResetContainers),
     /// The transport: a worker's answer.
     FromPeer { from: PeerId, message: PeerMessage },
-    /// The transport: what was under way to and from a task is lost, and what was registered there.
+    /// The transport: a task is lost, with the messages on the way to and from it and all that was
+    /// registered there.
     Lost { peer: PeerId, loss: Loss },
-    /// The clock: a step has had its time, or is to be asked for.
+    /// The clock: a step has reached its deadline, or a long wait is to be logged.
     AlarmRings,
-    /// The clock: the reset has had its time.
+    /// The clock: the reset has reached its deadline.
     ResetDeadlineReached,
     /// The server: say what you wait for.
     Inquire(WaitingList),
@@ -236,16 +237,16 @@ pub(crate) enum MasterMessage {
     Stop,
 }
 
-/// A step as a session asks for it.
+/// A session's request for a step.
 #[derive(Debug)]
 pub(crate) struct RunStep {
     pub(crate) session: SessionId,
     pub(crate) request: Arc<Request>,
-    /// In the order of the request's feeds.
+    /// The values, in the order of the request's feeds.
     pub(crate) feeds: Values,
-    /// When the step has had its time; never, where there is none.
+    /// The time by which the step must have ended; without one it may take for ever.
     pub(crate) deadline: Option<Time>,
-    /// Which step of a training it is, where it is one.
+    /// The step's origin, if it is a training step.
     pub(crate) origin: Option<Origin>,
     pub(crate) reply: Reply<Result<StepDone>>,
 }
@@ -253,40 +254,40 @@ pub(crate) struct RunStep {
 /// Containers to be cleared.
 #[derive(Debug)]
 pub(crate) struct ResetContainers {
-    /// The default one where none is named.
+    /// Their names; if there are none, the default container.
     pub(crate) containers: Vec<String>,
     /// Whether a training goes on with other values.
     pub(crate) within_training: bool,
-    /// On which tasks, as in [`SessionOptions`].
+    /// The devices whose tasks are reset, as in [`SessionOptions`].
     pub(crate) device_filters: Vec<DeviceSpec>,
-    /// When the reset has had its time; never, where there is none.
+    /// The time by which the reset must have ended; without one it may take for ever.
     pub(crate) deadline: Option<Time>,
-    /// Answered with the workers that have departed from the training, where one goes on.
+    /// Answered with the departed workers of the training, if one goes on.
     pub(crate) reply: Reply<Result<BTreeSet<u32>>>,
 }
 
-/// What a step gave.
+/// The result of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct StepDone {
-    /// In the order of the request's fetches.
+    /// The values, in the order of the request's fetches.
     pub(crate) fetches: Values,
-    /// When kernels of the master's own task began and ended to run.
+    /// When kernels of the master's own task began and ended.
     pub(crate) computed: Option<(Time, Time)>,
 }
 
-/// What a session is like.
+/// The options of a session.
 #[derive(Clone, Debug, Default)]
 pub struct SessionOptions {
-    /// Use only the devices that one of these matches, and those of the session's own server.
-    /// All of the cluster's where there is none.
+    /// Use only the devices that match one of these filters, and those of the session's own server.
+    /// Without filters, use all devices of the cluster.
     pub device_filters: Vec<DeviceSpec>,
     /// Share no variables with other sessions.
     pub isolate_session_state: bool,
-    /// How long a step may take before it fails and says who had not answered.
+    /// The time that a step may take before it fails and says who had not answered.
     pub operation_timeout: Option<std::time::Duration>,
 }
 
-/// To a task's worker.
+/// A message to a task's worker.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -295,15 +296,15 @@ pub struct SessionOptions {
 pub(crate) enum WorkerMessage {
     /// The transport: a master's order, or another worker's values.
     FromPeer { from: PeerId, message: PeerMessage },
-    /// The transport: what was under way to and from a task is lost, and with it the steps that it
-    /// began.
+    /// The transport: a task is lost, with the messages on the way to and from it and the steps
+    /// that it began.
     Lost { peer: PeerId, loss: Loss },
-    /// The parameter server: the variables of a partition have been found, or why not.
+    /// The parameter server: the variables of a partition have been found, or the error.
     Bound { graph: GraphHandle, outcome: Result<Bound> },
-    /// The parameter server: what it was asked has been done.
+    /// The parameter server: requested operations have been done.
     Served(Vec<Served>),
-    /// The parameter server: containers have been cleared, the default one where none is named, and
-    /// steps that use variables in them have lost these.
+    /// The parameter server: these containers have been cleared, or the default one if none is
+    /// named; steps that use variables in them have lost these.
     Cleared(Vec<String>),
     /// The device: the kernels have run.
     Computed(Box<Batch>),
@@ -313,18 +314,18 @@ pub(crate) enum WorkerMessage {
     Stop,
 }
 
-/// The variables of a partition at their task, and the epoch of what is done to them.
+/// The variables of a partition at their task, and the epoch of the operations on them.
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) variables: Vec<VariableId>,
     pub(crate) epoch: Epoch,
 }
 
-/// To a task's parameter server.
+/// A message to a task's parameter server.
 #[derive(Debug)]
 pub(crate) enum ParameterServerMessage {
-    /// The worker: which variables are these? Answered by `Bound`. The steps of `replicas` will use
-    /// them.
+    /// The worker: look up these variables. Answered by `Bound`. The training steps of `replicas`
+    /// will use them.
     Bind {
         from: PeerId,
         graph: GraphHandle,
@@ -332,19 +333,19 @@ pub(crate) enum ParameterServerMessage {
         variables: Vec<VariableSpec>,
         replicas: Vec<Replica>,
     },
-    /// The program: these tasks train, the first as worker 0.
+    /// The program: these tasks train; the first is worker 0.
     Replicas(Vec<PeerId>),
-    /// The worker: this session is closed, its own variables go.
+    /// The worker: this session is closed; drop its own variables.
     CloseScope(Scope),
     /// The worker: run these operations. Each is answered by a `Served`.
     Serve(Vec<StateRequest>),
-    /// The worker: a step has failed; whatever waits for it waits in vain.
+    /// The worker: a step has failed; stop waiting on its behalf.
     Forget(StepId),
     /// The transport: another task's message.
     FromPeer { from: PeerId, message: Box<PeerMessage> },
-    /// The worker: a task is lost, which was these masters; steps that they began are forgotten.
+    /// The worker: a task is lost, which had been these masters; forget the steps that they began.
     Lost { peer: PeerId, masters: Vec<u64> },
-    /// The device: rows have been copied, these are the answers.
+    /// The device: rows have been copied; these are the answers.
     Gathered(Vec<Served>),
     /// The device: updates have been computed.
     Updated(Box<super::parameter_server::Updates>),
@@ -356,7 +357,7 @@ pub(crate) enum ParameterServerMessage {
     Stop,
 }
 
-/// An error as an answer of a task whose actors have stopped.
+/// The error that a task answers once its actors have stopped.
 pub(crate) fn stopped() -> Error {
     Error::new(super::Code::Unavailable, "the server has stopped")
 }

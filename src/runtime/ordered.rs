@@ -1,5 +1,4 @@
-//! A small map in the order of its keys that allocates nothing while it goes from empty to full and
-//! back.
+//! A small map in the order of its keys that allocates nothing while it fills and empties again.
 
 /// A map of a few entries.
 #[derive(Debug)]
@@ -11,7 +10,7 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
     }
 
     fn position(&self, key: K) -> Result<usize, usize> {
-        // What is looked for is most often what came last.
+        // The key looked for is most often the one inserted last.
         match self.0.last() {
             Some((last, _)) if *last == key => Ok(self.0.len() - 1),
             _ => self.0.binary_search_by_key(&key, |(key, _)| *key),
@@ -26,7 +25,7 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
         self.position(*key).ok().map(|at| &mut self.0[at].1)
     }
 
-    /// Puts `value` in the place of the one that was there.
+    /// Replaces the value of `key`.
     pub(super) fn insert(&mut self, key: K, value: V) {
         match self.position(key) {
             Ok(at) => self.0[at].1 = value,

@@ -1,8 +1,7 @@
-//! The parameter server of a task: runs the operations on its variables, and decides with `sync`
-//! when.
+//! The parameter server of a task: runs the operations on its variables; `sync` decides when.
 //!
-//! A variable that is being updated is locked: what comes for it meanwhile waits in order, so that
-//! no reader sees a torn value. Where nobody else holds the value the update happens in place.
+//! A variable that is being updated is locked: operations on it wait in order meanwhile, so no
+//! reader sees a torn value. If nobody else holds the value, the update happens in place.
 
 pub(super) mod coordination;
 pub(super) mod done;
@@ -45,21 +44,22 @@ pub(crate) struct ParameterServer {
     devices: Devices,
     store: VariableStore,
     resources: Resources,
-    /// By global step: a task can hold those of several trainings.
+    /// The coordinations, by global step: a task can hold those of several trainings.
     coordinations: BTreeMap<VariableId, Coordination>,
-    /// Who takes part in them.
+    /// The members of these trainings.
     members: Membership,
     snapshots: Snapshots,
-    /// Who has made ready to train while a fence was there, or before its last training was over.
+    /// Partitions held off because a fence was up, or because their worker's last training was not
+    /// over here.
     held_off: Vec<Binding>,
     joins: Vec<(u32, oneshot::Sender<()>)>,
-    /// Answers for the worker, until the end of the turn.
+    /// Answers for the worker, sent at the end of the turn.
     served: Vec<Served>,
-    /// Answers with copied rows, until the end of the turn.
+    /// Answers with copied rows, sent at the end of the turn.
     gathered: Vec<Served>,
-    /// Updates to compute, until the end of the turn.
+    /// Updates to compute, launched at the end of the turn.
     updates: Box<Updates>,
-    /// Those that have been computed, to be used again.
+    /// Boxes of updates that have been computed, to be used again.
     #[expect(clippy::vec_box, reason = "it is the boxes that go to the device")]
     idle: Vec<Box<Updates>>,
 }
@@ -83,7 +83,7 @@ impl ParameterServer {
         }
     }
 
-    /// Hop 8 of a step: one operation on the task's state.
+    /// Hop 8 of a step: runs one operation on the task's state.
     fn serve(&mut self, request: StateRequest) {
         let _span =
             trace_span!("serve", step = request.ticket.step.number, node = request.ticket.node)
@@ -142,7 +142,7 @@ impl ParameterServer {
         }
     }
 
-    /// The variable that an action has to wait for.
+    /// The locked variable that an action has to wait for.
     fn locked(&self, action: &Action) -> Option<VariableId> {
         let is_locked = |id: &VariableId| self.store.get(*id).is_updating;
         match action {
@@ -172,7 +172,7 @@ impl ParameterServer {
         stored.waiting.push_back(request);
     }
 
-    /// Gives a variable a value, and lets go whoever waited for the first one.
+    /// Gives a variable a value, and answers the operations that waited for the first one.
     fn assign(&mut self, variable: VariableId, ticket: Ticket, value: Tensor) {
         let value = self.devices[0].numerics().kept(value);
         let stored = self.store.get_mut(variable);
@@ -192,7 +192,7 @@ impl ParameterServer {
         Ok(outputs)
     }
 
-    /// Ends a worker's step where the global step is.
+    /// Ends a worker's step at the task of the global step.
     fn commit(&mut self, ticket: Ticket, commit: &Commit) {
         let global_step = commit.global_step;
         let now = self.store.get(global_step).initialized();
@@ -286,7 +286,7 @@ impl ParameterServer {
         }
     }
 
-    /// Ends a turn: what it decided takes effect.
+    /// Ends a turn: sends its answers and launches its work.
     fn end_turn(&mut self) {
         self.launch_gathers();
         self.launch();
@@ -298,7 +298,7 @@ impl ParameterServer {
     }
 }
 
-/// The answer to a step of a training that was begun anew, reset or restored since the step's
+/// The error of a step whose training has begun anew, or been reset or restored, since the step's
 /// session was made.
 fn outdated() -> Error {
     let message = "the training has begun anew, or its variables have been reset or restored, \

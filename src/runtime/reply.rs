@@ -1,4 +1,4 @@
-//! The way back from an actor to a program that has asked it something and waits.
+//! The way back from an actor to a program that has asked it something and waits for the answer.
 
 use std::cell::Cell;
 use std::fmt;
@@ -7,16 +7,16 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// Where a program waits for an answer, then for the next: it allocates nothing once it is there.
+/// The place where a program waits for one answer after another; it allocates only once.
 pub(crate) struct Answer<T>(Rc<Slot<T>>);
 
-/// What is to be answered: dropped without an answer, it tells the program so.
+/// The obligation to answer a question; if dropped without an answer, the program learns of it.
 pub(crate) struct Reply<T>(Rc<Slot<T>>);
 
 struct Slot<T> {
     value: Cell<Option<T>>,
     waker: Cell<Option<Waker>>,
-    /// Whether there is a [`Reply`].
+    /// Whether a [`Reply`] exists.
     is_asked: Cell<bool>,
 }
 
@@ -29,8 +29,7 @@ impl<T> Answer<T> {
         }))
     }
 
-    /// To be answered. The answer to a question before, if there is still one to come, must have
-    /// come.
+    /// The reply to the next question; the one before must have been answered.
     pub(crate) fn reply(&self) -> Reply<T> {
         assert!(!self.0.is_asked.replace(true), "a program waits for one answer at a place");
         Reply(Rc::clone(&self.0))
@@ -38,7 +37,7 @@ impl<T> Answer<T> {
 }
 
 impl<T> Future for Answer<T> {
-    /// None where nobody will answer.
+    /// `None` if nobody will answer.
     type Output = Option<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
@@ -52,7 +51,7 @@ impl<T> Future for Answer<T> {
 }
 
 impl<T> Reply<T> {
-    /// Answers; says whether somebody still waits.
+    /// Answers; returns whether somebody still waits.
     pub(crate) fn send(self, value: T) -> bool {
         self.0.value.set(Some(value));
         Rc::strong_count(&self.0) > 1

@@ -24,8 +24,7 @@ use crate::runtime::messages::{
 use crate::runtime::parameter_server::ParameterServer;
 use crate::runtime::worker::Worker;
 
-/// The world that a server lives in: what carries its messages, tells it the time, does its
-/// arithmetic.
+/// The world that a server lives in: its transport, its clock and its devices.
 #[derive(Clone)]
 pub struct World {
     /// The task's end of the network.
@@ -37,20 +36,19 @@ pub struct World {
     pub devices: Rc<[Rc<dyn ComputeModel>]>,
 }
 
-/// What a server is a server of (TensorFlow: `ServerDef`).
+/// A cluster, and the task of it that a server hosts (TensorFlow: `ServerDef`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerDef {
     /// The cluster.
     pub cluster: ClusterSpec,
-    /// Which of its tasks the server is.
+    /// The server's task.
     pub task: TaskName,
 }
 
 /// Hosts one task of a cluster: a master, a worker and a parameter server.
 ///
-/// A server is made, then started, then stopped, once each; dropping it stops it.
-/// Where TensorFlow's can't be stopped (`Clean shutdown is not currently implemented`) this one
-/// can.
+/// A server is made, then started, then stopped, once each; dropping it stops it. TensorFlow's
+/// server can't be stopped (`Clean shutdown is not currently implemented`); this one can.
 pub struct Server {
     def: ServerDef,
     world: World,
@@ -66,7 +64,7 @@ enum Phase {
     Stopped,
 }
 
-/// What a task's program is handed, in either world.
+/// The server and the clock that a task's program is given, in either world.
 #[derive(Clone)]
 pub struct Host {
     /// The task's server, started.
@@ -84,11 +82,11 @@ pub struct ServerTarget {
 }
 
 impl ServerDef {
-    /// The server of one task of `cluster`. The job may be left open where there is but one, the
-    /// index where the job has but one task.
+    /// The server of one task of `cluster`. The job may be left open if there is only one, the
+    /// index if the job has only one task.
     ///
     /// # Errors
-    /// If what is left open is ambiguous, or there is no such job or task.
+    /// If an open job or index is ambiguous, or there is no such job or task.
     pub fn new(cluster: ClusterSpec, job: Option<&str>, index: Option<u32>) -> Result<Self> {
         let job = match (job, cluster.jobs().collect::<Vec<_>>().as_slice()) {
             (Some(job), _) => job.to_owned(),
@@ -117,7 +115,7 @@ fn unclear(what: &str, choices: &str) -> Error {
 }
 
 impl Server {
-    /// A server in a world; its actors run, but it takes nothing from others until it is started.
+    /// A server in a world; its actors run, but it takes no messages of other tasks until started.
     pub fn new(def: ServerDef, world: World) -> Self {
         let actors = Rc::new(Actors::new());
         actors.has_servers.set(def.cluster.num_tasks("ps").is_ok_and(|count| count > 0));
@@ -196,7 +194,7 @@ impl Server {
         Ok(())
     }
 
-    /// Waits until the training is over: until all `workers` replicas have left it.
+    /// Waits until all `workers` replicas have left the training.
     ///
     /// # Errors
     /// If the server is not started, or stops before.
@@ -214,7 +212,7 @@ impl Server {
         joined.await.map_err(|_| stopped().on(self.task()))
     }
 
-    /// Cancels what runs on it, and takes nothing more. Stopping it again does nothing.
+    /// Cancels the running steps, and takes no more messages. Stopping it again does nothing.
     pub fn stop(&self) {
         let before = self.phase.replace(Phase::Stopped);
         if before == Phase::Started {
@@ -227,18 +225,18 @@ impl Server {
         }
     }
 
-    /// What a session connects to.
+    /// The target that a session connects to.
     pub fn target(&self) -> ServerTarget {
         let clock = Rc::clone(&self.world.clock);
         ServerTarget { task: self.def.task.clone(), master: self.actors.master.clone(), clock }
     }
 
-    /// What it is a server of.
+    /// The cluster, and the server's task in it.
     pub fn server_def(&self) -> &ServerDef {
         &self.def
     }
 
-    /// Which task it is.
+    /// The server's task.
     pub fn task(&self) -> &TaskName {
         &self.def.task
     }
@@ -249,7 +247,7 @@ impl Server {
             .map(|index| DeviceName::cpu(self.def.task.clone(), index))
     }
 
-    /// Who trains: the parameter server then knows which worker a task that it loses was.
+    /// Tells the parameter server which tasks train, so that it knows which worker a lost task was.
     pub(crate) fn know_replicas(&self, tasks: &[TaskName]) {
         let tasks = tasks.iter().filter_map(|task| self.link.resolve(task)).collect();
         tell(&self.actors.parameter_server, ParameterServerMessage::Replicas(tasks));
@@ -265,7 +263,7 @@ impl Server {
         self.actors.stop_requested.set(true);
     }
 
-    /// Whether that was asked for.
+    /// Whether [`Server::request_stop`] was called.
     pub(crate) fn is_stop_requested(&self) -> bool {
         self.actors.stop_requested.get()
     }
@@ -282,19 +280,20 @@ impl Server {
         self.actors.chief_has_left.get()
     }
 
-    /// How often variables of the task have been cleared.
+    /// The number of times that variables of the task have been cleared.
     pub(crate) fn resets(&self) -> u64 {
         self.actors.resets.get()
     }
 
-    /// The task begins to train: what it has said of an earlier end holds no more.
+    /// Begins to train: announcements of an earlier end no longer hold.
     pub(crate) fn begin_training(&self) {
         self.actors.parting.borrow_mut().clear();
         self.actors.chief_has_left.set(false);
         self.actors.training_over.set(false);
     }
 
-    /// Tells all tasks of the cluster `message`, which is about the end of its training.
+    /// Sends all tasks `message`, which is about the end of the training, and keeps it for lost
+    /// tasks.
     pub(crate) fn broadcast(&self, message: &PeerMessage) {
         self.actors.parting.borrow_mut().push(message.clone());
         self.tell_all(message);
@@ -310,7 +309,7 @@ impl Server {
         self.link.flush();
     }
 
-    /// Has the actors write what they wait for, once they have dealt with all that is before it.
+    /// Makes the actors write what they wait for, once they have dealt with all earlier messages.
     pub(crate) fn inquire(&self, list: &Arc<Mutex<Vec<Waiting>>>) {
         let list: &WaitingList = list;
         tell(&self.actors.master, MasterMessage::Inquire(Arc::clone(list)));

@@ -1,4 +1,4 @@
-//! The worker service of a task: keeps registered partitions, runs them, brings values together.
+//! The worker service of a task: keeps registered partitions, runs them, exchanges values.
 
 pub(super) mod executor;
 mod losses;
@@ -46,10 +46,10 @@ pub(crate) struct Worker {
     binding: BTreeMap<GraphHandle, Binding>,
     graphs: BTreeMap<GraphHandle, Graph>,
     steps: Ordered<StepPart, Step>,
-    /// What is to be done for a step, while it is being done.
+    /// The work to carry out for a step; empty between uses.
     ready: Ready,
     rendezvous: Rendezvous,
-    /// Whose number each master that has registered something here is.
+    /// The peer behind each registered master's id.
     masters: BTreeMap<u64, PeerId>,
 }
 
@@ -64,10 +64,10 @@ struct Binding {
 struct Graph {
     master: PeerId,
     plan: Arc<Plan>,
-    /// By position of the send: the peer that it goes to.
+    /// By position of the send: the receiving peer.
     receivers: Vec<PeerId>,
     memos: Memos,
-    /// Those whose steps have finished, to be used again.
+    /// Executors whose steps have finished, to be used again.
     idle: Vec<Executor>,
 }
 
@@ -117,7 +117,8 @@ impl Worker {
         }
     }
 
-    /// First half: the parameter server finds the variables; [`Worker::bound`] is the second.
+    /// First half of a registration: the parameter server looks up the variables; [`Worker::bound`]
+    /// is the second.
     fn register(
         &mut self,
         from: PeerId,
@@ -159,7 +160,7 @@ impl Worker {
     }
 
     fn deregister(&mut self, graphs: &[GraphHandle], isolated: Option<Scope>) {
-        // The order to abort a step can still be on its way.
+        // An order to abort a step can still be on its way.
         let orphans: Vec<StepId> = self
             .steps
             .iter()
@@ -198,7 +199,7 @@ impl Worker {
         partition.sends.iter().map(|send| resolve(&send.to)).collect()
     }
 
-    /// An executor for `step` of `graph`, if it can be run on `feeds`.
+    /// An executor for `step` of `graph`, if the step can run on `feeds`.
     fn executor(&mut self, step: StepId, graph: GraphHandle, feeds: &[Tensor]) -> Result<Executor> {
         self.refuse_hollow(feeds)?;
         let gone = || {
@@ -213,7 +214,7 @@ impl Worker {
         Ok(idle)
     }
 
-    /// Whether `values`, which come from a program, have the numbers that this task computes with.
+    /// Refuses `values` of a program that lack the numbers this task needs to compute.
     fn refuse_hollow<'a>(&self, values: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
         let needs_numbers = self.devices[0].numerics() == Numerics::Real;
         match values.into_iter().find(|value| needs_numbers && value.is_hollow()) {
@@ -222,7 +223,7 @@ impl Worker {
         }
     }
 
-    /// Hop 3 of a step: its order is here; whatever is ready runs.
+    /// Hop 3 of a step: takes the order to run it, and runs everything that is ready.
     fn run_graph(
         &mut self,
         master: PeerId,
@@ -254,7 +255,7 @@ impl Worker {
         self.run_ready(part);
     }
 
-    /// Hop 6 of a step: values from other devices meet who waits for them.
+    /// Hop 6 of a step: brings values from other devices to the steps that wait for them.
     fn receive(&mut self, step: StepId, devices: &[u32], arrivals: &Arrivals) {
         let _span =
             trace_span!("rendezvous", step = step.number, values = arrivals.len()).entered();
@@ -316,7 +317,7 @@ impl Worker {
         }
     }
 
-    /// Carries out what is ready, and tells the master when that was the last of it.
+    /// Carries out everything that is ready, and tells the master if that finished the step.
     fn run_ready(&mut self, part: StepPart) {
         let Some(running) = self.steps.get_mut(&part) else { return };
         let graph = self.graphs.get_mut(&running.graph).expect("a graph outlives its steps");
@@ -357,7 +358,7 @@ impl Worker {
         }
     }
 
-    /// Hop 5 of a step: kernels go to the device, which brings them back as `Computed`.
+    /// Hop 5 of a step: sends kernels to the device, which returns them as `Computed`.
     fn launch(&self, mut batch: Box<Batch>) {
         let StepPart { step, device } = batch.part;
         let _span = trace_span!("kernels", step = step.number, count = batch.nodes.len()).entered();
@@ -407,7 +408,8 @@ impl Worker {
         }
     }
 
-    /// The server stops: who waits for a step here is told, as far as messages still get out.
+    /// The server stops: tells the masters that wait for a step here, as far as messages still get
+    /// out.
     fn stop(&mut self, context: &mut Context<Self>) {
         let name = self.link.name(self.link.local());
         let running: Vec<StepPart> = self.steps.keys().copied().collect();

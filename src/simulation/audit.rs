@@ -1,4 +1,4 @@
-//! The audit digest: a hash of every event, by which two runs are known to be the same.
+//! The audit digest: a hash of every event, equal for equal runs.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub(super) struct Audit {
     events: u64,
 }
 
-/// The kind of an event. The numbers are hashed: to change one changes every digest.
+/// The kind of an event. The numbers are hashed: changing one changes every digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventKind {
     Wake = 1,

@@ -1,4 +1,4 @@
-//! What a simulation is of and what comes of it: the cluster and the outcome.
+//! A simulated cluster, and the outcome of its run.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -41,8 +41,8 @@ pub struct Cluster {
 /// How a run ended, and what was counted during it.
 #[derive(Debug)]
 pub struct Outcome<T> {
-    /// What each task's program returned, without the tasks that died for good; or the error of
-    /// the first program that failed.
+    /// The value that each task's program returned, without the tasks that died for good; or the
+    /// error of the first program that failed.
     pub result: Result<BTreeMap<TaskName, T>, Error>,
     /// The virtual time at the end.
     pub ended: Time,
@@ -52,6 +52,6 @@ pub struct Outcome<T> {
     pub deliveries: u64,
     /// The hash of all events.
     pub digest: Digest,
-    /// What each task sent to others \[bytes\].
+    /// The amount that each task sent to others \[bytes\].
     pub bytes_sent: BTreeMap<TaskName, u64>,
 }

@@ -1,7 +1,7 @@
-//! The model of a device: how long it takes for each piece of work.
+//! The model of a device: the time that it takes for each piece of work.
 //!
 //! The time is a roofline cost (the longer of arithmetic and memory traffic), multiplied by a
-//! straggler law, or a time drawn for the whole step. It runs nothing itself.
+//! straggler law, or a time drawn for the whole step. The model runs nothing itself.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The owner of a simulated world: it ticks the world and does to the actors what a tick asks for.
+//! The owner of a simulated world: ticks the world and carries out its actions on the actors.
 //!
 //! All actors of a simulation live on one thread. When none of them can run, tokio parks the thread
 //! and calls [`on_park`], which ticks the world until an actor, a program or the run has something
@@ -19,7 +19,7 @@ use super::world::{Action, Totals, World};
 pub(super) struct Driver {
     /// Borrowed for one call at a time, and never while an actor is called.
     pub(super) world: RefCell<World>,
-    /// By task: where its actors take messages, while it listens.
+    /// By task: the inbox of its actors, while it listens.
     inboxes: RefCell<Vec<Option<Rc<dyn Inbox<PeerMessage>>>>>,
     /// Empty between ticks, kept for its storage.
     actions: RefCell<Vec<Action>>,
@@ -28,7 +28,7 @@ pub(super) struct Driver {
     pub(super) has_news: Cell<bool>,
 }
 
-/// What the run has to do to the program of a task and its server.
+/// A command to the run about a task's program and its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunCommand {
     /// Stop them, for good unless the task `restarts`.
@@ -40,7 +40,7 @@ pub(super) enum RunCommand {
 }
 
 thread_local! {
-    /// The driver whose world the park hook of this thread ticks.
+    /// The driver of the world that this thread's park hook ticks.
     static CURRENT: RefCell<Option<Rc<Driver>>> = const { RefCell::new(None) };
 }
 
@@ -57,7 +57,7 @@ pub(super) fn on_park() {
 }
 
 impl Driver {
-    /// Makes the world of `cluster`, and has this thread's park hook tick it.
+    /// Makes the world of `cluster`, and sets this thread's park hook to tick it.
     pub(super) fn enter(cluster: &Cluster) -> (Rc<Self>, UnboundedReceiver<RunCommand>) {
         let (sender, commands) = unbounded_channel();
         let world = World::new(cluster);
@@ -73,7 +73,7 @@ impl Driver {
         (driver, commands)
     }
 
-    /// Ends the world, and lets go of the actors in it.
+    /// Ends the world, and releases the actors in it.
     pub(super) fn leave(&self) -> Totals {
         CURRENT.set(None);
         let events = self.world.borrow_mut().take_events();
@@ -87,8 +87,8 @@ impl Driver {
         drop(before);
     }
 
-    /// Ticks the world once. Returns whether a program, an actor or the run was woken; whether an
-    /// actor was sent a message, [`messages_sent`] tells.
+    /// Ticks the world once. Returns whether that woke a program, an actor or the run;
+    /// [`messages_sent`] shows whether an actor was sent a message.
     fn tick(&self) -> bool {
         let mut actions = self.actions.take();
         self.world.borrow_mut().tick(&mut actions);
@@ -100,7 +100,7 @@ impl Driver {
         has_woken
     }
 
-    /// Does what a tick asks for. Returns whether that woke somebody other than by a message.
+    /// Carries out an action. Returns whether that woke a task other than by a message.
     fn act(&self, action: Action) -> bool {
         match action {
             Action::Wake(waker) => {

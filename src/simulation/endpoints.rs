@@ -31,8 +31,8 @@ impl Clock for SimulatedClock {
         true
     }
 
-    /// Without faults, a wait in vain ends in a stall. With them, a task can wait for one that is
-    /// gone while others go on.
+    /// Without faults, a wait in vain ends in a stall. With faults, a task can wait for a dead one
+    /// while others go on.
     fn sees_stalls(&self) -> bool {
         !self.driver.world.borrow().expects_faults()
     }

@@ -21,11 +21,11 @@ use super::network::Delivery;
 pub(super) enum Event {
     /// A sleep of a task ends.
     Wake { task: usize, alarm: Rc<Alarm> },
-    /// A device of a task has done a piece of work, whose result `asker` is handed.
+    /// A device of a task has done a piece of work; `asker` is handed the result.
     WorkDone { task: usize, job: Job, asker: Asker },
     /// A fault begins, ends or is noticed.
     Fault(FaultEvent),
-    /// An envelope arrives that a slow link has delayed.
+    /// An envelope arrives late, over a slow link.
     SlowArrival(Box<Delivery<Envelope>>),
 }
 
@@ -50,7 +50,7 @@ impl Event {
 pub(super) struct Alarm {
     pub(super) waker: Cell<Option<Waker>>,
     pub(super) has_rung: Cell<bool>,
-    /// The future was dropped: the event must not move the clock.
+    /// Whether the future was dropped: the event must not move the clock then.
     pub(super) is_cancelled: Cell<bool>,
 }
 

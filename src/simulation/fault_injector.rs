@@ -1,4 +1,4 @@
-//! The fault injector: which effects each fault has, and when it ends.
+//! The fault injector: decides each fault's effects and its end.
 //!
 //! A pure machine: it takes the time and a [`FaultEvent`], changes the state of the links, and
 //! returns [`FaultEffect`]s, which the world applies.
@@ -27,7 +27,7 @@ pub(super) struct FaultInjector {
     by_time: Vec<(Time, FaultKind)>,
     by_delivery: Vec<(u64, FaultKind)>,
     by_event: Vec<(u64, FaultKind)>,
-    /// How many freezes there have been, and by task the number of its last one.
+    /// The number of freezes so far; `frozen_by` has the number of each task's last one.
     freezes: u64,
     frozen_by: Vec<u64>,
     /// By task: the factor on the time of its devices' work.
@@ -68,7 +68,7 @@ impl FaultInjector {
         }
     }
 
-    /// Whether the run has faults at all.
+    /// Whether the run has any faults.
     pub(super) fn are_expected(&self) -> bool {
         self.are_expected
     }
@@ -101,7 +101,7 @@ impl FaultInjector {
         due.map(|(_, kind)| FaultEvent::Begin(kind)).collect()
     }
 
-    /// The factor on the time of the work that `task`'s devices are given now.
+    /// The factor on the time of work that `task`'s devices start now.
     pub(super) fn slowness(&self, task: usize) -> f64 {
         self.slowness[task]
     }
@@ -295,7 +295,8 @@ fn schedule(now: Time, after: Duration, event: FaultEvent) -> FaultEffect {
     FaultEffect::Schedule { at: now.after(after), event }
 }
 
-/// A frozen task runs again. It learns who has given it up before anything that it missed happens.
+/// Lets a frozen task run again. It learns which peers have given it up before it catches up on
+/// missed events.
 fn thaw(task: usize, incarnation: u32, links: &mut Links) -> Vec<FaultEffect> {
     if !links.is_alive(task, incarnation) || !links.is_frozen(task) {
         return Vec::new();
@@ -306,7 +307,7 @@ fn thaw(task: usize, incarnation: u32, links: &mut Links) -> Vec<FaultEffect> {
     effects
 }
 
-/// Every two of `tasks`.
+/// All pairs of `tasks`.
 fn pairs(tasks: &[usize]) -> impl Iterator<Item = (usize, usize)> {
     let after = |position: usize| tasks[position + 1..].iter();
     tasks.iter().enumerate().flat_map(move |(i, one)| after(i).map(move |other| (*one, *other)))

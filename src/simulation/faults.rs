@@ -1,5 +1,5 @@
-//! The faults that a simulation is given: what goes wrong, and when. What follows from each of
-//! them is decided in `fault_injector`.
+//! The faults that a simulation is given, each with its time. `fault_injector` decides their
+//! effects.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::units::Time;
 /// The faults of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Faults {
-    /// How long a peer may be silent before it counts as lost.
+    /// The time that a peer may be silent before it counts as lost.
     pub silence: Duration,
     /// The faults.
     pub list: Vec<Fault>,
@@ -28,13 +28,13 @@ impl Faults {
 /// One fault.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// When it begins.
+    /// The moment at which the fault begins.
     pub at: Trigger,
-    /// What goes wrong.
+    /// The kind of fault.
     pub kind: FaultKind,
 }
 
-/// When a fault begins.
+/// The moment at which a fault begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     /// At this time.
@@ -46,7 +46,7 @@ pub enum Trigger {
     Event(u64),
 }
 
-/// What goes wrong.
+/// The kind of a fault.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FaultKind {
     /// A task dies, with its program, its actors and their state; messages under way to it and
@@ -62,7 +62,7 @@ pub enum FaultKind {
     Freeze {
         /// The task.
         task: TaskName,
-        /// How long it is frozen.
+        /// The duration of the freeze.
         lasts: Duration,
     },
     /// No messages get through between any two of these tasks. They are resent until they do, or
@@ -70,7 +70,7 @@ pub enum FaultKind {
     Partition {
         /// The tasks.
         tasks: Vec<TaskName>,
-        /// How long they are cut off from each other.
+        /// The duration of the partition.
         lasts: Duration,
     },
     /// Messages between any two of these tasks take `factor` times as long.
@@ -79,16 +79,17 @@ pub enum FaultKind {
         tasks: Vec<TaskName>,
         /// The factor, at least 1.
         factor: f64,
-        /// How long the links are slow.
+        /// The duration of the slowness.
         lasts: Duration,
     },
-    /// The devices of a task take `factor` times as long for work that they are given meanwhile.
+    /// The devices of a task take `factor` times as long for work that they are given during the
+    /// fault.
     SlowTask {
         /// The task.
         task: TaskName,
         /// The factor.
         factor: f64,
-        /// How long the task is slow.
+        /// The duration of the slowness.
         lasts: Duration,
     },
 }

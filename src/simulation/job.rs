@@ -5,12 +5,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use crate::kernels::Cost;
 use crate::runtime::Calculation;
 
-/// Work that costs less stays on the simulation's own thread: waking another takes longer.
+/// Work that costs less stays on the simulation's own thread: waking another would take longer.
 const WORTH_A_THREAD: Cost = Cost { flops: 200_000, bytes: 400_000 };
 
-/// A piece of arithmetic, done by the time that somebody waits for it.
+/// A piece of arithmetic that is done by the time its result is needed.
 pub(super) enum Job {
-    /// Too small for another thread; done by whoever waits for it.
+    /// Too small for another thread; done by the thread that waits for it.
     Small(Box<dyn Calculation>),
     /// Offered to rayon, which may have begun it.
     Offered(Arc<Shared>),

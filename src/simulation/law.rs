@@ -25,7 +25,7 @@ pub enum Law {
     },
     /// `shift` plus an exponential of mean `mean`.
     ShiftedExponential {
-        /// What is added to every draw.
+        /// The number added to every draw.
         shift: f64,
         /// The mean of the exponential part.
         mean: f64,

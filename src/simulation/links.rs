@@ -2,7 +2,7 @@
 //! dropped.
 //!
 //! Every two tasks have a connection. A task that has not heard of its peer for too long gives the
-//! connection up, and with it all messages under way on it; what it sends later goes over the next
+//! connection up, and with it all messages under way on it; later messages go over the next
 //! connection. The peer learns of the loss before it receives anything over that one. The
 //! connections of a pair are numbered, and each side keeps the number of its present one; an
 //! envelope is delivered if its number is not older. A pure machine: it moves no clock and calls
@@ -22,7 +22,7 @@ pub(super) struct Links {
     at: BTreeMap<(usize, usize), u32>,
     /// Pairs of observer and peer: the peer has died, and the observer has not noticed.
     unaware: BTreeSet<(usize, usize)>,
-    /// By pair, the smaller index first: how many partitions separate them.
+    /// By pair, the smaller index first: the number of partitions that separate them.
     cuts: BTreeMap<(usize, usize), u32>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Stamp {
     connection: u32,
 }
 
-/// What happens to an envelope that arrives.
+/// The treatment of an envelope that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// It is delivered.

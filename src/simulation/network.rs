@@ -1,4 +1,4 @@
-//! The modelled network: when each message arrives, given the others that share its links.
+//! The modelled network: computes the arrival of each message, given the others on its links.
 //!
 //! Every host has a full-duplex NIC, and may sit in a rack with an oversubscribed, full-duplex
 //! uplink. A message first takes its sender a fixed time, one message after another (LogP's
@@ -48,7 +48,7 @@ pub(crate) struct Network<T> {
     wiring: Wiring,
     latency: Duration,
     message_cost: Duration,
-    /// By host: when it has paid the fixed cost of all messages that it was given.
+    /// By host: the time by which it has paid the fixed cost of all messages given to it.
     sender_free: Vec<Time>,
     /// The messages under way; a free slot has no delivery.
     messages: Vec<Message<T>>,
@@ -176,7 +176,7 @@ impl<T> Network<T> {
         delivery
     }
 
-    /// How many messages are under way.
+    /// The number of messages under way.
     pub(crate) fn in_flight(&self) -> usize {
         self.messages.len() - self.free.len()
     }

@@ -1,5 +1,5 @@
 //! The programs of a simulation's tasks and the servers under them: started, killed by a fault,
-//! started again, and waited for.
+//! started again, and awaited.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -27,7 +27,7 @@ pub(super) struct Programs<'a, P, T> {
     /// Handed to each program that is started.
     results: UnboundedSender<ProgramResult<T>>,
     returned: UnboundedReceiver<ProgramResult<T>>,
-    /// Since the run has stalled.
+    /// The question to all actors, once the run has stalled.
     inquiry: Option<Inquiry>,
 }
 
@@ -47,7 +47,7 @@ enum Program<T> {
     Dead,
 }
 
-/// What the run has to deal with next.
+/// The next thing for the run to deal with.
 enum Next<T> {
     Command(RunCommand),
     Result(ProgramResult<T>),
@@ -79,8 +79,8 @@ where
         programs
     }
 
-    /// Carries out the commands of faults until all programs have returned but those of tasks that
-    /// died for good, until one fails, or until the run stalls.
+    /// Carries out the commands of faults until every program has returned or died for good, until
+    /// one fails, or until the run stalls.
     pub(super) async fn finish(
         mut self,
         mut commands: UnboundedReceiver<RunCommand>,
@@ -101,7 +101,7 @@ where
         Ok(results.collect())
     }
 
-    /// Waits for the next command or result, and takes commands first.
+    /// Waits for the next command or result; takes commands first.
     async fn next(&mut self, commands: &mut UnboundedReceiver<RunCommand>) -> Next<T> {
         let mut is_registered = false;
         poll_fn(|context| {
@@ -198,7 +198,7 @@ where
     }
 }
 
-/// The result of a program: none if a fault has killed it, an error if it panicked.
+/// The result of a program: `None` if a fault has killed it, an error if it panicked.
 fn result_of<T>(joined: Result<Result<T, Error>, JoinError>) -> Option<Result<T, Error>> {
     let error = match joined {
         Ok(result) => return Some(result),

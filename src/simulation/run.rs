@@ -10,10 +10,10 @@ use super::programs::Programs;
 
 /// Runs `program` once for each task of `cluster`, all on one virtual clock.
 ///
-/// A task that restarts runs it again. The run ends when all programs have returned but those of
-/// tasks that died for good, when one has failed, or when nothing can happen any more; the last is
-/// an error of code [`Stalled`](crate::runtime::Code::Stalled) that lists who waits for what. Each
-/// run has a thread of its own, so that several can go on side by side.
+/// A task that restarts runs it again. The run ends when every program has returned or died for
+/// good, when one has failed, or when nothing can happen any more; the last is an error of code
+/// [`Stalled`](crate::runtime::Code::Stalled) that lists who waits for what. Each run has a thread
+/// of its own, so that several can go on side by side.
 pub fn run<T, F>(cluster: &Cluster, program: impl Fn(Host) -> F + Sync) -> Outcome<T>
 where
     T: Send + 'static,

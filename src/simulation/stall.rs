@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use crate::runtime::{Code, Error, Server, Waiting, WaitingList};
 
-/// A question to all actors, what they wait for.
+/// A question to all actors about what they wait for.
 pub(super) struct Inquiry {
     answers: WaitingList,
-    /// How many actors had not answered when this was last asked.
+    /// The number of actors that had not answered at the last call of [`Inquiry::is_over`].
     unanswered: usize,
 }
 
@@ -21,8 +21,7 @@ impl Inquiry {
         Self { unanswered: usize::MAX, answers }
     }
 
-    /// Whether there is nothing more to wait for: all actors have answered, or none has since this
-    /// was last asked.
+    /// Whether the inquiry is over: all actors have answered, or none has since the last call.
     pub(super) fn is_over(&mut self) -> bool {
         // An actor drops its copy of the list once it has answered.
         let unanswered = Arc::strong_count(&self.answers) - 1;

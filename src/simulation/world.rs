@@ -1,7 +1,7 @@
-//! The simulated world: virtual time, and all that happens to a cluster but what its actors do.
+//! The simulated world: virtual time, and everything in a cluster except its actors.
 //!
 //! Plain data with one owner (`driver`), who ticks it. A tick moves the clock to the next event and
-//! appends the [`Action`]s that follow from it; the owner does those to the actors.
+//! appends the [`Action`]s that follow from it; the owner carries them out.
 
 mod action;
 mod delivery;
@@ -36,7 +36,7 @@ pub(super) struct World {
     cluster: Cluster,
     events: EventQueue,
     network: Network<Envelope>,
-    /// By task, then by device.
+    /// The devices, by task and then by device.
     devices: Vec<Vec<Device>>,
     links: Links,
     faults: FaultInjector,
@@ -44,20 +44,20 @@ pub(super) struct World {
     held: Vec<Delivery<Envelope>>,
     /// By task: the events that it has missed while it was frozen.
     missed: Vec<Vec<Event>>,
-    /// By task.
+    /// The bytes sent to others, by task.
     bytes_sent: Vec<u64>,
     /// The number of envelopes that have arrived.
     deliveries: u64,
     audit: Audit,
 }
 
-/// What a world has counted.
+/// The counts of a world.
 pub(super) struct Totals {
     pub(super) now: Time,
     pub(super) events: u64,
     pub(super) deliveries: u64,
     pub(super) digest: Digest,
-    /// By task.
+    /// The bytes sent to others, by task.
     pub(super) bytes_sent: Vec<u64>,
 }
 
@@ -96,18 +96,17 @@ impl World {
         &self.tasks
     }
 
-    /// Whether the run has faults at all.
+    /// Whether the run has any faults.
     pub(super) fn expects_faults(&self) -> bool {
         self.faults.are_expected()
     }
 
-    /// Whether `incarnation` of `task` is the one that runs.
+    /// Whether `incarnation` of `task` is its running one.
     pub(super) fn is_alive(&self, task: usize, incarnation: u32) -> bool {
         self.links.is_alive(task, incarnation)
     }
 
-    /// Lets the next event happen; of two at one time, that of the queue before that of the
-    /// network.
+    /// Lets the next event happen; of two at the same time, the queue's event before the network's.
     pub(super) fn tick(&mut self, actions: &mut Vec<Action>) {
         let due = self.faults.due_after_events(self.audit.events());
         if !due.is_empty() {
@@ -195,7 +194,7 @@ impl World {
         alarm
     }
 
-    /// Sends messages of an incarnation of a task; if it has died, nothing leaves it.
+    /// Sends messages of an incarnation of a task; a dead incarnation sends nothing.
     pub(super) fn send(
         &mut self,
         from: usize,
@@ -212,8 +211,8 @@ impl World {
         self.network.send(self.now, from, to, size, Envelope { stamp, messages });
     }
 
-    /// Gives a device of `task` a piece of work, of worker step `step` if it is of one. Returns the
-    /// time at which it will be done.
+    /// Gives a device of `task` a piece of work, which may be part of worker step `step`. Returns
+    /// the time at which it will be done.
     pub(super) fn occupy(
         &mut self,
         task: usize,
@@ -259,8 +258,8 @@ impl World {
         self.links.begin_incarnation(task)
     }
 
-    /// Takes out the events to come and those missed. They hold on to actors; their owner drops
-    /// them.
+    /// Takes out the events to come and those missed. They hold references to actors, so their
+    /// owner drops them.
     pub(super) fn take_events(&mut self) -> (EventQueue, Vec<Vec<Event>>) {
         (std::mem::take(&mut self.events), std::mem::take(&mut self.missed))
     }

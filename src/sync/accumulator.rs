@@ -1,5 +1,4 @@
-//! Where the gradients of a variable are collected, round by round, until a round's update can be
-//! applied.
+//! Collects the gradients of a variable, round by round, until a round's update can be applied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,66 +6,66 @@ use super::{Membership, Place};
 
 /// Collects the gradients of one variable until a round is complete.
 ///
-/// TensorFlow's `ConditionalAccumulator` counts gradients, whoever sent them. Here each has a place
-/// in its round, which also fixes the order in which they are summed. `G` is whatever a gradient
-/// is.
+/// TensorFlow's `ConditionalAccumulator` counts gradients, whoever sent them. Here each gradient
+/// has a place in its round, which also fixes the order in which they are summed. `G` is the type
+/// of a gradient.
 #[derive(Debug)]
 pub struct Accumulator<G> {
     replicas: u32,
     /// The round under way, and so the variable's version.
     round: u64,
-    /// The gradients of this round and of later ones, and whose they are.
+    /// The gradients of this round and of later ones, each with its worker.
     offered: BTreeMap<Place, (u32, G)>,
     contributors: Contributors,
     complete: Complete,
 }
 
-/// How many contributors of the round under way are known to be here or gone, in their order. A
-/// gradient that arrives goes on from there, so that a round costs a look at each contributor, and
-/// not each gradient of it.
+/// How many contributors of the round under way, in their order, are known to have offered or to be
+/// gone. The check after each gradient resumes there, so that a round costs one look at each
+/// contributor rather than one for each gradient and contributor.
 #[derive(Debug, Default)]
 struct Complete {
     contributors: usize,
-    /// Of the membership that this was seen with.
+    /// The membership's revision at that check.
     revision: u64,
 }
 
-/// Whose gradients make a round.
+/// The workers whose gradients make a round.
 #[derive(Debug)]
 enum Contributors {
     /// Every worker that has not left.
     Everyone,
-    /// Those that the coordinator names, by place; kept for the round under way and for any after
-    /// it.
+    /// The workers that the coordinator names, by place; kept for the round under way and for later
+    /// ones.
     Named(BTreeMap<u64, Vec<u32>>),
 }
 
-/// What became of a gradient offered to an [`Accumulator`].
+/// The result of offering a gradient to an [`Accumulator`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer<G> {
-    /// It is held for its round.
+    /// The gradient is held for its round.
     Held,
-    /// Its round is over; it is dropped.
+    /// The gradient's round is over; the gradient is dropped.
     Stale,
-    /// It is held in the place of this one, which the worker offered for the same place: it has
-    /// restarted, or given up that step.
+    /// The gradient is held and replaces this one, which the worker offered earlier for the same
+    /// place: the worker has restarted, or has given up that step.
     Replaced(G),
     /// The worker has left; the gradient is dropped.
     Departed,
 }
 
-/// A complete round: what one update of the variable is made of.
+/// A complete round: the gradients of one update of the variable.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Round<G> {
-    /// Which round, from 0: the version of the variable that it updates.
+    /// The round's number, from 0: the version of the variable that it updates.
     pub number: u64,
-    /// The gradients and whose they are, by place. Empty only where every contributor
-    /// of a closed round left before its gradient came: the variable then keeps its value.
+    /// The gradients with their workers, by place. Empty only if every contributor of a closed
+    /// round left before its gradient came: the variable then keeps its value.
     pub gradients: Vec<(u32, G)>,
 }
 
 impl Contributors {
-    /// How many there are in `round`; none where it is not closed.
+    /// The number of contributors to `round`; 0 if the round is not closed.
     fn of(&self, round: u64, replicas: u32) -> usize {
         match self {
             Self::Everyone => replicas as usize,
@@ -76,8 +75,8 @@ impl Contributors {
 }
 
 impl<G> Accumulator<G> {
-    /// An accumulator of workers `0..replicas`, in which all of them contribute to every round
-    /// unless they leave, for a variable that has had `round` updates before.
+    /// Creates an accumulator for a variable that has had `round` updates before. All workers
+    /// `0..replicas` contribute to every round unless they leave.
     pub fn of_all(replicas: u32, round: u64) -> Self {
         Self {
             replicas,
@@ -88,8 +87,8 @@ impl<G> Accumulator<G> {
         }
     }
 
-    /// An accumulator of workers `0..replicas` who vote: no round is complete
-    /// before [`Accumulator::close_on`] has said who contributes to it.
+    /// Creates an accumulator for workers `0..replicas` that vote: a round is complete only after
+    /// [`Accumulator::close_on`] has named its contributors.
     pub fn of_voters(replicas: u32) -> Self {
         Self { contributors: Contributors::Named(BTreeMap::new()), ..Self::of_all(replicas, 0) }
     }
@@ -99,11 +98,11 @@ impl<G> Accumulator<G> {
         self.round
     }
 
-    /// Offers `worker`'s gradient for `place`. Behind a barrier of all workers its round is the
-    /// version of the worker's step, which is the least that it read where variables differ.
+    /// Offers `worker`'s gradient for `place`. Behind a barrier of all workers the round is the
+    /// version of the worker's step: the least version that it read, if its variables differ.
     ///
     /// # Panics
-    /// If there is no such worker or, behind a barrier, no such version yet.
+    /// If the worker does not exist or, behind a barrier, the version does not exist yet.
     pub fn offer(
         &mut self,
         members: &Membership,
@@ -129,16 +128,16 @@ impl<G> Accumulator<G> {
         }
     }
 
-    /// Whether `contributors` can be those of `round`: they are workers, and not others than were
-    /// named before.
+    /// Whether `contributors` can be those of `round`: they are all workers, and the same ones as
+    /// were named before, if any were.
     pub fn can_close_on(&self, round: u64, contributors: &[u32]) -> bool {
         let Contributors::Named(closed) = &self.contributors else { return false };
         let is_same = closed.get(&round).is_none_or(|named| named == contributors);
         is_same && contributors.iter().all(|worker| *worker < self.replicas)
     }
 
-    /// The coordinator has said who contributes to `round`. It may be said again, also once the
-    /// round is over.
+    /// Names the contributors of `round`, as the coordinator has decided. The call may be repeated,
+    /// also once the round is over.
     ///
     /// # Panics
     /// If the round was closed with other contributors, or if nobody votes.
@@ -153,13 +152,13 @@ impl<G> Accumulator<G> {
         }
     }
 
-    /// The training is over: hands back what is held, which will not be applied.
+    /// Ends the training and returns the held gradients, which will not be applied.
     pub fn finish(&mut self) -> Vec<G> {
         self.complete = Complete::default();
         std::mem::take(&mut self.offered).into_values().map(|(_, gradient)| gradient).collect()
     }
 
-    /// The round under way, if all that it waits for is here; the next one is then under way.
+    /// Takes the round under way if all its gradients are here, and begins the next one.
     ///
     /// Call it until it returns `None`: the next round can be complete too.
     pub fn take_ready(&mut self, members: &Membership) -> Option<Round<G>> {
@@ -177,21 +176,21 @@ impl<G> Accumulator<G> {
         Some(Round { number, gradients })
     }
 
-    /// Takes back held gradients that `is_void` says will not count.
+    /// Removes the held gradients that `is_void` marks as not counting.
     pub fn withdraw(&mut self, mut is_void: impl FnMut(&G) -> bool) {
         self.complete = Complete::default();
         self.offered.retain(|_, (_, gradient)| !is_void(gradient));
     }
 
-    /// The workers whose gradients the round under way lacks, by ascending index; none where it
-    /// waits for the coordinator to close it.
+    /// The workers whose gradients the round under way lacks, by ascending index; empty if it waits
+    /// for the coordinator to close it.
     pub fn waiting_for(&self, members: &Membership) -> Vec<u32> {
         let all = 0..self.contributors.of(self.round, self.replicas);
         let missing = all.filter_map(|index| self.missing(members, index));
         missing.collect::<BTreeSet<u32>>().into_iter().collect()
     }
 
-    /// The contributor in place `index` of the round under way, where its gradient is waited for.
+    /// The contributor in place `index` of the round under way, if its gradient is still missing.
     fn missing(&self, members: &Membership, index: usize) -> Option<u32> {
         #[cfg(test)]
         tests::LOOKS.set(tests::LOOKS.get() + 1);
@@ -234,7 +233,7 @@ mod tests {
     use super::*;
 
     std::thread_local! {
-        /// How often a contributor has been looked at.
+        /// The number of looks at a contributor so far.
         pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
     }
 
@@ -257,7 +256,7 @@ mod tests {
         Place { round, index }
     }
 
-    /// An accumulator, and the workers that there are.
+    /// An accumulator with the membership that it is asked under.
     struct Tried<G> {
         accumulator: Accumulator<G>,
         members: Membership,

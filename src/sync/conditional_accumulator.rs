@@ -1,12 +1,12 @@
-//! Gradients collected until as many are there as somebody wants: TensorFlow's way, by count.
+//! Collects gradients until there are as many as a taker wants: TensorFlow's way, by count.
 
 use std::collections::VecDeque;
 
-/// TensorFlow's `ConditionalAccumulator`: gradients `G`, and `W` for whoever waits for them.
+/// TensorFlow's `ConditionalAccumulator` of gradients `G`, with takers `W` that wait for them.
 ///
-/// It counts gradients, whoever sent them, and drops those of earlier steps without a word. Methods
-/// return the taker whose number is complete, and all the gradients there were. What an optimizer's
-/// synchronous mode uses instead is [`Accumulator`](super::Accumulator).
+/// It counts gradients, whoever sent them, and drops those of earlier steps silently. Methods
+/// return the taker that now has as many gradients as it requires, with all the gradients there
+/// were. An optimizer's synchronous mode uses [`Accumulator`](super::Accumulator) instead.
 #[derive(Debug)]
 pub struct ConditionalAccumulator<W, G> {
     step: i64,
@@ -21,23 +21,23 @@ impl<W, G> Default for ConditionalAccumulator<W, G> {
 }
 
 impl<W, G> ConditionalAccumulator<W, G> {
-    /// How many gradients there are.
+    /// The number of gradients held.
     pub fn count(&self) -> usize {
         self.gradients.len()
     }
 
-    /// How many steps the accumulator is past `local_step`; a gradient of that step counts where it
-    /// is none.
+    /// The number of steps that the accumulator is past `local_step`; at 0 a gradient of that step
+    /// counts.
     pub fn staleness(&self, local_step: i64) -> i64 {
         self.step.saturating_sub(local_step).max(0)
     }
 
-    /// The gradients there are, in the order in which they came.
+    /// The gradients held, in the order of their arrival.
     pub fn gradients(&self) -> &[G] {
         &self.gradients
     }
 
-    /// A gradient of the worker's step `local_step`; it is dropped where that is before the
+    /// Adds a gradient of the worker's step `local_step`, or drops it if that step is before the
     /// accumulator's.
     pub fn apply(&mut self, local_step: i64, gradient: G) -> Option<(W, Vec<G>)> {
         if local_step >= self.step {
@@ -46,35 +46,36 @@ impl<W, G> ConditionalAccumulator<W, G> {
         self.settle()
     }
 
-    /// Takes all gradients as soon as there are `required`; ends the step.
+    /// Takes all gradients as soon as there are `required` of them, and ends the step.
     pub fn take(&mut self, who: W, required: usize) -> Option<(W, Vec<G>)> {
         self.takers.push_back((who, required));
         self.settle()
     }
 
-    /// From now on gradients of steps before `step` are dropped.
+    /// Sets the accumulator's step: from now on gradients of earlier steps are dropped.
     pub fn set_global_step(&mut self, step: i64) {
         self.step = step;
     }
 
-    /// Whoever `is_gone` waits no more.
+    /// Removes the takers that `is_gone` marks.
     pub fn forget(&mut self, is_gone: impl Fn(&W) -> bool) -> Option<(W, Vec<G>)> {
         self.takers.retain(|(who, _)| !is_gone(who));
         self.settle()
     }
 
-    /// Who waits, and for how many gradients.
+    /// The waiting takers, each with the number of gradients that it requires.
     pub fn waiting(&self) -> impl Iterator<Item = &(W, usize)> {
         self.takers.iter()
     }
 
-    /// Everybody who waits; nobody does any more, and no gradient is left.
+    /// Removes and returns all takers, and drops all gradients.
     pub fn clear(&mut self) -> Vec<W> {
         (self.step, self.gradients) = (0, Vec::new());
         self.takers.drain(..).map(|(who, _)| who).collect()
     }
 
-    /// The first taker gets all there is. At most one does at a time, since it leaves none.
+    /// Gives the first taker all gradients if there are enough. At most one taker is served, since
+    /// none are left after it.
     fn settle(&mut self) -> Option<(W, Vec<G>)> {
         let (_, required) = self.takers.front()?;
         if *required > self.gradients.len() {

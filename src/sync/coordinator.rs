@@ -1,4 +1,4 @@
-//! When a worker's step counts and when the worker goes on: one decision maker for each training.
+//! Decides when a worker's step counts and when the worker goes on; one for each training.
 
 use super::effect::Effect;
 use super::fence::Fence;
@@ -8,25 +8,26 @@ use super::{Epoch, Membership, Mode};
 /// Decides, at the task that holds the global step, when a worker's step counts.
 ///
 /// Every vote gets exactly one answer (an [`Effect::Count`] or an [`Effect::Drop`]) and every
-/// commit exactly one [`Effect::Release`], at once or later, also where workers leave or the
-/// training is over: so no worker waits for ever.
+/// commit exactly one [`Effect::Release`], at once or later, even if workers leave or the training
+/// is over. So no worker waits for ever.
 ///
-/// A worker can put up a fence, for a checkpoint: once every other one is between two steps it is
-/// told so, and until it lifts the fence none of them goes on. Then all variables hold the same
+/// A worker can put up a fence, for a checkpoint: it is told once every other worker is between two
+/// steps, and none of them goes on until it lifts the fence. Meanwhile all variables hold the same
 /// whole steps.
 ///
-/// Who takes part, and whether the training is over, it reads from the task's [`Membership`].
+/// The coordinator reads from the task's [`Membership`] who takes part and whether the training is
+/// over.
 #[derive(Debug)]
 pub struct Coordinator {
     policy: Box<dyn Policy>,
-    /// Whose decisions these are. What is of another epoch is dropped.
+    /// The epoch of its decisions; contributions of another epoch are dropped.
     epoch: Epoch,
     workers: u32,
     fence: Option<Fence>,
 }
 
 impl Coordinator {
-    /// The coordinator of a training in the epoch that `members` are in.
+    /// Creates the coordinator of a training, in the epoch of `members`.
     pub fn new(mode: Mode, workers: u32, members: &Membership) -> Self {
         let mut policy = mode.policy(workers);
         for worker in members.departed(workers) {
@@ -41,21 +42,21 @@ impl Coordinator {
         self.epoch
     }
 
-    /// Whether a gradient of `version` is of this epoch: its variables have had rounds of no other.
+    /// Whether a gradient of `version` is of this epoch: its variables have had rounds of no other
+    /// epoch.
     pub fn is_current(&self, version: Version) -> bool {
         version.epoch == Epoch(0) || version.epoch == self.epoch
     }
 
-    /// Where workers vote: the round under way, and so the version of the variables that comes
-    /// next.
+    /// The round under way if workers vote, which is also the next version of the variables.
     pub fn round(&self) -> Option<u64> {
         self.policy.round()
     }
 
-    /// A worker says that its gradients are on their way to the parameter servers.
+    /// Takes a worker's vote: its gradients are on their way to the parameter servers.
     ///
     /// # Panics
-    /// If the mode is one without votes, or if there is no such version yet.
+    /// If the mode has no votes, or if the version does not exist yet.
     pub fn vote(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
         let worker = one.worker;
         let mut effects = self.lift_own(worker);
@@ -69,8 +70,8 @@ impl Coordinator {
         effects
     }
 
-    /// The updates of `worker`'s step are applied or dropped. Releases the worker, with bounded
-    /// staleness perhaps later, and perhaps others with it.
+    /// Takes the end of `worker`'s step, when its updates are applied or dropped. Releases the
+    /// worker, with bounded staleness perhaps later, and perhaps others with it.
     pub fn commit(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         let mut effects = self.lift_own(worker);
         let released = if members.is_over() {
@@ -82,7 +83,7 @@ impl Coordinator {
         effects
     }
 
-    /// What a step counts for, whose updates are applied or dropped at the global step `now`.
+    /// Counts a step whose updates are applied or dropped at the global step `now`.
     pub(crate) fn count(
         &mut self,
         members: &Membership,
@@ -95,24 +96,24 @@ impl Coordinator {
         self.policy.count(now, step)
     }
 
-    /// Whether every commit releases its worker at once, and nobody else.
+    /// Whether every commit at once releases its worker and nobody else.
     pub fn releases_at_once(&self, members: &Membership) -> bool {
         self.fence.is_none() && (members.is_over() || !self.policy.holds_commits())
     }
 
-    /// Whether a step that is taken again is another contribution.
+    /// Whether a step that is taken again is a new contribution.
     pub(crate) fn takes_steps_again(&self) -> bool {
         self.policy.takes_steps_again()
     }
 
-    /// How many gradients make a round now, where they make rounds.
+    /// The number of gradients that make a round now, if the mode has rounds.
     pub fn round_size(&self, members: &Membership) -> Option<usize> {
         self.policy.round_size(members)
     }
 
-    /// `worker` is gone, finished or failed: it is not waited for from now on, and its fence is
-    /// lifted. What it had open is answered, which tells a worker that only seemed to fail to go
-    /// on.
+    /// Takes the departure of `worker`, finished or failed: nobody waits for it from now on, and
+    /// its fence is lifted. Its open vote or commit is answered, so that a worker that only seemed
+    /// to have failed goes on.
     pub fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         let mut effects = self.lift_own(worker);
         let left = self.policy.leave(members, worker);
@@ -120,8 +121,8 @@ impl Coordinator {
         effects
     }
 
-    /// `worker`, which is between two steps of its own, puts up a fence: [`Effect::Fenced`] tells
-    /// when it is up. A worker that has one already has the same, and is told again.
+    /// Puts up a fence for `worker`, which is between two steps of its own: [`Effect::Fenced`]
+    /// tells it when the fence is up. A worker that already has a fence keeps it and is told again.
     ///
     /// # Errors
     /// The worker that has another fence.
@@ -136,23 +137,23 @@ impl Coordinator {
         Ok(self.raise(members).into_iter().collect())
     }
 
-    /// `worker` is between two steps, and takes none until the fence is lifted: it makes ready for
-    /// others.
+    /// Notes that `worker` is between two steps and takes none until the fence is lifted: it makes
+    /// ready for others.
     pub fn rest(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         self.pass(members, Some(worker), Vec::new())
     }
 
-    /// Lifts `worker`'s fence; none where it has none, or no more.
+    /// Lifts `worker`'s fence; `None` if it has no fence, or no longer has one.
     pub fn lift_fence(&mut self, worker: u32) -> Option<Vec<Effect>> {
         self.fence.take_if(|fence| fence.owner == worker).map(Fence::lift)
     }
 
-    /// Who has a fence, up or still to go up.
+    /// The worker that has a fence, up or still to go up.
     pub fn fence_owner(&self) -> Option<u32> {
         self.fence.as_ref().map(|fence| fence.owner)
     }
 
-    /// Who has to come to the end of a step before the fence is up, by ascending index.
+    /// The workers that must end a step before the fence is up, by ascending index.
     pub fn fence_waits_for(&self, members: &Membership) -> Vec<u32> {
         match &self.fence {
             // The barrier holds them all: no round is complete without the owner's gradient.
@@ -164,13 +165,13 @@ impl Coordinator {
         }
     }
 
-    /// A worker that leaves, or takes another step of its own, has no fence any more.
+    /// Lifts `worker`'s own fence, if it has one: it leaves or takes another step.
     fn lift_own(&mut self, worker: u32) -> Vec<Effect> {
         self.lift_fence(worker).unwrap_or_default()
     }
 
-    /// Gives `effects`, which a worker that now `rests` has brought about, or keeps them until the
-    /// fence is lifted.
+    /// Returns `effects`, caused by a worker that now `rests`, or withholds them until the fence is
+    /// lifted.
     fn pass(
         &mut self,
         members: &Membership,
@@ -185,24 +186,24 @@ impl Coordinator {
         self.raise(members).into_iter().collect()
     }
 
-    /// Tells the owner of the fence that it is up, once everybody else rests.
+    /// Tells the fence's owner that the fence is up, once all others rest.
     fn raise(&mut self, members: &Membership) -> Option<Effect> {
         if self.fence_waits_for(members).is_empty() { self.fence.as_mut()?.go_up() } else { None }
     }
 
-    /// `worker`, which had left, is back: it is waited for again.
+    /// Waits again for `worker`, which had left and is back.
     pub fn rejoin(&mut self, worker: u32) {
         self.policy.rejoin(worker);
     }
 
-    /// The training is over: whoever waits is let go.
+    /// Ends the training: all waiting workers are let go.
     pub fn finish(&mut self) -> Vec<Effect> {
         let up = self.fence.as_mut().and_then(Fence::go_up);
         let withheld = self.fence.take().map(Fence::lift).unwrap_or_default();
         up.into_iter().chain(withheld).chain(self.policy.finish()).collect()
     }
 
-    /// Whom those who wait here wait for, by ascending index; empty where nobody waits.
+    /// The workers that others wait for here, by ascending index; empty if nobody waits.
     pub fn waiting_for(&self, members: &Membership) -> Vec<u32> {
         self.policy.waiting_for(members)
     }

@@ -1,26 +1,27 @@
-//! The effects that a coordinator's decisions have.
+//! The effects of a coordinator's decisions.
 
 use super::protocol::Place;
 
-/// What the runtime has to do for a [`Coordinator`](super::Coordinator), in the order given.
+/// An action that the runtime carries out for a [`Coordinator`](super::Coordinator), in the order
+/// given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The gradients of these workers make `round`: every accumulator has to know.
+    /// Tell every accumulator that the gradients of these workers make `round`.
     Close {
         /// The round, consecutive from 0.
         round: u64,
-        /// Who contributes, by place.
+        /// The contributing workers, by place.
         contributors: Vec<u32>,
     },
-    /// The gradient that `worker` voted for counts; it may send it.
+    /// The gradient that `worker` voted for counts; the worker may send it.
     Count {
         /// The worker.
         worker: u32,
-        /// Where it counts.
+        /// The place where the gradient counts.
         place: Place,
     },
-    /// The step that `worker` voted for does not count; it may go on, and does so from a later
-    /// version, which is applied already or on its way.
+    /// The step that `worker` voted for does not count. The worker may go on, from a later version,
+    /// which is already applied or on its way.
     Drop {
         /// The worker.
         worker: u32,
@@ -38,7 +39,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether it is the answer to a vote of `worker`.
+    /// Whether this effect answers a vote of `worker`.
     pub(super) fn answers_vote_of(&self, worker: u32) -> bool {
         match self {
             Self::Count { worker: voter, .. } | Self::Drop { worker: voter } => *voter == worker,

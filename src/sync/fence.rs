@@ -1,20 +1,19 @@
-//! A fence: while it is up nobody but the worker behind it goes on, so that the variables hold
-//! whole steps.
+//! A fence: while it is up only its owner goes on, so that the variables hold whole steps.
 
 use std::collections::BTreeSet;
 
 use super::effect::Effect;
 
-/// The fence of one worker, from its being asked for to its lift.
+/// The fence of one worker, from the request to the lift.
 #[derive(Debug)]
 pub(super) struct Fence {
-    /// Who asked for it, and is not held by it.
+    /// The worker that asked for the fence, and is not held by it.
     pub(super) owner: u32,
     /// Whether the owner has been told that it is up.
     is_up: bool,
-    /// Who is between two steps, and stays there until the lift.
+    /// The workers that are between two steps, and stay there until the lift.
     resting: BTreeSet<u32>,
-    /// What the others are answered at the lift, in order.
+    /// The answers that the other workers get at the lift, in order.
     withheld: Vec<Effect>,
 }
 
@@ -23,7 +22,7 @@ impl Fence {
         Self { owner, is_up: false, resting, withheld: Vec::new() }
     }
 
-    /// `worker` is between two steps.
+    /// Notes that `worker` is between two steps.
     pub(super) fn rest(&mut self, worker: u32) {
         self.resting.insert(worker);
     }
@@ -32,28 +31,28 @@ impl Fence {
         self.withheld.extend(effects);
     }
 
-    /// Whether a vote of `worker` has an answer that is withheld.
+    /// Whether an answer to a vote of `worker` is withheld.
     pub(super) fn has_answer_for(&self, worker: u32) -> bool {
         self.withheld.iter().any(|effect| effect.answers_vote_of(worker))
     }
 
-    /// Whether `worker`, which trains, may be inside a step.
+    /// Whether `worker`, which trains, may still be inside a step.
     pub(super) fn waits_for(&self, worker: u32) -> bool {
         worker != self.owner && !self.resting.contains(&worker)
     }
 
-    /// The owner wants to be told anew.
+    /// Has the owner told again that the fence is up.
     pub(super) fn ask_again(&mut self) {
         self.is_up = false;
     }
 
-    /// The fence is up, unless it was: tells the owner so.
+    /// Puts the fence up and tells the owner so, unless it was up before.
     pub(super) fn go_up(&mut self) -> Option<Effect> {
         let was_up = std::mem::replace(&mut self.is_up, true);
         (!was_up).then_some(Effect::Fenced { worker: self.owner })
     }
 
-    /// What the others are answered now.
+    /// Lifts the fence and returns the withheld answers.
     pub(super) fn lift(self) -> Vec<Effect> {
         self.withheld
     }

@@ -1,14 +1,14 @@
-//! A queue with a capacity, in which whoever waits is served in the order of arrival.
+//! A queue with a capacity, which serves those that wait in the order of their arrival.
 
 use std::collections::VecDeque;
 
-/// TensorFlow's `FIFOQueue`: elements `T`, and `W` for whoever waits.
+/// TensorFlow's `FIFOQueue` of elements `T`, with waiting requesters `W`.
 ///
-/// Elements that are enqueued or dequeued together go one by one, as far as there is room or there
-/// are any, so that many more can be asked for than fit at a time. Methods return who is answered.
+/// Elements that are enqueued or dequeued together go one by one, as room and elements allow, so
+/// that a request can be for more than fit at a time. Methods return the answers that are now due.
 #[derive(Debug)]
 pub struct FifoQueue<W, T> {
-    /// Unbounded without one.
+    /// The most elements that it holds; unbounded if `None`.
     capacity: Option<usize>,
     elements: VecDeque<T>,
     enqueuers: VecDeque<Enqueuer<W, T>>,
@@ -27,15 +27,15 @@ enum Enqueuer<W, T> {
 struct Dequeuer<W, T> {
     who: W,
     wants: usize,
-    /// Takes less where the queue is closed before it has all.
+    /// Whether it takes fewer elements if the queue is closed before it has all.
     or_less: bool,
     taken: Vec<T>,
 }
 
-/// What becomes of somebody's request.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer<W, T> {
-    /// The elements are in the queue, or it is closed, as was asked.
+    /// The elements are in the queue or the queue is closed, as requested.
     Done(W),
     /// The elements.
     Taken(W, Vec<T>),
@@ -43,11 +43,11 @@ pub enum Answer<W, T> {
     Closed(W),
     /// The queue is closed, and has fewer elements than were asked for.
     Exhausted {
-        /// Who asked.
+        /// The requester.
         who: W,
-        /// For how many.
+        /// The number of elements requested.
         wanted: usize,
-        /// How many there are.
+        /// The number of elements in the queue.
         size: usize,
     },
 }
@@ -55,18 +55,18 @@ pub enum Answer<W, T> {
 type Answers<W, T> = Vec<Answer<W, T>>;
 
 impl<W, T> FifoQueue<W, T> {
-    /// An empty queue of at most `capacity` elements.
+    /// Creates an empty queue of at most `capacity` elements.
     pub fn new(capacity: Option<usize>) -> Self {
         let (elements, enqueuers, dequeuers) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
         Self { capacity, elements, enqueuers, dequeuers, is_closed: false }
     }
 
-    /// How many elements there are.
+    /// The number of elements in the queue.
     pub fn size(&self) -> usize {
         self.elements.len()
     }
 
-    /// Whether it takes no more elements.
+    /// Whether the queue takes no more elements.
     pub fn is_closed(&self) -> bool {
         self.is_closed
     }
@@ -77,14 +77,14 @@ impl<W, T> FifoQueue<W, T> {
         self.settle()
     }
 
-    /// Takes `wants` elements, as soon as there are as many; with `or_less` those that are left,
-    /// where the queue is closed and there are any.
+    /// Takes `wants` elements, as soon as there are as many. With `or_less`, takes the rest of a
+    /// closed queue if any is left.
     pub fn dequeue(&mut self, who: W, wants: usize, or_less: bool) -> Answers<W, T> {
         self.dequeuers.push_back(Dequeuer { who, wants, or_less, taken: Vec::new() });
         self.settle()
     }
 
-    /// Closes the queue: after those who wait to enqueue have, or at once and instead of them.
+    /// Closes the queue: after the waiting enqueuers are served, or at once and refusing them.
     pub fn close(&mut self, who: W, cancel_pending_enqueues: bool) -> Answers<W, T> {
         let mut answers = Vec::new();
         if cancel_pending_enqueues {
@@ -96,7 +96,8 @@ impl<W, T> FifoQueue<W, T> {
         answers
     }
 
-    /// Whoever `is_gone` waits no more; what they had taken goes back.
+    /// Removes the waiting requesters that `is_gone` marks; the elements that they had taken go
+    /// back.
     pub fn forget(&mut self, is_gone: impl Fn(&W) -> bool) -> Answers<W, T> {
         self.enqueuers.retain(|enqueuer| !is_gone(enqueuer.who()));
         for mut dequeuer in std::mem::take(&mut self.dequeuers) {
@@ -109,7 +110,7 @@ impl<W, T> FifoQueue<W, T> {
         self.settle()
     }
 
-    /// Who waits to enqueue, and who to dequeue.
+    /// The waiting enqueuers, and the waiting dequeuers.
     pub fn waiting(&self) -> (impl Iterator<Item = &W>, impl Iterator<Item = &W>) {
         (
             self.enqueuers.iter().map(Enqueuer::who),
@@ -117,7 +118,7 @@ impl<W, T> FifoQueue<W, T> {
         )
     }
 
-    /// Everybody who waits; nobody does any more.
+    /// Empties the queue and returns all waiting requesters.
     pub fn clear(&mut self) -> Vec<W> {
         self.elements.clear();
         let enqueuers = self.enqueuers.drain(..).map(|enqueuer| match enqueuer {
@@ -126,7 +127,7 @@ impl<W, T> FifoQueue<W, T> {
         enqueuers.chain(self.dequeuers.drain(..).map(|dequeuer| dequeuer.who)).collect()
     }
 
-    /// Serves the first who waits on either side, and the next, as long as anything moves.
+    /// Serves the first requester on either side, and the next, as long as anything moves.
     fn settle(&mut self) -> Answers<W, T> {
         let mut answers = Vec::new();
         loop {
@@ -137,7 +138,7 @@ impl<W, T> FifoQueue<W, T> {
             while let Some(answer) = self.serve_dequeuer() {
                 answers.push(answer);
             }
-            // A dequeuer that is still not content can have made room.
+            // A dequeuer that still wants more can have made room.
             let has_moved = answers.len() > before || self.can_enqueue();
             if !has_moved {
                 return answers;
@@ -176,7 +177,7 @@ impl<W, T> FifoQueue<W, T> {
         }
     }
 
-    /// The first dequeuer's answer, once it has what it wants or can't get it any more.
+    /// The first dequeuer's answer, once it has all it wants or can no longer get it.
     fn serve_dequeuer(&mut self) -> Option<Answer<W, T>> {
         let dequeuer = self.dequeuers.front_mut()?;
         let missing = dequeuer.wants - dequeuer.taken.len();
@@ -206,7 +207,7 @@ impl<W, T> Enqueuer<W, T> {
         }
     }
 
-    /// The answer of a queue that is closed: to close it again is to have nothing to do.
+    /// The answer of a closed queue; closing it again is done at once.
     fn refuse(self) -> Answer<W, T> {
         match self {
             Self::Elements(who, _) => Answer::Closed(who),
@@ -220,7 +221,7 @@ mod tests {
     use super::Answer::{Closed, Done, Exhausted, Taken};
     use super::*;
 
-    /// A queue of numbers that knows whoever waits by name.
+    /// A queue of numbers whose requesters are known by name.
     fn queue(capacity: usize) -> FifoQueue<&'static str, i32> {
         FifoQueue::new(Some(capacity))
     }

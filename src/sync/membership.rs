@@ -1,14 +1,15 @@
 //! Who takes part in the trainings at a task, whether they are over, and the epoch.
 //!
-//! It is the only list of workers that a task keeps. Whatever else is of a worker (a vote, a held
-//! gradient, what its last step was told) is kept by its index, and asks here whether it still
-//! counts. Its size is that of the cluster, however many steps, sessions and lives there are.
+//! It is the only list of workers that a task keeps. All other state of a worker (a vote, a held
+//! gradient, the answer to its last step) is kept by the worker's index, and asks here whether it
+//! still counts. The size is the cluster's, however many steps, sessions and lives there are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A training on the same servers, from its begin or its restore to the next one. What carries an
-/// older epoch is dropped on arrival, so that nobody has to know what else was under way.
+/// The number of a training on the same servers, from its beginning or restore to the next one. A
+/// message of an older epoch is dropped on arrival, so that nobody has to track what else was under
+/// way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u32);
 
@@ -24,7 +25,7 @@ pub struct Membership {
     epoch: Epoch,
     is_over: bool,
     members: BTreeMap<u32, Member>,
-    /// Raised whenever somebody departs or comes back.
+    /// A counter that rises whenever a worker departs or comes back.
     revision: u64,
 }
 
@@ -32,34 +33,34 @@ pub struct Membership {
 #[derive(Debug, Default)]
 struct Member {
     state: State,
-    /// The task that it runs at, where the program has said so.
+    /// The task that the worker runs at, if the program has named it.
     task: Option<u32>,
-    /// The masters that order its steps.
+    /// The masters that order the worker's steps.
     masters: BTreeSet<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// It is waited for, but has not made ready to train.
+    /// The worker is waited for, but has not made ready to train.
     #[default]
     Expected,
-    /// It has made ready to train.
+    /// The worker has made ready to train.
     Training,
-    /// It has said that it takes no more steps.
+    /// The worker has said that it takes no more steps.
     Left,
-    /// Its task or its master is lost, perhaps for a while.
+    /// The worker's task or master is lost, perhaps for a while.
     Lost,
 }
 
-/// What a worker is that makes ready to train.
+/// The state of a worker that makes ready to train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joined {
-    /// One that is waited for.
+    /// The worker is waited for.
     Expected,
-    /// One that had departed, and is waited for again.
+    /// The worker had departed, and is waited for again.
     Back,
-    /// The first of another training: the one before is over, and this worker had left it in good
-    /// order. All are waited for again, in a new epoch.
+    /// The worker is the first of another training: the one before is over, and this worker had
+    /// left it in good order. All are waited for again, in a new epoch.
     Anew,
 }
 
@@ -70,7 +71,7 @@ impl Default for Membership {
 }
 
 impl Membership {
-    /// The epoch that begins with what is said next.
+    /// The current epoch.
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
@@ -80,19 +81,19 @@ impl Membership {
         self.is_over
     }
 
-    /// Another number after each departure and return.
+    /// A number that changes with each departure and return.
     pub(super) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The program says that worker `i` runs at `tasks[i]`.
+    /// Notes that worker `i` runs at `tasks[i]`, as the program says.
     pub fn expect(&mut self, tasks: impl IntoIterator<Item = u32>) {
         for (worker, task) in (0..).zip(tasks) {
             self.members.entry(worker).or_default().task = Some(task);
         }
     }
 
-    /// `worker` of `workers` makes ready to train by order of `master`.
+    /// Has `worker` of `workers` make ready to train, by order of `master`.
     pub fn join(&mut self, worker: u32, workers: u32, master: u64) -> Joined {
         let begins_anew = self.all_departed(workers) && self.has_left(worker);
         if begins_anew {
@@ -111,7 +112,7 @@ impl Membership {
     }
 
     /// Whether `worker` has left a training that is over but that others have not left yet: it is
-    /// early for the next one.
+    /// early for the next training.
     pub fn is_early(&self, worker: u32, workers: u32) -> bool {
         self.has_left_what_is_over(worker) && !self.all_departed(workers)
     }
@@ -121,13 +122,13 @@ impl Membership {
         self.is_over && self.has_left(worker)
     }
 
-    /// `worker` says that it takes no more steps. Whether that changes who is waited for.
+    /// Has `worker` leave: it takes no more steps. Returns whether that changes who is waited for.
     pub fn leave(&mut self, worker: u32) -> bool {
         self.depart(worker, State::Left)
     }
 
-    /// The task `task` is lost, which was `masters`; gives the workers that are waited for no more,
-    /// perhaps for a while.
+    /// Loses the task `task`, with its `masters`; returns the workers that are no longer waited
+    /// for, perhaps for a while.
     pub fn lose(&mut self, task: u32, masters: &[u64]) -> Vec<u32> {
         let is_hit = |member: &Member| {
             member.task == Some(task) || masters.iter().any(|one| member.masters.contains(one))
@@ -152,23 +153,24 @@ impl Membership {
         was_waited_for
     }
 
-    /// The training is over for everybody.
+    /// Ends the training for everybody.
     pub fn finish(&mut self) {
         self.is_over = true;
     }
 
-    /// The variables lose their values; the training, if there is one, goes on with others.
+    /// Begins a new epoch because the variables lose their values; a training under way goes on
+    /// with others.
     pub fn restore(&mut self) {
         self.epoch.0 += 1;
     }
 
-    /// Everybody is waited for again, in a training that begins.
+    /// Begins a new epoch in which all workers are waited for again.
     pub fn begin_anew(&mut self) {
         self.epoch.0 += 1;
         self.expect_all();
     }
 
-    /// Everybody is waited for again.
+    /// Waits for all workers again.
     pub fn expect_all(&mut self) {
         self.is_over = false;
         self.revision += 1;
@@ -187,18 +189,18 @@ impl Membership {
         matches!(self.state(worker), State::Expected | State::Training)
     }
 
-    /// How many of `workers` are live.
+    /// The number of live workers among `workers`.
     pub fn live(&self, workers: u32) -> u32 {
         workers - self.departed(workers).count() as u32
     }
 
-    /// Those of `workers` that have made ready to train, and not departed.
+    /// The workers among `workers` that have made ready to train and have not departed.
     pub fn training(&self, workers: u32) -> impl Iterator<Item = u32> {
         let members = self.members.range(..workers);
         members.filter(|(_, member)| member.state == State::Training).map(|(worker, _)| *worker)
     }
 
-    /// Those of `workers` that have left or are lost.
+    /// The workers among `workers` that have left or are lost.
     pub fn departed(&self, workers: u32) -> impl Iterator<Item = u32> {
         let members = self.members.range(..workers);
         members
@@ -210,8 +212,8 @@ impl Membership {
         self.state(worker) == State::Left
     }
 
-    /// Whether none of `workers` is live, and they were not only lost, for those who are lost may
-    /// come back.
+    /// Whether none of `workers` is live and some have left: those that are only lost may come
+    /// back.
     pub fn all_departed(&self, workers: u32) -> bool {
         self.departed(u32::MAX).count() >= workers as usize
             && self.members.values().any(|member| member.state == State::Left)

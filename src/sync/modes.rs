@@ -2,9 +2,9 @@
 //!
 //! A mode is one file here and one line in the table. The file has a struct of the mode's
 //! parameters, as a scenario has them; `NAME` and `EXAMPLE`, as they are typed there; `Display`, as
-//! a report shows it; and [`Protocol`], which says everything else. `elastic_averaging` is one to
-//! begin from. What a mode decides at the task of the global step is its [`Policy`]: most use one
-//! of those that are there, `Free` (each step counts by itself) or `Rounds` (made of votes).
+//! a report shows it; and [`Protocol`], which has everything else. `elastic_averaging` is a good
+//! file to begin from. The mode's decisions at the task of the global step are its [`Policy`]: most
+//! modes use `Free` (each step counts by itself) or `Rounds` (made of votes).
 
 mod asynchronous;
 mod bounded_staleness;
@@ -24,13 +24,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::protocol::{Arrived, Copies, Needs, Policy, Protocol, Treatment};
 
-/// Makes [`Mode`] of the table.
+/// Makes [`Mode`] from the table.
 macro_rules! modes {
     ($($mode:ident $({ $($parameter:ident: $kind:ty),* })? = $file:ident;)*) => {
         /// How the workers of a training are coordinated.
         ///
-        /// What a mode does and what its parameters mean is told in its file, and in a scenario's
-        /// examples.
+        /// The mode's file, and a scenario's examples, explain what it does and what its parameters
+        /// mean.
         #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
         #[non_exhaustive]
         #[allow(missing_docs, reason = "a mode and its parameters are documented in its file")]
@@ -41,11 +41,11 @@ macro_rules! modes {
         impl Mode {
             /// The names of all modes, as a scenario has them.
             pub(crate) const NAMES: &'static [&'static str] = &[$($file::$mode::NAME),*];
-            /// Each mode as it can be typed.
+            /// An example of each mode, as it is typed.
             pub(crate) const EXAMPLES: &'static [&'static str] = &[$($file::$mode::EXAMPLE),*];
 
-            /// The mode `name` with the parameters that are `typed`; none where there is no such
-            /// mode.
+            /// Parses the mode `name` with the parameters that are `typed`; `None` if there is no
+            /// such mode.
             ///
             /// # Errors
             /// If a parameter is missing, unknown or of another type.
@@ -62,14 +62,14 @@ macro_rules! modes {
                 }))
             }
 
-            /// Its name, as a scenario has it.
+            /// The mode's name, as a scenario has it.
             pub(crate) fn name(self) -> &'static str {
                 match self {
                     $(Self::$mode { .. } => $file::$mode::NAME,)*
                 }
             }
 
-            /// Asks what is said of it in its file.
+            /// Asks the [`Protocol`] in the mode's file.
             fn with<T>(self, ask: impl FnOnce(&dyn Protocol) -> T) -> T {
                 match self {
                     $(Self::$mode $({ $($parameter),* })? => {
@@ -96,42 +96,43 @@ modes! {
 }
 
 impl Mode {
-    /// What is wrong with it for a training of `workers` workers: the parameter, as
-    /// `mode.parameter`, and what to say of it.
+    /// Checks the mode for a training of `workers` workers.
+    ///
+    /// # Errors
+    /// The parameter that is wrong, as `mode.parameter`, and the problem.
     pub(crate) fn check(self, workers: u32) -> Result<(), (String, String)> {
         let checked = self.with(|mode| mode.check(workers));
         checked.map_err(|(parameter, problem)| (format!("{}.{parameter}", self.name()), problem))
     }
 
-    /// What it needs of a training step.
+    /// The mode's needs of a training step.
     pub(crate) fn needs(self) -> Needs {
         self.with(|mode| mode.needs())
     }
 
-    /// How workers exchange what they have learnt, where they train copies of their own.
+    /// How workers exchange what they have learnt, if they train copies of their own.
     pub fn copies(self) -> Option<Copies> {
         self.with(|mode| mode.copies())
     }
 
-    /// What becomes of a gradient at a shard.
+    /// The treatment of a gradient at a shard.
     pub(crate) fn on_gradient(self, arrived: &Arrived<'_>) -> Treatment {
         self.with(|mode| mode.on_gradient(arrived))
     }
 
-    /// Who counts and who waits, in a training of `workers`.
+    /// The policy that decides who counts and who waits, in a training of `workers`.
     pub(super) fn policy(self, workers: u32) -> Box<dyn Policy> {
         self.with(|mode| mode.policy(workers))
     }
 
-    /// How many steps each of `workers` has taken at `global_step`: exactly with synchronous
-    /// training; else as if they were equally fast.
+    /// The number of steps that each of `workers` has taken at `global_step`: exact with
+    /// synchronous training, else as if they were equally fast.
     pub fn steps_of_a_worker(self, global_step: u64, workers: u32) -> u64 {
         self.with(|mode| mode.steps_of_a_worker(global_step, workers))
     }
 
-    /// Of `counted` gradients of a training that has had `updates` updates, how many are in none:
-    /// those of the round that its end has left unfinished, where a worker goes on before its
-    /// gradient is applied.
+    /// The number of `counted` gradients that are in none of the `updates` updates of a training:
+    /// those of the last, unfinished round, if a worker goes on before its gradient is applied.
     pub fn left_over(self, counted: u64, updates: u64) -> u64 {
         self.with(|mode| mode.left_over(counted, updates))
     }

@@ -1,4 +1,5 @@
-//! Rounds made of votes: the first gradients of a round are one update, whoever's they are.
+//! Rounds made of votes: the first gradients of a round make one update, whichever workers sent
+//! them.
 //!
 //! Shared by the modes whose rounds the task of the global step closes.
 
@@ -10,34 +11,35 @@ use super::{Effect, Membership};
 /// How a mode makes its rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RoundRule {
-    /// How many gradients make a round. Where voters wait, never more than there are live workers.
+    /// The number of gradients that make a round. If voters wait, it is never more than the live
+    /// workers.
     pub(super) size: u32,
     pub(super) voters: Voters,
     pub(super) versions: Versions,
-    /// Whether a step that is taken again is the worker's part in the round under way by then.
+    /// Whether a step that is taken again is a contribution to the round under way by then.
     pub(super) takes_steps_again: bool,
 }
 
-/// What a worker does once it has voted.
+/// A worker's behaviour once it has voted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Voters {
-    /// It waits until the round is applied, and so has one gradient in it.
+    /// The worker waits until the round is applied, and so has one gradient in it.
     Wait,
-    /// It goes on, and may have several gradients in one round.
+    /// The worker goes on, and may have several gradients in one round.
     GoOn,
 }
 
-/// Which gradients count.
+/// The versions of which gradients count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Versions {
-    /// Those computed from the version of the variables that the round updates.
+    /// Only the version of the variables that the round updates.
     Same,
-    /// Those of older versions too.
+    /// That version and all older ones.
     Any,
 }
 
 impl Voters {
-    /// What becomes of a gradient at a shard: its place was found when the worker voted.
+    /// The treatment of a gradient at a shard: its place was decided when the worker voted.
     pub(super) fn treat(self, arrived: &Arrived<'_>) -> Treatment {
         match arrived.verdict.and_then(|verdict| verdict.place) {
             Some(place) => Treatment::Collect { place, waits: self == Self::Wait },
@@ -46,8 +48,8 @@ impl Voters {
     }
 }
 
-/// Of `counted` gradients of a training of `updates` rounds of `size` whose voters go on, those of
-/// the round that its end has left unfinished.
+/// The number of `counted` gradients in the last, unfinished round of a training that has had
+/// `updates` rounds of `size` and whose voters go on.
 pub(super) fn left_over(size: u32, counted: u64, updates: u64) -> u64 {
     counted.saturating_sub(u64::from(size) * updates)
 }
@@ -61,9 +63,9 @@ pub(super) struct Rounds {
     workers: u32,
     /// The round under way.
     round: u64,
-    /// Whose gradients are in it, in the order of the votes.
+    /// The workers whose gradients are in it, in the order of their votes.
     votes: Vec<u32>,
-    /// The rounds that the global step has counted.
+    /// The number of rounds that the global step has counted.
     counted: u64,
 }
 
@@ -72,7 +74,7 @@ impl Rounds {
         Self { rule, workers, round: 0, votes: Vec::new(), counted: 0 }
     }
 
-    /// How many gradients make a round now.
+    /// The number of gradients that make a round now.
     fn size(&self, members: &Membership) -> usize {
         let wanted = match self.rule.voters {
             Voters::Wait => self.rule.size.min(members.live(self.workers)),
@@ -91,7 +93,7 @@ impl Rounds {
         if self.rule.voters == Voters::GoOn {
             return vec![Effect::Close { round, contributors }];
         }
-        // They are summed in the order of the workers, not in that of their votes.
+        // The gradients are summed in the order of the workers, not of their votes.
         contributors.sort_unstable();
         let mut effects = vec![Effect::Close { round, contributors: contributors.clone() }];
         for (worker, index) in contributors.into_iter().zip(0..) {
@@ -102,8 +104,8 @@ impl Rounds {
 }
 
 impl Policy for Rounds {
-    /// A worker that votes twice before it is answered (it restarted) has one vote and gets one
-    /// answer.
+    /// Takes a vote. A worker that votes twice before it is answered (it restarted) has one vote
+    /// and gets one answer.
     fn vote(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
         let (worker, version) = (one.worker, one.version.updates);
         assert!(
@@ -130,7 +132,7 @@ impl Policy for Rounds {
         }
     }
 
-    /// Counts the rounds: the first step of each that comes here counts it.
+    /// Counts a round with the first step of it that comes here.
     fn count(&mut self, now: &mut i64, step: &Ended<'_>) -> Counted {
         let Some(verdict) = step.verdict else { return Counted::dropped(*now, step) };
         let Some(place) = verdict.place else { return Counted::dropped(*now, step) };
@@ -150,8 +152,8 @@ impl Policy for Rounds {
         }
     }
 
-    /// The open vote of `worker` is dropped, and the others may now be enough. Where voters go on
-    /// it has none: its places stay, and those who collect the gradients know that it is gone.
+    /// Drops the open vote of `worker`; the other votes may now be enough. If voters go on there is
+    /// no open vote: the worker's places stay, and the accumulators know that it is gone.
     fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         let mut effects = Vec::new();
         if self.resting().contains(&worker) {
@@ -162,14 +164,15 @@ impl Policy for Rounds {
         effects
     }
 
-    /// Gives up the round under way: drops every open vote.
+    /// Gives up the round under way and drops every open vote.
     fn finish(&mut self) -> Vec<Effect> {
         let open = self.resting();
         self.votes.clear();
         open.into_iter().map(|worker| Effect::Drop { worker }).collect()
     }
 
-    /// Who waits for the round under way to close: none of their gradients is applied before.
+    /// The workers that wait for the round under way to close: none of their gradients is applied
+    /// before.
     fn resting(&self) -> BTreeSet<u32> {
         match self.rule.voters {
             Voters::Wait => self.votes.iter().copied().collect(),

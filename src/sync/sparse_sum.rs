@@ -2,19 +2,19 @@
 
 use std::cmp::Ordering;
 
-/// What TensorFlow's `SparseConditionalAccumulator` makes of the gradients that it has: rows with
-/// their numbers.
+/// The gradients in TensorFlow's `SparseConditionalAccumulator`, summed: rows with their numbers.
 ///
-/// It merges lists of numbers as if they were sorted and each number came once. Where one comes
-/// twice in a list it stays twice, and meets its like in the next list; where a list is not sorted,
-/// rows of one number can stay apart. Whoever applies what is taken sums them all the same.
+/// It merges lists of numbers as if they were sorted and each number came once. A number that comes
+/// twice in one list stays twice, and each of the two can be summed with one of the next list; if a
+/// list is not sorted, rows of one number can stay apart. The code that applies the result sums
+/// such rows anyway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SparseSum {
     indices: Vec<i64>,
-    /// How many gradients have had each row.
+    /// The number of gradients that had each row.
     counts: Vec<u32>,
     values: Vec<f32>,
-    /// The elements of a row.
+    /// The number of elements in a row.
     width: usize,
 }
 
@@ -26,11 +26,11 @@ enum Row {
 }
 
 impl SparseSum {
-    /// The sum of one gradient: its `values` are rows of `width` elements, with the numbers
-    /// `indices`.
+    /// Begins the sum with one gradient: its `values` are rows of `width` elements, with the
+    /// numbers `indices`.
     ///
     /// # Panics
-    /// If there is not a row for each number.
+    /// If the rows are not as many as the numbers.
     pub fn new(indices: &[i64], values: &[f32], width: usize) -> Self {
         assert_eq!(values.len(), indices.len() * width, "every number has a row");
         Self {
@@ -44,7 +44,7 @@ impl SparseSum {
     /// Adds another gradient.
     ///
     /// # Panics
-    /// If there is not a row for each number.
+    /// If the rows are not as many as the numbers.
     pub fn add(&mut self, indices: &[i64], values: &[f32]) {
         assert_eq!(values.len(), indices.len() * self.width, "every number has a row");
         let rows = merged(&self.indices, indices);
@@ -71,12 +71,12 @@ impl SparseSum {
         *self = sum;
     }
 
-    /// The numbers of the rows, and the sum of each.
+    /// Returns the numbers of the rows, and the sum of each row.
     pub fn into_sum(self) -> (Vec<i64>, Vec<f32>) {
         (self.indices, self.values)
     }
 
-    /// The numbers of the rows, and of each the mean over those gradients that have had it.
+    /// Returns the numbers of the rows, and of each row the mean over the gradients that had it.
     pub fn into_mean(mut self) -> (Vec<i64>, Vec<f32>) {
         if self.width > 0 {
             for (row, count) in self.values.chunks_exact_mut(self.width).zip(&self.counts) {
@@ -87,7 +87,7 @@ impl SparseSum {
     }
 }
 
-/// The rows of two lists in the order of their numbers, each list as if it were sorted.
+/// Merges two lists' rows by their numbers, as if each list were sorted.
 fn merged(old: &[i64], new: &[i64]) -> Vec<Row> {
     let (mut i, mut j) = (0, 0);
     let mut rows = Vec::with_capacity(old.len() + new.len());
@@ -119,7 +119,7 @@ mod tests {
         sum
     }
 
-    /// TensorFlow's `sparse_conditional_accumulator_test`.
+    /// From TensorFlow's `sparse_conditional_accumulator_test`.
     #[test]
     fn the_mean_of_a_row_is_over_the_gradients_that_have_it() {
         let both = sum(&[(&[0, 1], &[1.0, 0.0, 0.0, 2.0]), (&[0, 2], &[0.0, 1.0, 3.0, 0.0])], 2);

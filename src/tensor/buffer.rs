@@ -1,17 +1,17 @@
 //! The memory under a tensor: aligned for the widest vectors, and used again instead of freed.
 //!
-//! A training step makes the same buffers as the step before it. They go back to a free list when
-//! their last tensor is dropped, each with the count of its holders, so that a steady step neither
-//! asks the system for memory nor touches a cold page; and even for a scalar the list is faster
-//! than an aligned allocation. It keeps at most [`KEPT_BYTES`] a size.
+//! A training step makes the same buffers as the step before it. When a buffer's last tensor is
+//! dropped, the buffer goes to a free list, together with its reference count. So a steady step
+//! neither asks the system for memory nor touches a cold page; even for a scalar the list is faster
+//! than an aligned allocation. The list keeps at most [`KEPT_BYTES`] a size class.
 
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
 use super::dtype::Element;
 
-/// What the free list holds of each power of two at most \[bytes\]: two tensors of 100 MB, since to
-/// touch that much new memory takes half as long as to receive it.
+/// The most bytes that the free list keeps of each power of two \[bytes\]: two tensors of 100 MB,
+/// since touching that much new memory takes half as long as receiving it.
 const KEPT_BYTES: usize = 256 << 20;
 /// The size of a cache line, and the alignment of every tensor \[bytes\].
 const LINE: usize = 64;
@@ -53,10 +53,10 @@ impl Buffer {
     }
 }
 
-/// A buffer that tensors share; whoever drops it last gives it back.
+/// A buffer that tensors share. The last one to be dropped gives it back to the free list.
 #[derive(Clone)]
 pub(super) struct Shared(
-    /// None only while it is dropped.
+    /// `None` only while it is being dropped.
     Option<Arc<Buffer>>,
 );
 
@@ -68,7 +68,7 @@ impl Shared {
         buffer
     }
 
-    /// A buffer whose contents are whatever an earlier one left there.
+    /// A buffer with arbitrary contents, left by an earlier buffer.
     pub(super) fn recycled(len: usize) -> Self {
         let class = class(len);
         let kept = class.and_then(|class| free_list(class).pop());
@@ -102,10 +102,10 @@ impl Shared {
     }
 }
 
-/// A buffer that is filled from its beginning, and whose memory is not touched before.
+/// A buffer that is filled from its beginning. Its memory is not touched before it is filled.
 pub(super) struct Filling {
     buffer: Arc<Buffer>,
-    /// How long it is to be \[bytes\].
+    /// The length that it will have \[bytes\].
     wanted: usize,
 }
 
@@ -124,12 +124,12 @@ impl Filling {
         Self { buffer, wanted }
     }
 
-    /// How much is missing \[bytes\].
+    /// The length that is missing \[bytes\].
     pub(super) fn missing(&self) -> usize {
         self.wanted - self.buffer.len
     }
 
-    /// Appends as much of `bytes` as is missing, and takes it off them.
+    /// Appends as much of `bytes` as is missing, and removes that part from `bytes`.
     pub(super) fn push(&mut self, bytes: &mut &[u8]) {
         let (mut taken, rest) = bytes.split_at(bytes.len().min(self.missing()));
         *bytes = rest;
@@ -178,7 +178,7 @@ impl Drop for Shared {
     }
 }
 
-/// The size class of a buffer of `len` bytes, none where it has no memory or too much to keep.
+/// The size class of a buffer of `len` bytes; `None` if it is empty or too large to keep.
 fn class(len: usize) -> Option<usize> {
     let class = len.max(LINE).next_power_of_two().trailing_zeros() as usize;
     (len > 0 && class < CLASSES).then_some(class)

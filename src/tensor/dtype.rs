@@ -1,4 +1,4 @@
-//! Element types, and which Rust type each is.
+//! Element types, and the Rust type of each.
 
 use std::fmt;
 
@@ -14,14 +14,15 @@ pub enum DType {
     F32,
     /// IEEE 754 double precision.
     F64,
-    /// The upper half of an [`F32`](Self::F32), for storage and the wire: it is cast to be computed
-    /// with.
+    /// The upper half of an [`F32`](Self::F32), for storage and the wire: kernels compute with it
+    /// only after a cast.
     BF16,
     /// 32-bit signed integers: labels, indices.
     I32,
     /// 64-bit signed integers: the global step, `argmax`.
     I64,
-    /// 8-bit signed integers, for storage and the wire: they are cast to be computed with.
+    /// 8-bit signed integers, for storage and the wire: kernels compute with them only after a
+    /// cast.
     I8,
     /// Truth values, a byte each.
     Bool,
@@ -38,7 +39,7 @@ impl DType {
         }
     }
 
-    /// The number that stands for it outside of this process.
+    /// Its number outside of this process.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::F32 => 1,
@@ -51,19 +52,19 @@ impl DType {
         }
     }
 
-    /// The type that a number stands for.
+    /// The type with this number.
     pub(crate) fn of_code(code: u8) -> Option<Self> {
         [Self::F32, Self::F64, Self::BF16, Self::I32, Self::I64, Self::Bool, Self::I8]
             .into_iter()
             .find(|dtype| dtype.code() == code)
     }
 
-    /// Whether it is one of real numbers.
+    /// Whether it is a type of real numbers.
     pub(crate) fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64 | Self::BF16)
     }
 
-    /// Whether it is cast to another to be computed with.
+    /// Whether it must be cast before kernels compute with it.
     pub(crate) fn is_for_storage(self) -> bool {
         matches!(self, Self::BF16 | Self::I8)
     }
@@ -100,7 +101,7 @@ impl fmt::Display for DType {
 pub trait Element:
     bytemuck::NoUninit + bytemuck::CheckedBitPattern + fmt::Debug + PartialEq + Send + Sync
 {
-    /// What a tensor calls it.
+    /// Its element type.
     const DTYPE: DType;
 }
 

@@ -1,9 +1,9 @@
-//! A tensor that comes piece by piece: its bytes go straight to where they stay.
+//! A tensor that arrives in pieces: its bytes are written straight to their final place.
 
 use super::buffer::Filling;
 use super::{DType, Shape, Tensor, TensorError};
 
-/// A tensor some of whose bytes are missing. Memory is touched as they come, not before.
+/// A tensor that still lacks some of its bytes. Its memory is touched only as they arrive.
 pub(crate) struct FillingTensor {
     dtype: DType,
     shape: Shape,
@@ -15,20 +15,20 @@ impl FillingTensor {
         Self { dtype, shape, buffer: Filling::new(shape.elements() * dtype.size()) }
     }
 
-    /// How much is missing \[bytes\].
+    /// The length that is missing \[bytes\].
     pub(crate) fn missing(&self) -> usize {
         self.buffer.missing()
     }
 
-    /// Appends as much of `bytes` as is missing, and takes it off them.
+    /// Appends as much of `bytes` as is missing, and removes that part from `bytes`.
     pub(crate) fn push(&mut self, bytes: &mut &[u8]) {
         self.buffer.push(bytes);
     }
 
-    /// The tensor, of which nothing is missing.
+    /// The complete tensor.
     ///
     /// # Errors
-    /// [`TensorError::NoBoolean`].
+    /// [`TensorError::NoBoolean`], if a byte of a boolean tensor is neither 0 nor 1.
     pub(crate) fn full(self) -> Result<Tensor, TensorError> {
         let tensor = Tensor::over(self.dtype, self.shape, self.buffer.full());
         if self.dtype == DType::Bool

@@ -1,4 +1,4 @@
-//! Shapes: of a tensor, where every dimension is known, and of a graph's edge, where some are not.
+//! Shapes: of a tensor, with every dimension known, and of a graph's edge, with some unknown.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 /// The most dimensions a shape can have.
 pub(crate) const MAX_RANK: usize = 6;
-/// The most elements that a shape from outside can have, dimensions of 0 counted as 1: so many that
-/// no memory holds them, and so few that no size in bytes overflows.
+/// The most elements that a shape from outside can have, dimensions of 0 counted as 1: more than
+/// any memory holds, and few enough that no size in bytes overflows.
 const MAX_ELEMENTS: usize = 1 << 48;
 
-/// Why a list of dimensions from outside is no shape.
+/// The error that a list of dimensions from outside is not a shape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no shape: it has more than 6 dimensions, or more elements than any memory holds")]
 pub struct ShapeError(Vec<Option<usize>>);
@@ -47,17 +47,18 @@ impl Shape {
         &self.dims[..self.rank()]
     }
 
-    /// How many dimensions there are.
+    /// The number of dimensions.
     pub fn rank(&self) -> usize {
         usize::from(self.rank)
     }
 
-    /// How many elements a tensor of this shape has.
+    /// The number of elements of a tensor of this shape.
     pub fn elements(&self) -> usize {
         self.dims().iter().product()
     }
 
-    /// As a matrix: all but the last dimension are rows. A scalar is one row of one.
+    /// The numbers of rows and columns as a matrix: all but the last dimension are rows. A scalar
+    /// is one row of one column.
     pub(crate) fn rows_and_columns(&self) -> (usize, usize) {
         match self.dims() {
             [] => (1, 1),
@@ -129,7 +130,7 @@ impl PartialShape {
         shape
     }
 
-    /// The same; none where there are more dimensions than a shape can have.
+    /// The same; `None` if there are more dimensions than a shape can have.
     pub(crate) fn checked(dims: &[Option<usize>]) -> Option<Self> {
         (dims.len() <= MAX_RANK).then(|| Self::new(dims))
     }
@@ -139,12 +140,12 @@ impl PartialShape {
         &self.dims[..usize::from(self.rank)]
     }
 
-    /// How many dimensions there are.
+    /// The number of dimensions.
     pub fn rank(&self) -> usize {
         usize::from(self.rank)
     }
 
-    /// The shape, where every dimension is known.
+    /// The shape, if every dimension is known.
     pub fn known(&self) -> Option<Shape> {
         let dims: Option<Vec<usize>> = self.dims().iter().copied().collect();
         dims.map(|dims| Shape::new(&dims))
@@ -160,7 +161,7 @@ impl PartialShape {
                 .all(|(mine, its)| mine.is_none_or(|mine| mine == *its))
     }
 
-    /// What is known when a value has both shapes; `None` where no value can.
+    /// The shape of a value that has both shapes; `None` if no value can.
     pub fn merge(&self, other: &Self) -> Option<Self> {
         if self.rank != other.rank {
             return None;

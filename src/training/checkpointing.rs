@@ -1,4 +1,5 @@
-//! Where a training's checkpoints are kept, how often one is written, and which are kept.
+//! Settings for a training's checkpoints: where they are stored, how often one is written, and how
+//! many are kept.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,28 +9,28 @@ use crate::runtime::Result;
 
 use super::hooks::SecondOrStepTimer;
 
-/// What the steps in a checkpoint are.
+/// Whether a checkpoint holds whole steps only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Consistency {
-    /// Whole ones: every step is in all variables or in none. The other workers are held between
-    /// two of their steps while the variables are read.
+    /// Every step is in all variables or in none. The other workers are held between two of their
+    /// steps while the variables are read.
     #[default]
     Consistent,
-    /// Those that each variable happens to have had when it was read, as in TensorFlow; nobody is
-    /// held.
+    /// Each variable has the value of the moment at which it was read, as in TensorFlow. No worker
+    /// is held.
     Fuzzy,
 }
 
 /// Where and how often checkpoints are written, and which of them are kept.
 #[derive(Clone)]
 pub struct Checkpointing {
-    /// Where they are.
+    /// The store that holds them.
     pub store: Arc<dyn Store>,
-    /// How often one is written, besides at the beginning and at the end of a session.
+    /// When one is written, besides at the beginning and at the end of a session.
     pub every: SecondOrStepTimer,
-    /// Which are kept.
+    /// The rule by which old ones are removed.
     pub retention: Retention,
-    /// What they hold.
+    /// Whether they hold whole steps only.
     pub consistency: Consistency,
 }
 
@@ -40,10 +41,10 @@ impl Checkpointing {
         Self { store, every, retention: Retention::default(), consistency: Consistency::default() }
     }
 
-    /// The same in a folder, or at an URL such as `s3://bucket/run-7`.
+    /// The defaults of [`Checkpointing::new`] in a folder, or at a URL such as `s3://bucket/run-7`.
     ///
     /// # Errors
-    /// If there can be none.
+    /// If `location` can't be opened as a store.
     pub fn at(location: &str) -> Result<Self> {
         Ok(Self::new(open_store(location)?))
     }

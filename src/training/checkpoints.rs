@@ -22,11 +22,11 @@ impl Checkpoints {
         Self { saver: Arc::new(Mutex::new(saver)) }
     }
 
-    /// The newest whole one, where there is one. Those that are not whole are named in the log.
+    /// The newest complete checkpoint, if there is one. Incomplete ones are named in the log.
     ///
     /// # Errors
-    /// If the store can't be read, or if there are checkpoints and none of them is whole: whoever
-    /// began anew in their place would lose what they might still hold.
+    /// If the store can't be read, or if there are checkpoints and none of them is complete: a
+    /// training that began anew in their place would lose what they might still hold.
     pub(super) async fn latest(&self, task: &Task) -> Result<Option<Restored>> {
         let found = self.with_saver(task, |saver| saver.latest()).await??;
         for rejected in &found.rejected {
@@ -47,7 +47,7 @@ impl Checkpoints {
     /// Writes `snapshot`.
     ///
     /// # Errors
-    /// If it can't be written: the checkpoints before are then as they were.
+    /// If it can't be written. The earlier checkpoints are then unchanged.
     pub(super) async fn save(&self, task: &Task, snapshot: Snapshot) -> Result<Saved> {
         let at = task.date();
         Ok(self.with_saver(task, move |saver| saver.save(&snapshot, at)).await??)
@@ -63,7 +63,7 @@ impl Checkpoints {
     }
 }
 
-/// How a part is told in a checkpoint; none for a scalar, which is no slice of anything.
+/// The slice by which a checkpoint names `part`. None for a scalar, which can't be sliced.
 pub(super) fn part_as_slice(part: &VariablePart) -> Option<Slice> {
     let (full_name, full_shape, begin) = (part.whole.clone(), part.shape, part.begin);
     (full_shape != Shape::SCALAR).then_some(Slice { full_name, full_shape, begin })

@@ -1,4 +1,4 @@
-//! What a step has fetched, and how a program names it.
+//! The values that a step has fetched, and the keys by which a program reads them.
 
 use smallvec::SmallVec;
 
@@ -6,23 +6,23 @@ use crate::graph::{Edge, Output};
 use crate::runtime::{Code, Error, Result, Values};
 use crate::tensor::{Element, Tensor};
 
-/// Which values a step fetches, in its order; few enough not to be allocated as a rule.
+/// The outputs that a step fetches, in order; usually few enough to need no allocation.
 pub(super) type Edges = SmallVec<[Edge; 8]>;
 
-/// The values that a step fetched: each by the [`Output`] that was fetched, or by its position.
+/// The values that a step fetched, found by the fetched [`Output`] or by its position.
 #[derive(Clone, Debug)]
 pub struct Fetched {
     pub(super) values: Values,
     pub(super) edges: Edges,
 }
 
-/// What names a fetch: the [`Output`] itself, or its position among those of the step.
+/// The key of a fetch: the [`Output`] itself, or its position among those of the step.
 pub trait FetchKey {
     /// The position among `fetched`, if it is one of them.
     #[doc(hidden)]
     fn position(&self, fetched: &[Edge]) -> Option<usize>;
 
-    /// What an error calls it.
+    /// The fetch's name in an error.
     #[doc(hidden)]
     fn describe(&self) -> String;
 }
@@ -48,7 +48,7 @@ impl FetchKey for &Output {
 }
 
 impl Fetched {
-    /// The value of `fetch`; none where the step did not fetch it.
+    /// The value of `fetch`, if the step fetched it.
     pub fn get(&self, fetch: impl FetchKey) -> Option<&Tensor> {
         self.values.get(fetch.position(&self.edges)?)
     }

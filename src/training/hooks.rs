@@ -1,4 +1,4 @@
-//! Hooks: what happens around the runs of a monitored session.
+//! Hooks: code that runs around the runs of a monitored session.
 //!
 //! | hook | in TensorFlow | does | differs |
 //! |---|---|---|---|
@@ -16,15 +16,14 @@
 //! | [`SyncReplicasHook`] | `_SyncReplicasOptimizerHook` | drives [`SyncReplicas`](crate::optimizer::SyncReplicas) | |
 //! | [`Profiler`] | `ProfilerHook` | writes timelines of runs | of the worker's run and kernels |
 //!
-//! "Every so many steps" or "every so often" is one argument, a [`SecondOrStepTimer`], where
-//! TensorFlow has two of which one must be given. Of what it measures, a simulation's time is
-//! virtual: so are the steps a second, and the same files are written again. Where nothing but
-//! shapes is computed, no loss is NaN and no scalar is written.
+//! "Every so many steps" and "every so often" are one argument, a [`SecondOrStepTimer`]; TensorFlow
+//! has two, of which one must be given. A simulation's time is virtual: so are the steps a second,
+//! and a repeated run writes the same files. If only shapes are computed, no loss is NaN and no
+//! scalar is written.
 //!
 //! A hook sees the global step as the last train op left it, and has no fetch of its own for it:
-//! runs that train nothing leave it as it is. Differences of the session itself, which is not
-//! retried for ever and never silently begun anew, are told at
-//! [`MonitoredSession`](super::MonitoredSession).
+//! runs that train nothing leave it as it is. [`MonitoredSession`](super::MonitoredSession) says
+//! how the session itself differs: it is not retried for ever and never silently begun anew.
 
 mod checkpoint_saver;
 mod feed_fn;
@@ -72,19 +71,19 @@ pub use summary_saver::SummarySaver;
 pub use sync_replicas::SyncReplicasHook;
 pub use timer::SecondOrStepTimer;
 
-/// What a hook does while the session waits for it.
+/// The work of a hook; the session waits for it.
 pub type HookFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
 
 /// Extends a monitored session (TensorFlow: `SessionRunHook`).
 ///
-/// An error that a new session can mend (a lost task) is followed by one, and the hook is called
-/// again; any other ends the run that the hook was called for.
+/// After an error that a new session can mend (a lost task), the session is replaced and the hook
+/// is called again; any other error ends the run that the hook was called for.
 #[expect(unused_variables, reason = "by itself a hook does nothing")]
 pub trait Hook {
     /// The session is about to be created: the last time that operations can be added to the graph.
     ///
     /// # Errors
-    /// Whatever keeps the hook from its work.
+    /// If the hook can't do its work.
     fn begin(&mut self, task: &Task, graph: &Graph) -> Result<()> {
         Ok(())
     }
@@ -95,17 +94,16 @@ pub trait Hook {
         Box::pin(ready(Ok(())))
     }
 
-    /// A run is about to begin: what it is to feed and fetch besides. It is called again where the
-    /// training has gone back to a checkpoint, or a hook has lost the session, and the run is asked
-    /// for anew.
+    /// A run is about to begin: the hook adds its feeds and fetches. It is called again for the
+    /// same run if the training has gone back to a checkpoint, or if a hook has lost the session.
     ///
     /// # Errors
-    /// Whatever keeps the hook from its work.
+    /// If the hook can't do its work.
     fn before_run(&mut self, context: &HookContext<'_>, run: &mut RunArgs<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// A run has ended well.
+    /// A run has succeeded.
     fn after_run<'a>(
         &'a mut self,
         context: &'a HookContext<'_>,
@@ -120,7 +118,7 @@ pub trait Hook {
     }
 }
 
-/// What a hook sees of its session (TensorFlow: `SessionRunContext`).
+/// A hook's view of its session (TensorFlow: `SessionRunContext`).
 pub struct HookContext<'a> {
     /// The task that trains.
     pub task: &'a Task,
@@ -128,8 +126,7 @@ pub struct HookContext<'a> {
     pub session: &'a Session,
     /// The global step that was seen last.
     pub global_step: u64,
-    /// The global step of the checkpoint that the variables have just been restored from, where
-    /// they have.
+    /// The global step of the checkpoint, if the variables have just been restored from one.
     pub restored: Option<u64>,
     pub(super) stop: &'a Cell<bool>,
 }
@@ -161,25 +158,25 @@ pub enum TraceLevel {
     Full,
 }
 
-/// How a run is taken (TensorFlow: `RunOptions`). What several ask for is merged: the longest time,
-/// the fullest trace.
+/// The options of a run (TensorFlow: `RunOptions`). The options of several hooks are merged: the
+/// longest time, the fullest trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunOptions {
-    /// How long the run may take; as the session says, where there is none.
+    /// The run's time limit, if it has one of its own; otherwise the session's applies.
     pub timeout: Option<Duration>,
-    /// How much of it is recorded.
+    /// How much of the run is recorded.
     pub trace: TraceLevel,
 }
 
 impl RunOptions {
-    /// Both.
+    /// The longer time and the fuller trace of the two.
     #[must_use]
     pub fn merged(self, other: Self) -> Self {
         Self { timeout: self.timeout.max(other.timeout), trace: self.trace.max(other.trace) }
     }
 }
 
-/// What a hook adds to a run (TensorFlow: `SessionRunArgs`), and what the run is about to do.
+/// A hook's additions to a run (TensorFlow: `SessionRunArgs`), and what the run is about to do.
 pub struct RunArgs<'a> {
     pub(super) asked: &'a mut Asked,
     pub(super) options: &'a mut RunOptions,
@@ -187,7 +184,7 @@ pub struct RunArgs<'a> {
 }
 
 impl RunArgs<'_> {
-    /// Fetches `output` besides. The hook finds its values in the order in which it asked for them.
+    /// Adds a fetch of `output`. The hook gets its values in the order in which it asked for them.
     pub fn fetch(&mut self, output: &Output) {
         self.asked.fetch(output);
     }
@@ -213,7 +210,7 @@ impl RunArgs<'_> {
         *self.options = self.options.merged(options);
     }
 
-    /// What the program and the hooks before this one have asked for.
+    /// The request so far: the program's part, and that of the hooks before this one.
     pub fn request(&self) -> &Request {
         &self.asked.request
     }
@@ -224,24 +221,24 @@ impl RunArgs<'_> {
     }
 }
 
-/// What a run gave (TensorFlow: `SessionRunValues`).
+/// The values of a run (TensorFlow: `SessionRunValues`).
 pub struct RunValues<'a> {
-    /// What the hook fetched, in its order.
+    /// The hook's own fetches, in order.
     pub results: &'a [Tensor],
-    /// What is known of the training step, where the run was one.
+    /// The row of the training step, if the run was one.
     pub step: Option<&'a StepStats>,
     /// The options that the run was taken with.
     pub options: RunOptions,
-    /// When the run was asked for and when it was done.
+    /// The time when the run was asked for, and the time when it was done.
     pub span: (Time, Time),
-    /// When kernels of this task ran, the first of them and the last.
+    /// The start of the first and the end of the last kernel of the run on this task, if any ran.
     pub computed: Option<(Time, Time)>,
 }
 
-/// The hooks of a session, and which part of a run's fetches is whose.
+/// The hooks of a session, and each hook's part of a run's fetches.
 pub(super) struct Hooks {
     pub(super) list: Vec<Box<dyn Hook>>,
-    /// By hook: its fetches in the run under way.
+    /// For each hook, its fetches in the run under way.
     fetches: Vec<Range<usize>>,
 }
 

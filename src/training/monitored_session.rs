@@ -1,5 +1,5 @@
-//! A session that looks after a training: initialises or waits, runs hooks, recovers, stops in good
-//! order.
+//! A session that looks after a training: it initialises or waits, runs hooks, recovers from lost
+//! tasks, and closes cleanly.
 
 mod builder;
 mod run;
@@ -26,30 +26,30 @@ pub use run::{Feeds, MonitoredRun};
 /// A session for training (TensorFlow: `MonitoredTrainingSession`).
 ///
 /// The chief gives the variables their first values, or restores them from the newest checkpoint;
-/// the other workers wait until it has, and are told at once. A task that is lost and comes back is
-/// waited for, and the step taken again. A parameter server that comes back without its variables
-/// gets them from the checkpoint, and all others go back to it; see `recovery` for when all that is
-/// given up.
+/// the other workers wait for that, and are notified at once. If a task is lost, the session waits
+/// until it is back and takes the step again. A parameter server that comes back without its
+/// variables gets them from the checkpoint, and all others go back to it; `recovery` says when the
+/// session gives up.
 pub struct MonitoredSession {
     task: Task,
     creator: SessionCreator,
     session: Session,
     hooks: Hooks,
-    /// The number of the training at its server, whatever session it is in by now.
+    /// The training's number at its server; it stays the same when the session is replaced.
     training: u64,
-    /// How many training steps have begun, those that failed among them.
+    /// The number of training steps that have begun, failed ones included.
     begun: u64,
     local_step: u64,
-    /// The last that was seen.
+    /// The global step that was seen last.
     global_step: u64,
-    /// The step of the checkpoint that the variables were last restored from.
+    /// The step of the checkpoint that the variables were last restored from, if any.
     restored: Option<u64>,
     stop_requested: Cell<bool>,
     patience: Patience,
 }
 
 impl MonitoredSession {
-    /// A session of `graph` for the training of `task`.
+    /// A builder of a session of `graph` for the training of `task`.
     pub fn builder(task: &Task, graph: Graph) -> Builder {
         Builder::new(task, graph)
     }
@@ -70,23 +70,23 @@ impl MonitoredSession {
         self.global_step
     }
 
-    /// A step, to be told what to feed, fetch and run, and then awaited. One that runs a train op
-    /// counts as a training step: it is reported.
+    /// A step in the making: add feeds, fetches and targets, then await it. A step that runs a
+    /// train op counts as a training step and is reported.
     pub fn run(&mut self) -> MonitoredRun<'_> {
         MonitoredRun::new(self)
     }
 
-    /// The session itself, for steps that are no training: evaluation, say.
+    /// The session itself, for steps that don't train, such as an evaluation.
     pub fn raw(&self) -> &Session {
         &self.session
     }
 
-    /// Ends this worker's training in good order: the hooks have their end, the chief reports the
+    /// Ends this worker's training cleanly: calls the hooks' `end`; the chief also reports the
     /// weights.
     ///
     /// # Errors
-    /// If a hook fails, the weights can't be read, or they are lost and no checkpoint of the last
-    /// step is there.
+    /// If a hook fails, the weights can't be read, or they are lost and there is no checkpoint of
+    /// the last step.
     pub async fn close(mut self) -> Result<()> {
         let reached = self.global_step;
         let ended = self.end(reached).await;
@@ -113,11 +113,11 @@ impl MonitoredSession {
         Ok(())
     }
 
-    /// Ends the training as `outcome` says: the end of the input is an end in good order; any other
-    /// error is returned, and the hooks don't have their end.
+    /// Ends the training with `outcome`. The end of the input is a clean end; any other error is
+    /// returned, and the hooks' `end` is not called.
     ///
     /// # Errors
-    /// That error, or as [`MonitoredSession::close`].
+    /// `outcome`'s error; else as [`MonitoredSession::close`].
     pub async fn close_after(self, outcome: Result<()>) -> Result<()> {
         match outcome {
             Err(error) if error.code != Code::OutOfRange => Err(error),
@@ -125,8 +125,8 @@ impl MonitoredSession {
         }
     }
 
-    /// Has a chief that trains a copy of its own give up what no average has of it: what is
-    /// evaluated and saved is what the workers share.
+    /// Drops the chief's local changes since the last average, if it trains a copy of its own: the
+    /// shared variables are what is evaluated and saved.
     async fn settle(&mut self) -> Result<()> {
         let settle = self.session.graph().settle();
         let Some(settle) = settle.filter(|_| self.task.is_chief()) else { return Ok(()) };
@@ -151,7 +151,7 @@ impl MonitoredSession {
         Ok(())
     }
 
-    /// The hash of the weights that the chief reports; none of other workers.
+    /// The hash of the weights, which the chief reports. None on other workers.
     async fn weights_digest(&mut self) -> Result<Option<u64>> {
         while self.task.is_chief() {
             match weights_digest(&self.session).await {
@@ -162,11 +162,11 @@ impl MonitoredSession {
         Ok(None)
     }
 
-    /// Puts a new session in the place of one that has lost a task; says whether the training has
-    /// gone back to a checkpoint.
+    /// Replaces a session that has lost a task. Returns whether the training has gone back to a
+    /// checkpoint.
     ///
     /// # Errors
-    /// `root`, if that task does not come back, or without what no checkpoint has.
+    /// `root`, if the task does not come back, or comes back without values that no checkpoint has.
     pub(super) async fn recover(&mut self, root: Error) -> Result<bool> {
         let mut is_back = false;
         loop {
@@ -214,7 +214,7 @@ impl MonitoredSession {
         self.tell_of_the_session().await
     }
 
-    /// Tells the hooks of the session that has been created.
+    /// Notifies the hooks of the session that has been created.
     async fn tell_of_the_session(&mut self) -> Result<()> {
         for index in 0..self.hooks.list.len() {
             let (context, hooks) = self.context_and_hooks();
@@ -229,9 +229,8 @@ impl MonitoredSession {
         (HookContext { task, session, global_step, restored, stop: stop_requested }, hooks)
     }
 
-    /// Takes a step, again with a new session where a task was lost. Gives nothing where the
-    /// training has gone back to a checkpoint meanwhile: what the step was to do is to be asked
-    /// anew.
+    /// Takes a step, again with a new session if a task was lost. Returns `None` if the training
+    /// has gone back to a checkpoint meanwhile: the step's feeds must then be asked for anew.
     async fn take(&mut self, mut asked: Asked, options: RunOptions) -> Result<Option<StepDone>> {
         let repeat = asked.repeat(&self.session);
         loop {
@@ -257,8 +256,8 @@ impl MonitoredSession {
         }
     }
 
-    /// Whether a new session may mend it. While variables are being restored, a step can find them
-    /// without values, or its gradient to be of a version that is no more.
+    /// Whether a new session may mend `error`. While variables are being restored, a step can find
+    /// them without values, or its gradient can be of a version that is gone.
     fn can_recover_from(&self, error: &Error) -> bool {
         let may_be_reset =
             error.code == Code::FailedPrecondition && self.creator.checkpoints.is_some();
@@ -267,7 +266,7 @@ impl MonitoredSession {
             || (error.code == Code::FailedPrecondition && self.creator.was_reset())
     }
 
-    /// Hop 10 of a step: shows it to the hooks, and reports it where it is a training step.
+    /// Hop 10 of a step: shows it to the hooks, and reports it if it is a training step.
     async fn after_run(&mut self, fetched: &[Tensor], run: RunValues<'_>) -> Result<()> {
         let local_step = self.local_step;
         let _span = trace_span!("hooks", local_step, global_step = self.global_step).entered();

@@ -1,4 +1,4 @@
-//! What a training tells of itself: a row a step, the evaluations, the weights at the end.
+//! The record of a training: a row for each step, the evaluations, and the weights at the end.
 
 use crate::cluster::TaskName;
 use crate::units::Time;
@@ -6,34 +6,34 @@ use crate::units::Time;
 /// One training step of one worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepStats {
-    /// Whose step.
+    /// The worker that took the step.
     pub worker: TaskName,
-    /// Which of the worker's steps, from 0.
+    /// The step's number on its worker, from 0.
     pub local_step: u64,
-    /// The global step after it.
+    /// The global step after this step.
     pub global_step: u64,
-    /// When the worker asked for it.
+    /// The time when the worker asked for it.
     pub started: Time,
-    /// When it was done.
+    /// The time when it was done.
     pub ended: Time,
-    /// When its kernels ran on the worker, the first of them and the last.
+    /// The start of the first and the end of the last of its kernels on the worker, if any ran.
     pub computed: Option<(Time, Time)>,
-    /// The first f32 scalar that the step fetched, which by custom is the loss; none where it has
-    /// no number.
+    /// The first f32 scalar that the step fetched, by custom the loss. None if the step fetched
+    /// none, or if only shapes are computed.
     pub loss: Option<f32>,
-    /// How many updates were applied between its reading of the variables and its gradient's
-    /// application.
+    /// The number of updates that were applied between the step's reading of the variables and the
+    /// application of its gradient.
     pub staleness: u64,
-    /// Whether the gradient was applied, or came too late and was dropped.
+    /// Whether the gradient was applied; if not, it came too late and was dropped.
     pub applied: bool,
 }
 
-/// A look at the test split.
+/// A measurement of the model on the test split.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evaluation {
     /// The global step at which it was made.
     pub global_step: u64,
-    /// When.
+    /// The time of the evaluation.
     pub at: Time,
     /// The mean loss on the test split.
     pub loss: f32,
@@ -41,22 +41,22 @@ pub struct Evaluation {
     pub accuracy: f64,
 }
 
-/// What is trained, as its chief built it.
+/// The model that is trained, as its chief built it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beginning {
-    /// The values of all trainable variables together.
+    /// The number of values in all trainable variables together.
     pub parameters: u64,
 }
 
 /// How a training ended, as its chief saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
-    /// A hash of the trainable variables, by name; equal for equal weights. None where they have no
-    /// numbers.
+    /// A hash of the trainable variables, by name; equal for equal weights. None if only shapes are
+    /// computed.
     pub weights_digest: Option<u64>,
 }
 
-/// Takes what a training tells of itself.
+/// Receives the record of a training.
 pub trait Recorder {
     /// The chief is about to begin its training.
     fn beginning(&self, beginning: Beginning);
@@ -64,11 +64,10 @@ pub trait Recorder {
     /// A worker has taken a step.
     fn step(&self, stats: StepStats);
 
-    /// The chief has restored the checkpoint of step `global_step`: what was applied after that is
-    /// undone.
+    /// The chief has restored the checkpoint of step `global_step`: all later updates are undone.
     fn restored(&self, global_step: u64);
 
-    /// The chief has looked at the test split.
+    /// The chief has measured the model on the test split.
     fn evaluation(&self, evaluation: Evaluation);
 
     /// The chief has ended its training.

@@ -1,4 +1,4 @@
-//! What a run tells of itself, kept for the report and shown to whoever watches.
+//! The recording of a run, kept for the report and shown while the run goes on.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -6,26 +6,26 @@ use crate::units::Time;
 
 use super::record::{Beginning, Ending, Evaluation, Recorder, StepStats};
 
-/// Is shown how far a run is.
+/// Shows how far a run is.
 pub trait Watch {
-    /// The run is at `global_step`, with this `loss` of its last worker step, at `now` on its
-    /// clock. Cheap enough for every step.
+    /// The run is at `global_step`; `loss` is that of the last worker step, and `now` is the time
+    /// on the run's clock. It must be cheap enough for every step.
     fn update(&mut self, global_step: u64, loss: Option<f32>, now: Time);
 
     /// The run is over.
     fn finish(self: Box<Self>);
 }
 
-/// What a run has told so far. A gradient that a restored checkpoint undid counts as dropped.
+/// The record of a run so far. A gradient that a restored checkpoint undid counts as dropped.
 #[derive(Default)]
 pub struct Recording {
-    /// What was trained; none where it ended before that was known.
+    /// The model that was trained. None if the run ended before it was known.
     pub beginning: Option<Beginning>,
-    /// A row a step, in the order in which they were told.
+    /// A row for each step, in the order in which the steps were reported.
     pub steps: Vec<StepStats>,
-    /// The looks at the test split, in order.
+    /// The evaluations on the test split, in order.
     pub evaluations: Vec<Evaluation>,
-    /// How it ended; none where the chief did not get there.
+    /// The end of the training. None if the chief did not get there.
     pub ending: Option<Ending>,
     watch: Option<Box<dyn Watch + Send>>,
 }
@@ -35,7 +35,7 @@ pub struct Recording {
 pub struct SharedRecording(Arc<Mutex<Recording>>);
 
 impl SharedRecording {
-    /// A recording that shows `watch` how far it is.
+    /// A recording that shows its progress to `watch`.
     pub fn showing(watch: impl Watch + Send + 'static) -> Self {
         Self(Arc::new(Mutex::new(Recording {
             watch: Some(Box::new(watch)),

@@ -1,21 +1,22 @@
 //! How a monitored session goes on after it has lost a task, and when it gives up.
 //!
-//! An error that a new session can mend (`Unavailable`, `Aborted`) is followed by one, after a
-//! pause; as in TensorFlow, the step is then taken again. Where a parameter server has come back
-//! without its variables, the chief restores all of them, on all parameter servers, from the newest
-//! checkpoint. Without one the training would go on from numbers that nobody has learnt, so it
-//! ends, with the error that began it all.
+//! After an error that a new session can mend (`Unavailable`, `Aborted`), there is a pause and then
+//! a new session; as in TensorFlow, the step is taken again. If a parameter server has come back
+//! without its variables, the chief restores all variables, on all parameter servers, from the
+//! newest checkpoint. If there is no checkpoint, the training ends with the first error: it would
+//! otherwise go on from values that nobody has trained.
 
 use std::time::Duration;
 
 use crate::runtime::{Code, Error};
 
-/// How long an operation of a monitored session may take: far longer than any step that goes on.
+/// The time limit of a monitored session's operations: far longer than any step that makes
+/// progress.
 pub(super) const OPERATION_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long a task that is lost has to come back.
+/// How long the session waits for a lost task to come back.
 pub(super) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often something is tried again, and how soon.
+/// Decides whether to try again, and after how long a pause.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Patience {
     /// Failures since the last success.
@@ -23,36 +24,36 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Failures in a row after which it is not tried again.
+    /// The number of failures in a row after which the session gives up.
     const MOST: u32 = 6;
     /// The pause after the first failure; each next one is twice as long.
     const PAUSE: Duration = Duration::from_millis(100);
 
-    /// How long to wait before the next try; none where there is none.
+    /// The pause before the next try. None if there is no next try.
     pub(super) fn pause(&mut self) -> Option<Duration> {
         let pause = Self::PAUSE * 2u32.pow(self.failures);
         self.failures += 1;
         (self.failures <= Self::MOST).then_some(pause)
     }
 
-    /// It has succeeded.
+    /// Begins anew, after a success.
     pub(super) fn renew(&mut self) {
         self.failures = 0;
     }
 }
 
-/// Whether a new session can mend it.
+/// Whether a new session can mend `error`.
 pub(super) fn is_mendable(error: &Error) -> bool {
     matches!(error.code, Code::Unavailable | Code::Aborted)
 }
 
-/// `root`, of which it is known by now why it could not be mended.
+/// `root`, extended by the reason why it could not be mended.
 pub(super) fn given_up(root: &Error, why: &str) -> Error {
     Error { message: format!("{}; {why}", root.message), ..root.clone() }
 }
 
-/// The end of a training whose variables are gone. It can't be mended by trying again, but by
-/// starting anew.
+/// The error of a training whose variables are lost. Trying again does not help; starting anew
+/// does.
 pub(super) fn lost_values(root: &Error, what: &str) -> Error {
     let message = format!(
         "{}; it has come back without its variables: {what}, and no checkpoint to restore",

@@ -1,5 +1,5 @@
-//! `Scaffold`: the parts that a training's session is made ready with, given by the program or made
-//! by default.
+//! `Scaffold`: the parts that make a training's session ready, each given by the program or made by
+//! default.
 
 use std::cell::Cell;
 
@@ -10,8 +10,8 @@ use crate::tensor::{DType, Tensor};
 use super::hooks::HookFuture;
 use super::session::Session;
 
-/// What makes a model ready for its training (TensorFlow: `tf.train.Scaffold`). Whatever the
-/// program does not give is made by default: every variable without a value gets its initial one.
+/// Makes a model ready for its training (TensorFlow: `tf.train.Scaffold`). Each part that the
+/// program does not give has a default: every variable without a value gets its initial one.
 #[derive(Default)]
 pub struct Scaffold {
     init_op: Option<Target>,
@@ -25,20 +25,19 @@ pub struct Scaffold {
 type InitFn = Box<dyn for<'a> Fn(&'a Session) -> HookFuture<'a>>;
 
 impl Scaffold {
-    /// All by default.
+    /// A scaffold with all parts by default.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Runs `op`, fed `feeds`, in the place of the variables' initializers, where there is no
-    /// checkpoint.
+    /// Runs `op`, fed `feeds`, instead of the variables' initializers, if there is no checkpoint.
     #[must_use]
     pub fn init_op(mut self, op: &Target, feeds: Vec<(Output, Tensor)>) -> Self {
         (self.init_op, self.init_feeds) = (Some(op.clone()), feeds);
         self
     }
 
-    /// Calls `init` after the initial values were given, where there is no checkpoint.
+    /// Calls `init` after the variables got their initial values, if there is no checkpoint.
     #[must_use]
     pub fn init_fn(
         mut self,
@@ -48,8 +47,7 @@ impl Scaffold {
         self
     }
 
-    /// The model is ready when all elements of `op` (bool) are true, besides that every variable
-    /// has a value.
+    /// The model is ready when all elements of `op` (bool) are true and every variable has a value.
     #[must_use]
     pub fn ready_op(mut self, op: &Output) -> Self {
         self.ready_op = Some(op.clone());
@@ -63,15 +61,15 @@ impl Scaffold {
         self
     }
 
-    /// Runs `op` in the place of the initializers of the worker's own variables, once a session.
+    /// Runs `op` instead of the initializers of the worker's own variables, once a session.
     #[must_use]
     pub fn local_init_op(mut self, op: &Target) -> Self {
         self.local_init_op = Some(op.clone());
         self
     }
 
-    /// Adds to the graph what was not given, with operations to restore the variables where they
-    /// `can_restore`. Nothing more is to be added to the graph then.
+    /// Adds the default parts to the graph, with operations to restore the variables if they
+    /// `can_restore`. After that, nothing more may be added to the graph.
     ///
     /// # Errors
     /// If the graph has a mistake.
@@ -99,7 +97,7 @@ impl Scaffold {
 pub(super) struct Finalized {
     /// The variables that workers share.
     pub(super) shared: Vec<Known>,
-    /// Of each of the worker's own variables: whether it has a value, and what gives it its first.
+    /// For each of the worker's own variables: whether it has a value, and its initializer.
     own: Vec<(Output, Target)>,
     pub(super) step: Output,
     /// Completes once all shared variables have values.
@@ -108,21 +106,21 @@ pub(super) struct Finalized {
     given: Scaffold,
 }
 
-/// A variable, and all that is done with it around a training.
+/// A shared variable with the operations that check, initialize and restore it.
 pub(super) struct Known {
     pub(super) name: String,
     pub(super) is_initialized: Output,
     initializer: Target,
     pub(super) read: Output,
-    /// Where a checkpoint's value is fed, and what gives it to the variable.
+    /// The placeholder for a checkpoint's value, and the assignment to the variable.
     pub(super) restore: Option<(Output, Target)>,
     pub(super) container: String,
-    /// Which part of what it is, where it is one.
+    /// Its place in the whole, if the variable is one part of a partitioned one.
     pub(super) part: Option<VariablePart>,
 }
 
 impl Finalized {
-    /// Gives their first values to `missing` of the shared variables.
+    /// Gives `missing`, some of the shared variables, their first values.
     pub(super) async fn initialize(&self, session: &Session, missing: &[&Known]) -> Result<()> {
         self.is_half_initialized.set(true);
         self.give_first_values(session, missing).await?;
@@ -150,19 +148,19 @@ impl Finalized {
         }
     }
 
-    /// Whether an error has ended [`Finalized::initialize`]: its operations and function are then
-    /// called again, though the variables may have values by now.
+    /// Whether an error has interrupted [`Finalized::initialize`]. Its operations and function are
+    /// then called again, though the variables may have values by now.
     pub(super) fn is_half_initialized(&self) -> bool {
         self.is_half_initialized.get()
     }
 
-    /// Whether the program gives the variables their first values in its own way.
+    /// Whether the program has its own operation to give the variables their first values.
     pub(super) fn has_own_init_op(&self) -> bool {
         self.given.init_op.is_some()
     }
 
-    /// Gives the worker's own variables their values, those that have none or, with an operation of
-    /// the program's, as that does.
+    /// Initializes the worker's own variables: with the program's operation, if there is one; else
+    /// those that have no value yet.
     pub(super) async fn initialize_own(&self, session: &Session) -> Result<()> {
         if let Some(op) = &self.given.local_init_op {
             return session.run().target(op).await.map(drop);
@@ -194,7 +192,7 @@ impl Finalized {
         all_true(session, self.given.ready_for_local_init_op.as_ref()).await
     }
 
-    /// The global step, as the cluster has it.
+    /// The global step on the cluster.
     pub(super) async fn global_step(&self, session: &Session) -> Result<u64> {
         Ok(session.run().fetch(&self.step).await?.scalar::<i64>(0)?.max(0) as u64)
     }

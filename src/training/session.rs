@@ -30,13 +30,13 @@ pub struct Session {
     target: ServerTarget,
     id: SessionId,
     graph: Graph,
-    /// How long a step may take.
+    /// The time limit of a step, if there is one.
     timeout: Cell<Option<Duration>>,
-    /// How much of the graph the master knows \[operations\].
+    /// How much of the graph the master has \[operations\].
     known: Cell<usize>,
-    /// What has been asked before, so that asking again costs no allocation.
+    /// Earlier requests, so that asking the same again allocates nothing.
     requests: RefCell<Vec<Arc<Request>>>,
-    /// What steps that are over have left, likewise.
+    /// The parts of finished steps, kept to be used again.
     spare: RefCell<Vec<(Request, Answer<Result<StepDone>>)>>,
 }
 
@@ -49,7 +49,7 @@ impl Session {
         Self::with_options(target, graph, SessionOptions::default()).await
     }
 
-    /// A session with options of its own.
+    /// A session with `options`.
     ///
     /// # Errors
     /// If the server has stopped.
@@ -74,12 +74,12 @@ impl Session {
         })
     }
 
-    /// A step, to be told what to feed, fetch and run, and then awaited.
+    /// A step in the making: add feeds, fetches and targets, then await it.
     pub fn run(&self) -> Run<'_> {
         Run { session: self, asked: self.asked() }
     }
 
-    /// A number that no other session of the server has.
+    /// A number that is unique among the server's sessions.
     pub(super) fn number(&self) -> u64 {
         self.id.0
     }
@@ -89,17 +89,17 @@ impl Session {
         &self.graph
     }
 
-    /// Sets how long each step may take from now on, as [`SessionOptions::operation_timeout`] does.
+    /// Sets the time limit of the steps from now on, as [`SessionOptions::operation_timeout`] does.
     pub(super) fn set_timeout(&self, timeout: Option<Duration>) {
         self.timeout.set(timeout);
     }
 
-    /// Closes the session: steps that still run are cancelled, and no more are taken.
+    /// Closes the session: running steps are cancelled, and no more are accepted.
     pub fn close(&self) {
         tell(&self.target.master, MasterMessage::CloseSession { session: self.id });
     }
 
-    /// Clears `containers`, the default one where none is named, on all tasks of the cluster of
+    /// Clears `containers`, or the default one if none is named, on all tasks of the cluster of
     /// `target`. All sessions of that server end (TensorFlow: `tf.Session.reset`).
     ///
     /// # Errors
@@ -121,8 +121,8 @@ impl Session {
         Self::clear(target, containers, options, false).await.map(drop)
     }
 
-    /// [`Session::reset`] in the midst of a training, which goes on with other values of its
-    /// variables. Gives the workers that some task knows to have departed from it.
+    /// [`Session::reset`] within a training, which goes on with new values of its variables.
+    /// Returns the workers that some task knows to have departed from the training.
     ///
     /// # Errors
     /// As [`Session::reset_with_options`].
@@ -155,7 +155,7 @@ impl Session {
         done.await.ok_or_else(|| stopped().on(target.task()))?
     }
 
-    /// A step that is not asked for anything yet.
+    /// A step without feeds, fetches or targets yet.
     pub(super) fn asked(&self) -> Asked {
         let (request, answer) =
             self.spare.borrow_mut().pop().unwrap_or_else(|| (Request::default(), Answer::new()));
@@ -169,12 +169,13 @@ impl Session {
         }
     }
 
-    /// Runs a step, once it is awaited.
+    /// A future that runs a step when it is awaited.
     pub(super) fn run_step(&self, step: Asked) -> Running<'_> {
         Running { session: self, stage: Stage::Asked(step) }
     }
 
-    /// Hop 1 of a step: hands it to the master; the request that it was asked with is used again.
+    /// Hop 1 of a step: hands it to the master. Returns the request, to be used again, and the
+    /// answer.
     fn begin(&self, step: Asked) -> Result<(Request, Answer<Result<StepDone>>)> {
         let Asked { request: mut asked, feeds, foreign, origin, answer, .. } = step;
         let _span = trace_span!("session", session = self.id.0).entered();
@@ -222,20 +223,20 @@ impl Drop for Session {
     }
 }
 
-/// What a step is asked for, and fed.
+/// A step's request, with its feeds.
 pub(super) struct Asked {
     graph: Graph,
     pub(super) request: Request,
-    /// In the order of the request's feeds.
+    /// The fed values, in the order of the request's feeds.
     feeds: Values,
-    /// The first thing asked that belongs to another graph.
+    /// The first feed, fetch or target that belongs to another graph, if any.
     foreign: Option<String>,
-    /// Which step of a training it is, where it is one.
+    /// The step's origin, if it is a training step.
     pub(super) origin: Option<Origin>,
     answer: Answer<Result<StepDone>>,
 }
 
-/// What a step was asked for and fed, to be asked again.
+/// A step's request and feeds, to take the step again.
 pub(super) struct Repeat {
     request: Arc<Request>,
     feeds: Values,
@@ -243,7 +244,7 @@ pub(super) struct Repeat {
 }
 
 impl Asked {
-    /// To take the same step again, should it fail. The session that it is asked of keeps the
+    /// Keeps what is needed to take the same step again, should it fail. `session` keeps the
     /// request.
     pub(super) fn repeat(&self, session: &Session) -> Repeat {
         Repeat {
@@ -253,7 +254,7 @@ impl Asked {
         }
     }
 
-    /// The step that `repeat` is of, asked of `session`.
+    /// The step of `repeat`, taken in `session`.
     pub(super) fn again(session: &Session, repeat: &Repeat) -> Self {
         let mut asked = session.asked();
         asked.request.clone_from(&repeat.request);
@@ -285,7 +286,7 @@ impl Asked {
     }
 }
 
-/// A step in the making: feed, fetch and target what it needs, then `.await` it.
+/// A step in the making: add feeds, fetches and targets, then `.await` it.
 #[must_use = "a step runs when it is awaited"]
 pub struct Run<'a> {
     session: &'a Session,
@@ -299,7 +300,7 @@ impl Run<'_> {
         self
     }
 
-    /// Fetches the value of `output`. What is fetched first is first in the result.
+    /// Fetches the value of `output`. The results are in the order of these calls.
     pub fn fetch(mut self, output: &Output) -> Self {
         self.asked.fetch(output);
         self
@@ -341,7 +342,7 @@ impl Future for RunFuture<'_> {
     }
 }
 
-/// [`RunFuture`] with all that is known of the step.
+/// As [`RunFuture`], with the whole record of the step.
 pub(super) struct Running<'a> {
     session: &'a Session,
     stage: Stage,

@@ -1,4 +1,4 @@
-//! How a monitored session gets a session whose variables have their values: the chief gives or
+//! Creates a session whose variables have values for a monitored session: the chief initializes or
 //! restores them, the other workers wait for that.
 
 use std::cell::Cell;
@@ -16,8 +16,8 @@ use super::session::Session;
 use super::task::Task;
 use crate::checkpoint::Restored;
 
-/// How often a condition of the program's own is looked at; what the runtime knows it tells at
-/// once.
+/// The time between two looks at a condition of the program's own. The runtime's own conditions
+/// need no polling.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Makes sessions for one training of a task (TensorFlow: `ChiefSessionCreator`,
@@ -26,15 +26,15 @@ pub(super) struct SessionCreator {
     pub(super) task: Task,
     pub(super) graph: Graph,
     pub(super) scaffold: Finalized,
-    /// None where the training keeps none.
+    /// The training's checkpoints, if it keeps any.
     pub(super) checkpoints: Option<Checkpoints>,
-    /// How long a worker waits for the chief.
+    /// The time limit of a worker's wait for the chief.
     pub(super) max_wait: Duration,
-    /// How often the task's variables had been cleared when the last session was made.
+    /// The number of resets of the task's variables when the last session was made.
     pub(super) resets: Cell<u64>,
 }
 
-/// The value of `variable` in `checkpoint`, also where it was partitioned in another way then.
+/// The value of `variable` in `checkpoint`, even if it was partitioned in another way then.
 fn saved_value(
     checkpoint: &Restored,
     variable: &Known,
@@ -54,14 +54,15 @@ fn saved_value(
 pub(super) struct Created {
     pub(super) session: Session,
     pub(super) global_step: u64,
-    /// The step of the checkpoint that the variables were restored from just now, by whoever.
+    /// The step of the checkpoint, if the variables have just been restored from one, by this
+    /// worker or another.
     pub(super) restored: Option<u64>,
 }
 
-/// Which of the shared variables have values, and where the training is.
+/// The shared variables without values, and the progress of the training.
 struct Found<'a> {
     missing: Vec<&'a Known>,
-    /// None where the global step has no value.
+    /// None if the global step has no value.
     global_step: Option<u64>,
 }
 
@@ -76,11 +77,11 @@ impl SessionCreator {
         if self.task.is_chief() { self.prepare(session).await } else { self.wait(session).await }
     }
 
-    /// A session in the place of one that was lost with `root`, in a training that was at
+    /// A session to replace one that was lost with the error `root`, in a training that was at
     /// `global_step`.
     ///
     /// # Errors
-    /// As [`SessionCreator::create`]; or if values are lost that no checkpoint has.
+    /// As [`SessionCreator::create`]; also if values are lost that no checkpoint has.
     pub(super) async fn create_again(&self, global_step: u64, root: &Error) -> Result<Created> {
         let session = self.session(RECOVERY_TIMEOUT).await?;
         let found = self.find(&session).await?;
@@ -130,8 +131,8 @@ impl SessionCreator {
         Ok(session)
     }
 
-    /// The chief's part: a training that lives goes on; else the newest checkpoint is restored;
-    /// else the variables get their first values.
+    /// The chief's part: continues a training whose variables have values; else restores the newest
+    /// checkpoint; else initializes the variables.
     async fn prepare(&self, session: Session) -> Result<Created> {
         let found = self.find(&session).await?;
         let is_whole = found.missing.is_empty() && !self.scaffold.is_half_initialized();
@@ -164,8 +165,8 @@ impl SessionCreator {
         self.initialize(session, &found.missing).await
     }
 
-    /// Gives all variables their first values, those too that have others: where the global step is
-    /// gone nobody knows what they have learnt.
+    /// Gives all variables their first values, even those that have values: without the global
+    /// step, nobody knows how far these are trained.
     async fn begin_anew(&self, found: Found<'_>) -> Result<Created> {
         let lost: Vec<&str> =
             found.missing.iter().take(3).map(|variable| variable.name.as_str()).collect();
@@ -194,7 +195,7 @@ impl SessionCreator {
         self.ready(session, global_step, None).await
     }
 
-    /// The other workers' part.
+    /// The other workers' part: waits for the chief.
     async fn wait(&self, session: Session) -> Result<Created> {
         session.set_timeout(self.task.limit(self.max_wait));
         let waited = session.run().target(&self.scaffold.all_initialized).await;
@@ -204,7 +205,7 @@ impl SessionCreator {
         self.ready(session, global_step, None).await
     }
 
-    /// Gives all variables the values of `checkpoint`.
+    /// Sets all variables to the values of `checkpoint`.
     async fn restore(&self, checkpoint: Restored) -> Result<Created> {
         let step = checkpoint.global_step;
         tracing::warn!(checkpoint = checkpoint.name, global_step = step, "restoring");
@@ -224,9 +225,9 @@ impl SessionCreator {
         self.ready(session, step, Some(step)).await
     }
 
-    /// Has all tasks forget the variables, and what steps are doing to them: what is left of a
-    /// later step would not fit a checkpoint. Those who have departed from the training stay away
-    /// from it, also where a task that has come back never heard of that.
+    /// Has all tasks drop the variables and the updates under way: the leftovers of a later step
+    /// would not fit a checkpoint. Workers that have departed stay departed, even if a task that
+    /// has come back never heard of it.
     async fn clear(&self) -> Result<()> {
         let (default, named): (BTreeSet<&str>, BTreeSet<&str>) = self
             .scaffold
@@ -250,8 +251,8 @@ impl SessionCreator {
         Ok(())
     }
 
-    /// The model is ready once the program says so too, where it has a say; then come the worker's
-    /// own variables.
+    /// Waits until the model is ready, also by the program's own condition if there is one; then
+    /// initializes the worker's own variables.
     async fn ready(
         &self,
         session: Session,
@@ -284,7 +285,7 @@ impl SessionCreator {
         }
     }
 
-    /// The limit of a session's operations, after one that had another.
+    /// Sets the limit of a session's operations back to the usual one.
     pub(super) fn renew_timeout(&self, session: &Session) {
         session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
     }
@@ -336,7 +337,7 @@ impl SessionCreator {
         Ok(Found { missing, global_step })
     }
 
-    /// Says whom a worker waits for that waits for first values in vain.
+    /// Adds the chief's name to the error of a worker that waited for the first values in vain.
     fn blame_the_chief(&self, error: Error) -> Error {
         if error.code != Code::DeadlineExceeded {
             return error;

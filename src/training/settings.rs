@@ -1,6 +1,6 @@
-//! What a task is told of the training: the model, the optimizer, and when to stop.
+//! The settings of a training: the model, the optimizer, and when to stop.
 //!
-//! A program may use these or ignore them; the built-in trainer is made of nothing else.
+//! A program may use or ignore them; the built-in trainer uses nothing else.
 
 use std::time::Duration;
 
@@ -13,29 +13,29 @@ use crate::units::Span;
 /// The training that a scenario describes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// What is trained.
+    /// The model to train.
     pub model: Model,
-    /// How gradients are applied.
+    /// The optimizer that applies the gradients.
     pub optimizer: Optimizer,
-    /// Samples in each worker's batch.
+    /// The batch of each worker \[samples\].
     pub batch: usize,
-    /// When the training is over.
+    /// The conditions that end the training.
     pub stop: Stop,
 }
 
-/// When a training is over: at whichever comes first. A scenario's `[stop]`.
+/// The conditions that end a training; the first that is met ends it. A scenario's `[stop]`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stop {
-    /// After this many global steps.
+    /// The number of global steps, if limited.
     pub steps: Option<u64>,
-    /// When the accuracy on the test split reaches this: above 0 and at most 1. Never alone, as it
-    /// may never be reached.
+    /// The accuracy on the test split to reach, above 0 and at most 1. It needs another condition
+    /// beside it, as it may never be reached.
     pub accuracy: Option<f64>,
-    /// How often the chief looks at the test split \[global steps\].
+    /// The distance between two evaluations by the chief on the test split \[global steps\].
     #[serde(default = "Stop::evaluate_every")]
     pub evaluate_every: u64,
-    /// After this time: virtual, or of the wall clock when deployed.
+    /// The time limit: virtual, or of the wall clock when deployed.
     #[serde(default, deserialize_with = "Span::some_duration")]
     pub time: Option<Duration>,
 }
@@ -57,7 +57,7 @@ impl Stop {
         50
     }
 
-    /// What is wrong with it: keys, none for the whole, and what to say of each.
+    /// The mistakes in it: for each a key (or none, for the whole) and a message.
     pub(crate) fn mistakes(&self) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();
         for (key, number) in

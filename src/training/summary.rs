@@ -1,4 +1,4 @@
-//! `SummaryWriter`: numbers over the steps of a training, in files that TensorBoard reads.
+//! `SummaryWriter`: scalars over the steps of a training, in files that TensorBoard reads.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -25,7 +25,7 @@ pub struct SummaryWriter {
 }
 
 impl SummaryWriter {
-    /// A writer to a new file in `folder`, which is made where there is none.
+    /// A writer to a new file in `folder`, which is made if it is missing.
     ///
     /// # Errors
     /// If the folder can't be made or written to.
@@ -57,14 +57,14 @@ impl SummaryWriter {
         written.map_err(|error| unwritable(&self.path, &error))
     }
 
-    /// The file.
+    /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// A file that was not there before: where `name` is taken, by a life of the task in the same
-/// second, it is numbered.
+/// Creates a file that did not exist. If `name` is taken, by a life of the task in the same second,
+/// the new one is numbered.
 fn create_new(folder: &Path, name: &str) -> Result<(File, PathBuf)> {
     let mut path = folder.join(name);
     for number in 1.. {
@@ -79,7 +79,7 @@ fn create_new(folder: &Path, name: &str) -> Result<(File, PathBuf)> {
     unreachable!("a folder has fewer files than there are numbers")
 }
 
-/// A file for people that can't be written, with what to do about it.
+/// The error of an output file that can't be written, with what to do about it.
 pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
     let message = format!(
         "can't write {}: {error}; make room there, or write to another folder",

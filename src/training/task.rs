@@ -1,4 +1,4 @@
-//! `Task`: what a program is handed, from which it finds out what it is and what to train.
+//! `Task`: a program's handle to its place in the cluster, its settings and its data.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,25 +25,25 @@ pub struct Task {
     inner: Rc<Inner>,
 }
 
-/// What a task is made of; whoever starts the program, in either world, puts it together.
+/// The parts of a task, put together in each world by the code that starts the program.
 pub struct TaskParts {
     /// The task's server, started.
     pub server: Rc<Server>,
-    /// The clock.
+    /// The clock of the world.
     pub clock: Rc<dyn Clock>,
-    /// How the workers are coordinated.
+    /// The mode that coordinates the workers.
     pub mode: Mode,
     /// The seed of the run.
     pub seed: u64,
-    /// What is to be trained.
+    /// The training's settings.
     pub settings: Settings,
-    /// What it is trained on; none for a model without data.
+    /// The training's data; none for a model without data.
     pub dataset: Option<Arc<Dataset>>,
-    /// Where its checkpoints are kept; none where it keeps none.
+    /// The training's checkpoints, if it keeps any.
     pub checkpointing: Option<Checkpointing>,
-    /// Where the checkpoints are that its program keeps by itself.
+    /// The stores of checkpoints that the program keeps by itself.
     pub stores: Stores,
-    /// Takes what the training tells of itself.
+    /// Receives the training's record.
     pub recorder: Rc<dyn Recorder>,
 }
 
@@ -57,7 +57,7 @@ impl Task {
     /// A task of `parts`.
     ///
     /// # Errors
-    /// If the data can't be dealt to the workers.
+    /// If the data can't be divided among the workers.
     pub fn new(parts: TaskParts) -> Result<Self> {
         let cluster = &parts.server.server_def().cluster;
         let workers: Vec<TaskName> = cluster.tasks().filter(is_worker).collect();
@@ -85,27 +85,27 @@ impl Task {
         Ok(Self { inner: Rc::new(Inner { parts, replica, batches }) })
     }
 
-    /// Which task it is.
+    /// The task's name.
     pub fn name(&self) -> &TaskName {
         self.inner.parts.server.task()
     }
 
-    /// Its job.
+    /// The task's job.
     pub fn job(&self) -> &str {
         self.name().job()
     }
 
-    /// Its index in the job.
+    /// The task's index in the job.
     pub fn index(&self) -> u32 {
         self.name().index()
     }
 
-    /// The cluster.
+    /// The cluster that the task belongs to.
     pub fn cluster(&self) -> &ClusterSpec {
         &self.inner.parts.server.server_def().cluster
     }
 
-    /// Any device of this task.
+    /// A device that stands for any device of this task.
     pub fn device(&self) -> DeviceSpec {
         DeviceSpec::of_task(self.name())
     }
@@ -115,17 +115,18 @@ impl Task {
         self.inner.parts.server.devices()
     }
 
-    /// What a session connects to.
+    /// The address that sessions connect to.
     pub fn target(&self) -> ServerTarget {
         self.inner.parts.server.target()
     }
 
-    /// Which of the workers it is; none for a task that does not train.
+    /// Its replica, if the task trains.
     pub fn replica(&self) -> Option<Replica> {
         self.inner.replica
     }
 
-    /// Whether it is the worker that initialises the variables and looks at the test split.
+    /// Whether it is the chief: the worker that initialises the variables and evaluates on the test
+    /// split.
     pub fn is_chief(&self) -> bool {
         self.inner.replica.is_some_and(|replica| replica.worker == 0)
     }
@@ -135,23 +136,23 @@ impl Task {
         self.inner.parts.seed
     }
 
-    /// What the scenario wants trained.
+    /// The training's settings, from the scenario.
     pub fn settings(&self) -> &Settings {
         &self.inner.parts.settings
     }
 
-    /// Where its checkpoints are kept; none where it keeps none.
+    /// The training's checkpoints, if it keeps any.
     pub fn checkpointing(&self) -> Option<&Checkpointing> {
         self.inner.parts.checkpointing.as_ref()
     }
 
-    /// Where the checkpoints are that its program keeps by itself: in a simulation they are in
-    /// memory, the run's own.
+    /// The stores of checkpoints that the program keeps by itself. In a simulation they are in
+    /// memory and belong to the run.
     pub(super) fn stores(&self) -> &Stores {
         &self.inner.parts.stores
     }
 
-    /// What it is trained on.
+    /// The training's data.
     ///
     /// # Errors
     /// If the scenario has no data.
@@ -163,17 +164,18 @@ impl Task {
             .ok_or_else(|| Error::new(Code::NotFound, "the scenario has no data set"))
     }
 
-    /// The time.
+    /// The time on the task's clock.
     pub fn now(&self) -> Time {
         self.inner.parts.clock.now()
     }
 
-    /// The time since 1970 or, in a simulation, since its beginning.
+    /// The time since 1970; in a simulation, since the beginning of virtual time.
     pub(super) fn date(&self) -> Duration {
         self.inner.parts.clock.date()
     }
 
-    /// Does what blocks: beside the actors or, where the time stands still meanwhile, at once.
+    /// Runs blocking work: on another thread when deployed; inline in simulation, where virtual
+    /// time does not advance.
     ///
     /// # Errors
     /// If the work panics.
@@ -196,12 +198,13 @@ impl Task {
         clock.sleep_until(clock.now().after(pause)).await;
     }
 
-    /// The limit of a wait that is to end by itself; none where whoever runs the world ends it.
+    /// The time limit of a wait that should end by itself. None in a simulation, which notices a
+    /// stall without one.
     pub(super) fn limit(&self, limit: Duration) -> Option<Duration> {
         (!self.inner.parts.clock.sees_stalls()).then_some(limit)
     }
 
-    /// The task that initialises the variables and looks at the test split.
+    /// The chief's name: the worker that initialises the variables and evaluates on the test split.
     pub(super) fn chief(&self) -> TaskName {
         self.cluster()
             .tasks()
@@ -209,11 +212,11 @@ impl Task {
             .expect("a task that trains is of a cluster with workers")
     }
 
-    /// The operation of a training step that makes `loss` small by `optimizer`: computes the
-    /// gradients of all trainable variables, applies them and counts the step, all as the run
-    /// coordinates its workers and compresses what they send.
+    /// The operation of a training step that minimizes `loss` with `optimizer`: it computes the
+    /// gradients of all trainable variables, applies them and counts the step. The run's mode
+    /// coordinates it, and the run's compression applies to what it sends.
     ///
-    /// Where the run's workers train copies of their own, the graph's variables become the worker's
+    /// If the run's workers train copies of their own, the graph's variables become the worker's
     /// own, and the operation averages them as often as the run says.
     ///
     /// # Errors
@@ -227,7 +230,7 @@ impl Task {
         self.train_op(optimizer.into(), &gradients_of(loss)?)
     }
 
-    /// The second half of [`Task::minimize`], for gradients that were changed on the way.
+    /// The second half of [`Task::minimize`], for gradients that the program has changed.
     ///
     /// # Errors
     /// As [`Optimizer::apply_gradients`]; if the task is no worker.
@@ -240,11 +243,12 @@ impl Task {
         self.train_op(optimizer.into(), &as_gradients(pairs))
     }
 
-    /// Builds variables where the run trains them: shared by all workers, or each worker's own. A
-    /// program need not: [`Task::minimize`] moves variables that are elsewhere.
+    /// Runs `build`, whose variables are shared by all workers or are each worker's own, as the run
+    /// trains them. A program need not call it: [`Task::minimize`] moves variables that are
+    /// elsewhere.
     ///
     /// # Errors
-    /// What `build` returns.
+    /// The error of `build`.
     pub(super) fn with_variables<T>(
         &self,
         g: &Graph,
@@ -268,18 +272,18 @@ impl Task {
         };
         graph.make_variables_local();
         let center = self.coordinated(LocalSgd::center(&copies))?;
-        // What is compressed is what is sent.
+        // Compression is for gradients that are sent; these stay on the worker.
         let own = Optimizer { top_k: None, ..optimizer };
         let local = LocalSgd::new(own, center, copies.every);
         Ok(local.apply_gradients(pairs, &step)?.train_op())
     }
 
-    /// How the worker exchanges what it learns, where it trains copies of its own.
+    /// How the worker averages its own copies, if it trains copies.
     fn copies(&self) -> Option<Copies> {
         self.inner.replica.and_then(|replica| replica.mode.copies())
     }
 
-    /// `optimizer` as the run uses it: coordinated with the other workers, its gradients
+    /// `optimizer` with the run's settings: coordinated with the other workers, its gradients
     /// compressed.
     ///
     /// # Errors
@@ -293,7 +297,7 @@ impl Task {
         Ok(optimizer.coordinated(mode, worker, workers))
     }
 
-    /// The worker's next batch of its share of the data, which has no end.
+    /// The worker's next batch of its share of the data; batches never run out.
     ///
     /// # Errors
     /// If the scenario has no data, or the task is no worker.
@@ -308,9 +312,9 @@ impl Task {
         batches.as_mut().map(Batches::next_batch).ok_or_else(none)
     }
 
-    /// Goes to the batch of the step after `global_step`: with synchronous training it is exactly
-    /// the one that a worker takes which has been there all along; with asynchronous training as if
-    /// all workers were equally fast.
+    /// Moves to the batch of the step after `global_step`. In synchronous training it is exactly
+    /// the batch that a worker takes that never was away; in asynchronous training it assumes that
+    /// all workers are equally fast.
     pub(super) fn seek_batches(&self, global_step: u64) {
         let Some(replica) = self.inner.replica else { return };
         if let Some(batches) = &mut *self.inner.batches.borrow_mut() {
@@ -319,12 +323,12 @@ impl Task {
         }
     }
 
-    /// How many of a worker's steps there are for each that changes what the workers share.
+    /// The number of a worker's steps for each step that changes the shared variables.
     pub(super) fn local_steps(&self) -> u64 {
         self.copies().map_or(1, |copies| copies.every.into())
     }
 
-    /// Tells all tasks which workers take no more steps.
+    /// Notifies all tasks of workers that take no more steps.
     pub(super) fn tell_who_has_departed(&self, workers: impl IntoIterator<Item = u32>) {
         let own = self.inner.replica.map(|replica| replica.worker);
         for worker in workers.into_iter().filter(|worker| Some(*worker) != own) {
@@ -337,12 +341,12 @@ impl Task {
         self.inner.parts.server.has_chief_left()
     }
 
-    /// How often the variables of this task have been cleared.
+    /// The number of times that the variables of this task have been cleared.
     pub(super) fn resets(&self) -> u64 {
         self.inner.parts.server.resets()
     }
 
-    /// What a parameter server does: serves, until every worker has left the training.
+    /// The work of a parameter server: serves until every worker has left the training.
     ///
     /// # Errors
     /// If the server stops before.
@@ -351,12 +355,12 @@ impl Task {
         self.inner.parts.server.join(workers).await
     }
 
-    /// Reports a look at the test split.
+    /// Reports an evaluation on the test split.
     pub fn report_evaluation(&self, evaluation: Evaluation) {
         self.inner.parts.recorder.evaluation(evaluation);
     }
 
-    /// Ends the training of all workers: their sessions stop, and whoever waits is let go.
+    /// Ends the training of all workers: their sessions stop, and their waits end.
     pub fn finish_training(&self) {
         self.inner.parts.server.broadcast(&PeerMessage::TrainingOver);
     }
@@ -371,7 +375,7 @@ impl Task {
         self.inner.parts.server.begin_training();
     }
 
-    /// Tells all tasks that this worker takes no more steps.
+    /// Notifies all tasks that this worker takes no more steps.
     pub(super) fn leave(&self) {
         if let Some(replica) = self.inner.replica {
             self.inner.parts.server.broadcast(&PeerMessage::Leave { worker: replica.worker });
@@ -383,7 +387,7 @@ impl Task {
     }
 }
 
-/// Every task trains that is no parameter server.
+/// Whether the task trains: every task does that is not a parameter server.
 fn is_worker(task: &TaskName) -> bool {
     task.job() != "ps"
 }

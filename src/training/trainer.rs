@@ -1,4 +1,4 @@
-//! The built-in trainer: what a scenario's `[program]` describes, written as any user's trainer is.
+//! The built-in trainer: runs a scenario's `[program]`, written as a user would write a trainer.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::models::Model;
 use crate::models::{self, Network};
 use crate::optimizer::TrainOp;
 
-/// Trains what the task's settings say, until they say that it is over.
+/// Trains as the task's settings say, until one of their stop conditions is met.
 ///
 /// # Errors
-/// Whatever a step can fail with.
+/// Any error of a step.
 pub async fn train(task: Task) -> Result<()> {
     if task.job() == "ps" {
         return task.join().await;
@@ -60,8 +60,8 @@ async fn train_until_the_end(
     Ok(())
 }
 
-/// The graph of the built-in trainer, and what one of its training steps feeds, fetches and runs:
-/// one that changes what the workers share.
+/// The graph of the built-in trainer, and the request of one of its training steps: one that
+/// changes the shared variables.
 ///
 /// # Errors
 /// If the model can't be built.
@@ -88,18 +88,18 @@ fn build_graph(task: &Task) -> Result<(Graph, Built)> {
     Ok((g, model))
 }
 
-/// A model in a graph, and how it is trained and measured.
+/// A model in a graph, with the operations that train and measure it.
 struct Built {
     train_op: TrainOp,
-    /// What else is run with each training step.
+    /// Operations that run with each training step besides.
     updates: Vec<Target>,
     data: Option<Fed>,
 }
 
-/// What a model with data is fed and gives.
+/// The inputs and outputs of a model with data.
 struct Fed {
     features: Output,
-    /// Of sparse data.
+    /// The feature ids, if the data is sparse.
     ids: Option<Output>,
     labels: Output,
     loss: Output,
@@ -124,8 +124,8 @@ fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
     Ok(Built { train_op, updates, data: Some(Fed { features, ids, labels, loss, accuracy }) })
 }
 
-/// Reads scalar variables and updates each by itself. The negation is the least arithmetic there
-/// is: a scenario's drawn step time falls on it.
+/// A model that reads scalar variables and updates each by itself. The negation is the least
+/// arithmetic possible: a scenario's drawn step time is spent on it.
 fn null(g: &Graph, variables: usize, task: &Task) -> Result<Built, GraphError> {
     let mut pairs = Vec::with_capacity(variables);
     for i in 0..variables {
@@ -153,13 +153,13 @@ impl Built {
 }
 
 impl Fed {
-    /// Where the parts of a batch go.
+    /// The parts of a batch, each with the placeholder that it feeds.
     fn feeds(&self, batch: Batch) -> impl Iterator<Item = (Output, Tensor)> {
         let always = [(self.features.clone(), batch.features), (self.labels.clone(), batch.labels)];
         always.into_iter().chain(self.ids.clone().zip(batch.ids))
     }
 
-    /// Measures the model on the test split: as often as the scenario says where it has a target,
+    /// The evaluator on the test split: as often as the scenario says if it has a target accuracy,
     /// else at the end.
     fn evaluator(&self, task: &Task) -> Result<InMemoryEvaluator> {
         let mut evaluator = InMemoryEvaluator::new(&self.loss, &self.accuracy);
@@ -176,8 +176,8 @@ impl Fed {
     }
 }
 
-/// Ends a worker whose chief should have ended the training long ago: it is gone, and nobody else
-/// will.
+/// Fails if the chief should have ended the training long ago: the chief is gone, and no other task
+/// will end it.
 fn check_chief(task: &Task) -> Result<()> {
     let elapsed = task.now().since(Time::ZERO);
     let is_overdue = |limit: Duration| elapsed >= limit + RECOVERY_TIMEOUT;

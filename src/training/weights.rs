@@ -1,5 +1,4 @@
-//! The weights of a training as one number, by which two trainings are known to have learnt the
-//! same.
+//! A digest of a training's weights: two trainings with equal digests have learnt the same.
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -7,7 +6,7 @@ use crate::runtime::Result;
 
 use super::session::Session;
 
-/// A hash of all trainable variables, by name; none where they have no numbers.
+/// A hash of all trainable variables, by name. None if only shapes are computed.
 pub(super) async fn weights_digest(session: &Session) -> Result<Option<u64>> {
     let mut variables = session.graph().trainable_variables();
     variables.sort_by_key(|variable| variable.name());

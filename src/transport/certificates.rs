@@ -24,14 +24,14 @@ use crate::cluster::TaskName;
 
 use files::{Secrecy, read, write};
 
-/// How long before its making a certificate is already valid, since machines' clocks differ.
+/// The time before its making at which a certificate becomes valid, since machines' clocks differ.
 const LEEWAY: Duration = Duration::from_secs(24 * 3600);
-/// How long an authority is valid; its tasks' certificates end with it.
+/// The lifetime of an authority; its tasks' certificates end with it.
 const LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// The domain of all tasks' names. No name server knows it.
 const DOMAIN: &str = "task.trainyard";
 
-/// The certificate authority of a run. Whoever has its key decides who is which task.
+/// The certificate authority of a run. The holder of its key decides who is which task.
 pub struct Authority {
     certificate: String,
     key: KeyPair,
@@ -64,7 +64,7 @@ pub enum CertificateError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The folder has an authority already.

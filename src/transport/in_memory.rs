@@ -20,7 +20,7 @@ impl<M: Payload> InMemoryNetwork<M> {
         Rc::new(Self { tasks, inboxes })
     }
 
-    /// The transport of `task`; none if it is not in the cluster.
+    /// The transport of `task`; `None` if it is not in the cluster.
     pub fn endpoint(self: &Rc<Self>, task: &TaskName) -> Option<Rc<dyn Transport<M>>> {
         let local = self.tasks.iter().position(|name| name == task)?;
         Some(Rc::new(Endpoint { network: Rc::clone(self), local: PeerId(local as u32) }))

@@ -80,7 +80,7 @@ pub struct QuicConfig {
     pub listen: Option<SocketAddr>,
     /// A bound socket to listen on instead, such as one that was inherited.
     pub socket: Option<UdpSocket>,
-    /// How long a peer may be silent before it is lost.
+    /// The time that a peer may be silent before it is lost.
     pub silence: Duration,
     /// The limits above which messages are refused.
     pub limits: QuicLimits,

@@ -46,11 +46,11 @@ pub(crate) enum Kind {
     Envelope,
     /// The sender stops; holds the number of large envelopes that it has sent.
     Bye,
-    /// All that came before a `Bye` has arrived.
+    /// Everything before a `Bye` has arrived.
     Taken,
 }
 
-/// The greatest lengths that are accepted.
+/// The greatest lengths that a task accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireLimits {
     /// The control part of an envelope \[bytes\]; never more than 64 MiB.
@@ -85,7 +85,7 @@ pub enum WireError {
     /// Something is longer than the limit.
     #[error("{what} of {length} bytes or pieces, of which at most {limit} are accepted")]
     TooLong {
-        /// What it is.
+        /// The thing that is too long.
         what: &'static str,
         /// Its length.
         length: u64,

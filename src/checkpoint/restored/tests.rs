@@ -1,4 +1,4 @@
-//! Reading variables in other parts than they were saved in.
+//! Tests of reading variables in other parts than they were saved in.
 
 use proptest::prelude::*;
 

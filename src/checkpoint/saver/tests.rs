@@ -1,4 +1,4 @@
-//! What a saver keeps and finds.
+//! Tests of the checkpoints that a saver keeps and finds.
 
 mod damage;
 mod death;
@@ -54,7 +54,7 @@ fn none_or_0_keeps_all() {
     }
 }
 
-/// As `saver_test.py` has it: one checkpoint was old enough, the next one not.
+/// From TensorFlow's `saver_test.py`: one checkpoint was old enough, the next one was not.
 #[test]
 fn one_of_those_that_go_stays_for_each_span_of_time() {
     let store = Memory::default();

@@ -10,18 +10,18 @@ use files::{Files, System};
 
 use super::{Entry, Store};
 
-/// What the name of a file ends in that is being written.
+/// The end of the name of an unfinished file.
 const UNFINISHED: &str = ".tmp";
 
-/// A folder. A file is written under another name, brought to the disk and renamed, and the folder
-/// is brought to the disk after it.
+/// A store in a folder. A file is written under another name, synced to the disk and renamed; then
+/// the folder is synced.
 ///
-/// What a process leaves unfinished that is killed, the next that writes here deletes: it is known
-/// by the lock that its writer no longer holds.
+/// If a process is killed, the next one that writes here deletes its unfinished file, which is
+/// known by the lock that its writer no longer holds.
 pub struct Folder {
     path: PathBuf,
     files: Box<dyn Files>,
-    /// Whether what others have left unfinished was looked for.
+    /// Whether unfinished files of other processes were looked for.
     is_tidy: AtomicBool,
     written: AtomicU64,
 }
@@ -36,7 +36,7 @@ impl Folder {
         Self { path, files, is_tidy: AtomicBool::new(false), written: AtomicU64::new(0) }
     }
 
-    /// The path of a file that is in the folder, and not elsewhere.
+    /// The path of a file directly in the folder.
     fn path_of(&self, name: &str) -> io::Result<PathBuf> {
         let is_plain = !matches!(name, "" | "." | "..") && !name.contains(['/', '\\', '\0']);
         let error = || {
@@ -45,7 +45,7 @@ impl Folder {
         is_plain.then(|| self.path.join(name)).ok_or_else(error)
     }
 
-    /// Deletes what was left unfinished by others that write no more.
+    /// Deletes unfinished files whose writers are gone.
     fn tidy(&self) -> io::Result<()> {
         for Entry { name, .. } in self.files.list(&self.path)? {
             if name.ends_with(UNFINISHED) {
@@ -103,7 +103,7 @@ impl Store for Folder {
             self.path.join(format!("{name}.{}-{serial}{UNFINISHED}", std::process::id()));
         let written = self.write_whole(&unfinished, &path, parts);
         if written.is_err() && self.files.delete(&unfinished).is_err() {
-            // The next that writes here deletes it.
+            // The next process that writes here deletes it.
             tracing::debug!(file = %unfinished.display(), "left unfinished");
         }
         written

@@ -16,12 +16,11 @@ use crate::checkpoint::CheckpointError;
 type Client = dyn object_store::ObjectStore;
 type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Objects under the prefix that an URL names. A file is put as a whole: whoever gets it has the
-/// old one or the new one. What the services ask for, such as `AWS_ACCESS_KEY_ID`, comes from the
-/// environment.
+/// Objects under the prefix that a URL names. A file is put as a whole: a reader gets the old one
+/// or the new one. The services' settings, such as `AWS_ACCESS_KEY_ID`, come from the environment.
 ///
-/// The client needs a runtime and the callers block, some of them inside of one: it has its own, on
-/// a thread.
+/// The client needs an async runtime. The callers block, some of them inside another runtime, so
+/// the store has its own, on a thread.
 pub struct ObjectStore {
     location: String,
     client: Arc<Client>,
@@ -33,7 +32,7 @@ impl ObjectStore {
     /// The store at `location`, such as `s3://bucket/run-7`, `gs://…`, `az://…` or `memory:///`.
     ///
     /// # Errors
-    /// If that is no such URL, or the environment lacks what it takes.
+    /// If `location` is no such URL, or the environment lacks a setting.
     pub fn new(location: &str) -> Result<Self, CheckpointError> {
         let error = |problem| CheckpointError::Location { location: location.to_owned(), problem };
         let Ok(url) = location.parse() else { return Err(error("it is no URL".to_owned())) };
@@ -63,7 +62,7 @@ impl ObjectStore {
         })
     }
 
-    /// What `ask` gives on the thread of the runtime.
+    /// Runs `ask` on the runtime's thread, and waits for its result.
     fn wait<T, F>(&self, ask: impl FnOnce(Arc<Client>) -> F) -> io::Result<T>
     where
         T: Send + 'static,
@@ -73,7 +72,7 @@ impl ObjectStore {
         let asked = ask(Arc::clone(&self.client));
         let gone = || io::Error::other("the thread of the client is gone");
         let job = Box::pin(async move {
-            // Nobody waits any more only where the caller's thread is gone.
+            // The receiver is gone only if the caller's thread is.
             reply.send(asked.await).unwrap_or_default();
         });
         self.jobs.send(job).map_err(|_| gone())?;

@@ -47,7 +47,7 @@ pub(crate) struct RoleArgs {
 }
 
 impl RoleArgs {
-    /// The same, where `scenario` says how many parameter servers there are if nobody else does.
+    /// The role flags; the scenario gives the number of parameter servers if the flags don't.
     pub(crate) fn flags(&self, scenario: Option<&Scenario>) -> RoleFlags {
         let of_scenario = || scenario.and_then(|scenario| scenario.cluster.get("ps"));
         RoleFlags {

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-/// What is shorter is no time since the epoch, but since a simulation began (the year 2001).
+/// Shorter times (before the year 2001) count from the beginning of a simulation, not from the
+/// epoch.
 const LEAST: u64 = 1_000_000_000;
 const DAY: u64 = 24 * 60 * 60;
-/// In 400 years the calendar repeats.
+/// The calendar repeats every 400 years.
 const DAYS_OF_400_YEARS: u64 = 146_097;
-/// From the 1st of March of the year 0 to the epoch.
+/// The days from the 1st of March of the year 0 to the epoch.
 const DAYS_TO_EPOCH: u64 = 719_468;
 
-/// `2026-11-21 16:00:00Z`, or, of a simulation, `12.500000s`.
+/// `2026-11-21 16:00:00Z`; for a time in a simulation, `12.500000s`.
 pub(super) fn render(time: Duration) -> String {
     let seconds = time.as_secs();
     if seconds < LEAST {
@@ -21,9 +22,8 @@ pub(super) fn render(time: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// The year, the month and the day that is `days` after the epoch (H. Hinnant, "chrono-Compatible
-/// Low-Level Date Algorithms": years begin in March, so that the day that leap years have more is
-/// the last one).
+/// The year, month and day that is `days` after the epoch (H. Hinnant, "chrono-Compatible Low-Level
+/// Date Algorithms": years begin in March, so that a leap day is the last day of its year).
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days.saturating_add(DAYS_TO_EPOCH);
     let (era, day) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);

@@ -1,4 +1,4 @@
-//! What is printed of checkpoints and of the variables of one.
+//! Prints lists of checkpoints, and of the variables of one.
 
 use std::io::{self, Write};
 
@@ -8,18 +8,18 @@ use super::date;
 use crate::checkpoint::{Index, Listed};
 use crate::units::Bytes;
 
-/// A checkpoint of a list.
+/// A checkpoint in a list.
 #[derive(Serialize)]
 pub(super) struct Row {
     name: String,
     global_step: u64,
-    /// Seconds since the epoch, or of a simulation since its beginning.
+    /// The time of the save, since the epoch or, in a simulation, since its beginning \[s\].
     seconds: Option<f64>,
     #[serde(skip)]
     saved: String,
     variables: Option<usize>,
     bytes: Option<u64>,
-    /// None where it is whole.
+    /// The problem; none if it is complete.
     problem: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl Row {
     }
 }
 
-/// What one checkpoint holds.
+/// The contents of one checkpoint.
 #[derive(Serialize)]
 pub(super) struct Contents {
     global_step: u64,
@@ -77,7 +77,7 @@ struct Variable {
     shape: Vec<usize>,
     task: String,
     bytes: u64,
-    /// Of a part: the name of the whole, and the part's first row.
+    /// For a part: the name of the whole, and the part's first row.
     part_of: Option<(String, usize)>,
 }
 

@@ -1,4 +1,4 @@
-//! What this machine says of itself: sockets, interfaces, cores, instructions, clock.
+//! The findings about this machine: sockets, interfaces, cores, instructions, clock.
 
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -7,12 +7,12 @@ use std::path::Path;
 use super::Finding;
 use crate::transport::SocketBuffers;
 
-/// What the transport asks for, so that a burst of large packets fits \[bytes\].
+/// The buffer that the transport asks for, so that a burst of large packets fits \[bytes\].
 const BUFFER: usize = 8 << 20;
-/// The packets of an ordinary Ethernet \[bytes\].
+/// The packet size of an ordinary Ethernet \[bytes\].
 const ETHERNET: u32 = 1500;
 
-/// Looks at everything.
+/// Makes all findings.
 pub(super) fn look() -> Vec<Finding> {
     let mut findings =
         vec![buffer("net.core.rmem_max"), buffer("net.core.wmem_max"), granted_buffers()];
@@ -22,7 +22,7 @@ pub(super) fn look() -> Vec<Finding> {
     findings
 }
 
-/// The limit that the system sets on socket buffers.
+/// The system's limit on socket buffers.
 fn buffer(name: &str) -> Finding {
     let path = Path::new("/proc/sys").join(name.replace('.', "/"));
     let Some(limit) = read(&path).and_then(|text| text.parse::<usize>().ok()) else {
@@ -37,7 +37,7 @@ fn buffer(name: &str) -> Finding {
     Finding::new(name, limit.to_string(), advice)
 }
 
-/// What a socket is granted in fact.
+/// The buffers that a socket is actually granted.
 fn granted_buffers() -> Finding {
     const WHAT: &str = "UDP buffers granted";
     match SocketBuffers::measure() {
@@ -57,7 +57,7 @@ fn granted_buffers() -> Finding {
     }
 }
 
-/// The interfaces that are up, with the size of their packets.
+/// The interfaces that are up, with their packet sizes.
 fn interfaces(folder: &Path) -> Vec<Finding> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut names: Vec<_> =
@@ -90,7 +90,7 @@ fn interfaces(folder: &Path) -> Vec<Finding> {
     names.iter().filter_map(interface).collect()
 }
 
-/// Whether the system cuts a batch of packets itself.
+/// Whether the system splits a batch of packets itself.
 fn offload() -> Finding {
     const WHAT: &str = "segmentation offload";
     let state = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))

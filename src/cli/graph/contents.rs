@@ -1,4 +1,4 @@
-//! What a file's graph holds: what is fed, what comes out, what it trains, what it is made of.
+//! The contents of a file's graph: its inputs, outputs, trained variables and operations.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -8,23 +8,23 @@ use serde::Serialize;
 use crate::cli::failure::Failure;
 use crate::import::Imported;
 
-/// What a graph holds.
+/// The contents of a graph.
 #[derive(Serialize)]
 pub(super) struct Contents {
     inputs: Vec<Named>,
     outputs: Vec<Named>,
     variables: Vec<Named>,
-    /// How many operations of each kind there are, in TensorFlow's words.
+    /// The number of operations of each kind, by TensorFlow's names.
     operations: BTreeMap<String, usize>,
-    /// How many values an optimizer updates.
+    /// The number of values that an optimizer updates.
     parameters: usize,
 }
 
-/// A value by its name.
+/// A value and its name.
 #[derive(Serialize)]
 struct Named {
     name: String,
-    /// The element type and shape; none for what gives no value.
+    /// The element type and shape; none for a node without a value.
     #[serde(rename = "type")]
     tensor_type: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! A cut graph in the language of Graphviz: a cluster a task, dashed control edges, bytes on what
-//! crosses.
+//! A partitioned graph in the language of Graphviz: a cluster for each task, dashed control edges,
+//! and the bytes of each value sent between tasks.
 
 use std::fmt::Write;
 
@@ -31,7 +31,7 @@ pub(super) fn render(drawing: &Drawing) -> String {
     dot
 }
 
-/// A quoted identifier: a line break is `\n`.
+/// A quoted identifier, with line breaks as `\n`.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }

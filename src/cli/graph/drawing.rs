@@ -1,11 +1,11 @@
-//! A cut graph as it is shown: the operations of each task, and what goes between them.
+//! A partitioned graph for display: the operations of each task, and the values sent between tasks.
 
 use std::collections::BTreeMap;
 
 use crate::graph::{GraphDef, TensorType};
 use crate::partition::{Partition, Sent, Slot};
 
-/// A cut graph.
+/// A partitioned graph.
 pub(super) struct Drawing {
     pub(super) title: String,
     pub(super) parts: Vec<Part>,
@@ -27,26 +27,26 @@ pub(super) struct Node {
     pub(super) types: Vec<TensorType>,
 }
 
-/// From one operation to another.
+/// An edge from one operation to another.
 pub(super) struct Arrow {
     pub(super) from: String,
     pub(super) to: String,
     pub(super) is_control: bool,
-    /// What crosses between tasks says how much it is.
+    /// The size of a value that is sent between tasks.
     pub(super) label: Option<String>,
 }
 
-/// What goes from one task to another.
+/// A value or control edge from one task to another.
 pub(super) struct Crossing {
     pub(super) name: String,
     pub(super) from: String,
     pub(super) to: String,
-    /// None for a control edge.
+    /// The value's type; none for a control edge.
     pub(super) carries: Option<TensorType>,
 }
 
 impl Crossing {
-    /// `2560 bytes`, as far as it is known.
+    /// The size, such as `2560 bytes`, as far as it is known.
     pub(super) fn size(&self) -> String {
         match self.carries.map(|carries| (carries, carries.shape.known())) {
             None => "control".to_owned(),
@@ -61,7 +61,7 @@ impl Crossing {
     }
 }
 
-/// Where a value comes from.
+/// The source of a value.
 struct Source {
     name: String,
     label: Option<String>,
@@ -153,7 +153,7 @@ impl Drawing {
     }
 }
 
-/// The operation that fills a slot; none where it is fed.
+/// The operation that fills a slot; none if the slot is fed.
 fn producer(partition: &Partition, slot: Slot) -> Option<String> {
     let gives = |node: &&crate::partition::Node| {
         (node.first_output.0..node.first_output.0 + node.outputs).contains(&slot.0)

@@ -1,4 +1,5 @@
-//! A cut graph as text: a list of operations a task, then what crosses between tasks.
+//! A partitioned graph as text: a list of operations for each task, then the values sent between
+//! tasks.
 
 use std::fmt::Write;
 

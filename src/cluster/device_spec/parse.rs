@@ -12,11 +12,11 @@ use crate::cluster::job_name::{JobNameError, check_job_name, is_word, parse_inde
 pub struct DeviceNameError {
     /// The whole text.
     pub text: String,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: DeviceNameProblem,
 }
 
-/// What is wrong with a device name.
+/// The problem with a device name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceNameProblem {
     /// It doesn't start with `/`.

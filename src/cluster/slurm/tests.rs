@@ -1,4 +1,4 @@
-//! What SLURM's variables stand for, and every way in which they can be wrong.
+//! The meaning of SLURM's variables, and every way in which they can be wrong.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The cases of `server_lib_test.py` for `ClusterSpec`, where ours differs, and properties.
+//! The cases of `server_lib_test.py` for `ClusterSpec`, our differences, and properties.
 
 use super::*;
 use crate::cluster::{AddressError, ConfigError, JobNameError};

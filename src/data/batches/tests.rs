@@ -1,4 +1,4 @@
-//! What the workers' batches are together, and that each worker's are its own affair.
+//! The workers' batches together cover the split, and each worker's do not depend on the others.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A split whose samples tell their index, in the label and in both features.
+/// A split whose samples carry their index, in the label and in both features.
 fn numbered(samples: usize) -> Arc<Split> {
     let labels: Vec<i32> = (0..samples as i32).collect();
     let features: Vec<f32> =

@@ -1,4 +1,4 @@
-//! What one task recorded, on its way from its process to the one that writes the report.
+//! One task's recording, on its way from its process to the one that writes the report.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,8 +6,8 @@ use crate::cluster::TaskName;
 use crate::training::{Beginning, Ending, Evaluation, Recording, StepStats};
 use crate::units::Time;
 
-/// One task's share of a run's recording. Times are in ns, floats are bits: JSON has no word for
-/// NaN.
+/// One task's share of a run's recording. Times are in ns. Floats are sent as bits, because JSON
+/// has no NaN.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Part {
     parameters: Option<u64>,
@@ -15,9 +15,9 @@ pub(crate) struct Part {
     evaluations: Vec<Look>,
     ended: bool,
     weights_digest: Option<u64>,
-    /// What the task sent to others \[bytes\].
+    /// The data sent to other tasks \[bytes\].
     pub(crate) bytes_sent: u64,
-    /// When it ended \[ns\].
+    /// The end of the task \[ns\].
     pub(crate) now: u64,
 }
 
@@ -42,7 +42,7 @@ struct Look {
 }
 
 impl Part {
-    /// The part that is `recording`, of a task that sent so many bytes and ended `now`.
+    /// The part of `recording`, of a task that sent `bytes_sent` bytes and ended at `now`.
     pub(crate) fn new(recording: &Recording, bytes_sent: u64, now: Time) -> Self {
         let step = |step: &StepStats| Step {
             local_step: step.local_step,
@@ -71,8 +71,8 @@ impl Part {
         }
     }
 
-    /// Adds what `task` recorded to `recording`, whose clock shows what the task's showed `ahead`
-    /// \[ns\] ago.
+    /// Adds `task`'s part to `recording`. `ahead` \[ns\] is added to the task's times: it is how
+    /// far the recording's clock is ahead of the task's.
     pub(crate) fn add_to(&self, recording: &mut Recording, task: &TaskName, ahead: i64) {
         let time = |time: u64| Time(time.saturating_add_signed(ahead));
         recording.steps.extend(self.steps.iter().map(|step| StepStats {

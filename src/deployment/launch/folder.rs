@@ -1,4 +1,4 @@
-//! Folders for a while: readable to their owner alone, removed at the end.
+//! Temporary folders: readable to their owner alone, removed at the end.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 
 use crate::deployment::DeploymentError;
 
-/// How many names are tried: a name that is taken may be another process's.
+/// The greatest number of names tried: a name that is taken may be another process's.
 const ATTEMPTS: u32 = 1000;
 
-/// A folder that goes with this value.
+/// A folder that is removed when this value is dropped.
 pub(crate) struct Folder {
     path: PathBuf,
     is_kept: bool,
 }
 
 impl Folder {
-    /// A new folder below the system's own for such, which nobody else can look into.
+    /// A new folder in the system's folder for temporary files, closed to other users.
     ///
     /// # Errors
     /// If the system refuses.
@@ -44,7 +44,7 @@ impl Folder {
         &self.path
     }
 
-    /// The folder, which stays.
+    /// Keeps the folder, and returns its path.
     pub(crate) fn keep(mut self) -> PathBuf {
         self.is_kept = true;
         std::mem::take(&mut self.path)
@@ -59,7 +59,7 @@ impl Drop for Folder {
     }
 }
 
-/// Removes a folder with all that is in it.
+/// Removes a folder with its contents.
 pub(crate) fn remove(path: &Path) {
     if let Err(error) = fs::remove_dir_all(path) {
         tracing::warn!(path = %path.display(), %error, "a folder stays behind");

@@ -1,5 +1,5 @@
-//! A cluster's processes from their start to their end: what they tell, who fails first, and how
-//! they stop.
+//! Follows a cluster's processes from their start to their end: their events, the first failure,
+//! and how they stop.
 
 mod listener;
 
@@ -25,20 +25,20 @@ use crate::units::Time;
 
 use listener::{Exit, News, Origin};
 
-/// How long after the first failure others may still turn out to be its cause.
+/// The time after the first failure in which another failure may turn out to be its cause.
 const CAUSE: Duration = Duration::from_millis(300);
-/// How often it is said who is still there once the chief is done.
+/// The time between two messages about the tasks that still run after the chief is done.
 const LINGER: Duration = Duration::from_secs(10);
-/// How often that is said before they are stopped: long enough for a task that is cut off to give
-/// up by itself.
+/// The number of those messages before the tasks are stopped: long enough for a task that is cut
+/// off to give up by itself.
 const MOST_LINGERS: u32 = 9;
-/// How long the tasks may take to stop once one has failed.
+/// The time that the tasks have to stop once one has failed.
 const STOP: Duration = Duration::from_secs(3);
 
 /// Follows `cluster` until all of its processes are gone.
 ///
 /// # Errors
-/// If one of them fails: which, and the last that it said.
+/// If a process fails; the error names the task and its last words.
 pub(super) async fn follow(
     cluster: Cluster,
     order: &Launch,
@@ -97,7 +97,7 @@ struct Followed {
     news: mpsc::UnboundedReceiver<News>,
     clock: WallClock,
     tasks: Vec<Followee>,
-    /// The folder of the tasks' keys, while not all of them have read theirs.
+    /// The folder of the tasks' keys, until all of them have read theirs.
     keys: Option<Folder>,
 }
 
@@ -106,16 +106,16 @@ struct Followee {
     task: TaskName,
     way: Option<OwnedWriteHalf>,
     kill: Option<oneshot::Sender<()>>,
-    /// What the launcher's clock shows when the task's shows 0 \[ns\].
+    /// The launcher's time at which the task's clock shows 0 \[ns\].
     began: Option<i64>,
     part: Option<Part>,
-    /// How it failed, and as which of all.
+    /// How it failed, with the number of failures before it.
     failed: Option<(usize, Exit)>,
-    /// Whether it is gone, and did not fail.
+    /// Whether it is gone and did not fail.
     has_ended: bool,
 }
 
-/// What is new.
+/// A change in what is known of the processes.
 enum Noted {
     Progress {
         index: usize,
@@ -124,7 +124,7 @@ enum Noted {
         now: u64,
     },
     Failed,
-    /// The chief is done, and nothing has happened since for a while.
+    /// The chief is done, and nothing has happened for a while.
     Lingering,
     Other,
 }
@@ -144,7 +144,7 @@ impl Followee {
 }
 
 impl Followed {
-    /// The next thing that is new; none when all processes are gone.
+    /// The next change. None when all processes are gone.
     async fn next(&mut self) -> Option<Noted> {
         let (index, event) = match self.news.recv().await? {
             News::Told(index, event) => (index, event),
@@ -175,7 +175,7 @@ impl Followed {
         Some(Noted::Other)
     }
 
-    /// As [`Self::next`]; once the chief is done, only for so long.
+    /// As [`Self::next`]; once the chief is done, waits at most `LINGER`.
     async fn next_or_lingering(&mut self, chief: usize) -> Option<Noted> {
         if !self.tasks[chief].has_ended {
             return self.next().await;
@@ -198,13 +198,12 @@ impl Followed {
         self.tasks.iter().any(|followee| followee.failed.is_some())
     }
 
-    /// Takes note of what is new for so long, or until all processes are gone; says whether they
-    /// are.
+    /// Handles changes until `time` has passed or all processes are gone. Returns whether they are.
     async fn wait(&mut self, time: Duration) -> bool {
         timeout(time, async { while self.next().await.is_some() {} }).await.is_ok()
     }
 
-    /// Has all processes stop: asks them, and kills those that have not after `time`.
+    /// Stops all processes: asks them, and kills those that still run after `time`.
     async fn stop(&mut self, time: Duration) {
         let known: Vec<bool> =
             self.tasks.iter().map(|followee| followee.failed.is_some()).collect();
@@ -213,7 +212,7 @@ impl Followed {
             self.tasks.iter_mut().for_each(|followee| followee.kill = None);
             while self.next().await.is_some() {}
         }
-        // How a process ends that was asked to is no failure of its own.
+        // The exit of a process that was asked to stop is no failure of its own.
         for (followee, _) in self.tasks.iter_mut().zip(known).filter(|(_, was_known)| !was_known) {
             followee.failed = None;
         }
@@ -245,7 +244,7 @@ impl Followed {
         }
     }
 
-    /// What all tasks told, on the chief's clock.
+    /// The records of all tasks, on the chief's clock.
     fn told(self, chief: usize) -> Launched {
         let origin = self.tasks[chief].began.unwrap_or(0);
         let mut told = Launched {

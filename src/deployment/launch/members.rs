@@ -21,24 +21,24 @@ use crate::transport::Authority;
 /// The processes of a cluster.
 pub(super) struct Cluster {
     pub(super) members: Vec<Member>,
-    /// The folder of their keys, which they need only to begin.
+    /// The folder of their keys, which they read at their start.
     pub(super) keys: Folder,
-    /// The folder of a certificate for whoever asks them how they are.
+    /// The folder of a certificate for asking them for their status.
     pub(super) asker: Folder,
 }
 
-/// One process. It is killed when this value goes.
+/// One process. It is killed when this value is dropped.
 pub(super) struct Member {
     pub(super) task: TaskName,
     pub(super) child: Child,
-    /// What it tells, and, once closed, that it is to stop.
+    /// The connection on which it sends its events. Closing it asks the process to stop.
     pub(super) way: UnixStream,
 }
 
 /// Starts a process for each task.
 ///
 /// # Errors
-/// If the system refuses; what was started is then stopped.
+/// If the system refuses; the processes that were started are then stopped.
 pub(super) fn start(order: &Launch) -> Result<Cluster, DeploymentError> {
     let keys = Folder::private("trainyard-keys")?;
     let authority = Authority::new(&order.run)?;
@@ -85,7 +85,7 @@ fn spawn(
 ) -> Result<Member, DeploymentError> {
     let failed = || DeploymentError::system(format!("start {task}"));
     let log = order.log(task);
-    // Two write to it.
+    // The launcher and the process both write to it.
     let created = File::create(&log).and_then(|_| OpenOptions::new().append(true).open(&log));
     let log_file = created.map_err(DeploymentError::writing(log.display().to_string()))?;
     let (ours, theirs) = StdUnixStream::pair().map_err(failed())?;
@@ -114,14 +114,14 @@ fn spawn(
     Ok(Member { task: task.clone(), child, way })
 }
 
-/// How many threads each of `tasks` processes gets, so that together they have no more than there
-/// are cores.
+/// The number of threads for each of `tasks` processes, so that together they have no more than
+/// there are cores.
 fn threads(tasks: usize) -> usize {
     (cores() / tasks.max(1)).max(1)
 }
 
-/// Whether `tasks` processes would take one another's time by looking for messages. Measured on two
-/// cores: it gains with five tasks, and loses with ten.
+/// Whether `tasks` processes would take one another's time by polling for messages. Measured on two
+/// cores: polling gains with five tasks, and loses with ten.
 fn is_crowded(tasks: usize) -> bool {
     tasks > 3 * cores()
 }

@@ -12,20 +12,20 @@ use super::error::{ChangeError, ScenarioError, suggestion};
 use super::file::{ScenarioFile, build};
 use super::key_path::KeyPath;
 
-/// One key of a scenario and its new value, written `path=value`; or one that is removed.
+/// A change of one key of a scenario: its new value, written `path=value`, or its removal.
 ///
 /// The path is `run.0.mode` or `run[0].mode`; a name with a dot in it is quoted. The value is TOML
-/// (`0.1`, `true`, `{ sync = { backups = 1 } }`); what is not TOML is a string (`50us`, `async`).
+/// (`0.1`, `true`, `{ sync = { backups = 1 } }`); anything else is a string (`50us`, `async`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     path: KeyPath,
-    /// None where the key is removed.
+    /// The new value; none if the key is removed.
     value: Option<Value>,
     text: String,
 }
 
-/// One key of a scenario and its values in turn, written `path=a,b,c`; commas in quotes or brackets
-/// separate nothing.
+/// One key of a scenario with its values in turn, written `path=a,b,c`; commas in quotes or
+/// brackets do not separate values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep(Vec<Change>);
 
@@ -67,7 +67,7 @@ impl Change {
     /// The removal of the key at `path`: it then has its default.
     ///
     /// # Errors
-    /// If that is no path.
+    /// If `path` is not the path to a key.
     pub fn unset(path: &str) -> Result<Self, ChangeError> {
         let parsed = KeyPath::parse(path).ok_or_else(|| ChangeError::NoPath(path.to_owned()))?;
         Ok(Self { text: parsed.to_string(), path: parsed, value: None })
@@ -78,7 +78,8 @@ impl Change {
         self.value.is_none()
     }
 
-    /// Changes `scenario`; tables on the way to a key that is set are made where it lacks them.
+    /// Applies the change to `scenario`; tables on the way to a key that is set are made if it
+    /// lacks them.
     pub(super) fn apply(&self, scenario: &mut Table) -> Result<(), ChangeError> {
         let mut root = Value::Table(std::mem::take(scenario));
         let done = match &self.value {
@@ -133,8 +134,8 @@ impl Change {
         })
     }
 
-    /// What `place` has under the name or index `segment`, the path's one at `depth`; a table
-    /// without it gets `new`.
+    /// The value in `place` at the name or index `segment`, which is the path's at `depth`; in a
+    /// table without it, first adds `new`.
     fn enter<'a>(
         &self,
         place: &'a mut Value,
@@ -171,7 +172,7 @@ impl Change {
     }
 }
 
-/// The error of a file that is no scenario any more since `change`.
+/// The error of a file that `change` has made invalid.
 fn rejected(change: &str, error: &toml::de::Error) -> ChangeError {
     let message = error.message().to_owned();
     let suggestion = suggestion(&message);
@@ -190,8 +191,8 @@ pub(super) fn read(
     let mut outcome = Ok(typed);
     for change in changes {
         change.apply(&mut table)?;
-        // A later change may complete an earlier one, so only what is still wrong at the end
-        // counts, and is put down to the change that broke it.
+        // A later change may complete an earlier one, so only mistakes that remain at the end
+        // count; each is attributed to the change that made it.
         outcome = match (ScenarioFile::deserialize(table.clone()), outcome) {
             (Ok(file), _) => Ok(file),
             (Err(_), Err(earlier)) => Err(earlier),
@@ -219,7 +220,7 @@ pub(super) fn read(
 /// The keys that all runs have in common.
 const OF_ALL_RUNS: [&str; 3] = ["name", "seed", "run"];
 
-/// The scenario of run `index` in `table`, with its own `unset` and `set`.
+/// The scenario of run `index` in `table`, with the run's own `unset` and `set`.
 fn own_scenario(
     table: &Table,
     index: usize,
@@ -248,7 +249,7 @@ fn own_scenario(
     build(file, origin, None).map_err(|error| error.within(index, text))
 }
 
-/// `set`, in which a key such as `"program.batch"` is a table in a table.
+/// Expands `set`: a key such as `"program.batch"` becomes a table in a table.
 fn with_paths_spelt_out(set: Table) -> Table {
     let mut spelt_out = Table::new();
     for (key, mut value) in set {
@@ -262,8 +263,8 @@ fn with_paths_spelt_out(set: Table) -> Table {
     spelt_out
 }
 
-/// Changes the keys of `table` that `changes` has; a table changes what it names, all else is put
-/// in the place of what was there.
+/// Changes the keys of `table` that `changes` has. A table changes only the keys that it names; any
+/// other value replaces the old one.
 fn merge(table: &mut Table, changes: Table) {
     for (key, value) in changes {
         match (table.get_mut(&key), value) {
@@ -275,8 +276,8 @@ fn merge(table: &mut Table, changes: Table) {
     }
 }
 
-/// Every combination of one value of each sweep, the first sweep changing slowest; one, empty, of
-/// no sweeps.
+/// Every combination of one value of each sweep; the first sweep changes slowest. Without sweeps
+/// there is one combination, which is empty.
 pub(super) fn combinations(sweeps: &[Sweep]) -> Vec<Vec<Change>> {
     sweeps.iter().fold(vec![Vec::new()], |shorter, sweep| {
         let extended = |start: &Vec<Change>| {

@@ -1,4 +1,4 @@
-//! `[checkpoint]`: how often a training writes one, where, and which are kept.
+//! `[checkpoint]`: how often a checkpoint is written, where, and which are kept.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,27 +11,26 @@ use crate::kernels::Numerics;
 use crate::training::{Checkpointing, Consistency, SecondOrStepTimer};
 use crate::units::Span;
 
-/// How a training keeps checkpoints, besides one at the beginning and one at the end.
+/// The checkpoints of a training, besides one at the beginning and one at the end.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checkpoint {
-    /// One every so many global steps.
+    /// One after every such number of global steps.
     pub every_steps: Option<u64>,
-    /// One after every so much time; never beside `every_steps`. Default: 600 seconds.
+    /// One after every such span of time; never beside `every_steps`. Default: 600 seconds.
     #[serde(default, deserialize_with = "Span::some_duration")]
     pub every: Option<Duration>,
-    /// The folder, or the URL such as `s3://bucket/trainings`, below which each run has its own
-    /// when it is deployed. Default: they are in the chief's memory, as they always are in a
-    /// simulation, and outlive parameter servers.
+    /// In deployment, the folder (or the URL, such as `s3://bucket/trainings`) below which each run
+    /// has its own. Default: checkpoints are in the chief's memory and outlive parameter servers.
+    /// In a simulation they always are.
     pub directory: Option<String>,
-    /// How many of the newest are kept; 0 for all. Default: 5.
+    /// The number of newest checkpoints to keep; 0 for all. Default: 5.
     #[serde(default = "Checkpoint::keep")]
     pub keep: usize,
-    /// Of the older ones, one for each so much time is kept for ever. Default: none is.
+    /// Of the older ones, one for each such span of time is kept for ever. Default: none is.
     #[serde(default, deserialize_with = "Span::some_duration")]
     pub keep_every: Option<Duration>,
-    /// Whether a checkpoint may have a step in one variable and not in another. Default: it may
-    /// not.
+    /// Whether a checkpoint may have a step in one variable and not in another. Default: no.
     #[serde(default)]
     pub fuzzy: bool,
 }
@@ -56,7 +55,7 @@ impl Checkpoint {
         });
     }
 
-    /// The same in `store`.
+    /// The same settings, in `store`.
     pub(crate) fn in_store(&self, store: Arc<dyn Store>) -> Checkpointing {
         let every = match (self.every_steps, self.every) {
             (Some(steps), _) => SecondOrStepTimer::every_steps(steps),

@@ -1,4 +1,4 @@
-//! What a run leaves out of the values that its tasks send each other.
+//! `compression`: the part of the values between tasks that a run does not send.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -9,21 +9,22 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Unexpected, Visitor}
 use super::mistakes::Mistakes;
 use crate::runtime::Encoding;
 
-/// What a run leaves out of the values that its tasks send each other. Written `"none"`, `"bf16"`,
+/// The compression of the values that a run's tasks send each other. Written `"none"`, `"bf16"`,
 /// `"int8"`, `{ int8 = { block = 256 } }` or `{ top_k = { fraction = 0.01 } }`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Compression {
-    /// Nothing.
+    /// Everything is sent.
     #[default]
     None,
-    /// The lower half of every f32.
+    /// The lower half of every f32 is left out.
     Bf16,
-    /// All but 8 bits of every f32, by a scale for each block of values.
+    /// Every f32 is sent as 8 bits, with a scale for each block of values.
     Int8 {
-        /// The values of a block. Default: 256, of which the scale is a 64th.
+        /// The number of values in a block. Default: 256, so that the scale adds a 64th.
         block: NonZeroU32,
     },
-    /// The smaller elements of every gradient, which the worker keeps and adds to its next one.
+    /// The smaller elements of every gradient are not sent; the worker keeps them and adds them to
+    /// its next gradient.
     TopK {
         /// The share that is sent, above 0 and at most 1.
         fraction: f64,
@@ -31,7 +32,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// How values are written on their way.
+    /// The encoding of values on the network.
     pub fn encoding(self) -> Encoding {
         match self {
             Self::None | Self::TopK { .. } => Encoding::Exact,
@@ -40,7 +41,7 @@ impl Compression {
         }
     }
 
-    /// The share of each gradient that is sent, where that is not all of it.
+    /// The share of each gradient that is sent, if not all of it is.
     pub fn top_k(self) -> Option<f64> {
         match self {
             Self::TopK { fraction } => Some(fraction),
@@ -70,10 +71,10 @@ impl fmt::Display for Compression {
     }
 }
 
-/// The values of a block where none are given.
+/// The default number of values in a block.
 const BLOCK: NonZeroU32 = NonZeroU32::new(256).expect("it is not 0");
 
-/// The ways that have parameters, one of which is given.
+/// The compressions with parameters; exactly one is given.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {

@@ -1,4 +1,4 @@
-//! `[compute]`: how fast the tasks compute, and how many devices they have.
+//! `[compute]`: the speed of the tasks, and their number of devices.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -26,10 +26,10 @@ pub(super) struct ComputeFile {
     pub(super) numerics: Numerics,
 }
 
-/// More devices of one task than any machine has.
+/// A limit beyond the devices of any machine.
 const MAX_DEVICES: u32 = 1024;
 
-/// How many devices a task has.
+/// The number of devices of a task.
 pub(super) fn devices(given: Option<u32>, found: &mut Mistakes) -> NonZeroU32 {
     let devices = given.unwrap_or(1);
     found.unless((1..=MAX_DEVICES).contains(&devices), "compute.devices", || {
@@ -38,7 +38,7 @@ pub(super) fn devices(given: Option<u32>, found: &mut Mistakes) -> NonZeroU32 {
     NonZeroU32::new(devices).unwrap_or(NonZeroU32::MIN)
 }
 
-/// The tasks that take so many times as long.
+/// The tasks that are slower than the others, each with its factor.
 pub(super) fn slow(
     file: &BTreeMap<String, f64>,
     cluster: &BTreeMap<String, Tasks>,
@@ -60,7 +60,7 @@ pub(super) fn slow(
     slow
 }
 
-/// How fast a device is.
+/// The speed of a device.
 pub(super) fn compute(file: ComputeFile, found: &mut Mistakes) -> ComputeSpec {
     let rate = file.rate.unwrap_or(FlopsPerSecond(50e9));
     let memory = file.memory.unwrap_or(BytesPerSecond(10e9));

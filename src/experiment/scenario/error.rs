@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario, with the place in the file and what was probably meant.
+//! Errors of a scenario, with the place in the file and a likely correction.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::key_path::KeyPath;
 
-/// Why there is no scenario. All of these are the user's to mend: exit code 2.
+/// The error of a scenario that can't be used. The user can mend any of them: exit code 2.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// The file can't be read.
@@ -14,39 +14,39 @@ pub enum ScenarioError {
     Unreadable {
         /// The file.
         origin: String,
-        /// What the system said.
+        /// The system's error.
         reason: std::io::Error,
     },
-    /// The text is no TOML, or has a key or a value that no scenario has.
+    /// The text is not TOML, or has a key or value that no scenario has.
     #[error("{origin}:{line}:{column}: {message}{}\n{excerpt}", help(.suggestion))]
     Malformed {
         /// The file.
         origin: String,
-        /// From 1.
+        /// The line, from 1.
         line: usize,
-        /// In characters, from 1.
+        /// The column \[characters\], from 1.
         column: usize,
-        /// What is wrong.
+        /// The problem.
         message: String,
         /// The offending line, with the offending part marked under it.
         excerpt: String,
         /// The expected name that is most like the one found.
         suggestion: Option<String>,
     },
-    /// Well formed, but contradictory or out of range: all mistakes at once.
+    /// The file is well formed, but contradictory or out of range; all mistakes at once.
     #[error("{}", list(.origin, .mistakes, ""))]
     Invalid {
         /// The file.
         origin: String,
-        /// What is wrong; at least one, in the order of their lines.
+        /// The mistakes, at least one, in the order of their lines.
         mistakes: Vec<Mistake>,
     },
-    /// It asks for what this version does not do yet.
+    /// The scenario uses a feature that this version does not have yet.
     #[error("{}", list(.origin, .features, "not supported yet: "))]
     NotSupported {
         /// The file.
         origin: String,
-        /// What is asked for; at least one, in the order of their lines.
+        /// The features, at least one, in the order of their lines.
         features: Vec<Mistake>,
     },
     /// A change, such as a `--set` or a run's own, does not fit the file.
@@ -54,7 +54,7 @@ pub enum ScenarioError {
     Change(#[from] ChangeError),
 }
 
-/// Why a `--set`, `--unset` or `--sweep`, or a run's own, is refused.
+/// The error of a `--set`, `--unset` or `--sweep`, or of a run's own.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// It is not written `path=value`.
@@ -73,37 +73,37 @@ pub enum ChangeError {
     NoSuchPlace {
         /// The setting.
         setting: String,
-        /// How far its path leads.
+        /// The part of its path that exists.
         at: String,
-        /// What is there, and what to write instead.
+        /// The value there, and what to write instead.
         found: String,
     },
-    /// With it, the file is no scenario any more.
+    /// The change makes the file invalid.
     #[error("`{setting}`: {message}{}", help(.suggestion))]
     Rejected {
         /// The setting.
         setting: String,
-        /// What is wrong.
+        /// The problem.
         message: String,
         /// The expected name that is most like the one found.
         suggestion: Option<String>,
     },
 }
 
-/// One thing that is wrong, and where.
+/// One mistake, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// The key, such as `run[1].mode.sync.backups`.
     pub path: String,
-    /// The line of the key, or of the section that lacks it; from 1. None where the file has
-    /// neither, or where `--set` changed it.
+    /// The line of the key, or of the section that lacks it; from 1. None if the file has neither,
+    /// or if `--set` changed it.
     pub line: Option<usize>,
-    /// What is wrong with it, and what to write instead.
+    /// The problem, and what to write instead.
     pub text: String,
 }
 
 impl ScenarioError {
-    /// `error`, which says where in `text` but shows neither the line nor a suggestion.
+    /// The error `error` of `text`, with the line it is in and a suggestion added.
     pub(super) fn malformed(origin: &str, text: &str, error: &toml::de::Error) -> Self {
         let span = error.span().unwrap_or(0..0);
         let place = Place::of(text, span.start);
@@ -119,12 +119,11 @@ impl ScenarioError {
 }
 
 impl ScenarioError {
-    /// The error of a scenario as run `index` has it; `text` is the file, where its lines still
-    /// mean something.
+    /// The error of run `index`'s own scenario; `text` is the file, if its lines still apply.
     pub(super) fn within(self, index: usize, text: Option<&str>) -> Self {
         let relate = |mistakes: Vec<Mistake>| {
             let of_run = |mistake: Mistake| {
-                // The run is alone in its scenario.
+                // Its own scenario has only this run.
                 let path = match mistake.path.strip_prefix("run[0]") {
                     Some(rest) => format!("run[{index}]{rest}"),
                     None => format!("run[{index}].set.{}", mistake.path),
@@ -142,7 +141,7 @@ impl ScenarioError {
     }
 }
 
-/// The expected name that is most like the found one, in serde's message about an unknown name:
+/// The expected name that is most like the found one, from serde's message about an unknown name:
 /// "unknown field `a`, expected `b` or `c`".
 pub(super) fn suggestion(message: &str) -> Option<String> {
     if !message.starts_with("unknown ") {
@@ -153,7 +152,7 @@ pub(super) fn suggestion(message: &str) -> Option<String> {
     most_like(found, names).map(str::to_owned)
 }
 
-/// The one of `names` that is most like `found`, where any is much like it.
+/// The one of `names` that is most like `found`, if any is similar enough.
 pub(super) fn most_like<'a>(
     found: &str,
     names: impl IntoIterator<Item = &'a str>,

@@ -1,5 +1,4 @@
-//! What the `[[fault]]`s mean: each is one thing that goes wrong, with what that needs to be told
-//! and nothing else.
+//! `[[fault]]`: each is one fault, with exactly the keys that its kind needs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use crate::cluster::TaskName;
 use crate::simulation::{Fault, FaultKind, Faults, Trigger};
 use crate::units::{Span, Time};
 
-/// What there is to choose from.
+/// The kinds of faults, for errors.
 const KINDS: &str = "`crash`, `freeze`, `partition`, `slow_link` or `slow_task`";
 
 /// A fault as it is typed: when, what, and for how long.
@@ -45,7 +44,7 @@ pub(super) fn faults(
     Faults { silence, list: file.into_iter().enumerate().filter_map(read).collect() }
 }
 
-/// The fault that is being read.
+/// The fault being read.
 struct One<'a> {
     path: String,
     cluster: &'a BTreeMap<String, Tasks>,
@@ -53,7 +52,7 @@ struct One<'a> {
 }
 
 impl One<'_> {
-    /// The fault, or none where something is missing; mistakes are noted.
+    /// Reads the fault; none if something is missing. Notes mistakes.
     fn read(mut self, file: FaultFile) -> Option<Fault> {
         let kinds = [
             file.crash.is_some(),
@@ -92,7 +91,7 @@ impl One<'_> {
         Some(Fault { at: Trigger::Time(Time::ZERO.after(Duration::from(at?))), kind: kind? })
     }
 
-    /// A fault that lasts for a time.
+    /// Reads a fault that lasts for a time.
     fn passing(&mut self, file: FaultFile) -> Option<FaultKind> {
         let lasts = self
             .needed(file.lasts, "for", "how long it lasts, for example \"500ms\"")
@@ -149,7 +148,7 @@ impl One<'_> {
         task_of(name, self.cluster).map_err(|why| self.found.note(path, why)).ok()
     }
 
-    /// At least two tasks, each once.
+    /// Reads the tasks in `names`: at least two, each once.
     fn tasks(&mut self, names: &[String], key: &str) -> Option<Vec<TaskName>> {
         let tasks: Vec<TaskName> = names.iter().filter_map(|name| self.task(name, key)).collect();
         let is_once = |(index, task): (usize, &TaskName)| !tasks[..index].contains(task);

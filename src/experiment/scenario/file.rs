@@ -1,4 +1,4 @@
-//! The file as a whole: its sections, and what they mean together.
+//! The file as a whole: its sections, and the checks between them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,8 +34,8 @@ pub(super) struct ScenarioFile {
     calibration: Option<IgnoredAny>,
 }
 
-/// The scenario that `file` means. `text` is the file as typed, to find lines in; none where
-/// `--set` changed it.
+/// Builds the scenario of `file`. `text` is the file as typed, to find lines in; none if `--set`
+/// changed it.
 pub(super) fn build(
     file: ScenarioFile,
     origin: &str,

@@ -7,7 +7,7 @@ use std::fmt;
 pub(super) struct KeyPath(Vec<String>);
 
 impl KeyPath {
-    /// The path in `text`; none where a name is empty or a quote or bracket is left open.
+    /// Parses `text`; none if a name is empty, or a quote or bracket is left open.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut segments = Vec::new();
         let mut rest = text.trim();

@@ -1,4 +1,4 @@
-//! How a scenario writes a law of chance, and the check that it gives the law's own parameters.
+//! The laws of chance in a scenario, with the check that each has exactly its own parameters.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::mistakes::Mistakes;
 use crate::simulation::Law;
 use crate::units::Span;
 
-/// A law as it is typed. `Q` is what it draws: a factor, or a length of time.
+/// A law as it is typed. `Q` is the type of its values: a factor, or a length of time.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LawFile<Q> {
@@ -55,7 +55,8 @@ enum LawName {
 }
 
 impl<Q: Into<f64>> LawFile<Q> {
-    /// The law, and in `mistakes` what is missing, left over or out of range at `path`.
+    /// Builds the law. Notes missing, superfluous and out-of-range parameters at `path` in
+    /// `mistakes`.
     pub(super) fn into_law(
         self,
         path: &'static str,
@@ -113,7 +114,7 @@ impl<Q: Into<f64>> LawFile<Q> {
     }
 }
 
-/// The parameters that are given and not yet taken.
+/// The parameters that are given and not yet read.
 struct Given<'a> {
     path: &'static str,
     numbers: BTreeMap<&'static str, Vec<f64>>,
@@ -146,7 +147,7 @@ impl Given<'_> {
         values
     }
 
-    /// The parameter `name`. Where it is missing or out of range that is noted.
+    /// Reads the parameter `name`. Notes a mistake if it is missing or out of range.
     fn number(&mut self, name: &'static str, range: &str, in_range: impl Fn(f64) -> bool) -> f64 {
         let path = format!("{}.{name}", self.path);
         let Some(number) = self.numbers.remove(name).and_then(|numbers| numbers.first().copied())

@@ -1,9 +1,9 @@
-//! The mistakes in a scenario, noted one by one and told all at once.
+//! The mistakes in a scenario, noted one by one and reported all at once.
 
 use super::error::{Mistake, ScenarioError, line_of};
 
-/// The mistakes found so far, and what is asked for that can't be done yet: keys and what to say of
-/// each.
+/// The mistakes found so far, and the features that are not supported yet: keys, each with a
+/// message.
 #[derive(Default)]
 pub(super) struct Mistakes {
     mistakes: Vec<(String, String)>,
@@ -34,13 +34,12 @@ impl Mistakes {
         self.unless(number > 0.0, path, || "must be above 0".to_owned());
     }
 
-    /// Takes note that what is asked for can't be done yet.
+    /// Notes a feature that is not supported yet.
     pub(super) fn not_yet(&mut self, path: &str, text: &str) {
         self.not_yet.push((path.to_owned(), text.to_owned()));
     }
 
-    /// Whether anything is wrong. `text` is the file, or none where its lines mean nothing any
-    /// more.
+    /// Fails if anything was noted. `text` is the file, or none if its lines no longer apply.
     pub(super) fn settle(self, origin: &str, text: Option<&str>) -> Result<(), ScenarioError> {
         let located = |found: Vec<(String, String)>| -> Vec<Mistake> {
             let locate = |(path, said): (String, String)| {

@@ -1,5 +1,5 @@
-//! A run's mode as it is typed: a name, or a table of one name with its parameters. Which modes
-//! there are, and their parameters, is in the table of modes.
+//! A run's mode as it is typed: a name, or a table of one name with its parameters. The table of
+//! modes lists the modes and their parameters.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! `[network]`: what connects the tasks, when a silent one is lost, what all runs compress.
+//! `[network]`: the links between the tasks, when a silent task is lost, and the default
+//! compression.
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ struct RacksFile {
     uplink: Option<BytesPerSecond>,
 }
 
-/// What connects the tasks.
+/// The links between the tasks.
 pub(super) fn network(file: NetworkFile, found: &mut Mistakes) -> NetworkSpec {
     file.compression.check("network.compression", found);
     let bandwidth = file.bandwidth.unwrap_or(BytesPerSecond(1.25e9));

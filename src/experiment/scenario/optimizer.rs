@@ -1,5 +1,4 @@
-//! `program.optimizer`: every parameter in its range, and none that the rule has
-//! not.
+//! `program.optimizer`: checks that every parameter is in its range, and that the rule has it.
 
 mod typed;
 
@@ -10,9 +9,9 @@ use crate::optimizer::{ClipGradients, Optimizer};
 pub(super) use typed::OptimizerFile;
 use typed::{LearningRateFile, ScheduleFile, ScheduleName, ScheduleParameters};
 
-/// Where the optimizer is in a scenario.
+/// The path of the optimizer in a scenario.
 const PATH: &str = "program.optimizer";
-/// Where its learning rate is.
+/// The path of its learning rate.
 const RATE: &str = "program.optimizer.learning_rate";
 
 pub(super) fn optimizer(file: &OptimizerFile, found: &mut Mistakes) -> Optimizer {
@@ -22,7 +21,7 @@ pub(super) fn optimizer(file: &OptimizerFile, found: &mut Mistakes) -> Optimizer
     Optimizer { clip, ..Optimizer::new(rule, learning_rate) }
 }
 
-/// The rule with the parameters that the file gives, and its defaults for the others.
+/// The rule, with the file's parameters, and its defaults for the others.
 fn rule(file: &OptimizerFile, found: &mut Mistakes) -> UpdateRule {
     let mut given = Parameters::named(file.parameters.clone());
     let rule = file.rule.0.with(&mut given);
@@ -105,7 +104,7 @@ fn schedule(file: &ScheduleFile, found: &mut Mistakes) -> LearningRate {
     LearningRate::from(schedule).warmup_steps(file.warmup_steps.unwrap_or(0))
 }
 
-/// The bounds of the gradients, of which there is one at most.
+/// The bound of the gradients; at most one may be given.
 fn clip(file: &OptimizerFile, found: &mut Mistakes) -> Option<ClipGradients> {
     type Bound = fn(f32) -> ClipGradients;
     let bounds: [(&str, Option<f32>, Bound); 3] = [
@@ -128,7 +127,7 @@ fn clip(file: &OptimizerFile, found: &mut Mistakes) -> Option<ClipGradients> {
     clip
 }
 
-/// The parameters of a schedule that are given and not yet taken.
+/// The parameters of a schedule that are given and not yet read.
 struct Given<'a> {
     path: &'static str,
     parameters: ScheduleParameters,
@@ -157,7 +156,7 @@ impl Given<'_> {
         number
     }
 
-    /// A number of a schedule that has no default.
+    /// Reads a parameter of a schedule that has no default.
     fn needed(&mut self, name: &'static str) -> f32 {
         if !self.parameters.numbers.contains_key(name) {
             self.found.note(self.path, format!("this schedule needs `{name}`"));

@@ -1,4 +1,4 @@
-//! `[program]`: the model that its keys make, its data, its optimizer.
+//! `[program]`: the model, its data and its optimizer.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::data::Source;
 use crate::models::{Embedding, Model, Published};
 use crate::training::{Settings, Stop};
 
-/// How many variables the model `null` reads and updates, as TensorFlow's null step has.
+/// The number of variables that the model `null` reads and updates, as in TensorFlow's null step.
 const NULL_VARIABLES: usize = 16;
 
 /// The section as it is typed.
@@ -46,8 +46,8 @@ enum ModelFile {
     Null,
 }
 
-/// What is trained, and on what. `origin` is the scenario's file: relative paths begin where it is.
-/// `servers` are the parameter servers.
+/// The training's settings and data. `origin` is the scenario's file, at which relative paths
+/// begin. `servers` is the number of parameter servers.
 pub(super) fn program(
     file: ProgramFile,
     stop: Stop,
@@ -126,7 +126,7 @@ fn embedding(file: &ProgramFile, servers: u32, found: &mut Mistakes) -> Embeddin
     }
 }
 
-/// Notes a data set whose samples are not what the model takes.
+/// Notes a mistake if the data set's samples are not those that the model takes.
 fn check_samples(model: &Model, dataset: &Source, found: &mut Mistakes) {
     let path = "program.dataset";
     let has_images = matches!(dataset, Source::Digits | Source::Idx { .. });

@@ -1,4 +1,4 @@
-//! `[[run]]`: one training of the program, and what is its own.
+//! `[[run]]`: one training of the program, with its own settings.
 
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -11,13 +11,13 @@ use crate::sync::Mode;
 /// One training of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// What the report calls it. Default: how it trains, in words.
+    /// The name in the report. Default: its mode, compression and changes, in words.
     pub name: String,
-    /// How its workers are coordinated.
+    /// The mode of its workers.
     pub mode: Mode,
-    /// What is left out of the values on the network. Default: what `[network]` says, or nothing.
+    /// The compression of values on the network. Default: that of `[network]`, or none.
     pub compression: Compression,
-    /// The scenario with this run's `unset` and `set`, where it has any.
+    /// The scenario with this run's `unset` and `set`, if it has any.
     pub(super) own: Option<Box<Scenario>>,
 }
 
@@ -28,11 +28,11 @@ pub(super) struct RunFile {
     name: Option<String>,
     mode: ModeFile,
     compression: Option<Compression>,
-    /// Keys of the scenario that this run has otherwise: `set = { program.batch = 64 }`. A table
-    /// changes the keys that it names and leaves the others.
+    /// Keys that are different in this run: `set = { program.batch = 64 }`. A table changes the
+    /// keys that it names and leaves the others.
     #[serde(default)]
     set: Table,
-    /// Keys that it goes without, by their paths; removed before `set` is applied.
+    /// The paths of keys that this run lacks; removed before `set` is applied.
     #[serde(default)]
     unset: Vec<String>,
 }
@@ -43,7 +43,7 @@ impl RunFile {
         !self.set.is_empty() || !self.unset.is_empty()
     }
 
-    /// What it changes, in words; empty where it changes nothing.
+    /// Its own changes, in words; empty if it has none.
     pub(super) fn changes(&self) -> String {
         let unset = self.unset.iter().map(|path| format!(", without {path}"));
         let set = leaves("", &self.set).into_iter().map(|leaf| format!(", {leaf}"));
@@ -79,7 +79,7 @@ fn shown(value: &Value) -> String {
 }
 
 impl Run {
-    /// How it trains, in words.
+    /// Its mode and compression, in words.
     pub fn how(&self) -> String {
         let mut how = self.mode.to_string();
         if self.compression != Compression::None {
@@ -89,7 +89,7 @@ impl Run {
     }
 }
 
-/// The runs of `workers`, which compress what they send in the same way where they do not say how.
+/// The runs of `workers` workers. Runs that give no compression have the compression `compressed`.
 pub(super) fn runs(
     file: Option<Vec<RunFile>>,
     (workers, compressed): (u32, Compression),

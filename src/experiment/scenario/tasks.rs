@@ -1,4 +1,4 @@
-//! The tasks of one job: so many, or one at each address.
+//! The tasks of one job: a number of tasks, or one at each address.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,14 +10,14 @@ use crate::cluster::TaskName;
 /// The tasks of one job: at least one. Written `2`, or `["host:port", ...]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tasks {
-    /// So many tasks, wherever they are put.
+    /// A number of tasks, at any address.
     Count(u32),
     /// One task at each `host:port`.
     Addresses(Vec<String>),
 }
 
 impl Tasks {
-    /// How many tasks.
+    /// The number of tasks.
     pub fn count(&self) -> u32 {
         match self {
             Self::Count(count) => *count,
@@ -26,11 +26,11 @@ impl Tasks {
     }
 }
 
-/// The task `name` of `cluster`, or why it has none.
+/// The task `name` of `cluster`; the error says why there is none.
 pub(super) fn task_of(name: &str, cluster: &BTreeMap<String, Tasks>) -> Result<TaskName, String> {
     let parts =
         name.split_once(':').and_then(|(job, index)| Some((job, index.parse::<u32>().ok()?)));
-    // No "worker:03".
+    // Refuses "worker:03".
     let spelt_alike = |(job, index): &(&str, u32)| format!("{job}:{index}") == name;
     let (job, index) =
         parts.filter(spelt_alike).ok_or("no task's name; write, for example, `worker:0`")?;

@@ -1,5 +1,5 @@
-//! Tests of reading scenarios: what the files mean. Each error's text is in `errors`, `--set` in
-//! `settings`.
+//! Tests of reading scenarios: the meaning of the files. The texts of errors are in `errors`,
+//! `--set` in `changes`.
 
 mod changes;
 mod errors;

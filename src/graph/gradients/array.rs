@@ -1,4 +1,4 @@
-//! The gradients of operations that move elements: they move back.
+//! The gradients of operations that move elements: the gradient's elements move back.
 
 use smallvec::smallvec;
 
@@ -52,19 +52,19 @@ impl Backward<'_> {
         })
     }
 
-    /// The gradients of all outputs of `of`, zeros where none has arrived.
+    /// The gradients of all outputs of `of`; zeros for an output at which none has arrived.
     fn all(&self, of: OpId, arrived: &[Option<Edge>]) -> Result<Vec<Edge>, GraphError> {
         let zeros = |output| self.add(of, Op::Array(Array::ZerosLike), &[Edge { op: of, output }]);
         (0..).zip(arrived).map(|(output, dy)| dy.map_or_else(|| zeros(output), Ok)).collect()
     }
 
-    /// The outputs of `of` as the gradients of `inputs`.
+    /// The outputs of `of` as the gradients of those `inputs` whose gradient is wanted.
     fn wanted(&self, of: OpId, inputs: &[Edge]) -> InputGradients {
         let part = |(output, x): (u32, &Edge)| self.depends(*x).then_some(Edge { op: of, output });
         (0..).zip(inputs).map(part).collect()
     }
 
-    /// The parts of `dy` that belong to `inputs`, which were put together along `axis`.
+    /// The parts of `dy` that belong to `inputs`, which were concatenated along `axis`.
     fn parts(
         &self,
         id: OpId,
@@ -85,8 +85,8 @@ impl Backward<'_> {
     }
 }
 
-/// What moves the gradient of an operation of one input back, and whether it needs that input's
-/// shape.
+/// The operation that moves the gradient of an operation of one input back, and whether it needs
+/// that input's shape.
 fn moved_back(array: &Array) -> Option<(Array, bool)> {
     let strided = |subscripts| Some((Array::StridedSliceGrad(subscripts), true));
     let alone = |op| Some((op, false));

@@ -1,4 +1,4 @@
-//! `Backprop`: what the gradient of a defined operation is built from.
+//! `Backprop`: the values that the gradient of a defined operation is built from.
 
 use smallvec::SmallVec;
 
@@ -9,9 +9,9 @@ use crate::graph::op::Defined;
 use crate::graph::{Edge, OpId, Operation, Output};
 
 /// An operation on the way back from a loss: its inputs, its outputs, and the gradients that have
-/// arrived at these.
+/// arrived at the outputs.
 ///
-/// What is built of them runs on the operation's device.
+/// Operations that are built from these values run on the operation's device.
 pub struct Backprop<'a> {
     pass: &'a Backward<'a>,
     id: OpId,
@@ -23,7 +23,7 @@ impl Backprop<'_> {
     /// Input `i`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such input.
     pub fn input(&self, i: usize) -> Output {
         self.value(self.operation.inputs[i])
     }
@@ -33,7 +33,7 @@ impl Backprop<'_> {
         self.value(Edge { op: self.id, output: i as u32 })
     }
 
-    /// The gradient at output `i`; none where the loss does not depend on it.
+    /// The gradient at output `i`; `None` if the loss does not depend on it.
     ///
     /// # Panics
     /// If there is no such output.
@@ -52,12 +52,12 @@ impl Backprop<'_> {
         }
     }
 
-    /// Whether anybody asks about the gradient for input `i`.
+    /// Whether the gradient for input `i` is wanted.
     pub fn wants(&self, i: usize) -> bool {
         self.pass.depends(self.operation.inputs[i])
     }
 
-    /// The gradient for input `i`, built where it is wanted.
+    /// The gradient for input `i`, built only if it is wanted.
     ///
     /// # Errors
     /// Those of `build`.
@@ -69,7 +69,7 @@ impl Backprop<'_> {
         self.wants(i).then(build).transpose()
     }
 
-    /// That the operation has no gradient.
+    /// The error that the operation has no gradient.
     pub fn no_gradient(&self) -> GraphError {
         self.pass.no_gradient(self.operation)
     }

@@ -1,4 +1,4 @@
-//! The gradients of operations of one result an element.
+//! The gradients of elementwise operations.
 
 use smallvec::smallvec;
 
@@ -10,7 +10,8 @@ use crate::graph::{Edge, OpId, Operation};
 use crate::tensor::{Shape, Tensor};
 
 impl Backward<'_> {
-    /// The gradients for the inputs of an elementwise operation, when `dy` is that of its result.
+    /// The gradients for the inputs of an elementwise operation, given the gradient `dy` of its
+    /// result.
     pub(super) fn elementwise(
         &self,
         id: OpId,
@@ -92,7 +93,8 @@ impl Backward<'_> {
             Binary::FloorDiv | Binary::FloorMod => {
                 of(Binary::Mul, dy, self.negated(id, of(Binary::FloorDiv, a, b)?)?)
             }
-            // Where the base is not above 0 its logarithm is no number, and the gradient 0.
+            // Where the base is not above 0, its logarithm is not a number; the gradient is 0
+            // there.
             Binary::Pow => {
                 let (zero, one) = (self.scalar(id, a, 0.0)?, self.scalar(id, a, 1.0)?);
                 let positive = self.add(id, Op::Compare(Comparison::Greater), &[a, zero])?;
@@ -121,10 +123,10 @@ impl Backward<'_> {
         self.add(id, Op::Fill { shape: Shape::SCALAR, value }, &[])
     }
 
-    /// A gradient of the shape of the result as one of the shape of `x`, which was broadcast along
+    /// Sums a gradient of the result's shape to the shape of `x`, which was broadcast with
     /// `others`.
     ///
-    /// Nothing is added where the shapes tell that `x` has that of the result.
+    /// Adds no operation if the shapes show that `x` has the result's shape.
     fn summed(
         &self,
         id: OpId,
@@ -144,8 +146,8 @@ impl Backward<'_> {
     }
 }
 
-/// The comparison that holds where the first operand passes the gradient on, as it does among
-/// equals.
+/// The comparison of the first operand with the second that holds where the first gets the
+/// gradient; on a tie it does.
 fn wins(extreme: Binary) -> Comparison {
     if extreme == Binary::Maximum { Comparison::GreaterEqual } else { Comparison::LessEqual }
 }

@@ -9,7 +9,7 @@ use crate::graph::op::{Binary, Loss, Op, Unary};
 use crate::graph::{Edge, OpId, Operation};
 
 impl Backward<'_> {
-    /// The gradient of a loss, of which only the first output has one.
+    /// The gradient of a loss operation. Only its first output has a gradient.
     pub(super) fn loss(
         &self,
         id: OpId,

@@ -9,8 +9,8 @@ use crate::graph::op::{Norm, Op};
 use crate::graph::{Edge, OpId, Operation};
 
 impl Backward<'_> {
-    /// The gradient of a normalisation, of which only `y` has one; dropout's is dropped out by the
-    /// same mask.
+    /// The gradient of a normalisation or a dropout. Of a normalisation's outputs only `y` has a
+    /// gradient; a dropout's gradient is dropped out by the same mask.
     pub(super) fn norm(
         &self,
         id: OpId,

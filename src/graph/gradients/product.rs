@@ -24,7 +24,7 @@ impl Backward<'_> {
         Ok(smallvec![self.for_input(a, da)?, self.for_input(b, db)?])
     }
 
-    /// The same of many matrices; summed over those that one was repeated for.
+    /// The same for each pair of matrices, summed over the pairs that a factor was repeated for.
     pub(super) fn batch_matmul(
         &self,
         id: OpId,
@@ -49,7 +49,7 @@ impl Backward<'_> {
         Ok(smallvec![self.for_input(x, dx)?, self.for_input(y, dy)?])
     }
 
-    /// A gradient for all that `x` was repeated to fill, summed where it was.
+    /// Sums a gradient of the repeated `x` to the shape of `x`.
     fn filled(&self, id: OpId, gradient: Edge, x: Edge) -> Result<Edge, GraphError> {
         let shape = |edge| self.graph.tensor_type(edge).shape;
         let never_repeated = shape(gradient).known().is_some() && shape(gradient) == shape(x);

@@ -1,4 +1,4 @@
-//! The gradients of reductions: what was taken together gets its share back.
+//! The gradients of reductions: each reduced element gets its share.
 
 use smallvec::smallvec;
 
@@ -26,7 +26,7 @@ impl Backward<'_> {
         Ok(smallvec![Some(self.add(id, Op::ReduceGrad(op), inputs)?)])
     }
 
-    /// The gradient of a reduction's gradient, where that is linear and so does not depend on `x`.
+    /// The gradient of a reduction's gradient, if that is linear and so does not depend on `x`.
     pub(super) fn reduce_grad(
         &self,
         id: OpId,

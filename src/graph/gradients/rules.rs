@@ -1,5 +1,5 @@
-//! The gradient of each kind of operation: what arrives at its inputs for what arrives at its
-//! output.
+//! The gradient of each kind of operation: from the gradients of its outputs to those of its
+//! inputs.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -8,14 +8,14 @@ use crate::graph::error::{GraphError, GraphProblem};
 use crate::graph::op::{Binary, Op, Reduce, Reduction};
 use crate::graph::{Edge, OpId, Operation};
 
-/// The gradients for an operation's inputs; none for one that nobody asks about.
+/// The gradients for an operation's inputs; `None` for one that is not wanted.
 pub(super) type InputGradients = SmallVec<[Option<Edge>; 2]>;
 
 impl Backward<'_> {
-    /// The gradients for the inputs of `operation`, whose id is `id`, when `arrived` are those of
-    /// its outputs.
+    /// The gradients for the inputs of `operation`, whose id is `id`, given the gradients `arrived`
+    /// of its outputs.
     ///
-    /// An operation with one input is only asked where that input's gradient is wanted.
+    /// For an operation with one input it is called only if that input's gradient is wanted.
     pub(super) fn gradient(
         &self,
         id: OpId,
@@ -36,7 +36,7 @@ impl Backward<'_> {
         }
     }
 
-    /// The same, for an operation of which only the first output has a gradient.
+    /// The same for an operation whose first output alone has a gradient.
     fn simple(
         &self,
         id: OpId,
@@ -81,7 +81,7 @@ impl Backward<'_> {
         })
     }
 
-    /// The gradient for input `x`, where it is wanted.
+    /// The gradient for input `x`, if it is wanted.
     pub(super) fn for_input(
         &self,
         x: Edge,
@@ -90,7 +90,8 @@ impl Backward<'_> {
         self.depends(x).then(gradient).transpose()
     }
 
-    /// The gradient as the type of `x`; none where a cast was from or to what is no real number.
+    /// The gradient cast to the type of `x`; `None` if either type of the cast is not of real
+    /// numbers.
     fn cast_back(&self, id: OpId, x: Edge, dy: Edge) -> Result<Option<Edge>, GraphError> {
         let [from, to] = [x, dy].map(|edge| self.graph.tensor_type(edge).dtype);
         (from.is_float() && to.is_float()).then(|| self.add(id, Op::Cast(from), &[dy])).transpose()

@@ -1,4 +1,4 @@
-//! The gradients of operations on numbered rows, and those of a variable, whose rows may have been
+//! The gradients of operations on numbered rows, and those of variables that may have had rows
 //! gathered.
 
 use smallvec::{SmallVec, smallvec};
@@ -40,9 +40,10 @@ impl Backward<'_> {
         Ok(gradients)
     }
 
-    /// The gradient of `variable`: of its rows, where nothing has read the whole of it.
+    /// The gradient of `variable`: of some of its rows, unless the whole variable was read.
     ///
-    /// What is only about ids is done where the variable is, which has them: they travel once.
+    /// Operations on ids alone run on the variable's device. That device has the ids, so they
+    /// travel once.
     pub(super) fn of_variable(
         &mut self,
         variable: &Variable,
@@ -74,7 +75,7 @@ impl Backward<'_> {
         Ok(Some(Gradient::Dense(Output::new(self.graph.clone(), whole))))
     }
 
-    /// Rows of any shape of ids as one list of rows, and the ids as a list.
+    /// Flattens ids of any shape to a list, and their rows to a list of rows.
     fn flat(
         &self,
         gather: OpId,
@@ -95,7 +96,7 @@ impl Backward<'_> {
         ))
     }
 
-    /// All slices one after the other.
+    /// All slices, concatenated.
     fn joined(
         &self,
         slices: Vec<(Edge, Edge)>,
@@ -117,7 +118,7 @@ impl Backward<'_> {
         IndexedSlices::new(&output(values), &output(indices), rows).map(Some)
     }
 
-    /// Ids as i64, where some are i32 and some are not.
+    /// The ids, cast to i64 if some are i32 and some are not.
     fn of_one_type(&self, at: OpId, ids: &[Edge]) -> Result<SmallVec<[Edge; 4]>, GraphError> {
         let dtype = |edge: &Edge| self.graph.tensor_type(*edge).dtype;
         if ids.iter().all(|edge| dtype(edge) == dtype(&ids[0])) {

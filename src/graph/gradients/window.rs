@@ -57,8 +57,8 @@ impl Backward<'_> {
         })
     }
 
-    /// The gradient by the image `x`, which is only looked at where its size is not known before
-    /// the step.
+    /// The gradient by the image `x`. It takes `x` as an input only if the size of `x` is unknown
+    /// before the step.
     fn by_input(
         &self,
         id: OpId,

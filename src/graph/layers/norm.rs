@@ -9,14 +9,14 @@ use super::super::output::{Output, Target};
 use super::super::variable::Variable;
 
 /// Batch normalisation (Ioffe and Szegedy 2015; TensorFlow: `tf.layers.batch_normalization`,
-/// fused): each channel, the last axis, is brought to mean 0 and variance 1, then scaled by `gamma`
-/// and offset by `beta`.
+/// fused): each channel, the last axis, is brought to mean 0 and variance 1, then multiplied by
+/// `gamma` and offset by `beta`.
 ///
-/// In training the moments are those of the batch, and an update moves the moving moments towards
-/// them; a trained model uses the moving moments. These are variables that no optimizer trains,
-/// beside `beta`.
+/// Training uses the moments of the batch, and an update moves the moving moments towards them; a
+/// trained model uses the moving moments. These are variables on the device of `beta`, and no
+/// optimizer trains them.
 ///
-/// The update adds `(batch − moving) (1 − momentum)` where the variable is, with `moving` as the
+/// The update adds `(batch − moving) (1 − momentum)` on the variable's device, with `moving` as the
 /// step read it, as TensorFlow's does. Each worker's step makes its own update, in every mode of
 /// training: additions of several workers commute, so that none is lost, and none waits for
 /// another.
@@ -50,7 +50,8 @@ pub struct BatchNorm {
 }
 
 impl BatchNorm {
-    /// For so many channels, with TensorFlow's defaults: momentum 0.99, ε 0.001.
+    /// A batch normalisation of `channels` channels, with TensorFlow's defaults: momentum 0.99, ε
+    /// 0.001.
     ///
     /// Its variables are `batch_normalization/gamma`, `/beta`, `/moving_mean` and
     /// `/moving_variance`; `batch_normalization_1/…` for the next.
@@ -77,24 +78,24 @@ impl BatchNorm {
         Ok(Self { gamma, beta, moving_mean, moving_variance, momentum: 0.99, epsilon: 0.001 })
     }
 
-    /// Keeps this share of the moving moments in each update.
+    /// Sets the share of the moving moments that each update keeps.
     #[must_use]
     pub fn momentum(self, momentum: f32) -> Self {
         Self { momentum, ..self }
     }
 
-    /// Adds this to a variance.
+    /// Sets the number that is added to each variance.
     #[must_use]
     pub fn epsilon(self, epsilon: f32) -> Self {
         Self { epsilon, ..self }
     }
 
-    /// `x` \[…, channels\] by the moments of the batch, and the update of the moving moments, which
-    /// a training step is to run: as a target of the step, or as a control dependency of its train
-    /// op.
+    /// Normalises `x` \[…, channels\] by the moments of the batch. Also returns the update of the
+    /// moving moments; a training step must run it, as a target of the step or as a control
+    /// dependency of its train op.
     ///
     /// # Errors
-    /// If `x` is no f32 of so many channels.
+    /// If `x` is not f32, or has another number of channels.
     #[track_caller]
     pub fn train(&self, x: &Output) -> Result<(Output, Target), GraphError> {
         let graph = x.graph();
@@ -109,10 +110,10 @@ impl BatchNorm {
         Ok((y, update))
     }
 
-    /// `x` \[…, channels\] by the moving moments.
+    /// Normalises `x` \[…, channels\] by the moving moments.
     ///
     /// # Errors
-    /// If `x` is no f32 of so many channels.
+    /// If `x` is not f32, or has another number of channels.
     #[track_caller]
     pub fn infer(&self, x: &Output) -> Result<Output, GraphError> {
         let given = [
@@ -126,13 +127,13 @@ impl BatchNorm {
 }
 
 /// Layer normalisation (Ba et al. 2016): each row of `x` \[…, n\] is brought to mean 0 and variance
-/// 1, then scaled and offset. `epsilon` is added to a variance; Keras takes 0.001.
+/// 1, then scaled and offset. `epsilon` is added to each variance; Keras's is 0.001.
 ///
 /// Its variables are `layer_normalization/gamma`, ones, and `/beta`, zeros;
 /// `layer_normalization_1/…` for the next.
 ///
 /// # Errors
-/// If `x` is no f32 whose last dimension is known.
+/// If `x` is not f32, or its last dimension is unknown.
 #[track_caller]
 pub fn layer_norm(x: &Output, epsilon: f32) -> Result<Output, GraphError> {
     let given = x.tensor_type();
@@ -149,7 +150,8 @@ pub fn layer_norm(x: &Output, epsilon: f32) -> Result<Output, GraphError> {
     built
 }
 
-/// Apart from [`layer_norm`], so that every operation is built at the line of its caller.
+/// The body of [`layer_norm`]: a function of its own, so that every operation is built at the line
+/// of the caller.
 #[track_caller]
 fn layer_norm_in_scope(x: &Output, width: usize, epsilon: f32) -> Result<Output, GraphError> {
     let graph = x.graph();
@@ -158,11 +160,11 @@ fn layer_norm_in_scope(x: &Output, width: usize, epsilon: f32) -> Result<Output,
     x.with(&[&gamma.read(), &beta.read()], Op::Norm(Norm::Layer { epsilon }))
 }
 
-/// The mean and the variance (over the count) of the elements along `axes`, which stay with size 1
-/// where `keep_dims` says (TensorFlow: `tf.nn.moments`).
+/// The mean and the variance (over the count) of the elements along `axes`; with `keep_dims` these
+/// axes stay, with size 1 (TensorFlow: `tf.nn.moments`).
 ///
 /// # Errors
-/// If an axis is not there or named twice, or the elements are no f32.
+/// If an axis does not exist or is named twice, or the elements are not f32.
 #[track_caller]
 pub fn moments(
     x: &Output,
@@ -180,15 +182,16 @@ pub fn moments(
     Ok((x.mean_over(axes)?, squares.mean_over(axes)?))
 }
 
-/// `x` with a share `rate` of its elements 0, and the others `1 / (1 − rate)` of what they are
+/// `x` with a share `rate` of its elements set to 0 and the others multiplied by `1 / (1 − rate)`
 /// (Srivastava et al. 2014; TensorFlow: `tf.nn.dropout`).
 ///
-/// Which elements depends on the graph's seed, the layer's name, the value of `counter` (an i64
-/// scalar) and the element's position: not on where, or on how many threads, it is computed.
+/// The choice of elements depends on the graph's seed, the layer's name, the value of `counter` (an
+/// i64 scalar) and the element's position, and neither on the device nor on its number of threads.
 /// Workers that share seed and counter drop the same positions, each of its own batch.
 ///
 /// # Errors
-/// If `x` is no f32 or f64, the counter no i64 scalar, or the rate below 0 or not below 1.
+/// If `x` is not f32 or f64, the counter is not an i64 scalar, or the rate is below 0 or not below
+/// 1.
 #[track_caller]
 pub fn dropout(x: &Output, rate: f32, counter: &Output) -> Result<Output, GraphError> {
     if !(0.0..1.0).contains(&rate) {
@@ -210,7 +213,7 @@ impl Output {
     /// [`dropout`] with the global step as counter: another mask in each step.
     ///
     /// # Errors
-    /// If it is no f32 or f64, or the rate is below 0 or not below 1.
+    /// If it is not f32 or f64, or the rate is below 0 or not below 1.
     #[track_caller]
     pub fn dropout(&self, rate: f32) -> Result<Self, GraphError> {
         dropout(self, rate, &self.graph().global_step()?.read())

@@ -4,16 +4,16 @@ use super::super::error::{GraphError, GraphProblem};
 use super::super::op::{Padding, RandomLaw, Sliding};
 use super::super::output::Output;
 
-/// A convolution without activation: `filters` channels from windows of `size`, height and width,
-/// and a bias for each (TensorFlow: `tf.layers.conv2d`).
+/// A convolution without activation: `filters` channels from windows of `size` (height and width),
+/// with a bias for each channel (TensorFlow: `tf.layers.conv2d`).
 ///
-/// Its variables are `conv2d/kernel`, uniform in ±√(6 / (fan in + fan out)) where a fan is a window
-/// of the channels that go in or come out (Glorot and Bengio 2010), and `conv2d/bias`, zero;
-/// `conv2d_1/…` for the next.
+/// Its variables are `conv2d/kernel`, uniform in ±√(6 / (fan in + fan out)), and `conv2d/bias`,
+/// zero; `conv2d_1/…` for the next. A fan is a window of the channels that go in or come out
+/// (Glorot and Bengio 2010).
 ///
 /// # Errors
-/// If `x` is no f32 of rank 4 with a known number of channels, or smaller with its padding than the
-/// window.
+/// If `x` is not f32 of rank 4 with a known number of channels, or is smaller with its padding than
+/// the window.
 #[track_caller]
 pub fn conv2d(
     x: &Output,
@@ -28,7 +28,7 @@ pub fn conv2d(
     built
 }
 
-/// The same without the bias: for a normalisation to follow.
+/// A [`conv2d`] without the bias, for a normalisation to follow.
 ///
 /// # Errors
 /// As [`conv2d`].
@@ -59,7 +59,8 @@ fn filter_of(
     }
 }
 
-/// Apart from [`conv2d`], so that every operation is built at the line of its caller.
+/// The body of both convolutions: a function of its own, so that every operation is built at the
+/// line of the caller.
 #[track_caller]
 fn convolved(
     x: &Output,
@@ -81,8 +82,8 @@ fn convolved(
     y.bias_add(&bias.read())
 }
 
-/// The greatest of each window of `size` by `strides`; an incomplete one at the edge counts only
-/// where `padding` is [`Padding::Same`] (TensorFlow: `tf.layers.max_pooling2d`).
+/// The greatest element of each window of `size` by `strides`; an incomplete window at the edge
+/// counts only if `padding` is [`Padding::Same`] (TensorFlow: `tf.layers.max_pooling2d`).
 ///
 /// # Errors
 /// As [`Output::max_pool`].
@@ -96,8 +97,8 @@ pub fn max_pool2d(
     x.max_pool(size, Sliding::from(padding).strides(strides))
 }
 
-/// The mean of each window of `size` by `strides`; an incomplete one at the edge counts only
-/// where `padding` is [`Padding::Same`] (TensorFlow: `tf.layers.average_pooling2d`).
+/// The mean of each window of `size` by `strides`; an incomplete window at the edge counts only if
+/// `padding` is [`Padding::Same`] (TensorFlow: `tf.layers.average_pooling2d`).
 ///
 /// # Errors
 /// As [`Output::avg_pool`].
@@ -114,7 +115,7 @@ pub fn avg_pool2d(
 /// Each sample as a row: `[n, …]` as `[n, m]` (TensorFlow: `tf.layers.flatten`).
 ///
 /// # Errors
-/// If it is a scalar, or a dimension after the first is not known.
+/// If `x` is a scalar, or a dimension after the first is unknown.
 #[track_caller]
 pub fn flatten(x: &Output) -> Result<Output, GraphError> {
     let shape = x.tensor_type().shape;

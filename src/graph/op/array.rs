@@ -1,26 +1,26 @@
-//! Operations that move elements, and change none; and the gradients of those that use an element
-//! twice.
+//! Operations that move elements without changing them, and the gradients of those that use an
+//! element twice.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Mirror, Subscript};
 use crate::tensor::{DType, PartialShape, Tensor};
 
-/// What becomes of the elements' shape or order. Axes count from 0, the outermost.
+/// A change of the elements' shape or order. Axes count from 0, the outermost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Array {
-    /// `(x)`, its elements in this shape; one dimension may be `None`, and is what the others leave
+    /// `(x)`, its elements in this shape; one dimension may be `None`, and follows from the others
     /// (TensorFlow `Reshape`, where it is -1).
     Reshape(PartialShape),
     /// `(x, like)`: the elements of `x` in the shape of `like`, whose values are not used.
     ReshapeLike,
-    /// `(x)` with a new axis of size 1 before this one.
+    /// `(x)` with a new axis of size 1 before this axis.
     ExpandDims(usize),
     /// `(x)` without these axes, which are of size 1.
     Squeeze(Vec<usize>),
     /// `(x)`: axis `i` of the result is this axis of `x`.
     Transpose(Vec<usize>),
-    /// `(x, …)`: one after the other along an axis (TensorFlow `ConcatV2`).
+    /// `(x, …)`: all inputs, concatenated along an axis (TensorFlow `ConcatV2`).
     Concat {
         /// The axis.
         axis: usize,
@@ -33,61 +33,61 @@ pub enum Array {
         sizes: Vec<usize>,
     },
     /// `(x, like, …)`: `x` cut along an axis into outputs of the shapes of the others, whose values
-    /// are not used: the gradient of a concatenation whose sizes only the step knows.
+    /// are not used. The gradient of a concatenation whose sizes only the step knows.
     SplitLike {
         /// The axis.
         axis: usize,
     },
-    /// `(x, …)` of one shape: along a new axis before this one (TensorFlow `Pack`).
+    /// `(x, …)` of one shape: all inputs along a new axis before `axis` (TensorFlow `Pack`).
     Stack {
         /// The axis.
         axis: usize,
     },
-    /// `(x)`: an output for each position of an axis, without it (TensorFlow `Unpack`).
+    /// `(x)`: an output for each position of an axis, without that axis (TensorFlow `Unpack`).
     Unstack {
         /// The axis.
         axis: usize,
     },
     /// `(x)`: the part that begins at a position.
     Slice {
-        /// Where it begins, for each axis.
+        /// The first position, for each axis.
         begin: Vec<usize>,
-        /// Its size, for each axis; `None` for all that is left (TensorFlow: -1).
+        /// Its size, for each axis; `None` for the rest of the axis (TensorFlow: -1).
         size: Vec<Option<usize>>,
     },
-    /// `(x)`: what the subscripts take; all of each axis after them.
+    /// `(x)`: the part that the subscripts take, with the whole of each axis after them.
     StridedSlice(Vec<Subscript>),
-    /// `(gradient, x)`: zeros of the shape of `x`, and the gradient where the slice was taken.
+    /// `(gradient, x)`: zeros of the shape of `x`, with the gradient where the slice was taken.
     StridedSliceGrad(Vec<Subscript>),
     /// `(x)` with a value before and after it along each axis (TensorFlow `PadV2`).
     Pad {
-        /// How many before and how many after, for each axis.
+        /// The number of elements before and after, for each axis.
         paddings: Vec<(usize, usize)>,
         /// The value, a scalar of the type of `x`.
         value: Tensor,
     },
     /// `(x)` with its own elements, mirrored, before and after it along each axis.
     MirrorPad {
-        /// How many before and how many after, for each axis.
+        /// The number of elements before and after, for each axis.
         paddings: Vec<(usize, usize)>,
-        /// Where the mirror stands.
+        /// The position of the mirror.
         mirror: Mirror,
     },
-    /// `(gradient)`: each element of the padded, added to the one that it came from.
+    /// `(gradient)`: each element of the padded value, added to the element that it was copied
+    /// from.
     MirrorPadGrad {
-        /// As those of the padding.
+        /// The paddings of the `MirrorPad`.
         paddings: Vec<(usize, usize)>,
-        /// As that of the padding.
+        /// The mirror of the `MirrorPad`.
         mirror: Mirror,
     },
-    /// `(x)`, repeated so many times along each axis.
+    /// `(x)`, repeated this many times along each axis.
     Tile(Vec<usize>),
     /// `(gradient)`: the sum of the tiles.
     TileGrad(Vec<usize>),
-    /// `(x)` repeated to fill this shape, by the rules of NumPy; `None` keeps the size that `x`
-    /// has.
+    /// `(x)` repeated to fill this shape, by the rules of NumPy; `None` keeps the size of `x`.
     BroadcastTo(PartialShape),
-    /// `(gradient, x)`: the sum over all that each element of `x` became.
+    /// `(gradient, x)`: for each element of `x`, the sum of the gradients of its copies.
     BroadcastToGrad,
     /// `(x)` in the opposite order along these axes (TensorFlow `ReverseV2`).
     Reverse(Vec<usize>),
@@ -95,9 +95,9 @@ pub enum Array {
     Cumsum {
         /// The axis.
         axis: usize,
-        /// Without the element itself.
+        /// Whether each sum leaves out the element itself.
         exclusive: bool,
-        /// From the end.
+        /// Whether the sums begin at the end.
         reverse: bool,
     },
     /// `(x)`: zeros of its type and shape.
@@ -106,16 +106,16 @@ pub enum Array {
     Range {
         /// The first value, a scalar.
         start: Tensor,
-        /// What the values do not reach, of the same type.
+        /// The limit that the values do not reach, of the same type.
         limit: Tensor,
-        /// What each is more than the one before, of the same type.
+        /// The difference between a value and the one before, of the same type.
         delta: Tensor,
     },
     /// `(x)`: the size of each of its dimensions (i32 or i64).
     Shape(DType),
-    /// `(x)`: how many elements it has (i32 or i64).
+    /// `(x)`: the number of its elements (i32 or i64).
     Size(DType),
-    /// `(x)`: how many dimensions it has (i32).
+    /// `(x)`: the number of its dimensions (i32).
     Rank,
 }
 

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::Axes;
 use crate::tensor::{DType, Shape, Tensor};
 
-/// The attributes that an operation is given, and a list of all that it has.
+/// The attributes given to an operation, and the list of all attributes that it has.
 ///
-/// An operation asks for each of its attributes once, always in the same order, with the value that
-/// it has: so one function says which there are, and both writes and reads them.
+/// An operation asks for each of its attributes once, always in the same order, with its own value.
+/// So one function defines the attributes, and both writes and reads them.
 #[derive(Debug, Default)]
 pub struct Attributes {
     given: Option<std::vec::IntoIter<Attribute>>,
@@ -68,7 +68,7 @@ attributes! {
 }
 
 impl Attributes {
-    /// Those of a message: all that the operation has, in their order.
+    /// The attributes of a message: all that the operation has, in their order.
     pub(crate) fn in_order(given: Vec<Attribute>) -> Self {
         Self { given: Some(given.into_iter()), ..Self::default() }
     }

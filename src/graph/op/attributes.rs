@@ -1,4 +1,4 @@
-//! What operations are given besides their inputs: laws of chance, variables, replicas.
+//! Attributes of operations: laws of chance, variables, replicas.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,10 +35,10 @@ pub enum RandomLaw {
     },
 }
 
-/// What a variable is. Two graphs that name the same one share it.
+/// The declaration of a variable. Two graphs that name the same variable share it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariableSpec {
-    /// The name under which graphs share the variable; the operation's own unless another was
+    /// The name under which graphs share the variable; the operation's own name unless another was
     /// given.
     pub shared_name: Arc<str>,
     /// The namespace of resources that `Session::reset` clears as one.
@@ -49,33 +49,33 @@ pub struct VariableSpec {
     pub shape: Shape,
     /// Whether an optimizer updates it.
     pub trainable: bool,
-    /// Whether each worker has one of its own (TensorFlow: the collection `LOCAL_VARIABLES`).
+    /// Whether each worker has its own copy (TensorFlow: the collection `LOCAL_VARIABLES`).
     pub is_local: bool,
 }
 
 /// One of the workers that train the same variables.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replica {
-    /// Which one, from 0.
+    /// The worker's index, from 0.
     pub worker: u32,
-    /// How many there are.
+    /// The number of workers.
     pub workers: u32,
-    /// How they are coordinated.
+    /// The mode of their coordination.
     pub mode: Mode,
 }
 
 impl Replica {
-    /// The only worker of a training: what an optimizer is before it is told of others.
+    /// The only worker of a training: the replica of an optimizer that knows of no other workers.
     pub const ALONE: Self = Self { worker: 0, workers: 1, mode: Mode::Async };
 
-    /// Whether steps built for this worker are also those of `replica`: built for a worker alone,
+    /// Whether `replica` can run steps built for this worker: they were built for a worker alone,
     /// and run asynchronously.
     pub(crate) fn may_become(self, replica: Self) -> bool {
         self == Self::ALONE && replica.mode == Mode::Async
     }
 
-    /// Whether this is another worker of the training that `other` is of, or what is different
-    /// about it.
+    /// Checks that this is another worker of `other`'s training; if not, the error is the
+    /// difference.
     pub(crate) fn check_trains_with(&self, other: &Self) -> Result<(), String> {
         if (self.workers, self.mode) == (other.workers, other.mode) && self.worker < self.workers {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Functions of two elements, comparisons, and what is done with truth values.
+//! Functions of two elements, comparisons, and functions of truth values.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,11 +12,11 @@ pub enum Binary {
     Sub,
     /// `a · b`
     Mul,
-    /// `a / b`; of integers, cut towards 0 (TensorFlow `RealDiv`; of integers `Div`).
+    /// `a / b`; of integers, rounded towards 0 (TensorFlow `RealDiv`; of integers `Div`).
     Div,
     /// `⌊a / b⌋`
     FloorDiv,
-    /// What is left of `a` after [`FloorDiv`](Self::FloorDiv), of the sign of `b`.
+    /// The remainder of [`FloorDiv`](Self::FloorDiv), with the sign of `b`.
     FloorMod,
     /// `aᵇ`
     Pow,
@@ -31,7 +31,7 @@ pub enum Binary {
 /// A comparison of two elements of one type of numbers. Shapes are broadcast as NumPy does it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Comparison {
-    /// `a = b`, of truth values too. No NaN equals anything.
+    /// `a = b`, of truth values too. A NaN equals nothing.
     Equal,
     /// `a ≠ b`, of truth values too.
     NotEqual,
@@ -74,7 +74,7 @@ impl Binary {
 }
 
 impl Comparison {
-    /// Whether truth values can be compared so.
+    /// Whether the comparison takes truth values.
     pub(crate) fn takes_truth(self) -> bool {
         matches!(self, Self::Equal | Self::NotEqual)
     }

@@ -1,4 +1,4 @@
-//! The definition of an operation, whole: what a kind of operation is to every part of the library.
+//! The whole definition of a kind of operation, for every part of the library.
 
 use std::any::Any;
 use std::fmt;
@@ -19,13 +19,13 @@ pub type Known = (DType, Shape);
 /// The outputs of a kernel.
 pub type Outputs = SmallVec<[Tensor; 2]>;
 
-/// A kind of operation, whole: its name, its attributes, the types of its outputs, its gradient,
-/// its cost and its arithmetic (TensorFlow: `OpDef`, the shape function, the gradient function and
-/// the kernel, which are registered apart there).
+/// The whole definition of a kind of operation: its name, its attributes, the types of its outputs,
+/// its gradient, its cost and its arithmetic (TensorFlow registers these apart, as `OpDef`, shape
+/// function, gradient function and kernel).
 ///
-/// A program makes an operation of its own by implementing this for a type with its attributes. It
-/// [registers](crate::operations::register_operation) the type before it does anything else, and
-/// [applies](Output::apply) it.
+/// A program defines an operation of its own by implementing this trait for a type that holds its
+/// attributes. It [registers](crate::operations::register_operation) the type before it does
+/// anything else, and [applies](Output::apply) it.
 ///
 /// ```
 /// use trainyard::graph::{
@@ -78,37 +78,37 @@ pub type Outputs = SmallVec<[Tensor; 2]>;
 /// # Ok::<(), GraphError>(())
 /// ```
 pub trait OpDef: Any + fmt::Debug + Send + Sync {
-    /// What the kind is called in names, errors and messages.
+    /// The kind's name in operations' names, errors and messages.
     fn kind(&self) -> &'static str;
 
-    /// The same operation with the attributes that are `given`; those of `self` stand for others.
+    /// The same operation with the attributes that are `given`; the others are those of `self`.
     fn attributes(&self, given: &mut Attributes) -> Defined;
 
-    /// The types of its outputs. Used when a graph is built, where a dimension may be unknown, and
-    /// when a step runs, where all are known. One that is still unknown then is the kernel's to
-    /// decide.
+    /// The types of its outputs. It is called when a graph is built, where a dimension may be
+    /// unknown, and when a step runs, where all are known. If an output's dimension is still
+    /// unknown then, the kernel decides it.
     ///
     /// # Errors
-    /// [`GraphProblem::needs`] where the inputs don't fit.
+    /// [`GraphProblem::needs`] if the inputs don't fit.
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem>;
 
-    /// The gradients for its inputs, in their order, for those that have arrived at its outputs.
-    /// None for an input that the outputs don't depend on smoothly, or that is not
+    /// The gradients for its inputs, in their order, from those that have arrived at its outputs.
+    /// `None` for an input that the outputs don't depend on smoothly, or that is not
     /// [wanted](Backprop::wants).
     ///
     /// # Errors
-    /// [`Backprop::no_gradient`] where there is none, as without this method.
+    /// [`Backprop::no_gradient`] if the operation has no gradient, which is the default.
     fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
         Err(of.no_gradient())
     }
 
-    /// What its kernel costs, for inputs and outputs of these types.
+    /// The cost of its kernel, for inputs and outputs of these types.
     fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost;
 
     /// Computes the outputs, for inputs that fit.
     ///
     /// # Errors
-    /// If the values of the inputs, as distinct from their types, can't be worked on.
+    /// If the kernel can't work on the values of the inputs, even though their types fit.
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError>;
 }
 
@@ -116,13 +116,13 @@ pub trait OpDef: Any + fmt::Debug + Send + Sync {
 #[derive(Clone)]
 pub struct Defined(Arc<dyn OpDef>);
 
-/// Why a kernel can't do its work, on account of the values that it was given.
+/// The error of a kernel that can't work on the values of its inputs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ComputeError(String);
 
 impl ComputeError {
-    /// An error that says this.
+    /// An error with this message.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
@@ -135,20 +135,20 @@ impl From<crate::tensor::TensorError> for ComputeError {
 }
 
 impl GraphProblem {
-    /// That `inputs` are not what an operation needs.
+    /// The error that `inputs` don't fit what an operation `needs`.
     pub fn needs(needs: &str, inputs: &[TensorType]) -> Self {
         refused(needs, inputs)
     }
 }
 
 impl Defined {
-    /// The definition itself, where it is a `D`.
+    /// The definition itself, if it is a `D`.
     pub fn get<D: OpDef>(&self) -> Option<&D> {
         let definition: &dyn Any = &*self.0;
         definition.downcast_ref()
     }
 
-    /// What the operation is, to whoever asks.
+    /// The definition behind the value.
     pub(crate) fn definition(&self) -> &dyn OpDef {
         &*self.0
     }
@@ -160,7 +160,7 @@ impl Defined {
         attributes.into_listed()
     }
 
-    /// Whether both are of one type and kind, whatever their attributes.
+    /// Whether both have the same type and kind, whatever their attributes.
     pub(crate) fn is_same_kind(&self, other: &Self) -> bool {
         let [a, b]: [&dyn Any; 2] = [&*self.0, &*other.0];
         a.type_id() == b.type_id() && self.0.kind() == other.0.kind()
@@ -191,8 +191,8 @@ impl fmt::Debug for Defined {
     }
 }
 
-/// The kind and the values of the attributes. The registry of [operations](crate::operations) reads
-/// them back.
+/// Writes the kind and the values of the attributes. The registry of
+/// [operations](crate::operations) reads them back.
 impl Serialize for Defined {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let values: Vec<Attribute> = self.listed().into_iter().map(|(_, value)| value).collect();

@@ -2,101 +2,103 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A learning rate: the same in each step, or computed from the global step, once a step, by the
-/// worker.
+/// A learning rate: the same in each step, or computed by the worker from the global step, once a
+/// step.
 ///
-/// A number is one, and so is a [`Schedule`].
+/// A number converts to a learning rate, and so does a [`Schedule`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LearningRate {
     pub(crate) schedule: Schedule,
     pub(crate) warmup_steps: u64,
 }
 
-/// How the learning rate changes with the global step \[global steps\] (TensorFlow:
+/// The learning rate as a function of the global step \[global steps\] (TensorFlow:
 /// `tf.train.*_decay`).
 ///
-/// `t` is the global step over `decay_steps`, with `staircase` rounded down.
+/// `t` is the global step divided by `decay_steps`; with `staircase` it is rounded down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Schedule {
-    /// Always this.
+    /// This rate in each step.
     Constant(f32),
     /// `initial · decay_rateᵗ` (`exponential_decay`)
     ExponentialDecay {
         /// The rate of step 0.
         initial: f32,
-        /// How many steps it takes to come down by `decay_rate`.
+        /// The number of steps in which the rate falls by the factor `decay_rate`.
         decay_steps: u64,
-        /// What is left of the rate after them.
+        /// The factor.
         decay_rate: f32,
-        /// Come down at once after `decay_steps`, and stay there for as many.
+        /// Whether the rate falls once every `decay_steps`, and stays the same between.
         staircase: bool,
     },
     /// `initial · e^(−decay_rate · t)` (`natural_exp_decay`)
     NaturalExpDecay {
         /// The rate of step 0.
         initial: f32,
-        /// The unit of time.
+        /// The number of steps in a unit of `t`.
         decay_steps: u64,
-        /// The exponent of a unit.
+        /// The exponent for one unit of `t`.
         decay_rate: f32,
-        /// Come down in stairs.
+        /// Whether the rate falls in stairs.
         staircase: bool,
     },
     /// `initial / (1 + decay_rate · t)` (`inverse_time_decay`)
     InverseTimeDecay {
         /// The rate of step 0.
         initial: f32,
-        /// The unit of time.
+        /// The number of steps in a unit of `t`.
         decay_steps: u64,
-        /// What is added to the divisor in a unit.
+        /// The number added to the divisor for each unit of `t`.
         decay_rate: f32,
-        /// Come down in stairs.
+        /// Whether the rate falls in stairs.
         staircase: bool,
     },
-    /// `(initial − end) · (1 − t)^power + end`, and `end` for ever after (`polynomial_decay`)
+    /// `(initial − end) · (1 − t)^power + end`, and `end` after that (`polynomial_decay`)
     PolynomialDecay {
         /// The rate of step 0.
         initial: f32,
-        /// When it ends.
+        /// The number of steps until the end of the decay.
         decay_steps: u64,
         /// The rate at the end.
         end: f32,
-        /// 1 for a straight line.
+        /// The exponent; 1 gives a straight line.
         power: f32,
-        /// Go on past the end with as many times `decay_steps` as it takes to cover the step.
+        /// Whether it goes on past the end, with the least multiple of `decay_steps` that covers
+        /// the step.
         cycle: bool,
     },
-    /// `initial · ((1 − alpha) · (1 + cos πt) / 2 + alpha)`, and the last for ever after
+    /// `initial · ((1 − alpha) · (1 + cos πt) / 2 + alpha)`, and the last value after that
     /// (`cosine_decay`; Loshchilov and Hutter 2017)
     CosineDecay {
         /// The rate of step 0.
         initial: f32,
-        /// When it ends.
+        /// The number of steps until the end of the decay.
         decay_steps: u64,
-        /// What is left at the end, as a part of `initial`.
+        /// The rate at the end, as a part of `initial`.
         alpha: f32,
     },
-    /// One rate up to and with a step, another up to the next, another after the last
+    /// One rate up to and including a step, another up to the next, another after the last
     /// (`piecewise_constant`)
     PiecewiseConstant {
-        /// The last step of each part but the last, ascending, and its rate.
+        /// The last step of each part and the part's rate, by ascending steps; without the last
+        /// part.
         until: Vec<(u64, f32)>,
-        /// The rate after them.
+        /// The rate of the last part.
         last: f32,
     },
 }
 
 impl LearningRate {
-    /// Begins with a part of the rate, that grows in a straight line: step `s` of the first `steps`
-    /// has `(s + 1) / steps` of what it would have. (Programs for TensorFlow take `s / steps` and
-    /// so waste step 0.)
+    /// Lets the rate grow in a straight line at the beginning: step `s` of the first `steps` has
+    /// `(s + 1) / steps` of the rate it would otherwise have. (Programs for TensorFlow take
+    /// `s / steps` and so waste step 0.)
     #[must_use]
     pub fn warmup_steps(mut self, steps: u64) -> Self {
         self.warmup_steps = steps;
         self
     }
 
-    /// The rate, where all steps have the same.
+    /// The rate, if all steps have the same.
     pub(crate) fn constant(&self) -> Option<f32> {
         match self.schedule {
             Schedule::Constant(rate) if self.warmup_steps == 0 => Some(rate),
@@ -104,7 +106,7 @@ impl LearningRate {
         }
     }
 
-    /// What of the schedule makes no sense.
+    /// The mistake in the schedule, if there is one.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         match &self.schedule {
             Schedule::ExponentialDecay { decay_steps: 0, .. }

@@ -1,11 +1,11 @@
-//! Softmax, and the losses that models of classes are trained by. Rows are those of the last axis.
+//! Softmax, and the losses that classifiers are trained by. Rows lie along the last axis.
 
 use serde::{Deserialize, Serialize};
 
-/// What is computed from logits.
+/// A function of logits, or a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Loss {
-    /// `(logits)`: the rows as probabilities.
+    /// `(logits)`: the softmax of each row.
     Softmax,
     /// `(gradient, y)`, where `y` is the softmax.
     SoftmaxGrad,

@@ -1,10 +1,10 @@
-//! How many values a range has.
+//! The number of values in a range.
 
 use crate::tensor::{DType, Tensor};
 
-/// How many values there are from `start` in steps of `delta` that do not reach `limit`, three
-/// scalars of one type; none where they are no numbers, the step is 0, or there is no such number
-/// of values.
+/// The number of values from `start` in steps of `delta` that do not reach `limit`, three scalars
+/// of one type; `None` if they are not numbers, the step is 0, or there are more values than any
+/// memory holds.
 pub(crate) fn range_len(start: &Tensor, limit: &Tensor, delta: &Tensor) -> Option<usize> {
     match start.dtype() {
         DType::F32 => real([start, limit, delta].map(|x| f64::from(x.slice::<f32>()[0]))),

@@ -1,4 +1,4 @@
-//! Reductions: what becomes of the elements along some axes, taken together.
+//! Reductions: one value from all elements along some axes.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A reduction of `(x)` along some of its axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reduce {
-    /// What becomes of the elements.
+    /// The function of the elements.
     pub reduction: Reduction,
     /// The axes that are reduced.
     pub axes: Axes,
@@ -15,22 +15,22 @@ pub struct Reduce {
     pub keep_dims: bool,
 }
 
-/// What becomes of elements that are taken together.
+/// A function from any number of elements to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reduction {
-    /// Their sum; 0 of none.
+    /// Their sum; 0 for no elements.
     Sum,
-    /// Their mean; NaN of none, and of integers cut towards 0.
+    /// Their mean, of integers rounded towards 0; NaN for no elements.
     Mean,
-    /// Their product; 1 of none.
+    /// Their product; 1 for no elements.
     Prod,
-    /// The greatest; of none the least that there is, NaN where one is.
+    /// The greatest; NaN if one is NaN; the type's least value for no elements.
     Max,
-    /// The least; of none the greatest that there is, NaN where one is.
+    /// The least; NaN if one is NaN; the type's greatest value for no elements.
     Min,
-    /// Whether one of them is true.
+    /// Whether at least one is true.
     Any,
-    /// Whether all of them are true.
+    /// Whether all are true.
     All,
 }
 
@@ -46,7 +46,7 @@ impl Reduce {
 }
 
 impl Axes {
-    /// Whether `axis` is one of them.
+    /// Whether `axis` is in the set.
     pub fn contains(self, axis: usize) -> bool {
         axis < u32::BITS as usize && self.0 >> axis & 1 == 1
     }

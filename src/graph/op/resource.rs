@@ -1,4 +1,4 @@
-//! Queues and accumulators: what outlives a step, besides variables.
+//! Queues and accumulators: the resources, besides variables, that outlive a step.
 
 use std::sync::Arc;
 
@@ -7,80 +7,82 @@ use serde::{Deserialize, Serialize};
 use super::Reduction;
 use crate::graph::TensorType;
 
-/// A queue or an accumulator. Two graphs that name the same one share it.
+/// The declaration of a queue or an accumulator. Two graphs that name the same one share it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResourceSpec {
     /// The name under which graphs share it.
     pub shared_name: Arc<str>,
     /// The namespace of resources that `Session::reset` clears as one.
     pub container: Arc<str>,
-    /// What it is.
+    /// Its kind.
     pub kind: ResourceKind,
 }
 
-/// What kind of resource there is.
+/// A kind of resource, with its attributes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ResourceKind {
     /// TensorFlow `FIFOQueueV2`.
     FifoQueue {
-        /// The most elements; any number without one.
+        /// The most elements it can hold; unlimited if `None`.
         capacity: Option<usize>,
-        /// What an element is made of.
+        /// The types of an element's components.
         components: Vec<TensorType>,
     },
     /// TensorFlow `ConditionalAccumulator`.
     ConditionalAccumulator {
-        /// What a gradient is.
+        /// The type of a gradient.
         value: TensorType,
-        /// What is taken: the mean or the sum.
+        /// The reduction of the gradients that are taken: the mean or the sum.
         reduction: Reduction,
     },
     /// TensorFlow `SparseConditionalAccumulator`.
     SparseConditionalAccumulator {
-        /// What the gradients, which are of some rows of it, are of. How many rows it has is known.
+        /// The type of the whole value, of whose rows the gradients are. Its number of rows is
+        /// known.
         whole: TensorType,
-        /// What is taken: the sum of each row, or its mean over the gradients that have it.
+        /// The reduction of each row that is taken: its sum, or its mean over the gradients that
+        /// have it.
         reduction: Reduction,
     },
 }
 
-/// What an operation does to a resource.
+/// An action of an operation on a resource.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ResourceAction {
-    /// `(component, …)` into the queue; waits for room.
+    /// Puts an element `(component, …)` into the queue; waits for room.
     Enqueue,
-    /// `(components, …)`: the rows of each are those of elements.
+    /// Puts many elements `(components, …)` into the queue: one for each row of the components.
     EnqueueMany,
-    /// An element's components; waits until there is one.
+    /// Takes an element, as its components; waits until there is one.
     Dequeue,
-    /// So many elements, their components stacked.
+    /// Takes this many elements, their components stacked.
     DequeueMany(usize),
-    /// The same, but those that are left where the queue is closed.
+    /// As [`Self::DequeueMany`], but takes the elements that are left if the queue is closed.
     DequeueUpTo(usize),
     /// Closes the queue.
     CloseQueue {
-        /// Refuse those who wait for room, instead of waiting for them.
+        /// Whether enqueues that wait for room are refused, instead of waited for.
         cancel_pending_enqueues: bool,
     },
-    /// How many elements the queue has (i32).
+    /// The number of elements in the queue (i32).
     QueueSize,
     /// Whether the queue is closed (bool).
     QueueIsClosed,
-    /// `(local step, gradient)`, or `(local step, indices, rows)` of a sparse one, into the
-    /// accumulator, where the step is not before the accumulator's. Gives how many steps it is
-    /// before that (i64).
+    /// Adds `(local step, gradient)`, or `(local step, indices, rows)` to a sparse accumulator,
+    /// unless the local step is before the accumulator's step. Gives the number of steps that it is
+    /// before it (i64).
     ApplyGradient,
-    /// `(number)`: all gradients together, as soon as there are so many; of a sparse one the
-    /// indices and the rows.
+    /// `(number)`: the reduction of all gradients, as soon as there are this many; of a sparse
+    /// accumulator the indices and the rows.
     TakeGradient,
-    /// How many gradients there are (i32).
+    /// The number of gradients (i32).
     NumAccumulated,
-    /// `(step)`: gradients of steps before it are dropped from now on.
+    /// `(step)`: from now on gradients of earlier steps are dropped.
     SetGlobalStep,
 }
 
 impl ResourceKind {
-    /// What it is called in errors.
+    /// The kind's name in errors.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::FifoQueue { .. } => "FIFOQueue",

@@ -1,47 +1,47 @@
-//! Operations on rows that are found by their number: what embeddings are made of.
+//! Operations on rows that are found by their number, as embeddings use them.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// What is done with rows and their numbers. Ids are i32 or i64.
+/// An operation on rows and their numbers. Ids are i32 or i64.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Sparse {
-    /// `(x [n])`: its different values, in the order in which they first occur, and for each
-    /// element of `x` which of them it is (i32 \[n\]).
+    /// `(x [n])`: its distinct values, in the order in which they first occur, and for each element
+    /// of `x` its index among them (i32 \[n\]).
     Unique,
     /// `(x [ids…, row…], ids […])`: row `i` of the result is the sum of the rows of `x` whose id is
-    /// `i`, in their order. As many rows as this says; with `None`, `(…, like [rows, …])`, as many
-    /// as `like` has, whose values are not used.
+    /// `i`, in their order. The result has this many rows; with `None`, `(…, like [rows, …])`, as
+    /// many as `like`, whose values are not used.
     UnsortedSegmentSum(Option<usize>),
-    /// `(ids [n])`: for each shard of a table the ids of its rows, as the shard counts them, then
-    /// for each shard where in `ids` they stand (i32). TensorFlow has it as arithmetic on ids and
-    /// two `DynamicPartition`s.
+    /// `(ids [n])`: for each shard of a table the ids of its rows, as the shard numbers them; then
+    /// for each shard the positions of these in `ids` (i32). TensorFlow has it as arithmetic on ids
+    /// and two `DynamicPartition`s.
     ShardIds(Sharding),
-    /// `(positions [n0], …, rows [n0, row…], …)`: all rows, each where its position says; the
-    /// positions are all from 0, each once (TensorFlow: `DynamicStitch`).
+    /// `(positions [n0], …, rows [n0, row…], …)`: all rows, each at its position; the positions are
+    /// all numbers from 0, each once (TensorFlow: `DynamicStitch`).
     Stitch,
-    /// `(gradient, positions…)`: for each list of positions the gradient's rows there.
+    /// `(gradient, positions…)`: for each list of positions the gradient's rows at them.
     StitchGrad,
 }
 
-/// How the rows of a table are divided among its shards.
+/// The division of a table's rows among its shards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sharding {
-    /// The table, for errors.
+    /// The table's name, for errors.
     pub table: Arc<str>,
-    /// How many rows it has.
+    /// The number of the table's rows.
     pub rows: usize,
-    /// How many shards; the first `rows % shards` of them have a row more than the others.
+    /// The number of shards; the first `rows % shards` of them have a row more than the others.
     pub shards: usize,
-    /// Which row is where.
+    /// The rule that assigns rows to shards.
     pub strategy: ShardStrategy,
 }
 
-/// Which shard has which row (TensorFlow: `partition_strategy` of `embedding_lookup`).
+/// The rule that assigns rows to shards (TensorFlow: `partition_strategy` of `embedding_lookup`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ShardStrategy {
-    /// Each shard has rows that follow each other.
+    /// Each shard has consecutive rows.
     #[default]
     Div,
     /// Row `id` is in shard `id % shards`.
@@ -61,7 +61,7 @@ impl Sparse {
 }
 
 impl Sharding {
-    /// The shard that row `id` is in, and its number there; none where the table has no such row.
+    /// The shard of row `id`, and the row's number there; `None` if the table has no such row.
     pub(crate) fn locate(&self, id: i64) -> Option<(usize, usize)> {
         let id = usize::try_from(id).ok().filter(|id| *id < self.rows)?;
         if self.strategy == ShardStrategy::Mod {

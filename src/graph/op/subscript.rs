@@ -1,24 +1,25 @@
-//! What a slice takes along an axis, and where a mirror stands.
+//! The subscripts of a slice, and the mirrors of a padding.
 
 use std::ops::{RangeFrom, RangeFull, RangeTo};
 
 use serde::{Deserialize, Serialize};
 
-/// What a strided slice takes along one axis: TensorFlow's `begin`, `end` and `strides` with the
-/// masks of `StridedSlice` resolved, written as Python writes a subscript.
+/// The positions that a strided slice takes along one axis: TensorFlow's `begin`, `end` and
+/// `strides` with the masks of `StridedSlice` resolved, written as Python writes a subscript.
 ///
-/// A Rust range that is open on a side is a subscript of stride 1, an integer a position:
-/// `(1..).into()`, `3.into()`; for one with two ends there is [`Subscript::between`].
+/// A Rust range that is open on a side converts to a subscript of stride 1, and an integer to a
+/// position: `(1..).into()`, `3.into()`. For a range with two ends there is [`Subscript::between`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Subscript {
-    /// `begin:end:stride`. A negative position counts from the end, one outside the axis is moved
-    /// to its end, and `None` is all the way; a negative stride goes backwards.
+    /// `begin:end:stride`. A negative position counts from the end, a position outside the axis is
+    /// moved to the axis's end, and `None` reaches to the axis's end on that side; a negative
+    /// stride goes backwards.
     Every {
         /// The first position taken.
         begin: Option<i64>,
-        /// The first not taken any more.
+        /// The first position not taken any more.
         end: Option<i64>,
-        /// From one to the next; not 0.
+        /// The distance from one position to the next; not 0.
         stride: i64,
     },
     /// One position, without its axis (TensorFlow: `shrink_axis_mask`).
@@ -39,13 +40,13 @@ impl Subscript {
     /// All of an axis.
     pub const ALL: Self = Self::Every { begin: None, end: None, stride: 1 };
 
-    /// From `begin` to before `end`, one after the other: Python's `begin:end`.
+    /// Every position from `begin` to before `end`: Python's `begin:end`.
     pub const fn between(begin: i64, end: i64) -> Self {
         Self::Every { begin: Some(begin), end: Some(end), stride: 1 }
     }
 
-    /// The positions along an axis of `size`; none for a position outside it or a stride of 0.
-    /// A new axis takes the only one of its own.
+    /// The positions along an axis of `size`; `None` if the stride is 0 or a position is outside
+    /// the axis. A new axis gives its own only position.
     pub(crate) fn positions(self, size: usize) -> Option<Positions> {
         let size = size as i64;
         let from_end =
@@ -97,12 +98,12 @@ impl From<RangeFull> for Subscript {
     }
 }
 
-/// Where the mirror of a `MirrorPad` stands.
+/// The position of the mirror of a `MirrorPad`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mirror {
     /// On the outermost element, which is not repeated: `c b | a b c | b a`.
     Reflect,
-    /// Outside it: `b a | a b c | c b`.
+    /// Outside the outermost element: `b a | a b c | c b`.
     Symmetric,
 }
 

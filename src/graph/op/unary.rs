@@ -2,24 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A function of one element. Of real numbers (f32, f64), except where it says that integers are
-/// taken too.
+/// A function of one real number (f32, f64), or also of an integer if its doc says so.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Unary {
     /// `max(x, 0)`
     Relu,
     /// `min(max(x, 0), 6)`
     Relu6,
-    /// `x`, below 0 times this.
+    /// `x`, multiplied by this factor if it is below 0.
     LeakyRelu(f32),
-    /// `x`, below 0 `eˣ − 1`
+    /// `x`, or `eˣ − 1` below 0.
     Elu,
-    /// `1.0507 x`, below 0 `1.7581 (eˣ − 1)` (Klambauer et al. 2017).
+    /// `1.0507 x`, or `1.7581 (eˣ − 1)` below 0 (Klambauer et al. 2017).
     Selu,
     /// `x Φ(x)`, Φ being the normal distribution (TensorFlow `tf.nn.gelu`; Hendrycks and Gimpel
     /// 2016).
     Gelu {
-        /// `½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))` instead.
+        /// Whether it is `½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))` instead.
         approximate: bool,
     },
     /// `1 / (1 + e⁻ˣ)`
@@ -60,7 +59,7 @@ pub enum Unary {
     Floor,
     /// The integer above.
     Ceil,
-    /// The nearest integer, of two the even one.
+    /// The nearest integer; of two equally near, the even one.
     Round,
     /// `sin x`
     Sin,
@@ -70,7 +69,7 @@ pub enum Unary {
     Erf,
 }
 
-/// What the gradient of a function is computed from, besides what arrives at its result.
+/// The value that a function's gradient is computed from, besides the gradient of its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// The function's input.
@@ -80,8 +79,8 @@ pub(crate) enum Seen {
 }
 
 impl Unary {
-    /// What the gradient is computed from; `None` where it needs no kernel of its own: of `Neg`,
-    /// and of the functions through which nothing passes back.
+    /// The value that the gradient is computed from; `None` if the gradient needs no kernel of its
+    /// own: that of `Neg`, and of the functions through which no gradient passes back.
     pub(crate) fn gradient_sees(self) -> Option<Seen> {
         match self {
             Self::Neg | Self::Floor | Self::Ceil | Self::Round => None,
@@ -95,7 +94,7 @@ impl Unary {
         }
     }
 
-    /// Whether integers are taken too.
+    /// Whether the function takes integers too.
     pub(crate) fn takes_integers(self) -> bool {
         matches!(self, Self::Square | Self::Abs | Self::Sign | Self::Neg)
     }
@@ -108,7 +107,7 @@ impl Unary {
         self.kinds().1
     }
 
-    /// What the function and its gradient are called.
+    /// The kinds of the function and of its gradient.
     fn kinds(self) -> (&'static str, &'static str) {
         match self {
             Self::Relu => ("Relu", "ReluGrad"),

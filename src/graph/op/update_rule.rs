@@ -1,4 +1,4 @@
-//! Update rules: how a gradient changes a variable, and what each rule keeps beside it.
+//! Update rules: how a gradient changes a variable, and the slots that each rule keeps beside it.
 
 mod parameters;
 
@@ -12,11 +12,12 @@ use crate::tensor::Tensor;
 
 pub use parameters::{Parameter, ParameterValue, Parameters, Range};
 
-/// One update rule, whole: its name, its parameters with their defaults and ranges, its slots, and
-/// its arithmetic. Scenarios, messages, graphs, costs and kernels read nothing else of it.
+/// The whole definition of an update rule: its name, its parameters with their defaults and ranges,
+/// its slots, and its arithmetic. Scenarios, messages, graphs, costs and kernels read nothing else
+/// of it.
 ///
-/// A program makes a rule of its own by implementing this for a type with its parameters, and
-/// [registers](crate::optimizer::register_rule) it before it does anything else:
+/// A program defines a rule of its own by implementing this trait for a type with its parameters,
+/// and [registers](crate::optimizer::register_rule) it before it does anything else:
 ///
 /// ```
 /// use trainyard::graph::{Parameters, Range, Rule, RuleState, Slot, UpdateRule};
@@ -60,33 +61,34 @@ pub trait Rule: Any + fmt::Debug + Send + Sync {
     /// Its name in scenarios and in messages.
     fn name(&self) -> &'static str;
 
-    /// What the operations that apply it are called: to a whole gradient, and to some rows.
+    /// The kinds of the operations that apply it: by a whole gradient, and by one of some rows.
     fn kinds(&self) -> [&'static str; 2] {
         ["ApplyGradient", "SparseApplyGradient"]
     }
 
-    /// The same rule with the parameters that are `given`. Those of `self` stand for the others, so
-    /// the rule that is registered has the defaults.
+    /// The same rule with the parameters that are `given`. The others are those of `self`, so the
+    /// rule that is registered holds the defaults.
     fn parameters(&self, given: &mut Parameters) -> UpdateRule;
 
-    /// The learning rate where a scenario names none.
+    /// The learning rate if a scenario names none.
     fn default_learning_rate(&self) -> f32 {
         0.01
     }
 
-    /// What it keeps beside a variable, in the order in which [`Rule::apply`] finds it: first all
-    /// that have the variable's shape.
+    /// The slots that it keeps beside a variable, in the order in which [`Rule::apply`] finds them:
+    /// first all that have the variable's shape.
     fn slots(&self) -> Vec<Slot> {
         Vec::new()
     }
 
-    /// Whether a gradient of some rows moves the others as well: their moments decay, or their
-    /// weights. It is made dense then.
+    /// Whether a gradient of some rows also changes the other rows, because their moments or
+    /// weights decay. Such a gradient is made dense.
     fn moves_every_row(&self) -> bool {
         false
     }
 
-    /// The operations on an element, for the compute model. A root counts as one, a power as 40.
+    /// The floating point operations per element, for the compute model. A root counts as 1, a
+    /// power as 40.
     fn flops(&self) -> usize;
 
     /// Updates the variable and its slots.
@@ -97,7 +99,7 @@ pub trait Rule: Any + fmt::Debug + Send + Sync {
 #[derive(Clone)]
 pub struct UpdateRule(Arc<Known>);
 
-/// A rule, and what is asked of it in every step.
+/// A rule, with the answers that every step needs, computed once.
 struct Known {
     rule: Box<dyn Rule>,
     slots: Vec<Slot>,
@@ -106,60 +108,60 @@ struct Known {
 /// A value that a rule keeps beside a variable.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slot {
-    /// What follows `variable/` in its name.
+    /// The part of its name after `variable/`.
     pub name: &'static str,
-    /// What it holds before the first update.
+    /// Its value before the first update.
     pub first: FirstValue,
 }
 
-/// What a slot holds, and what it begins with.
+/// The kind of value in a slot, and its initial value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FirstValue {
-    /// This, for each element of the variable.
+    /// A value for each element of the variable, initially this.
     Everywhere(f32),
-    /// One number.
+    /// One number, initially this.
     Scalar(f32),
     /// One count, from 0.
     Count,
 }
 
-/// A variable with its slots, and the gradient that changes it: what [`Rule::apply`] works on.
+/// A variable with its slots, and the gradient that changes it, as [`Rule::apply`] gets them.
 pub struct RuleState<'a> {
-    /// The variable's value, then its slots'.
+    /// The variable's value, then those of its slots.
     pub(crate) values: &'a mut [Tensor],
     pub(crate) gradient: &'a [f32],
-    /// Where the gradient is of some rows.
+    /// The gradient's rows, if it is of some rows only.
     pub(crate) rows: Option<RowsAt<'a>>,
 }
 
-/// Which rows of a variable a gradient is of.
+/// The rows of a variable that a gradient is of.
 #[derive(Clone, Copy)]
 pub(crate) struct RowsAt<'a> {
-    /// Ascending.
+    /// The row numbers, ascending.
     pub(crate) positions: &'a [usize],
-    /// The elements of a row; above 0.
+    /// The number of elements in a row; above 0.
     pub(crate) width: usize,
 }
 
 impl Slot {
-    /// A value for each element of the variable, that begins at `first`.
+    /// A slot with a value for each element of the variable, initially `first`.
     pub fn like_variable(name: &'static str, first: f32) -> Self {
         Self { name, first: FirstValue::Everywhere(first) }
     }
 
-    /// One number, that begins at `first`.
+    /// A slot with one number, initially `first`.
     pub fn scalar(name: &'static str, first: f32) -> Self {
         Self { name, first: FirstValue::Scalar(first) }
     }
 
-    /// One integer, that begins at 0.
+    /// A slot with one integer, initially 0.
     pub fn count(name: &'static str) -> Self {
         Self { name, first: FirstValue::Count }
     }
 }
 
 impl UpdateRule {
-    /// The rule itself, where it is an `R`.
+    /// The rule itself, if it is an `R`.
     pub fn get<R: Rule>(&self) -> Option<&R> {
         let rule: &dyn Any = &*self.0.rule;
         rule.downcast_ref()
@@ -175,7 +177,7 @@ impl UpdateRule {
         &self.0.slots
     }
 
-    /// How many of its slots have a value for each element of the variable.
+    /// The number of its slots that have a value for each element of the variable.
     pub(crate) fn slots_like_variable(&self) -> usize {
         let is_like = |slot: &&Slot| matches!(slot.first, FirstValue::Everywhere(_));
         self.0.slots.iter().filter(is_like).count()
@@ -242,7 +244,8 @@ impl fmt::Debug for UpdateRule {
     }
 }
 
-/// Its name and the values of its parameters. [`registered`](crate::optimizer) rules are read back.
+/// Writes the rule's name and the values of its parameters. Only [`registered`](crate::optimizer)
+/// rules are read back.
 impl Serialize for UpdateRule {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let values: Vec<ParameterValue> =

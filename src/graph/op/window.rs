@@ -3,25 +3,25 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is made of the elements that a window covers.
+/// An operation on the elements that a window covers.
 ///
-/// An image is `x`; what comes of it, `y`, has an element for each place of the window.
+/// The image is `x`; the result `y` has an element for each place of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Window {
     /// `(x, filter)`: the sum of the window's elements, each times the filter's.
     Convolution(Convolution),
-    /// `(dy, filter)`: the gradient of a convolution by `x`, whose height and width are given; or,
-    /// without them, `(dy, filter, x)`, where the values of `x` are not used. A transposed
-    /// convolution is the same.
+    /// `(dy, filter)`: the gradient of a convolution by `x`, whose height and width are given;
+    /// without them `(dy, filter, x)`, with the values of `x` not used. It is also the transposed
+    /// convolution.
     InputGradient(Convolution, Option<[usize; 2]>),
     /// `(x, dy, filter)`: the gradient of a convolution by its filter, whose values are not used.
     FilterGradient(Convolution),
-    /// `(x)`: the greatest of the window's elements, a channel apart; of equal ones the first
+    /// `(x)`: the greatest of the window's elements, for each channel; of equal ones the first
     /// counts. A NaN is never greatest, unless it is first.
     MaxPool(Pool),
     /// `(x, y, dy)`: the gradient of [`Window::MaxPool`], which goes to the greatest element.
     MaxPoolGrad(Pool),
-    /// `(x)`: the mean of the window's elements, a channel apart; what is padding does not count.
+    /// `(x)`: the mean of the window's elements, for each channel; padding does not count.
     AvgPool(Pool),
     /// `(dy, x)`: the gradient of [`Window::AvgPool`]; the values of `x` are not used.
     AvgPoolGrad(Pool),
@@ -30,52 +30,52 @@ pub enum Window {
 /// A convolution: strictly a cross-correlation, as in TensorFlow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Convolution {
-    /// How the filter slides.
+    /// The strides, dilations and padding of the filter.
     pub sliding: Sliding,
-    /// Which channels meet.
+    /// The input channels of each output channel.
     pub channels: Channels,
 }
 
-/// Which channels of an image make a channel of a convolution's result.
+/// The channels of an image that make a channel of a convolution's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Channels {
     /// All of them; the filter is `[height, width, in, out]` (TensorFlow `Conv2D`).
     All,
-    /// One alone, from which come as many as the filter `[height, width, in, multiplier]` says:
-    /// channel `i` makes `i * multiplier` and those that follow (TensorFlow
-    /// `DepthwiseConv2dNative`).
+    /// One channel alone. Each makes as many channels as the filter
+    /// `[height, width, in, multiplier]` says: channel `i` makes the channels from `i * multiplier`
+    /// (TensorFlow `DepthwiseConv2dNative`).
     Each,
 }
 
-/// A window of a size: what a pool slides.
+/// The window of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pool {
     /// Height and width.
     pub size: [usize; 2],
-    /// How it slides; it is not dilated.
+    /// The strides and padding of the window; it is not dilated.
     pub sliding: Sliding,
 }
 
-/// How a window slides over an image. Made of a [`Padding`], it goes by single steps and is not
-/// dilated.
+/// How a window slides over an image. A [`Padding`] converts to one with strides and dilations of
+/// 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sliding {
-    /// How far it goes from place to place, down and to the right.
+    /// The distances from place to place, down and to the right.
     pub strides: [usize; 2],
-    /// How far apart its own elements are, down and to the right; 1 where they are neighbours.
+    /// The distances between its own elements, down and to the right; 1 for neighbours.
     pub dilations: [usize; 2],
-    /// What is beyond the image's edges.
+    /// The padding beyond the image's edges.
     pub padding: Padding,
 }
 
-/// How far a window may reach beyond an image, where it meets zeros.
+/// The number of positions beyond each edge of an image that a window may cover; they hold zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Padding {
-    /// As far as it takes for one place a stride; an odd rest is at the bottom and to the right.
+    /// As many as it takes for one place a stride; an odd one is at the bottom and to the right.
     Same,
-    /// Not at all.
+    /// None.
     Valid,
-    /// So far: `[[top, bottom], [left, right]]`.
+    /// These numbers: `[[top, bottom], [left, right]]`.
     Explicit([[usize; 2]; 2]),
 }
 
@@ -86,30 +86,32 @@ impl From<Padding> for Sliding {
 }
 
 impl Sliding {
-    /// The same by these strides.
+    /// The same with these strides.
     #[must_use]
     pub fn strides(self, strides: [usize; 2]) -> Self {
         Self { strides, ..self }
     }
 
-    /// The same with the window's elements so far apart (TensorFlow: `dilations`, or "atrous").
+    /// The same with these distances between the window's elements (TensorFlow: `dilations`, or
+    /// "atrous").
     #[must_use]
     pub fn dilations(self, dilations: [usize; 2]) -> Self {
         Self { dilations, ..self }
     }
 
-    /// Whether it gets anywhere: strides and dilations are at least 1.
+    /// Whether strides and dilations are at least 1.
     pub(crate) fn moves(&self) -> bool {
         self.strides.iter().chain(&self.dilations).all(|step| *step > 0)
     }
 
-    /// How many elements a window of `size` spans along `axis`, 0 the height and 1 the width.
+    /// The number of elements that a window of `size` spans along `axis`, 0 for height and 1 for
+    /// width.
     pub(crate) fn span(&self, axis: usize, size: usize) -> usize {
         size.checked_sub(1).map_or(0, |steps| steps * self.dilations[axis] + 1)
     }
 
-    /// How many places a window of `size` has along `axis` of an image that is `extent` long there;
-    /// none where it is too large for even a stride less.
+    /// The number of places of a window of `size` along `axis` of an image that is `extent` long
+    /// there; `None` if the window is larger than the padded image by more than a stride.
     pub(crate) fn places(&self, axis: usize, extent: usize, size: usize) -> Option<usize> {
         let stride = self.strides[axis];
         let padded = match self.padding {
@@ -120,7 +122,7 @@ impl Sliding {
         Some((padded + stride).checked_sub(self.span(axis, size))? / stride)
     }
 
-    /// How far the first place is before the image's edge along `axis`.
+    /// The distance of the first place before the image's edge along `axis`.
     pub(crate) fn before(&self, axis: usize, extent: usize, size: usize) -> usize {
         match self.padding {
             Padding::Same => {

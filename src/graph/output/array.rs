@@ -1,4 +1,4 @@
-//! The same elements in another shape or order. A negative axis counts from the innermost, which is
+//! Changes of the shape or order of elements. A negative axis counts from the innermost, which is
 //! -1.
 
 use super::Output;
@@ -7,10 +7,10 @@ use crate::graph::op::{Array, Mirror, Op, Subscript};
 use crate::graph::{Graph, NewOperation};
 use crate::tensor::{DType, PartialShape, Tensor};
 
-/// The values one after the other along `axis` (TensorFlow `tf.concat`).
+/// The values, concatenated along `axis` (TensorFlow `tf.concat`).
 ///
 /// # Errors
-/// If there is none, their types differ, or their shapes do along another axis.
+/// If there are no values, their types differ, or their shapes differ along another axis.
 #[track_caller]
 pub fn concat(values: &[&Output], axis: isize) -> Result<Output, GraphError> {
     let (first, others) = first_of(values, "ConcatV2")?;
@@ -18,11 +18,11 @@ pub fn concat(values: &[&Output], axis: isize) -> Result<Output, GraphError> {
     first.with(others, Op::Array(Array::Concat { axis }))
 }
 
-/// The values, of one shape, along a new axis that is number `axis` of the result (TensorFlow
+/// The values, all of one shape, along a new axis, which is axis `axis` of the result (TensorFlow
 /// `tf.stack`).
 ///
 /// # Errors
-/// If there is none, or their types or shapes differ.
+/// If there are no values, or their types or shapes differ.
 #[track_caller]
 pub fn stack(values: &[&Output], axis: isize) -> Result<Output, GraphError> {
     let (first, others) = first_of(values, "Pack")?;
@@ -45,11 +45,11 @@ fn first_of<'a>(
 }
 
 impl Graph {
-    /// `start`, `start + delta`, … as long as `limit` is not reached: f32, i32 or i64 (TensorFlow
-    /// `tf.range`).
+    /// The values `start`, `start + delta`, … that do not reach `limit`: f32, i32 or i64
+    /// (TensorFlow `tf.range`).
     ///
     /// # Errors
-    /// If the three are not of one type, `delta` is 0, or the values are without end.
+    /// If the three are not of one type, `delta` is 0, or the values have no end.
     #[track_caller]
     pub fn range<T: Into<Tensor>>(
         &self,
@@ -62,10 +62,10 @@ impl Graph {
     }
 }
 
-/// Another shape for the same elements.
+/// The same elements in another shape or order.
 impl Output {
-    /// The same elements in another shape; one dimension may be `None`, and is what the others
-    /// leave.
+    /// The same elements in another shape; one dimension may be `None`, and follows from the
+    /// others.
     ///
     /// # Errors
     /// If the shape holds another number of elements.
@@ -74,21 +74,21 @@ impl Output {
         self.with(&[], Op::Array(Array::Reshape(shape.into())))
     }
 
-    /// With a new axis of size 1 that is number `axis` of the result (TensorFlow `tf.expand_dims`).
+    /// Inserts an axis of size 1, which is axis `axis` of the result (TensorFlow `tf.expand_dims`).
     ///
     /// # Errors
-    /// If there is no such place for an axis, or no room for one.
+    /// If the result can't have such an axis, or has too many dimensions.
     #[track_caller]
     pub fn expand_dims(&self, axis: isize) -> Result<Self, GraphError> {
         let axis = self.new_axis(axis)?;
         self.with(&[], Op::Array(Array::ExpandDims(axis)))
     }
 
-    /// Without these axes, which are of size 1; without every axis known to be of size 1 where none
-    /// is named (TensorFlow `tf.squeeze`).
+    /// Removes these axes, which must be of size 1; if none is named, removes every axis known to
+    /// be of size 1 (TensorFlow `tf.squeeze`).
     ///
     /// # Errors
-    /// If there is no such axis, or one of another size.
+    /// If there is no such axis, or it is of another size.
     #[track_caller]
     pub fn squeeze(&self, axes: &[isize]) -> Result<Self, GraphError> {
         let axes = if axes.is_empty() {
@@ -104,7 +104,7 @@ impl Output {
         self.with(&[], Op::Array(Array::Squeeze(axes)))
     }
 
-    /// Axis `i` of the result is axis `order[i]` (TensorFlow `tf.transpose`).
+    /// Reorders the axes: axis `i` of the result is axis `order[i]` (TensorFlow `tf.transpose`).
     ///
     /// # Errors
     /// If `order` does not name each axis once.
@@ -114,7 +114,7 @@ impl Output {
         self.with(&[], Op::Array(Array::Transpose(order)))
     }
 
-    /// In the opposite order along these axes (TensorFlow `tf.reverse`).
+    /// Reverses the order of the elements along these axes (TensorFlow `tf.reverse`).
     ///
     /// # Errors
     /// If there is no such axis.
@@ -125,9 +125,10 @@ impl Output {
     }
 }
 
-/// Parts.
+/// Parts of a value.
 impl Output {
-    /// Parts of these sizes along `axis`, which together are as long as it (TensorFlow `tf.split`).
+    /// Cuts the value into parts of these sizes along `axis`; the sizes add up to the axis's
+    /// (TensorFlow `tf.split`).
     ///
     /// # Errors
     /// If there is no such axis, or the sizes don't add up to it.
@@ -150,18 +151,18 @@ impl Output {
         Ok((0..count as u32).map(|part| first.sibling(part)).collect())
     }
 
-    /// The part of `size` that begins at `begin`; `None` is all that is left along an axis
-    /// (TensorFlow `tf.slice`, where it is -1).
+    /// The part of `size` that begins at `begin`; `None` is the rest of an axis (TensorFlow
+    /// `tf.slice`, where it is -1).
     ///
     /// # Errors
-    /// If there is not one of each for each axis, or the part ends outside.
+    /// If there are not as many begins and sizes as axes, or the part ends outside the value.
     #[track_caller]
     pub fn slice(&self, begin: &[usize], size: &[Option<usize>]) -> Result<Self, GraphError> {
         self.with(&[], Op::Array(Array::Slice { begin: begin.to_vec(), size: size.to_vec() }))
     }
 
-    /// What the subscripts take, axis by axis, and all along the axes after them (TensorFlow
-    /// `tf.strided_slice`): `x[1:-1, 3]` is
+    /// The part that the subscripts take, axis by axis, with the whole of each axis after them
+    /// (TensorFlow `tf.strided_slice`): `x[1:-1, 3]` is
     /// `x.strided_slice(&[Subscript::between(1, -1), 3.into()])`.
     ///
     /// # Errors
@@ -172,12 +173,12 @@ impl Output {
     }
 }
 
-/// More of the same.
+/// Padding, repetition and sums.
 impl Output {
-    /// With `value` so many times before and after along each axis (TensorFlow `tf.pad`).
+    /// Pads each axis with `value`, this many times before and after (TensorFlow `tf.pad`).
     ///
     /// # Errors
-    /// If there is not a pair for each axis, or the value is no scalar of the same type.
+    /// If there is not a pair for each axis, or the value is not a scalar of the same type.
     #[track_caller]
     pub fn pad(
         &self,
@@ -187,12 +188,12 @@ impl Output {
         self.with(&[], Op::Array(Array::Pad { paddings: paddings.to_vec(), value: value.into() }))
     }
 
-    /// With its own elements, mirrored, before and after along each axis (TensorFlow `tf.pad`,
-    /// modes `REFLECT` and `SYMMETRIC`).
+    /// Pads each axis with the value's own elements, mirrored, before and after (TensorFlow
+    /// `tf.pad`, modes `REFLECT` and `SYMMETRIC`).
     ///
     /// # Errors
-    /// If there is not a pair for each axis, or an axis has fewer elements to mirror than are asked
-    /// for.
+    /// If there is not a pair for each axis, or an axis has fewer elements to mirror than the
+    /// padding takes.
     #[track_caller]
     pub fn mirror_pad(
         &self,
@@ -202,7 +203,7 @@ impl Output {
         self.with(&[], Op::Array(Array::MirrorPad { paddings: paddings.to_vec(), mirror }))
     }
 
-    /// Repeated so many times along each axis (TensorFlow `tf.tile`).
+    /// Repeats the value this many times along each axis (TensorFlow `tf.tile`).
     ///
     /// # Errors
     /// If there is not a number for each axis.
@@ -211,21 +212,21 @@ impl Output {
         self.with(&[], Op::Array(Array::Tile(multiples.to_vec())))
     }
 
-    /// Repeated along new outer axes and those of size 1 to fill `shape`, where `None` keeps a size
-    /// (TensorFlow `tf.broadcast_to`).
+    /// Repeats the value along new outer axes and axes of size 1 to fill `shape`, where `None`
+    /// keeps a size (TensorFlow `tf.broadcast_to`).
     ///
     /// # Errors
-    /// If an axis is of another size and not of size 1.
+    /// If an axis is neither of the given size nor of size 1.
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl Into<PartialShape>) -> Result<Self, GraphError> {
         self.with(&[], Op::Array(Array::BroadcastTo(shape.into())))
     }
 
-    /// The sums along `axis` up to each element; with `exclusive` without that itself, with
+    /// The sums along `axis` up to each element; with `exclusive` without the element itself, with
     /// `reverse` from the end (TensorFlow `tf.cumsum`). Integers wrap.
     ///
     /// # Errors
-    /// If there is no such axis, or nothing that can be added.
+    /// If there is no such axis, or the elements can't be added.
     #[track_caller]
     pub fn cumsum(&self, axis: isize, exclusive: bool, reverse: bool) -> Result<Self, GraphError> {
         let axis = self.axis(axis)?;
@@ -244,22 +245,22 @@ impl Output {
     /// The size of each dimension, as i32 or i64 (TensorFlow `tf.shape`).
     ///
     /// # Errors
-    /// If `dtype` is another.
+    /// If `dtype` is neither i32 nor i64.
     #[track_caller]
     pub fn shape_of(&self, dtype: DType) -> Result<Self, GraphError> {
         self.with(&[], Op::Array(Array::Shape(dtype)))
     }
 
-    /// How many elements there are, as i32 or i64 (TensorFlow `tf.size`).
+    /// The number of elements, as i32 or i64 (TensorFlow `tf.size`).
     ///
     /// # Errors
-    /// If `dtype` is another.
+    /// If `dtype` is neither i32 nor i64.
     #[track_caller]
     pub fn size(&self, dtype: DType) -> Result<Self, GraphError> {
         self.with(&[], Op::Array(Array::Size(dtype)))
     }
 
-    /// How many dimensions there are (i32; TensorFlow `tf.rank`).
+    /// The number of dimensions (i32; TensorFlow `tf.rank`).
     #[track_caller]
     pub fn rank(&self) -> Self {
         self.map(Op::Array(Array::Rank))
@@ -267,13 +268,13 @@ impl Output {
 }
 
 impl Output {
-    /// The axis, counted from the outermost.
+    /// The index of `axis`, counted from the outermost.
     #[track_caller]
     pub(crate) fn axis(&self, axis: isize) -> Result<usize, GraphError> {
         self.axis_of(axis, self.tensor_type().shape.rank())
     }
 
-    /// The same of a result with one axis more.
+    /// The same for a result with one axis more.
     #[track_caller]
     pub(crate) fn new_axis(&self, axis: isize) -> Result<usize, GraphError> {
         self.axis_of(axis, self.tensor_type().shape.rank() + 1)

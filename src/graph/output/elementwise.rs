@@ -6,8 +6,8 @@ use crate::graph::op::{Binary, Comparison, Logical, Op, Unary};
 
 macro_rules! unary {
     ($($method:ident $function:ident $says:literal),* $(,)?) => {
-        /// Functions of each element. One of a type that it does not have (others than f32 and f64,
-        /// except where it says so) is reported when a session takes the graph.
+        /// Functions of each element. A function takes f32 and f64, and other types only if its doc
+        /// says so; a wrong type is reported when a session takes the graph.
         impl Output {$(
             #[doc = $says]
             #[track_caller]
@@ -48,7 +48,7 @@ unary! {
 }
 
 impl Output {
-    /// `x`, below 0 times `alpha` (TensorFlow `tf.nn.leaky_relu`).
+    /// `x`, multiplied by `alpha` if it is below 0 (TensorFlow `tf.nn.leaky_relu`).
     #[track_caller]
     pub fn leaky_relu(&self, alpha: f32) -> Self {
         self.map(Op::Unary(Unary::LeakyRelu(alpha)))
@@ -67,11 +67,11 @@ impl Output {
         self.map(Op::Logical(Logical::Not))
     }
 
-    /// Where these truth values hold the elements of `a`, else those of `b`; all three are
+    /// The elements of `a` where these truth values hold, and those of `b` elsewhere; all three are
     /// broadcast (TensorFlow `tf.where`).
     ///
     /// # Errors
-    /// If these are no truth values, the types of `a` and `b` differ, or the shapes do not
+    /// If these are not truth values, the types of `a` and `b` differ, or the shapes do not
     /// broadcast.
     #[track_caller]
     pub fn select(&self, a: &Self, b: &Self) -> Result<Self, GraphError> {
@@ -88,7 +88,7 @@ macro_rules! binary {
     };
     ($($method:ident $op:ident $function:ident $says:literal),* $(,)?) => {
         /// Functions of two elements of one type. Shapes are broadcast as NumPy does it: aligned at
-        /// the last dimension, and where one is 1 or lacking, the other stands.
+        /// the last dimension; a dimension that is 1 or missing takes the size of the other.
         impl Output {$(
             #[doc = $says]
             ///

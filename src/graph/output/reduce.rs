@@ -1,4 +1,4 @@
-//! Elements taken together: sums, means, the greatest.
+//! Reductions of elements: sums, means, maxima.
 
 use super::Output;
 use crate::graph::error::{GraphError, GraphProblem};
@@ -6,10 +6,10 @@ use crate::graph::op::{Axes, Op, Reduce, Reduction};
 
 macro_rules! reduction {
     ($($all:ident $over:ident $keep:ident $reduction:ident $says:literal),* $(,)?) => {
-        /// Elements taken together: all of them, or those along some axes. A negative axis counts
-        /// from the innermost, which is -1; without an axis nothing is reduced. One of a type that
-        /// it does not have is reported when a session takes the graph, or at once where axes are
-        /// named. Floats are taken in a fixed order.
+        /// Reductions of all elements, or of those along some axes. A negative axis counts from the
+        /// innermost, which is -1; with an empty list of axes nothing is reduced. An element type
+        /// that the reduction does not take is reported when a session takes the graph, or at once
+        /// where axes are named. Floats are reduced in a fixed order.
         impl Output {$(
             #[doc = concat!($says, " of all elements, a scalar.")]
             #[track_caller]
@@ -22,7 +22,7 @@ macro_rules! reduction {
             /// which are left out of the result's shape.
             ///
             /// # Errors
-            /// If an axis is not there or named twice, or the elements are of another type.
+            /// If an axis does not exist or is named twice, or the elements are of another type.
             #[track_caller]
             pub fn $over(&self, axes: &[isize]) -> Result<Self, GraphError> {
                 self.reduced(Reduction::$reduction, axes, false)
@@ -31,7 +31,7 @@ macro_rules! reduction {
             #[doc = concat!($says, " of the elements along these axes, which stay with size 1.")]
             ///
             /// # Errors
-            /// If an axis is not there or named twice, or the elements are of another type.
+            /// If an axis does not exist or is named twice, or the elements are of another type.
             #[track_caller]
             pub fn $keep(&self, axes: &[isize]) -> Result<Self, GraphError> {
                 self.reduced(Reduction::$reduction, axes, true)
@@ -61,10 +61,10 @@ impl Output {
         self.with(&[], Op::Reduce(Reduce { reduction, axes, keep_dims }))
     }
 
-    /// The axes that a reduction of this kind is along, counted from the outermost.
+    /// The axes of a reduction of this kind, counted from the outermost.
     ///
     /// # Errors
-    /// If one is not there, or named twice.
+    /// If one does not exist, or is named twice.
     #[track_caller]
     pub(crate) fn axes_to_reduce(&self, kind: &str, axes: &[isize]) -> Result<Axes, GraphError> {
         let mut known = Axes::default();

@@ -5,11 +5,11 @@ use crate::graph::error::GraphError;
 use crate::graph::op::{Channels, Convolution, Op, Pool, Sliding, Window};
 
 impl Output {
-    /// The convolution with `filter` `[height, width, in, out]`: images of as many channels as the
-    /// filter has outputs (TensorFlow `Conv2D`).
+    /// The convolution with `filter` `[height, width, in, out]`: images with as many channels as
+    /// the filter has outputs (TensorFlow `Conv2D`).
     ///
     /// # Errors
-    /// If they are no f32 of rank 4, the channels differ, or the filter is larger than the image
+    /// If they are not f32 of rank 4, the channels differ, or the filter is larger than the image
     /// and its padding.
     #[track_caller]
     pub fn conv2d(&self, filter: &Self, sliding: impl Into<Sliding>) -> Result<Self, GraphError> {
@@ -22,7 +22,7 @@ impl Output {
     /// `tf.nn.conv2d_transpose`).
     ///
     /// # Errors
-    /// If they are no f32 of rank 4, or images of `size` would give another shape.
+    /// If they are not f32 of rank 4, or images of `size` would give another shape.
     #[track_caller]
     pub fn conv2d_transpose(
         &self,
@@ -38,7 +38,7 @@ impl Output {
     /// images of `in * multiplier` channels (TensorFlow `DepthwiseConv2dNative`).
     ///
     /// # Errors
-    /// If they are no f32 of rank 4, the channels differ, or the filter is larger than the image
+    /// If they are not f32 of rank 4, the channels differ, or the filter is larger than the image
     /// and its padding.
     #[track_caller]
     pub fn depthwise_conv2d(
@@ -50,11 +50,11 @@ impl Output {
         self.with(&[filter], Op::Window(Window::Convolution(convolution)))
     }
 
-    /// The greatest element in each place of a window of `size`, height and width (TensorFlow
+    /// The greatest element in each place of a window of `size` (height and width; TensorFlow
     /// `MaxPool`).
     ///
     /// # Errors
-    /// If it is no f32 of rank 4, or the window is larger than the image and its padding.
+    /// If it is not f32 of rank 4, or the window is larger than the image and its padding.
     #[track_caller]
     pub fn max_pool(
         &self,
@@ -64,11 +64,11 @@ impl Output {
         self.with(&[], Op::Window(Window::MaxPool(Pool { size, sliding: sliding.into() })))
     }
 
-    /// The mean of the elements in each place of a window of `size`, height and width, padding left
-    /// out (TensorFlow `AvgPool`).
+    /// The mean of the elements in each place of a window of `size` (height and width), without
+    /// padding (TensorFlow `AvgPool`).
     ///
     /// # Errors
-    /// If it is no f32 of rank 4, or the window is larger than the image and its padding.
+    /// If it is not f32 of rank 4, or the window is larger than the image and its padding.
     #[track_caller]
     pub fn avg_pool(
         &self,

@@ -1,4 +1,4 @@
-//! Conditional accumulators, of whole gradients and of some of their rows.
+//! Conditional accumulators, of dense gradients and of gradients of some rows.
 
 use super::Resource;
 use crate::graph::error::{GraphError, GraphProblem};
@@ -7,11 +7,11 @@ use crate::graph::output::{Output, Target};
 use crate::graph::{Graph, IndexedSlices, TensorType, Variable};
 use crate::tensor::{DType, PartialShape};
 
-/// Collects gradients, whoever sends them, until as many are there as somebody wants to take
+/// Collects gradients, whoever sends them, until there are as many as a step wants to take
 /// (TensorFlow: `tf.compat.v1.ConditionalAccumulator`).
 ///
-/// Gradients of steps before the accumulator's own, which each taking raises by one, are dropped
-/// without a word.
+/// The accumulator has a step, which each taking raises by one. Gradients of earlier steps are
+/// dropped silently.
 #[derive(Clone)]
 pub struct ConditionalAccumulator {
     resource: Resource,
@@ -20,9 +20,9 @@ pub struct ConditionalAccumulator {
 /// [`ConditionalAccumulator`] for gradients of some rows (TensorFlow:
 /// `tf.compat.v1.SparseConditionalAccumulator`).
 ///
-/// The mean of a row is over the gradients that have it, not over all, so that it differs from the
-/// mean of the dense gradients. Numbers of rows are expected to be sorted and each to come once;
-/// [`SparseSum`](crate::sync::SparseSum) says what becomes of others.
+/// The mean of a row is over the gradients that have the row, not over all, so that it differs from
+/// the mean of the dense gradients. Row numbers are expected to be sorted and to occur once each;
+/// [`SparseSum`](crate::sync::SparseSum) says what happens to others.
 #[derive(Clone)]
 pub struct SparseConditionalAccumulator {
     resource: Resource,
@@ -30,10 +30,10 @@ pub struct SparseConditionalAccumulator {
 }
 
 impl ConditionalAccumulator {
-    /// An accumulator of gradients of this type; what is taken is their mean or their sum.
+    /// An accumulator of gradients of this type; it gives their mean or their sum.
     ///
     /// # Errors
-    /// If the name is taken or illegal, or the values are no numbers.
+    /// If the name is taken or illegal, or the values are not numbers.
     #[track_caller]
     pub fn new(
         g: &Graph,
@@ -48,7 +48,7 @@ impl ConditionalAccumulator {
         Ok(Self { resource: Resource::new(g, name, kind)? })
     }
 
-    /// An accumulator of gradients of `variable`, where that is, whose mean is taken.
+    /// An accumulator of gradients of `variable`, on the variable's device; it gives their mean.
     #[track_caller]
     pub(crate) fn beside(variable: &Variable, name: &str) -> Result<Self, GraphError> {
         let (value, reduction) = (variable.spec().tensor_type(), Reduction::Mean);
@@ -58,7 +58,7 @@ impl ConditionalAccumulator {
     }
 
     /// Adds `gradient`, unless `local_step` (i64), the step that it was computed in, is before the
-    /// accumulator's. Its output says how many steps it is before that (i64).
+    /// accumulator's. The operation's output is the number of steps that it is before it (i64).
     ///
     /// # Errors
     /// If the gradient is of another type.
@@ -71,14 +71,14 @@ impl ConditionalAccumulator {
     /// accumulator's step.
     ///
     /// # Errors
-    /// If `number` is no i32 scalar.
+    /// If `number` is not an i32 scalar.
     #[track_caller]
     pub fn take_grad(&self, number: &Output) -> Result<Output, GraphError> {
         let target = self.resource.add(ResourceAction::TakeGradient, &[number])?;
         Ok(target.output(0).expect("what takes a gradient gives it"))
     }
 
-    /// How many gradients there are (i32).
+    /// The number of gradients (i32).
     #[track_caller]
     pub fn num_accumulated(&self) -> Output {
         self.resource.ask(ResourceAction::NumAccumulated)
@@ -87,7 +87,7 @@ impl ConditionalAccumulator {
     /// From now on drops gradients of steps before `step` (i64).
     ///
     /// # Errors
-    /// If `step` is no i64 scalar.
+    /// If `step` is not an i64 scalar.
     #[track_caller]
     pub fn set_global_step(&self, step: &Output) -> Result<Target, GraphError> {
         self.resource.add(ResourceAction::SetGlobalStep, &[step])
@@ -95,11 +95,11 @@ impl ConditionalAccumulator {
 }
 
 impl SparseConditionalAccumulator {
-    /// An accumulator of f32 rows of a whole of this shape, whose number of rows has to be known;
-    /// what is taken is the mean or the sum of each row.
+    /// An accumulator of f32 rows of a value of this shape, whose number of rows must be known; it
+    /// gives the mean or the sum of each row.
     ///
     /// # Errors
-    /// If the name is taken or illegal, or there is no known number of rows.
+    /// If the name is taken or illegal, or the number of rows is unknown.
     #[track_caller]
     pub fn new(
         g: &Graph,
@@ -113,7 +113,8 @@ impl SparseConditionalAccumulator {
         Ok(Self { resource: Resource::new(g, name, kind)?, rows })
     }
 
-    /// An accumulator of rows of `variable`, where that is, whose mean is taken.
+    /// An accumulator of rows of `variable`, on the variable's device; it gives the mean of each
+    /// row.
     #[track_caller]
     pub(crate) fn beside(variable: &Variable, name: &str) -> Result<Self, GraphError> {
         let (whole, reduction) = (variable.spec().tensor_type(), Reduction::Mean);
@@ -123,7 +124,7 @@ impl SparseConditionalAccumulator {
     }
 
     /// Adds `gradient`, unless `local_step` (i64), the step that it was computed in, is before the
-    /// accumulator's. Its output says how many steps it is before that (i64).
+    /// accumulator's. The operation's output is the number of steps that it is before it (i64).
     ///
     /// # Errors
     /// If the rows are of another shape.
@@ -143,7 +144,7 @@ impl SparseConditionalAccumulator {
     /// accumulator's step.
     ///
     /// # Errors
-    /// If `number` is no i32 scalar.
+    /// If `number` is not an i32 scalar.
     #[track_caller]
     pub fn take_grad(&self, number: &Output) -> Result<IndexedSlices, GraphError> {
         let taken = self.resource.add(ResourceAction::TakeGradient, &[number])?;
@@ -151,7 +152,7 @@ impl SparseConditionalAccumulator {
         IndexedSlices::new(&part(1), &part(0), self.rows)
     }
 
-    /// How many gradients there are (i32).
+    /// The number of gradients (i32).
     #[track_caller]
     pub fn num_accumulated(&self) -> Output {
         self.resource.ask(ResourceAction::NumAccumulated)
@@ -160,7 +161,7 @@ impl SparseConditionalAccumulator {
     /// From now on drops gradients of steps before `step` (i64).
     ///
     /// # Errors
-    /// If `step` is no i64 scalar.
+    /// If `step` is not an i64 scalar.
     #[track_caller]
     pub fn set_global_step(&self, step: &Output) -> Result<Target, GraphError> {
         self.resource.add(ResourceAction::SetGlobalStep, &[step])
@@ -176,7 +177,7 @@ fn check(name: &str, value: TensorType, reduction: Reduction) -> Result<(), Grap
     Err(GraphError::new(name, GraphProblem::Inputs { needs, inputs: vec![value] }))
 }
 
-/// How many rows there are in `whole`.
+/// The number of rows of `whole`.
 #[track_caller]
 fn check_rows(name: &str, whole: TensorType, reduction: Reduction) -> Result<usize, GraphError> {
     check(name, whole, reduction)?;

@@ -1,4 +1,4 @@
-//! What operations that move elements give.
+//! The outputs of operations that move elements.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -8,13 +8,13 @@ use crate::graph::error::GraphProblem;
 use crate::graph::op::{Array, range_len};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
-/// Dimensions in the making.
+/// Dimensions under construction.
 pub(crate) type Dims = SmallVec<[Option<usize>; 8]>;
 
 /// The outputs of `op` for inputs of these types.
 ///
 /// # Errors
-/// [`GraphProblem::Inputs`] where they don't fit.
+/// [`GraphProblem::Inputs`] if they don't fit.
 pub(super) fn infer(op: &Array, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
     let (outputs, needs) = match (op, inputs) {
         (Array::Reshape(shape), [x]) => (
@@ -84,7 +84,8 @@ pub(super) fn infer(op: &Array, inputs: &[TensorType]) -> Result<OutputTypes, Gr
 
 const INDEX: &str = "i32 or i64 as the type of a size";
 
-/// The dimensions of the one output of an operation of one input, and what it needs to have any.
+/// The dimensions of the only output of an operation of one input, and the inputs that it needs, in
+/// words.
 fn moved(op: &Array, x: TensorType) -> Option<(Option<Dims>, String)> {
     let dims = x.shape.dims();
     let is_axis = |axis: &usize| *axis < dims.len();
@@ -137,7 +138,7 @@ fn moved(op: &Array, x: TensorType) -> Option<(Option<Dims>, String)> {
     })
 }
 
-/// One output of these dimensions; none where they are more than a shape can have.
+/// One output of these dimensions; `None` if they are more than a shape can have.
 pub(crate) fn typed(dtype: DType, dims: &[Option<usize>]) -> Option<OutputTypes> {
     PartialShape::checked(dims).map(|shape| one(dtype, shape))
 }
@@ -162,8 +163,8 @@ pub(crate) fn inserted(dims: &[Option<usize>], axis: usize, dim: Option<usize>) 
     inserted
 }
 
-/// The shape `to`, with a dimension that it leaves open where `from` tells it; `None` where the
-/// counts differ.
+/// The shape `to`, with an open dimension filled in if it follows from `from`; `None` if the counts
+/// of elements differ.
 fn reshape(from: PartialShape, to: PartialShape) -> Option<PartialShape> {
     let Some(elements) = from.known().map(|shape| shape.elements()) else { return Some(to) };
     let known: usize = to.dims().iter().flatten().product();
@@ -191,13 +192,13 @@ fn transpose(dims: &[Option<usize>], order: &[usize]) -> Option<Dims> {
     is_permutation.then(|| order.iter().map(|axis| dims[*axis]).collect())
 }
 
-/// The element type that all have.
+/// The element type that all inputs have.
 fn one_type(inputs: &[TensorType]) -> Option<DType> {
     let dtype = inputs.first()?.dtype;
     inputs.iter().all(|input| input.dtype == dtype).then_some(dtype)
 }
 
-/// What is known of the dimensions of all, apart from `axis`, and the sum along it.
+/// The dimensions of a concatenation: those that all inputs share, and the sum along `axis`.
 fn joined(axis: usize, inputs: &[TensorType]) -> Option<Dims> {
     let mut dims = Dims::from(inputs.first()?.shape.dims());
     *dims.get_mut(axis)? = Some(0);
@@ -271,7 +272,7 @@ fn tile_grad(x: TensorType, multiples: &[usize]) -> Option<OutputTypes> {
     typed(x.dtype, &dims.filter(|_| fits)?)
 }
 
-/// The shape `to`, with a dimension that it leaves open where `from` tells it.
+/// The shape `to`, with each open dimension filled in from `from`.
 fn broadcast_to(from: PartialShape, to: PartialShape) -> Option<PartialShape> {
     let new = to.rank().checked_sub(from.rank())?;
     let mut dims = Dims::from(to.dims());

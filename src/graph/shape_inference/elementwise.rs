@@ -1,5 +1,4 @@
-//! What operations of one result an element give: broadcast shapes, and the types of their
-//! elements.
+//! The outputs of elementwise operations: broadcast shapes, and element types.
 
 use super::{OutputTypes, agree, one, refused};
 use crate::graph::TensorType;
@@ -10,7 +9,7 @@ use crate::tensor::{DType, PartialShape};
 /// The outputs of `op` for inputs of these types.
 ///
 /// # Errors
-/// [`GraphProblem::Inputs`] where they don't fit.
+/// [`GraphProblem::Inputs`] if they don't fit.
 pub(super) fn infer(op: &Op, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
     let (dtype, needs) = element_type(op, inputs);
     let shape = match (op, inputs) {
@@ -23,7 +22,8 @@ pub(super) fn infer(op: &Op, inputs: &[TensorType]) -> Result<OutputTypes, Graph
     dtype.zip(shape).map(|(dtype, shape)| one(dtype, shape)).ok_or_else(|| refused(needs, inputs))
 }
 
-/// The element type of the result, `None` where those of the inputs don't fit; and what would.
+/// The element type of the result, `None` if those of the inputs don't fit; and the inputs that
+/// would fit, in words.
 fn element_type(op: &Op, inputs: &[TensorType]) -> (Option<DType>, &'static str) {
     match (op, inputs) {
         (Op::Unary(unary), [_]) if unary.takes_integers() => {
@@ -64,7 +64,7 @@ fn element_type(op: &Op, inputs: &[TensorType]) -> (Option<DType>, &'static str)
     }
 }
 
-/// The element type that all inputs have, where it `fits`.
+/// The element type that all inputs have, if it `fits`.
 fn shared(inputs: &[TensorType], fits: impl Fn(&TensorType) -> bool) -> Option<DType> {
     let first = inputs.first().filter(|first| fits(first))?.dtype;
     inputs.iter().all(|input| input.dtype == first).then_some(first)
@@ -82,14 +82,14 @@ fn truth(inputs: &[TensorType]) -> Option<DType> {
     shared(inputs, |input| input.dtype == DType::Bool)
 }
 
-/// The shape that all inputs have, as far as it is known; `None` where they differ.
+/// The shape that all inputs have, as far as it is known; `None` if they differ.
 fn merged(inputs: &[TensorType]) -> Option<PartialShape> {
     let (first, others) = inputs.split_first()?;
     others.iter().try_fold(first.shape, |shape, other| shape.merge(&other.shape))
 }
 
-/// The shape that all inputs broadcast to by the rules of NumPy: aligned at the last dimension,
-/// where one is 1 or lacking the other stands; `None` where they don't.
+/// The shape that all inputs broadcast to by the rules of NumPy: aligned at the last dimension; a
+/// dimension that is 1 or missing takes the size of the other. `None` if they don't broadcast.
 fn broadcast(inputs: &[TensorType]) -> Option<PartialShape> {
     let rank = inputs.iter().map(|input| input.shape.rank()).max()?;
     let mut dims = vec![Some(1); rank];

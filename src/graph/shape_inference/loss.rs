@@ -1,4 +1,4 @@
-//! What softmax and losses give.
+//! The outputs of softmax and losses.
 
 use smallvec::smallvec;
 
@@ -13,7 +13,7 @@ use crate::tensor::Shape;
 /// The outputs of `op` for inputs of these types.
 ///
 /// # Errors
-/// [`GraphProblem::Inputs`] where they don't fit.
+/// [`GraphProblem::Inputs`] if they don't fit.
 pub(super) fn infer(op: &Loss, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
     let is_real = inputs.first().is_some_and(|x| is_real(x.dtype));
     let (outputs, needs) = match (op, inputs) {

@@ -1,4 +1,4 @@
-//! What normalisation and dropout give.
+//! The outputs of normalisation and dropout.
 
 use smallvec::smallvec;
 
@@ -12,7 +12,7 @@ use crate::tensor::{DType, PartialShape, Shape};
 /// The outputs of `op` for inputs of these types.
 ///
 /// # Errors
-/// [`GraphProblem::Inputs`] where they don't fit.
+/// [`GraphProblem::Inputs`] if they don't fit.
 pub(super) fn infer(op: &Norm, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
     let (outputs, needs) = match (op, inputs) {
         (Norm::Batch { .. }, [x, channels @ ..]) if channels.len() == 2 => (
@@ -55,7 +55,8 @@ fn fits(a: TensorType, b: TensorType) -> bool {
     a.dtype == b.dtype && a.shape.merge(&b.shape).is_some()
 }
 
-/// The type of `x` and that of a value for each of its channels, as far as all tell it.
+/// The type of `x` and that of a value for each of its channels, as far as `x` and `channels` tell
+/// them.
 fn normal(x: TensorType, channels: &[TensorType]) -> Option<(TensorType, TensorType)> {
     let (last, rows) = x.float_dims()?.split_last()?;
     let mut width = *last;

@@ -1,4 +1,4 @@
-//! What matrix products give.
+//! The outputs of matrix products.
 
 use smallvec::SmallVec;
 
@@ -8,10 +8,10 @@ use crate::graph::TensorType;
 use crate::graph::error::GraphProblem;
 use crate::tensor::PartialShape;
 
-/// What [`Op::MatMul`](crate::graph::Op::MatMul) gives for inputs of these types.
+/// The outputs of [`Op::MatMul`](crate::graph::Op::MatMul) for inputs of these types.
 ///
 /// # Errors
-/// [`GraphProblem::Inputs`] where they don't fit.
+/// [`GraphProblem::Inputs`] if they don't fit.
 pub(super) fn infer(
     inputs: &[TensorType],
     transpose_a: bool,
@@ -26,10 +26,10 @@ pub(super) fn infer(
     outputs.ok_or_else(|| refused("f32 or f64 matrices whose inner dimensions agree", inputs))
 }
 
-/// What [`Op::BatchMatMul`](crate::graph::Op::BatchMatMul) gives for inputs of these types.
+/// The outputs of [`Op::BatchMatMul`](crate::graph::Op::BatchMatMul) for inputs of these types.
 ///
 /// # Errors
-/// [`GraphProblem::Inputs`] where they don't fit.
+/// [`GraphProblem::Inputs`] if they don't fit.
 pub(super) fn infer_batch(
     inputs: &[TensorType],
     adj_x: bool,
@@ -63,7 +63,7 @@ fn product(
     Some(one(a.dtype, PartialShape::new(&dims)))
 }
 
-/// The dimensions that both can be repeated to fill; `None` where they can't.
+/// The dimensions that both broadcast to; `None` if they don't broadcast.
 fn broadcast(a: &[Option<usize>], b: &[Option<usize>]) -> Option<SmallVec<[Option<usize>; 8]>> {
     let (more, fewer) = if a.len() < b.len() { (b, a) } else { (a, b) };
     let mut dims: SmallVec<[Option<usize>; 8]> = more.into();

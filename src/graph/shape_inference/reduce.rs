@@ -1,4 +1,4 @@
-//! What reductions and their gradients give.
+//! The outputs of reductions and their gradients.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -13,15 +13,15 @@ pub(super) fn is_numeric(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64)
 }
 
-/// Whether kernels compute with elements of this type, and they are real numbers.
+/// Whether kernels compute with elements of this type as real numbers.
 pub(super) fn is_real(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F64)
 }
 
-/// What [`Op::Reduce`](crate::graph::Op::Reduce) gives for inputs of these types.
+/// The outputs of [`Op::Reduce`](crate::graph::Op::Reduce) for inputs of these types.
 ///
 /// # Errors
-/// [`GraphProblem::Inputs`] where they don't fit.
+/// [`GraphProblem::Inputs`] if they don't fit.
 pub(super) fn infer(op: &Reduce, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
     let truth = matches!(op.reduction, Reduction::Any | Reduction::All);
     let outputs = match inputs {
@@ -34,10 +34,10 @@ pub(super) fn infer(op: &Reduce, inputs: &[TensorType]) -> Result<OutputTypes, G
     outputs.ok_or_else(|| refused(&format!("{what} with the axes {}", op.axes), inputs))
 }
 
-/// What [`Op::ReduceGrad`](crate::graph::Op::ReduceGrad) gives for inputs of these types.
+/// The outputs of [`Op::ReduceGrad`](crate::graph::Op::ReduceGrad) for inputs of these types.
 ///
 /// # Errors
-/// [`GraphProblem::Inputs`] where they don't fit.
+/// [`GraphProblem::Inputs`] if they don't fit.
 pub(super) fn infer_grad(op: &Reduce, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
     let extreme = matches!(op.reduction, Reduction::Max | Reduction::Min);
     let outputs = match inputs {
@@ -55,7 +55,7 @@ pub(super) fn infer_grad(op: &Reduce, inputs: &[TensorType]) -> Result<OutputTyp
     })
 }
 
-/// The shape that a reduction leaves of `shape`; none where an axis is not there.
+/// The shape that a reduction leaves of `shape`; `None` if an axis does not exist.
 fn reduced(op: &Reduce, shape: PartialShape) -> Option<PartialShape> {
     if op.axes.iter().any(|axis| axis >= shape.rank()) {
         return None;

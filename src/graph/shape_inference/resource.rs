@@ -1,4 +1,4 @@
-//! What operations on queues and accumulators give.
+//! The outputs of operations on queues and accumulators.
 
 use smallvec::smallvec;
 
@@ -11,7 +11,7 @@ use crate::tensor::{DType, PartialShape, Shape};
 /// The outputs of `action` on a resource of `kind`.
 ///
 /// # Errors
-/// [`GraphProblem::Inputs`] where the inputs are not what it takes.
+/// [`GraphProblem::Inputs`] if the inputs don't fit the action.
 pub(super) fn infer(
     kind: &ResourceKind,
     action: &ResourceAction,
@@ -99,7 +99,7 @@ fn is_list(x: &TensorType) -> bool {
     matches!(x.dtype, DType::I32 | DType::I64) && x.shape.rank() == 1
 }
 
-/// Any number of the rows of `whole`.
+/// The type of any number of rows of `whole`.
 fn rows_of_whole(whole: &TensorType) -> TensorType {
     let dims: Vec<Option<usize>> =
         std::iter::once(None).chain(whole.shape.dims().iter().skip(1).copied()).collect();
@@ -115,7 +115,7 @@ fn fits(wanted: &TensorType, given: &TensorType) -> bool {
     wanted.dtype == given.dtype && wanted.shape.merge(&given.shape).is_some()
 }
 
-/// Components of `count` elements, stacked.
+/// The types of the components of `count` elements, stacked.
 fn rows_of(components: &[TensorType], count: Option<usize>) -> Vec<TensorType> {
     let rows = |component: &TensorType| {
         let dims: Vec<Option<usize>> =

@@ -1,4 +1,4 @@
-//! The dimensions of parts of values, and of values with something around them.
+//! The dimensions of parts of values, and of padded values.
 
 use super::agree;
 use super::array::{Dims, is_float};
@@ -26,7 +26,7 @@ pub(super) fn slice(
     dims.iter().zip(begin).zip(size).map(part).collect()
 }
 
-/// The dimensions of what the subscripts take.
+/// The dimensions of the part that the subscripts take.
 pub(super) fn strided(dims: &[Option<usize>], subscripts: &[Subscript]) -> Option<Dims> {
     let (mut taken, mut left) = (Dims::new(), dims);
     for subscript in subscripts {
@@ -57,7 +57,7 @@ pub(super) fn strided_grad(
         .then(|| smallvec::smallvec![x])
 }
 
-/// The dimensions with so many more before and after.
+/// The dimensions with the paddings added.
 pub(super) fn pad(dims: &[Option<usize>], paddings: &[(usize, usize)]) -> Option<Dims> {
     let padded = |(dim, (before, after)): (&Option<usize>, &(usize, usize))| {
         let padding = before.checked_add(*after)?;
@@ -66,8 +66,8 @@ pub(super) fn pad(dims: &[Option<usize>], paddings: &[(usize, usize)]) -> Option
     (dims.len() == paddings.len()).then(|| dims.iter().zip(paddings).map(padded).collect())?
 }
 
-/// The same, where no more are added on a side than the axis, without the mirror's own element,
-/// has.
+/// The same for mirrored paddings: a side's padding is at most the axis's size without the mirror's
+/// own element.
 pub(super) fn mirror_pad(
     dims: &[Option<usize>],
     paddings: &[(usize, usize)],
@@ -81,7 +81,7 @@ pub(super) fn mirror_pad(
     pad(dims, paddings).filter(|_| dims.iter().zip(paddings).all(fits))
 }
 
-/// The dimensions of what was padded to `dims`.
+/// The dimensions of the value that was padded to `dims`.
 pub(super) fn mirror_pad_grad(
     dims: &[Option<usize>],
     paddings: &[(usize, usize)],

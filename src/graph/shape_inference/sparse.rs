@@ -1,5 +1,5 @@
-//! What operations on numbered rows give. Where the values decide how many, the dimension stays
-//! open.
+//! The outputs of operations on numbered rows. If the number of rows depends on values, the
+//! dimension stays open.
 
 use smallvec::smallvec;
 
@@ -15,7 +15,7 @@ const MAX_RANK: usize = 6;
 /// The outputs of `op` for inputs of these types.
 ///
 /// # Errors
-/// [`GraphProblem::Inputs`] where they don't fit.
+/// [`GraphProblem::Inputs`] if they don't fit.
 pub(super) fn infer(op: &Sparse, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
     let (outputs, needs) = match (op, inputs) {
         (Sparse::Unique, [x]) => (unique(*x), "a vector of i32 or i64"),
@@ -40,7 +40,7 @@ pub(super) fn infer(op: &Sparse, inputs: &[TensorType]) -> Result<OutputTypes, G
     outputs.ok_or_else(|| refused(needs, inputs))
 }
 
-/// What a gather of `ids` from the rows of `table` gives.
+/// The output of a gather of `ids` from the rows of `table`.
 pub(super) fn gathered(ids: TensorType, table: TensorType) -> Option<OutputTypes> {
     let [_, row @ ..] = table.float_dims()? else { return None };
     let dims = [ids.shape.dims(), row].concat();

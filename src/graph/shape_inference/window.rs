@@ -1,4 +1,4 @@
-//! What operations on windows of images give.
+//! The outputs of operations on windows of images.
 
 use super::{OutputTypes, agree, one, refused};
 use crate::graph::TensorType;
@@ -12,7 +12,7 @@ type Dims = [Option<usize>; 4];
 /// The outputs of `op` for inputs of these types.
 ///
 /// # Errors
-/// [`GraphProblem::Inputs`] where they don't fit.
+/// [`GraphProblem::Inputs`] if they don't fit.
 pub(super) fn infer(op: &Window, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
     let dims: Option<Vec<Dims>> =
         inputs.iter().map(|input| input.float_dims()?.try_into().ok()).collect();
@@ -28,7 +28,7 @@ pub(super) fn infer(op: &Window, inputs: &[TensorType]) -> Result<OutputTypes, G
     Err(refused(needs, inputs))
 }
 
-/// The shape of the output, or what the operation needs.
+/// The shape of the output, or the inputs that the operation needs, in words.
 fn outputs(op: &Window, inputs: &[Dims]) -> Result<Dims, &'static str> {
     match (op, inputs) {
         (Window::Convolution(convolution), [x, filter]) => convolved(convolution, x, filter),
@@ -66,7 +66,7 @@ fn quotient(dividend: Option<usize>, divisor: Option<usize>) -> Option<usize> {
     dividend?.checked_div(divisor?)
 }
 
-/// What a convolution gives.
+/// The shape of a convolution's output.
 fn convolved(convolution: &Convolution, x: &Dims, filter: &Dims) -> Result<Dims, &'static str> {
     let &[height, width, filter_in, filter_out] = filter;
     if filter.contains(&Some(0)) {
@@ -84,7 +84,7 @@ fn convolved(convolution: &Convolution, x: &Dims, filter: &Dims) -> Result<Dims,
     Ok([x[0], rows, columns, out])
 }
 
-/// What a pool gives.
+/// The shape of a pool's output.
 fn pooled(pool: &Pool, x: &Dims) -> Result<Dims, &'static str> {
     let size = pool.size;
     if size.contains(&0) || pool.sliding.dilations != [1, 1] {
@@ -99,7 +99,7 @@ fn pooled(pool: &Pool, x: &Dims) -> Result<Dims, &'static str> {
     Ok([x[0], rows, columns, x[3]])
 }
 
-/// How many places a window of `size` has, down and to the right.
+/// The numbers of places of a window of `size`, down and to the right.
 fn places(
     sliding: &Sliding,
     x: &Dims,
@@ -119,7 +119,7 @@ fn places(
     Ok([along(0)?, along(1)?])
 }
 
-/// `expected`, with what only `given` knows; refused where they differ.
+/// `expected`, with the dimensions that only `given` knows; refused if they differ.
 fn matches(expected: Dims, given: &Dims) -> Result<Dims, &'static str> {
     let mut merged = expected;
     for (dim, given) in merged.iter_mut().zip(given) {

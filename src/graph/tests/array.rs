@@ -1,4 +1,4 @@
-//! What operations that move elements or find them by indices give, and the structure of their
+//! Types of operations that move elements or find them by indices, and the structure of their
 //! gradients.
 
 use super::shapes::assert_table;

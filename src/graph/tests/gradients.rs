@@ -1,4 +1,5 @@
-//! Gradients by their structure; `tests/it/gradients.rs` holds their values to finite differences.
+//! The structure of gradients; `tests/it/gradients.rs` compares their values with finite
+//! differences.
 
 use super::{assert_says, floats, operation, snapshot, written};
 use crate::graph::{

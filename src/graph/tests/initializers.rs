@@ -1,4 +1,4 @@
-//! The variance of first values, by the shape of what they are for.
+//! The variance of initial values, by the shape of the variable.
 
 use crate::graph::{Fan, Graph, RandomLaw, Spread, TensorType, VarianceScaling};
 use crate::tensor::DType;

@@ -1,11 +1,11 @@
-//! Pruning: what a step needs, and what it is spared.
+//! Pruning: the operations that a step needs, and those that it does not run.
 
 use std::collections::BTreeSet;
 
 use super::{floats, snapshot};
 use crate::graph::{Graph, GraphError, Output, Target, prune};
 
-/// The names of what a step needs, in order.
+/// The names of the operations that a step needs, in order.
 fn needed(g: &Graph, feeds: &[&Output], fetches: &[&Output], targets: &[&Target]) -> Vec<String> {
     let def = snapshot(g);
     let feeds: BTreeSet<_> = feeds.iter().map(|output| output.edge()).collect();

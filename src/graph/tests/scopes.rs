@@ -1,4 +1,4 @@
-//! Devices, control dependencies and containers: what each scope does to what is built in it.
+//! Device, control-dependency and container scopes: their effect on operations built in them.
 
 use super::{assert_says, floats, operation, snapshot};
 use crate::cluster::DeviceSpec;
@@ -6,13 +6,13 @@ use crate::graph::{DeviceFunction, Graph, GraphError, OperationRequest, Output};
 
 type Built<T = ()> = Result<T, GraphError>;
 
-/// The device that an operation built here asks for.
+/// The device that an operation built here requests.
 fn device_here(g: &Graph) -> Built<String> {
     let built: Output = g.constant(1f32);
     Ok(operation(&snapshot(g), &built.name()).device.to_string())
 }
 
-/// Asks for one device, whatever was asked for inside.
+/// Requests one device, whatever inner scopes request.
 struct Always(&'static str);
 
 impl DeviceFunction for Always {
@@ -21,7 +21,7 @@ impl DeviceFunction for Always {
     }
 }
 
-/// Fills what was not asked for inside.
+/// Fills the parts that inner scopes leave open.
 struct Fills(&'static str);
 
 impl DeviceFunction for Fills {

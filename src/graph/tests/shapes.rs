@@ -1,4 +1,4 @@
-//! What each operation gives for what it is given, and what is said where that does not fit.
+//! The types of each operation's outputs, and the errors for inputs that don't fit.
 
 use super::{assert_says, floats, snapshot};
 use crate::graph::{
@@ -10,7 +10,7 @@ use crate::tensor::{DType, Shape, Tensor};
 
 const UNKNOWN: Option<usize> = None;
 
-/// What `op` gives for inputs written `f32[?,3] i32[4]`, written alike; `-` where they don't fit.
+/// The outputs of `op` for inputs written `f32[?,3] i32[4]`, written alike; `-` if they don't fit.
 fn inferred(op: &Op, inputs: &str) -> String {
     let outputs = infer(op, &inputs.split_whitespace().map(read_type).collect::<Vec<_>>(), &[]);
     let write = |types: super::super::OutputTypes| {

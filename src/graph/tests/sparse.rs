@@ -1,5 +1,4 @@
-//! Rows found by their number: what is known of their shapes, where they are, and their gradients'
-//! structure.
+//! Operations on numbered rows: their shapes, their devices, and the structure of their gradients.
 
 use super::{assert_says, floats};
 use crate::graph::{

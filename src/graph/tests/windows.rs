@@ -1,4 +1,4 @@
-//! Convolutions and pools as graph: their shapes, what is refused, and what gradients are built.
+//! Convolutions and pools in graphs: their shapes, the inputs they refuse, and their gradients.
 
 use super::shapes::assert_table;
 use super::{assert_says, floats, operation, snapshot, written};

@@ -1,4 +1,4 @@
-//! Operations that move elements: what TensorFlow gives as inputs besides them becomes attributes.
+//! Operations that move elements: TensorFlow's other inputs become attributes.
 
 use super::{Importer, Node, NodeProblem, Translate, Values, plain, with_attributes};
 use crate::graph::{Array, Binary, Mirror, Op, Output, Subscript};
@@ -62,8 +62,8 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
     })
 }
 
-/// The translation to what `array` makes of the node and the shape of its first input, of that
-/// input alone.
+/// The translation to the operation that `array` makes of the node and its first input's shape;
+/// that input is its only one.
 fn of_first(
     array: impl Fn(&Node<'_>, PartialShape) -> Result<Array, NodeProblem> + 'static,
 ) -> Translate {
@@ -92,7 +92,7 @@ fn count(shape: &Shape) -> usize {
     shape.elements()
 }
 
-/// As another value's shape, where that is what is asked for.
+/// Reshapes to known dimensions, or to another value's shape if that is the shape input.
 fn reshape(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (x, shape) = (importer.input(node, 0)?, node.known(1)?);
     let dims = shape.dims_or_unknown();
@@ -141,7 +141,7 @@ fn split(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     importer.emit(node, Op::Array(Array::Split { axis, sizes: vec![size / parts; parts] }), &[x])
 }
 
-/// One of the sizes may be -1: what the others leave.
+/// One of the sizes may be -1: the rest that the others leave.
 fn split_v(node: &Node<'_>, x: PartialShape) -> Result<Array, NodeProblem> {
     let axis = axis(node.int(2)?, x.rank())?;
     let mut given = node.ints(1)?;
@@ -160,7 +160,7 @@ fn slice(node: &Node<'_>, _: PartialShape) -> Result<Array, NodeProblem> {
     Ok(Array::Slice { begin: sizes(&node.ints(1)?)?, size })
 }
 
-/// The subscripts that inputs `first`, `first + 1` and `first + 2` and the masks say, for a value
+/// The subscripts of the inputs `first`, `first + 1` and `first + 2` and of the masks, for a value
 /// of `rank`.
 fn subscripts(node: &Node<'_>, first: usize, rank: usize) -> Result<Vec<Subscript>, NodeProblem> {
     let [begin, end, strides] = [node.ints(first)?, node.ints(first + 1)?, node.ints(first + 2)?];
@@ -196,7 +196,7 @@ fn strided_slice_grad(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     importer.emit(node, Op::Array(Array::StridedSliceGrad(subscripts)), &[gradient, like])
 }
 
-/// A value of the shape that `shape` says.
+/// A value whose shape is `shape`.
 pub(super) fn like(
     importer: &Importer<'_>,
     node: &Node<'_>,
@@ -238,8 +238,8 @@ fn mirrored(node: &Node<'_>) -> Result<(Vec<(usize, usize)>, Mirror), NodeProble
     Ok((paddings(node)?, mirror))
 }
 
-/// As often as another value's shape says, where that is only known in the step: of a value of one
-/// element.
+/// Repeats a value. The multiples may be known only in the step if they are another value's shape
+/// and the value has one element.
 fn tile(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (x, multiples) = (importer.input(node, 0)?, node.known(1)?);
     let has_one = x.tensor_type().shape.known().is_some_and(|shape| shape.elements() == 1);
@@ -261,7 +261,7 @@ fn broadcast_to(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     }
 }
 
-/// `x` repeated to the shape of `like`: added to zeros of it.
+/// Repeats `x` to the shape of `like`, by adding it to zeros of that shape.
 fn spread_like(importer: &mut Importer<'_>, node: &Node<'_>, x: &Output, like: &Output) -> Values {
     let dtype = x.tensor_type().dtype;
     let zeros = match like.tensor_type().dtype == dtype {

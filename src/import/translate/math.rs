@@ -114,8 +114,7 @@ fn compared(kind: &str) -> Option<Op> {
     })
 }
 
-/// TensorFlow's first `Select` takes a vector as a condition for whole rows, which does not exist
-/// here.
+/// Refuses a vector as a condition for whole rows, which TensorFlow's first `Select` takes.
 fn select(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let inputs = importer.inputs(node)?;
     let ranks: Vec<usize> = inputs.iter().map(|input| input.tensor_type().shape.rank()).collect();
@@ -129,7 +128,7 @@ fn select(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     }
 }
 
-/// Neither a NaN nor without bound.
+/// Whether each element is neither NaN nor infinite.
 fn is_finite(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let x = importer.input(node, 0)?;
     let greatest = match x.tensor_type().dtype {
@@ -144,7 +143,7 @@ fn is_finite(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     importer.emit(node, Op::Compare(Comparison::LessEqual), &[size, greatest])
 }
 
-/// That the data format of `def` is the one that exists here.
+/// Checks that the data format of `def` is the one that exists here.
 pub(super) fn channels_last(def: &super::NodeDef) -> Result<(), NodeProblem> {
     match def.text("data_format")? {
         "" | "NHWC" | "NDHWC" => Ok(()),

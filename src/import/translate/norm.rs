@@ -1,4 +1,4 @@
-//! Batch normalisation, whose further outputs TensorFlow keeps for its gradient.
+//! Batch normalisation. TensorFlow keeps its further outputs for the gradient.
 
 use super::Translate;
 use super::math::channels_last;

@@ -66,7 +66,7 @@ fn position(order: fn(usize, DType) -> Order) -> Translate {
     })
 }
 
-/// Input `i` as how many there are.
+/// Input `i` as a count.
 fn count(node: &Node<'_>, i: usize) -> Result<usize, NodeProblem> {
     let count = node.int(i)?;
     usize::try_from(count)

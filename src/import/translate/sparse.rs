@@ -33,7 +33,7 @@ pub(super) fn is_update(kind: &str) -> bool {
     kind.strip_prefix("Resource").unwrap_or(kind).starts_with("Scatter") && kind != "ScatterNd"
 }
 
-/// `(data, ids, number of segments)`, which may be the number of rows of a value.
+/// `(data, ids, number of segments)`; the number may be the number of rows of a value.
 fn segment_sum(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (data, ids) = (importer.input(node, 0)?, importer.input(node, 1)?);
     match node.known(2)?.elements.as_slice() {
@@ -54,7 +54,7 @@ fn segment_sum(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     }
 }
 
-/// `(handle, ids)`: the rows of the variable, which does not travel.
+/// `(handle, ids)`: the rows of the variable; the variable itself does not travel.
 fn gather(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     if node.def.int("batch_dims", 0)? != 0 {
         return Err(NodeProblem::unsupported(
@@ -66,7 +66,7 @@ fn gather(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     Ok(importer.outputs_of(id).into_iter().take(1).collect())
 }
 
-/// `(variable, ids, updates)`: takes the updates away `factor` times.
+/// `(variable, ids, updates)`: subtracts the updates, multiplied by `factor`.
 fn scatter(importer: &mut Importer<'_>, node: &Node<'_>, factor: f32) -> Values {
     let variable = variable_at(node, 0)?;
     let (ids, updates) = (importer.input(node, 1)?, importer.input(node, 2)?);

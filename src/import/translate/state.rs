@@ -1,5 +1,5 @@
-//! Placeholders, constants, random values and variables, by reference or by handle; what updates
-//! them.
+//! Placeholders, constants, random values and variables, by reference or by handle; updates of
+//! variables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,14 +45,14 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
     })
 }
 
-/// What the nodes say of variables without saying it of the variable itself.
+/// Facts about variables that follow from other nodes than their declarations.
 #[derive(Default)]
 pub(super) struct Roles {
-    /// The variables that an update is of.
+    /// The variables that an optimizer updates.
     updated: BTreeSet<String>,
-    /// By Adam's first slot, the two β whose powers are kept with it, where they are constants.
+    /// By Adam's first slot: the two β whose powers are kept with it, if they are constants.
     powers: BTreeMap<String, [Option<Tensor>; 2]>,
-    /// The powers of β that are kept with a slot, by the slot.
+    /// By slot: the powers of β that are kept with it.
     kept: BTreeMap<OpId, [OpId; 2]>,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn variable_at(node: &Node<'_>, i: usize) -> Result<OpId, NodeProblem
     Ok(node.value(i)?.variable.ok_or(NodeProblem::NoVariable(i))?.0)
 }
 
-/// The same value; of a variable, what it holds then.
+/// The same value; for a variable, its value at that time.
 pub(super) fn identity(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     if let Value { output: None, variable: Some((variable, after)), .. } = node.value(0)? {
         let controls = node.controls.iter().copied().chain(*after).collect();
@@ -106,7 +106,7 @@ fn constant(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     Ok(values.into_iter().map(with).collect())
 }
 
-/// Seeded by the graph, by TensorFlow's two seeds and by the name.
+/// Random values, seeded by the graph, by TensorFlow's two seeds and by the name.
 fn random(law: RandomLaw) -> Translate {
     Box::new(move |importer, node| {
         let shape = known_shape(&node.ints(0)?)?;
@@ -147,7 +147,7 @@ fn variable(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     Ok(vec![Value { variable: Some((id, None)), ..Value::default() }])
 }
 
-/// A place for a power of β beside the slot `slot`.
+/// A variable for a power of β beside the slot `slot`.
 fn power(
     importer: &Importer<'_>,
     node: &Node<'_>,
@@ -166,7 +166,7 @@ fn power(
     Ok(importer.graph.add(new)?)
 }
 
-/// Also sets what is kept with the variable.
+/// Assigns a variable, and sets the powers of β that are kept with it.
 fn assign(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let variable = variable_at(node, 0)?;
     let Some(kept) = importer.roles.kept.get(&variable).copied() else {
@@ -187,7 +187,7 @@ fn assign(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     store(importer, &after, Op::Assign, false)
 }
 
-/// Stores or adds input 1, negated where it is to be taken away.
+/// Stores or adds input 1, negated if it is to be subtracted.
 fn store(importer: &mut Importer<'_>, node: &Node<'_>, op: Op, is_negated: bool) -> Values {
     let (variable, mut value) = (variable_at(node, 0)?, importer.input(node, 1)?);
     if is_negated {
@@ -212,7 +212,7 @@ impl Importer<'_> {
     }
 }
 
-/// How an update takes its inputs: the variable and its slots first.
+/// The positions of an update's inputs: the variable and its slots come first.
 struct Update {
     slots: usize,
     rate: usize,
@@ -232,13 +232,13 @@ impl Update {
     }
 }
 
-/// Momentum, whose factor is the last input.
+/// Momentum; its factor is the last input.
 fn momentum(node: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
     let momentum = node.float(node.inputs.len().saturating_sub(1))?;
     Ok(MomentumRule { momentum, use_nesterov: node.def.flag("use_nesterov")? }.into())
 }
 
-/// TensorFlow's default begins the accumulator; here the graph's own initializer does.
+/// Adagrad with its defaults: the graph's own initializer sets the accumulator's initial value.
 fn adagrad(_: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
     Ok(AdagradRule::default().into())
 }
@@ -248,7 +248,7 @@ fn adam(node: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
     Ok(AdamRule { beta1, beta2, epsilon, lazy: false }.into())
 }
 
-/// The update that `kind` is; none where it is none that exists here.
+/// The translation of the update `kind`; `None` if it does not exist here.
 fn update(kind: &str) -> Option<Translate> {
     let update = match kind.strip_prefix("Resource").unwrap_or(kind) {
         "ApplyGradientDescent" => Update::dense(0, 1, 2, |_| Ok(GradientDescentRule.into())),
@@ -262,7 +262,7 @@ fn update(kind: &str) -> Option<Translate> {
     Some(Box::new(move |importer, node| apply(importer, node, &update)))
 }
 
-/// The rows of a gradient are followed by their ids.
+/// Applies an update. A gradient of some rows is followed by their ids.
 fn apply(importer: &mut Importer<'_>, node: &Node<'_>, update: &Update) -> Values {
     let mut variables =
         (0..=update.slots).map(|i| variable_at(node, i)).collect::<Result<Vec<_>, _>>()?;

@@ -26,7 +26,8 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
     })
 }
 
-/// Height and width of an attribute that has a number for each axis of an image; 1 for the others.
+/// The height and width of an attribute that has a number for each axis of an image. The other
+/// numbers must be 1.
 fn height_and_width(node: &Node<'_>, name: &str) -> Result<[usize; 2], NodeProblem> {
     let wrong = || NodeProblem::Attribute {
         name: name.to_owned(),

@@ -6,9 +6,9 @@ use crate::kernels::update::ElementUpdate;
 /// `a = ρ·a+(1−ρ)g²; d = √(u+ε)/√(a+ε)·g; v -= lr·d; u = ρ·u+(1−ρ)d²`
 #[derive(Clone, Copy, Debug)]
 pub struct AdadeltaRule {
-    /// ρ: what is kept of both means at each step.
+    /// ρ: the share of both means that is kept at each step.
     pub rho: f32,
-    /// ε: what gets the first steps going, and keeps the denominator from 0.
+    /// ε: gets the first steps going, and keeps the denominator from 0.
     pub epsilon: f32,
 }
 
@@ -52,7 +52,7 @@ impl Rule for AdadeltaRule {
     }
 }
 
-/// The step of one element.
+/// The update of one element.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     rate: f32,
@@ -78,19 +78,19 @@ pub struct Adadelta {
 }
 
 impl Adadelta {
-    /// With the given learning rate (1 in the paper), ρ = 0.95, ε = 1e-8.
+    /// Creates the rule with the given learning rate (1 in the paper), ρ = 0.95, ε = 1e-8.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         Self { rule: AdadeltaRule::default(), learning_rate: learning_rate.into() }
     }
 
-    /// With another ρ.
+    /// Sets ρ.
     #[must_use]
     pub fn rho(mut self, rho: f32) -> Self {
         self.rule.rho = rho;
         self
     }
 
-    /// With another ε, which sets the size of the first steps.
+    /// Sets ε, which determines the size of the first steps.
     #[must_use]
     pub fn epsilon(mut self, epsilon: f32) -> Self {
         self.rule.epsilon = epsilon;
@@ -99,7 +99,7 @@ impl Adadelta {
 }
 
 impl Default for Adadelta {
-    /// TensorFlow's default learning rate, 0.001.
+    /// Uses TensorFlow's default learning rate, 0.001.
     fn default() -> Self {
         Self::new(AdadeltaRule::default().default_learning_rate())
     }

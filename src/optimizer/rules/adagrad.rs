@@ -7,7 +7,7 @@ use crate::kernels::update::ElementUpdate;
 /// `a += g²; v -= lr·g/√a`: no ε, so `a` must begin above 0.
 #[derive(Clone, Copy, Debug)]
 pub struct AdagradRule {
-    /// What `a` begins with.
+    /// The first value of `a`.
     pub initial_accumulator_value: f32,
 }
 
@@ -45,7 +45,7 @@ impl Rule for AdagradRule {
     }
 }
 
-/// The step of one element.
+/// The update of one element.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     rate: f32,
@@ -67,12 +67,12 @@ pub struct Adagrad {
 }
 
 impl Adagrad {
-    /// With the given learning rate, and `a` beginning at 0.1.
+    /// Creates the rule with the given learning rate, and `a` beginning at 0.1.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         Self { rule: AdagradRule::default(), learning_rate: learning_rate.into() }
     }
 
-    /// Begins with `a` at `value`.
+    /// Sets the first value of `a`.
     ///
     /// # Panics
     /// If the value is not positive: the first update would divide by zero.

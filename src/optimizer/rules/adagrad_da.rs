@@ -4,11 +4,11 @@ use super::assert_in_range;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
 use crate::kernels::update::ElementUpdate;
 
-/// `G += g; Q += g²; T += 1; v = −lr·sgn(G)·max(|G|−l1·T, 0)/(l2·T·lr+√Q)`: the variable is a
-/// function of the sums, whatever it was.
+/// `G += g; Q += g²; T += 1; v = −lr·sgn(G)·max(|G|−l1·T, 0)/(l2·T·lr+√Q)`: the new value of the
+/// variable depends on the sums alone.
 #[derive(Clone, Copy, Debug)]
 pub struct AdagradDaRule {
-    /// What `Q` begins with.
+    /// The first value of `Q`.
     pub initial_gradient_squared_accumulator_value: f32,
     /// The strength of the L1 norm.
     pub l1: f32,
@@ -65,13 +65,13 @@ impl Rule for AdagradDaRule {
     }
 }
 
-/// The step of one element.
+/// The update of one element.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) rate: f32,
     pub(super) l1: f32,
     pub(super) l2: f32,
-    /// Which update this is, from 1: how many gradients the sums have after it.
+    /// The number of this update, from 1: how many gradients the sums have after it.
     pub(super) update: f32,
 }
 
@@ -87,10 +87,10 @@ impl ElementUpdate<3> for Step {
 /// Adagrad by dual averaging, for sparse linear models (TensorFlow: `AdagradDAOptimizer`):
 /// `G += g; Q += g²; v = −lr·sgn(G)·max(|G|−l1·T, 0)/(l2·T·lr+√Q)`.
 ///
-/// The variable is a function of the sums alone, so what it began with counts for nothing. `T` is
-/// how many gradients the sums have, which the variable counts itself. TensorFlow takes the global
-/// step plus 1: the same where every step updates every variable, and off by the other workers'
-/// open steps where they train asynchronously.
+/// The variable depends on the sums alone, so its first value counts for nothing. `T` is the number
+/// of gradients in the sums, which the variable counts itself. TensorFlow uses the global step plus
+/// 1: the same if every step updates every variable, and off by the other workers' open steps if
+/// they train asynchronously.
 #[derive(Clone, Debug)]
 pub struct AdagradDa {
     pub(super) rule: AdagradDaRule,
@@ -98,12 +98,12 @@ pub struct AdagradDa {
 }
 
 impl AdagradDa {
-    /// With the given learning rate, `Q` beginning at 0.1, and no regularization.
+    /// Creates the rule with the given learning rate, `Q` beginning at 0.1, and no regularization.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         Self { rule: AdagradDaRule::default(), learning_rate: learning_rate.into() }
     }
 
-    /// Begins with `Q` at `value`.
+    /// Sets the first value of `Q`.
     ///
     /// # Panics
     /// If the value is not positive: an update without a gradient would divide by zero.

@@ -12,7 +12,7 @@ pub struct AdamRule {
     pub beta2: f32,
     /// ε, outside the root ("epsilon hat").
     pub epsilon: f32,
-    /// A gradient of some rows reads and writes no other row.
+    /// Whether a gradient of some rows reads and writes no other row.
     pub lazy: bool,
 }
 
@@ -66,20 +66,21 @@ impl Rule for AdamRule {
     }
 }
 
-/// The slots of Adam, and of the rules that are made of it.
+/// The slots of Adam, and of the rules built on it.
 pub(super) fn moments_and_powers(names: [&'static str; 2], beta1: f32, beta2: f32) -> Vec<Slot> {
     let [first, second] = names.map(|name| Slot::like_variable(name, 0.0));
     vec![first, second, Slot::scalar("beta1_power", beta1), Slot::scalar("beta2_power", beta2)]
 }
 
-/// The step of one element. (<https://arxiv.org/abs/1412.6980>, before section 2.1)
+/// The update of one element. (<https://arxiv.org/abs/1412.6980>, before section 2.1)
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct AdamStep {
     pub(super) rate: f32,
     pub(super) beta1: f32,
     pub(super) beta2: f32,
-    /// `beta1` to the power of the step, which counts from 1. (TensorFlow multiplies a variable by
-    /// `beta1` after each step; another way to the power changes the update in its sixth digit.)
+    /// `beta1` to the power of the step, counted from 1. (TensorFlow multiplies a variable by
+    /// `beta1` after each step; any other way to compute the power changes the update in its sixth
+    /// digit.)
     pub(super) beta1_power: f32,
     /// `beta2` to the power of the step, likewise.
     pub(super) beta2_power: f32,
@@ -87,7 +88,7 @@ pub(super) struct AdamStep {
 }
 
 impl AdamStep {
-    /// The constants of this step; the powers of β go on to the next.
+    /// The constants of this step; it also advances the powers of β to the next step.
     pub(super) fn next(
         rate: f32,
         [beta1, beta2, epsilon]: [f32; 3],
@@ -121,7 +122,8 @@ impl ElementUpdate<3> for AdamStep {
     }
 }
 
-/// Kingma and Ba 2015 as TensorFlow's `AdamOptimizer` has it: ε outside the root.
+/// The optimizer of Kingma and Ba 2015 in the form of TensorFlow's `AdamOptimizer`: ε outside the
+/// root.
 ///
 /// TensorFlow keeps one pair of β powers for all variables; here each variable has its own, beside
 /// it, so that shards on different parameter servers need not ask each other. The numbers are the
@@ -135,27 +137,27 @@ pub struct Adam {
 }
 
 impl Adam {
-    /// With the given learning rate, β1 = 0.9, β2 = 0.999, ε = 1e-8.
+    /// Creates the rule with the given learning rate, β1 = 0.9, β2 = 0.999, ε = 1e-8.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         Self { rule: AdamRule::default(), learning_rate: learning_rate.into() }
     }
 
-    /// With other decay rates.
+    /// Sets the decay rates β1 and β2.
     #[must_use]
     pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
         (self.rule.beta1, self.rule.beta2) = (beta1, beta2);
         self
     }
 
-    /// With another ε.
+    /// Sets ε.
     #[must_use]
     pub fn epsilon(mut self, epsilon: f32) -> Self {
         self.rule.epsilon = epsilon;
         self
     }
 
-    /// A gradient of some rows moves these rows alone, and their moments (TensorFlow: `contrib`'s
-    /// `LazyAdamOptimizer`): other numbers, and a cost that does not grow with the table.
+    /// Has a gradient of some rows move only these rows and their moments (TensorFlow: `contrib`'s
+    /// `LazyAdamOptimizer`). The numbers differ, and the cost does not grow with the table.
     #[must_use]
     pub fn lazy(mut self) -> Self {
         self.rule.lazy = true;
@@ -164,7 +166,7 @@ impl Adam {
 }
 
 impl Default for Adam {
-    /// TensorFlow's default learning rate, 0.001.
+    /// Uses TensorFlow's default learning rate, 0.001.
     fn default() -> Self {
         Self::new(AdamRule::default().default_learning_rate())
     }

@@ -5,7 +5,7 @@ use super::assert_in_range;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
 use crate::kernels::update::ElementUpdate;
 
-/// As [`AdamRule`](super::AdamRule), and `v -= lr·λ·v`, whatever the gradient
+/// As [`AdamRule`](super::AdamRule), and `v -= lr·λ·v`, which does not depend on the gradient
 /// (<https://arxiv.org/abs/1711.05101>).
 #[derive(Clone, Copy, Debug)]
 pub struct AdamWRule {
@@ -15,7 +15,7 @@ pub struct AdamWRule {
     pub beta2: f32,
     /// ε, as Adam's.
     pub epsilon: f32,
-    /// λ: the part of the variable that a step of rate 1 takes away.
+    /// λ: the share of the variable that a step of rate 1 takes away.
     pub weight_decay: f32,
 }
 
@@ -66,7 +66,7 @@ impl Rule for AdamWRule {
     }
 }
 
-/// The step of one element.
+/// The update of one element.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     adam: AdamStep,
@@ -81,9 +81,9 @@ impl ElementUpdate<3> for Step {
     }
 }
 
-/// [`Adam`](super::Adam) with weight decay apart from the gradient: each step also takes `lr·λ·v`
-/// away (Loshchilov and Hutter 2019; `tf.keras.optimizers.AdamW`. TensorFlow 1's `contrib` takes
-/// `λ·v`, whatever the rate).
+/// [`Adam`](super::Adam) with weight decay apart from the gradient: each step also subtracts
+/// `lr·λ·v` (Loshchilov and Hutter 2019; `tf.keras.optimizers.AdamW`. TensorFlow 1's `contrib`
+/// subtracts `λ·v` at any rate).
 ///
 /// A gradient of some rows moves all rows.
 #[derive(Clone, Debug)]
@@ -93,7 +93,7 @@ pub struct AdamW {
 }
 
 impl AdamW {
-    /// With the given learning rate and λ, and Adam's defaults.
+    /// Creates the rule with the given learning rate and λ, and Adam's defaults.
     ///
     /// # Panics
     /// If λ is below 0.
@@ -104,14 +104,14 @@ impl AdamW {
         Self { rule, learning_rate: learning_rate.into() }
     }
 
-    /// With other decay rates.
+    /// Sets the decay rates β1 and β2.
     #[must_use]
     pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
         (self.rule.beta1, self.rule.beta2) = (beta1, beta2);
         self
     }
 
-    /// With another ε.
+    /// Sets ε.
     #[must_use]
     pub fn epsilon(mut self, epsilon: f32) -> Self {
         self.rule.epsilon = epsilon;

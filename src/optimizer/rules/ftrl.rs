@@ -5,24 +5,24 @@ use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, Updat
 use crate::kernels::cost::EXP;
 use crate::kernels::update::ElementUpdate;
 
-/// The power of the learning rate that all use, and whose accumulators are roots.
+/// The usual power of the learning rate; with it the powers of the accumulators are roots.
 const ROOT: f32 = -0.5;
 
 /// `n = a+g²; z += g'−(n^−p−a^−p)/lr·v; v = |z|>l1 ? (l1·sgn z−z)/(n^−p/lr+2·l2+β/lr) : 0; a = n`,
 /// where `g' = g+2·l2_shrinkage·v` (TensorFlow `ApplyFtrlV2`).
 ///
-/// With the power −½, powers are roots; others are those of the platform's library.
+/// With the power −½, powers are roots; other powers are computed by the platform's library.
 #[derive(Clone, Copy, Debug)]
 pub struct FtrlRule {
-    /// p, at most 0.
+    /// p: the power of the learning rate, at most 0.
     pub learning_rate_power: f32,
-    /// What `a` begins with.
+    /// The first value of `a`.
     pub initial_accumulator_value: f32,
     /// The strength of the L1 norm.
     pub l1: f32,
     /// The strength of the L2 norm.
     pub l2: f32,
-    /// The strength of the L2 norm that shrinks the weights, and not the learning rate.
+    /// The strength of the L2 norm that shrinks the weights, but not the learning rate.
     pub l2_shrinkage: f32,
     /// β.
     pub beta: f32,
@@ -76,7 +76,8 @@ impl Rule for FtrlRule {
         if self.learning_rate_power == ROOT { 19 } else { 17 + 4 * EXP }
     }
 
-    /// At the rate 0, which a schedule may come down to, nothing changes: the rule divides by it.
+    /// Changes nothing at the rate 0, which a schedule may come down to: the rule divides by the
+    /// rate.
     fn apply(&self, rate: f32, state: &mut RuleState<'_>) {
         if rate != 0.0 {
             state.each_element(Step { rate, rule: *self });
@@ -84,7 +85,7 @@ impl Rule for FtrlRule {
     }
 }
 
-/// The step of one element.
+/// The update of one element.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     rate: f32,
@@ -112,7 +113,7 @@ impl ElementUpdate<3> for Step {
     }
 }
 
-/// FTRL-proximal, for wide linear models: weights that the L1 norm makes exactly 0 (TensorFlow:
+/// FTRL-proximal, for wide linear models: the L1 norm makes weights exactly 0 (TensorFlow:
 /// `FtrlOptimizer`).
 #[derive(Clone, Debug)]
 pub struct Ftrl {
@@ -121,13 +122,15 @@ pub struct Ftrl {
 }
 
 impl Ftrl {
-    /// With the given learning rate, the power −½, the accumulator beginning at 0.1, and no
-    /// regularization. At the rate 0 nothing changes, where TensorFlow's weights become NaN.
+    /// Creates the rule with the given learning rate, the power −½, the accumulator beginning at
+    /// 0.1, and no regularization. At the rate 0 it changes nothing, while TensorFlow's weights
+    /// become NaN.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         Self { rule: FtrlRule::default(), learning_rate: learning_rate.into() }
     }
 
-    /// How the rate of a weight falls with the sum of its squared gradients; at 0 it stays.
+    /// Sets the power by which a weight's rate falls with the sum of its squared gradients; at 0
+    /// the rate is constant.
     ///
     /// # Panics
     /// If the power is above 0.
@@ -138,7 +141,7 @@ impl Ftrl {
         self.checked()
     }
 
-    /// Begins with the sum of squares at `value`.
+    /// Sets the first value of the sum of squares.
     ///
     /// # Panics
     /// If the value is below 0.
@@ -160,8 +163,8 @@ impl Ftrl {
         self.checked()
     }
 
-    /// Adds the L2 norm to the loss, where [`Ftrl::regularization`] holds the weights themselves
-    /// back.
+    /// Adds the L2 norm to the loss, while [`Ftrl::regularization`] holds back the weights
+    /// themselves.
     ///
     /// # Panics
     /// If the strength is below 0.
@@ -172,7 +175,7 @@ impl Ftrl {
         self.checked()
     }
 
-    /// Adds β to the root of the sum of squares, as the paper has it.
+    /// Adds β to the root of the sum of squares, as in the paper.
     ///
     /// # Panics
     /// If β is below 0.

@@ -29,7 +29,7 @@ impl Rule for GradientDescentRule {
     }
 }
 
-/// The step of one element.
+/// The update of one element.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Descent {
     pub(super) rate: f32,
@@ -50,7 +50,7 @@ pub struct GradientDescent {
 }
 
 impl GradientDescent {
-    /// With the given learning rate.
+    /// Creates the rule with the given learning rate.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         Self { rule: GradientDescentRule, learning_rate: learning_rate.into() }
     }

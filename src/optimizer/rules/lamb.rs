@@ -1,4 +1,4 @@
-//! LAMB (You et al. 2020): a direction like Adam's, as long as the variable is large.
+//! LAMB (You et al. 2020): a direction like Adam's, scaled to the length of the variable.
 
 use super::adam::{AdamStep, moments_and_powers};
 use super::assert_in_range;
@@ -19,7 +19,7 @@ pub struct LambRule {
     pub beta2: f32,
     /// ε.
     pub epsilon: f32,
-    /// λ: how much of the variable is added to the direction.
+    /// λ: the share of the variable that is added to the direction.
     pub weight_decay: f32,
 }
 
@@ -60,7 +60,7 @@ impl Rule for LambRule {
         true
     }
 
-    /// Four for the two norms, two for the last step.
+    /// Includes four for the two norms and two for the last step.
     fn flops(&self) -> usize {
         20
     }
@@ -78,7 +78,7 @@ impl Rule for LambRule {
     }
 }
 
-/// Makes the direction of an element of the element itself.
+/// Computes the direction of one element, in place of the element.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Direction {
     pub(super) adam: AdamStep,
@@ -95,11 +95,10 @@ impl ElementUpdate<3> for Direction {
     }
 }
 
-/// For large batches: a direction like Adam's with weight decay, as long as the variable itself is
-/// (You et al. 2020; `LAMB` of TensorFlow's add-ons).
-///
-/// The trust ratio `‖v‖/‖u‖` is that of one variable: of a partitioned one, each shard has its own.
-/// It is 1 where either norm is 0, as with a bias that begins at 0. A gradient of some rows moves
+/// LAMB, for large batches: a direction like Adam's with weight decay, scaled to the length of the
+/// variable (You et al. 2020; `LAMB` of TensorFlow's add-ons).
+/// The trust ratio `‖v‖/‖u‖` is that of one variable; each shard of a partitioned variable has its
+/// own. It is 1 if either norm is 0, as with a bias that begins at 0. A gradient of some rows moves
 /// all rows.
 #[derive(Clone, Debug)]
 pub struct Lamb {
@@ -108,19 +107,20 @@ pub struct Lamb {
 }
 
 impl Lamb {
-    /// With the given learning rate, β1 = 0.9, β2 = 0.999, ε = 1e-6, and no weight decay.
+    /// Creates the rule with the given learning rate, β1 = 0.9, β2 = 0.999, ε = 1e-6, and no weight
+    /// decay.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         Self { rule: LambRule::default(), learning_rate: learning_rate.into() }
     }
 
-    /// With other decay rates.
+    /// Sets the decay rates β1 and β2.
     #[must_use]
     pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
         (self.rule.beta1, self.rule.beta2) = (beta1, beta2);
         self
     }
 
-    /// With another ε.
+    /// Sets ε.
     #[must_use]
     pub fn epsilon(mut self, epsilon: f32) -> Self {
         self.rule.epsilon = epsilon;

@@ -8,7 +8,7 @@ use crate::kernels::update::ElementUpdate;
 pub struct MomentumRule {
     /// μ.
     pub momentum: f32,
-    /// Look ahead.
+    /// Whether to look ahead (Nesterov).
     pub use_nesterov: bool,
 }
 
@@ -48,7 +48,7 @@ impl Rule for MomentumRule {
     }
 }
 
-/// The step of one element.
+/// The update of one element.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     rate: f32,
@@ -77,7 +77,7 @@ pub struct Momentum {
 }
 
 impl Momentum {
-    /// With the given learning rate and μ.
+    /// Creates the rule with the given learning rate and μ.
     pub fn new(learning_rate: impl Into<LearningRate>, momentum: f32) -> Self {
         let rule = MomentumRule { momentum, use_nesterov: false };
         Self { rule, learning_rate: learning_rate.into() }

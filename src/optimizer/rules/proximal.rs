@@ -1,4 +1,4 @@
-//! A step of the gradient, then one of the norms of the variable (Duchi and Singer 2009: FOBOS).
+//! A step along the gradient, then one by the norms of the variable (Duchi and Singer 2009: FOBOS).
 
 use super::assert_in_range;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
@@ -39,7 +39,7 @@ impl Rule for ProximalGradientDescentRule {
     }
 }
 
-/// The step of one element.
+/// The update of one element.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     rate: f32,
@@ -58,7 +58,7 @@ impl ElementUpdate<1> for Step {
 /// `a += g²`, then as [`ProximalGradientDescentRule`] with the rate `lr/√a`
 #[derive(Clone, Copy, Debug)]
 pub struct ProximalAdagradRule {
-    /// What `a` begins with.
+    /// The first value of `a`.
     pub initial_accumulator_value: f32,
     /// The strength of the L1 norm.
     pub l1: f32,
@@ -108,7 +108,7 @@ impl Rule for ProximalAdagradRule {
     }
 }
 
-/// The step of one element.
+/// The update of one element.
 #[derive(Clone, Copy, Debug)]
 struct AdagradStep(Step);
 
@@ -130,7 +130,7 @@ pub struct ProximalGradientDescent {
 }
 
 impl ProximalGradientDescent {
-    /// With the given learning rate, and no regularization.
+    /// Creates the rule with the given learning rate, and no regularization.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         let rule = ProximalGradientDescentRule::default();
         Self { rule, learning_rate: learning_rate.into() }
@@ -158,12 +158,12 @@ pub struct ProximalAdagrad {
 }
 
 impl ProximalAdagrad {
-    /// With the given learning rate, `a` beginning at 0.1, and no regularization.
+    /// Creates the rule with the given learning rate, `a` beginning at 0.1, and no regularization.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         Self { rule: ProximalAdagradRule::default(), learning_rate: learning_rate.into() }
     }
 
-    /// Begins with `a` at `value`.
+    /// Sets the first value of `a`.
     ///
     /// # Panics
     /// If the value is not positive: the first update would divide by zero.

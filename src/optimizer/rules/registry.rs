@@ -1,4 +1,4 @@
-//! The update rules by name: the library's, and those that the program has added.
+//! The update rules by name: the library's, and those that the program has registered.
 
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, PoisonError, RwLock};
@@ -8,11 +8,12 @@ use serde::de::{Deserialize, Deserializer, Error};
 use super::built_in;
 use crate::graph::{GraphError, GraphProblem, ParameterValue, Parameters, Rule, UpdateRule};
 
-/// By name, each with its defaults. Read when a graph is built or arrives, and not in a step.
+/// The rules by name, each with its defaults. Read when a graph is built or arrives, never in a
+/// step.
 static RULES: LazyLock<RwLock<BTreeMap<&'static str, UpdateRule>>> =
     LazyLock::new(|| RwLock::new(built_in().into_iter().map(|rule| (rule.name(), rule)).collect()));
 
-/// Adds an update rule to those that scenarios may name and that graphs from other tasks may use;
+/// Registers an update rule, so that scenarios may name it and graphs from other tasks may use it;
 /// `defaults` has the parameters that a scenario leaves out.
 ///
 /// Every task of a cluster runs the same program, so call it first thing in `main`: a parameter
@@ -34,13 +35,15 @@ pub(crate) fn rule_named(name: &str) -> Option<UpdateRule> {
     RULES.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
 }
 
-/// The names of all rules, in the order of the alphabet.
+/// The names of all rules, in alphabetical order.
 pub(crate) fn rule_names() -> Vec<&'static str> {
     RULES.read().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
 }
 
+/// Checks that other tasks can read a graph with this rule.
+///
 /// # Errors
-/// If other tasks could not read a graph with this rule.
+/// If they can't.
 #[track_caller]
 pub(crate) fn check_registered(rule: &UpdateRule) -> Result<(), GraphError> {
     if rule_named(rule.name()).is_some_and(|registered| registered.is_same_kind(rule)) {

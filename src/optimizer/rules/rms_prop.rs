@@ -12,7 +12,7 @@ pub struct RmsPropRule {
     pub momentum: f32,
     /// ε, inside the root.
     pub epsilon: f32,
-    /// Divide by the deviation of the gradient and not by its root mean square.
+    /// Whether to divide by the deviation of the gradient instead of its root mean square.
     pub centered: bool,
 }
 
@@ -64,7 +64,7 @@ impl Rule for RmsPropRule {
     }
 }
 
-/// The step of one element.
+/// The update of one element.
 #[derive(Clone, Copy, Debug)]
 struct Plain {
     rate: f32,
@@ -82,7 +82,7 @@ impl ElementUpdate<3> for Plain {
     }
 }
 
-/// The step of one element, by the deviation of the gradient from its mean `c`.
+/// The update of one element, by the deviation of the gradient from its mean `c`.
 #[derive(Clone, Copy, Debug)]
 struct Centered(Plain);
 
@@ -106,33 +106,33 @@ pub struct RmsProp {
 }
 
 impl RmsProp {
-    /// With the given learning rate, ρ = 0.9, μ = 0, ε = 1e-10, not centered.
+    /// Creates the rule with the given learning rate, ρ = 0.9, μ = 0, ε = 1e-10, not centered.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         Self { rule: RmsPropRule::default(), learning_rate: learning_rate.into() }
     }
 
-    /// With another ρ.
+    /// Sets ρ.
     #[must_use]
     pub fn decay(mut self, decay: f32) -> Self {
         self.rule.decay = decay;
         self
     }
 
-    /// With another μ.
+    /// Sets μ.
     #[must_use]
     pub fn momentum(mut self, momentum: f32) -> Self {
         self.rule.momentum = momentum;
         self
     }
 
-    /// With another ε.
+    /// Sets ε.
     #[must_use]
     pub fn epsilon(mut self, epsilon: f32) -> Self {
         self.rule.epsilon = epsilon;
         self
     }
 
-    /// Divides by the deviation of the gradient from its mean, and not by its root mean square.
+    /// Divides by the deviation of the gradient from its mean instead of its root mean square.
     #[must_use]
     pub fn centered(mut self) -> Self {
         self.rule.centered = true;

@@ -1,11 +1,11 @@
-//! What is true of every rule of the table.
+//! Properties of every rule of the table.
 
 use super::*;
 use crate::graph::{ParameterValue, RuleState};
 use crate::tensor::Tensor;
 
-/// The variable and the slots of `rule` after one update by `gradient`, all of them vectors that
-/// begin somewhere in `start`, from which the count of values is a multiple.
+/// The variable and the slots of `rule` after one update by `gradient`. All are vectors that are
+/// taken from `start`, whose length is a multiple of their number.
 fn updated(rule: &UpdateRule, start: &[f32], gradient: &[f32]) -> Vec<Vec<f32>> {
     let like = 1 + rule.slots_like_variable();
     let mut values: Vec<Tensor> = (0..like)
@@ -25,14 +25,14 @@ fn updated(rule: &UpdateRule, start: &[f32], gradient: &[f32]) -> Vec<Vec<f32>> 
     values[..like].iter().map(|values| values.values::<f32>().unwrap().to_vec()).collect()
 }
 
-/// Values that look random, the same each time.
+/// Numbers that look random, the same each time.
 fn numbers(seed: usize, len: usize) -> Vec<f32> {
     (0..len).map(|i| ((i * 37 + seed * 101 + i * i) % 97) as f32 / 48.0 - 1.0).collect()
 }
 
 #[test]
 fn every_update_rule_treats_every_element_of_any_length_alike() {
-    // LAMB looks at all elements of a variable; `Direction` is what it makes of one.
+    // LAMB looks at all elements of a variable; `Direction` is its part for one element.
     let elementwise = built_in().into_iter().filter(|rule| rule.get::<LambRule>().is_none());
     let variants: [UpdateRule; 6] = [
         MomentumRule { momentum: 0.9, use_nesterov: true }.into(),

@@ -1,4 +1,4 @@
-//! Each update rule as its definition says, in `f64`, one element after the other.
+//! Each update rule by its definition, in `f64`, one element after the other.
 
 use crate::graph::UpdateRule;
 use crate::optimizer::*;
@@ -20,8 +20,8 @@ pub(super) fn update(
     }
 }
 
-/// LAMB's ratio of the norms of the variable and of its direction, which is what a step of rate 1
-/// takes away.
+/// LAMB's ratio of the norms of the variable and of its direction: what a step of rate 1 takes
+/// away.
 fn trust(rule: &UpdateRule, t: i32, state: &[Vec<f64>], gradient: &[f64]) -> f64 {
     let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
     let direction = |(i, g): (usize, &f64)| {
@@ -60,7 +60,7 @@ fn of_element(rule: &UpdateRule, lr: f64, t: f64, state: &[f64], g: f64) -> Vec<
         if centered { vec![v - m, s, c, m] } else { vec![v - m, s, m] }
     } else if let Some(&AdamRule { beta1, beta2, epsilon, .. }) = rule.get() {
         let [m, s, mean, root] = moments(beta1, beta2, t, state, g);
-        // The ε of TensorFlow's form is that of the paper times this.
+        // TensorFlow's ε is the paper's times this.
         let hat = (1.0 - wide(beta2).powf(t)).sqrt();
         vec![v - lr * mean / (root + wide(epsilon) / hat), m, s]
     } else if let Some(&AdamWRule { beta1, beta2, epsilon, weight_decay }) = rule.get() {

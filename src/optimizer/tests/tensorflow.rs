@@ -4,8 +4,8 @@ use super::Trained;
 use crate::graph::UpdateRule;
 use crate::optimizer::*;
 
-/// Asserts what `steps` steps of a rule make of two variables by constant gradients, as
-/// TensorFlow's tests have it; then the same by rows, between rows that have no gradient.
+/// Asserts the values of two variables after `steps` steps of a rule with constant gradients, as in
+/// TensorFlow's tests; then the same by rows, between rows without a gradient.
 #[track_caller]
 fn assert_steps(
     rule: impl Into<UpdateRule>,
@@ -28,7 +28,8 @@ fn assert_steps(
     }
 }
 
-/// From `[1, 2]` with the gradient `[0.1, 0.1]` and the rate 0.5, after three steps.
+/// Asserts the values after three steps from `[1, 2]`, with the gradient `[0.1, 0.1]` and the rate
+/// 0.5.
 #[track_caller]
 fn assert_three(rule: impl Into<UpdateRule>, expected: [f32; 2]) {
     assert_steps(rule, 0.5, 3, &[([1.0, 2.0], [0.1, 0.1], expected)]);

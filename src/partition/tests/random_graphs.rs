@@ -1,5 +1,5 @@
-//! Whatever the graph and wherever its operations are: pairs match, and all partitions together
-//! reach their end.
+//! Properties of partitions of any graph on any devices: each send matches its receives, and all
+//! partitions together run to their end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use super::cut;
 use crate::graph::{Edge, Graph, GraphDef, NewOperation, Op, OpId, Output, Target, prune};
 use crate::partition::{CrossingId, Node, Partition, Request, Send, Sent, Slot};
 
-/// An operation of a random graph: its place, two to a task, and which of those before it are its
-/// inputs and controls.
+/// An operation of a random graph: its place, two to a task, and its inputs and controls among the
+/// operations before it.
 type Built = (u32, Vec<Index>, Vec<Index>);
 
 fn graph(operations: &[Built]) -> Graph {
@@ -43,10 +43,10 @@ fn graph(operations: &[Built]) -> Graph {
     g
 }
 
-/// Where each of the pruned operations is, and what they use of which.
+/// The pruned operations with their inputs, and the edges between devices.
 struct Expected {
     names: BTreeMap<String, Vec<String>>,
-    /// By name of an edge and the task to which it crosses: on which devices there it is used.
+    /// By name of an edge and the task to which it crosses: the devices there that use it.
     crossings: BTreeMap<(String, u32), BTreeSet<u32>>,
 }
 
@@ -116,7 +116,7 @@ impl Running {
             && !self.partition.receives.iter().enumerate().any(waits)
     }
 
-    /// Runs one node that is ready; false where there is none.
+    /// Runs one node that is ready; false if there is none.
     fn run_one(&mut self, expected: &Expected) -> bool {
         let nodes = self.partition.nodes.iter().enumerate();
         let ready = nodes
@@ -130,7 +130,7 @@ impl Running {
         true
     }
 
-    /// Takes one thing that can be sent.
+    /// Takes one send whose value is there.
     fn send_one(&mut self) -> Option<(Send, Option<String>)> {
         let sends = self.partition.sends.iter().enumerate().filter(|(index, _)| !self.sent[*index]);
         let (index, send, value) = sends.into_iter().find_map(|(index, send)| match send.what {
@@ -186,8 +186,8 @@ fn run(parts: &mut [Running], expected: &Expected) {
     }
 }
 
-/// Every send once, to the devices that it names, each with one receive, and no other than the
-/// graph asks for.
+/// Checks that each edge is sent once, to the devices that use it, each with one receive, and that
+/// no other edge is sent.
 fn check_crossings(parts: &[Partition], expected: &Expected) {
     let mut sent = BTreeMap::new();
     for (part, send) in

@@ -1,4 +1,5 @@
-//! Shards of a variable, and the operations on each: where its parameter server is.
+//! The placement of a variable's shards, and of the operations on each: on the shard's parameter
+//! server.
 
 use super::{Built, snapshot};
 use crate::cluster::ClusterSpec;

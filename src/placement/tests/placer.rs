@@ -1,4 +1,4 @@
-//! The placer: from what operations ask for to the device of each.
+//! The placer: from the operations' requests to their devices.
 
 use super::{Built, cpu, place, snapshot, variable};
 use crate::cluster::DeviceName;
@@ -9,7 +9,7 @@ fn devices() -> Vec<DeviceName> {
     vec![cpu("ps", 0), cpu("ps", 1), cpu("worker", 0), cpu("worker", 1)]
 }
 
-/// Places all of `g` with `worker:1` as the default, and tells the tasks of `ops`.
+/// Places all of `g` with `worker:1` as the default, and returns the tasks of `ops`.
 fn tasks<const N: usize>(g: &Graph, ops: [OpId; N]) -> Result<[String; N], PlacementError> {
     let def = snapshot(g);
     let all: Vec<OpId> = def.iter().map(|(id, _)| id).collect();

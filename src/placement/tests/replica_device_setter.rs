@@ -1,4 +1,4 @@
-//! TensorFlow's `device_setter_test.py`: which device each operation asks for.
+//! TensorFlow's `device_setter_test.py`: the device that each operation requests.
 
 use super::{Built, asked, asked_of, variable};
 use crate::cluster::{ClusterSpec, DeviceSpec};
@@ -13,7 +13,7 @@ fn spec(text: &str) -> DeviceSpec {
     text.parse().unwrap()
 }
 
-/// The devices of `v`, built for `inner`, of `w`, and of their sum, built for `of_sum`.
+/// The devices of `v`, built on `inner`, of `w`, and of their sum, built on `of_sum`.
 fn v_w_sum(setter: ReplicaDeviceSetter, inner: &str, of_sum: &str) -> [String; 3] {
     let g = Graph::new();
     let built: Built<_> = g.with_device_fn(setter, |g| {
@@ -59,7 +59,7 @@ fn the_servers_own_job_asked_for_inside_gets_a_task_in_its_turn() {
     );
 }
 
-/// Where TensorFlow's takes a turn.
+/// TensorFlow's takes a turn here.
 #[test]
 fn a_task_asked_for_inside_is_kept_and_takes_no_turn() {
     assert_eq!(v_w_sum(setter(), "/job:ps/task:1", "")[..2], ["/job:ps/task:1", "/job:ps/task:0"]);
@@ -86,7 +86,7 @@ fn without_parameter_servers_nothing_is_moved() {
     assert_eq!(v_w_sum(setter, "/cpu:0", ""), ["/device:CPU:0", "", ""]);
 }
 
-/// The tasks that variables of these shapes go to, of the first `n` a slot being built too.
+/// The tasks that variables of these shapes go to; `with_slots` builds a slot of each too.
 fn tasks(setter: ReplicaDeviceSetter, shapes: &[[usize; 2]], with_slots: bool) -> Vec<u32> {
     let g = Graph::new();
     let build = |(i, shape): (usize, &[usize; 2])| {
@@ -122,7 +122,7 @@ fn greedy_balancing_of_equals_is_round_robin() {
     );
 }
 
-/// Where TensorFlow's counts each slot as a variable.
+/// TensorFlow's counts each slot as a variable here.
 #[test]
 fn a_slot_is_with_its_variable_and_takes_no_turn() {
     let shapes = [[2, 2], [2, 1], [2, 2], [1, 3]];

@@ -1,8 +1,8 @@
-//! When a master's steps have had their time, and who is waited for meanwhile.
+//! The deadlines of a master's steps, and log lines about long waits.
 //!
-//! One alarm serves all steps that have a limit: it rings at the first deadline, and now and then
-//! before to say who is waited for. A step that ends in time neither sets nor stops it, so that a
-//! limit costs it nothing.
+//! One alarm serves all steps that have a limit: it rings at the first deadline, and every
+//! [`NOTICE`] before that to log who is waited for. A step that ends in time neither sets nor stops
+//! it, so a limit costs the step nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,19 +18,19 @@ use crate::runtime::mailbox::tell;
 use crate::runtime::master::step_plan::StepPlan;
 use crate::runtime::messages::{MasterMessage, StepId};
 
-/// After how long a wait is worth a line in the log, and how often.
+/// The length of a wait that is worth a line in the log, and the interval of such lines.
 const NOTICE: Duration = Duration::from_secs(10);
 
-/// What wakes the master next.
+/// The master's next alarm.
 pub(super) struct Alarm {
     at: Time,
     timer: SpawnHandle,
-    /// The number of the first step that was asked for after it was set.
+    /// The number of the first step requested after the alarm was set.
     since: u64,
 }
 
 impl Master {
-    /// Sees to it that what has `deadline` does not go on after it.
+    /// Sets the alarm so that nothing with `deadline` goes on after it.
     pub(super) fn limit(&mut self, deadline: Time, context: &mut Context<Self>) {
         let at = deadline.min(self.clock.now().after(NOTICE));
         if self.alarm.as_ref().is_some_and(|alarm| alarm.at <= at) {
@@ -43,8 +43,7 @@ impl Master {
         self.alarm = Some(Alarm { at, timer, since: self.next_step });
     }
 
-    /// Ends the steps that have had their time, and says what the others wait for that have waited
-    /// for long.
+    /// Ends the steps that have reached their deadline, and logs what long-waiting steps wait for.
     pub(super) fn alarm_rings(&mut self, context: &mut Context<Self>) {
         let Some(alarm) = self.alarm.take() else { return };
         let now = self.clock.now();
@@ -66,7 +65,7 @@ impl Master {
         }
     }
 
-    /// The steps that have a limit, running or waiting to: the limit, and whom they wait for.
+    /// The steps with a limit, running or waiting to: the deadline, and the peers they wait for.
     fn limited(&self) -> Vec<(StepId, Time, Vec<PeerId>)> {
         let running = self
             .steps
@@ -96,7 +95,7 @@ impl Master {
         context.spawn(reached.into_actor(self))
     }
 
-    /// A step has had its time, whether it runs or waits until its plan is registered.
+    /// Ends a step at its deadline, whether it runs or waits until its plan is registered.
     fn deadline_reached(&mut self, step: StepId) {
         if let Some(running) = self.steps.get(&step) {
             let error = self.too_slow("the step", &running.unanswered());
@@ -110,13 +109,13 @@ impl Master {
         });
         let Some((session, request, withdrawn, unregistered)) = found else { return };
         refuse(withdrawn, self.too_slow("making the step ready", &unregistered));
-        // What was sent may be lost: the next step that asks for the same sends it anew.
+        // The registration may be lost: the next step with the same request sends it anew.
         if self.sessions[&session].plans[&request].is_awaited_by_none() {
             self.forget_plan(session, &request);
         }
     }
 
-    /// The error of what took longer than it was given, which says who has not answered.
+    /// The error of a step or reset that took longer than its limit; says who has not answered.
     pub(super) fn too_slow(&self, what: &str, unanswered: &[PeerId]) -> Error {
         let message = format!(
             "{what} took longer than it was given; no answer from {}",

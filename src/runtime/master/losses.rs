@@ -1,8 +1,8 @@
-//! What a master does when it loses a task: whatever waits for it fails at once, and says why.
+//! A master's loss of a task: everything that waits for the task fails at once, and says why.
 //!
-//! As in TensorFlow a session survives the loss of one of its tasks, but takes no more steps there:
-//! what it had registered is gone, and what the variables are there now nobody knows. A new session
-//! finds out. Steps of the old one that need nothing of that task go on.
+//! As in TensorFlow, a session survives the loss of one of its tasks, but takes no more steps
+//! there: its registered partitions are gone, and nobody knows what the variables are there now. A
+//! new session finds out. Steps of the old one that need nothing of that task go on.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Master {
         }
     }
 
-    /// Steps that wait for `peer` fail; the other tasks of each are told.
+    /// Fails the steps that wait for `peer`, and tells the other tasks of each.
     fn fail_steps_at(&mut self, peer: PeerId, loss: Loss) {
         let waits = |step: &super::Step| step.unanswered().contains(&peer);
         let waiting: Vec<StepId> =
@@ -55,7 +55,7 @@ impl Master {
         }
     }
 
-    /// Plans that `peer` has not made ready are given up, and the steps that wait for them fail.
+    /// Gives up plans that `peer` has not made ready, and fails the steps that wait for them.
     fn fail_registrations_at(&mut self, peer: PeerId, loss: Loss) {
         let is_hit = |plan: &StepPlan| {
             matches!(plan, StepPlan::Registering { .. }) && plan.has_part_at(peer)

@@ -11,14 +11,14 @@ use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::{MasterMessage, PeerMessage, ResetContainers, SessionId};
 use crate::runtime::reply::Reply;
 
-/// A reset that waits for the parameter servers.
+/// A reset that waits for the answers of parameter servers.
 pub(super) struct Reset {
-    /// Which it is: the answers to one that took too long are not taken for those to the next.
+    /// The reset's number: late answers to an earlier reset are not taken for answers to this one.
     number: u64,
     outstanding: Vec<PeerId>,
-    /// How many variables there were in the containers.
+    /// The number of variables in the containers.
     variables: u32,
-    /// Who has departed from the training, where one goes on.
+    /// The departed workers of the training, if one goes on.
     departed: BTreeSet<u32>,
     containers: Vec<String>,
     timer: Option<SpawnHandle>,
@@ -87,7 +87,7 @@ impl Master {
         }
     }
 
-    /// A task is lost: a reset that waits for it fails, with `error`.
+    /// A task is lost: a reset that waits for it fails with `error`.
     pub(super) fn reset_lost(&mut self, peer: PeerId, error: Error, context: &mut Context<Self>) {
         let Some(reset) = self.reset.take_if(|reset| reset.outstanding.contains(&peer)) else {
             return;
@@ -98,7 +98,7 @@ impl Master {
         answer(reset.reply, Err(error));
     }
 
-    /// The tasks whose answer the reset lacks, where one is under way.
+    /// The tasks that have not answered the reset, if one is under way.
     pub(super) fn reset_waits_for(&self) -> Option<String> {
         self.reset.as_ref().map(|reset| self.names(&reset.outstanding))
     }

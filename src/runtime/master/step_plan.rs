@@ -1,5 +1,4 @@
-//! What a master keeps for each set of feeds, fetches and targets: the partitions, and where they
-//! are.
+//! A master's plan for each set of feeds, fetches and targets: the partitions, and their places.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,9 +24,9 @@ pub(super) enum StepPlan {
     /// Workers are making the partitions ready.
     Registering {
         ready: Ready,
-        /// Who has not answered.
+        /// The partitions whose workers have not answered.
         outstanding: Vec<GraphHandle>,
-        /// The steps that wait for it.
+        /// The steps that wait for the plan.
         waiting: Vec<Accepted>,
     },
     /// Steps can run.
@@ -38,7 +37,7 @@ pub(super) enum StepPlan {
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) parts: Vec<Part>,
-    /// Fetches of fed edges: which fetch, which feed.
+    /// Fetches of fed edges: the position of the fetch, then that of the feed.
     pub(super) fed_fetches: Vec<(u32, u32)>,
 }
 
@@ -47,16 +46,16 @@ pub(super) struct Ready {
 pub(super) struct Part {
     pub(super) peer: PeerId,
     pub(super) graph: GraphHandle,
-    /// Which of the step's feeds it takes, in its order.
+    /// The positions of the feeds that it takes, among the step's feeds, in its order.
     pub(super) feeds: Vec<u32>,
-    /// Which of the step's fetches it gives, in its order.
+    /// The positions of the fetches that it gives, among the step's fetches, in its order.
     pub(super) fetches: Vec<u32>,
 }
 
-/// The partitions of a request, and which of its fetches are which of its feeds.
+/// The partitions of a request, and its fetches that are feeds: positions of fetch and feed.
 pub(super) type Planned = (Vec<Partition>, Vec<(u32, u32)>);
 
-/// How far a registration has come.
+/// The state of a registration after an answer.
 pub(super) enum Progress {
     Waiting,
     Ready(Arc<Ready>, Vec<Accepted>),
@@ -64,7 +63,7 @@ pub(super) enum Progress {
 }
 
 impl StepPlan {
-    /// One more partition is registered, or could not be.
+    /// Notes that one more partition is registered, or could not be.
     pub(super) fn registered(&mut self, graph: GraphHandle, outcome: Result<()>) -> Progress {
         let Self::Registering { ready, outstanding, waiting } = self else {
             return Progress::Waiting;
@@ -95,7 +94,7 @@ impl StepPlan {
         }
     }
 
-    /// Whether `peer` has, or is to have, a part of it.
+    /// Whether `peer` has, or is to have, a part of the plan.
     pub(super) fn has_part_at(&self, peer: PeerId) -> bool {
         let parts = match self {
             Self::Registering { ready, .. } => &ready.parts,
@@ -104,7 +103,7 @@ impl StepPlan {
         parts.iter().any(|part| part.peer == peer)
     }
 
-    /// The steps that wait for the registration, and who has not answered.
+    /// The steps that wait for the registration, and the peers that have not answered.
     pub(super) fn awaiting(&self) -> Option<(&[Accepted], Vec<PeerId>)> {
         let Self::Registering { ready, outstanding, waiting } = self else { return None };
         Some((waiting, ready.peers(outstanding)))
@@ -121,14 +120,14 @@ impl StepPlan {
         std::mem::take(waiting)
     }
 
-    /// Takes out `step`, which waits no longer; also says who had not answered.
+    /// Takes out `step`, which waits no longer; also returns the peers that had not answered.
     pub(super) fn withdraw(&mut self, step: StepId) -> Option<(Accepted, Vec<PeerId>)> {
         let Self::Registering { ready, outstanding, waiting } = self else { return None };
         let position = waiting.iter().position(|accepted| accepted.step == step)?;
         Some((waiting.remove(position), ready.peers(outstanding)))
     }
 
-    /// The parts that workers may hold, and the steps that wait for them.
+    /// The parts that workers may hold, and the steps that wait for the plan.
     pub(super) fn into_parts(self) -> (Vec<Part>, Vec<Accepted>) {
         match self {
             Self::Registering { ready, waiting, .. } => (ready.parts, waiting),
@@ -141,7 +140,7 @@ impl StepPlan {
 }
 
 impl Ready {
-    /// Where the parts are that `graphs` are the handles of, each task once.
+    /// The tasks of the parts named by `graphs`, each task once.
     pub(super) fn peers(&self, graphs: &[GraphHandle]) -> Vec<PeerId> {
         let parts = self.parts.iter().filter(|part| graphs.contains(&part.graph));
         let mut peers: Vec<PeerId> = parts.map(|part| part.peer).collect();
@@ -158,7 +157,7 @@ impl Part {
     }
 }
 
-/// Prunes, places and cuts `graph` for `request`; also says which fetches are fed.
+/// Prunes, places and cuts `graph` for `request`; also returns the fetches that are fed.
 ///
 /// # Errors
 /// If a value is fed twice, an operation can't be placed, or a placeholder that is needed is not
@@ -195,7 +194,7 @@ pub(super) fn plan(
     Ok((partitions, fed_fetches.collect()))
 }
 
-/// The partitions of a step that the master of `master` would make, were `tasks` the cluster.
+/// The partitions that the master of `master` would make for a step, were `tasks` the cluster.
 ///
 /// # Errors
 /// If the master would refuse the step.
@@ -210,10 +209,10 @@ pub(crate) fn partitions(
     Ok(plan(graph, request, &devices, &device(master))?.0)
 }
 
-/// Whether `values` can be fed where `request` says.
+/// Checks that `values` fit the feeds of `request`.
 ///
 /// # Errors
-/// The first that can't, with both types.
+/// The first value that does not fit, with both types.
 pub(super) fn check_feeds(graph: &GraphDef, request: &Request, values: &[Tensor]) -> Result<()> {
     for (edge, value) in request.feeds.iter().zip(values) {
         let wanted = graph.edge_type(*edge);

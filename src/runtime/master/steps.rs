@@ -1,5 +1,5 @@
-//! The steps that a master runs: ordered, collected, ended by their first error or by their
-//! deadline.
+//! The steps that a master runs: it starts and collects them, and ends them at their first error or
+//! their deadline.
 
 use std::sync::Arc;
 
@@ -19,20 +19,20 @@ use crate::runtime::reply::Reply;
 /// A begin and an end.
 type Span = (Time, Time);
 
-/// A step that runs.
+/// A running step.
 pub(super) struct Step {
     pub(super) session: SessionId,
-    /// The parts that run.
+    /// The parts that have not ended yet.
     outstanding: SmallVec<[GraphHandle; 4]>,
     plan: Arc<Ready>,
     fetches: SmallVec<[Option<Tensor>; 2]>,
     computed: Option<Span>,
-    /// When it has had its time.
+    /// The time by which the step must have ended.
     pub(super) deadline: Option<Time>,
     reply: Reply<Result<StepDone>>,
 }
 
-/// From the first begin to the last end.
+/// The span from the first begin to the last end.
 fn spanned(one: Option<Span>, other: Option<Span>) -> Option<Span> {
     match (one, other) {
         (Some((begin, end)), Some((other_begin, other_end))) => {
@@ -43,7 +43,7 @@ fn spanned(one: Option<Span>, other: Option<Span>) -> Option<Span> {
 }
 
 impl Step {
-    /// The tasks whose answer it lacks.
+    /// The tasks that have not answered.
     pub(super) fn unanswered(&self) -> Vec<PeerId> {
         self.plan.peers(&self.outstanding)
     }
@@ -78,7 +78,7 @@ impl Master {
         self.end_if_done(step);
     }
 
-    /// Hop 9 of a step: a partition has run, or why not.
+    /// Hop 9 of a step: takes a partition's result, or its error.
     pub(super) fn collect(
         &mut self,
         step: StepId,
@@ -142,12 +142,12 @@ impl Master {
         answer(done.reply, Ok(StepDone { fetches: fetches.collect(), computed: done.computed }));
     }
 
-    /// Ends a step for its first error, which is the root cause: what follows elsewhere is not
-    /// reported.
+    /// Ends a step with its first error, which is the root cause: errors that follow elsewhere are
+    /// not reported.
     pub(super) fn fail(&mut self, step: StepId, error: Error) {
         let failed = self.take_step(step);
         let all: Vec<GraphHandle> = failed.plan.parts.iter().map(|part| part.graph).collect();
-        // A task that is lost forgets the step by itself.
+        // A lost task forgets the step by itself.
         let lost = self.sessions.get(&failed.session).map(|session| &session.lost);
         for peer in failed
             .plan
@@ -168,7 +168,7 @@ impl Master {
         self.steps.remove(&step).expect("a step that ends runs")
     }
 
-    /// The tasks whose answer a step lacks.
+    /// The names of the tasks that have not answered a step.
     pub(super) fn unanswered(&self, step: StepId) -> String {
         self.names(&self.running(step).unanswered())
     }

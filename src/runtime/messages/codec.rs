@@ -1,9 +1,9 @@
-//! The codec of what a mode's decisions say along edges of the graph: versions and verdicts.
+//! The codec of versions and verdicts, which travel along edges of the graph as tensors.
 
 use crate::sync::{Epoch, Place, Verdict, Version};
 use crate::tensor::{Tensor, TensorError};
 
-/// An epoch and a count in one number: the epoch is in the upper bits.
+/// The bits of the count in a number that packs an epoch (upper bits) and a count (lower bits).
 const COUNT_BITS: u32 = 40;
 
 fn packed(epoch: Epoch, count: u64) -> i64 {
@@ -19,6 +19,8 @@ pub(crate) fn version_to_tensor(version: Version) -> Tensor {
     Tensor::scalar(packed(version.epoch, version.updates))
 }
 
+/// A version from an operation's output.
+///
 /// # Errors
 /// If the tensor has no numbers.
 pub(crate) fn version_from_tensor(tensor: &Tensor) -> Result<Version, TensorError> {
@@ -26,8 +28,8 @@ pub(crate) fn version_from_tensor(tensor: &Tensor) -> Result<Version, TensorErro
     Ok(Version { epoch, updates })
 }
 
-/// A verdict as an operation's output: `[epoch and round, index, (round, n, worker × n)…]`, with an
-/// index of -1 where the gradient does not count.
+/// A verdict as an operation's output: `[epoch and round, index, (round, n, worker × n)…]`; the
+/// index is -1 if the gradient does not count.
 pub(crate) fn verdict_to_tensor(verdict: &Verdict) -> Tensor {
     let (round, index) = match verdict.place {
         Some(Place { round, index }) => (round, i64::from(index)),
@@ -41,6 +43,8 @@ pub(crate) fn verdict_to_tensor(verdict: &Verdict) -> Tensor {
     Tensor::new([values.len()], &values).expect("a vector has as many values as it has")
 }
 
+/// A verdict from an operation's output.
+///
 /// # Errors
 /// If the tensor has no numbers.
 pub(crate) fn verdict_from_tensor(tensor: &Tensor) -> Result<Verdict, TensorError> {

@@ -1,15 +1,15 @@
-//! How long each message between tasks is on the wire.
+//! The size of each message between tasks on the wire.
 
 use super::{Packed, PeerMessage};
 use crate::tensor::Tensor;
 use crate::transport::Payload;
 use crate::units::Bytes;
 
-/// The part of a message that is no tensor: kind, ids, lengths \[bytes\].
+/// The part of a message outside its tensors: kind, ids, lengths \[bytes\].
 const MESSAGE_HEADER: u64 = 32;
-/// What stands before a tensor's values: element type, shape, length \[bytes\].
+/// The header before a tensor's values: element type, shape, length \[bytes\].
 const TENSOR_HEADER: u64 = 32;
-/// What one operation of a partition takes, names and attributes included \[bytes\].
+/// The size of one operation of a partition, names and attributes included \[bytes\].
 const NODE_SIZE: u64 = 96;
 
 impl Payload for PeerMessage {

@@ -1,4 +1,4 @@
-//! What a parameter server is asked to do with its task's state, and what it answers.
+//! Requests to a parameter server about its task's state, and its answers.
 
 use smallvec::SmallVec;
 
@@ -20,7 +20,7 @@ pub(crate) struct VariableId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket {
     pub(crate) step: StepId,
-    /// Which of the task's devices runs the part of the step that the node is of.
+    /// The task's device that runs the node's part of the step.
     pub(crate) device: u32,
     pub(crate) node: u32,
 }
@@ -36,12 +36,12 @@ pub(crate) struct Served {
 #[derive(Debug)]
 pub(crate) struct StateRequest {
     pub(crate) ticket: Ticket,
-    /// The epoch that its partition was made ready in.
+    /// The epoch in which the request's partition was made ready.
     pub(crate) epoch: Epoch,
     pub(crate) action: Action,
 }
 
-/// What an operation does to a task's state.
+/// The effect of an operation on a task's state.
 #[derive(Debug)]
 pub(crate) enum Action {
     Read { variable: VariableId, with_version: bool },
@@ -58,8 +58,8 @@ pub(crate) enum Action {
     OnResource(Box<OnResource>),
 }
 
-/// A step of a training as a task takes it, however often: by it a parameter server knows what it
-/// has done for the step.
+/// A training step and the task that takes it, in any attempt: identifies the work that a parameter
+/// server has done for the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     /// The task that takes it.
@@ -68,7 +68,8 @@ pub(crate) struct Taken {
 }
 
 impl Action {
-    /// The same, of a step of a training: done once, however often that step is taken.
+    /// Marks the action as part of a training step: it is done once, however often the step is
+    /// taken.
     pub(crate) fn originate(&mut self, step: Taken) {
         match self {
             Self::Apply(ApplyGradient { taken, .. })
@@ -79,7 +80,7 @@ impl Action {
         }
     }
 
-    /// Whether it is a part of a training, and void in another epoch than its own.
+    /// Whether the action is part of a training, and void in any epoch but its own.
     pub(crate) fn is_of_training(&self) -> bool {
         match self {
             Self::Apply(_)
@@ -98,12 +99,12 @@ impl Action {
     }
 }
 
-/// A worker's gradients are on their way.
+/// A worker's question whether its gradients, which are on their way, are in time for the round.
 #[derive(Debug)]
 pub(crate) struct Vote {
     pub(crate) global_step: VariableId,
     pub(crate) replica: Replica,
-    /// The least version of a variable that they were computed from.
+    /// The least version of a variable that the gradients were computed from.
     pub(crate) version: Version,
     pub(crate) taken: Option<Taken>,
 }
@@ -113,7 +114,7 @@ pub(crate) struct Vote {
 pub(crate) struct Commit {
     pub(crate) global_step: VariableId,
     pub(crate) replica: Replica,
-    /// The global step that it began at.
+    /// The global step that the worker's step began at.
     pub(crate) read: i64,
     pub(crate) verdict: Option<Verdict>,
     pub(crate) taken: Option<Taken>,
@@ -127,16 +128,16 @@ pub(crate) struct ApplyGradient {
     pub(crate) rule: UpdateRule,
     pub(crate) learning_rate: f32,
     pub(crate) gradient: Delta,
-    /// Whose it is and the version that it was computed from, where its mode says what becomes of
-    /// it.
+    /// The replica, and the version that the gradient was computed from, if its mode decides what
+    /// becomes of it.
     pub(crate) of: Option<(Replica, Version)>,
-    /// Where workers vote: whether it counts.
+    /// The verdict on whether the gradient counts, if workers vote.
     pub(crate) verdict: Option<Verdict>,
     pub(crate) taken: Option<Taken>,
 }
 
 impl ApplyGradient {
-    /// Whether it waits for others of its round.
+    /// Whether the gradient waits for others of its round.
     pub(crate) fn has_round(&self) -> bool {
         self.of.is_some_and(|(replica, _)| replica.mode.needs().rounds)
     }

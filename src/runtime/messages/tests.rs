@@ -1,4 +1,4 @@
-//! Messages as bytes and back; what comes of bytes that are no message can be run, or is refused.
+//! Messages as bytes and back; decoded bytes that are no valid message are refused, or safe to run.
 
 use std::collections::BTreeSet;
 
@@ -59,7 +59,7 @@ fn some_partitions() -> Vec<Partition> {
     all
 }
 
-/// `values` integers in blocks of `block` with so many scales.
+/// `values` integers in blocks of `block`, with `scales` scales.
 fn int8(values: usize, block: u32, scales: usize) -> Packed {
     let block = std::num::NonZeroU32::new(block).unwrap();
     Packed::Int8 {
@@ -165,7 +165,7 @@ fn compressed_values_that_do_not_fit_their_scales_are_refused() {
     assert!(refused(Packed::Int8 { values: scales.clone(), scales, block }).is_some());
 }
 
-/// Makes of a message what a worker does with it, as far as it is not refused.
+/// Handles a message as a worker does, until it is refused.
 fn make_ready(message: &PeerMessage) {
     if let PeerMessage::PackedTensors { arrivals, .. } = message {
         let _values = unpacked(arrivals.clone());
@@ -198,8 +198,8 @@ proptest! {
     }
 }
 
-/// What `spoil` makes of a partition of a training step with parameter servers is refused because
-/// of `why`.
+/// Checks that a partition of a training step with parameter servers is refused with the error
+/// `why` once `spoil` has changed it.
 #[track_caller]
 fn refused(why: &str, spoil: impl Fn(&mut Partition) -> Option<()>) {
     let spoilt = some_partitions()

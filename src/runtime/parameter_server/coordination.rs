@@ -1,7 +1,7 @@
-//! The end of each worker's step at the task that holds the global step: who counts, who waits.
+//! The end of each worker's step at the task that holds the global step.
 //!
-//! Adapts [`Coordinator`], which decides, to the operations `Vote` and `CommitStep`, which are
-//! answered, and to those of a fence.
+//! Adapts [`Coordinator`], which decides who counts and who waits, to the operations `Vote` and
+//! `CommitStep` and to those of a fence, which are answered.
 
 use std::collections::BTreeMap;
 
@@ -22,23 +22,23 @@ use crate::runtime::parameter_server::done::Done;
 /// One training's coordination, in one epoch.
 pub(super) struct Coordination {
     coordinator: Coordinator,
-    /// One of those who train.
+    /// One of the training's replicas.
     training: Replica,
-    /// How many gradients made a round when somebody last left or came back; 0 without rounds.
+    /// The number of gradients in a round when a worker last left or came back; 0 without rounds.
     round_size: usize,
     votes: BTreeMap<u32, Open>,
     commits: BTreeMap<u32, (Ticket, Values)>,
-    /// Who has asked for a fence last, and whether it has been told that it is up.
+    /// The last request for a fence, and whether it has been answered that the fence is up.
     fence: Option<(Ticket, bool)>,
-    /// Where each worker was told that its gradient counts, until it commits.
+    /// By worker: the place in which its gradient was told to count, until it commits.
     counted: BTreeMap<u32, (Place, Open)>,
-    /// The contributors of those rounds that a variable may still wait for.
+    /// The contributors of those closed rounds that a variable may still wait for.
     closed: BTreeMap<u64, Vec<u32>>,
-    /// What the last step of each training was told.
+    /// The answer to the last step of each training.
     committed: Done<Counted>,
 }
 
-/// The answers that follow from an operation: most often its own.
+/// The answers that follow from an operation, most often just its own.
 type Answers = SmallVec<[Served; 1]>;
 
 /// A worker's vote.
@@ -50,7 +50,7 @@ struct Open {
     taken: Option<Taken>,
 }
 
-/// What a worker is told of its step.
+/// The values that answer a worker's step.
 fn outputs(counted: Counted) -> Values {
     smallvec![
         Tensor::scalar(counted.global_step),
@@ -60,7 +60,7 @@ fn outputs(counted: Counted) -> Values {
 }
 
 impl Coordination {
-    /// The coordination of the training of `replica`, in the epoch that `members` are in.
+    /// The coordination of the training of `replica`, in the current epoch of `members`.
     pub(super) fn new(replica: Replica, members: &Membership) -> Self {
         let coordinator = Coordinator::new(replica.mode, replica.workers, members);
         Self {
@@ -76,7 +76,7 @@ impl Coordination {
         }
     }
 
-    /// A worker's gradients are on their way.
+    /// Takes a worker's vote: its gradients are on their way.
     pub(super) fn vote(&mut self, members: &Membership, ticket: Ticket, vote: &Vote) -> Answers {
         let (replica, version) = (vote.replica, vote.version);
         if let Err(error) = self.check(replica, version) {
@@ -100,9 +100,9 @@ impl Coordination {
         answers
     }
 
-    /// What a worker was told of a step that is taken again: it does not count twice. And what it
-    /// was told of one that it has not taken, for that was lost, or the worker itself: variables
-    /// may wait for its gradient in that place.
+    /// The answer that the worker's vote was given before, if it must not be decided anew. A step
+    /// that is taken again does not count twice. If the earlier step was lost, or the worker
+    /// itself, the worker keeps its place, since variables may wait for its gradient there.
     fn told_before(&self, members: &Membership, worker: u32, open: &Open) -> Option<Option<Place>> {
         if members.is_over() {
             return None;
@@ -118,8 +118,8 @@ impl Coordination {
         (is_same_step || is_awaited).then_some(Some(*place))
     }
 
-    /// A worker's updates have been applied or dropped. A step that is taken again has been counted
-    /// before, unless it is a part in another round by now.
+    /// Takes a worker's commit: its updates have been applied or dropped. A step that is taken
+    /// again has been counted before, unless it is a part in another round by now.
     pub(super) fn commit(
         &mut self,
         members: &Membership,
@@ -159,7 +159,7 @@ impl Coordination {
         self.coordinator.count(members, now, &step)
     }
 
-    /// A worker wants all others to stop between two steps.
+    /// Puts up a fence: all other workers stop between two steps.
     pub(super) fn put_up_fence(
         &mut self,
         members: &Membership,
@@ -185,7 +185,7 @@ impl Coordination {
         answers
     }
 
-    /// A worker has done what it put up a fence for.
+    /// Lifts a worker's fence.
     pub(super) fn lift_fence(
         &mut self,
         members: &Membership,
@@ -212,7 +212,7 @@ impl Coordination {
         answers
     }
 
-    /// A step has failed, and what it has put up comes down.
+    /// Forgets a step that has failed, and takes down its fence.
     pub(super) fn forget(&mut self, step: StepId) -> Vec<Served> {
         let is_forgotten = self.fence.is_some_and(|(ticket, _)| ticket.step == step);
         let owner = self.coordinator.fence_owner().filter(|_| is_forgotten);
@@ -220,8 +220,8 @@ impl Coordination {
         self.answer(lifted.unwrap_or_default())
     }
 
-    /// `replica` makes ready to train. Gives the answers that follow, where it has to wait for a
-    /// fence to be lifted.
+    /// `replica` makes ready to train. If it has to wait for a fence to be lifted, returns the
+    /// answers that follow.
     pub(super) fn hold_off(
         &mut self,
         members: &Membership,
@@ -239,7 +239,7 @@ impl Coordination {
         self.coordinator.fence_owner().is_some()
     }
 
-    /// `worker` is not waited for any more.
+    /// Stops waiting for `worker`.
     pub(super) fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Served> {
         let effects = self.coordinator.leave(members, worker);
         let now = self.coordinator.round_size(members).unwrap_or(0);
@@ -254,26 +254,26 @@ impl Coordination {
         self.answer(effects)
     }
 
-    /// `worker` is waited for again.
+    /// Waits for `worker` again.
     pub(super) fn rejoin(&mut self, members: &Membership, worker: u32) {
         self.coordinator.rejoin(worker);
         self.round_size = self.coordinator.round_size(members).unwrap_or(0);
     }
 
-    /// The training is over: whoever waits is let go.
+    /// Ends the training: answers all who wait.
     pub(super) fn finish(&mut self) -> Vec<Served> {
         let effects = self.coordinator.finish();
         self.answer(effects)
     }
 
-    /// Whose operations wait for others.
+    /// The operations that wait for others.
     pub(super) fn waiting(self) -> impl Iterator<Item = Ticket> {
         let commits = self.commits.into_values().map(|(ticket, _)| ticket);
         let fence = self.fence.filter(|(_, is_told)| !is_told).map(|(ticket, _)| ticket);
         self.votes.into_values().map(|open| open.ticket).chain(commits).chain(fence)
     }
 
-    /// Whether `replica` is of this training, and `version` a version of its variables.
+    /// Checks that `replica` is of this training, and `version` a version of its variables.
     fn check(&self, replica: Replica, version: Version) -> Result<()> {
         replica
             .check_trains_with(&self.training)
@@ -291,7 +291,7 @@ impl Coordination {
         Err(Error::new(Code::FailedPrecondition, message))
     }
 
-    /// The answer to an operation of a worker that has restarted, or given up that step.
+    /// The answer to an operation of a worker that has restarted, or has given up that step.
     fn taken_over(
         replica: Replica,
         newer: Ticket,
@@ -304,7 +304,7 @@ impl Coordination {
         older.map(answer).into_iter()
     }
 
-    /// What those who wait here wait for.
+    /// The things that the waiting workers wait for.
     pub(super) fn waiting_for(&self, members: &Membership) -> Vec<String> {
         let step_of = |worker: &u32| format!("the step of worker {worker}");
         match self.coordinator.fence_owner() {
@@ -324,7 +324,7 @@ impl Coordination {
         }
     }
 
-    /// The answers that `effects` are.
+    /// The answers in `effects`.
     fn answer(&mut self, effects: Vec<Effect>) -> Vec<Served> {
         let mut served = Vec::new();
         for effect in effects {
@@ -373,7 +373,7 @@ impl Coordination {
     }
 }
 
-/// Why what `replica` has asked for in `older` gives way to what it asks for in `newer`.
+/// The error of `older`, which gives way to the `newer` request of `replica`.
 pub(super) fn taken_over(replica: Replica, newer: Ticket, older: Ticket) -> Error {
     if newer.step == older.step {
         return two_operations(replica);
@@ -383,7 +383,7 @@ pub(super) fn taken_over(replica: Replica, newer: Ticket, older: Ticket) -> Erro
     Error::new(Code::Aborted, message)
 }
 
-/// The answer to a second part of one worker in a round.
+/// The error of a worker's second part in one round.
 pub(super) fn two_operations(replica: Replica) -> Error {
     let Replica { worker, mode, .. } = replica;
     let message = format!(

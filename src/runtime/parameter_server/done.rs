@@ -1,9 +1,9 @@
-//! What has been done for a training's steps, so that nothing is done twice for one that is taken
-//! again.
+//! Work done for a training's steps, remembered so that a step that is taken again does nothing
+//! twice.
 //!
-//! A step is taken again when its answer was lost with the way to a task: what it asked of other
-//! tasks, and of that one, may have been done. Who takes steps takes one after the other, so that
-//! the last of each is enough.
+//! A step is taken again if its answer was lost with the way to a task: any of its operations, on
+//! that task or another, may have been done by then. A task takes its steps one after the other, so
+//! remembering the last step of each training is enough.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,21 +12,21 @@ use smallvec::{SmallVec, smallvec};
 use crate::runtime::messages::{Taken, Ticket};
 use crate::transport::PeerId;
 
-/// How many trainings of a task are remembered: those that go on at the same time.
+/// The number of trainings remembered for each task: those that go on at the same time.
 const REMEMBERED: usize = 4;
 
-/// What came of the last step of each training, by the task that takes its steps. A task's later
-/// lives and trainings take the places of its earlier ones, so that there are a few for each.
+/// The results of the last step of each training, by the task that takes its steps. A task's later
+/// lives and trainings take the places of its earlier ones, so there are only a few for each.
 #[derive(Debug)]
 pub(super) struct Done<T>(BTreeMap<PeerId, VecDeque<Last<T>>>);
 
-/// What came of a training's last step.
+/// The results of a training's last step.
 #[derive(Debug)]
 struct Last<T> {
     master: u64,
     training: u64,
     step: u64,
-    /// By operation, which is its device and its number there.
+    /// By operation, identified by its device and its number there.
     operations: SmallVec<[((u32, u32), T); 1]>,
 }
 
@@ -47,12 +47,12 @@ impl<T: Copy> Done<T> {
         self.0.get(&taken.task)?.iter().find(|last| last.is_of(ticket, taken))
     }
 
-    /// Whether anything has been done for the step that `taken` is, or for a later one.
+    /// Whether anything has been done for the step `taken`, or for a later one.
     pub(super) fn has_step(&self, ticket: Ticket, taken: Taken) -> bool {
         self.last(ticket, taken).is_some_and(|last| last.step >= taken.origin.number)
     }
 
-    /// What came of the operation of `ticket` in the step that `taken` is, if it has been done.
+    /// The result of the operation of `ticket` in the step `taken`, if it has been done.
     pub(super) fn done(&self, ticket: Ticket, taken: Taken) -> Option<T> {
         let last = self.last(ticket, taken)?;
         if last.step > taken.origin.number {
@@ -63,14 +63,14 @@ impl<T: Copy> Done<T> {
         last.operations.iter().find(is_it).filter(|_| is_step).map(|(_, came)| *came)
     }
 
-    /// Whether another operation has been done in the step that `taken` is.
+    /// Whether another operation has been done in the step `taken`.
     pub(super) fn has_other(&self, ticket: Ticket, taken: Taken) -> bool {
         let own = (ticket.device, ticket.node);
         let last = self.last(ticket, taken).filter(|last| last.step == taken.origin.number);
         last.is_some_and(|last| last.operations.iter().any(|(operation, _)| *operation != own))
     }
 
-    /// The operation has been done.
+    /// Notes the operation's result.
     pub(super) fn note(&mut self, ticket: Ticket, taken: Taken, came: T) {
         let (training, step) = (taken.origin.training, taken.origin.number);
         let operation = ((ticket.device, ticket.node), came);

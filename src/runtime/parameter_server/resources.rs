@@ -1,5 +1,5 @@
-//! A task's queues and accumulators: found by name, made when first used, answered when they can
-//! be.
+//! A task's queues and accumulators: found by name, made when first used, answered as soon as
+//! possible.
 
 mod accumulators;
 
@@ -16,7 +16,7 @@ use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::{Scope, Served, StepId, Taken, Ticket, Values};
 use accumulators::{Accumulator, on_accumulator, reduced};
 
-/// Session, where the resource is its own; container; name.
+/// A resource's name: the session, if the resource is its own; container; shared name.
 type Name = (Option<Scope>, Arc<str>, Arc<str>);
 
 /// The queues and accumulators of a task.
@@ -35,7 +35,7 @@ enum State {
     Accumulator(Accumulator),
 }
 
-/// Who waits at a queue, and whether for elements stacked.
+/// An operation that waits at a queue, and whether it wants its elements stacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Waiter {
     ticket: Ticket,
@@ -53,7 +53,7 @@ pub(crate) struct OnResource {
 }
 
 impl Resources {
-    /// Does what is asked; gives the answers that follow from it.
+    /// Runs the operation; returns the answers that follow from it.
     pub(super) fn serve(&mut self, ticket: Ticket, asked: OnResource) -> Vec<Served> {
         let OnResource { scope, spec, action, inputs, taken } = asked;
         let name: Name = (scope, Arc::clone(&spec.container), Arc::clone(&spec.shared_name));
@@ -77,7 +77,7 @@ impl Resources {
         served.unwrap_or_else(|error| vec![Served { ticket, outcome: Err(error) }])
     }
 
-    /// Drops what waits for `step`; gives the answers of those who can now go on.
+    /// Drops the operations of `step` that wait; returns the answers to others that can now go on.
     pub(super) fn forget(&mut self, step: StepId) -> Vec<Served> {
         let mut served = Vec::new();
         for resource in self.by_name.values_mut() {
@@ -98,8 +98,8 @@ impl Resources {
         served
     }
 
-    /// Forgets the resources in `containers`, the default one where none is named; gives how many,
-    /// and who waited.
+    /// Forgets the resources in `containers`, or in the default one if none is named; returns their
+    /// number, and the operations that waited.
     pub(super) fn reset(&mut self, containers: &[String]) -> (u32, Vec<Ticket>) {
         let is_meant = |(_, container, _): &Name| match containers {
             [] => container.is_empty(),
@@ -108,7 +108,7 @@ impl Resources {
         self.remove(is_meant)
     }
 
-    /// Forgets the resources that were a session's own; gives who waited.
+    /// Forgets the resources that were a session's own; returns the operations that waited.
     pub(super) fn close_scope(&mut self, scope: Scope) -> Vec<Ticket> {
         self.remove(|(owner, ..)| *owner == Some(scope)).1
     }
@@ -120,7 +120,7 @@ impl Resources {
         (removed.len() as u32, removed.into_values().flat_map(Resource::into_waiting).collect())
     }
 
-    /// Who waits, and for what.
+    /// The waiting operations, and what each waits for.
     pub(super) fn waiting(&self) -> Vec<(Ticket, String)> {
         let mut waiting = Vec::new();
         for Resource { spec, state } in self.by_name.values() {
@@ -248,7 +248,7 @@ fn answered(answer: Answer<Waiter, Values>, name: &str) -> Served {
     }
 }
 
-/// Each component of `elements` as the rows of one tensor.
+/// The elements stacked: one tensor for each component, whose rows are the elements.
 fn stacked(elements: &[Values]) -> Values {
     let component =
         |index: usize| elements.iter().map(|element| &element[index]).collect::<Vec<_>>();

@@ -1,5 +1,5 @@
-//! What workers have read of the variables, where their gradients are made up for what has changed
-//! since.
+//! The values of variables that workers last read, for modes that compensate gradients for later
+//! changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,11 @@ use crate::tensor::Tensor;
 
 use crate::runtime::messages::VariableId;
 
-/// The last value of each variable that each master's steps have read. It is a reference: the
-/// variable's next update leaves it as it is and goes into a copy.
+/// The value of each variable that each master's steps last read. It is a reference: the variable's
+/// next update leaves it as it is and goes into a copy.
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
-    /// The masters whose steps are of such a training.
+    /// The masters whose steps belong to such a training.
     masters: BTreeSet<u64>,
     /// By master and variable: the version and the value.
     read: BTreeMap<(u64, VariableId), (u64, Tensor)>,
@@ -33,8 +33,8 @@ impl Snapshots {
         }
     }
 
-    /// The value that a gradient of `version` was computed from. None where it is not the last one
-    /// that was read.
+    /// The value that a gradient of `version` was computed from, if it is the last one that was
+    /// read.
     pub(super) fn take(
         &mut self,
         master: u64,

@@ -1,5 +1,5 @@
-//! Who takes part in trainings at a parameter server: workers that leave, are lost or come back, a
-//! training that is over, one that is reset.
+//! Membership of trainings at a parameter server: workers that leave, are lost or come back;
+//! trainings that end or are reset.
 
 use crate::graph::{Replica, VariableSpec};
 use crate::sync::Joined;
@@ -14,19 +14,19 @@ use crate::runtime::messages::{
 use crate::runtime::parameter_server::coordination::Coordination;
 use crate::runtime::parameter_server::variable_store::Cleared;
 
-/// A partition that is made ready to run here.
+/// A partition to be made ready to run here.
 pub(super) struct Binding {
     pub(super) from: PeerId,
     pub(super) graph: GraphHandle,
     pub(super) scope: Option<Scope>,
     pub(super) variables: Vec<VariableSpec>,
-    /// Whose training steps it is a part of.
+    /// The replicas whose training steps it is a part of.
     pub(super) replicas: Vec<Replica>,
 }
 
 impl ParameterServer {
-    /// Makes a partition ready; one of a training step not before a fence of its training is
-    /// lifted, nor before the training is left by all that its worker has left already.
+    /// Makes a partition ready. One of a training step waits until the fence of its training is
+    /// lifted, and until all workers have left a training that its own worker has left already.
     pub(super) fn make_ready(&mut self, binding: Binding) {
         let mut is_held_off = self.is_early(&binding);
         for coordination in self.coordinations.values_mut() {
@@ -51,8 +51,7 @@ impl ParameterServer {
         from == self.link.local() && self.link.actors.has_servers.get()
     }
 
-    /// Lets in those who wait for a fence to be lifted, once none is left, and those who wait for
-    /// the end of a training.
+    /// Makes ready the partitions that waited for a fence or for the end of a training.
     pub(super) fn let_in(&mut self) {
         if self.held_off.is_empty() || self.coordinations.values().any(Coordination::has_fence) {
             return;
@@ -76,7 +75,7 @@ impl ParameterServer {
         tell(&self.link.actors.worker, WorkerMessage::Bound { graph, outcome });
     }
 
-    /// `worker` takes no more steps: nobody waits for it from now on.
+    /// `worker` takes no more steps: nothing waits for it from now on.
     pub(super) fn leave(&mut self, worker: u32) {
         if self.members.leave(worker) {
             self.go_on_without(worker);
@@ -84,8 +83,8 @@ impl ParameterServer {
         self.answer_joins();
     }
 
-    /// A task is lost. The workers that it was count as departed until they are back: synchronous
-    /// training goes on with those that are left, and loses a worker rather than its progress.
+    /// Handles the loss of a task. Its workers count as departed until they are back: synchronous
+    /// training goes on with the others, and loses a worker rather than its progress.
     pub(super) fn lose(&mut self, peer: PeerId, masters: &[u64]) {
         self.held_off.retain(|binding| binding.from != peer);
         self.snapshots.lose(masters);
@@ -109,8 +108,8 @@ impl ParameterServer {
     }
 
     /// `replica` makes ready to train here: its first steps, or those of another life or session
-    /// after it had departed. Where the training was over, and it had left that in good order, this
-    /// is the beginning of another.
+    /// after it had departed. If it had left the last training in good order, and that training is
+    /// over, another one begins.
     fn take_part(&mut self, from: PeerId, master: u64, replica: Replica) {
         if self.is_own(from) && self.members.has_left_what_is_over(replica.worker) {
             self.members.begin_anew();
@@ -136,7 +135,7 @@ impl ParameterServer {
         }
     }
 
-    /// Another training begins, in an epoch of its own: what is left of the one before is dropped.
+    /// Begins another training, in an epoch of its own: leftovers of the one before are dropped.
     pub(super) fn begin_anew(&mut self) {
         tracing::debug!(epoch = %self.members.epoch(), "another training begins");
         self.link.actors.training_over.set(false);
@@ -150,7 +149,7 @@ impl ParameterServer {
         }
     }
 
-    /// The training is over: whoever waits is let go, without its gradient.
+    /// Ends the training: all who wait are answered, without their gradients.
     pub(super) fn finish(&mut self) {
         self.members.finish();
         self.snapshots.finish();
@@ -185,7 +184,7 @@ impl ParameterServer {
         }
     }
 
-    /// The variables are cleared: who waits for something in their trainings waits in vain.
+    /// The variables are cleared: refuses the operations that wait in their trainings.
     pub(super) fn forget_trainings(&mut self, cleared: Cleared) {
         self.snapshots.clear(&cleared.variables);
         let coordinations = cleared.variables.iter().filter_map(|id| self.coordinations.remove(id));
@@ -197,7 +196,7 @@ impl ParameterServer {
         self.refuse_waiting(waiting);
     }
 
-    /// What `waiting` wait for was reset.
+    /// Refuses the operations `waiting`, because what they wait for was reset.
     pub(super) fn refuse_waiting(&mut self, waiting: Vec<Ticket>) {
         for ticket in waiting {
             self.answer(

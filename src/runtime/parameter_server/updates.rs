@@ -48,7 +48,7 @@ impl ParameterServer {
         }
     }
 
-    /// Applies a gradient by itself, made up for its staleness.
+    /// Applies a gradient by itself, corrected for its staleness.
     fn apply_alone(&mut self, ticket: Ticket, apply: &ApplyGradient, correction: Correction) {
         let (gradients, tickets) = (smallvec![apply.gradient.clone()], smallvec![ticket]);
         let mut updating = match self.store.lock(ticket.device, apply, gradients, tickets) {
@@ -65,8 +65,8 @@ impl ParameterServer {
         self.updates.0.push(updating);
     }
 
-    /// A step has read the variable; its gradient may have to be made up for what changes from now
-    /// on.
+    /// Keeps the value that a step has read of the variable; the step's gradient may have to be
+    /// corrected for changes from now on.
     pub(super) fn keep_snapshot(&mut self, ticket: Ticket, variable: VariableId) {
         let stored = self.store.get(variable);
         if let Some(value) = &stored.value {
@@ -74,8 +74,8 @@ impl ParameterServer {
         }
     }
 
-    /// Offers a gradient to the round of its variable; where it has no place there, tells the
-    /// variable what its worker knows of the rounds.
+    /// Offers a gradient to the round of its variable; one without a place there still brings the
+    /// contributors of the rounds that its verdict names.
     fn offer(&mut self, ticket: Ticket, apply: ApplyGradient, place: Option<Place>, waits: bool) {
         let variable = apply.variables[0];
         let (replica, version) = apply.of.expect("who trains in rounds says so");
@@ -119,8 +119,8 @@ impl ParameterServer {
         self.apply_rounds(variable);
     }
 
-    /// Begins the rounds of a variable; where they are of an earlier training or epoch, anew. Gives
-    /// what those before still held.
+    /// Begins the rounds of a variable, or begins them anew if they are of an earlier training or
+    /// epoch. Returns the gradients that the old rounds still held.
     fn enter_rounds(&mut self, apply: &ApplyGradient) -> Vec<Offered> {
         let (replica, _) = apply.of.expect("who trains in rounds says so");
         let stored = self.store.get_mut(apply.variables[0]);
@@ -149,7 +149,7 @@ impl ParameterServer {
         past
     }
 
-    /// Tells the worker what has become of its gradient, where its step does not wait for that.
+    /// Answers the worker about its gradient, if its step does not wait for the outcome.
     fn answer_offer(
         &mut self,
         ticket: Ticket,
@@ -160,8 +160,8 @@ impl ParameterServer {
         let worker = replica.worker;
         match offer {
             Some(Offer::Held) if !goes_on => {}
-            // It does not count, or its round is over without it: the worker was lost here for a
-            // while.
+            // The gradient does not count, or its round ended without it: this task had lost the
+            // worker for a while.
             None | Some(Offer::Held | Offer::Stale) => self.answer(ticket, Ok(Values::new())),
             Some(Offer::Departed) => {
                 let message = format!(
@@ -177,7 +177,7 @@ impl ParameterServer {
         }
     }
 
-    /// What was offered to rounds of an earlier epoch is not applied.
+    /// Drops gradients offered to rounds of an earlier epoch.
     pub(super) fn give_up(&mut self, offered: Vec<Offered>) {
         for offered in offered.into_iter().filter(|offered| !offered.goes_on) {
             let message = "the training that the gradient is of has ended; make a new session";
@@ -185,8 +185,8 @@ impl ParameterServer {
         }
     }
 
-    /// Applies the mean of a round's gradients, in the order of their places, once it is complete
-    /// and the variable has had the update before.
+    /// Applies the mean of a round's gradients, in the order of their places, once the round is
+    /// complete and the variable has had the update before.
     pub(super) fn apply_rounds(&mut self, variable: VariableId) {
         loop {
             let stored = self.store.get_mut(variable);
@@ -211,11 +211,12 @@ impl ParameterServer {
         }
     }
 
-    /// Whether the gradient of a step that is taken again has been applied; else it is from now on.
+    /// Whether the gradient of a step that is taken again has been applied; otherwise notes it as
+    /// applied.
     ///
-    /// That is for gradients which are applied one by one. In a round there is one of each worker
-    /// anyway, and a synchronous step that is taken again is the worker's part in the round that is
-    /// under way by then.
+    /// This is for gradients that are applied one by one. A round has one gradient of each worker
+    /// anyway, and a synchronous step that is taken again is the worker's part in the round under
+    /// way by then.
     fn is_applied(&mut self, ticket: Ticket, apply: &ApplyGradient) -> bool {
         let Some(taken) = apply.taken else { return false };
         let stored = self.store.get_mut(apply.variables[0]);
@@ -235,15 +236,15 @@ impl ParameterServer {
         }
     }
 
-    /// Copies rows of a variable, at once, so that nobody holds the variable while the device takes
-    /// its time.
+    /// Copies rows of a variable, at once, so that nobody holds the variable during the device's
+    /// time.
     pub(super) fn gather(&mut self, ticket: Ticket, variable: VariableId, ids: &Tensor) {
         let outcome = self.store.get(variable).gather(ids);
         self.keep_snapshot(ticket, variable);
         self.gathered.push(Served { ticket, outcome });
     }
 
-    /// The answers with copied rows come once the devices have had the time that copying takes.
+    /// Launches the copies: their answers come after the time that the devices take to copy.
     pub(super) fn launch_gathers(&mut self) {
         let mut by_device: BTreeMap<u32, Vec<Served>> = BTreeMap::new();
         for served in std::mem::take(&mut self.gathered) {
@@ -258,7 +259,7 @@ impl ParameterServer {
         }
     }
 
-    /// The updates of this turn go to the devices, to each as one piece of work.
+    /// Launches the updates of this turn, as one piece of work for each device.
     pub(super) fn launch(&mut self) {
         if self.updates.0.is_empty() {
             return;
@@ -307,7 +308,7 @@ impl Calculation for Updates {
     }
 }
 
-/// Answers with rows that have been copied: the device has but the time of it.
+/// Answers with rows that have been copied already: the device only takes the time of the copy.
 struct Gathered(Vec<Served>);
 
 impl Calculation for Gathered {
@@ -318,7 +319,7 @@ impl Calculation for Gathered {
     }
 }
 
-/// What becomes of a gradient, as its mode says.
+/// The treatment of a gradient, as its mode decides.
 fn treatment(stored: &Stored, apply: &ApplyGradient) -> Treatment {
     let Some((replica, version)) = apply.of else {
         return Treatment::Apply(Correction::default());
@@ -327,15 +328,14 @@ fn treatment(stored: &Stored, apply: &ApplyGradient) -> Treatment {
     replica.mode.on_gradient(&Arrived { worker, version, now, verdict: apply.verdict.as_ref() })
 }
 
-/// A verdict that can't be the coordinator's: the worker that has passed it on speaks of another
-/// training.
+/// The error of a verdict that can't be the coordinator's: its worker is in another training.
 fn no_such_round(name: &str, round: u64, contributors: &[u32]) -> Error {
     let message =
         format!("round {round} of `{name}` can't be closed on the workers {contributors:?}");
     Error::new(Code::InvalidArgument, message)
 }
 
-/// Whether a gradient of `version` by `replica` is of the training that the variable is in.
+/// Checks that a gradient of `version` by `replica` belongs to the variable's current training.
 fn check_training(
     stored: &Stored,
     replica: Replica,

@@ -22,32 +22,33 @@ use crate::runtime::parameter_server::done::Done;
 #[derive(Default)]
 pub(super) struct VariableStore {
     variables: Vec<Stored>,
-    /// The places of variables that were of a session which is closed.
+    /// The places of variables of closed sessions, to be used again.
     free: Vec<VariableId>,
     by_name: BTreeMap<Name, VariableId>,
 }
 
-/// Session, where the variable is its own; container; name.
+/// A variable's name: the session, if the variable is its own; container; shared name.
 type Name = (Option<Scope>, Arc<str>, Arc<str>);
 
-/// A variable and all that waits for it.
+/// A variable and the operations that wait for it.
 pub(super) struct Stored {
     pub(super) spec: VariableSpec,
-    /// None until it is initialised, and while an update computes.
+    /// `None` until it is initialised, and while an update computes.
     pub(super) value: Option<Tensor>,
-    /// How many updates it has had.
+    /// The number of updates it has had.
     pub(super) version: u64,
-    /// Whether an update computes, which has the value.
+    /// Whether an update computes; it then holds the value.
     pub(super) is_updating: bool,
-    /// Whether the updates were counted anew while one computes, which is not counted then.
+    /// Whether the count of updates was set to 0 during an update, which then does not count.
     is_renumbered: bool,
     /// Whether the variable was cleared during the update, whose result is then dropped.
     is_cleared: bool,
-    /// Whether the session that the variable was of is closed.
+    /// Whether the variable's session is closed.
     is_dropped: bool,
-    /// What came during the update, in order; until there is a value, who waits for it.
+    /// Requests that came during the update, in order; before there is a value, those that wait for
+    /// it.
     pub(super) waiting: VecDeque<StateRequest>,
-    /// Where gradients make rounds.
+    /// The variable's rounds, if its gradients make rounds.
     pub(super) rounds: Option<Rounds>,
     /// The last steps whose gradients have been applied.
     pub(super) applied: Done<()>,
@@ -55,11 +56,11 @@ pub(super) struct Stored {
 
 /// A variable's part in a training whose gradients make rounds.
 pub(super) struct Rounds {
-    /// One of those who train it.
+    /// One of the replicas that train the variable.
     pub(super) training: Replica,
-    /// Where workers vote: the epoch of those who decide.
+    /// The coordinator's epoch, if workers vote.
     pub(super) epoch: Epoch,
-    /// Whether the training is one before that which the task is in by now.
+    /// Whether the task is in a later training by now.
     pub(super) is_past: bool,
     /// The gradients of the round under way, and of later ones.
     pub(super) gradients: Accumulator<Offered>,
@@ -70,7 +71,7 @@ pub(super) struct Rounds {
 pub(super) struct Offered {
     pub(super) ticket: Ticket,
     pub(super) apply: ApplyGradient,
-    /// Whether the ticket is answered already.
+    /// Whether the ticket is answered already, so that its step has gone on.
     pub(super) goes_on: bool,
 }
 
@@ -81,7 +82,7 @@ pub(super) struct Cleared {
     pub(super) waiting: Vec<Ticket>,
 }
 
-/// Who waits for an update: one worker, or all of a round.
+/// The operations that wait for an update: one worker's, or those of a whole round.
 pub(super) type Tickets = SmallVec<[Ticket; 1]>;
 
 /// An update that computes.
@@ -89,17 +90,17 @@ pub(super) type Tickets = SmallVec<[Ticket; 1]>;
 pub(crate) struct Updating {
     pub(super) variables: SmallVec<[VariableId; 5]>,
     pub(super) update: Update,
-    /// Who waits for it.
+    /// The operations that wait for it.
     pub(super) tickets: Tickets,
-    /// Which device computes it.
+    /// The device that computes it.
     pub(super) device: u32,
 }
 
 impl VariableStore {
-    /// The variables that `specs` name; those that are not there yet are made, uninitialised.
+    /// The variables that `specs` name; missing ones are made, uninitialised.
     ///
     /// # Errors
-    /// If one is there with another element type or shape.
+    /// If one exists with another element type or shape.
     pub(super) fn bind(
         &mut self,
         scope: Option<Scope>,
@@ -150,7 +151,7 @@ impl VariableStore {
         (0..self.variables.len() as u32).map(VariableId)
     }
 
-    /// Forgets the values in `containers`, the default one where none is named.
+    /// Forgets the values in `containers`, or in the default one if none is named.
     pub(super) fn reset(&mut self, containers: &[String]) -> Cleared {
         let is_meant = |container: &str| match containers {
             [] => container.is_empty(),
@@ -210,7 +211,7 @@ impl VariableStore {
         Ok(Updating { variables: apply.variables.clone(), update, tickets, device })
     }
 
-    /// Ends an update; gives what waited for it.
+    /// Ends an update; returns the requests that waited for it.
     pub(super) fn put_back(
         &mut self,
         variables: &[VariableId],
@@ -232,8 +233,8 @@ impl VariableStore {
         waited
     }
 
-    /// Drops what waits for `step`, and its gradients that wait for others of their round; those
-    /// stay that the worker has gone on from.
+    /// Drops the requests of `step` that wait, and its gradients in unfinished rounds, except those
+    /// whose step has gone on without waiting.
     pub(super) fn forget(&mut self, step: StepId) {
         for stored in &mut self.variables {
             stored.waiting.retain(|request| request.ticket.step != step);
@@ -262,7 +263,8 @@ impl Stored {
         }
     }
 
-    /// Forgets all but what it is, and who waits for a value; gives who waited in a round.
+    /// Forgets all but the specification and the requests that wait for a value; returns the
+    /// operations that waited in a round.
     fn clear(&mut self) -> Vec<Ticket> {
         (self.value, self.version, self.is_cleared) = (None, 0, self.is_updating);
         self.applied = Done::default();
@@ -271,13 +273,13 @@ impl Stored {
         held.into_iter().filter(|offered| !offered.goes_on).map(|offered| offered.ticket).collect()
     }
 
-    /// How many updates it has had, and in whose rounds.
+    /// The number of updates it has had, with the epoch of its rounds.
     pub(super) fn version(&self) -> Version {
         let epoch = self.rounds.as_ref().map_or(Epoch(0), |rounds| rounds.epoch);
         Version { epoch, updates: self.version }
     }
 
-    /// Another training begins at the task. Gives what the one before still held.
+    /// Begins another training. Returns the gradients that the one before still held.
     pub(super) fn begin_anew(&mut self) -> Vec<Offered> {
         self.applied = Done::default();
         match &mut self.rounds {
@@ -305,10 +307,10 @@ impl Stored {
         }
     }
 
-    /// Whether it can be updated by `gradient`.
+    /// Checks that `gradient` can update the variable.
     ///
     /// # Errors
-    /// If the gradient has another type, or is of a row that the variable has not.
+    /// If the gradient has another type, or a row that the variable does not have.
     pub(super) fn check_gradient(&self, gradient: &Delta) -> Result<()> {
         let gradient = match gradient {
             Delta::Dense(gradient) if gradient.shape() == self.spec.shape => return Ok(()),
@@ -329,16 +331,18 @@ impl Stored {
         self.value.is_some() || (self.is_updating && !self.is_cleared)
     }
 
+    /// Checks that the variable has a value.
+    ///
     /// # Errors
     /// If it has no value yet.
     pub(super) fn check_initialized(&self) -> Result<()> {
         if self.is_initialized() { Ok(()) } else { self.initialized().map(drop) }
     }
 
-    /// Its rows at `ids`, and how many updates it has had.
+    /// The rows at `ids`, and the number of updates the variable has had.
     ///
     /// # Errors
-    /// If it has no value yet, or no row of such an id.
+    /// If it has no value yet, or no row with such an id.
     pub(super) fn gather(&self, ids: &Tensor) -> Result<Values> {
         let rows =
             gather_rows(self.initialized()?, ids).map_err(|error| self.no_such_row(&error))?;
@@ -348,7 +352,7 @@ impl Stored {
     /// The positions of the rows at `ids`.
     ///
     /// # Errors
-    /// If it has no row of such an id.
+    /// If it has no row with such an id.
     fn positions(&self, ids: &Tensor) -> Result<Vec<usize>> {
         positions(ids, self.spec.shape.dims()[0]).map_err(|error| self.no_such_row(&error))
     }
@@ -376,7 +380,7 @@ impl Stored {
         })
     }
 
-    /// Gives it a value.
+    /// Sets the value.
     ///
     /// # Errors
     /// If the value has another type.
@@ -395,7 +399,7 @@ impl Stored {
         Ok(())
     }
 
-    /// Adds to its value.
+    /// Adds `delta` to the value.
     ///
     /// # Errors
     /// If there is none yet, or the delta has another type.

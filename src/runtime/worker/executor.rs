@@ -1,15 +1,14 @@
-//! One step of one partition: which operation is ready, in a fixed order, and what follows from it.
+//! One step of one partition: runs its ready operations in a fixed order.
 //!
 //! A pure state machine. Its worker brings what arrives ([`Executor::feed`], [`Executor::receive`],
 //! [`Executor::served`], [`Executor::computed`]) and carries out what [`Executor::run_ready`]
 //! returns: operations for the parameter server, values to send, and a batch of kernels for the
 //! device.
 //!
-//! Ready kernels run in the order in which the graph was built, whatever arrived first. A batch
-//! ends when nothing is ready, or when there is something to send and the batch has run for a while
-//! ([`SEND_AFTER`]): so a gradient is on its way while the next is being computed. A kernel whose
-//! output has a shape that the values decide ends its batch, too: its users wait for the real
-//! output.
+//! Ready kernels run in the order in which the graph was built, in whatever order values arrived. A
+//! batch ends when nothing is ready, or when there is something to send and the batch has run for a
+//! while ([`SEND_AFTER`]): so a gradient is on its way while the next is being computed. A kernel
+//! whose output shape depends on values ends its batch, too: its users wait for the real output.
 
 mod chain;
 mod frame;
@@ -38,17 +37,17 @@ pub(crate) use frame::{Batch, NodeFailure};
 pub(crate) use memo::Memos;
 use memo::infer_types;
 
-/// How much a batch of kernels does before it stops to send what it has.
+/// The work that a batch of kernels does before it stops to send its results.
 const SEND_AFTER: Cost = Cost { flops: 1 << 20, bytes: 1 << 22 };
 
-/// What is to be done now.
+/// Work to be carried out now.
 #[derive(Debug, Default)]
 pub(crate) struct Ready {
-    /// For the parameter server.
+    /// Requests for the parameter server.
     pub(crate) state_requests: Vec<StateRequest>,
-    /// For other devices: the position of the send, and the value.
+    /// Values for other devices, with the positions of their sends.
     pub(crate) sends: Vec<(u32, Option<Tensor>)>,
-    /// For the device.
+    /// Kernels for the device.
     pub(crate) kernels: Option<Box<Batch>>,
 }
 
@@ -59,23 +58,23 @@ pub(crate) struct Executor {
     progress: Progress,
 }
 
-/// How far a step has come; the methods take the plan that it follows.
+/// The progress of a step; its methods take the step's plan.
 struct Progress {
-    /// The values of the step. With the device, while kernels run.
+    /// The values of the step; absent while the device runs kernels on them.
     batch: Option<Box<Batch>>,
-    /// What arrived while the values were with the device.
+    /// Values that arrived while the device had the others.
     held_back: Vec<(Slot, Tensor)>,
-    /// The type of each slot whose value is there, or will be when the batch that is running has.
+    /// The type of each slot whose value is there, or will be once the running batch is done.
     types: Vec<(DType, Shape)>,
     /// The node that ended the batch because only its kernel can tell its outputs' shapes.
     unknown_shapes: Option<u32>,
     pending: Vec<u16>,
-    /// By node: which batch it was last in; and the number of this one.
+    /// By node: the number of the last batch it was in. `batch_number` is the current batch's.
     batches: Vec<u64>,
     batch_number: u64,
     kernels: BinaryHeap<Reverse<u32>>,
     stateful: Vec<u32>,
-    /// Constants that had to wait, and now have all that they waited for.
+    /// Constants that had to wait, and whose wait is over.
     constants: Vec<u32>,
     sends: Vec<(u32, Option<Tensor>)>,
     received: Vec<bool>,
@@ -83,14 +82,14 @@ struct Progress {
 }
 
 impl Executor {
-    /// The step `step` of the partition that `plan` is of, with nothing run yet.
+    /// An executor for the step `step` of the partition of `plan`, with nothing run yet.
     pub(crate) fn new(step: StepId, plan: &Arc<Plan>) -> Self {
         let mut new = Self { step, plan: Arc::clone(plan), progress: Progress::new(plan) };
         new.begin(step);
         new
     }
 
-    /// Makes an executor whose step has finished ready for the step `step` of the same partition.
+    /// Makes a finished executor ready for the step `step` of the same partition.
     pub(crate) fn begin(&mut self, step: StepId) {
         self.step = step;
         let (plan, progress) = (&*self.plan, &mut self.progress);
@@ -104,14 +103,15 @@ impl Executor {
         }
     }
 
-    /// The client's values, in the order of the partition's feeds.
+    /// Takes the client's values, in the order of the partition's feeds.
     pub(crate) fn feed(&mut self, values: Values) {
         for ((_, slot), value) in self.plan.partition.feeds.iter().zip(values) {
             self.progress.put(&self.plan, *slot, value);
         }
     }
 
-    /// What came over a crossing edge. False where no such edge, or a second value, was expected.
+    /// Takes a value of a crossing edge. False if the edge is unknown, or has brought a value
+    /// before.
     pub(crate) fn receive(&mut self, (crossing, value): Arrival) -> bool {
         let (plan, progress) = (&*self.plan, &mut self.progress);
         let Some(receive) = plan.receive_of_crossing.get(crossing.0 as usize).copied().flatten()
@@ -132,7 +132,7 @@ impl Executor {
         true
     }
 
-    /// What the parameter server gave for a node.
+    /// Takes the parameter server's outputs for a node.
     pub(crate) fn served(&mut self, node: u32, outputs: Values) {
         for (slot, value) in slots_of(self.plan.node(node)).zip(outputs) {
             self.progress.put(&self.plan, slot, value);
@@ -140,7 +140,7 @@ impl Executor {
         self.progress.finish(&self.plan, node);
     }
 
-    /// The device has run `batch`.
+    /// Takes back `batch`, which the device has run.
     pub(crate) fn computed(&mut self, mut batch: Box<Batch>) {
         let (plan, progress) = (&*self.plan, &mut self.progress);
         let unknown_shapes = progress.unknown_shapes.take();
@@ -184,18 +184,18 @@ impl Executor {
         Ok(())
     }
 
-    /// Whether all has run, received and been sent.
+    /// Whether everything has run, been received and been sent.
     pub(crate) fn is_finished(&self) -> bool {
         self.progress.unfinished == 0
     }
 
-    /// The values that the client fetches from this partition, in their order.
+    /// The values that the client fetches from this partition, in order.
     pub(crate) fn fetches(&mut self) -> Values {
         let frame = &mut self.progress.batch_mut().frame;
         self.plan.partition.fetches.iter().map(|(_, slot)| frame.take(*slot)).collect()
     }
 
-    /// The names of what has not come from other devices, and from which tasks.
+    /// The names of values that have not come from other devices, with their tasks.
     pub(crate) fn missing(&self) -> impl Iterator<Item = String> {
         let receives = self.plan.partition.receives.iter().zip(&self.progress.received);
         receives
@@ -203,7 +203,7 @@ impl Executor {
             .map(|(receive, _)| format!("`{}` from {}", receive.name, receive.from))
     }
 
-    /// Whether something has not come from `task`.
+    /// Whether a value has not come from `task`.
     pub(crate) fn waits_for(&self, task: &TaskName) -> bool {
         let mut receives = self.plan.partition.receives.iter().zip(&self.progress.received);
         receives.any(|(receive, here)| !here && receive.from == *task)
@@ -233,8 +233,8 @@ impl Progress {
         }
     }
 
-    /// Nothing has run; the types are those of the step before, and are told anew before they are
-    /// asked for.
+    /// Resets the progress. The types stay those of the step before; each is set anew before it is
+    /// read.
     fn begin(&mut self, plan: &Plan) {
         self.batch_mut().begin(plan);
         self.pending
@@ -245,7 +245,7 @@ impl Progress {
         self.unfinished = plan.nodes.len() + plan.partition.receives.len();
     }
 
-    /// The values, and what runs on them, while they are here.
+    /// The values and their kernels, while they are not with the device.
     fn batch_mut(&mut self) -> &mut Batch {
         self.batch
             .as_mut()
@@ -285,9 +285,9 @@ impl Progress {
         Ok(self.batch.take())
     }
 
-    /// Has the node that `node` goes on from run with it as one, where it is in this batch and
-    /// their types fit. Gives how much less they move for it \[bytes\]: the value between them is
-    /// neither written nor read.
+    /// Joins `node` to the chain of the node it follows, if that one is in this batch and their
+    /// types fit. Returns the memory traffic saved \[bytes\]: the value between them is neither
+    /// written nor read.
     fn chain(&mut self, plan: &Plan, node: u32) -> u64 {
         let Some((at, giver)) = plan.nodes[node as usize].chained else { return 0 };
         let (of_giver, of_node) = (self.types(plan, giver), self.types(plan, node));
@@ -300,14 +300,14 @@ impl Progress {
         2 * (dtype.size() * shape.elements()) as u64
     }
 
-    /// The types of what `node` reads and gives.
+    /// The types of the inputs and of the output of `node`.
     fn types(&self, plan: &Plan, node: u32) -> chain::Types {
         let node = plan.node(node);
         let of = |slot: &Slot| self.types[slot.0 as usize];
         (node.inputs.iter().map(of).collect(), of(&node.first_output))
     }
 
-    /// Kernels that only waited for `node` can follow it within the same batch.
+    /// Makes ready the kernels that only waited for `node`: they can follow it in the same batch.
     fn make_users_ready(&mut self, plan: &Plan, node: u32) {
         for slot in slots_of(plan.node(node)) {
             for user in &plan.users[slot.0 as usize] {
@@ -318,7 +318,7 @@ impl Progress {
         }
     }
 
-    /// Notes the types of what `node` has given.
+    /// Notes the types of the outputs of `node`.
     fn learn_types(&mut self, plan: &Plan, node: Option<u32>, frame: &Frame) {
         for slot in node.into_iter().flat_map(|node| slots_of(plan.node(node))) {
             if let Some(known) = frame.known(slot) {
@@ -327,8 +327,8 @@ impl Progress {
         }
     }
 
-    /// The cost of `node`, and whether its outputs' types are known before it runs; notes them if
-    /// so.
+    /// The cost of `node`, and whether its outputs' types are known before it runs; if so, notes
+    /// them.
     fn infer_types(&mut self, plan: &Plan, node: u32, memos: &mut Memos) -> Result<(Cost, bool)> {
         let inputs = plan.node(node).inputs.iter().map(|slot| self.types[slot.0 as usize]);
         let inputs: SmallVec<[(DType, Shape); 3]> = inputs.collect();
@@ -339,7 +339,7 @@ impl Progress {
         Ok((memo.cost, memo.outputs.is_some()))
     }
 
-    /// Puts a value where it belongs, and lets go on what waited for it.
+    /// Puts a value into its slot, and makes ready the nodes that waited for it.
     fn put(&mut self, plan: &Plan, slot: Slot, value: Tensor) {
         let Some(batch) = &mut self.batch else {
             self.held_back.push((slot, value));
@@ -356,7 +356,7 @@ impl Progress {
         }
     }
 
-    /// Sends what is in `slot` to whom it is for.
+    /// Sends the value in `slot` to its receivers.
     fn send(&mut self, plan: &Plan, slot: Slot) {
         for send in &plan.sends_of_slot[slot.0 as usize] {
             let value = self.batch_mut().frame.take(slot);
@@ -364,7 +364,7 @@ impl Progress {
         }
     }
 
-    /// `node` has run.
+    /// Notes that `node` has run.
     fn finish(&mut self, plan: &Plan, node: u32) {
         self.unfinished -= 1;
         let node = &plan.nodes[node as usize];
@@ -374,7 +374,7 @@ impl Progress {
         }
     }
 
-    /// One of the things that `node` waits for is here.
+    /// Notes that one of the things `node` waits for is there.
     fn arrived(&mut self, plan: &Plan, node: u32) {
         let pending = &mut self.pending[node as usize];
         *pending -= 1;
@@ -383,7 +383,7 @@ impl Progress {
         }
     }
 
-    /// Gives the values of constants that had to wait. It takes no time and needs no device.
+    /// Puts out the values of constants that had to wait. It takes no time and needs no device.
     fn run_constants(&mut self, plan: &Plan) {
         while let Some(node) = self.constants.pop() {
             let Op::Const(value) = &plan.node(node).op else {

@@ -1,5 +1,5 @@
-//! What a worker does when it loses a task: steps that it began are forgotten, those that wait for
-//! it fail.
+//! A worker's loss of a task: forgets the steps that the task began, and fails those that wait for
+//! it.
 
 use smallvec::SmallVec;
 
@@ -27,7 +27,8 @@ impl Worker {
         );
     }
 
-    /// Nobody takes the outcome of what `peer` ordered, and nobody orders it again.
+    /// Forgets the steps that `peer` began: nobody takes their outcome, and nobody orders them
+    /// again.
     fn forget_what_it_began(&mut self, peer: PeerId) {
         let began: SmallVec<[StepId; 4]> = self
             .steps
@@ -51,9 +52,8 @@ impl Worker {
         }
     }
 
-    /// Variables in `containers`, the default one where none is named, have lost their values:
-    /// steps that use one fail, so that what they have read of it before is not mixed with what it
-    /// holds from now on.
+    /// Fails the steps that use variables in `containers` (the default one if none is named), which
+    /// have lost their values: so values read before the clearing never mix with later ones.
     pub(super) fn cleared(&mut self, containers: &[String]) {
         let is_cleared = |container: &str| match containers {
             [] => container.is_empty(),
@@ -73,7 +73,7 @@ impl Worker {
         }
     }
 
-    /// Steps that others began and that wait for values of `peer` fail, and their masters are told.
+    /// Fails the steps of others that wait for values of `peer`, and tells their masters.
     fn fail_what_waits_for(&mut self, peer: PeerId, loss: Loss) {
         let name = self.link.name(peer);
         let waiting: SmallVec<[StepPart; 4]> = self

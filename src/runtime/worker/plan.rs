@@ -1,4 +1,4 @@
-//! A partition made ready to run: who uses which slot, what each node waits for, what is constant.
+//! A partition made ready to run: each slot's users, each node's inputs to wait for, constants.
 
 use std::sync::Arc;
 
@@ -12,52 +12,53 @@ use crate::tensor::Tensor;
 
 use crate::runtime::messages::{Bound, Scope, VariableId};
 
-/// A partition and what its executor looks up at each step.
+/// A partition, with the tables that its executor looks up at each step.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) partition: Arc<Partition>,
-    /// By position in the partition's `variables`.
+    /// The variables' ids, by position in the partition's `variables`.
     pub(crate) variables: Vec<VariableId>,
-    /// The epoch of the task when it was made ready.
+    /// The epoch of the task when the partition was made ready.
     pub(crate) epoch: Epoch,
-    /// The session, where its state is its own.
+    /// The session, if its state is its own.
     pub(crate) scope: Option<Scope>,
     pub(crate) nodes: Vec<NodePlan>,
-    /// By slot: the nodes that take it as input, one for each time they do.
+    /// By slot: the nodes that take it as input, once for each time.
     pub(crate) users: Vec<SmallVec<[u32; 2]>>,
-    /// By slot: the sends that send it.
+    /// By slot: the sends of its value.
     pub(crate) sends_of_slot: Vec<SmallVec<[u32; 1]>>,
-    /// By slot: how often its value is needed before it can be dropped.
+    /// By slot: the number of uses before its value can be dropped.
     pub(crate) uses: Vec<u16>,
     /// Constants that wait for nothing, and their values: they have run before a step begins.
     pub(crate) constants: Vec<(u32, Tensor)>,
     /// By crossing edge: the position of its receive.
     pub(crate) receive_of_crossing: Vec<Option<u32>>,
-    /// The nodes that nothing holds back once feeds and constants are there, in order.
+    /// The nodes that can run once feeds and constants are there, in order.
     pub(crate) sources: Vec<u32>,
 }
 
-/// What an executor looks up about a node.
+/// An executor's table for one node.
 #[derive(Debug)]
 pub(crate) struct NodePlan {
-    /// How many inputs and control edges it waits for at the beginning of a step.
+    /// The number of inputs and control edges it waits for at the beginning of a step.
     pub(crate) pending: u16,
-    /// The nodes that wait for it to have run.
+    /// The nodes that wait until it has run.
     pub(crate) before: SmallVec<[u32; 2]>,
     /// The sends that tell other tasks that it has run.
     pub(crate) done_sends: SmallVec<[u32; 1]>,
     /// Whether one of its outputs is sent to another task.
     pub(crate) feeds_send: bool,
-    /// Where it can go on with a chain of elementwise operations: which of its inputs comes from
-    /// another that can, and is needed by nobody else; and which node that is.
+    /// The input through which it can go on with a chain of elementwise operations, and the node
+    /// that gives it. That node can be part of a chain too, and nobody else needs its output.
     pub(crate) chained: Option<(usize, u32)>,
-    /// Needs no kernel: its value is known. If it waits for something, it is given only then.
+    /// Whether it needs no kernel, because its value is known. If it waits for something, its value
+    /// is put out only then.
     pub(crate) is_constant: bool,
 }
 
 impl Plan {
-    /// Makes `partition` ready, its variables being those that are bound; in `scope`, where its
-    /// session's state is its own.
+    /// Makes `partition` ready with its bound variables; in `scope`, if its session's state is its
+    /// own.
     pub(crate) fn new(
         partition: Arc<Partition>,
         Bound { variables, epoch }: Bound,
@@ -155,7 +156,7 @@ impl Plan {
         &self.partition.nodes[node as usize]
     }
 
-    /// Whether anything in the step needs what is in `slot`.
+    /// Whether anything in the step needs the value in `slot`.
     pub(crate) fn is_used(&self, slot: Slot) -> bool {
         self.uses[slot.0 as usize] > 0
     }

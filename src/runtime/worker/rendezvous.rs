@@ -1,31 +1,31 @@
-//! Where values from other tasks meet the steps that wait for them.
+//! The rendezvous of values from other tasks with the steps that wait for them.
 //!
-//! Values are pushed, so they can be here before the order to run their step is. They are kept for
-//! it; those of a step that has ended are not, and the last of those are remembered for that
+//! Values are pushed, so they can arrive before the order to run their step. They are kept for it.
+//! Values of a step that has been aborted are dropped: the last such steps are remembered for that
 //! purpose.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::runtime::messages::{Arrival, Arrivals, StepId, StepPart};
 
-/// How many steps that were aborted are remembered, and how many masters that are lost: what comes
-/// for them was under way when that happened.
+/// The number of aborted steps, and of lost masters, that are remembered: values that come for them
+/// were on the way at the time.
 const REMEMBERED: usize = 1024;
 
-/// Values that came before their step.
+/// Values that came before the order to run their step.
 #[derive(Debug, Default)]
 pub(crate) struct Rendezvous {
     early: BTreeMap<StepPart, Vec<Arrival>>,
     aborted: Latest<StepId>,
-    /// Masters that are lost: no step of theirs begins or goes on.
+    /// Masters that are lost: none of their steps begins or goes on.
     lost: Latest<u64>,
 }
 
-/// The latest of what was put into it.
+/// A set of the latest values put into it.
 #[derive(Debug)]
 struct Latest<T> {
     all: BTreeSet<T>,
-    /// The same, oldest first.
+    /// The same values, oldest first.
     order: VecDeque<T>,
 }
 
@@ -54,7 +54,7 @@ impl<T: Copy + Ord> Latest<T> {
 }
 
 impl Rendezvous {
-    /// Keeps values for a part of a step that has not begun; drops them where the step has been
+    /// Keeps values for a part of a step that has not begun; drops them if the step has been
     /// aborted.
     pub(crate) fn offer(&mut self, part: StepPart, arrivals: Arrivals) {
         if !self.is_aborted(part.step) {
@@ -62,25 +62,25 @@ impl Rendezvous {
         }
     }
 
-    /// What has come for a part of a step that begins now.
+    /// Takes out the values for a part of a step that begins now.
     pub(crate) fn take(&mut self, part: StepPart) -> Vec<Arrival> {
         self.early.remove(&part).unwrap_or_default()
     }
 
-    /// Drops what comes for `step` from now on, and what has come.
+    /// Drops the values for `step`: those that have come, and those that will.
     pub(crate) fn abort(&mut self, step: StepId) {
         self.early.retain(|part, _| part.step != step);
         self.aborted.insert(step);
     }
 
-    /// Drops what comes for the steps of `master` from now on, and what has come: its task is lost,
-    /// and with another life it would have another number.
+    /// Drops the values for the steps of `master`, those that have come and those that will: its
+    /// task is lost, and in another life it would have another number.
     pub(crate) fn lose(&mut self, master: u64) {
         self.early.retain(|part, _| part.step.master != master);
         self.lost.insert(master);
     }
 
-    /// A master orders something: it has only seemed to be lost.
+    /// `master` orders something, so it only seemed to be lost.
     pub(crate) fn regain(&mut self, master: u64) {
         self.lost.remove(master);
     }

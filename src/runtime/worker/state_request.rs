@@ -18,10 +18,10 @@ use crate::runtime::messages::{
 use crate::runtime::parameter_server::resources::OnResource;
 use crate::runtime::worker::plan::Plan;
 
-/// What node `node` of `plan` asks of the parameter server, given its inputs.
+/// The request of node `node` of `plan` to the parameter server, given its inputs.
 ///
 /// # Errors
-/// If one of them that decides what is done has no numbers.
+/// If an input has no numbers, though these decide what is done.
 pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
     let node = plan.node(node);
     let variable = |i: usize| plan.variables[node.variables[i] as usize];
@@ -31,8 +31,8 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
         Op::ReadVariable => {
             let with_version = plan.is_used(Slot(node.first_output.0 + 1));
             if with_version && !plan.is_used(node.first_output) {
-                // A value that nobody takes is not held, lest an update copy it: none of its rows
-                // stand for it.
+                // A value that nobody takes is not held, lest an update copy it: an empty gather
+                // stands for it.
                 let ids = Tensor::zeros(DType::I64, [0]);
                 return Ok(Action::Gather { variable: variable(0), ids });
             }
@@ -78,8 +78,8 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
     })
 }
 
-/// The update of `variables` that `inputs` are for: a learning rate, a gradient, and as many
-/// versions, after a verdict, as a `replica` has read variables.
+/// The update of `variables` from `inputs`: a learning rate, a gradient, a verdict if the mode
+/// votes, and for a `replica` one version of each variable that it has read.
 fn apply_gradient(
     rule: UpdateRule,
     is_sparse: bool,
@@ -88,7 +88,7 @@ fn apply_gradient(
     mut inputs: impl Iterator<Item = Tensor>,
 ) -> Result<ApplyGradient> {
     let mut next = || inputs.next().expect("shape inference has counted the inputs");
-    // A variable without numbers is not changed, whatever the rate.
+    // A variable without numbers stays the same, whatever the rate.
     let learning_rate = next().values().map_or(0.0, |rate| rate[0]);
     let value = next();
     let gradient = match is_sparse {
@@ -101,7 +101,7 @@ fn apply_gradient(
     Ok(ApplyGradient { variables, rule, learning_rate, gradient, of, verdict, taken: None })
 }
 
-/// The least of the versions that `inputs` are.
+/// The least of the versions in `inputs`.
 fn least_version(inputs: impl Iterator<Item = Tensor>) -> Result<Option<Version>> {
     let mut least = None;
     for input in inputs {
@@ -111,7 +111,7 @@ fn least_version(inputs: impl Iterator<Item = Tensor>) -> Result<Option<Version>
     Ok(least)
 }
 
-/// `tensor`, whose numbers decide what is done.
+/// `tensor`, which must have numbers, since they decide what is done.
 fn with_numbers(tensor: Tensor) -> Result<Tensor, TensorError> {
     if tensor.is_hollow() {
         Err(TensorError::Hollow(tensor.dtype(), tensor.shape()))

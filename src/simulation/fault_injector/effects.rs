@@ -27,7 +27,7 @@ pub(in crate::simulation) enum FaultEvent {
     ReleaseHeld,
 }
 
-/// Why a peer is silent.
+/// The cause of a peer's silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::simulation) enum SilenceCause {
     Crash,
@@ -36,7 +36,7 @@ pub(in crate::simulation) enum SilenceCause {
     Partition,
 }
 
-/// What the owner of a [`FaultInjector`] has to do.
+/// An effect that the owner of a [`FaultInjector`] has to apply.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::simulation) enum FaultEffect {
     /// Stop the task's program and its actors; they start again later if it `restarts`.

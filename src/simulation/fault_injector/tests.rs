@@ -1,4 +1,4 @@
-//! Each fault's effects and what it does to the links, without a world and without a runtime.
+//! Each fault's effects, on the links and by itself, without a world and without a runtime.
 
 use super::*;
 use crate::simulation::faults::Fault;

@@ -8,7 +8,7 @@ fn draw_mean(law: &Law, draws: usize) -> f64 {
     (0..draws).map(|_| law.sample(&mut rng)).sum::<f64>() / draws as f64
 }
 
-/// The mean over many rounds of the `k`-th smallest (from 1) of `n` draws: how long `k` of `n`
+/// The mean over many rounds of the `k`-th smallest (from 1) of `n` draws: the time that `k` of `n`
 /// workers take.
 fn order_statistic_mean(law: &Law, n: usize, k: usize) -> f64 {
     const ROUNDS: usize = 60_000;

@@ -1,4 +1,4 @@
-//! Which envelopes are delivered, held and dropped under each fault.
+//! The delivery, holding and dropping of envelopes under each fault.
 
 use super::*;
 

@@ -4,10 +4,10 @@
 //! are subtracted from the other links, and the next link follows (Bertsekas and Gallager, *Data
 //! Networks*, 6.5.2).
 //!
-//! A change affects the links on which flows began or ended, and how far it spreads from there
-//! shows only in the result. So the filling starts with those links, the *region*, and the flows
-//! that they hold back, with all other rates fixed. If a neighbouring link then contradicts the
-//! result ([`Flows::spread`]), it joins the region and the filling is repeated.
+//! A change affects the links on which flows began or ended; its spread from there shows only in
+//! the result. So the filling starts with those links, the *region*, and the flows that they hold
+//! back, with all other rates fixed. If a neighbouring link then contradicts the result
+//! ([`Flows::spread`]), it joins the region and the filling is repeated.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,7 +16,7 @@ use super::flows::{FlowId, Flows, NOWHERE};
 use super::route::LinkId;
 use crate::units::Time;
 
-/// Rates and loads closer than this, relative to their size, are equal but for rounding.
+/// Rates and loads closer than this, relative to their size, count as equal: rounding.
 const ROUNDING: f64 = 1e-11;
 
 /// The working memory of a filling.
@@ -33,7 +33,7 @@ struct LinkScratch {
     in_region: bool,
     /// The capacity that fixed and held flows leave \[bytes/ns\].
     residual: f64,
-    /// How many flows are neither fixed nor held yet.
+    /// The number of flows that are neither fixed nor held yet.
     open: u32,
     /// The new level; infinite while it holds back nothing [bytes/ns].
     level: f64,
@@ -48,7 +48,7 @@ struct FlowScratch {
     bottleneck: LinkId,
 }
 
-/// A rate that is ordered and is no NaN [bytes/ns].
+/// A rate that is ordered and never NaN [bytes/ns].
 #[derive(Clone, Copy, PartialEq)]
 struct Share(f64);
 
@@ -100,8 +100,8 @@ impl Flows {
         self.commit(now, region);
     }
 
-    /// Opens all flows that the region holds back, or nothing does yet, and computes what the other
-    /// flows leave them.
+    /// Opens the flows that the region, or no link yet, holds back, and computes the capacity that
+    /// the other flows leave them.
     fn open(&mut self, region: &[LinkId]) {
         for id in region {
             let link = &self.links[*id as usize];
@@ -192,7 +192,7 @@ impl Flows {
         }
     }
 
-    /// Whether this filling has held `flow` back; else its rate is fixed.
+    /// Whether this filling has held `flow` back; otherwise its rate is fixed.
     fn is_held(&self, flow: FlowId) -> bool {
         self.fill.flows[flow as usize].round == self.fill.round
     }

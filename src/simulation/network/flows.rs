@@ -1,4 +1,4 @@
-//! The flows that share links: which link holds each of them back, and when each ends.
+//! The flows that share links: the link that holds each of them back, and the time each ends.
 //!
 //! Under max-min fairness each flow has a *bottleneck*: a full link on which no other flow is
 //! faster. All flows that one link holds back have the same rate, the link's *level*, so the link
@@ -26,7 +26,7 @@ pub(super) struct Flows {
     pub(super) flows: Vec<Flow>,
     /// The links on which flows have begun or ended since the rates were last computed.
     pub(super) unsettled: Vec<LinkId>,
-    /// How many flows have ever joined.
+    /// The number of flows that have ever joined.
     joined: u64,
     pub(super) fill: super::fill::Scratch,
 }
@@ -37,14 +37,14 @@ pub(super) struct Link {
     pub(super) capacity: f64,
     /// All flows that cross it.
     pub(super) flows: Vec<FlowId>,
-    /// How many of them it holds back.
+    /// The number of flows that it holds back.
     pub(super) held: usize,
     /// The rate of each flow that it holds back [bytes/ns].
     pub(super) level: f64,
     /// The bytes that it has served each flow that it holds back, up to `served_at`.
     pub(super) served: f64,
     served_at: Time,
-    /// The flows that it holds back, the next to end first; among them are others that it no longer
+    /// The flows that it holds back, the next to end first, mixed with flows that it no longer
     /// holds back.
     queue: BinaryHeap<Reverse<Ending>>,
     next_end: Time,
@@ -118,7 +118,7 @@ impl Flows {
         !self.unsettled.is_empty()
     }
 
-    /// When the next of the flows that `link` holds back ends.
+    /// The time at which the next of the flows that `link` holds back ends.
     pub(super) fn next_end(&self, link: LinkId) -> Time {
         self.links[link as usize].next_end
     }

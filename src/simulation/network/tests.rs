@@ -17,10 +17,10 @@ fn spec() -> NetworkSpec {
     }
 }
 
-/// A message of a test: its sender, its receiver, its size, and when it is sent [ns].
+/// A message of a test: its sender, its receiver, its size [bytes], and its sending time [ns].
 type Sent = (usize, usize, u64, u64);
 
-/// When each of `messages`, in order of sending time, arrives [ns]; checks conservation at every
+/// The arrival times [ns] of `messages`, in order of sending time; checks conservation at every
 /// event.
 fn arrivals(spec: &NetworkSpec, hosts: usize, messages: &[Sent]) -> Vec<u64> {
     let mut network = Network::new(spec, hosts);

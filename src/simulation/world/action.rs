@@ -7,7 +7,7 @@ use crate::simulation::events::Event;
 use crate::simulation::job::Job;
 use crate::transport::{Loss, Messages};
 
-/// What the owner of a world has to do after a tick.
+/// An action that the owner of a world carries out after a tick.
 pub(in crate::simulation) enum Action {
     /// Call a waker: a sleep has ended.
     Wake(Waker),

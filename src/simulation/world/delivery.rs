@@ -44,7 +44,7 @@ impl World {
         actions.push(Action::Deliver { from, to, messages: delivery.payload.messages });
     }
 
-    /// Hands over what is held, where that is now possible.
+    /// Hands over held envelopes that can now be delivered.
     pub(super) fn release_held(&mut self, actions: &mut Vec<Action>) {
         for delivery in std::mem::take(&mut self.held) {
             self.hand_over(delivery, actions);

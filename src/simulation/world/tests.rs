@@ -16,7 +16,7 @@ use crate::units::{BytesPerSecond, FlopsPerSecond};
 const A: usize = 0;
 const B: usize = 1;
 const MILLISECOND: Duration = Duration::from_millis(1);
-/// One way between two tasks.
+/// The latency from one task to another.
 const LATENCY: Duration = Duration::from_micros(50);
 
 fn ms(count: u32) -> Duration {
@@ -27,8 +27,8 @@ fn at(after: Duration) -> Time {
     Time::ZERO.after(after)
 }
 
-/// Two workers, whose faults begin at the given milliseconds. A byte takes no time, a floating
-/// point operation a nanosecond.
+/// Two workers; their faults begin at the given milliseconds. A byte takes no time, a floating
+/// point operation takes a nanosecond.
 fn world(faults: &[(u32, FaultKind)]) -> World {
     let fault = |(millis, kind): &(u32, FaultKind)| Fault {
         at: Trigger::Time(at(ms(*millis))),
@@ -65,14 +65,14 @@ fn send(world: &mut World, from: usize, to: usize) {
     world.send(from, 0, to, vec![PeerMessage::TrainingOver]);
 }
 
-/// Begins a sleep that somebody waits for.
+/// Begins a sleep that has a waiter.
 fn sleep(world: &mut World, task: usize, until: Duration) -> Rc<Alarm> {
     let alarm = world.sleep_until(task, at(until));
     alarm.waker.set(Some(Waker::noop().clone()));
     alarm
 }
 
-/// Ticks until something is to be done; what that is, and when.
+/// Ticks until there are actions; returns the time and the actions.
 fn next(world: &mut World) -> (Duration, Vec<String>) {
     let mut actions = Vec::new();
     for _ in 0..100 {

@@ -1,9 +1,9 @@
-//! Worked examples of each mode's decisions; `any_order` has the properties.
+//! Worked examples of each mode's decisions; the properties are in `any_order`.
 
 use super::*;
 use crate::sync::Place;
 
-/// A coordinator, and the workers that there are.
+/// A coordinator with the membership that it is asked under.
 struct Tried {
     coordinator: Coordinator,
     members: Membership,
@@ -14,7 +14,7 @@ impl Tried {
         Self::among(mode, workers, Membership::default())
     }
 
-    /// All workers have made ready to train.
+    /// A training for which all workers have made ready.
     fn training(mode: Mode, workers: u32) -> Self {
         let mut members = Membership::default();
         for worker in 0..workers {
@@ -86,7 +86,7 @@ fn a_vote_of_an_earlier_epoch_is_dropped_and_that_of_a_variable_without_rounds_c
     assert_eq!(backups.vote_of(1, of(2)), close(1, &[1]));
 }
 
-/// A round is closed, of `contributors`, who waited for it.
+/// The effects of closing a round on `contributors`, who waited for it.
 fn close(round: u64, contributors: &[u32]) -> Vec<Effect> {
     let counted = contributors.iter().zip(0..).map(|(worker, index)| count(*worker, round, index));
     std::iter::once(Effect::Close { round, contributors: contributors.to_vec() })

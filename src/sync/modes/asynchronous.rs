@@ -11,16 +11,16 @@ use crate::sync::protocol::{Needs, Policy, Protocol};
 #[serde(deny_unknown_fields)]
 pub(crate) struct Async {}
 
-/// Nobody waits at the global step, and each step is one more.
+/// The policy without waiting: each step adds 1 to the global step.
 #[derive(Debug)]
 pub(super) struct Free;
 
 impl Policy for Free {}
 
 impl Async {
-    /// Its name in a scenario.
+    /// The mode's name in a scenario.
     pub(super) const NAME: &str = "async";
-    /// One of it, as it is typed.
+    /// An example, as it is typed.
     pub(super) const EXAMPLE: &str = "\"async\"";
 }
 

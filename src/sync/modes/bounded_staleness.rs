@@ -18,9 +18,9 @@ pub(crate) struct BoundedStaleness {
 }
 
 impl BoundedStaleness {
-    /// Its name in a scenario.
+    /// The mode's name in a scenario.
     pub(super) const NAME: &str = "bounded_staleness";
-    /// One of it, as it is typed.
+    /// An example, as it is typed.
     pub(super) const EXAMPLE: &str = "{ bounded_staleness = { slack = 4 } }";
 }
 
@@ -41,18 +41,18 @@ impl fmt::Display for BoundedStaleness {
     }
 }
 
-/// A worker goes on while it is at most `slack` steps ahead of the slowest live one.
+/// Lets a worker go on while it is at most `slack` steps ahead of the slowest live one.
 #[derive(Debug)]
 struct Bound {
     slack: u64,
-    /// The steps that each live worker has committed.
+    /// The number of steps that each live worker has committed.
     clocks: BTreeMap<u32, u64>,
-    /// Who waits for the slowest.
+    /// The workers that wait for the slowest.
     held: BTreeSet<u32>,
 }
 
 impl Bound {
-    /// Releases, by ascending index, those who are at most `slack` ahead of the slowest.
+    /// Releases, by ascending index, the workers that are at most `slack` ahead of the slowest.
     fn release_the_near(&mut self) -> Vec<Effect> {
         let Some(slowest) = self.slowest() else { return Vec::new() };
         let is_near = |worker: &u32| self.clocks[worker] - slowest <= self.slack;
@@ -67,7 +67,7 @@ impl Bound {
 }
 
 impl Policy for Bound {
-    /// One that has left goes on at once: nobody counts on its clock.
+    /// Releases a worker that has left at once: nobody counts on its clock.
     fn commit(&mut self, _members: &Membership, worker: u32) -> Vec<Effect> {
         let Some(clock) = self.clocks.get_mut(&worker) else {
             return vec![Effect::Release { worker }];
@@ -87,7 +87,7 @@ impl Policy for Bound {
         effects
     }
 
-    /// It begins beside the slowest, so that it neither holds up others nor runs ahead of them.
+    /// Starts the worker's clock at the slowest, so that it neither holds up others nor runs ahead.
     fn rejoin(&mut self, worker: u32) {
         let clock = self.slowest().unwrap_or(0);
         self.clocks.entry(worker).or_insert(clock);

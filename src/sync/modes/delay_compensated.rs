@@ -1,9 +1,9 @@
-//! `delay_compensated`: asynchronous, where each gradient `g` of what was read is made up for what
-//! has changed since: it counts as `g + lambda * g * g * (now - read)` (Zheng et al., "Asynchronous
-//! Stochastic Gradient Descent with Delay Compensation", 2017: DC-ASGD-c).
+//! `delay_compensated`: asynchronous, with each gradient `g` corrected for the variable's change
+//! since the worker read it: it counts as `g + lambda * g * g * (now - read)` (Zheng et al.,
+//! "Asynchronous Stochastic Gradient Descent with Delay Compensation", 2017: DC-ASGD-c).
 //!
-//! The parameter servers hold for each worker what it has read last, so that each update copies the
-//! whole variable, also where only rows of it are gathered.
+//! The parameter servers hold for each worker the values that it has read last. So each update
+//! copies the whole variable, even if only rows of it are gathered.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::asynchronous::Free;
 use crate::sync::protocol::{Arrived, Correction, Needs, Policy, Problem, Protocol, Treatment};
 
-/// Asynchronous, with each gradient made up for what has changed since the worker has read.
+/// Asynchronous, with each gradient corrected for the variable's change since the worker read it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DelayCompensated {
@@ -20,9 +20,9 @@ pub(crate) struct DelayCompensated {
 }
 
 impl DelayCompensated {
-    /// Its name in a scenario.
+    /// The mode's name in a scenario.
     pub(super) const NAME: &str = "delay_compensated";
-    /// One of it, as it is typed.
+    /// An example, as it is typed.
     pub(super) const EXAMPLE: &str = "{ delay_compensated = { lambda = 0.04 } }";
 }
 

@@ -1,5 +1,5 @@
 //! `diloco`: workers train copies of their own; every so many steps the mean of their moves is a
-//! gradient for an outer optimizer, momentum of Nesterov (Douillard et al. 2023).
+//! gradient for an outer optimizer, Nesterov's momentum (Douillard et al. 2023).
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::sync::protocol::{
     Arrived, Copies, Exchange, Needs, Policy, Problem, Protocol, Treatment,
 };
 
-/// Workers train copies of their own, whose mean move an outer optimizer applies every `every`
+/// Workers train copies of their own, and an outer optimizer applies their mean move every `every`
 /// steps.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,9 +34,9 @@ fn default_momentum() -> f32 {
 }
 
 impl DiLoCo {
-    /// Its name in a scenario.
+    /// The mode's name in a scenario.
     pub(super) const NAME: &str = "diloco";
-    /// One of it, as it is typed.
+    /// An example, as it is typed.
     pub(super) const EXAMPLE: &str = "{ diloco = { every = 16 } }";
 
     fn average(&self) -> Sync {

@@ -3,8 +3,8 @@
 //! asynchronous EASGD of its algorithm 1).
 //!
 //! Every so many steps a worker `x` and the center `c` move towards each other, by `alpha * (x -
-//! c)`. Nobody waits for others, and no worker gives up what it has explored. The paper takes `alpha =
-//! 0.9 / workers`.
+//! c)`. Nobody waits for others, and each worker keeps what it has explored. The paper takes `alpha
+//! = 0.9 / workers`.
 
 use std::fmt;
 
@@ -23,9 +23,9 @@ pub(crate) struct ElasticAveraging {
 }
 
 impl ElasticAveraging {
-    /// Its name in a scenario.
+    /// The mode's name in a scenario.
     pub(super) const NAME: &str = "elastic_averaging";
-    /// One of it, as it is typed.
+    /// An example, as it is typed.
     pub(super) const EXAMPLE: &str = "{ elastic_averaging = { every = 4, alpha = 0.1 } }";
 }
 

@@ -1,5 +1,5 @@
-//! `k_async`: one update from the first `k` gradients, of as many workers, each of whatever version
-//! it is. They wait for the update, the other workers compute on (Dutta et al. 2018: K-async SGD).
+//! `k_async`: one update from the first `k` gradients, of as many workers, each of any version.
+//! Those workers wait for the update, the others compute on (Dutta et al. 2018: K-async SGD).
 
 use std::fmt;
 
@@ -16,9 +16,9 @@ pub(crate) struct KAsync {
 }
 
 impl KAsync {
-    /// Its name in a scenario.
+    /// The mode's name in a scenario.
     pub(super) const NAME: &str = "k_async";
-    /// One of it, as it is typed.
+    /// An example, as it is typed.
     pub(super) const EXAMPLE: &str = "{ k_async = { k = 3 } }";
 }
 

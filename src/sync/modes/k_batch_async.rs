@@ -1,5 +1,5 @@
-//! `k_batch_async`: one update from the first `k` gradients, of whatever version. Nobody waits
-//! (Dutta et al. 2018: K-batch-async SGD).
+//! `k_batch_async`: one update from the first `k` gradients, of any version. Nobody waits (Dutta et
+//! al. 2018: K-batch-async SGD).
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::sync::protocol::{Arrived, Needs, Policy, Problem, Protocol, Treatment};
 use crate::sync::rounds::{RoundRule, Rounds, Versions, Voters, left_over};
 
-/// One update from the first `k` gradients, of whatever version. Nobody waits.
+/// One update from the first `k` gradients, of any version. Nobody waits.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KBatchAsync {
@@ -16,9 +16,9 @@ pub(crate) struct KBatchAsync {
 }
 
 impl KBatchAsync {
-    /// Its name in a scenario.
+    /// The mode's name in a scenario.
     pub(super) const NAME: &str = "k_batch_async";
-    /// One of it, as it is typed.
+    /// An example, as it is typed.
     pub(super) const EXAMPLE: &str = "{ k_batch_async = { k = 4 } }";
 }
 

@@ -1,6 +1,6 @@
 //! `k_batch_sync`: one update from the first `k` gradients of the same version. Nobody waits, so
-//! that a fast worker can have several in one update; those that come too late are dropped (Dutta
-//! et al. 2018: K-batch-sync SGD).
+//! that a fast worker can have several in one update; gradients that come too late are dropped
+//! (Dutta et al. 2018: K-batch-sync SGD).
 
 use std::fmt;
 
@@ -17,9 +17,9 @@ pub(crate) struct KBatchSync {
 }
 
 impl KBatchSync {
-    /// Its name in a scenario.
+    /// The mode's name in a scenario.
     pub(super) const NAME: &str = "k_batch_sync";
-    /// One of it, as it is typed.
+    /// An example, as it is typed.
     pub(super) const EXAMPLE: &str = "{ k_batch_sync = { k = 4 } }";
 }
 

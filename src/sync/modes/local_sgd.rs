@@ -1,8 +1,8 @@
 //! `local_sgd`: workers train copies of their own, and every so many steps all go on from their
 //! average (Stich 2019).
 //!
-//! An average is a round of synchronous training of the center: backups, lost workers and those
-//! that come back are as there.
+//! An average is a round of synchronous training of the center, with the same treatment of backups,
+//! lost workers and workers that come back.
 
 use std::fmt;
 
@@ -23,9 +23,9 @@ pub(crate) struct LocalSgd {
 }
 
 impl LocalSgd {
-    /// Its name in a scenario.
+    /// The mode's name in a scenario.
     pub(super) const NAME: &str = "local_sgd";
-    /// One of it, as it is typed.
+    /// An example, as it is typed.
     pub(super) const EXAMPLE: &str = "{ local_sgd = { every = 8 } }";
 
     fn average(&self) -> Sync {
@@ -61,12 +61,12 @@ impl Protocol for LocalSgd {
     }
 }
 
-/// Whether a worker can exchange what it has learnt every `every` steps.
+/// Checks that a worker can exchange what it has learnt every `every` steps.
 pub(super) fn check_every(every: u32) -> Result<(), Problem> {
     if every == 0 { Err(("every", "0 must be at least 1".to_owned())) } else { Ok(()) }
 }
 
-/// `name`, how often copies are averaged, and the backups where there are any.
+/// Writes `name`, how often copies are averaged, and the backups if there are any.
 pub(super) fn fmt_averaging(
     f: &mut fmt::Formatter<'_>,
     name: &str,

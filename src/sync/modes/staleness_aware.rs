@@ -15,9 +15,9 @@ use crate::sync::protocol::{Arrived, Correction, Needs, Policy, Protocol, Treatm
 pub(crate) struct StalenessAware {}
 
 impl StalenessAware {
-    /// Its name in a scenario.
+    /// The mode's name in a scenario.
     pub(super) const NAME: &str = "staleness_aware";
-    /// One of it, as it is typed.
+    /// An example, as it is typed.
     pub(super) const EXAMPLE: &str = "\"staleness_aware\"";
 }
 

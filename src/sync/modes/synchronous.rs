@@ -2,7 +2,7 @@
 //! variables. With backups only the first gradients of a round count.
 //!
 //! Without backups the shards are the barrier: each collects the gradients of all live workers, and
-//! nobody has to ask. With them the task of the global step says who is in time.
+//! nobody has to ask. With backups the task of the global step decides who is in time.
 
 use std::fmt;
 
@@ -22,9 +22,9 @@ pub(crate) struct Sync {
 }
 
 impl Sync {
-    /// Its name in a scenario.
+    /// The mode's name in a scenario.
     pub(super) const NAME: &str = "sync";
-    /// One of it, as it is typed.
+    /// Examples, as they are typed.
     pub(super) const EXAMPLE: &str = "\"sync\", { sync = { backups = 1 } }";
 }
 
@@ -68,14 +68,14 @@ impl Protocol for Sync {
     }
 }
 
-/// The barrier is in the shards: nobody waits at the global step.
+/// The policy of a barrier in the shards: nobody waits at the global step.
 #[derive(Debug)]
 struct Barrier {
     workers: u32,
 }
 
 impl Policy for Barrier {
-    /// The first step of a round counts it.
+    /// Counts a round with the first step of it that ends.
     fn count(&mut self, now: &mut i64, step: &Ended<'_>) -> Counted {
         *now += i64::from(*now == step.read);
         Counted { global_step: *now, staleness: *now - 1 - step.read, applied: true }

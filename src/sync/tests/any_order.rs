@@ -10,12 +10,12 @@ use crate::sync::{
     Verdict, Version,
 };
 
-/// The rounds after which a modelled training is over.
+/// The number of rounds after which a modelled training is over.
 const ROUNDS: u64 = 8;
-/// More deliveries than any such training needs; one that takes them all is stuck.
+/// More deliveries than any such training needs; a training that takes them all is stuck.
 const DELIVERIES: usize = 20_000;
 
-/// Something on its way, to be delivered at any time.
+/// A message on its way, to be delivered at any time.
 #[derive(Clone, Debug)]
 enum Message {
     Vote { worker: u32, version: u64 },
@@ -25,7 +25,7 @@ enum Message {
     LeaveTraining { worker: u32 },
 }
 
-/// What a modelled worker does.
+/// The state of a modelled worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Worker {
     /// Between two steps.
@@ -49,16 +49,16 @@ fn goes_on(mode: Mode) -> bool {
 struct Training {
     mode: Mode,
     coordinator: Coordinator,
-    /// Who takes part, as the task of the global step knows it.
+    /// The membership at the task of the global step.
     members: Membership,
-    /// The same, as the task of each variable does.
+    /// The membership at the task of each variable.
     members_of: Vec<Membership>,
-    /// The versions that the gradients are of.
+    /// Each variable's accumulator; a gradient is the version that it was computed from.
     accumulators: Vec<Accumulator<u64>>,
-    /// Rounds taken of each variable.
+    /// The number of rounds taken of each variable.
     versions: Vec<u64>,
     workers: Vec<Worker>,
-    /// The rounds that some variable may not know to be closed.
+    /// The rounds that some variable may not know to be closed, with their contributors.
     closed: BTreeMap<u64, Vec<u32>>,
     in_flight: Vec<Message>,
 }
@@ -82,7 +82,7 @@ impl Training {
         }
     }
 
-    /// Starts a step of every worker that is in none.
+    /// Starts a step of every idle worker.
     fn start_steps(&mut self) {
         let version = *self.versions.iter().min().expect("a training has variables");
         let idle: Vec<u32> =
@@ -152,7 +152,8 @@ impl Training {
         }
     }
 
-    /// The variable has taken the worker's gradient. The step is over once all have.
+    /// Notes that the variable has taken the worker's gradient. The step is over once all variables
+    /// have.
     fn taken(&mut self, worker: u32, variable: usize) {
         let state = &mut self.workers[worker as usize];
         if let Worker::Sending(left) = state {
@@ -235,7 +236,7 @@ impl Training {
             || self.workers.iter().all(|w| *w == Worker::Dead)
     }
 
-    /// Trains to the end, delivering next what `picks` says, and once they are used up the oldest.
+    /// Trains to the end. Delivers the messages that `picks` selects, then always the oldest.
     fn run(&mut self, picks: &[u16], mut crashes: Vec<(usize, u32)>) {
         let mut picks = picks.iter();
         for delivery in 0..DELIVERIES {
@@ -259,8 +260,8 @@ impl Training {
         panic!("no end: {:?}, versions {:?}", self.workers, self.versions);
     }
 
-    /// Ends the training, delivers what is left, and returns who still waits for an answer to its
-    /// vote.
+    /// Ends the training, delivers the remaining messages, and returns the workers that still wait
+    /// for an answer to their vote.
     fn finish(&mut self) -> Vec<Worker> {
         self.members.finish();
         let effects = self.coordinator.finish();
@@ -272,7 +273,7 @@ impl Training {
     }
 }
 
-/// Modes whose gradients make rounds, for `workers` workers.
+/// The modes with rounds, for `workers` workers.
 fn modes(workers: u32) -> impl Strategy<Value = Mode> {
     prop_oneof![
         (0..4u32).prop_map(|backups| Mode::Sync { backups }),

@@ -8,7 +8,7 @@ use crate::sync::{Contribution, Coordinator, Effect, Membership, Mode, Version};
 
 #[derive(Clone, Copy, Debug)]
 enum Move {
-    /// Votes where the mode does, or ends a step.
+    /// The worker votes if the mode has votes, or ends a step.
     Step(u32),
     Leave(u32),
     Begin(u32),
@@ -37,15 +37,15 @@ const MODES: [Mode; 6] = [
     Mode::KBatchAsync { k: 2 },
 ];
 
-/// What is known of a training from the answers that it gave.
+/// The state of a training as its answers tell it.
 struct Seen {
     coordinator: Coordinator,
     members: Membership,
     votes: bool,
-    /// Who has neither vote nor commit open.
+    /// The workers that have neither a vote nor a commit open.
     running: BTreeSet<u32>,
     begun: BTreeSet<u32>,
-    /// Whose fence is up.
+    /// The worker whose fence is up.
     up: Option<u32>,
 }
 
@@ -75,7 +75,7 @@ impl Seen {
 
     fn step(&mut self, next: Move) {
         let effects = match next {
-            // A worker that has not begun, and one that waits, takes no step.
+            // A worker that has not begun or that waits takes no step.
             Move::Step(worker)
                 if !self.begun.contains(&worker) || !self.running.remove(&worker) =>
             {
@@ -97,7 +97,7 @@ impl Seen {
                 self.members.leave(worker);
                 self.coordinator.leave(&self.members, worker)
             }
-            // The runtime lets nobody begin while a fence is there.
+            // The runtime lets nobody begin while there is a fence.
             Move::Begin(worker)
                 if self.coordinator.fence_owner().is_none() && self.running.contains(&worker) =>
             {
@@ -123,7 +123,7 @@ impl Seen {
     }
 }
 
-/// Workers that have made ready to train.
+/// The membership of workers that have all made ready to train.
 fn training(workers: u32) -> Membership {
     let mut members = Membership::default();
     for worker in 0..workers {

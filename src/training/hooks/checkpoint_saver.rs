@@ -14,16 +14,16 @@ use crate::checkpoint::{SavedVariable, Shard, Snapshot};
 /// Writes a checkpoint when a session begins, every so often, and at the end (TensorFlow:
 /// `CheckpointSaverHook`).
 ///
-/// It is of the chief, to which the parameter servers send what they hold: no file system has to be
-/// shared. A checkpoint that can't be written is told in the log, and the training goes on; at the
-/// end it is an error.
+/// It runs on the chief, and the parameter servers send it their variables: no shared file system
+/// is needed. If a checkpoint can't be written, that is logged and the training goes on; at the end
+/// of the training it is an error.
 pub struct CheckpointSaver {
     checkpoints: Checkpoints,
     timer: SecondOrStepTimer,
     listeners: Vec<Box<dyn CheckpointSaverListener>>,
     variables: Vec<Saving>,
     step: Option<Output>,
-    /// Lifts the fence behind which the variables are read; none where nobody has to be held.
+    /// Lifts the fence behind which the variables are read. None if no worker has to be held.
     lift_fence: Option<Target>,
     consistency: Consistency,
     last_saved: Option<u64>,
@@ -35,11 +35,11 @@ struct Saving {
     read: Output,
     /// The task that it is on.
     task: String,
-    /// Which part of what it is, where it is one.
+    /// Its place in the whole, if the variable is one part of a partitioned one.
     part: Option<VariablePart>,
 }
 
-/// Is told of checkpoints (TensorFlow: `CheckpointSaverListener`).
+/// Is notified of checkpoints (TensorFlow: `CheckpointSaverListener`).
 pub trait CheckpointSaverListener {
     /// The session is about to be created.
     fn begin(&mut self) {}
@@ -47,7 +47,7 @@ pub trait CheckpointSaverListener {
     /// The variables are about to be read.
     fn before_save(&mut self, global_step: u64);
 
-    /// They are saved; whether the training is to stop.
+    /// The variables are saved. Returns whether the training is to stop.
     fn after_save(&mut self, global_step: u64) -> bool;
 
     /// The training has ended, and its last checkpoint is written.
@@ -56,12 +56,12 @@ pub trait CheckpointSaverListener {
 }
 
 impl CheckpointSaver {
-    /// A saver of what `checkpointing` says.
+    /// A saver with the settings of `checkpointing`.
     pub fn new(checkpointing: &Checkpointing) -> Self {
         Self::of(Checkpoints::new(checkpointing), checkpointing)
     }
 
-    /// A saver to `checkpoints`, which knows what is wrong with those that are there.
+    /// A saver to `checkpoints`, which already knows the damaged ones among them.
     pub(in crate::training) fn of(checkpoints: Checkpoints, checkpointing: &Checkpointing) -> Self {
         Self {
             checkpoints,
@@ -75,14 +75,15 @@ impl CheckpointSaver {
         }
     }
 
-    /// Tells `listener` of every checkpoint.
+    /// Notifies `listener` of every checkpoint.
     #[must_use]
     pub fn listener(mut self, listener: impl CheckpointSaverListener + 'static) -> Self {
         self.listeners.push(Box::new(listener));
         self
     }
 
-    /// Saves at `global_step`, or at whichever it is by the time that the variables are read.
+    /// Saves at `global_step`, or at the later step that the training has reached when the
+    /// variables are read.
     async fn save(&mut self, context: &HookContext<'_>) -> Result<()> {
         let known = context.global_step;
         self.timer.triggered(known, context.now());
@@ -103,8 +104,8 @@ impl CheckpointSaver {
         Ok(())
     }
 
-    /// The variables while every other worker is between two steps, or as they are where they need
-    /// not be consistent.
+    /// Reads the variables: while every other worker is held between two steps or, if they need not
+    /// be consistent, without holding anyone.
     async fn read_whole_steps(&self, context: &HookContext<'_>) -> Result<Snapshot> {
         let Some(lift) = &self.lift_fence else { return self.read(context).await };
         let snapshot = self.read(context).await;
@@ -113,7 +114,7 @@ impl CheckpointSaver {
         lifted.map(|_| snapshot)
     }
 
-    /// The variables as they are at one moment, on each task in the order of their names.
+    /// Reads the variables at one moment, on each task in the order of their names.
     async fn read(&self, context: &HookContext<'_>) -> Result<Snapshot> {
         let step = self.step.as_ref().expect("a hook begins before it saves");
         let run = self
@@ -138,7 +139,7 @@ impl CheckpointSaver {
         Ok(Snapshot { global_step, shards: shards.into_iter().map(shard).collect() })
     }
 
-    /// [`CheckpointSaver::save`], after which the training goes on whatever came of it.
+    /// Saves as [`CheckpointSaver::save`]; the training goes on even if that fails.
     async fn try_to_save(&mut self, context: &HookContext<'_>) -> Result<()> {
         match self.save(context).await {
             Err(error) if matches!(error.code, Code::DataLoss | Code::DeadlineExceeded) => {

@@ -1,20 +1,20 @@
-//! `FeedFn`: feeds every run what a function gives.
+//! `FeedFn`: feeds every run the values of a function.
 
 use crate::runtime::Result;
 
 use super::super::monitored_session::Feeds;
 use super::{Hook, HookContext, RunArgs};
 
-/// Feeds every run of the session what a function gives (TensorFlow: `FeedFnHook`).
+/// Feeds every run of the session the values of a function (TensorFlow: `FeedFnHook`).
 ///
-/// It is called once a run, and again where the training goes back to a checkpoint and the run is
-/// taken anew; a run that is taken again after a lost task is fed the same.
+/// The function is called once a run, and again if the training goes back to a checkpoint and the
+/// run is taken anew. A run that is only repeated after a lost task is fed the same values.
 pub struct FeedFn<F> {
     feeds: F,
 }
 
 impl<F: FnMut() -> Result<Feeds>> FeedFn<F> {
-    /// Feeds what `feeds` gives. Its error ends the run.
+    /// Feeds the values that `feeds` returns. Its error ends the run.
     pub fn new(feeds: F) -> Self {
         Self { feeds }
     }

@@ -1,4 +1,4 @@
-//! `FinalOps`: evaluates what is wanted at the end of a training.
+//! `FinalOps`: evaluates outputs at the end of a training.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,15 +13,14 @@ use super::{Hook, HookContext, HookFuture};
 
 /// Evaluates outputs when the session ends in good order (TensorFlow: `FinalOpsHook`).
 ///
-/// The session owns its hooks, so the values are read through [`FinalValues`], which is taken
-/// before.
+/// The session owns its hooks, so take [`FinalValues`] before: the values are read through it.
 pub struct FinalOps {
     outputs: Vec<Output>,
     feeds: Feeds,
     values: FinalValues,
 }
 
-/// The values of a [`FinalOps`], once there are any. Clones are of the same values.
+/// The values of a [`FinalOps`], once the session has ended. Clones share the values.
 #[derive(Clone, Debug, Default)]
 pub struct FinalValues(Rc<RefCell<Option<Vec<Tensor>>>>);
 
@@ -32,14 +31,14 @@ impl FinalOps {
         Self { outputs, feeds: Feeds::new(), values: FinalValues::default() }
     }
 
-    /// Feeds `value` to `place` meanwhile.
+    /// Feeds `value` to `place` in that evaluation.
     #[must_use]
     pub fn feed(mut self, place: &Output, value: impl Into<Tensor>) -> Self {
         self.feeds.push((place.clone(), value.into()));
         self
     }
 
-    /// Where the values will be.
+    /// The handle through which the values are read.
     pub fn values(&self) -> FinalValues {
         self.values.clone()
     }
@@ -51,8 +50,8 @@ impl FinalOps {
         Ok((0..self.outputs.len()).map(|index| fetched[index].clone()).collect())
     }
 
-    /// At the end of the input an operation that reads it can't be evaluated: that is no end in
-    /// good order.
+    /// Adds a hint to an `OutOfRange` error: at the end of the input, an operation that reads it
+    /// can't be evaluated.
     fn hint_at_the_input(&self, error: Error) -> Error {
         if error.code != Code::OutOfRange {
             return error;
@@ -70,7 +69,7 @@ impl FinalOps {
 }
 
 impl FinalValues {
-    /// The values, in the order in which they were asked for; none before the session has ended in
+    /// The values, in the order in which they were asked for. None before the session has ended in
     /// good order.
     pub fn get(&self) -> Option<Vec<Tensor>> {
         self.0.borrow().clone()

@@ -1,4 +1,4 @@
-//! `GlobalStepWaiter`: lets a worker begin when the others have come to a global step.
+//! `GlobalStepWaiter`: delays a worker's start until the others have reached a global step.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use crate::runtime::Result;
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture};
 
-/// How often the global step is looked at.
+/// The time between two looks at the global step.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Waits until the training is at a global step (TensorFlow: `GlobalStepWaiterHook`): workers that
-/// begin one after the other disturb each other's first steps less. The usual step for worker `i`
+/// start one after the other disturb each other's first steps less. The usual step for worker `i`
 /// is a constant times `ln(i + 1)`.
 ///
-/// It waits when the session is opened, and once. Unlike TensorFlow's it also ends its wait when
-/// the training is over.
+/// It waits once, when the session is opened. Unlike TensorFlow's, it also stops waiting when the
+/// training is over.
 pub struct GlobalStepWaiter {
     until: u64,
     step: Option<Output>,
@@ -24,7 +24,7 @@ pub struct GlobalStepWaiter {
 }
 
 impl GlobalStepWaiter {
-    /// Waits until the global step is `step` or more; not at all where that is 0.
+    /// Waits until the global step is `step` or more. With 0 it does not wait.
     pub fn new(step: u64) -> Self {
         Self { until: step, step: None, is_over: step == 0 }
     }

@@ -12,8 +12,8 @@ use crate::tensor::Tensor;
 /// Measures the model every so many global steps and at the end, on the chief (TensorFlow:
 /// `InMemoryEvaluatorHook`). Each result is a row of the report and of `evaluations.csv`.
 ///
-/// It acts where a multiple of its steps has been passed, so that it skips none in asynchronous
-/// training, where the chief does not see every global step.
+/// It measures when the global step has passed a multiple of its interval. So it skips no
+/// measurement in asynchronous training, where the chief does not see every global step.
 ///
 /// ```
 /// # use trainyard::prelude::*;
@@ -32,11 +32,11 @@ pub struct InMemoryEvaluator {
     loss: Output,
     accuracy: Output,
     feeds: Feeds,
-    /// Global steps from one evaluation to the next; none before the end where it is `None`.
+    /// Global steps from one evaluation to the next. `None`: only one, at the end.
     every: Option<u64>,
     target: Option<f64>,
     step: Option<Output>,
-    /// The round that was evaluated last.
+    /// The number of the last evaluated round.
     rounds: u64,
     is_target_reached: bool,
 }
@@ -56,14 +56,14 @@ impl InMemoryEvaluator {
         }
     }
 
-    /// Feeds `value` to `place` meanwhile.
+    /// Feeds `value` to `place` in each evaluation.
     #[must_use]
     pub fn feed(mut self, place: &Output, value: impl Into<Tensor>) -> Self {
         self.feeds.push((place.clone(), value.into()));
         self
     }
 
-    /// Measures every `steps` global steps, too.
+    /// Measures also every `steps` global steps.
     ///
     /// # Panics
     /// If `steps` is 0.
@@ -82,13 +82,13 @@ impl InMemoryEvaluator {
         self
     }
 
-    /// How many multiples of its steps `global_step` has passed.
+    /// The number of intervals that `global_step` has passed.
     fn round(&self, global_step: u64) -> u64 {
         self.every.map_or(0, |every| global_step / every)
     }
 
-    /// Measures and reports. Where only shapes are computed there is nothing to report, but the
-    /// time that it takes is the same.
+    /// Measures and reports. If only shapes are computed there is nothing to report, but it takes
+    /// the same time.
     async fn evaluate(&mut self, context: &HookContext<'_>) -> Result<()> {
         let step = self.step.as_ref().expect("a hook begins before it evaluates");
         let mut run = context.session.run();

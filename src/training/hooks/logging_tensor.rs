@@ -1,4 +1,4 @@
-//! `LoggingTensor`: tells the values of tensors as the training goes on.
+//! `LoggingTensor`: logs the values of tensors as the training goes on.
 
 use std::future::ready;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use crate::tensor::{DType, Tensor};
 
 use super::{Hook, HookContext, HookFuture, RunArgs, RunValues, SecondOrStepTimer};
 
-/// Tells the values of tensors in the log: every so many runs of this worker, every so often, or at
-/// the end (TensorFlow: `LoggingTensorHook`). The first run is always told of.
+/// Logs the values of tensors: every so many runs of this worker, every so often, or at the end
+/// (TensorFlow: `LoggingTensorHook`). The first run is always logged.
 pub struct LoggingTensor {
     tensors: Vec<(String, Output)>,
-    /// None where nothing but the end is told of.
+    /// When runs are logged. None: only the end is.
     timer: Option<SecondOrStepTimer>,
     tells_end: bool,
     formatter: Formatter,
     sink: Sink,
-    /// How many there were of this worker.
+    /// The number of this worker's runs.
     runs: u64,
-    /// Whether the run under way is one to tell of.
+    /// Whether the run under way is to be logged.
     is_due: bool,
 }
 
@@ -28,12 +28,12 @@ type Formatter = Box<dyn Fn(&[(&str, &Tensor)], Option<Duration>) -> String>;
 type Sink = Box<dyn FnMut(&str)>;
 
 impl LoggingTensor {
-    /// Tells of a run when `timer` says so, whose steps are this worker's runs and not global ones.
+    /// Logs a run when `timer` says so. Its steps are this worker's runs, not global steps.
     pub fn new(timer: SecondOrStepTimer) -> Self {
         Self::with(Some(timer), false)
     }
 
-    /// Tells of nothing but the end.
+    /// Logs only the end.
     pub fn only_at_end() -> Self {
         Self::with(None, true)
     }
@@ -44,36 +44,36 @@ impl LoggingTensor {
         Self { tensors, timer, tells_end, formatter, sink, runs: 0, is_due: false }
     }
 
-    /// Tells the value of `tensor`, and calls it `name`.
+    /// Logs the value of `tensor` under `name`.
     #[must_use]
     pub fn tensor(mut self, name: &str, tensor: &Output) -> Self {
         self.tensors.push((name.to_owned(), tensor.clone()));
         self
     }
 
-    /// Tells of the end as well.
+    /// Logs the end as well.
     #[must_use]
     pub fn at_end(mut self) -> Self {
         self.tells_end = true;
         self
     }
 
-    /// Makes lines as `formatter` does, which is given the names and values in the order in which
-    /// they were added.
+    /// Formats lines with `formatter`, which gets the names and values in the order in which they
+    /// were added.
     #[must_use]
     pub fn formatter(mut self, formatter: impl Fn(&[(&str, &Tensor)]) -> String + 'static) -> Self {
         self.formatter = Box::new(move |values, _| formatter(values));
         self
     }
 
-    /// Gives the lines to `sink`, and not to the log.
+    /// Sends the lines to `sink` instead of the log.
     #[must_use]
     pub fn sink(mut self, sink: impl FnMut(&str) + 'static) -> Self {
         self.sink = Box::new(sink);
         self
     }
 
-    /// Tells the values; `since` is how long ago it did so before.
+    /// Logs the values; `since` is the time since the last time.
     fn tell<'a>(&mut self, values: impl Iterator<Item = &'a Tensor>, since: Option<Duration>) {
         let named: Vec<(&str, &Tensor)> =
             self.tensors.iter().map(|(name, _)| name.as_str()).zip(values).collect();
@@ -129,7 +129,7 @@ fn names_and_values(values: &[(&str, &Tensor)], since: Option<Duration>) -> Stri
     format!("{}{since}", shown.join(", "))
 }
 
-/// A scalar as its number, anything else with its type.
+/// A scalar as its number, any other tensor with its type.
 fn shown(value: &Tensor) -> String {
     let number = match value.dtype() {
         DType::F32 => value.item::<f32>().map(|number| number.to_string()),

@@ -1,4 +1,4 @@
-//! `NanTensor`: ends a training whose loss is no number any more.
+//! `NanTensor`: ends a training whose loss is NaN.
 
 use std::future::ready;
 
@@ -9,8 +9,8 @@ use crate::tensor::{DType, Tensor};
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunArgs, RunValues};
 
-/// Looks at the loss after every run, and ends the training where an element of it is not a number
-/// (TensorFlow: `NanTensorHook`). An infinite loss passes.
+/// Checks the loss after every run, and ends the training if an element of it is NaN (TensorFlow:
+/// `NanTensorHook`). An infinite loss passes.
 pub struct NanTensor {
     loss: Output,
     fails: bool,
@@ -23,7 +23,7 @@ impl NanTensor {
         Self { loss: loss.clone(), fails: true }
     }
 
-    /// Whether it is an error; if not, the session stops as if its training were over.
+    /// Sets whether a NaN is an error; if not, the session stops as if its training were over.
     #[must_use]
     pub fn fail_on_nan_loss(mut self, fails: bool) -> Self {
         self.fails = fails;
@@ -75,7 +75,7 @@ impl Hook for NanTensor {
     }
 }
 
-/// Whether an element is NaN; where only shapes are computed, none is.
+/// Whether an element is NaN. If only shapes are computed, none is.
 fn has_nan(loss: &Tensor) -> Result<bool> {
     Ok(match loss.dtype() {
         _ if loss.is_hollow() => false,

@@ -1,4 +1,4 @@
-//! `Profiler`: writes when a run and its kernels ran, as a timeline for a browser.
+//! `Profiler`: writes the times of a run and its kernels as a timeline for a browser.
 
 use std::future::ready;
 use std::path::PathBuf;
@@ -14,21 +14,21 @@ use super::{
     Hook, HookContext, HookFuture, RunArgs, RunOptions, RunValues, SecondOrStepTimer, TraceLevel,
 };
 
-/// Writes `timeline-<step>.json` into a folder every so often, but never of the first run, in which
-/// the graph is placed and cut (TensorFlow: `ProfilerHook`). The file is a Chrome trace, for
+/// Writes `timeline-<step>.json` into a folder every so often (TensorFlow: `ProfilerHook`), but not
+/// for the first run, in which the graph is placed and partitioned. The file is a Chrome trace, for
 /// `chrome://tracing` and Perfetto.
 ///
-/// It has the run as this worker saw it, and the span of its kernels within it. What every task of
-/// the cluster does meanwhile is in the timeline of a scenario's report.
+/// It shows the run as this worker saw it, with the span of its kernels. The timeline of a
+/// scenario's report shows all tasks of the cluster.
 pub struct Profiler {
     folder: PathBuf,
     timer: SecondOrStepTimer,
-    /// Whether the run under way is one to write of.
+    /// Whether the run under way is to be written.
     is_due: bool,
 }
 
 impl Profiler {
-    /// Writes into `folder`, which is made where there is none, as often as `timer` says.
+    /// Writes into `folder`, which is made if it is missing, as often as `timer` says.
     pub fn new(folder: impl Into<PathBuf>, timer: SecondOrStepTimer) -> Self {
         Self { folder: folder.into(), timer, is_due: false }
     }
@@ -70,7 +70,7 @@ impl Hook for Profiler {
 
 type Span = (Time, Time);
 
-/// The events of a run, in the format of Chrome's tracing.
+/// The events of a run, in Chrome's trace format.
 fn trace(task: &TaskName, step: u64, run: Span, computed: Option<Span>) -> Value {
     let microseconds = |time: Time| time.0 as f64 / 1e3;
     let event = |name: String, thread: u32, (begin, end): Span| {

@@ -1,4 +1,4 @@
-//! `StepCounter`: how many steps a second the training takes.
+//! `StepCounter`: logs how many steps a second the training takes.
 
 use std::future::ready;
 
@@ -10,11 +10,11 @@ use super::super::summary::SummaryWriter;
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues, SecondOrStepTimer};
 
-/// How often it is told that the global step does not grow.
+/// The greatest number of warnings that the global step does not grow.
 const MOST_WARNINGS: u32 = 5;
 
-/// Tells in the log how many global steps a second the training takes, of all workers together
-/// (TensorFlow: `StepCounterHook`); with a writer, TensorBoard gets it as `global_step/sec`.
+/// Logs how many global steps a second all workers take together (TensorFlow: `StepCounterHook`).
+/// With a writer, TensorBoard gets it as `global_step/sec`.
 pub struct StepCounter {
     timer: SecondOrStepTimer,
     writer: Option<SummaryWriter>,
@@ -22,7 +22,7 @@ pub struct StepCounter {
     growth: Growth,
 }
 
-/// Whether the global step grows from run to run.
+/// Tracks whether the global step grows from run to run.
 #[derive(Default)]
 struct Growth {
     last: Option<u64>,
@@ -30,19 +30,19 @@ struct Growth {
 }
 
 impl StepCounter {
-    /// Tells it as often as `timer` says; every 100 steps are usual.
+    /// Logs the rate as often as `timer` says; every 100 steps are usual.
     pub fn new(timer: SecondOrStepTimer) -> Self {
         Self { timer, writer: None, tag: String::new(), growth: Growth::default() }
     }
 
-    /// Writes it to `writer` as well.
+    /// Writes the rate to `writer` as well.
     #[must_use]
     pub fn writer(mut self, writer: &SummaryWriter) -> Self {
         self.writer = Some(writer.clone());
         self
     }
 
-    /// The steps a second since the time before, when it is time to tell them.
+    /// The steps a second since the last time, if it is time to log them.
     fn rate(&mut self, global_step: u64, now: Time) -> Option<f64> {
         if !self.timer.should_trigger(global_step, now) {
             return None;
@@ -53,7 +53,7 @@ impl StepCounter {
 }
 
 impl Growth {
-    /// Whether to warn that a run has left the global step at `global_step`.
+    /// Whether to warn that the global step is still at `global_step` after a run.
     fn has_to_warn(&mut self, global_step: u64) -> bool {
         let has_grown = self.last.replace(global_step) != Some(global_step);
         let has_to = !has_grown && self.warnings < MOST_WARNINGS;

@@ -6,7 +6,7 @@ use super::{Hook, HookContext, HookFuture, RunValues};
 
 /// Stops a session at a global step (TensorFlow: `StopAtStepHook`).
 ///
-/// Where the step was reached before, no step is taken at all (TensorFlow takes one more).
+/// If the step was reached before, no step is taken at all (TensorFlow takes one more).
 ///
 /// Workers that train asynchronously each stop after their own step, so that the global step can
 /// end as many steps higher as there are other workers.
@@ -68,7 +68,8 @@ impl Hook for StopAtStep {
 mod tests {
     use super::*;
 
-    /// TensorFlow's `basic_session_run_hooks_test`: last 10: at 9 no, 10 yes.
+    /// From TensorFlow's `basic_session_run_hooks_test`: with last step 10, it does not stop at 9
+    /// and stops at 10.
     #[test]
     fn stop_at_step_stops_at_its_last_step_and_not_before() {
         let mut hook = StopAtStep::last_step(10);

@@ -1,4 +1,4 @@
-//! `SummarySaver`: writes numbers of the graph for TensorBoard, every so often.
+//! `SummarySaver`: writes scalars of the graph for TensorBoard, every so often.
 
 use std::future::ready;
 
@@ -11,13 +11,13 @@ use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunArgs, RunValues, SecondOrStepTimer};
 
 /// Writes scalars of the graph at the first run and then every so often (TensorFlow:
-/// `SummarySaverHook`). It is given the outputs and their tags, where TensorFlow has operations
-/// that make summaries.
+/// `SummarySaverHook`). It takes the outputs and their tags; TensorFlow takes summary operations
+/// instead.
 pub struct SummarySaver {
     writer: SummaryWriter,
     timer: SecondOrStepTimer,
     scalars: Vec<(String, Output)>,
-    /// Whether the run under way is one to write of.
+    /// Whether the run under way is to be written.
     is_due: bool,
 }
 
@@ -34,7 +34,7 @@ impl SummarySaver {
         self
     }
 
-    /// Writes `results`, but for those that have no numbers.
+    /// Writes the `results` that have values, not those of which only the shape is computed.
     fn write(&self, results: &[Tensor], global_step: u64) -> Result<()> {
         let mut values = Vec::with_capacity(results.len());
         for ((tag, _), result) in
@@ -91,7 +91,7 @@ impl Hook for SummarySaver {
     }
 }
 
-/// The only element, as TensorBoard keeps it.
+/// The only element, as an f32 for TensorBoard.
 fn as_f32(scalar: &Tensor) -> Result<f32> {
     Ok(match scalar.dtype() {
         DType::F64 => scalar.item::<f64>()? as f32,

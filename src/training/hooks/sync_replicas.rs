@@ -1,4 +1,4 @@
-//! `SyncReplicasHook`: has the chief drive TensorFlow's own synchronous training.
+//! `SyncReplicasHook`: the chief's part in TensorFlow's own synchronous training.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,23 +14,24 @@ use super::super::session::Session;
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues};
 
-/// Does what a training with [`SyncReplicas`](crate::optimizer::SyncReplicas) needs besides its
-/// steps (TensorFlow: `SyncReplicasOptimizer.make_session_run_hook`).
+/// Runs the parts of a training with [`SyncReplicas`](crate::optimizer::SyncReplicas) that are not
+/// in its steps (TensorFlow: `SyncReplicasOptimizer.make_session_run_hook`).
 ///
-/// The chief hands out the first tokens and then, beside its own training, applies updates in a
-/// session of its own, one after the other, until its training ends. It closes the queue of tokens
-/// then: another worker takes those that are left, and its next step ends with `OutOfRange`, the
-/// end of its input. On the other workers it sets their step.
+/// The chief puts the first tokens into the queue. Beside its own training it then applies one
+/// update after the other, in a session of its own, until its training ends. Then it closes the
+/// queue of tokens: the other workers take the tokens that are left, and their next step ends with
+/// `OutOfRange`, the end of their input. On the other workers the hook sets their local step.
 pub struct SyncReplicasHook {
     op: SyncReplicasOp,
     num_tokens: Option<u32>,
-    /// Once the hook has begun: what puts the first tokens into the queue, and what closes it.
+    /// The operations that put the first tokens into the queue and that close it, once the hook has
+    /// begun.
     begun: Option<(Target, Target)>,
     has_tokens: bool,
     updates: Option<Updates>,
 }
 
-/// The chief's updates, in the making.
+/// The chief's updates under way.
 struct Updates {
     session: Rc<Session>,
     is_ended: Rc<Cell<bool>>,
@@ -39,14 +40,14 @@ struct Updates {
 }
 
 impl SyncReplicasHook {
-    /// A hook for the training of `op`, that begins with as many tokens as an update takes
-    /// gradients.
+    /// A hook for the training of `op`. The number of first tokens is the number of gradients in an
+    /// update.
     pub fn new(op: &SyncReplicasOp) -> Self {
         Self { op: op.clone(), num_tokens: None, begun: None, has_tokens: false, updates: None }
     }
 
-    /// Begins with so many tokens. With none no gradient is wasted: a worker's first step waits for
-    /// the first update.
+    /// Sets the number of first tokens. With 0 no gradient is wasted: a worker's first step waits
+    /// for the first update.
     #[must_use]
     pub fn num_tokens(mut self, number: u32) -> Self {
         self.num_tokens = Some(number);
@@ -70,7 +71,8 @@ impl SyncReplicasHook {
         Ok(())
     }
 
-    /// Waits until no update is under way any more.
+    /// Waits until no update is under way. Returns the error that ended the updates, if there was
+    /// one.
     async fn end_updates(&mut self) -> Option<Error> {
         self.updates.take()?.end().await
     }
@@ -116,7 +118,7 @@ impl Hook for SyncReplicasHook {
 }
 
 impl Updates {
-    /// Runs `sync_op` in `session`, one after the other.
+    /// Runs `sync_op` in `session` again and again, in a task of its own.
     fn begin(session: Session, sync_op: Target, close: Target) -> Self {
         let (session, is_ended, failure) =
             (Rc::new(session), Rc::new(Cell::new(false)), Rc::default());
@@ -137,7 +139,7 @@ impl Updates {
         Self { session, is_ended, failure, task }
     }
 
-    /// Ends them; gives the error that they had ended with before.
+    /// Ends the updates. Returns the error that had ended them before, if there was one.
     async fn end(self) -> Option<Error> {
         let Self { session, is_ended, failure, task } = self;
         is_ended.set(true);
@@ -149,8 +151,8 @@ impl Updates {
     }
 }
 
-/// There will be no more updates: nobody is to wait for a token. Where a new session may mend it,
-/// they all wait for that.
+/// After the last update: closes the queue, so that no worker waits for a token. After an error
+/// that a new session can mend, it stays open: the workers wait for that session.
 async fn give_up(session: &Session, close: &Target, error: &Error) {
     if is_mendable(error) {
         tracing::warn!(%error, "an update is lost");

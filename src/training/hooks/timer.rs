@@ -1,4 +1,4 @@
-//! `SecondOrStepTimer`: whether it is time for what happens every so many steps, or every so often.
+//! `SecondOrStepTimer`: decides when to act, every so many steps or every so often.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use crate::units::Time;
 /// Says when to act: every so many steps, or every so many seconds (TensorFlow:
 /// `SecondOrStepTimer`).
 ///
-/// The first time that it is asked it says yes; of one step it says so once. It knows no clock:
-/// whoever asks says what time it is.
+/// It says yes the first time that it is asked, and at most once for each step. It has no clock:
+/// the caller passes the time.
 #[derive(Clone, Copy, Debug)]
 pub struct SecondOrStepTimer {
     every: Every,
@@ -36,7 +36,7 @@ impl SecondOrStepTimer {
         Self { every: Every::Time(time), last: None }
     }
 
-    /// Forgets when it acted: the next question is the first.
+    /// Forgets when it acted last: the next question counts as the first.
     pub fn reset(&mut self) {
         self.last = None;
     }
@@ -51,14 +51,14 @@ impl SecondOrStepTimer {
         }
     }
 
-    /// It has acted; gives how many steps and how much time after the time before, where there was
-    /// one.
+    /// Notes that the caller has acted. Returns the steps and the time since it acted before, if it
+    /// did.
     pub fn triggered(&mut self, step: u64, now: Time) -> Option<(u64, Duration)> {
         let before = self.last.replace((step, now));
         before.map(|(last, at)| (step.saturating_sub(last), now.since(at)))
     }
 
-    /// The step at which it acted last.
+    /// The step at which it acted last, if it has.
     pub fn last_step(&self) -> Option<u64> {
         self.last.map(|(step, _)| step)
     }
@@ -72,7 +72,8 @@ mod tests {
         Time::ZERO.after(Duration::from_secs_f64(seconds))
     }
 
-    /// Which of `questions`, a step and a time \[s\] each, are answered with yes, acting upon it.
+    /// The steps of those `questions` (a step and a time \[s\] each) that are answered with yes,
+    /// acting upon each.
     fn triggers(mut timer: SecondOrStepTimer, questions: &[(u64, f64)]) -> Vec<u64> {
         let mut acted = Vec::new();
         for (step, time) in questions {
@@ -84,7 +85,8 @@ mod tests {
         acted
     }
 
-    /// TensorFlow's `basic_session_run_hooks_test`: steps = 3: 1 yes, 2 and 3 no, 4 yes.
+    /// From TensorFlow's `basic_session_run_hooks_test`: every 3 steps acts at 1, not at 2 or 3,
+    /// again at 4.
     #[test]
     fn a_timer_of_steps_acts_at_first_and_then_every_so_many() {
         let steps: Vec<(u64, f64)> = (1..=8).map(|step| (step, 0.0)).collect();
@@ -98,7 +100,8 @@ mod tests {
         );
     }
 
-    /// TensorFlow's `basic_session_run_hooks_test`: with seconds, the same step never twice.
+    /// From TensorFlow's `basic_session_run_hooks_test`: a timer of seconds never acts twice at one
+    /// step.
     #[test]
     fn a_timer_of_seconds_acts_at_a_step_once_however_late_it_is() {
         let asked = [(1, 0.0), (1, 1.5), (2, 0.9), (3, 1.0), (4, 1.5), (5, 2.1)];

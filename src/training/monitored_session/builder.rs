@@ -1,4 +1,4 @@
-//! A monitored session in the making: what it is told before it opens.
+//! The builder of a monitored session.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::super::session_creator::{Created, SessionCreator};
 use super::super::task::Task;
 use super::MonitoredSession;
 
-/// A monitored session in the making.
+/// Builds a monitored session.
 #[must_use = "a session is opened by `open`"]
 pub struct Builder {
     task: Task,
@@ -47,48 +47,47 @@ impl Builder {
         self
     }
 
-    /// Adds a hook that runs on the chief alone, before the others.
+    /// Adds a hook that runs only on the chief, before the others.
     pub fn chief_only_hook(mut self, hook: impl Hook + 'static) -> Self {
         self.chief_only.push(Box::new(hook));
         self
     }
 
-    /// Makes the model ready as `scaffold` says.
+    /// Makes the model ready with `scaffold`.
     pub fn scaffold(mut self, scaffold: Scaffold) -> Self {
         self.scaffold = scaffold;
         self
     }
 
-    /// Keeps checkpoints in a folder, or at an URL such as `s3://bucket/run-7`: the chief begins at
-    /// the newest whole one, and writes one every 600 seconds, at the beginning and at the end.
+    /// Keeps checkpoints in a folder, or at a URL such as `s3://bucket/run-7`. The chief begins at
+    /// the newest complete one, and writes one every 600 seconds, at the beginning and at the end.
     ///
     /// # Errors
-    /// If there can be none.
+    /// If `location` can't be opened as a store.
     pub fn checkpoint_dir(self, location: &str) -> Result<Self> {
         let store = self.task.stores().open(location)?;
         Ok(self.checkpointing(Checkpointing::new(store)))
     }
 
-    /// Keeps checkpoints as `checkpointing` says.
+    /// Keeps checkpoints with the settings of `checkpointing`.
     pub fn checkpointing(mut self, checkpointing: Checkpointing) -> Self {
         self.checkpointing = Some(checkpointing);
         self
     }
 
-    /// How long a worker waits for the chief to make the model ready.
+    /// Sets how long a worker waits for the chief to make the model ready.
     pub fn max_wait(mut self, max_wait: Duration) -> Self {
         self.max_wait = max_wait;
         self
     }
 
     /// Opens the session: when it returns, all variables have their values. Variables that are
-    /// added to the graph later nobody initialises, saves or restores (TensorFlow refuses whatever
-    /// is added to a graph then).
+    /// added to the graph later are not initialised, saved or restored (TensorFlow refuses any
+    /// addition to the graph then).
     ///
     /// # Errors
     /// If the graph has a mistake, a training step of it was built for another coordination than
-    /// the run's, a hook fails, the checkpoint does not fit the graph, or a task
-    /// fails.
+    /// the run's, a hook fails, the checkpoint does not fit the graph, or a task fails.
     pub async fn open(mut self) -> Result<MonitoredSession> {
         if let Some(replica) = self.task.replica() {
             self.graph.join_training(replica)?;
@@ -150,7 +149,7 @@ impl Builder {
     }
 }
 
-/// The first session, tried for as often as it makes sense.
+/// Creates the first session, trying again as long as that can help.
 async fn create(task: &Task, creator: &SessionCreator, patience: &mut Patience) -> Result<Created> {
     let mut root = None;
     loop {

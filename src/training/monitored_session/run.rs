@@ -1,5 +1,5 @@
-//! A run of a monitored session: what the program and the hooks ask for, taken, and told to the
-//! hooks.
+//! A run of a monitored session: collects the requests of the program and the hooks, takes the run,
+//! and shows it to the hooks.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use super::super::recovery::is_mendable;
 use super::super::session::Asked;
 use super::MonitoredSession;
 
-/// What a program feeds to a run.
+/// The feeds of a run by its program.
 pub type Feeds = Vec<(Output, Tensor)>;
 
 /// A step of a monitored session in the making.
@@ -44,15 +44,14 @@ impl<'a> MonitoredRun<'a> {
         self
     }
 
-    /// Feeds what `feeds` gives. It is asked again where the training goes back to a checkpoint
-    /// while the run is under way: its next batch is then that of the step which the checkpoint is
-    /// of.
+    /// Feeds what `feeds` returns. `feeds` is called again if the training goes back to a
+    /// checkpoint while the run is under way: its next batch is then that of the checkpoint's step.
     pub fn feed_with(mut self, feeds: impl FnMut() -> Result<Feeds> + 'a) -> Self {
         self.feeder = Some(Box::new(feeds));
         self
     }
 
-    /// Fetches the value of `output`. What is fetched first is first in the result.
+    /// Fetches the value of `output`. The results are in the order of these calls.
     pub fn fetch(mut self, output: &Output) -> Self {
         self.fetches.push(output.clone());
         self
@@ -64,7 +63,7 @@ impl<'a> MonitoredRun<'a> {
         self
     }
 
-    /// Takes the run with `options`, and what the hooks ask for besides.
+    /// Takes the run with `options`, merged with those of the hooks.
     pub fn options(mut self, options: RunOptions) -> Self {
         self.options = self.options.merged(options);
         self
@@ -99,8 +98,8 @@ impl<'a> MonitoredRun<'a> {
         }
     }
 
-    /// All that is asked of the run: by the program, then of the train op, then by the hooks. What
-    /// the program's function has fed is kept in `fed`.
+    /// The run's whole request: the program's part, then the train op's, then the hooks'. The feeds
+    /// of the program's function are kept in `fed`.
     fn ask(&mut self, fed: &mut Option<Feeds>) -> Result<(Asked, RunOptions)> {
         if let (None, Some(feeder)) = (&fed, &mut self.feeder) {
             *fed = Some(feeder()?);
@@ -131,7 +130,7 @@ impl<'a> MonitoredRun<'a> {
         Ok((asked, options))
     }
 
-    /// Tells the hooks and the recorder of what was done.
+    /// Shows the finished run to the hooks and the recorder.
     async fn finish(self, done: StepDone, options: RunOptions, started: Time) -> Result<Fetched> {
         let Self { monitored, fetches, targets, .. } = self;
         let span = (started, monitored.task.now());
@@ -166,7 +165,7 @@ impl<'a> MonitoredRun<'a> {
     }
 }
 
-/// What a training step tells of itself, of which the train op has `told` a part.
+/// The row of a training step; `told` is the train op's part of it.
 fn step_stats(
     monitored: &MonitoredSession,
     fetched: &[Tensor],

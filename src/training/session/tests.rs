@@ -1,4 +1,4 @@
-//! What a server says it waits for, while a session's step waits.
+//! Tests of what a server reports as waiting while a session's step waits.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ fn a_server_says_which_steps_wait_for_which_initialization() {
     });
 }
 
-/// What the servers say while a step awaits `w`, but not `v`, which is initialised.
+/// The servers' reports while a step awaits `w`; `v` is initialised and `w` is not.
 async fn waiting(servers: &[Server]) -> Result<Vec<String>> {
     let g = Graph::new();
     g.with_device("/job:ps", |g| g.variable("v", &g.zeros([1])))?;

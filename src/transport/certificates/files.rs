@@ -1,4 +1,4 @@
-//! The files that certificates and keys are kept in.
+//! The files of certificates and keys.
 
 use std::fs;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::CertificateError;
 
-/// Who may read a file.
+/// The readers that a file permits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Secrecy {
     Public,
@@ -19,8 +19,8 @@ pub(super) fn read(path: &Path) -> Result<String, CertificateError> {
         .map_err(|source| CertificateError::Read { path: path.to_owned(), source })
 }
 
-/// Writes a file, and the folders that it is in. A secret is never there for others to read, not
-/// even for a moment, and not where the file was there before.
+/// Writes a file, and makes its folders. A secret is never readable for others, not even for a
+/// moment, and not if the file existed before.
 pub(super) fn write(path: &Path, text: &str, secrecy: Secrecy) -> Result<(), CertificateError> {
     let written = || {
         if let Some(folder) = path.parent() {

@@ -1,4 +1,4 @@
-//! Authorities and identities: in files and back, names, and mistakes.
+//! Authorities and identities: saved and loaded, their names, and mistakes in them.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Connections that peers open: which are accepted, and how many at a time.
+//! Connections that peers open: accepts or refuses them, and limits the handshakes at a time.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -89,8 +89,8 @@ async fn introductions<M: Payload>(
     Ok(())
 }
 
-/// Checks that the other end's certificate has the name that it gives, and that it is not this
-/// task.
+/// Checks that the other end's certificate has the name that the other end claims, and that it is
+/// not this task.
 fn check_name<M>(node: &Node<M>, connection: &Connection, hello: &Hello) -> Result<(), Refusal> {
     let certificates = connection
         .peer_identity()

@@ -18,10 +18,10 @@ const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// The time limit of the first attempt. It doubles with each attempt, up to the limit of silence.
 /// Short attempts come first, because a lost first packet is resent at growing intervals: a new
-/// attempt finds a task that has just started sooner.
+/// attempt reaches a newly started task sooner.
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Has the messages for `peer` sent: over its connection, or after dialing.
+/// Gets the messages for `peer` sent: over its connection, or after dialing.
 pub(super) fn attend_to<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>) {
     match peer.way() {
         Some(link) => link.wake.notify_one(),

@@ -14,7 +14,7 @@ const MAX_HELLO: usize = 4 << 10;
 /// The priority of a stream that goes before those of large envelopes.
 const CONTROL_PRIORITY: i32 = 1;
 
-/// The reason that the other end is given when a connection is closed.
+/// The reason for closing a connection, as the other end is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Close {
     /// The task stops.
@@ -46,11 +46,11 @@ pub(super) struct Hello {
     pub(super) task: TaskName,
     /// Differs between any two incarnations of a task.
     pub(super) incarnation: u64,
-    /// How often the two tasks have lost each other, as far as the sender knows.
+    /// The number of times that the two tasks have lost each other, as far as the sender knows.
     pub(super) epoch: u64,
 }
 
-/// Why there is no connection to a peer.
+/// The reason why there is no connection to a peer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("it is of the run `{theirs}`, this task of `{ours}`")]
@@ -80,7 +80,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// The reason that the other end is given.
+    /// The reason to give to the other end.
     pub(super) fn close(&self) -> Close {
         match self {
             Self::Wire(_) => Close::Garbage,

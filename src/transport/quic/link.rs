@@ -16,18 +16,18 @@ pub(super) enum Side {
 pub(super) struct Link {
     pub(super) connection: Connection,
     pub(super) side: Side,
-    /// False once the peer is lost; nothing is delivered after that.
+    /// Whether the link still delivers; false once the peer is lost.
     pub(super) is_alive: Cell<bool>,
     /// Wakes the sender, which has an envelope or a `Bye` to send.
     pub(super) wake: Notify,
-    /// Limits how many large envelopes are written at once; the others wait in order.
+    /// Limits the large envelopes that are written at the same time; the others wait in order.
     pub(super) large: Semaphore,
     pub(super) sent: Farewell,
     pub(super) received: Farewell,
 }
 
-/// How many large envelopes are written at once. Two, so that the next fills the gap that one
-/// leaves at its end; no more, so that they arrive one after the other.
+/// The number of large envelopes that are written at the same time. Two, so that the next fills the
+/// gap that one leaves at its end; no more, so that they arrive one after the other.
 const LARGE_AT_ONCE: usize = 2;
 
 /// The end of one direction: the sender's `Bye` after its last envelope, then the receiver's
@@ -40,7 +40,7 @@ pub(super) struct Farewell {
     pub(super) unfinished: Cell<u64>,
     /// The number of large envelopes before `Bye`, once that is wanted or has come.
     pub(super) bye: Cell<Option<u64>>,
-    /// Everything before `Bye` has arrived.
+    /// Whether everything before `Bye` has arrived.
     pub(super) is_taken: Cell<bool>,
 }
 
@@ -59,8 +59,8 @@ impl Link {
         self.wake.notify_one();
     }
 
-    /// Whether all that the peer sent before its `Bye` has arrived; true only at the first call
-    /// that finds it so.
+    /// Whether everything that the peer sent before its `Bye` has arrived; true only at the first
+    /// call that finds it so.
     pub(super) fn has_taken_all(&self) -> bool {
         let Farewell { large, bye, is_taken, .. } = &self.received;
         bye.get().is_some_and(|expected| large.get() >= expected) && !is_taken.replace(true)

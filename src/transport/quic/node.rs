@@ -34,14 +34,14 @@ pub(super) struct Node<M> {
     pub(super) socket: Arc<CappedSocket>,
     pub(super) client: Arc<QuicClientConfig>,
     pub(super) server: Arc<QuicServerConfig>,
-    /// By id.
+    /// The peers, by id.
     pub(super) peers: RefCell<Vec<Rc<Peer<M>>>>,
     pub(super) inbox: RefCell<Option<Rc<dyn Inbox<M>>>>,
     pub(super) refusals: RefCell<BTreeSet<(String, String)>>,
     pub(super) handshakes: Cell<usize>,
-    /// The endpoint is closed.
+    /// Whether the endpoint is closed.
     pub(super) is_closed: Cell<bool>,
-    /// While the task stops: a message is not known to have arrived.
+    /// While the task stops: whether some message is not known to have arrived.
     pub(super) is_unflushed: Cell<bool>,
     /// Wakes whoever waits for all messages to arrive.
     pub(super) progress: Notify,
@@ -120,7 +120,7 @@ impl<M: Payload> Node<M> {
         }
     }
 
-    /// Logs once that `who` is refused, or refuses, and why.
+    /// Logs, once, a refusal by or of `who`, with its reason `why`.
     pub(super) fn note_refusal(&self, who: String, why: String) {
         let mut refusals = self.refusals.borrow_mut();
         if refusals.len() < REMEMBERED_REFUSALS && refusals.insert((who.clone(), why.clone())) {

@@ -32,7 +32,7 @@ struct PeerState<M> {
     queue: VecDeque<(Messages<M>, usize)>,
     /// The length of all envelopes that are queued or being written \[bytes\].
     waiting: usize,
-    /// The first is used for sending; there is a second if both ends dialed.
+    /// The links. The first is used for sending; there is a second if both ends dialed.
     links: Vec<Rc<Link>>,
     epoch: u64,
     incarnation: Option<u64>,
@@ -71,7 +71,7 @@ impl<M: Payload> Peer<M> {
         has_room
     }
 
-    /// Takes the next envelope for `link` to send, and its length; none if another link sends.
+    /// Takes the next envelope for `link` to send, and its length; `None` if another link sends.
     pub(super) fn pop(&self, link: &Rc<Link>) -> Option<(Messages<M>, usize)> {
         let state = &mut *self.state.borrow_mut();
         let is_first = state.links.first().is_some_and(|first| Rc::ptr_eq(first, link));
@@ -125,7 +125,7 @@ impl<M: Payload> Peer<M> {
         self.state.borrow_mut().trouble = Some(why);
     }
 
-    /// The reason why its messages have not been sent; none if no messages wait.
+    /// The reason why its messages have not been sent; `None` if no messages wait.
     pub(super) fn waits_because(&self) -> Option<String> {
         let state = self.state.borrow();
         let waits = state.links.is_empty() && !state.queue.is_empty();

@@ -1,10 +1,9 @@
-//! Stateless resets (RFC 9000, 10.3), by which a restarted task ends the connections of its earlier
-//! incarnation.
+//! Stateless resets (RFC 9000, 10.3): a restarted task ends its earlier incarnation's connections.
 //!
-//! The new incarnation has the same private key, from which it derives the tokens that prove that
-//! it may end the old connections. So a peer that had dialed the earlier incarnation learns of the
-//! restart when it next sends a packet, and not by silence. (Peers which that incarnation had
-//! dialed have no such token: only a server sends one with its first connection id.)
+//! The new incarnation has the same private key, and derives from it the tokens that prove its
+//! right to end the old connections. So a peer that had dialed the earlier incarnation learns of
+//! the restart when it next sends a packet, and not by silence. (A peer which that incarnation had
+//! dialed has no such token: only a server sends one with its first connection id.)
 
 use std::sync::Arc;
 use std::time::Duration;

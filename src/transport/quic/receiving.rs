@@ -11,7 +11,7 @@ use super::link::Link;
 use super::node::Node;
 use super::peer::Peer;
 
-/// The most bytes that are read at once \[bytes\].
+/// The most that is read at a time \[bytes\].
 const CHUNK: usize = 1 << 20;
 
 /// Receives on `link` from now on; `control` is its stream for small envelopes.
@@ -123,7 +123,7 @@ impl<M: Payload> Receiver<M> {
         Ok(())
     }
 
-    /// Reports that the peer has stopped, once all that it sent has arrived on every link.
+    /// Reports that the peer has stopped, once everything that it sent has arrived on every link.
     fn end_if_all_is_here(&self) {
         if !self.link.has_taken_all() {
             return;
@@ -137,7 +137,7 @@ impl<M: Payload> Receiver<M> {
     }
 }
 
-/// The loss that the end of a connection means.
+/// The loss that the end of a connection stands for.
 fn meaning(error: &ConnectionError) -> Loss {
     match error {
         ConnectionError::ApplicationClosed(closed)

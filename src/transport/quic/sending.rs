@@ -17,8 +17,8 @@ use super::peer::Peer;
 const LARGE: usize = 64 << 10;
 /// The length up to which small envelopes are gathered \[bytes\].
 const GATHERED: usize = 64 << 10;
-/// The piece of a tensor that is written at once \[bytes\]: much less than a window, much more than
-/// a packet.
+/// The piece of a tensor that is written at a time \[bytes\]: much less than a window, much more
+/// than a packet.
 const SLICE: usize = 512 << 10;
 
 /// Sends on `link` from now on; `control` is its stream for small envelopes.
@@ -86,8 +86,8 @@ impl<M: Payload> Sender<M> {
         bytes
     }
 
-    /// Gives up the connection, because a message can't be sent and whoever waits for it must learn
-    /// that.
+    /// Gives up the connection, because a message can't be sent and the tasks that wait for it must
+    /// learn of that.
     fn give_up(&self, messages: &Messages<M>, error: &WireError) {
         tracing::error!(to = %self.peer.name, %error, ?messages, "an envelope can't be sent");
         self.peer.lose(&self.node, Loss::Silent, Close::Lost);
@@ -114,7 +114,8 @@ impl<M: Payload> Sender<M> {
         });
     }
 
-    /// Sends `Bye` once all is written, and `Taken` once all before the peer's `Bye` has arrived.
+    /// Sends `Bye` once everything is written, and `Taken` once everything before the peer's `Bye`
+    /// has arrived.
     async fn part(&mut self) -> Result<(), Refusal> {
         let Link { sent, received, .. } = &*self.link;
         if received.is_taken.get() && received.bye.take().is_some() {

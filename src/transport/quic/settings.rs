@@ -17,8 +17,8 @@ const SEND_WINDOW: u64 = 32 << 20;
 const INITIAL_WINDOW: u64 = 4 << 20;
 /// The number of streams of large envelopes that a peer may have open.
 const STREAMS: u32 = 256;
-/// The initial estimate of the round trip. It decides how soon a first packet is resent that was
-/// lost because the peer did not listen yet.
+/// The initial estimate of the round trip. It decides how soon a first packet is resent if the peer
+/// did not listen yet.
 const INITIAL_RTT: Duration = Duration::from_millis(25);
 
 /// The settings of a connection that is lost when its peer is silent for `silence`.

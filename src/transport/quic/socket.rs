@@ -15,7 +15,7 @@ use socket2::{Domain, SockRef, Socket, Type};
 /// them while this task computes.
 const WANTED: usize = 8 << 20;
 /// The most that the system sends in one call, without headers \[bytes\]: the limit of UDP's length
-/// field over IPv4. It refuses more with the error of an MTU probe, so that the packets would be
+/// field over IPv4. A longer batch fails with the error of an MTU probe, so its packets would be
 /// lost silently.
 const MAX_BATCH: usize = 65_507;
 /// The largest packets that are tried \[bytes\]: over loopback, and elsewhere (a jumbo frame
@@ -33,8 +33,7 @@ pub struct SocketBuffers {
 }
 
 impl SocketBuffers {
-    /// The result of [`SocketBuffers::measure`] if the system grants all that is asked for
-    /// \[bytes\].
+    /// The result of [`SocketBuffers::measure`] if the system grants the full request \[bytes\].
     pub const WANTED: usize = WANTED;
 
     /// Measures the buffers that this machine grants to a task's socket.
@@ -63,7 +62,7 @@ impl SocketBuffers {
     }
 }
 
-/// A bound socket for `port` on all interfaces, of IPv6 and IPv4 alike where the machine has both.
+/// A bound socket for `port` on all interfaces, for both IPv6 and IPv4 if the machine has both.
 pub(super) fn bind_everywhere(port: u16) -> io::Result<UdpSocket> {
     let both = || {
         let socket = Socket::new(Domain::IPV6, Type::DGRAM, None)?;

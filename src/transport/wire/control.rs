@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::WireError;
 
-/// The most that a decoder sets aside memory for, whatever lengths it is told \[bytes\].
+/// The most memory that a decoder allocates, whatever lengths it is told \[bytes\].
 pub(super) const MAX_CONTROL: usize = 64 << 20;
 
 type Config = Configuration<LittleEndian, Varint, Limit<MAX_CONTROL>>;
@@ -22,7 +22,7 @@ pub(crate) fn encode<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(),
     Ok(())
 }
 
-/// The value that all of `bytes` are.
+/// The value that `bytes` encode, all of them.
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
     let (value, read) = decode_from_slice(bytes, config())?;
     match bytes.len() - read {

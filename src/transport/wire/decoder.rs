@@ -20,7 +20,7 @@ pub struct FrameDecoder {
     tensor_bytes: u64,
 }
 
-/// What comes next.
+/// The part of a frame that comes next.
 enum State {
     Header(Fixed<FRAME_HEADER>),
     /// The number of bytes of the control part that are missing.
@@ -29,7 +29,7 @@ enum State {
     Tensor(FillingTensor),
 }
 
-/// A header, and how many of its bytes have arrived.
+/// A header, with the number of its bytes that have arrived.
 struct Fixed<const N: usize> {
     bytes: [u8; N],
     here: usize,
@@ -89,7 +89,7 @@ impl FrameDecoder {
         }
     }
 
-    /// Whether it is between two frames.
+    /// Whether the decoder is between two frames.
     pub fn is_between_frames(&self) -> bool {
         matches!(&self.state, State::Header(header) if header.here == 0)
     }
@@ -156,7 +156,7 @@ impl FrameDecoder {
         Ok(self.missing_tensors == 0)
     }
 
-    /// Takes out the frame, which is whole; the next one begins.
+    /// Takes out the whole frame, and begins the next one.
     fn take(&mut self) -> Frame {
         self.state = State::Header(Fixed::EMPTY);
         self.tensor_bytes = 0;

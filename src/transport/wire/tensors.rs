@@ -1,10 +1,10 @@
-//! Tensors travel beside the control part: their headers, and how messages give them away and get
-//! them back.
+//! Tensors travel beside the control part: their headers, and the way in which messages hand them
+//! over and get them back.
 //!
 //! Serde meets the tensors of an envelope in the same order when it writes and when it reads.
 //! Writing sets each tensor aside and leaves no bytes in the control part; reading takes the next
-//! of those that arrived. So no message needs code of its own for its tensors, however deep they
-//! are.
+//! tensor that arrived. So no message needs code of its own for its tensors, however deeply nested
+//! they are.
 
 use std::cell::RefCell;
 use std::vec;
@@ -32,7 +32,7 @@ pub(super) fn passing_out<T>(write: impl FnOnce() -> T) -> (T, Vec<Tensor>) {
     (written, OUT.take().unwrap_or_default())
 }
 
-/// Runs `read`, which meets `tensors`. Returns its result and how many it did not meet.
+/// Runs `read`, which meets `tensors`. Returns its result and the number of tensors not met.
 pub(super) fn passing_in<T>(tensors: Vec<Tensor>, read: impl FnOnce() -> T) -> (T, usize) {
     IN.set(Some(tensors.into_iter()));
     let value = read();

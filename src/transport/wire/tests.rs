@@ -1,4 +1,4 @@
-//! Frames: there and back, in pieces, and what no frame is.
+//! Frames: there and back, in pieces, and bytes that are no frame.
 
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! Files that were cut off, changed, lost or made up: the one before is found, and the bad file
-//! named.
+//! Tests of files that were cut off, changed, lost or forged: the checkpoint before is found, and
+//! the bad file is named.
 
 use proptest::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
@@ -19,7 +19,8 @@ fn two() -> Memory {
     store
 }
 
-/// The first checkpoint is found, whole, and of the second it is told what is wrong.
+/// Asserts that the first checkpoint is found, complete. Returns the problem reported of the
+/// second.
 fn passed_over(store: &Memory) -> String {
     let found = saver(store.clone()).latest().unwrap();
     assert!(is_of(&found.checkpoint.unwrap(), &snapshot(1, 0)));
@@ -87,8 +88,8 @@ fn where_nothing_is_whole_all_is_told() {
     assert_eq!(found.rejected.len(), 2);
 }
 
-/// The index of the newest checkpoint, with `change` made to what it says, and the checksum of the
-/// change.
+/// Forges the index of the newest checkpoint: applies `change` to it, and gives it a matching
+/// checksum.
 fn forge(store: &Memory, change: impl FnOnce(&mut Vec<u8>)) {
     let text = String::from_utf8(store.read(NEWEST[2]).unwrap()).unwrap();
     let mut inner = text

@@ -1,4 +1,4 @@
-//! Savers that are killed between any two operations of a store, and stores that are full.
+//! Tests of savers that are killed between any two operations of a store, and of full stores.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::*;
 use crate::checkpoint::{Entry, Snapshot};
 
-/// A store that changes `left` times, and never again.
+/// A store that makes `left` changes, and then no more.
 struct Mortal {
     store: Memory,
     left: AtomicU64,
@@ -49,7 +49,7 @@ impl Store for Mortal {
     }
 }
 
-/// A store for `room` bytes, whose files take no less while they are written.
+/// A store with room for `room` bytes; files take their room already while they are written.
 struct Small {
     store: Memory,
     room: u64,
@@ -83,9 +83,9 @@ impl Store for Small {
     }
 }
 
-/// Saves `next` after 1 and 2, and dies after each number of changes. Of what was saved before and
-/// `next`, one is found, and nothing is broken; and the save of step 9 leaves no trace of the
-/// death.
+/// Saves `next` after 1 and 2, and dies after each number of changes. Each time, one of the earlier
+/// checkpoints or `next` is found and nothing is broken, and the save of step 9 leaves no trace of
+/// the death.
 fn die_anywhere(next: &Snapshot) {
     for changes in 0.. {
         let store = Memory::default();

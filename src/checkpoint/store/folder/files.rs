@@ -1,5 +1,4 @@
-//! The calls to the system that a folder makes, one method each, so that a test can end the world
-//! at any of them.
+//! The system calls of a folder, one method each, so that a test can fail at any of them.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -7,10 +6,9 @@ use std::path::Path;
 
 use crate::checkpoint::store::Entry;
 
-/// What a folder asks of the system.
+/// The system calls that a folder needs.
 pub(super) trait Files: Send + Sync {
-    /// Makes the folder and those that it is in, where they are not there, to stay there after a
-    /// crash.
+    /// Makes the folder and its missing parents, synced so that they survive a crash.
     fn create_folder(&self, path: &Path) -> io::Result<()>;
     /// The plain files in a folder.
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
@@ -18,7 +16,7 @@ pub(super) trait Files: Send + Sync {
     /// A new file, locked as long as it is open.
     fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>>;
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Brings what was created, renamed and deleted in a folder to the disk.
+    /// Syncs the folder: makes its new, renamed and deleted files survive a crash.
     fn sync_folder(&self, path: &Path) -> io::Result<()>;
     fn delete(&self, path: &Path) -> io::Result<()>;
     /// Deletes a file, unless its writer still has it open.
@@ -28,7 +26,7 @@ pub(super) trait Files: Send + Sync {
 /// A file that is being written.
 pub(super) trait NewFile {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Brings it to the disk.
+    /// Syncs the file to the disk.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -59,8 +57,7 @@ impl Files for System {
         let mut entries = Vec::new();
         for entry in fs::read_dir(path)? {
             let entry = entry?;
-            // A name that is not in UTF-8, or a file that was just deleted, is none of a
-            // checkpoint's.
+            // No file of a checkpoint has a name that is not UTF-8 or has just been deleted.
             let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata())
             else {
                 continue;
@@ -79,7 +76,7 @@ impl Files for System {
     fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>> {
         let file = OpenOptions::new().write(true).create_new(true).open(path)?;
         match file.try_lock() {
-            // Where a file system has no locks, nobody deletes what is locked nowhere.
+            // On a file system without locks, nobody deletes unlocked files as abandoned.
             Ok(()) | Err(TryLockError::Error(_)) => Ok(Box::new(file)),
             Err(TryLockError::WouldBlock) => {
                 Err(io::Error::other("another process took the new file for abandoned"))

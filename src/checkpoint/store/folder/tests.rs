@@ -1,4 +1,4 @@
-//! A folder on a disk that loses what was not brought to it, and on the one of this machine.
+//! Tests of a folder on a disk that loses unsynced data, and on this machine's disk.
 
 mod disk;
 
@@ -13,9 +13,8 @@ fn on(disk: &Disk) -> Folder {
     Folder::over("run".into(), Box::new(disk.clone()))
 }
 
-/// Saves `next` after 1 and 2 on a disk that stops after each number of calls. Whatever was lost
-/// with what was not on the disk yet, one of the last and the new checkpoint is found, and nothing
-/// is broken.
+/// Saves `next` after 1 and 2 on a disk that stops after each number of calls. Whatever unsynced
+/// data was lost, the last or the new checkpoint is found, and nothing is broken.
 fn stop_anywhere(next: &Snapshot) {
     for crash in Crash::ALL {
         for calls in 0.. {
@@ -86,7 +85,7 @@ fn a_full_disk_leaves_nothing_unfinished_and_the_last_checkpoint() {
     assert!(failures > 10, "{failures}");
 }
 
-/// An empty folder of this machine for one test.
+/// An empty folder on this machine, for one test.
 fn folder(test: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("trainyard-{}-{test}", std::process::id()));
     if path.exists() {

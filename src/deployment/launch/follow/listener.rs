@@ -1,4 +1,4 @@
-//! One process of a cluster, listened to: its events, what its program prints, its end.
+//! Listens to one process of a cluster: its events, the output of its program, its end.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -15,10 +15,10 @@ use crate::deployment::control::{self, Event};
 use crate::deployment::launch::members::Member;
 use crate::deployment::stop::{Either, either};
 
-/// News of a process, by its number.
+/// News of a process, with its index.
 pub(super) enum News {
     Told(usize, Event),
-    /// It is gone, and all that it told has been heard.
+    /// It is gone, and all its events have been received.
     Exited(usize, Exit),
 }
 
@@ -30,12 +30,12 @@ pub(super) enum Exit {
 }
 
 impl Exit {
-    /// Whether it ended because another task was lost to it.
+    /// Whether it ended because it lost another task.
     pub(super) fn is_loss_of_another(&self) -> bool {
         matches!(self, Self::Code(code) if *code == ExitCode::PeersLost as i32)
     }
 
-    /// What it means for the whole cluster.
+    /// The exit code of the whole cluster.
     pub(super) fn meaning(&self) -> ExitCode {
         const AS_THEY_ARE: [ExitCode; 3] =
             [ExitCode::Usage, ExitCode::Stalled, ExitCode::PeersLost];
@@ -66,7 +66,7 @@ impl From<io::Result<ExitStatus>> for Exit {
     }
 }
 
-/// Where news come from, and where they go.
+/// The process that news come from, and the channel that they go to.
 pub(super) struct Origin {
     pub(super) index: usize,
     pub(super) sender: mpsc::UnboundedSender<News>,
@@ -80,7 +80,7 @@ impl Origin {
     }
 }
 
-/// Listens to a process. Dropping the first of what it gives asks the process to stop, dropping the
+/// Listens to a process. Dropping the first returned value asks the process to stop; dropping the
 /// second kills it.
 pub(super) fn listen(
     origin: Origin,
@@ -109,7 +109,7 @@ pub(super) fn listen(
     (write, kill)
 }
 
-/// Waits for the process's end, and brings it about where it is to be killed.
+/// Waits for the process's end; kills it when `killed` resolves or its sender is dropped.
 async fn wait(mut child: Child, mut killed: oneshot::Receiver<()>) -> Exit {
     let exited = {
         let mut waiting = Box::pin(child.wait());
@@ -124,7 +124,7 @@ async fn wait(mut child: Child, mut killed: oneshot::Receiver<()>) -> Exit {
     }
 }
 
-/// Reads until the process has closed its end, line by line.
+/// Reads the process's lines until it has closed its end.
 async fn hear(way: OwnedReadHalf, mut log: Option<File>, origin: Origin) {
     let (mut line, mut chunk) = (Vec::new(), vec![0; 64 * 1024]);
     loop {

@@ -18,7 +18,7 @@ pub(in crate::experiment::scenario) struct OptimizerFile {
     pub(in crate::experiment::scenario) clip_value: Option<f32>,
     pub(in crate::experiment::scenario) clip_norm: Option<f32>,
     pub(in crate::experiment::scenario) clip_global_norm: Option<f32>,
-    /// All other keys: only the rule knows which of them it has.
+    /// All other keys; the rule decides which of them it has.
     pub(in crate::experiment::scenario) parameters: BTreeMap<String, ParameterValue>,
 }
 
@@ -56,7 +56,7 @@ impl<'de> Visitor<'de> for OptimizerVisitor {
     }
 }
 
-/// The rule of that name, with its defaults.
+/// The rule of a name, with its defaults.
 pub(in crate::experiment::scenario) struct RuleFile(pub(in crate::experiment::scenario) UpdateRule);
 
 impl Default for RuleFile {
@@ -79,7 +79,7 @@ impl<'de> Deserialize<'de> for RuleFile {
     }
 }
 
-/// A number, or true or false.
+/// A number, or a boolean.
 struct ParameterFile(ParameterValue);
 
 struct ParameterVisitor;
@@ -122,7 +122,7 @@ fn given<T>(
     keys.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
-/// `0.1`, or a table that says how it changes.
+/// The learning rate: `0.1`, or a table for one that changes.
 pub(in crate::experiment::scenario) enum LearningRateFile {
     Constant(f32),
     Schedule(Box<ScheduleFile>),
@@ -158,7 +158,7 @@ pub(in crate::experiment::scenario) enum ScheduleName {
 }
 
 impl ScheduleFile {
-    /// The numbers and flags of the schedule that are given.
+    /// The numbers and flags that are given for the schedule.
     pub(in crate::experiment::scenario) fn parameters(&self) -> ScheduleParameters {
         let numbers = [
             ("initial", self.initial),

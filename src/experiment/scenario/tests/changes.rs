@@ -1,5 +1,5 @@
-//! What `--set`, `--unset`, `--sweep` and a run's own `set` do to a scenario, and what is said of
-//! those that do not fit it.
+//! Tests of `--set`, `--unset`, `--sweep` and a run's own `set`: their effects on a scenario, and
+//! the errors of those that do not fit it.
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn a_setting_may_be_a_table_and_the_last_of_two_counts() {
     assert_eq!(scenario.seed, 2);
 }
 
-/// Each pair: a setting of the shipped scenario, and what is said of it.
+/// Each pair: a setting of the shipped scenario, and its error.
 #[test]
 fn a_setting_that_does_not_fit_the_scenario_says_why() {
     let asinc = format!(

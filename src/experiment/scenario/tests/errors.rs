@@ -1,10 +1,11 @@
-//! What is said of each mistake in a scenario file.
+//! Tests of the error for each mistake in a scenario file.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The error of a malformed file says `message` at `place`, and marks `marked` in the line.
+/// Asserts that the error of a malformed file says `message` at `place`, and marks `marked` in the
+/// line.
 #[track_caller]
 fn malformed(text: &str, place: &str, marked: &str, message: &str) {
     let said = example(text).unwrap_err().to_string();
@@ -176,7 +177,7 @@ sims/example.toml:19: run[4].mode.delay_compensated.lambda: -1 must be a finite 
     assert_eq!(example(text).unwrap_err().to_string(), expected);
 }
 
-/// Each pair: a file with one mistake, and what is said after the file's name.
+/// Each pair: a file with one mistake, and the error after the file's name.
 #[test]
 fn each_contradiction_of_the_cluster_says_what_to_write_instead() {
     let cases = [
@@ -292,7 +293,7 @@ fn a_key_or_a_data_set_of_another_model_is_refused() {
     }
 }
 
-/// Each pair: a law, and what is said of it after its key.
+/// Each pair: a law, and the error after its key.
 #[test]
 fn a_law_with_the_wrong_parameters_is_refused() {
     let cases = [

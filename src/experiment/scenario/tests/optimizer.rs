@@ -1,5 +1,5 @@
-//! The optimizer of a scenario: every rule, schedule and bound, and what is said of those that make
-//! no sense.
+//! Tests of the optimizer of a scenario: every rule, schedule and bound, and the errors of invalid
+//! ones.
 
 use super::*;
 use crate::graph::{Schedule, UpdateRule};

@@ -1,13 +1,13 @@
-//! The parameters of an update rule: read from a scenario or a message, listed for both.
+//! The parameters of an update rule: read from a scenario or a message, and listed for both.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The parameters that a rule is given, and a list of all that it has.
+/// The parameters given to a rule, and the list of all parameters that it has.
 ///
-/// A rule asks for each of its parameters once ([`Rule::parameters`](super::Rule::parameters)): so
-/// one function says which there are, of what range, and what they are.
+/// A rule asks for each of its parameters once ([`Rule::parameters`](super::Rule::parameters)). So
+/// one function defines their names, their ranges and their values.
 #[derive(Debug, Default)]
 pub struct Parameters {
     given: Given,
@@ -29,11 +29,11 @@ enum Given {
 pub struct Parameter {
     /// Its key in a scenario.
     pub name: &'static str,
-    /// What it is.
+    /// Its value.
     pub value: ParameterValue,
 }
 
-/// What a parameter is.
+/// The value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ParameterValue {
     /// A number.
@@ -42,10 +42,10 @@ pub enum ParameterValue {
     Flag(bool),
 }
 
-/// The values that make sense for a number. All of them are finite.
+/// A range of valid numbers. All ranges are of finite numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Range {
-    /// Any.
+    /// Any finite number.
     Finite,
     /// 0 or more.
     AtLeast0,
@@ -53,7 +53,7 @@ pub enum Range {
     Above0,
     /// 0 or less.
     AtMost0,
-    /// From 0 to below 1: what is kept of a mean at each step.
+    /// From 0 to below 1, such as the share of a mean that each step keeps.
     Fraction,
 }
 
@@ -81,12 +81,12 @@ impl Range {
 }
 
 impl Parameters {
-    /// Those of a scenario.
+    /// The parameters of a scenario.
     pub(crate) fn named(given: BTreeMap<String, ParameterValue>) -> Self {
         Self { given: Given::Named(given), ..Self::default() }
     }
 
-    /// Those of a message: all that the rule has, in their order.
+    /// The parameters of a message: all that the rule has, in their order.
     pub(crate) fn in_order(given: Vec<ParameterValue>) -> Self {
         Self { given: Given::InOrder(given.into_iter()), ..Self::default() }
     }
@@ -122,12 +122,12 @@ impl Parameters {
         flag
     }
 
-    /// The name of each parameter whose value makes no sense, and what it must be.
+    /// The name of each parameter with an invalid value, and the values that are valid, in words.
     pub(crate) fn problems(&self) -> &[(&'static str, String)] {
         &self.problems
     }
 
-    /// What is given and was not asked for.
+    /// The names of given parameters that the rule did not ask for.
     pub(crate) fn left(self) -> Vec<String> {
         match self.given {
             Given::Nothing => Vec::new(),

@@ -1,4 +1,4 @@
-//! Conditional accumulators: gradients checked as they come, and made into one when they are taken.
+//! Conditional accumulators: check gradients as they come, and reduce them to one when taken.
 
 use smallvec::smallvec;
 
@@ -13,16 +13,16 @@ use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::{Served, Taken, Ticket, Values};
 use crate::runtime::parameter_server::done::Done;
 
-/// An accumulator of gradients: each a value or, in a sparse one, the numbers of rows and the rows.
+/// An accumulator of gradients: each a value or, if sparse, the numbers of rows and the rows.
 #[derive(Default)]
 pub(super) struct Accumulator {
     pub(super) gradients: ConditionalAccumulator<Ticket, Values>,
-    /// How stale the gradient of each training's last step was: one that is taken again is not
-    /// added twice.
+    /// The staleness of the gradient of each training's last step: a gradient that is sent again is
+    /// not added twice.
     applied: Done<i64>,
 }
 
-/// Does what is asked of an accumulator; gives the answers that follow from it.
+/// Runs an operation on an accumulator; returns the answers that follow from it.
 pub(super) fn on_accumulator(
     accumulator: &mut Accumulator,
     spec: &ResourceSpec,
@@ -59,7 +59,7 @@ pub(super) fn on_accumulator(
     })
 }
 
-/// How many gradients somebody wants: at least one.
+/// The number of gradients that an operation wants: at least one.
 fn required(number: i32, name: &str) -> Result<usize> {
     usize::try_from(number).ok().filter(|number| *number > 0).ok_or_else(|| {
         let message = format!("`{name}` gives the mean of at least one gradient, not of {number}");
@@ -67,7 +67,7 @@ fn required(number: i32, name: &str) -> Result<usize> {
     })
 }
 
-/// Refuses a gradient that does not fit what the accumulator is of, or those that it has.
+/// Refuses a gradient that does not fit the accumulator's type or the gradients it holds.
 fn check(held: &[Values], gradient: &[Tensor], spec: &ResourceSpec) -> Result<()> {
     let refused = |problem: String| Err(Error::new(Code::InvalidArgument, problem));
     let name = &spec.shared_name;
@@ -101,8 +101,8 @@ fn check(held: &[Values], gradient: &[Tensor], spec: &ResourceSpec) -> Result<()
         .or_else(|error| refused(format!("a gradient for `{name}`: {error}")))
 }
 
-/// The answer to who has taken gradients: their mean or their sum, added in the order in which they
-/// came.
+/// The answer to an operation that takes gradients: their mean or their sum, added in the order of
+/// arrival.
 pub(super) fn reduced((ticket, gradients): (Ticket, Vec<Values>), spec: &ResourceSpec) -> Served {
     let outcome = match &spec.kind {
         ResourceKind::ConditionalAccumulator { reduction, .. } => {
@@ -128,8 +128,8 @@ fn dense(gradients: &[Values], reduction: Reduction) -> Tensor {
     sum
 }
 
-/// The numbers of the rows that there are, and the rows. Of rows without numbers there are as many
-/// as in all gradients together.
+/// The numbers of the rows present, and the rows. If the rows have no numbers, as many rows as all
+/// gradients have together.
 fn sparse(gradients: &[Values], reduction: Reduction) -> Values {
     let first = gradients[0][1].shape();
     let row = &first.dims()[1..];

@@ -1,5 +1,4 @@
-//! Which kernels of a batch run as one, and how one of elementwise operations finds its inputs in
-//! the frame.
+//! Chains: elementwise kernels of a batch that run as one, and their inputs in the frame.
 
 use smallvec::SmallVec;
 
@@ -11,10 +10,10 @@ use crate::runtime::worker::plan::{Plan, slots_of};
 /// The size from which a kernel is worth running in place \[bytes\]: half a first-level cache.
 const IN_PLACE_FROM: usize = 1 << 14;
 
-/// What a node reads and gives: the types of its inputs, then that of its only output.
+/// A node's types: those of its inputs, then that of its only output.
 pub(super) type Types = (SmallVec<[Known; 3]>, Known);
 
-/// Whether the chain that `giver` ends can go on with `node`, whose input `at` it gives.
+/// Whether the chain that ends with `giver` can go on with `node`, whose input `at` is its output.
 pub(super) fn goes_on(
     plan: &Plan,
     giver: (u32, &Types),
@@ -25,8 +24,8 @@ pub(super) fn goes_on(
     (0..of_giver.0.len()).any(ends) && kernels::follows(&plan.node(node).op, at, &types.0, types.1)
 }
 
-/// Runs `node` and those that wait for it in `chained`, as one; or in place where it is large.
-/// False where it is neither, and nothing was done.
+/// Runs `node` and the nodes in `chained` that lead to it as one kernel; a large node alone runs in
+/// place. False, with nothing done, if `node` is neither.
 pub(super) fn run(plan: &Plan, node: u32, frame: &mut Frame, chained: &mut [bool]) -> bool {
     let mut nodes: SmallVec<[(u32, usize); 6]> = SmallVec::new();
     let mut last = node;
@@ -61,8 +60,8 @@ pub(super) fn run(plan: &Plan, node: u32, frame: &mut Frame, chained: &mut [bool
     true
 }
 
-/// The input that a chain which begins with `node` goes in by. One that `is_alone` is no chain
-/// unless it is large and nobody else needs the value.
+/// The input through which a value enters a chain that begins with `node`. A node that `is_alone`
+/// makes a chain only if it is large and nothing else needs the value.
 fn first_input(plan: &Plan, node: u32, frame: &Frame, is_alone: bool) -> Option<usize> {
     let node = plan.node(node);
     if !kernels::is_link(&node.op) {
@@ -70,7 +69,7 @@ fn first_input(plan: &Plan, node: u32, frame: &Frame, is_alone: bool) -> Option<
     }
     let inputs: SmallVec<[Known; 3]> =
         node.inputs.iter().map(|slot| frame.known(*slot)).collect::<Option<_>>()?;
-    // By rank and not by size: what is computed of no rows is smaller than a bias or a scalar.
+    // By rank and not by size: a value computed from no rows is smaller than a bias or a scalar.
     let (dtype, shape) = *inputs.iter().max_by_key(|(_, shape)| shape.rank())?;
     let is_worth_it = |at: &usize| {
         !is_alone

@@ -14,7 +14,7 @@ use crate::runtime::messages::{StepId, StepPart, WorkerMessage};
 use crate::runtime::worker::plan::{Plan, slots_of};
 use crate::tensor::Tensor;
 
-/// The values of a step, and how often each is still needed.
+/// The values of a step, each with the number of uses still to come.
 #[derive(Debug)]
 pub(crate) struct Frame {
     values: Vec<Option<Tensor>>,
@@ -26,7 +26,7 @@ impl Frame {
         Self { values: vec![None; plan.uses.len()], uses: plan.uses.clone() }
     }
 
-    /// A step begins, which has no values yet.
+    /// Begins a step, without values yet.
     fn begin(&mut self, plan: &Plan) {
         self.values.fill(None);
         self.uses.copy_from_slice(&plan.uses);
@@ -36,7 +36,7 @@ impl Frame {
         self.values[slot.0 as usize] = Some(value);
     }
 
-    /// The type of the value in `slot`, where it is there.
+    /// The type of the value in `slot`, if it is there.
     pub(super) fn known(&self, slot: Slot) -> Option<Known> {
         self.values[slot.0 as usize].as_ref().map(|value| (value.dtype(), value.shape()))
     }
@@ -55,7 +55,7 @@ impl Frame {
         self.values[slot.0 as usize].take().expect("a value is taken as often as it is used")
     }
 
-    /// Whether the value in `slot` is needed once more only.
+    /// Whether the value in `slot` is needed only once more.
     pub(super) fn is_last_use(&self, slot: Slot) -> bool {
         self.uses[slot.0 as usize] == 1
     }
@@ -69,7 +69,7 @@ impl Frame {
     }
 }
 
-/// The values of a step, and the kernels that are to run on them next, in this order.
+/// The values of a step, and the kernels to run on them next, in order.
 ///
 /// It goes to the device and comes back, for as long as there are steps of its partition.
 #[derive(Debug)]
@@ -77,17 +77,17 @@ pub(crate) struct Batch {
     pub(crate) part: StepPart,
     plan: Arc<Plan>,
     pub(crate) nodes: Vec<u32>,
-    /// By node: whether it runs when its only user does, as a part of the same chain.
+    /// By node: whether it runs together with its only user, as a part of the same chain.
     pub(super) chained: Vec<bool>,
     pub(super) frame: Frame,
     pub(crate) cost: Cost,
     pub(crate) numerics: Numerics,
-    /// What came of the last run.
+    /// The outcome of the last run.
     pub(crate) outcome: Result<(), NodeFailure>,
 }
 
 impl Batch {
-    /// No kernels, and no values.
+    /// An empty batch: no kernels, and no values.
     pub(super) fn new(plan: &Arc<Plan>) -> Self {
         Self {
             part: StepPart { step: StepId { master: 0, number: 0 }, device: plan.partition.device },
@@ -101,7 +101,7 @@ impl Batch {
         }
     }
 
-    /// A step begins.
+    /// Begins a step.
     pub(super) fn begin(&mut self, plan: &Plan) {
         self.frame.begin(plan);
         self.chained.fill(false);
@@ -126,10 +126,10 @@ pub(crate) struct NodeFailure {
     pub(crate) message: String,
 }
 
-/// Runs the kernels of `nodes` on the values of `frame`, as far as `numerics` has them computed.
+/// Runs the kernels of `nodes` on the values of `frame`, to the extent of `numerics`.
 ///
 /// # Errors
-/// The first kernel that could not do its work, on account of the values it was given.
+/// The first kernel that could not do its work, because of its input values.
 fn compute(plan: &Plan, batch: &mut Batch) -> Result<(), NodeFailure> {
     let Batch { nodes, frame, numerics, chained, .. } = batch;
     let is_real = *numerics == Numerics::Real;

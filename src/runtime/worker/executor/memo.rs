@@ -12,7 +12,7 @@ use crate::runtime::worker::plan::Plan;
 #[derive(Clone, Debug)]
 pub(crate) struct Memo {
     inputs: SmallVec<[Known; 3]>,
-    /// None if the shapes depend on the inputs' values, so that only the kernel can tell them.
+    /// `None` if the shapes depend on the inputs' values, so that only the kernel can tell them.
     pub(super) outputs: Option<SmallVec<[Known; 2]>>,
     pub(super) cost: Cost,
 }
@@ -20,8 +20,8 @@ pub(crate) struct Memo {
 /// By node: its last memo. Kept from step to step, since shapes seldom change.
 pub(crate) type Memos = Vec<Option<Memo>>;
 
-/// The output types and the cost of `node` for `inputs`: those of its memo, if it had such inputs
-/// last.
+/// The output types and the cost of `node` for `inputs`: from its memo, if its last inputs had the
+/// same types.
 ///
 /// # Errors
 /// If the inputs don't fit the operation.

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::naive::{Fluid, ends, fair_rates};
 use super::*;
 
-/// What a random test does to the flows: join on these links with this many bytes, or let the next
-/// one end.
+/// A random test's change to the flows: one joins on these links with this many bytes, or the next
+/// one ends.
 #[derive(Clone, Debug)]
 enum Change {
     Join { route: Vec<usize>, size: u64 },
@@ -23,7 +23,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// The flows that are under way, by their ids, with their links.
+/// The flows under way, by their ids, with their links.
 type Active = Vec<(FlowId, Vec<usize>)>;
 
 fn apply(flows: &mut Flows, active: &mut Active, now: &mut Time, id: usize, change: &Change) {

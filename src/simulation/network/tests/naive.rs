@@ -45,10 +45,10 @@ pub(super) struct Fluid {
     pub(super) route: Vec<usize>,
 }
 
-/// When each flow ends, if all start and end at exact times.
+/// The time at which each flow ends, if all start and end at exact times.
 pub(super) fn ends(capacities: &[f64], flows: &[Fluid]) -> Vec<f64> {
     let mut left: Vec<f64> = flows.iter().map(|flow| flow.size).collect();
-    // A flow that crosses no link is through at once.
+    // A flow that crosses no link ends at once.
     let mut ends: Vec<f64> = flows
         .iter()
         .map(|flow| if flow.route.is_empty() { flow.start } else { f64::NAN })

@@ -1,4 +1,4 @@
-//! A disk in memory, which stops after so many calls, and then has lost what was not brought to it.
+//! A disk in memory that stops after a number of calls and loses unsynced data.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::checkpoint::store::Entry;
 use crate::checkpoint::store::folder::files::{Files, NewFile};
 
-/// What is lost in a crash.
+/// The data that a crash loses.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Crash {
     /// Nothing: the process was killed, not the machine.
     Process,
-    /// All that was not brought to the disk.
+    /// All unsynced data.
     Everything,
-    /// Values that were not brought to the disk; but names are as they were at last.
+    /// Unsynced values; names are as they were last.
     Values,
 }
 
@@ -23,20 +23,20 @@ impl Crash {
     pub(super) const ALL: [Self; 3] = [Self::Process, Self::Everything, Self::Values];
 }
 
-/// The disk, with one folder. Clones are the same disk.
+/// The disk, with one folder. Clones share it.
 #[derive(Clone, Default)]
 pub(super) struct Disk(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// How many calls are still served; none for all.
+    /// The number of calls still served; none for all.
     calls: Option<usize>,
-    /// How many bytes can still be written; none for any number.
+    /// The number of bytes that can still be written; none for any number.
     room: Option<usize>,
     contents: Vec<Content>,
-    /// Which of the contents a name stands for.
+    /// The index in `contents` that each name stands for.
     names: BTreeMap<String, usize>,
-    /// The same, on the disk.
+    /// The names that are synced to the disk.
     names_on_disk: BTreeMap<String, usize>,
 }
 
@@ -74,7 +74,7 @@ impl Disk {
         self.state().names.keys().cloned().collect()
     }
 
-    /// What is there after a crash.
+    /// The disk after a crash.
     pub(super) fn after(&self, crash: Crash) -> Self {
         let state = self.state();
         let bytes = |content: &Content| match crash {
@@ -154,7 +154,7 @@ impl Files for Disk {
     }
 }
 
-/// A file that is being written. Half of what it is given is there where the disk stops meanwhile.
+/// A file that is being written. If the disk stops during a write, half of the bytes are there.
 struct Open {
     disk: Disk,
     content: usize,
