@@ -227,8 +227,8 @@ fn another_version_another_run_and_another_name_are_refused_and_told_why() {
         let cases = [
             (hello(9, "test", "worker:1", 1), "version 9"),
             (hello(2, "yesterday", "worker:1", 1), "run `yesterday`"),
-            (hello(2, "test", "worker:0", 1), "certificate is not that of worker:0"),
-            (hello(2, "test", "ps:0", 1), "certificate is not that of ps:0"),
+            (hello(2, "test", "worker:0", 1), "says that it is worker:0, but its certificate"),
+            (hello(2, "test", "ps:0", 1), "says that it is ps:0, but its certificate"),
             (hello(2, "test", "no name", 1), "can't be read"),
         ];
         for (greeting, why) in cases {
