@@ -3,7 +3,7 @@
 //! asynchronous EASGD of its algorithm 1).
 //!
 //! Every so many steps a worker `x` and the center `c` move towards each other, by `alpha * (x -
-//! c)`. Nobody waits for others, and each worker keeps what it has explored. The paper takes `alpha
+//! c)`. Nobody waits for others, and no worker gives up what it has explored. The paper takes `alpha
 //! = 0.9 / workers`.
 
 use std::fmt;

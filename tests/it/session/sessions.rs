@@ -325,7 +325,11 @@ fn fetches_come_in_the_order_in_which_they_were_asked_for() {
         let fetched = session.run().fetch(&c).fetch(&b).fetch(&a).fetch(&c).await?;
         let values = (0..4).map(|i| fetched.scalar::<f32>(i)).collect::<Result<Vec<_>>>()?;
         assert_eq!(values, [3.0, 2.0, 1.0, 3.0]);
-        assert_error(fetched.scalar::<f32>(4), Code::InvalidArgument, &["fetch 4 of 4"]);
+        assert_error(
+            fetched.scalar::<f32>(4),
+            Code::InvalidArgument,
+            &["fetch 4 is none of the 4 values"],
+        );
         Ok(())
     });
 }
