@@ -2,9 +2,9 @@
 //! center (Zhang, Choromanska and LeCun, "Deep learning with Elastic Averaging SGD", 2015: the
 //! asynchronous EASGD of its algorithm 1).
 //!
-//! Every so many steps a worker `x` and the center `c` move towards each other, by `alpha * (x -
-//! c)`. Nobody waits for others, and no worker gives up what it has explored. The paper takes `alpha
-//! = 0.9 / workers`.
+//! Every so many steps a worker `x` and the center `c` move towards each other, by
+//! `alpha * (x - c)`. Nobody waits for others, and no worker gives up what it has explored. The
+//! paper takes `alpha = 0.9 / workers`.
 
 use std::fmt;
 
