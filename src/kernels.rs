@@ -1,13 +1,13 @@
-//! The numbers: every arithmetic operation on tensors, slices in, slices out.
+//! The arithmetic of tensors: every operation, from slices to slices.
 //!
-//! A kernel reads slices and writes every element of the slices it is handed for its results, which
-//! may hold anything before. It knows no graph, no device and no clock. Lengths that do not fit are
-//! bugs of the caller and assertions here; what a user's data can cause is a typed error.
+//! A kernel reads slices and writes every element of its result slices, which may hold anything
+//! before. It knows no graph, no device and no clock. Lengths that do not fit are bugs of the
+//! caller and assertions here; errors that a user's data can cause are typed.
 //!
 //! **The same bits on any thread count.** Work is cut into chunks whose size depends on the
-//! operands alone, never on the number of threads; float sums have a fixed order, which each kernel
-//! states; what chunks yield is combined by index. Below a measured size a kernel runs on the
-//! calling thread, above it on the rayon pool it is called from.
+//! operands alone, never on the number of threads. Float sums have a fixed order, which each kernel
+//! states, and the results of chunks are combined by index. Below a measured size a kernel runs on
+//! the calling thread, above it on the rayon pool it is called from.
 //!
 //! Loops are plain and compiled once for each instruction set (`pulp` picks at run time); no
 //! reordering and no fused multiply-add is left to the compiler, so all sets give the same bits.

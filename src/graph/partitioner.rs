@@ -16,7 +16,7 @@ pub enum Partitioner {
         /// The most shards, whatever their size.
         max_shards: Option<usize>,
     },
-    /// The most shards that each have at least a size, up to a number (TensorFlow:
+    /// One shard for each full or partial multiple of a size, up to a number (TensorFlow:
     /// `min_max_variable_partitioner`).
     MinMax {
         /// The most shards.

@@ -7,7 +7,7 @@ use super::matmul::{self, MatMul, matmul};
 use super::number::Float;
 use super::parallel::for_pieces;
 
-/// A type of elements that matrices are multiplied of.
+/// An element type whose matrices can be multiplied.
 pub(crate) trait Factor: Float {
     /// `out = op(a) * op(b)`: one product, as [`matmul()`] says.
     fn product(a: &[Self], b: &[Self], out: &mut [Self], dims: MatMul);

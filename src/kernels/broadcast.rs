@@ -1,5 +1,5 @@
-//! Operands of several shapes, broadcast by the rules of NumPy; and sums back over what was
-//! broadcast.
+//! Operands of several shapes, broadcast by the rules of NumPy, and sums back over broadcast
+//! dimensions.
 
 use pulp::NullaryFnOnce;
 use smallvec::SmallVec;
@@ -9,9 +9,9 @@ use super::parallel::{PARALLEL_FROM, for_chunks, for_pieces, vectorised};
 use super::{reduce, rows};
 use crate::tensor::Shape;
 
-/// How `N` operands are read beside a result: its dimensions, innermost first, and for each how far
-/// an operand moves with a step along it: 0 where it is broadcast. Dimensions along which all
-/// operands go on alike are one; none is of size 1.
+/// The layout of `N` operands beside a result: its dimensions, innermost first, and for each the
+/// distance that an operand moves with a step along it: 0 if it is broadcast. Dimensions along
+/// which all operands go on alike are joined; none is of size 1.
 #[derive(Debug)]
 pub(super) struct Layout<const N: usize> {
     dims: SmallVec<[(usize, [usize; N]); 6]>,
@@ -48,10 +48,9 @@ impl<const N: usize> Layout<N> {
         Self { dims }
     }
 
-    /// Calls
-    /// `work(piece of out, where each operand is at its beginning, how far each moves a step)` for
-    /// the pieces of `out`, which begins at element `start` of the result, that lie within its
-    /// innermost dimension.
+    /// Cuts `out`, which begins at element `start` of the result, into pieces within its innermost
+    /// dimension. Calls `work(piece, each operand's position at its beginning, each operand's
+    /// step)`.
     #[inline(always)]
     fn for_pieces<Y>(
         &self,
@@ -74,7 +73,7 @@ impl<const N: usize> Layout<N> {
         }
     }
 
-    /// Where each operand is at the beginning of a row of the result, a row being the innermost
+    /// The position of each operand at the beginning of a row of the result; a row is the innermost
     /// dimension.
     #[inline(always)]
     fn offsets(&self, mut row: usize) -> [usize; N] {
@@ -93,7 +92,7 @@ impl<const N: usize> Layout<N> {
 /// The shape that both broadcast to.
 ///
 /// # Panics
-/// If they don't.
+/// If they can't be broadcast to one.
 pub(super) fn shape_of(a: Shape, b: Shape) -> Shape {
     let (long, short) = if a.rank() < b.rank() { (b, a) } else { (a, b) };
     let mut dims: SmallVec<[usize; 6]> = SmallVec::from_slice(long.dims());

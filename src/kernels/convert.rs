@@ -1,4 +1,4 @@
-//! Kernels that change types, and of a value everywhere.
+//! Kernels that change types, and a kernel that fills a tensor with one value.
 
 use half::bf16;
 
@@ -6,10 +6,10 @@ use super::parallel::{for_chunks, map};
 
 /// A type whose values can be cast to `To` (TensorFlow `Cast`).
 pub(crate) trait CastTo<To>: Copy + Sync {
-    /// The value as `To`. Floats are cut towards 0 and, where TensorFlow leaves it open, saturate
-    /// at the integer's limits, with 0 for NaN; wide integers wrap; a truth value is 0 or 1; every
-    /// number but 0 is true, NaN included. To `bf16` goes what goes to `f32`, then to the nearest,
-    /// of two to the even one.
+    /// The value as `To`. Floats are cut towards 0; where TensorFlow leaves the result open, they
+    /// saturate at the integer's limits, with 0 for NaN. Wide integers wrap; a truth value is 0 or
+    /// 1; every number but 0 is true, NaN included. Values are converted to `bf16` by way of `f32`,
+    /// then to the nearest, of two to the even one.
     fn cast(self) -> To;
 }
 

@@ -1,19 +1,19 @@
-//! What a kernel costs, from the sizes of its operands alone.
+//! The cost of a kernel, from the sizes of its operands alone.
 //!
 //! Every element that a kernel reads or writes counts once, whatever the caches do. An addition, a
 //! multiplication, a comparison, a division and a root count as one operation each; a fused
-//! multiply-add as two; a function counts as its polynomial has operations.
+//! multiply-add as two; a function as many as its polynomial has.
 
 use super::matmul::{self, MatMul};
 use super::parallel;
 
 pub use crate::graph::Cost;
 
-/// The operations of an exponential or a logarithm.
+/// The number of operations of an exponential or a logarithm.
 pub(crate) const EXP: usize = 20;
-/// The operations of a sigmoid or a hyperbolic tangent.
+/// The number of operations of a sigmoid or a hyperbolic tangent.
 pub(crate) const TANH: usize = 32;
-/// The operations of one random value.
+/// The number of operations of one random value.
 const DRAW: usize = 20;
 
 impl Cost {
@@ -48,7 +48,7 @@ impl Cost {
     }
 }
 
-/// Whether kernels that cost this much together may have one among them that spreads over threads.
+/// Whether kernels that cost this much together can include one that spreads over threads.
 pub(crate) fn may_spread(cost: Cost) -> bool {
     const FLOPS: u64 = 2 * matmul::PARALLEL_FROM as u64;
     const BYTES: u64 = (2 * size_of::<f32>() * parallel::PARALLEL_FROM) as u64;

@@ -1,5 +1,4 @@
-//! Dropout: which elements are kept depends on a key, a counter and the element's position, and on
-//! nothing else.
+//! Dropout: the choice of elements depends on a key, a counter and the element's position alone.
 //!
 //! An element's random number is a function of its position (Widynski 2020, "Squares: a fast
 //! counter-based RNG"), so the mask is never stored: the gradient computes it again.

@@ -1,4 +1,4 @@
-//! The sum of many.
+//! The sum of many tensors.
 
 use super::number::Number;
 use super::parallel::{for_chunks, vectorised};
@@ -7,7 +7,7 @@ use super::parallel::{for_chunks, vectorised};
 /// synchronous step's gradients (TensorFlow `AddN`, then the division of the mean).
 ///
 /// # Panics
-/// If there is no input.
+/// If there are no inputs.
 pub(crate) fn add_n<T: Number>(inputs: &[&[T]], scale: T, out: &mut [T]) {
     /// Small enough to stay in the first-level cache while all inputs are added, in elements.
     const BLOCK: usize = 2048;

@@ -5,9 +5,9 @@
 
 use super::number::{Float, Number};
 
-/// By what [`selu`] stretches (Klambauer et al. 2017, equation 14).
+/// The factor by which [`selu`] stretches (Klambauer et al. 2017, equation 14).
 const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
-/// By what [`selu`] stretches below 0: the scale times alpha.
+/// The factor by which [`selu`] stretches below 0: the scale times alpha.
 const SELU_SCALE_ALPHA: f64 = 1.758_099_340_847_376_6;
 /// √(2/π), of [`gelu_tanh`].
 const GELU_ROOT: f64 = 0.797_884_560_802_865_4;
@@ -45,7 +45,7 @@ pub(super) fn leaky_relu<T: Float>(x: T, alpha: T) -> T {
     if x > T::ZERO { x } else { x * alpha }
 }
 
-/// `dy`, where `x` is not above 0 times `alpha` (TensorFlow `LeakyReluGrad`).
+/// `dy`, times `alpha` unless `x` is above 0 (TensorFlow `LeakyReluGrad`).
 #[inline(always)]
 pub(super) fn leaky_relu_grad<T: Float>(dy: T, x: T, alpha: T) -> T {
     if x > T::ZERO { dy } else { dy * alpha }
@@ -58,7 +58,7 @@ pub(super) fn elu<T: Float>(x: T) -> T {
     if x < T::ZERO { below } else { x }
 }
 
-/// (TensorFlow `EluGrad`)
+/// The gradient of [`elu`] (TensorFlow `EluGrad`).
 #[inline(always)]
 pub(super) fn elu_grad<T: Float>(dy: T, y: T) -> T {
     if y < T::ZERO { dy * (y + T::ONE) } else { dy }
@@ -71,13 +71,13 @@ pub(super) fn selu<T: Float>(x: T) -> T {
     if x < T::ZERO { below } else { T::of(SELU_SCALE) * x }
 }
 
-/// (TensorFlow `SeluGrad`)
+/// The gradient of [`selu`] (TensorFlow `SeluGrad`).
 #[inline(always)]
 pub(super) fn selu_grad<T: Float>(dy: T, y: T) -> T {
     if y < T::ZERO { dy * (y + T::of(SELU_SCALE_ALPHA)) } else { dy * T::of(SELU_SCALE) }
 }
 
-/// `x Φ(x)`, Φ being the normal distribution (TensorFlow `tf.nn.gelu`).
+/// `x Φ(x)`, where Φ is the normal distribution (TensorFlow `tf.nn.gelu`).
 #[inline(always)]
 pub(super) fn gelu<T: Float>(x: T) -> T {
     T::of(0.5) * x * (T::ONE + (x * T::of(std::f64::consts::FRAC_1_SQRT_2)).erf())
@@ -135,7 +135,7 @@ pub(super) fn softplus<T: Float>(x: T) -> T {
     relu(x) + (-x.magnitude()).exp().log1p()
 }
 
-/// (TensorFlow `SoftplusGrad`)
+/// The gradient of [`softplus`] (TensorFlow `SoftplusGrad`).
 #[inline(always)]
 pub(super) fn softplus_grad<T: Float>(dy: T, x: T) -> T {
     dy * sigmoid(x)
@@ -147,7 +147,7 @@ pub(super) fn softsign<T: Float>(x: T) -> T {
     x / (T::ONE + x.magnitude())
 }
 
-/// (TensorFlow `SoftsignGrad`)
+/// The gradient of [`softsign`] (TensorFlow `SoftsignGrad`).
 #[inline(always)]
 pub(super) fn softsign_grad<T: Float>(dy: T, x: T) -> T {
     let below = T::ONE + x.magnitude();
@@ -245,22 +245,22 @@ pub(super) fn erf_grad<T: Float>(dy: T, x: T) -> T {
     dy * T::of(std::f64::consts::FRAC_2_SQRT_PI) * (-(x * x)).exp()
 }
 
-/// What is left of `a` after division by `b` to the integer below, of the sign of `b` (TensorFlow
-/// `FloorMod`).
+/// The remainder of `a` after division by `b` to the integer below, with the sign of `b`
+/// (TensorFlow `FloorMod`).
 #[inline(always)]
 pub(super) fn floor_mod<T: Number>(a: T, b: T) -> T {
     let left = a.remainder(b);
     if left != T::ZERO && (left < T::ZERO) != (b < T::ZERO) { left.plus(b) } else { left }
 }
 
-/// The greater; NaN where either is (TensorFlow `Maximum`).
+/// The greater; NaN if either is (TensorFlow `Maximum`).
 #[inline(always)]
 pub(super) fn maximum<T: Number>(a: T, b: T) -> T {
     let greater = if a > b { a } else { b };
     if a.is_nan() { a } else { greater }
 }
 
-/// The lesser; NaN where either is (TensorFlow `Minimum`).
+/// The lesser; NaN if either is (TensorFlow `Minimum`).
 #[inline(always)]
 pub(super) fn minimum<T: Number>(a: T, b: T) -> T {
     let lesser = if a < b { a } else { b };

@@ -1,7 +1,7 @@
-//! The products of matrices that the `gemm` crates compute, of the two types that we have.
+//! The products of matrices of f32 and f64, computed by the `gemm` crates.
 //!
-//! The crate `gemm` itself is left out: it chooses among five types in each call, and to compile
-//! those of complex numbers takes longer than those of the two that are used.
+//! The crate `gemm` itself is left out: it chooses among five types in each call, and compiling its
+//! complex numbers takes longer than compiling the two types that we use.
 
 use gemm_common::Parallelism;
 
@@ -16,12 +16,12 @@ pub(super) struct Matrix<T> {
 
 /// A type of elements that `gemm` multiplies.
 pub(super) trait Gemm: Sized {
-    /// `out = a * b`, of which `out` is `[m, n]`, `a` is `[m, k]` and `b` is `[k, n]`; what `out`
-    /// held is not read. `out` has its columns side by side.
+    /// `out = a * b`, where `out` is `[m, n]`, `a` is `[m, k]` and `b` is `[k, n]`; the old values
+    /// of `out` are not read. `out` has its columns side by side.
     ///
     /// # Safety
-    /// What the pointers, shapes and steps name must be there, and nobody else may access the
-    /// elements of `out` meanwhile.
+    /// The elements named by the pointers, shapes and steps must exist, and nobody else may access
+    /// the elements of `out` meanwhile.
     #[expect(unsafe_code, reason = "gemm takes pointers")]
     unsafe fn gemm(
         shape: [usize; 3],

@@ -1,14 +1,14 @@
 //! Kernels that find slices by their index.
 //!
-//! Indices come checked, as positions ([`positions`], [`nd_positions`]); where they repeat, updates
-//! count in the order of the indices.
+//! Indices are checked before, and come as positions ([`positions`], [`nd_positions`]); repeated
+//! indices take effect in their order.
 
 use super::number::Number;
 use super::parallel::for_chunks;
 use crate::graph::ComputeError;
 use crate::tensor::{DType, Tensor};
 
-/// An index that is no position of its axis.
+/// An index outside its axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the index {index}, at place {place} of the indices, is outside its axis, which has {size} \
@@ -17,9 +17,9 @@ use crate::tensor::{DType, Tensor};
 pub struct IndexOutOfRange {
     /// The index.
     pub index: i64,
-    /// Which of all indices it is, in row-major order.
+    /// The index's place among all indices, in row-major order.
     pub place: usize,
-    /// The size of the axis that it is to be a position of.
+    /// The size of the axis.
     pub size: usize,
 }
 
@@ -32,7 +32,7 @@ impl From<IndexOutOfRange> for ComputeError {
 /// The indices, i32 or i64, as positions of an axis of `size`.
 ///
 /// # Errors
-/// For the first that is none.
+/// For the first index that is outside the axis.
 pub(crate) fn positions(indices: &Tensor, size: usize) -> Result<Vec<usize>, IndexOutOfRange> {
     nd_positions(indices, &[size])
 }
@@ -109,7 +109,7 @@ pub(crate) fn scatter_add<T: Number>(
     });
 }
 
-/// Puts each slice of `updates` in the place of the slice of `out` at its position.
+/// Replaces the slice of `out` at each position by the slice of `updates`.
 pub(crate) fn scatter_update<T: Copy + Send + Sync>(
     updates: &[T],
     positions: &[usize],
@@ -142,8 +142,8 @@ fn scatter<T: Copy + Send + Sync>(
     });
 }
 
-/// `on` at the index along an axis of `depth`, outside which there are the indices of an outer
-/// slice and inside which there are `inner` of them (TensorFlow `OneHot`).
+/// `on` at the index along an axis of `depth`, and `off` elsewhere. Outside the axis are the outer
+/// slices of the indices; inside it are `inner` indices each (TensorFlow `OneHot`).
 pub(crate) fn one_hot<T: Copy>(
     indices: &Tensor,
     depth: usize,
@@ -168,9 +168,9 @@ pub(crate) fn one_hot<T: Copy>(
     }
 }
 
-/// The sums along an axis of `size` with `inner` elements inside each position, up to each position
-/// or, from the end, down to it; without its own element where `exclusive` (TensorFlow `Cumsum`).
-/// One after the other.
+/// The cumulative sums along an axis of `size` with `inner` elements inside each position: up to
+/// each position or, if `reverse`, from the end down to it; without the position's own element if
+/// `exclusive` (TensorFlow `Cumsum`). One after the other.
 pub(crate) fn cumsum<T: Number>(
     x: &[T],
     size: usize,

@@ -1,4 +1,4 @@
-//! The learning rate of a step. It is computed in `f64`, so that only its last rounding is seen.
+//! The learning rate of a step, computed in `f64`, so that only the last rounding shows.
 
 use std::f64::consts::PI;
 

@@ -12,7 +12,8 @@ mod trigonometry;
 pub(super) use error_function::{erf, erf_f64};
 pub(super) use trigonometry::{TURNS_KNOWN, cos, cos_of_any, sin, sin_of_any};
 
-/// What added to a small number rounds it to an integer, which is then in the low bits: 1.5 * 2^23.
+/// Added to a small number, it rounds that to an integer, which is then in the low bits: 1.5 *
+/// 2^23.
 const ROUND: f32 = 12_582_912.0;
 /// ln 2 in two parts, the first of 9 bits so that its product with an exponent is exact.
 const LN_2_HIGH: f32 = 0.693_359_4;
@@ -54,12 +55,12 @@ pub(super) fn exp(x: f32) -> f32 {
     let n = rounded - ROUND;
     let r = x - n * LN_2_HIGH - n * LN_2_LOW;
     let series = exp_series(r);
-    // In two halves: 2^128 is no float, and a subnormal result must be rounded once only.
+    // In two halves: 2^128 is not a float, and a subnormal result must be rounded only once.
     let half = exponent >> 1;
     (series + r + 1.0) * power_of_two(half) * power_of_two(exponent.wrapping_sub(half))
 }
 
-/// e^x - 1 within 2 units in the last place, also where that is next to nothing.
+/// e^x - 1 within 2 units in the last place, even if the result is tiny.
 ///
 /// Infinite above 88.7228; of the sign of x, NaN of NaN.
 #[inline(always)]
@@ -70,7 +71,7 @@ pub(super) fn expm1(x: f32) -> f32 {
     let exponent = (rounded.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
     let n = rounded - ROUND;
     let r = limited - n * LN_2_HIGH - n * LN_2_LOW;
-    // 2^n (e^r - 1 + (1 - 2^-n)): what is in parentheses is 0 where x is small.
+    // 2^n (e^r - 1 + (1 - 2^-n)): the inner parentheses are 0 if x is small.
     let lacking = 1.0 - power_of_two(exponent.wrapping_neg().max(-126));
     let half = exponent >> 1;
     let found = (exp_series(r) + r + lacking)
@@ -79,13 +80,13 @@ pub(super) fn expm1(x: f32) -> f32 {
     found.copysign(x)
 }
 
-/// ln(1 + x) within 3 units in the last place, also where that is next to nothing.
+/// ln(1 + x) within 3 units in the last place, even if the result is tiny.
 ///
 /// -infinity of -1, NaN below, infinity of infinity; of the sign of x, NaN of NaN.
 #[inline(always)]
 pub(super) fn log1p(x: f32) -> f32 {
     let above = 1.0 + x;
-    // What the rounding of 1 + x lost, by the slope of the logarithm.
+    // The rounding error of 1 + x, times the slope of the logarithm.
     let lost = (x - (above - 1.0)) / above;
     let finite = log(above) + lost;
     let of_positive = if x < f32::INFINITY { finite } else { x };
@@ -137,6 +138,6 @@ pub(super) fn tanh(x: f32) -> f32 {
     );
     let small = x + x * square * series;
     let large = 1.0 - 2.0 / (exp(2.0 * x.abs()) + 1.0);
-    // The sign also of -0, which the series would make +0.
+    // `copysign` also restores the sign of -0, which the series would make +0.
     (if x.abs() < 0.625 { small } else { large }).copysign(x)
 }

@@ -14,23 +14,23 @@ use crate::tensor::{Shape, Tensor};
 ///
 /// Measured: 53 us on one thread, 30 us on two that are awake; to wake one takes 20 to 50 us.
 pub(super) const PARALLEL_FROM: usize = 1 << 22;
-/// How many columns of a product one thread takes at a time; a narrower product is left to `gemm`
-/// to spread.
+/// The number of columns of a product that one thread takes at a time; `gemm` itself spreads a
+/// narrower product.
 ///
 /// Measured on two threads that are awake, `[128, 512] x [512, 512]`: as fast as twice one thread.
 const COLUMNS: usize = 128;
-/// How many rows of a product with a transposed `a` one thread takes at a time at most.
+/// The most rows of a product with a transposed `a` that one thread takes at a time.
 ///
-/// `gemm` copies such an `a` into another order, for each part of the columns anew. Measured on
-/// `[784, 128] x [128, 512]`: 0.47 ms on two threads with parts of the rows, 0.55 without, 0.46
-/// where `gemm` spreads the product itself; `[512, 128] x [128, 512]`: 0.31, 0.35 and 0.32.
+/// `gemm` copies such an `a` into another order, anew for each part of the columns. Measured on
+/// `[784, 128] x [128, 512]`: 0.47 ms on two threads with parts of the rows, 0.55 without, 0.46 if
+/// `gemm` spreads the product itself; `[512, 128] x [128, 512]`: 0.31, 0.35 and 0.32.
 const ROWS: usize = 256;
-/// From how many rows of the product, and from how large a `b` each way, a transposed `b` is copied
-/// into rows.
+/// The least rows of the product, and the least size of `b` each way, for which a transposed `b` is
+/// copied into rows.
 ///
 /// `gemm` copies it too, element by element. Measured on `[128, 512] x [512, 512]` with a
-/// transposed `b`: 0.36 ms on two threads where `gemm` takes 0.56; `[16, 16] x [16, 16]`: 0.3 us
-/// where it takes 0.4.
+/// transposed `b`: 0.36 ms on two threads against 0.56 with `gemm`; `[16, 16] x [16, 16]`: 0.3 us
+/// against 0.4.
 const TURN_FROM: (usize, usize) = (8, 16);
 
 /// The shape of a product: `op(a)` is `[m, k]`, `op(b)` is `[k, n]`, the product `[m, n]`, all
@@ -95,8 +95,8 @@ struct Part {
 /// Computes `part` of the product.
 ///
 /// # Safety
-/// `a`, `b` and what `out` points to must have the sizes that `dims` states; the part must be
-/// within them; nobody else may access this part of `out` meanwhile.
+/// `a`, `b` and the memory behind `out` must have the sizes in `dims`; the part must be within
+/// them; nobody else may access this part of `out` meanwhile.
 #[expect(unsafe_code, reason = "the product is written through a pointer")]
 unsafe fn product(a: &[f32], b: &[f32], out: &AtomicPtr<f32>, dims: MatMul, part: Part) {
     let MatMul { m, k, n, transpose_a, transpose_b } = dims;
@@ -107,7 +107,7 @@ unsafe fn product(a: &[f32], b: &[f32], out: &AtomicPtr<f32>, dims: MatMul, part
         (turned.slice().as_ptr(), columns.len(), 1)
     } else {
         let (row, column) = if transpose_b { (1, k) } else { (n, 1) };
-        // `wrapping_add`: where `k` is 0 there is no such column of `b`, nor is it read.
+        // `wrapping_add`: if `k` is 0 there is no such column of `b`, and it is not read.
         (b.as_ptr().wrapping_add(columns.start * column), row, column)
     };
     let (a_row, a_column) = if transpose_a { (1, m) } else { (k, 1) };
@@ -120,7 +120,7 @@ unsafe fn product(a: &[f32], b: &[f32], out: &AtomicPtr<f32>, dims: MatMul, part
     unsafe { f32::gemm([rows.len(), k, columns.len()], out, a, b, parallelism) };
 }
 
-/// `x`, which has `rows` rows, with rows and columns exchanged.
+/// Transposes `x`, which has `rows` rows.
 fn turn(x: &[f32], rows: usize) -> Tensor {
     let columns = x.len() / rows;
     let mut turned = Tensor::uninitialised::<f32>(Shape::from([columns, rows]));

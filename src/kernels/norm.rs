@@ -72,8 +72,7 @@ impl ColumnsGrad<'_> {
         reduce::columns(dx, 0.0, |a, b| a + b, by_scale);
         by_scale.iter_mut().zip(&inverse).for_each(|(sum, inverse)| *sum *= inverse);
         reduce::columns(dy, 0.0, |a, b| a + b, by_offset);
-        // dx = factor (dy - shift - slope (x - mean)); with moments that are given, there is
-        // nothing to take off.
+        // dx = factor (dy - shift - slope (x - mean)); with given moments nothing is subtracted.
         let factor: Vec<f32> =
             self.scale.iter().zip(&inverse).map(|(scale, inverse)| scale * inverse).collect();
         let share = if self.is_training { columns as f32 / x.len() as f32 } else { 0.0 };

@@ -1,4 +1,4 @@
-//! What kernels ask of the types that they compute with, so that one definition serves them all.
+//! The traits of the element types that kernels compute with, so that one definition serves all.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -11,20 +11,20 @@ pub(crate) trait Number: Element + PartialOrd + Default {
     const ZERO: Self;
     /// 1.
     const ONE: Self;
-    /// What no number is below.
+    /// The least number.
     const LEAST: Self;
-    /// What no number is above.
+    /// The greatest number.
     const GREATEST: Self;
-    /// `count`, which wraps or is rounded where it is too large.
+    /// `count` as this type; it wraps or is rounded if it is too large.
     fn counted(count: usize) -> Self;
-    /// A `count`-th of it; of an integer cut towards 0, and 0 where the count is 0.
+    /// The number divided by `count`; an integer is cut towards 0, and is 0 if the count is 0.
     fn over(self, count: usize) -> Self;
-    /// The greater of two; NaN where either is.
+    /// The greater of two; NaN if either is.
     #[inline(always)]
     fn greater(self, other: Self) -> Self {
         if self > other || self.is_nan() { self } else { other }
     }
-    /// The lesser of two; NaN where either is.
+    /// The lesser of two; NaN if either is.
     #[inline(always)]
     fn lesser(self, other: Self) -> Self {
         if self < other || self.is_nan() { self } else { other }
@@ -39,18 +39,18 @@ pub(crate) trait Number: Element + PartialOrd + Default {
     fn negated(self) -> Self;
     /// The magnitude.
     fn magnitude(self) -> Self;
-    /// 1, -1 or, of 0 and NaN, the number itself.
+    /// The sign: 1 or -1; 0 and NaN stay as they are.
     fn sign(self) -> Self;
-    /// Whether it is none.
+    /// Whether it is NaN.
     fn is_nan(self) -> bool;
-    /// `self / other`, of integers cut towards 0; these must not be divided by 0.
+    /// `self / other`; integers are cut towards 0, and must not be divided by 0.
     fn quotient(self, other: Self) -> Self;
-    /// What is left of `self` after [`quotient`](Self::quotient), as an integer; of the sign of
+    /// The remainder of `self` after [`quotient`](Self::quotient) as an integer, with the sign of
     /// `self`.
     fn remainder(self, other: Self) -> Self;
     /// The integer below `self / other`.
     fn floor_quotient(self, other: Self) -> Self;
-    /// `self` to the power `exponent`; that of an integer must not be below 0.
+    /// `self` to the power `exponent`, which must be at least 0 for integers.
     fn power(self, exponent: Self) -> Self;
 }
 
@@ -81,11 +81,11 @@ pub(crate) trait Float:
     fn sin(self) -> Self;
     /// The cosine, where [`turns_are_known`](Self::turns_are_known).
     fn cos(self) -> Self;
-    /// The sine of any angle: the same bits as [`sin`](Self::sin) where that is good.
+    /// The sine of any angle: the same bits as [`sin`](Self::sin) for angles in its range.
     fn sin_of_any(self) -> Self;
-    /// The cosine of any angle: the same bits as [`cos`](Self::cos) where that is good.
+    /// The cosine of any angle: the same bits as [`cos`](Self::cos) for angles in its range.
     fn cos_of_any(self) -> Self;
-    /// Whether [`sin`](Self::sin) and [`cos`](Self::cos) are good for this angle.
+    /// Whether the angle is in the range of [`sin`](Self::sin) and [`cos`](Self::cos).
     fn turns_are_known(self) -> bool;
     /// The square root.
     fn sqrt(self) -> Self;

@@ -1,4 +1,4 @@
-//! Whether kernels compute, or only say the type of what they would have computed.
+//! Whether kernels compute numbers, or only the types of their results.
 
 use serde::Deserialize;
 
@@ -13,20 +13,20 @@ pub enum Numerics {
     /// Real gradients, real loss.
     #[default]
     Real,
-    /// Shapes, costs and bytes only: for models too large for this machine. There is no loss and no
-    /// accuracy.
+    /// Shapes, costs and bytes only, without loss and accuracy: for models too large for this
+    /// machine.
     ///
-    /// Floats, and all that is computed from them, are hollow tensors, which take no memory. What
-    /// is computed from integers and truth values alone is real (ids, steps, verdicts), and so are
-    /// constants and what is fed.
+    /// Floats, and all values computed from them, are hollow tensors, which take no memory. Values
+    /// that are computed from integers and truth values alone are real (ids, steps, verdicts), and
+    /// so are constants and feeds.
     Shapes,
 }
 
 impl Numerics {
-    /// Gives the outputs of `op`, whose inputs shape inference has checked.
+    /// Computes the outputs of `op`, whose inputs shape inference has checked.
     ///
     /// # Errors
-    /// If the values, as distinct from their types, are not what the operation can work on.
+    /// If the operation can't work on the inputs' values, though their types fit.
     pub(crate) fn call(self, op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> {
         let hollow = match self {
             Self::Real => None,
@@ -35,8 +35,7 @@ impl Numerics {
         hollow.map_or_else(|| registry::call(op, inputs), Ok)
     }
 
-    /// `value` as a variable keeps it: where floats have no numbers, without those that it was
-    /// given.
+    /// `value` as a variable keeps it: hollow, if floats have no numbers.
     pub(crate) fn kept(self, value: Tensor) -> Tensor {
         match self {
             Self::Shapes if value.dtype().is_float() => {
@@ -47,10 +46,11 @@ impl Numerics {
     }
 }
 
-/// What `op` gives where floats have no numbers; none where it gives numbers all the same.
+/// The hollow outputs of `op`, if floats have no numbers; `None` if its outputs have numbers
+/// anyway.
 ///
 /// # Errors
-/// If the shape of the outputs depends on an input that has no numbers.
+/// If the shape of the outputs depends on an input without numbers.
 fn hollow_outputs(op: &Op, inputs: &[&Tensor]) -> Result<Option<Outputs>, KernelError> {
     if let Op::Array(Array::Shape(_) | Array::Size(_) | Array::Rank) = op {
         return Ok(None);

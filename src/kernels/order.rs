@@ -1,4 +1,4 @@
-//! Where the greatest elements are, and which.
+//! The positions of the greatest and least elements, and the greatest elements themselves.
 
 use std::cmp::Ordering;
 
@@ -11,9 +11,9 @@ use crate::tensor::Element;
 pub(crate) trait Position: Element + Into<i64> {
     /// The position `at`.
     fn of(at: usize) -> Self;
-    /// Where it is; none where it is negative.
+    /// The position; `None` if it is negative.
     fn at(self) -> Option<usize>;
-    /// Where it is, of one that is known not to be negative.
+    /// The position, which the caller knows not to be negative.
     fn place(self) -> usize;
 }
 
@@ -39,7 +39,7 @@ macro_rules! position {
 }
 position!(i32, i64);
 
-/// Where along an axis the greatest element is, of equal ones the first; 0 where all are NaN
+/// The position of the greatest element along an axis, the first of equal ones; 0 if all are NaN
 /// (TensorFlow `ArgMax`).
 ///
 /// # Panics
@@ -48,7 +48,7 @@ pub(crate) fn argmax<T: Number, I: Position>(x: &[T], axis: Run, out: &mut [I]) 
     arg(x, axis, T::LEAST, |new, best| new > best, out);
 }
 
-/// Where along an axis the least element is, of equal ones the first; 0 where all are NaN
+/// The position of the least element along an axis, the first of equal ones; 0 if all are NaN
 /// (TensorFlow `ArgMin`).
 ///
 /// # Panics
@@ -112,8 +112,8 @@ fn abreast<T: Number, I: Position>(
     }
 }
 
-/// The `k` greatest elements of each row of `columns`, the greatest first, and where they are. Of
-/// equal ones the first comes first, and NaNs come before numbers (TensorFlow `TopKV2`).
+/// The `k` greatest elements of each row of `columns`, the greatest first, and their positions.
+/// Equal elements keep their order, and NaNs come before numbers (TensorFlow `TopKV2`).
 pub(crate) fn top_k<T: Number>(
     x: &[T],
     columns: usize,
@@ -166,7 +166,7 @@ pub(crate) fn top_k_grad<T: Float>(
 /// Whether fewer than `k` predictions of a row are greater than that of its target (TensorFlow
 /// `InTopKV2`).
 ///
-/// False where the target names no class, or a prediction that is met before that is not finite.
+/// False if the target is not a class, or a prediction that is met before that is not finite.
 pub(crate) fn in_top_k<I: Position>(
     predictions: &[f32],
     targets: &[I],

@@ -1,11 +1,11 @@
-//! Kernels that put something around a value, and that join values.
+//! Kernels that pad a value, and that join values.
 
 use smallvec::SmallVec;
 
 use super::parallel::{for_chunks, map};
 use crate::graph::Mirror;
 
-/// An axis, with how many elements there are to be before and after its own.
+/// An axis, with the numbers of elements to add before and after its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Padded {
     pub(crate) before: usize,
@@ -23,7 +23,7 @@ impl Padded {
     }
 }
 
-/// The same elements by fewer axes: one without padding is joined to the axis outside it.
+/// The same elements by fewer axes: an axis without padding is joined to the axis outside it.
 fn joined(axes: &[Padded]) -> SmallVec<[Padded; 6]> {
     let mut joined: SmallVec<[Padded; 6]> = SmallVec::new();
     for axis in axes {
@@ -63,7 +63,7 @@ pub(crate) fn pad<T: Copy + Send + Sync>(x: &[T], axes: &[Padded], value: T, out
     });
 }
 
-/// The row of the padded that is at `row` with the padding; none where that is padding.
+/// The unpadded row at the padded `row`; `None` if that is padding.
 fn row_within(mut row: usize, outer: &[Padded]) -> Option<usize> {
     let (mut within, mut step) = (0, 1);
     for axis in outer.iter().rev() {
@@ -95,8 +95,8 @@ pub(crate) fn mirror_pad<T: Copy + Send + Sync>(
     });
 }
 
-/// The gradient of [`mirror_pad`] of a value of zeros, `out`: what is around it is added to where
-/// it is from, in the order of `dy`.
+/// The gradient of [`mirror_pad`], added to `out`, which begins as zeros: the elements of the
+/// padding are added to their origins, in the order of `dy`.
 pub(crate) fn mirror_pad_grad<T>(dy: &[T], axes: &[Padded], mirror: Mirror, out: &mut [T])
 where
     T: Copy + std::ops::AddAssign,
@@ -108,7 +108,7 @@ where
     }
 }
 
-/// Where each element of a mirrored value is from.
+/// The origin of each element of a mirrored value.
 struct Origins {
     /// By outer axis and position: the position that is mirrored there, and the length of the axis.
     outer: SmallVec<[(Vec<usize>, usize); 6]>,
@@ -140,8 +140,8 @@ impl Origins {
     }
 }
 
-/// A row of each input after the other, row by row; the lengths of the rows are given with the
-/// inputs (TensorFlow `ConcatV2`).
+/// Joins the inputs' rows one after the other, row by row; each input comes with the length of its
+/// rows (TensorFlow `ConcatV2`).
 pub(crate) fn concat<T: Copy + Send + Sync>(inputs: &[(&[T], usize)], out: &mut [T]) {
     let width: usize = inputs.iter().map(|(_, width)| width).sum();
     if out.len() == width {

@@ -1,4 +1,4 @@
-//! How a kernel's work is cut, vectorised and spread over threads.
+//! Cuts a kernel's work, vectorises it and spreads it over threads.
 //!
 //! Every loop here runs its chunk through [`vectorised`] and, from [`PARALLEL_FROM`] elements, its
 //! chunks on rayon. Chunks never depend on the number of threads.
@@ -14,15 +14,15 @@ use rayon::prelude::*;
 /// sleeps takes 20 to 50 us to wake, as long as 2^18 additions take on one thread.
 pub(crate) const PARALLEL_FROM: usize = 1 << 18;
 
-/// What one thread takes at a time, in elements: 64 KiB, so that three operands fit a second-level
-/// cache.
+/// The number of elements that one thread takes at a time: 64 KiB, so that three operands fit a
+/// second-level cache.
 pub(super) const CHUNK: usize = 1 << 14;
 
 /// Runs `work`, compiled for the widest vectors that this machine has.
 ///
-/// That is so as far as the compiler inlines `work`, which it does with a closure of one loop.
-/// Longer work is a struct of its operands whose `call` is marked `#[inline(always)]`; a closure
-/// can't be.
+/// The compiler must inline `work` for this, which it does with a closure of one loop. Longer work
+/// is a struct of its operands whose `call` is marked `#[inline(always)]`, which a closure can't
+/// be.
 #[inline(always)]
 pub(super) fn vectorised<W: NullaryFnOnce>(work: W) -> W::Output {
     Arch::new().dispatch(work)
@@ -78,8 +78,9 @@ fn chunks<Y: Send>(out: &mut [Y], unit: usize, work: &(dyn Fn(usize, &mut [Y]) +
 
 /// Calls `work` with each number below `count`: on rayon's threads if `spread`, or in order.
 ///
-/// The work is behind a pointer: a call a piece costs nothing, and what spreads the calls over
-/// threads is compiled once, not once a kernel and type of element, which took half a minute.
+/// The work is behind a pointer: a call for each piece costs nothing, and the code that spreads the
+/// calls over threads is compiled once. Compiling it for each kernel and element type took half a
+/// minute.
 pub(super) fn for_each(count: usize, spread: bool, work: &(dyn Fn(usize) + Sync)) {
     if spread {
         (0..count).into_par_iter().for_each(work);
@@ -103,7 +104,7 @@ pub(super) fn for_pieces<T: Send>(
     });
 }
 
-/// The same for pieces of two slices, as many of the one as of the other: their lengths are `lens`.
+/// As [`for_pieces`], for two slices with as many pieces each, of the lengths `lens`.
 pub(super) fn for_pieces_of_two<T: Send, U: Send>(
     (one, other): (&mut [T], &mut [U]),
     lens: [usize; 2],
@@ -124,12 +125,12 @@ pub(super) fn for_pieces_of_two<T: Send, U: Send>(
 struct Pieces<'a, T> {
     start: *mut T,
     elements: usize,
-    /// Of each piece; the last may have fewer elements.
+    /// The length of each piece; the last may have fewer elements.
     len: usize,
     slice: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: a thread comes only to elements that no other comes to, and may send them.
+// SAFETY: each thread accesses only elements that no other thread accesses, and may send them.
 #[expect(unsafe_code, reason = "threads write pieces of one slice")]
 unsafe impl<T: Send> Sync for Pieces<'_, T> {}
 
@@ -147,7 +148,7 @@ impl<'a, T: Send> Pieces<'a, T> {
     /// Piece `i`.
     ///
     /// # Safety
-    /// It must be asked for once.
+    /// Each piece must be taken only once.
     #[expect(unsafe_code, reason = "threads write pieces of one slice")]
     #[expect(clippy::mut_from_ref, reason = "each piece is asked for once")]
     unsafe fn piece(&self, i: usize) -> &mut [T] {

@@ -7,8 +7,8 @@ const MOST: f32 = 127.0;
 
 /// `scales[b] = max|x| / 127` of each block of `block` values, the last of which may be shorter.
 ///
-/// The scale is NaN where a value is none or infinite, so that all of the block is NaN when it is
-/// read. It is 0 where it would be no normal number: values below 1.5e-36 are written as 0.
+/// The scale is NaN if a value is NaN or infinite, so that all of the block is NaN when it is read.
+/// It is 0 if it would not be a normal number: values below 1.5e-36 are written as 0.
 pub(crate) fn scales(x: &[f32], block: usize, scales: &mut [f32]) {
     assert_eq!(scales.len(), x.len().div_ceil(block), "every block has one scale");
     for_chunks(scales, 1, |start, scales| {
@@ -26,7 +26,7 @@ fn scale_of(x: &[f32]) -> f32 {
     match greatest / MOST {
         _ if !greatest.is_finite() => f32::NAN,
         scale if scale < f32::MIN_POSITIVE => 0.0,
-        // The greatest value is to come back finite.
+        // The greatest value must come back finite.
         scale if (scale * MOST).is_infinite() => scale.next_down(),
         scale => scale,
     }

@@ -1,7 +1,7 @@
-//! Random values that depend on a key and on their own position, and on nothing else.
+//! Random values that depend on a key and on their own position alone.
 //!
 //! The tensor is cut into blocks of fixed size, each drawn from a stream of its own; so threads,
-//! devices and what else was drawn before don't matter. (TensorFlow's depend on all of these.)
+//! devices and earlier draws don't matter. (TensorFlow's values depend on all of these.)
 
 use rand::RngExt;
 use rand_distr::StandardNormal;
@@ -10,17 +10,17 @@ use rand_pcg::Pcg64;
 use super::parallel::{PARALLEL_FROM, for_pieces};
 use crate::random::stream;
 
-/// How many values a stream yields.
+/// The number of values of a stream.
 const BLOCK: usize = 4096;
 
-/// What the values of one operation depend on, as TensorFlow's `seed` and `seed2`.
+/// The seed of one operation's values, as TensorFlow's `seed` and `seed2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     /// The seed of the whole run.
     pub(crate) seed: u64,
-    /// What sets this operation, and where it matters this step, apart from others.
+    /// The number that distinguishes this operation and, where it matters, this step from others.
     pub(crate) operation: u64,
-    /// How many values of the operation come before these.
+    /// The number of values of the operation before these.
     pub(crate) offset: usize,
 }
 

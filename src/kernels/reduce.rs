@@ -16,17 +16,17 @@ use super::parallel::{CHUNK, PARALLEL_FROM, for_pieces, vectorised};
 use crate::graph::{Axes, Reduction};
 use crate::tensor::{Element, Shape, Tensor};
 
-/// How many partial results a fold keeps: one a lane of the widest vectors.
+/// The number of partial results of a fold: one for each lane of the widest vectors.
 const LANES: usize = 16;
 
 /// Neighbouring axes that are reduced together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// The elements of all axes before.
+    /// The number of elements of all axes before.
     pub(crate) outer: usize,
-    /// The elements of the axes that are reduced.
+    /// The number of elements of the axes that are reduced.
     pub(crate) reduced: usize,
-    /// The elements of the axes behind.
+    /// The number of elements of the axes after.
     pub(crate) inner: usize,
 }
 

@@ -6,7 +6,7 @@ use super::reduce::{self, Run, runs};
 use crate::graph::{Axes, Reduction};
 use crate::tensor::{Shape, Tensor};
 
-/// `dy`, what arrived for each result, over all elements that the result was made of.
+/// Spreads `dy`, the gradient of each result, over all elements of that result.
 pub(crate) fn spread<T: Float>(dy: &[T], shape: Shape, axes: Axes, out: &mut [T]) {
     match runs(shape, axes).as_slice() {
         [] => out.copy_from_slice(dy),
@@ -31,7 +31,7 @@ pub(crate) fn mean<T: Float>(dy: &[T], shape: Shape, axes: Axes, out: &mut [T]) 
     spread(shares.slice(), shape, axes, out);
 }
 
-/// The gradient of the greatest or least: `dy` shared equally among the elements that equal `y`.
+/// The gradient of the greatest or least: `dy`, shared equally among the elements that equal `y`.
 pub(crate) fn extreme<T: Float>(
     dy: &[T],
     x: &[T],
@@ -50,7 +50,7 @@ pub(crate) fn extreme<T: Float>(
     map2(&chosen, &spread_out, out, T::times);
 }
 
-/// The gradient of a product: `dy` times all other elements, zeros among them or not.
+/// The gradient of a product: `dy` times all other elements, also if some are zero.
 pub(crate) fn product<T: Float>(dy: &[T], x: &[T], shape: Shape, axes: Axes, out: &mut [T]) {
     product_of_runs(dy, x, &runs(shape, axes), out);
 }

@@ -1,7 +1,7 @@
-//! Each kernel as its definition says, one element after the other: what the fast versions are
-//! tested against.
+//! Each kernel by its definition, one element after the other: the reference for tests of the fast
+//! versions.
 //!
-//! Functions and long sums are computed in `f64`, so that what a test finds is the fast version's
+//! Functions and long sums are computed in `f64`, so that any difference is the fast version's
 //! error.
 
 pub(super) mod window;
@@ -15,7 +15,7 @@ pub(super) fn matmul(a: &[f32], b: &[f32], dims: MatMul) -> Vec<f32> {
     matmul_wide(a, b, dims).iter().map(|x| *x as f32).collect()
 }
 
-/// The same, not rounded.
+/// As [`matmul`], not rounded.
 pub(super) fn matmul_wide(a: &[f32], b: &[f32], dims: MatMul) -> Vec<f64> {
     let MatMul { m, k, n, transpose_a, transpose_b } = dims;
     let a = |i: usize, l: usize| f64::from(a[if transpose_a { l * m + i } else { i * k + l }]);
@@ -29,7 +29,7 @@ pub(super) fn map<X: Copy, Y>(x: &[X], f: impl Fn(X) -> Y) -> Vec<Y> {
     x.iter().map(|x| f(*x)).collect()
 }
 
-/// For each element of a result of shape `out`, where it is in an operand of shape `from` that
+/// For each element of a result of shape `out`, its position in an operand of shape `from` that
 /// broadcasts to it.
 pub(super) fn sources(from: Shape, out: Shape) -> Vec<usize> {
     let source = |mut at: usize| {
@@ -95,7 +95,7 @@ pub(super) fn add_n(inputs: &[&[f32]], scale: f32) -> Vec<f32> {
     (0..inputs[0].len()).map(|i| sum(i) * scale).collect()
 }
 
-/// Where each element of a tensor goes when some of its axes are reduced.
+/// The place of each element of a tensor in the result of reducing some axes.
 pub(super) fn places(shape: Shape, axes: Axes) -> Vec<usize> {
     let place = |mut element: usize| {
         let (mut place, mut stride) = (0, 1);
@@ -138,7 +138,7 @@ pub(super) fn by_position<T>(dims: &[usize], f: impl Fn(&[usize]) -> T) -> Vec<T
     (0..elements).map(|i| f(&positions(i))).collect()
 }
 
-/// Where the element at `at` is in a dense value of dimensions `dims`.
+/// The place of the element at `at` in a dense value of dimensions `dims`.
 pub(super) fn place(dims: &[usize], at: &[usize]) -> usize {
     assert_eq!(dims.len(), at.len());
     dims.iter().zip(at).fold(0, |place, (dim, at)| place * dim + at)

@@ -1,4 +1,4 @@
-//! From an operation of a graph to its kernel, and to what the kernel costs.
+//! Finds the kernel of an operation of a graph, and the kernel's cost.
 
 mod array;
 mod chain;
@@ -23,25 +23,25 @@ use super::{convert, random, rows, softmax};
 use crate::graph::{ComputeError, Defined, Known, Op, Outputs, RandomLaw, TensorType};
 use crate::tensor::{DType, Element, Shape, Tensor};
 
-/// Why a kernel can't do its work, on account of the values it was given.
+/// An error of a kernel that can't work on the values that it was given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
-    /// A label that names no class.
+    /// A label that is not a class.
     #[error(transparent)]
     Label(#[from] softmax::LabelOutOfRange),
-    /// Integers that have no quotient or power.
+    /// Integers without a quotient or power.
     #[error(
         "{0} of integers needs divisors other than 0 and exponents of at least 0; cast to f32 \
          where others come"
     )]
     Integers(&'static str),
-    /// An index that is no position.
+    /// An index outside its axis.
     #[error(transparent)]
     Index(#[from] IndexOutOfRange),
-    /// An id that names no row.
+    /// An id without a row.
     #[error(transparent)]
     Row(#[from] NoSuchRow),
-    /// What a defined operation says itself.
+    /// An error of a defined operation.
     #[error(transparent)]
     Defined(#[from] ComputeError),
     /// A definition that contradicts itself.
@@ -49,7 +49,7 @@ pub enum KernelError {
     Contradiction {
         /// The operation's kind.
         kind: &'static str,
-        /// The types of what its kernel gave.
+        /// The types of its kernel's outputs.
         computed: String,
         /// The types that its outputs should have.
         inferred: String,
@@ -73,7 +73,7 @@ pub(crate) use sparse::gather_rows;
 /// Runs the kernel of `op`, whose inputs shape inference has checked.
 ///
 /// # Errors
-/// If the values, as distinct from their types, are not what the operation can work on.
+/// If the operation can't work on the inputs' values, though their types fit.
 ///
 /// # Panics
 /// If `op` is one that a parameter server runs, or the graph never does.
@@ -112,7 +112,7 @@ pub(crate) fn call(op: &Op, inputs: &[&Tensor]) -> Result<Outputs, KernelError> 
     Ok(outputs)
 }
 
-/// What the kernel of `op` costs, for inputs and outputs of these types.
+/// The cost of the kernel of `op`, for inputs and outputs of these types.
 pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
     let elements = outputs.first().map_or(0, |(_, shape)| shape.elements());
     let shapes: SmallVec<[Shape; 3]> = inputs.iter().map(|(_, shape)| *shape).collect();
@@ -142,8 +142,8 @@ pub(crate) fn cost(op: &Op, inputs: &[Known], outputs: &[Known]) -> Cost {
     }
 }
 
-/// Computes a defined operation, and makes sure that its outputs are what the definition says:
-/// others rely on that.
+/// Computes a defined operation, and checks that its outputs have the inferred types, on which
+/// others rely.
 fn defined(op: &Defined, inputs: &[&Tensor]) -> Result<Outputs, KernelError> {
     let definition = op.definition();
     let type_of = |x: &Tensor| TensorType::new(x.dtype(), x.shape());
@@ -168,7 +168,7 @@ fn defined(op: &Defined, inputs: &[&Tensor]) -> Result<Outputs, KernelError> {
     })
 }
 
-/// How much memory values of these types take \[bytes\].
+/// The memory that values of these types take \[bytes\].
 fn bytes(types: &[Known]) -> usize {
     types.iter().map(|(dtype, shape)| dtype.size() * shape.elements()).sum()
 }

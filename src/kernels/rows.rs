@@ -4,7 +4,7 @@ use super::number::Float;
 use super::parallel::{for_chunks, vectorised};
 use super::reduce;
 
-/// `out[r, c] = x[r, c] + bias[c]` (TensorFlow `BiasAdd`), a row being the last dimension of any
+/// `out[r, c] = x[r, c] + bias[c]` (TensorFlow `BiasAdd`); a row is the last dimension of any
 /// shape.
 pub(crate) fn bias_add<T: Float>(x: &[T], bias: &[T], out: &mut [T]) {
     assert_eq!(x.len(), out.len(), "a bias keeps the shape of what it is added to");

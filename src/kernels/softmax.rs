@@ -14,10 +14,10 @@ use super::parallel::{
 };
 use super::reduce::fold;
 
-/// How many rows are taken together.
+/// The number of rows that are taken together.
 const ROWS: usize = 64;
 
-/// A label that names no class (TensorFlow's "Received a label value of ...").
+/// A label that is not a class (TensorFlow's "Received a label value of ...").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the label of row {row} is {label}, but there are {classes} classes: labels count from 0 to \
@@ -28,7 +28,7 @@ pub struct LabelOutOfRange {
     pub row: usize,
     /// The label found there.
     pub label: i64,
-    /// How many classes the logits have.
+    /// The number of classes of the logits.
     pub classes: usize,
 }
 
@@ -66,13 +66,13 @@ pub(crate) fn log_softmax_grad<T: Float>(dy: &[T], y: &[T], classes: usize, out:
 }
 
 /// `out = max(x, 0) - x z + log(1 + e^-|x|)`, the cross entropy of the sigmoid of `x` with labels
-/// `z`, which neither overflows nor loses what is small (TensorFlow
+/// `z`, which neither overflows nor loses small terms (TensorFlow
 /// `sigmoid_cross_entropy_with_logits`).
 pub(crate) fn sigmoid_cross_entropy<T: Float>(x: &[T], z: &[T], out: &mut [T]) {
     map2(x, z, out, |x, z| {
         let positive = x > T::ZERO;
         let small = (if positive { T::ZERO.minus(x) } else { x }).exp();
-        // log(1 + small) of what 1 + small was rounded to, mended by the share that was lost
+        // log(1 + small) of the rounded 1 + small, corrected by the share that rounding lost
         // (Kahan).
         let whole = T::ONE.plus(small);
         let lost = whole == T::ONE;
@@ -120,7 +120,7 @@ pub(crate) fn softmax_cross_entropy<T: Float>(
 /// element a row, `backprop` the shape of `logits`.
 ///
 /// # Errors
-/// If a label is below 0 or names no class; then nothing is written.
+/// If a label is below 0 or not a class; then nothing is written.
 pub(crate) fn sparse_softmax_cross_entropy<T: Float, I: Position>(
     logits: &[T],
     labels: &[I],
@@ -255,13 +255,14 @@ fn normalise<T: Float>(row: &mut [T]) -> T {
     sum
 }
 
-/// The greatest element; NaNs are passed over.
+/// The greatest element; NaNs are skipped.
 #[inline(always)]
 fn greatest<T: Number>(x: &[T]) -> T {
     fold(x, T::LEAST, |a, b| if b > a { b } else { a })
 }
 
-/// How many rows are taken together: as many as stay in the first-level cache, at most [`ROWS`].
+/// The number of rows that are taken together: as many as stay in the first-level cache, at most
+/// [`ROWS`].
 fn block_rows(classes: usize) -> usize {
     (CHUNK / classes.max(1)).clamp(1, ROWS)
 }

@@ -1,11 +1,11 @@
 //! Kernels on rows that are found by their number: duplicates, sums, shards.
 //!
-//! Ids come checked, as positions ([`super::indexed::positions`]).
+//! Ids are checked before, and come as positions ([`super::indexed::positions`]).
 
 use super::parallel::vectorised;
 use crate::graph::Sharding;
 
-/// An id that a table has no row of.
+/// An id without a row in its table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the id {id} is no row of `{table}`, which has {rows} rows from 0 on")]
 pub struct NoSuchRow {
@@ -13,14 +13,14 @@ pub struct NoSuchRow {
     pub table: String,
     /// The id.
     pub id: i64,
-    /// How many rows there are.
+    /// The number of rows.
     pub rows: usize,
 }
 
-/// The different values of `x` in the order in which they first occur, and for each element of `x`
-/// which of them it is (TensorFlow `Unique`).
+/// The different values of `x` in the order of their first occurrence, and for each element of `x`
+/// the index of its value among them (TensorFlow `Unique`).
 ///
-/// By a table of twice the size, probed from a place that the value alone decides.
+/// By a hash table of twice the size, probed from a place that depends on the value alone.
 pub(crate) fn unique<T: Copy + PartialEq + Into<i64>>(x: &[T]) -> (Vec<T>, Vec<i32>) {
     const EMPTY: u32 = u32::MAX;
     let bits = (2 * x.len()).next_power_of_two().trailing_zeros().max(1);
@@ -58,18 +58,19 @@ pub(crate) fn segment_sum(x: &[f32], positions: &[usize], width: usize, out: &mu
     });
 }
 
-/// What one shard is asked for: its rows as it counts them, and where in the list of ids each
-/// stands.
+/// The request to one shard: its rows by their numbers in the shard, and the place of each in the
+/// list of ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShardRows<T> {
     pub(crate) ids: Vec<T>,
     pub(crate) positions: Vec<i32>,
 }
 
-/// The shards' parts of `ids`, each in the order of the list. `narrow` gives an id as what ids are.
+/// The shards' parts of `ids`, each in the order of the list. `narrow` converts an id to the ids'
+/// type.
 ///
 /// # Errors
-/// For the first id that the table has no row of.
+/// For the first id without a row in the table.
 pub(crate) fn shard_ids<T: Copy + Into<i64>>(
     ids: &[T],
     sharding: &Sharding,

@@ -1,8 +1,8 @@
 //! Moving elements between a dense tensor and a view of another: transposition, slices, tiles,
 //! reversal.
 //!
-//! A view names elements of a slice by a length and a step for each axis. A step may be negative,
-//! or 0 where an element stands for many. Every copy is the same whatever the threads; sums are
+//! A view selects elements of a slice by a length and a step for each axis. A step may be negative,
+//! or 0 if one element stands for many. Copies are the same on any number of threads; sums are
 //! added one element after the other, in the order of the dense operand.
 
 use std::ops::Range;
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::parallel::{for_chunks, vectorised};
 
-/// Elements of a slice, in row-major order of their own.
+/// Elements of a slice, in the view's own row-major order.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     first: isize,
@@ -23,7 +23,7 @@ pub(crate) struct View {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Axis {
     pub(crate) len: usize,
-    /// How far apart in the slice two neighbours are, in elements.
+    /// The distance of two neighbours in the slice, in elements.
     pub(crate) step: isize,
 }
 
@@ -48,7 +48,7 @@ impl View {
         Self { first: self.first, axes }
     }
 
-    /// The outer axes, and the innermost: one element where there is none.
+    /// The outer axes, and the innermost; an axis of one element if there are no axes.
     fn rows(&self) -> (&[Axis], Axis) {
         self.axes
             .split_last()
@@ -68,7 +68,7 @@ pub(crate) fn dense(dims: &[usize]) -> SmallVec<[Axis; 6]> {
     axes
 }
 
-/// Where each combination of positions along `axes` is, in row-major order, over and over.
+/// The place of each combination of positions along `axes`, in row-major order, over and over.
 struct Walk<'a> {
     axes: &'a [Axis],
     at: SmallVec<[usize; 6]>,
@@ -76,7 +76,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// From the combination numbered `begin` on.
+    /// Begins with combination number `begin`.
     fn new(first: isize, axes: &'a [Axis], mut begin: usize) -> Self {
         let (mut at, mut place): (SmallVec<[usize; 6]>, _) =
             (SmallVec::from_elem(0, axes.len()), first);
@@ -153,7 +153,7 @@ fn copy_row<T: Copy>(x: &[T], place: isize, step: isize, out: &mut [T]) {
     }
 }
 
-/// How many rows and columns are transposed at a time: a cache line of 4-byte elements.
+/// The number of rows and columns that are transposed at a time: a cache line of 4-byte elements.
 const TILE: usize = 16;
 
 /// [`copy`] of a view whose axis `at` is dense in `x`, and whose innermost is not.

@@ -24,7 +24,7 @@ use crate::graph::Op;
 use crate::random::stream;
 use crate::tensor::Tensor;
 
-/// Every length up to three of the widest vectors and one, so that every remainder is met.
+/// Every length up to three of the widest vectors and one more, so that every remainder is tested.
 const LENGTHS: std::ops::RangeInclusive<usize> = 0..=3 * 16 + 1;
 
 /// Values between -3 and 3, some of them equal, 0 or -0.
@@ -48,7 +48,7 @@ fn applied(op: &Op, inputs: &[&Tensor]) -> Tensor {
     outputs.remove(0)
 }
 
-/// What `kernel` writes over garbage into a slice that begins `offset` elements into a buffer.
+/// The result of `kernel`, written over garbage into a slice `offset` elements into a buffer.
 fn written(len: usize, offset: usize, kernel: impl FnOnce(&mut [f32])) -> Vec<f32> {
     let mut buffer = vec![f32::NAN; offset + len + 1];
     kernel(&mut buffer[offset..offset + len]);

@@ -1,7 +1,7 @@
 //! The loops of the update rules, in place: over a whole variable, or over one row after the other.
 //!
-//! A rule says what becomes of one element ([`ElementUpdate`]), and [`update_elements`] does that
-//! to all of them: an element's update depends on that element alone, so chunks can't change a bit.
+//! A rule defines the update of one element ([`ElementUpdate`]), and [`update_elements`] applies it
+//! to all: an element's update depends on that element alone, so chunks can't change a bit.
 
 mod delay;
 
@@ -17,10 +17,10 @@ use crate::tensor::Tensor;
 
 pub(crate) use delay::compensate;
 
-/// What becomes of one element of a variable and of its slots, with the constants of one step.
+/// The update of one element of a variable and of its slots, with the constants of one step.
 ///
-/// A closure is one. So is a type whose `update` is marked `#[inline(always)]`, which makes sure
-/// that the loop is compiled for vectors.
+/// A closure is one. A type is one too; mark its `update` `#[inline(always)]`, so that the loop is
+/// compiled for vectors.
 pub trait ElementUpdate<const N: usize>: Copy + Send + Sync {
     /// The element of the variable and those of its first `N - 1` slots after a gradient.
     fn update(self, state: [f32; N], gradient: f32) -> [f32; N];

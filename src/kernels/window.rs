@@ -1,9 +1,9 @@
 //! Windows that slide over images `[n, height, width, channels]`: convolutions, their gradients,
 //! and pools.
 //!
-//! A convolution is a product of matrices, one of which is not there: each of its rows is a window
-//! of the image, gathered where it lies. [`tile`] computes such products; what is padding is copied
-//! with the part of the image that a thread works on, as much of it as its cache holds.
+//! A convolution is a product of matrices, one of which is never stored: each of its rows is a
+//! window of the image, gathered from the image itself. [`tile`] computes such products. Padding is
+//! copied with the part of the image that a thread works on, as much of it as its cache holds.
 
 mod convolution;
 mod depthwise;
@@ -26,26 +26,26 @@ pub(crate) use depthwise::{
 pub(crate) use filter_gradient::filter_gradient;
 pub(crate) use pool::{avg_pool, avg_pool_grad, max_pool, max_pool_grad};
 
-/// What a thread works on at a time, in elements of the image: 256 KiB, a part of a second-level
-/// cache.
+/// The number of elements of the image that a thread works on at a time: 256 KiB, a part of a
+/// second-level cache.
 const BLOCK: usize = 1 << 16;
 
 /// The places of a window on a batch of images; heights before widths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Windows {
-    /// How many images there are.
+    /// The number of images.
     pub(crate) images: usize,
     /// The size of an image.
     pub(crate) extent: [usize; 2],
     /// The size of the window.
     pub(crate) size: [usize; 2],
-    /// How many places it has.
+    /// The number of places of the window on an image.
     pub(crate) places: [usize; 2],
-    /// How far it goes from place to place.
+    /// The distance from one place to the next.
     pub(crate) strides: [usize; 2],
-    /// How far apart its elements are.
+    /// The distance between neighbouring elements of the window.
     pub(crate) dilations: [usize; 2],
-    /// How far before the image's edge it begins.
+    /// The number of elements before the image's edge at which the first place begins.
     pub(crate) before: [usize; 2],
 }
 
@@ -75,12 +75,12 @@ impl Windows {
         }
     }
 
-    /// How many places there are on all images.
+    /// The number of places on all images.
     pub(crate) fn len(&self) -> usize {
         self.images * self.places[0] * self.places[1]
     }
 
-    /// How many elements a window has, of one channel.
+    /// The number of elements of a window, in one channel.
     pub(crate) fn taps(&self) -> usize {
         self.size[0] * self.size[1]
     }

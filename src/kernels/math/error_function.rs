@@ -4,8 +4,8 @@ use super::{exp, polynomial};
 
 /// The error function within 2 units in the last place; odd to the bit, NaN of NaN.
 ///
-/// The polynomials are those of N. Juffa's `erff`: a series by x², and near 1 the logarithm of what
-/// is lacking.
+/// The polynomials are those of N. Juffa's `erff`: a series by x², and near 1 the logarithm of the
+/// difference from 1.
 #[inline(always)]
 pub(in crate::kernels) fn erf(x: f32) -> f32 {
     let (magnitude, square) = (x.abs(), x * x);
@@ -22,7 +22,7 @@ pub(in crate::kernels) fn erf(x: f32) -> f32 {
         -0.128_717_51,
     ];
     let large = 1.0 - exp(polynomial(magnitude, far) * magnitude - magnitude);
-    // Above 4 all that is lacking is less than half a unit.
+    // Above 4 the difference from 1 is less than half a unit.
     let large = if magnitude > 4.0 { 1.0 } else { large };
     let found = if magnitude > 0.927_734_4 { large.copysign(x) } else { small };
     if x.is_nan() { x } else { found }
@@ -30,10 +30,10 @@ pub(in crate::kernels) fn erf(x: f32) -> f32 {
 
 /// The error function within a few units in the last place; odd to the bit, NaN of NaN.
 ///
-/// Below 2 by the series of positive terms (DLMF 7.6.2), above by the continued fraction of what is
-/// lacking to 1 (DLMF 7.9.1).
+/// Below 2 by the series of positive terms (DLMF 7.6.2), above by the continued fraction of the
+/// difference from 1 (DLMF 7.9.1).
 pub(in crate::kernels) fn erf_f64(x: f64) -> f64 {
-    /// So many terms either way are more than the last digit needs.
+    /// The number of terms of either; more than the last digit needs.
     const TERMS: u32 = 60;
     let magnitude = x.abs();
     let found = if magnitude < 2.0 {

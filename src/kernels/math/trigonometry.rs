@@ -2,9 +2,10 @@
 
 use super::polynomial;
 
-/// Up to here [`sin`] and [`cos`] know how many turns an angle has.
+/// The greatest angle whose number of turns [`sin`] and [`cos`] compute exactly enough.
 pub(in crate::kernels) const TURNS_KNOWN: f32 = 1e6;
-/// What added to a small number rounds it to an integer, which is then in the low bits: 1.5 * 2^52.
+/// Added to a small number, it rounds that to an integer, which is then in the low bits: 1.5 *
+/// 2^52.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 /// A quarter of a turn in two parts, the first of 33 bits so that its product with a count is
 /// exact.
@@ -27,18 +28,18 @@ pub(in crate::kernels) fn cos(x: f32) -> f32 {
     if quarters.wrapping_add(1) & 2 == 0 { found } else { -found }
 }
 
-/// The sine of any angle; the same bits as [`sin`] where that is good.
+/// The sine of any angle; the same bits as [`sin`] for angles in its range.
 pub(in crate::kernels) fn sin_of_any(x: f32) -> f32 {
     if x.abs() <= TURNS_KNOWN { sin(x) } else { f64::from(x).sin() as f32 }
 }
 
-/// The cosine of any angle; the same bits as [`cos`] where that is good.
+/// The cosine of any angle; the same bits as [`cos`] for angles in its range.
 pub(in crate::kernels) fn cos_of_any(x: f32) -> f32 {
     if x.abs() <= TURNS_KNOWN { cos(x) } else { f64::from(x).cos() as f32 }
 }
 
-/// How many quarters of a turn the angle has, to the nearest, and the sine and cosine of what is
-/// left.
+/// The number of quarter turns in the angle, to the nearest, and the sine and cosine of the
+/// remaining angle.
 #[inline(always)]
 fn reduced(x: f32) -> (u32, f32, f32) {
     let wide = f64::from(x);
@@ -50,6 +51,6 @@ fn reduced(x: f32) -> (u32, f32, f32) {
     let cos =
         polynomial(square, [2.443_315_7e-5, -1.388_731_6e-3, 4.166_664_6e-2]) * square * square
             - 0.5 * square;
-    // The sign also of -0, which the series would make +0.
+    // `copysign` also restores the sign of -0, which the series would make +0.
     (rounded.to_bits() as u32, sin.copysign(r), cos + 1.0)
 }

@@ -1,5 +1,5 @@
-//! Chains of elementwise operations, run as one: block by block, so that what lies between two of
-//! them never leaves the first-level cache, and in place where nobody else holds what goes in.
+//! Chains of elementwise operations, run as one: block by block, so that intermediate results never
+//! leave the first-level cache, and in place if nobody else holds the input.
 
 use super::super::broadcast::Operand;
 use super::super::number::Float;
@@ -10,23 +10,23 @@ use super::elementwise::{arithmetic, unary, unary_grad};
 use crate::graph::{Op, Unary};
 use crate::tensor::{DType, Shape, Tensor};
 
-/// How many elements go through a chain at a time, or as many rows as they hold: two such blocks of
-/// f32 fit a first-level cache.
+/// The number of elements that go through a chain at a time, or as many rows as they hold: two such
+/// blocks of f32 fit a first-level cache.
 const BLOCK: usize = 1 << 11;
 
 /// An operation of a chain.
 pub(crate) struct Link<'a> {
-    /// What is done to each element.
+    /// The operation on each element.
     pub(crate) op: &'a Op,
-    /// Which of its inputs comes through the chain.
+    /// The index of the input that comes through the chain.
     pub(crate) at: usize,
-    /// The other input, where it has one.
+    /// The other input, if it has one.
     pub(crate) other: Option<&'a Tensor>,
 }
 
-/// Whether `op` can be a part of a chain, where its inputs' types fit ([`follows`]).
+/// Whether `op` can be a link of a chain, if its inputs' types fit ([`follows`]).
 ///
-/// Sine and cosine are not: their kernels look at all elements before they choose how to compute
+/// Sine and cosine can't: their kernels look at all elements before they choose how to compute
 /// them.
 pub(crate) fn is_link(op: &Op) -> bool {
     match op {
@@ -36,8 +36,8 @@ pub(crate) fn is_link(op: &Op) -> bool {
     }
 }
 
-/// Whether `op` makes an `output` out of its input `at` element by element, each other input being
-/// as large or the same for all.
+/// Whether `op` computes `output` from its input `at` element by element, while each other input is
+/// as large or the same for all elements.
 pub(crate) fn follows(op: &Op, at: usize, inputs: &[Known], output: Known) -> bool {
     let (dtype, shape) = output;
     let fits = |(i, (other, of)): (usize, &Known)| match op {
@@ -48,10 +48,10 @@ pub(crate) fn follows(op: &Op, at: usize, inputs: &[Known], output: Known) -> bo
     is_link(op) && dtype.is_float() && dtype != DType::BF16 && inputs.iter().enumerate().all(fits)
 }
 
-/// What comes out of the chain `links` when `x` goes in; its buffer is used again where nobody else
-/// holds it.
+/// The result of the chain `links` for the input `x`, whose buffer is reused if nobody else holds
+/// it.
 ///
-/// Bit for bit what its operations give one by one.
+/// It is bit for bit the result of the operations one by one.
 pub(crate) fn run(x: Tensor, links: &[Link<'_>]) -> Tensor {
     match x.dtype() {
         DType::F32 => run_as::<f32>(x, links),
@@ -118,12 +118,12 @@ fn run_block<T: Float>(
 }
 
 impl Link<'_> {
-    /// How many columns a bias has.
+    /// The number of columns of a bias.
     fn columns(&self) -> usize {
         self.other.map_or(1, |bias| bias.shape().elements()).max(1)
     }
 
-    /// What it makes of the elements `x`, the first of which is element `start` of all.
+    /// The result for the elements `x`, the first of which is element `start` of all.
     fn apply<T: Float>(&self, start: usize, x: &[T], out: &mut [T]) {
         let shape = Shape::from([x.len()]);
         match (self.op, self.other_at::<T>(start, shape)) {
@@ -137,7 +137,7 @@ impl Link<'_> {
         }
     }
 
-    /// What its other input has for `shape` elements from element `start` on.
+    /// The values of its other input for `shape` elements from element `start` on.
     fn other_at<T: Float>(&self, start: usize, shape: Shape) -> Option<Operand<'_, T>> {
         let other = self.other?;
         let is_for_all = other.shape().rank() == 0 || matches!(self.op, Op::BiasAdd);

@@ -48,8 +48,8 @@ pub(super) fn call(op: &Sparse, inputs: &[&Tensor]) -> Result<Outputs, KernelErr
     })
 }
 
-/// As [`super::cost()`]: the values that are read and written, and an addition for each that is
-/// summed.
+/// As [`super::cost()`]: the values that are read and written, and an addition for each summed
+/// value.
 pub(super) fn cost(op: &Sparse, inputs: &[Known], outputs: &[Known]) -> Cost {
     let bytes = |values: &[Known]| {
         values.iter().map(|(dtype, shape)| shape.elements() * dtype.size()).sum::<usize>()

@@ -1,4 +1,4 @@
-//! Which elements of an operand an operation names, by its attributes and the operand's shape.
+//! The elements of an operand that an operation selects, by its attributes and the operand's shape.
 
 use smallvec::SmallVec;
 
@@ -7,8 +7,8 @@ use crate::kernels::pad::Padded;
 use crate::kernels::strided::{Axis, View, dense};
 use crate::tensor::Shape;
 
-/// What is before and after what the subscripts take; none where they leave out elements in
-/// between.
+/// The numbers of elements before and after those that the subscripts take; `None` if they skip
+/// elements in between.
 pub(super) fn around(subscripts: &[Subscript], dims: &[usize]) -> Option<SmallVec<[Padded; 6]>> {
     let own = subscripts.iter().filter(|subscript| **subscript != Subscript::NewAxis);
     let along = |(dim, subscript): (&usize, Subscript)| {

@@ -53,7 +53,8 @@ pub(super) fn call(op: &Window, inputs: &[&Tensor]) -> Result<Outputs, KernelErr
 pub(super) fn cost(op: &Window, inputs: &[Known], outputs: &[Known]) -> Cost {
     let shape = |i: usize| inputs.get(i).map_or(Shape::SCALAR, |(_, shape)| *shape);
     let output = outputs.first().map_or(Shape::SCALAR, |(_, shape)| *shape);
-    // The results of the operation or of that which it is the gradient of, and their window.
+    // The results of the operation, or of the operation that it is the gradient of, and their
+    // window.
     let (results, filter) = match op {
         Window::Convolution(_) => (output, shape(1)),
         Window::InputGradient(..) => (shape(0), shape(1)),
@@ -72,7 +73,7 @@ pub(super) fn cost(op: &Window, inputs: &[Known], outputs: &[Known]) -> Cost {
         (_, [height, width, ..]) => height * width,
         _ => 0,
     };
-    // Inputs that only lend their shape are not read.
+    // Inputs that are only used for their shape are not read.
     let read = match op {
         Window::Convolution(_) | Window::InputGradient(..) | Window::FilterGradient(_) => 2,
         Window::AvgPoolGrad(_) => 1,
@@ -101,7 +102,7 @@ fn convolved(convolution: &Convolution, x: Shape, filter: Shape) -> (Windows, [u
     (Windows::new(&convolution.sliding, x, [height, width]), [channels, out])
 }
 
-/// The shape of the images whose gradient is asked for.
+/// The shape of the images that the gradient is for.
 fn image_shape(size: Option<[usize; 2]>, dy: Shape, filter: Shape, like: &[&Tensor]) -> Shape {
     match (size, like) {
         (Some([height, width]), _) => Shape::from([dy.dims()[0], height, width, filter.dims()[2]]),

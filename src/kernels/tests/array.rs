@@ -8,7 +8,7 @@ use super::super::registry::call;
 use crate::graph::{Array, Mirror, Op, Subscript, TensorType, infer};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
-/// The results of `op`, which are of the types that were inferred.
+/// The results of `op`, after a check that they have the inferred types.
 #[track_caller]
 pub(super) fn run(op: &Op, inputs: &[&Tensor]) -> Vec<Tensor> {
     let types: Vec<TensorType> =
@@ -39,7 +39,7 @@ pub(super) fn numbered(dtype: DType, dims: &[usize]) -> Tensor {
     .unwrap()
 }
 
-/// Asserts that `found` has, at each position, the element of `x` that `from` says, or else
+/// Asserts that `found` has, at each position, the element of `x` that `from` gives, or else
 /// `other`.
 #[track_caller]
 pub(super) fn assert_moved(
@@ -93,7 +93,7 @@ fn subscripts(dim: usize) -> impl Strategy<Value = Subscript> {
     prop_oneof![4 => every, 1 => at]
 }
 
-/// What Python's `range(size)[begin:end:stride]` gives, position by position.
+/// The positions of Python's `range(size)[begin:end:stride]`.
 fn python(subscript: Subscript, size: usize) -> Vec<usize> {
     let size = size as i64;
     match subscript {

@@ -7,7 +7,7 @@ use super::{bits, values};
 use crate::graph::{Binary, Op, Unary};
 use crate::tensor::{DType, Tensor};
 
-/// An operation, by which input it is reached, and what its other input is like.
+/// The form of the other input of an operation in a chain.
 #[derive(Clone, Copy, Debug)]
 enum Other {
     None,

@@ -18,7 +18,7 @@ fn wide(x: &[f32]) -> Vec<f64> {
     x.iter().map(|x| f64::from(*x)).collect()
 }
 
-/// What `kernel` writes for f64 operands.
+/// The result of `kernel` for f64 operands.
 fn precise(len: usize, kernel: impl FnOnce(&mut [f64])) -> Vec<f64> {
     let mut out = vec![f64::NAN; len];
     kernel(&mut out);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::quantize::{dequantize, quantize, scales};
 
-/// What `x` is after it has been written and read.
+/// The value of `x` after it has been written and read.
 fn there_and_back(x: &[f32], block: usize) -> Vec<f32> {
     let (mut by, mut written, mut read) =
         (vec![f32::NAN; x.len().div_ceil(block)], vec![99; x.len()], vec![f32::NAN; x.len()]);

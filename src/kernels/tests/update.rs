@@ -1,5 +1,5 @@
-//! What a gradient is made up for, at every remainder and misalignment. What is true of every rule
-//! is tested beside the rules.
+//! The correction of delayed gradients, at every remainder and misalignment. Properties of every
+//! rule are tested beside the rules.
 
 use super::super::parallel::PARALLEL_FROM;
 use super::super::update::*;

@@ -9,7 +9,7 @@ use super::{LENGTHS, assert_close, bits, values, written};
 use crate::graph::{Padding, Sliding};
 use crate::tensor::Shape;
 
-/// Windows on `images` images of `extent`, none where the window fits nowhere.
+/// Windows on `images` images of `extent`, if the window fits anywhere.
 fn windows(
     images: usize,
     extent: [usize; 2],
@@ -46,7 +46,7 @@ fn check_convolution(windows: &Windows, channels: [usize; 2], is_depthwise: bool
             channels,
             is_depthwise,
         );
-        // The gradient by the image is asked for as `(dy, filter)`.
+        // The gradient by the image takes its operands as `(dy, filter)`.
         let [a, b] = if wanted == Operand::Image { [operands[1], operands[0]] } else { operands };
         let found = written(len, 1, |out| kernel(a, b, out, windows, channels));
         assert_close(&found, &exact, 4.0 * f32::EPSILON * terms as f32);

@@ -1,4 +1,4 @@
-//! What a gradient is made up for that was computed from an older value of its variable.
+//! The correction of a gradient that was computed from an older value of its variable.
 
 use super::super::cost::Cost;
 use super::super::parallel::{for_chunks, vectorised};

@@ -4,8 +4,8 @@ use super::slide::{Parts, Phase, Slide};
 use super::tile::{PANEL, Panel, Row, Run, append};
 use super::{Windows, check_lengths, for_parts, is_spread, scratch};
 
-/// How many rows of a panel of the filter are used at a time: 128 KiB, a part of a second-level
-/// cache.
+/// The number of rows of a panel of the filter that are used at a time: 128 KiB, a part of a
+/// second-level cache.
 const DEPTH: usize = 1 << 10;
 
 /// `out[n, y, x, o]`: the sum over a window of `x` and its channels, each times
@@ -43,8 +43,7 @@ pub(crate) fn input_gradient(
     convolve(&Slide::backward(windows, o, c), windows, dy, &filter, out);
 }
 
-/// A filter, and how far apart its elements are: by tap, by the channel that goes in, by that which
-/// comes out.
+/// A filter, and the distances between its elements: by tap, by input channel, by output channel.
 struct Filter<'a> {
     values: &'a [f32],
     by_tap: usize,
@@ -52,18 +51,18 @@ struct Filter<'a> {
     by_column: usize,
 }
 
-/// What the elements of one phase are computed from.
+/// The inputs of the elements of one phase.
 struct Sum {
     /// The phase's elements in a part of as many rows as parts have.
     rows: Vec<Row>,
-    /// How many of them are in a row of the image.
+    /// The number of them in a row of the image.
     across: usize,
     /// The phase's own row of the first that it has.
     at: usize,
-    /// What each is a sum of, in groups of at most [`DEPTH`].
+    /// The runs that each is a sum of, in groups of at most [`DEPTH`].
     groups: Vec<Vec<Run>>,
     depth: usize,
-    /// Where its panels begin among the packed ones.
+    /// The place of its panels among the packed ones.
     panels: usize,
 }
 

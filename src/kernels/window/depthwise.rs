@@ -111,7 +111,7 @@ fn convolve(
     });
 }
 
-/// Where the elements of `phase` are, in a part of `from` and in that of `to`, which has `len`
+/// The places of the elements of `phase`, in a part of `from` and in that of `to`, which has `len`
 /// values.
 fn elements(
     slide: &Slide,

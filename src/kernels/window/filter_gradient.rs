@@ -5,11 +5,10 @@ use super::slide::{Parts, Slide};
 use super::tile::{PANEL, Panel, Row, Run, append};
 use super::{Windows, check_lengths, for_parts, is_spread, scratch};
 
-/// How many rows of the gradient are computed at a time, in passes over the images: a multiple of
-/// what the registers hold.
+/// The number of rows of the gradient that are computed at a time, in passes over the images: a
+/// multiple of the rows that the registers hold.
 const ROWS: usize = 120;
-/// How many sums over a share of the images there are at most, and how many elements they have
-/// together.
+/// The most sums over a share of the images, and the most elements that they have together.
 const SHARES: usize = 16;
 const SHARED: usize = 1 << 20;
 
@@ -41,7 +40,7 @@ pub(crate) fn filter_gradient(
     });
 }
 
-/// What all rows of the gradient are computed from.
+/// The inputs of all rows of the gradient.
 struct Gradient<'a> {
     slide: Slide,
     parts: Parts,
@@ -57,7 +56,7 @@ impl Gradient<'_> {
         (0..count).map(|i| Row { a: at(first + i), out: i * self.slide.to.depth }).collect()
     }
 
-    /// Adds what an image makes of `rows` to `sums`, or writes it where it is the first.
+    /// Adds an image's part of `rows` to `sums`, or writes it if the image is the first.
     fn add_image(&self, image: usize, rows: &[Row], sums: &mut [f32], is_first: bool) {
         let (from, to) = (&self.slide.from, &self.slide.to);
         let x = &self.x[image * from.len()..][..from.len()];
@@ -79,7 +78,7 @@ impl Gradient<'_> {
         }
     }
 
-    /// Where the places of `down` rows begin.
+    /// The beginnings of the places of `down` rows.
     fn runs(&self, down: usize) -> Vec<Run> {
         let (from, step) = (&self.slide.from, self.slide.from_step);
         let row = step[0] * self.parts.columns.count * from.depth;

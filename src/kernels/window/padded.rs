@@ -12,12 +12,12 @@ pub(super) struct Images {
 }
 
 impl Images {
-    /// How many values an image has.
+    /// The number of values of an image.
     pub(super) fn len(&self) -> usize {
         self.extent[0] * self.row()
     }
 
-    /// How many values a row of an image has.
+    /// The number of values of a row of an image.
     pub(super) fn row(&self) -> usize {
         self.extent[1] * self.depth
     }
@@ -26,14 +26,14 @@ impl Images {
 /// The columns that parts of an image have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Columns {
-    /// The image's column that is the part's first; before its edge where it is negative.
+    /// The image's column that is the part's first; negative if that is before the image's edge.
     pub(super) first: isize,
     pub(super) count: usize,
 }
 
 impl Columns {
-    /// At least `count` columns from `first`: the image's own where they will do, so that nothing
-    /// is copied.
+    /// At least `count` columns from `first`: the image's own if they suffice, so that nothing is
+    /// copied.
     pub(super) fn at_least(count: usize, first: isize, images: &Images) -> Self {
         let fits = first == 0 && count <= images.extent[1];
         Self { first, count: if fits { images.extent[1] } else { count } }

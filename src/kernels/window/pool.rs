@@ -7,7 +7,7 @@ use pulp::NullaryFnOnce;
 use super::super::parallel::{for_chunks, vectorised};
 use super::Windows;
 
-/// How many channels are taken at a time: one a lane of the widest vectors.
+/// The number of channels that are taken at a time: one for each lane of the widest vectors.
 const LANES: usize = 16;
 
 /// `out`: the greatest of each window's elements (TensorFlow `MaxPool`). A NaN is never greatest,
@@ -90,7 +90,7 @@ struct Grid<'a> {
     channels: usize,
 }
 
-/// The elements of a window that are in the image, and where its results are in the image's.
+/// The elements of a window that are in the image, and the place of its results among the image's.
 struct Place {
     rows: Range<usize>,
     columns: Range<usize>,
@@ -110,7 +110,7 @@ impl Grid<'_> {
         self.windows.len() * self.channels
     }
 
-    /// Where the results of the image are whose elements begin at `start`.
+    /// The place of the results of the image whose elements begin at `start`.
     fn results_at(&self, start: usize) -> usize {
         start / self.image().max(1)
             * self.windows.places[0]
@@ -136,7 +136,7 @@ impl Grid<'_> {
         })
     }
 
-    /// Where each element of a place is in the image, of channel 0.
+    /// The place of each element of a window in the image, for channel 0.
     #[inline(always)]
     fn elements(&self, place: &Place) -> impl Iterator<Item = usize> {
         let (width, channels, columns) =

@@ -1,10 +1,10 @@
-//! Which elements of one image make an element of another, forwards or backwards through a
-//! convolution.
+//! Maps each element of an image to the elements of another that it is computed from, forwards or
+//! backwards through a convolution.
 
 use super::padded::{Columns, Images, Part};
 use super::{BLOCK, Windows};
 
-/// How many parts a batch is cut into at least, where it has as many rows.
+/// The least number of parts of a batch, if it has as many rows.
 const PARTS: usize = 16;
 
 /// Images `to`, each element of which is a sum over some of the images `from`.
@@ -14,12 +14,12 @@ const PARTS: usize = 16;
 pub(super) struct Slide {
     pub(super) from: Images,
     pub(super) to: Images,
-    /// How far it is in `from` and in `to` from one element of a phase to the next.
+    /// The distances in `from` and in `to` from one element of a phase to the next.
     pub(super) from_step: [usize; 2],
     pub(super) to_step: [usize; 2],
     /// The element of `from` that taps are counted from, for the first element of each phase.
     origin: [isize; 2],
-    /// How many elements of `from` the taps span.
+    /// The number of elements of `from` that the taps span.
     reach: [usize; 2],
     pub(super) phases: Vec<Phase>,
 }
@@ -28,20 +28,20 @@ pub(super) struct Slide {
 pub(super) struct Phase {
     /// The remainder.
     pub(super) at: [usize; 2],
-    /// In the order of where they are in `from`.
+    /// The taps, in the order of their places in `from`.
     pub(super) taps: Vec<Tap>,
 }
 
 /// An element of `from` that goes into one of `to`, times an element of the filter.
 #[derive(Clone, Copy)]
 pub(super) struct Tap {
-    /// Where it is in `from`, counted from the origin.
+    /// The tap's place in `from`, counted from the origin.
     pub(super) at: [usize; 2],
-    /// Which element of the filter.
+    /// The index of the filter's element.
     pub(super) filter: usize,
 }
 
-/// Where the parts of an image are that are worked on at a time.
+/// The parts of an image that are worked on at a time.
 #[derive(Clone, Copy)]
 pub(super) struct Parts {
     /// The rows of `to` in a part, but for the last.
@@ -98,7 +98,7 @@ impl Axis {
 }
 
 impl Slide {
-    /// From images of `depth` channels to what the window makes of them, of `to_depth`.
+    /// From images of `depth` channels to the window's results, of `to_depth`.
     pub(super) fn forward(windows: &Windows, depth: usize, to_depth: usize) -> Self {
         let from = Images { extent: windows.extent, depth };
         let to = Images { extent: windows.places, depth: to_depth };
@@ -106,8 +106,8 @@ impl Slide {
         Self::new((from, windows.strides), (to, [1, 1]), axes, windows.size[1])
     }
 
-    /// From the gradient of what the window made, of `depth` channels, to that of the images, of
-    /// `to_depth`.
+    /// From the gradient by the window's results, of `depth` channels, to the gradient by the
+    /// images, of `to_depth`.
     pub(super) fn backward(windows: &Windows, depth: usize, to_depth: usize) -> Self {
         let from = Images { extent: windows.places, depth };
         let to = Images { extent: windows.extent, depth: to_depth };
@@ -143,7 +143,7 @@ impl Slide {
         extent.saturating_sub(at).div_ceil(self.to_step[axis])
     }
 
-    /// How the images of a batch are cut.
+    /// The parts into which the images of a batch are cut.
     pub(super) fn parts(&self, images: usize) -> Parts {
         let across = self.count(1, 0, self.to.extent[1]).max(1);
         let columns = Columns::at_least(
@@ -170,7 +170,7 @@ impl Slide {
         Part::of(image, &self.from, top, rows, parts.columns)
     }
 
-    /// Where `tap` is in a part, counted from what is at its corner.
+    /// The place of `tap` in a part, counted from the part's corner.
     pub(super) fn tap(&self, parts: &Parts, tap: &Tap) -> usize {
         (tap.at[0] * parts.columns.count + tap.at[1]) * self.from.depth
     }

@@ -1,20 +1,20 @@
-//! The product of a matrix that is gathered, row by row, from where it lies in memory, and one that
-//! is not.
+//! The product of two matrices, the first of which is gathered, row by row, from its place in
+//! memory.
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// How many columns of a product are computed at a time.
+/// The number of columns of a product that are computed at a time.
 pub(super) const PANEL: usize = 32;
 
-/// A stretch of a row of the gathered matrix: `len` elements from `start`, beyond where the row
-/// begins.
+/// A stretch of a row of the gathered matrix: `len` elements from `start`, counted from the row's
+/// beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) start: usize,
     pub(super) len: usize,
 }
 
-/// Where a row begins in the gathered matrix and in the product.
+/// The beginning of a row in the gathered matrix and in the product.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     pub(super) a: usize,
@@ -26,9 +26,9 @@ pub(super) struct Row {
 ///
 /// Order: one chain of fused multiply-adds, from the first `k` to the last.
 pub(super) struct Panel<'a> {
-    /// What the rows are gathered from.
+    /// The elements that the rows are gathered from.
     pub(super) a: &'a [f32],
-    /// How far apart the elements of a run are.
+    /// The distance between the elements of a run.
     pub(super) step: usize,
     /// The elements of a row: these runs of it.
     pub(super) runs: &'a [Run],
@@ -38,7 +38,7 @@ pub(super) struct Panel<'a> {
     pub(super) columns: usize,
 }
 
-/// Appends `run` to `runs`, as a part of the last where it goes on from there by the same `step`.
+/// Appends `run` to `runs`, or extends the last one if `run` continues it by the same `step`.
 pub(super) fn append(runs: &mut Vec<Run>, run: Run, step: usize) {
     match runs.last_mut() {
         Some(last) if last.start + last.len * step == run.start => last.len += run.len,
@@ -72,11 +72,11 @@ struct Write<'a> {
     adds: bool,
 }
 
-/// From here on loops are no closures: those would be compiled without the wide instructions.
+/// From here on loops are not closures: those would be compiled without the wide instructions.
 impl WithSimd for Write<'_> {
     type Output = ();
 
-    /// As many rows at a time as the registers hold the sums of.
+    /// Takes as many rows at a time as the registers can hold the sums of.
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match S::F32_LANES {

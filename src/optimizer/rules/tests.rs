@@ -4,8 +4,8 @@ use super::*;
 use crate::graph::{ParameterValue, RuleState};
 use crate::tensor::Tensor;
 
-/// The variable and the slots of `rule` after one update by `gradient`. All are vectors that are
-/// taken from `start`, whose length is a multiple of their number.
+/// The variable and the slots like it after one update of `rule` by `gradient`. Each begins with
+/// positive values, computed from `start`.
 fn updated(rule: &UpdateRule, start: &[f32], gradient: &[f32]) -> Vec<Vec<f32>> {
     let like = 1 + rule.slots_like_variable();
     let mut values: Vec<Tensor> = (0..like)
