@@ -140,7 +140,7 @@ impl Model {
         let setter = ReplicaDeviceSetter::new(&cluster.spec);
         let train = graph.with_device_fn(setter, |g| {
             let w = g.variable("w", &g.zeros([100]))?;
-            Ok(Adagrad::new(0.1).minimize(&w.read().square().sum(), &g.global_step()?)?)
+            Adagrad::new(0.1).minimize(&w.read().square().sum(), &g.global_step()?)
         })?;
         let (init, nothing) = (graph.initializer(), graph.group("nothing", &[])?);
         Ok(Self { graph, init, nothing, train })

@@ -117,8 +117,8 @@ pub(super) struct Node<'a> {
 
 impl<'a> Node<'a> {
     /// The node without its inputs, waiting for `controls`.
-    pub(super) fn with_controls(&self, controls: Vec<OpId>) -> Node<'a> {
-        Node { def: self.def, inputs: Vec::new(), controls, needs: Vec::new() }
+    pub(super) fn with_controls(&self, controls: Vec<OpId>) -> Self {
+        Self { def: self.def, inputs: Vec::new(), controls, needs: Vec::new() }
     }
 
     /// Input `i`.

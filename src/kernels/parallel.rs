@@ -104,12 +104,15 @@ pub(super) fn for_pieces<T: Send>(
     });
 }
 
+/// What is done to the pieces of one number, of two slices.
+type WorkOnTwo<'a, T, U> = dyn Fn(usize, &mut [T], &mut [U]) + Sync + 'a;
+
 /// As [`for_pieces`], for two slices with as many pieces each, of the lengths `lens`.
 pub(super) fn for_pieces_of_two<T: Send, U: Send>(
     (one, other): (&mut [T], &mut [U]),
     lens: [usize; 2],
     spread: bool,
-    work: &(dyn Fn(usize, &mut [T], &mut [U]) + Sync),
+    work: &WorkOnTwo<'_, T, U>,
 ) {
     let (one, other) = (Pieces::new(one, lens[0]), Pieces::new(other, lens[1]));
     assert_eq!(one.count(), other.count(), "each piece has one beside it");

@@ -95,10 +95,7 @@ impl OpDef for LogSumExp {
     }
 }
 
-fn zero_unless_finite<T: Default>(values: &mut [T], is_finite: impl Fn(T) -> bool)
-where
-    T: Copy,
-{
+fn zero_unless_finite<T: Copy + Default>(values: &mut [T], is_finite: impl Fn(T) -> bool) {
     for value in values.iter_mut() {
         if !is_finite(*value) {
             *value = T::default();

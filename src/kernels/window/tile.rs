@@ -113,10 +113,7 @@ impl Write<'_> {
         assert_eq!(VECTORS * S::F32_LANES, PANEL, "so many vectors make a panel");
         // SAFETY: `Panel::write` has checked every row, run and row of `b`, and a panel is as wide
         // as they are.
-        #[expect(
-            unsafe_code,
-            reason = "the loop is all there is to a convolution, and its bounds are checked once"
-        )]
+        #[expect(unsafe_code, reason = "the loop of a convolution, its bounds are checked once")]
         let sums = unsafe { sums::<S, ROWS, VECTORS>(simd, self.panel, rows) };
         for i in 0..ROWS {
             let out = &mut self.out[rows[i].out..][..self.panel.columns];

@@ -64,7 +64,7 @@ impl<'de> Deserialize<'de> for UpdateRule {
         let sent = values.len();
         let mut parameters = Parameters::in_order(values);
         let rule = rule.with(&mut parameters);
-        if parameters.is_complete(sent) {
+        if parameters.took_all(sent) {
             return Ok(rule);
         }
         Err(D::Error::custom(format!("{sent} are not the parameters of the update rule `{name}`")))

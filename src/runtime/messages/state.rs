@@ -43,6 +43,10 @@ pub(crate) struct StateRequest {
 
 /// The effect of an operation on a task's state.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a request is moved into the list of its turn; a box would be memory a step"
+)]
 pub(crate) enum Action {
     Read { variable: VariableId, with_version: bool },
     Gather { variable: VariableId, ids: Tensor },

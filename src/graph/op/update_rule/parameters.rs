@@ -137,7 +137,7 @@ impl Parameters {
     }
 
     /// Whether a message has as many values as the rule has parameters, once it has read them.
-    pub(crate) fn is_complete(self, sent: usize) -> bool {
+    pub(crate) fn took_all(self, sent: usize) -> bool {
         self.listed.len() == sent && self.left().is_empty()
     }
 
