@@ -5,7 +5,7 @@
 //!
 //! - [`Membership`] is who takes part, and the [`Epoch`]; each task has one.
 //! - A [`Mode`] is how workers are coordinated: one file in `modes`, with its decisions at the
-//!   worker, at a shard and at the task of the global step ([`Protocol`](protocol::Protocol)).
+//!   worker, at a shard and at the task of the global step (`Protocol`).
 //! - The [`Coordinator`], one for each training, beside the global step, decides when a worker's
 //!   step counts and when the worker goes on.
 //! - An [`Accumulator`], one for each variable of a synchronous training, beside that variable,

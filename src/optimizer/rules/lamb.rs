@@ -10,7 +10,7 @@ use crate::kernels::update::{ElementUpdate, update_elements};
 /// `m` and `s` as Adam's; `u = m/(1−β1ᵗ)/(√(s/(1−β2ᵗ))+ε)+λ·v; v -= lr·‖v‖/‖u‖·u`
 ///
 /// The trust ratio `‖v‖/‖u‖` is 1 where either norm is 0 (<https://arxiv.org/abs/1904.00962>,
-/// algorithm 2 with φ(x) = x). The norms are the roots of [`sum_of_squares`], whose order is fixed.
+/// algorithm 2 with φ(x) = x). The norms are the roots of `sum_of_squares`, whose order is fixed.
 #[derive(Clone, Copy, Debug)]
 pub struct LambRule {
     /// β1.

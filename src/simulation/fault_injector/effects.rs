@@ -36,7 +36,7 @@ pub(in crate::simulation) enum SilenceCause {
     Partition,
 }
 
-/// An effect that the owner of a [`FaultInjector`] has to apply.
+/// An effect that the owner of a [`FaultInjector`](super::FaultInjector) has to apply.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::simulation) enum FaultEffect {
     /// Stop the task's program and its actors; they start again later if it `restarts`.

@@ -1,7 +1,7 @@
 //! A program's own operation and update rule, in both worlds: the example in `sims/`.
 
 #[path = "../../../sims/own_operation.rs"]
-mod own_operation;
+mod program;
 
 use trainyard::experiment::Experiment;
 use trainyard::graph::{
@@ -12,19 +12,19 @@ use trainyard::prelude::*;
 
 use super::over_quic::{quic_cluster, stop, train};
 use crate::support::fixture::{assert_error, cluster, on_actix};
-use own_operation::Lion;
+use program::Lion;
 
 const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sims/own_operation.toml");
 
 fn own(x: &Output, y: &Output) -> Result<(Output, Optimizer), GraphError> {
-    let (loss, _) = own_operation::model(x, y)?;
+    let (loss, _) = program::model(x, y)?;
     Ok((loss, Optimizer::new(Lion { beta1: 0.8, beta2: 0.99 }, 0.01)))
 }
 
 #[test]
 fn a_program_learns_the_digits_with_an_operation_and_a_rule_of_its_own_in_simulation() {
-    own_operation::register();
-    let report = Experiment::load(SCENARIO).unwrap().simulate(own_operation::trainer).unwrap();
+    program::register();
+    let report = Experiment::load(SCENARIO).unwrap().simulate(program::trainer).unwrap();
     for name in ["sync", "async"] {
         let accuracy = report.run(name).unwrap().test_accuracy.unwrap();
         assert!(accuracy >= 0.95, "{name}: {accuracy}");
@@ -33,7 +33,7 @@ fn a_program_learns_the_digits_with_an_operation_and_a_rule_of_its_own_in_simula
 
 #[test]
 fn over_quic_they_give_the_same_bits_as_in_one_process() {
-    own_operation::register();
+    program::register();
     on_actix(async {
         let in_one_process = train(&cluster(1, 2), own).await?;
         let (servers, ends) = quic_cluster(1, 2).await;
@@ -44,7 +44,7 @@ fn over_quic_they_give_the_same_bits_as_in_one_process() {
 
 #[test]
 fn a_scenario_gives_the_parameters_of_a_rule_of_ones_own_which_are_checked() {
-    own_operation::register();
+    program::register();
     let trials = Experiment::load(SCENARIO).unwrap().trials().unwrap();
     let lion = UpdateRule::from(Lion { beta1: 0.8, beta2: 0.99 });
     assert_eq!(trials[0].settings.optimizer.rule, lion);
@@ -95,7 +95,7 @@ fn an_operation_is_refused_before_it_is_registered_and_told_where_it_contradicts
     assert_eq!(error.problem, GraphProblem::UnknownOperation("Liar"));
     trainyard::operations::register_operation(Liar);
     let lie = x.apply(Liar, &[]).unwrap();
-    let error = gradients(&lie.sum(), &[x.clone()]).unwrap_err();
+    let error = gradients(&lie.sum(), std::slice::from_ref(&x)).unwrap_err();
     assert!(matches!(error.problem, GraphProblem::NoGradient { .. }), "{error}");
     on_actix(async {
         let servers = cluster(0, 1);
