@@ -141,7 +141,7 @@ fn null(g: &Graph, variables: usize, task: &Task) -> Result<Built, GraphError> {
 impl Built {
     /// Takes a training step.
     async fn step(&self, task: &Task, session: &mut MonitoredSession) -> Result<()> {
-        let mut run = session.run().target(&self.train_op);
+        let mut run = session.run().target(&self.train_op).fetch(&self.train_op.global_step());
         if let Some(data) = &self.data {
             run = run.feed_with(|| Ok(data.feeds(task.next_batch()?).collect())).fetch(&data.loss);
         }
