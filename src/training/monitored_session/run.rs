@@ -74,6 +74,10 @@ impl<'a> MonitoredRun<'a> {
             let message = "run called even after should_stop requested a stop";
             return Err(Error::new(Code::FailedPrecondition, message));
         }
+        let number = self.monitored.local_step;
+        for target in &mut self.targets {
+            *target = target.in_step(number);
+        }
         let mut fed = None;
         loop {
             let started = self.monitored.task.now();
@@ -110,10 +114,8 @@ impl<'a> MonitoredRun<'a> {
             .chain(fed.iter().flatten())
             .for_each(|(output, value)| asked.feed(output, value.clone()));
         self.fetches.iter().for_each(|output| asked.fetch(output));
-        let number = self.monitored.local_step;
-        let targets = || self.targets.iter().map(|target| target.in_step(number));
-        targets().for_each(|target| asked.target(&target));
-        let train_op = targets().find_map(|target| target.end_of_step());
+        self.targets.iter().for_each(|target| asked.target(target));
+        let train_op = self.targets.iter().find_map(Target::end_of_step);
         if let Some(train_op) = &train_op {
             train_op.told_of_step().iter().for_each(|told| asked.fetch(told));
             asked.origin =
@@ -134,8 +136,7 @@ impl<'a> MonitoredRun<'a> {
     async fn finish(self, done: StepDone, options: RunOptions, started: Time) -> Result<Fetched> {
         let Self { monitored, fetches, targets, .. } = self;
         let span = (started, monitored.task.now());
-        let number = monitored.local_step;
-        let end = targets.iter().find_map(|target| target.in_step(number).end_of_step());
+        let end = targets.iter().find_map(Target::end_of_step);
         let own = &done.fetches[..fetches.len()];
         let mut stats = match &end {
             Some(_) => {
