@@ -22,12 +22,13 @@ mod master;
 mod messages;
 mod ordered;
 mod parameter_server;
+mod processor;
 mod reply;
 mod server;
 mod worker;
 
 pub use compression::{Encoding, Packed};
-pub use compute::{Asker, Calculation, ComputeModel, Processor, Work};
+pub use compute::{Asker, Calculation, ComputeModel, Work};
 pub use error::{Code, Error, Result};
 pub(crate) use mailbox::{messages_sent, tell};
 pub(crate) use master::step_plan::partitions;
@@ -36,5 +37,7 @@ pub use messages::{
     SessionOptions, StepId, Waiting, WaitingList,
 };
 pub(crate) use messages::{MasterMessage, ResetContainers, RunStep, StepDone, Values, stopped};
+pub use processor::Processor;
+pub(crate) use processor::is_computing;
 pub(crate) use reply::Answer;
 pub use server::{Host, Server, ServerDef, ServerTarget, World};

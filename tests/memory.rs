@@ -114,7 +114,7 @@ impl Cluster {
         let task = TaskName::new(job, 0);
         let local = self.network.tasks.iter().position(|name| *name == task);
         let local = PeerId(local.expect("it is a task of the cluster") as u32);
-        let device: Rc<dyn ComputeModel> = Rc::new(Processor);
+        let device: Rc<dyn ComputeModel> = Rc::new(Processor::default());
         let world = World {
             transport: Rc::new(End { network: Rc::clone(&self.network), local }),
             clock: Rc::clone(&self.clock) as _,

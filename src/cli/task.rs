@@ -28,6 +28,7 @@ pub(super) fn run(args: &TaskArgs, trainer: &impl Trainer) -> Result<ExitCode, F
     let trial = only(experiment.trials()?)?;
     let run = args.run_name.as_deref().unwrap_or(&trial.scenario);
     let mut seat = Seat::new(&config, trial.cluster.spec.clone(), args.certs.as_deref(), run)?;
+    seat.silence = trial.silence;
     let mut control = None;
     if args.launched {
         let (socket, way) = Control::take()?;

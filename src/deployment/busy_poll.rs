@@ -12,20 +12,34 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 
 use crate::clock::{Clock, WallClock};
-use crate::runtime::messages_sent;
+use crate::runtime::{is_computing, messages_sent};
 
 thread_local! {
     /// The poller's waker, while it waits until the thread has been woken.
     static POLLER: RefCell<Option<Waker>> = const { RefCell::new(None) };
 }
 
-/// Has each thread of `builder` notify its poller when it wakes up.
-pub(crate) fn prepare(builder: &mut Builder) {
-    builder.on_thread_unpark(|| {
-        if let Some(poller) = POLLER.take() {
-            poller.wake();
+/// Runs `future` and its actors on this thread, which polls for messages for `patience` before it
+/// sleeps; it sleeps at once if that is zero.
+pub(crate) fn block_on<F: Future>(patience: Duration, future: F) -> F::Output {
+    let runtime = || {
+        let mut builder = Builder::new_current_thread();
+        builder.on_thread_unpark(|| {
+            if let Some(poller) = POLLER.take() {
+                poller.wake();
+            }
+        });
+        builder
+            .enable_all()
+            .build()
+            .expect("the system has what a runtime needs: it had it a moment ago")
+    };
+    actix_rt::System::with_tokio_rt(runtime).block_on(async move {
+        if !patience.is_zero() {
+            actix_rt::spawn(busy_poll(patience, WallClock::new()));
         }
-    });
+        future.await
+    })
 }
 
 /// The greatest number of wake-ups without a poll, after polls in vain.
@@ -37,8 +51,9 @@ const LOOKS_WITHIN_A_TURN: u32 = 3;
 
 /// Each time that something has woken this thread, keeps it awake until its actors have been sent
 /// nothing for `patience`. Meanwhile it yields the processor to others. If no further message comes
-/// within that time, as while kernels run or a large tensor arrives, it polls more and more rarely.
-pub(crate) async fn busy_poll(patience: Duration, clock: WallClock) {
+/// within that time, as while a large tensor arrives, it polls more and more rarely. While kernels
+/// of this task run on other threads it sleeps, which leaves them its core.
+async fn busy_poll(patience: Duration, clock: WallClock) {
     let (mut skipped, mut to_skip) = (0, 0);
     loop {
         wake_up().await;
@@ -57,7 +72,7 @@ pub(crate) async fn busy_poll(patience: Duration, clock: WallClock) {
 async fn look(patience: Duration, clock: WallClock) -> bool {
     let mut last = (messages_sent(), clock.now());
     let (mut looks, mut was_worth_it) = (0, false);
-    while clock.now().since(last.1) < patience {
+    while clock.now().since(last.1) < patience && !is_computing() {
         thread::yield_now();
         tokio::task::yield_now().await;
         looks += 1;

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
+use std::time::Duration;
 
 use super::DeploymentError;
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
@@ -19,6 +20,8 @@ pub struct Seat {
     pub(super) is_dynamic: bool,
     /// The listening socket, if the process was given one.
     pub(crate) socket: Option<UdpSocket>,
+    /// The time after which a silent peer is lost, if it is not the transport's own.
+    pub(crate) silence: Option<Duration>,
     /// Whether the cluster has no other task.
     is_alone: bool,
     run: RunId,
@@ -47,6 +50,7 @@ impl Seat {
             run: RunId::new(run),
             is_dynamic: config.is_dynamic(),
             socket: None,
+            silence: None,
             is_alone,
             task,
             known,
@@ -74,7 +78,8 @@ impl Seat {
         let config = QuicConfig::new(self.known.clone(), self.task.clone(), run, identity);
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listen = self.is_alone.then_some(anywhere);
-        QuicConfig { socket: self.socket.take(), listen, ..config }
+        let silence = self.silence.unwrap_or(config.silence);
+        QuicConfig { socket: self.socket.take(), listen, silence, ..config }
     }
 }
 

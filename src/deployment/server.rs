@@ -46,7 +46,7 @@ impl Server {
         let config = QuicConfig::new(cluster.clone(), task.clone(), run, identity);
         let quic = Quic::bind(config).await?;
         let network = Network::new(quic, cluster.clone(), cluster.clone());
-        let devices = [Rc::new(Processor) as Rc<dyn ComputeModel>];
+        let devices = [Rc::new(Processor::default()) as Rc<dyn ComputeModel>];
         let world = World {
             transport: network.transport(),
             clock: Rc::new(WallClock::new()),

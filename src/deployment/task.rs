@@ -76,15 +76,7 @@ where
     T: 'static,
     F: Future<Output = runtime::Result<T>> + 'static,
 {
-    let runtime = || {
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        busy_poll::prepare(&mut builder);
-        builder
-            .enable_all()
-            .build()
-            .expect("the system has what a runtime needs: it had it a moment ago")
-    };
-    actix_rt::System::with_tokio_rt(runtime).block_on(attend(member, stop, program))
+    busy_poll::block_on(member.busy_poll, attend(member, stop, program))
 }
 
 async fn attend<T, F>(
@@ -96,9 +88,6 @@ where
     T: 'static,
     F: Future<Output = runtime::Result<T>> + 'static,
 {
-    if !member.busy_poll.is_zero() {
-        actix_rt::spawn(busy_poll::busy_poll(member.busy_poll, member.clock));
-    }
     let quic = Quic::bind(member.seat.network()).await?;
     let Seat { cluster, known, is_dynamic, .. } = &member.seat;
     let network = Network::new(Rc::clone(&quic), cluster.clone(), known.clone());
@@ -124,7 +113,7 @@ where
 
 /// The task's server, started.
 fn start(member: &Member, transport: Rc<dyn Transport<PeerMessage>>) -> Rc<Server> {
-    let device = |_| Rc::new(Processor) as Rc<dyn ComputeModel>;
+    let device = |_| Rc::new(Processor::default()) as Rc<dyn ComputeModel>;
     let devices = (0..member.devices.get()).map(device).collect();
     let transport = member.encoding.over(transport);
     let world = runtime::World { transport, clock: Rc::new(member.clock), devices };

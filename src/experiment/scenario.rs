@@ -66,6 +66,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::cluster::{ClusterSpec, ConfigErrors, TaskName};
 use crate::data::Source;
@@ -108,8 +109,11 @@ pub struct Scenario {
     /// `program.dataset`: the training data; relative paths begin at the scenario's file. Default:
     /// the embedded digits; synthetic samples for models that make their own.
     pub dataset: Source,
-    /// `[[fault]]`: the faults. Default: none; a peer that is silent for a second is lost.
+    /// `[[fault]]`: the faults. Default: none.
     pub faults: Faults,
+    /// `network.silence`: the time after which a silent peer is lost. Default: each world's own,
+    /// 1 s in simulation and 5 s when deployed.
+    pub silence: Option<Duration>,
     /// `[checkpoint]`: the checkpoints to keep. Default: none.
     pub checkpoint: Option<Checkpoint>,
     /// `[[run]]`: the runs to compare, in the file's order, under different names. Default: one,

@@ -34,6 +34,8 @@ pub struct Trial {
     pub mode: Mode,
     /// The cluster for its simulation.
     pub cluster: Cluster,
+    /// The time after which a silent peer is lost when it is deployed; none for the default.
+    pub silence: Option<Duration>,
     /// The training's settings.
     pub settings: Settings,
     /// The training's data; none for a model without data.
@@ -94,6 +96,7 @@ impl Trial {
             how: run.how(),
             mode: run.mode,
             cluster,
+            silence: own.silence,
             settings,
             dataset: None,
             checkpointing: None,

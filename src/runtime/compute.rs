@@ -47,56 +47,28 @@ pub trait ComputeModel {
 /// time as the others.
 pub(crate) type Devices = Rc<[Rc<dyn ComputeModel>]>;
 
-/// The processor of this machine: work takes its real time.
-///
-/// Work runs on the thread that launches it, where a small kernel is done before another thread
-/// would have woken. If a kernel is large enough to spread over rayon's threads, the whole work
-/// runs on one of them, so that the others wake once for all its kernels, and not for each.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Processor;
+/// The work that keeps a message thread from its messages for too long: some 80 µs, at 100 GFLOP/s
+/// and 10 GB/s.
+const LARGE_WORK: u64 = 800_000;
+/// The number of operations in the time of a byte, at these rates.
+const FLOPS_PER_BYTE: u64 = 10;
 
-impl ComputeModel for Processor {
-    fn launch(&self, work: Work) {
-        let Work { cost, mut calculation, asker, .. } = work;
-        run(&mut *calculation, cost);
-        calculation.done(&asker);
-    }
-}
-
-fn run(calculation: &mut dyn Calculation, cost: Cost) {
-    if kernels::may_spread(cost) {
-        rayon::scope(|_| calculation.run());
-    } else {
-        calculation.run();
-    }
+/// Whether work of this cost is handed to the cores, in either world, so that the task's message
+/// thread goes on. Less work is done before another thread would have woken.
+pub(crate) fn leaves_message_thread(cost: Cost) -> bool {
+    let work = (cost.flops / FLOPS_PER_BYTE).saturating_add(cost.bytes);
+    work >= LARGE_WORK || kernels::may_spread(cost)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Notes which of rayon's threads runs it.
-    struct Probe(Option<usize>);
-
-    impl Calculation for Probe {
-        fn run(&mut self) {
-            self.0 = rayon::current_thread_index();
-        }
-
-        fn done(self: Box<Self>, _: &Asker) {}
-    }
-
-    /// Whether the processor runs work of this cost on one of rayon's threads.
-    fn is_on_the_pool(cost: Cost) -> bool {
-        let mut probe = Probe(None);
-        run(&mut probe, cost);
-        probe.0.is_some()
-    }
-
     #[test]
-    fn only_work_that_may_spread_leaves_the_thread_that_launched_it() {
-        assert!(!is_on_the_pool(Cost { flops: 1 << 22, bytes: 1 << 20 }));
-        assert!(is_on_the_pool(Cost { flops: 1 << 23, bytes: 0 }));
-        assert!(is_on_the_pool(Cost { flops: 0, bytes: 1 << 21 }));
+    fn work_leaves_the_message_thread_by_its_arithmetic_and_its_memory_traffic_together() {
+        let leaves = |flops, bytes| leaves_message_thread(Cost { flops, bytes });
+        assert!(leaves(8_000_000, 0) && leaves(0, 800_000) && leaves(4_000_000, 400_000));
+        assert!(!leaves(7_999_999, 0) && !leaves(0, 799_999) && !leaves(4_000_000, 399_999));
+        assert!(leaves(u64::MAX, u64::MAX));
     }
 }

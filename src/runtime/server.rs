@@ -12,7 +12,7 @@ use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, DeviceName, TaskName};
 use crate::transport::{InMemoryNetwork, Transport};
 
-use crate::runtime::compute::{ComputeModel, Devices, Processor};
+use crate::runtime::compute::{ComputeModel, Devices};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::{Actors, Link};
 use crate::runtime::mailbox::{Address, tell};
@@ -22,6 +22,7 @@ use crate::runtime::messages::{
     stopped,
 };
 use crate::runtime::parameter_server::ParameterServer;
+use crate::runtime::processor::Processor;
 use crate::runtime::worker::Worker;
 
 /// The world that a server lives in: its transport, its clock and its devices.
@@ -161,8 +162,9 @@ impl Server {
     /// # Panics
     /// Outside of an actix system.
     pub fn create_cluster_with_devices(cluster: &ClusterSpec, devices: NonZeroU32) -> Vec<Self> {
-        let devices: Devices =
-            (0..devices.get()).map(|_| Rc::new(Processor) as Rc<dyn ComputeModel>).collect();
+        let devices: Devices = (0..devices.get())
+            .map(|_| Rc::new(Processor::default()) as Rc<dyn ComputeModel>)
+            .collect();
         let network = InMemoryNetwork::new(cluster);
         let clock: Rc<dyn Clock> = Rc::new(WallClock::new());
         let server = |task: TaskName| {

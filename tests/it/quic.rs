@@ -1,5 +1,6 @@
 //! The transports, and who may use them.
 
+mod large_kernels;
 mod over_quic;
 mod own_operation;
 mod quic_losses;

@@ -32,11 +32,11 @@ pub(super) struct FaultFile {
 
 pub(super) fn faults(
     file: Vec<FaultFile>,
-    silence: Option<Span>,
+    silence: Option<Duration>,
     cluster: &BTreeMap<String, Tasks>,
     found: &mut Mistakes,
 ) -> Faults {
-    let silence = silence.map_or(Faults::SILENCE, Duration::from);
+    let silence = silence.unwrap_or(Faults::SILENCE);
     found.above_0(silence.as_secs_f64(), "network.silence");
     let read = |(index, fault)| {
         One { path: format!("fault[{index}]"), cluster, found: &mut *found }.read(fault)

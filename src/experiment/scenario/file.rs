@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -56,7 +57,8 @@ pub(super) fn build(
     }
     let compression = file.network.compression;
     let runs = runs(file.run, (workers, compression), &mut found);
-    let faults = faults(file.fault, file.network.silence, &cluster, &mut found);
+    let silence = file.network.silence.map(Duration::from);
+    let faults = faults(file.fault, silence, &cluster, &mut found);
     let slow = slow(&file.compute.slow, &cluster, &mut found);
     let devices = devices(file.compute.devices, &mut found);
     let (settings, dataset) = program(file.program, file.stop, origin, servers, &mut found);
@@ -72,6 +74,7 @@ pub(super) fn build(
         name: file.name.unwrap_or_else(|| stem(origin)),
         seed: file.seed,
         faults,
+        silence,
         network: network(file.network, &mut found),
         compute: compute(file.compute, &mut found),
         devices,

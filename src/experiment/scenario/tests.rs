@@ -92,7 +92,9 @@ fn faults_are_read_with_their_times() {
         fault(1000, FaultKind::SlowLink { tasks: both, factor: 3.0, lasts: second }),
         fault(1000, FaultKind::SlowTask { task: ps, factor: 2.0, lasts: second }),
     ];
-    assert_eq!(example(text).unwrap().faults, Faults { silence: 2 * second, list });
+    let scenario = example(text).unwrap();
+    assert_eq!(scenario.faults, Faults { silence: 2 * second, list });
+    assert_eq!(scenario.silence, Some(2 * second));
 }
 
 #[test]
@@ -107,6 +109,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             ("worker".to_owned(), Tasks::Count(2)),
         ]),
         faults: Faults::none(),
+        silence: None,
         checkpoint: None,
         network: NetworkSpec {
             latency: Duration::from_micros(50),

@@ -74,8 +74,9 @@ fn a_task_with_fewer_devices_than_the_master_takes_it_to_have_says_which_it_has(
         let network = InMemoryNetwork::new(&cluster);
         let server = |index, devices| {
             let (task, clock) = (TaskName::new("worker", index), Rc::new(WallClock::new()));
-            let devices =
-                (0..devices).map(|_| Rc::new(Processor) as Rc<dyn ComputeModel>).collect();
+            let devices = (0..devices)
+                .map(|_| Rc::new(Processor::default()) as Rc<dyn ComputeModel>)
+                .collect();
             let world = World { transport: network.endpoint(&task).unwrap(), clock, devices };
             let server = Server::new(ServerDef { cluster: cluster.clone(), task }, world);
             server.start().map(|()| server)

@@ -19,10 +19,16 @@ pub(super) async fn quic_cluster(
     ps: usize,
     worker: usize,
 ) -> (Vec<Server>, Vec<Rc<Quic<PeerMessage>>>) {
-    let (cluster, ends): (ClusterSpec, _) = quic_network(&[("ps", ps), ("worker", worker)]).await;
+    servers(quic_network(&[("ps", ps), ("worker", worker)]).await)
+}
+
+/// Started servers of all tasks of a network.
+pub(super) fn servers(
+    (cluster, ends): (ClusterSpec, Vec<Rc<Quic<PeerMessage>>>),
+) -> (Vec<Server>, Vec<Rc<Quic<PeerMessage>>>) {
     let clock = Rc::new(WallClock::new());
     let server = |(task, end): (_, &Rc<Quic<PeerMessage>>)| {
-        let devices = Rc::new([Rc::new(Processor) as Rc<_>]);
+        let devices = Rc::new([Rc::new(Processor::default()) as Rc<_>]);
         let world = World {
             transport: Rc::clone(end) as Rc<_>,
             clock: Rc::clone(&clock) as Rc<_>,

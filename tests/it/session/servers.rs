@@ -19,7 +19,7 @@ fn server_in(network: &Rc<InMemoryNetwork<PeerMessage>>, def: ServerDef) -> Serv
         World {
             transport,
             clock: Rc::new(WallClock::new()),
-            devices: Rc::new([Rc::new(Processor)]),
+            devices: Rc::new([Rc::new(Processor::default())]),
         },
     )
 }

@@ -62,11 +62,20 @@ pub(crate) fn quic_config(
 pub(crate) async fn quic_network<M: Payload>(
     jobs: &[(&str, usize)],
 ) -> (ClusterSpec, Vec<Rc<Quic<M>>>) {
+    impatient_quic_network(jobs, Duration::from_secs(5)).await
+}
+
+/// The same; a peer that is silent for `silence` is lost.
+pub(crate) async fn impatient_quic_network<M: Payload>(
+    jobs: &[(&str, usize)],
+    silence: Duration,
+) -> (ClusterSpec, Vec<Rc<Quic<M>>>) {
     let (cluster, sockets) = loopback(jobs);
     let authority = Authority::new("test").unwrap();
     let mut ends = Vec::new();
     for (task, socket) in cluster.tasks().zip(sockets) {
-        ends.push(Quic::bind(quic_config(&cluster, &task, socket, &authority)).await.unwrap());
+        let config = quic_config(&cluster, &task, socket, &authority);
+        ends.push(Quic::bind(QuicConfig { silence, ..config }).await.unwrap());
     }
     (cluster, ends)
 }

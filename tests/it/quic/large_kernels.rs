@@ -1,0 +1,191 @@
+//! Kernels that take long: the task that runs them lives, answers and sends meanwhile, in both
+//! worlds.
+
+use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use trainyard::clock::{Clock, WallClock};
+use trainyard::graph::{
+    Attributes, ComputeError, Cost, Defined, GraphProblem, Known, OpDef, OutputTypes, Outputs,
+    TensorType,
+};
+use trainyard::prelude::*;
+use trainyard::sync::Mode;
+use trainyard::units::Time;
+
+use super::over_quic::{servers, stop};
+use crate::support::alone::Seen;
+use crate::support::fixture::{both, impatient_quic_network, on_actix};
+use crate::support::simulated::Simulated;
+
+const SILENCE: Duration = Duration::from_secs(1);
+/// The rate of a simulated device \[flop/s\].
+const RATE: u64 = 50_000_000_000;
+
+/// Adds 1 to a scalar, and takes its time: simulated by its cost, deployed by its sleep.
+#[derive(Clone, Debug)]
+struct Long {
+    kind: &'static str,
+    takes: Duration,
+}
+
+/// Takes three times as long as a peer may be silent.
+const LONGER_THAN_SILENCE: Long = Long { kind: "LongerThanSilence", takes: Duration::from_secs(3) };
+const EARLY: Long = Long { kind: "Early", takes: Duration::from_millis(5) };
+const LATE: Long = Long { kind: "Late", takes: Duration::from_millis(400) };
+
+impl OpDef for Long {
+    fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    fn attributes(&self, _: &mut Attributes) -> Defined {
+        self.clone().into()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        Ok(inputs.iter().copied().collect())
+    }
+
+    fn cost(&self, _: &[Known], _: &[Known]) -> Cost {
+        Cost { flops: self.takes.as_millis() as u64 * (RATE / 1000), bytes: 0 }
+    }
+
+    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        thread::sleep(self.takes);
+        Ok([Tensor::scalar(inputs[0].item::<f32>()? + 1.0)].into_iter().collect())
+    }
+}
+
+/// `long` of `of`, on the worker.
+fn on_worker(g: &Graph, of: &Output, long: &Long) -> Result<Output> {
+    trainyard::operations::register_operation(long.clone());
+    Ok(g.with_device("/job:worker/task:0", |_| of.apply(long.clone(), &[]))?)
+}
+
+#[test]
+fn nobody_is_taken_for_dead_while_a_kernel_takes_longer_than_a_peer_may_be_silent() {
+    on_actix(async {
+        let network = impatient_quic_network(&[("ps", 1), ("worker", 1)], SILENCE).await;
+        let (servers, ends) = servers(network);
+        let g = Graph::new();
+        let x = g.placeholder("x", DType::F32, [0usize; 0])?;
+        let long = on_worker(&g, &x, &LONGER_THAN_SILENCE)?;
+        let sum = g.with_device("/job:ps/task:0", |_| long.add(&x))?;
+        let small = g.with_device("/job:worker/task:0", |_| x.negate().mul(&x))?;
+        let (session, other) = (
+            Session::new(&servers[0].target(), &g).await?,
+            Session::new(&servers[0].target(), &g).await?,
+        );
+        let one = Tensor::scalar(1f32);
+        let began = Instant::now();
+        let answer = async {
+            let fetched = other.run().feed(&x, one.clone()).fetch(&small).await?;
+            Ok::<_, Error>((fetched.scalar::<f32>(0)?, began.elapsed()))
+        };
+        let (slow, fast) = both(session.run().feed(&x, one.clone()).fetch(&sum), answer).await;
+        let ((answer, after), took) = (fast?, began.elapsed());
+        assert_eq!((slow?.scalar::<f32>(0)?, answer), (3.0, -1.0));
+        assert!(took >= LONGER_THAN_SILENCE.takes, "{took:?}");
+        assert!(after < SILENCE, "the worker answered another session after {after:?}");
+        stop(servers, ends).await
+    });
+}
+
+#[test]
+fn a_server_that_stops_does_not_wait_for_its_kernels() {
+    on_actix(async {
+        let network = impatient_quic_network(&[("ps", 1), ("worker", 1)], SILENCE).await;
+        let (servers, ends) = servers(network);
+        let g = Graph::new();
+        let x = g.placeholder("x", DType::F32, [0usize; 0])?;
+        let long = on_worker(&g, &x, &LONGER_THAN_SILENCE)?;
+        let session = Session::new(&servers[0].target(), &g).await?;
+        let step = session.run().feed(&x, Tensor::scalar(1f32)).fetch(&long);
+        let began = Instant::now();
+        let stopping = async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            servers[1].stop();
+        };
+        let (step, ()) = both(step, stopping).await;
+        assert_eq!(step.unwrap_err().code, Code::Unavailable);
+        stop(servers, ends).await?;
+        assert!(began.elapsed() < LONGER_THAN_SILENCE.takes, "{:?}", began.elapsed());
+        Ok(())
+    });
+}
+
+/// The worker's step: its early value goes to a variable of the parameter server, then it computes
+/// on. Returns the time at which the step ended.
+async fn step(server: &Server, clock: &dyn Clock) -> Result<Time> {
+    let g = Graph::new();
+    let arrived = arrived(&g)?;
+    let x = g.placeholder("x", DType::F32, [0usize; 0])?;
+    let early = on_worker(&g, &x, &EARLY)?;
+    let late = on_worker(&g, &early, &LATE)?;
+    let arrives = arrived.assign_add(&early)?;
+    let session = Session::new(&server.target(), &g).await?;
+    session.run().target(g.initializer()).await?;
+    let run = session.run().feed(&x, Tensor::scalar(0f32));
+    assert_eq!(run.target(&arrives).fetch(&late).await?.scalar::<f32>(0)?, 2.0);
+    Ok(clock.now())
+}
+
+/// Looks at the parameter server's variable until the early value is there. Returns that time.
+async fn watch(server: &Server, clock: &dyn Clock) -> Result<Time> {
+    let g = Graph::new();
+    let value = arrived(&g)?.read();
+    let session = Session::new(&server.target(), &g).await?;
+    loop {
+        match session.run().fetch(&value).await {
+            Ok(fetched) if fetched.scalar::<f32>(0)? == 1.0 => return Ok(clock.now()),
+            Err(error) if error.code != Code::FailedPrecondition => return Err(error),
+            _ => clock.sleep_until(clock.now().after(Duration::from_millis(5))).await,
+        }
+    }
+}
+
+fn arrived(g: &Graph) -> Result<Variable> {
+    Ok(g.with_device("/job:ps/task:0", |g| g.variable("arrived", &g.constant(0f32)))?)
+}
+
+/// Asserts that the early value arrived while the late one was being computed.
+#[track_caller]
+fn assert_overlap(arrived: Time, ended: Time) {
+    let before = ended.since(arrived);
+    assert!(before > LATE.takes / 2, "the early value arrived {before:?} before the step ended");
+}
+
+#[test]
+fn over_quic_an_early_value_arrives_while_the_worker_computes_the_late_one() {
+    on_actix(async {
+        let network = impatient_quic_network(&[("ps", 1), ("worker", 1)], SILENCE).await;
+        let (servers, ends) = servers(network);
+        let clock = WallClock::new();
+        let (arrived, ended) = both(watch(&servers[0], &clock), step(&servers[1], &clock)).await;
+        assert_overlap(arrived?, ended?);
+        stop(servers, ends).await
+    });
+}
+
+#[test]
+fn in_simulation_an_early_value_arrives_while_the_worker_computes_the_late_one() {
+    let seen = Seen::default();
+    let trained = Simulated::new(1, 1, Mode::Async).run_hosted(|host, task| {
+        let seen = seen.clone();
+        async move {
+            let clock = Rc::clone(&host.clock);
+            if task.job() == "ps" {
+                seen.add(("arrived", watch(&host.server, &*clock).await?));
+            } else {
+                seen.add(("ended", step(&host.server, &*clock).await?));
+            }
+            Ok(())
+        }
+    });
+    trained.outcome.result.unwrap();
+    let seen = seen.all();
+    assert_eq!((seen[0].0, seen[1].0), ("arrived", "ended"));
+    assert_overlap(seen[0].1, seen[1].1);
+}
