@@ -13,10 +13,12 @@
 //! The runtime is handed a transport, a clock and a device ([`World`]), and does not know whether
 //! they are real: that is what lets one program run in two worlds.
 
+mod codec;
 mod compression;
 mod compute;
 mod error;
 mod link;
+mod mail;
 mod mailbox;
 mod master;
 mod messages;
@@ -25,18 +27,20 @@ mod parameter_server;
 mod processor;
 mod reply;
 mod server;
+mod state;
 mod worker;
 
-pub use compression::{Encoding, Packed};
+pub use compression::Encoding;
 pub use compute::{Asker, Calculation, ComputeModel, Work};
 pub use error::{Code, Error, Result};
+pub(crate) use mail::{MasterMail, ResetContainers, RunStep, StepDone, stopped};
+pub use mail::{SessionOptions, Waiting, WaitingList};
 pub(crate) use mailbox::{messages_sent, tell};
 pub(crate) use master::step_plan::partitions;
 pub use messages::{
-    Arrival, Arrivals, GraphHandle, Origin, PackedArrivals, PeerMessage, Scope, SessionId,
-    SessionOptions, StepId, Waiting, WaitingList,
+    Arrival, Arrivals, GraphHandle, MasterMessage, Origin, Packed, PackedArrivals,
+    ParameterServerMessage, PeerMessage, Scope, SessionId, StepId, Values, WorkerMessage,
 };
-pub(crate) use messages::{MasterMessage, ResetContainers, RunStep, StepDone, Values, stopped};
 pub use processor::Processor;
 pub(crate) use processor::is_computing;
 pub(crate) use reply::Answer;

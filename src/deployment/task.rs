@@ -14,7 +14,8 @@ use super::stop::{Either, GRACE, Stop, either};
 use super::{DeploymentError, ExitCode, Seat};
 use crate::clock::{Clock, WallClock};
 use crate::runtime::{
-    self, Code, ComputeModel, Encoding, Error, Host, PeerMessage, Processor, Server, ServerDef,
+    self, Code, ComputeModel, Encoding, Error, Host, ParameterServerMessage, PeerMessage,
+    Processor, Server, ServerDef,
 };
 use crate::transport::{Quic, Transport};
 use crate::units::{Bytes, Time};
@@ -144,7 +145,7 @@ async fn drain<T>(
 /// Passes the end of the training on to tasks that the chief may not know.
 async fn pass_on_the_end(server: Rc<Server>) {
     server.training_is_over().await;
-    server.broadcast(&PeerMessage::TrainingOver);
+    server.broadcast(&ParameterServerMessage::TrainingOver);
 }
 
 /// The error of a program that panicked.

@@ -10,10 +10,10 @@ use tracing::trace_span;
 use crate::cluster::TaskName;
 use crate::transport::{Inbox, Loss, Messages, PeerId, Transport};
 
+use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Address, Spare, tell};
-use crate::runtime::messages::{
-    MasterMessage, ParameterServerMessage, PeerMessage, Served, StateRequest, WorkerMessage,
-};
+use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
+use crate::runtime::state::{Served, StateRequest};
 
 /// The way from one of a task's actors to all others, of this task and of the cluster.
 ///
@@ -28,9 +28,9 @@ pub(crate) struct Link {
 
 /// The addresses of a task's actors, and the state that these share.
 pub(crate) struct Actors {
-    pub(crate) master: Address<MasterMessage>,
-    pub(crate) worker: Address<WorkerMessage>,
-    pub(crate) parameter_server: Address<ParameterServerMessage>,
+    pub(crate) master: Address<MasterMail>,
+    pub(crate) worker: Address<WorkerMail>,
+    pub(crate) parameter_server: Address<ParameterServerMail>,
     /// Whether the chief has announced the end of the training.
     pub(crate) training_over: Cell<bool>,
     /// Wakes the programs that wait for the chief's announcement.
@@ -46,7 +46,7 @@ pub(crate) struct Actors {
     /// The tasks to which this one has sent something for a step.
     partners: RefCell<BTreeSet<PeerId>>,
     /// Messages broadcast to all tasks, sent again to a task that was lost meanwhile.
-    pub(crate) parting: RefCell<Vec<PeerMessage>>,
+    pub(crate) parting: RefCell<Vec<ParameterServerMessage>>,
     /// The lists that the worker and the parameter server send each other.
     pub(crate) requests: Spare<StateRequest>,
     pub(crate) served: Spare<Served>,
@@ -71,7 +71,8 @@ impl Link {
     }
 
     /// Sends `message` to its actor at `to`; a message to another task goes with the next flush.
-    pub(crate) fn send(&self, to: PeerId, message: PeerMessage) {
+    pub(crate) fn send(&self, to: PeerId, message: impl Into<PeerMessage>) {
+        let message = message.into();
         if to == self.local() {
             self.actors.dispatch(to, message);
         } else {
@@ -106,13 +107,15 @@ impl Link {
     /// step; sending the message to all would take a connection between any two workers. The
     /// chief's leaving goes to all.
     fn is_not_missed(&self, to: PeerId, messages: &[PeerMessage]) -> bool {
+        use ParameterServerMessage::{Leave, TrainingOver};
         let partners = &self.actors.partners;
         match messages {
-            [PeerMessage::TrainingOver] => false,
-            [PeerMessage::Leave { worker: 1.. }] if self.actors.has_servers.get() => {
+            [PeerMessage::ParameterServer(Leave { worker: 1.. })]
+                if self.actors.has_servers.get() =>
+            {
                 self.name(to).job() != "ps" && !partners.borrow().contains(&to)
             }
-            [PeerMessage::Leave { .. }] => false,
+            [PeerMessage::ParameterServer(Leave { .. } | TrainingOver)] => false,
             _ => {
                 partners.borrow_mut().insert(to);
                 false
@@ -143,41 +146,30 @@ impl Actors {
 
     /// Hands a message to its actor.
     fn dispatch(&self, from: PeerId, message: PeerMessage) {
-        use PeerMessage as M;
         match message {
-            M::GraphRegistered { .. } | M::GraphDone { .. } | M::ResetDone { .. } => {
-                tell(&self.master, MasterMessage::FromPeer { from, message });
+            PeerMessage::Master(message) => {
+                tell(&self.master, MasterMail::FromPeer { from, message });
             }
-            M::RegisterGraph { .. }
-            | M::DeregisterGraphs { .. }
-            | M::RunGraph { .. }
-            | M::Tensors { .. }
-            | M::PackedTensors { .. }
-            | M::AbortStep(_) => {
-                tell(&self.worker, WorkerMessage::FromPeer { from, message });
+            PeerMessage::Worker(message) => {
+                tell(&self.worker, WorkerMail::FromPeer { from, message });
             }
-            M::TrainingOver => {
+            PeerMessage::ParameterServer(message) => {
+                self.note(&message);
+                tell(&self.parameter_server, ParameterServerMail::FromPeer { from, message });
+            }
+        }
+    }
+
+    /// Notes what the task's program asks about its training.
+    fn note(&self, message: &ParameterServerMessage) {
+        match message {
+            ParameterServerMessage::TrainingOver => {
                 self.training_over.set(true);
                 self.end_of_training.notify_waiters();
-                tell(
-                    &self.parameter_server,
-                    ParameterServerMessage::FromPeer { from, message: Box::new(message) },
-                );
             }
-            M::Reset { .. } => {
-                self.resets.set(self.resets.get() + 1);
-                tell(
-                    &self.parameter_server,
-                    ParameterServerMessage::FromPeer { from, message: Box::new(message) },
-                );
-            }
-            M::Leave { worker } => {
-                self.chief_has_left.set(self.chief_has_left.get() || worker == 0);
-                tell(
-                    &self.parameter_server,
-                    ParameterServerMessage::FromPeer { from, message: Box::new(message) },
-                );
-            }
+            ParameterServerMessage::Reset { .. } => self.resets.set(self.resets.get() + 1),
+            ParameterServerMessage::Leave { worker: 0 } => self.chief_has_left.set(true),
+            ParameterServerMessage::Leave { .. } => {}
         }
     }
 }
@@ -191,8 +183,8 @@ impl Inbox<PeerMessage> for Actors {
 
     fn lost(&self, peer: PeerId, loss: Loss) {
         tracing::debug!(peer = peer.0, %loss, "lost a peer");
-        tell(&self.master, MasterMessage::Lost { peer, loss });
+        tell(&self.master, MasterMail::Lost { peer, loss });
         // The worker knows the lost peer's master ids, and tells the parameter server.
-        tell(&self.worker, WorkerMessage::Lost { peer, loss });
+        tell(&self.worker, WorkerMail::Lost { peer, loss });
     }
 }

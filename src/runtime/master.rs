@@ -21,11 +21,11 @@ use crate::transport::{Loss, PeerId};
 
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
+use crate::runtime::mail::{MasterMail, RunStep, SessionOptions, Waiting, WaitingList};
 use crate::runtime::mailbox::Receive;
 use crate::runtime::master::step_plan::{Accepted, Part, Progress, Ready, StepPlan, plan};
 use crate::runtime::messages::{
-    GraphHandle, MasterMessage, PeerMessage, RunStep, Scope, SessionId, SessionOptions, StepId,
-    Waiting, WaitingList,
+    GraphHandle, MasterMessage, Scope, SessionId, StepId, WorkerMessage,
 };
 use crate::runtime::ordered::Ordered;
 use crate::runtime::reply::Reply;
@@ -158,7 +158,7 @@ impl Master {
             self.registering.insert(graph, (id, Arc::clone(&request)));
             ready.parts.push(Part::new(*peer, graph, &partition));
             let partition = Arc::new(partition);
-            self.link.send(*peer, PeerMessage::RegisterGraph { graph, partition, isolated });
+            self.link.send(*peer, WorkerMessage::RegisterGraph { graph, partition, isolated });
         }
         let plans = &mut self.sessions.get_mut(&id).expect("it was just there").plans;
         if peers.is_empty() {
@@ -231,7 +231,7 @@ impl Master {
             graphs.entry(part.peer).or_default().push(part.graph);
         }
         for (peer, graphs) in graphs {
-            self.link.send(peer, PeerMessage::DeregisterGraphs { graphs, isolated });
+            self.link.send(peer, WorkerMessage::DeregisterGraphs { graphs, isolated });
         }
     }
 
@@ -292,16 +292,15 @@ impl Master {
         }
     }
 
-    fn on_peer_message(&mut self, from: PeerId, message: PeerMessage, context: &mut Context<Self>) {
+    fn on_message(&mut self, from: PeerId, message: MasterMessage, context: &mut Context<Self>) {
         match message {
-            PeerMessage::GraphRegistered { graph, outcome } => self.registered(graph, outcome),
-            PeerMessage::GraphDone { step, graph, outcome, computed } => {
+            MasterMessage::GraphRegistered { graph, outcome } => self.registered(graph, outcome),
+            MasterMessage::GraphDone { step, graph, outcome, computed } => {
                 self.collect(step, graph, outcome, computed);
             }
-            PeerMessage::ResetDone { number, variables, departed } => {
+            MasterMessage::ResetDone { number, variables, departed } => {
                 self.reset_done(from, number, (variables, departed), context);
             }
-            other => tracing::warn!(?other, "not for a master; dropped"),
         }
     }
 }
@@ -325,29 +324,27 @@ impl Actor for Master {
 }
 
 impl Receive for Master {
-    type Message = MasterMessage;
+    type Message = MasterMail;
 
-    fn receive(&mut self, message: MasterMessage, context: &mut Context<Self>) {
+    fn receive(&mut self, message: MasterMail, context: &mut Context<Self>) {
         match message {
-            MasterMessage::CreateSession { options, reply } => {
+            MasterMail::CreateSession { options, reply } => {
                 answer(reply, Ok(self.create_session(options)))
             }
-            MasterMessage::ExtendSession { session, graph } => {
+            MasterMail::ExtendSession { session, graph } => {
                 if let Some(session) = self.sessions.get_mut(&session) {
                     session.graph = graph;
                 }
             }
-            MasterMessage::RunStep(run) => self.run_step(run, context),
-            MasterMessage::CloseSession { session } => self.close_session(session, CLOSED),
-            MasterMessage::Reset(asked) => self.reset(asked, context),
-            MasterMessage::FromPeer { from, message } => {
-                self.on_peer_message(from, message, context)
-            }
-            MasterMessage::Lost { peer, loss } => self.lost(peer, loss, context),
-            MasterMessage::AlarmRings => self.alarm_rings(context),
-            MasterMessage::Inquire(list) => self.inquire(&list),
-            MasterMessage::ResetDeadlineReached => self.reset_deadline_reached(),
-            MasterMessage::Stop => self.stop(context),
+            MasterMail::RunStep(run) => self.run_step(run, context),
+            MasterMail::CloseSession { session } => self.close_session(session, CLOSED),
+            MasterMail::Reset(asked) => self.reset(asked, context),
+            MasterMail::FromPeer { from, message } => self.on_message(from, message, context),
+            MasterMail::Lost { peer, loss } => self.lost(peer, loss, context),
+            MasterMail::AlarmRings => self.alarm_rings(context),
+            MasterMail::Inquire(list) => self.inquire(&list),
+            MasterMail::ResetDeadlineReached => self.reset_deadline_reached(),
+            MasterMail::Stop => self.stop(context),
         }
         self.link.flush();
     }

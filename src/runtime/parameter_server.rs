@@ -3,13 +3,14 @@
 //! A variable that is being updated is locked: operations on it wait in order meanwhile, so no
 //! reader sees a torn value. If nobody else holds the value, the update happens in place.
 
-pub(super) mod coordination;
-pub(super) mod done;
-pub(super) mod resources;
+mod coordination;
+mod done;
+mod resources;
 mod snapshots;
 mod trainings;
 mod updates;
-pub(super) mod variable_store;
+pub(super) mod updating;
+mod variable_store;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,20 +24,20 @@ use crate::sync::Membership;
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
+use crate::runtime::codec::version_to_tensor;
 use crate::runtime::compute::Devices;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
+use crate::runtime::mail::{ParameterServerMail, Waiting, WaitingList, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell};
-use crate::runtime::messages::{
-    Action, Commit, ParameterServerMessage, PeerMessage, Served, StateRequest, Ticket, Values,
-    VariableId, Waiting, WaitingList, WorkerMessage, version_to_tensor,
-};
+use crate::runtime::messages::{MasterMessage, ParameterServerMessage, Values};
 use crate::runtime::parameter_server::coordination::Coordination;
 use crate::runtime::parameter_server::resources::Resources;
 use crate::runtime::parameter_server::variable_store::VariableStore;
+use crate::runtime::state::{Action, Commit, Served, StateRequest, Ticket, VariableId};
 use snapshots::Snapshots;
 use trainings::Binding;
-pub(crate) use updates::Updates;
+use updating::Updates;
 
 /// Holds a task's variables and serves its worker.
 pub(crate) struct ParameterServer {
@@ -217,11 +218,11 @@ impl ParameterServer {
         (members, self.coordinations.entry(global_step).or_insert_with(new))
     }
 
-    fn on_peer_message(&mut self, from: PeerId, message: PeerMessage) {
+    fn on_message(&mut self, from: PeerId, message: ParameterServerMessage) {
         match message {
-            PeerMessage::Leave { worker } => self.leave(worker),
-            PeerMessage::TrainingOver => self.finish(),
-            PeerMessage::Reset { number, containers, within_training } => {
+            ParameterServerMessage::Leave { worker } => self.leave(worker),
+            ParameterServerMessage::TrainingOver => self.finish(),
+            ParameterServerMessage::Reset { number, containers, within_training } => {
                 let cleared = self.store.reset(&containers);
                 let (resources, waiting) = self.resources.reset(&containers);
                 let variables = cleared.variables.len() as u32 + resources;
@@ -241,10 +242,9 @@ impl ParameterServer {
                     self.members.expect_all();
                     self.link.actors.training_over.set(false);
                 }
-                tell(&self.link.actors.worker, WorkerMessage::Cleared(containers));
-                self.link.send(from, PeerMessage::ResetDone { number, variables, departed });
+                tell(&self.link.actors.worker, WorkerMail::Cleared(containers));
+                self.link.send(from, MasterMessage::ResetDone { number, variables, departed });
             }
-            other => tracing::warn!(?other, "not for a parameter server; dropped"),
         }
     }
 
@@ -292,7 +292,7 @@ impl ParameterServer {
         self.launch();
         if !self.served.is_empty() {
             let served = std::mem::replace(&mut self.served, self.link.actors.served.take());
-            tell(&self.link.actors.worker, WorkerMessage::Served(served));
+            tell(&self.link.actors.worker, WorkerMail::Served(served));
         }
         self.link.flush();
     }
@@ -311,45 +311,43 @@ impl Actor for ParameterServer {
 }
 
 impl Receive for ParameterServer {
-    type Message = ParameterServerMessage;
+    type Message = ParameterServerMail;
 
-    fn receive(&mut self, message: ParameterServerMessage, context: &mut Context<Self>) {
+    fn receive(&mut self, message: ParameterServerMail, context: &mut Context<Self>) {
         match message {
-            ParameterServerMessage::Bind { from, graph, scope, variables, replicas } => {
+            ParameterServerMail::Bind { from, graph, scope, variables, replicas } => {
                 self.make_ready(Binding { from, graph, scope, variables, replicas });
             }
-            ParameterServerMessage::Replicas(tasks) => {
+            ParameterServerMail::Replicas(tasks) => {
                 self.members.expect(tasks.into_iter().map(|task| task.0));
             }
-            ParameterServerMessage::Lost { peer, masters } => self.lose(peer, &masters),
-            ParameterServerMessage::CloseScope(scope) => {
+            ParameterServerMail::Lost { peer, masters } => self.lose(peer, &masters),
+            ParameterServerMail::CloseScope(scope) => {
                 let cleared = self.store.close_scope(scope);
                 self.forget_trainings(cleared);
                 let waiting = self.resources.close_scope(scope);
                 self.refuse_waiting(waiting);
             }
-            ParameterServerMessage::Serve(mut requests) => {
+            ParameterServerMail::Serve(mut requests) => {
                 requests.drain(..).for_each(|request| self.serve(request));
                 self.link.actors.requests.give(requests);
             }
-            ParameterServerMessage::Forget(step) => {
+            ParameterServerMail::Forget(step) => {
                 self.store.forget(step);
                 self.served.extend(self.resources.forget(step));
                 self.coordinations
                     .values_mut()
                     .for_each(|each| self.served.extend(each.forget(step)));
             }
-            ParameterServerMessage::FromPeer { from, message } => {
-                self.on_peer_message(from, *message)
-            }
-            ParameterServerMessage::Gathered(served) => self.served.extend(served),
-            ParameterServerMessage::Updated(updates) => self.updated(updates),
-            ParameterServerMessage::Join { workers, reply } => {
+            ParameterServerMail::FromPeer { from, message } => self.on_message(from, message),
+            ParameterServerMail::Gathered(served) => self.served.extend(served),
+            ParameterServerMail::Updated(updates) => self.updated(updates),
+            ParameterServerMail::Join { workers, reply } => {
                 self.joins.push((workers, reply));
                 self.answer_joins();
             }
-            ParameterServerMessage::Inquire(list) => self.inquire(&list),
-            ParameterServerMessage::Stop => context.stop(),
+            ParameterServerMail::Inquire(list) => self.inquire(&list),
+            ParameterServerMail::Stop => context.stop(),
         }
         self.let_in();
         self.end_turn();

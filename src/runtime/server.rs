@@ -15,12 +15,12 @@ use crate::transport::{InMemoryNetwork, Transport};
 use crate::runtime::compute::{ComputeModel, Devices};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::{Actors, Link};
+use crate::runtime::mail::{
+    MasterMail, ParameterServerMail, Waiting, WaitingList, WorkerMail, stopped,
+};
 use crate::runtime::mailbox::{Address, tell};
 use crate::runtime::master::Master;
-use crate::runtime::messages::{
-    MasterMessage, ParameterServerMessage, PeerMessage, Waiting, WaitingList, WorkerMessage,
-    stopped,
-};
+use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
 use crate::runtime::parameter_server::ParameterServer;
 use crate::runtime::processor::Processor;
 use crate::runtime::worker::Worker;
@@ -78,7 +78,7 @@ pub struct Host {
 #[derive(Clone)]
 pub struct ServerTarget {
     task: TaskName,
-    pub(crate) master: Address<MasterMessage>,
+    pub(crate) master: Address<MasterMail>,
     pub(crate) clock: Rc<dyn Clock>,
 }
 
@@ -210,7 +210,7 @@ impl Server {
             Phase::Started => {}
         }
         let (reply, joined) = oneshot::channel();
-        tell(&self.actors.parameter_server, ParameterServerMessage::Join { workers, reply });
+        tell(&self.actors.parameter_server, ParameterServerMail::Join { workers, reply });
         joined.await.map_err(|_| stopped().on(self.task()))
     }
 
@@ -221,9 +221,9 @@ impl Server {
             self.world.transport.close();
         }
         if before != Phase::Stopped {
-            tell(&self.actors.master, MasterMessage::Stop);
-            tell(&self.actors.worker, WorkerMessage::Stop);
-            tell(&self.actors.parameter_server, ParameterServerMessage::Stop);
+            tell(&self.actors.master, MasterMail::Stop);
+            tell(&self.actors.worker, WorkerMail::Stop);
+            tell(&self.actors.parameter_server, ParameterServerMail::Stop);
         }
     }
 
@@ -252,7 +252,7 @@ impl Server {
     /// Tells the parameter server which tasks train, so that it knows which worker a lost task was.
     pub(crate) fn know_replicas(&self, tasks: &[TaskName]) {
         let tasks = tasks.iter().filter_map(|task| self.link.resolve(task)).collect();
-        tell(&self.actors.parameter_server, ParameterServerMessage::Replicas(tasks));
+        tell(&self.actors.parameter_server, ParameterServerMail::Replicas(tasks));
     }
 
     /// Whether the chief has said that the training is over.
@@ -296,13 +296,13 @@ impl Server {
 
     /// Sends all tasks `message`, which is about the end of the training, and keeps it for lost
     /// tasks.
-    pub(crate) fn broadcast(&self, message: &PeerMessage) {
+    pub(crate) fn broadcast(&self, message: &ParameterServerMessage) {
         self.actors.parting.borrow_mut().push(message.clone());
         self.tell_all(message);
     }
 
     /// Sends `message` to all tasks of the cluster.
-    pub(crate) fn tell_all(&self, message: &PeerMessage) {
+    pub(crate) fn tell_all(&self, message: &ParameterServerMessage) {
         for task in self.def.cluster.tasks() {
             if let Some(peer) = self.link.resolve(&task) {
                 self.link.send(peer, message.clone());
@@ -314,9 +314,9 @@ impl Server {
     /// Makes the actors write what they wait for, once they have dealt with all earlier messages.
     pub(crate) fn inquire(&self, list: &Arc<Mutex<Vec<Waiting>>>) {
         let list: &WaitingList = list;
-        tell(&self.actors.master, MasterMessage::Inquire(Arc::clone(list)));
-        tell(&self.actors.worker, WorkerMessage::Inquire(Arc::clone(list)));
-        tell(&self.actors.parameter_server, ParameterServerMessage::Inquire(Arc::clone(list)));
+        tell(&self.actors.master, MasterMail::Inquire(Arc::clone(list)));
+        tell(&self.actors.worker, WorkerMail::Inquire(Arc::clone(list)));
+        tell(&self.actors.parameter_server, ParameterServerMail::Inquire(Arc::clone(list)));
     }
 }
 

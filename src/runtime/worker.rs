@@ -1,10 +1,11 @@
 //! The worker service of a task: keeps registered partitions, runs them, exchanges values.
 
 pub(super) mod executor;
+mod kernels;
 mod losses;
 pub(super) mod plan;
-pub(super) mod rendezvous;
-pub(super) mod state_request;
+mod rendezvous;
+mod state_request;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -23,17 +24,18 @@ use crate::tensor::{Tensor, TensorError};
 use crate::transport::PeerId;
 use crate::units::Time;
 
-use crate::runtime::compression::unpacked;
-use crate::runtime::compute::{Asker, Devices, Work};
+use crate::runtime::compute::Devices;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
+use crate::runtime::mail::{ParameterServerMail, Waiting, WaitingList, WorkerMail, stopped};
 use crate::runtime::mailbox::{Receive, tell};
 use crate::runtime::messages::{
-    Arrivals, Bound, GraphHandle, Origin, ParameterServerMessage, PeerMessage, Scope, Served,
-    StepId, StepPart, Taken, Values, Waiting, WaitingList, WorkerMessage, stopped,
+    Arrivals, GraphHandle, MasterMessage, Origin, Scope, StepId, StepPart, Values, WorkerMessage,
+    unpacked,
 };
 use crate::runtime::ordered::Ordered;
-use crate::runtime::worker::executor::{Batch, Executor, Memos, NodeFailure, Ready};
+use crate::runtime::state::{Bound, Served, Taken};
+use crate::runtime::worker::executor::{Executor, Memos, Ready};
 use crate::runtime::worker::plan::Plan;
 use crate::runtime::worker::rendezvous::Rendezvous;
 
@@ -95,25 +97,24 @@ impl Worker {
         }
     }
 
-    fn on_peer_message(&mut self, from: PeerId, message: PeerMessage) {
+    fn on_message(&mut self, from: PeerId, message: WorkerMessage) {
         match message {
-            PeerMessage::RegisterGraph { graph, partition, isolated } => {
+            WorkerMessage::RegisterGraph { graph, partition, isolated } => {
                 self.register(from, graph, partition, isolated)
             }
-            PeerMessage::DeregisterGraphs { graphs, isolated } => {
+            WorkerMessage::DeregisterGraphs { graphs, isolated } => {
                 self.deregister(&graphs, isolated)
             }
-            PeerMessage::RunGraph { step, graph, feeds, origin } => {
+            WorkerMessage::RunGraph { step, graph, feeds, origin } => {
                 self.run_graph(from, step, graph, feeds, origin)
             }
-            PeerMessage::Tensors { step, devices, arrivals } => {
+            WorkerMessage::Tensors { step, devices, arrivals } => {
                 self.receive(step, &devices, &arrivals)
             }
-            PeerMessage::PackedTensors { step, devices, arrivals } => {
+            WorkerMessage::PackedTensors { step, devices, arrivals } => {
                 self.receive(step, &devices, &unpacked(arrivals))
             }
-            PeerMessage::AbortStep(step) => self.abort(step),
-            other => tracing::warn!(?other, "not for a worker; dropped"),
+            WorkerMessage::AbortStep(step) => self.abort(step),
         }
     }
 
@@ -129,7 +130,7 @@ impl Worker {
         let variables = partition.variables.clone();
         self.masters.insert(graph.master, from);
         self.rendezvous.regain(graph.master);
-        let bind = ParameterServerMessage::Bind {
+        let bind = ParameterServerMail::Bind {
             from,
             graph,
             scope,
@@ -156,7 +157,7 @@ impl Worker {
             self.graphs.insert(graph, Graph { master, plan, receivers, memos, idle: Vec::new() });
             Ok(())
         });
-        self.link.send(master, PeerMessage::GraphRegistered { graph, outcome });
+        self.link.send(master, MasterMessage::GraphRegistered { graph, outcome });
     }
 
     fn deregister(&mut self, graphs: &[GraphHandle], isolated: Option<Scope>) {
@@ -173,7 +174,7 @@ impl Worker {
             self.graphs.remove(graph);
         }
         if let Some(scope) = isolated {
-            tell(&self.link.actors.parameter_server, ParameterServerMessage::CloseScope(scope));
+            tell(&self.link.actors.parameter_server, ParameterServerMail::CloseScope(scope));
         }
     }
 
@@ -241,9 +242,10 @@ impl Worker {
             Ok(executor) => executor,
             Err(error) => {
                 let outcome = Err(error.on(&self.link.name(self.link.local())));
-                return self
-                    .link
-                    .send(master, PeerMessage::GraphDone { step, graph, outcome, computed: None });
+                return self.link.send(
+                    master,
+                    MasterMessage::GraphDone { step, graph, outcome, computed: None },
+                );
             }
         };
         let part = StepPart { step, device: executor.plan().partition.device };
@@ -299,24 +301,6 @@ impl Worker {
         }
     }
 
-    fn computed(&mut self, mut batch: Box<Batch>) {
-        let part = batch.part;
-        let now = self.clock.now();
-        let Some(running) = self.steps.get_mut(&part) else { return };
-        if let Some((_, until)) = &mut running.computed {
-            *until = now;
-        }
-        match std::mem::replace(&mut batch.outcome, Ok(())) {
-            Ok(()) => {
-                running.executor.computed(batch);
-                self.run_ready(part);
-            }
-            Err(NodeFailure { node, message }) => {
-                self.fail_node(part, node, Error::new(Code::InvalidArgument, message));
-            }
-        }
-    }
-
     /// Carries out everything that is ready, and tells the master if that finished the step.
     fn run_ready(&mut self, part: StepPart) {
         let Some(running) = self.steps.get_mut(&part) else { return };
@@ -334,7 +318,7 @@ impl Worker {
         for ((peer, devices), arrivals) in arrivals {
             self.link.send(
                 peer,
-                PeerMessage::Tensors { step: part.step, devices: devices.into(), arrivals },
+                WorkerMessage::Tensors { step: part.step, devices: devices.into(), arrivals },
             );
         }
         if !ready.state_requests.is_empty() {
@@ -346,7 +330,7 @@ impl Worker {
             }
             let requests =
                 std::mem::replace(&mut ready.state_requests, self.link.actors.requests.take());
-            tell(&self.link.actors.parameter_server, ParameterServerMessage::Serve(requests));
+            tell(&self.link.actors.parameter_server, ParameterServerMail::Serve(requests));
         }
         let batch = ready.kernels.take();
         self.ready = ready;
@@ -358,22 +342,12 @@ impl Worker {
         }
     }
 
-    /// Hop 5 of a step: sends kernels to the device, which returns them as `Computed`.
-    fn launch(&self, mut batch: Box<Batch>) {
-        let StepPart { step, device } = batch.part;
-        let _span = trace_span!("kernels", step = step.number, count = batch.nodes.len()).entered();
-        let device = &self.devices[device as usize];
-        batch.numerics = device.numerics();
-        let (step, cost, asker) = (Some(step), batch.cost, Asker(Rc::clone(&self.link.actors)));
-        device.launch(Work { step, cost, calculation: batch, asker });
-    }
-
     fn finish(&mut self, part: StepPart) {
         let mut done = self.steps.remove(&part).expect("a step that finishes runs");
         let (step, graph, outcome) = (part.step, done.graph, Ok(done.executor.fetches()));
         self.link.send(
             done.master,
-            PeerMessage::GraphDone { step, graph, outcome, computed: done.computed },
+            MasterMessage::GraphDone { step, graph, outcome, computed: done.computed },
         );
         self.graphs.get_mut(&graph).expect("a graph outlives its steps").idle.push(done.executor);
     }
@@ -393,7 +367,7 @@ impl Worker {
             self.abort(step);
             self.link.send(
                 master,
-                PeerMessage::GraphDone { step, graph, outcome: Err(error), computed: None },
+                MasterMessage::GraphDone { step, graph, outcome: Err(error), computed: None },
             );
         }
     }
@@ -404,7 +378,7 @@ impl Worker {
             self.steps.keys().filter(|part| part.step == step).copied().collect();
         running.iter().for_each(|part| drop(self.steps.remove(part)));
         if !running.is_empty() {
-            tell(&self.link.actors.parameter_server, ParameterServerMessage::Forget(step));
+            tell(&self.link.actors.parameter_server, ParameterServerMail::Forget(step));
         }
     }
 
@@ -439,18 +413,18 @@ impl Actor for Worker {
 }
 
 impl Receive for Worker {
-    type Message = WorkerMessage;
+    type Message = WorkerMail;
 
-    fn receive(&mut self, message: WorkerMessage, context: &mut Context<Self>) {
+    fn receive(&mut self, message: WorkerMail, context: &mut Context<Self>) {
         match message {
-            WorkerMessage::FromPeer { from, message } => self.on_peer_message(from, message),
-            WorkerMessage::Lost { peer, loss } => self.lost(peer, loss),
-            WorkerMessage::Bound { graph, outcome } => self.bound(graph, outcome),
-            WorkerMessage::Served(served) => self.served(served),
-            WorkerMessage::Cleared(containers) => self.cleared(&containers),
-            WorkerMessage::Computed(batch) => self.computed(batch),
-            WorkerMessage::Inquire(list) => self.inquire(&list),
-            WorkerMessage::Stop => self.stop(context),
+            WorkerMail::FromPeer { from, message } => self.on_message(from, message),
+            WorkerMail::Lost { peer, loss } => self.lost(peer, loss),
+            WorkerMail::Bound { graph, outcome } => self.bound(graph, outcome),
+            WorkerMail::Served(served) => self.served(served),
+            WorkerMail::Cleared(containers) => self.cleared(&containers),
+            WorkerMail::Computed(batch) => self.computed(batch),
+            WorkerMail::Inquire(list) => self.inquire(&list),
+            WorkerMail::Stop => self.stop(context),
         }
         self.link.flush();
     }

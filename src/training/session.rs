@@ -13,7 +13,7 @@ use tracing::trace_span;
 use crate::graph::{Graph, Output, Target};
 use crate::partition::Request;
 use crate::runtime::{
-    Answer, Code, Error, MasterMessage, Origin, ResetContainers, Result, RunStep, ServerTarget,
+    Answer, Code, Error, MasterMail, Origin, ResetContainers, Result, RunStep, ServerTarget,
     SessionId, SessionOptions, StepDone, Values, stopped, tell,
 };
 use crate::tensor::Tensor;
@@ -60,7 +60,7 @@ impl Session {
     ) -> Result<Self> {
         let created = Answer::new();
         let reply = created.reply();
-        tell(&target.master, MasterMessage::CreateSession { options: options.clone(), reply });
+        tell(&target.master, MasterMail::CreateSession { options: options.clone(), reply });
         let id = created.await.ok_or_else(|| stopped().on(target.task()))??;
         let (target, graph) = (target.clone(), graph.clone());
         Ok(Self {
@@ -96,7 +96,7 @@ impl Session {
 
     /// Closes the session: running steps are cancelled, and no more are accepted.
     pub fn close(&self) {
-        tell(&self.target.master, MasterMessage::CloseSession { session: self.id });
+        tell(&self.target.master, MasterMail::CloseSession { session: self.id });
     }
 
     /// Clears `containers`, or the default one if none is named, on all tasks of the cluster of
@@ -151,7 +151,7 @@ impl Session {
             deadline,
             reply: done.reply(),
         };
-        tell(&target.master, MasterMessage::Reset(asked));
+        tell(&target.master, MasterMail::Reset(asked));
         done.await.ok_or_else(|| stopped().on(target.task()))?
     }
 
@@ -188,7 +188,7 @@ impl Session {
         let request = self.request(&asked);
         let run =
             RunStep { session: self.id, request, feeds, deadline, origin, reply: answer.reply() };
-        tell(&self.target.master, MasterMessage::RunStep(run));
+        tell(&self.target.master, MasterMail::RunStep(run));
         asked.feeds.clear();
         asked.fetches.clear();
         asked.targets.clear();
@@ -201,7 +201,7 @@ impl Session {
         let now = self.graph.len();
         if self.known.replace(now) != now {
             let graph = Arc::new(self.graph.snapshot()?);
-            tell(&self.target.master, MasterMessage::ExtendSession { session: self.id, graph });
+            tell(&self.target.master, MasterMail::ExtendSession { session: self.id, graph });
         }
         Ok(())
     }

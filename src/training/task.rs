@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, TaskName};
 use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Replica, Variable};
 use crate::optimizer::{LocalSgd, Optimizer, TrainOp, as_gradients, gradients_of};
-use crate::runtime::{Code, Error, PeerMessage, Result, Server, ServerTarget};
+use crate::runtime::{Code, Error, ParameterServerMessage, Result, Server, ServerTarget};
 use crate::sync::{Copies, Mode};
 use crate::units::Time;
 
@@ -332,7 +332,7 @@ impl Task {
     pub(super) fn tell_who_has_departed(&self, workers: impl IntoIterator<Item = u32>) {
         let own = self.inner.replica.map(|replica| replica.worker);
         for worker in workers.into_iter().filter(|worker| Some(*worker) != own) {
-            self.inner.parts.server.tell_all(&PeerMessage::Leave { worker });
+            self.inner.parts.server.tell_all(&ParameterServerMessage::Leave { worker });
         }
     }
 
@@ -362,7 +362,7 @@ impl Task {
 
     /// Ends the training of all workers: their sessions stop, and their waits end.
     pub fn finish_training(&self) {
-        self.inner.parts.server.broadcast(&PeerMessage::TrainingOver);
+        self.inner.parts.server.broadcast(&ParameterServerMessage::TrainingOver);
     }
 
     /// Whether the training is over, for all or for this task.
@@ -378,7 +378,10 @@ impl Task {
     /// Notifies all tasks that this worker takes no more steps.
     pub(super) fn leave(&self) {
         if let Some(replica) = self.inner.replica {
-            self.inner.parts.server.broadcast(&PeerMessage::Leave { worker: replica.worker });
+            self.inner
+                .parts
+                .server
+                .broadcast(&ParameterServerMessage::Leave { worker: replica.worker });
         }
     }
 

@@ -14,9 +14,10 @@ use crate::units::Time;
 
 use super::{Master, refuse};
 use crate::runtime::error::{Code, Error};
+use crate::runtime::mail::MasterMail;
 use crate::runtime::mailbox::tell;
 use crate::runtime::master::step_plan::StepPlan;
-use crate::runtime::messages::{MasterMessage, StepId};
+use crate::runtime::messages::StepId;
 
 /// The length of a wait that is worth a line in the log, and the interval of such lines.
 const NOTICE: Duration = Duration::from_secs(10);
@@ -39,7 +40,7 @@ impl Master {
         if let Some(later) = self.alarm.take() {
             context.cancel_future(later.timer);
         }
-        let timer = self.set_timer(at, MasterMessage::AlarmRings, context);
+        let timer = self.set_timer(at, MasterMail::AlarmRings, context);
         self.alarm = Some(Alarm { at, timer, since: self.next_step });
     }
 
@@ -83,7 +84,7 @@ impl Master {
     pub(super) fn set_timer(
         &self,
         deadline: Time,
-        message: MasterMessage,
+        message: MasterMail,
         context: &mut Context<Self>,
     ) -> SpawnHandle {
         let sleep = self.clock.sleep_until(deadline);

@@ -8,7 +8,8 @@ use crate::transport::PeerId;
 
 use super::{Master, answer};
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::messages::{MasterMessage, PeerMessage, ResetContainers, SessionId};
+use crate::runtime::mail::{MasterMail, ResetContainers};
+use crate::runtime::messages::{ParameterServerMessage, SessionId};
 use crate::runtime::reply::Reply;
 
 /// A reset that waits for the answers of parameter servers.
@@ -46,11 +47,15 @@ impl Master {
         for peer in &outstanding {
             self.link.send(
                 *peer,
-                PeerMessage::Reset { number, containers: containers.clone(), within_training },
+                ParameterServerMessage::Reset {
+                    number,
+                    containers: containers.clone(),
+                    within_training,
+                },
             );
         }
         let timer = deadline
-            .map(|deadline| self.set_timer(deadline, MasterMessage::ResetDeadlineReached, context));
+            .map(|deadline| self.set_timer(deadline, MasterMail::ResetDeadlineReached, context));
         let departed = BTreeSet::new();
         self.reset =
             Some(Reset { number, outstanding, variables: 0, departed, containers, timer, reply });

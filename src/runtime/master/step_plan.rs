@@ -11,7 +11,8 @@ use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::messages::{GraphHandle, RunStep, StepId};
+use crate::runtime::mail::RunStep;
+use crate::runtime::messages::{GraphHandle, StepId};
 
 /// A step that a session has asked for and that has not begun.
 pub(super) struct Accepted {

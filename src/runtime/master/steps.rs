@@ -12,8 +12,9 @@ use crate::units::Time;
 
 use super::{Master, answer, refuse};
 use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::mail::StepDone;
 use crate::runtime::master::step_plan::{Accepted, Ready, check_feeds};
-use crate::runtime::messages::{GraphHandle, PeerMessage, SessionId, StepDone, StepId, Values};
+use crate::runtime::messages::{GraphHandle, SessionId, StepId, Values, WorkerMessage};
 use crate::runtime::reply::Reply;
 
 /// A begin and an end.
@@ -62,7 +63,7 @@ impl Master {
                 part.feeds.iter().map(|feed| run.feeds[*feed as usize].clone()).collect();
             self.link.send(
                 part.peer,
-                PeerMessage::RunGraph { step, graph: part.graph, feeds, origin: run.origin },
+                WorkerMessage::RunGraph { step, graph: part.graph, feeds, origin: run.origin },
             );
         }
         let mut fetches = smallvec![None; run.request.fetches.len()];
@@ -155,7 +156,7 @@ impl Master {
             .into_iter()
             .filter(|peer| !lost.is_some_and(|lost| lost.contains_key(peer)))
         {
-            self.link.send(peer, PeerMessage::AbortStep(step));
+            self.link.send(peer, WorkerMessage::AbortStep(step));
         }
         answer(failed.reply, Err(error));
     }

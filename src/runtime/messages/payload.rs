@@ -1,6 +1,6 @@
 //! The size of each message between tasks on the wire.
 
-use super::{Packed, PeerMessage};
+use super::{MasterMessage, Packed, ParameterServerMessage, PeerMessage, WorkerMessage};
 use crate::tensor::Tensor;
 use crate::transport::Payload;
 use crate::units::Bytes;
@@ -9,45 +9,81 @@ use crate::units::Bytes;
 const MESSAGE_HEADER: u64 = 32;
 /// The header before a tensor's values: element type, shape, length \[bytes\].
 const TENSOR_HEADER: u64 = 32;
+/// The size of a crossing edge's id \[bytes\].
+const CROSSING_SIZE: u64 = 8;
+/// The size of a partition's handle \[bytes\].
+const HANDLE_SIZE: u64 = 16;
+/// The header before a string: its length \[bytes\].
+const STRING_HEADER: u64 = 8;
 /// The size of one operation of a partition, names and attributes included \[bytes\].
 const NODE_SIZE: u64 = 96;
 
 impl Payload for PeerMessage {
     fn wire_size(&self) -> Bytes {
-        let tensor = |tensor: &Tensor| TENSOR_HEADER + tensor.byte_len() as u64;
         let content = match self {
-            Self::RegisterGraph { partition, .. } => partition.nodes.len() as u64 * NODE_SIZE,
-            Self::RunGraph { feeds, .. } => feeds.iter().map(tensor).sum(),
-            Self::Tensors { arrivals, .. } => {
-                arrivals.iter().map(|(_, value)| 8 + value.as_ref().map_or(0, tensor)).sum()
-            }
-            Self::PackedTensors { arrivals, .. } => {
-                let packed = |packed: &Packed| packed.parts().map(tensor).sum();
-                arrivals.iter().map(|(_, value)| 8 + value.as_ref().map_or(0, packed)).sum()
-            }
-            Self::GraphDone { outcome: Ok(fetches), .. } => fetches.iter().map(tensor).sum(),
-            Self::GraphDone { outcome: Err(error), .. }
-            | Self::GraphRegistered { outcome: Err(error), .. } => error.message.len() as u64,
-            Self::DeregisterGraphs { graphs, .. } => 16 * graphs.len() as u64,
-            Self::Reset { containers, .. } => {
-                containers.iter().map(|name| 8 + name.len() as u64).sum()
-            }
-            Self::GraphRegistered { outcome: Ok(()), .. }
-            | Self::AbortStep(_)
-            | Self::ResetDone { .. }
-            | Self::Leave { .. }
-            | Self::TrainingOver => 0,
+            Self::Master(message) => message.content_size(),
+            Self::Worker(message) => message.content_size(),
+            Self::ParameterServer(message) => message.content_size(),
         };
         Bytes(MESSAGE_HEADER + content)
     }
 
     fn check(&self) -> Result<(), String> {
         match self {
-            Self::RegisterGraph { partition, .. } => partition.check(),
-            Self::PackedTensors { arrivals, .. } => {
+            Self::Worker(WorkerMessage::RegisterGraph { partition, .. }) => partition.check(),
+            Self::Worker(WorkerMessage::PackedTensors { arrivals, .. }) => {
                 arrivals.iter().filter_map(|(_, value)| value.as_ref()).try_for_each(Packed::check)
             }
-            _ => Ok(()),
+            Self::Master(_) | Self::Worker(_) | Self::ParameterServer(_) => Ok(()),
         }
     }
+}
+
+impl MasterMessage {
+    fn content_size(&self) -> u64 {
+        match self {
+            Self::GraphDone { outcome: Ok(fetches), .. } => fetches.iter().map(tensor_size).sum(),
+            Self::GraphDone { outcome: Err(error), .. }
+            | Self::GraphRegistered { outcome: Err(error), .. } => error.message.len() as u64,
+            Self::GraphRegistered { outcome: Ok(()), .. } | Self::ResetDone { .. } => 0,
+        }
+    }
+}
+
+impl WorkerMessage {
+    fn content_size(&self) -> u64 {
+        match self {
+            Self::RegisterGraph { partition, .. } => partition.nodes.len() as u64 * NODE_SIZE,
+            Self::DeregisterGraphs { graphs, .. } => HANDLE_SIZE * graphs.len() as u64,
+            Self::RunGraph { feeds, .. } => feeds.iter().map(tensor_size).sum(),
+            Self::Tensors { arrivals, .. } => arrivals
+                .iter()
+                .map(|(_, value)| CROSSING_SIZE + value.as_ref().map_or(0, tensor_size))
+                .sum(),
+            Self::PackedTensors { arrivals, .. } => arrivals
+                .iter()
+                .map(|(_, value)| CROSSING_SIZE + value.as_ref().map_or(0, packed_size))
+                .sum(),
+            Self::AbortStep(_) => 0,
+        }
+    }
+}
+
+impl ParameterServerMessage {
+    fn content_size(&self) -> u64 {
+        match self {
+            Self::Reset { containers, .. } => {
+                containers.iter().map(|name| STRING_HEADER + name.len() as u64).sum()
+            }
+            Self::Leave { .. } | Self::TrainingOver => 0,
+        }
+    }
+}
+
+fn tensor_size(tensor: &Tensor) -> u64 {
+    TENSOR_HEADER + tensor.byte_len() as u64
+}
+
+fn packed_size(packed: &Packed) -> u64 {
+    packed.parts().map(tensor_size).sum()
 }

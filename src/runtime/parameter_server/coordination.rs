@@ -13,11 +13,11 @@ use crate::sync::{
 };
 use crate::tensor::Tensor;
 
+use crate::runtime::codec::verdict_to_tensor;
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::messages::{
-    Commit, Served, StepId, Taken, Ticket, Values, Vote, verdict_to_tensor,
-};
+use crate::runtime::messages::{StepId, Values};
 use crate::runtime::parameter_server::done::Done;
+use crate::runtime::state::{Commit, Served, Taken, Ticket, Vote};
 
 /// One training's coordination, in one epoch.
 pub(super) struct Coordination {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::runtime::messages::{Taken, Ticket};
+use crate::runtime::state::{Taken, Ticket};
 use crate::transport::PeerId;
 
 /// The number of trainings remembered for each task: those that go on at the same time.

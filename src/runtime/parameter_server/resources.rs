@@ -13,7 +13,8 @@ use crate::sync::{Answer, FifoQueue};
 use crate::tensor::Tensor;
 
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::messages::{Scope, Served, StepId, Taken, Ticket, Values};
+use crate::runtime::messages::{Scope, StepId, Values};
+use crate::runtime::state::{OnResource, Served, Ticket};
 use accumulators::{Accumulator, on_accumulator, reduced};
 
 /// A resource's name: the session, if the resource is its own; container; shared name.
@@ -40,16 +41,6 @@ enum State {
 struct Waiter {
     ticket: Ticket,
     stacks: bool,
-}
-
-/// An operation on a resource.
-#[derive(Debug)]
-pub(crate) struct OnResource {
-    pub(crate) scope: Option<Scope>,
-    pub(crate) spec: Arc<ResourceSpec>,
-    pub(crate) action: ResourceAction,
-    pub(crate) inputs: Values,
-    pub(crate) taken: Option<Taken>,
 }
 
 impl Resources {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::graph::Replica;
 use crate::tensor::Tensor;
 
-use crate::runtime::messages::VariableId;
+use crate::runtime::state::VariableId;
 
 /// The value of each variable that each master's steps last read. It is a reference: the variable's
 /// next update leaves it as it is and goes into a copy.

@@ -7,12 +7,12 @@ use crate::transport::PeerId;
 
 use super::ParameterServer;
 use crate::runtime::error::{Code, Error};
+use crate::runtime::mail::WorkerMail;
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{
-    Bound, GraphHandle, PeerMessage, Scope, Ticket, Values, WorkerMessage,
-};
+use crate::runtime::messages::{GraphHandle, ParameterServerMessage, Scope, Values};
 use crate::runtime::parameter_server::coordination::Coordination;
 use crate::runtime::parameter_server::variable_store::Cleared;
+use crate::runtime::state::{Bound, Ticket};
 
 /// A partition to be made ready to run here.
 pub(super) struct Binding {
@@ -72,7 +72,7 @@ impl ParameterServer {
         let epoch = self.members.epoch();
         let outcome = self.store.bind(scope, variables).map(|variables| Bound { variables, epoch });
         let outcome = outcome.map_err(|error| error.on(&self.link.name(self.link.local())));
-        tell(&self.link.actors.worker, WorkerMessage::Bound { graph, outcome });
+        tell(&self.link.actors.worker, WorkerMail::Bound { graph, outcome });
     }
 
     /// `worker` takes no more steps: nothing waits for it from now on.
@@ -129,7 +129,7 @@ impl ParameterServer {
             Joined::Anew => self.begin_anew(),
         }
         if self.members.is_over() {
-            self.link.send(from, PeerMessage::TrainingOver);
+            self.link.send(from, ParameterServerMessage::TrainingOver);
         } else {
             self.snapshots.join(master, replica);
         }

@@ -18,13 +18,12 @@ use super::ParameterServer;
 use super::coordination::{taken_over, two_operations};
 use crate::runtime::compute::{Asker, Calculation, Work};
 use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{
-    ApplyGradient, ParameterServerMessage, Served, Ticket, Values, VariableId,
-};
-use crate::runtime::parameter_server::variable_store::{
-    Offered, Rounds, Stored, Tickets, Updating,
-};
+use crate::runtime::messages::Values;
+use crate::runtime::parameter_server::updating::{Tickets, Updates, Updating};
+use crate::runtime::parameter_server::variable_store::{Offered, Rounds, Stored};
+use crate::runtime::state::{ApplyGradient, Served, Ticket, VariableId};
 
 impl ParameterServer {
     /// Applies a gradient at once, or offers it to the round of its variable.
@@ -294,17 +293,13 @@ impl ParameterServer {
     }
 }
 
-/// Updates for the device.
-#[derive(Debug, Default)]
-pub(crate) struct Updates(Vec<Updating>);
-
 impl Calculation for Updates {
     fn run(&mut self) {
         self.0.iter_mut().for_each(|updating| apply(&mut updating.update));
     }
 
     fn done(self: Box<Self>, asker: &Asker) {
-        tell(&asker.0.parameter_server, ParameterServerMessage::Updated(self));
+        tell(&asker.0.parameter_server, ParameterServerMail::Updated(self));
     }
 }
 
@@ -315,7 +310,7 @@ impl Calculation for Gathered {
     fn run(&mut self) {}
 
     fn done(self: Box<Self>, asker: &Asker) {
-        tell(&asker.0.parameter_server, ParameterServerMessage::Gathered(self.0));
+        tell(&asker.0.parameter_server, ParameterServerMail::Gathered(self.0));
     }
 }
 

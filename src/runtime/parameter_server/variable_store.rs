@@ -12,11 +12,12 @@ use crate::optimizer::{Delta, Deltas, Update};
 use crate::sync::{Accumulator, Epoch, Membership, Version};
 use crate::tensor::Tensor;
 
+use crate::runtime::codec::version_to_tensor;
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::messages::{
-    ApplyGradient, Scope, StateRequest, StepId, Ticket, Values, VariableId, version_to_tensor,
-};
+use crate::runtime::messages::{Scope, StepId, Values};
 use crate::runtime::parameter_server::done::Done;
+use crate::runtime::parameter_server::updating::{Tickets, Updating};
+use crate::runtime::state::{ApplyGradient, StateRequest, Ticket, VariableId};
 
 /// The variables of a task.
 #[derive(Default)]
@@ -80,20 +81,6 @@ pub(super) struct Cleared {
     pub(super) variables: Vec<VariableId>,
     /// The operations that waited for a round of one of them.
     pub(super) waiting: Vec<Ticket>,
-}
-
-/// The operations that wait for an update: one worker's, or those of a whole round.
-pub(super) type Tickets = SmallVec<[Ticket; 1]>;
-
-/// An update that computes.
-#[derive(Debug)]
-pub(crate) struct Updating {
-    pub(super) variables: SmallVec<[VariableId; 5]>,
-    pub(super) update: Update,
-    /// The operations that wait for it.
-    pub(super) tickets: Tickets,
-    /// The device that computes it.
-    pub(super) device: u32,
 }
 
 impl VariableStore {

@@ -28,7 +28,8 @@ use crate::partition::Slot;
 use crate::tensor::{DType, Shape, Tensor};
 
 use crate::runtime::error::Result;
-use crate::runtime::messages::{Arrival, StateRequest, StepId, Ticket, Values};
+use crate::runtime::messages::{Arrival, StepId, Values};
+use crate::runtime::state::{StateRequest, Ticket};
 use crate::runtime::worker::plan::{Plan, slots_of};
 use crate::runtime::worker::state_request::action;
 

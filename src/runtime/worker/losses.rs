@@ -7,8 +7,9 @@ use crate::transport::{Loss, PeerId};
 
 use super::Worker;
 use crate::runtime::error::{Code, Error};
+use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{GraphHandle, ParameterServerMessage, StepId, StepPart};
+use crate::runtime::messages::{GraphHandle, StepId, StepPart};
 
 impl Worker {
     /// The way to `peer` has broken.
@@ -21,10 +22,7 @@ impl Worker {
         }
         self.forget_what_it_began(peer);
         self.fail_what_waits_for(peer, loss);
-        tell(
-            &self.link.actors.parameter_server,
-            ParameterServerMessage::Lost { peer, masters: own },
-        );
+        tell(&self.link.actors.parameter_server, ParameterServerMail::Lost { peer, masters: own });
     }
 
     /// Forgets the steps that `peer` began: nobody takes their outcome, and nobody orders them
@@ -47,7 +45,7 @@ impl Worker {
         for handle in lost {
             let graph = self.graphs.remove(&handle).expect("it was just there");
             if let Some(scope) = graph.plan.scope {
-                tell(&self.link.actors.parameter_server, ParameterServerMessage::CloseScope(scope));
+                tell(&self.link.actors.parameter_server, ParameterServerMail::CloseScope(scope));
             }
         }
     }

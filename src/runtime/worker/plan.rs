@@ -10,7 +10,8 @@ use crate::partition::{Node, Partition, Sent, Slot};
 use crate::sync::Epoch;
 use crate::tensor::Tensor;
 
-use crate::runtime::messages::{Bound, Scope, VariableId};
+use crate::runtime::messages::Scope;
+use crate::runtime::state::{Bound, VariableId};
 
 /// A partition, with the tables that its executor looks up at each step.
 #[derive(Debug)]

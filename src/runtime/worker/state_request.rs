@@ -10,12 +10,10 @@ use crate::partition::Slot;
 use crate::sync::Version;
 use crate::tensor::{DType, Tensor, TensorError};
 
+use crate::runtime::codec::{verdict_from_tensor, version_from_tensor};
 use crate::runtime::error::Result;
-use crate::runtime::messages::{
-    Action, ApplyGradient, Commit, Values, VariableId, Vote, verdict_from_tensor,
-    version_from_tensor,
-};
-use crate::runtime::parameter_server::resources::OnResource;
+use crate::runtime::messages::Values;
+use crate::runtime::state::{Action, ApplyGradient, Commit, OnResource, VariableId, Vote};
 use crate::runtime::worker::plan::Plan;
 
 /// The request of node `node` of `plan` to the parameter server, given its inputs.

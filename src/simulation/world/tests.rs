@@ -7,7 +7,7 @@ use std::task::Waker;
 use super::*;
 use crate::cluster::ClusterSpec;
 use crate::kernels::Numerics;
-use crate::runtime::Encoding;
+use crate::runtime::{Encoding, ParameterServerMessage};
 use crate::simulation::device::ComputeSpec;
 use crate::simulation::faults::{Fault, FaultKind, Faults, Trigger};
 use crate::simulation::network::NetworkSpec;
@@ -62,7 +62,7 @@ fn task(index: usize) -> TaskName {
 }
 
 fn send(world: &mut World, from: usize, to: usize) {
-    world.send(from, 0, to, vec![PeerMessage::TrainingOver]);
+    world.send(from, 0, to, vec![ParameterServerMessage::TrainingOver.into()]);
 }
 
 /// Begins a sleep that has a waiter.

@@ -10,8 +10,9 @@ use crate::tensor::{DType, Shape, Tensor};
 
 use super::told;
 use crate::runtime::error::{Code, Error, Result};
-use crate::runtime::messages::{Served, Taken, Ticket, Values};
+use crate::runtime::messages::Values;
 use crate::runtime::parameter_server::done::Done;
+use crate::runtime::state::{Served, Taken, Ticket};
 
 /// An accumulator of gradients: each a value or, if sparse, the numbers of rows and the rows.
 #[derive(Default)]

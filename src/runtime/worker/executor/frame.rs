@@ -8,9 +8,7 @@ use super::chain;
 use crate::graph::Known;
 use crate::kernels::{Cost, Numerics};
 use crate::partition::Slot;
-use crate::runtime::compute::{Asker, Calculation};
-use crate::runtime::mailbox::tell;
-use crate::runtime::messages::{StepId, StepPart, WorkerMessage};
+use crate::runtime::messages::{StepId, StepPart};
 use crate::runtime::worker::plan::{Plan, slots_of};
 use crate::tensor::Tensor;
 
@@ -106,16 +104,11 @@ impl Batch {
         self.frame.begin(plan);
         self.chained.fill(false);
     }
-}
 
-impl Calculation for Batch {
-    fn run(&mut self) {
+    /// Runs the kernels.
+    pub(crate) fn compute(&mut self) {
         let plan = Arc::clone(&self.plan);
         self.outcome = compute(&plan, self);
-    }
-
-    fn done(self: Box<Self>, asker: &Asker) {
-        tell(&asker.0.worker, WorkerMessage::Computed(self));
     }
 }
 

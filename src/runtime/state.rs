@@ -1,20 +1,28 @@
-//! Requests to a parameter server about its task's state, and its answers.
+//! Operations on a task's state: what its worker asks its parameter server, and the answers.
+
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::graph::{Replica, UpdateRule};
+use crate::graph::{Replica, ResourceAction, ResourceSpec, UpdateRule};
 use crate::optimizer::Delta;
 use crate::sync::{Epoch, Verdict, Version};
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
-use super::{Origin, StepId, Values};
 use crate::runtime::error::Result;
-use crate::runtime::parameter_server::resources::OnResource;
+use crate::runtime::messages::{Origin, Scope, StepId, Values};
 
 /// A variable of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct VariableId(pub(crate) u32);
+
+/// The variables of a partition at their task, and the epoch of the operations on them.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) variables: Vec<VariableId>,
+    pub(crate) epoch: Epoch,
+}
 
 /// An operation of a step that a parameter server has been asked to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,6 +109,16 @@ impl Action {
             | Self::OnResource(_) => false,
         }
     }
+}
+
+/// An operation on a queue or an accumulator.
+#[derive(Debug)]
+pub(crate) struct OnResource {
+    pub(crate) scope: Option<Scope>,
+    pub(crate) spec: Arc<ResourceSpec>,
+    pub(crate) action: ResourceAction,
+    pub(crate) inputs: Values,
+    pub(crate) taken: Option<Taken>,
 }
 
 /// A worker's question whether its gradients, which are on their way, are in time for the round.

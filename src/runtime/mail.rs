@@ -1,0 +1,188 @@
+//! The mail of a task's three actors: what arrives for them, and what they, their devices and the
+//! programs of their own task tell each other. It never leaves the process.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::oneshot;
+
+use crate::cluster::DeviceSpec;
+use crate::graph::{GraphDef, Replica, VariableSpec};
+use crate::partition::Request;
+use crate::transport::{Loss, PeerId};
+use crate::units::Time;
+
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::messages::{
+    GraphHandle, MasterMessage, Origin, ParameterServerMessage, Scope, SessionId, StepId, Values,
+    WorkerMessage,
+};
+use crate::runtime::parameter_server::updating::Updates;
+use crate::runtime::reply::Reply;
+use crate::runtime::state::{Bound, Served, StateRequest};
+use crate::runtime::worker::executor::Batch;
+
+/// The mail of a task's master.
+#[derive(Debug)]
+pub(crate) enum MasterMail {
+    /// Another task, or this one's own worker or parameter server: an answer.
+    FromPeer { from: PeerId, message: MasterMessage },
+    /// Session: begin.
+    CreateSession { options: SessionOptions, reply: Reply<Result<SessionId>> },
+    /// Session: the graph has grown to this.
+    ExtendSession { session: SessionId, graph: Arc<GraphDef> },
+    /// Session: run a step.
+    RunStep(RunStep),
+    /// Session: end; running steps are cancelled.
+    CloseSession { session: SessionId },
+    /// Program: clear containers on the cluster's tasks; ends all sessions of this master.
+    Reset(ResetContainers),
+    /// The transport: a task is lost, with the messages on the way to and from it and all that was
+    /// registered there.
+    Lost { peer: PeerId, loss: Loss },
+    /// The clock: a step has reached its deadline, or a long wait is to be logged.
+    AlarmRings,
+    /// The clock: the reset has reached its deadline.
+    ResetDeadlineReached,
+    /// The server: say what you wait for.
+    Inquire(WaitingList),
+    /// The server stops: everything that runs is cancelled.
+    Stop,
+}
+
+/// The mail of a task's worker.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "mail is moved into its mailbox; a box would be memory a step"
+)]
+pub(crate) enum WorkerMail {
+    /// A task's master: an order. Another task's worker: values.
+    FromPeer { from: PeerId, message: WorkerMessage },
+    /// The transport: a task is lost, with the messages on the way to and from it and the steps
+    /// that it began.
+    Lost { peer: PeerId, loss: Loss },
+    /// The parameter server: the variables of a partition have been found, or the error.
+    Bound { graph: GraphHandle, outcome: Result<Bound> },
+    /// The parameter server: requested operations have been done.
+    Served(Vec<Served>),
+    /// The parameter server: these containers have been cleared, or the default one if none is
+    /// named; steps that use variables in them have lost these.
+    Cleared(Vec<String>),
+    /// The device: the kernels have run.
+    Computed(Box<Batch>),
+    /// The server: say what you wait for.
+    Inquire(WaitingList),
+    /// The server stops: masters that wait for a step here are told.
+    Stop,
+}
+
+/// The mail of a task's parameter server.
+#[derive(Debug)]
+pub(crate) enum ParameterServerMail {
+    /// A task's master: clear containers. A program: about the end of its training.
+    FromPeer { from: PeerId, message: ParameterServerMessage },
+    /// The worker: look up these variables. Answered by `Bound`. The training steps of `replicas`
+    /// will use them.
+    Bind {
+        from: PeerId,
+        graph: GraphHandle,
+        scope: Option<Scope>,
+        variables: Vec<VariableSpec>,
+        replicas: Vec<Replica>,
+    },
+    /// The program: these tasks train; the first is worker 0.
+    Replicas(Vec<PeerId>),
+    /// The worker: this session is closed; drop its own variables.
+    CloseScope(Scope),
+    /// The worker: run these operations. Each is answered by a `Served`.
+    Serve(Vec<StateRequest>),
+    /// The worker: a step has failed; stop waiting on its behalf.
+    Forget(StepId),
+    /// The worker: a task is lost, which had been these masters; forget the steps that they began.
+    Lost { peer: PeerId, masters: Vec<u64> },
+    /// The device: rows have been copied; these are the answers.
+    Gathered(Vec<Served>),
+    /// The device: updates have been computed.
+    Updated(Box<Updates>),
+    /// The server: answer when every one of `workers` has left.
+    Join { workers: u32, reply: oneshot::Sender<()> },
+    /// The server: say what you wait for.
+    Inquire(WaitingList),
+    /// The server stops: nobody is answered any more.
+    Stop,
+}
+
+/// A session's request for a step.
+#[derive(Debug)]
+pub(crate) struct RunStep {
+    pub(crate) session: SessionId,
+    pub(crate) request: Arc<Request>,
+    /// The values, in the order of the request's feeds.
+    pub(crate) feeds: Values,
+    /// The time by which the step must have ended; without one it may take for ever.
+    pub(crate) deadline: Option<Time>,
+    /// The step's origin, if it is a training step.
+    pub(crate) origin: Option<Origin>,
+    pub(crate) reply: Reply<Result<StepDone>>,
+}
+
+/// Containers to be cleared.
+#[derive(Debug)]
+pub(crate) struct ResetContainers {
+    /// Their names; if there are none, the default container.
+    pub(crate) containers: Vec<String>,
+    /// Whether a training goes on with other values.
+    pub(crate) within_training: bool,
+    /// The devices whose tasks are reset, as in [`SessionOptions`].
+    pub(crate) device_filters: Vec<DeviceSpec>,
+    /// The time by which the reset must have ended; without one it may take for ever.
+    pub(crate) deadline: Option<Time>,
+    /// Answered with the departed workers of the training, if one goes on.
+    pub(crate) reply: Reply<Result<BTreeSet<u32>>>,
+}
+
+/// The result of a step.
+#[derive(Clone, Debug)]
+pub(crate) struct StepDone {
+    /// The values, in the order of the request's fetches.
+    pub(crate) fetches: Values,
+    /// When kernels of the master's own task began and ended.
+    pub(crate) computed: Option<(Time, Time)>,
+}
+
+/// The options of a session.
+#[derive(Clone, Debug, Default)]
+pub struct SessionOptions {
+    /// Use only the devices that match one of these filters, and those of the session's own server.
+    /// Without filters, use all devices of the cluster.
+    pub device_filters: Vec<DeviceSpec>,
+    /// Share no variables with other sessions.
+    pub isolate_session_state: bool,
+    /// The time that a step may take before it fails and says who had not answered.
+    pub operation_timeout: Option<std::time::Duration>,
+}
+
+/// Who waits, and for what: for the report of a hang.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Waiting {
+    /// The actor that waits, with its step if it has one.
+    pub who: String,
+    /// The thing waited for.
+    pub what: String,
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} waits for {}", self.who, self.what)
+    }
+}
+
+/// The list to which actors write what they wait for.
+pub type WaitingList = Arc<Mutex<Vec<Waiting>>>;
+
+/// The error that a task answers once its actors have stopped.
+pub(crate) fn stopped() -> Error {
+    Error::new(Code::Unavailable, "the server has stopped")
+}

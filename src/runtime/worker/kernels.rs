@@ -1,0 +1,53 @@
+//! A step's kernels on the devices of its task.
+
+use std::rc::Rc;
+
+use tracing::trace_span;
+
+use super::Worker;
+use crate::runtime::compute::{Asker, Calculation, Work};
+use crate::runtime::error::{Code, Error};
+use crate::runtime::mail::WorkerMail;
+use crate::runtime::mailbox::tell;
+use crate::runtime::messages::StepPart;
+use crate::runtime::worker::executor::{Batch, NodeFailure};
+
+impl Worker {
+    /// Hop 5 of a step: sends kernels to the device, which returns them as `Computed`.
+    pub(super) fn launch(&self, mut batch: Box<Batch>) {
+        let StepPart { step, device } = batch.part;
+        let _span = trace_span!("kernels", step = step.number, count = batch.nodes.len()).entered();
+        let device = &self.devices[device as usize];
+        batch.numerics = device.numerics();
+        let (step, cost, asker) = (Some(step), batch.cost, Asker(Rc::clone(&self.link.actors)));
+        device.launch(Work { step, cost, calculation: batch, asker });
+    }
+
+    pub(super) fn computed(&mut self, mut batch: Box<Batch>) {
+        let part = batch.part;
+        let now = self.clock.now();
+        let Some(running) = self.steps.get_mut(&part) else { return };
+        if let Some((_, until)) = &mut running.computed {
+            *until = now;
+        }
+        match std::mem::replace(&mut batch.outcome, Ok(())) {
+            Ok(()) => {
+                running.executor.computed(batch);
+                self.run_ready(part);
+            }
+            Err(NodeFailure { node, message }) => {
+                self.fail_node(part, node, Error::new(Code::InvalidArgument, message));
+            }
+        }
+    }
+}
+
+impl Calculation for Batch {
+    fn run(&mut self) {
+        self.compute();
+    }
+
+    fn done(self: Box<Self>, asker: &Asker) {
+        tell(&asker.0.worker, WorkerMail::Computed(self));
+    }
+}
