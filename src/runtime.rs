@@ -31,6 +31,7 @@ mod state;
 mod worker;
 
 pub use compression::Encoding;
+pub(crate) use compute::leaves_message_thread;
 pub use compute::{Asker, Calculation, ComputeModel, Work};
 pub use error::{Code, Error, Result};
 pub(crate) use mail::{MasterMail, ResetContainers, RunStep, StepDone, stopped};

@@ -2,13 +2,15 @@
 //! actors.
 //!
 //! The actors, the messages and the numbers are those of a deployment. The simulation models the
-//! time at which a message arrives (`network`), the time at which a kernel is done (`device`), and
-//! the effects of faults on both (`faults`, `fault_injector`, `links`). `world` holds all of that
+//! time at which a message arrives (`network`), the time that kernels take (`device`) and when the
+//! tasks' processors get to them (`processor`, on `hosts`), and the effects of faults on all that
+//! (`faults`, `fault_injector`, `links`). `world` holds it
 //! as plain data; `driver` owns it and ticks it when no actor can run; `endpoints` are its clock,
 //! transport and devices as a task sees them. Every event feeds a digest (`audit`): runs with equal
 //! digests are equal.
 
 mod audit;
+mod chore;
 mod cluster;
 mod device;
 mod driver;
@@ -16,10 +18,12 @@ mod endpoints;
 mod events;
 mod fault_injector;
 mod faults;
+mod hosts;
 mod job;
 mod law;
 mod links;
 mod network;
+mod processor;
 mod programs;
 mod run;
 mod stall;
@@ -29,6 +33,8 @@ pub use audit::Digest;
 pub use cluster::{Cluster, Host, Outcome};
 pub use device::{ComputeError, ComputeSpec};
 pub use faults::{Fault, FaultKind, Faults, Trigger};
+pub use hosts::{Hosts, MessageCost, MessageThread};
 pub use law::{Law, LawError};
-pub use network::{NetworkError, NetworkSpec, Racks};
+pub use network::{Loopback, NetworkError, NetworkSpec, Racks};
+pub use processor::{Activity, Usage};
 pub use run::run;

@@ -52,6 +52,10 @@ pub struct Bytes(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct BytesPerSecond(pub f64);
 
+/// The time that each byte takes \[s/byte\]; written as a length of time, such as `"0.7ns"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct SecondsPerByte(pub f64);
+
 /// A rate of arithmetic \[floating point operations/s\].
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct FlopsPerSecond(pub f64);
@@ -112,6 +116,8 @@ const SPAN: Scale = Scale {
         ("h", 3600.0),
     ],
 };
+/// The units that a length of time is written in.
+const SPAN_STEPS: [(&str, f64); 4] = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
 const BYTES: Scale = Scale {
     what: "amount of data",
     example: "4MiB",
@@ -187,6 +193,13 @@ impl FromStr for Span {
     }
 }
 
+impl FromStr for SecondsPerByte {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(SPAN.parse(text)?))
+    }
+}
+
 impl FromStr for Bytes {
     type Err = ParseQuantityError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -218,11 +231,13 @@ fn write_scaled(f: &mut fmt::Formatter<'_>, value: f64, steps: &[(&str, f64)]) -
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_scaled(
-            f,
-            self.0.as_secs_f64(),
-            &[("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)],
-        )
+        write_scaled(f, self.0.as_secs_f64(), &SPAN_STEPS)
+    }
+}
+
+impl fmt::Display for SecondsPerByte {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_scaled(f, self.0, &SPAN_STEPS)
     }
 }
 
@@ -258,7 +273,7 @@ macro_rules! serde_as_text {
         }
     )*};
 }
-serde_as_text!(Span, Bytes, BytesPerSecond, FlopsPerSecond);
+serde_as_text!(Span, SecondsPerByte, Bytes, BytesPerSecond, FlopsPerSecond);
 
 #[cfg(test)]
 mod tests {

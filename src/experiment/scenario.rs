@@ -41,9 +41,11 @@
 //! | `[stop]` | [`Stop`](crate::training::Stop) | a field there, and its check in `Stop::mistakes` |
 //! | `[checkpoint]` | [`Checkpoint`] | a field there, its check, and what it means, in `checkpoint.rs` |
 //! | `[network]`, `[compute]`, `[program]` | [`NetworkSpec`], [`ComputeSpec`], [`Settings`] | a field there, and one of the typed form with its check and default, in the file of the section |
+//! | `[calibration]` | [`Calibration`] | a field there, and what it changes, in `calibration.rs` |
 //! | `[[run]]` | [`Run`] | a field of both forms, in `run.rs` |
 //! | `dataset` | [`Source`] | a variant, with how it is typed and loaded, in `data/source.rs` |
 
+mod calibration;
 mod change;
 mod checkpoint;
 mod compression;
@@ -51,6 +53,7 @@ mod compute;
 mod error;
 mod fault;
 mod file;
+mod hosts;
 mod key_path;
 mod law;
 mod mistakes;
@@ -71,9 +74,10 @@ use std::time::Duration;
 use crate::cluster::{ClusterSpec, ConfigErrors, TaskName};
 use crate::data::Source;
 use crate::kernels::Numerics;
-use crate::simulation::{ComputeSpec, Faults, NetworkSpec};
+use crate::simulation::{ComputeSpec, Faults, Hosts, MessageThread, NetworkSpec};
 use crate::training::Settings;
 
+pub use calibration::{Calibration, EnvelopeCost, MeasuredCompute, MeasuredNetwork};
 pub use change::{Change, Sweep};
 pub use checkpoint::Checkpoint;
 pub use compression::Compression;
@@ -96,6 +100,13 @@ pub struct Scenario {
     /// `[compute]`: the speed of a task's device. Default: 50 GFLOP/s, 10 GB/s, no straggler law (a
     /// law without a mean in the file has the mean 1), no step time.
     pub compute: ComputeSpec,
+    /// `[hosts]`: the machines that tasks share. Default: each task has one of its own, whose cores
+    /// are never scarce.
+    pub hosts: Option<Hosts>,
+    /// `[calibration]`: what messages and operations cost a task's message thread. Default: with
+    /// `[hosts]`, a message costs its sender `network.message_cost`; without, there is no message
+    /// thread.
+    pub message_thread: Option<MessageThread>,
     /// `compute.devices`: the number of devices of each task, for programs that place operations on
     /// them. Default: 1.
     pub devices: NonZeroU32,

@@ -80,6 +80,8 @@ impl Trial {
             compute: own.compute.clone(),
             devices: own.devices,
             slow: own.slow.clone(),
+            hosts: own.hosts.clone(),
+            message_thread: own.message_thread.clone(),
             numerics: own.numerics,
             seed: own.seed,
             faults: own.faults.clone(),

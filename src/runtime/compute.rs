@@ -32,10 +32,21 @@ pub trait Calculation: Send {
 #[derive(Clone)]
 pub struct Asker(pub(crate) Rc<Actors>);
 
+#[cfg(test)]
+impl Asker {
+    /// Actors that do not run.
+    pub(crate) fn nobody() -> Self {
+        Self(Rc::new(Actors::new()))
+    }
+}
+
 /// Runs work and decides how long it takes: its real time, or the time that a model gives.
 pub trait ComputeModel {
     /// Starts `work`; the device runs one piece after the other.
     fn launch(&self, work: Work);
+
+    /// The message thread of the task carries out `count` operations, beside their kernels.
+    fn operate(&self, _count: usize) {}
 
     /// Whether the device computes numbers at all.
     fn numerics(&self) -> Numerics {

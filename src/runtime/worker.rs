@@ -321,7 +321,8 @@ impl Worker {
                 WorkerMessage::Tensors { step: part.step, devices: devices.into(), arrivals },
             );
         }
-        if !ready.state_requests.is_empty() {
+        let requests_made = ready.state_requests.len();
+        if requests_made > 0 {
             if let Some(origin) = running.origin {
                 let taken = Taken { task: running.master, origin };
                 for request in &mut ready.state_requests {
@@ -333,6 +334,8 @@ impl Worker {
             tell(&self.link.actors.parameter_server, ParameterServerMail::Serve(requests));
         }
         let batch = ready.kernels.take();
+        let operations = requests_made + batch.as_ref().map_or(0, |batch| batch.nodes.len());
+        self.devices[part.device as usize].operate(operations);
         self.ready = ready;
         if let Some(batch) = batch {
             running.computed.get_or_insert_with(|| (self.clock.now(), self.clock.now()));

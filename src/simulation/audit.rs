@@ -21,6 +21,7 @@ pub(super) enum EventKind {
     Delivery = 3,
     PeerLost = 4,
     Fault = 5,
+    ChoreDone = 6,
 }
 
 /// The hash of a run's events; equal for equal runs.

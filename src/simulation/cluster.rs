@@ -12,7 +12,9 @@ use crate::units::Time;
 use super::audit::Digest;
 use super::device::ComputeSpec;
 use super::faults::Faults;
+use super::hosts::{Hosts, MessageThread};
 use super::network::NetworkSpec;
+use super::processor::Usage;
 
 /// A simulated cluster: its tasks, its hardware, its faults and the seed of all that is random.
 #[derive(Clone, Debug)]
@@ -30,6 +32,12 @@ pub struct Cluster {
     pub devices: NonZeroU32,
     /// The factor on the compute times of single tasks; 1 for a task that is not in it.
     pub slow: BTreeMap<TaskName, f64>,
+    /// The machines that tasks share; `None` gives each task one of its own, whose cores are never
+    /// scarce.
+    pub hosts: Option<Hosts>,
+    /// What message threads cost. `None` leaves them out: all kernels run on the devices, and a
+    /// message costs only its sender, as the network says.
+    pub message_thread: Option<MessageThread>,
     /// Whether the kernels compute numbers, or only shapes.
     pub numerics: Numerics,
     /// The seed of all random draws.
@@ -54,4 +62,6 @@ pub struct Outcome<T> {
     pub digest: Digest,
     /// The amount that each task sent to others \[bytes\].
     pub bytes_sent: BTreeMap<TaskName, u64>,
+    /// What each task's processor did.
+    pub usage: BTreeMap<TaskName, Usage>,
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rand_pcg::Pcg64;
 
 use super::law::{Law, LawError};
-use crate::units::{BytesPerSecond, FlopsPerSecond, Time};
+use crate::units::{BytesPerSecond, FlopsPerSecond};
 
 /// The speed of a device, and how it varies.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +74,7 @@ impl ComputeSpec {
     }
 }
 
-/// One device of a task. It does one piece of work after another, in the order they are given.
+/// The speed of one device of a task, with the draws of its laws.
 pub(crate) struct Device {
     spec: ComputeSpec,
     /// The task's factor on all times.
@@ -82,7 +82,6 @@ pub(crate) struct Device {
     /// A fault's factor on all times, 1 without a fault.
     slowdown: f64,
     draws: Pcg64,
-    busy_until: Time,
     step: Option<StepDraws>,
 }
 
@@ -96,12 +95,11 @@ struct StepDraws {
 }
 
 impl Device {
-    /// An idle device. It takes `slow` times as long as `spec` says; `draws` is its stream for the
-    /// laws.
+    /// A device that takes `slow` times as long as `spec` says; `draws` is its stream for the laws.
     pub(crate) fn new(spec: &ComputeSpec, slow: f64, draws: Pcg64) -> Self {
         assert!(spec.validate().is_ok(), "a device is built from a validated spec");
         assert!(slow.is_finite() && slow >= 0.0, "a task's slowness was validated, not {slow}");
-        Self { spec: spec.clone(), slow, slowdown: 1.0, draws, busy_until: Time::ZERO, step: None }
+        Self { spec: spec.clone(), slow, slowdown: 1.0, draws, step: None }
     }
 
     /// Sets a fault's factor on the time of all work that it is given from now on.
@@ -109,29 +107,23 @@ impl Device {
         self.slowdown = factor;
     }
 
-    /// Schedules `flops` and `bytes` of worker step `step`, after all work that the device was
-    /// given before. Returns the start and the end.
+    /// Whether the time of a worker step is drawn, whatever its kernels cost.
+    pub(crate) fn draws_step_times(&self) -> bool {
+        self.spec.step_time.is_some()
+    }
+
+    /// The time that `flops` and `bytes` of worker step `step` take.
     ///
     /// A step other than the last one is a new step, with its own draws. `None` is for work outside
     /// of worker steps, such as a parameter server's; it has the cost model's time, without the
     /// laws.
-    pub(crate) fn occupy(
-        &mut self,
-        now: Time,
-        step: Option<u64>,
-        flops: u64,
-        bytes: u64,
-    ) -> (Time, Time) {
+    pub(crate) fn time(&mut self, step: Option<u64>, flops: u64, bytes: u64) -> Duration {
         let roofline = (flops as f64 / self.spec.rate.0).max(bytes as f64 / self.spec.memory.0);
         let seconds = match step {
             None => roofline,
             Some(id) => self.step_seconds(id, roofline),
         };
-        let start = now.max(self.busy_until);
-        self.busy_until = start.after(Duration::from_nanos(
-            (seconds * (self.slow * self.slowdown) * 1e9).round() as u64,
-        ));
-        (start, self.busy_until)
+        Duration::from_nanos((seconds * (self.slow * self.slowdown) * 1e9).round() as u64)
     }
 
     /// The time of a piece of work of step `id`, whose cost is `roofline`; both in seconds.
@@ -172,10 +164,9 @@ mod tests {
         Device::new(&spec, slow, random::stream(3, &["worker:0", "straggler"]))
     }
 
-    /// The time of a piece of work on an idle device \[ns\].
+    /// The time of a piece of work \[ns\].
     fn time(device: &mut Device, step: Option<u64>, flops: u64, bytes: u64) -> u64 {
-        let (start, end) = device.occupy(device.busy_until, step, flops, bytes);
-        end.0 - start.0
+        device.time(step, flops, bytes).as_nanos() as u64
     }
 
     #[test]
@@ -191,15 +182,6 @@ mod tests {
         assert_eq!(time(&mut device(SPEC, 2.5), Some(0), 1_000, 0), 2_500);
         let stepped = ComputeSpec { step_time: Some(Law::Constant { value: 1e-6 }), ..SPEC };
         assert_eq!(time(&mut device(stepped, 2.5), Some(0), 1, 0), 2_500);
-    }
-
-    #[test]
-    fn work_given_to_a_busy_device_waits_for_what_was_given_before() {
-        let mut device = device(SPEC, 1.0);
-        let at = Time;
-        assert_eq!(device.occupy(at(100), Some(0), 1_000, 0), (at(100), at(1_100)));
-        assert_eq!(device.occupy(at(200), None, 500, 0), (at(1_100), at(1_600)));
-        assert_eq!(device.occupy(at(5_000), Some(1), 10, 0), (at(5_000), at(5_010)));
     }
 
     #[test]

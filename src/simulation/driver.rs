@@ -76,8 +76,8 @@ impl Driver {
     /// Ends the world, and releases the actors in it.
     pub(super) fn leave(&self) -> Totals {
         CURRENT.set(None);
-        let events = self.world.borrow_mut().take_events();
-        drop(events);
+        let unfinished = self.world.borrow_mut().take_unfinished();
+        drop(unfinished);
         self.inboxes.borrow_mut().fill_with(|| None);
         self.world.borrow().totals()
     }
@@ -107,8 +107,8 @@ impl Driver {
                 waker.wake();
                 true
             }
-            Action::Finish { job, asker } => {
-                job.finish().done(&asker);
+            Action::Finish(kernels) => {
+                kernels.finish();
                 false
             }
             Action::Deliver { from, to, messages } => {
@@ -128,9 +128,9 @@ impl Driver {
                 }
                 false
             }
-            Action::Kill { task, restarts, missed } => {
+            Action::Kill { task, restarts, missed, undone } => {
                 self.set_inbox(task, None);
-                drop(missed);
+                drop((missed, undone));
                 self.command(RunCommand::Kill { task, restarts })
             }
             Action::Start { task } => self.command(RunCommand::Start { task }),

@@ -12,6 +12,7 @@ use crate::runtime::{ComputeModel, PeerMessage, Work};
 use crate::transport::{Inbox, Messages, PeerId, Transport};
 use crate::units::Time;
 
+use super::chore::Kernels;
 use super::driver::Driver;
 use super::events::Alarm;
 use super::job::Job;
@@ -120,14 +121,17 @@ impl ComputeModel for SimulatedDevice {
             Numerics::Real => cost,
             Numerics::Shapes => Cost::default(),
         };
-        let job = Job::start(calculation, effort);
+        let kernels = Kernels { job: Job::start(calculation, effort), asker };
         let mut world = self.driver.world.borrow_mut();
-        let end = world.occupy(self.task, self.device, step, cost);
-        if end > world.now() {
-            return world.work_until(end, self.task, job, asker);
-        }
+        let at_once = world.compute((self.task, self.device), step, cost, kernels);
         drop(world);
-        job.finish().done(&asker);
+        if let Some(kernels) = at_once {
+            kernels.finish();
+        }
+    }
+
+    fn operate(&self, count: usize) {
+        self.driver.world.borrow_mut().operate(self.task, count);
     }
 
     fn numerics(&self) -> Numerics {

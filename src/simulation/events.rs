@@ -7,42 +7,34 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::task::Waker;
+use std::time::Duration;
 
-use crate::runtime::{Asker, PeerMessage};
+use crate::runtime::PeerMessage;
 use crate::transport::Messages;
 use crate::units::Time;
 
 use super::fault_injector::FaultEvent;
-use super::job::Job;
 use super::links::Stamp;
 use super::network::Delivery;
 
 /// Something that happens at a point in virtual time.
 pub(super) enum Event {
-    /// A sleep of a task ends.
-    Wake { task: usize, alarm: Rc<Alarm> },
-    /// A device of a task has done a piece of work; `asker` is handed the result.
-    WorkDone { task: usize, job: Job, asker: Asker },
+    /// A sleep of a task ends. `frozen` is how long the task had been frozen in all when the event
+    /// was scheduled.
+    Wake { task: usize, alarm: Rc<Alarm>, frozen: Duration },
     /// A fault begins, ends or is noticed.
     Fault(FaultEvent),
     /// An envelope arrives late, over a slow link.
     SlowArrival(Box<Delivery<Envelope>>),
 }
 
+/// An event that came up while its task was frozen, and its time.
+pub(super) type Missed = (Time, Event);
+
 /// Messages under way, with the connection that they travel on.
 pub(super) struct Envelope {
     pub(super) stamp: Stamp,
     pub(super) messages: Messages<PeerMessage>,
-}
-
-impl Event {
-    /// The task that has to run for the event to happen, if any.
-    pub(super) fn task(&self) -> Option<usize> {
-        match self {
-            Self::Wake { task, .. } | Self::WorkDone { task, .. } => Some(*task),
-            Self::Fault(_) | Self::SlowArrival(_) => None,
-        }
-    }
 }
 
 /// The state of a sleep, shared by its future and its event.
@@ -116,7 +108,7 @@ mod tests {
     use super::*;
 
     fn wake(alarm: &Rc<Alarm>) -> Event {
-        Event::Wake { task: 0, alarm: Rc::clone(alarm) }
+        Event::Wake { task: 0, alarm: Rc::clone(alarm), frozen: Duration::ZERO }
     }
 
     /// The time and the number of the next event.

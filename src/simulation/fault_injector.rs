@@ -37,7 +37,7 @@ pub(super) struct FaultInjector {
     has_returned: Vec<bool>,
 }
 
-/// Tasks whose messages to each other take `factor` times as long.
+/// Tasks whose messages to each other take `factor` times as long, over cards as much slower.
 struct SlowLink {
     tasks: Vec<usize>,
     factor: f64,
@@ -106,10 +106,20 @@ impl FaultInjector {
         self.slowness[task]
     }
 
-    /// The factor on the time of messages between two tasks.
+    /// The factor on the latency between two tasks.
     pub(super) fn link_slowness(&self, from: usize, to: usize) -> f64 {
         let between = |link: &&SlowLink| link.tasks.contains(&from) && link.tasks.contains(&to);
         self.slow_links.iter().filter(between).map(|link| link.factor).product()
+    }
+
+    /// The speeds of the cards of `tasks`, with all slow links that they are in.
+    fn card_speeds(&self, tasks: &[usize]) -> Vec<FaultEffect> {
+        let speed = |task: &usize| {
+            let own = self.slow_links.iter().filter(|link| link.tasks.contains(task));
+            let factor: f64 = own.map(|link| link.factor).product();
+            FaultEffect::SetCardSpeed { task: *task, speed: 1.0 / factor }
+        };
+        tasks.iter().map(speed).collect()
     }
 
     /// The program of `task` has returned: a crash no longer concerns it.
@@ -142,7 +152,7 @@ impl FaultInjector {
                 if let Some(own) = self.slow_links.iter().position(|slow| slow.tasks == tasks) {
                     self.slow_links.remove(own);
                 }
-                Vec::new()
+                self.card_speeds(&tasks)
             }
             FaultEvent::SilenceLimit { observer, peer, cause } => {
                 self.silence_limit(observer, peer, cause, links)
@@ -167,7 +177,9 @@ impl FaultInjector {
             FaultKind::SlowLink { tasks, factor, lasts } => {
                 let tasks = self.indices(&tasks);
                 self.slow_links.push(SlowLink { tasks: tasks.clone(), factor });
-                vec![schedule(now, lasts, FaultEvent::EndSlowLink { tasks })]
+                let mut effects = self.card_speeds(&tasks);
+                effects.push(schedule(now, lasts, FaultEvent::EndSlowLink { tasks }));
+                effects
             }
             FaultKind::SlowTask { task, factor, lasts } => {
                 let task = self.index(&task);
@@ -214,7 +226,7 @@ impl FaultInjector {
         links.freeze(task);
         self.freezes += 1;
         self.frozen_by[task] = self.freezes;
-        let mut effects = Vec::new();
+        let mut effects = vec![FaultEffect::Freeze { task }];
         if lasts > self.silence {
             let cause = SilenceCause::Freeze(self.freezes);
             for observer in links.watchers(task) {

@@ -57,8 +57,8 @@ pub enum FaultKind {
         /// The time after which it starts again, without any state; `None` for never.
         restart_after: Option<Duration>,
     },
-    /// A task stops running, as a process does on SIGSTOP: it computes nothing and receives
-    /// nothing until the fault ends.
+    /// A task stops, as a machine does that is paused: its processor, its network card and its
+    /// timers stand still. What was under way goes on where it stopped when the fault ends.
     Freeze {
         /// The task.
         task: TaskName,
@@ -73,7 +73,8 @@ pub enum FaultKind {
         /// The duration of the partition.
         lasts: Duration,
     },
-    /// Messages between any two of these tasks take `factor` times as long.
+    /// The latency between any two of these tasks is `factor` times as long, and their network
+    /// cards are as much slower.
     SlowLink {
         /// The tasks.
         tasks: Vec<TaskName>,

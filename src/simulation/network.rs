@@ -4,8 +4,9 @@
 //! uplink. A message first takes its sender a fixed time, one message after another (LogP's
 //! overhead; Culler et al. 1993). Then it is a flow; concurrent flows share the links by max-min
 //! fairness. It arrives one latency after its last byte has left. So messages between the same two
-//! hosts may overtake each other, as streams of one connection do. A message of a host to itself
-//! crosses no link and has no latency.
+//! hosts may overtake each other, as streams of one connection do. Tasks on one host share its NIC
+//! and talk to each other over its loopback. A message of a task to itself crosses no link and has
+//! no latency.
 //!
 //! Not modelled are the effects of TCP windows and lossy switches: incast collapse, slow start,
 //! retransmission. A lower bandwidth or a longer latency stands in for them.
@@ -14,6 +15,7 @@
 //! links and schedules their arrival at once. It takes that back ([`Network::revoke`]) if another
 //! message starts on one of the links meanwhile.
 
+mod cards;
 mod event;
 mod fill;
 mod flows;
@@ -27,7 +29,7 @@ use std::time::Duration;
 use event::{Event, EventKind};
 use flows::{FlowId, Flows};
 use route::{LinkId, Route, Wiring};
-pub use spec::{NetworkError, NetworkSpec, Racks};
+pub use spec::{Loopback, NetworkError, NetworkSpec, Racks};
 
 use crate::units::{Bytes, Time};
 
@@ -46,10 +48,11 @@ pub(crate) struct Delivery<T> {
 /// [`Network::next_event`] returns.
 pub(crate) struct Network<T> {
     wiring: Wiring,
-    latency: Duration,
     message_cost: Duration,
-    /// By host: the time by which it has paid the fixed cost of all messages given to it.
+    /// By task: the time by which it has paid the fixed cost of all messages given to it.
     sender_free: Vec<Time>,
+    /// By task: whether its card stands still.
+    is_paused: Vec<bool>,
     /// The messages under way; a free slot has no delivery.
     messages: Vec<Message<T>>,
     free: Vec<FlowId>,
@@ -72,6 +75,13 @@ struct Message<T> {
     route: Route,
     /// The time at which its first byte is sent.
     start: Time,
+    /// The bytes that it has to send from `start` on.
+    left: f64,
+    /// Whether it shares its links as a flow.
+    is_flow: bool,
+    /// If it is held because a card stands still: its place among all that ever were.
+    parked: Option<u64>,
+    latency: Duration,
     /// The sequence number of its one valid event; any other in the heap is stale.
     event: u64,
 }
@@ -84,15 +94,16 @@ struct Reservation {
 }
 
 impl<T> Network<T> {
-    /// An idle network of hosts `0..hosts`.
-    pub(crate) fn new(spec: &NetworkSpec, hosts: usize) -> Self {
+    /// An idle network of tasks on the hosts `host_of`.
+    pub(crate) fn new(spec: &NetworkSpec, host_of: Vec<usize>) -> Self {
         assert_eq!(spec.validate(), Ok(()), "a network is built from a validated spec");
-        let (wiring, capacities) = Wiring::new(spec, hosts);
+        let tasks = host_of.len();
+        let (wiring, capacities) = Wiring::new(spec, host_of);
         Self {
             wiring,
-            latency: spec.latency,
             message_cost: spec.message_cost,
-            sender_free: vec![Time::ZERO; hosts],
+            sender_free: vec![Time::ZERO; tasks],
+            is_paused: vec![false; tasks],
             messages: Vec::new(),
             free: Vec::new(),
             reservations: vec![Reservation::default(); capacities.len()],
@@ -107,7 +118,7 @@ impl<T> Network<T> {
         }
     }
 
-    /// Sends a message of `size` from host `from` to host `to`. `now` must not be after the next
+    /// Sends a message of `size` from task `from` to task `to`. `now` must not be after the next
     /// event.
     pub(crate) fn send(&mut self, now: Time, from: usize, to: usize, size: Bytes, payload: T) {
         assert!(
@@ -125,7 +136,16 @@ impl<T> Network<T> {
         let start = self.sender_free[from].max(now).after(self.message_cost);
         self.sender_free[from] = start;
         let delivery = Some(Delivery { from, to, size, sent_at: now, payload });
-        let message = Message { delivery, route, start, event: u64::MAX };
+        let message = Message {
+            delivery,
+            route,
+            start,
+            left: size.0 as f64,
+            is_flow: false,
+            parked: None,
+            latency: self.wiring.latency(from, to),
+            event: u64::MAX,
+        };
         let id = if let Some(id) = self.free.pop() {
             self.messages[id as usize] = message;
             id
@@ -135,9 +155,14 @@ impl<T> Network<T> {
         };
         if start == now {
             self.start(id);
-        } else if !self.reserve(id) {
+        } else if self.has_to_wait(id) || !self.reserve(id) {
             self.schedule(start, EventKind::Start(id));
         }
+    }
+
+    /// The time from the last byte of a message sent to its arrival.
+    pub(crate) fn latency(&self, from: usize, to: usize) -> Duration {
+        self.wiring.latency(from, to)
     }
 
     /// The time of the next event: a message starts or arrives, flows end or change their rates.
@@ -193,7 +218,11 @@ impl<T> Network<T> {
 
     /// Starts message `id` now: alone on its links if they are idle, else as a flow.
     fn start(&mut self, id: FlowId) {
-        let route = self.messages[id as usize].route;
+        let Message { route, left, .. } = self.messages[id as usize];
+        if self.has_to_wait(id) {
+            self.hold(id, left);
+            return self.drop_stale_events();
+        }
         for link in &*route {
             let reservation = self.reservations[*link as usize];
             if reservation.until > self.now {
@@ -201,15 +230,14 @@ impl<T> Network<T> {
             }
         }
         if !self.reserve(id) {
-            let size = self.size(id);
-            self.flows.join(id, route, size.0 as f64);
+            self.join(id, left);
         }
         self.drop_stale_events();
     }
 
     /// Reserves the links of message `id` and schedules its arrival, if the links are free.
     fn reserve(&mut self, id: FlowId) -> bool {
-        let Message { route, start, .. } = self.messages[id as usize];
+        let Message { route, start, left, latency, .. } = self.messages[id as usize];
         let free = |link: &LinkId| {
             self.reservations[*link as usize].until <= self.now && self.flows.is_idle(*link)
         };
@@ -220,19 +248,19 @@ impl<T> Network<T> {
             self.schedule(start, EventKind::Arrive(id));
             return true;
         }
-        let transfer = self.size(id).0 as f64 / self.flows.capacity(&route);
+        let transfer = left / self.flows.capacity(&route);
         let until = start.after(Duration::from_nanos(transfer.round() as u64));
         for link in &*route {
             self.reservations[*link as usize] = Reservation { message: id, until };
         }
-        self.schedule(until.after(self.latency), EventKind::Arrive(id));
+        self.schedule(until.after(latency), EventKind::Arrive(id));
         true
     }
 
     /// Takes back the reservation of message `id`: its remaining bytes become a flow, or, if it has
     /// not started, its start is scheduled.
     fn revoke(&mut self, id: FlowId) {
-        let Message { route, start, .. } = self.messages[id as usize];
+        let Message { route, start, left, .. } = self.messages[id as usize];
         for link in &*route {
             self.reservations[*link as usize].until = Time::ZERO;
         }
@@ -241,8 +269,15 @@ impl<T> Network<T> {
         } else {
             let sent = self.flows.capacity(&route) * self.now.since(start).as_nanos() as f64;
             self.messages[id as usize].event = u64::MAX;
-            self.flows.join(id, route, (self.size(id).0 as f64 - sent).max(0.0));
+            self.join(id, (left - sent).max(0.0));
         }
+    }
+
+    /// Makes message `id`, of which so many bytes are left, a flow.
+    fn join(&mut self, id: FlowId, left: f64) {
+        let message = &mut self.messages[id as usize];
+        message.is_flow = true;
+        self.flows.join(id, message.route, left);
     }
 
     /// Ends the flows at `link` whose last byte leaves now; they arrive one latency later.
@@ -250,7 +285,10 @@ impl<T> Network<T> {
         let mut ended = std::mem::take(&mut self.ended);
         self.flows.end(self.now, link, &mut ended);
         for id in ended.drain(..) {
-            self.schedule(self.now.after(self.latency), EventKind::Arrive(id));
+            let message = &mut self.messages[id as usize];
+            message.is_flow = false;
+            let arrival = self.now.after(message.latency);
+            self.schedule(arrival, EventKind::Arrive(id));
         }
         self.ended = ended;
     }
@@ -264,14 +302,6 @@ impl<T> Network<T> {
         }
         self.rescheduled = rescheduled;
         self.drop_stale_events();
-    }
-
-    fn size(&self, id: FlowId) -> Bytes {
-        self.messages[id as usize]
-            .delivery
-            .as_ref()
-            .expect("a message under way has not been delivered")
-            .size
     }
 
     /// Takes the next event off the heap if it is due now. If none is, the rates are to be settled:

@@ -48,5 +48,6 @@ where
         deliveries: totals.deliveries,
         digest: totals.digest,
         bytes_sent: cluster.spec.tasks().zip(totals.bytes_sent).collect(),
+        usage: cluster.spec.tasks().zip(totals.usage).collect(),
     }
 }

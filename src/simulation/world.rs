@@ -5,6 +5,8 @@
 
 mod action;
 mod delivery;
+mod freezes;
+mod processing;
 #[cfg(test)]
 mod tests;
 
@@ -12,22 +14,24 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::cluster::{DeviceName, TaskName};
-use crate::kernels::Cost;
 use crate::random;
-use crate::runtime::{Asker, PeerMessage};
+use crate::runtime::PeerMessage;
 use crate::transport::{Messages, envelope_size};
 use crate::units::Time;
 
 use super::audit::{Audit, Digest, EventKind};
+use super::chore::Chore;
 use super::cluster::Cluster;
 use super::device::Device;
-use super::events::{Alarm, Envelope, Event, EventQueue};
+use super::events::{Alarm, Envelope, Event, EventQueue, Missed};
 use super::fault_injector::{FaultEffect, FaultEvent, FaultInjector};
-use super::job::Job;
+use super::hosts::MessageThread;
 use super::links::Links;
 use super::network::{Delivery, Network};
+use super::processor::{Processors, Usage};
 
 pub(super) use action::Action;
+use freezes::Freezes;
 
 /// A simulated cluster without its actors. Tasks are numbered in the order of the cluster.
 pub(super) struct World {
@@ -38,12 +42,18 @@ pub(super) struct World {
     network: Network<Envelope>,
     /// The devices, by task and then by device.
     devices: Vec<Vec<Device>>,
+    processors: Processors<Chore>,
+    /// What message threads cost, if they are modelled.
+    message_thread: Option<MessageThread>,
+    /// By task: the number of operations that its message thread has carried out and not paid for.
+    unpaid: Vec<u32>,
     links: Links,
     faults: FaultInjector,
     /// Envelopes that have arrived and can't be delivered yet.
     held: Vec<Delivery<Envelope>>,
     /// By task: the events that it has missed while it was frozen.
-    missed: Vec<Vec<Event>>,
+    missed: Vec<Vec<Missed>>,
+    freezes: Vec<Freezes>,
     /// The bytes sent to others, by task.
     bytes_sent: Vec<u64>,
     /// The number of envelopes that have arrived.
@@ -59,6 +69,8 @@ pub(super) struct Totals {
     pub(super) digest: Digest,
     /// The bytes sent to others, by task.
     pub(super) bytes_sent: Vec<u64>,
+    /// What the processor of each task did.
+    pub(super) usage: Vec<Usage>,
 }
 
 impl World {
@@ -70,12 +82,19 @@ impl World {
         let mut world = Self {
             now: Time::ZERO,
             events: EventQueue::default(),
-            network: Network::new(&cluster.network, tasks.len()),
+            network: Network::new(
+                &processing::network(cluster),
+                processing::hosts(cluster, &tasks),
+            ),
             devices: tasks.iter().map(|task| devices_of(task, cluster)).collect(),
+            processors: processing::processors(cluster, &tasks),
+            message_thread: cluster.message_thread.clone(),
+            unpaid: vec![0; tasks.len()],
             links: Links::new(tasks.len()),
             faults,
             held: Vec::new(),
             missed: tasks.iter().map(|_| Vec::new()).collect(),
+            freezes: vec![Freezes::default(); tasks.len()],
             bytes_sent: vec![0; tasks.len()],
             deliveries: 0,
             audit: Audit::default(),
@@ -106,7 +125,8 @@ impl World {
         self.links.is_alive(task, incarnation)
     }
 
-    /// Lets the next event happen; of two at the same time, the queue's event before the network's.
+    /// Lets the next event happen; of several at the same time, the queue's first, then the
+    /// processors', then the network's.
     pub(super) fn tick(&mut self, actions: &mut Vec<Action>) {
         let due = self.faults.due_after_events(self.audit.events());
         if !due.is_empty() {
@@ -115,13 +135,16 @@ impl World {
             }
             return;
         }
-        let (queued, in_network) = (self.events.next_time(), self.network.next_event());
-        let Some(next) = queued.into_iter().chain(in_network).min() else {
+        let (queued, processed) = (self.events.next_time(), self.processors.next_event());
+        let others = processed.into_iter().chain(self.network.next_event());
+        let Some(next) = queued.into_iter().chain(others).min() else {
             return actions.push(Action::ReportStall);
         };
         self.now = next;
         if queued == Some(next) {
             self.happen(actions);
+        } else if processed == Some(next) {
+            self.advance_processors(actions);
         } else {
             self.advance_network(actions);
         }
@@ -130,20 +153,14 @@ impl World {
     /// Lets the next event of the queue happen.
     fn happen(&mut self, actions: &mut Vec<Action>) {
         let (seq, event) = self.events.pop().expect("its time was just asked for");
-        if let Some(task) = event.task()
-            && self.links.is_frozen(task)
-        {
-            return self.missed[task].push(event);
-        }
         match event {
+            Event::Wake { task, frozen, .. } if self.is_behind(task, frozen) => {
+                self.postpone(task, event);
+            }
             Event::Wake { alarm, .. } => {
                 self.audit.record(self.now, EventKind::Wake, [seq, 0]);
                 alarm.has_rung.set(true);
                 actions.extend(alarm.waker.take().map(Action::Wake));
-            }
-            Event::WorkDone { job, asker, .. } => {
-                self.audit.record(self.now, EventKind::WorkDone, [seq, 0]);
-                actions.push(Action::Finish { job, asker });
             }
             Event::Fault(event) => {
                 self.audit.record(self.now, EventKind::Fault, [seq, 0]);
@@ -166,18 +183,20 @@ impl World {
         match effect {
             FaultEffect::Kill { task, restarts } => {
                 let missed = std::mem::take(&mut self.missed[task]);
-                actions.push(Action::Kill { task, restarts, missed });
+                let undone = self.processors.clear(self.now, task);
+                self.network.resume(self.now, task);
+                actions.push(Action::Kill { task, restarts, missed, undone });
             }
             FaultEffect::Start { task } => actions.push(Action::Start { task }),
             FaultEffect::TellLost { observer, peer, loss } => {
                 self.tell_lost(observer, peer, loss, actions);
             }
             FaultEffect::Schedule { at, event } => self.events.push(at, Event::Fault(event)),
-            FaultEffect::Postpone { task, event } => self.missed[task].push(Event::Fault(event)),
-            FaultEffect::Resume { task } => {
-                for event in std::mem::take(&mut self.missed[task]) {
-                    self.events.push(self.now, event);
-                }
+            FaultEffect::Postpone { task, event } => self.postpone(task, Event::Fault(event)),
+            FaultEffect::Freeze { task } => self.freeze(task),
+            FaultEffect::Resume { task } => self.resume(task),
+            FaultEffect::SetCardSpeed { task, speed } => {
+                self.network.set_card_speed(self.now, task, speed);
             }
             FaultEffect::ReleaseHeld => self.release_held(actions),
         }
@@ -190,7 +209,8 @@ impl World {
     /// Begins a sleep of `task` until `time`, or until now if that has passed.
     pub(super) fn sleep_until(&mut self, task: usize, time: Time) -> Rc<Alarm> {
         let alarm = Rc::new(Alarm::default());
-        self.events.push(time.max(self.now), Event::Wake { task, alarm: Rc::clone(&alarm) });
+        let (own, frozen) = (Rc::clone(&alarm), self.freezes[task].total);
+        self.events.push(time.max(self.now), Event::Wake { task, alarm: own, frozen });
         alarm
     }
 
@@ -208,27 +228,7 @@ impl World {
         let size = envelope_size(&messages);
         self.bytes_sent[from] += size.0;
         let stamp = self.links.stamp(from, to);
-        self.network.send(self.now, from, to, size, Envelope { stamp, messages });
-    }
-
-    /// Gives a device of `task` a piece of work, which may be part of worker step `step`. Returns
-    /// the time at which it will be done.
-    pub(super) fn occupy(
-        &mut self,
-        task: usize,
-        device: usize,
-        step: Option<u64>,
-        cost: Cost,
-    ) -> Time {
-        let device = &mut self.devices[task][device];
-        device.set_slowdown(self.faults.slowness(task));
-        let (_, end) = device.occupy(self.now, step, cost.flops, cost.bytes);
-        end
-    }
-
-    /// Schedules the end of a piece of work.
-    pub(super) fn work_until(&mut self, end: Time, task: usize, job: Job, asker: Asker) {
-        self.events.push(end, Event::WorkDone { task, job, asker });
+        self.post(from, to, size, Envelope { stamp, messages });
     }
 
     /// A task listens. If it was down, the envelopes that were held for it are delivered.
@@ -258,10 +258,11 @@ impl World {
         self.links.begin_incarnation(task)
     }
 
-    /// Takes out the events to come and those missed. They hold references to actors, so their
-    /// owner drops them.
-    pub(super) fn take_events(&mut self) -> (EventQueue, Vec<Vec<Event>>) {
-        (std::mem::take(&mut self.events), std::mem::take(&mut self.missed))
+    /// Takes out the events to come, those missed and the work to be done. They hold references to
+    /// actors, so their owner drops them.
+    pub(super) fn take_unfinished(&mut self) -> (EventQueue, Vec<Vec<Missed>>, Vec<Chore>) {
+        let work = self.processors.clear_all(self.now);
+        (std::mem::take(&mut self.events), std::mem::take(&mut self.missed), work)
     }
 
     /// The totals at the end of a run.
@@ -277,6 +278,7 @@ impl World {
             deliveries: self.deliveries,
             digest: self.audit.digest(),
             bytes_sent: self.bytes_sent.clone(),
+            usage: (0..self.tasks.len()).map(|task| *self.processors.usage(task)).collect(),
         }
     }
 }

@@ -2,4 +2,5 @@
 
 mod checkpoints;
 mod own_server;
+mod processors;
 mod reports;

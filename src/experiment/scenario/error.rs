@@ -34,20 +34,12 @@ pub enum ScenarioError {
         suggestion: Option<String>,
     },
     /// The file is well formed, but contradictory or out of range; all mistakes at once.
-    #[error("{}", list(.origin, .mistakes, ""))]
+    #[error("{}", list(.origin, .mistakes))]
     Invalid {
         /// The file.
         origin: String,
         /// The mistakes, at least one, in the order of their lines.
         mistakes: Vec<Mistake>,
-    },
-    /// The scenario uses a feature that this version does not have yet.
-    #[error("{}", list(.origin, .features, "not supported yet: "))]
-    NotSupported {
-        /// The file.
-        origin: String,
-        /// The features, at least one, in the order of their lines.
-        features: Vec<Mistake>,
     },
     /// A change, such as a `--set` or a run's own, does not fit the file.
     #[error(transparent)]
@@ -121,20 +113,17 @@ impl ScenarioError {
 impl ScenarioError {
     /// The error of run `index`'s own scenario; `text` is the file, if its lines still apply.
     pub(super) fn within(self, index: usize, text: Option<&str>) -> Self {
-        let relate = |mistakes: Vec<Mistake>| {
-            let of_run = |mistake: Mistake| {
-                // Its own scenario has only this run.
-                let path = match mistake.path.strip_prefix("run[0]") {
-                    Some(rest) => format!("run[{index}]{rest}"),
-                    None => format!("run[{index}].set.{}", mistake.path),
-                };
-                Mistake { line: text.and_then(|text| line_of(text, &path)), path, ..mistake }
+        let of_run = |mistake: Mistake| {
+            // Its own scenario has only this run.
+            let path = match mistake.path.strip_prefix("run[0]") {
+                Some(rest) => format!("run[{index}]{rest}"),
+                None => format!("run[{index}].set.{}", mistake.path),
             };
-            mistakes.into_iter().map(of_run).collect()
+            Mistake { line: text.and_then(|text| line_of(text, &path)), path, ..mistake }
         };
         match self {
             Self::Invalid { origin, mistakes } => {
-                Self::Invalid { origin, mistakes: relate(mistakes) }
+                Self::Invalid { origin, mistakes: mistakes.into_iter().map(of_run).collect() }
             }
             other => other,
         }
@@ -194,10 +183,10 @@ pub(super) fn line_of(text: &str, path: &str) -> Option<usize> {
 }
 
 /// One line for each of `mistakes`, which all have the same `kind`.
-fn list(origin: &str, mistakes: &[Mistake], kind: &str) -> String {
+fn list(origin: &str, mistakes: &[Mistake]) -> String {
     let one = |Mistake { path, line, text }: &Mistake| {
         let line = line.map(|line| format!(":{line}")).unwrap_or_default();
-        format!("{origin}{line}: {path}: {kind}{text}")
+        format!("{origin}{line}: {path}: {text}")
     };
     mistakes.iter().map(one).collect::<Vec<_>>().join("\n")
 }

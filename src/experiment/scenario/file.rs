@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
+use super::calibration::{CalibrationFile, calibration};
 use super::compute::{ComputeFile, compute, devices, slow};
 use super::error::{ScenarioError, most_like};
 use super::fault::{FaultFile, faults};
+use super::hosts::{HostsFile, hosts};
 use super::mistakes::Mistakes;
 use super::network::{NetworkFile, network};
 use super::program::{ProgramFile, program};
@@ -17,6 +18,7 @@ use super::run::{RunFile, runs};
 use super::{Checkpoint, Scenario, Tasks};
 use crate::kernels::Numerics;
 use crate::models::Model;
+use crate::simulation::MessageThread;
 use crate::training::Stop;
 
 #[derive(Default, Deserialize)]
@@ -32,7 +34,8 @@ pub(super) struct ScenarioFile {
     pub(super) run: Option<Vec<RunFile>>,
     fault: Vec<FaultFile>,
     checkpoint: Option<Checkpoint>,
-    calibration: Option<IgnoredAny>,
+    hosts: Option<HostsFile>,
+    calibration: Option<CalibrationFile>,
 }
 
 /// Builds the scenario of `file`. `text` is the file as typed, to find lines in; none if `--set`
@@ -43,10 +46,6 @@ pub(super) fn build(
     text: Option<&str>,
 ) -> Result<Scenario, ScenarioError> {
     let mut found = Mistakes::default();
-    if file.calibration.is_some() {
-        let instead = "it would be ignored; give `[compute]` and `[network]` instead";
-        found.not_yet("calibration", instead);
-    }
     let cluster = cluster(file.cluster, &mut found);
     let count = |job: &str| cluster.get(job).map(Tasks::count);
     let (servers, workers) = (count("ps").unwrap_or(1), count("worker").unwrap_or(0));
@@ -70,13 +69,26 @@ pub(super) fn build(
                 .to_owned()
         });
     }
+    let (mut network, mut compute) =
+        (network(file.network, &mut found), compute(file.compute, &mut found));
+    let hosts = file.hosts.map(|file| hosts(&file, &cluster, &mut found));
+    let calibration = file.calibration.map(|file| calibration(file, origin, &mut found));
+    if let Some(calibration) = &calibration {
+        calibration.apply(&mut network, &mut compute);
+    }
+    let sending_costs = || MessageThread::sending_costs(network.message_cost);
+    let message_thread = calibration
+        .map(|calibration| calibration.message_thread())
+        .or_else(|| hosts.as_ref().map(|_| sending_costs()));
     let scenario = Scenario {
         name: file.name.unwrap_or_else(|| stem(origin)),
         seed: file.seed,
         faults,
         silence,
-        network: network(file.network, &mut found),
-        compute: compute(file.compute, &mut found),
+        network,
+        compute,
+        hosts,
+        message_thread,
         devices,
         slow,
         numerics,

@@ -2,12 +2,10 @@
 
 use super::error::{Mistake, ScenarioError, line_of};
 
-/// The mistakes found so far, and the features that are not supported yet: keys, each with a
-/// message.
+/// The mistakes found so far: keys, each with a message.
 #[derive(Default)]
 pub(super) struct Mistakes {
     mistakes: Vec<(String, String)>,
-    not_yet: Vec<(String, String)>,
 }
 
 impl Mistakes {
@@ -34,11 +32,6 @@ impl Mistakes {
         self.unless(number > 0.0, path, || "must be above 0".to_owned());
     }
 
-    /// Notes a feature that is not supported yet.
-    pub(super) fn not_yet(&mut self, path: &str, text: &str) {
-        self.not_yet.push((path.to_owned(), text.to_owned()));
-    }
-
     /// Fails if anything was noted. `text` is the file, or none if its lines no longer apply.
     pub(super) fn settle(self, origin: &str, text: Option<&str>) -> Result<(), ScenarioError> {
         let located = |found: Vec<(String, String)>| -> Vec<Mistake> {
@@ -51,9 +44,6 @@ impl Mistakes {
             located
         };
         let origin = origin.to_owned();
-        if !self.not_yet.is_empty() {
-            return Err(ScenarioError::NotSupported { origin, features: located(self.not_yet) });
-        }
         if !self.mistakes.is_empty() {
             return Err(ScenarioError::Invalid { origin, mistakes: located(self.mistakes) });
         }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::Compression;
 use super::mistakes::Mistakes;
-use crate::simulation::{NetworkSpec, Racks};
+use crate::simulation::{Loopback, NetworkSpec, Racks};
 use crate::units::{BytesPerSecond, Span};
 
 /// The section as it is typed.
@@ -50,5 +50,6 @@ pub(super) fn network(file: NetworkFile, found: &mut Mistakes) -> NetworkSpec {
         bandwidth,
         message_cost: file.message_cost.map_or(Duration::from_micros(5), Duration::from),
         racks,
+        loopback: Loopback::default(),
     }
 }

@@ -3,6 +3,7 @@
 
 mod changes;
 mod errors;
+mod hosts;
 mod optimizer;
 
 use std::num::NonZeroU32;
@@ -12,7 +13,7 @@ use super::*;
 use crate::graph::LearningRate;
 use crate::models::{Embedding, Model};
 use crate::optimizer::{AdagradRule, ClipGradients, GradientDescentRule, Optimizer};
-use crate::simulation::{Fault, FaultKind, Law, Racks, Trigger};
+use crate::simulation::{Fault, FaultKind, Law, Loopback, Racks, Trigger};
 use crate::sync::Mode;
 use crate::training::Stop;
 use crate::units::{BytesPerSecond, Time};
@@ -116,6 +117,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             bandwidth: "10Gbps".parse().unwrap(),
             message_cost: Duration::from_micros(5),
             racks: None,
+            loopback: Loopback::default(),
         },
         compute: ComputeSpec {
             rate: "50GFLOP/s".parse().unwrap(),
@@ -125,6 +127,8 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         },
         devices: NonZeroU32::MIN,
         slow: BTreeMap::new(),
+        hosts: None,
+        message_thread: None,
         numerics: Numerics::Real,
         settings: Settings {
             model: Model::Softmax,

@@ -49,8 +49,12 @@ pub(in crate::simulation) enum FaultEffect {
     Schedule { at: Time, event: FaultEvent },
     /// Apply `event` once `task`, which is frozen, runs again.
     Postpone { task: usize, event: FaultEvent },
-    /// Let the events happen that a frozen task has missed.
+    /// Stop the task: its processor, its network card and its timers.
+    Freeze { task: usize },
+    /// Let a frozen task go on where it stopped.
     Resume { task: usize },
+    /// Set the speed of a task's network card, as a share of the network's.
+    SetCardSpeed { task: usize, speed: f64 },
     /// Try again to deliver the envelopes that are held.
     ReleaseHeld,
 }

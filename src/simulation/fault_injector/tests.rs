@@ -85,7 +85,8 @@ fn a_fault_of_a_task_that_does_not_run_is_skipped() {
 fn a_freeze_shorter_than_the_limit_of_silence_goes_unnoticed() {
     let (mut faults, mut links) = injector(&[]);
     let thaw = FaultEvent::Thaw { task: B, incarnation: 0 };
-    assert_eq!(faults.apply(at(3), freeze(B, 1), &mut links), [scheduled(4, thaw.clone())]);
+    let effects = faults.apply(at(3), freeze(B, 1), &mut links);
+    assert_eq!(effects, [FaultEffect::Freeze { task: B }, scheduled(4, thaw.clone())]);
     assert!(links.is_frozen(B));
     let effects = faults.apply(at(4), thaw, &mut links);
     assert_eq!(effects, [FaultEffect::Resume { task: B }, FaultEffect::ReleaseHeld]);
@@ -100,7 +101,12 @@ fn a_long_freeze_loses_the_task_which_learns_that_before_it_runs_on() {
         |observer| silence(observer, B, SilenceCause::Freeze(1)),
         FaultEvent::Thaw { task: B, incarnation: 0 },
     );
-    let expected = [scheduled(1, limit(A)), scheduled(1, limit(C)), scheduled(3, thaw.clone())];
+    let expected = [
+        FaultEffect::Freeze { task: B },
+        scheduled(1, limit(A)),
+        scheduled(1, limit(C)),
+        scheduled(3, thaw.clone()),
+    ];
     assert_eq!(effects, expected);
     assert_eq!(faults.apply(at(1), limit(A), &mut links), [lost(A, B)]);
     let effects = faults.apply(at(3), thaw, &mut links);

@@ -175,9 +175,38 @@ impl Flows {
         }
     }
 
+    /// Removes a flow before its end. Returns what is left of it \[bytes\].
+    pub(super) fn withdraw(&mut self, now: Time, id: FlowId) -> f64 {
+        let Flow { bottleneck, finish, .. } = self.flows[id as usize];
+        let mut left = finish;
+        if bottleneck != NOWHERE {
+            let link = &mut self.links[bottleneck as usize];
+            link.serve(now);
+            left = (finish - link.served).max(0.0);
+        }
+        self.leave(id);
+        left
+    }
+
+    /// Sets the capacity of a link \[bytes/ns\].
+    pub(super) fn set_capacity(&mut self, link: LinkId, capacity: f64) {
+        self.links[link as usize].capacity = capacity;
+        self.unsettle(link);
+        // Flows that others held back may now be too fast for this link.
+        for place in 0..self.links[link as usize].flows.len() {
+            let flow = self.links[link as usize].flows[place];
+            let bottleneck = self.flows[flow as usize].bottleneck;
+            if bottleneck != NOWHERE {
+                self.unsettle(bottleneck);
+            }
+        }
+    }
+
     fn leave(&mut self, id: FlowId) {
         let flow = self.flows[id as usize].clone();
-        self.links[flow.bottleneck as usize].held -= 1;
+        if flow.bottleneck != NOWHERE {
+            self.links[flow.bottleneck as usize].held -= 1;
+        }
         self.flows[id as usize].bottleneck = NOWHERE;
         for (link, place) in flow.route.iter().zip(flow.places) {
             let flows = &mut self.links[*link as usize].flows;

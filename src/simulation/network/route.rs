@@ -1,13 +1,15 @@
 //! Routes: the links that a message between two hosts crosses, and their capacities.
 
 use std::ops::Deref;
+use std::time::Duration;
 
-use super::NetworkSpec;
+use super::{NetworkSpec, Racks};
 
 /// One direction of a NIC or of a rack's uplink, as an index into the network's links.
 pub(super) type LinkId = u32;
 
-/// The links that a message crosses, in order: none within a host, up to four between racks.
+/// The links that a message crosses, in order: none within a task, one within
+/// a host, up to four between racks.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Route {
     links: [LinkId; 4],
@@ -31,38 +33,44 @@ impl Deref for Route {
     }
 }
 
-/// Numbers the links: each host's NIC out and in, then each rack's uplink out and in.
+/// Numbers the links: each host's NIC out and in, then each rack's uplink out and in, then each
+/// host's loopback.
 pub(super) struct Wiring {
+    /// By task: its host.
+    host_of: Vec<usize>,
     hosts: usize,
-    hosts_per_rack: Option<usize>,
+    racks: usize,
+    spec: NetworkSpec,
 }
 
 impl Wiring {
-    /// The wiring of `hosts` hosts, and the capacity of each link [bytes/ns].
-    pub(super) fn new(spec: &NetworkSpec, hosts: usize) -> (Self, Vec<f64>) {
+    /// The wiring of tasks on the hosts `host_of`, and the capacity of each link [bytes/ns].
+    pub(super) fn new(spec: &NetworkSpec, host_of: Vec<usize>) -> (Self, Vec<f64>) {
+        let hosts = host_of.iter().map(|host| host + 1).max().unwrap_or(0);
         let mut capacities = vec![spec.bandwidth.0 / 1e9; 2 * hosts];
-        if let Some(racks) = &spec.racks {
-            let count = hosts.div_ceil(racks.hosts_per_rack);
-            capacities.resize(2 * (hosts + count), racks.uplink.0 / 1e9);
+        let mut racks = 0;
+        if let Some(Racks { hosts_per_rack, uplink }) = &spec.racks {
+            racks = hosts.div_ceil(*hosts_per_rack);
+            capacities.resize(2 * (hosts + racks), uplink.0 / 1e9);
         }
-        (
-            Self { hosts, hosts_per_rack: spec.racks.as_ref().map(|racks| racks.hosts_per_rack) },
-            capacities,
-        )
+        capacities.resize(2 * (hosts + racks) + hosts, spec.loopback.bandwidth.0 / 1e9);
+        (Self { host_of, hosts, racks, spec: spec.clone() }, capacities)
     }
 
-    /// The links from one host to another.
+    /// The links from one task to another.
     pub(super) fn route(&self, from: usize, to: usize) -> Route {
-        assert!(
-            from < self.hosts && to < self.hosts,
-            "{from} and {to} are among the {} hosts",
-            self.hosts
-        );
+        let tasks = self.host_of.len();
+        assert!(from < tasks && to < tasks, "{from} and {to} are among the {tasks} tasks");
         if from == to {
             return Route::default();
         }
+        let (from, to) = (self.host_of[from], self.host_of[to]);
+        if from == to {
+            return Route::over(&[(2 * (self.hosts + self.racks) + from) as LinkId]);
+        }
         let (out, into) = ((2 * from) as LinkId, (2 * to + 1) as LinkId);
-        let rack = |host: usize| self.hosts_per_rack.map(|hosts| host / hosts);
+        let per_rack = self.spec.racks.as_ref().map(|racks| racks.hosts_per_rack);
+        let rack = |host: usize| per_rack.map(|hosts| host / hosts);
         match (rack(from), rack(to)) {
             (Some(near), Some(far)) if near != far => {
                 let (up, down) = (2 * (self.hosts + near), 2 * (self.hosts + far) + 1);
@@ -70,5 +78,27 @@ impl Wiring {
             }
             _ => Route::over(&[out, into]),
         }
+    }
+
+    /// The time from a message's last byte sent to its arrival.
+    pub(super) fn latency(&self, from: usize, to: usize) -> Duration {
+        if from == to {
+            Duration::ZERO
+        } else if self.host_of[from] == self.host_of[to] {
+            self.spec.loopback.latency
+        } else {
+            self.spec.latency
+        }
+    }
+
+    /// Both directions of the NIC of the host of `task`.
+    pub(super) fn card(&self, task: usize) -> [LinkId; 2] {
+        let out = 2 * self.host_of[task] as LinkId;
+        [out, out + 1]
+    }
+
+    /// The capacity of each direction of a NIC \[bytes/ns\].
+    pub(super) fn card_capacity(&self) -> f64 {
+        self.spec.bandwidth.0 / 1e9
     }
 }

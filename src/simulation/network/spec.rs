@@ -16,6 +16,24 @@ pub struct NetworkSpec {
     pub message_cost: Duration,
     /// The racks; `None` connects all hosts to one switch that is never the bottleneck.
     pub racks: Option<Racks>,
+    /// The way between tasks on one host.
+    pub loopback: Loopback,
+}
+
+/// The way between tasks on one host, which all of them share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loopback {
+    /// The time from a message's last byte sent to its arrival.
+    pub latency: Duration,
+    /// Its rate \[bytes/s\].
+    pub bandwidth: BytesPerSecond,
+}
+
+impl Default for Loopback {
+    /// 15 µs, 20 Gbit/s.
+    fn default() -> Self {
+        Self { latency: Duration::from_micros(15), bandwidth: BytesPerSecond(2.5e9) }
+    }
 }
 
 /// Racks of hosts in the order of their numbers, each with an uplink that messages to other racks
@@ -34,7 +52,7 @@ pub enum NetworkError {
     /// A rate is zero, negative or not finite, so that messages would never arrive.
     #[error("the network's {what} is {rate}; give a finite rate above zero")]
     Rate {
-        /// `bandwidth` or `racks.uplink`.
+        /// `bandwidth`, `racks.uplink` or `loopback.bandwidth`.
         what: &'static str,
         /// The rate.
         rate: BytesPerSecond,
@@ -51,7 +69,13 @@ impl NetworkSpec {
     /// The first field that is out of range.
     pub fn validate(&self) -> Result<(), NetworkError> {
         let uplink = self.racks.as_ref().map_or(self.bandwidth, |racks| racks.uplink);
-        for (what, rate) in [("bandwidth", self.bandwidth), ("racks.uplink", uplink)] {
+        let loopback = self.loopback.bandwidth;
+        let rates = [
+            ("bandwidth", self.bandwidth),
+            ("racks.uplink", uplink),
+            ("loopback.bandwidth", loopback),
+        ];
+        for (what, rate) in rates {
             if !(rate.0.is_finite() && rate.0 > 0.0) {
                 return Err(NetworkError::Rate { what, rate });
             }

@@ -1,5 +1,6 @@
 //! The network against closed forms.
 
+mod cards;
 mod fairness;
 mod naive;
 
@@ -14,6 +15,7 @@ fn spec() -> NetworkSpec {
         bandwidth: BytesPerSecond(NIC),
         message_cost: Duration::ZERO,
         racks: None,
+        loopback: Loopback::default(),
     }
 }
 
@@ -23,7 +25,7 @@ type Sent = (usize, usize, u64, u64);
 /// The arrival times [ns] of `messages`, in order of sending time; checks conservation at every
 /// event.
 fn arrivals(spec: &NetworkSpec, hosts: usize, messages: &[Sent]) -> Vec<u64> {
-    let mut network = Network::new(spec, hosts);
+    let mut network = Network::new(spec, (0..hosts).collect());
     let mut arrived = vec![0; messages.len()];
     let mut under_way = 0;
     let mut step = |network: &mut Network<usize>, at: Time, under_way: &mut u64| {
@@ -72,7 +74,7 @@ fn a_message_alone_is_one_event() {
         message_cost: Duration::from_micros(1),
         ..spec()
     };
-    let mut network = Network::new(&spec, 2);
+    let mut network = Network::new(&spec, vec![0, 1]);
     network.send(Time(0), 0, 1, Bytes(100), 'a');
     assert_eq!(network.next_event(), Some(Time(6_100)));
     assert_eq!(network.advance(Time(6_100)).map(|delivery| delivery.payload), Some('a'));
@@ -204,7 +206,7 @@ fn only_messages_to_other_racks_share_the_uplink() {
 
 #[test]
 fn messages_that_arrive_together_are_delivered_in_the_order_they_were_sent() {
-    let mut network = Network::new(&spec(), 5);
+    let mut network = Network::new(&spec(), (0..5).collect());
     for from in [3, 1, 4, 2] {
         network.send(Time::ZERO, from, 0, Bytes(100), from);
     }

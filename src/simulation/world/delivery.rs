@@ -22,11 +22,12 @@ impl World {
         }
         let slowness = self.faults.link_slowness(delivery.from, delivery.to);
         if slowness > 1.0 {
-            let delay = self.now.since(delivery.sent_at).mul_f64(slowness - 1.0);
+            let latency = self.network.latency(delivery.from, delivery.to);
+            let delay = latency.mul_f64(slowness - 1.0);
             let late = Event::SlowArrival(Box::new(delivery));
             return self.events.push(self.now.after(delay), late);
         }
-        self.hand_over(delivery, actions);
+        self.take_in(delivery, actions);
     }
 
     /// Delivers an envelope, if its connection and its receiver's state allow.

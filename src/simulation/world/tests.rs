@@ -1,16 +1,20 @@
 //! Ticks of a world without actors and without a runtime.
 
+mod processing;
+
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::task::Waker;
 
 use super::*;
 use crate::cluster::ClusterSpec;
-use crate::kernels::Numerics;
-use crate::runtime::{Encoding, ParameterServerMessage};
+use crate::kernels::{Cost, Numerics};
+use crate::runtime::{Asker, Calculation, Encoding, ParameterServerMessage};
+use crate::simulation::chore::Kernels;
 use crate::simulation::device::ComputeSpec;
 use crate::simulation::faults::{Fault, FaultKind, Faults, Trigger};
-use crate::simulation::network::NetworkSpec;
+use crate::simulation::job::Job;
+use crate::simulation::network::{Loopback, NetworkSpec};
 use crate::units::{BytesPerSecond, FlopsPerSecond};
 
 const A: usize = 0;
@@ -30,17 +34,23 @@ fn at(after: Duration) -> Time {
 /// Two workers; their faults begin at the given milliseconds. A byte takes no time, a floating
 /// point operation takes a nanosecond.
 fn world(faults: &[(u32, FaultKind)]) -> World {
+    world_of(faults, |_| {})
+}
+
+/// The same with something changed.
+fn world_of(faults: &[(u32, FaultKind)], change: impl FnOnce(&mut Cluster)) -> World {
     let fault = |(millis, kind): &(u32, FaultKind)| Fault {
         at: Trigger::Time(at(ms(*millis))),
         kind: kind.clone(),
     };
-    World::new(&Cluster {
+    let mut cluster = Cluster {
         spec: ClusterSpec::simulated([("worker", 2)]).unwrap(),
         network: NetworkSpec {
             latency: LATENCY,
             bandwidth: BytesPerSecond(1e15),
             message_cost: Duration::ZERO,
             racks: None,
+            loopback: Loopback::default(),
         },
         encoding: Encoding::Exact,
         compute: ComputeSpec {
@@ -51,10 +61,14 @@ fn world(faults: &[(u32, FaultKind)]) -> World {
         },
         devices: NonZeroU32::MIN,
         slow: BTreeMap::new(),
+        hosts: None,
+        message_thread: None,
         numerics: Numerics::Real,
         seed: 7,
         faults: Faults { silence: ms(100), list: faults.iter().map(fault).collect() },
-    })
+    };
+    change(&mut cluster);
+    World::new(&cluster)
 }
 
 fn task(index: usize) -> TaskName {
@@ -72,6 +86,22 @@ fn sleep(world: &mut World, task: usize, until: Duration) -> Rc<Alarm> {
     alarm
 }
 
+/// Gives the first device of a task kernels of so many operations, which write nothing.
+fn compute(world: &mut World, task: usize, flops: u64) {
+    let kernels =
+        Kernels { job: Job::start(Box::new(Nothing), Cost::default()), asker: Asker::nobody() };
+    let at_once = world.compute((task, 0), None, Cost { flops, bytes: 0 }, kernels);
+    assert!(at_once.is_none());
+}
+
+struct Nothing;
+
+impl Calculation for Nothing {
+    fn run(&mut self) {}
+
+    fn done(self: Box<Self>, _: &Asker) {}
+}
+
 /// Ticks until there are actions; returns the time and the actions.
 fn next(world: &mut World) -> (Duration, Vec<String>) {
     let mut actions = Vec::new();
@@ -83,7 +113,7 @@ fn next(world: &mut World) -> (Duration, Vec<String>) {
     }
     let told = actions.into_iter().map(|action| match action {
         Action::Wake(_) => "wake".to_owned(),
-        Action::Finish { .. } => "finish".to_owned(),
+        Action::Finish(_) => "finish".to_owned(),
         Action::Deliver { from, to, messages } => format!("{} from {from} to {to}", messages.len()),
         Action::TellLost { observer, peer, loss } => format!("{observer} loses {peer}: {loss}"),
         Action::Kill { task, missed, .. } => format!("kill {task}, which missed {}", missed.len()),
@@ -126,9 +156,21 @@ fn a_frozen_task_misses_its_events_and_messages_until_it_thaws() {
     assert_next(&mut world, ms(2), &["wake"]);
     assert!(!alarm.has_rung.get());
     send(&mut world, A, B);
-    assert_next(&mut world, ms(4), &["1 from 0 to 1"]);
-    assert_next(&mut world, ms(4), &["wake"]);
+    assert_next(&mut world, ms(4) + LATENCY, &["1 from 0 to 1"]);
+    assert_next(&mut world, ms(5), &["wake"]);
     assert!(alarm.has_rung.get());
+}
+
+#[test]
+fn a_freeze_moves_all_that_its_task_has_under_way_by_its_length() {
+    let freeze = |at: u32, lasts| (at, FaultKind::Freeze { task: task(B), lasts: ms(lasts) });
+    let mut world = world(&[freeze(1, 3), freeze(6, 10)]);
+    sleep(&mut world, B, ms(10));
+    compute(&mut world, B, 5_000_000);
+    compute(&mut world, B, 1_000_000);
+    assert_next(&mut world, ms(5 + 3 + 10), &["finish"]);
+    assert_next(&mut world, ms(6 + 3 + 10), &["finish"]);
+    assert_next(&mut world, ms(10 + 3 + 10), &["wake"]);
 }
 
 #[test]
@@ -169,14 +211,32 @@ fn a_slow_link_multiplies_the_time_of_a_message() {
 }
 
 #[test]
+fn a_slow_link_slows_the_cards_of_its_tasks_and_not_for_longer_than_it_lasts() {
+    let tasks = vec![task(A), task(B)];
+    let fault = FaultKind::SlowLink { tasks, factor: 2.0, lasts: ms(10) };
+    let mut world = world_of(&[(0, fault)], |cluster| {
+        cluster.network.bandwidth = BytesPerSecond(1e3);
+    });
+    let size = |world: &World| Duration::from_millis(world.totals().bytes_sent[A]);
+    world.tick(&mut Vec::new());
+    send(&mut world, A, B);
+    let whole = size(&world);
+    // Half of its bytes for as long as the link is slow, then all that it can.
+    let expected = ms(10) + (whole - ms(5)) + LATENCY;
+    assert_next(&mut world, expected, &["1 from 0 to 1"]);
+}
+
+#[test]
 fn a_slow_task_takes_its_factor_longer_for_work_that_it_is_given_meanwhile() {
-    let cost = Cost { flops: 1000, bytes: 0 };
     let mut world = world(&[(1, FaultKind::SlowTask { task: task(A), factor: 4.0, lasts: ms(1) })]);
-    assert_eq!(world.occupy(A, 0, None, cost), at(Duration::from_nanos(1_000)));
+    compute(&mut world, A, 1_000);
+    assert_next(&mut world, Duration::from_nanos(1_000), &["finish"]);
     world.tick(&mut Vec::new());
-    assert_eq!(world.occupy(A, 0, None, cost), at(ms(1) + Duration::from_nanos(4_000)));
+    compute(&mut world, A, 1_000);
+    assert_next(&mut world, ms(1) + Duration::from_nanos(4_000), &["finish"]);
     world.tick(&mut Vec::new());
-    assert_eq!(world.occupy(A, 0, None, cost), at(ms(2) + Duration::from_nanos(1_000)));
+    compute(&mut world, A, 1_000);
+    assert_next(&mut world, ms(2) + Duration::from_nanos(1_000), &["finish"]);
 }
 
 #[test]

@@ -66,15 +66,6 @@ fn all_wrong_values_are_told_at_once() {
 }
 
 #[test]
-fn what_does_not_exist_yet_is_refused_and_not_ignored() {
-    let path = scenario("not_yet", SMALL);
-    assert_refused(
-        &["sim", &path, "--set", "calibration.x=1"],
-        &["calibration", "not supported yet"],
-    );
-}
-
-#[test]
 fn a_training_without_arithmetic_has_no_loss_no_accuracy_and_no_weights() {
     let path = scenario("shapes", SMALL);
     let said = trainyard(&["sim", &path, "--set", "compute.numerics=shapes"]);

@@ -359,16 +359,6 @@ fn a_fault_with_a_key_that_there_is_not_is_asked_whether_another_was_meant() {
 }
 
 #[test]
-fn what_is_to_come_is_refused_rather_than_ignored() {
-    let text = "seed = 1\n\n\n[calibration]\nx = 1\n[program]\nmodel = \"mlp\"";
-    let expected = "sims/example.toml:4: calibration: not supported yet: it would be ignored; give \
-                    `[compute]` and `[network]` instead";
-    let error = example(text).unwrap_err();
-    assert_eq!(error.to_string(), expected);
-    assert!(matches!(error, ScenarioError::NotSupported { features, .. } if features.len() == 1));
-}
-
-#[test]
 fn a_file_that_cannot_be_read_is_named() {
     let error = load(Path::new("sims/no_such.toml"), &[]).unwrap_err();
     assert!(matches!(error, ScenarioError::Unreadable { .. }));

@@ -104,7 +104,7 @@ proptest! {
         let (latency_span, message_cost) =
             (Duration::from_nanos(latency), Duration::from_nanos(message_cost));
         let spec = NetworkSpec { latency: latency_span, message_cost, racks, ..spec() };
-        let (wiring, capacities) = Wiring::new(&spec, 6);
+        let (wiring, capacities) = Wiring::new(&spec, (0..6).collect());
         let mut sender_free = [0; 6];
         let flows: Vec<Fluid> = messages
             .iter()

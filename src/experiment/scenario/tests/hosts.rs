@@ -1,0 +1,92 @@
+//! Tests of `[hosts]` and `[calibration]`.
+
+use super::*;
+use crate::simulation::{Hosts, MessageCost, MessageThread};
+use crate::units::{FlopsPerSecond, SecondsPerByte};
+
+fn task(name: (&str, u32)) -> TaskName {
+    TaskName::new(name.0, name.1)
+}
+
+#[test]
+fn hosts_have_consecutive_tasks_or_those_that_are_listed() {
+    let cluster = "[cluster]\nps = 1\nworker = 3\n";
+    let hosts =
+        |keys: &str| example(&format!("{cluster}[hosts]\ncores = 2\n{keys}")).unwrap().hosts;
+    let cores = NonZeroU32::new(2).unwrap();
+    let expected = |groups: &[&[(&str, u32)]]| {
+        let group = |members: &&[(&str, u32)]| members.iter().copied().map(task).collect();
+        Some(Hosts { tasks: groups.iter().map(group).collect(), cores })
+    };
+    assert_eq!(
+        hosts("tasks_per_host = 3"),
+        expected(&[&[("ps", 0), ("worker", 0), ("worker", 1)], &[("worker", 2)]])
+    );
+    assert_eq!(
+        hosts("tasks = [[\"worker:2\", \"ps:0\"], [\"worker:0\"]]"),
+        expected(&[&[("worker", 2), ("ps", 0)], &[("worker", 0)]])
+    );
+}
+
+#[test]
+fn wrong_hosts_are_told_with_their_places_and_what_to_write() {
+    let error = |text: &str| example(text).unwrap_err().to_string();
+    let neither = error("[hosts]\ncores = 2");
+    assert!(neither.contains(":1: hosts: give either `tasks_per_host`"), "{neither}");
+    let cores = error("[hosts]\ntasks_per_host = 3");
+    assert!(cores.contains("hosts.cores: say how many cores each host has"), "{cores}");
+    let twice = error("[hosts]\ncores = 1\ntasks = [[\"worker:0\"], [\"worker:0\", \"worker:7\"]]");
+    assert!(twice.contains("tasks[1][0]: `worker:0` is on a host already; remove one"), "{twice}");
+    assert!(twice.contains("tasks[1][1]: the job `worker` has 2 tasks"), "{twice}");
+}
+
+#[test]
+fn a_calibration_is_what_messages_cost_and_overrides_the_network_and_the_devices() {
+    let scenario = example(
+        "[network]\nlatency = \"1ms\"\nbandwidth = \"1Gbps\"\n[calibration]\n\
+         send = { fixed = \"8us\", per_byte = \"0.7ns\" }\nreceive = { fixed = \"9us\" }\n\
+         wake = \"20us\"\npatience = \"50us\"\noperation = \"0.5us\"\nhand_over = \"10us\"\n\
+         loopback = { latency = \"12us\" }\nnetwork = { latency = \"30us\" }\n\
+         compute = { rate = \"80GFLOP/s\" }",
+    )
+    .unwrap();
+    let us = Duration::from_micros;
+    let cost = |fixed, per_byte| MessageCost { fixed, per_byte: SecondsPerByte(per_byte) };
+    let expected = MessageThread {
+        send: cost(us(8), 0.7e-9),
+        receive: cost(us(9), 0.0),
+        wake: us(20),
+        patience: us(50),
+        operation: Duration::from_nanos(500),
+        hand_over: us(10),
+    };
+    assert_eq!(scenario.message_thread, Some(expected));
+    assert_eq!(scenario.network.latency, us(30));
+    assert_eq!(scenario.network.loopback.latency, us(12));
+    assert_eq!(scenario.network.bandwidth, BytesPerSecond(0.125e9), "as the scenario says");
+    assert_eq!(scenario.compute.rate, FlopsPerSecond(80e9));
+}
+
+#[test]
+fn a_calibration_can_be_in_a_file_beside_the_scenario() {
+    let folder = std::env::temp_dir().join(format!("trainyard-{}-calibration", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let written = "[calibration]\nhand_over = \"12us\"\ncompute = { memory = \"9GB/s\" }";
+    std::fs::write(folder.join("measured.toml"), written).unwrap();
+    let origin = folder.join("scenario.toml").display().to_string();
+    let scenario = parse("calibration = \"measured.toml\"", &origin).unwrap();
+    let thread = scenario.message_thread.unwrap();
+    assert_eq!((thread.hand_over, thread.wake), (Duration::from_micros(12), Duration::ZERO));
+    assert_eq!(scenario.compute.memory, BytesPerSecond(9e9));
+    let missing = parse("calibration = \"no_such.toml\"", &origin).unwrap_err().to_string();
+    assert!(missing.contains(":1: calibration: ") && missing.contains("can't read"), "{missing}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_scenario_without_hosts_and_calibration_has_no_message_thread() {
+    assert_eq!(example("").unwrap().message_thread, None);
+    let hosts = "[network]\nmessage_cost = \"7us\"\n[hosts]\ncores = 1\ntasks_per_host = 2";
+    let expected = MessageThread::sending_costs(Duration::from_micros(7));
+    assert_eq!(example(hosts).unwrap().message_thread, Some(expected));
+}

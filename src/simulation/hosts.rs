@@ -1,0 +1,111 @@
+//! Hosts and message threads: the machines that tasks share, and what messages cost a task.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::cluster::TaskName;
+use crate::units::{Bytes, SecondsPerByte};
+
+/// The machines that tasks share. Tasks on one host share its cores; those that are not listed have
+/// a host each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hosts {
+    /// The tasks of each host; no task is on two.
+    pub tasks: Vec<Vec<TaskName>>,
+    /// The number of cores of each host.
+    pub cores: NonZeroU32,
+}
+
+/// What a task's message thread costs: one thread that runs the actors, sends and receives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageThread {
+    /// The cost of sending an envelope; its first byte leaves after that.
+    pub send: MessageCost,
+    /// The cost of receiving an envelope, between its arrival and the actors.
+    pub receive: MessageCost,
+    /// The time that the thread takes to wake up, if it slept when something arrives or kernels
+    /// end.
+    pub wake: Duration,
+    /// The time without anything to do after which the thread sleeps.
+    pub patience: Duration,
+    /// The cost of an operation of a graph, beside its kernel.
+    pub operation: Duration,
+    /// The cost of giving kernels to the cores and hearing of their end, half of it each.
+    pub hand_over: Duration,
+}
+
+/// The cost of an envelope to one of its ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MessageCost {
+    /// The cost of any envelope.
+    pub fixed: Duration,
+    /// The cost of each of its bytes.
+    pub per_byte: SecondsPerByte,
+}
+
+impl MessageThread {
+    /// A thread to which only sending costs something, the same for each envelope.
+    pub fn sending_costs(fixed: Duration) -> Self {
+        Self {
+            send: MessageCost { fixed, ..MessageCost::default() },
+            receive: MessageCost::default(),
+            wake: Duration::ZERO,
+            patience: Duration::ZERO,
+            operation: Duration::ZERO,
+            hand_over: Duration::ZERO,
+        }
+    }
+}
+
+impl MessageCost {
+    /// The cost of an envelope of `size`.
+    pub(super) fn of(self, size: Bytes) -> Duration {
+        self.fixed + Duration::from_nanos((size.0 as f64 * self.per_byte.0 * 1e9).round() as u64)
+    }
+}
+
+impl Hosts {
+    /// By task of `tasks`: the number of its host. Hosts are numbered in the order of their first
+    /// tasks.
+    pub(super) fn numbered(&self, tasks: &[TaskName]) -> Vec<usize> {
+        let mut shared: BTreeMap<&TaskName, usize> = BTreeMap::new();
+        for (group, members) in self.tasks.iter().enumerate() {
+            shared.extend(members.iter().map(|task| (task, group)));
+        }
+        let (mut numbers, mut hosts) = (BTreeMap::new(), 0);
+        let mut host = |task: &TaskName| {
+            let mut next = || {
+                hosts += 1;
+                hosts - 1
+            };
+            match shared.get(task) {
+                Some(group) => *numbers.entry(*group).or_insert_with(next),
+                None => next(),
+            }
+        };
+        tasks.iter().map(&mut host).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_that_are_not_listed_have_a_host_each() {
+        let tasks: Vec<TaskName> = (0..5).map(|index| TaskName::new("worker", index)).collect();
+        let group = |members: &[usize]| members.iter().map(|at| tasks[*at].clone()).collect();
+        let cores = NonZeroU32::MIN;
+        let hosts = Hosts { tasks: vec![group(&[4, 1]), group(&[2, 3])], cores };
+        assert_eq!(hosts.numbered(&tasks), [0, 1, 2, 2, 1]);
+    }
+
+    #[test]
+    fn an_envelope_costs_its_fixed_part_and_each_byte() {
+        let cost =
+            MessageCost { fixed: Duration::from_micros(8), per_byte: SecondsPerByte(0.7e-9) };
+        assert_eq!(cost.of(Bytes(0)), Duration::from_micros(8));
+        assert_eq!(cost.of(Bytes(1_000_000)), Duration::from_micros(708));
+    }
+}

@@ -1,0 +1,253 @@
+//! The processors of all tasks: a message thread and devices a task, on the cores of hosts.
+//!
+//! A task's *message thread* does one piece of work after another: it sends and receives envelopes
+//! and runs small kernels. Each *device* of the task does one piece of larger kernels after another
+//! beside it. What tasks on one host do at the same time shares the host's cores (`cores`). A
+//! frozen task does nothing: its pieces stop, and go on where they stopped. A plain value: it knows
+//! no actor and no network; each piece has a `T`, which the owner gets back at the piece's end.
+
+mod cores;
+mod usage;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
+
+use crate::units::Time;
+
+use cores::{Cores, Number};
+pub use usage::{Activity, Usage};
+
+/// A part of a task's processor, which does one piece of work after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    MessageThread,
+    Device(usize),
+}
+
+/// A piece of work.
+pub(super) struct Piece<T> {
+    /// The time that it takes on free cores.
+    pub(super) span: Duration,
+    /// The number of threads that it runs on; at most the host's cores do.
+    pub(super) threads: u32,
+    /// What its owner gets back at its end.
+    pub(super) then: T,
+}
+
+/// The processors of a world. Its owner calls [`Processors::advance`] at each time that
+/// [`Processors::next_event`] returns.
+pub(super) struct Processors<T> {
+    hosts: Vec<Cores>,
+    /// By task: its host.
+    host_of: Vec<usize>,
+    /// By task, the message thread and then the devices.
+    lanes: Vec<Lane<T>>,
+    lanes_per_task: usize,
+    /// The next end on each host, mixed with ends that have moved; the first has not.
+    ends: BinaryHeap<Reverse<(Time, Number, usize)>>,
+    /// By host: the end that was last noted in `ends`.
+    noted: Vec<Option<(Time, Number)>>,
+    /// The number of pieces that ever began.
+    begun: Number,
+    /// By task.
+    usage: Vec<Usage>,
+    is_frozen: Vec<bool>,
+}
+
+/// A queue of pieces, of which the first runs.
+struct Lane<T> {
+    pieces: VecDeque<Piece<T>>,
+    /// When the first piece began.
+    began: Time,
+    /// What is left of the first piece, while the task is frozen \[ns\].
+    stopped: Option<f64>,
+    /// When the last piece ended.
+    idle_since: Time,
+}
+
+impl<T> Processors<T> {
+    /// Idle processors. `host_of` is each task's host, one of those with so many `cores`.
+    pub(super) fn new(host_of: Vec<usize>, cores: &[u32], devices: usize) -> Self {
+        let (tasks, lanes_per_task) = (host_of.len(), 1 + devices);
+        let lane = |_| Lane {
+            pieces: VecDeque::new(),
+            began: Time::ZERO,
+            stopped: None,
+            idle_since: Time::ZERO,
+        };
+        Self {
+            hosts: cores.iter().map(|cores| Cores::new(*cores)).collect(),
+            host_of,
+            lanes: (0..tasks * lanes_per_task).map(lane).collect(),
+            lanes_per_task,
+            ends: BinaryHeap::new(),
+            noted: vec![None; cores.len()],
+            begun: 0,
+            usage: vec![Usage::default(); tasks],
+            is_frozen: vec![false; tasks],
+        }
+    }
+
+    /// The time at which the next piece ends.
+    pub(super) fn next_event(&self) -> Option<Time> {
+        self.ends.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// Ends the piece that ends next, at `now`; the next one of its lane begins. Returns the task,
+    /// the part of its processor, and what follows.
+    pub(super) fn advance(&mut self, now: Time) -> (usize, Part, T) {
+        let Some(Reverse((at, _, host))) = self.ends.pop() else {
+            unreachable!("processors are advanced only to an end");
+        };
+        assert_eq!(at, now, "processors are advanced by one end at a time");
+        let id = self.hosts[host].end(now);
+        let lane = &mut self.lanes[id];
+        let ended = lane.pieces.pop_front().expect("a lane that runs has a piece");
+        let (task, part) = self.place(id);
+        let waited = now.since(self.lanes[id].began).saturating_sub(ended.span);
+        self.usage[task].add(Activity::Queueing, waited);
+        self.lanes[id].idle_since = now;
+        self.begin_next(now, id);
+        self.reschedule(host);
+        (task, part, ended.then)
+    }
+
+    /// Gives a part of a task's processor a piece of work, to be done after all that it has.
+    pub(super) fn give(&mut self, now: Time, task: usize, part: Part, piece: Piece<T>) {
+        let id = self.lane(task, part);
+        self.lanes[id].pieces.push_back(piece);
+        if self.lanes[id].pieces.len() == 1 {
+            self.begin_next(now, id);
+            self.reschedule(self.host_of[task]);
+        }
+    }
+
+    /// Whether a part of a task's processor has nothing to do.
+    pub(super) fn is_idle(&self, task: usize, part: Part) -> bool {
+        self.lanes[self.lane(task, part)].pieces.is_empty()
+    }
+
+    /// Whether the message thread of `task` has had nothing to do for longer than `patience`.
+    pub(super) fn sleeps(&self, now: Time, task: usize, patience: Duration) -> bool {
+        let lane = &self.lanes[self.lane(task, Part::MessageThread)];
+        lane.pieces.is_empty() && now.since(lane.idle_since) > patience
+    }
+
+    /// Stops all that `task` does.
+    pub(super) fn freeze(&mut self, now: Time, task: usize) {
+        assert!(!self.is_frozen[task], "a frozen task is not frozen again");
+        self.is_frozen[task] = true;
+        for id in self.lanes_of(task) {
+            if !self.lanes[id].pieces.is_empty() {
+                self.lanes[id].stopped = Some(self.hosts[self.host_of[task]].stop(now, id));
+            }
+        }
+        self.reschedule(self.host_of[task]);
+    }
+
+    /// Lets `task` go on where it stopped after `frozen`.
+    pub(super) fn thaw(&mut self, now: Time, task: usize, frozen: Duration) {
+        self.is_frozen[task] = false;
+        for id in self.lanes_of(task) {
+            let lane = &mut self.lanes[id];
+            lane.idle_since = lane.idle_since.after(frozen);
+            if let Some(left) = lane.stopped.take() {
+                lane.began = lane.began.after(frozen);
+                self.run(now, id, left);
+            } else {
+                self.begin_next(now, id);
+            }
+        }
+        self.reschedule(self.host_of[task]);
+    }
+
+    /// Takes all work from `task`, which has died. Returns what would have followed.
+    pub(super) fn clear(&mut self, now: Time, task: usize) -> Vec<T> {
+        let mut dropped = Vec::new();
+        for id in self.lanes_of(task) {
+            if !self.lanes[id].pieces.is_empty() && !self.is_frozen[task] {
+                self.hosts[self.host_of[task]].stop(now, id);
+            }
+            let lane = &mut self.lanes[id];
+            lane.stopped = None;
+            dropped.extend(lane.pieces.drain(..).map(|piece| piece.then));
+        }
+        self.is_frozen[task] = false;
+        self.reschedule(self.host_of[task]);
+        dropped
+    }
+
+    /// Takes all work from all tasks. Returns what would have followed.
+    pub(super) fn clear_all(&mut self, now: Time) -> Vec<T> {
+        (0..self.host_of.len()).flat_map(|task| self.clear(now, task)).collect()
+    }
+
+    /// Counts `span` of work of `task`.
+    pub(super) fn count(&mut self, task: usize, activity: Activity, span: Duration) {
+        self.usage[task].add(activity, span);
+    }
+
+    /// What the processor of `task` has done.
+    pub(super) fn usage(&self, task: usize) -> &Usage {
+        &self.usage[task]
+    }
+
+    fn lane(&self, task: usize, part: Part) -> usize {
+        let within = match part {
+            Part::MessageThread => 0,
+            Part::Device(device) => 1 + device,
+        };
+        task * self.lanes_per_task + within
+    }
+
+    fn place(&self, lane: usize) -> (usize, Part) {
+        let part = match lane % self.lanes_per_task {
+            0 => Part::MessageThread,
+            device => Part::Device(device - 1),
+        };
+        (lane / self.lanes_per_task, part)
+    }
+
+    fn lanes_of(&self, task: usize) -> std::ops::Range<usize> {
+        task * self.lanes_per_task..(task + 1) * self.lanes_per_task
+    }
+
+    /// Begins the first piece of a lane, if it has one and its task is not frozen.
+    fn begin_next(&mut self, now: Time, id: usize) {
+        let lane = &mut self.lanes[id];
+        let Some(first) = lane.pieces.front() else { return };
+        if self.is_frozen[id / self.lanes_per_task] {
+            return;
+        }
+        lane.began = now;
+        let span = first.span.as_nanos() as f64;
+        self.run(now, id, span);
+    }
+
+    /// Runs what is left of the first piece of a lane.
+    fn run(&mut self, now: Time, id: usize, left: f64) {
+        let threads = self.lanes[id].pieces[0].threads;
+        let host = self.host_of[id / self.lanes_per_task];
+        self.hosts[host].begin(now, (id, self.begun), left, threads);
+        self.begun += 1;
+    }
+
+    /// Notes the next end on a host, and forgets those that have moved.
+    fn reschedule(&mut self, host: usize) {
+        let next = self.hosts[host].next();
+        if let Some((at, number)) = next.filter(|_| next != self.noted[host]) {
+            self.ends.push(Reverse((at, number, host)));
+        }
+        self.noted[host] = next;
+        while let Some(Reverse((at, number, host))) = self.ends.peek() {
+            if self.hosts[*host].next() == Some((*at, *number)) {
+                break;
+            }
+            self.ends.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Processors by themselves: what runs when, on whose cores, and in which order.
+
+use super::*;
+use Part::{Device, MessageThread};
+
+fn ns(count: u64) -> Duration {
+    Duration::from_nanos(count)
+}
+
+fn piece(name: &'static str, span: u64) -> Piece<&'static str> {
+    Piece { span: ns(span), threads: 1, then: name }
+}
+
+/// Advances to the end of all pieces; returns each with its end.
+fn rest(processors: &mut Processors<&'static str>) -> Vec<(u64, &'static str)> {
+    std::iter::from_fn(|| {
+        let now = processors.next_event()?;
+        Some((now.0, processors.advance(now).2))
+    })
+    .collect()
+}
+
+/// Two tasks on one host of so many cores.
+fn together(cores: u32) -> Processors<&'static str> {
+    Processors::new(vec![0, 0], &[cores], 1)
+}
+
+#[test]
+fn a_part_of_a_processor_does_one_piece_after_another_and_the_parts_go_on_side_by_side() {
+    let mut processors = together(4);
+    for (part, name, span) in
+        [(MessageThread, "a", 10), (MessageThread, "b", 20), (Device(0), "c", 25)]
+    {
+        processors.give(Time(100), 0, part, piece(name, span));
+    }
+    assert_eq!(rest(&mut processors), [(110, "a"), (125, "c"), (130, "b")]);
+    assert_eq!(processors.usage(0).of(Activity::Queueing), Duration::ZERO);
+}
+
+#[test]
+fn two_tasks_on_one_core_take_twice_as_long_and_on_hosts_of_their_own_as_long_as_alone() {
+    let mut shared = together(1);
+    let mut apart = Processors::new(vec![0, 1], &[1, 1], 1);
+    for processors in [&mut shared, &mut apart] {
+        processors.give(Time(0), 0, Device(0), piece("a", 1_000));
+        processors.give(Time(0), 1, Device(0), piece("b", 1_000));
+    }
+    assert_eq!(rest(&mut shared), [(2_000, "a"), (2_000, "b")]);
+    assert_eq!(shared.usage(1).of(Activity::Queueing), ns(1_000));
+    assert_eq!(rest(&mut apart), [(1_000, "a"), (1_000, "b")]);
+}
+
+#[test]
+fn a_frozen_task_goes_on_where_it_stopped_and_leaves_its_core_to_others_meanwhile() {
+    let mut processors = together(1);
+    processors.give(Time(0), 0, MessageThread, piece("a", 100));
+    processors.give(Time(0), 0, MessageThread, piece("after a", 10));
+    processors.give(Time(0), 1, MessageThread, piece("b", 100));
+    processors.freeze(Time(50), 0);
+    processors.give(Time(60), 0, Device(0), piece("c", 5));
+    assert_eq!(processors.next_event(), Some(Time(125)), "25 shared, 75 alone");
+    assert_eq!(processors.advance(Time(125)).2, "b");
+    assert_eq!(processors.next_event(), None);
+    processors.thaw(Time(1_000), 0, ns(950));
+    assert_eq!(rest(&mut processors), [(1_010, "c"), (1_080, "a"), (1_090, "after a")]);
+    assert_eq!(processors.usage(0).of(Activity::Queueing), ns(25 + 5 + 5));
+}
+
+#[test]
+fn what_a_dead_task_was_doing_never_ends() {
+    let mut processors = together(1);
+    processors.give(Time(0), 0, MessageThread, piece("a", 100));
+    processors.give(Time(0), 0, MessageThread, piece("after a", 100));
+    processors.give(Time(0), 1, Device(0), piece("b", 100));
+    assert_eq!(processors.clear(Time(100), 0), ["a", "after a"]);
+    assert_eq!(rest(&mut processors), [(150, "b")]);
+    processors.give(Time(200), 0, MessageThread, piece("of its next life", 10));
+    assert_eq!(rest(&mut processors), [(210, "of its next life")]);
+}
+
+#[test]
+fn a_message_thread_sleeps_once_it_has_had_nothing_to_do_for_longer_than_its_patience() {
+    let mut processors = together(1);
+    processors.give(Time(0), 0, MessageThread, piece("a", 100));
+    assert!(!processors.sleeps(Time(50), 0, Duration::ZERO));
+    rest(&mut processors);
+    assert!(!processors.sleeps(Time(100), 0, Duration::ZERO), "it has only just ended");
+    assert!(!processors.sleeps(Time(150), 0, ns(50)));
+    assert!(processors.sleeps(Time(151), 0, ns(50)));
+}
+
+#[test]
+fn a_piece_that_takes_no_time_ends_at_once_and_in_its_turn() {
+    let mut processors = together(1);
+    processors.give(Time(7), 0, MessageThread, piece("a", 0));
+    processors.give(Time(7), 0, MessageThread, piece("b", 0));
+    assert_eq!(rest(&mut processors), [(7, "a"), (7, "b")]);
+}

@@ -1,0 +1,176 @@
+//! The tasks' processors in the world: what their message threads and devices are given to do, and
+//! what follows.
+//!
+//! Without a modelled message thread, kernels go straight to the devices, and envelopes straight to
+//! the network and to the actors.
+
+use std::time::Duration;
+
+use crate::cluster::TaskName;
+use crate::kernels::{self, Cost};
+use crate::runtime::leaves_message_thread;
+use crate::simulation::audit::EventKind;
+use crate::simulation::chore::{Chore, Kernels};
+use crate::simulation::cluster::Cluster;
+use crate::simulation::events::Envelope;
+use crate::simulation::network::{Delivery, NetworkSpec};
+use crate::simulation::processor::{Activity, Part, Piece, Processors};
+use crate::units::Bytes;
+
+use super::{Action, World};
+
+/// The processors of a cluster's tasks.
+pub(super) fn processors(cluster: &Cluster, tasks: &[TaskName]) -> Processors<Chore> {
+    let (host_of, devices) = (hosts(cluster, tasks), cluster.devices.get() as usize);
+    let count = host_of.iter().map(|host| host + 1).max().unwrap_or(0);
+    // Without hosts to share, cores are never scarce.
+    let cores = cluster.hosts.as_ref().map_or(u32::MAX, |hosts| hosts.cores.get());
+    Processors::new(host_of, &vec![cores; count], devices)
+}
+
+/// By task: its host.
+pub(super) fn hosts(cluster: &Cluster, tasks: &[TaskName]) -> Vec<usize> {
+    match &cluster.hosts {
+        Some(hosts) => hosts.numbered(tasks),
+        None => (0..tasks.len()).collect(),
+    }
+}
+
+/// The network of a cluster. Where message threads are modelled, it is they that messages cost.
+pub(super) fn network(cluster: &Cluster) -> NetworkSpec {
+    let mut spec = cluster.network.clone();
+    if cluster.message_thread.is_some() {
+        spec.message_cost = Duration::ZERO;
+    }
+    spec
+}
+
+impl World {
+    /// Gives kernels of worker step `step` to a device of a task, or, if they are small, to its
+    /// message thread. Returns them if they are done at once.
+    pub(in crate::simulation) fn compute(
+        &mut self,
+        (task, device): (usize, usize),
+        step: Option<u64>,
+        cost: Cost,
+        kernels: Kernels,
+    ) -> Option<Kernels> {
+        let model = &mut self.devices[task][device];
+        model.set_slowdown(self.faults.slowness(task));
+        let span = model.time(step, cost.flops, cost.bytes);
+        let is_drawn = model.draws_step_times() && !span.is_zero();
+        let threads = self.threads_of(cost);
+        let Some(thread) = &self.message_thread else {
+            if span.is_zero() && self.processors.is_idle(task, Part::Device(device)) {
+                return Some(kernels);
+            }
+            self.run(task, device, kernels, (span, threads));
+            return None;
+        };
+        if leaves_message_thread(cost) || is_drawn {
+            let half = thread.hand_over / 2;
+            let chore = Chore::HandOver { device, kernels, span, threads };
+            self.do_on_thread(task, (Activity::HandingOver, half), chore);
+        } else {
+            self.do_on_thread(task, (Activity::SmallKernels, span), Chore::Finish(kernels));
+        }
+        None
+    }
+
+    /// Has the message thread of `task` carry out `count` operations, before what it does next.
+    pub(in crate::simulation) fn operate(&mut self, task: usize, count: usize) {
+        if self.message_thread.is_some() {
+            self.unpaid[task] += count as u32;
+        }
+    }
+
+    /// Brings an envelope onto the network, once the message thread of `from` has sent it.
+    pub(super) fn post(&mut self, from: usize, to: usize, size: Bytes, envelope: Envelope) {
+        let Some(thread) = &self.message_thread else {
+            return self.network.send(self.now, from, to, size, envelope);
+        };
+        let cost = thread.send.of(size);
+        self.do_on_thread(from, (Activity::Sending, cost), Chore::Send { to, size, envelope });
+    }
+
+    /// Hands an envelope that has arrived to the actors, once their message thread has received it.
+    pub(super) fn take_in(&mut self, delivery: Delivery<Envelope>, actions: &mut Vec<Action>) {
+        let Some(thread) = self.message_thread.as_ref().filter(|_| self.links.is_up(delivery.to))
+        else {
+            return self.hand_over(delivery, actions);
+        };
+        let (to, cost) = (delivery.to, thread.receive.of(delivery.size));
+        self.wake_thread(to);
+        self.do_on_thread(to, (Activity::Receiving, cost), Chore::Receive(Box::new(delivery)));
+    }
+
+    /// Lets the next piece of a processor's work end.
+    pub(super) fn advance_processors(&mut self, actions: &mut Vec<Action>) {
+        let (task, part, chore) = self.processors.advance(self.now);
+        let (kind, part) = match part {
+            Part::MessageThread => (EventKind::ChoreDone, 0),
+            Part::Device(device) => (EventKind::WorkDone, device as u64),
+        };
+        self.audit.record(self.now, kind, [task as u64, part]);
+        match chore {
+            Chore::Send { to, size, envelope } => {
+                self.network.send(self.now, task, to, size, envelope);
+            }
+            Chore::Receive(delivery) => self.hand_over(*delivery, actions),
+            Chore::HandOver { device, kernels, span, threads } => {
+                self.run(task, device, kernels, (span, threads));
+            }
+            Chore::Computed(kernels) => self.hear_of(task, kernels, actions),
+            Chore::Finish(kernels) => actions.push(Action::Finish(kernels)),
+            Chore::Wake => {}
+        }
+    }
+
+    /// Kernels have run on a device: their task hears of it.
+    fn hear_of(&mut self, task: usize, kernels: Kernels, actions: &mut Vec<Action>) {
+        let Some(thread) = &self.message_thread else {
+            return actions.push(Action::Finish(kernels));
+        };
+        let half = thread.hand_over / 2;
+        self.wake_thread(task);
+        self.do_on_thread(task, (Activity::HandingOver, half), Chore::Finish(kernels));
+    }
+
+    /// Runs kernels on a device of `task`.
+    fn run(
+        &mut self,
+        task: usize,
+        device: usize,
+        kernels: Kernels,
+        (span, threads): (Duration, u32),
+    ) {
+        self.processors.count(task, Activity::Kernels, span);
+        let piece = Piece { span, threads, then: Chore::Computed(kernels) };
+        self.processors.give(self.now, task, Part::Device(device), piece);
+    }
+
+    /// Wakes the message thread of `task`, if it sleeps.
+    fn wake_thread(&mut self, task: usize) {
+        let Some(thread) = &self.message_thread else { return };
+        let (wake, patience) = (thread.wake, thread.patience);
+        if !wake.is_zero() && self.processors.sleeps(self.now, task, patience) {
+            self.do_on_thread(task, (Activity::Waking, wake), Chore::Wake);
+        }
+    }
+
+    /// Gives the message thread of `task` a chore, after the operations that it has yet to pay for.
+    fn do_on_thread(&mut self, task: usize, (activity, span): (Activity, Duration), then: Chore) {
+        let operation = self.message_thread.as_ref().map_or(Duration::ZERO, |it| it.operation);
+        let operations = operation * std::mem::take(&mut self.unpaid[task]);
+        self.processors.count(task, Activity::Operations, operations);
+        self.processors.count(task, activity, span);
+        let piece = Piece { span: operations + span, threads: 1, then };
+        self.processors.give(self.now, task, Part::MessageThread, piece);
+    }
+
+    /// The number of threads that kernels run on. It only matters where they share cores.
+    fn threads_of(&self, cost: Cost) -> u32 {
+        let cores = self.cluster.hosts.as_ref().map_or(1, |hosts| hosts.cores.get());
+        if kernels::may_spread(cost) { cores } else { 1 }
+    }
+}
