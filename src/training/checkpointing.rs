@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::checkpoint::{Retention, Store, open_store};
 use crate::runtime::Result;
+use crate::units::BytesPerSecond;
 
 use super::hooks::SecondOrStepTimer;
 
@@ -32,13 +33,17 @@ pub struct Checkpointing {
     pub retention: Retention,
     /// Whether they hold whole steps only.
     pub consistency: Consistency,
+    /// The rate at which a simulation lets a checkpoint be written \[bytes/s\]; `None` writes it
+    /// in no time. A deployment takes what it takes.
+    pub write_rate: Option<BytesPerSecond>,
 }
 
 impl Checkpointing {
     /// One every 600 seconds in `store`, the last 5, each consistent.
     pub fn new(store: Arc<dyn Store>) -> Self {
         let every = SecondOrStepTimer::every_time(Duration::from_secs(600));
-        Self { store, every, retention: Retention::default(), consistency: Consistency::default() }
+        let (retention, consistency) = (Retention::default(), Consistency::default());
+        Self { store, every, retention, consistency, write_rate: None }
     }
 
     /// The defaults of [`Checkpointing::new`] in a folder, or at a URL such as `s3://bucket/run-7`.

@@ -1,11 +1,13 @@
 //! The checkpoints of a training: its chief saves and finds them, on a thread beside the actors.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::checkpoint::{CheckpointError, Restored, Saved, Saver, Slice, Snapshot};
 use crate::graph::VariablePart;
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::Shape;
+use crate::units::BytesPerSecond;
 
 use super::checkpointing::Checkpointing;
 use super::task::Task;
@@ -14,12 +16,13 @@ use super::task::Task;
 #[derive(Clone)]
 pub(super) struct Checkpoints {
     saver: Arc<Mutex<Saver>>,
+    write_rate: Option<BytesPerSecond>,
 }
 
 impl Checkpoints {
     pub(super) fn new(checkpointing: &Checkpointing) -> Self {
         let saver = Saver::new(Arc::clone(&checkpointing.store), checkpointing.retention);
-        Self { saver: Arc::new(Mutex::new(saver)) }
+        Self { saver: Arc::new(Mutex::new(saver)), write_rate: checkpointing.write_rate }
     }
 
     /// The newest complete checkpoint, if there is one. Incomplete ones are named in the log.
@@ -50,7 +53,11 @@ impl Checkpoints {
     /// If it can't be written. The earlier checkpoints are then unchanged.
     pub(super) async fn save(&self, task: &Task, snapshot: Snapshot) -> Result<Saved> {
         let at = task.date();
-        Ok(self.with_saver(task, move |saver| saver.save(&snapshot, at)).await??)
+        let saved = self.with_saver(task, move |saver| saver.save(&snapshot, at)).await??;
+        if let Some(rate) = self.write_rate {
+            task.take_simulated_time(Duration::from_secs_f64(saved.bytes as f64 / rate.0)).await;
+        }
+        Ok(saved)
     }
 
     async fn with_saver<T: Send + 'static>(

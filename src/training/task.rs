@@ -192,6 +192,13 @@ impl Task {
         })
     }
 
+    /// In a simulation, lets the time pass that work takes which [`Task::blocking`] did at once.
+    pub(super) async fn take_simulated_time(&self, span: Duration) {
+        if self.inner.parts.clock.is_virtual() {
+            self.sleep(span).await;
+        }
+    }
+
     /// Waits for `pause`.
     pub(super) async fn sleep(&self, pause: Duration) {
         let clock = &self.inner.parts.clock;

@@ -9,10 +9,10 @@ use super::mistakes::Mistakes;
 use crate::checkpoint::{Retention, Store};
 use crate::kernels::Numerics;
 use crate::training::{Checkpointing, Consistency, SecondOrStepTimer};
-use crate::units::Span;
+use crate::units::{BytesPerSecond, Span};
 
 /// The checkpoints of a training, besides one at the beginning and one at the end.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Checkpoint {
     /// One after every such number of global steps.
@@ -33,6 +33,9 @@ pub struct Checkpoint {
     /// Whether a checkpoint may have a step in one variable and not in another. Default: no.
     #[serde(default)]
     pub fuzzy: bool,
+    /// The rate at which a simulation lets a checkpoint be written. Default: it is written in no
+    /// time.
+    pub write_rate: Option<BytesPerSecond>,
 }
 
 impl Checkpoint {
@@ -49,6 +52,7 @@ impl Checkpoint {
             "checkpoint.every_steps",
             || "give `every_steps` or `every`, not both".to_owned(),
         );
+        found.above_0(self.write_rate.map_or(1.0, |rate| rate.0), "checkpoint.write_rate");
         found.at_least_1(self.every_steps.unwrap_or(1), "checkpoint.every_steps");
         found.unless(self.directory.as_deref() != Some(""), "checkpoint.directory", || {
             "name a folder or an URL".to_owned()
@@ -65,6 +69,6 @@ impl Checkpoint {
         };
         let retention = Retention { max_to_keep: Some(self.keep), keep_every: self.keep_every };
         let consistency = if self.fuzzy { Consistency::Fuzzy } else { Consistency::Consistent };
-        Checkpointing { store, every, retention, consistency }
+        Checkpointing { store, every, retention, consistency, write_rate: self.write_rate }
     }
 }

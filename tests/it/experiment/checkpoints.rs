@@ -4,6 +4,9 @@ use std::path::Path;
 
 use trainyard::experiment::Experiment;
 use trainyard::prelude::*;
+use trainyard::training::train;
+
+use crate::support::simulated::assert_near;
 
 const PLACE: &str = "no such folder";
 const STEPS: u64 = 12;
@@ -61,5 +64,21 @@ fn a_parameter_server_that_dies_gets_its_variables_back_from_them() -> Result<()
     let (hit, spared) = (hit.run("sync")?, spared.run("sync")?);
     assert!(hit.gradients.computed > spared.gradients.computed, "steps were taken again");
     assert_eq!((hit.global_steps, &hit.weights_digest), (STEPS, &spared.weights_digest));
+    Ok(())
+}
+
+#[test]
+fn a_checkpoint_that_is_written_at_half_the_rate_takes_twice_the_time() -> Result<()> {
+    let seconds = |checkpoint: &str| -> Result<f64> {
+        let text = format!(
+            "[cluster]\nps = 1\nworker = 1\n[stop]\nsteps = 20\n[checkpoint]\nevery_steps = 5\n\
+             {checkpoint}[[run]]\nname = 'a'\nmode = 'async'\n"
+        );
+        Ok(Experiment::parse(text)?.simulate(train)?.run("a")?.seconds)
+    };
+    let free = seconds("")?;
+    let (fast, slow) = (seconds("write_rate = '2MB/s'\n")?, seconds("write_rate = '1MB/s'\n")?);
+    assert!(fast > free, "{fast} s and {free} s");
+    assert_near("the slower rate", slow - free, 2.0 * (fast - free), 0.01);
     Ok(())
 }
