@@ -14,8 +14,9 @@ use std::time::Duration;
 use rcgen::string::Ia5String;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType,
+    KeyUsagePurpose, PublicKeyData, SanType,
 };
+use rustls::RootCertStore;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, DnsName, PrivateKeyDer};
 
@@ -34,6 +35,7 @@ const DOMAIN: &str = "task.trainyard";
 /// The certificate authority of a run. The holder of its key decides who is which task.
 pub struct Authority {
     certificate: String,
+    params: CertificateParams,
     key: KeyPair,
 }
 
@@ -104,11 +106,9 @@ impl Authority {
     /// If this machine has no randomness.
     pub fn new(run: &str) -> Result<Self, CertificateError> {
         let key = KeyPair::generate()?;
-        let mut params = params(&format!("trainyard run {run}"));
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let params = authority_params(&authority_name(run));
         let certificate = params.self_signed(&key)?.pem();
-        Ok(Self { certificate, key })
+        Ok(Self { certificate, params, key })
     }
 
     /// The authority that was saved in `folder`.
@@ -119,12 +119,11 @@ impl Authority {
         let (certificate_path, key_path) =
             (folder.join("authority.pem"), folder.join("authority.key"));
         let (certificate, key) = (read(&certificate_path)?, read(&key_path)?);
-        parse_certificate(&certificate, &certificate_path)?;
         let key =
             KeyPair::from_pem(&key).map_err(|error| malformed(&key_path, "private key", &error))?;
-        Issuer::from_ca_cert_pem(&certificate, &key)
-            .map_err(|error| malformed(&certificate_path, "certificate", &error))?;
-        Ok(Self { certificate, key })
+        let name = name_of_authority(&certificate, &key)
+            .map_err(|reason| malformed(&certificate_path, "certificate", &reason))?;
+        Ok(Self { certificate, params: authority_params(&name), key })
     }
 
     /// Writes `authority.pem` and `authority.key` into `folder`; only its owner can read the key.
@@ -145,7 +144,7 @@ impl Authority {
     /// # Errors
     /// If a host's name is malformed, or the task's name is too long.
     pub fn issue(&self, task: &TaskName, hosts: &[String]) -> Result<Identity, CertificateError> {
-        let issuer = Issuer::from_ca_cert_pem(&self.certificate, &self.key)?;
+        let issuer = Issuer::from_params(&self.params, &self.key);
         let key = KeyPair::generate()?;
         let mut params = params(&task.to_string());
         params.subject_alt_names.push(SanType::DnsName(dns_name(task)?));
@@ -249,6 +248,43 @@ fn alternative(host: &str) -> Result<SanType, CertificateError> {
     let wrong = || CertificateError::Host(host.to_owned());
     let name = DnsName::try_from(host).map_err(|_| wrong())?;
     Ok(SanType::DnsName(Ia5String::try_from(name.as_ref()).map_err(|_| wrong())?))
+}
+
+/// The name of the authority of `run`, cut to the 64 letters that X.520 allows a common name.
+fn authority_name(run: &str) -> String {
+    format!("trainyard run {run}").chars().filter(char::is_ascii).take(64).collect()
+}
+
+fn authority_params(name: &str) -> CertificateParams {
+    let mut params = params(name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    params
+}
+
+/// The name in an authority's certificate.
+///
+/// # Errors
+/// The reason, if it is not a certificate that [`Authority::new`] made with `key`.
+fn name_of_authority(pem: &str, key: &KeyPair) -> Result<String, String> {
+    let certificate =
+        CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| error.to_string())?;
+    let mut store = RootCertStore::empty();
+    store.add(certificate).map_err(|error| error.to_string())?;
+    let anchor = &store.roots[0];
+    // webpki gives both without the header of their outermost sequence.
+    if !key.subject_public_key_info().ends_with(&anchor.subject_public_key_info) {
+        return Err("authority.key is not its key".to_owned());
+    }
+    match &*anchor.subject {
+        // RFC 5280: one set of one attribute, 2.5.4.3 (common name), as UTF-8.
+        [0x31, _, 0x30, _, 0x06, 0x03, 0x55, 0x04, 0x03, 0x0c, length, name @ ..]
+            if name.len() == usize::from(*length) =>
+        {
+            String::from_utf8(name.to_vec()).map_err(|error| error.to_string())
+        }
+        _ => Err("trainyard did not make it".to_owned()),
+    }
 }
 
 fn params(name: &str) -> CertificateParams {

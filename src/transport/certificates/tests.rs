@@ -27,6 +27,19 @@ fn an_authority_and_what_it_issues_come_back_from_their_files() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+#[test]
+fn a_loaded_authority_has_the_name_that_its_certificate_has() {
+    let folder = folder("names");
+    for run in ["run", "größer", &"x".repeat(80)] {
+        let authority = Authority::new(run).unwrap();
+        authority.save(&folder).unwrap();
+        let loaded = Authority::load(&folder).unwrap();
+        let name = |authority: &Authority| authority.params.distinguished_name.clone();
+        assert_eq!(name(&loaded), name(&authority), "{run}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn keys_are_readable_to_their_owner_alone_even_where_the_file_was_there() {
@@ -61,6 +74,10 @@ fn mistakes_name_the_file_and_what_to_do() {
     std::fs::write(folder.join("ps-0.key"), "garbage").unwrap();
     let damaged = Identity::load(&folder, &task).unwrap_err().to_string();
     assert!(damaged.contains("ps-0.key") && damaged.contains("private key"), "{damaged}");
+    std::fs::write(folder.join("authority.key"), KeyPair::generate().unwrap().serialize_pem())
+        .unwrap();
+    let foreign = Authority::load(&folder).unwrap_err().to_string();
+    assert!(foreign.contains("authority.key is not its key"), "{foreign}");
     std::fs::write(folder.join("authority.key"), "garbage").unwrap();
     assert!(matches!(Authority::load(&folder), Err(CertificateError::Malformed { .. })));
     assert!(matches!(authority.issue(&task, &["a b".into()]), Err(CertificateError::Host(_))));
