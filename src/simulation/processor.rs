@@ -128,10 +128,15 @@ impl<T> Processors<T> {
         self.lanes[self.lane(task, part)].pieces.is_empty()
     }
 
-    /// Whether the message thread of `task` has had nothing to do for longer than `patience`.
+    /// Whether the message thread of `task` sleeps: it has had nothing to do for longer than
+    /// `patience`, or nothing to do since a device of the task began to compute, which it leaves
+    /// the core.
     pub(super) fn sleeps(&self, now: Time, task: usize, patience: Duration) -> bool {
-        let lane = &self.lanes[self.lane(task, Part::MessageThread)];
-        lane.pieces.is_empty() && now.since(lane.idle_since) > patience
+        let lanes = &self.lanes[self.lanes_of(task)];
+        let (thread, devices) = lanes.split_first().expect("a task has a message thread");
+        let computes = devices.iter().any(|device| !device.pieces.is_empty());
+        let patience = if computes { Duration::ZERO } else { patience };
+        thread.pieces.is_empty() && now.since(thread.idle_since) > patience
     }
 
     /// Stops all that `task` does.

@@ -185,6 +185,7 @@ impl World {
                 let missed = std::mem::take(&mut self.missed[task]);
                 let undone = self.processors.clear(self.now, task);
                 self.network.resume(self.now, task);
+                self.unpaid[task] = 0;
                 actions.push(Action::Kill { task, restarts, missed, undone });
             }
             FaultEffect::Start { task } => actions.push(Action::Start { task }),

@@ -39,6 +39,14 @@ impl Payload for PeerMessage {
     }
 }
 
+impl PeerMessage {
+    /// The memory traffic of encoding the message's values, or of decoding them \[bytes\].
+    pub(crate) fn coding_traffic(&self) -> u64 {
+        let Self::Worker(WorkerMessage::PackedTensors { arrivals, .. }) = self else { return 0 };
+        arrivals.iter().filter_map(|(_, value)| value.as_ref()).map(coding_traffic).sum()
+    }
+}
+
 impl MasterMessage {
     fn content_size(&self) -> u64 {
         match self {
@@ -86,4 +94,13 @@ fn tensor_size(tensor: &Tensor) -> u64 {
 
 fn packed_size(packed: &Packed) -> u64 {
     packed.parts().map(tensor_size).sum()
+}
+
+fn coding_traffic(packed: &Packed) -> u64 {
+    let value = match packed {
+        Packed::Exact(_) => return 0,
+        Packed::Bf16(value) | Packed::Int8 { values: value, .. } => value,
+    };
+    let whole = size_of::<f32>() * value.shape().elements();
+    whole as u64 + packed.parts().map(|part| part.byte_len() as u64).sum::<u64>()
 }

@@ -153,6 +153,19 @@ fn every_message_comes_back_as_it_was() {
 }
 
 #[test]
+fn encoding_a_value_reads_it_whole_and_writes_what_is_sent() {
+    let traffic = |packed: Packed| {
+        let arrivals = smallvec![(CrossingId(1), Some(packed)), (CrossingId(2), None)];
+        let (step, devices) = (StepId { master: 1, number: 7 }, smallvec![0]);
+        let message = WorkerMessage::PackedTensors { step, devices, arrivals };
+        PeerMessage::from(message).coding_traffic()
+    };
+    assert_eq!(traffic(Packed::Exact(Tensor::full([3], 1f32))), 0);
+    assert_eq!(traffic(Packed::Bf16(Tensor::full([3], half::bf16::ONE))), 12 + 6);
+    assert_eq!(traffic(int8(5, 2, 3)), 20 + 5 + 12);
+}
+
+#[test]
 fn compressed_values_that_do_not_fit_their_scales_are_refused() {
     let refused = |packed: Packed| {
         let (step, devices) = (StepId { master: 1, number: 7 }, smallvec![0]);

@@ -87,6 +87,8 @@ fn a_message_thread_sleeps_once_it_has_had_nothing_to_do_for_longer_than_its_pat
     assert!(!processors.sleeps(Time(100), 0, Duration::ZERO), "it has only just ended");
     assert!(!processors.sleeps(Time(150), 0, ns(50)));
     assert!(processors.sleeps(Time(151), 0, ns(50)));
+    processors.give(Time(120), 0, Device(0), piece("b", 100));
+    assert!(processors.sleeps(Time(130), 0, ns(50)), "kernels have its core");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::cluster::TaskName;
 use crate::kernels::{self, Cost};
-use crate::runtime::leaves_message_thread;
+use crate::runtime::{Encoding, PeerMessage, leaves_message_thread};
 use crate::simulation::audit::EventKind;
 use crate::simulation::chore::{Chore, Kernels};
 use crate::simulation::cluster::Cluster;
@@ -89,7 +89,7 @@ impl World {
         let Some(thread) = &self.message_thread else {
             return self.network.send(self.now, from, to, size, envelope);
         };
-        let cost = thread.send.of(size);
+        let cost = thread.send.of(size) + self.coding_time(&envelope);
         self.do_on_thread(from, (Activity::Sending, cost), Chore::Send { to, size, envelope });
     }
 
@@ -99,8 +99,9 @@ impl World {
         else {
             return self.hand_over(delivery, actions);
         };
-        let (to, cost) = (delivery.to, thread.receive.of(delivery.size));
-        self.wake_thread(to);
+        let cost = thread.receive.of(delivery.size) + self.coding_time(&delivery.payload);
+        let to = delivery.to;
+        self.wake_thread(to, thread.patience);
         self.do_on_thread(to, (Activity::Receiving, cost), Chore::Receive(Box::new(delivery)));
     }
 
@@ -132,7 +133,8 @@ impl World {
             return actions.push(Action::Finish(kernels));
         };
         let half = thread.hand_over / 2;
-        self.wake_thread(task);
+        // While kernels ran, a thread without anything to do slept.
+        self.wake_thread(task, Duration::ZERO);
         self.do_on_thread(task, (Activity::HandingOver, half), Chore::Finish(kernels));
     }
 
@@ -149,10 +151,18 @@ impl World {
         self.processors.give(self.now, task, Part::Device(device), piece);
     }
 
+    /// The time that it takes to encode the values of an envelope, or to decode them.
+    fn coding_time(&self, envelope: &Envelope) -> Duration {
+        if self.cluster.encoding == Encoding::Exact {
+            return Duration::ZERO;
+        }
+        let bytes: u64 = envelope.messages.iter().map(PeerMessage::coding_traffic).sum();
+        Duration::from_secs_f64(bytes as f64 / self.cluster.compute.memory.0)
+    }
+
     /// Wakes the message thread of `task`, if it sleeps.
-    fn wake_thread(&mut self, task: usize) {
-        let Some(thread) = &self.message_thread else { return };
-        let (wake, patience) = (thread.wake, thread.patience);
+    fn wake_thread(&mut self, task: usize, patience: Duration) {
+        let wake = self.message_thread.as_ref().map_or(Duration::ZERO, |thread| thread.wake);
         if !wake.is_zero() && self.processors.sleeps(self.now, task, patience) {
             self.do_on_thread(task, (Activity::Waking, wake), Chore::Wake);
         }

@@ -1,9 +1,13 @@
 //! Message threads in a world: what they cost, in closed form.
 
+use smallvec::smallvec;
+
 use super::*;
-use crate::runtime::leaves_message_thread;
+use crate::partition::CrossingId;
+use crate::runtime::{Packed, StepId, WorkerMessage, leaves_message_thread};
 use crate::simulation::hosts::{Hosts, MessageCost, MessageThread};
 use crate::simulation::processor::Activity;
+use crate::tensor::Tensor;
 use crate::units::SecondsPerByte;
 
 const SEND: Duration = Duration::from_micros(10);
@@ -58,6 +62,22 @@ fn each_byte_of_an_envelope_costs_both_of_its_ends() {
     send(&mut world, A, B);
     let bytes = world.totals().bytes_sent[A] as u32;
     assert_next(&mut world, ms(2 * bytes) + LATENCY, &["1 from 0 to 1"]);
+}
+
+#[test]
+fn a_value_that_is_sent_in_fewer_bits_costs_both_ends_its_memory_traffic() {
+    let mut world = world_of(&[], |cluster| {
+        cluster.message_thread = Some(thread());
+        cluster.encoding = Encoding::Bf16;
+    });
+    let value = Packed::Bf16(Tensor::full([1_000], half::bf16::ONE));
+    let (step, devices) = (StepId { master: 1, number: 1 }, smallvec![0]);
+    let arrivals = smallvec![(CrossingId(1), Some(value))];
+    let message = WorkerMessage::PackedTensors { step, devices, arrivals };
+    world.send(A, 0, B, vec![message.into()]);
+    let coding = Duration::from_micros(4 + 2);
+    let expected = SEND + coding + LATENCY + RECEIVE + coding;
+    assert_next(&mut world, expected, &["1 from 0 to 1"]);
 }
 
 #[test]
