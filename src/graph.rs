@@ -64,17 +64,13 @@ pub use losses::{
     huber_loss, l2_loss, mean_squared_error, sigmoid_cross_entropy, softmax_cross_entropy,
     sparse_softmax_cross_entropy,
 };
-pub(crate) use op::RowsAt;
-#[cfg(test)]
-pub(crate) use op::Seen;
-pub(crate) use op::range_len;
-pub use op::{
-    Array, Axes, Binary, Comparison, LearningRate, Logical, Loss, Mirror, Norm, Op, RandomLaw,
-    Reduce, Reduction, Replica, ResourceAction, ResourceKind, ResourceSpec, Schedule,
-    ShardStrategy, Sharding, Sparse, Subscript, Unary, VariableSpec,
-};
 pub use op::{Attribute, Attributes, ComputeError, Defined, Known, OpDef, Outputs};
-pub use op::{Channels, Convolution, Padding, Pool, Sliding, Window};
+pub use op::{
+    Axes, LearningRate, Mirror, Op, Padding, RandomLaw, Reduction, Replica, ResourceAction,
+    ResourceKind, ResourceSpec, Schedule, ShardStrategy, Sharding, Sliding, Subscript,
+    VariableSpec,
+};
+pub(crate) use op::{Elementwise, RowsAt, bytes};
 pub use op::{
     FirstValue, Parameter, ParameterValue, Parameters, Range, Rule, RuleState, Slot, UpdateRule,
 };
@@ -86,9 +82,7 @@ pub use partitioner::Partitioner;
 pub(crate) use prune::prune;
 pub use resource::{ConditionalAccumulator, FifoQueue, SparseConditionalAccumulator};
 pub use shape_inference::OutputTypes;
-pub(crate) use shape_inference::{
-    Dims, agree, infer, inserted, is_float, is_index, is_number, one, refused, typed,
-};
+pub(crate) use shape_inference::{agree, infer, one, refused};
 pub(crate) use state::{Name, NewOperation};
 pub use variable::Variable;
 pub(crate) use variable_part::VariablePart;
@@ -177,12 +171,12 @@ impl TensorType {
     }
 
     /// Whether the elements are real numbers that kernels compute with.
-    fn is_real(&self) -> bool {
+    pub(crate) fn is_real(&self) -> bool {
         matches!(self.dtype, DType::F32 | DType::F64)
     }
 
     /// Whether the elements are numbers that kernels compute with.
-    fn is_number(&self) -> bool {
+    pub(crate) fn is_number(&self) -> bool {
         self.is_real() || matches!(self.dtype, DType::I32 | DType::I64)
     }
 

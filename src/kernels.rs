@@ -13,31 +13,31 @@
 //! reordering and no fused multiply-add is left to the compiler, so all sets give the same bits.
 //! The exception is `matmul`, whose blocking depends on the machine's caches.
 
-mod batch_matmul;
-mod broadcast;
+pub(crate) mod batch_matmul;
+pub(crate) mod broadcast;
 pub(crate) mod convert;
 pub(crate) mod cost;
+mod dispatch;
 pub(crate) mod dropout;
 pub(crate) mod elementwise;
-mod functions;
+pub(crate) mod functions;
 mod gemm;
 pub(crate) mod indexed;
-mod learning_rate;
+pub(crate) mod learning_rate;
 mod math;
 pub(crate) mod matmul;
 pub(crate) mod norm;
-mod number;
+pub(crate) mod number;
 mod numerics;
 pub(crate) mod order;
 pub(crate) mod pad;
-mod parallel;
+pub(crate) mod parallel;
 pub(crate) mod quantize;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod reduce_grad;
 #[cfg(test)]
 mod reference;
-mod registry;
 pub(crate) mod rows;
 pub(crate) mod softmax;
 pub(crate) mod sparse;
@@ -49,14 +49,12 @@ pub(crate) mod window;
 
 pub use cost::Cost;
 pub(crate) use cost::may_spread;
+pub(crate) use dispatch::{by_float, by_number, by_position, by_word, filled_in, written};
+pub(crate) use elementwise::add_values;
 pub use indexed::IndexOutOfRange;
+pub(crate) use indexed::gather_rows;
 pub use numerics::Numerics;
 #[cfg(test)]
 pub(crate) use parallel::PARALLEL_FROM;
-pub use registry::KernelError;
-pub(crate) use registry::{
-    Link, add_values, by_float, by_number, by_position, by_word, bytes_of, cost as cost_of,
-    cost_of_reduction, filled_in, follows, gather_rows, is_link, one as written, run_chain,
-};
 pub use softmax::LabelOutOfRange;
 pub use update::ElementUpdate;

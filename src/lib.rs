@@ -62,7 +62,7 @@
 //! | [`runtime`] | the actors: master, worker, parameter server |
 //! | [`transport`], [`clock`] | what carries messages and tells the time |
 //! | [`optimizer`] | update rules, and the operations of a training step |
-//! | [`operations`] | operations that are defined in one file each, and those of a program |
+//! | [`operations`] | what each operation means: the library's, and those of a program |
 //! | [`placement`], [`partition`] | operations to devices; a placed graph, cut by device |
 //! | [`graph`], [`kernels`] | operations; the numbers, and what they cost |
 //! | [`sync`] | when a gradient counts and when a worker goes on |

@@ -1,37 +1,83 @@
-//! The operations that are defined in one file each, and those that a program registers.
+//! What each operation means: the library's, a family a file, and those that a program registers.
 //!
-//! A file has the definition ([`OpDef`](crate::graph::OpDef)), the method of
-//! [`Output`](crate::graph::Output) that builds the operation, and its tests; the table below has
-//! one line for it.
+//! A file has the definitions ([`OpDef`](crate::graph::OpDef)) of its operations and the methods of
+//! [`Output`](crate::graph::Output) that build them; the table below has a line for it. The graph,
+//! the executor and the cost model ask the definition, and know no operation by its name.
 
+mod array;
+mod binary;
+mod broadcast;
+mod cast;
+mod chain;
+mod comparison;
+mod dispatch;
 mod indexed;
 mod log_sum_exp;
+mod loss;
+mod norm;
+mod operators;
 mod order;
+mod product;
+mod random;
+mod reduce;
 mod registry;
+mod rows;
+mod sparse;
+#[cfg(test)]
+mod tests;
+mod types;
+mod unary;
+mod window;
+mod wire;
 
 use crate::graph::Defined;
-use crate::tensor::{DType, Shape};
 
+pub use array::Array;
+pub use binary::Binary;
+pub use broadcast::Broadcast;
+pub use cast::Cast;
+pub(crate) use chain::{Link, follows, run as run_chain};
+pub use comparison::{Comparison, Logical};
+pub use dispatch::KernelError;
+#[cfg(test)]
+pub(crate) use dispatch::call;
+pub(crate) use dispatch::cost as cost_of;
 pub use indexed::Indexed;
 pub use log_sum_exp::LogSumExp;
+pub use loss::Loss;
+pub use norm::Norm;
 pub use order::Order;
+pub use product::Product;
+pub use random::Random;
+pub use reduce::{Reduce, ReduceGrad};
 pub use registry::register_operation;
+pub use rows::Rows;
+pub use sparse::Sparse;
+#[cfg(test)]
+pub(crate) use unary::Seen;
+pub use unary::{Unary, UnaryGrad};
+pub use window::{Channels, Convolution, Pool, Window};
 
-/// One of each kind, with any attributes.
+/// One of each kind, with any attributes. An operation's place is its number in messages.
 fn built_in() -> Vec<Defined> {
-    vec![
-        Indexed::Gather { axis: 0 }.into(),
-        Indexed::GatherGrad { axis: 0 }.into(),
-        Indexed::GatherNd.into(),
-        Indexed::ScatterNd(Shape::SCALAR).into(),
-        Indexed::TensorScatterAdd.into(),
-        Indexed::TensorScatterUpdate.into(),
-        Indexed::OneHot { depth: 1, axis: 0, on: 1f32.into(), off: 0f32.into() }.into(),
-        LogSumExp::default().into(),
-        Order::ArgMax { axis: 0, dtype: DType::I64 }.into(),
-        Order::ArgMin { axis: 0, dtype: DType::I64 }.into(),
-        Order::TopK { k: 1 }.into(),
-        Order::TopKGrad.into(),
-        Order::InTopK { k: 1 }.into(),
+    [
+        random::kinds(),
+        unary::kinds(),
+        binary::kinds(),
+        comparison::kinds(),
+        broadcast::kinds(),
+        cast::kinds(),
+        product::kinds(),
+        rows::kinds(),
+        reduce::kinds(),
+        loss::kinds(),
+        norm::kinds(),
+        array::kinds(),
+        indexed::kinds(),
+        sparse::kinds(),
+        window::kinds(),
+        log_sum_exp::kinds(),
+        order::kinds(),
     ]
+    .concat()
 }

@@ -60,7 +60,7 @@ impl Graph {
     }
 
     /// Keeps the first mistake until a session takes the graph.
-    pub(super) fn defer(&self, error: GraphError) {
+    pub(crate) fn defer(&self, error: GraphError) {
         self.state().deferred.get_or_insert(error);
     }
 

@@ -1,10 +1,7 @@
 //! Clipping of values and gradients, composed of operations as TensorFlow does it.
 
-use super::NewOperation;
 use super::error::{GraphError, GraphProblem};
-use super::op::Op;
 use super::output::Output;
-use crate::tensor::{Shape, Tensor};
 
 impl Output {
     /// Each element, raised to `low` or lowered to `high`; both are cast to the element type
@@ -14,7 +11,7 @@ impl Output {
     /// If the elements are not numbers.
     #[track_caller]
     pub fn clip_by_value(&self, low: f64, high: f64) -> Result<Self, GraphError> {
-        self.minimum(&scalar(self, high))?.maximum(&scalar(self, low))
+        self.minimum(&self.scalar_alike(high))?.maximum(&self.scalar_alike(low))
     }
 
     /// All elements times one factor, so that the square root of the sum of their squares is at
@@ -25,10 +22,10 @@ impl Output {
     #[track_caller]
     pub fn clip_by_norm(&self, norm: f64) -> Result<Self, GraphError> {
         let sum = self.square().sum();
-        let positive = sum.greater(&scalar(self, 0.0))?;
+        let positive = sum.greater(&self.scalar_alike(0.0))?;
         // The square root has no derivative at 0.
-        let root = positive.select(&sum, &scalar(self, 1.0))?.sqrt();
-        let (own, limit) = (positive.select(&root, &sum)?, scalar(self, norm));
+        let root = positive.select(&sum, &self.scalar_alike(1.0))?.sqrt();
+        let (own, limit) = (positive.select(&root, &sum)?, self.scalar_alike(norm));
         self.mul(&limit)?.div(&own.maximum(&limit)?)
     }
 }
@@ -48,7 +45,7 @@ pub fn global_norm(values: &[Output]) -> Result<Output, GraphError> {
         ));
     };
     let sums: Vec<Output> = others.iter().map(|value| value.square().sum()).collect();
-    Ok(first.square().sum().with(&sums.iter().collect::<Vec<_>>(), Op::AddN)?.sqrt())
+    Ok(first.square().sum().add_all(&sums.iter().collect::<Vec<_>>())?.sqrt())
 }
 
 /// All `values` times one factor, so that their [`global_norm`] is at most `norm`; and the norm
@@ -63,7 +60,7 @@ pub fn clip_by_global_norm(
     norm: f64,
 ) -> Result<(Vec<Output>, Output), GraphError> {
     let own = global_norm(values)?;
-    let limit = scalar(&own, norm);
+    let limit = own.scalar_alike(norm);
     let of_finite = limit.mul(&own.reciprocal().minimum(&limit.reciprocal())?)?;
     let factor = of_finite.add(&own.sub(&own)?)?;
     let mut clipped = Vec::new();
@@ -71,11 +68,4 @@ pub fn clip_by_global_norm(
         clipped.push(value.mul(&factor)?);
     }
     Ok((clipped, own))
-}
-
-/// A scalar of the element type of `like`.
-#[track_caller]
-fn scalar(like: &Output, value: f64) -> Output {
-    let value = Tensor::scalar_of(like.tensor_type().dtype, value);
-    like.graph().add_checked(NewOperation::of(Op::Fill { shape: Shape::SCALAR, value }))
 }

@@ -1,16 +1,9 @@
 //! Gradients, built as graph: reverse-mode differentiation of a scalar by variables or other
 //! values.
 
-mod array;
 mod backprop;
-mod elementwise;
-mod loss;
-mod norm;
-mod product;
-mod reduce;
 mod rules;
-mod sparse;
-mod window;
+mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
@@ -63,7 +56,7 @@ pub fn variable_gradients(
     }
     let reads = |def: &GraphDef| {
         by.iter()
-            .flat_map(|variable| sparse::reads(def, variable.op_id()).map(|(id, _)| id))
+            .flat_map(|variable| variables::reads(def, variable.op_id()).map(|(id, _)| id))
             .collect()
     };
     backward(loss, reads, |pass| by.iter().map(|variable| pass.of_variable(variable)).collect())
@@ -161,9 +154,39 @@ impl Backward<'_> {
         };
         let device = |op| self.graph.with_operation(op, |operation| operation.device.clone());
         let is_one_place = others.iter().all(|other| device(other.op) == device(first));
-        let sum = self.add(if is_one_place { first } else { edge.op }, Op::AddN, arrived)?;
+        let sum = self.sum(if is_one_place { first } else { edge.op }, arrived)?;
         self.arrived.insert(edge, vec![sum]);
         Ok(Some(sum))
+    }
+
+    /// The sum of `terms`, on the device of `of`.
+    fn sum(&self, of: OpId, terms: &[Edge]) -> Result<Edge, GraphError> {
+        self.joined(of, terms, |first, others| first.add_all(others))
+    }
+
+    /// What `join` makes of `values`, on the device of `of`.
+    fn joined(
+        &self,
+        of: OpId,
+        values: &[Edge],
+        join: impl FnOnce(&Output, &[&Output]) -> Result<Output, GraphError>,
+    ) -> Result<Edge, GraphError> {
+        let values: Vec<Output> = values.iter().map(|edge| self.output(*edge)).collect();
+        let others: Vec<&Output> = values[1..].iter().collect();
+        self.beside(of, || join(&values[0], &others))
+    }
+
+    /// Builds a value on the device of `of`.
+    fn beside(
+        &self,
+        of: OpId,
+        build: impl FnOnce() -> Result<Output, GraphError>,
+    ) -> Result<Edge, GraphError> {
+        Ok(self.graph.beside(of, self.at, build)?.edge())
+    }
+
+    fn output(&self, edge: Edge) -> Output {
+        Output::new(self.graph.clone(), edge)
     }
 
     /// Adds an operation on the device of `of`.

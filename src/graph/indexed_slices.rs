@@ -1,7 +1,6 @@
 //! A gradient as an optimizer takes it: of every element, or of the rows that a step has touched.
 
 use super::error::{GraphError, GraphProblem};
-use super::op::{Op, Sparse};
 use super::output::Output;
 use crate::tensor::DType;
 
@@ -67,10 +66,9 @@ impl IndexedSlices {
     #[track_caller]
     pub fn sum_duplicates(&self) -> Self {
         let (indices, index) = self.indices.unique().expect("the numbers of rows are a vector");
-        let sum = Op::Sparse(Sparse::UnsortedSegmentSum(None));
         let values = self
             .values
-            .with(&[&index, &indices], sum)
+            .segment_sum_like(&index, &indices)
             .expect("rows and their numbers were checked");
         Self { values, indices, rows: self.rows }
     }
@@ -79,8 +77,9 @@ impl IndexedSlices {
     /// `tf.convert_to_tensor`).
     #[track_caller]
     pub fn to_dense(&self) -> Output {
-        let sum = Op::Sparse(Sparse::UnsortedSegmentSum(Some(self.rows)));
-        self.values.with(&[&self.indices], sum).expect("rows and their numbers were checked")
+        self.values
+            .unsorted_segment_sum(&self.indices, self.rows)
+            .expect("rows and their numbers were checked")
     }
 }
 

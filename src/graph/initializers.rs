@@ -1,7 +1,5 @@
 //! Initial values of variables: constants, and random values that depend on seed and purpose alone.
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use super::op::{Op, RandomLaw};
 use super::output::Output;
 use super::{Graph, NewOperation};
@@ -121,19 +119,6 @@ impl Graph {
     #[track_caller]
     pub fn fill<T: Element>(&self, shape: impl Into<Shape>, value: T) -> Output {
         self.add_checked(NewOperation::of(Op::Fill { shape: shape.into(), value: value.into() }))
-    }
-
-    /// Random values (f32) that depend only on the graph's seed and on `purpose`, a name: they are
-    /// the same on whatever device they are made.
-    #[track_caller]
-    pub fn random(&self, purpose: &str, law: RandomLaw, shape: impl Into<Shape>) -> Output {
-        let seeds = (self.random_seed(), xxh3_64(purpose.as_bytes()));
-        self.add_checked(NewOperation::of(Op::Random {
-            law,
-            shape: shape.into(),
-            seeds,
-            offset: 0,
-        }))
     }
 
     /// [`random`](Self::random) values whose variance is scaled for a layer.

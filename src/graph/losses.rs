@@ -1,7 +1,6 @@
 //! Losses, each made of graph operations.
 
 use super::error::{GraphError, GraphProblem};
-use super::op::{Array, Loss, Op};
 use super::output::Output;
 
 /// The cross-entropy of each row's softmax against its label: f32 or f64, of the shape of `labels`.
@@ -17,12 +16,11 @@ pub fn sparse_softmax_cross_entropy(
     logits: &Output,
     labels: &Output,
 ) -> Result<Output, GraphError> {
-    let loss = Op::Loss(Loss::SparseSoftmaxCrossEntropyWithLogits);
     if logits.tensor_type().shape.rank() <= 2 {
-        return logits.with(&[labels], loss);
+        return logits.sparse_cross_entropy(labels);
     }
-    let flat = rows(logits)?.with(&[&labels.reshape([None])?], loss)?;
-    flat.with(&[labels], Op::Array(Array::ReshapeLike))
+    let flat = rows(logits)?.sparse_cross_entropy(&labels.reshape([None])?)?;
+    flat.reshape_like(labels)
 }
 
 /// The cross-entropy of each row's softmax against its probabilities: one value a row.
@@ -34,13 +32,12 @@ pub fn sparse_softmax_cross_entropy(
 /// If they are not floats of one type and one shape of two dimensions or more.
 #[track_caller]
 pub fn softmax_cross_entropy(logits: &Output, labels: &Output) -> Result<Output, GraphError> {
-    let loss = Op::Loss(Loss::SoftmaxCrossEntropyWithLogits);
     if logits.tensor_type().shape.rank() <= 2 {
-        return logits.with(&[labels], loss);
+        return logits.cross_entropy(labels);
     }
-    let flat = rows(logits)?.with(&[&rows(labels)?], loss)?;
+    let flat = rows(logits)?.cross_entropy(&rows(labels)?)?;
     let like = labels.argmax()?;
-    flat.with(&[&like], Op::Array(Array::ReshapeLike))
+    flat.reshape_like(&like)
 }
 
 /// The cross-entropy of each element's sigmoid against its probability; it neither overflows nor
@@ -50,7 +47,7 @@ pub fn softmax_cross_entropy(logits: &Output, labels: &Output) -> Result<Output,
 /// If they are not floats of one type and shape.
 #[track_caller]
 pub fn sigmoid_cross_entropy(logits: &Output, labels: &Output) -> Result<Output, GraphError> {
-    logits.with(&[labels], Op::Loss(Loss::SigmoidCrossEntropyWithLogits))
+    logits.sigmoid_cross_entropy(labels)
 }
 
 /// Half the sum of the squares of all elements, a scalar (TensorFlow `tf.nn.l2_loss`).
@@ -59,7 +56,7 @@ pub fn sigmoid_cross_entropy(logits: &Output, labels: &Output) -> Result<Output,
 /// If they are not floats.
 #[track_caller]
 pub fn l2_loss(x: &Output) -> Result<Output, GraphError> {
-    x.with(&[], Op::Loss(Loss::L2Loss))
+    x.l2_loss()
 }
 
 /// The mean of the squares of the differences, a scalar (TensorFlow

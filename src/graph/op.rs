@@ -1,20 +1,14 @@
 //! The kinds of operation a graph is made of, and their attributes. Names are TensorFlow's, if it
 //! has one.
 
-mod array;
 mod attribute;
 mod attributes;
-mod binary;
 mod definition;
 mod learning_rate;
-mod loss;
-mod norm;
-mod range;
 mod reduce;
 mod resource;
 mod sparse;
 mod subscript;
-mod unary;
 mod update_rule;
 mod window;
 
@@ -24,26 +18,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
-pub use array::Array;
 pub use attribute::{Attribute, Attributes};
 pub use attributes::{RandomLaw, Replica, VariableSpec};
-pub use binary::{Binary, Comparison, Logical};
 pub use definition::{ComputeError, Defined, Known, OpDef, Outputs};
+pub(crate) use definition::{Elementwise, bytes};
 pub use learning_rate::{LearningRate, Schedule};
-pub use loss::Loss;
-pub use norm::Norm;
-pub(crate) use range::range_len;
-pub use reduce::{Axes, Reduce, Reduction};
+pub use reduce::{Axes, Reduction};
 pub use resource::{ResourceAction, ResourceKind, ResourceSpec};
-pub use sparse::{ShardStrategy, Sharding, Sparse};
+pub use sparse::{ShardStrategy, Sharding};
 pub use subscript::{Mirror, Subscript};
-pub(crate) use unary::Seen;
-pub use unary::Unary;
 pub(crate) use update_rule::RowsAt;
 pub use update_rule::{
     FirstValue, Parameter, ParameterValue, Parameters, Range, Rule, RuleState, Slot, UpdateRule,
 };
-pub use window::{Channels, Convolution, Padding, Pool, Sliding, Window};
+pub use window::{Padding, Sliding};
 
 /// The kind of an operation, with its attributes.
 ///
@@ -66,18 +54,6 @@ pub enum Op {
         shape: Shape,
         /// The value, a scalar.
         value: Tensor,
-    },
-    /// Random values that depend on the two seeds alone, and not on the device.
-    Random {
-        /// Their distribution.
-        law: RandomLaw,
-        /// The shape.
-        shape: Shape,
-        /// The graph's seed, and the operation's own.
-        seeds: (u64, u64),
-        /// The position of the first one in the sequence of these seeds: a part of a larger value
-        /// can be made by itself.
-        offset: usize,
     },
 
     /// A place for a value that outlives the step (TensorFlow: `VarHandleOp`). A declaration: it is
@@ -140,64 +116,7 @@ pub enum Op {
     NoOp,
     /// `(x)`
     Identity,
-    /// `(a, b)`: the matrix product; either matrix can be transposed first.
-    MatMul {
-        /// Multiply by `a` transposed.
-        transpose_a: bool,
-        /// Multiply by `b` transposed.
-        transpose_b: bool,
-    },
-    /// `(x […, m, k], y […, k, n])`: the product of each pair of matrices, either of which can be
-    /// transposed first; the dimensions before them are repeated by the rules of NumPy (TensorFlow
-    /// `BatchMatMulV2`).
-    BatchMatMul {
-        /// Multiply by `x` transposed.
-        adj_x: bool,
-        /// Multiply by `y` transposed.
-        adj_y: bool,
-    },
-    /// `(x […, columns], bias [columns])`
-    BiasAdd,
-    /// `(gradient […, columns])`: the sum over all dimensions but the last.
-    BiasAddGrad,
-    /// One function of each element of `(x)`.
-    Unary(Unary),
-    /// The gradient of a unary function: `(gradient, x)` or `(gradient, y)`, by the function.
-    UnaryGrad(Unary),
-    /// One function of each pair of elements of `(a, b)`, broadcast.
-    Binary(Binary),
-    /// The comparison of each pair of elements of `(a, b)`, broadcast (bool).
-    Compare(Comparison),
-    /// One function of truth values, broadcast.
-    Logical(Logical),
-    /// `(condition, a, b)`, broadcast: an element of `a` where the condition holds, else of `b`
-    /// (TensorFlow `SelectV2`).
-    Select,
-    /// `(gradient, x)`: the gradient summed over the dimensions that `x` was broadcast along, to
-    /// the shape of `x`.
-    SumToLike,
-    /// The sum of all inputs, in their order.
-    AddN,
-    /// `(x, factor [rows])`: each row of `x` times its factor.
-    ScaleRows,
-    /// A reduction of the elements of `(x)` along some axes.
-    Reduce(Reduce),
-    /// `(gradient, x)`, and `y` if the reduction is `Max` or `Min`: the gradient, spread over the
-    /// shape of `x`.
-    ReduceGrad(Reduce),
-    /// Softmax, or a loss.
-    Loss(Loss),
-    /// Normalisation, or dropout.
-    Norm(Norm),
-    /// `(x)` cast to another element type.
-    Cast(DType),
-    /// The same elements in another shape or order.
-    Array(Array),
-    /// Rows found by their number.
-    Sparse(Sparse),
-    /// Windows over images.
-    Window(Window),
-    /// An operation with an [`OpDef`], of the library or of the program.
+    /// An operation with an [`OpDef`]: all others, of the library or of the program.
     Defined(Defined),
 }
 
@@ -208,7 +127,6 @@ impl Op {
             Self::Placeholder { .. } => "Placeholder",
             Self::Const(_) => "Const",
             Self::Fill { .. } => "Fill",
-            Self::Random { law, .. } => law.kind(),
             Self::Variable(_) => "Variable",
             Self::ReadVariable => "ReadVariable",
             Self::ResourceGather => "ResourceGather",
@@ -226,28 +144,15 @@ impl Op {
             Self::LearningRate(_) => "LearningRate",
             Self::NoOp => "NoOp",
             Self::Identity => "Identity",
-            Self::MatMul { .. } => "MatMul",
-            Self::BatchMatMul { .. } => "BatchMatMulV2",
-            Self::BiasAdd => "BiasAdd",
-            Self::BiasAddGrad => "BiasAddGrad",
-            Self::Unary(unary) => unary.kind(),
-            Self::UnaryGrad(unary) => unary.gradient_kind(),
-            Self::Binary(binary) => binary.kind(),
-            Self::Compare(comparison) => comparison.kind(),
-            Self::Logical(logical) => logical.kind(),
-            Self::Select => "SelectV2",
-            Self::SumToLike => "SumToLike",
-            Self::AddN => "AddN",
-            Self::ScaleRows => "ScaleRows",
-            Self::Reduce(reduce) => reduce.reduction.kind(),
-            Self::ReduceGrad(reduce) => reduce.reduction.gradient_kind(),
-            Self::Loss(loss) => loss.kind(),
-            Self::Norm(norm) => norm.kind(),
-            Self::Cast(_) => "Cast",
-            Self::Array(array) => array.kind(),
-            Self::Sparse(sparse) => sparse.kind(),
-            Self::Window(window) => window.kind(),
             Self::Defined(op) => op.definition().kind(),
+        }
+    }
+
+    /// The operation as a link of a chain, if it can be one.
+    pub(crate) fn elementwise(&self) -> Option<&dyn Elementwise> {
+        match self {
+            Self::Defined(op) => op.definition().elementwise(),
+            _ => None,
         }
     }
 

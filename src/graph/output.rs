@@ -1,20 +1,14 @@
 //! `Output`, a value of a graph that later operations build on, and `Target`, an operation to run.
 
-mod array;
-mod elementwise;
-mod operators;
-mod reduce;
-mod sparse;
-mod window;
+mod join;
 
 use std::fmt;
 use std::panic::Location;
 
 use super::error::GraphError;
-use super::op::{Loss, Op};
+use super::op::Op;
 use super::{Edge, Graph, NewOperation, OpId, TensorType};
-use crate::tensor::DType;
-pub use array::{concat, stack};
+pub use join::{concat, stack};
 
 /// One value of a graph, which a step can fetch or replace by a feed.
 #[derive(Clone)]
@@ -66,80 +60,6 @@ impl Output {
         if self.edge.output == 0 { name } else { format!("{name}:{}", self.edge.output) }
     }
 
-    /// The matrix product with `b`; with more than two dimensions, the product of each pair of
-    /// matrices ([`Output::matmul_transposed`]).
-    ///
-    /// # Errors
-    /// If they are not matrices of f32 or f64, or their inner dimensions differ.
-    #[track_caller]
-    pub fn matmul(&self, b: &Self) -> Result<Self, GraphError> {
-        self.matmul_transposed(b, false, false)
-    }
-
-    /// The matrix product with `b`; either matrix can be transposed first.
-    ///
-    /// With more than two dimensions, the last two are those of matrices, and each pair of matrices
-    /// is multiplied; the other dimensions are broadcast by the rules of NumPy (TensorFlow
-    /// `tf.matmul`).
-    ///
-    /// # Errors
-    /// If they are not matrices of f32 or f64, their inner dimensions differ, or the others don't
-    /// fit.
-    #[track_caller]
-    pub fn matmul_transposed(
-        &self,
-        b: &Self,
-        transpose_a: bool,
-        transpose_b: bool,
-    ) -> Result<Self, GraphError> {
-        let are_matrices = [self, b].iter().all(|x| x.tensor_type().shape.rank() == 2);
-        let many = Op::BatchMatMul { adj_x: transpose_a, adj_y: transpose_b };
-        self.with(&[b], if are_matrices { Op::MatMul { transpose_a, transpose_b } } else { many })
-    }
-
-    /// Adds `bias` \[n\] to each row of n elements, along the last of two or more dimensions
-    /// (TensorFlow `BiasAdd`, `NHWC`).
-    ///
-    /// # Errors
-    /// If the widths or the types differ.
-    #[track_caller]
-    pub fn bias_add(&self, bias: &Self) -> Result<Self, GraphError> {
-        self.with(&[bias], Op::BiasAdd)
-    }
-
-    /// Each row times its factor in `factors` \[rows\].
-    ///
-    /// # Errors
-    /// If there is not one factor a row.
-    #[track_caller]
-    pub fn scale_rows(&self, factors: &Self) -> Result<Self, GraphError> {
-        self.with(&[factors], Op::ScaleRows)
-    }
-
-    /// The softmax of each row along the last axis: its elements as probabilities.
-    ///
-    /// # Errors
-    /// If the elements are not f32 or f64, or there is no axis.
-    #[track_caller]
-    pub fn softmax(&self) -> Result<Self, GraphError> {
-        self.with(&[], Op::Loss(Loss::Softmax))
-    }
-
-    /// The logarithms of [`Output::softmax`], precise even where the softmax is rounded to 0.
-    ///
-    /// # Errors
-    /// If the elements are not f32 or f64, or there is no axis.
-    #[track_caller]
-    pub fn log_softmax(&self) -> Result<Self, GraphError> {
-        self.with(&[], Op::Loss(Loss::LogSoftmax))
-    }
-
-    /// The values, cast to another element type.
-    #[track_caller]
-    pub fn cast(&self, dtype: DType) -> Self {
-        self.map(Op::Cast(dtype))
-    }
-
     /// The same value under another name, on the device of the device scope.
     #[track_caller]
     pub fn identity(&self) -> Self {
@@ -148,7 +68,8 @@ impl Output {
 
     /// The operation `op` of this and `others`.
     #[track_caller]
-    pub(crate) fn with(&self, others: &[&Self], op: Op) -> Result<Self, GraphError> {
+    pub(crate) fn with(&self, others: &[&Self], op: impl Into<Op>) -> Result<Self, GraphError> {
+        let op = op.into();
         for other in others {
             self.graph.check_own(op.kind(), other)?;
         }
@@ -160,7 +81,7 @@ impl Output {
     }
 
     #[track_caller]
-    fn map(&self, op: Op) -> Self {
+    pub(crate) fn map(&self, op: impl Into<Op>) -> Self {
         self.graph.add_checked(NewOperation { inputs: &[self.edge], ..NewOperation::of(op) })
     }
 }

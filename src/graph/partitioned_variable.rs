@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use super::error::{GraphError, GraphProblem};
-use super::op::{Op, RandomLaw, ShardStrategy, Sharding, Sparse};
+use super::op::{Op, RandomLaw, ShardStrategy, Sharding};
 use super::output::{Output, concat};
 use super::variable_part::VariablePart;
 use super::{Graph, NewOperation, Partitioner, TensorType, Variable};
@@ -89,12 +87,7 @@ impl Graph {
     ) -> Result<Output, GraphError> {
         let op = match initial {
             InitialRows::Constant(value) => Op::Fill { shape, value: value.into() },
-            InitialRows::Random(law) => Op::Random {
-                law,
-                shape,
-                seeds: (self.random_seed(), xxh3_64(purpose.as_bytes())),
-                offset,
-            },
+            InitialRows::Random(law) => self.random_values(purpose, law, shape, offset),
         };
         let new = NewOperation::of(op);
         self.without_device(|g| Ok(g.output(g.add(new)?)))
@@ -215,12 +208,11 @@ fn lookup(
     }
     let (shards, rows) = (table.shards.len(), table.shape.dims()[0]);
     let sharding = Sharding { table: Arc::clone(&table.name), rows, shards, strategy };
-    let first = ids.with(&[], Op::Sparse(Sparse::ShardIds(sharding)))?;
-    let mut inputs: Vec<Output> =
-        (0..shards as u32).map(|shard| first.sibling(shards as u32 + shard)).collect();
-    for (shard, variable) in (0..).zip(&table.shards) {
-        inputs.push(variable.gather(&first.sibling(shard))?);
+    let mut of_shards = ids.shard_ids(sharding)?;
+    let mut inputs = of_shards.split_off(shards);
+    for (ids, variable) in of_shards.iter().zip(&table.shards) {
+        inputs.push(variable.gather(ids)?);
     }
     let (positions, others) = inputs.split_first().expect("there are shards");
-    positions.with(&others.iter().collect::<Vec<_>>(), Op::Sparse(Sparse::Stitch))
+    positions.stitch(&others.iter().collect::<Vec<_>>())
 }

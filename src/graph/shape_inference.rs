@@ -3,20 +3,10 @@
 //! It runs twice: when a graph is built, where the batch may be unknown, and when a step runs,
 //! where every dimension is known and the result tells the work of a kernel.
 
-mod array;
-mod elementwise;
-mod loss;
-mod norm;
-mod product;
-mod reduce;
 mod resource;
-mod slices;
-mod sparse;
-mod window;
+mod rows;
 
 use smallvec::{SmallVec, smallvec};
-
-pub(crate) use array::{Dims, inserted, is_float, is_index, is_number, typed};
 
 use super::TensorType;
 use super::error::GraphProblem;
@@ -42,37 +32,9 @@ pub(crate) fn infer(
         (Op::Placeholder { dtype, shape }, []) => return Ok(one(*dtype, *shape)),
         (Op::Const(value), []) => return Ok(one(value.dtype(), value.shape())),
         (Op::Fill { shape, value }, []) => return Ok(one(value.dtype(), *shape)),
-        (Op::Random { shape, .. }, []) => return Ok(one(DType::F32, *shape)),
         (Op::Variable(_) | Op::Resource(_) | Op::NoOp, []) => return Ok(smallvec![]),
         (Op::Identity, [x]) => return Ok(smallvec![*x]),
-        (Op::Cast(dtype), [x]) => return Ok(one(*dtype, x.shape)),
-        (Op::Array(array), inputs) => return array::infer(array, inputs),
-        (Op::Sparse(sparse), inputs) => return sparse::infer(sparse, inputs),
-        (Op::Window(window), inputs) => return window::infer(window, inputs),
         (Op::Defined(op), inputs) => return op.definition().infer(inputs),
-        (
-            Op::Unary(_) | Op::UnaryGrad(_) | Op::Binary(_) | Op::Compare(_) | Op::Logical(_),
-            inputs,
-        )
-        | (Op::Select | Op::SumToLike | Op::AddN, inputs) => return elementwise::infer(op, inputs),
-        (Op::MatMul { transpose_a, transpose_b }, inputs) => {
-            return product::infer(inputs, *transpose_a, *transpose_b);
-        }
-        (Op::BatchMatMul { adj_x, adj_y }, inputs) => {
-            return product::infer_batch(inputs, *adj_x, *adj_y);
-        }
-        (Op::BiasAdd, [x, bias]) => (bias_add(*x, *bias), "f32 or f64 […, n] and a bias [n]"),
-        (Op::BiasAddGrad, [x]) => {
-            (columns(*x).map(|n| one(x.dtype, [n])), "an f32 or f64 of at least two dimensions")
-        }
-        (Op::ScaleRows, [x, factor]) => (
-            scale_rows(*x, *factor),
-            "an f32 or f64 matrix [rows, n] and a factor for each row [rows]",
-        ),
-        (Op::Reduce(op), inputs) => return reduce::infer(op, inputs),
-        (Op::ReduceGrad(op), inputs) => return reduce::infer_grad(op, inputs),
-        (Op::Norm(norm), inputs) => return norm::infer(norm, inputs),
-        (Op::Loss(loss), inputs) => return loss::infer(loss, inputs),
         (Op::LearningRate(rate), [step]) => {
             (learning_rate(rate, *step)?, "an i64 scalar as global step")
         }
@@ -104,7 +66,7 @@ fn stateful(
             resource::infer(&resource.kind, action, inputs)
         }
         (Op::ReadVariable, [], [variable]) => Ok(smallvec![*variable, count()]),
-        (Op::ResourceGather, [ids], [table]) => match sparse::gathered(*ids, *table) {
+        (Op::ResourceGather, [ids], [table]) => match rows::gathered(*ids, *table) {
             Some(rows) => Ok(rows.into_iter().chain([count()]).collect()),
             None => Err(refuse("i32 or i64 as ids of the rows of an f32 variable")),
         },
@@ -120,7 +82,7 @@ fn stateful(
             Ok(smallvec![*variable])
         }
         (Op::ApplyGradient { is_sparse: true, .. }, [rate, rows, ids, ..], [variable, ..]) => {
-            let fits = rate.is_float_scalar() && sparse::are_slices(*rows, *ids, *variable);
+            let fits = rate.is_float_scalar() && rows::are_slices(*rows, *ids, *variable);
             let needs =
                 || format!("an f32 scalar as learning rate, rows of {variable} and an id for each");
             if fits { Ok(smallvec![]) } else { Err(refuse(&needs())) }
@@ -168,25 +130,6 @@ fn learning_rate(
     let is_step = step == TensorType::new(DType::I64, Shape::SCALAR);
     let outputs = is_step.then(|| one(DType::F32, Shape::SCALAR));
     rate.problem().map_or(Ok(outputs), |problem| Err(GraphProblem::Schedule(problem)))
-}
-
-/// The last dimension of `x`, if it has at least two and real numbers.
-fn columns(x: TensorType) -> Option<Option<usize>> {
-    let [.., _, columns] = x.shape.dims() else { return None };
-    x.is_real().then_some(*columns)
-}
-
-fn bias_add(x: TensorType, bias: TensorType) -> Option<OutputTypes> {
-    let (own, &[width]) = (columns(x)?, bias.shape.dims()) else { return None };
-    let mut dims = x.shape.dims().to_vec();
-    *dims.last_mut()? = agree(own, width)?;
-    (x.dtype == bias.dtype).then(|| one(x.dtype, PartialShape::new(&dims)))
-}
-
-fn scale_rows(x: TensorType, factor: TensorType) -> Option<OutputTypes> {
-    let (&[rows, columns], &[factors]) = (x.shape.dims(), factor.shape.dims()) else { return None };
-    let rows = agree(rows, factors)?;
-    (x.is_real() && x.dtype == factor.dtype).then(|| one(x.dtype, [rows, columns]))
 }
 
 /// The dimension that `a` and `b` both stand for; `None` if both are known and differ.

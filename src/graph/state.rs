@@ -76,7 +76,8 @@ pub(super) struct State {
 impl NewOperation<'_> {
     /// An operation without inputs, named after its kind.
     #[track_caller]
-    pub(crate) fn of(op: Op) -> Self {
+    pub(crate) fn of(op: impl Into<Op>) -> Self {
+        let op = op.into();
         Self {
             name: Name::Numbered(op.kind()),
             op,

@@ -1,7 +1,8 @@
 //! Integers that the importer knows before a step runs: shapes, and numbers computed from them.
 
 use super::NodeProblem;
-use crate::graph::{Array, Graph, GraphError, Name, NewOperation, Op, Output, Subscript};
+use crate::graph::{Graph, GraphError, Name, NewOperation, Op, Output, Subscript};
+use crate::operations::Array;
 use crate::tensor::{DType, Tensor};
 
 /// The most elements that are followed one by one.
@@ -137,7 +138,7 @@ impl Known {
             return Ok(make.add(Op::Const(tensor), &[])?);
         }
         if let Some(like) = &self.like {
-            return Ok(make.add(Op::Array(Array::Shape(self.dtype)), &[like])?);
+            return Ok(make.add(Array::Shape(self.dtype), &[like])?);
         }
         let scalars = self.elements.iter().map(|element| make.scalar(element));
         let scalars = scalars
@@ -149,16 +150,10 @@ impl Known {
         match (scalars.as_slice(), self.dims.as_slice()) {
             ([one], []) => Ok(one.clone()),
             (several, _) => {
-                let stacked = make.add(
-                    Op::Array(Array::Stack { axis: 0 }),
-                    &several.iter().collect::<Vec<_>>(),
-                )?;
+                let stacked =
+                    make.add(Array::Stack { axis: 0 }, &several.iter().collect::<Vec<_>>())?;
                 let is_vector = dims.rank() == 1;
-                Ok(if is_vector {
-                    stacked
-                } else {
-                    make.add(Op::Array(Array::Reshape(dims)), &[&stacked])?
-                })
+                Ok(if is_vector { stacked } else { make.add(Array::Reshape(dims), &[&stacked])? })
             }
         }
     }
@@ -172,7 +167,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn add(&self, op: Op, inputs: &[&Output]) -> Result<Output, GraphError> {
+    fn add(&self, op: impl Into<Op>, inputs: &[&Output]) -> Result<Output, GraphError> {
         let inputs: Vec<_> = inputs.iter().map(|input| input.edge()).collect();
         let new = NewOperation {
             name: Name::Numbered(self.name),
@@ -192,13 +187,10 @@ impl Maker<'_> {
                 }
             }
             Element::Dim(value, axis) => {
-                let shape = self.add(Op::Array(Array::Shape(self.dtype)), &[value])?;
-                self.add(
-                    Op::Array(Array::StridedSlice(vec![Subscript::At(*axis as i64)])),
-                    &[&shape],
-                )?
+                let shape = self.add(Array::Shape(self.dtype), &[value])?;
+                self.add(Array::StridedSlice(vec![Subscript::At(*axis as i64)]), &[&shape])?
             }
-            Element::Size(value) => self.add(Op::Array(Array::Size(self.dtype)), &[value])?,
+            Element::Size(value) => self.add(Array::Size(self.dtype), &[value])?,
             Element::Unknown => return Ok(None),
         }))
     }

@@ -7,7 +7,8 @@ use prost::Message;
 use super::wire::{self, AttrValue, Dim, ListValue, NodeDef, TensorProto, TensorShapeProto, Value};
 use super::*;
 use crate::cluster::DeviceSpec;
-use crate::graph::{Array, Op};
+use crate::graph::Op;
+use crate::operations::{Array, Unary};
 use crate::tensor::{DType, PartialShape};
 
 const F32: i32 = 1;
@@ -77,7 +78,7 @@ fn names_devices_and_control_inputs_are_kept() {
     let imported = import(vec![relu, placeholder("x", &[-1, 2]), first]).unwrap();
     let def = imported.graph().snapshot().unwrap();
     let relu = def.operation(imported.target("a/b.c").unwrap().op_id());
-    assert_eq!((&*relu.name, &relu.op), ("a/b.c", &Op::Unary(crate::graph::Unary::Relu)));
+    assert_eq!((&*relu.name, &relu.op), ("a/b.c", &Op::from(Unary::Relu)));
     assert_eq!(relu.device, "/job:ps/task:1".parse::<DeviceSpec>().unwrap());
     assert_eq!(relu.control_inputs.as_slice(), [imported.target("first").unwrap().op_id()]);
     assert_eq!(type_of(&imported, "a/b.c:0"), "f32[?,2]");
@@ -138,7 +139,7 @@ fn a_shape_with_an_unknown_batch_is_folded_as_far_as_it_is_known() {
     );
     let def = imported.graph().snapshot().unwrap();
     let reshape = &def.operation(imported.target("y").unwrap().op_id()).op;
-    assert_eq!(*reshape, Op::Array(Array::Reshape(PartialShape::new(&[None, Some(6)]))));
+    assert_eq!(*reshape, Op::from(Array::Reshape(PartialShape::new(&[None, Some(6)]))));
 }
 
 #[test]

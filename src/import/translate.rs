@@ -42,7 +42,8 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
 }
 
 /// The translation to `op` with the same inputs.
-fn plain(op: Op) -> Translate {
+fn plain(op: impl Into<Op>) -> Translate {
+    let op = op.into();
     Box::new(move |importer, node| {
         let inputs = importer.inputs(node)?;
         importer.emit(node, op.clone(), &inputs)
@@ -50,7 +51,8 @@ fn plain(op: Op) -> Translate {
 }
 
 /// The translation to `op` with the inputs at these positions.
-fn of_inputs<const N: usize>(positions: [usize; N], op: Op) -> Translate {
+fn of_inputs<const N: usize>(positions: [usize; N], op: impl Into<Op>) -> Translate {
+    let op = op.into();
     Box::new(move |importer, node| {
         let inputs =
             positions.iter().map(|i| importer.input(node, *i)).collect::<Result<Vec<_>, _>>()?;
@@ -59,7 +61,9 @@ fn of_inputs<const N: usize>(positions: [usize; N], op: Op) -> Translate {
 }
 
 /// The translation to the operation that `op` makes of the attributes, with the same inputs.
-fn with_attributes(op: impl Fn(&NodeDef) -> Result<Op, NodeProblem> + 'static) -> Translate {
+fn with_attributes<O: Into<Op>>(
+    op: impl Fn(&NodeDef) -> Result<O, NodeProblem> + 'static,
+) -> Translate {
     Box::new(move |importer, node| {
         let inputs = importer.inputs(node)?;
         importer.emit(node, op(node.def)?, &inputs)
@@ -196,8 +200,8 @@ impl<'a> Importer<'a> {
     }
 
     /// Adds the operation that `node` becomes, under its name.
-    fn emit(&mut self, node: &Node<'_>, op: Op, inputs: &[Output]) -> Values {
-        let id = self.emit_on(node, op, inputs, &[])?;
+    fn emit(&mut self, node: &Node<'_>, op: impl Into<Op>, inputs: &[Output]) -> Values {
+        let id = self.emit_on(node, op.into(), inputs, &[])?;
         Ok(self.outputs_of(id))
     }
 
@@ -233,7 +237,7 @@ impl<'a> Importer<'a> {
         &self,
         node: &Node<'_>,
         part: &str,
-        op: Op,
+        op: impl Into<Op>,
         inputs: &[&Output],
     ) -> Result<Output, NodeProblem> {
         let names = std::iter::successors(Some(format!("{}/{part}", node.def.name)), |name| {

@@ -93,7 +93,7 @@ impl<const N: usize> Layout<N> {
 ///
 /// # Panics
 /// If they can't be broadcast to one.
-pub(super) fn shape_of(a: Shape, b: Shape) -> Shape {
+pub(crate) fn shape_of(a: Shape, b: Shape) -> Shape {
     let (long, short) = if a.rank() < b.rank() { (b, a) } else { (a, b) };
     let mut dims: SmallVec<[usize; 6]> = SmallVec::from_slice(long.dims());
     for (dim, other) in dims.iter_mut().rev().zip(short.dims().iter().rev()) {
@@ -104,11 +104,11 @@ pub(super) fn shape_of(a: Shape, b: Shape) -> Shape {
 }
 
 /// An operand and its shape.
-pub(super) type Operand<'a, X> = (&'a [X], Shape);
+pub(crate) type Operand<'a, X> = (&'a [X], Shape);
 
 /// `out[i] = op(a[i], b[i])`, both broadcast to the shape `out_shape`.
 #[inline(always)]
-pub(super) fn map2_broadcast<X: Copy + Sync, Y: Send>(
+pub(crate) fn map2_broadcast<X: Copy + Sync, Y: Send>(
     (a, a_shape): Operand<'_, X>,
     (b, b_shape): Operand<'_, X>,
     out: &mut [Y],
@@ -149,7 +149,7 @@ impl<X: Copy, Y, F: Fn(X, X) -> Y> NullaryFnOnce for Zipped<'_, X, Y, F> {
 
 /// `out[i] = if condition[i] { a[i] } else { b[i] }`, all broadcast to `out_shape` (TensorFlow
 /// `SelectV2`).
-pub(super) fn select<X: Copy + Send + Sync>(
+pub(crate) fn select<X: Copy + Send + Sync>(
     (condition, condition_shape): Operand<'_, bool>,
     (a, a_shape): Operand<'_, X>,
     (b, b_shape): Operand<'_, X>,
@@ -204,7 +204,7 @@ impl<X: Copy> NullaryFnOnce for Selected<'_, X> {
 ///
 /// Order: one dimension after the other, from the innermost; rows as [`reduce::all`] folds them,
 /// other dimensions as [`rows::bias_add_grad`] does.
-pub(super) fn sum_to<T: Float>((x, x_shape): Operand<'_, T>, out: &mut [T], out_shape: Shape) {
+pub(crate) fn sum_to<T: Float>((x, x_shape): Operand<'_, T>, out: &mut [T], out_shape: Shape) {
     let layout = Layout::new([out_shape], x_shape);
     if x.is_empty() || out.is_empty() {
         return out.fill(T::ZERO);

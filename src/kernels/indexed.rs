@@ -6,7 +6,7 @@
 use super::number::Number;
 use super::parallel::for_chunks;
 use crate::graph::ComputeError;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{DType, Shape, Tensor};
 
 /// An index outside its axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +27,27 @@ impl From<IndexOutOfRange> for ComputeError {
     fn from(error: IndexOutOfRange) -> Self {
         Self::new(error.to_string())
     }
+}
+
+/// The rows of `table` that `ids` name, in the shape of the ids; hollow, where the table is.
+///
+/// # Errors
+/// If the table has no row of such an id.
+pub(crate) fn gather_rows(table: &Tensor, ids: &Tensor) -> Result<Tensor, IndexOutOfRange> {
+    let (rows, row) = table
+        .shape()
+        .dims()
+        .split_first()
+        .map(|(rows, row)| (*rows, row.to_vec()))
+        .unwrap_or_default();
+    let positions = positions(ids, rows)?;
+    let shape = Shape::new(&[ids.shape().dims(), &row].concat());
+    if table.is_hollow() {
+        return Ok(Tensor::hollow(table.dtype(), shape));
+    }
+    let mut out = Tensor::uninitialised::<f32>(shape);
+    gather(table.slice::<f32>(), rows, &positions, row.iter().product(), out.make_mut());
+    Ok(out)
 }
 
 /// The indices, i32 or i64, as positions of an axis of `size`.

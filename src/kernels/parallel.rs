@@ -24,13 +24,13 @@ pub(super) const CHUNK: usize = 1 << 14;
 /// is a struct of its operands whose `call` is marked `#[inline(always)]`, which a closure can't
 /// be.
 #[inline(always)]
-pub(super) fn vectorised<W: NullaryFnOnce>(work: W) -> W::Output {
+pub(crate) fn vectorised<W: NullaryFnOnce>(work: W) -> W::Output {
     Arch::new().dispatch(work)
 }
 
 /// `out[i] = op(x[i])`.
 #[inline(always)]
-pub(super) fn map<X, Y>(x: &[X], out: &mut [Y], op: impl Fn(X) -> Y + Copy + Sync)
+pub(crate) fn map<X, Y>(x: &[X], out: &mut [Y], op: impl Fn(X) -> Y + Copy + Sync)
 where
     X: Copy + Sync,
     Y: Send,
@@ -44,7 +44,7 @@ where
 
 /// `out[i] = op(a[i], b[i])`.
 #[inline(always)]
-pub(super) fn map2<X, Y>(a: &[X], b: &[X], out: &mut [Y], op: impl Fn(X, X) -> Y + Copy + Sync)
+pub(crate) fn map2<X, Y>(a: &[X], b: &[X], out: &mut [Y], op: impl Fn(X, X) -> Y + Copy + Sync)
 where
     X: Copy + Sync,
     Y: Send,
@@ -60,7 +60,7 @@ where
 /// Calls `work(first element of the chunk, chunk of out)` for chunks of about [`CHUNK`] elements
 /// that begin at multiples of `unit` (a row, a block).
 #[inline(always)]
-pub(super) fn for_chunks<Y: Send>(
+pub(crate) fn for_chunks<Y: Send>(
     out: &mut [Y],
     unit: usize,
     work: impl Fn(usize, &mut [Y]) + Sync,

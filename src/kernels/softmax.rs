@@ -5,6 +5,7 @@
 //! of a row's sum: [`fold`]. A NaN or +infinity among the logits makes its row NaN, as does a row
 //! all of -infinity.
 
+use crate::graph::ComputeError;
 use pulp::NullaryFnOnce;
 
 use super::number::{Float, Number};
@@ -30,6 +31,12 @@ pub struct LabelOutOfRange {
     pub label: i64,
     /// The number of classes of the logits.
     pub classes: usize,
+}
+
+impl From<LabelOutOfRange> for ComputeError {
+    fn from(error: LabelOutOfRange) -> Self {
+        Self::new(error.to_string())
+    }
 }
 
 /// `out[r, c] = e^x[r, c] / sum of e^x[r, ..]` (TensorFlow `Softmax`).

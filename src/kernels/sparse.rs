@@ -3,7 +3,7 @@
 //! Ids are checked before, and come as positions ([`super::indexed::positions`]).
 
 use super::parallel::vectorised;
-use crate::graph::Sharding;
+use crate::graph::{ComputeError, Sharding};
 
 /// An id without a row in its table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,6 +15,12 @@ pub struct NoSuchRow {
     pub id: i64,
     /// The number of rows.
     pub rows: usize,
+}
+
+impl From<NoSuchRow> for ComputeError {
+    fn from(error: NoSuchRow) -> Self {
+        Self::new(error.to_string())
+    }
 }
 
 /// The different values of `x` in the order of their first occurrence, and for each element of `x`

@@ -3,14 +3,15 @@
 
 use smallvec::smallvec;
 
+use super::Array;
+use super::types::{Dims, inserted, is_float, is_index, is_number, typed};
 use crate::graph::{
-    Array, Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, Op,
-    OpDef, Output, OutputTypes, Outputs, TensorType,
+    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
+    Output, OutputTypes, Outputs, TensorType, bytes, one,
 };
-use crate::graph::{Dims, inserted, is_float, is_index, is_number, one, typed};
 use crate::kernels::indexed::{self, nd_positions, positions};
-use crate::kernels::{by_number, by_word, bytes_of, filled_in};
-use crate::tensor::{DType, PartialShape, Shape, Tensor};
+use crate::kernels::{by_number, by_word, filled_in};
+use crate::tensor::{PartialShape, Shape, Tensor};
 
 /// An operation at indices (i32 or i64), which count from 0.
 ///
@@ -79,6 +80,19 @@ impl Indexed {
     }
 }
 
+/// One of each kind.
+pub(super) fn kinds() -> Vec<Defined> {
+    vec![
+        Indexed::Gather { axis: 0 }.into(),
+        Indexed::GatherGrad { axis: 0 }.into(),
+        Indexed::GatherNd.into(),
+        Indexed::ScatterNd(Shape::SCALAR).into(),
+        Indexed::TensorScatterAdd.into(),
+        Indexed::TensorScatterUpdate.into(),
+        Indexed::OneHot { depth: 1, axis: 0, on: 1f32.into(), off: 0f32.into() }.into(),
+    ]
+}
+
 impl OpDef for Indexed {
     fn kind(&self) -> &'static str {
         match self {
@@ -144,11 +158,11 @@ impl OpDef for Indexed {
             Self::Gather { axis } => {
                 let (params, indices) = (of.input(0), of.input(1));
                 let back = Self::GatherGrad { axis: *axis };
-                vec![of.for_input(0, || dy.apply(back, &[&params, &indices]))?, None]
+                vec![of.for_input(0, || dy.with(&[&params, &indices], back))?, None]
             }
             Self::GatherGrad { axis } => {
                 let again = Self::Gather { axis: *axis };
-                vec![of.for_input(0, || dy.apply(again, &[&of.input(2)]))?, None, None]
+                vec![of.for_input(0, || dy.with(&[&of.input(2)], again))?, None, None]
             }
             Self::GatherNd => {
                 let zeros = || zeros_like(&of.input(0));
@@ -170,7 +184,8 @@ impl OpDef for Indexed {
     }
 
     fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
-        let written: usize = outputs.iter().map(bytes_of).sum();
+        let written = bytes(outputs);
+        let bytes_of = |value: &Known| bytes(&[*value]);
         match (self, inputs) {
             (Self::Gather { .. } | Self::GatherNd, [_, indices]) => {
                 Cost::moved(bytes_of(indices) + 2 * written)
@@ -186,7 +201,7 @@ impl OpDef for Indexed {
             (Self::TensorScatterUpdate, [_, indices, updates]) => {
                 Cost::moved(bytes_of(indices) + 2 * bytes_of(updates) + 2 * written)
             }
-            _ => Cost::moved(inputs.iter().map(bytes_of).sum::<usize>() + written),
+            _ => Cost::moved(bytes(inputs) + written),
         }
     }
 
@@ -248,7 +263,7 @@ impl OpDef for Indexed {
 }
 
 fn zeros_like(x: &Output) -> Result<Output, GraphError> {
-    x.with(&[], Op::Array(Array::ZerosLike))
+    x.with(&[], Array::ZerosLike)
 }
 
 const ND: &str =
@@ -343,7 +358,7 @@ impl Output {
     #[track_caller]
     pub fn gather(&self, indices: &Self, axis: isize) -> Result<Self, GraphError> {
         let axis = self.axis(axis)?;
-        self.with(&[indices], Indexed::Gather { axis }.into())
+        self.with(&[indices], Indexed::Gather { axis })
     }
 
     /// The slices at `indices` \[…, k\], whose last dimension is a position along the first `k`
@@ -353,7 +368,7 @@ impl Output {
     /// If the indices are not integers, or `k` is unknown or more than the number of axes.
     #[track_caller]
     pub fn gather_nd(&self, indices: &Self) -> Result<Self, GraphError> {
-        self.with(&[indices], Indexed::GatherNd.into())
+        self.with(&[indices], Indexed::GatherNd)
     }
 
     /// Zeros of `shape`, with `updates` added at these indices \[…, k\] (TensorFlow
@@ -364,7 +379,7 @@ impl Output {
     /// would give.
     #[track_caller]
     pub fn scatter_nd(&self, updates: &Self, shape: impl Into<Shape>) -> Result<Self, GraphError> {
-        self.with(&[updates], Indexed::ScatterNd(shape.into()).into())
+        self.with(&[updates], Indexed::ScatterNd(shape.into()))
     }
 
     /// This value with `updates` added at `indices` \[…, k\] (TensorFlow
@@ -374,7 +389,7 @@ impl Output {
     /// As [`Output::scatter_nd`].
     #[track_caller]
     pub fn tensor_scatter_add(&self, indices: &Self, updates: &Self) -> Result<Self, GraphError> {
-        self.with(&[indices, updates], Indexed::TensorScatterAdd.into())
+        self.with(&[indices, updates], Indexed::TensorScatterAdd)
     }
 
     /// This value with `updates` in place of the elements at `indices` \[…, k\]; of several for one
@@ -388,7 +403,7 @@ impl Output {
         indices: &Self,
         updates: &Self,
     ) -> Result<Self, GraphError> {
-        self.with(&[indices, updates], Indexed::TensorScatterUpdate.into())
+        self.with(&[indices, updates], Indexed::TensorScatterUpdate)
     }
 
     /// `on` at these indices along a new axis of size `depth`, at position `axis` of the result,
@@ -406,6 +421,6 @@ impl Output {
         axis: isize,
     ) -> Result<Self, GraphError> {
         let (axis, on, off) = (self.new_axis(axis)?, on.into(), off.into());
-        self.with(&[], Indexed::OneHot { depth, axis, on, off }.into())
+        self.with(&[], Indexed::OneHot { depth, axis, on, off })
     }
 }

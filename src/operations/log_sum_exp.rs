@@ -3,12 +3,12 @@
 
 use smallvec::smallvec;
 
+use super::{Binary, Reduce, Unary};
 use crate::graph::{
-    Attributes, Axes, Backprop, Binary, ComputeError, Cost, Defined, GraphError, GraphProblem,
-    Known, Op, OpDef, Output, OutputTypes, Outputs, Reduce, Reduction, TensorType, Unary, infer,
+    Attributes, Axes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known,
+    OpDef, Output, OutputTypes, Outputs, Reduction, TensorType, bytes,
 };
 use crate::kernels::cost::EXP;
-use crate::kernels::{Numerics, bytes_of};
 use crate::tensor::{DType, Tensor};
 
 /// `(x)`: `m + ln ∑ e^(x−m)` along some axes, where `m` is the greatest element, or 0 if that is
@@ -25,9 +25,14 @@ pub struct LogSumExp {
 }
 
 impl LogSumExp {
-    fn reduce(self, reduction: Reduction, keep_dims: bool) -> Op {
-        Op::Reduce(Reduce { reduction, axes: self.axes, keep_dims })
+    fn reduce(self, reduction: Reduction, keep_dims: bool) -> Reduce {
+        Reduce { reduction, axes: self.axes, keep_dims }
     }
+}
+
+/// One of each kind.
+pub(super) fn kinds() -> Vec<Defined> {
+    vec![LogSumExp::default().into()]
 }
 
 impl OpDef for LogSumExp {
@@ -46,7 +51,7 @@ impl OpDef for LogSumExp {
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         match inputs {
             [x] if matches!(x.dtype, DType::F32 | DType::F64) => {
-                infer(&self.reduce(Reduction::Sum, self.keep_dims), inputs, &[])
+                self.reduce(Reduction::Sum, self.keep_dims).infer(inputs)
             }
             _ => Err(GraphProblem::needs("one f32 or f64", inputs)),
         }
@@ -72,24 +77,23 @@ impl OpDef for LogSumExp {
         let elements =
             |values: &[Known]| -> usize { values.iter().map(|(_, shape)| shape.elements()).sum() };
         let flops = (EXP + 3) * elements(inputs) + (EXP + 1) * elements(outputs);
-        Cost::work(flops, inputs.iter().chain(outputs).map(bytes_of).sum())
+        Cost::work(flops, bytes(inputs) + bytes(outputs))
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
-        let run = |op: &Op, inputs: &[&Tensor]| -> Result<Tensor, ComputeError> {
-            let outputs = Numerics::Real.call(op, inputs);
-            Ok(outputs.map_err(|error| ComputeError::new(error.to_string()))?.remove(0))
+        let run = |op: &dyn OpDef, inputs: &[&Tensor]| -> Result<Tensor, ComputeError> {
+            Ok(op.compute(inputs)?.remove(0))
         };
         let mut greatest = run(&self.reduce(Reduction::Max, true), inputs)?;
         match greatest.dtype() {
             DType::F32 => zero_unless_finite(greatest.make_mut(), f32::is_finite),
             _ => zero_unless_finite(greatest.make_mut(), f64::is_finite),
         }
-        let below = run(&Op::Binary(Binary::Sub), &[inputs[0], &greatest])?;
-        let powers = run(&Op::Unary(Unary::Exp), &[&below])?;
+        let below = run(&Binary::Sub, &[inputs[0], &greatest])?;
+        let powers = run(&Unary::Exp, &[&below])?;
         let sum = run(&self.reduce(Reduction::Sum, true), &[&powers])?;
-        let log = run(&Op::Unary(Unary::Log), &[&sum])?;
-        let result = run(&Op::Binary(Binary::Add), &[&log, &greatest])?;
+        let log = run(&Unary::Log, &[&sum])?;
+        let result = run(&Binary::Add, &[&log, &greatest])?;
         let own_shape = run(&self.reduce(Reduction::Max, self.keep_dims), &[&result])?.shape();
         Ok(smallvec![result.reshaped(own_shape)])
     }
@@ -112,7 +116,7 @@ impl Output {
     #[track_caller]
     pub fn log_sum_exp(&self) -> Result<Self, GraphError> {
         let axes = (0..self.tensor_type().shape.rank()).collect();
-        self.with(&[], LogSumExp { axes, keep_dims: false }.into())
+        self.with(&[], LogSumExp { axes, keep_dims: false })
     }
 
     /// `ln ∑ eˣ` of the elements along these axes, which are left out of the result's shape.
@@ -122,7 +126,7 @@ impl Output {
     #[track_caller]
     pub fn log_sum_exp_over(&self, axes: &[isize]) -> Result<Self, GraphError> {
         let axes = self.axes_to_reduce("LogSumExp", axes)?;
-        self.with(&[], LogSumExp { axes, keep_dims: false }.into())
+        self.with(&[], LogSumExp { axes, keep_dims: false })
     }
 
     /// `ln ∑ eˣ` of the elements along these axes, which stay with size 1.
@@ -132,7 +136,7 @@ impl Output {
     #[track_caller]
     pub fn log_sum_exp_keep_dims(&self, axes: &[isize]) -> Result<Self, GraphError> {
         let axes = self.axes_to_reduce("LogSumExp", axes)?;
-        self.with(&[], LogSumExp { axes, keep_dims: true }.into())
+        self.with(&[], LogSumExp { axes, keep_dims: true })
     }
 }
 
@@ -141,7 +145,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::graph::{Graph, gradients};
+    use crate::graph::{Graph, Op, gradients};
+    use crate::kernels::Numerics;
 
     const INFINITY: f64 = f64::INFINITY;
 

@@ -2,14 +2,16 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::reduce;
+use super::types::{is_float, is_index, is_number};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
     Output, OutputTypes, Outputs, TensorType,
 };
-use crate::graph::{agree, is_float, is_index, is_number, one};
+use crate::graph::{agree, one};
 use crate::kernels::order;
 use crate::kernels::reduce::Run;
-use crate::kernels::{by_float, by_number, by_position, cost_of_reduction, written};
+use crate::kernels::{by_float, by_number, by_position, written};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 /// A question about the order of elements.
@@ -65,6 +67,17 @@ impl Order {
     }
 }
 
+/// One of each kind.
+pub(super) fn kinds() -> Vec<Defined> {
+    vec![
+        Order::ArgMax { axis: 0, dtype: DType::I64 }.into(),
+        Order::ArgMin { axis: 0, dtype: DType::I64 }.into(),
+        Order::TopK { k: 1 }.into(),
+        Order::TopKGrad.into(),
+        Order::InTopK { k: 1 }.into(),
+    ]
+}
+
 impl OpDef for Order {
     fn kind(&self) -> &'static str {
         match self {
@@ -115,14 +128,14 @@ impl OpDef for Order {
         let dy = of.only_arrived()?;
         match self {
             Self::TopK { .. } => {
-                Ok(vec![Some(dy.apply(Self::TopKGrad, &[&of.output(1), &of.input(0)])?)])
+                Ok(vec![Some(dy.with(&[&of.output(1), &of.input(0)], Self::TopKGrad)?)])
             }
             _ => Err(of.no_gradient()),
         }
     }
 
     fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
-        cost_of_reduction(inputs, outputs)
+        reduce::cost(inputs, outputs)
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
@@ -223,7 +236,7 @@ impl Output {
     /// If the elements are not numbers, there is no such axis, or it is empty.
     #[track_caller]
     pub fn argmax_over(&self, axis: isize, dtype: DType) -> Result<Self, GraphError> {
-        self.with(&[], Order::ArgMax { axis: self.axis(axis)?, dtype }.into())
+        self.with(&[], Order::ArgMax { axis: self.axis(axis)?, dtype })
     }
 
     /// The position of the least element along `axis`, as i32 or i64; the first of equals, never a
@@ -233,7 +246,7 @@ impl Output {
     /// If the elements are not numbers, there is no such axis, or it is empty.
     #[track_caller]
     pub fn argmin_over(&self, axis: isize, dtype: DType) -> Result<Self, GraphError> {
-        self.with(&[], Order::ArgMin { axis: self.axis(axis)?, dtype }.into())
+        self.with(&[], Order::ArgMin { axis: self.axis(axis)?, dtype })
     }
 
     /// The `k` greatest elements along the last axis, the greatest first, and their positions
@@ -243,7 +256,7 @@ impl Output {
     /// If the elements are not numbers, or there are fewer than `k`.
     #[track_caller]
     pub fn top_k(&self, k: usize) -> Result<(Self, Self), GraphError> {
-        let values = self.with(&[], Order::TopK { k }.into())?;
+        let values = self.with(&[], Order::TopK { k })?;
         let positions = values.sibling(1);
         Ok((values, positions))
     }
@@ -255,6 +268,6 @@ impl Output {
     /// If this is not an f32 matrix, or there is not one target a row.
     #[track_caller]
     pub fn in_top_k(&self, targets: &Self, k: usize) -> Result<Self, GraphError> {
-        self.with(&[targets], Order::InTopK { k }.into())
+        self.with(&[targets], Order::InTopK { k })
     }
 }

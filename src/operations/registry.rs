@@ -3,17 +3,26 @@
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
-use serde::de::{Deserialize, Deserializer, Error};
-
 use super::built_in;
-use crate::graph::{Attribute, Attributes, Defined, GraphError, GraphProblem, Op, OpDef, Output};
+use crate::graph::{Defined, GraphError, GraphProblem, Op, OpDef, Output};
 
-/// The operations by kind, each with any attributes. Read when a graph is built or arrives, never
-/// in a step.
-static OPERATIONS: LazyLock<RwLock<BTreeMap<&'static str, Defined>>> = LazyLock::new(|| {
-    let by_kind = |op: Defined| (op.definition().kind(), op);
-    RwLock::new(built_in().into_iter().map(by_kind).collect())
+/// The library's operations, each with any attributes; a position is the operation's number.
+static BUILT_IN: LazyLock<Vec<Defined>> = LazyLock::new(built_in);
+
+/// The operations by kind. Read when a graph is built or arrives, never in a step.
+static OPERATIONS: LazyLock<RwLock<BTreeMap<&'static str, Registered>>> = LazyLock::new(|| {
+    let by_kind = |(number, op): (usize, &Defined)| {
+        (op.definition().kind(), Registered { op: op.clone(), number: Some(number) })
+    };
+    RwLock::new(BUILT_IN.iter().enumerate().map(by_kind).collect())
 });
+
+/// An operation with any attributes, and its number if it is the library's.
+#[derive(Clone)]
+pub(super) struct Registered {
+    pub(super) op: Defined,
+    pub(super) number: Option<usize>,
+}
 
 /// Registers an operation, so that graphs from other tasks may use it with any attributes.
 ///
@@ -23,17 +32,23 @@ static OPERATIONS: LazyLock<RwLock<BTreeMap<&'static str, Defined>>> = LazyLock:
 /// # Panics
 /// If there is another operation of that kind.
 pub fn register_operation(operation: impl OpDef) {
-    let operation = Defined::from(operation);
-    let kind = operation.definition().kind();
+    let op = Defined::from(operation).checked();
+    let kind = op.definition().kind();
     let mut operations = OPERATIONS.write().unwrap_or_else(PoisonError::into_inner);
-    let is_same =
-        operations.entry(kind).or_insert_with(|| operation.clone()).is_same_kind(&operation);
+    let new = || Registered { op: op.clone(), number: None };
+    let is_same = operations.entry(kind).or_insert_with(new).op.is_same_kind(&op);
     drop(operations);
     assert!(is_same, "there is another operation called `{kind}`: give this one another name");
 }
 
-fn of_kind(kind: &str) -> Option<Defined> {
+/// The operation of that kind.
+pub(super) fn of_kind(kind: &str) -> Option<Registered> {
     OPERATIONS.read().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
+}
+
+/// The library's operation of that number.
+pub(super) fn of_number(number: usize) -> Option<&'static Defined> {
+    BUILT_IN.get(number)
 }
 
 impl Output {
@@ -45,26 +60,21 @@ impl Output {
     #[track_caller]
     pub fn apply(&self, operation: impl OpDef, others: &[&Self]) -> Result<Self, GraphError> {
         let (kind, operation) = (operation.kind(), Defined::from(operation));
-        if of_kind(kind).is_some_and(|registered| registered.is_same_kind(&operation)) {
-            return self.with(others, Op::Defined(operation));
+        if of_kind(kind).is_some_and(|registered| registered.op.is_same_kind(&operation)) {
+            return self.with(others, Op::Defined(operation.checked()));
         }
         Err(GraphError::new(kind, GraphProblem::UnknownOperation(kind)))
     }
 }
 
-impl<'de> Deserialize<'de> for Defined {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (kind, values) = <(String, Vec<Attribute>)>::deserialize(deserializer)?;
-        let operation = of_kind(&kind).ok_or_else(|| {
-            D::Error::custom(format!(
-                "no operation `{kind}` is registered here; do all tasks run the same program?"
-            ))
-        })?;
-        let mut attributes = Attributes::in_order(values);
-        let operation = operation.definition().attributes(&mut attributes);
-        if attributes.are_complete() {
-            return Ok(operation);
-        }
-        Err(D::Error::custom(format!("these are not the attributes of an operation `{kind}`")))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_operations_of_the_library_are_of_one_kind() {
+        let kinds: std::collections::BTreeSet<_> =
+            BUILT_IN.iter().map(|op| op.definition().kind()).collect();
+        assert_eq!(kinds.len(), BUILT_IN.len());
     }
 }

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::graph::{Binary, Graph, GraphError, NewOperation, Op, Output, Target, Variable};
+use crate::graph::{Graph, GraphError, NewOperation, Op, Output, Target, Variable};
+use crate::operations::Binary;
 use crate::tensor::DType;
 
 /// Averages of variables over their steps: `a -= (1 − decay)·(a − v)` (TensorFlow:
@@ -107,8 +108,8 @@ impl ExponentialMovingAverage {
             added.map(|op| graph.output(op))
         };
         let difference =
-            beside(Op::Binary(Binary::Sub), [&variable.read_again(), &average.read_again()])?;
-        average.assign_add(&beside(Op::Binary(Binary::Mul), [&difference, taken])?)
+            beside(Binary::Sub.into(), [&variable.read_again(), &average.read_again()])?;
+        average.assign_add(&beside(Binary::Mul.into(), [&difference, taken])?)
     }
 
     /// The average of `variable`, if [`ExponentialMovingAverage::apply`] has created it.

@@ -23,10 +23,11 @@
 //! goes on from a checkpoint begins with new tokens.
 
 use crate::graph::{
-    Array, ConditionalAccumulator, Edge, FifoQueue, Gradient, Graph, GraphError, GraphProblem,
+    ConditionalAccumulator, Edge, FifoQueue, Gradient, Graph, GraphError, GraphProblem,
     NewOperation, Op, OpId, Output, SparseConditionalAccumulator, Target, TensorType, Variable,
     stack,
 };
+use crate::operations::Array;
 use crate::tensor::{DType, Shape};
 
 use super::{Optimizer, as_gradients, gradients_of};
@@ -323,16 +324,12 @@ fn train_op(
 /// Makes `number` copies of a scalar on the task of `variable`.
 #[track_caller]
 fn copies(scalar: &Output, number: u32, variable: &Variable) -> Result<Output, GraphError> {
-    beside(
-        variable,
-        Op::Array(Array::BroadcastTo([Some(number as usize)].into())),
-        &[scalar.edge()],
-    )
+    beside(variable, Array::BroadcastTo([Some(number as usize)].into()), &[scalar.edge()])
 }
 
 /// Creates an operation on the task of `variable`.
 #[track_caller]
-fn beside(variable: &Variable, op: Op, inputs: &[Edge]) -> Result<Output, GraphError> {
+fn beside(variable: &Variable, op: impl Into<Op>, inputs: &[Edge]) -> Result<Output, GraphError> {
     let graph = variable.graph();
     let colocated_with: Option<OpId> = Some(variable.op_id());
     let added = graph.add(NewOperation { inputs, colocated_with, ..NewOperation::of(op) })?;

@@ -13,10 +13,8 @@
 //! second's; the two differ by as much as the gradients of one batch do before and after the
 //! updates in between.
 
-use crate::graph::{
-    Array, Edge, Gradient, Graph, GraphError, NewOperation, Op, Output, Target, Variable,
-};
-use crate::operations::Indexed;
+use crate::graph::{Edge, Gradient, Graph, GraphError, NewOperation, Op, Output, Target, Variable};
+use crate::operations::{Array, Indexed};
 use crate::tensor::Shape;
 
 use super::TrainOp;
@@ -68,14 +66,9 @@ impl Selection {
         let (sent, positions) = (sum.gather(&positions, 0)?, positions.reshape([k, 1])?);
         let left = sum.tensor_scatter_update(&positions, &graph.zeros([k]))?;
         self.left.push((residual, before, left));
-        let scatter = Indexed::ScatterNd(Shape::from([elements])).into();
+        let scatter = Indexed::ScatterNd(Shape::from([elements]));
         let flat = beside(graph, variable, scatter, &[positions.edge(), sent.edge()])?;
-        beside(
-            graph,
-            variable,
-            Op::Array(Array::Reshape(variable.spec().shape.into())),
-            &[flat.edge()],
-        )
+        beside(graph, variable, Array::Reshape(variable.spec().shape.into()), &[flat.edge()])
     }
 
     /// Returns `step`, extended to write the new residuals if its gradient was applied.
@@ -96,7 +89,7 @@ impl Selection {
 fn beside(
     graph: &Graph,
     variable: &Variable,
-    op: Op,
+    op: impl Into<Op>,
     inputs: &[Edge],
 ) -> Result<Output, GraphError> {
     let new =

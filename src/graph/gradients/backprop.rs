@@ -28,6 +28,16 @@ impl Backprop<'_> {
         self.value(self.operation.inputs[i])
     }
 
+    /// The number of inputs.
+    pub fn inputs(&self) -> usize {
+        self.operation.inputs.len()
+    }
+
+    /// The number of outputs.
+    pub fn outputs(&self) -> usize {
+        self.arrived.len()
+    }
+
     /// Output `i`.
     pub fn output(&self, i: usize) -> Output {
         self.value(Edge { op: self.id, output: i as u32 })

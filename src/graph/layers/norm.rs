@@ -4,7 +4,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::Graph;
 use super::super::error::{GraphError, GraphProblem};
-use super::super::op::{Axes, Norm, Op, Reduce, Reduction};
+use super::super::op::Axes;
 use super::super::output::{Output, Target};
 use super::super::variable::Variable;
 
@@ -100,7 +100,7 @@ impl BatchNorm {
     pub fn train(&self, x: &Output) -> Result<(Output, Target), GraphError> {
         let graph = x.graph();
         let affine = [&self.gamma.read(), &self.beta.read()];
-        let y = x.with(&affine, Op::Norm(Norm::Batch { epsilon: self.epsilon }))?;
+        let y = x.batch_norm(&affine, self.epsilon)?;
         let share = graph.constant(1.0 - self.momentum);
         let update = |moving: &Variable, output| {
             moving.assign_add(&y.sibling(output).sub(&moving.read())?.mul(&share)?)
@@ -122,7 +122,7 @@ impl BatchNorm {
             &self.moving_mean.read(),
             &self.moving_variance.read(),
         ];
-        x.with(&given, Op::Norm(Norm::BatchInference { epsilon: self.epsilon }))
+        x.batch_norm_by(&given, self.epsilon)
     }
 }
 
@@ -157,7 +157,7 @@ fn layer_norm_in_scope(x: &Output, width: usize, epsilon: f32) -> Result<Output,
     let graph = x.graph();
     let gamma = graph.variable("gamma", &graph.filled([width], 1.0))?;
     let beta = graph.variable("beta", &graph.zeros([width]))?;
-    x.with(&[&gamma.read(), &beta.read()], Op::Norm(Norm::Layer { epsilon }))
+    x.layer_norm(&[&gamma.read(), &beta.read()], epsilon)
 }
 
 /// The mean and the variance (over the count) of the elements along `axes`; with `keep_dims` these
@@ -173,9 +173,7 @@ pub fn moments(
 ) -> Result<(Output, Output), GraphError> {
     let mean = x.mean_keep_dims(axes)?;
     let reduced: Axes = axes.iter().map(|axis| x.axis(*axis)).collect::<Result<_, _>>()?;
-    let everywhere =
-        Op::ReduceGrad(Reduce { reduction: Reduction::Sum, axes: reduced, keep_dims: true });
-    let squares = x.sub(&mean.with(&[x], everywhere)?)?.square();
+    let squares = x.sub(&mean.spread_over(x, reduced)?)?.square();
     if keep_dims {
         return Ok((mean, squares.mean_keep_dims(axes)?));
     }
@@ -204,7 +202,7 @@ pub fn dropout(x: &Output, rate: f32, counter: &Output) -> Result<Output, GraphE
     let graph = x.graph();
     graph.enter_name_scope("dropout")?;
     let seeds = (graph.random_seed(), xxh3_64(graph.scoped_name("mask").as_bytes()));
-    let built = x.with(&[counter], Op::Norm(Norm::Dropout { rate, seeds }));
+    let built = x.dropped_out(counter, rate, seeds);
     graph.leave_name_scope();
     built
 }

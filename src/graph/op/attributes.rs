@@ -91,16 +91,6 @@ impl fmt::Display for Replica {
     }
 }
 
-impl RandomLaw {
-    pub(super) fn kind(self) -> &'static str {
-        match self {
-            Self::Uniform { .. } => "RandomUniform",
-            Self::Normal { .. } => "RandomStandardNormal",
-            Self::TruncatedNormal { .. } => "TruncatedNormal",
-        }
-    }
-}
-
 impl VariableSpec {
     /// The type of the variable's value.
     pub fn tensor_type(&self) -> TensorType {

@@ -4,7 +4,6 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::ser::{Serialize, Serializer};
 use smallvec::SmallVec;
 
 use super::{Attribute, Attributes, Op};
@@ -102,19 +101,58 @@ pub trait OpDef: Any + fmt::Debug + Send + Sync {
         Err(of.no_gradient())
     }
 
-    /// The cost of its kernel, for inputs and outputs of these types.
-    fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost;
+    /// The cost of its kernel, for inputs and outputs of these types: every element of each is read
+    /// or written once, without arithmetic, unless it says otherwise.
+    fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
+        Cost::moved(bytes(inputs) + bytes(outputs))
+    }
 
     /// Computes the outputs, for inputs that fit.
     ///
     /// # Errors
     /// If the kernel can't work on the values of the inputs, even though their types fit.
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError>;
+
+    /// Whether the outputs depend on the values of the inputs, and not on their shapes alone.
+    fn needs_values(&self) -> bool {
+        true
+    }
+
+    /// The operation as a link of a chain, if it can be one.
+    #[doc(hidden)]
+    fn elementwise(&self) -> Option<&dyn Elementwise> {
+        None
+    }
+}
+
+/// An operation of floats that computes each element of its result from the same element of one
+/// input, while its other input, if it has one, is as large or the same for all elements. Several
+/// in a row run as one kernel.
+pub trait Elementwise: Send + Sync {
+    /// Whether the other input has a value for each column, and is the second.
+    fn is_by_column(&self) -> bool {
+        false
+    }
+
+    /// Computes `out` from `x`, some elements of input `at`, and those of the other input.
+    fn of_f32(&self, at: usize, x: &[f32], other: Option<(&[f32], Shape)>, out: &mut [f32]);
+
+    /// The same, of f64.
+    fn of_f64(&self, at: usize, x: &[f64], other: Option<(&[f64], Shape)>, out: &mut [f64]);
 }
 
 /// An operation with its attributes, as a value.
 #[derive(Clone)]
-pub struct Defined(Arc<dyn OpDef>);
+pub struct Defined {
+    definition: Arc<dyn OpDef>,
+    /// Whether the types of what its kernel computes are compared with those that it has inferred.
+    is_checked: bool,
+}
+
+/// The memory that values of these types take \[bytes\].
+pub(crate) fn bytes(types: &[Known]) -> usize {
+    types.iter().map(|(dtype, shape)| dtype.size() * shape.elements()).sum()
+}
 
 /// The error of a kernel that can't work on the values of its inputs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -144,32 +182,42 @@ impl GraphProblem {
 impl Defined {
     /// The definition itself, if it is a `D`.
     pub fn get<D: OpDef>(&self) -> Option<&D> {
-        let definition: &dyn Any = &*self.0;
+        let definition: &dyn Any = &*self.definition;
         definition.downcast_ref()
     }
 
     /// The definition behind the value.
     pub(crate) fn definition(&self) -> &dyn OpDef {
-        &*self.0
+        &*self.definition
+    }
+
+    /// The same operation, whose kernel is checked: a program's.
+    pub(crate) fn checked(self) -> Self {
+        Self { is_checked: true, ..self }
+    }
+
+    /// Whether its kernel is checked.
+    pub(crate) fn is_checked(&self) -> bool {
+        self.is_checked
     }
 
     /// Its attributes by their names.
     pub(crate) fn listed(&self) -> Vec<(&'static str, Attribute)> {
         let mut attributes = Attributes::default();
-        self.0.attributes(&mut attributes);
+        self.definition.attributes(&mut attributes);
         attributes.into_listed()
     }
 
     /// Whether both have the same type and kind, whatever their attributes.
     pub(crate) fn is_same_kind(&self, other: &Self) -> bool {
-        let [a, b]: [&dyn Any; 2] = [&*self.0, &*other.0];
-        a.type_id() == b.type_id() && self.0.kind() == other.0.kind()
+        let [a, b]: [&dyn Any; 2] = [&*self.definition, &*other.definition];
+        a.type_id() == b.type_id() && self.definition.kind() == other.definition.kind()
     }
 }
 
 impl<D: OpDef> From<D> for Defined {
     fn from(definition: D) -> Self {
-        Self(Arc::new(definition))
+        Self { definition: Arc::new(definition), is_checked: false }
     }
 }
 
@@ -187,15 +235,6 @@ impl PartialEq for Defined {
 
 impl fmt::Debug for Defined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// Writes the kind and the values of the attributes. The registry of
-/// [operations](crate::operations) reads them back.
-impl Serialize for Defined {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let values: Vec<Attribute> = self.listed().into_iter().map(|(_, value)| value).collect();
-        (self.0.kind(), values).serialize(serializer)
+        self.definition.fmt(f)
     }
 }

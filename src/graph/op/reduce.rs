@@ -1,19 +1,8 @@
-//! Reductions: one value from all elements along some axes.
+//! Attributes of reductions: functions from many elements to one, and the axes that they reduce.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-
-/// A reduction of `(x)` along some of its axes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reduce {
-    /// The function of the elements.
-    pub reduction: Reduction,
-    /// The axes that are reduced.
-    pub axes: Axes,
-    /// Whether a reduced axis stays, as one of size 1.
-    pub keep_dims: bool,
-}
 
 /// A function from any number of elements to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,13 +26,6 @@ pub enum Reduction {
 /// A set of axes, counted from the outermost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Axes(u32);
-
-impl Reduce {
-    /// The reduction of all elements of a value of `rank` dimensions to a scalar.
-    pub fn all(reduction: Reduction, rank: usize) -> Self {
-        Self { reduction, axes: (0..rank).collect(), keep_dims: false }
-    }
-}
 
 impl Axes {
     /// Whether `axis` is in the set.
@@ -72,7 +54,7 @@ impl fmt::Display for Axes {
 }
 
 impl Reduction {
-    pub(in crate::graph) fn kind(self) -> &'static str {
+    pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Sum => "Sum",
             Self::Mean => "Mean",
@@ -81,18 +63,6 @@ impl Reduction {
             Self::Min => "Min",
             Self::Any => "Any",
             Self::All => "All",
-        }
-    }
-
-    pub(super) fn gradient_kind(self) -> &'static str {
-        match self {
-            Self::Sum => "SumGrad",
-            Self::Mean => "MeanGrad",
-            Self::Prod => "ProdGrad",
-            Self::Max => "MaxGrad",
-            Self::Min => "MinGrad",
-            Self::Any => "AnyGrad",
-            Self::All => "AllGrad",
         }
     }
 }

@@ -1,29 +1,8 @@
-//! Operations on rows that are found by their number, as embeddings use them.
+//! The division of a table's rows among its shards.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-
-/// An operation on rows and their numbers. Ids are i32 or i64.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Sparse {
-    /// `(x [n])`: its distinct values, in the order in which they first occur, and for each element
-    /// of `x` its index among them (i32 \[n\]).
-    Unique,
-    /// `(x [ids…, row…], ids […])`: row `i` of the result is the sum of the rows of `x` whose id is
-    /// `i`, in their order. The result has this many rows; with `None`, `(…, like [rows, …])`, as
-    /// many as `like`, whose values are not used.
-    UnsortedSegmentSum(Option<usize>),
-    /// `(ids [n])`: for each shard of a table the ids of its rows, as the shard numbers them; then
-    /// for each shard the positions of these in `ids` (i32). TensorFlow has it as arithmetic on ids
-    /// and two `DynamicPartition`s.
-    ShardIds(Sharding),
-    /// `(positions [n0], …, rows [n0, row…], …)`: all rows, each at its position; the positions are
-    /// all numbers from 0, each once (TensorFlow: `DynamicStitch`).
-    Stitch,
-    /// `(gradient, positions…)`: for each list of positions the gradient's rows at them.
-    StitchGrad,
-}
 
 /// The division of a table's rows among its shards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,18 +25,6 @@ pub enum ShardStrategy {
     Div,
     /// Row `id` is in shard `id % shards`.
     Mod,
-}
-
-impl Sparse {
-    pub(super) fn kind(&self) -> &'static str {
-        match self {
-            Self::Unique => "Unique",
-            Self::UnsortedSegmentSum(_) => "UnsortedSegmentSum",
-            Self::ShardIds(_) => "ShardIds",
-            Self::Stitch => "DynamicStitch",
-            Self::StitchGrad => "DynamicStitchGrad",
-        }
-    }
 }
 
 impl Sharding {

@@ -1,60 +1,9 @@
-//! Operations that slide a window over the height and width of images
+//! Attributes of windows that slide over the height and width of images
 //! `[n, height, width, channels]` (NHWC).
 
 use serde::{Deserialize, Serialize};
 
-/// An operation on the elements that a window covers.
-///
-/// The image is `x`; the result `y` has an element for each place of the window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Window {
-    /// `(x, filter)`: the sum of the window's elements, each times the filter's.
-    Convolution(Convolution),
-    /// `(dy, filter)`: the gradient of a convolution by `x`, whose height and width are given;
-    /// without them `(dy, filter, x)`, with the values of `x` not used. It is also the transposed
-    /// convolution.
-    InputGradient(Convolution, Option<[usize; 2]>),
-    /// `(x, dy, filter)`: the gradient of a convolution by its filter, whose values are not used.
-    FilterGradient(Convolution),
-    /// `(x)`: the greatest of the window's elements, for each channel; of equal ones the first
-    /// counts. A NaN is never greatest, unless it is first.
-    MaxPool(Pool),
-    /// `(x, y, dy)`: the gradient of [`Window::MaxPool`], which goes to the greatest element.
-    MaxPoolGrad(Pool),
-    /// `(x)`: the mean of the window's elements, for each channel; padding does not count.
-    AvgPool(Pool),
-    /// `(dy, x)`: the gradient of [`Window::AvgPool`]; the values of `x` are not used.
-    AvgPoolGrad(Pool),
-}
-
-/// A convolution: strictly a cross-correlation, as in TensorFlow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Convolution {
-    /// The strides, dilations and padding of the filter.
-    pub sliding: Sliding,
-    /// The input channels of each output channel.
-    pub channels: Channels,
-}
-
-/// The channels of an image that make a channel of a convolution's result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Channels {
-    /// All of them; the filter is `[height, width, in, out]` (TensorFlow `Conv2D`).
-    All,
-    /// One channel alone. Each makes as many channels as the filter
-    /// `[height, width, in, multiplier]` says: channel `i` makes the channels from `i * multiplier`
-    /// (TensorFlow `DepthwiseConv2dNative`).
-    Each,
-}
-
-/// The window of a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pool {
-    /// Height and width.
-    pub size: [usize; 2],
-    /// The strides and padding of the window; it is not dilated.
-    pub sliding: Sliding,
-}
+use super::Attributes;
 
 /// How a window slides over an image. A [`Padding`] converts to one with strides and dilations of
 /// 1.
@@ -136,37 +85,39 @@ impl Sliding {
     }
 }
 
-impl Window {
-    /// Whether it is a pool or the gradient of one.
-    pub(crate) fn is_pool(&self) -> bool {
-        matches!(
-            self,
-            Self::MaxPool(_) | Self::MaxPoolGrad(_) | Self::AvgPool(_) | Self::AvgPoolGrad(_)
-        )
+impl Sliding {
+    /// The attributes of the strides, the dilations and the padding.
+    pub(crate) fn attributes(self, given: &mut Attributes) -> Self {
+        Self {
+            strides: given.pair("strides", self.strides),
+            dilations: given.pair("dilations", self.dilations),
+            padding: given
+                .as_ints("padding", self.padding.ints(), Padding::of_ints)
+                .unwrap_or(self.padding),
+        }
+    }
+}
+
+impl Padding {
+    /// None for `Same`, one for `Valid`, and the explicit ones.
+    fn ints(self) -> Vec<i64> {
+        match self {
+            Self::Same => Vec::new(),
+            Self::Valid => vec![0],
+            Self::Explicit(around) => around.iter().flatten().map(|size| *size as i64).collect(),
+        }
     }
 
-    pub(super) fn kind(&self) -> &'static str {
-        match self {
-            Self::Convolution(Convolution { channels: Channels::All, .. }) => "Conv2D",
-            Self::Convolution(Convolution { channels: Channels::Each, .. }) => {
-                "DepthwiseConv2dNative"
+    fn of_ints(ints: &[i64]) -> Option<Self> {
+        match *ints {
+            [] => Some(Self::Same),
+            [0] => Some(Self::Valid),
+            [top, bottom, left, right] => {
+                let [top, bottom, left, right] =
+                    [top, bottom, left, right].map(|size| usize::try_from(size).ok());
+                Some(Self::Explicit([[top?, bottom?], [left?, right?]]))
             }
-            Self::InputGradient(Convolution { channels: Channels::All, .. }, _) => {
-                "Conv2DBackpropInput"
-            }
-            Self::InputGradient(Convolution { channels: Channels::Each, .. }, _) => {
-                "DepthwiseConv2dNativeBackpropInput"
-            }
-            Self::FilterGradient(Convolution { channels: Channels::All, .. }) => {
-                "Conv2DBackpropFilter"
-            }
-            Self::FilterGradient(Convolution { channels: Channels::Each, .. }) => {
-                "DepthwiseConv2dNativeBackpropFilter"
-            }
-            Self::MaxPool(_) => "MaxPool",
-            Self::MaxPoolGrad(_) => "MaxPoolGrad",
-            Self::AvgPool(_) => "AvgPool",
-            Self::AvgPoolGrad(_) => "AvgPoolGrad",
+            _ => None,
         }
     }
 }

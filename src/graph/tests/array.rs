@@ -3,13 +3,13 @@
 
 use super::shapes::assert_table;
 use super::{assert_says, floats, snapshot, written};
-use crate::graph::{Array, Graph, Mirror, Op, Subscript, concat, gradients, stack};
-use crate::operations::Indexed;
+use crate::graph::{Graph, Mirror, Op, Subscript, concat, gradients, stack};
+use crate::operations::{Array, Indexed};
 use crate::tensor::{DType, PartialShape};
 
 #[track_caller]
 fn assert_arrays(op: Array, rows: &[(&str, &str)]) {
-    assert_table(&Op::Array(op), rows);
+    assert_table(&Op::from(op), rows);
 }
 
 #[track_caller]
@@ -188,12 +188,12 @@ fn gradients_of_gradients_of_moves_move_forward_again() {
         let dx = gradients(&y.square().sum(), &[x]).unwrap().remove(0).unwrap();
         (dx.name(), dx.tensor_type().to_string())
     };
-    let slice = Op::Array(Array::StridedSliceGrad(vec![Subscript::between(1, 3)]));
+    let slice = Op::from(Array::StridedSliceGrad(vec![Subscript::between(1, 3)]));
     assert_eq!(
         forward(slice, [2].into()),
         ("gradients/StridedSlice".to_owned(), "f32[2]".to_owned())
     );
-    let shape = Op::Array(Array::ReshapeLike);
+    let shape = Op::from(Array::ReshapeLike);
     assert_eq!(
         forward(shape, [2, 3].into()),
         ("gradients/ReshapeLike".to_owned(), "f32[2,3]".to_owned())

@@ -2,10 +2,8 @@
 
 use super::shapes::assert_table;
 use super::{assert_says, floats, operation, snapshot, written};
-use crate::graph::{
-    Channels, Convolution, Graph, Op, Padding, Pool, Sliding, Window, conv2d, flatten, gradients,
-    max_pool2d,
-};
+use crate::graph::{Graph, Op, Padding, Sliding, conv2d, flatten, gradients, max_pool2d};
+use crate::operations::{Channels, Convolution, Pool, Window};
 
 fn convolution(channels: Channels, sliding: impl Into<Sliding>) -> Convolution {
     Convolution { sliding: sliding.into(), channels }
@@ -13,7 +11,7 @@ fn convolution(channels: Channels, sliding: impl Into<Sliding>) -> Convolution {
 
 #[test]
 fn a_convolution_gives_an_image_of_the_places_that_its_filter_has() {
-    let conv = |sliding| Op::Window(Window::Convolution(convolution(Channels::All, sliding)));
+    let conv = |sliding| Op::from(Window::Convolution(convolution(Channels::All, sliding)));
     let same = Sliding::from(Padding::Same);
     assert_table(
         &conv(same),
@@ -40,7 +38,7 @@ fn a_convolution_gives_an_image_of_the_places_that_its_filter_has() {
 
 #[test]
 fn a_depthwise_convolution_multiplies_the_channels() {
-    let conv = Op::Window(Window::Convolution(convolution(Channels::Each, Padding::Same)));
+    let conv = Op::from(Window::Convolution(convolution(Channels::Each, Padding::Same)));
     assert_table(
         &conv,
         &[("f32[?,4,4,3] f32[3,3,3,2]", "f32[?,4,4,6]"), ("f32[?,4,4,3] f32[3,3,2,2]", "-")],
@@ -51,7 +49,7 @@ fn a_depthwise_convolution_multiplies_the_channels() {
 fn a_transposed_convolution_gives_the_image_that_was_asked_for_if_it_fits() {
     let sliding = Sliding::from(Padding::Same).strides([2, 2]);
     let to =
-        |size| Op::Window(Window::InputGradient(convolution(Channels::All, sliding), Some(size)));
+        |size| Op::from(Window::InputGradient(convolution(Channels::All, sliding), Some(size)));
     assert_table(
         &to([8, 7]),
         &[("f32[?,4,4,5] f32[3,3,2,5]", "f32[?,8,7,2]"), ("f32[?,4,4,4] f32[3,3,2,5]", "-")],
@@ -61,7 +59,7 @@ fn a_transposed_convolution_gives_the_image_that_was_asked_for_if_it_fits() {
 
 #[test]
 fn a_pool_keeps_the_channels_and_finds_something_in_each_window() {
-    let pool = |size, sliding: Sliding| Op::Window(Window::MaxPool(Pool { size, sliding }));
+    let pool = |size, sliding: Sliding| Op::from(Window::MaxPool(Pool { size, sliding }));
     let same = Sliding::from(Padding::Same).strides([2, 2]);
     assert_table(
         &pool([2, 2], same),

@@ -1,10 +1,11 @@
 //! Operations that move elements: TensorFlow's other inputs become attributes.
 
 use super::{Importer, Node, NodeProblem, Translate, Values, plain, with_attributes};
-use crate::graph::{Array, Binary, Mirror, Op, Output, Subscript};
+use crate::graph::{Mirror, Op, Output, Subscript};
 use crate::import::known::Known;
 use crate::import::node::axis;
 use crate::import::tensor::{known_shape, partial_shape};
+use crate::operations::{Array, Binary, Cast};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
@@ -25,7 +26,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
             let rank = importer.input(node, 0)?.tensor_type().shape.rank();
             let axis = axis(node.def.int("axis", 0)?, rank + 1)?;
             let inputs = importer.inputs(node)?;
-            importer.emit(node, Op::Array(Array::Stack { axis }), &inputs)
+            importer.emit(node, Array::Stack { axis }, &inputs)
         }),
         "Unpack" => of_first(|node, x| {
             Ok(Array::Unstack { axis: axis(node.def.int("axis", 0)?, x.rank())? })
@@ -51,12 +52,12 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
             let (exclusive, reverse) = (node.def.flag("exclusive")?, node.def.flag("reverse")?);
             Ok(Array::Cumsum { axis: axis(node.int(1)?, x.rank())?, exclusive, reverse })
         }),
-        "ZerosLike" => plain(Op::Array(Array::ZerosLike)),
+        "ZerosLike" => plain(Array::ZerosLike),
         "OnesLike" => Box::new(ones_like),
         "Range" => Box::new(range),
         "Fill" => Box::new(fill),
         "Shape" => with_attributes(|def| {
-            Ok(Op::Array(Array::Shape(def.optional_dtype("out_type")?.unwrap_or(DType::I32))))
+            Ok(Array::Shape(def.optional_dtype("out_type")?.unwrap_or(DType::I32)))
         }),
         _ => return None,
     })
@@ -70,7 +71,7 @@ fn of_first(
     Box::new(move |importer, node| {
         let x = importer.input(node, 0)?;
         let array = array(node, x.tensor_type().shape)?;
-        importer.emit(node, Op::Array(array), &[x])
+        importer.emit(node, array, &[x])
     })
 }
 
@@ -98,12 +99,12 @@ fn reshape(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let dims = shape.dims_or_unknown();
     match &shape.like {
         Some(like) if dims.contains(&-1) => {
-            importer.emit(node, Op::Array(Array::ReshapeLike), &[x, like.clone()])
+            importer.emit(node, Array::ReshapeLike, &[x, like.clone()])
         }
         _ if dims.iter().filter(|dim| **dim == -1).count() > 1 => {
             Err(NodeProblem::NotConstant { input: 1 })
         }
-        _ => importer.emit(node, Op::Array(Array::Reshape(partial_shape(&dims)?)), &[x]),
+        _ => importer.emit(node, Array::Reshape(partial_shape(&dims)?), &[x]),
     }
 }
 
@@ -125,7 +126,7 @@ fn concat(importer: &mut Importer<'_>, node: &Node<'_>, at: usize) -> Values {
     let parts = parts.map(|i| importer.input(node, i)).collect::<Result<Vec<_>, _>>()?;
     let rank = parts.first().ok_or(NodeProblem::NoInput(0))?.tensor_type().shape.rank();
     let axis = axis(node.int(at)?, rank)?;
-    importer.emit(node, Op::Array(Array::Concat { axis }), &parts)
+    importer.emit(node, Array::Concat { axis }, &parts)
 }
 
 fn split(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
@@ -138,7 +139,7 @@ fn split(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let size = shape.dims()[axis]
         .filter(|size| parts > 0 && size.is_multiple_of(parts))
         .ok_or_else(unfit)?;
-    importer.emit(node, Op::Array(Array::Split { axis, sizes: vec![size / parts; parts] }), &[x])
+    importer.emit(node, Array::Split { axis, sizes: vec![size / parts; parts] }, &[x])
 }
 
 /// One of the sizes may be -1: the rest that the others leave.
@@ -193,7 +194,7 @@ fn strided_slice_grad(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (shape, gradient) = (node.known(0)?, importer.input(node, 4)?);
     let subscripts = subscripts(node, 1, shape.elements.len())?;
     let like = like(importer, node, shape)?;
-    importer.emit(node, Op::Array(Array::StridedSliceGrad(subscripts)), &[gradient, like])
+    importer.emit(node, Array::StridedSliceGrad(subscripts), &[gradient, like])
 }
 
 /// A value whose shape is `shape`.
@@ -244,7 +245,7 @@ fn tile(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (x, multiples) = (importer.input(node, 0)?, node.known(1)?);
     let has_one = x.tensor_type().shape.known().is_some_and(|shape| shape.elements() == 1);
     match (multiples.ints(), &multiples.like) {
-        (Some(ints), _) => importer.emit(node, Op::Array(Array::Tile(sizes(&ints)?)), &[x]),
+        (Some(ints), _) => importer.emit(node, Array::Tile(sizes(&ints)?), &[x]),
         (None, Some(like)) if has_one => spread_like(importer, node, &x, like),
         _ => Err(NodeProblem::NotConstant { input: 1 }),
     }
@@ -253,9 +254,7 @@ fn tile(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 fn broadcast_to(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (x, shape) = (importer.input(node, 0)?, node.known(1)?);
     match (shape.ints(), &shape.like) {
-        (Some(dims), _) => {
-            importer.emit(node, Op::Array(Array::BroadcastTo(partial_shape(&dims)?)), &[x])
-        }
+        (Some(dims), _) => importer.emit(node, Array::BroadcastTo(partial_shape(&dims)?), &[x]),
         (None, Some(like)) => spread_like(importer, node, &x, like),
         (None, None) => Err(NodeProblem::NotConstant { input: 1 }),
     }
@@ -265,20 +264,20 @@ fn broadcast_to(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 fn spread_like(importer: &mut Importer<'_>, node: &Node<'_>, x: &Output, like: &Output) -> Values {
     let dtype = x.tensor_type().dtype;
     let zeros = match like.tensor_type().dtype == dtype {
-        true => importer.helper(node, "zeros", Op::Array(Array::ZerosLike), &[like])?,
+        true => importer.helper(node, "zeros", Array::ZerosLike, &[like])?,
         false => {
-            let cast = importer.helper(node, "cast", Op::Cast(dtype), &[like])?;
-            importer.helper(node, "zeros", Op::Array(Array::ZerosLike), &[&cast])?
+            let cast = importer.helper(node, "cast", Cast(dtype), &[like])?;
+            importer.helper(node, "zeros", Array::ZerosLike, &[&cast])?
         }
     };
-    importer.emit(node, Op::Binary(Binary::Add), &[zeros, x.clone()])
+    importer.emit(node, Binary::Add, &[zeros, x.clone()])
 }
 
 /// `(start, limit, delta)`
 fn range(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let [start, limit, delta] =
         [node.constant(0)?, node.constant(1)?, node.constant(2)?].map(Tensor::clone);
-    importer.emit(node, Op::Array(Array::Range { start, limit, delta }), &[])
+    importer.emit(node, Array::Range { start, limit, delta }, &[])
 }
 
 /// `(shape, value)`
@@ -293,7 +292,7 @@ fn fill(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
                 return importer.emit(node, Op::Fill { shape, value }, &[]);
             }
             let value = importer.input(node, 1)?;
-            importer.emit(node, Op::Array(Array::BroadcastTo(shape.into())), &[value])
+            importer.emit(node, Array::BroadcastTo(shape.into()), &[value])
         }
         (None, Some(like)) => {
             let value = importer.input(node, 1)?;

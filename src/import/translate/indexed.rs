@@ -7,16 +7,16 @@ use crate::operations::Indexed;
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
-        "Gather" => plain(Indexed::Gather { axis: 0 }.into()),
+        "Gather" => plain(Indexed::Gather { axis: 0 }),
         "GatherV2" => Box::new(gather),
-        "GatherNd" => plain(Indexed::GatherNd.into()),
+        "GatherNd" => plain(Indexed::GatherNd),
         "ScatterNd" => Box::new(|importer, node| {
             let shape = known_shape(&node.ints(2)?)?;
             let inputs = [importer.input(node, 0)?, importer.input(node, 1)?];
-            importer.emit(node, Indexed::ScatterNd(shape).into(), &inputs)
+            importer.emit(node, Indexed::ScatterNd(shape), &inputs)
         }),
-        "TensorScatterAdd" => plain(Indexed::TensorScatterAdd.into()),
-        "TensorScatterUpdate" => plain(Indexed::TensorScatterUpdate.into()),
+        "TensorScatterAdd" => plain(Indexed::TensorScatterAdd),
+        "TensorScatterUpdate" => plain(Indexed::TensorScatterUpdate),
         "OneHot" => Box::new(one_hot),
         _ => return None,
     })
@@ -29,7 +29,7 @@ fn gather(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     }
     let (params, indices) = (importer.input(node, 0)?, importer.input(node, 1)?);
     let axis = axis(node.int(2)?, params.tensor_type().shape.rank())?;
-    importer.emit(node, Indexed::Gather { axis }.into(), &[params, indices])
+    importer.emit(node, Indexed::Gather { axis }, &[params, indices])
 }
 
 /// `(indices, depth, on, off)`
@@ -39,5 +39,5 @@ fn one_hot(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let depth = known_shape(&[node.int(1)?])?.elements();
     let (on, off) = (node.constant(2)?.clone(), node.constant(3)?.clone());
     let axis = axis(node.def.int("axis", -1)?, rank + 1)?;
-    importer.emit(node, Indexed::OneHot { depth, axis, on, off }.into(), &[indices])
+    importer.emit(node, Indexed::OneHot { depth, axis, on, off }, &[indices])
 }

@@ -1,15 +1,18 @@
 //! Arithmetic: functions of each element, products of matrices, losses.
 
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs, plain, with_attributes};
-use crate::graph::{Binary, Comparison, Logical, Op, Unary};
+use crate::graph::Op;
+use crate::operations::{
+    Binary, Broadcast, Cast, Comparison, Logical, Product, Rows, Unary, UnaryGrad,
+};
 use crate::tensor::{DType, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
-    let same_inputs = unary(kind).map(Op::Unary).or_else(|| binary(kind).map(Op::Binary));
+    let same_inputs = unary(kind).map(Op::from).or_else(|| binary(kind).map(Op::from));
     if let Some(op) = same_inputs.or_else(|| compared(kind)) {
         return Some(plain(op));
     }
-    if let Some(op) = unary(kind.strip_suffix("Grad").unwrap_or_default()).map(Op::UnaryGrad) {
+    if let Some(op) = unary(kind.strip_suffix("Grad").unwrap_or_default()).map(UnaryGrad) {
         let is_result_first = matches!(
             kind,
             "SigmoidGrad" | "TanhGrad" | "SqrtGrad" | "RsqrtGrad" | "ReciprocalGrad"
@@ -25,29 +28,28 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
             Ok(node.inputs.clone())
         }),
         "NoOp" => plain(Op::NoOp),
-        "AddN" => plain(Op::AddN),
-        "LeakyRelu" => {
-            with_attributes(|def| Ok(Op::Unary(Unary::LeakyRelu(def.float("alpha", 0.2)?))))
-        }
+        "AddN" => plain(Broadcast::AddN),
+        "LeakyRelu" => with_attributes(|def| Ok(Unary::LeakyRelu(def.float("alpha", 0.2)?))),
         "LeakyReluGrad" => {
-            with_attributes(|def| Ok(Op::UnaryGrad(Unary::LeakyRelu(def.float("alpha", 0.2)?))))
+            with_attributes(|def| Ok(UnaryGrad(Unary::LeakyRelu(def.float("alpha", 0.2)?))))
         }
         "Select" => Box::new(select),
-        "SelectV2" => plain(Op::Select),
-        "IsNan" => of_inputs([0, 0], Op::Compare(Comparison::NotEqual)),
+        "SelectV2" => plain(Broadcast::Select),
+        "IsNan" => of_inputs([0, 0], Comparison::NotEqual),
         "IsFinite" => Box::new(is_finite),
-        "Cast" => with_attributes(|def| Ok(Op::Cast(def.dtype("DstT")?))),
+        "Cast" => with_attributes(|def| Ok(Cast(def.dtype("DstT")?))),
         "MatMul" => with_attributes(|def| {
-            Ok(Op::MatMul {
+            Ok(Product::MatMul {
                 transpose_a: def.flag("transpose_a")?,
                 transpose_b: def.flag("transpose_b")?,
             })
         }),
         "BatchMatMul" | "BatchMatMulV2" => with_attributes(|def| {
-            Ok(Op::BatchMatMul { adj_x: def.flag("adj_x")?, adj_y: def.flag("adj_y")? })
+            let (adj_x, adj_y) = (def.flag("adj_x")?, def.flag("adj_y")?);
+            Ok(Product::BatchMatMul { adj_x, adj_y })
         }),
-        "BiasAdd" => with_attributes(|def| channels_last(def).map(|()| Op::BiasAdd)),
-        "BiasAddGrad" => with_attributes(|def| channels_last(def).map(|()| Op::BiasAddGrad)),
+        "BiasAdd" => with_attributes(|def| channels_last(def).map(|()| Rows::BiasAdd)),
+        "BiasAddGrad" => with_attributes(|def| channels_last(def).map(|()| Rows::BiasAddGrad)),
         _ => return None,
     })
 }
@@ -101,15 +103,15 @@ fn binary(kind: &str) -> Option<Binary> {
 
 fn compared(kind: &str) -> Option<Op> {
     Some(match kind {
-        "Equal" => Op::Compare(Comparison::Equal),
-        "NotEqual" => Op::Compare(Comparison::NotEqual),
-        "Less" => Op::Compare(Comparison::Less),
-        "LessEqual" => Op::Compare(Comparison::LessEqual),
-        "Greater" => Op::Compare(Comparison::Greater),
-        "GreaterEqual" => Op::Compare(Comparison::GreaterEqual),
-        "LogicalAnd" => Op::Logical(Logical::And),
-        "LogicalOr" => Op::Logical(Logical::Or),
-        "LogicalNot" => Op::Logical(Logical::Not),
+        "Equal" => Comparison::Equal.into(),
+        "NotEqual" => Comparison::NotEqual.into(),
+        "Less" => Comparison::Less.into(),
+        "LessEqual" => Comparison::LessEqual.into(),
+        "Greater" => Comparison::Greater.into(),
+        "GreaterEqual" => Comparison::GreaterEqual.into(),
+        "LogicalAnd" => Logical::And.into(),
+        "LogicalOr" => Logical::Or.into(),
+        "LogicalNot" => Logical::Not.into(),
         _ => return None,
     })
 }
@@ -120,7 +122,7 @@ fn select(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let ranks: Vec<usize> = inputs.iter().map(|input| input.tensor_type().shape.rank()).collect();
     match ranks.as_slice() {
         [condition, x, _] if *condition == 0 || condition == x => {
-            importer.emit(node, Op::Select, &inputs)
+            importer.emit(node, Broadcast::Select, &inputs)
         }
         _ => Err(NodeProblem::unsupported(
             "a condition for whole rows does not exist here; use SelectV2",
@@ -139,8 +141,8 @@ fn is_finite(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         }
     };
     let greatest = importer.helper(node, "greatest", Op::Const(greatest), &[])?;
-    let size = importer.helper(node, "abs", Op::Unary(Unary::Abs), &[&x])?;
-    importer.emit(node, Op::Compare(Comparison::LessEqual), &[size, greatest])
+    let size = importer.helper(node, "abs", Unary::Abs, &[&x])?;
+    importer.emit(node, Comparison::LessEqual, &[size, greatest])
 }
 
 /// Checks that the data format of `def` is the one that exists here.

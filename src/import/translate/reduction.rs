@@ -1,9 +1,10 @@
 //! Reductions, losses, and the order of elements: axes are attributes here.
 
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs, plain};
-use crate::graph::{Axes, Loss, Op, Output, Reduce, Reduction};
+use crate::graph::{Axes, Output, Reduction};
 use crate::import::node::axis;
 use crate::operations::Order;
+use crate::operations::{Loss, Reduce};
 use crate::tensor::DType;
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
@@ -15,20 +16,18 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "ArgMin" => position(|axis, dtype| Order::ArgMin { axis, dtype }),
         "TopKV2" => Box::new(|importer, node| {
             let (x, k) = (importer.input(node, 0)?, count(node, 1)?);
-            importer.emit(node, Order::TopK { k }.into(), &[x])
+            importer.emit(node, Order::TopK { k }, &[x])
         }),
         "InTopKV2" => Box::new(|importer, node| {
             let (k, inputs) =
                 (count(node, 2)?, [importer.input(node, 0)?, importer.input(node, 1)?]);
-            importer.emit(node, Order::InTopK { k }.into(), &inputs)
+            importer.emit(node, Order::InTopK { k }, &inputs)
         }),
-        "Softmax" => plain(Op::Loss(Loss::Softmax)),
-        "LogSoftmax" => plain(Op::Loss(Loss::LogSoftmax)),
-        "SoftmaxCrossEntropyWithLogits" => plain(Op::Loss(Loss::SoftmaxCrossEntropyWithLogits)),
-        "SparseSoftmaxCrossEntropyWithLogits" => {
-            plain(Op::Loss(Loss::SparseSoftmaxCrossEntropyWithLogits))
-        }
-        "L2Loss" => of_inputs([0], Op::Loss(Loss::L2Loss)),
+        "Softmax" => plain(Loss::Softmax),
+        "LogSoftmax" => plain(Loss::LogSoftmax),
+        "SoftmaxCrossEntropyWithLogits" => plain(Loss::SoftmaxCrossEntropyWithLogits),
+        "SparseSoftmaxCrossEntropyWithLogits" => plain(Loss::SparseSoftmaxCrossEntropyWithLogits),
+        "L2Loss" => of_inputs([0], Loss::L2Loss),
         _ => return None,
     })
 }
@@ -53,7 +52,7 @@ fn reduce(importer: &mut Importer<'_>, node: &Node<'_>, reduction: Reduction) ->
     let axes: Axes =
         node.ints(1)?.into_iter().map(|at| axis(at, rank)).collect::<Result<_, _>>()?;
     let reduce = Reduce { reduction, axes, keep_dims: node.def.flag("keep_dims")? };
-    importer.emit(node, Op::Reduce(reduce), &[x])
+    importer.emit(node, reduce, &[x])
 }
 
 /// `(x, axis)`
@@ -62,7 +61,7 @@ fn position(order: fn(usize, DType) -> Order) -> Translate {
         let x: Output = importer.input(node, 0)?;
         let axis = axis(node.int(1)?, x.tensor_type().shape.rank())?;
         let dtype = node.def.optional_dtype("output_type")?.unwrap_or(DType::I64);
-        importer.emit(node, order(axis, dtype).into(), &[x])
+        importer.emit(node, order(axis, dtype), &[x])
     })
 }
 

@@ -2,9 +2,10 @@
 
 use super::state::variable_at;
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs};
-use crate::graph::{Op, Sparse};
+use crate::graph::Op;
 use crate::import::known::Element;
 use crate::import::value::Value;
+use crate::operations::Sparse;
 use crate::optimizer::GradientDescentRule;
 use crate::tensor::{DType, Tensor};
 
@@ -14,7 +15,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
             Some(DType::I64) => {
                 Err(NodeProblem::unsupported("the positions that Unique gives are i32 here"))
             }
-            _ => of_inputs([0], Op::Sparse(Sparse::Unique))(importer, node),
+            _ => of_inputs([0], Sparse::Unique)(importer, node),
         }),
         "UnsortedSegmentSum" => Box::new(segment_sum),
         "ResourceGather" => Box::new(gather),
@@ -40,15 +41,11 @@ fn segment_sum(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         [Element::Known(segments)] => {
             let segments = usize::try_from(*segments)
                 .map_err(|_| NodeProblem::unsupported("a negative size"))?;
-            importer.emit(
-                node,
-                Op::Sparse(Sparse::UnsortedSegmentSum(Some(segments))),
-                &[data, ids],
-            )
+            importer.emit(node, Sparse::UnsortedSegmentSum(Some(segments)), &[data, ids])
         }
         [Element::Dim(like, 0)] => {
             let like = like.clone();
-            importer.emit(node, Op::Sparse(Sparse::UnsortedSegmentSum(None)), &[data, ids, like])
+            importer.emit(node, Sparse::UnsortedSegmentSum(None), &[data, ids, like])
         }
         _ => Err(NodeProblem::NotConstant { input: 2 }),
     }

@@ -6,14 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Importer, Node, NodeProblem, Translate, Values, with_attributes};
-use crate::graph::{
-    Name, NewOperation, Op, OpId, Output, RandomLaw, Unary, UpdateRule, VariableSpec,
-};
+use crate::graph::{Name, NewOperation, Op, OpId, Output, RandomLaw, UpdateRule, VariableSpec};
 use crate::import::known::Known;
 use crate::import::order::parse_input;
 use crate::import::tensor::known_shape;
 use crate::import::value::Value;
 use crate::import::wire::NodeDef;
+use crate::operations::{Random, Unary};
 use crate::optimizer::{AdagradRule, AdamRule, GradientDescentRule, MomentumRule};
 use crate::tensor::{DType, Shape, Tensor};
 
@@ -116,7 +115,7 @@ fn random(law: RandomLaw) -> Translate {
         let (seed, seed2) = (node.def.int("seed", 0)?, node.def.int("seed2", 0)?);
         let purpose = format!("{}:{seed}:{seed2}", node.def.name);
         let seeds = (importer.graph.random_seed(), xxh3_64(purpose.as_bytes()));
-        importer.emit(node, Op::Random { law, shape, seeds, offset: 0 }, &[])
+        importer.emit(node, Random { law, shape, seeds, offset: 0 }, &[])
     })
 }
 
@@ -191,7 +190,7 @@ fn assign(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
 fn store(importer: &mut Importer<'_>, node: &Node<'_>, op: Op, is_negated: bool) -> Values {
     let (variable, mut value) = (variable_at(node, 0)?, importer.input(node, 1)?);
     if is_negated {
-        value = importer.helper(node, "negated", Op::Unary(Unary::Neg), &[&value])?;
+        value = importer.helper(node, "negated", Unary::Neg, &[&value])?;
     }
     let id = importer.emit_on(node, op, &[value], &[variable])?;
     let refers = |value| Value { variable: Some((variable, Some(id))), ..value };

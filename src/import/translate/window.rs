@@ -3,7 +3,8 @@
 
 use super::math::channels_last;
 use super::{Node, NodeProblem, Translate};
-use crate::graph::{Channels, Convolution, Op, Padding, Pool, Sliding, Window};
+use crate::graph::{Padding, Sliding};
+use crate::operations::{Channels, Convolution, Pool, Window};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     use Channels::{All, Each};
@@ -20,7 +21,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "AvgPoolGrad" => Box::new(|importer, node| {
             let (like, dy) =
                 (super::array::like(importer, node, node.known(0)?)?, importer.input(node, 1)?);
-            importer.emit(node, Op::Window(Window::AvgPoolGrad(pool(node)?)), &[dy, like])
+            importer.emit(node, Window::AvgPoolGrad(pool(node)?), &[dy, like])
         }),
         _ => return None,
     })
@@ -78,7 +79,7 @@ fn pool(node: &Node<'_>) -> Result<Pool, NodeProblem> {
 fn pooled(window: fn(Pool) -> Window) -> Translate {
     Box::new(move |importer, node| {
         let inputs = importer.inputs(node)?;
-        importer.emit(node, Op::Window(window(pool(node)?)), &inputs)
+        importer.emit(node, window(pool(node)?), &inputs)
     })
 }
 
@@ -86,7 +87,7 @@ fn convolution(channels: Channels) -> Translate {
     Box::new(move |importer, node| {
         let inputs = importer.inputs(node)?;
         let convolution = Convolution { sliding: sliding(node)?, channels };
-        importer.emit(node, Op::Window(Window::Convolution(convolution)), &inputs)
+        importer.emit(node, Window::Convolution(convolution), &inputs)
     })
 }
 
@@ -102,15 +103,11 @@ fn input_gradient(channels: Channels) -> Translate {
         match (known(1), known(2)) {
             (Some(height), Some(width)) => {
                 let gradient = Window::InputGradient(convolution, Some([height, width]));
-                importer.emit(node, Op::Window(gradient), &[dy, filter])
+                importer.emit(node, gradient, &[dy, filter])
             }
             _ => {
                 let like = super::array::like(importer, node, sizes)?;
-                importer.emit(
-                    node,
-                    Op::Window(Window::InputGradient(convolution, None)),
-                    &[dy, filter, like],
-                )
+                importer.emit(node, Window::InputGradient(convolution, None), &[dy, filter, like])
             }
         }
     })
@@ -122,6 +119,6 @@ fn filter_gradient(channels: Channels) -> Translate {
         let (x, dy) = (importer.input(node, 0)?, importer.input(node, 2)?);
         let like = super::array::like(importer, node, node.known(1)?)?;
         let convolution = Convolution { sliding: sliding(node)?, channels };
-        importer.emit(node, Op::Window(Window::FilterGradient(convolution)), &[x, dy, like])
+        importer.emit(node, Window::FilterGradient(convolution), &[x, dy, like])
     })
 }

@@ -1,11 +1,11 @@
 //! Operations that move elements against their references, through shape inference and the
-//! registry.
+//! kernel of each.
 
 use proptest::prelude::*;
 
 use super::super::reference::{by_position, place};
-use super::super::registry::call;
-use crate::graph::{Array, Mirror, Op, Subscript, TensorType, infer};
+use crate::graph::{Mirror, Op, Subscript, TensorType, infer};
+use crate::operations::{Array, call};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 /// The results of `op`, after a check that they have the inferred types.
@@ -23,7 +23,7 @@ pub(super) fn run(op: &Op, inputs: &[&Tensor]) -> Vec<Tensor> {
 
 #[track_caller]
 pub(super) fn array(op: Array, inputs: &[&Tensor]) -> Tensor {
-    run(&Op::Array(op), inputs).remove(0)
+    run(&Op::from(op), inputs).remove(0)
 }
 
 /// The numbers of the elements, in order, as values of any type (truth values alternate).
@@ -172,7 +172,7 @@ proptest! {
         for (axis, (a, b)) in cuts.iter().enumerate() {
             let (a, b) = (*a.min(b), *a.max(b));
             let sizes = vec![a, b - a, dims[axis] - b];
-            let parts = run(&Op::Array(Array::Split { axis, sizes: sizes.clone() }), &[&x]);
+            let parts = run(&Op::from(Array::Split { axis, sizes: sizes.clone() }), &[&x]);
             for (part, first) in parts.iter().zip([0, a, b]) {
                 assert_moved(part, &x, &zero(), |at| {
                     let mut at = at.to_vec();
@@ -183,8 +183,8 @@ proptest! {
             let all: Vec<&Tensor> = parts.iter().collect();
             prop_assert_eq!(&array(Array::Concat { axis }, &all), &x);
             let given: Vec<&Tensor> = std::iter::once(&x).chain(parts.iter()).collect();
-            prop_assert_eq!(&run(&Op::Array(Array::SplitLike { axis }), &given), &parts);
-            let rows = run(&Op::Array(Array::Unstack { axis }), &[&x]);
+            prop_assert_eq!(&run(&Op::from(Array::SplitLike { axis }), &given), &parts);
+            let rows = run(&Op::from(Array::Unstack { axis }), &[&x]);
             if !rows.is_empty() {
                 prop_assert_eq!(
                     &array(Array::Stack { axis }, &rows.iter().collect::<Vec<_>>()),

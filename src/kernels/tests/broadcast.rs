@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::super::registry::call;
-use super::super::{KernelError, reference};
+use super::super::reference;
 use super::{LENGTHS, applied, assert_close, bits, values};
-use crate::graph::{Binary, Comparison, Logical, Op};
+use crate::graph::Op;
+use crate::operations::{Binary, Broadcast, Cast, Comparison, Logical, call};
 use crate::tensor::{DType, Shape, Tensor};
 
 /// A function and its definition.
@@ -74,10 +74,10 @@ fn rows_columns_and_scalars_meet_every_length() {
         ] {
             let (a, b, out) = (floats(1, a), floats(2, b), Shape::from([5, n]));
             for (binary, f) in EXACT {
-                let found = applied(&Op::Binary(binary), &[&a, &b]);
+                let found = applied(&Op::from(binary), &[&a, &b]);
                 assert_eq!(found.shape(), out);
                 assert_eq!(bits(found.slice()), bits(&reference(&a, &b, out, f)), "{binary:?}");
-                let turned = applied(&Op::Binary(binary), &[&b, &a]);
+                let turned = applied(&Op::from(binary), &[&b, &a]);
                 assert_eq!(bits(turned.slice()), bits(&reference(&b, &a, out, f)), "{binary:?}");
             }
         }
@@ -92,16 +92,16 @@ proptest! {
     ) {
         let (a, b, c) = (floats(1, a), floats(2, b), floats(3, c));
         let of_two = super::super::broadcast::shape_of(a.shape(), b.shape());
-        let difference = applied(&Op::Binary(Binary::Sub), &[&a, &b]);
+        let difference = applied(&Op::from(Binary::Sub), &[&a, &b]);
         prop_assert_eq!(
             bits(difference.slice()),
             bits(&reference(&a, &b, of_two, |a: f32, b| a - b))
         );
-        let less = applied(&Op::Compare(Comparison::Less), &[&a, &b]);
+        let less = applied(&Op::from(Comparison::Less), &[&a, &b]);
         prop_assert_eq!(less.slice::<bool>(), reference(&a, &b, of_two, |a: f32, b| a < b));
 
         let out = super::super::broadcast::shape_of(of_two, c.shape());
-        let chosen = applied(&Op::Select, &[&less, &c, &b]);
+        let chosen = applied(&Op::from(Broadcast::Select), &[&less, &c, &b]);
         let [from_less, from_c, from_b] =
             [&less, &c, &b].map(|x| reference::sources(x.shape(), out));
         let choose = |i: usize| match less.slice::<bool>()[from_less[i]] {
@@ -121,7 +121,7 @@ proptest! {
         for (from, dy) in reference::sources(a, out).iter().zip(dy.slice::<f32>()) {
             wanted[*from] += f64::from(*dy);
         }
-        let found = applied(&Op::SumToLike, &[&dy, &x]);
+        let found = applied(&Op::from(Broadcast::SumToLike), &[&dy, &x]);
         prop_assert_eq!(found.shape(), a);
         let scale = 1.0 + out.elements() as f32 / a.elements().max(1) as f32;
         assert_close(
@@ -129,8 +129,8 @@ proptest! {
             &reference::map(&wanted, |x| x as f32),
             f32::EPSILON * scale * 3.0,
         );
-        let double = |x: &Tensor| applied(&Op::Cast(DType::F64), &[x]);
-        let found = applied(&Op::SumToLike, &[&double(&dy), &double(&x)]);
+        let double = |x: &Tensor| applied(&Op::from(Cast(DType::F64)), &[x]);
+        let found = applied(&Op::from(Broadcast::SumToLike), &[&double(&dy), &double(&x)]);
         let close = |(found, wanted): (&f64, &f64)| (found - wanted).abs() < 1e-12;
         prop_assert!(found.slice::<f64>().iter().zip(&wanted).all(close));
     }
@@ -139,22 +139,25 @@ proptest! {
 #[test]
 fn what_has_no_elements_gives_none() {
     let (empty, row) = (floats(1, [0, 3]), floats(2, [3]));
-    assert_eq!(applied(&Op::Binary(Binary::Add), &[&empty, &row]).shape(), Shape::from([0, 3]));
-    assert_eq!(applied(&Op::SumToLike, &[&empty, &row]).slice::<f32>(), [0.0; 3]);
+    assert_eq!(applied(&Op::from(Binary::Add), &[&empty, &row]).shape(), Shape::from([0, 3]));
+    assert_eq!(applied(&Op::from(Broadcast::SumToLike), &[&empty, &row]).slice::<f32>(), [0.0; 3]);
     let none = Tensor::new([0, 1], &[] as &[bool]).unwrap();
-    assert_eq!(applied(&Op::Select, &[&none, &row, &row]).shape(), Shape::from([0, 3]));
+    assert_eq!(
+        applied(&Op::from(Broadcast::Select), &[&none, &row, &row]).shape(),
+        Shape::from([0, 3])
+    );
 }
 
 #[test]
 fn division_to_the_integer_below_leaves_what_has_the_sign_of_the_divisor() {
     let a = Tensor::new([4], &[7i32, -7, 7, -7]).unwrap();
     let b = Tensor::new([4], &[2i32, 2, -2, -2]).unwrap();
-    let of = |binary| applied(&Op::Binary(binary), &[&a, &b]).slice::<i32>().to_vec();
+    let of = |binary| applied(&Op::from(binary), &[&a, &b]).slice::<i32>().to_vec();
     assert_eq!(of(Binary::FloorDiv), [3, -4, -4, 3]);
     assert_eq!(of(Binary::FloorMod), [1, 1, -1, -1]);
     assert_eq!(of(Binary::Div), [3, -3, -3, 3]);
-    let [a, b] = [&a, &b].map(|x| applied(&Op::Cast(DType::F32), &[x]));
-    let of = |binary| applied(&Op::Binary(binary), &[&a, &b]).slice::<f32>().to_vec();
+    let [a, b] = [&a, &b].map(|x| applied(&Op::from(Cast(DType::F32)), &[x]));
+    let of = |binary| applied(&Op::from(binary), &[&a, &b]).slice::<f32>().to_vec();
     assert_eq!(of(Binary::FloorDiv), [3.0, -4.0, -4.0, 3.0]);
     assert_eq!(of(Binary::FloorMod), [1.0, 1.0, -1.0, -1.0]);
 }
@@ -162,7 +165,7 @@ fn division_to_the_integer_below_leaves_what_has_the_sign_of_the_divisor() {
 #[test]
 fn integers_wrap_and_have_powers_and_the_greatest_of_them_no_opposite() {
     let of = |binary, a: i64, b: i64| {
-        applied(&Op::Binary(binary), &[&a.into(), &b.into()]).item::<i64>().unwrap()
+        applied(&Op::from(binary), &[&a.into(), &b.into()]).item::<i64>().unwrap()
     };
     assert_eq!(of(Binary::Add, i64::MAX, 1), i64::MIN);
     assert_eq!(of(Binary::FloorDiv, i64::MIN, -1), i64::MIN);
@@ -177,17 +180,14 @@ fn integers_wrap_and_have_powers_and_the_greatest_of_them_no_opposite() {
 fn integers_divided_by_zero_or_raised_below_it_are_an_error_that_says_so() {
     let (a, b) = (Tensor::new([2], &[1i32, 2]).unwrap(), Tensor::new([2], &[1i32, 0]).unwrap());
     for binary in [Binary::Div, Binary::FloorDiv, Binary::FloorMod] {
-        let error = call(&Op::Binary(binary), &[&a, &b]).unwrap_err();
-        assert_eq!(error, KernelError::Integers(Op::Binary(binary).kind()));
+        let error = call(&Op::from(binary), &[&a, &b]).unwrap_err();
+        assert!(error.to_string().starts_with(Op::from(binary).kind()), "{error}");
         assert!(error.to_string().contains("divisors other than 0"), "{error}");
     }
     let below = Tensor::scalar(-1i32);
-    assert!(matches!(
-        call(&Op::Binary(Binary::Pow), &[&a, &below]),
-        Err(KernelError::Integers("Pow"))
-    ));
+    assert!(call(&Op::from(Binary::Pow), &[&a, &below]).is_err());
     let none = Tensor::new([0], &[] as &[i32]).unwrap();
-    assert!(call(&Op::Binary(Binary::Div), &[&none, &Tensor::scalar(0i32)]).is_ok());
+    assert!(call(&Op::from(Binary::Div), &[&none, &Tensor::scalar(0i32)]).is_ok());
 }
 
 #[test]
@@ -195,10 +195,10 @@ fn the_greater_and_the_lesser_of_a_nan_are_nan_and_no_nan_equals_anything() {
     let nan = Tensor::scalar(f32::NAN);
     for (a, b) in [(&nan, &Tensor::scalar(1f32)), (&Tensor::scalar(1f32), &nan)] {
         for binary in [Binary::Maximum, Binary::Minimum] {
-            assert!(applied(&Op::Binary(binary), &[a, b]).item::<f32>().unwrap().is_nan());
+            assert!(applied(&Op::from(binary), &[a, b]).item::<f32>().unwrap().is_nan());
         }
     }
-    let of = |comparison| applied(&Op::Compare(comparison), &[&nan, &nan]).item::<bool>().unwrap();
+    let of = |comparison| applied(&Op::from(comparison), &[&nan, &nan]).item::<bool>().unwrap();
     assert_eq!(
         (of(Comparison::Equal), of(Comparison::NotEqual), of(Comparison::LessEqual)),
         (false, true, false)
@@ -208,7 +208,7 @@ fn the_greater_and_the_lesser_of_a_nan_are_nan_and_no_nan_equals_anything() {
 #[test]
 fn every_comparison_and_truth_function_has_its_table() {
     let (a, b) = (Tensor::new([3], &[1i64, 2, 3]).unwrap(), Tensor::scalar(2i64));
-    let of = |comparison| applied(&Op::Compare(comparison), &[&a, &b]).slice::<bool>().to_vec();
+    let of = |comparison| applied(&Op::from(comparison), &[&a, &b]).slice::<bool>().to_vec();
     assert_eq!(
         (of(Comparison::Equal), of(Comparison::NotEqual)),
         (vec![false, true, false], vec![true, false, true])
@@ -223,14 +223,13 @@ fn every_comparison_and_truth_function_has_its_table() {
     );
     let (a, b) =
         (Tensor::new([2, 1], &[false, true]).unwrap(), Tensor::new([2], &[false, true]).unwrap());
-    let of = |logical, inputs: &[&Tensor]| {
-        applied(&Op::Logical(logical), inputs).slice::<bool>().to_vec()
-    };
+    let of =
+        |logical, inputs: &[&Tensor]| applied(&Op::from(logical), inputs).slice::<bool>().to_vec();
     assert_eq!(of(Logical::And, &[&a, &b]), [false, false, false, true]);
     assert_eq!(of(Logical::Or, &[&a, &b]), [false, true, true, true]);
     assert_eq!(of(Logical::Not, &[&a]), [true, false]);
     assert_eq!(
-        applied(&Op::Compare(Comparison::Equal), &[&a, &b]).slice::<bool>(),
+        applied(&Op::from(Comparison::Equal), &[&a, &b]).slice::<bool>(),
         [true, false, false, true]
     );
 }

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::registry::{Link, call, follows, run_chain};
 use super::{bits, values};
-use crate::graph::{Binary, Op, Unary};
+use crate::graph::Op;
+use crate::operations::{Binary, Cast, Link, Rows, Unary, UnaryGrad, call, follows, run_chain};
 use crate::tensor::{DType, Tensor};
 
 /// The form of the other input of an operation in a chain.
@@ -22,15 +22,15 @@ fn link() -> impl Strategy<Value = (Op, usize, Other)> {
     let binary =
         prop_oneof![Just(Binary::Add), Just(Binary::Sub), Just(Binary::Mul), Just(Binary::Maximum)];
     prop_oneof![
-        unary.clone().prop_map(|op| (Op::Unary(op), 0, Other::None)),
+        unary.clone().prop_map(|op| (Op::from(op), 0, Other::None)),
         (prop_oneof![Just(Unary::Relu), Just(Unary::Tanh)], 0..2usize).prop_map(|(op, at)| (
-            Op::UnaryGrad(op),
+            Op::from(UnaryGrad(op)),
             at,
             Other::Alike
         )),
         (binary, 0..2usize, prop_oneof![Just(Other::Alike), Just(Other::Scalar)])
-            .prop_map(|(op, at, other)| (Op::Binary(op), at, other)),
-        Just((Op::BiasAdd, 0, Other::Row)),
+            .prop_map(|(op, at, other)| (Op::from(op), at, other)),
+        Just((Op::from(Rows::BiasAdd), 0, Other::Row)),
     ]
 }
 
@@ -91,18 +91,15 @@ proptest! {
 fn a_chain_of_many_blocks_is_the_same_on_any_number_of_threads() {
     let x = tensor(&[700, 500], 3);
     let bias = tensor(&[500], 4);
-    let links = || {
-        [
-            Link { op: &Op::BiasAdd, at: 0, other: Some(&bias) },
-            Link { op: &Op::Unary(Unary::Relu), at: 0, other: None },
-        ]
-    };
+    let (add, relu) = (Op::from(Rows::BiasAdd), Op::from(Unary::Relu));
+    let links =
+        || [Link { op: &add, at: 0, other: Some(&bias) }, Link { op: &relu, at: 0, other: None }];
     let with = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| bits(run_chain(x.clone(), &links()).slice()))
     };
-    let biased = call(&Op::BiasAdd, &[&x, &bias]).unwrap().remove(0);
-    let wanted = bits(call(&Op::Unary(Unary::Relu), &[&biased]).unwrap().remove(0).slice());
+    let biased = call(&Op::from(Rows::BiasAdd), &[&x, &bias]).unwrap().remove(0);
+    let wanted = bits(call(&Op::from(Unary::Relu), &[&biased]).unwrap().remove(0).slice());
     assert_eq!(with(1), wanted);
     assert_eq!(with(3), wanted);
 }
@@ -110,10 +107,10 @@ fn a_chain_of_many_blocks_is_the_same_on_any_number_of_threads() {
 #[test]
 fn what_broadcasts_or_changes_the_type_is_no_part_of_a_chain() {
     let of = |shape: &[usize]| (DType::F32, tensor(shape, 0).shape());
-    let add = Op::Binary(Binary::Add);
+    let add = Op::from(Binary::Add);
     assert!(follows(&add, 0, &[of(&[4, 3]), of(&[4, 3])], of(&[4, 3])));
     assert!(!follows(&add, 0, &[of(&[4, 3]), of(&[3])], of(&[4, 3])));
     assert!(!follows(&add, 0, &[of(&[3]), of(&[4, 3])], of(&[4, 3])));
-    assert!(!follows(&Op::Cast(DType::F64), 0, &[of(&[3])], (DType::F64, of(&[3]).1)));
-    assert!(!follows(&Op::BiasAdd, 0, &[of(&[2, 5000]), of(&[5000])], of(&[2, 5000])));
+    assert!(!follows(&Op::from(Cast(DType::F64)), 0, &[of(&[3])], (DType::F64, of(&[3]).1)));
+    assert!(!follows(&Op::from(Rows::BiasAdd), 0, &[of(&[2, 5000]), of(&[5000])], of(&[2, 5000])));
 }

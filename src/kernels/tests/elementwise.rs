@@ -3,8 +3,8 @@
 use super::super::math::erf_f64 as erf;
 use super::super::{elementwise, reference};
 use super::{LENGTHS, applied, assert_close, bits, values, written};
-use crate::graph::{Op, Unary};
-use crate::kernels::cost_of;
+use crate::graph::Op;
+use crate::operations::{Seen, Unary, UnaryGrad, cost_of};
 use crate::tensor::{DType, Tensor};
 
 /// A function: its definition in f64, and what brings a value into its domain.
@@ -78,9 +78,9 @@ fn every_function_is_within_a_few_units_of_its_definition_at_every_length() {
         for len in LENGTHS {
             let x = reference::map(&values(1, len), domain);
             let exact = reference::map(&doubles(&x), f);
-            let found = applied(&Op::Unary(unary), &[&vector(&x)]);
+            let found = applied(&Op::from(unary), &[&vector(&x)]);
             assert_close(found.slice(), &reference::map(&exact, |y| y as f32), 6e-7);
-            let found = applied(&Op::Unary(unary), &[&vector(&doubles(&x))]);
+            let found = applied(&Op::from(unary), &[&vector(&doubles(&x))]);
             for (found, exact) in found.slice::<f64>().iter().zip(&exact) {
                 assert!(
                     (found - exact).abs() <= 1e-14 * exact.abs().max(1.0),
@@ -95,7 +95,7 @@ fn every_function_is_within_a_few_units_of_its_definition_at_every_length() {
 fn every_gradient_is_the_slope_of_its_function() {
     const STEP: f64 = 1e-5;
     for (unary, f, domain) in definitions() {
-        if unary.gradient_sees().is_none() {
+        if unary.gradient_sees() == Seen::Nothing {
             continue;
         }
         let near_a_kink = |x: f32| [0.0, 6.0].iter().any(|kink| (x - kink).abs() < 0.01);
@@ -107,9 +107,9 @@ fn every_gradient_is_the_slope_of_its_function() {
             f64::from(*dy) * (f(x + STEP) - f(x - STEP)) / (2.0 * STEP)
         };
         let wanted: Vec<f64> = x.iter().zip(&dy).map(slope).collect();
-        let op = Op::UnaryGrad(unary);
-        let y = applied(&Op::Unary(unary), &[&vector(&x)]);
-        let sees_input = unary.gradient_sees() == Some(crate::graph::Seen::Input);
+        let op = Op::from(UnaryGrad(unary));
+        let y = applied(&Op::from(unary), &[&vector(&x)]);
+        let sees_input = unary.gradient_sees() == Seen::Input;
         let seen = if sees_input { vector(&x) } else { y };
         let found = applied(&op, &[&vector(&dy), &seen]);
         assert_close(found.slice(), &reference::map(&wanted, |y| y as f32), 4e-6);
@@ -125,7 +125,7 @@ fn every_gradient_is_the_slope_of_its_function() {
 
 #[test]
 fn the_ends_of_the_functions_are_what_the_docs_say() {
-    let of = |unary, x: f32| applied(&Op::Unary(unary), &[&vector(&[x])]).slice::<f32>()[0];
+    let of = |unary, x: f32| applied(&Op::from(unary), &[&vector(&[x])]).slice::<f32>()[0];
     for unary in [
         Unary::Relu,
         Unary::Relu6,
@@ -152,8 +152,7 @@ fn angles_of_many_turns_change_no_bit_of_their_neighbours() {
     let near: Vec<f32> = reference::map(&values(1, 40), |x| 20.0 * x);
     let with_far: Vec<f32> = near.iter().copied().chain([1e30]).collect();
     for unary in [Unary::Sin, Unary::Cos] {
-        let [near, with_far] =
-            [&near, &with_far].map(|x| applied(&Op::Unary(unary), &[&vector(x)]));
+        let [near, with_far] = [&near, &with_far].map(|x| applied(&Op::from(unary), &[&vector(x)]));
         assert_eq!(bits(near.slice()), bits(&with_far.slice()[..40]));
         assert!(with_far.slice::<f32>()[40].abs() <= 1.0);
     }
@@ -162,12 +161,12 @@ fn angles_of_many_turns_change_no_bit_of_their_neighbours() {
 #[test]
 fn integers_have_magnitude_sign_square_and_opposite_and_wrap() {
     let x = [-3i32, 0, 7, i32::MIN];
-    let of = |unary| applied(&Op::Unary(unary), &[&vector(&x)]).slice::<i32>().to_vec();
+    let of = |unary| applied(&Op::from(unary), &[&vector(&x)]).slice::<i32>().to_vec();
     assert_eq!(of(Unary::Abs), [3, 0, 7, i32::MIN]);
     assert_eq!(of(Unary::Sign), [-1, 0, 1, -1]);
     assert_eq!(of(Unary::Square), [9, 0, 49, 0]);
     assert_eq!(of(Unary::Neg), [3, 0, -7, i32::MIN]);
-    let long = applied(&Op::Unary(Unary::Square), &[&vector(&[-3_000_000_000i64])]);
+    let long = applied(&Op::from(Unary::Square), &[&vector(&[-3_000_000_000i64])]);
     assert_eq!(long.slice::<i64>(), [9_000_000_000_000_000_000]);
 }
 
@@ -175,7 +174,7 @@ fn integers_have_magnitude_sign_square_and_opposite_and_wrap() {
 fn a_function_costs_what_its_polynomial_has_and_the_bytes_of_its_type() {
     let cost = |unary, dtype| {
         let x = (dtype, [10].into());
-        cost_of(&Op::Unary(unary), &[x], &[x])
+        cost_of(&Op::from(unary), &[x], &[x])
     };
     assert_eq!(
         (cost(Unary::Relu, DType::F32).flops, cost(Unary::Relu, DType::F32).bytes),

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::super::IndexOutOfRange;
 use super::super::reference::{by_position, place};
-use super::super::registry::call;
 use super::array::{numbered, run};
 use crate::operations::Indexed;
+use crate::operations::call;
 use crate::tensor::{DType, Tensor};
 
 fn indexed(op: Indexed, inputs: &[&Tensor]) -> Tensor {

@@ -1,10 +1,10 @@
 //! Operations that move elements where they are large, or have a result that is plain to see, and
 //! what they cost.
 
-use super::super::cost_of;
 use super::array::{array, assert_moved, numbered, run, zero};
 use super::{bits, values};
-use crate::graph::{Array, Op};
+use crate::graph::Op;
+use crate::operations::{Array, cost_of};
 use crate::tensor::{DType, Shape, Tensor};
 
 #[test]
@@ -41,7 +41,7 @@ fn large_parts_paddings_and_joins_are_those_of_small_ones() {
     assert_eq!(array(inner, &[&padded]), x);
     for axis in 0..2 {
         let sizes = vec![300, x.shape().dims()[axis] - 300];
-        let parts = run(&Op::Array(Array::Split { axis, sizes }), &[&x]);
+        let parts = run(&Op::from(Array::Split { axis, sizes }), &[&x]);
         assert_eq!(array(Array::Concat { axis }, &parts.iter().collect::<Vec<_>>()), x);
     }
     let turned = array(Array::Reverse(vec![0, 1]), &[&x]);
@@ -91,7 +91,7 @@ fn sums_of_floats_along_an_axis_are_added_one_after_the_other() {
 #[test]
 fn what_is_moved_is_what_it_costs() {
     let f32s = |dims: &[usize]| (DType::F32, Shape::new(dims));
-    let cost = |op, inputs: &[_], outputs: &[_]| cost_of(&Op::Array(op), inputs, outputs);
+    let cost = |op, inputs: &[_], outputs: &[_]| cost_of(&Op::from(op), inputs, outputs);
     let transposed = cost(Array::Transpose(vec![1, 0]), &[f32s(&[3, 5])], &[f32s(&[5, 3])]);
     assert_eq!((transposed.flops, transposed.bytes), (0, 2 * 4 * 15));
     let part = Array::Slice { begin: vec![0], size: vec![Some(2)] };

@@ -9,7 +9,8 @@ use super::super::strided::{self, View, dense};
 use super::super::window::{self, Windows};
 use super::super::{convert, elementwise, indexed, reduce, rows};
 use super::{applied, bits, values};
-use crate::graph::{Binary, Comparison, Op, Padding, Reduction, Sliding, Unary};
+use crate::graph::{Op, Padding, Reduction, Sliding};
+use crate::operations::{Binary, Broadcast, Comparison, Unary};
 use crate::tensor::{Shape, Tensor};
 
 /// Asserts that `kernel`, which fills a slice of `len`, gives the same bits on any number of
@@ -69,8 +70,8 @@ fn elementwise_kernels_do_not_depend_on_threads() {
     let write = |out: &mut [f32], op: &Op, inputs: &[&Tensor]| {
         out.copy_from_slice(applied(op, inputs).slice())
     };
-    assert_invariant(len, |out| write(out, &Op::Unary(Unary::Tanh), &[&x]));
-    assert_invariant(len, |out| write(out, &Op::Binary(Binary::Mul), &[&x, &y]));
+    assert_invariant(len, |out| write(out, &Op::from(Unary::Tanh), &[&x]));
+    assert_invariant(len, |out| write(out, &Op::from(Binary::Mul), &[&x, &y]));
     assert_invariant(len, |out| elementwise::add_n(&[&a, &b, &a], 0.3, out));
     assert_invariant(len, |out| convert::fill(0.3, out));
 }
@@ -82,14 +83,18 @@ fn broadcast_kernels_do_not_depend_on_threads() {
         let shape = Shape::from(dims);
         Tensor::new(shape, &values(1, shape.elements())).unwrap()
     });
-    let less = applied(&Op::Compare(Comparison::Less), &[&row, &column]);
+    let less = applied(&Op::from(Comparison::Less), &[&row, &column]);
     let write = |out: &mut [f32], op: &Op, inputs: &[&Tensor]| {
         out.copy_from_slice(applied(op, inputs).slice())
     };
     for other in [&row, &column] {
-        assert_invariant(rows * columns, |out| write(out, &Op::Binary(Binary::Sub), &[&x, other]));
-        assert_invariant(rows * columns, |out| write(out, &Op::Select, &[&less, &x, other]));
-        assert_invariant(other.shape().elements(), |out| write(out, &Op::SumToLike, &[&x, other]));
+        assert_invariant(rows * columns, |out| write(out, &Op::from(Binary::Sub), &[&x, other]));
+        assert_invariant(rows * columns, |out| {
+            write(out, &Op::from(Broadcast::Select), &[&less, &x, other])
+        });
+        assert_invariant(other.shape().elements(), |out| {
+            write(out, &Op::from(Broadcast::SumToLike), &[&x, other])
+        });
     }
 }
 

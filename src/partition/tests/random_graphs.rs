@@ -23,7 +23,7 @@ fn graph(operations: &[Built]) -> Graph {
         let op = if edges.is_empty() {
             Op::Fill { shape: [2].into(), value: 1f32.into() }
         } else {
-            Op::AddN
+            crate::operations::Broadcast::AddN.into()
         };
         let controls: Vec<OpId> = controls
             .iter()

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::graph::Op;
-use crate::kernels::is_link;
 use crate::partition::{Node, Partition, Sent, Slot};
 use crate::sync::Epoch;
 use crate::tensor::Tensor;
@@ -131,7 +130,8 @@ impl Plan {
 
     fn index_chains(&mut self, nodes: &[Node]) {
         let mut givers = vec![None; self.uses.len()];
-        for (index, node) in (0u32..).zip(nodes).filter(|(_, node)| is_link(&node.op)) {
+        for (index, node) in (0u32..).zip(nodes).filter(|(_, node)| node.op.elementwise().is_some())
+        {
             let only_here = |slot: &Slot| self.uses[slot.0 as usize] == 1;
             let giver = |(at, slot): (usize, &Slot)| {
                 Some((at, givers[slot.0 as usize].filter(|_| only_here(slot))?))

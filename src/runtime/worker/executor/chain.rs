@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::frame::Frame;
 use crate::graph::Known;
-use crate::kernels::{self, Link};
+use crate::operations::{self, Link};
 use crate::runtime::worker::plan::{Plan, slots_of};
 
 /// The size from which a kernel is worth running in place \[bytes\]: half a first-level cache.
@@ -20,8 +20,9 @@ pub(super) fn goes_on(
     (node, at, types): (u32, usize, &Types),
 ) -> bool {
     let (giver, of_giver) = giver;
-    let ends = |at| kernels::follows(&plan.node(giver).op, at, &of_giver.0, of_giver.1);
-    (0..of_giver.0.len()).any(ends) && kernels::follows(&plan.node(node).op, at, &types.0, types.1)
+    let ends = |at| operations::follows(&plan.node(giver).op, at, &of_giver.0, of_giver.1);
+    (0..of_giver.0.len()).any(ends)
+        && operations::follows(&plan.node(node).op, at, &types.0, types.1)
 }
 
 /// Runs `node` and the nodes in `chained` that lead to it as one kernel; a large node alone runs in
@@ -48,7 +49,7 @@ pub(super) fn run(plan: &Plan, node: u32, frame: &mut Frame, chained: &mut [bool
         Link { op: &node.op, at: *at, other: other.map(|(_, slot)| frame.get(*slot)) }
     };
     let links: SmallVec<[Link<'_>; 6]> = nodes.iter().rev().map(link).collect();
-    let result = kernels::run_chain(x, &links);
+    let result = operations::run_chain(x, &links);
     drop(links);
     for (node, at) in &nodes {
         let others = plan.node(*node).inputs.iter().enumerate().filter(|(i, _)| i != at);
@@ -64,7 +65,7 @@ pub(super) fn run(plan: &Plan, node: u32, frame: &mut Frame, chained: &mut [bool
 /// makes a chain only if it is large and nothing else needs the value.
 fn first_input(plan: &Plan, node: u32, frame: &Frame, is_alone: bool) -> Option<usize> {
     let node = plan.node(node);
-    if !kernels::is_link(&node.op) {
+    if node.op.elementwise().is_none() {
         return None;
     }
     let inputs: SmallVec<[Known; 3]> =
@@ -77,6 +78,6 @@ fn first_input(plan: &Plan, node: u32, frame: &Frame, is_alone: bool) -> Option<
                 && dtype.size() * shape.elements() >= IN_PLACE_FROM
     };
     let fits =
-        |at: &usize| kernels::follows(&node.op, *at, &inputs, (dtype, shape)) && is_worth_it(at);
+        |at: &usize| operations::follows(&node.op, *at, &inputs, (dtype, shape)) && is_worth_it(at);
     (0..inputs.len()).find(fits)
 }

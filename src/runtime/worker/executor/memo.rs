@@ -4,7 +4,8 @@
 use smallvec::SmallVec;
 
 use crate::graph::{Known, TensorType, infer};
-use crate::kernels::{self, Cost};
+use crate::kernels::Cost;
+use crate::operations;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::worker::plan::Plan;
 
@@ -47,6 +48,6 @@ fn infer_memo(plan: &Plan, node: u32, inputs: &[Known]) -> Result<Memo> {
     })?;
     let known = |output: &TensorType| Some((output.dtype, output.shape.known()?));
     let outputs: Option<SmallVec<[Known; 2]>> = outputs.iter().map(known).collect();
-    let cost = kernels::cost_of(op, inputs, outputs.as_deref().unwrap_or_default());
+    let cost = operations::cost_of(op, inputs, outputs.as_deref().unwrap_or_default());
     Ok(Memo { inputs: inputs.into(), outputs, cost })
 }

@@ -1,0 +1,59 @@
+//! The number of values in a range.
+
+use crate::tensor::{DType, Tensor};
+
+/// The number of values from `start` in steps of `delta` that do not reach `limit`, three scalars
+/// of one type; `None` if they are not numbers, the step is 0, or there are more values than any
+/// memory holds.
+pub(super) fn range_len(start: &Tensor, limit: &Tensor, delta: &Tensor) -> Option<usize> {
+    match start.dtype() {
+        DType::F32 => real([start, limit, delta].map(|x| f64::from(x.slice::<f32>()[0]))),
+        DType::F64 => real([start, limit, delta].map(|x| x.slice::<f64>()[0])),
+        DType::I32 => whole([start, limit, delta].map(|x| i128::from(x.slice::<i32>()[0]))),
+        DType::I64 => whole([start, limit, delta].map(|x| i128::from(x.slice::<i64>()[0]))),
+        _ => None,
+    }
+}
+
+/// More values than any memory holds.
+const MOST: i128 = 1 << 48;
+
+fn real([start, limit, delta]: [f64; 3]) -> Option<usize> {
+    let steps = ((limit - start) / delta).ceil();
+    (delta != 0.0 && steps.is_finite() && steps < MOST as f64).then(|| steps.max(0.0) as usize)
+}
+
+fn whole([start, limit, delta]: [i128; 3]) -> Option<usize> {
+    if delta == 0 {
+        return None;
+    }
+    let (span, step) = if delta > 0 { (limit - start, delta) } else { (start - limit, -delta) };
+    let steps = (span + step - 1).div_euclid(step).max(0);
+    (steps < MOST).then_some(steps as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_ends_before_its_limit_and_one_in_the_other_direction_is_empty() {
+        let len = |start: i64, limit: i64, delta: i64| {
+            range_len(&start.into(), &limit.into(), &delta.into())
+        };
+        assert_eq!(
+            [len(0, 10, 3), len(0, 9, 3), len(5, 5, 1), len(0, 5, -1)],
+            [4, 3, 0, 0].map(Some)
+        );
+        assert_eq!([len(5, 0, -2), len(i64::MIN, i64::MAX, i64::MAX)], [Some(3), Some(3)]);
+        assert_eq!([len(0, 1, 0), len(i64::MIN, i64::MAX, 1)], [None, None]);
+        let floats = |start: f32, limit: f32, delta: f32| {
+            range_len(&start.into(), &limit.into(), &delta.into())
+        };
+        assert_eq!([floats(0.0, 1.0, 0.25), floats(0.0, 1.1, 0.25)], [Some(4), Some(5)]);
+        assert_eq!(
+            [floats(0.0, f32::INFINITY, 1.0), floats(0.0, 1.0, 0.0), floats(0.0, f32::NAN, 1.0)],
+            [None; 3]
+        );
+    }
+}

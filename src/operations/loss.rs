@@ -1,0 +1,262 @@
+//! Softmax, and the losses that classifiers are trained by.
+
+use smallvec::smallvec;
+
+use super::types::{is_float, is_index};
+use super::{Rows, Unary};
+use crate::graph::{
+    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
+    Output, OutputTypes, Outputs, TensorType, agree, bytes, one,
+};
+use crate::kernels::cost::EXP;
+use crate::kernels::number::Number;
+use crate::kernels::{by_float, by_position, reduce, softmax, written};
+use crate::tensor::{Shape, Tensor};
+
+/// A function of logits, or a loss. Rows lie along the last axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// `(logits)`: the softmax of each row.
+    Softmax,
+    /// `(gradient, y)`, where `y` is the softmax.
+    SoftmaxGrad,
+    /// `(logits)`: the logarithms of the softmax.
+    LogSoftmax,
+    /// `(gradient, y)`, where `y` is the logarithm of the softmax.
+    LogSoftmaxGrad,
+    /// `(logits [rows, classes], labels [rows, classes])`: the cross entropy of each row with its
+    /// probabilities, and its gradient by the logits.
+    SoftmaxCrossEntropyWithLogits,
+    /// `(logits [rows, classes], labels [rows])`: the loss of each row, and its gradient by the
+    /// logits.
+    SparseSoftmaxCrossEntropyWithLogits,
+    /// `(logits, labels)`: the cross entropy of each element's sigmoid with its probability.
+    SigmoidCrossEntropyWithLogits,
+    /// `(x)`: half the sum of the squares of all elements.
+    L2Loss,
+}
+
+/// One of each kind.
+pub(super) fn kinds() -> Vec<Defined> {
+    [
+        Loss::Softmax,
+        Loss::SoftmaxGrad,
+        Loss::LogSoftmax,
+        Loss::LogSoftmaxGrad,
+        Loss::SoftmaxCrossEntropyWithLogits,
+        Loss::SparseSoftmaxCrossEntropyWithLogits,
+        Loss::SigmoidCrossEntropyWithLogits,
+        Loss::L2Loss,
+    ]
+    .map(Defined::from)
+    .into()
+}
+
+impl OpDef for Loss {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Softmax => "Softmax",
+            Self::SoftmaxGrad => "SoftmaxGrad",
+            Self::LogSoftmax => "LogSoftmax",
+            Self::LogSoftmaxGrad => "LogSoftmaxGrad",
+            Self::SoftmaxCrossEntropyWithLogits => "SoftmaxCrossEntropyWithLogits",
+            Self::SparseSoftmaxCrossEntropyWithLogits => "SparseSoftmaxCrossEntropyWithLogits",
+            Self::SigmoidCrossEntropyWithLogits => "SigmoidCrossEntropyWithLogits",
+            Self::L2Loss => "L2Loss",
+        }
+    }
+
+    fn attributes(&self, _: &mut Attributes) -> Defined {
+        (*self).into()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        let is_real = inputs.first().is_some_and(|x| is_float(*x));
+        let (outputs, needs) = match (self, inputs) {
+            (Self::Softmax | Self::LogSoftmax, [x]) => (
+                (x.shape.rank() > 0).then(|| smallvec![*x]),
+                "f32 or f64 logits [rows, classes] or of any other rank from 1",
+            ),
+            (
+                Self::SoftmaxGrad | Self::LogSoftmaxGrad | Self::SigmoidCrossEntropyWithLogits,
+                [a, b],
+            ) => (alike(*a, *b).map(|x| smallvec![x]), "two f32 or two f64 of one shape"),
+            (Self::SoftmaxCrossEntropyWithLogits, [logits, labels]) => (
+                alike(*logits, *labels).and_then(loss_of_rows),
+                "f32 or f64 logits and labels [rows, classes]",
+            ),
+            (Self::SparseSoftmaxCrossEntropyWithLogits, [logits, labels]) => (
+                sparse(*logits, *labels),
+                "f32 or f64 logits [rows, classes] and i32 or i64 labels [rows]",
+            ),
+            (Self::L2Loss, [x]) => (Some(one(x.dtype, Shape::SCALAR)), "one f32 or f64"),
+            _ => (None, "another number of inputs"),
+        };
+        outputs.filter(|_| is_real).ok_or_else(|| GraphProblem::needs(needs, inputs))
+    }
+
+    fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+        let dy = of.only_arrived()?;
+        Ok(match self {
+            Self::Softmax => vec![Some(dy.with(&[&of.output(0)], Self::SoftmaxGrad)?)],
+            Self::LogSoftmax => vec![Some(dy.with(&[&of.output(0)], Self::LogSoftmaxGrad)?)],
+            Self::SoftmaxCrossEntropyWithLogits => {
+                let by_labels = || {
+                    let logs = of.input(0).with(&[], Self::LogSoftmax)?;
+                    logs.with(&[&dy], Rows::ScaleRows)?.with(&[], Unary::Neg)
+                };
+                let by_logits = || of.output(1).with(&[&dy], Rows::ScaleRows);
+                vec![of.for_input(0, by_logits)?, of.for_input(1, by_labels)?]
+            }
+            Self::SparseSoftmaxCrossEntropyWithLogits => {
+                vec![Some(of.output(1).with(&[&dy], Rows::ScaleRows)?), None]
+            }
+            Self::SigmoidCrossEntropyWithLogits => {
+                let (logits, labels) = (of.input(0), of.input(1));
+                let by_logits = || dy.mul(&logits.sigmoid().sub(&labels)?);
+                let by_labels = || Ok(dy.mul(&logits)?.negate());
+                vec![of.for_input(0, by_logits)?, of.for_input(1, by_labels)?]
+            }
+            Self::L2Loss => vec![Some(of.input(0).mul(&dy)?)],
+            Self::SoftmaxGrad | Self::LogSoftmaxGrad => return Err(of.no_gradient()),
+        })
+    }
+
+    /// An exponential and 4 flops an element for a softmax or its gradient, and a logarithm a row
+    /// where there is one; two exponentials for that of a sigmoid. Every element of each operand
+    /// once.
+    fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
+        let (rows, classes) = inputs[0].1.rows_and_columns();
+        let flops = match self {
+            Self::L2Loss => 2 * rows * classes,
+            Self::SoftmaxGrad => 4 * rows * classes,
+            Self::Softmax | Self::LogSoftmaxGrad => (EXP + 4) * rows * classes,
+            Self::SigmoidCrossEntropyWithLogits => (2 * EXP + 8) * rows * classes,
+            Self::SoftmaxCrossEntropyWithLogits => (2 * EXP + 6) * rows * classes + EXP * rows,
+            Self::LogSoftmax | Self::SparseSoftmaxCrossEntropyWithLogits => {
+                (EXP + 4) * rows * classes + (EXP + 2) * rows
+            }
+        };
+        Cost::work(flops, bytes(inputs) + bytes(outputs))
+    }
+
+    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        let (_, classes) = inputs[0].shape().rows_and_columns();
+        let shape = inputs[0].shape();
+        Ok(by_float!(inputs[0].dtype(), T => match (self, inputs) {
+            (Self::Softmax, [x]) => {
+                written::<T>(shape, |out| softmax::softmax(x.slice(), classes, out))
+            }
+            (Self::LogSoftmax, [x]) => {
+                written::<T>(shape, |out| softmax::log_softmax(x.slice(), classes, out))
+            }
+            (Self::SoftmaxGrad, [dy, y]) => {
+                written::<T>(shape, |dx| softmax::softmax_grad(dy.slice(), y.slice(), classes, dx))
+            }
+            (Self::LogSoftmaxGrad, [dy, y]) => {
+                written::<T>(shape, |dx| {
+                    softmax::log_softmax_grad(dy.slice(), y.slice(), classes, dx);
+                })
+            }
+            (Self::SoftmaxCrossEntropyWithLogits, [logits, labels]) => {
+                let (mut loss, mut backprop) = outputs::<T>(logits);
+                softmax::softmax_cross_entropy::<T>(
+                    logits.slice(),
+                    labels.slice(),
+                    loss.make_mut(),
+                    backprop.make_mut(),
+                );
+                smallvec![loss, backprop]
+            }
+            (Self::SparseSoftmaxCrossEntropyWithLogits, [logits, labels]) => {
+                by_position!(labels.dtype(), I => {
+                    let (mut loss, mut backprop) = outputs::<T>(logits);
+                    softmax::sparse_softmax_cross_entropy::<T, I>(
+                        logits.slice(),
+                        labels.slice(),
+                        loss.make_mut(),
+                        backprop.make_mut(),
+                    )?;
+                    smallvec![loss, backprop]
+                })
+            }
+            (Self::SigmoidCrossEntropyWithLogits, [logits, labels]) => {
+                written::<T>(shape, |out| {
+                    softmax::sigmoid_cross_entropy(logits.slice(), labels.slice(), out);
+                })
+            }
+            (Self::L2Loss, [x]) => {
+                smallvec![Tensor::scalar(reduce::sum_of_squares::<T>(x.slice()).over(2))]
+            }
+            (op, _) => panic!("{op:?} has no kernel for {} inputs", inputs.len()),
+        }))
+    }
+}
+
+fn alike(a: TensorType, b: TensorType) -> Option<TensorType> {
+    let shape = a.shape.merge(&b.shape)?;
+    (a.dtype == b.dtype).then_some(TensorType { shape, ..a })
+}
+
+fn loss_of_rows(logits: TensorType) -> Option<OutputTypes> {
+    let &[rows, _] = logits.shape.dims() else { return None };
+    Some(smallvec![TensorType::new(logits.dtype, [rows]), logits])
+}
+
+fn sparse(logits: TensorType, labels: TensorType) -> Option<OutputTypes> {
+    let (&[rows, classes], &[labelled]) = (logits.shape.dims(), labels.shape.dims()) else {
+        return None;
+    };
+    let rows = agree(rows, labelled)?;
+    is_index(labels.dtype).then(|| loss_of_rows(TensorType::new(logits.dtype, [rows, classes])))?
+}
+
+/// A loss for each row of `logits`, and their gradient, not yet written.
+fn outputs<T: Number>(logits: &Tensor) -> (Tensor, Tensor) {
+    let (rows, _) = logits.shape().rows_and_columns();
+    (Tensor::uninitialised::<T>([rows].into()), Tensor::uninitialised::<T>(logits.shape()))
+}
+
+impl Output {
+    /// The softmax of each row along the last axis: its elements as probabilities.
+    ///
+    /// # Errors
+    /// If the elements are not f32 or f64, or there is no axis.
+    #[track_caller]
+    pub fn softmax(&self) -> Result<Self, GraphError> {
+        self.with(&[], Loss::Softmax)
+    }
+
+    /// The logarithms of [`Output::softmax`], precise even where the softmax is rounded to 0.
+    ///
+    /// # Errors
+    /// If the elements are not f32 or f64, or there is no axis.
+    #[track_caller]
+    pub fn log_softmax(&self) -> Result<Self, GraphError> {
+        self.with(&[], Loss::LogSoftmax)
+    }
+
+    /// See [`softmax_cross_entropy`](crate::graph::softmax_cross_entropy).
+    #[track_caller]
+    pub(crate) fn cross_entropy(&self, labels: &Self) -> Result<Self, GraphError> {
+        self.with(&[labels], Loss::SoftmaxCrossEntropyWithLogits)
+    }
+
+    /// See [`sparse_softmax_cross_entropy`](crate::graph::sparse_softmax_cross_entropy).
+    #[track_caller]
+    pub(crate) fn sparse_cross_entropy(&self, labels: &Self) -> Result<Self, GraphError> {
+        self.with(&[labels], Loss::SparseSoftmaxCrossEntropyWithLogits)
+    }
+
+    /// See [`sigmoid_cross_entropy`](crate::graph::sigmoid_cross_entropy).
+    #[track_caller]
+    pub(crate) fn sigmoid_cross_entropy(&self, labels: &Self) -> Result<Self, GraphError> {
+        self.with(&[labels], Loss::SigmoidCrossEntropyWithLogits)
+    }
+
+    /// See [`l2_loss`](crate::graph::l2_loss).
+    #[track_caller]
+    pub(crate) fn l2_loss(&self) -> Result<Self, GraphError> {
+        self.with(&[], Loss::L2Loss)
+    }
+}

@@ -1,0 +1,308 @@
+//! Operations on rows that are found by their number, as embeddings use them. If the number of rows
+//! depends on values, the dimension stays open.
+
+use smallvec::smallvec;
+
+use super::types::{is_index, typed};
+use crate::graph::{
+    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
+    Output, OutputTypes, Outputs, ShardStrategy, Sharding, TensorType, agree, bytes, one,
+};
+use crate::kernels::indexed::positions;
+use crate::kernels::{gather_rows, sparse};
+use crate::tensor::{DType, Element, PartialShape, Shape, Tensor};
+
+/// An operation on rows and their numbers. Ids are i32 or i64.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sparse {
+    /// `(x [n])`: its distinct values, in the order in which they first occur, and for each element
+    /// of `x` its index among them (i32 \[n\]).
+    Unique,
+    /// `(x [ids…, row…], ids […])`: row `i` of the result is the sum of the rows of `x` whose id is
+    /// `i`, in their order. The result has this many rows; with `None`, `(…, like [rows, …])`, as
+    /// many as `like`, whose values are not used.
+    UnsortedSegmentSum(Option<usize>),
+    /// `(ids [n])`: for each shard of a table the ids of its rows, as the shard numbers them; then
+    /// for each shard the positions of these in `ids` (i32). TensorFlow has it as arithmetic on ids
+    /// and two `DynamicPartition`s.
+    ShardIds(Sharding),
+    /// `(positions [n0], …, rows [n0, row…], …)`: all rows, each at its position; the positions are
+    /// all numbers from 0, each once (TensorFlow: `DynamicStitch`).
+    Stitch,
+    /// `(gradient, positions…)`: for each list of positions the gradient's rows at them.
+    StitchGrad,
+}
+
+/// One of each kind.
+pub(super) fn kinds() -> Vec<Defined> {
+    let strategy = ShardStrategy::Div;
+    let sharding = Sharding { table: "".into(), rows: 0, shards: 0, strategy };
+    vec![
+        Sparse::Unique.into(),
+        Sparse::UnsortedSegmentSum(None).into(),
+        Sparse::ShardIds(sharding).into(),
+        Sparse::Stitch.into(),
+        Sparse::StitchGrad.into(),
+    ]
+}
+
+impl OpDef for Sparse {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Unique => "Unique",
+            Self::UnsortedSegmentSum(_) => "UnsortedSegmentSum",
+            Self::ShardIds(_) => "ShardIds",
+            Self::Stitch => "DynamicStitch",
+            Self::StitchGrad => "DynamicStitchGrad",
+        }
+    }
+
+    fn attributes(&self, given: &mut Attributes) -> Defined {
+        match self {
+            Self::UnsortedSegmentSum(rows) => {
+                Self::UnsortedSegmentSum(given.maybe_size("num_segments", *rows))
+            }
+            Self::ShardIds(own) => {
+                let is_mod = given.flag("mod", own.strategy == ShardStrategy::Mod);
+                Self::ShardIds(Sharding {
+                    table: given.text("table", own.table.to_string()).into(),
+                    rows: given.size("rows", own.rows),
+                    shards: given.size("shards", own.shards),
+                    strategy: if is_mod { ShardStrategy::Mod } else { ShardStrategy::Div },
+                })
+            }
+            Self::Unique | Self::Stitch | Self::StitchGrad => self.clone(),
+        }
+        .into()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        let (outputs, needs) = match (self, inputs) {
+            (Self::Unique, [x]) => (unique_types(*x), "a vector of i32 or i64"),
+            (Self::UnsortedSegmentSum(Some(rows)), [x, ids]) => {
+                (segment_sum(*x, *ids, Some(*rows)), "f32 rows and an i32 or i64 for each")
+            }
+            (Self::UnsortedSegmentSum(None), [x, ids, like]) => (
+                like.shape.dims().first().and_then(|rows| segment_sum(*x, *ids, *rows)),
+                "f32 rows, an i32 or i64 for each, and what has a row for each sum",
+            ),
+            (Self::ShardIds(sharding), [ids]) => {
+                (shard_types(*ids, sharding.shards), "a vector of i32 or i64")
+            }
+            (Self::Stitch, inputs) => {
+                (stitch(inputs), "as many i32 vectors of positions as f32 rows")
+            }
+            (Self::StitchGrad, [gradient, positions @ ..]) => {
+                (stitch_grad(*gradient, positions), "f32 rows and i32 vectors of positions")
+            }
+            _ => (None, "another number of inputs"),
+        };
+        outputs.ok_or_else(|| GraphProblem::needs(needs, inputs))
+    }
+
+    fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+        let dy = of.only_arrived()?;
+        let mut gradients = vec![None; of.inputs()];
+        match self {
+            Self::UnsortedSegmentSum(_) => {
+                gradients[0] = of.for_input(0, || dy.gather(&of.input(1), 0))?;
+            }
+            Self::Stitch => {
+                let shards = of.inputs() / 2;
+                let positions: Vec<Output> = (0..shards).map(|shard| of.input(shard)).collect();
+                let parts = dy.with(&positions.iter().collect::<Vec<_>>(), Self::StitchGrad)?;
+                for (shard, gradient) in (0..).zip(&mut gradients[shards..]) {
+                    *gradient = Some(parts.sibling(shard));
+                }
+            }
+            Self::Unique | Self::ShardIds(_) | Self::StitchGrad => return Err(of.no_gradient()),
+        }
+        Ok(gradients)
+    }
+
+    /// The values that are read and written, and an addition for each summed value.
+    fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
+        match self {
+            // The outputs are as large as the ids at most, and are counted so: how large, the
+            // values decide.
+            Self::Unique | Self::ShardIds(_) => {
+                Cost::moved(2 * bytes(inputs) + 4 * inputs[0].1.elements())
+            }
+            Self::UnsortedSegmentSum(_) => {
+                let elements = inputs[0].1.elements();
+                let moved = Cost::moved(bytes(&inputs[..2]) + 4 * elements + bytes(outputs));
+                Cost { flops: elements as u64, ..moved }
+            }
+            Self::Stitch => Cost::moved(bytes(inputs) + bytes(outputs)),
+            Self::StitchGrad => Cost::moved(bytes(&inputs[1..]) + 2 * bytes(outputs)),
+        }
+    }
+
+    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        Ok(match (self, inputs) {
+            (Self::Unique, [x]) => match x.dtype() {
+                DType::I32 => unique::<i32>(x),
+                _ => unique::<i64>(x),
+            },
+            (Self::UnsortedSegmentSum(rows), [x, ids, like @ ..]) => {
+                let rows = rows.unwrap_or_else(|| like[0].shape().dims()[0]);
+                let dims = x.shape();
+                let row = &dims.dims()[ids.shape().rank()..];
+                let positions = positions(ids, rows)?;
+                let mut out = Tensor::uninitialised::<f32>(Shape::new(&[&[rows], row].concat()));
+                sparse::segment_sum(x.slice(), &positions, row.iter().product(), out.make_mut());
+                smallvec![out]
+            }
+            (Self::ShardIds(sharding), [ids]) => match ids.dtype() {
+                DType::I32 => shard_ids::<i32>(ids, sharding, |row| row as i32)?,
+                _ => shard_ids::<i64>(ids, sharding, |row| row as i64)?,
+            },
+            (Self::Stitch, inputs) => {
+                let (positions, rows) = inputs.split_at(inputs.len() / 2);
+                let (count, dims) =
+                    (positions.iter().map(|p| p.shape().elements()).sum(), rows[0].shape());
+                let row = &dims.dims()[1..];
+                let mut out = Tensor::uninitialised::<f32>(Shape::new(&[&[count], row].concat()));
+                let width = row.iter().product();
+                for (positions, rows) in positions.iter().zip(rows) {
+                    sparse::stitch(positions.slice(), rows.slice(), width, out.make_mut());
+                }
+                smallvec![out]
+            }
+            (Self::StitchGrad, [dy, lists @ ..]) => {
+                let parts = lists.iter().map(|list| gather_rows(dy, list));
+                parts.collect::<Result<_, _>>()?
+            }
+            (op, _) => panic!("{op:?} has no kernel for {} inputs", inputs.len()),
+        })
+    }
+}
+
+fn is_vector(x: TensorType) -> bool {
+    x.shape.rank() == 1
+}
+
+fn unique_types(x: TensorType) -> Option<OutputTypes> {
+    let values = TensorType::new(x.dtype, [None]);
+    (is_index(x.dtype) && is_vector(x))
+        .then(|| smallvec![values, TensorType::new(DType::I32, x.shape)])
+}
+
+fn segment_sum(x: TensorType, ids: TensorType, rows: Option<usize>) -> Option<OutputTypes> {
+    let dims = x.float_dims()?;
+    let rank = ids.shape.rank();
+    if !is_index(ids.dtype) || rank > dims.len() {
+        return None;
+    }
+    let (numbered, row) = dims.split_at(rank);
+    PartialShape::new(numbered).merge(&ids.shape)?;
+    typed(DType::F32, &[&[rows], row].concat())
+}
+
+fn shard_types(ids: TensorType, shards: usize) -> Option<OutputTypes> {
+    let each = |dtype| std::iter::repeat_n(TensorType::new(dtype, [None]), shards);
+    (is_index(ids.dtype) && is_vector(ids))
+        .then(|| each(ids.dtype).chain(each(DType::I32)).collect())
+}
+
+fn stitch(inputs: &[TensorType]) -> Option<OutputTypes> {
+    let (positions, rows) = inputs.split_at(inputs.len() / 2);
+    let [_, row @ ..] = rows.first()?.float_dims()? else { return None };
+    let (mut count, mut row) = (Some(0), PartialShape::new(row));
+    if positions.len() != rows.len() {
+        return None;
+    }
+    for (positions, rows) in positions.iter().zip(rows) {
+        let (&[placed], [given, more @ ..]) = (positions.shape.dims(), rows.float_dims()?) else {
+            return None;
+        };
+        row = row.merge(&PartialShape::new(more))?;
+        let here = agree(placed, *given)?;
+        count = count.zip(here).map(|(count, here)| count + here);
+        if positions.dtype != DType::I32 {
+            return None;
+        }
+    }
+    Some(one(DType::F32, PartialShape::new(&[&[count], row.dims()].concat())))
+}
+
+fn stitch_grad(gradient: TensorType, positions: &[TensorType]) -> Option<OutputTypes> {
+    let [_, row @ ..] = gradient.float_dims()? else { return None };
+    let rows = |positions: &TensorType| {
+        let &[count] = positions.shape.dims() else { return None };
+        let is_i32 = positions.dtype == DType::I32;
+        is_i32.then(|| TensorType::new(DType::F32, PartialShape::new(&[&[count], row].concat())))
+    };
+    positions.iter().map(rows).collect()
+}
+
+fn vector<T: Element>(values: &[T]) -> Tensor {
+    Tensor::new([values.len()], values).expect("a vector has as many values as it has")
+}
+
+fn unique<T: Element + Into<i64>>(x: &Tensor) -> Outputs {
+    let (values, index) = sparse::unique::<T>(x.slice());
+    smallvec![vector(&values), vector(&index)]
+}
+
+fn shard_ids<T: Element + Into<i64>>(
+    ids: &Tensor,
+    sharding: &Sharding,
+    narrow: impl Fn(usize) -> T,
+) -> Result<Outputs, ComputeError> {
+    let shards = sparse::shard_ids(ids.slice(), sharding, narrow)?;
+    let ids = shards.iter().map(|shard| vector(&shard.ids));
+    Ok(ids.chain(shards.iter().map(|shard| vector(&shard.positions))).collect())
+}
+
+impl Output {
+    /// The distinct values of a vector of i32 or i64, in the order in which they first occur, and
+    /// for each element its index among them (i32 \[n\]; TensorFlow `tf.unique`).
+    ///
+    /// # Errors
+    /// If it is not such a vector.
+    #[track_caller]
+    pub fn unique(&self) -> Result<(Self, Self), GraphError> {
+        let values = self.with(&[], Sparse::Unique)?;
+        let index = values.sibling(1);
+        Ok((values, index))
+    }
+
+    /// Sums rows by id: row `i` of the result (f32 \[rows, row…\]) is the sum of the rows here that
+    /// have the id `i`, in their order (TensorFlow `tf.math.unsorted_segment_sum`). The shape of
+    /// the ids is that of the first dimensions here. A step fails if an id is outside `0..rows`;
+    /// TensorFlow instead leaves out negative ids.
+    ///
+    /// # Errors
+    /// If there is not one id, i32 or i64, for each row of f32.
+    #[track_caller]
+    pub fn unsorted_segment_sum(&self, ids: &Self, rows: usize) -> Result<Self, GraphError> {
+        self.with(&[ids], Sparse::UnsortedSegmentSum(Some(rows)))
+    }
+
+    /// The sums of the rows that have the same id, as many as there are `rows_like`.
+    #[track_caller]
+    pub(crate) fn segment_sum_like(
+        &self,
+        ids: &Self,
+        rows_like: &Self,
+    ) -> Result<Self, GraphError> {
+        self.with(&[ids, rows_like], Sparse::UnsortedSegmentSum(None))
+    }
+
+    /// For each shard of a table the ids of its rows, as the shard numbers them; then for each
+    /// shard the positions of these among all ids.
+    #[track_caller]
+    pub(crate) fn shard_ids(&self, sharding: Sharding) -> Result<Vec<Self>, GraphError> {
+        let outputs = 2 * sharding.shards as u32;
+        let first = self.with(&[], Sparse::ShardIds(sharding))?;
+        Ok((0..outputs).map(|output| first.sibling(output)).collect())
+    }
+
+    /// All rows at their positions; this is the first list of positions, before the others and as
+    /// many lists of rows.
+    #[track_caller]
+    pub(crate) fn stitch(&self, others: &[&Self]) -> Result<Self, GraphError> {
+        self.with(others, Sparse::Stitch)
+    }
+}

@@ -1,0 +1,313 @@
+//! Functions of each element of one value, and their gradients.
+
+mod arithmetic;
+mod build;
+
+use super::types::{matching, number, outputs, real};
+use crate::graph::{
+    Attributes, Backprop, ComputeError, Cost, Defined, Elementwise, GraphError, GraphProblem,
+    Known, OpDef, Output, OutputTypes, Outputs, TensorType, bytes,
+};
+use crate::kernels::cost::{EXP, TANH};
+use crate::kernels::number::Float;
+use crate::kernels::{by_float, written};
+use crate::tensor::{DType, Shape, Tensor};
+
+/// A function of one real number (f32, f64), or also of an integer if its doc says so.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Unary {
+    /// `max(x, 0)`
+    Relu,
+    /// `min(max(x, 0), 6)`
+    Relu6,
+    /// `x`, multiplied by this factor if it is below 0.
+    LeakyRelu(f32),
+    /// `x`, or `eˣ − 1` below 0.
+    Elu,
+    /// `1.0507 x`, or `1.7581 (eˣ − 1)` below 0 (Klambauer et al. 2017).
+    Selu,
+    /// `x Φ(x)`, Φ being the normal distribution (TensorFlow `tf.nn.gelu`; Hendrycks and Gimpel
+    /// 2016).
+    Gelu {
+        /// Whether it is `½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))` instead.
+        approximate: bool,
+    },
+    /// `1 / (1 + e⁻ˣ)`
+    Sigmoid,
+    /// `tanh x`
+    Tanh,
+    /// `ln(1 + eˣ)`
+    Softplus,
+    /// `x / (1 + |x|)`
+    Softsign,
+    /// `x / (1 + e⁻ˣ)` (TensorFlow `tf.nn.silu`).
+    Silu,
+    /// `−ln(1 + e⁻ˣ)` (TensorFlow `tf.math.log_sigmoid`).
+    LogSigmoid,
+    /// `eˣ`
+    Exp,
+    /// `eˣ − 1`
+    Expm1,
+    /// `ln x`
+    Log,
+    /// `ln(1 + x)`
+    Log1p,
+    /// `√x`
+    Sqrt,
+    /// `1 / √x`
+    Rsqrt,
+    /// `1 / x`
+    Reciprocal,
+    /// `x²`, of integers too.
+    Square,
+    /// `|x|`, of integers too.
+    Abs,
+    /// 1, −1 or 0, of integers too.
+    Sign,
+    /// `−x`, of integers too.
+    Neg,
+    /// The integer below.
+    Floor,
+    /// The integer above.
+    Ceil,
+    /// The nearest integer; of two equally near, the even one.
+    Round,
+    /// `sin x`
+    Sin,
+    /// `cos x`
+    Cos,
+    /// The error function.
+    Erf,
+}
+
+/// `(gradient, x)` or `(gradient, y)`, by the function: the gradient of a function.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UnaryGrad(pub Unary);
+
+/// The value that a function's gradient is computed from, besides the gradient of its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// The function's input.
+    Input,
+    /// Its result.
+    Output,
+    /// None, since the gradient needs no kernel of its own: that of `Neg`, and of the functions
+    /// through which no gradient passes back.
+    Nothing,
+}
+
+impl Unary {
+    /// Each function, with any attribute.
+    const ALL: [Self; 29] = [
+        Self::Relu,
+        Self::Relu6,
+        Self::LeakyRelu(0.2),
+        Self::Elu,
+        Self::Selu,
+        Self::Gelu { approximate: false },
+        Self::Sigmoid,
+        Self::Tanh,
+        Self::Softplus,
+        Self::Softsign,
+        Self::Silu,
+        Self::LogSigmoid,
+        Self::Exp,
+        Self::Expm1,
+        Self::Log,
+        Self::Log1p,
+        Self::Sqrt,
+        Self::Rsqrt,
+        Self::Reciprocal,
+        Self::Square,
+        Self::Abs,
+        Self::Sign,
+        Self::Neg,
+        Self::Floor,
+        Self::Ceil,
+        Self::Round,
+        Self::Sin,
+        Self::Cos,
+        Self::Erf,
+    ];
+
+    /// The kinds of the function and of its gradient, what the gradient sees, and the operations of
+    /// both for an element.
+    fn record(self) -> ([&'static str; 2], Seen, [usize; 2]) {
+        use Seen::{Input, Nothing, Output};
+        match self {
+            Self::Relu => (["Relu", "ReluGrad"], Output, [1, 2]),
+            Self::Relu6 => (["Relu6", "Relu6Grad"], Output, [2, 2]),
+            Self::LeakyRelu(_) => (["LeakyRelu", "LeakyReluGrad"], Input, [1, 2]),
+            Self::Elu => (["Elu", "EluGrad"], Output, [EXP + 2, 2]),
+            Self::Selu => (["Selu", "SeluGrad"], Output, [EXP + 2, 2]),
+            Self::Gelu { .. } => (["Gelu", "GeluGrad"], Input, [TANH, TANH + EXP]),
+            Self::Sigmoid => (["Sigmoid", "SigmoidGrad"], Output, [TANH, 2]),
+            Self::Tanh => (["Tanh", "TanhGrad"], Output, [TANH, 2]),
+            Self::Softplus => (["Softplus", "SoftplusGrad"], Input, [2 * EXP, TANH]),
+            Self::Softsign => (["Softsign", "SoftsignGrad"], Input, [2, 2]),
+            Self::Silu => (["Silu", "SiluGrad"], Input, [TANH, TANH]),
+            Self::LogSigmoid => (["LogSigmoid", "LogSigmoidGrad"], Input, [2 * EXP, TANH]),
+            Self::Exp => (["Exp", "ExpGrad"], Output, [EXP, 2]),
+            Self::Expm1 => (["Expm1", "Expm1Grad"], Input, [EXP, EXP]),
+            Self::Log => (["Log", "LogGrad"], Input, [EXP, 2]),
+            Self::Log1p => (["Log1p", "Log1pGrad"], Input, [EXP, 2]),
+            Self::Sqrt => (["Sqrt", "SqrtGrad"], Output, [1, 2]),
+            Self::Rsqrt => (["Rsqrt", "RsqrtGrad"], Output, [2, 2]),
+            Self::Reciprocal => (["Reciprocal", "ReciprocalGrad"], Output, [1, 2]),
+            Self::Square => (["Square", "SquareGrad"], Input, [1, 2]),
+            Self::Abs => (["Abs", "AbsGrad"], Input, [1, 2]),
+            Self::Sign => (["Sign", "SignGrad"], Output, [1, 2]),
+            Self::Neg => (["Neg", "NegGrad"], Nothing, [1, 2]),
+            Self::Floor => (["Floor", "FloorGrad"], Nothing, [1, 2]),
+            Self::Ceil => (["Ceil", "CeilGrad"], Nothing, [1, 2]),
+            Self::Round => (["Round", "RoundGrad"], Nothing, [1, 2]),
+            Self::Sin => (["Sin", "SinGrad"], Input, [EXP, EXP]),
+            Self::Cos => (["Cos", "CosGrad"], Input, [EXP, EXP]),
+            Self::Erf => (["Erf", "ErfGrad"], Input, [TANH, EXP]),
+        }
+    }
+
+    pub(crate) fn gradient_sees(self) -> Seen {
+        self.record().1
+    }
+
+    fn takes_integers(self) -> bool {
+        matches!(self, Self::Square | Self::Abs | Self::Sign | Self::Neg)
+    }
+
+    /// Whether the kernel looks at all elements before it chooses how to compute them.
+    fn looks_ahead(self) -> bool {
+        matches!(self, Self::Sin | Self::Cos)
+    }
+
+    fn with_attributes(self, given: &mut Attributes) -> Self {
+        match self {
+            Self::LeakyRelu(alpha) => Self::LeakyRelu(given.float("alpha", alpha)),
+            Self::Gelu { approximate } => {
+                Self::Gelu { approximate: given.flag("approximate", approximate) }
+            }
+            function => function,
+        }
+    }
+}
+
+/// One of each kind.
+pub(super) fn kinds() -> Vec<Defined> {
+    let gradients = Unary::ALL.map(UnaryGrad).map(Defined::from);
+    Unary::ALL.map(Defined::from).into_iter().chain(gradients).collect()
+}
+
+impl OpDef for Unary {
+    fn kind(&self) -> &'static str {
+        self.record().0[0]
+    }
+
+    fn attributes(&self, given: &mut Attributes) -> Defined {
+        self.with_attributes(given).into()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        let (fits, needs) = match (self.takes_integers(), inputs) {
+            (true, [_]) => (number(inputs), "one f32, f64, i32 or i64"),
+            (false, [_]) => (real(inputs), "one f32 or f64"),
+            _ => (None, "another number of inputs"),
+        };
+        outputs(fits.map(|_| inputs[0]), needs, inputs)
+    }
+
+    fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+        let dy = of.only_arrived()?;
+        let seen = match self.gradient_sees() {
+            Seen::Input => of.input(0),
+            Seen::Output => of.output(0),
+            Seen::Nothing if *self == Self::Neg => return Ok(vec![Some(dy.negate())]),
+            Seen::Nothing => return Ok(vec![None]),
+        };
+        Ok(vec![Some(dy.with(&[&seen], UnaryGrad(*self))?)])
+    }
+
+    fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
+        let flops = self.record().2[0] * outputs[0].1.elements();
+        Cost::work(flops, bytes(inputs) + bytes(outputs))
+    }
+
+    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        let x = inputs[0];
+        let shape = x.shape();
+        Ok(match x.dtype() {
+            DType::I32 => written::<i32>(shape, |y| arithmetic::of_any(*self, x.slice(), y)),
+            DType::I64 => written::<i64>(shape, |y| arithmetic::of_any(*self, x.slice(), y)),
+            dtype => by_float!(dtype, T => {
+                written::<T>(shape, |y| arithmetic::unary(*self, x.slice(), y))
+            }),
+        })
+    }
+
+    fn elementwise(&self) -> Option<&dyn Elementwise> {
+        if self.looks_ahead() { None } else { Some(self) }
+    }
+}
+
+impl Elementwise for Unary {
+    fn of_f32(&self, _: usize, x: &[f32], _: Option<(&[f32], Shape)>, out: &mut [f32]) {
+        arithmetic::unary(*self, x, out);
+    }
+
+    fn of_f64(&self, _: usize, x: &[f64], _: Option<(&[f64], Shape)>, out: &mut [f64]) {
+        arithmetic::unary(*self, x, out);
+    }
+}
+
+impl OpDef for UnaryGrad {
+    fn kind(&self) -> &'static str {
+        self.0.record().0[1]
+    }
+
+    fn attributes(&self, given: &mut Attributes) -> Defined {
+        Self(self.0.with_attributes(given)).into()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        let result = match inputs {
+            [dy, _] if real(inputs).is_some() => matching(inputs).map(|shape| (dy.dtype, shape)),
+            [_, _] => None,
+            _ => return Err(GraphProblem::needs("another number of inputs", inputs)),
+        };
+        let result = result.map(|(dtype, shape)| TensorType::new(dtype, shape));
+        outputs(result, "two f32 or two f64 of one shape", inputs)
+    }
+
+    fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
+        let flops = self.0.record().2[1] * outputs[0].1.elements();
+        Cost::work(flops, bytes(inputs) + bytes(outputs))
+    }
+
+    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        let (dy, seen) = (inputs[0], inputs[1]);
+        Ok(by_float!(dy.dtype(), T => written::<T>(dy.shape(), |dx| {
+            arithmetic::unary_grad(self.0, dy.slice(), seen.slice(), dx);
+        })))
+    }
+
+    fn elementwise(&self) -> Option<&dyn Elementwise> {
+        if self.0.looks_ahead() { None } else { Some(self) }
+    }
+}
+
+impl UnaryGrad {
+    fn chained<T: Float>(&self, at: usize, x: &[T], other: Option<(&[T], Shape)>, out: &mut [T]) {
+        let (other, _) = other.expect("a gradient sees a value");
+        let (dy, seen) = if at == 0 { (x, other) } else { (other, x) };
+        arithmetic::unary_grad(self.0, dy, seen, out);
+    }
+}
+
+impl Elementwise for UnaryGrad {
+    fn of_f32(&self, at: usize, x: &[f32], other: Option<(&[f32], Shape)>, out: &mut [f32]) {
+        self.chained(at, x, other, out);
+    }
+
+    fn of_f64(&self, at: usize, x: &[f64], other: Option<(&[f64], Shape)>, out: &mut [f64]) {
+        self.chained(at, x, other, out);
+    }
+}
