@@ -40,7 +40,7 @@ pub(crate) use mailbox::{messages_sent, tell};
 pub(crate) use master::step_plan::partitions;
 pub use messages::{
     Arrival, Arrivals, GraphHandle, MasterMessage, Origin, Packed, PackedArrivals,
-    ParameterServerMessage, PeerMessage, Scope, SessionId, StepId, Values, WorkerMessage,
+    ParameterServerMessage, PeerMessage, Scope, SessionId, StepId, Traffic, Values, WorkerMessage,
 };
 pub use processor::Processor;
 pub(crate) use processor::is_computing;

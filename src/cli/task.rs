@@ -80,15 +80,14 @@ fn attend(
         async { running?.await }
     };
     let outcome = deployment::run(member, stop, program)?;
-    let Outcome { result, stopped, ended, bytes_sent } = outcome;
+    let Outcome { result, stopped, ended, sent } = outcome;
     let recording = recording.finish();
     if let Some(control) = &mut control {
-        control.tell(&Event::Part(Part::new(&recording, bytes_sent.0, ended)));
+        control.tell(&Event::Part(Part::new(&recording, sent, ended)));
     }
     let run = || trial.name.clone();
     result.map_err(|error| ExperimentError::Run { run: run(), error })?;
-    let bytes_sent = [(task, bytes_sent.0)].into();
-    let observed = Observed { ended, bytes_sent, events: None, digest: None };
+    let observed = Observed { ended, sent: [(task, sent)].into(), events: None, digest: None };
     let code = match control {
         None if is_chief => report(args, trial, &recording, &observed)?,
         _ => ExitCode::Done,

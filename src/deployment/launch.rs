@@ -15,6 +15,7 @@ use std::time::Duration;
 use super::stop::Stop;
 use super::{DeploymentError, ExitCode};
 use crate::cluster::TaskName;
+use crate::runtime::Traffic;
 use crate::training::{Recording, Watch};
 use crate::units::Time;
 
@@ -51,7 +52,7 @@ pub(crate) enum Ended<T> {
 /// The merged records of a run's tasks.
 pub(crate) struct Launched {
     pub(crate) recording: Recording,
-    pub(crate) bytes_sent: BTreeMap<TaskName, u64>,
+    pub(crate) sent: BTreeMap<TaskName, Traffic>,
     /// The end of the chief, on its clock.
     pub(crate) ended: Time,
     /// The time from the start of the first process to the end of the last.

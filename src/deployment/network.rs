@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{ClusterSpec, TaskName};
-use crate::runtime::{PeerMessage, Server, WaitingList};
-use crate::transport::{Inbox, Loss, Messages, Payload, PeerId, Quic, Transport, envelope_size};
+use crate::runtime::{PeerMessage, Server, Traffic, WaitingList};
+use crate::transport::{Inbox, Loss, Messages, Payload, PeerId, Quic, Transport};
 use crate::units::Bytes;
 
 /// The time between two checks whether all actors have said what they wait for, and their number.
@@ -72,7 +72,7 @@ pub(crate) struct Network {
     roster: ClusterSpec,
     /// The tasks whose addresses are known.
     known: ClusterSpec,
-    sent: Cell<u64>,
+    sent: Cell<Traffic>,
     /// The server that answers questions about the task's status, once it is started.
     server: RefCell<Weak<Server>>,
 }
@@ -83,7 +83,7 @@ impl Network {
         roster: ClusterSpec,
         known: ClusterSpec,
     ) -> Rc<Self> {
-        Rc::new(Self { quic, roster, known, sent: Cell::new(0), server: RefCell::default() })
+        Rc::new(Self { quic, roster, known, sent: Cell::default(), server: RefCell::default() })
     }
 
     /// Attaches the server that answers questions.
@@ -92,8 +92,8 @@ impl Network {
     }
 
     /// The data that the runtime has sent to other tasks.
-    pub(crate) fn sent(&self) -> Bytes {
-        Bytes(self.sent.get())
+    pub(crate) fn sent(&self) -> Traffic {
+        self.sent.get()
     }
 
     /// The transport of the runtime's messages.
@@ -121,7 +121,7 @@ impl Network {
             devices: server.devices().map(|device| device.to_string()).collect(),
             cluster: cluster.collect(),
             is_training_over: server.is_training_over(),
-            bytes_sent: self.sent.get(),
+            bytes_sent: self.sent.get().total,
             waiting: waiting.into_iter().map(|waiting| (waiting.who, waiting.what)).collect(),
             unreached: self
                 .quic
@@ -152,7 +152,9 @@ impl Transport<PeerMessage> for OfRuntime {
 
     fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
         let Network { quic, sent, .. } = &*self.0;
-        sent.set(sent.get() + envelope_size(&messages).0);
+        let mut traffic = sent.get();
+        traffic.count(&messages);
+        sent.set(traffic);
         quic.send(to, messages.into_iter().map(Message::Runtime).collect());
     }
 

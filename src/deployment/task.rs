@@ -15,10 +15,10 @@ use super::{DeploymentError, ExitCode, Seat};
 use crate::clock::{Clock, WallClock};
 use crate::runtime::{
     self, Code, ComputeModel, Encoding, Error, Host, ParameterServerMessage, PeerMessage,
-    Processor, Server, ServerDef,
+    Processor, Server, ServerDef, Traffic,
 };
 use crate::transport::{Quic, Transport};
-use crate::units::{Bytes, Time};
+use crate::units::Time;
 
 /// The time limit for sending the last messages.
 const FLUSH: Duration = Duration::from_secs(5);
@@ -51,7 +51,7 @@ pub struct Outcome<T> {
     /// The time at the end, on the task's clock.
     pub ended: Time,
     /// The data sent to other tasks.
-    pub bytes_sent: Bytes,
+    pub sent: Traffic,
 }
 
 impl Member {
@@ -109,7 +109,7 @@ where
         tracing::debug!("not all of the last messages are known to have arrived");
     }
     server.stop();
-    Ok(Outcome { result, stopped, ended, bytes_sent: network.sent() })
+    Ok(Outcome { result, stopped, ended, sent: network.sent() })
 }
 
 /// The task's server, started.

@@ -76,8 +76,8 @@ impl Launcher {
             Ended::Done(launched) => launched,
             Ended::Stopped(code) => return Ok(Ended::Stopped(code)),
         };
-        let (ended, bytes_sent) = (launched.ended, launched.bytes_sent);
-        let observed = Observed { ended, bytes_sent, events: None, digest: None };
+        let (ended, sent) = (launched.ended, launched.sent);
+        let observed = Observed { ended, sent, events: None, digest: None };
         let run = trial.summarise(&launched.recording, &observed, launched.took);
         Ok(Ended::Done((run, launched.recording)))
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Trial;
 use crate::cluster::TaskName;
 use crate::report::{EvaluationRow, Gradients, Run, Staleness, StepRow, StepSeconds};
+use crate::runtime::Traffic;
 use crate::simulation::Outcome;
 use crate::training::{Evaluation, Recording, Settings, StepStats};
 use crate::units::Time;
@@ -14,8 +15,8 @@ use crate::units::Time;
 pub(crate) struct Observed {
     /// The end of the run, on the run's own clock.
     pub(crate) ended: Time,
-    /// The data that each task sent to others \[bytes\].
-    pub(crate) bytes_sent: BTreeMap<TaskName, u64>,
+    /// The data that each task sent to others.
+    pub(crate) sent: BTreeMap<TaskName, Traffic>,
     /// The number of events of a simulation.
     pub(crate) events: Option<u64>,
     /// The digest of a simulation.
@@ -26,7 +27,7 @@ impl From<&Outcome<()>> for Observed {
     fn from(outcome: &Outcome<()>) -> Self {
         Self {
             ended: outcome.ended,
-            bytes_sent: outcome.bytes_sent.clone(),
+            sent: outcome.sent.clone(),
             events: Some(outcome.events),
             digest: Some(outcome.digest.to_string()),
         }
@@ -43,6 +44,9 @@ pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall
     let applied = counted - trial.mode.left_over(counted, global_steps);
     let durations: Vec<f64> =
         steps.iter().map(|step| step.ended.since(step.started).as_secs_f64()).collect();
+    let by_task = |bytes: fn(&Traffic) -> u64| {
+        observed.sent.iter().map(|(task, sent)| (task.clone(), bytes(sent))).collect()
+    };
     let last = recording.evaluations.last();
     let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);
     Run {
@@ -65,7 +69,8 @@ pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall
             applied,
             dropped: steps.len() as u64 - applied,
         },
-        bytes_sent: observed.bytes_sent.clone(),
+        bytes_sent: by_task(|sent| sent.total),
+        step_bytes_sent: by_task(|sent| sent.steps),
         waiting_seconds: waiting(steps),
         events: observed.events,
         digest: observed.digest.clone(),

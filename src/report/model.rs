@@ -92,6 +92,10 @@ pub struct Run {
     /// Bytes that each task sent to others.
     #[serde(serialize_with = "by_task")]
     pub bytes_sent: BTreeMap<TaskName, u64>,
+    /// The part of them that the training's steps sent: without evaluations, checkpoints and the
+    /// setting up of sessions.
+    #[serde(serialize_with = "by_task")]
+    pub step_bytes_sent: BTreeMap<TaskName, u64>,
     /// The time that each task waited, in seconds, by cause.
     #[serde(serialize_with = "by_task")]
     pub waiting_seconds: BTreeMap<TaskName, BTreeMap<String, f64>>,

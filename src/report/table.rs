@@ -18,7 +18,8 @@ const COLUMNS: [&str; 10] = [
 /// The comparison table, one line for each run; under it, how much faster the fastest run was than
 /// each other.
 ///
-/// Steps are global steps; accuracy and loss are the last ones; a missing value is `-`. With
+/// Steps are global steps; accuracy and loss are the last ones; what was sent is of the training's
+/// steps; a missing value is `-`. With
 /// `target`, the scenario's target accuracy, the runs are compared by the time they took to reach
 /// it; without it, by their global steps per second. Ends with a newline.
 pub fn render(report: &Report, target: Option<f64>) -> String {
@@ -81,7 +82,7 @@ fn cells(run: &Run) -> [String; COLUMNS.len()] {
         .staleness
         .as_ref()
         .map(|staleness| format!("{:.2} ({})", staleness.mean, staleness.p99));
-    let sent = run.bytes_sent.values().sum::<u64>() as f64 / 1e6;
+    let sent = run.step_bytes_sent.values().sum::<u64>() as f64 / 1e6;
     [
         run.name.clone(),
         number(run.seconds_to_target, 3),

@@ -26,6 +26,9 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         bytes_sent: [("worker", 10, 1_500_000), ("worker", 9, 500_000), ("ps", 0, 20_000_000)]
             .map(|(job, index, bytes)| (TaskName::new(job, index), bytes))
             .into(),
+        step_bytes_sent: [("worker", 10, 1_400_000), ("ps", 0, 19_600_000)]
+            .map(|(job, index, bytes)| (TaskName::new(job, index), bytes))
+            .into(),
         waiting_seconds: BTreeMap::from([(
             TaskName::new("worker", 0),
             BTreeMap::from([("token".to_owned(), 0.5)]),
@@ -46,6 +49,7 @@ fn bare_run() -> Run {
         staleness: None,
         gradients: Gradients::default(),
         bytes_sent: BTreeMap::new(),
+        step_bytes_sent: BTreeMap::new(),
         waiting_seconds: BTreeMap::new(),
         events: None,
         digest: None,
@@ -74,9 +78,9 @@ sync-vs-async, seed 7: simulation, virtual seconds
 run             to target [s]  seconds  steps  steps/s  staleness (p99)  dropped  accuracy    \
 loss  MB sent
 sync                    1.830    2.500   1200    480.0         1.50 (3)     1200    \
-0.9530  0.1250     22.0
+0.9530  0.1250     21.0
 sync, 1 backup          1.000    2.500   1200    960.0         1.50 (3)     1200    \
-0.9530  0.1250     22.0
+0.9530  0.1250     21.0
 ssp 4                       -    2.500   1200      5.0                -        0         \
 -       -      0.0
 
@@ -135,13 +139,13 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
     assert_eq!(keys_at(1), ["scenario", "seed", "world", "runs"]);
     let of_a_run = "name mode parameters global_steps samples seconds wall_seconds \
                     steps_per_second samples_per_second step_seconds final_loss test_accuracy \
-                    seconds_to_target staleness gradients bytes_sent waiting_seconds events digest \
-                    weights_digest";
-    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 20).collect::<Vec<_>>();
+                    seconds_to_target staleness gradients bytes_sent step_bytes_sent \
+                    waiting_seconds events digest weights_digest";
+    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 21).collect::<Vec<_>>();
     assert_eq!(keys_at(3), of_all_runs);
     let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped ps:0 \
-                  worker:9 worker:10 worker:0";
-    assert_eq!(keys_at(4)[..17], within.split_whitespace().collect::<Vec<_>>());
+                  worker:9 worker:10 ps:0 worker:10 worker:0";
+    assert_eq!(keys_at(4)[..19], within.split_whitespace().collect::<Vec<_>>());
 }
 
 #[test]

@@ -103,7 +103,7 @@ impl Master {
 
     /// Hop 2 of a step: finds the plan for its request, or makes and registers one.
     fn run_step(&mut self, run: RunStep, context: &mut Context<Self>) {
-        let step = StepId { master: self.id, number: self.next_step };
+        let step = StepId { master: self.id, number: self.next_step, trains: run.origin.is_some() };
         self.next_step += 1;
         let _span = trace_span!("run_step", session = run.session.0, step = step.number).entered();
         if !self.sessions.contains_key(&run.session) {

@@ -7,6 +7,7 @@ mod packed;
 mod payload;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use crate::runtime::error::Result;
 
 pub use packed::Packed;
 pub(crate) use packed::{unpacked, written};
+pub use traffic::Traffic;
 
 /// One run of a session's graph, by the master that began it and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -29,6 +31,8 @@ pub struct StepId {
     pub master: u64,
     /// Counts the master's steps.
     pub number: u64,
+    /// Whether it is a step of a training: not an evaluation, a checkpoint or the like.
+    pub trains: bool,
 }
 
 /// A step of a training, in whichever session and attempt it is taken: identifies the work that a

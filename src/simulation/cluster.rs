@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::kernels::Numerics;
 pub use crate::runtime::Host;
-use crate::runtime::{Encoding, Error};
+use crate::runtime::{Encoding, Error, Traffic};
 use crate::units::Time;
 
 use super::audit::Digest;
@@ -60,8 +60,8 @@ pub struct Outcome<T> {
     pub deliveries: u64,
     /// The hash of all events.
     pub digest: Digest,
-    /// The amount that each task sent to others \[bytes\].
-    pub bytes_sent: BTreeMap<TaskName, u64>,
+    /// What each task sent to others.
+    pub sent: BTreeMap<TaskName, Traffic>,
     /// What each task's processor did.
     pub usage: BTreeMap<TaskName, Usage>,
 }

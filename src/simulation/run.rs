@@ -47,7 +47,7 @@ where
         events: totals.events,
         deliveries: totals.deliveries,
         digest: totals.digest,
-        bytes_sent: cluster.spec.tasks().zip(totals.bytes_sent).collect(),
+        sent: cluster.spec.tasks().zip(totals.traffic).collect(),
         usage: cluster.spec.tasks().zip(totals.usage).collect(),
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::cluster::{DeviceName, TaskName};
 use crate::random;
-use crate::runtime::PeerMessage;
+use crate::runtime::{PeerMessage, Traffic};
 use crate::transport::{Messages, envelope_size};
 use crate::units::Time;
 
@@ -54,8 +54,8 @@ pub(super) struct World {
     /// By task: the events that it has missed while it was frozen.
     missed: Vec<Vec<Missed>>,
     freezes: Vec<Freezes>,
-    /// The bytes sent to others, by task.
-    bytes_sent: Vec<u64>,
+    /// What each task has sent to others.
+    traffic: Vec<Traffic>,
     /// The number of envelopes that have arrived.
     deliveries: u64,
     audit: Audit,
@@ -67,8 +67,8 @@ pub(super) struct Totals {
     pub(super) events: u64,
     pub(super) deliveries: u64,
     pub(super) digest: Digest,
-    /// The bytes sent to others, by task.
-    pub(super) bytes_sent: Vec<u64>,
+    /// What each task has sent to others.
+    pub(super) traffic: Vec<Traffic>,
     /// What the processor of each task did.
     pub(super) usage: Vec<Usage>,
 }
@@ -95,7 +95,7 @@ impl World {
             held: Vec::new(),
             missed: tasks.iter().map(|_| Vec::new()).collect(),
             freezes: vec![Freezes::default(); tasks.len()],
-            bytes_sent: vec![0; tasks.len()],
+            traffic: vec![Traffic::default(); tasks.len()],
             deliveries: 0,
             audit: Audit::default(),
             cluster: cluster.clone(),
@@ -227,7 +227,7 @@ impl World {
             return;
         }
         let size = envelope_size(&messages);
-        self.bytes_sent[from] += size.0;
+        self.traffic[from].count(&messages);
         let stamp = self.links.stamp(from, to);
         self.post(from, to, size, Envelope { stamp, messages });
     }
@@ -278,7 +278,7 @@ impl World {
             events: self.audit.events(),
             deliveries: self.deliveries,
             digest: self.audit.digest(),
-            bytes_sent: self.bytes_sent.clone(),
+            traffic: self.traffic.clone(),
             usage: (0..self.tasks.len()).map(|task| *self.processors.usage(task)).collect(),
         }
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::TaskName;
+use crate::runtime::Traffic;
 use crate::training::{Beginning, Ending, Evaluation, Recording, StepStats};
 use crate::units::Time;
 
@@ -15,8 +16,8 @@ pub(crate) struct Part {
     evaluations: Vec<Look>,
     ended: bool,
     weights_digest: Option<u64>,
-    /// The data sent to other tasks \[bytes\].
-    pub(crate) bytes_sent: u64,
+    /// The data sent to other tasks.
+    pub(crate) sent: Traffic,
     /// The end of the task \[ns\].
     pub(crate) now: u64,
 }
@@ -42,8 +43,8 @@ struct Look {
 }
 
 impl Part {
-    /// The part of `recording`, of a task that sent `bytes_sent` bytes and ended at `now`.
-    pub(crate) fn new(recording: &Recording, bytes_sent: u64, now: Time) -> Self {
+    /// The part of `recording`, of a task that has `sent` so much and ended at `now`.
+    pub(crate) fn new(recording: &Recording, sent: Traffic, now: Time) -> Self {
         let step = |step: &StepStats| Step {
             local_step: step.local_step,
             global_step: step.global_step,
@@ -66,7 +67,7 @@ impl Part {
             evaluations: recording.evaluations.iter().map(look).collect(),
             ended: recording.ending.is_some(),
             weights_digest: recording.ending.and_then(|ending| ending.weights_digest),
-            bytes_sent,
+            sent,
             now: now.0,
         }
     }
@@ -105,6 +106,8 @@ impl Part {
 mod tests {
     use super::*;
 
+    const SENT: Traffic = Traffic { total: 7, steps: 5 };
+
     #[test]
     fn a_part_arrives_as_it_was_but_for_the_clock() {
         let worker = TaskName::new("worker", 1);
@@ -126,13 +129,13 @@ mod tests {
         told.steps.push(step.clone());
         told.evaluations.push(look);
         told.ending = Some(Ending { weights_digest: Some(u64::MAX) });
-        let text = serde_json::to_string(&Part::new(&told, 7, at(40))).unwrap();
+        let text = serde_json::to_string(&Part::new(&told, SENT, at(40))).unwrap();
         let part: Part = serde_json::from_str(&text).unwrap();
         let mut heard = Recording::default();
         part.add_to(&mut heard, &worker, 5);
         let later =
             StepStats { started: at(15), ended: at(25), computed: Some((at(17), at(20))), ..step };
-        assert_eq!((heard.steps, part.bytes_sent, part.now), (vec![later], 7, 40));
+        assert_eq!((heard.steps, part.sent, part.now), (vec![later], SENT, 40));
         assert_eq!(heard.evaluations, [Evaluation { at: at(35), ..look }]);
         assert_eq!((heard.beginning, heard.ending), (told.beginning, told.ending));
     }

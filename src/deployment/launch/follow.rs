@@ -249,7 +249,7 @@ impl Followed {
         let origin = self.tasks[chief].began.unwrap_or(0);
         let mut told = Launched {
             recording: Recording::default(),
-            bytes_sent: BTreeMap::new(),
+            sent: BTreeMap::new(),
             ended: Time::ZERO,
             took: self.clock.now().since(Time::ZERO),
         };
@@ -259,7 +259,7 @@ impl Followed {
             if index == chief {
                 told.ended = Time(part.now);
             }
-            told.bytes_sent.insert(task, part.bytes_sent);
+            told.sent.insert(task, part.sent);
         }
         told.recording
             .steps

@@ -70,8 +70,10 @@ fn int8(values: usize, block: u32, scales: usize) -> Packed {
 }
 
 fn messages() -> Vec<PeerMessage> {
-    let (step, graph) =
-        (StepId { master: u64::MAX, number: 7 }, GraphHandle { master: 3, number: 300 });
+    let (step, graph) = (
+        StepId { master: u64::MAX, number: 7, trains: true },
+        GraphHandle { master: 3, number: 300 },
+    );
     let value = Tensor::new([2, 2], &[1f32, f32::NAN, -0.0, 4.0]).unwrap();
     let error = || {
         Error::new(Code::Aborted, "a long story").on(&TaskName::new("ps", 1)).in_operation("w/read")
@@ -156,7 +158,7 @@ fn every_message_comes_back_as_it_was() {
 fn encoding_a_value_reads_it_whole_and_writes_what_is_sent() {
     let traffic = |packed: Packed| {
         let arrivals = smallvec![(CrossingId(1), Some(packed)), (CrossingId(2), None)];
-        let (step, devices) = (StepId { master: 1, number: 7 }, smallvec![0]);
+        let (step, devices) = (StepId { master: 1, number: 7, trains: true }, smallvec![0]);
         let message = WorkerMessage::PackedTensors { step, devices, arrivals };
         PeerMessage::from(message).coding_traffic()
     };
@@ -168,7 +170,7 @@ fn encoding_a_value_reads_it_whole_and_writes_what_is_sent() {
 #[test]
 fn compressed_values_that_do_not_fit_their_scales_are_refused() {
     let refused = |packed: Packed| {
-        let (step, devices) = (StepId { master: 1, number: 7 }, smallvec![0]);
+        let (step, devices) = (StepId { master: 1, number: 7, trains: true }, smallvec![0]);
         let message = PeerMessage::from(WorkerMessage::PackedTensors {
             step,
             devices,

@@ -107,7 +107,7 @@ mod tests {
     use crate::runtime::messages::{Origin, StepId};
 
     fn ticket(master: u64, node: u32) -> Ticket {
-        Ticket { step: StepId { master, number: 99 }, device: 0, node }
+        Ticket { step: StepId { master, number: 99, trains: true }, device: 0, node }
     }
 
     fn taken(training: u64, number: u64) -> Taken {

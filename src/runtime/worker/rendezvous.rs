@@ -102,7 +102,7 @@ mod tests {
     use crate::partition::CrossingId;
     use smallvec::smallvec;
 
-    const STEP: StepId = StepId { master: 1, number: 7 };
+    const STEP: StepId = StepId { master: 1, number: 7, trains: true };
     const PART: StepPart = StepPart { step: STEP, device: 1 };
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
     fn memory_of_aborted_steps_and_of_lost_masters_is_bounded() {
         let mut rendezvous = Rendezvous::default();
         for number in 0..3 * REMEMBERED as u64 {
-            rendezvous.abort(StepId { master: 1, number });
+            rendezvous.abort(StepId { number, ..STEP });
             rendezvous.lose(number);
         }
         assert_eq!(rendezvous.aborted.all.len(), REMEMBERED);
@@ -148,6 +148,6 @@ mod tests {
             (rendezvous.lost.all.len(), rendezvous.lost.order.len()),
             (REMEMBERED, REMEMBERED)
         );
-        assert!(rendezvous.is_aborted(StepId { master: 3 * REMEMBERED as u64 - 1, number: 0 }));
+        assert!(rendezvous.is_aborted(StepId { master: 3 * REMEMBERED as u64 - 1, ..STEP }));
     }
 }

@@ -185,7 +185,7 @@ fn nothing_gets_out_of_a_task_that_has_died_and_nothing_that_it_missed_happens()
     assert_next(&mut world, ms(105), &["0 loses 1: it has fallen silent"]);
     assert_next(&mut world, ms(105), &["stall"]);
     assert!(!alarm.has_rung.get());
-    assert_eq!(world.totals().bytes_sent[B], 0);
+    assert_eq!(world.totals().traffic[B].total, 0);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_slow_link_slows_the_cards_of_its_tasks_and_not_for_longer_than_it_lasts() {
     let mut world = world_of(&[(0, fault)], |cluster| {
         cluster.network.bandwidth = BytesPerSecond(1e3);
     });
-    let size = |world: &World| Duration::from_millis(world.totals().bytes_sent[A]);
+    let size = |world: &World| Duration::from_millis(world.totals().traffic[A].total);
     world.tick(&mut Vec::new());
     send(&mut world, A, B);
     let whole = size(&world);

@@ -196,7 +196,7 @@ fn json_has_the_keys_that_were_agreed_on() {
     assert_eq!((&run["name"], &run["mode"]), (&"async".into(), &"async".into()));
     let keys = "global_steps samples seconds wall_seconds steps_per_second samples_per_second \
                 step_seconds final_loss test_accuracy seconds_to_target staleness gradients \
-                bytes_sent waiting_seconds events digest weights_digest";
+                bytes_sent step_bytes_sent waiting_seconds events digest weights_digest";
     for key in keys.split_whitespace() {
         assert!(run.get(key).is_some(), "no `{key}`");
     }

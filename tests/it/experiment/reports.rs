@@ -55,6 +55,24 @@ fn a_run_trains_with_its_own_settings_as_if_the_whole_scenario_had_them() -> Res
 }
 
 #[test]
+fn what_the_steps_send_is_told_apart_from_what_evaluations_read() -> Result<()> {
+    let sent = |evaluate_every: &str| -> Result<(f64, f64)> {
+        let report = Experiment::parse(TWO)?
+            .only("as it is")
+            .set("stop.accuracy=0.999")?
+            .set(&format!("stop.evaluate_every={evaluate_every}"))?
+            .simulate(train)?;
+        let run = report.run("as it is")?;
+        let all = run.bytes_sent.values().sum::<u64>() as f64;
+        Ok((all, run.step_bytes_sent.values().sum::<u64>() as f64))
+    };
+    let ((seldom, steps), (often, same_steps)) = (sent("20")?, sent("1")?);
+    assert!((same_steps / steps - 1.0).abs() < 0.01, "{steps} and {same_steps} bytes");
+    assert!(often > 1.2 * seldom && seldom > steps, "{steps} of {seldom}, and of {often} bytes");
+    Ok(())
+}
+
+#[test]
 fn each_run_is_made_once_for_each_value_of_a_sweep() -> Result<()> {
     let experiment = Experiment::parse(TWO)?.only("as it is").sweep("program.batch=4,8")?;
     let report = experiment.simulate(train)?;

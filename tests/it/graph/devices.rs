@@ -200,6 +200,6 @@ fn what_both_devices_of_a_task_need_crosses_the_network_once() {
     let home = "/job:ps/task:0";
     let (one, two) = (towers(home, 1), towers(home, 2));
     assert_eq!(one.ending, two.ending);
-    let sent = |trained: &Trained| trained.outcome.bytes_sent[&TaskName::new("ps", 0)] as f64;
+    let sent = |trained: &Trained| trained.outcome.sent[&TaskName::new("ps", 0)].total as f64;
     assert_near("bytes to two devices", sent(&two), sent(&one), 0.01);
 }

@@ -419,7 +419,8 @@ fn a_step_takes_the_time_and_the_bytes_of_the_rows_that_it_touches_however_large
         };
         // The first step also makes the variables.
         assert_eq!(durations(&small)[4..], durations(&large)[4..], "{mode}");
-        let sent = |trained: &Trained| trained.outcome.bytes_sent.values().sum::<u64>();
+        let sent =
+            |trained: &Trained| trained.outcome.sent.values().map(|sent| sent.total).sum::<u64>();
         let of_twenty_steps = |rows, longer: &Trained| sent(longer) - sent(&training(rows, 20));
         assert_eq!(of_twenty_steps(400, &small), of_twenty_steps(40_000, &large), "{mode}");
     }

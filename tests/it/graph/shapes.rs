@@ -32,7 +32,7 @@ fn assert_alike(training: &Simulated) {
         (outcome.ended, outcome.events, outcome.digest)
     };
     assert_eq!(seen(&real.outcome), seen(&shapes.outcome), "{mode}");
-    assert_eq!(real.outcome.bytes_sent, shapes.outcome.bytes_sent, "{mode}");
+    assert_eq!(real.outcome.sent, shapes.outcome.sent, "{mode}");
     assert_eq!(real.steps.len(), shapes.steps.len(), "{mode}");
     for (real, shape) in real.steps.iter().zip(&shapes.steps) {
         let without_loss = trainyard::training::StepStats { loss: None, ..real.clone() };
@@ -161,7 +161,7 @@ fn rows_of_a_table_of_sixteen_gigabytes_are_looked_up_and_updated() {
         session.close().await
     });
     assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
-    let sent: u64 = trained.outcome.bytes_sent.values().sum();
+    let sent: u64 = trained.outcome.sent.values().map(|sent| sent.total).sum();
     let in_steps = sent - (16 << 30);
     assert!(
         (6 * 32 * 256..100_000).contains(&in_steps),

@@ -27,7 +27,7 @@ fn digits(mode: Mode) -> Simulated {
 }
 
 fn bytes_sent(trained: &Trained) -> f64 {
-    trained.outcome.bytes_sent.values().sum::<u64>() as f64
+    trained.outcome.sent.values().map(|sent| sent.total).sum::<u64>() as f64
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn diloco(every: u32) -> Mode {
 }
 
 fn bytes_sent(trained: &Trained) -> f64 {
-    trained.outcome.bytes_sent.values().sum::<u64>() as f64
+    trained.outcome.sent.values().map(|sent| sent.total).sum::<u64>() as f64
 }
 
 /// A worker's own `w` of two elements, whose gradient it is fed, and the center.

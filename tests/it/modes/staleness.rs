@@ -52,12 +52,17 @@ fn asynchronous_training_has_mean_staleness_n_minus_1_and_throughput_n_over_the_
 {
     const WORKERS: u32 = 6;
     const WARM_UP: u64 = 100;
-    const STEPS: u64 = 3000;
+    const STEPS: u64 = 6000;
     for law in laws() {
         assert_near("the mean of the law", law.mean(), MEAN, 1e-9);
         let what = format!("{law:?}");
         let trained = train(Mode::Async, WORKERS, law, STEPS);
-        assert_near(&what, mean(staleness(&trained, WARM_UP, STEPS)), f64::from(WORKERS - 1), 0.01);
+        assert_near(
+            &what,
+            mean(staleness(&trained, WARM_UP, STEPS)),
+            f64::from(WORKERS - 1),
+            0.001,
+        );
         let rate = (STEPS - WARM_UP) as f64 / (trained.reached(STEPS) - trained.reached(WARM_UP));
         assert_near(&what, rate, f64::from(WORKERS) / MEAN, 0.06);
     }
@@ -88,9 +93,10 @@ fn exponential_steps_have_geometric_staleness() {
 #[test]
 fn a_synchronous_step_takes_as_long_as_the_slowest_of_n_draws() {
     const WORKERS: u32 = 8;
-    let trained = train(SYNC, WORKERS, EXPONENTIAL, 3000);
-    let step = (trained.reached(3000) - trained.reached(100)) / 2900.0;
-    assert_near("the mean step", step, harmonic(WORKERS) * MEAN, 0.03);
+    const STEPS: u64 = 10_000;
+    let trained = train(SYNC, WORKERS, EXPONENTIAL, STEPS);
+    let step = (trained.reached(STEPS) - trained.reached(100)) / (STEPS - 100) as f64;
+    assert_near("the mean step", step, harmonic(WORKERS) * MEAN, 0.01);
 }
 
 /// The mean time of a round in which `fresh` workers compute its gradients and `late` ones still
@@ -158,6 +164,25 @@ fn k_batch_async_has_n_over_k_updates_a_step_of_mean_staleness_n_minus_1_over_k(
         assert_near(&what, mean(staleness(&trained, 50, UPDATES)), stale, 0.03);
         let rate = (UPDATES - 50) as f64 / (trained.reached(UPDATES) - trained.reached(50));
         assert_near(&what, rate, f64::from(WORKERS) / (f64::from(K) * MEAN), 0.06);
+    }
+}
+
+#[test]
+fn updates_come_every_k_nth_of_a_mean_step_where_nobody_waits() {
+    const WORKERS: u32 = 6;
+    for k in [1, 4] {
+        for (law, gradients) in [
+            (Law::Uniform { low: 0.5 * MEAN, high: 1.5 * MEAN }, 6000),
+            (EXPONENTIAL, 40_000),
+            (Law::ShiftedExponential { shift: 0.5 * MEAN, mean: 0.5 * MEAN }, 12_000),
+        ] {
+            let what = format!("{law:?}, {k} of {WORKERS}");
+            let updates = gradients / u64::from(k);
+            let mode = if k == 1 { Mode::Async } else { Mode::KBatchAsync { k } };
+            let trained = train(mode, WORKERS, law, updates);
+            let update = (trained.reached(updates) - trained.reached(50)) / (updates - 50) as f64;
+            assert_near(&what, update, f64::from(k) * MEAN / f64::from(WORKERS), 0.01);
+        }
     }
 }
 

@@ -103,8 +103,8 @@ fn check_batches(training: &Simulated, trained: &Trained, k: u32) {
 
 /// Every task sent something, and the run did not end before its last step.
 fn check_bytes(trained: &Trained) {
-    for (task, bytes) in &trained.outcome.bytes_sent {
-        assert!(*bytes > 0, "{task} sent nothing");
+    for (task, sent) in &trained.outcome.sent {
+        assert!(sent.total > sent.steps && sent.steps > 0, "{task} sent {sent:?}");
     }
     assert!(trained.steps.iter().all(|step| step.ended <= trained.outcome.ended));
 }

@@ -180,7 +180,8 @@ mod tests {
         };
         let mut accumulator = Accumulator::default();
         let mut add = |node, number| {
-            let ticket = Ticket { step: StepId { master: 7, number: 99 }, device: 0, node };
+            let ticket =
+                Ticket { step: StepId { master: 7, number: 99, trains: true }, device: 0, node };
             let taken = Taken { task: PeerId(1), origin: Origin { training: 3, number } };
             let inputs = smallvec![Tensor::scalar(0i64), Tensor::scalar(1f32)];
             let action = ResourceAction::ApplyGradient;

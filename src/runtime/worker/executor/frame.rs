@@ -88,7 +88,10 @@ impl Batch {
     /// An empty batch: no kernels, and no values.
     pub(super) fn new(plan: &Arc<Plan>) -> Self {
         Self {
-            part: StepPart { step: StepId { master: 0, number: 0 }, device: plan.partition.device },
+            part: StepPart {
+                step: StepId { master: 0, number: 0, trains: false },
+                device: plan.partition.device,
+            },
             plan: Arc::clone(plan),
             nodes: Vec::new(),
             chained: vec![false; plan.nodes.len()],

@@ -60,7 +60,7 @@ fn each_byte_of_an_envelope_costs_both_of_its_ends() {
     let costs = MessageThread { send: cost, receive: cost, ..thread() };
     let mut world = calibrated(costs, None);
     send(&mut world, A, B);
-    let bytes = world.totals().bytes_sent[A] as u32;
+    let bytes = world.totals().traffic[A].total as u32;
     assert_next(&mut world, ms(2 * bytes) + LATENCY, &["1 from 0 to 1"]);
 }
 
@@ -71,7 +71,7 @@ fn a_value_that_is_sent_in_fewer_bits_costs_both_ends_its_memory_traffic() {
         cluster.encoding = Encoding::Bf16;
     });
     let value = Packed::Bf16(Tensor::full([1_000], half::bf16::ONE));
-    let (step, devices) = (StepId { master: 1, number: 1 }, smallvec![0]);
+    let (step, devices) = (StepId { master: 1, number: 1, trains: true }, smallvec![0]);
     let arrivals = smallvec![(CrossingId(1), Some(value))];
     let message = WorkerMessage::PackedTensors { step, devices, arrivals };
     world.send(A, 0, B, vec![message.into()]);
