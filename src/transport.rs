@@ -91,6 +91,18 @@ pub trait Transport<M: Payload> {
 
     /// Stops receiving: the task has stopped.
     fn close(&self);
+
+    /// The incarnation of `peer` that this task is connected to, or was last; `None` if it has met
+    /// none. A transport whose tasks never restart has none.
+    #[expect(unused_variables, reason = "its tasks never restart")]
+    fn incarnation(&self, peer: PeerId) -> Option<u64> {
+        None
+    }
+
+    /// Another task has met `incarnation` of `peer`: if this one is still connected to an earlier
+    /// incarnation, that one is lost now, before any message about the later one.
+    #[expect(unused_variables, reason = "its tasks never restart")]
+    fn has_restarted(&self, peer: PeerId, incarnation: u64) {}
 }
 
 /// The length of an envelope without its messages: lengths, ids and check values \[bytes\].

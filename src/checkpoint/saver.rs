@@ -42,6 +42,8 @@ pub struct Saved {
     pub name: String,
     /// The length of its files \[bytes\].
     pub bytes: u64,
+    /// Whether it was written now. If the last save was of the same step and can be read, it stays.
+    pub is_new: bool,
     /// The work after the save that failed: writing the state file, or deleting older checkpoints.
     /// The checkpoint is saved all the same, and the next save tries again.
     pub unfinished: Vec<CheckpointError>,
@@ -91,6 +93,9 @@ impl Saver {
 
     /// Saves `snapshot`. `at` is the time since the epoch or, in a simulation, since its beginning.
     ///
+    /// If the last save was of the same step and can be read, it stays and nothing is written: what
+    /// has changed since then is no whole step.
+    ///
     /// When this returns, the checkpoint is complete and survives any crash. Then the superfluous
     /// checkpoints are deleted.
     ///
@@ -102,6 +107,10 @@ impl Saver {
         let files = reader::list(&*self.store)?;
         self.learn(&files);
         let step = snapshot.global_step;
+        if let Some(bytes) = self.has_saved(step, &files) {
+            let name = self.names.checkpoint(step);
+            return Ok(Saved { name, bytes, is_new: false, unfinished: Vec::new() });
+        }
         let save = self.known.values().map(|known| known.save.saturating_add(1)).max().unwrap_or(0);
         let index = Index::new(&self.names, (step, self.edition(step, &files)), save, at, contents);
         if let Err(error) = self.write(&index, &encoded) {
@@ -113,6 +122,7 @@ impl Saver {
         Ok(Saved {
             name: self.names.checkpoint(step),
             bytes: index.bytes(),
+            is_new: true,
             unfinished: self.clean(&files),
         })
     }
@@ -234,6 +244,18 @@ impl Saver {
         }
     }
 
+    /// The length of the checkpoint of `step` \[bytes\], if it is the last that was saved and all of
+    /// it can be read.
+    fn has_saved(&self, step: u64, files: &BTreeMap<String, u64>) -> Option<u64> {
+        let (last, _) = self.known.iter().max_by_key(|(step, known)| (known.save, **step))?;
+        if *last != step || self.broken.range(step..).next().is_some() {
+            return None;
+        }
+        let reader = self.reader(files);
+        let index = reader.index(step).ok()?;
+        reader.restore(&index).ok().map(|_| index.bytes())
+    }
+
     /// The edition for saving a step: one whose files no existing index can name.
     fn edition(&self, step: u64, files: &BTreeMap<String, u64>) -> u32 {
         if !files.contains_key(&self.names.index(step)) {
@@ -281,13 +303,13 @@ impl Saver {
         let mut errors = Vec::new();
         errors
             .extend(self.write_file(STATE_FILE, &[state_file::render(&staying).as_bytes()]).err());
+        errors.extend(self.sweep(files)); // while it is known what the superfluous ones consist of
         for step in going {
             match self.delete(step) {
                 Ok(()) => drop(self.known.remove(&step)),
                 Err(error) => errors.push(error),
             }
         }
-        errors.extend(self.sweep(files));
         self.is_swept = errors.is_empty();
         errors
     }

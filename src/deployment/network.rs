@@ -165,6 +165,14 @@ impl Transport<PeerMessage> for OfRuntime {
     fn close(&self) {
         self.0.quic.close();
     }
+
+    fn incarnation(&self, peer: PeerId) -> Option<u64> {
+        self.0.quic.incarnation(peer)
+    }
+
+    fn has_restarted(&self, peer: PeerId, incarnation: u64) {
+        self.0.quic.has_restarted(peer, incarnation);
+    }
 }
 
 /// Separates the runtime's messages from the questions.

@@ -120,4 +120,12 @@ impl Transport<PeerMessage> for Compressed {
     fn close(&self) {
         self.transport.close();
     }
+
+    fn incarnation(&self, peer: PeerId) -> Option<u64> {
+        self.transport.incarnation(peer)
+    }
+
+    fn has_restarted(&self, peer: PeerId, incarnation: u64) {
+        self.transport.has_restarted(peer, incarnation);
+    }
 }

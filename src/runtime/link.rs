@@ -70,6 +70,18 @@ impl Link {
         self.transport.name(peer)
     }
 
+    /// The incarnation of `peer` that this task has met last.
+    pub(crate) fn incarnation(&self, peer: PeerId) -> Option<u64> {
+        self.transport.incarnation(peer)
+    }
+
+    /// Another task has met `incarnation` of `task`: an earlier one is lost.
+    pub(crate) fn has_restarted(&self, task: &TaskName, incarnation: u64) {
+        if let Some(peer) = self.resolve(task).filter(|peer| *peer != self.local()) {
+            self.transport.has_restarted(peer, incarnation);
+        }
+    }
+
     /// Sends `message` to its actor at `to`; a message to another task goes with the next flush.
     pub(crate) fn send(&self, to: PeerId, message: impl Into<PeerMessage>) {
         let message = message.into();

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use crate::cluster::TaskName;
 use crate::partition::{CrossingId, Partition};
 use crate::tensor::Tensor;
 use crate::units::Time;
@@ -182,6 +183,9 @@ pub enum ParameterServerMessage {
         containers: Vec<String>,
         /// Whether a training goes on with other values: its departed workers then stay departed.
         within_training: bool,
+        /// The incarnations of the tasks, as the master has met them: what the receiver still waits
+        /// for from an earlier one is lost before the training goes on.
+        incarnations: Vec<(TaskName, u64)>,
     },
     /// Program: this worker takes no more steps.
     Leave {

@@ -222,7 +222,10 @@ impl ParameterServer {
         match message {
             ParameterServerMessage::Leave { worker } => self.leave(worker),
             ParameterServerMessage::TrainingOver => self.finish(),
-            ParameterServerMessage::Reset { number, containers, within_training } => {
+            ParameterServerMessage::Reset { number, containers, within_training, incarnations } => {
+                for (task, incarnation) in &incarnations {
+                    self.link.has_restarted(task, *incarnation);
+                }
                 let cleared = self.store.reset(&containers);
                 let (resources, waiting) = self.resources.reset(&containers);
                 let variables = cleared.variables.len() as u32 + resources;

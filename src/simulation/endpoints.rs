@@ -101,6 +101,14 @@ impl Transport<PeerMessage> for SimulatedTransport {
             self.driver.world.borrow_mut().has_closed(self.task);
         }
     }
+
+    fn incarnation(&self, peer: PeerId) -> Option<u64> {
+        self.driver.world.borrow().met(self.task, peer.0 as usize)
+    }
+
+    fn has_restarted(&self, peer: PeerId, incarnation: u64) {
+        self.driver.world.borrow_mut().outlive(self.task, peer.0 as usize, incarnation);
+    }
 }
 
 /// One device of a task: arithmetic, real or not, that takes modelled time.

@@ -19,6 +19,10 @@ use super::links::Links;
 use effects::SilenceCause;
 pub(super) use effects::{FaultEffect, FaultEvent};
 
+/// The time between two packets of an idle connection, as a part of the limit of silence: as in the
+/// QUIC transport.
+const KEEP_ALIVE: f64 = 0.2;
+
 /// The faults of a run: those to come and those in force.
 pub(super) struct FaultInjector {
     tasks: Vec<TaskName>,
@@ -101,6 +105,16 @@ impl FaultInjector {
         due.map(|(_, kind)| FaultEvent::Begin(kind)).collect()
     }
 
+    /// The end of `observer`'s connection to an earlier incarnation of `peer`, by a reset.
+    pub(super) fn reset(&self, observer: usize, peer: usize) -> FaultEvent {
+        FaultEvent::PeerRestarted { observer, peer }
+    }
+
+    /// The time between two packets of a task that has nothing to send.
+    pub(super) fn keep_alive(&self) -> Duration {
+        self.silence.mul_f64(KEEP_ALIVE)
+    }
+
     /// The factor on the time of work that `task`'s devices start now.
     pub(super) fn slowness(&self, task: usize) -> f64 {
         self.slowness[task]
@@ -156,6 +170,17 @@ impl FaultInjector {
             }
             FaultEvent::SilenceLimit { observer, peer, cause } => {
                 self.silence_limit(observer, peer, cause, links)
+            }
+            FaultEvent::PeerRestarted { observer, peer } => {
+                if links.is_frozen(observer) {
+                    let event = FaultEvent::PeerRestarted { observer, peer };
+                    return vec![FaultEffect::Postpone { task: observer, event }];
+                }
+                if !links.can_notice_death(observer, peer) {
+                    return Vec::new();
+                }
+                links.give_up(observer, peer);
+                vec![FaultEffect::TellLost { observer, peer, loss: Loss::Restarted }]
             }
             FaultEvent::PeerStopped { observer, peer } => {
                 vec![FaultEffect::TellLost { observer, peer, loss: Loss::Stopped }]

@@ -22,6 +22,8 @@ pub(super) struct Links {
     at: BTreeMap<(usize, usize), u32>,
     /// Pairs of observer and peer: the peer has died, and the observer has not noticed.
     unaware: BTreeSet<(usize, usize)>,
+    /// By pair, the smaller index first: who dialed their present connection, and its number.
+    dialers: BTreeMap<(usize, usize), (u32, usize)>,
     /// By pair, the smaller index first: the number of partitions that separate them.
     cuts: BTreeMap<(usize, usize), u32>,
 }
@@ -53,6 +55,9 @@ pub(super) enum Arrival {
     Hold,
     /// Its connection or its sender's incarnation has ended.
     Drop,
+    /// The receiver has restarted. It knows nothing of the connection, which the sender had dialed,
+    /// and so can tell the sender (a stateless reset: RFC 9000, 10.3).
+    Reset,
 }
 
 impl Links {
@@ -62,6 +67,7 @@ impl Links {
             tasks: vec![well; tasks],
             at: BTreeMap::new(),
             unaware: BTreeSet::new(),
+            dialers: BTreeMap::new(),
             cuts: BTreeMap::new(),
         }
     }
@@ -97,6 +103,41 @@ impl Links {
         self.is_up(task) && !self.is_frozen(task)
     }
 
+    /// `from` sends to `to`: over a connection that it dials, unless there is one.
+    pub(super) fn note_dialer(&mut self, from: usize, to: usize) {
+        let connection = self.at(from, to);
+        let dialed = self.dialers.entry((from.min(to), from.max(to))).or_insert((connection, from));
+        if dialed.0 < connection {
+            *dialed = (connection, from);
+        }
+    }
+
+    /// Whether `observer` has a connection to `peer`, as far as it knows.
+    fn is_connected(&self, observer: usize, peer: usize) -> bool {
+        let dialed = self.dialers.get(&(observer.min(peer), observer.max(peer)));
+        dialed.is_some_and(|(connection, _)| *connection >= self.at(observer, peer))
+    }
+
+    /// Whether `observer` has dialed its present connection to `peer`.
+    fn has_dialed(&self, observer: usize, peer: usize) -> bool {
+        let dialed = self.dialers.get(&(observer.min(peer), observer.max(peer)));
+        dialed == Some(&(self.at(observer, peer), observer))
+    }
+
+    /// The tasks that had dialed an earlier incarnation of `peer` and have not noticed its death:
+    /// the next packet of each is answered with a reset.
+    pub(super) fn unaware_dialers(&self, peer: usize) -> Vec<usize> {
+        let unaware = self.unaware.iter().filter(|(_, dead)| *dead == peer);
+        let observers = unaware.map(|(observer, _)| *observer);
+        observers.filter(|observer| self.has_dialed(*observer, peer)).collect()
+    }
+
+    /// The incarnation of `peer` that `observer` is connected to, if that one is up.
+    pub(super) fn met(&self, observer: usize, peer: usize) -> Option<u64> {
+        let is_met = self.is_up(peer) && !self.unaware.contains(&(observer, peer));
+        is_met.then(|| self.incarnation(peer).into())
+    }
+
     /// Decides on an envelope that has reached its receiver's host.
     pub(super) fn arrive(&mut self, from: usize, to: usize, stamp: Stamp) -> Arrival {
         if !self.is_alive(from, stamp.incarnation) {
@@ -110,7 +151,12 @@ impl Links {
         }
         let at = self.at(to, from);
         if stamp.connection < at {
-            return Arrival::Drop;
+            let is_unaware = self.unaware.contains(&(from, to));
+            return if is_unaware && self.has_dialed(from, to) {
+                Arrival::Reset
+            } else {
+                Arrival::Drop
+            };
         }
         if stamp.connection == at {
             return Arrival::Deliver;
@@ -120,12 +166,14 @@ impl Links {
         Arrival::DeliverAfterLoss(if has_died { Loss::Restarted } else { Loss::Silent })
     }
 
-    /// Takes a task down. Returns the tasks that can notice its silence.
+    /// Takes a task down. Returns the tasks that can notice its silence: those that are connected to
+    /// it.
     pub(super) fn crash(&mut self, task: usize) -> Vec<usize> {
         self.tasks[task] = TaskState { is_up: false, is_frozen: false, ..self.tasks[task] };
         self.unaware.retain(|(observer, _)| *observer != task);
-        let others: Vec<usize> =
-            (0..self.tasks.len()).filter(|other| *other != task && self.is_up(*other)).collect();
+        let is_hit =
+            |other: &usize| *other != task && self.is_up(*other) && self.is_connected(*other, task);
+        let others: Vec<usize> = (0..self.tasks.len()).filter(is_hit).collect();
         self.unaware.extend(others.iter().map(|other| (*other, task)));
         others
     }

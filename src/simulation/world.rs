@@ -228,15 +228,36 @@ impl World {
         }
         let size = envelope_size(&messages);
         self.traffic[from].count(&messages);
+        if self.faults.are_expected() {
+            self.links.note_dialer(from, to);
+        }
         let stamp = self.links.stamp(from, to);
         self.post(from, to, size, Envelope { stamp, messages });
     }
 
     /// A task listens. If it was down, the envelopes that were held for it are delivered.
     pub(super) fn listens(&mut self, task: usize) {
-        if !self.links.is_up(task) {
-            self.links.listen(task);
-            self.schedule_fault(Duration::ZERO, FaultEvent::ReleaseHeld);
+        if self.links.is_up(task) {
+            return;
+        }
+        self.links.listen(task);
+        self.schedule_fault(Duration::ZERO, FaultEvent::ReleaseHeld);
+        for observer in self.links.unaware_dialers(task) {
+            let event = self.faults.reset(observer, task);
+            self.schedule_fault(self.faults.keep_alive(), event);
+        }
+    }
+
+    /// The incarnation of `peer` that `observer` is connected to.
+    pub(super) fn met(&self, observer: usize, peer: usize) -> Option<u64> {
+        self.links.met(observer, peer)
+    }
+
+    /// `observer` hears of `incarnation` of `peer`: it loses an earlier one.
+    pub(super) fn outlive(&mut self, observer: usize, peer: usize, incarnation: u64) {
+        if self.links.is_up(peer) && u64::from(self.links.incarnation(peer)) == incarnation {
+            let event = FaultEvent::PeerRestarted { observer, peer };
+            self.schedule_fault(Duration::ZERO, event);
         }
     }
 

@@ -14,8 +14,8 @@
 //! | a peer that has restarted | [`Loss::Restarted`], before any message of its new incarnation |
 //! | a peer that may not connect | refused with the reason, logged once |
 //!
-//! If the connections to the old incarnation are found dead before the new one connects,
-//! [`Loss::Silent`] comes before [`Loss::Restarted`].
+//! A loss is reported once: if the connections to the old incarnation are found dead before the new
+//! one connects, it is [`Loss::Silent`], and the new one's arrival is no other loss.
 //!
 //! Everything runs on the actors' thread, so that a message reaches them without a change of
 //! thread.
@@ -286,5 +286,13 @@ impl<M: Payload> Transport<M> for Quic<M> {
 
     fn close(&self) {
         self.node.inbox.take();
+    }
+
+    fn incarnation(&self, peer: PeerId) -> Option<u64> {
+        self.node.peer(peer).incarnation()
+    }
+
+    fn has_restarted(&self, peer: PeerId, incarnation: u64) {
+        self.node.peer(peer).outlive(&self.node, incarnation);
     }
 }

@@ -86,13 +86,28 @@ fn the_newest_is_what_was_saved_last_even_where_its_step_is_lower() {
 }
 
 #[test]
-fn a_step_that_is_saved_again_is_replaced() {
+fn the_last_checkpoint_is_not_written_over_while_it_can_be_read() {
     let store = Memory::default();
     let mut saver = saver(store.clone());
     save(&mut saver, [4, 5]);
-    for salt in 1..4 {
-        assert_eq!(saver.save(&snapshot(5, salt), at(6)).unwrap().unfinished.len(), 0);
-        assert!(is_of(&saver.latest().unwrap().checkpoint.unwrap(), &snapshot(5, salt)));
+    let again = saver.save(&snapshot(5, 1), at(6)).unwrap();
+    assert!(!again.is_new && again.name == "model.ckpt-5" && again.bytes > 0, "{again:?}");
+    assert!(is_of(&saver.latest().unwrap().checkpoint.unwrap(), &snapshot(5, 0)));
+    assert_eq!(files(&store), files_of(&[4, 5]));
+    store.write("model.ckpt-5-00000-of-00002.safetensors", &[b"torn"]).unwrap();
+    assert!(saver.save(&snapshot(5, 2), at(7)).unwrap().is_new);
+    assert!(is_of(&saver.latest().unwrap().checkpoint.unwrap(), &snapshot(5, 2)));
+}
+
+#[test]
+fn a_step_that_a_training_reaches_again_after_it_went_back_is_replaced() {
+    let store = Memory::default();
+    let mut saver = saver(store.clone());
+    save(&mut saver, [4, 5]);
+    for (step, salt) in [(4, 1), (5, 1), (4, 2)] {
+        let saved = saver.save(&snapshot(step, salt), at(6)).unwrap();
+        assert!(saved.is_new && saved.unfinished.is_empty(), "{saved:?}");
+        assert!(is_of(&saver.latest().unwrap().checkpoint.unwrap(), &snapshot(step, salt)));
         assert_eq!(files(&store).len(), files_of(&[4, 5]).len());
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use actix::{AsyncContext, Context, SpawnHandle};
 
+use crate::cluster::TaskName;
 use crate::transport::PeerId;
 
 use super::{Master, answer};
@@ -44,14 +45,13 @@ impl Master {
         outstanding.dedup();
         let number = self.next_reset;
         self.next_reset += 1;
+        let met = |peer: &PeerId| Some((self.link.name(*peer), self.link.incarnation(*peer)?));
+        let incarnations: Vec<(TaskName, u64)> = outstanding.iter().filter_map(met).collect();
         for peer in &outstanding {
+            let (containers, incarnations) = (containers.clone(), incarnations.clone());
             self.link.send(
                 *peer,
-                ParameterServerMessage::Reset {
-                    number,
-                    containers: containers.clone(),
-                    within_training,
-                },
+                ParameterServerMessage::Reset { number, containers, within_training, incarnations },
             );
         }
         let timer = deadline

@@ -80,8 +80,11 @@ impl WorkerMessage {
 impl ParameterServerMessage {
     fn content_size(&self) -> u64 {
         match self {
-            Self::Reset { containers, .. } => {
-                containers.iter().map(|name| STRING_HEADER + name.len() as u64).sum()
+            Self::Reset { containers, incarnations, .. } => {
+                let text = |text: &str| STRING_HEADER + text.len() as u64;
+                let containers = containers.iter().map(|name| text(name));
+                let tasks = incarnations.iter().map(|(task, _)| 12 + text(task.job()));
+                containers.chain(tasks).sum()
             }
             Self::Leave { .. } | Self::TrainingOver => 0,
         }

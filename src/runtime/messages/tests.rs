@@ -131,6 +131,7 @@ fn messages() -> Vec<PeerMessage> {
             number: 1,
             containers: vec!["a".to_owned(), String::new()],
             within_training: true,
+            incarnations: vec![(TaskName::new("ps", 1), 7)],
         },
         ParameterServerMessage::Leave { worker: 3 },
         ParameterServerMessage::TrainingOver,

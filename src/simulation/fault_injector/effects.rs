@@ -21,6 +21,8 @@ pub(in crate::simulation) enum FaultEvent {
     EndSlowLink { tasks: Vec<usize> },
     /// `observer` has not heard of `peer` for the limit of silence, if the cause still holds.
     SilenceLimit { observer: usize, peer: usize, cause: SilenceCause },
+    /// `observer` learns of a new incarnation of `peer`, unless it has noticed the end of the last.
+    PeerRestarted { observer: usize, peer: usize },
     /// `observer` learns that `peer` has closed its end.
     PeerStopped { observer: usize, peer: usize },
     /// Held envelopes can be delivered to a task that listens again.

@@ -16,10 +16,14 @@ fn at(seconds: u64) -> Time {
     Time::ZERO.after(SECOND * seconds as u32)
 }
 
-/// The faults of three tasks that count each other as lost after a second of silence.
+/// The faults of three tasks, all connected, that count each other as lost after a second of silence.
 fn injector(faults: &[Fault]) -> (FaultInjector, Links) {
     let faults = Faults { silence: SECOND, list: faults.to_vec() };
-    (FaultInjector::new(&[A, B, C].map(name), &faults), Links::new(3))
+    let mut links = Links::new(3);
+    for (one, other) in [(A, B), (A, C), (C, B)] {
+        links.note_dialer(one, other);
+    }
+    (FaultInjector::new(&[A, B, C].map(name), &faults), links)
 }
 
 fn crash(task: usize, restart_after: Option<Duration>) -> FaultEvent {
@@ -59,6 +63,22 @@ fn a_crash_kills_the_task_and_the_others_lose_it_at_the_limit_of_silence() {
     assert_eq!(faults.apply(at(6), limit, &mut links), [], "it has been told");
     let restart = FaultEvent::Restart { task: B };
     assert_eq!(faults.apply(at(7), restart, &mut links), [FaultEffect::Start { task: B }]);
+}
+
+#[test]
+fn a_task_hears_of_a_restart_once_whether_from_another_task_or_by_a_reset() {
+    let (mut faults, mut links) = injector(&[]);
+    faults.apply(at(5), crash(B, Some(SECOND)), &mut links);
+    links.begin_incarnation(B);
+    links.listen(B);
+    let heard = FaultEvent::PeerRestarted { observer: A, peer: B };
+    let told = |observer| FaultEffect::TellLost { observer, peer: B, loss: Loss::Restarted };
+    assert_eq!(faults.apply(at(6), heard.clone(), &mut links), [told(A)]);
+    let reset = faults.reset(A, B);
+    assert_eq!(faults.apply(at(6), reset, &mut links), []);
+    assert_eq!(faults.apply(at(6), heard, &mut links), []);
+    let reset = faults.reset(C, B);
+    assert_eq!(faults.apply(at(6), reset, &mut links), [told(C)]);
 }
 
 #[test]

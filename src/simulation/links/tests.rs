@@ -4,6 +4,14 @@ use super::*;
 
 const A: usize = 0;
 const B: usize = 1;
+const C: usize = 2;
+
+/// Two tasks, of which the first has dialed the second.
+fn connected() -> Links {
+    let mut links = Links::new(2);
+    links.note_dialer(A, B);
+    links
+}
 
 #[test]
 fn an_envelope_is_delivered_while_there_is_no_fault() {
@@ -14,25 +22,25 @@ fn an_envelope_is_delivered_while_there_is_no_fault() {
 
 #[test]
 fn envelopes_under_way_to_and_from_a_task_that_dies_are_dropped() {
-    let mut links = Links::new(2);
+    let mut links = connected();
     let (to, from) = (links.stamp(A, B), links.stamp(B, A));
     assert_eq!(links.crash(B), [A]);
     assert_eq!(links.arrive(B, A, from), Arrival::Drop);
     assert_eq!(links.arrive(A, B, to), Arrival::Drop);
     links.begin_incarnation(B);
     links.listen(B);
-    assert_eq!(links.arrive(A, B, to), Arrival::Drop, "it was for the incarnation before");
+    assert_eq!(links.arrive(A, B, to), Arrival::Reset, "it was for the incarnation before");
     assert_eq!(links.arrive(B, A, from), Arrival::Drop);
 }
 
 #[test]
 fn a_peer_that_has_not_noticed_a_death_learns_of_the_restart_before_the_first_message() {
-    let mut links = Links::new(2);
+    let mut links = connected();
     links.crash(B);
     links.begin_incarnation(B);
     links.listen(B);
     let (unaware, first) = (links.stamp(A, B), links.stamp(B, A));
-    assert_eq!(links.arrive(A, B, unaware), Arrival::Drop);
+    assert_eq!(links.arrive(A, B, unaware), Arrival::Reset);
     assert_eq!(links.arrive(B, A, first), Arrival::DeliverAfterLoss(Loss::Restarted));
     assert!(!links.can_notice_death(A, B));
     let (to, from) = (links.stamp(A, B), links.stamp(B, A));
@@ -43,8 +51,42 @@ fn a_peer_that_has_not_noticed_a_death_learns_of_the_restart_before_the_first_me
 }
 
 #[test]
-fn an_envelope_to_a_task_known_to_be_dead_waits_for_its_next_incarnation() {
+fn a_task_that_was_never_connected_to_one_that_has_restarted_has_lost_nothing() {
     let mut links = Links::new(2);
+    assert_eq!(links.crash(B), [0; 0]);
+    links.begin_incarnation(B);
+    links.listen(B);
+    let (to, from) = (links.stamp(A, B), links.stamp(B, A));
+    assert_eq!(
+        (links.arrive(A, B, to), links.arrive(B, A, from)),
+        (Arrival::Deliver, Arrival::Deliver)
+    );
+}
+
+#[test]
+fn who_dialed_a_task_that_has_restarted_learns_of_it_by_the_next_envelope_and_others_do_not() {
+    let mut links = Links::new(3);
+    let (dials, answers) = ((A, B), (B, C));
+    for (from, to) in [dials, (B, A), answers, (C, B)] {
+        links.note_dialer(from, to);
+    }
+    links.crash(B);
+    links.begin_incarnation(B);
+    links.listen(B);
+    assert_eq!(links.unaware_dialers(B), [A]);
+    let (of_a, of_c) = (links.stamp(A, B), links.stamp(C, B));
+    assert_eq!(
+        (links.arrive(A, B, of_a), links.arrive(C, B, of_c)),
+        (Arrival::Reset, Arrival::Drop)
+    );
+    assert_eq!((links.met(A, B), links.met(C, B)), (None, None));
+    links.give_up(A, B);
+    assert_eq!((links.met(A, B), links.met(C, B)), (Some(1), None));
+}
+
+#[test]
+fn an_envelope_to_a_task_known_to_be_dead_waits_for_its_next_incarnation() {
+    let mut links = connected();
     links.crash(B);
     assert!(links.can_notice_death(A, B));
     links.give_up(A, B);

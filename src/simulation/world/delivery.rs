@@ -35,6 +35,10 @@ impl World {
         let (from, to) = (delivery.from, delivery.to);
         match self.links.arrive(from, to, delivery.payload.stamp) {
             Arrival::Hold => return self.held.push(delivery),
+            Arrival::Reset => {
+                let event = self.faults.reset(from, to);
+                return self.schedule_fault(self.cluster.network.latency, event);
+            }
             Arrival::Drop => {
                 let (from, to) = (&self.tasks[from], &self.tasks[to]);
                 return tracing::debug!(%from, %to, "an envelope is lost with its connection");

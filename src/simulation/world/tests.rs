@@ -178,6 +178,7 @@ fn nothing_gets_out_of_a_task_that_has_died_and_nothing_that_it_missed_happens()
     let crash = FaultKind::Crash { task: task(B), restart_after: None };
     let freeze = FaultKind::Freeze { task: task(B), lasts: ms(50) };
     let mut world = world(&[(1, freeze), (5, crash)]);
+    world.links.note_dialer(A, B);
     let alarm = sleep(&mut world, B, ms(2));
     assert_next(&mut world, ms(5), &["kill 1, which missed 1"]);
     send(&mut world, B, A);
@@ -192,6 +193,7 @@ fn nothing_gets_out_of_a_task_that_has_died_and_nothing_that_it_missed_happens()
 fn a_message_to_a_task_known_to_be_dead_waits_for_its_next_incarnation() {
     let crash = FaultKind::Crash { task: task(B), restart_after: Some(ms(200)) };
     let mut world = world(&[(5, crash)]);
+    world.links.note_dialer(A, B);
     assert_next(&mut world, ms(5), &["kill 1, which missed 0"]);
     assert_next(&mut world, ms(105), &["0 loses 1: it has fallen silent"]);
     send(&mut world, A, B);

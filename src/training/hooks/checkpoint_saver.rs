@@ -91,7 +91,9 @@ impl CheckpointSaver {
         let snapshot = self.read_whole_steps(context).await?;
         let step = snapshot.global_step;
         let saved = self.checkpoints.save(context.task, snapshot).await?;
-        tracing::info!(global_step = step, bytes = saved.bytes, "saved {}", saved.name);
+        if saved.is_new {
+            tracing::info!(global_step = step, bytes = saved.bytes, "saved {}", saved.name);
+        }
         for unfinished in &saved.unfinished {
             tracing::warn!("after the checkpoint: {unfinished}");
         }
@@ -181,12 +183,18 @@ impl Hook for CheckpointSaver {
     }
 
     fn after_create_session<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
-        self.timer.reset();
         if context.restored == Some(context.global_step) {
+            self.timer.reset();
             self.last_saved = context.restored;
             self.timer.triggered(context.global_step, context.now());
             return Box::pin(std::future::ready(Ok(())));
         }
+        if self.last_saved.is_some() {
+            // The session replaces another, in which a step failed: some variables may have the
+            // step's update and others not.
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        self.timer.reset();
         Box::pin(self.save(context))
     }
 

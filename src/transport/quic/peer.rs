@@ -36,6 +36,9 @@ struct PeerState<M> {
     links: Vec<Rc<Link>>,
     epoch: u64,
     incarnation: Option<u64>,
+    /// The incarnation before, until the present one connects.
+    ended: Option<u64>,
+    /// Incarnations that a later one has followed.
     earlier: VecDeque<u64>,
     is_dialing: bool,
     /// The reason why it has not been reached.
@@ -51,6 +54,7 @@ impl<M: Payload> Peer<M> {
             links: Vec::new(),
             epoch: 0,
             incarnation: None,
+            ended: None,
             earlier: VecDeque::new(),
             is_dialing: false,
             trouble: None,
@@ -144,28 +148,46 @@ impl<M: Payload> Peer<M> {
         if state.earlier.contains(&hello.incarnation) {
             return Err(Refusal::Outlived(self.name.clone()));
         }
-        let ended = state.incarnation.filter(|known| *known != hello.incarnation);
-        let has_restarted = ended.is_some();
-        let has_links = !state.links.is_empty();
         let is_again = state.links.iter().any(|link| link.side == side);
         drop(state); // what follows changes it
-        if has_restarted && has_links {
-            self.lose(node, Loss::Restarted, Close::Lost);
-        } else if has_restarted {
-            node.report(self, Loss::Restarted);
-        } else if has_links && (is_again || hello.epoch > self.epoch()) {
+        self.outlive(node, hello.incarnation);
+        let is_still_linked = !self.state.borrow().links.is_empty();
+        if is_still_linked && (is_again || hello.epoch > self.epoch()) {
             self.lose(node, Loss::Silent, Close::Lost);
         }
         let state = &mut *self.state.borrow_mut();
-        if let Some(ended) = ended {
+        state.incarnation = Some(hello.incarnation);
+        if let Some(ended) = state.ended.take().filter(|ended| *ended != hello.incarnation) {
             state.earlier.push_back(ended);
             if state.earlier.len() > REMEMBERED_INCARNATIONS {
                 state.earlier.pop_front();
             }
         }
-        state.incarnation = Some(hello.incarnation);
         state.epoch = state.epoch.max(hello.epoch);
         Ok(state.epoch)
+    }
+
+    /// The incarnation that connected last.
+    pub(super) fn incarnation(&self) -> Option<u64> {
+        self.state.borrow().incarnation
+    }
+
+    /// Ends the incarnation before `incarnation`, which this task or another has met. If there are
+    /// links to it they are lost; without links, its loss has been reported.
+    pub(super) fn outlive(&self, node: &Node<M>, incarnation: u64) {
+        let mut state = self.state.borrow_mut();
+        let Some(known) = state.incarnation else { return };
+        if known == incarnation || state.earlier.contains(&incarnation) {
+            return;
+        }
+        // Refused only once the later one has come by itself: what others have met may be outdated.
+        state.ended = Some(known);
+        state.incarnation = Some(incarnation);
+        let has_links = !state.links.is_empty();
+        drop(state);
+        if has_links {
+            self.lose(node, Loss::Restarted, Close::Lost);
+        }
     }
 
     /// Adds a link of `epoch`. Returns false if that epoch has ended meanwhile.

@@ -145,6 +145,8 @@ fn meaning(error: &ConnectionError) -> Loss {
         {
             Loss::Stopped
         }
+        // Only a later incarnation of the peer answers with a stateless reset.
+        ConnectionError::Reset => Loss::Restarted,
         _ => Loss::Silent,
     }
 }

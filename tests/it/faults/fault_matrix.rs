@@ -72,7 +72,9 @@ async fn count(host: Host, task: Task, counts: Counts) -> Result<()> {
     let stop = StopAtStep::last_step(STEPS);
     let mut session = MonitoredSession::builder(&task, g.clone()).hook(stop).open().await?;
     while !session.should_stop() {
-        session.run().target(&train).await?;
+        if let Err(error) = session.run().target(&train).await {
+            return session.close_after(Err(error)).await;
+        }
     }
     session.close().await
 }

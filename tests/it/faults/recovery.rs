@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use trainyard::checkpoint::{Listed, Memory, Retention, Saver};
 use trainyard::cluster::TaskName;
+use trainyard::experiment::Experiment;
 use trainyard::models::{Embedding, Model};
 use trainyard::optimizer::AdagradRule;
 use trainyard::prelude::*;
@@ -90,6 +91,33 @@ fn a_parameter_server_that_comes_back_at_any_event_gets_its_variables_and_the_we
         assert_eq!(applied, 2 * STEPS, "{ps} crashed at event {event}");
     }
     assert!(after_the_end < 20, "{after_the_end} of the crashes came after the last step");
+}
+
+/// The other parameter server has never sent anything to the one that restarts, and so learns of it
+/// last: after the chief, by the first message of the first step after the restore.
+#[test]
+fn a_parameter_server_that_hears_last_of_anothers_restart_loses_nothing_of_the_steps_after_it() {
+    let mode = Mode::Sync { backups: 0 };
+    let text = |fault: &str| {
+        format!(
+            "seed = 3\n[cluster]\nps = 2\nworker = 2\n[program]\nmodel = 'mlp'\nhidden = [32]\n\
+             batch = 8\noptimizer = {{ rule = 'adagrad', learning_rate = 0.2 }}\n\
+             [stop]\nsteps = 60\n[checkpoint]\nevery_steps = 10\n\
+             [[run]]\nname = 'only'\nmode = '{mode}'\n{fault}"
+        )
+    };
+    let run = |fault: &str| {
+        let report = Experiment::parse(text(fault)).unwrap().simulate(train).unwrap();
+        let run = report.run("only").unwrap();
+        (run.weights_digest.clone(), run.seconds)
+    };
+    let (expected, seconds) = run("");
+    for (ps, after) in [("ps:1", 0.1), ("ps:0", 0.1), ("ps:1", 0.7), ("ps:1", 9.0)] {
+        let at = 0.5 * seconds;
+        let (found, _) =
+            run(&format!("[[fault]]\nat = '{at}s'\ncrash = '{ps}'\nrestart_after = '{after}s'\n"));
+        assert_eq!(found, expected, "{ps} restarted after {after} s");
+    }
 }
 
 /// Adds 1 to a variable on each of the parameter servers with each update.

@@ -122,7 +122,7 @@ fn a_saver_that_dies_anywhere_leaves_the_last_checkpoint_or_the_new_one() {
 
 #[test]
 fn a_saver_that_dies_anywhere_while_it_saves_a_step_again_leaves_the_first_or_the_second() {
-    die_anywhere(&snapshot(2, 1));
+    die_anywhere(&snapshot(1, 1));
 }
 
 #[test]
