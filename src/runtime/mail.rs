@@ -101,7 +101,9 @@ pub(crate) enum ParameterServerMail {
     /// The worker: a step has failed; stop waiting on its behalf.
     Forget(StepId),
     /// The worker: a task is lost, which had been these masters; forget the steps that they began.
-    Lost { peer: PeerId, masters: Vec<u64> },
+    Lost { peer: PeerId, masters: Vec<u64>, loss: Loss },
+    /// The clock: workers that are missed since the silence of that number are waited for no longer.
+    GraceIsOver { silence: u64 },
     /// The device: rows have been copied; these are the answers.
     Gathered(Vec<Served>),
     /// The device: updates have been computed.

@@ -44,6 +44,8 @@ pub struct Origin {
     pub training: u64,
     /// Counts the steps of the training, which are taken one after the other.
     pub number: u64,
+    /// Whether an earlier attempt may have been carried out, wholly or in part.
+    pub is_again: bool,
 }
 
 /// The part of a step that one device of a task runs.

@@ -13,12 +13,14 @@ pub(super) mod updating;
 mod variable_store;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 use actix::{Actor, ActorContext, Context};
 use smallvec::smallvec;
 use tokio::sync::oneshot;
 use tracing::trace_span;
 
+use crate::clock::Clock;
 use crate::graph::Replica;
 use crate::sync::Membership;
 use crate::tensor::Tensor;
@@ -42,6 +44,7 @@ use updating::Updates;
 /// Holds a task's variables and serves its worker.
 pub(crate) struct ParameterServer {
     link: Link,
+    clock: Rc<dyn Clock>,
     devices: Devices,
     store: VariableStore,
     resources: Resources,
@@ -66,9 +69,10 @@ pub(crate) struct ParameterServer {
 }
 
 impl ParameterServer {
-    pub(crate) fn new(link: Link, devices: Devices) -> Self {
+    pub(crate) fn new(link: Link, clock: Rc<dyn Clock>, devices: Devices) -> Self {
         Self {
             link,
+            clock,
             devices,
             store: VariableStore::default(),
             resources: Resources::default(),
@@ -324,7 +328,10 @@ impl Receive for ParameterServer {
             ParameterServerMail::Replicas(tasks) => {
                 self.members.expect(tasks.into_iter().map(|task| task.0));
             }
-            ParameterServerMail::Lost { peer, masters } => self.lose(peer, &masters),
+            ParameterServerMail::Lost { peer, masters, loss } => {
+                self.lose(peer, &masters, loss, context);
+            }
+            ParameterServerMail::GraceIsOver { silence } => self.end_grace(silence),
             ParameterServerMail::CloseScope(scope) => {
                 let cleared = self.store.close_scope(scope);
                 self.forget_trainings(cleared);

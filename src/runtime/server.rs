@@ -131,7 +131,8 @@ impl Server {
         );
         actors.master.run(Master::new(link(), Rc::clone(&world.clock), id, devices));
         actors.worker.run(Worker::new(link(), Rc::clone(&world.clock), Rc::clone(&world.devices)));
-        actors.parameter_server.run(ParameterServer::new(link(), Rc::clone(&world.devices)));
+        let (clock, devices) = (Rc::clone(&world.clock), Rc::clone(&world.devices));
+        actors.parameter_server.run(ParameterServer::new(link(), clock, devices));
         let link = link();
         Self { def, world, actors, link, phase: Cell::new(Phase::New) }
     }

@@ -27,6 +27,8 @@ pub struct Membership {
     members: BTreeMap<u32, Member>,
     /// A counter that rises whenever a worker departs or comes back.
     revision: u64,
+    /// The number of silences so far.
+    silences: u64,
 }
 
 /// A worker.
@@ -37,6 +39,8 @@ struct Member {
     task: Option<u32>,
     /// The masters that order the worker's steps.
     masters: BTreeSet<u64>,
+    /// The number of the silence in which the worker has been missed, while it is still waited for.
+    missed_in: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +54,17 @@ enum State {
     Left,
     /// The worker's task or master is lost, perhaps for a while.
     Lost,
+}
+
+impl Member {
+    fn is_waited_for(&self) -> bool {
+        matches!(self.state, State::Expected | State::Training)
+    }
+
+    /// Whether the worker runs at `task`, or by order of one of `masters`.
+    fn is_of(&self, task: u32, masters: &[u64]) -> bool {
+        self.task == Some(task) || masters.iter().any(|one| self.masters.contains(one))
+    }
 }
 
 /// The state of a worker that makes ready to train.
@@ -66,7 +81,7 @@ pub enum Joined {
 
 impl Default for Membership {
     fn default() -> Self {
-        Self { epoch: Epoch(1), is_over: false, members: BTreeMap::new(), revision: 0 }
+        Self { epoch: Epoch(1), is_over: false, members: BTreeMap::new(), revision: 0, silences: 0 }
     }
 }
 
@@ -101,6 +116,7 @@ impl Membership {
         }
         let member = self.members.entry(worker).or_default();
         let had_departed = matches!(member.state, State::Left | State::Lost);
+        member.missed_in = None;
         member.state = State::Training;
         member.masters.insert(master);
         self.revision += u64::from(had_departed);
@@ -130,22 +146,68 @@ impl Membership {
     /// Loses the task `task`, with its `masters`; returns the workers that are no longer waited
     /// for, perhaps for a while.
     pub fn lose(&mut self, task: u32, masters: &[u64]) -> Vec<u32> {
-        let is_hit = |member: &Member| {
-            member.task == Some(task) || masters.iter().any(|one| member.masters.contains(one))
-        };
-        let hit: Vec<u32> = self
-            .members
-            .iter()
-            .filter(|(_, member)| is_hit(member))
-            .map(|(worker, _)| *worker)
-            .collect();
+        let hit = self.workers(|member| member.is_of(task, masters));
         hit.into_iter().filter(|worker| self.depart(*worker, State::Lost)).collect()
+    }
+
+    /// Misses the task `task`, with its `masters`: its workers are still waited for, for a while.
+    /// Returns the number of this silence, and the workers.
+    pub fn miss(&mut self, task: u32, masters: &[u64]) -> (u64, Vec<u32>) {
+        let missed = self.workers(|member| member.is_waited_for() && member.is_of(task, masters));
+        self.silences += 1;
+        for worker in &missed {
+            self.members.entry(*worker).or_default().missed_in = Some(self.silences);
+        }
+        (self.silences, missed)
+    }
+
+    /// Loses the workers that are missed since the silence of that number; returns them.
+    pub fn lose_missed(&mut self, silence: u64) -> Vec<u32> {
+        let hit = self.workers(|member| member.missed_in == Some(silence));
+        hit.into_iter().filter(|worker| self.depart(*worker, State::Lost)).collect()
+    }
+
+    /// Loses the missed workers of the task `task` that `master`, which is heard of there, is no
+    /// master of: the task has restarted. Returns them.
+    pub fn lose_earlier_life(&mut self, task: u32, master: u64) -> Vec<u32> {
+        let has_restarted = |member: &Member| {
+            member.task == Some(task)
+                && member.missed_in.is_some()
+                && !member.masters.is_empty()
+                && !member.masters.contains(&master)
+        };
+        let hit = self.workers(has_restarted);
+        hit.into_iter().filter(|worker| self.depart(*worker, State::Lost)).collect()
+    }
+
+    fn workers(&self, is_meant: impl Fn(&Member) -> bool) -> Vec<u32> {
+        let meant = self.members.iter().filter(|(_, member)| is_meant(member));
+        meant.map(|(worker, _)| *worker).collect()
+    }
+
+    /// Waits again for the lost workers of the task `task`, which is heard of, by its `master`;
+    /// returns them. Of some trainings a task has no part that names its workers: none of them will
+    /// join here.
+    pub fn find_again(&mut self, task: u32, master: u64) -> Vec<u32> {
+        for member in self.members.values_mut().filter(|member| member.task == Some(task)) {
+            if member.masters.is_empty() || member.masters.contains(&master) {
+                member.missed_in = None;
+            }
+        }
+        let is_lost = |member: &Member| member.task == Some(task) && member.state == State::Lost;
+        let found = self.workers(is_lost);
+        for worker in &found {
+            self.members.entry(*worker).or_default().state = State::Expected;
+            self.revision += 1;
+        }
+        found
     }
 
     fn depart(&mut self, worker: u32, state: State) -> bool {
         let member = self.members.entry(worker).or_default();
         member.masters.clear();
-        let was_waited_for = matches!(member.state, State::Expected | State::Training);
+        member.missed_in = None;
+        let was_waited_for = member.is_waited_for();
         if was_waited_for || state == State::Left {
             member.state = state;
         }
@@ -177,6 +239,7 @@ impl Membership {
         for member in self.members.values_mut() {
             member.state = State::Expected;
             member.masters.clear();
+            member.missed_in = None;
         }
     }
 
@@ -270,6 +333,38 @@ mod tests {
         assert!(members.lose(99, &[7]).is_empty());
         assert_eq!(members.departed(3).collect::<Vec<_>>(), [1]);
         assert_eq!((members.join(1, 4, 9), members.live(4)), (Joined::Back, 3));
+    }
+
+    #[test]
+    fn a_worker_that_is_missed_is_waited_for_until_it_is_lost_or_joins_again() {
+        let mut members = Membership::default();
+        members.expect([10, 11]);
+        members.join(0, 2, 7);
+        members.join(1, 2, 8);
+        let (first, hit) = members.miss(10, &[7]);
+        let (second, _) = members.miss(11, &[8]);
+        assert_eq!((hit, members.miss(99, &[9]).1), (vec![0], vec![]));
+        assert_eq!((members.live(2), members.join(0, 2, 7)), (2, Joined::Expected));
+        assert!(members.lose_missed(first).is_empty(), "it has joined again");
+        assert!(members.lose_earlier_life(11, 8).is_empty(), "it is the same life");
+        assert_eq!(members.lose_earlier_life(11, 9), [1]);
+        assert_eq!(members.join(1, 2, 9), Joined::Back);
+        assert!(members.lose_missed(second).is_empty());
+        let (third, _) = members.miss(99, &[9]);
+        assert_eq!((members.lose_missed(third), members.live(2)), (vec![1], 1));
+    }
+
+    #[test]
+    fn a_lost_worker_whose_task_is_back_is_waited_for_again_and_one_that_has_left_is_not() {
+        let mut members = Membership::default();
+        members.expect([10, 11]);
+        members.lose(10, &[]);
+        members.leave(1);
+        assert!(members.all_departed(2));
+        assert_eq!((members.find_again(11, 8), members.find_again(10, 7)), (vec![], vec![0]));
+        assert!(!members.all_departed(2) && members.find_again(10, 7).is_empty());
+        let (silence, _) = members.miss(10, &[]);
+        assert!(members.find_again(10, 7).is_empty() && members.lose_missed(silence).is_empty());
     }
 
     #[test]

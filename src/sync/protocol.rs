@@ -270,6 +270,10 @@ pub(crate) trait Policy: fmt::Debug {
 /// The end of a worker's step, at the task of the global step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended<'a> {
+    /// The worker.
+    pub(crate) worker: u32,
+    /// Whether an earlier attempt of the step may have been carried out, wholly or in part.
+    pub(crate) is_again: bool,
     /// The global step at which the worker's step began.
     pub(crate) read: i64,
     /// The answer to its vote, if it voted.

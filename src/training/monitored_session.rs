@@ -11,6 +11,7 @@ use tracing::trace_span;
 use crate::graph::Graph;
 use crate::runtime::{Code, Error, Result, StepDone};
 use crate::tensor::Tensor;
+use crate::units::Time;
 
 use super::hooks::{HookContext, Hooks, RunOptions, RunValues};
 use super::record::{Ending, StepStats};
@@ -237,6 +238,7 @@ impl MonitoredSession {
             if let Some(timeout) = options.timeout {
                 self.session.set_timeout(Some(timeout));
             }
+            let started = self.task.now();
             let done = self.session.run_step(asked).await;
             if options.timeout.is_some() {
                 self.creator.renew_timeout(&self.session);
@@ -252,8 +254,27 @@ impl MonitoredSession {
             if self.recover(error).await? {
                 return Ok(None);
             }
+            if repeat.is_training_step() {
+                self.report_given_up(started);
+            }
             asked = Asked::again(&self.session, &repeat);
         }
+    }
+
+    /// Reports an attempt of a step that is taken again: its gradient counts as dropped, since the
+    /// next attempt's is the one that counts, from the values that the variables then have.
+    fn report_given_up(&self, started: Time) {
+        self.task.recorder().step(StepStats {
+            worker: self.task.name().clone(),
+            local_step: self.local_step,
+            global_step: self.global_step,
+            started,
+            ended: self.task.now(),
+            computed: None,
+            loss: None,
+            staleness: 0,
+            applied: false,
+        });
     }
 
     /// Whether a new session may mend `error`. While variables are being restored, a step can find

@@ -243,6 +243,13 @@ pub(super) struct Repeat {
     origin: Option<Origin>,
 }
 
+impl Repeat {
+    /// Whether it is a step of a training.
+    pub(super) fn is_training_step(&self) -> bool {
+        self.origin.is_some()
+    }
+}
+
 impl Asked {
     /// Keeps what is needed to take the same step again, should it fail. `session` keeps the
     /// request.
@@ -259,7 +266,7 @@ impl Asked {
         let mut asked = session.asked();
         asked.request.clone_from(&repeat.request);
         asked.feeds.clone_from(&repeat.feeds);
-        asked.origin = repeat.origin;
+        asked.origin = repeat.origin.map(|origin| Origin { is_again: true, ..origin });
         asked
     }
 

@@ -106,7 +106,7 @@ fn messages() -> Vec<PeerMessage> {
         WorkerMessage::RunGraph {
             step,
             graph,
-            origin: Some(Origin { training: 5, number: 6 }),
+            origin: Some(Origin { training: 5, number: 6, is_again: true }),
             feeds: smallvec![value.clone(), Tensor::scalar(true)],
         },
         WorkerMessage::Tensors {

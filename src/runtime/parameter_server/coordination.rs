@@ -155,7 +155,13 @@ impl Coordination {
         let voted =
             if members.is_over() { None } else { self.counted.remove(&commit.replica.worker) };
         let voted = voted.map(|(_, open)| open.version.updates);
-        let step = Ended { read: commit.read, verdict: commit.verdict.as_ref(), voted };
+        let step = Ended {
+            worker: commit.replica.worker,
+            is_again: commit.taken.is_some_and(|taken| taken.origin.is_again),
+            read: commit.read,
+            verdict: commit.verdict.as_ref(),
+            voted,
+        };
         self.coordinator.count(members, now, &step)
     }
 
@@ -217,6 +223,12 @@ impl Coordination {
         let is_forgotten = self.fence.is_some_and(|(ticket, _)| ticket.step == step);
         let owner = self.coordinator.fence_owner().filter(|_| is_forgotten);
         let lifted = owner.and_then(|owner| self.coordinator.lift_fence(owner));
+        self.answer(lifted.unwrap_or_default())
+    }
+
+    /// Takes down the fence of `worker`, if it has one: it is missed, and others wait.
+    pub(super) fn take_down_fence(&mut self, worker: u32) -> Vec<Served> {
+        let lifted = self.coordinator.lift_fence(worker);
         self.answer(lifted.unwrap_or_default())
     }
 

@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn taken(training: u64, number: u64) -> Taken {
-        Taken { task: PeerId(1), origin: Origin { training, number } }
+        Taken { task: PeerId(1), origin: Origin { training, number, is_again: false } }
     }
 
     #[test]

@@ -1,18 +1,26 @@
 //! Membership of trainings at a parameter server: workers that leave, are lost or come back;
 //! trainings that end or are reset.
 
+use std::time::Duration;
+
+use actix::{AsyncContext, Context, WrapFuture};
+
 use crate::graph::{Replica, VariableSpec};
 use crate::sync::Joined;
-use crate::transport::PeerId;
+use crate::transport::{Loss, PeerId};
 
 use super::ParameterServer;
 use crate::runtime::error::{Code, Error};
-use crate::runtime::mail::WorkerMail;
+use crate::runtime::mail::{ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{GraphHandle, ParameterServerMessage, Scope, Values};
 use crate::runtime::parameter_server::coordination::Coordination;
 use crate::runtime::parameter_server::variable_store::Cleared;
 use crate::runtime::state::{Bound, Ticket};
+
+/// How long a worker whose task has fallen silent is still waited for: longer than it takes to
+/// connect again.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// A partition to be made ready to run here.
 pub(super) struct Binding {
@@ -28,6 +36,12 @@ impl ParameterServer {
     /// Makes a partition ready. One of a training step waits until the fence of its training is
     /// lifted, and until all workers have left a training that its own worker has left already.
     pub(super) fn make_ready(&mut self, binding: Binding) {
+        let (task, master) = (binding.from.0, binding.graph.master);
+        let restarted = self.members.lose_earlier_life(task, master);
+        self.go_on_without_all(restarted);
+        for worker in self.members.find_again(task, master) {
+            self.welcome_back(worker);
+        }
         let mut is_held_off = self.is_early(&binding);
         for coordination in self.coordinations.values_mut() {
             for replica in &binding.replicas {
@@ -85,14 +99,50 @@ impl ParameterServer {
 
     /// Handles the loss of a task. Its workers count as departed until they are back: synchronous
     /// training goes on with the others, and loses a worker rather than its progress.
-    pub(super) fn lose(&mut self, peer: PeerId, masters: &[u64]) {
+    ///
+    /// A task that has only fallen silent is waited for a while longer: it may have lost nothing,
+    /// since it can be this task that stood still.
+    pub(super) fn lose(
+        &mut self,
+        peer: PeerId,
+        masters: &[u64],
+        loss: Loss,
+        context: &mut Context<Self>,
+    ) {
         self.held_off.retain(|binding| binding.from != peer);
         self.snapshots.lose(masters);
-        for worker in self.members.lose(peer.0, masters) {
-            tracing::info!(
-                worker, task = %self.link.name(peer),
-                "lost a worker; going on without it"
-            );
+        if loss != Loss::Silent {
+            let lost = self.members.lose(peer.0, masters);
+            return self.go_on_without_all(lost);
+        }
+        let (silence, missed) = self.members.miss(peer.0, masters);
+        if missed.is_empty() {
+            return;
+        }
+        tracing::info!(task = %self.link.name(peer), "a worker is missed");
+        for worker in missed {
+            for coordination in self.coordinations.values_mut() {
+                self.served.extend(coordination.take_down_fence(worker));
+            }
+        }
+        let sleep = self.clock.sleep_until(self.clock.now().after(GRACE));
+        let own = self.link.actors.parameter_server.clone();
+        let passed = async move {
+            sleep.await;
+            tell(&own, ParameterServerMail::GraceIsOver { silence });
+        };
+        context.spawn(passed.into_actor(self));
+    }
+
+    /// Loses those workers that have not been heard of since that silence began.
+    pub(super) fn end_grace(&mut self, silence: u64) {
+        let lost = self.members.lose_missed(silence);
+        self.go_on_without_all(lost);
+    }
+
+    fn go_on_without_all(&mut self, workers: Vec<u32>) {
+        for worker in workers {
+            tracing::info!(worker, "lost a worker; going on without it");
             self.go_on_without(worker);
         }
         self.answer_joins();
@@ -117,21 +167,21 @@ impl ParameterServer {
         }
         match self.members.join(replica.worker, replica.workers, master) {
             Joined::Expected => {}
-            Joined::Back => {
-                tracing::info!(
-                    worker = replica.worker, task = %self.link.name(from),
-                    "a worker is back"
-                );
-                for coordination in self.coordinations.values_mut() {
-                    coordination.rejoin(&self.members, replica.worker);
-                }
-            }
+            Joined::Back => self.welcome_back(replica.worker),
             Joined::Anew => self.begin_anew(),
         }
         if self.members.is_over() {
             self.link.send(from, ParameterServerMessage::TrainingOver);
         } else {
             self.snapshots.join(master, replica);
+        }
+    }
+
+    /// Has all trainings wait again for `worker`, which had departed.
+    fn welcome_back(&mut self, worker: u32) {
+        tracing::info!(worker, "a worker is back");
+        for coordination in self.coordinations.values_mut() {
+            coordination.rejoin(&self.members, worker);
         }
     }
 

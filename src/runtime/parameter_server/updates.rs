@@ -21,6 +21,7 @@ use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::Values;
+use crate::runtime::parameter_server::done::Done;
 use crate::runtime::parameter_server::updating::{Tickets, Updates, Updating};
 use crate::runtime::parameter_server::variable_store::{Offered, Rounds, Stored};
 use crate::runtime::state::{ApplyGradient, Served, Ticket, VariableId};
@@ -97,6 +98,10 @@ impl ParameterServer {
             return self.answer(ticket, Err(error));
         }
         let rounds = stored.rounds.as_mut().expect("they have been entered");
+        if apply.taken.is_some_and(|taken| rounds.applied.done(ticket, taken).is_some()) {
+            // An earlier attempt of the step has done this part of it.
+            return self.answer(ticket, Ok(Values::new()));
+        }
         if let Some(verdict) = &apply.verdict {
             if verdict.epoch < rounds.epoch {
                 return self.answer(ticket, Ok(Values::new()));
@@ -143,7 +148,9 @@ impl ParameterServer {
                 true => Accumulator::of_voters(replica.workers),
                 false => Accumulator::of_all(replica.workers, stored.version),
             };
-            stored.rounds = Some(Rounds { training: replica, epoch, is_past: false, gradients });
+            let applied = Done::default();
+            stored.rounds =
+                Some(Rounds { training: replica, epoch, is_past: false, gradients, applied });
         }
         past
     }
@@ -196,6 +203,11 @@ impl ParameterServer {
             let Some(round) = rounds.gradients.take_ready(&self.members) else { return };
             let offered: Vec<Offered> =
                 round.gradients.into_iter().map(|(_, offered)| offered).collect();
+            if rounds.is_barrier() {
+                for Offered { ticket, apply, .. } in &offered {
+                    apply.taken.iter().for_each(|taken| rounds.applied.note(*ticket, *taken, ()));
+                }
+            }
             let Some(first) = offered.first() else {
                 stored.version += 1;
                 continue;

@@ -65,6 +65,8 @@ pub(super) struct Rounds {
     pub(super) is_past: bool,
     /// The gradients of the round under way, and of later ones.
     pub(super) gradients: Accumulator<Offered>,
+    /// The last steps whose gradients have been in a round, if workers wait for theirs.
+    pub(super) applied: Done<()>,
 }
 
 /// A gradient that waits for others of its round.
@@ -231,6 +233,13 @@ impl VariableStore {
                     .withdraw(|offered| !offered.goes_on && offered.ticket.step == step);
             }
         }
+    }
+}
+
+impl Rounds {
+    /// Whether every worker has a part in each round, so that nobody votes.
+    pub(super) fn is_barrier(&self) -> bool {
+        !self.training.mode.needs().vote
     }
 }
 

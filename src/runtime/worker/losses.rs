@@ -22,7 +22,8 @@ impl Worker {
         }
         self.forget_what_it_began(peer);
         self.fail_what_waits_for(peer, loss);
-        tell(&self.link.actors.parameter_server, ParameterServerMail::Lost { peer, masters: own });
+        let lost = ParameterServerMail::Lost { peer, masters: own, loss };
+        tell(&self.link.actors.parameter_server, lost);
     }
 
     /// Forgets the steps that `peer` began: nobody takes their outcome, and nobody orders them

@@ -4,15 +4,16 @@
 //! Without backups the shards are the barrier: each collects the gradients of all live workers, and
 //! nobody has to ask. With backups the task of the global step decides who is in time.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
 
-use crate::sync::Membership;
 use crate::sync::protocol::{
     Arrived, Counted, Ended, Needs, Place, Policy, Problem, Protocol, Treatment,
 };
 use crate::sync::rounds::{RoundRule, Rounds, Versions, Voters};
+use crate::sync::{Effect, Membership};
 
 /// One update a round, from the first `workers - backups` gradients of one version.
 #[derive(Default, Deserialize)]
@@ -52,7 +53,7 @@ impl Protocol for Sync {
 
     fn policy(&self, workers: u32) -> Box<dyn Policy> {
         if self.backups == 0 {
-            return Box::new(Barrier { workers });
+            return Box::new(Barrier { workers, reached: BTreeMap::new() });
         }
         let rule = RoundRule {
             size: workers.saturating_sub(self.backups),
@@ -72,13 +73,26 @@ impl Protocol for Sync {
 #[derive(Debug)]
 struct Barrier {
     workers: u32,
+    /// By worker that has not departed since: the global step after its last step.
+    reached: BTreeMap<u32, i64>,
 }
 
 impl Policy for Barrier {
-    /// Counts a round with the first step of it that ends.
+    /// Counts a round with the first step of it that ends. If a step is taken again after others
+    /// of its round have ended, it is of the round before the global step that it has read.
     fn count(&mut self, now: &mut i64, step: &Ended<'_>) -> Counted {
-        *now += i64::from(*now == step.read);
-        Counted { global_step: *now, staleness: *now - 1 - step.read, applied: true }
+        let before = self.reached.get(&step.worker).copied();
+        let is_counted = step.is_again && before.is_some_and(|before| before + 1 == step.read);
+        *now += i64::from(*now == step.read && !is_counted);
+        self.reached.insert(step.worker, *now);
+        let read = step.read - i64::from(is_counted);
+        Counted { global_step: *now, staleness: *now - 1 - read, applied: true }
+    }
+
+    /// Others go on without `worker`: its next step is of whichever round it then reads.
+    fn leave(&mut self, _: &Membership, worker: u32) -> Vec<Effect> {
+        self.reached.remove(&worker);
+        Vec::new()
     }
 
     fn round_size(&self, members: &Membership) -> Option<usize> {
@@ -86,10 +100,6 @@ impl Policy for Barrier {
     }
 
     fn is_barrier(&self) -> bool {
-        true
-    }
-
-    fn takes_steps_again(&self) -> bool {
         true
     }
 }

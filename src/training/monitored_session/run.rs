@@ -118,8 +118,11 @@ impl<'a> MonitoredRun<'a> {
         let train_op = self.targets.iter().find_map(Target::end_of_step);
         if let Some(train_op) = &train_op {
             train_op.told_of_step().iter().for_each(|told| asked.fetch(told));
-            asked.origin =
-                Some(Origin { training: self.monitored.training, number: self.monitored.begun });
+            asked.origin = Some(Origin {
+                training: self.monitored.training,
+                number: self.monitored.begun,
+                is_again: false,
+            });
             self.monitored.begun += 1;
         }
         let mut options = self.options;

@@ -217,6 +217,64 @@ fn whoever_comes_back_the_training_ends_and_every_gradient_counts_once_or_is_dro
     }
 }
 
+#[test]
+fn a_parameter_server_that_stands_still_costs_no_gradient_and_has_none_counted_twice() {
+    let mode = Mode::Sync { backups: 0 };
+    let plain = counting(mode, &Memory::default()).run_program(count);
+    for delivery in (0..plain.outcome.deliveries).step_by(7) {
+        for task in &tasks()[..2] {
+            let store = Memory::default();
+            let lasts = Duration::from_secs(10);
+            let fault = FaultKind::Freeze { task: task.clone(), lasts };
+            let trained =
+                counting(mode, &store).fault(Trigger::Delivery(delivery), fault).run_program(count);
+            let case = format!("{task} stood still at delivery {delivery}");
+            assert!(trained.outcome.result.is_ok(), "{case}: {:?}", trained.outcome.result);
+            assert_eq!(whole_steps(&store).last(), Some(&STEPS), "{case}");
+            let of_all = trained.steps.iter().filter(|step| step.applied).count() as u64;
+            assert_eq!(of_all, 3 * STEPS, "{case}");
+        }
+    }
+}
+
+#[test]
+fn weights_after_a_parameter_server_stood_still_are_the_same_or_the_report_has_dropped_gradients() {
+    let mode = Mode::Sync { backups: 0 };
+    let training = || Simulated::new(2, 2, mode).digits().steps(STEPS);
+    let undisturbed = training().run();
+    let expected = weights(&undisturbed);
+    let mut same = 0;
+    for event in (0..undisturbed.outcome.events).step_by(5) {
+        let task = tasks()[(event % 2) as usize].clone();
+        let lasts = Duration::from_secs(10);
+        let fault = FaultKind::Freeze { task: task.clone(), lasts };
+        let trained = training().fault(Trigger::Event(event), fault).run_program(train);
+        let applied = trained.steps.iter().filter(|step| step.applied).count() as u64;
+        let is_told = trained.steps.len() as u64 > applied || applied < 2 * STEPS;
+        let is_same = weights(&trained) == expected;
+        assert!(is_same || is_told, "{task} stood still at event {event}: {:?}", trained.steps);
+        same += u32::from(is_same);
+    }
+    assert!(same > 0, "some freezes come between two steps");
+}
+
+/// Of an asynchronous step, a parameter server without the global step has no part that names the
+/// worker.
+#[test]
+fn no_parameter_server_leaves_before_the_chief_that_had_been_lost_there() {
+    let training = || Simulated::new(2, 2, Mode::Async).digits().steps(200);
+    let half = Trigger::Event(training().run().outcome.events / 2);
+    let [_, second, chief, _] = tasks();
+    let lasts = Duration::from_secs(10);
+    for fault in
+        [crash(&chief, Some(Duration::from_millis(500))), FaultKind::Freeze { task: second, lasts }]
+    {
+        let trained = training().fault(half, fault.clone()).run_program(train);
+        assert!(trained.outcome.result.is_ok(), "{fault:?}: {:?}", trained.outcome.result);
+        assert!(trained.evaluation.is_some() && trained.ending.is_some(), "{fault:?}");
+    }
+}
+
 #[track_caller]
 fn check_counts(mode: Mode, trained: &Trained, steps: &[u64], case: &str) {
     let is_undone = |step: &StepStats| step.global_step >= STEPS && !step.applied;

@@ -182,7 +182,8 @@ mod tests {
         let mut add = |node, number| {
             let ticket =
                 Ticket { step: StepId { master: 7, number: 99, trains: true }, device: 0, node };
-            let taken = Taken { task: PeerId(1), origin: Origin { training: 3, number } };
+            let taken =
+                Taken { task: PeerId(1), origin: Origin { training: 3, number, is_again: false } };
             let inputs = smallvec![Tensor::scalar(0i64), Tensor::scalar(1f32)];
             let action = ResourceAction::ApplyGradient;
             on_accumulator(&mut accumulator, &spec, (ticket, Some(taken)), &action, inputs)
