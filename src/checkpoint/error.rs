@@ -63,6 +63,19 @@ pub enum CheckpointError {
         /// The checksum now.
         found: String,
     },
+    /// Another saver has taken over the checkpoints of this one.
+    #[error(
+        "another chief saves to {location} by now, as its writer {theirs}, and this one was writer \
+         {ours}: this one has been replaced, and saves nothing more"
+    )]
+    TakenOver {
+        /// The location of the checkpoints.
+        location: String,
+        /// The number of the saver that has taken over.
+        theirs: u64,
+        /// The number of this saver.
+        ours: u64,
+    },
     /// A variable can't be saved.
     #[error("`{variable}` can't be saved: {problem}")]
     NotSavable {
@@ -116,6 +129,11 @@ pub enum CheckpointError {
 impl CheckpointError {
     pub(super) fn store(what: &'static str, file: String) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Store { what, file, source }
+    }
+
+    /// Whether the store failed, so that another try may succeed: nothing is known of the file.
+    pub(crate) fn is_transient(&self) -> bool {
+        matches!(self, Self::Store { source, .. } if source.kind() != io::ErrorKind::NotFound)
     }
 
     /// Whether the request was for something that does not exist, as opposed to a file or a store

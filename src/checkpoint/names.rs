@@ -4,6 +4,8 @@ use super::CheckpointError;
 
 /// The file that names the newest checkpoints (TensorFlow: `latest_filename`).
 pub(super) const STATE_FILE: &str = "checkpoint";
+/// The file with the number of the saver that writes here.
+pub(super) const WRITER_FILE: &str = "checkpoint.writer";
 const INDEX: &str = ".index.json";
 const SHARD: &str = ".safetensors";
 

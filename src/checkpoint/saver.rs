@@ -1,11 +1,12 @@
 //! The saver: writes checkpoints, finds the newest complete one, and deletes superfluous ones.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::index::Index;
-use super::names::{FileOf, Names, STATE_FILE};
+use super::names::{FileOf, Names, STATE_FILE, WRITER_FILE};
 use super::reader::{self, Reader};
 use super::shard_file::Encoded;
 use super::snapshot::{Snapshot, encode};
@@ -14,7 +15,8 @@ use super::{CheckpointError, Restored, Retention, state_file};
 
 /// Writes and finds the checkpoints of one training (TensorFlow: `tf.train.Saver`).
 ///
-/// A store may have one saver that writes at a time, and any number that read.
+/// A store may have one saver that writes at a time, and any number that read. One that has taken
+/// over ([`Saver::take_over`]) shuts out those before it.
 pub struct Saver {
     store: Arc<dyn Store>,
     names: Names,
@@ -26,6 +28,8 @@ pub struct Saver {
     broken: BTreeSet<u64>,
     /// Whether the half-written files of earlier savers were deleted.
     is_swept: bool,
+    /// The saver's number among those that have taken over; `None` before.
+    writer: Option<u64>,
 }
 
 /// The saver's record of a checkpoint.
@@ -80,7 +84,48 @@ impl Saver {
     /// A saver of `model.ckpt-<step>` files in `store`.
     pub fn new(store: Arc<dyn Store>, retention: Retention) -> Self {
         let (known, broken) = (BTreeMap::new(), BTreeSet::new());
-        Self { store, names: Names::default(), retention, known, broken, is_swept: false }
+        let names = Names::default();
+        Self { store, names, retention, known, broken, is_swept: false, writer: None }
+    }
+
+    /// Takes over the checkpoints: a saver that had done so before saves and deletes nothing more.
+    /// The chief of a training does, since its earlier incarnation may only be cut off.
+    ///
+    /// # Errors
+    /// If the store refuses.
+    pub fn take_over(&mut self) -> Result<(), CheckpointError> {
+        if self.writer.is_some() {
+            return Ok(());
+        }
+        let own = self.current_writer()?.map_or(1, |last| last.saturating_add(1));
+        self.write_file(WRITER_FILE, &[own.to_string().as_bytes()])?;
+        self.writer = Some(own);
+        Ok(())
+    }
+
+    /// Checks that no other saver has taken over.
+    ///
+    /// # Errors
+    /// If one has, or the store refuses.
+    fn check_writer(&self) -> Result<(), CheckpointError> {
+        let Some(ours) = self.writer else { return Ok(()) };
+        match self.current_writer()? {
+            Some(theirs) if theirs != ours => {
+                Err(CheckpointError::TakenOver { location: self.store.locate(""), theirs, ours })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The number of the saver that took over last, if any did.
+    fn current_writer(&self) -> Result<Option<u64>, CheckpointError> {
+        match self.store.read(WRITER_FILE) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => {
+                Err(CheckpointError::store("read", self.store.locate(WRITER_FILE))(error))
+            }
+            Ok(bytes) => Ok(std::str::from_utf8(&bytes).ok().and_then(|text| text.parse().ok())),
+        }
     }
 
     /// The same saver for files that begin with `basename` (TensorFlow: `checkpoint_basename`).
@@ -104,6 +149,7 @@ impl Saver {
     /// unchanged.
     pub fn save(&mut self, snapshot: &Snapshot, at: Duration) -> Result<Saved, CheckpointError> {
         let (contents, encoded) = encode(snapshot)?;
+        self.check_writer()?;
         let files = reader::list(&*self.store)?;
         self.learn(&files);
         let step = snapshot.global_step;
@@ -111,7 +157,7 @@ impl Saver {
             let name = self.names.checkpoint(step);
             return Ok(Saved { name, bytes, is_new: false, unfinished: Vec::new() });
         }
-        let save = self.known.values().map(|known| known.save.saturating_add(1)).max().unwrap_or(0);
+        let save = self.next_save();
         let index = Index::new(&self.names, (step, self.edition(step, &files)), save, at, contents);
         if let Err(error) = self.write(&index, &encoded) {
             self.is_swept = false;
@@ -119,6 +165,7 @@ impl Saver {
         }
         self.broken.remove(&step);
         self.known.insert(step, Known::of(&index));
+        self.check_writer()?;
         Ok(Saved {
             name: self.names.checkpoint(step),
             bytes: index.bytes(),
@@ -130,7 +177,8 @@ impl Saver {
     /// The newest complete checkpoint, and the problems of newer ones.
     ///
     /// # Errors
-    /// If the store can't be listed. A file that can't be read only rejects its checkpoint.
+    /// If the store can't be listed, or fails to read a file that is there: what the file holds is
+    /// not known, and an older checkpoint would undo steps that it may hold.
     pub fn latest(&mut self) -> Result<Found, CheckpointError> {
         let files = reader::list(&*self.store)?;
         let reader = Reader { store: &*self.store, names: &self.names, files: &files };
@@ -138,6 +186,7 @@ impl Saver {
         for step in steps(&self.names, &files) {
             match reader.index(step) {
                 Ok(index) => indexes.push(index),
+                Err(error) if error.is_transient() => return Err(error),
                 Err(error) => {
                     self.broken.insert(step);
                     rejected.push(error);
@@ -148,6 +197,7 @@ impl Saver {
         for index in &indexes {
             match reader.restore(index) {
                 Ok(restored) => return Ok(Found { checkpoint: Some(restored), rejected }),
+                Err(error) if error.is_transient() => return Err(error),
                 Err(error) => {
                     self.broken.insert(index.global_step);
                     rejected.push(error);
@@ -242,6 +292,15 @@ impl Saver {
                 self.known.insert(step, Known::of(&index));
             }
         }
+    }
+
+    /// The number of the next save: higher than that of any before. An index that can't be read has
+    /// one that is not known, but saves are numbered one after the other.
+    fn next_save(&self) -> u64 {
+        let is_unknown = |step: &&u64| !self.known.contains_key(step);
+        let unknown = self.broken.iter().filter(is_unknown).count() as u64;
+        let known = self.known.values().map(|known| known.save.saturating_add(1)).max();
+        known.unwrap_or(0).saturating_add(unknown)
     }
 
     /// The length of the checkpoint of `step` \[bytes\], if it is the last that was saved and all of

@@ -25,13 +25,20 @@ impl Checkpoints {
         Self { saver: Arc::new(Mutex::new(saver)), write_rate: checkpointing.write_rate }
     }
 
-    /// The newest complete checkpoint, if there is one. Incomplete ones are named in the log.
+    /// The newest complete checkpoint, if there is one. Incomplete ones are named in the log. From
+    /// now on no earlier incarnation of the chief saves.
     ///
     /// # Errors
     /// If the store can't be read, or if there are checkpoints and none of them is complete: a
     /// training that began anew in their place would lose what they might still hold.
     pub(super) async fn latest(&self, task: &Task) -> Result<Option<Restored>> {
-        let found = self.with_saver(task, |saver| saver.latest()).await??;
+        let found = self
+            .with_saver(task, |saver| {
+                saver.take_over()?;
+                saver.latest()
+            })
+            .await?
+            .map_err(try_again_if_transient)?;
         for rejected in &found.rejected {
             tracing::warn!("passed over a checkpoint: {rejected}");
         }
@@ -70,6 +77,13 @@ impl Checkpoints {
     }
 }
 
+/// The session makes another try if the store may only have failed for a moment.
+fn try_again_if_transient(error: CheckpointError) -> Error {
+    let is_transient = error.is_transient();
+    let error = Error::from(error);
+    if is_transient { Error { code: Code::Unavailable, ..error } } else { error }
+}
+
 /// The slice by which a checkpoint names `part`. None for a scalar, which can't be sliced.
 pub(super) fn part_as_slice(part: &VariablePart) -> Option<Slice> {
     let (full_name, full_shape, begin) = (part.whole.clone(), part.shape, part.begin);
@@ -82,6 +96,7 @@ impl From<CheckpointError> for Error {
             CheckpointError::Location { .. } => Code::InvalidArgument,
             CheckpointError::NoSuchVariable { .. } => Code::NotFound,
             CheckpointError::Mismatch { .. } => Code::InvalidArgument,
+            CheckpointError::TakenOver { .. } => Code::FailedPrecondition,
             _ => Code::DataLoss,
         };
         Self::new(code, error.to_string())

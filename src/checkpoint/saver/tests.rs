@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::checkpoint::fixture::{at, files, files_of, is_of, save, saver, snapshot};
-use crate::checkpoint::{Memory, SavedVariable, Shard};
+use crate::checkpoint::{Entry, Memory, SavedVariable, Shard};
 use crate::tensor::{DType, Tensor};
 
 #[test]
@@ -110,6 +110,80 @@ fn a_step_that_a_training_reaches_again_after_it_went_back_is_replaced() {
         assert!(is_of(&saver.latest().unwrap().checkpoint.unwrap(), &snapshot(step, salt)));
         assert_eq!(files(&store).len(), files_of(&[4, 5]).len());
     }
+}
+
+/// A store whose reads of one file fail while `is_failing`.
+struct Failing {
+    store: Memory,
+    file: &'static str,
+    is_failing: std::sync::atomic::AtomicBool,
+}
+
+impl Store for Failing {
+    fn list(&self) -> io::Result<Vec<Entry>> {
+        self.store.list()
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        let is_failing = self.is_failing.load(std::sync::atomic::Ordering::Relaxed);
+        if is_failing && name == self.file {
+            return Err(io::Error::other("a cable is loose"));
+        }
+        self.store.read(name)
+    }
+
+    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
+        self.store.write(name, parts)
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        self.store.delete(name)
+    }
+
+    fn locate(&self, name: &str) -> String {
+        self.store.locate(name)
+    }
+}
+
+#[test]
+fn a_read_that_fails_is_an_error_and_no_reason_to_take_an_older_checkpoint() {
+    for file in ["model.ckpt-2.index.json", "model.ckpt-2-00001-of-00002.safetensors"] {
+        let store = Memory::default();
+        save(&mut saver(store.clone()), [1, 2]);
+        let mut failing = saver(Failing { store: store.clone(), file, is_failing: true.into() });
+        let error = failing.latest().unwrap_err().to_string();
+        assert!(error.contains(file) && error.contains("a cable is loose"), "{error}");
+        let mut mended = saver(Failing { store, file, is_failing: false.into() });
+        assert_eq!(mended.latest().unwrap().checkpoint.unwrap().global_step, 2);
+    }
+}
+
+#[test]
+fn a_save_is_newer_than_one_whose_index_could_not_be_read() {
+    let store = Memory::default();
+    save(&mut saver(store.clone()), [1, 2]);
+    let index = store.read("model.ckpt-2.index.json").unwrap();
+    store.write("model.ckpt-2.index.json", &[b"{"]).unwrap();
+    let mut saver = saver(store.clone());
+    assert_eq!(saver.latest().unwrap().checkpoint.unwrap().global_step, 1);
+    assert!(saver.save(&snapshot(1, 1), at(3)).unwrap().is_new);
+    store.write("model.ckpt-2.index.json", &[&index]).unwrap();
+    assert!(is_of(&saver.latest().unwrap().checkpoint.unwrap(), &snapshot(1, 1)));
+}
+
+#[test]
+fn a_saver_that_another_has_followed_saves_and_deletes_nothing() {
+    let store = Memory::default();
+    let [mut zombie, mut successor] = [saver(store.clone()), saver(store.clone())];
+    zombie.take_over().unwrap();
+    save(&mut zombie, [1, 2]);
+    successor.take_over().unwrap();
+    let before = files(&store);
+    let error = zombie.save(&snapshot(3, 0), at(3)).unwrap_err().to_string();
+    assert!(error.contains("another chief saves to memory"), "{error}");
+    assert_eq!(files(&store), before);
+    save(&mut successor, [3]);
+    assert_eq!(successor.latest().unwrap().checkpoint.unwrap().global_step, 3);
 }
 
 #[test]
