@@ -36,6 +36,7 @@ pub use files::Files;
 pub(crate) use launch::Launcher;
 use scenario::{Change, Scenario, Sweep};
 pub(crate) use summary::Observed;
+pub(crate) use trial::folder_of;
 pub use trial::{Simulated, Trial};
 
 /// A program that runs as every task of a cluster.

@@ -103,6 +103,9 @@ struct Scale {
     units: &'static [(&'static str, f64)],
 }
 
+/// The longest time that can be written: a clock of nanoseconds in 64 bits ends after 584 years.
+const LONGEST_SPAN: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 const SPAN: Scale = Scale {
     what: "length of time",
     example: "50us",
@@ -189,7 +192,14 @@ impl FromStr for Span {
     type Err = ParseQuantityError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let seconds = SPAN.parse(text)?;
-        Ok(Self(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)))
+        let span = Duration::try_from_secs_f64(seconds).ok();
+        let in_range = span.filter(|span| *span <= LONGEST_SPAN);
+        in_range.map(Self).ok_or_else(|| ParseQuantityError {
+            text: text.to_owned(),
+            what: "length of time up to 100 years",
+            units: SPAN.units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+            example: SPAN.example,
+        })
     }
 }
 
@@ -295,6 +305,15 @@ mod tests {
             let error = text.parse::<Span>().unwrap_err().to_string();
             assert!(error.contains("min") && error.contains("50us"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_time_beyond_every_clock_is_refused_and_not_cut_down() {
+        for text in ["1e30s", "1e300h", "101e9s"] {
+            let error = text.parse::<Span>().unwrap_err().to_string();
+            assert!(error.contains("up to 100 years"), "{error}");
+        }
+        assert!("876000h".parse::<Span>().is_ok());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::{CheckpointError, Restored};
 /// names begin with that of another and a `/`.
 ///
 /// # Errors
-/// If the file can't be written.
+/// If the file can't be written, or if there is a link, a device or a folder in its place.
 pub fn export(
     restored: Restored,
     weights_only: bool,
@@ -37,6 +37,10 @@ pub fn export(
         .file_name()
         .and_then(|name| name.to_str())
         .ok_or_else(|| error("it has no name".to_owned()))?;
+    if std::fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
+        let problem = "it is there and no plain file, which alone is replaced; name another place";
+        return Err(error(problem.to_owned()));
+    }
     let folder =
         path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let written = Folder::new(folder).write(name, &encoded.parts());

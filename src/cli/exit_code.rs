@@ -10,6 +10,7 @@ Exit codes:
     4  nothing to run
     5  a repeat differed
     6  stalled
+    7  a run diverged: its loss is not finite
   130  stopped by Ctrl-C, in good order
   138  peers lost, restart me
   143  stopped by SIGTERM, in good order";
@@ -22,8 +23,16 @@ mod tests {
     #[test]
     fn the_help_lists_each_code_and_no_other() {
         use ExitCode::*;
-        let below =
-            [Done, Internal, Usage, TargetNotReached, NothingToRun, RepeatDiffered, Stalled];
+        let below = [
+            Done,
+            Internal,
+            Usage,
+            TargetNotReached,
+            NothingToRun,
+            RepeatDiffered,
+            Stalled,
+            Diverged,
+        ];
         let codes = [&below[..], &[Interrupted, PeersLost, Terminated]].concat();
         let codes: Vec<_> = codes.into_iter().map(|code| (code as u8).to_string()).collect();
         let listed: Vec<_> =

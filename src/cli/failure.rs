@@ -100,7 +100,7 @@ impl Failure {
 fn of_run(code: Code) -> ExitCode {
     match code {
         Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => ExitCode::Usage,
-        Code::NanLoss => ExitCode::TargetNotReached,
+        Code::NanLoss => ExitCode::Diverged,
         Code::Stalled => ExitCode::Stalled,
         Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => ExitCode::PeersLost,
         Code::Cancelled | Code::OutOfRange | Code::DataLoss | Code::Internal => ExitCode::Internal,
@@ -119,7 +119,7 @@ mod tests {
             Failure::from(ExperimentError::Run { run, error }).exit_code()
         };
         assert_eq!(code(Code::InvalidArgument), ExitCode::Usage);
-        assert_eq!(code(Code::NanLoss), ExitCode::TargetNotReached);
+        assert_eq!(code(Code::NanLoss), ExitCode::Diverged);
         assert_eq!(code(Code::Stalled), ExitCode::Stalled);
         assert_eq!(code(Code::Unavailable), ExitCode::PeersLost);
         assert_eq!(code(Code::Internal), ExitCode::Internal);

@@ -6,10 +6,10 @@ use tokio::runtime;
 
 use super::args::LaunchArgs;
 use super::failure::Failure;
-use super::output::{Out, print};
+use super::output::{Out, exit_code, print};
 use super::progress::Progress;
 use crate::deployment::{Ended, ExitCode, Folder, Stop, folder};
-use crate::experiment::{Experiment, Launcher, Trial, report_of};
+use crate::experiment::{Experiment, Launcher, Trial, folder_of, report_of};
 use crate::report::World;
 
 /// Runs the command.
@@ -36,7 +36,6 @@ async fn launch(
     let mut report = report_of(trials, World::Deployment);
     let mut out = Out::create(args.out.as_deref())?;
     let logs = Logs::new(args.out.clone())?;
-    let mut is_target_missed = false;
     for trial in trials {
         let place = logs.of_run(&trial.name, trials.len())?;
         let progress = Box::new(Progress::of(trial));
@@ -49,14 +48,13 @@ async fn launch(
                 return Ok(code);
             }
         };
-        is_target_missed |= trial.misses_target(&result);
         report.runs.push(result);
         out.append(&report, trial, &recording)?;
     }
     logs.remove();
     let target = trials[0].settings.stop.accuracy;
     print(args.json, &report, target).map_err(Failure::writing("the result"))?;
-    Ok(if is_target_missed { ExitCode::TargetNotReached } else { ExitCode::Done })
+    Ok(exit_code(trials, &report.runs))
 }
 
 /// The folder of the tasks' logs.
@@ -78,9 +76,7 @@ impl Logs {
 
     /// The folder for one run of several.
     fn of_run(&self, run: &str, runs: usize) -> Result<PathBuf, Failure> {
-        let word = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-        let name: String = run.chars().map(word).collect();
-        let folder = if runs > 1 { self.folder.join(name) } else { self.folder.clone() };
+        let folder = if runs > 1 { self.folder.join(folder_of(run)) } else { self.folder.clone() };
         std::fs::create_dir_all(&folder).map_err(Failure::writing(folder.display().to_string()))?;
         Ok(folder)
     }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::failure::Failure;
+use crate::deployment::ExitCode;
 use crate::experiment::{Files, Trial};
 use crate::report::{Report, Run, json, table};
 use crate::training::Recording;
@@ -44,6 +45,19 @@ pub(super) fn print(as_json: bool, report: &Report, target: Option<f64>) -> io::
         writeln!(out, "{}: {}", run.name, digests(run))?;
     }
     Ok(())
+}
+
+/// The exit code of a command whose `trials` have come to `runs`.
+pub(super) fn exit_code(trials: &[Trial], runs: &[Run]) -> ExitCode {
+    if runs.is_empty() {
+        ExitCode::NothingToRun
+    } else if runs.iter().any(Run::has_diverged) {
+        ExitCode::Diverged
+    } else if trials.iter().zip(runs).any(|(trial, run)| trial.misses_target(run)) {
+        ExitCode::TargetNotReached
+    } else {
+        ExitCode::Done
+    }
 }
 
 /// The digests of a run; runs that are the same have the same.

@@ -2,7 +2,7 @@
 
 use super::args::SimArgs;
 use super::failure::Failure;
-use super::output::{Out, digests, print};
+use super::output::{Out, digests, exit_code, print};
 use super::progress::Progress;
 use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, Trial, report_of};
@@ -16,20 +16,14 @@ pub(super) fn run(args: &SimArgs, trainer: &impl Trainer) -> Result<ExitCode, Fa
     // Runs with different targets are compared by their speed.
     let targets = trials.iter().map(|trial| trial.settings.stop.accuracy);
     let target = targets.reduce(|one, other| one.filter(|_| one == other)).flatten();
-    let mut is_target_missed = false;
     let mut out = Out::create(args.out.as_deref())?;
     for trial in &trials {
         let (result, recording) = repeat(args, trial, trainer)?;
-        is_target_missed |= trial.misses_target(&result);
         report.runs.push(result);
         out.append(&report, trial, &recording)?;
     }
     print(args.json, &report, target).map_err(Failure::writing("the result"))?;
-    Ok(match report.runs.as_slice() {
-        [] => ExitCode::NothingToRun,
-        _ if is_target_missed => ExitCode::TargetNotReached,
-        _ => ExitCode::Done,
-    })
+    Ok(exit_code(&trials, &report.runs))
 }
 
 /// Runs a run as many times as was asked, and compares each repeat with the first.

@@ -2,7 +2,7 @@
 
 use super::args::TaskArgs;
 use super::failure::Failure;
-use super::output::{Out, print};
+use super::output::{Out, exit_code, print};
 use super::progress::Progress;
 use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
@@ -103,11 +103,10 @@ fn report(
     observed: &Observed,
 ) -> Result<ExitCode, Failure> {
     let result = trial.summarise(recording, observed, observed.ended.since(Time::ZERO));
-    let is_target_missed = trial.misses_target(&result);
     let mut report = report_of(std::slice::from_ref(trial), World::Deployment);
     report.runs.push(result);
     Out::create(args.out.as_deref())?.append(&report, trial, recording)?;
     let target = trial.settings.stop.accuracy;
     print(args.json, &report, target).map_err(Failure::writing("the result"))?;
-    Ok(if is_target_missed { ExitCode::TargetNotReached } else { ExitCode::Done })
+    Ok(exit_code(std::slice::from_ref(trial), &report.runs))
 }

@@ -18,6 +18,8 @@ pub enum ExitCode {
     RepeatDiffered = 5,
     /// Nothing could happen any more, but the program had not finished.
     Stalled = 6,
+    /// A run diverged: its loss is not finite.
+    Diverged = 7,
     /// Stopped by Ctrl-C, in good order.
     Interrupted = 130,
     /// Peers are lost; restart this task.

@@ -69,7 +69,7 @@ impl Seat {
 
     /// Whether the task leads the training and reports it.
     pub fn is_chief(&self) -> bool {
-        self.cluster.tasks().find(|task| task.job() != "ps").as_ref() == Some(&self.task)
+        self.cluster.tasks().find(TaskName::trains).as_ref() == Some(&self.task)
     }
 
     /// The configuration of the transport. It takes the socket, so it can be called once.

@@ -5,6 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::scenario::{Change, Checkpoint, Run, Scenario};
 use super::summary::{self, Observed};
 use super::{ExperimentError, Trainer};
@@ -168,10 +170,7 @@ impl Trial {
         let Some(directory) = &checkpoint.directory else {
             return Ok(Some(checkpoint.in_store(Arc::new(Memory::default()))));
         };
-        let legal = |c: char| {
-            if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' }
-        };
-        let run: String = self.name.chars().map(legal).collect();
+        let run = folder_of(&self.name);
         let store = open_store(&format!("{}/{run}", directory.trim_end_matches('/')))?;
         Ok(Some(checkpoint.in_store(store)))
     }
@@ -206,6 +205,17 @@ impl Trial {
     }
 }
 
+/// The name of the folder for the files of the run `name`: two runs never share one. A name that is
+/// also a folder's everywhere stays as it is; another gets a hash of it besides.
+pub(crate) fn folder_of(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !name.is_empty() && !name.starts_with('.') && name.chars().all(is_plain) {
+        return name.to_owned();
+    }
+    let words: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
+    format!("run-{}-{:016x}", words.trim_matches(['.', '-']), xxh3_64(name.as_bytes()))
+}
+
 /// `async (cluster.worker=4, seed=1)`
 fn name(run: &Run, swept: &[Change]) -> String {
     if swept.is_empty() {
@@ -213,4 +223,23 @@ fn name(run: &Run, swept: &[Change]) -> String {
     }
     let values: Vec<String> = swept.iter().map(Change::to_string).collect();
     format!("{} ({})", run.name, values.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_run_has_a_folder_of_its_own_below_that_of_all() {
+        let names = ["a-b", "a b", "a/b", "a\\b", "", ".", "..", "../x", "-", "é", "è", ".hidden"];
+        let folders: BTreeSet<String> = names.into_iter().map(folder_of).collect();
+        assert_eq!(folders.len(), names.len(), "{folders:?}");
+        let is_below = |folder: &String| {
+            !folder.starts_with('.') && !folder.contains(['/', '\\']) && folder.is_ascii()
+        };
+        assert!(folders.iter().all(is_below), "{folders:?}");
+        assert_eq!(folder_of("sync-1_2.5"), "sync-1_2.5");
+    }
 }

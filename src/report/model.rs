@@ -107,6 +107,14 @@ pub struct Run {
     pub weights_digest: Option<String>,
 }
 
+impl Run {
+    /// Whether the training diverged: its last loss is not finite, so that the run has no result
+    /// which others can be compared with.
+    pub fn has_diverged(&self) -> bool {
+        self.final_loss.is_some_and(|loss| !loss.is_finite())
+    }
+}
+
 /// The numbers of gradients of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Gradients {

@@ -21,7 +21,8 @@ const COLUMNS: [&str; 10] = [
 /// Steps are global steps; accuracy and loss are the last ones; what was sent is of the training's
 /// steps; a missing value is `-`. With
 /// `target`, the scenario's target accuracy, the runs are compared by the time they took to reach
-/// it; without it, by their global steps per second. Ends with a newline.
+/// it; without it, by their global steps per second; one that diverged comes last, and is not
+/// compared. Ends with a newline.
 pub fn render(report: &Report, target: Option<f64>) -> String {
     let clock = match report.world {
         World::Simulation => "simulation, virtual seconds",
@@ -45,10 +46,15 @@ pub fn render(report: &Report, target: Option<f64>) -> String {
         }
         text += "\n";
     }
-    let comparison = match target {
-        Some(target) => compare_times_to(target, &report.runs),
-        None => compare_speeds(&report.runs),
+    let (diverged, sound): (Vec<&Run>, Vec<&Run>) =
+        report.runs.iter().partition(|run| run.has_diverged());
+    let mut comparison = match target {
+        Some(target) => compare_times_to(target, &sound),
+        None => compare_speeds(&sound),
     };
+    comparison.extend(diverged.iter().map(|run| {
+        format!("{} diverged: its loss is not finite at step {}", run.name, run.global_steps)
+    }));
     if !comparison.is_empty() {
         text += &format!("\n{}\n", comparison.join("\n"));
     }
@@ -98,9 +104,9 @@ fn cells(run: &Run) -> [String; COLUMNS.len()] {
 }
 
 /// "a reached 0.95 accuracy 1.83 times faster than b", and the runs that did not reach it.
-fn compare_times_to(target: f64, runs: &[Run]) -> Vec<String> {
+fn compare_times_to(target: f64, runs: &[&Run]) -> Vec<String> {
     let mut reached: Vec<(&Run, f64)> =
-        runs.iter().filter_map(|run| Some((run, run.seconds_to_target?))).collect();
+        runs.iter().filter_map(|run| Some((*run, run.seconds_to_target?))).collect();
     reached.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut lines = Vec::new();
     if let Some(((fastest, least), others)) = reached.split_first() {
@@ -118,8 +124,9 @@ fn compare_times_to(target: f64, runs: &[Run]) -> Vec<String> {
 }
 
 /// "a made global steps 1.83 times faster than b".
-fn compare_speeds(runs: &[Run]) -> Vec<String> {
-    let mut sorted: Vec<&Run> = runs.iter().filter(|run| run.steps_per_second > 0.0).collect();
+fn compare_speeds(runs: &[&Run]) -> Vec<String> {
+    let mut sorted: Vec<&Run> =
+        runs.iter().copied().filter(|run| run.steps_per_second > 0.0).collect();
     sorted.sort_by(|a, b| b.steps_per_second.total_cmp(&a.steps_per_second));
     let Some((fastest, others)) = sorted.split_first() else { return Vec::new() };
     let line = |other: &&Run| {

@@ -174,6 +174,21 @@ fn a_diverged_loss_is_null_in_the_json_and_spelt_out_in_the_table() {
 }
 
 #[test]
+fn a_run_that_diverged_is_last_and_no_other_is_compared_with_it() {
+    for loss in [f64::NAN, f64::INFINITY] {
+        let fast = Run { final_loss: Some(loss), ..run("wild", Some(0.1), 9999.0) };
+        let report = Report { runs: [vec![fast], report().runs].concat(), ..report() };
+        for target in [None, Some(0.95)] {
+            let text = table::render(&report, target);
+            assert_eq!(text.matches("wild").count(), 2, "its row, and that it diverged: {text}");
+            assert!(
+                text.trim_end().ends_with("wild diverged: its loss is not finite at step 1200")
+            );
+        }
+    }
+}
+
+#[test]
 fn the_csv_has_one_row_per_worker_step_with_exact_times() {
     let row = StepRow {
         worker: TaskName::new("worker", 3),

@@ -161,7 +161,7 @@ where
     fn serve(&mut self, task: usize, incarnation: u32) -> Host {
         let driver = || Rc::clone(&self.driver);
         let name = self.tasks[task].name.clone();
-        let is_worker = name.job() != "ps";
+        let is_worker = name.trains();
         let clock: Rc<dyn Clock> = Rc::new(SimulatedClock { driver: driver(), task });
         let device = |device: u32| {
             let (driver, device) = (driver(), device as usize);

@@ -60,7 +60,7 @@ impl Task {
     /// If the data can't be divided among the workers.
     pub fn new(parts: TaskParts) -> Result<Self> {
         let cluster = &parts.server.server_def().cluster;
-        let workers: Vec<TaskName> = cluster.tasks().filter(is_worker).collect();
+        let workers: Vec<TaskName> = cluster.tasks().filter(TaskName::trains).collect();
         let position = workers.iter().position(|worker| worker == parts.server.task());
         let of_worker = |worker| Replica {
             worker: worker as u32,
@@ -215,7 +215,7 @@ impl Task {
     pub(super) fn chief(&self) -> TaskName {
         self.cluster()
             .tasks()
-            .find(is_worker)
+            .find(TaskName::trains)
             .expect("a task that trains is of a cluster with workers")
     }
 
@@ -358,7 +358,7 @@ impl Task {
     /// # Errors
     /// If the server stops before.
     pub async fn join(&self) -> Result<()> {
-        let workers = self.cluster().tasks().filter(is_worker).count() as u32;
+        let workers = self.cluster().tasks().filter(TaskName::trains).count() as u32;
         self.inner.parts.server.join(workers).await
     }
 
@@ -395,9 +395,4 @@ impl Task {
     pub(super) fn recorder(&self) -> &dyn Recorder {
         &*self.inner.parts.recorder
     }
-}
-
-/// Whether the task trains: every task does that is not a parameter server.
-fn is_worker(task: &TaskName) -> bool {
-    task.job() != "ps"
 }

@@ -28,6 +28,14 @@ pub async fn train(task: Task) -> Result<()> {
     if task.job() == "ps" {
         return task.join().await;
     }
+    if task.replica().is_none() {
+        let message = format!(
+            "{} is of no job that this program knows: `ps` serves, `worker` and `chief` train; \
+             remove it from the cluster",
+            task.name()
+        );
+        return Err(Error::new(Code::InvalidArgument, message).on(task.name()));
+    }
     let (g, model) = build_graph(&task)?;
     let mut builder = MonitoredSession::builder(&task, g);
     let stop = &task.settings().stop;

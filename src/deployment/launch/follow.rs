@@ -55,7 +55,7 @@ pub(super) async fn follow(
         followed.tasks.push(Followee { task, way: Some(way), kill: Some(kill), ..Followee::new() });
     }
     drop(sender);
-    let chief = followed.tasks.iter().position(|followee| followee.task.job() != "ps").unwrap_or(0);
+    let chief = followed.tasks.iter().position(|followee| followee.task.trains()).unwrap_or(0);
     let mut lingers = 0;
     let ended = loop {
         let first = either(stop, &mut Box::pin(followed.next_or_lingering(chief))).await;

@@ -120,6 +120,7 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
         let meant = meant.map(|job| format!("; is `{job}` meant to be it?")).unwrap_or_default();
         found.note("cluster", format!("no `worker` job, so nobody trains{meant}"));
     }
+    let has_workers = file.contains_key("worker");
     let mut cluster = BTreeMap::new();
     for (job, tasks) in file {
         let named = job.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -127,6 +128,12 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
         let path = if named { format!("cluster.{job}") } else { format!("cluster.\"{job}\"") };
         found.unless(named, &path, || {
             "a job's name is letters, digits and `_`, and begins with a letter".to_owned()
+        });
+        if let Some(meant) = mistaken_job(&job).filter(|meant| has_workers || *meant != "worker") {
+            found.note(&path, format!("the tasks of `{job}` would not train; is `{meant}` meant?"));
+        }
+        found.unless(job != "evaluator", &path, || {
+            "the chief looks at the test split: there is nothing for an evaluator to do".to_owned()
         });
         found.unless(tasks.count() >= 1, &path, || {
             "a job has at least 1 task; remove it, or give it one".to_owned()
@@ -141,6 +148,17 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
         cluster.insert(job, tasks);
     }
     cluster
+}
+
+/// The job that is meant by `job`, if that is most likely a slip of the pen.
+fn mistaken_job(job: &str) -> Option<&'static str> {
+    const JOBS: [&str; 4] = ["ps", "worker", "chief", "master"];
+    if JOBS.contains(&job) {
+        return None;
+    }
+    let in_lower_case = job.to_lowercase();
+    let spelt = JOBS.into_iter().find(|known| *known == in_lower_case);
+    spelt.or_else(|| most_like(&in_lower_case, JOBS.into_iter()))
 }
 
 fn is_host_and_port(address: &str) -> bool {

@@ -143,6 +143,21 @@ for name, array in sorted(safetensors.numpy.load_file(sys.argv[1]).items()):
 ";
 
 #[test]
+fn merge_replaces_a_plain_file_and_neither_a_link_nor_a_folder() {
+    let folder = trained("checkpoint_merge_place");
+    let (file, link) = (folder.join("file"), folder.join("link"));
+    fs::write(&file, "old").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    for place in [&link, &folder] {
+        let said = checkpoint("merge", &folder, &["--to", place.to_str().unwrap()]);
+        assert!(said.code != 0 && said.err.contains("no plain file"), "{}", said.err);
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+    let said = checkpoint("merge", &folder, &["--to", file.to_str().unwrap()]);
+    assert_eq!(said.code, 0, "{}", said.err);
+}
+
+#[test]
 fn merge_makes_one_file_that_python_reads() {
     let folder = trained("checkpoint_merge");
     let (whole, weights) =

@@ -187,6 +187,23 @@ fn each_contradiction_of_the_cluster_says_what_to_write_instead() {
         ),
         ("[cluster]\nps = 2", "1: cluster: no `worker` job, so nobody trains"),
         (
+            "[cluster]\nworker = 2\nworkers = 3",
+            "3: cluster.workers: the tasks of `workers` would not train; is `worker` meant?",
+        ),
+        (
+            "[cluster]\nworker = 2\nwroker = 3",
+            "3: cluster.wroker: the tasks of `wroker` would not train; is `worker` meant?",
+        ),
+        (
+            "[cluster]\nworker = 2\nPS = 2",
+            "3: cluster.PS: the tasks of `PS` would not train; is `ps` meant?",
+        ),
+        (
+            "[cluster]\nworker = 2\nevaluator = 1",
+            "3: cluster.evaluator: the chief looks at the test split: there is nothing for an \
+             evaluator to do",
+        ),
+        (
             "[cluster]\nworker = [\"a:1\", \"b\"]",
             "2: cluster.worker[1]: `b` is no `host:port`; write, for example, `10.0.0.1:2222`",
         ),
