@@ -61,7 +61,7 @@ impl Checkpoints {
     pub(super) async fn save(&self, task: &Task, snapshot: Snapshot) -> Result<Saved> {
         let at = task.date();
         let saved = self.with_saver(task, move |saver| saver.save(&snapshot, at)).await??;
-        if let Some(rate) = self.write_rate {
+        if let Some(rate) = self.write_rate.filter(|_| saved.is_new) {
             task.take_simulated_time(Duration::from_secs_f64(saved.bytes as f64 / rate.0)).await;
         }
         Ok(saved)
