@@ -2,6 +2,7 @@
 //! stdout, and returns exit codes.
 
 mod args;
+mod calibrate;
 mod certs;
 mod checkpoint;
 mod cluster;
@@ -38,7 +39,8 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
     let outcome = match &args.command {
         Command::Sim(args) => sim::run(args, &trainer),
         Command::Task(args) => task::run(args, &trainer),
-        Command::Launch(launched) => launch::run(launched, args.verbose),
+        Command::Launch(launched) => launch::run(launched, args.verbose, &trainer),
+        Command::Calibrate(args) => calibrate::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Status(args) => status::run(args),
         Command::Certs(args) => certs::run(&args.command),

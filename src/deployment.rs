@@ -22,6 +22,7 @@ mod stop;
 mod task;
 
 pub use ask::{Question, ask};
+pub(crate) use busy_poll::block_on;
 pub(crate) use control::{Control, Event, Part};
 pub use error::DeploymentError;
 pub use exit_code::ExitCode;

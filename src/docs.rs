@@ -14,6 +14,9 @@ pub mod scenarios {}
 #[doc = include_str!("../docs/deploying.md")]
 pub mod deploying {}
 
+#[doc = include_str!("../docs/validation.md")]
+pub mod validation {}
+
 #[doc = include_str!("../docs/measured.md")]
 pub mod measured {}
 

@@ -15,6 +15,8 @@
 //!
 //! A [`Scenario`] is a file's contents, checked; a [`Trial`] is one run of it, ready for a world.
 
+pub mod calibration;
+mod compare;
 mod error;
 mod files;
 mod launch;

@@ -6,6 +6,7 @@
 //! [`table::render`] the comparison that a reader sees first. The callers decide where the files
 //! go.
 
+mod comparison;
 pub mod csv;
 pub mod events;
 pub mod json;
@@ -15,5 +16,6 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
+pub use comparison::{Cause, Comparison, Figure, Phase, summary};
 pub use model::{EvaluationRow, Gradients, NoSuchRun, Report, Run, StepRow, World};
 pub use statistics::{Staleness, StepSeconds};

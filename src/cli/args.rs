@@ -17,8 +17,8 @@ pub(crate) use checkpoint::{
     CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs,
 };
 pub(crate) use deployment::{
-    CertsArgs, CertsCommand, ClusterArgs, DoctorArgs, IssueArgs, LaunchArgs, NewArgs, StatusArgs,
-    TaskArgs,
+    CalibrateArgs, CertsArgs, CertsCommand, ClusterArgs, DoctorArgs, IssueArgs, LaunchArgs,
+    NewArgs, StatusArgs, TaskArgs,
 };
 
 /// Distributed training in the shape of TensorFlow's runtime, simulated or real.
@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Sim(SimArgs),
     /// Run a scenario for real on this machine: one process a task, over QUIC.
     Launch(LaunchArgs),
+    /// Measure this machine, and write what a simulation needs to know of it.
+    Calibrate(CalibrateArgs),
     /// Run one task of a scenario; its cluster and role come from the flags, a file, TF_CONFIG or
     /// SLURM.
     Task(TaskArgs),

@@ -9,21 +9,67 @@ use super::failure::Failure;
 use super::output::{Out, exit_code, print};
 use super::progress::Progress;
 use crate::deployment::{Ended, ExitCode, Folder, Stop, folder};
-use crate::experiment::{Experiment, Launcher, Trial, folder_of, report_of};
-use crate::report::World;
+use crate::experiment::calibration::Machine;
+use crate::experiment::{Experiment, Launcher, Trainer, Trial, folder_of, report_of};
+use crate::report::{Comparison, Run, World};
+use crate::training::Recording;
 
 /// Runs the command.
-pub(super) fn run(args: &LaunchArgs, verbose: u8) -> Result<ExitCode, Failure> {
+pub(super) fn run(
+    args: &LaunchArgs,
+    verbose: u8,
+    trainer: &impl Trainer,
+) -> Result<ExitCode, Failure> {
     let experiment = args.scenario.experiment()?;
     let trials = experiment.trials()?;
+    let mut stop = Stop::listen(None)?;
+    let predictor = match args.compare {
+        true => Some(Predictor::new(args, &experiment, &mut stop)?),
+        false => None,
+    };
     let program = std::env::current_exe().map_err(Failure::system("find this program"))?;
     let mut launcher = Launcher::new(&experiment, program)?;
     launcher.flags = (0..verbose).map(|_| "-v".to_owned()).collect();
     launcher.busy_poll = args.busy_poll.map(Into::into);
-    let stop = Stop::listen(None)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::system("run an event loop"))?;
-    runtime.block_on(launch(args, (&experiment, &trials), &launcher, stop))
+    let predict = |at: usize, run: &Run, recording: &Recording| match &predictor {
+        Some(predictor) => predictor.compare(at, (run, recording), trainer).map(Some),
+        None => Ok(None),
+    };
+    runtime.block_on(launch(args, (&experiment, &trials), &launcher, (stop, predict)))
+}
+
+/// Predicts the runs of an experiment as on this machine.
+struct Predictor {
+    trials: Vec<Trial>,
+    /// The machine, if it was measured now.
+    machine: Option<Machine>,
+}
+
+impl Predictor {
+    fn new(args: &LaunchArgs, experiment: &Experiment, stop: &mut Stop) -> Result<Self, Failure> {
+        let mut experiment = experiment.clone();
+        if let Some(path) = &args.calibration {
+            let path =
+                std::path::absolute(path).map_err(Failure::system("find the calibration"))?;
+            experiment =
+                experiment.set(&format!("calibration={:?}", path.display().to_string()))?;
+        }
+        let trials = experiment.trials()?;
+        let is_known = trials.iter().all(|trial| trial.cluster.message_thread.is_some());
+        let machine = if is_known { None } else { Some(super::calibrate::measure(stop)?.machine) };
+        Ok(Self { trials, machine })
+    }
+
+    fn compare(
+        &self,
+        at: usize,
+        measured: (&Run, &Recording),
+        trainer: &impl Trainer,
+    ) -> Result<Comparison, Failure> {
+        Ok(self.trials[at].compare(self.machine.as_ref(), measured, trainer)?)
+    }
 }
 
 /// Launches all runs, one after the other; each is in the report's files as soon as it is over.
@@ -31,23 +77,27 @@ async fn launch(
     args: &LaunchArgs,
     (experiment, trials): (&Experiment, &[Trial]),
     launcher: &Launcher,
-    mut stop: Stop,
+    (mut stop, predict): (
+        Stop,
+        impl Fn(usize, &Run, &Recording) -> Result<Option<Comparison>, Failure>,
+    ),
 ) -> Result<ExitCode, Failure> {
     let mut report = report_of(trials, World::Deployment);
     let mut out = Out::create(args.out.as_deref())?;
     let logs = Logs::new(args.out.clone())?;
-    for trial in trials {
+    for (at, trial) in trials.iter().enumerate() {
         let place = logs.of_run(&trial.name, trials.len())?;
         let progress = Box::new(Progress::of(trial));
         // If this fails, the logs are kept.
         let launched = launcher.launch((experiment, trial), place, progress, &mut stop).await?;
-        let (result, recording) = match launched {
+        let (mut result, recording) = match launched {
             Ended::Done(ended) => ended,
             Ended::Stopped(code) => {
                 logs.remove();
                 return Ok(code);
             }
         };
+        result.comparison = predict(at, &result, &recording)?;
         report.runs.push(result);
         out.append(&report, trial, &recording)?;
     }

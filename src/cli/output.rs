@@ -7,7 +7,7 @@ use std::path::Path;
 use super::failure::Failure;
 use crate::deployment::ExitCode;
 use crate::experiment::{Files, Trial};
-use crate::report::{Report, Run, json, table};
+use crate::report::{Report, Run, json, summary, table};
 use crate::training::Recording;
 
 /// The files of a report, if the user wants them.
@@ -43,6 +43,12 @@ pub(super) fn print(as_json: bool, report: &Report, target: Option<f64>) -> io::
     write!(out, "{}", table::render(report, target))?;
     for run in &report.runs {
         writeln!(out, "{}: {}", run.name, digests(run))?;
+    }
+    for (name, comparison) in report.comparisons() {
+        write!(out, "\n{}", comparison.render(name))?;
+    }
+    if let Some(line) = summary(report.comparisons().map(|(_, comparison)| comparison)) {
+        writeln!(out, "\n{line}")?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::deployment::{
 use crate::experiment::{ExperimentError, Observed, Trainer, Trial, report_of};
 use crate::report::World;
 use crate::runtime::Host;
-use crate::training::{Recording, SharedRecording};
+use crate::training::{Recording, SharedRecording, train};
 use crate::units::Time;
 
 /// Runs the command.
@@ -34,6 +34,9 @@ pub(super) fn run(args: &TaskArgs, trainer: &impl Trainer) -> Result<ExitCode, F
         let (socket, way) = Control::take()?;
         seat.socket = Some(socket);
         control = Some(way);
+    }
+    if args.built_in {
+        return attend(args, &trial, seat, control, &train);
     }
     attend(args, &trial, seat, control, trainer)
 }

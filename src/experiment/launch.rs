@@ -26,7 +26,7 @@ pub(crate) struct Launcher {
 }
 
 /// A watch that shows nothing.
-struct Unwatched;
+pub(super) struct Unwatched;
 
 impl Watch for Unwatched {
     fn update(&mut self, _: u64, _: Option<f32>, _: Time) {}

@@ -75,6 +75,7 @@ pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall
         events: observed.events,
         digest: observed.digest.clone(),
         weights_digest: weights_digest.map(|digest| format!("{digest:016x}")),
+        comparison: None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
+use super::comparison::Comparison;
 use super::statistics::{Staleness, StepSeconds};
 use crate::cluster::TaskName;
 use crate::units::Time;
@@ -23,6 +24,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// The runs that were predicted, too: their names, and predicted beside measured.
+    pub fn comparisons(&self) -> impl Iterator<Item = (&str, &Comparison)> {
+        self.runs.iter().filter_map(|run| Some((&*run.name, run.comparison.as_ref()?)))
+    }
+
     /// The result of the run called `name`.
     ///
     /// # Errors
@@ -105,6 +111,8 @@ pub struct Run {
     pub digest: Option<String>,
     /// The digest of the final variables, 16 hex digits; none if only shapes were computed.
     pub weights_digest: Option<String>,
+    /// What was predicted of it beside what was measured; none if it was not asked for.
+    pub comparison: Option<Comparison>,
 }
 
 impl Run {

@@ -36,6 +36,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         events: Some(99),
         digest: Some("00112233aabbccdd".to_owned()),
         weights_digest: Some("0123456789abcdef".to_owned()),
+        comparison: None,
     }
 }
 
@@ -139,8 +140,8 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
     assert_eq!(keys_at(1), ["scenario", "seed", "world", "runs"]);
     let of_a_run = "name mode parameters global_steps samples seconds wall_seconds \
                     steps_per_second samples_per_second step_seconds final_loss test_accuracy \
-                    seconds_to_target staleness gradients bytes_sent step_bytes_sent \
-                    waiting_seconds events digest weights_digest";
+                     seconds_to_target staleness gradients bytes_sent step_bytes_sent \
+                     waiting_seconds events digest weights_digest comparison";
     let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 21).collect::<Vec<_>>();
     assert_eq!(keys_at(3), of_all_runs);
     let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped ps:0 \

@@ -21,8 +21,8 @@ pub(super) enum Chore {
     Computed(Kernels),
     /// The actors hear that kernels have run.
     Finish(Kernels),
-    /// Nothing: the message thread has woken up.
-    Wake,
+    /// Nothing: the message thread has woken up, or encoded or decoded bytes.
+    Nothing,
 }
 
 /// Kernels, and the actors that are told once they have run.

@@ -29,6 +29,9 @@ pub struct MessageThread {
     pub wake: Duration,
     /// The time without anything to do after which the thread sleeps.
     pub patience: Duration,
+    /// The share that a thread without anything to do takes of the cores, before it sleeps, of what
+    /// a thread that works takes: it polls for messages.
+    pub polling: f64,
     /// The cost of an operation of a graph, beside its kernel.
     pub operation: Duration,
     /// The cost of giving kernels to the cores and hearing of their end, half of it each.
@@ -52,6 +55,7 @@ impl MessageThread {
             receive: MessageCost::default(),
             wake: Duration::ZERO,
             patience: Duration::ZERO,
+            polling: 0.0,
             operation: Duration::ZERO,
             hand_over: Duration::ZERO,
         }
@@ -59,9 +63,9 @@ impl MessageThread {
 }
 
 impl MessageCost {
-    /// The cost of an envelope of `size`.
-    pub(super) fn of(self, size: Bytes) -> Duration {
-        self.fixed + Duration::from_nanos((size.0 as f64 * self.per_byte.0 * 1e9).round() as u64)
+    /// The cost of the bytes of an envelope of `size`, beside the fixed one.
+    pub(super) fn of_bytes(self, size: Bytes) -> Duration {
+        Duration::from_nanos((size.0 as f64 * self.per_byte.0 * 1e9).round() as u64)
     }
 }
 
@@ -102,10 +106,10 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_costs_its_fixed_part_and_each_byte() {
+    fn the_bytes_of_an_envelope_cost_by_their_number() {
         let cost =
             MessageCost { fixed: Duration::from_micros(8), per_byte: SecondsPerByte(0.7e-9) };
-        assert_eq!(cost.of(Bytes(0)), Duration::from_micros(8));
-        assert_eq!(cost.of(Bytes(1_000_000)), Duration::from_micros(708));
+        assert_eq!(cost.of_bytes(Bytes(0)), Duration::ZERO);
+        assert_eq!(cost.of_bytes(Bytes(1_000_000)), Duration::from_micros(700));
     }
 }

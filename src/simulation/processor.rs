@@ -50,6 +50,8 @@ pub(super) struct Processors<T> {
     noted: Vec<Option<(Time, Number)>>,
     /// The number of pieces that ever began.
     begun: Number,
+    /// For how long a message thread without work polls.
+    patience: Duration,
     /// By task.
     usage: Vec<Usage>,
     is_frozen: Vec<bool>,
@@ -84,9 +86,18 @@ impl<T> Processors<T> {
             ends: BinaryHeap::new(),
             noted: vec![None; cores.len()],
             begun: 0,
+            patience: Duration::ZERO,
             usage: vec![Usage::default(); tasks],
             is_frozen: vec![false; tasks],
         }
+    }
+
+    /// The same; a message thread that has nothing to do polls for `patience`, which takes `share`
+    /// of what a thread that works takes of the cores.
+    pub(super) fn that_poll(mut self, patience: Duration, share: f64) -> Self {
+        self.patience = if share > 0.0 { patience } else { Duration::ZERO };
+        self.hosts.iter_mut().for_each(|host| host.set_polling(share));
+        self
     }
 
     /// The time at which the next piece ends.
@@ -109,6 +120,9 @@ impl<T> Processors<T> {
         self.usage[task].add(Activity::Queueing, waited);
         self.lanes[id].idle_since = now;
         self.begin_next(now, id);
+        if part == Part::MessageThread && self.is_idle(task, part) && !self.computes(task) {
+            self.begin_polling(now, task);
+        }
         self.reschedule(host);
         (task, part, ended.then)
     }
@@ -116,11 +130,12 @@ impl<T> Processors<T> {
     /// Gives a part of a task's processor a piece of work, to be done after all that it has.
     pub(super) fn give(&mut self, now: Time, task: usize, part: Part, piece: Piece<T>) {
         let id = self.lane(task, part);
+        self.end_polling(now, task);
         self.lanes[id].pieces.push_back(piece);
         if self.lanes[id].pieces.len() == 1 {
             self.begin_next(now, id);
-            self.reschedule(self.host_of[task]);
         }
+        self.reschedule(self.host_of[task]);
     }
 
     /// Whether a part of a task's processor has nothing to do.
@@ -128,20 +143,38 @@ impl<T> Processors<T> {
         self.lanes[self.lane(task, part)].pieces.is_empty()
     }
 
+    /// Whether a device of `task` has work.
+    fn computes(&self, task: usize) -> bool {
+        (0..self.lanes_per_task - 1).any(|device| !self.is_idle(task, Part::Device(device)))
+    }
+
     /// Whether the message thread of `task` sleeps: it has had nothing to do for longer than
     /// `patience`, or nothing to do since a device of the task began to compute, which it leaves
     /// the core.
     pub(super) fn sleeps(&self, now: Time, task: usize, patience: Duration) -> bool {
-        let lanes = &self.lanes[self.lanes_of(task)];
-        let (thread, devices) = lanes.split_first().expect("a task has a message thread");
-        let computes = devices.iter().any(|device| !device.pieces.is_empty());
-        let patience = if computes { Duration::ZERO } else { patience };
+        let thread = &self.lanes[self.lane(task, Part::MessageThread)];
+        let patience = if self.computes(task) { Duration::ZERO } else { patience };
         thread.pieces.is_empty() && now.since(thread.idle_since) > patience
+    }
+
+    fn begin_polling(&mut self, now: Time, task: usize) {
+        if !self.patience.is_zero() {
+            let (lane, until) = (self.lane(task, Part::MessageThread), now.after(self.patience));
+            self.hosts[self.host_of[task]].begin_polling(now, lane, until);
+        }
+    }
+
+    fn end_polling(&mut self, now: Time, task: usize) {
+        if !self.patience.is_zero() {
+            let lane = self.lane(task, Part::MessageThread);
+            self.hosts[self.host_of[task]].end_polling(now, lane);
+        }
     }
 
     /// Stops all that `task` does.
     pub(super) fn freeze(&mut self, now: Time, task: usize) {
         assert!(!self.is_frozen[task], "a frozen task is not frozen again");
+        self.end_polling(now, task);
         self.is_frozen[task] = true;
         for id in self.lanes_of(task) {
             if !self.lanes[id].pieces.is_empty() {
@@ -170,6 +203,7 @@ impl<T> Processors<T> {
     /// Takes all work from `task`, which has died. Returns what would have followed.
     pub(super) fn clear(&mut self, now: Time, task: usize) -> Vec<T> {
         let mut dropped = Vec::new();
+        self.end_polling(now, task);
         for id in self.lanes_of(task) {
             if !self.lanes[id].pieces.is_empty() && !self.is_frozen[task] {
                 self.hosts[self.host_of[task]].stop(now, id);

@@ -8,6 +8,7 @@ mod graph_command;
 mod hosts;
 #[cfg(target_os = "linux")]
 mod launch;
+mod predictions;
 mod roles;
 #[cfg(unix)]
 mod tasks;

@@ -104,6 +104,10 @@ pub(crate) struct TaskArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
+    /// Run the built-in trainer, whatever this program is.
+    #[arg(long, hide = true)]
+    pub(crate) built_in: bool,
+
     /// Started by `launch`: stdin is the socket to listen on, stdout the way to the launcher.
     #[arg(long, hide = true)]
     pub(crate) launched: bool,
@@ -119,6 +123,15 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
+    /// Also simulate each run as on this machine, and print predicted and measured side by side.
+    #[arg(long)]
+    pub(crate) compare: bool,
+
+    /// What `calibrate` has written of this machine. Where neither this nor the scenario says it,
+    /// the machine is measured first.
+    #[arg(long, value_name = "FILE", requires = "compare")]
+    pub(crate) calibration: Option<PathBuf>,
+
     /// How long a task that has nothing to do looks for messages before it sleeps. 100us where this
     /// is not given, none where there are more than three tasks a core.
     #[arg(long, value_name = "DURATION")]
@@ -127,6 +140,14 @@ pub(crate) struct LaunchArgs {
     /// Print the result as JSON in place of the table.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The arguments of `calibrate`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CalibrateArgs {
+    /// The file to write, in place of the standard output.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// The arguments of `certs`.

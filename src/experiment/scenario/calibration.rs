@@ -25,6 +25,9 @@ pub struct Calibration {
     pub wake: Span,
     /// The time without anything to do after which a message thread sleeps.
     pub patience: Span,
+    /// The share of the cores that a message thread takes meanwhile, since it polls, of what one
+    /// that works takes.
+    pub polling: f64,
     /// The cost of an operation of a graph, beside its kernel.
     pub operation: Span,
     /// The cost of giving kernels to the cores and hearing of their end.
@@ -76,6 +79,7 @@ impl Calibration {
             receive: cost(self.receive),
             wake: self.wake.0,
             patience: self.patience.0,
+            polling: self.polling,
             operation: self.operation.0,
             hand_over: self.hand_over.0,
         }
@@ -95,6 +99,9 @@ impl Calibration {
     }
 
     fn check(&self, found: &mut Mistakes) {
+        found.unless((0.0..=10.0).contains(&self.polling), "calibration.polling", || {
+            format!("{} must be at least 0 and at most 10", self.polling)
+        });
         let rates = [
             ("network.bandwidth", self.network.bandwidth.map(|rate| rate.0)),
             ("loopback.bandwidth", self.loopback.bandwidth.map(|rate| rate.0)),

@@ -4,6 +4,11 @@
 //! min(1, c/r). All threads of a host have the same speed, so the host keeps a single count of the
 //! time at full speed that it has *served* each of them. A piece of work ends when that count
 //! reaches its *finish*; a new speed moves no finish.
+//!
+//! A thread that polls for messages runs, too, though it does no work: it takes a share of what a
+//! thread that works takes, until it gets something to do or gives up.
+
+use std::collections::VecDeque;
 
 use crate::units::Time;
 
@@ -20,6 +25,10 @@ pub(super) struct Cores {
     at: Time,
     /// The pieces that run, the next to end last.
     running: Vec<Running>,
+    /// The lanes that poll, each with the time at which it gives up; the first to do so first.
+    pollers: VecDeque<(Time, usize)>,
+    /// The share of a runnable thread that a thread that polls takes.
+    polling: f64,
     /// The next end, and the number of the piece that ends.
     next: Option<(Time, Number)>,
 }
@@ -35,7 +44,30 @@ struct Running {
 impl Cores {
     pub(super) fn new(cores: u32) -> Self {
         assert!(cores > 0, "a host has at least one core");
-        Self { cores, threads: 0, served: 0.0, at: Time::ZERO, running: Vec::new(), next: None }
+        let (running, pollers) = (Vec::new(), VecDeque::new());
+        let (served, polling, at, next) = (0.0, 0.0, Time::ZERO, None);
+        Self { cores, threads: 0, served, at, running, pollers, polling, next }
+    }
+
+    /// Sets the share of a runnable thread that a thread that polls takes.
+    pub(super) fn set_polling(&mut self, share: f64) {
+        self.polling = share;
+    }
+
+    /// The message thread of `lane` begins to poll. None that polls gives up later than `until`.
+    pub(super) fn begin_polling(&mut self, now: Time, lane: usize, until: Time) {
+        self.serve(now);
+        self.pollers.push_back((until, lane));
+        self.find_next();
+    }
+
+    /// The message thread of `lane` no longer polls, if it did.
+    pub(super) fn end_polling(&mut self, now: Time, lane: usize) {
+        if self.pollers.iter().any(|(_, other)| *other == lane) {
+            self.serve(now);
+            self.pollers.retain(|(_, other)| *other != lane);
+            self.find_next();
+        }
     }
 
     /// The time at which the next piece ends, and its number.
@@ -86,26 +118,51 @@ impl Cores {
 
     /// Serves all pieces up to `now`.
     fn serve(&mut self, now: Time) {
+        while let Some((until, _)) = self.pollers.front().copied().filter(|(at, _)| *at <= now) {
+            self.serve_until(until.max(self.at));
+            self.pollers.pop_front();
+        }
+        self.serve_until(now);
+    }
+
+    /// Serves all pieces up to `until`, while nothing changes.
+    fn serve_until(&mut self, until: Time) {
         self.served = if self.running.is_empty() {
             0.0 // an idle host counts anew, so that whole nanoseconds stay exact
         } else {
-            self.served + self.speed() * now.since(self.at).as_nanos() as f64
+            let speed = self.speed(self.pollers.len());
+            self.served + speed * until.since(self.at).as_nanos() as f64
         };
-        self.at = now;
+        self.at = until;
     }
 
     fn find_next(&mut self) {
-        let next = self.running.last().map(|piece| {
-            let left = (piece.finish - self.served).max(0.0) / self.speed();
-            (Time(self.at.0.saturating_add(left.round() as u64)), piece.number)
-        });
-        self.next = next;
+        self.next = self.running.last().map(|piece| (self.end_of(piece), piece.number));
     }
 
-    /// The speed of each runnable thread, as a share of a core's.
-    fn speed(&self) -> f64 {
-        let (cores, threads) = (u64::from(self.cores), self.threads);
-        if threads <= cores { 1.0 } else { cores as f64 / threads as f64 }
+    /// The time at which `piece` ends, if none begins or ends before that, and all that poll do so
+    /// until they give up.
+    fn end_of(&self, piece: &Running) -> Time {
+        let (mut left, mut at) = ((piece.finish - self.served).max(0.0), self.at);
+        let mut polling = self.pollers.len();
+        for (until, _) in &self.pollers {
+            let speed = self.speed(polling);
+            let span = until.since(at).as_nanos() as f64 * speed;
+            if left <= span {
+                break;
+            }
+            (left, at) = (left - span, (*until).max(at));
+            polling -= 1;
+        }
+        let left = left / self.speed(polling);
+        Time(at.0.saturating_add(left.round() as u64))
+    }
+
+    /// The speed of each runnable thread beside `pollers`, as a share of a core's.
+    fn speed(&self, pollers: usize) -> f64 {
+        let (cores, threads) = (f64::from(self.cores), self.threads as f64);
+        let runnable = threads + self.polling * pollers as f64;
+        if runnable <= cores { 1.0 } else { cores / runnable }
     }
 }
 
@@ -142,6 +199,20 @@ mod tests {
             let all = vec![(5, span, 1); pieces as usize];
             assert_eq!(ends(cores as u32, &all), vec![5 + expected; pieces as usize]);
         }
+    }
+
+    #[test]
+    fn a_thread_that_polls_takes_its_share_until_it_gives_up_or_gets_work() {
+        let mut host = Cores::new(1);
+        host.set_polling(1.0);
+        host.begin(Time(0), (0, 0), 100.0, 1);
+        host.begin_polling(Time(0), 1, Time(60));
+        assert_eq!(host.next(), Some((Time(130), 0)), "at half speed for 60, then alone for 70");
+        host.end_polling(Time(20), 1);
+        assert_eq!(host.next(), Some((Time(110), 0)), "at half speed for 20, then alone for 90");
+        host.begin_polling(Time(30), 1, Time(50));
+        host.begin_polling(Time(40), 2, Time(60));
+        assert_eq!(host.end(host.next().unwrap().0), 0);
     }
 
     #[test]

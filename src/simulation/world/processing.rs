@@ -25,7 +25,11 @@ pub(super) fn processors(cluster: &Cluster, tasks: &[TaskName]) -> Processors<Ch
     let count = host_of.iter().map(|host| host + 1).max().unwrap_or(0);
     // Without hosts to share, cores are never scarce.
     let cores = cluster.hosts.as_ref().map_or(u32::MAX, |hosts| hosts.cores.get());
-    Processors::new(host_of, &vec![cores; count], devices)
+    let processors = Processors::new(host_of, &vec![cores; count], devices);
+    match &cluster.message_thread {
+        Some(thread) => processors.that_poll(thread.patience, thread.polling),
+        None => processors,
+    }
 }
 
 /// By task: its host.
@@ -59,7 +63,7 @@ impl World {
         model.set_slowdown(self.faults.slowness(task));
         let span = model.time(step, cost.flops, cost.bytes);
         let is_drawn = model.draws_step_times() && !span.is_zero();
-        let threads = self.threads_of(cost);
+        let threads = self.threads_of(task, cost);
         let Some(thread) = &self.message_thread else {
             if span.is_zero() && self.processors.is_idle(task, Part::Device(device)) {
                 return Some(kernels);
@@ -89,8 +93,22 @@ impl World {
         let Some(thread) = &self.message_thread else {
             return self.network.send(self.now, from, to, size, envelope);
         };
-        let cost = thread.send.of(size) + self.coding_time(&envelope);
-        self.do_on_thread(from, (Activity::Sending, cost), Chore::Send { to, size, envelope });
+        let fixed = thread.send.fixed + self.coding_time(&envelope);
+        let of_bytes = thread.send.of_bytes(size);
+        self.do_on_thread(from, (Activity::Sending, fixed), Chore::Send { to, size, envelope });
+        if !of_bytes.is_zero() {
+            self.do_on_thread(from, (Activity::Sending, of_bytes), Chore::Nothing);
+        }
+    }
+
+    /// Has the message thread of `to` decode the bytes of an envelope while they come: packets are
+    /// encoded, carried and decoded at the same time.
+    fn take_in_bytes(&mut self, to: usize, size: Bytes) {
+        let Some(thread) = &self.message_thread else { return };
+        let cost = thread.receive.of_bytes(size);
+        if !cost.is_zero() && self.links.is_up(to) {
+            self.do_on_thread(to, (Activity::Receiving, cost), Chore::Nothing);
+        }
     }
 
     /// Hands an envelope that has arrived to the actors, once their message thread has received it.
@@ -99,7 +117,7 @@ impl World {
         else {
             return self.hand_over(delivery, actions);
         };
-        let cost = thread.receive.of(delivery.size) + self.coding_time(&delivery.payload);
+        let cost = thread.receive.fixed + self.coding_time(&delivery.payload);
         let to = delivery.to;
         self.wake_thread(to, thread.patience);
         self.do_on_thread(to, (Activity::Receiving, cost), Chore::Receive(Box::new(delivery)));
@@ -115,6 +133,7 @@ impl World {
         self.audit.record(self.now, kind, [task as u64, part]);
         match chore {
             Chore::Send { to, size, envelope } => {
+                self.take_in_bytes(to, size);
                 self.network.send(self.now, task, to, size, envelope);
             }
             Chore::Receive(delivery) => self.hand_over(*delivery, actions),
@@ -123,7 +142,7 @@ impl World {
             }
             Chore::Computed(kernels) => self.hear_of(task, kernels, actions),
             Chore::Finish(kernels) => actions.push(Action::Finish(kernels)),
-            Chore::Wake => {}
+            Chore::Nothing => {}
         }
     }
 
@@ -164,7 +183,7 @@ impl World {
     fn wake_thread(&mut self, task: usize, patience: Duration) {
         let wake = self.message_thread.as_ref().map_or(Duration::ZERO, |thread| thread.wake);
         if !wake.is_zero() && self.processors.sleeps(self.now, task, patience) {
-            self.do_on_thread(task, (Activity::Waking, wake), Chore::Wake);
+            self.do_on_thread(task, (Activity::Waking, wake), Chore::Nothing);
         }
     }
 
@@ -178,9 +197,14 @@ impl World {
         self.processors.give(self.now, task, Part::MessageThread, piece);
     }
 
-    /// The number of threads that kernels run on. It only matters where they share cores.
-    fn threads_of(&self, cost: Cost) -> u32 {
-        let cores = self.cluster.hosts.as_ref().map_or(1, |hosts| hosts.cores.get());
-        if kernels::may_spread(cost) { cores } else { 1 }
+    /// The number of threads that kernels of `task` run on: tasks that share a host share out its
+    /// cores, as those of a launch do. It only matters where they share cores.
+    fn threads_of(&self, task: usize, cost: Cost) -> u32 {
+        let Some(hosts) = self.cluster.hosts.as_ref().filter(|_| kernels::may_spread(cost)) else {
+            return 1;
+        };
+        let name = &self.tasks[task];
+        let sharing = hosts.tasks.iter().find(|host| host.contains(name)).map_or(1, Vec::len);
+        (hosts.cores.get() / sharing as u32).max(1)
     }
 }

@@ -54,14 +54,17 @@ fn envelopes_cost_their_sender_and_their_receiver_one_after_another() {
 }
 
 #[test]
-fn each_byte_of_an_envelope_costs_both_of_its_ends() {
+fn each_byte_of_an_envelope_costs_both_of_its_ends_at_the_same_time() {
     let per_byte = SecondsPerByte(1e-3);
     let cost = MessageCost { fixed: Duration::ZERO, per_byte };
     let costs = MessageThread { send: cost, receive: cost, ..thread() };
     let mut world = calibrated(costs, None);
     send(&mut world, A, B);
     let bytes = world.totals().traffic[A].total as u32;
-    assert_next(&mut world, ms(2 * bytes) + LATENCY, &["1 from 0 to 1"]);
+    assert_next(&mut world, ms(bytes), &["1 from 0 to 1"]);
+    let sent = ms(bytes);
+    assert_eq!(world.totals().usage[A].of(Activity::Sending), sent);
+    assert_eq!(world.totals().usage[B].of(Activity::Receiving), sent);
 }
 
 #[test]

@@ -1,0 +1,30 @@
+//! `calibrate`: measures this machine, and writes the `[calibration]` of a scenario.
+
+use std::fs;
+use std::io::{self, Write};
+
+use super::args::CalibrateArgs;
+use super::failure::Failure;
+use crate::deployment::{ExitCode, Stop};
+use crate::experiment::calibration::{Calibration, calibrate};
+
+/// Runs the command.
+pub(super) fn run(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
+    let text = measure(&mut Stop::listen(None)?)?.to_toml();
+    match &args.out {
+        Some(path) => {
+            fs::write(path, text).map_err(Failure::writing(path.display().to_string()))?;
+        }
+        None => write!(io::stdout(), "{text}").map_err(Failure::writing("the result"))?,
+    }
+    Ok(ExitCode::Done)
+}
+
+/// Measures this machine, and tells on stderr what happens.
+pub(super) fn measure(stop: &mut Stop) -> Result<Calibration, Failure> {
+    let program = std::env::current_exe().map_err(Failure::system("find this program"))?;
+    let calibration = calibrate(&program, |what| eprintln!("measuring: {what}"), stop)?;
+    let (mean, greatest) = calibration.errors();
+    eprintln!("the fit: an error of {mean:.1} % on average, of {greatest:.1} % at most");
+    Ok(calibration)
+}

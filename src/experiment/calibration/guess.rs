@@ -1,0 +1,131 @@
+//! What can be measured by itself: messages, the way to another thread and back, kernels.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+use tokio::sync::oneshot;
+
+use super::fit::line;
+use super::machine::Machine;
+use super::messages::{RoundTrip, round_trips};
+use crate::clock::{Clock, WallClock};
+use crate::deployment::{DeploymentError, block_on};
+use crate::graph::OpDef;
+use crate::operations::{Broadcast, Product};
+use crate::tensor::{DType, Tensor};
+
+/// What an operation costs before anything is known of it \[s\].
+const OPERATION: f64 = 0.4e-6;
+/// The share of the cores that polling takes before anything is known of it.
+const POLLING: f64 = 0.5;
+/// The rate of the loopback where it is too fast to be measured \[bytes/s\].
+const FASTEST: f64 = 20e9;
+/// The number of hand-overs that are measured.
+const HAND_OVERS: usize = 200;
+/// The widths of the square matrices that are multiplied, and the elements that are added.
+const WIDTHS: [usize; 3] = [128, 256, 512];
+const ELEMENTS: [usize; 2] = [1 << 18, 1 << 22];
+
+/// The machine as its parts are measured by themselves.
+///
+/// # Errors
+/// If the system refuses sockets or threads.
+pub(super) fn machine() -> Result<Machine, DeploymentError> {
+    let (polled, slept) = (round_trips(true)?, round_trips(false)?);
+    let (send, receive) = costs(&slept);
+    let trip = polled[0].seconds;
+    let wake = ((slept[0].seconds - trip) / 2.0).max(1e-6);
+    let latency = (trip / 2.0 - send.0 - receive.0).max(1e-6);
+    let large = polled[polled.len() - 1];
+    let on_the_way = large.seconds - trip - (send.1 + receive.1) * large.size as f64;
+    let bandwidth =
+        if on_the_way > 0.0 { large.size as f64 / on_the_way } else { FASTEST }.min(FASTEST);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(Machine {
+        rate: rate(),
+        memory: memory(),
+        send,
+        receive,
+        wake,
+        polling: POLLING,
+        operation: OPERATION,
+        hand_over: hand_over(),
+        latency,
+        bandwidth,
+        cores: NonZeroU32::new(cores as u32).unwrap_or(NonZeroU32::MIN),
+    })
+}
+
+/// The costs of sending and of receiving, fixed and for each byte: the processor time of either
+/// end. Each round trip sends and receives once at both ends, so that the fixed costs are told
+/// apart only together: each is half.
+fn costs(trips: &[RoundTrip]) -> ((f64, f64), (f64, f64)) {
+    let points = |end: fn(&RoundTrip) -> f64| -> Vec<(f64, f64)> {
+        trips.iter().map(|trip| (trip.size as f64, end(trip))).collect()
+    };
+    let (sender, receiver) = (line(&points(|trip| trip.sender)), line(&points(|it| it.receiver)));
+    let fixed = ((sender.0 + receiver.0) / 4.0).max(0.1e-6);
+    let per_byte = |slope: f64| slope.max(1e-12);
+    ((fixed, per_byte(sender.1)), (fixed, per_byte(receiver.1)))
+}
+
+/// The median time from giving nothing to another thread to hearing that it is done \[s\].
+fn hand_over() -> f64 {
+    let mut times = block_on(Duration::ZERO, async {
+        let (clock, mut times) = (WallClock::new(), Vec::with_capacity(HAND_OVERS));
+        for _ in 0..HAND_OVERS {
+            let began = clock.now();
+            let (done, is_done) = oneshot::channel();
+            rayon::spawn(move || {
+                let _somebody_waits = done.send(());
+            });
+            if is_done.await.is_ok() {
+                times.push(clock.now().since(began).as_secs_f64());
+            }
+        }
+        times
+    });
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(10e-6).max(1e-6)
+}
+
+/// The mean rate of arithmetic of one thread, of products of several sizes \[flop/s\].
+fn rate() -> f64 {
+    let of = |width: usize| {
+        let matrix = Tensor::full([width, width], 0.5f32);
+        let op = Product::MatMul { transpose_a: false, transpose_b: false };
+        2.0 * (width as f64).powi(3) / seconds(&op, &[&matrix, &matrix])
+    };
+    WIDTHS.map(of).iter().sum::<f64>() / WIDTHS.len() as f64
+}
+
+/// The mean rate of memory traffic of one thread, of sums of several sizes \[bytes/s\].
+fn memory() -> f64 {
+    let of = |elements: usize| {
+        let values = Tensor::zeros(DType::F32, [elements]);
+        12.0 * elements as f64 / seconds(&Broadcast::AddN, &[&values, &values])
+    };
+    ELEMENTS.map(of).iter().sum::<f64>() / ELEMENTS.len() as f64
+}
+
+/// The median time of a kernel on one thread \[s\].
+fn seconds(op: &dyn OpDef, inputs: &[&Tensor]) -> f64 {
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    let run = || {
+        let clock = WallClock::new();
+        let mut times: SmallVec<[f64; 16]> = SmallVec::new();
+        for _ in 0..9 {
+            let began = clock.now();
+            let outputs = op.compute(inputs).expect("the inputs fit");
+            times.push(clock.now().since(began).as_secs_f64());
+            drop(outputs);
+        }
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2].max(1e-9)
+    };
+    match one {
+        Ok(one) => one.install(run),
+        Err(_) => run(),
+    }
+}

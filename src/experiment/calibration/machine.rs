@@ -1,0 +1,184 @@
+//! A machine, as the simulation models it: what its kernels, its messages and its threads cost.
+
+use std::fmt::Write as _;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::experiment::scenario::{Calibration, EnvelopeCost, MeasuredCompute, MeasuredNetwork};
+use crate::simulation::{Cluster, Hosts};
+use crate::units::{BytesPerSecond, FlopsPerSecond, SecondsPerByte, Span};
+
+/// The parameters of a machine's model that a calibration finds. Times are in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// The rate of arithmetic of one thread \[flop/s\].
+    pub rate: f64,
+    /// The rate of memory traffic of one thread \[bytes/s\].
+    pub memory: f64,
+    /// The cost of sending any envelope, and of each of its bytes.
+    pub send: (f64, f64),
+    /// The cost of receiving any envelope, and of each of its bytes.
+    pub receive: (f64, f64),
+    /// The time that a thread that sleeps takes to wake up.
+    pub wake: f64,
+    /// The share of the cores that a thread takes while it polls, of what one that works takes.
+    pub polling: f64,
+    /// The cost of an operation of a graph, beside its kernel.
+    pub operation: f64,
+    /// The cost of giving a large kernel to the cores, and of hearing of its end.
+    pub hand_over: f64,
+    /// The latency of the loopback.
+    pub latency: f64,
+    /// The rate of the loopback \[bytes/s\].
+    pub bandwidth: f64,
+    /// The number of cores.
+    pub cores: NonZeroU32,
+}
+
+/// How long a deployed task polls before it sleeps, where the user has not said so.
+const PATIENCE: Duration = Duration::from_micros(100);
+
+impl Machine {
+    /// The parameters that the fit may change.
+    pub(super) fn parameters(&self) -> Vec<f64> {
+        let Self { rate, memory, send, receive, wake, polling, operation, hand_over, .. } = *self;
+        let Self { latency, bandwidth, .. } = *self;
+        vec![
+            rate, memory, send.0, send.1, receive.0, receive.1, wake, polling, operation,
+            hand_over, latency, bandwidth,
+        ]
+    }
+
+    /// The machine with these parameters.
+    pub(super) fn with(&self, parameters: &[f64]) -> Self {
+        let &[
+            rate,
+            memory,
+            s0,
+            s1,
+            r0,
+            r1,
+            wake,
+            polling,
+            operation,
+            hand_over,
+            latency,
+            bandwidth,
+        ] = parameters
+        else {
+            unreachable!("the parameters are those of `parameters`")
+        };
+        let (send, receive, cores) = ((s0, s1), (r0, r1), self.cores);
+        let of_threads =
+            Self { send, receive, wake, polling, operation, hand_over, ..self.clone() };
+        Self { rate, memory, latency, bandwidth, cores, ..of_threads }
+    }
+
+    /// Puts all tasks of `cluster` on this machine.
+    pub fn apply(&self, cluster: &mut Cluster) {
+        let calibration = self.calibration();
+        place_together(cluster, self.cores);
+        cluster.message_thread = Some(calibration.message_thread());
+        calibration.apply(&mut cluster.network, &mut cluster.compute);
+    }
+
+    /// The section `[calibration]` of a scenario.
+    fn calibration(&self) -> Calibration {
+        let span = |seconds: f64| Span(Duration::from_secs_f64(seconds));
+        let cost = |(fixed, per_byte)| EnvelopeCost {
+            fixed: span(fixed),
+            per_byte: SecondsPerByte(per_byte),
+        };
+        Calibration {
+            send: cost(self.send),
+            receive: cost(self.receive),
+            wake: span(self.wake),
+            patience: Span(PATIENCE),
+            polling: self.polling,
+            operation: span(self.operation),
+            hand_over: span(self.hand_over),
+            loopback: MeasuredNetwork {
+                latency: Some(span(self.latency)),
+                bandwidth: Some(BytesPerSecond(self.bandwidth)),
+            },
+            network: MeasuredNetwork::default(),
+            compute: MeasuredCompute {
+                rate: Some(FlopsPerSecond(self.rate)),
+                memory: Some(BytesPerSecond(self.memory)),
+            },
+        }
+    }
+
+    /// The same, as text.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::from("[calibration]\n");
+        let time = |seconds: f64| format!("\"{:.4}us\"", seconds * 1e6);
+        let cost = |(fixed, per_byte): (f64, f64)| {
+            format!("{{ fixed = {}, per_byte = \"{:.5}ns\" }}", time(fixed), per_byte * 1e9)
+        };
+        let gigabits = self.bandwidth * 8e-9;
+        let (rate, memory) = (self.rate / 1e9, self.memory / 1e9);
+        let latency = time(self.latency);
+        let lines = [
+            ("send", cost(self.send)),
+            ("receive", cost(self.receive)),
+            ("wake", time(self.wake)),
+            ("patience", time(PATIENCE.as_secs_f64())),
+            ("polling", format!("{:.4}", self.polling)),
+            ("operation", time(self.operation)),
+            ("hand_over", time(self.hand_over)),
+            ("loopback", format!("{{ latency = {latency}, bandwidth = \"{gigabits:.3}Gbps\" }}")),
+            ("compute", format!("{{ rate = \"{rate:.3}GFLOP/s\", memory = \"{memory:.3}GB/s\" }}")),
+        ];
+        for (key, value) in lines {
+            let _writing_to_a_string_never_fails = writeln!(text, "{key} = {value}");
+        }
+        text
+    }
+}
+
+/// Puts all tasks of `cluster` on one host with so many cores, as `launch` does.
+pub(crate) fn place_together(cluster: &mut Cluster, cores: NonZeroU32) {
+    let tasks = cluster.spec.tasks().collect();
+    cluster.hosts = Some(Hosts { tasks: vec![tasks], cores });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+    use crate::experiment::scenario;
+
+    fn machine() -> Machine {
+        Machine {
+            rate: 40e9,
+            memory: 8e9,
+            send: (9e-6, 0.5e-9),
+            receive: (8e-6, 0.25e-9),
+            wake: 25e-6,
+            polling: 0.5,
+            operation: 0.5e-6,
+            hand_over: 12e-6,
+            latency: 15e-6,
+            bandwidth: 2.5e9,
+            cores: NonZeroU32::new(2).expect("two"),
+        }
+    }
+
+    #[test]
+    fn what_is_written_of_a_machine_reads_back_as_its_model() {
+        let machine = machine();
+        let read = scenario::parse(&machine.to_toml(), "machine.toml").unwrap();
+        let mut cluster = Experiment::parse("").unwrap().trials().unwrap().remove(0).cluster;
+        machine.apply(&mut cluster);
+        assert_eq!(read.message_thread, cluster.message_thread);
+        assert_eq!((read.network, read.compute), (cluster.network, cluster.compute));
+        assert_eq!(cluster.hosts.unwrap().tasks[0].len(), 3);
+    }
+
+    #[test]
+    fn the_parameters_of_a_fit_are_those_of_the_machine() {
+        let machine = machine();
+        assert_eq!(machine.with(&machine.parameters()), machine);
+    }
+}

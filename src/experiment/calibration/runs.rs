@@ -1,0 +1,140 @@
+//! The runs that a machine is calibrated by: short trainings, each deployed and then simulated.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::deployment::{DeploymentError, Ended, Folder, Stop};
+use crate::experiment::launch::Unwatched;
+use crate::experiment::{Experiment, ExperimentError, Launcher, Trial};
+use crate::kernels::Numerics;
+use crate::sync::Mode;
+use crate::training::{Recording, train};
+
+use super::Machine;
+
+/// The wall clock time of each run, beside its start.
+const LASTS: Duration = Duration::from_millis(800);
+/// The share of steps at the beginning that warm up.
+const WARM_UP: f64 = 0.2;
+/// The steps of each worker in a simulation.
+const SIMULATED_STEPS: u64 = 40;
+
+/// A run: what it is called, its tasks, its program and its mode.
+struct Plan {
+    name: &'static str,
+    ps: u32,
+    workers: u32,
+    program: &'static str,
+    mode: &'static str,
+}
+
+/// A plan, by its columns.
+const fn plan(
+    name: &'static str,
+    (ps, workers): (u32, u32),
+    program: &'static str,
+    mode: &'static str,
+) -> Plan {
+    Plan { name, ps, workers, program, mode }
+}
+
+const SOFTMAX: &str = "model = \"softmax\"\nbatch = 16";
+const THIN: &str = "model = \"mlp\"\nhidden = [32]\nbatch = 64";
+const WIDE: &str = "model = \"mlp\"\nhidden = [1024]\nbatch = 64";
+const DEEP: &str = "model = \"mlp\"\nhidden = [256, 256, 256]\nbatch = 256";
+const HEAVY: &str = "model = \"mlp\"\nhidden = [256, 1024]\nbatch = 16";
+const IMAGES: &str = "model = \"convnet\"\nbatch = 96";
+
+/// Runs of all kinds of cost: few and many bytes, small and large kernels, tasks that share cores.
+const PLANS: [Plan; 12] = [
+    plan("softmax", (1, 1), SOFTMAX, "async"),
+    plan("softmax, 2 workers", (1, 2), SOFTMAX, "async"),
+    plan("softmax, sync, 2 workers", (1, 2), SOFTMAX, "sync"),
+    plan("softmax, 2 ps, 4 workers", (2, 4), SOFTMAX, "async"),
+    plan("thin, sync, 2 ps, 4 workers", (2, 4), THIN, "sync"),
+    plan("wide", (1, 1), WIDE, "async"),
+    plan("wide, 2 workers", (1, 2), WIDE, "sync"),
+    plan("deep", (1, 1), DEEP, "sync"),
+    plan("deep, 2 ps, 2 workers", (2, 2), DEEP, "async"),
+    plan("heavy", (1, 1), HEAVY, "async"),
+    plan("heavy, 2 ps, 4 workers", (2, 4), HEAVY, "async"),
+    plan("images", (1, 1), IMAGES, "sync"),
+];
+
+/// A run that was measured.
+pub(super) struct Measured {
+    pub(super) name: &'static str,
+    /// The median of the workers' steps, deployed \[s\].
+    pub(super) step: f64,
+    trial: Trial,
+}
+
+impl Plan {
+    fn experiment(&self) -> Result<Experiment, ExperimentError> {
+        let Self { name, ps, workers, program, mode } = self;
+        Experiment::parse(format!(
+            "name = \"calibration\"\n[cluster]\nps = {ps}\nworker = {workers}\n[program]\n\
+             {program}\n[stop]\ntime = \"{}ms\"\nevaluate_every = 1000000000\n\
+             [[run]]\nname = \"{name}\"\nmode = \"{mode}\"\n",
+            LASTS.as_millis()
+        ))
+    }
+}
+
+/// Deploys all runs, one after the other, as `program`; `began` is told of each.
+///
+/// # Errors
+/// If the system refuses, or a task fails.
+pub(super) async fn measure(
+    program: &Path,
+    began: impl Fn(&str),
+    stop: &mut Stop,
+) -> Result<Vec<Measured>, ExperimentError> {
+    let mut all = Vec::new();
+    for plan in &PLANS {
+        began(plan.name);
+        let experiment = plan.experiment()?;
+        let trial = experiment.trials()?.remove(0);
+        let mut launcher = Launcher::new(&experiment, program.to_owned())?;
+        launcher.flags.push("--built-in".to_owned());
+        let logs = Folder::private("trainyard-calibration")?;
+        let place = logs.path().to_owned();
+        let launched = launcher.launch((&experiment, &trial), place, Box::new(Unwatched), stop);
+        let recording = match launched.await? {
+            Ended::Done((_, recording)) => recording,
+            Ended::Stopped(code) => {
+                let run = plan.name.to_owned();
+                return Err(DeploymentError::Stopped { run, code }.into());
+            }
+        };
+        let step = median_step(&recording).unwrap_or(f64::NAN);
+        all.push(Measured { name: plan.name, step, trial });
+    }
+    Ok(all)
+}
+
+/// The median duration of the workers' steps, after the first ones \[s\].
+fn median_step(recording: &Recording) -> Option<f64> {
+    let last = recording.steps.iter().map(|step| step.local_step).max()?;
+    let first = (last as f64 * WARM_UP) as u64;
+    let steps = recording.steps.iter().filter(|step| step.local_step >= first);
+    let mut times: Vec<f64> =
+        steps.map(|step| step.ended.since(step.started).as_secs_f64()).collect();
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied()
+}
+
+impl Measured {
+    /// The logarithm of the median step that `machine` predicts over the measured one.
+    pub(super) fn residual(&self, machine: &Machine) -> f64 {
+        let mut trial = self.trial.clone();
+        machine.apply(&mut trial.cluster);
+        trial.cluster.numerics = Numerics::Shapes;
+        let workers = trial.cluster.spec.num_tasks("worker").unwrap_or(1) as u64;
+        let is_sync = matches!(trial.mode, Mode::Sync { .. });
+        let steps = if is_sync { SIMULATED_STEPS } else { workers * SIMULATED_STEPS };
+        (trial.settings.stop.steps, trial.settings.stop.time) = (Some(steps), None);
+        let simulated = trial.simulate(&train);
+        median_step(&simulated.recording).map_or(f64::NAN, |step| (step / self.step).ln())
+    }
+}

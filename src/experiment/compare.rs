@@ -1,0 +1,128 @@
+//! Holds the prediction of a run against the run: what was simulated and what was deployed.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::calibration::{Machine, place_together};
+use super::{ExperimentError, Trainer, Trial};
+use crate::report::{Cause, Comparison, Figure, Phase, Run};
+use crate::simulation::{Activity, Outcome};
+use crate::training::Recording;
+
+/// The causes of a step's time, each with its activities.
+const CAUSES: [(&str, &[Activity]); 4] = [
+    ("compute", &[Activity::Kernels, Activity::SmallKernels]),
+    (
+        "message costs",
+        &[Activity::Sending, Activity::Receiving, Activity::Operations, Activity::HandingOver],
+    ),
+    ("waking", &[Activity::Waking]),
+    ("waiting for cores", &[Activity::Queueing]),
+];
+
+impl Trial {
+    /// Predicts this run as launched on this machine, and compares with what was measured of it.
+    /// `machine` is its model; without one it is the scenario's calibration.
+    ///
+    /// # Errors
+    /// If the simulation fails.
+    pub(crate) fn compare(
+        &self,
+        machine: Option<&Machine>,
+        (measured, recording): (&Run, &Recording),
+        trainer: &impl Trainer,
+    ) -> Result<Comparison, ExperimentError> {
+        let mut trial = self.clone();
+        match machine {
+            Some(machine) => machine.apply(&mut trial.cluster),
+            None => place_together(&mut trial.cluster, cores()),
+        }
+        // On a thread of its own: the caller may be within a runtime, and a simulation makes one.
+        let simulated = std::thread::scope(|scope| {
+            let simulated = scope.spawn(|| trial.simulate(trainer)).join();
+            simulated.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let predicted = trial.report(&simulated)?;
+        let latency = trial.cluster.network.loopback.latency;
+        Ok(Comparison {
+            figures: figures(&predicted, measured),
+            causes: causes(&simulated.outcome, latency, &simulated.recording),
+            differs_most: differs_most(&simulated.recording, recording),
+        })
+    }
+}
+
+/// The number of this machine's cores.
+pub(super) fn cores() -> NonZeroU32 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    NonZeroU32::new(cores as u32).unwrap_or(NonZeroU32::MIN)
+}
+
+fn figures(predicted: &Run, measured: &Run) -> Vec<Figure> {
+    let both = |name, of: fn(&Run) -> Option<f64>| Figure::new(name, of(predicted), of(measured));
+    [
+        both(Comparison::STEP, |run| Some(run.step_seconds?.p50 * 1e3)),
+        both("step, 99 % [ms]", |run| Some(run.step_seconds?.p99 * 1e3)),
+        both("global steps/s", |run| Some(run.steps_per_second)),
+        both("MB sent per 1000 steps", |run| {
+            let sent = run.bytes_sent.values().sum::<u64>() as f64;
+            (run.global_steps > 0).then(|| sent / 1e3 / run.global_steps as f64)
+        }),
+        both("staleness, mean", |run| Some(run.staleness.as_ref()?.mean)),
+        both("time to target [s]", |run| run.seconds_to_target),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Where the tasks' time goes, for each worker step, the greatest cause first.
+fn causes(outcome: &Outcome<()>, latency: Duration, recording: &Recording) -> Vec<Cause> {
+    let steps = recording.steps.len().max(1) as f64;
+    let spent = |activities: &[Activity]| -> f64 {
+        let of_task = |activity: &Activity| {
+            outcome.usage.values().map(|usage| usage.of(*activity).as_secs_f64()).sum::<f64>()
+        };
+        activities.iter().map(of_task).sum::<f64>() / steps
+    };
+    let mut causes: Vec<Cause> = CAUSES
+        .iter()
+        .map(|(name, activities)| Cause { name, seconds: spent(activities) })
+        .collect();
+    let network = outcome.deliveries as f64 * latency.as_secs_f64() / steps;
+    causes.push(Cause { name: "network", seconds: network });
+    let all: f64 = causes.iter().map(|cause| cause.seconds).sum();
+    let taken = recording
+        .steps
+        .iter()
+        .map(|step| step.ended.since(step.started).as_secs_f64())
+        .sum::<f64>();
+    causes.push(Cause { name: "waiting for others", seconds: (taken / steps - all).max(0.0) });
+    causes.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    causes
+}
+
+/// The mean lengths of the phases of worker steps \[s\].
+fn phases(recording: &Recording) -> Option<[f64; 3]> {
+    let mut sums = [0.0; 3];
+    for step in &recording.steps {
+        let (from, until) = step.computed.unwrap_or((step.started, step.started));
+        sums[0] += from.since(step.started).as_secs_f64();
+        sums[1] += until.since(from).as_secs_f64();
+        sums[2] += step.ended.since(until).as_secs_f64();
+    }
+    let steps = recording.steps.len();
+    (steps > 0).then(|| sums.map(|sum| sum / steps as f64))
+}
+
+fn differs_most(predicted: &Recording, measured: &Recording) -> Option<Phase> {
+    let (predicted, measured) = (phases(predicted)?, phases(measured)?);
+    let names = ["waiting for parameters", "kernels", "coordination"];
+    let phases = (0..names.len()).map(|at| Phase {
+        name: names[at],
+        predicted: predicted[at],
+        measured: measured[at],
+    });
+    let difference = |phase: &Phase| (phase.predicted - phase.measured).abs();
+    phases.max_by(|a, b| difference(a).total_cmp(&difference(b)))
+}

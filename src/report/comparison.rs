@@ -1,0 +1,145 @@
+//! What was predicted of a run beside what was measured.
+
+use serde::Serialize;
+
+/// A prediction of a run, held against the run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The figures that both worlds have.
+    pub figures: Vec<Figure>,
+    /// Where a worker step's time goes, by the prediction: each cause with its seconds, the
+    /// greatest first.
+    pub causes: Vec<Cause>,
+    /// The phase of a worker step in which prediction and measurement differ most.
+    pub differs_most: Option<Phase>,
+}
+
+/// A figure of a run in both worlds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// What it is, with its unit.
+    pub name: &'static str,
+    /// Of the simulation.
+    pub predicted: f64,
+    /// Of the deployment.
+    pub measured: f64,
+    /// How much more was predicted \[%\]; none if nothing was measured.
+    pub error_percent: Option<f64>,
+}
+
+/// A cause of a step's time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Cause {
+    /// The cause.
+    pub name: &'static str,
+    /// The time \[s\].
+    pub seconds: f64,
+}
+
+/// A phase of a worker step: the wait for its parameters, its kernels, or the wait for coordination
+/// after them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Phase {
+    /// The phase.
+    pub name: &'static str,
+    /// Its mean length in the prediction \[s\].
+    pub predicted: f64,
+    /// Its mean length as measured \[s\].
+    pub measured: f64,
+}
+
+/// The first figure of every comparison.
+const STEP: &str = "step, median [ms]";
+
+impl Figure {
+    /// A figure with its error; none if either world lacks it.
+    pub fn new(name: &'static str, predicted: Option<f64>, measured: Option<f64>) -> Option<Self> {
+        let (predicted, measured) = (predicted?, measured?);
+        let error_percent = (measured != 0.0).then(|| 100.0 * (predicted / measured - 1.0));
+        Some(Self { name, predicted, measured, error_percent })
+    }
+}
+
+impl Comparison {
+    /// The name of the figure that a prediction is judged by.
+    pub const STEP: &str = STEP;
+
+    /// The error of the median step \[%\].
+    pub fn step_error(&self) -> Option<f64> {
+        self.figures.iter().find(|figure| figure.name == STEP)?.error_percent
+    }
+
+    /// The table of the run called `name`. Ends with a newline.
+    pub fn render(&self, name: &str) -> String {
+        let mut text =
+            format!("{name:<28}  {:>11}  {:>11}  {:>9}\n", "predicted", "measured", "error");
+        for Figure { name, predicted, measured, error_percent } in &self.figures {
+            let error = error_percent.map_or("-".to_owned(), |error| format!("{error:+.1} %"));
+            text += &format!("  {name:<26}  {predicted:>11.4}  {measured:>11.4}  {error:>9}\n");
+        }
+        let sum: f64 = self.causes.iter().map(|cause| cause.seconds).sum();
+        if let Some(Cause { name, seconds }) = self.causes.first() {
+            text += &format!(
+                "  the largest cause of a step's time: {name}, {:.0} %\n",
+                100.0 * seconds / sum.max(f64::MIN_POSITIVE)
+            );
+        }
+        if let Some(Phase { name, predicted, measured }) = &self.differs_most {
+            text += &format!(
+                "  the largest difference: {name}, {:.4} ms predicted, {:.4} ms measured\n",
+                predicted * 1e3,
+                measured * 1e3
+            );
+        }
+        text
+    }
+}
+
+/// A line on the median steps of several comparisons; none if there are none.
+pub fn summary<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Option<String> {
+    let errors: Vec<f64> =
+        comparisons.into_iter().filter_map(|it| Some(it.step_error()?.abs())).collect();
+    let greatest =
+        errors.iter().copied().fold(None, |a: Option<f64>, b| Some(a.map_or(b, |a| a.max(b))))?;
+    let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+    Some(format!("median step: an error of {mean:.1} % on average, of {greatest:.1} % at most"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison(predicted: f64) -> Comparison {
+        let figure = |name, predicted, measured| Figure::new(name, Some(predicted), Some(measured));
+        Comparison {
+            figures: [figure(STEP, predicted, 2.0), figure("staleness, mean", 0.0, 0.0)]
+                .into_iter()
+                .flatten()
+                .collect(),
+            causes: vec![
+                Cause { name: "message costs", seconds: 3e-3 },
+                Cause { name: "compute", seconds: 1e-3 },
+            ],
+            differs_most: Some(Phase { name: "kernels", predicted: 1e-3, measured: 2e-3 }),
+        }
+    }
+
+    #[test]
+    fn a_comparison_is_shown_side_by_side_with_its_error_and_causes() {
+        let expected = "\
+async                           predicted     measured      error
+  step, median [ms]                1.5000       2.0000    -25.0 %
+  staleness, mean                  0.0000       0.0000          -
+  the largest cause of a step's time: message costs, 75 %
+  the largest difference: kernels, 1.0000 ms predicted, 2.0000 ms measured
+";
+        assert_eq!(comparison(1.5).render("async"), expected);
+    }
+
+    #[test]
+    fn several_comparisons_are_summed_up_by_their_median_steps() {
+        let line = "median step: an error of 15.0 % on average, of 25.0 % at most";
+        assert_eq!(summary(&[comparison(1.5), comparison(2.1)]).as_deref(), Some(line));
+        assert_eq!(summary(&[]), None);
+    }
+}
