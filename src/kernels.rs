@@ -23,6 +23,7 @@ pub(crate) mod elementwise;
 pub(crate) mod functions;
 mod gemm;
 pub(crate) mod indexed;
+mod kind;
 pub(crate) mod learning_rate;
 mod math;
 pub(crate) mod matmul;
@@ -53,6 +54,7 @@ pub(crate) use dispatch::{by_float, by_number, by_position, by_word, filled_in, 
 pub(crate) use elementwise::add_values;
 pub use indexed::IndexOutOfRange;
 pub(crate) use indexed::gather_rows;
+pub use kind::{Costs, KernelKind};
 pub use numerics::Numerics;
 #[cfg(test)]
 pub(crate) use parallel::PARALLEL_FROM;

@@ -7,6 +7,7 @@
 
 mod check;
 mod cut;
+mod lineage;
 #[cfg(test)]
 mod tests;
 
@@ -123,6 +124,9 @@ pub struct Receive {
     pub slot: Option<Slot>,
     /// The nodes that wait for a control edge, if it is one.
     pub before: SmallVec<[u32; 2]>,
+    /// Whether the value depends on an operation of this partition, so that it answers what the
+    /// partition has sent.
+    pub is_answer: bool,
     /// The sending task.
     pub from: TaskName,
     /// The edge's name, for errors.

@@ -32,7 +32,7 @@ mod worker;
 
 pub use compression::Encoding;
 pub(crate) use compute::leaves_message_thread;
-pub use compute::{Asker, Calculation, ComputeModel, Work};
+pub use compute::{Asker, Calculation, ComputeModel, Work, WorkerStep};
 pub use error::{Code, Error, Result};
 pub(crate) use mail::{MasterMail, ResetContainers, RunStep, StepDone, stopped};
 pub use mail::{SessionOptions, Waiting, WaitingList};

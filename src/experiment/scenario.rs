@@ -97,8 +97,9 @@ pub struct Scenario {
     /// `[network]`: the links between the tasks. Default: 50 µs of latency, 10 Gbit/s, 5 µs a
     /// message, no racks.
     pub network: NetworkSpec,
-    /// `[compute]`: the speed of a task's device. Default: 50 GFLOP/s, 10 GB/s, no straggler law (a
-    /// law without a mean in the file has the mean 1), no step time.
+    /// `[compute]`: the speed of a task's device. Default: 50 GFLOP/s, 10 GB/s, all of both
+    /// reached by each kind of kernel, no straggler law (a law without a mean in the file has the
+    /// mean 1), no step time.
     pub compute: ComputeSpec,
     /// `[hosts]`: the machines that tasks share. Default: each task has one of its own, whose cores
     /// are never scarce.
@@ -107,6 +108,9 @@ pub struct Scenario {
     /// `[hosts]`, a message costs its sender `network.message_cost`; without, there is no message
     /// thread.
     pub message_thread: Option<MessageThread>,
+    /// `compute.tasks`: the speed of single tasks, or of all of a job, as far as it differs from
+    /// `compute`. Default: none differs.
+    pub own_compute: BTreeMap<TaskName, ComputeSpec>,
     /// `compute.devices`: the number of devices of each task, for programs that place operations on
     /// them. Default: 1.
     pub devices: NonZeroU32,

@@ -80,6 +80,7 @@ impl Trial {
             network: own.network.clone(),
             encoding: run.compression.encoding(),
             compute: own.compute.clone(),
+            own_compute: own.own_compute.clone(),
             devices: own.devices,
             slow: own.slow.clone(),
             hosts: own.hosts.clone(),
@@ -89,7 +90,9 @@ impl Trial {
             faults: own.faults.clone(),
         };
         cluster.network.validate().map_err(|error| impossible(&error))?;
-        cluster.compute.validate().map_err(|error| impossible(&error))?;
+        for compute in cluster.own_compute.values().chain([&cluster.compute]) {
+            compute.validate().map_err(|error| impossible(&error))?;
+        }
         let mut settings = own.settings.clone();
         settings.optimizer.top_k = run.compression.top_k();
         let data_key = (settings.model.clone(), own.dataset.clone(), own.numerics, own.seed);

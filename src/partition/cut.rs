@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::lineage::Lineage;
 use super::{CrossingId, Node, Partition, Receive, Request, Send, Sent, Slot};
 use crate::cluster::{DeviceName, TaskName};
 use crate::graph::{Edge, GraphDef, Op, OpId};
@@ -22,8 +23,15 @@ pub(crate) fn split<'a>(
 ) -> Vec<Partition> {
     let fed: BTreeMap<Edge, u32> =
         request.feeds.iter().zip(0..).map(|(edge, i)| (*edge, i)).collect();
-    let mut cut =
-        Cut { graph, fed, device_of, parts: BTreeMap::new(), sends: BTreeMap::new(), crossings: 0 };
+    let mut cut = Cut {
+        graph,
+        fed,
+        device_of,
+        lineage: Lineage::default(),
+        parts: BTreeMap::new(),
+        sends: BTreeMap::new(),
+        crossings: 0,
+    };
     for id in pruned {
         cut.add(*id);
     }
@@ -37,11 +45,12 @@ pub(crate) fn split<'a>(
     cut.parts.into_values().map(|part| part.partition).collect()
 }
 
-struct Cut<'a, F> {
-    graph: &'a GraphDef,
+struct Cut<'g, 'a, F> {
+    graph: &'g GraphDef,
     /// By edge: its index among the step's feeds.
     fed: BTreeMap<Edge, u32>,
     device_of: F,
+    lineage: Lineage<'a>,
     parts: BTreeMap<DeviceName, PartitionBuilder>,
     /// By edge and task: the position of the send in the partition that the edge comes from.
     sends: BTreeMap<(Arc<str>, TaskName), usize>,
@@ -61,7 +70,7 @@ struct PartitionBuilder {
     variables: BTreeMap<OpId, u32>,
 }
 
-impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, F> {
+impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, 'a, F> {
     fn part(&mut self, device: &DeviceName) -> &mut PartitionBuilder {
         self.parts.entry(device.clone()).or_insert_with(|| PartitionBuilder::new(device))
     }
@@ -72,6 +81,9 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, F> {
         if operation.op.is_declaration() {
             return;
         }
+        let computed = operation.inputs.iter().filter(|edge| !self.fed.contains_key(edge));
+        let on = computed.map(|edge| edge.op).chain(operation.control_inputs.iter().copied());
+        self.lineage.add(id, device, on);
         let inputs = operation.inputs.iter().map(|edge| self.value(*edge, device)).collect();
         let mut after: SmallVec<[u32; 2]> = SmallVec::new();
         let mut awaited: SmallVec<[usize; 2]> = SmallVec::new();
@@ -126,7 +138,9 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, F> {
         assert_ne!(source, device, "inputs are added before their users");
         let sent = self.parts[source].values[&edge];
         let name = edge_name(self.graph, edge);
-        self.cross(source, device, Sent::Value(sent), Some(slot), name);
+        let receive = self.cross(source, device, Sent::Value(sent), Some(slot), name);
+        let is_answer = self.lineage.depends_on(edge.op, device);
+        self.part(device).partition.receives[receive].is_answer = is_answer;
         slot
     }
 
@@ -142,7 +156,10 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, F> {
         let node = self.parts[source].nodes[&id];
         let name = format!("^{}", self.graph.operation(id).name).into();
         let receive = self.cross(source, device, Sent::Done(node), None, name);
-        self.part(device).control_receives.insert(id, receive);
+        let is_answer = self.lineage.depends_on(id, device);
+        let part = self.part(device);
+        part.partition.receives[receive].is_answer = is_answer;
+        part.control_receives.insert(id, receive);
         Control::Receive(receive)
     }
 
@@ -173,6 +190,7 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, F> {
             crossing,
             slot,
             before: SmallVec::new(),
+            is_answer: false,
             from: from.task().clone(),
             name,
         });

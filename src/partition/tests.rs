@@ -257,3 +257,21 @@ fn to_wait_for_a_fed_placeholder_or_a_declaration_is_to_wait_for_nothing() -> Bu
     assert_eq!((names(&parts[0]), parts[0].nodes[0].after.len()), (vec![y.name().as_str()], 0));
     Ok(())
 }
+
+#[test]
+fn a_value_answers_a_partition_if_it_depends_on_an_operation_there() {
+    let g = Graph::new();
+    let fed = on(&g, 1, |g| placeholder(g, "fed"));
+    let x = on(&g, 1, |_| fed.negate());
+    let y = on(&g, 0, |_| x.negate());
+    let z = on(&g, 1, |_| y.negate());
+    let w = on(&g, 0, |_| z.negate());
+    let partitions = cut(&g, &request(&[&fed], &[&w], &[]));
+    let answers = |task: usize| -> Vec<bool> {
+        partitions[task].receives.iter().map(|receive| receive.is_answer).collect()
+    };
+    assert_eq!((answers(0), answers(1)), (vec![false, true], vec![true]));
+    // A value that is fed depends on nothing.
+    let partitions = cut(&g, &request(&[&y], &[&w], &[]));
+    assert_eq!(partitions[1].receives.len(), 0);
+}

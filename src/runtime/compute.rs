@@ -2,21 +2,31 @@
 
 use std::rc::Rc;
 
-use crate::kernels::{self, Cost, Numerics};
+use crate::kernels::{self, Cost, Costs, Numerics};
 
 use crate::runtime::link::Actors;
-use crate::runtime::messages::StepId;
+use crate::runtime::messages::Origin;
 
 /// A piece of work for a device.
 pub struct Work {
-    /// The step it is part of; `None` for a parameter server's work, which belongs to no one step.
-    pub step: Option<StepId>,
+    /// The worker step that it is part of; `None` for work outside of training steps, such as an
+    /// initialisation's, an evaluation's or a parameter server's.
+    pub step: Option<WorkerStep>,
     /// The cost of the work.
-    pub cost: Cost,
+    pub cost: Costs,
     /// The arithmetic itself.
     pub calculation: Box<dyn Calculation>,
     /// The actors that are told once the calculation has run and the device is done.
     pub asker: Asker,
+}
+
+/// A training step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerStep {
+    /// The id of the master that takes the step.
+    pub master: u64,
+    /// The step, by its training and its number there.
+    pub origin: Origin,
 }
 
 /// Arithmetic with all that it reads and writes.
@@ -47,6 +57,12 @@ pub trait ComputeModel {
 
     /// The message thread of the task carries out `count` operations, beside their kernels.
     fn operate(&self, _count: usize) {}
+
+    /// Whether the kernels of a training step wait until everything has arrived that the step
+    /// fetches from other devices: the model gives one time for all of them.
+    fn takes_steps_whole(&self) -> bool {
+        false
+    }
 
     /// Whether the device computes numbers at all.
     fn numerics(&self) -> Numerics {

@@ -49,7 +49,7 @@ pub(crate) fn is_computing() -> bool {
 impl ComputeModel for Processor {
     fn launch(&self, work: Work) {
         let Work { cost, mut calculation, asker, .. } = work;
-        if leaves_message_thread(cost) {
+        if leaves_message_thread(cost.total()) {
             self.hand_over(calculation, asker);
         } else {
             calculation.run();
@@ -130,7 +130,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
-    use crate::kernels::Cost;
+    use crate::kernels::{Cost, Costs, KernelKind};
     use crate::runtime::link::Actors;
 
     const LARGE: Cost = Cost { flops: 1 << 30, bytes: 0 };
@@ -160,7 +160,8 @@ mod tests {
         tokio::task::LocalSet::new().block_on(&runtime, async {
             for (piece, cost) in (0..).zip(costs) {
                 let calculation = Box::new(Probe { piece, ran_on: None, ends: ends.clone() });
-                let (cost, asker) = (*cost, asker.clone());
+                let cost = Costs::of(KernelKind::Matmul, *cost);
+                let asker = asker.clone();
                 processor.launch(Work { step: None, cost, calculation, asker });
             }
             assert_eq!(is_computing(), costs.contains(&LARGE));

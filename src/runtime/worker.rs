@@ -306,7 +306,9 @@ impl Worker {
         let Some(running) = self.steps.get_mut(&part) else { return };
         let graph = self.graphs.get_mut(&running.graph).expect("a graph outlives its steps");
         let mut ready = std::mem::take(&mut self.ready);
-        if let Err(error) = running.executor.run_ready(&mut graph.memos, &mut ready) {
+        let device = &self.devices[part.device as usize];
+        let whole = running.origin.is_some() && device.takes_steps_whole();
+        if let Err(error) = running.executor.run_ready(whole, &mut graph.memos, &mut ready) {
             return self.fail(part, error);
         }
         let mut arrivals: BTreeMap<(PeerId, &[u32]), Arrivals> = BTreeMap::new();
@@ -339,7 +341,8 @@ impl Worker {
         self.ready = ready;
         if let Some(batch) = batch {
             running.computed.get_or_insert_with(|| (self.clock.now(), self.clock.now()));
-            self.launch(batch);
+            let origin = running.origin;
+            self.launch(batch, origin);
         } else if running.executor.is_finished() {
             self.finish(part);
         }

@@ -25,8 +25,11 @@ pub struct Cluster {
     pub network: NetworkSpec,
     /// How the values of steps are encoded between tasks.
     pub encoding: Encoding,
-    /// The speed of each device.
+    /// The speed of each device, with the laws of worker steps.
     pub compute: ComputeSpec,
+    /// The speed of the devices of single tasks, instead of `compute`. The laws of a parameter
+    /// server are of each piece of its work.
+    pub own_compute: BTreeMap<TaskName, ComputeSpec>,
     /// The number of devices of each task. Values go between the devices of a task in no time,
     /// since these share its memory.
     pub devices: NonZeroU32,

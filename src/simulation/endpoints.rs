@@ -116,22 +116,19 @@ pub(super) struct SimulatedDevice {
     pub(super) driver: Rc<Driver>,
     pub(super) task: usize,
     pub(super) device: usize,
-    /// Whether the straggler law and a drawn step time apply: they are of workers.
-    pub(super) is_worker: bool,
     pub(super) numerics: Numerics,
 }
 
 impl ComputeModel for SimulatedDevice {
     fn launch(&self, work: Work) {
         let Work { step, cost, calculation, asker } = work;
-        let step = if self.is_worker { step.map(|step| step.number) } else { None };
         let effort = match self.numerics {
-            Numerics::Real => cost,
+            Numerics::Real => cost.total(),
             Numerics::Shapes => Cost::default(),
         };
         let kernels = Kernels { job: Job::start(calculation, effort), asker };
         let mut world = self.driver.world.borrow_mut();
-        let at_once = world.compute((self.task, self.device), step, cost, kernels);
+        let at_once = world.compute((self.task, self.device), step, &cost, kernels);
         drop(world);
         if let Some(kernels) = at_once {
             kernels.finish();
@@ -140,6 +137,10 @@ impl ComputeModel for SimulatedDevice {
 
     fn operate(&self, count: usize) {
         self.driver.world.borrow_mut().operate(self.task, count);
+    }
+
+    fn takes_steps_whole(&self) -> bool {
+        self.driver.world.borrow().takes_steps_whole(self.task, self.device)
     }
 
     fn numerics(&self) -> Numerics {

@@ -161,12 +161,11 @@ where
     fn serve(&mut self, task: usize, incarnation: u32) -> Host {
         let driver = || Rc::clone(&self.driver);
         let name = self.tasks[task].name.clone();
-        let is_worker = name.trains();
         let clock: Rc<dyn Clock> = Rc::new(SimulatedClock { driver: driver(), task });
         let device = |device: u32| {
             let (driver, device) = (driver(), device as usize);
             let numerics = self.cluster.numerics;
-            let device = SimulatedDevice { driver, task, device, is_worker, numerics };
+            let device = SimulatedDevice { driver, task, device, numerics };
             Rc::new(device) as Rc<dyn ComputeModel>
         };
         let transport = SimulatedTransport { driver: driver(), task, incarnation };

@@ -14,7 +14,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::cluster::{DeviceName, TaskName};
-use crate::random;
 use crate::runtime::{PeerMessage, Traffic};
 use crate::transport::{Messages, envelope_size};
 use crate::units::Time;
@@ -22,7 +21,7 @@ use crate::units::Time;
 use super::audit::{Audit, Digest, EventKind};
 use super::chore::Chore;
 use super::cluster::Cluster;
-use super::device::Device;
+use super::device::{ComputeSpec, Device};
 use super::events::{Alarm, Envelope, Event, EventQueue, Missed};
 use super::fault_injector::{FaultEffect, FaultEvent, FaultInjector};
 use super::hosts::MessageThread;
@@ -235,6 +234,11 @@ impl World {
         self.post(from, to, size, Envelope { stamp, messages });
     }
 
+    /// Whether a device of `task` takes the kernels of a training step as one piece of work.
+    pub(super) fn takes_steps_whole(&self, task: usize, device: usize) -> bool {
+        self.devices[task][device].takes_steps_whole()
+    }
+
     /// A task listens. If it was down, the envelopes that were held for it are delivered.
     pub(super) fn listens(&mut self, task: usize) {
         if self.links.is_up(task) {
@@ -308,13 +312,15 @@ impl World {
 /// The devices of `task`; each draws its own straggler times.
 fn devices_of(task: &TaskName, cluster: &Cluster) -> Vec<Device> {
     let slow = cluster.slow.get(task).copied().unwrap_or(1.0);
-    let device = |index: u32| {
-        let name = if index == 0 {
-            task.to_string()
-        } else {
-            DeviceName::cpu(task.clone(), index).to_string()
-        };
-        Device::new(&cluster.compute, slow, random::stream(cluster.seed, &[&name, "straggler"]))
+    let spec = match cluster.own_compute.get(task) {
+        Some(own) => own.clone(),
+        // The laws of all are of worker steps, which parameter servers don't take.
+        None if task.job() == "ps" => {
+            ComputeSpec { straggler: None, step_time: None, ..cluster.compute.clone() }
+        }
+        None => cluster.compute.clone(),
     };
+    let name = |index| DeviceName::cpu(task.clone(), index);
+    let device = |index| Device::new(name(index), &spec, slow, cluster.seed);
     (0..cluster.devices.get()).map(device).collect()
 }

@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use super::law::{LawFile, Seconds};
 use super::mistakes::Mistakes;
-use super::tasks::{Tasks, task_of};
+use super::tasks::{Tasks, task_of, tasks_of};
 use crate::cluster::TaskName;
-use crate::kernels::Numerics;
-use crate::simulation::ComputeSpec;
+use crate::kernels::{KernelKind, Numerics};
+use crate::simulation::{ComputeSpec, Law};
 use crate::units::{BytesPerSecond, FlopsPerSecond};
 
 /// The section as it is typed.
@@ -19,11 +19,32 @@ use crate::units::{BytesPerSecond, FlopsPerSecond};
 pub(super) struct ComputeFile {
     rate: Option<FlopsPerSecond>,
     memory: Option<BytesPerSecond>,
+    efficiency: Option<BTreeMap<KernelKind, f64>>,
     pub(super) devices: Option<u32>,
     straggler: Option<LawFile<f64>>,
     pub(super) slow: BTreeMap<String, f64>,
     step_time: Option<LawFile<Seconds>>,
     pub(super) numerics: Numerics,
+    pub(super) tasks: BTreeMap<String, SpeedFile>,
+}
+
+/// What the section says of the speed of a device, and what it says so of a job or of a task.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct SpeedFile {
+    rate: Option<FlopsPerSecond>,
+    memory: Option<BytesPerSecond>,
+    efficiency: Option<BTreeMap<KernelKind, f64>>,
+    straggler: Option<LawFile<f64>>,
+    step_time: Option<LawFile<Seconds>>,
+}
+
+impl ComputeFile {
+    /// The speed of all devices that have none of their own.
+    pub(super) fn speed(self) -> SpeedFile {
+        let Self { rate, memory, efficiency, straggler, step_time, .. } = self;
+        SpeedFile { rate, memory, efficiency, straggler, step_time }
+    }
 }
 
 /// A limit beyond the devices of any machine.
@@ -61,21 +82,104 @@ pub(super) fn slow(
 }
 
 /// The speed of a device.
-pub(super) fn compute(file: ComputeFile, found: &mut Mistakes) -> ComputeSpec {
-    let rate = file.rate.unwrap_or(FlopsPerSecond(50e9));
-    let memory = file.memory.unwrap_or(BytesPerSecond(10e9));
-    found.above_0(rate.0, "compute.rate");
-    found.above_0(memory.0, "compute.memory");
-    let are_both = file.straggler.is_some() && file.step_time.is_some();
-    found.unless(!are_both, "compute.step_time", || {
-        "it already is the whole time of a step, which `straggler` can't multiply; remove one of \
-         them"
-            .to_owned()
-    });
-    ComputeSpec {
-        rate,
-        memory,
-        straggler: file.straggler.map(|law| law.into_law("compute.straggler", Some(1.0), found)),
-        step_time: file.step_time.map(|law| law.into_law("compute.step_time", None, found)),
+pub(super) fn compute(file: SpeedFile, found: &mut Mistakes) -> ComputeSpec {
+    let standard = ComputeSpec {
+        rate: FlopsPerSecond(50e9),
+        memory: BytesPerSecond(10e9),
+        efficiency: BTreeMap::new(),
+        straggler: None,
+        step_time: None,
+    };
+    file.read("compute", found).over(&standard)
+}
+
+/// The speeds of the tasks that have their own. What is given of a job is of all its tasks; what is
+/// given of a task comes before that.
+pub(super) fn own_compute(
+    file: BTreeMap<String, SpeedFile>,
+    all: &ComputeSpec,
+    cluster: &BTreeMap<String, Tasks>,
+    found: &mut Mistakes,
+) -> BTreeMap<TaskName, ComputeSpec> {
+    let mut own = BTreeMap::new();
+    // A job's name comes before those of its tasks.
+    for (name, file) in file {
+        let path = format!("compute.tasks.\"{name}\"");
+        let speed = file.read(&path, found);
+        match tasks_of(&name, cluster) {
+            Ok(tasks) => {
+                for task in tasks {
+                    let before = own.get(&task).cloned().unwrap_or_else(|| of_job(&task, all));
+                    own.insert(task, speed.over(&before));
+                }
+            }
+            Err(why) => found.note(path, why),
+        }
+    }
+    own
+}
+
+/// What a task has of `all`: a parameter server takes no steps, so it has none of the laws.
+fn of_job(task: &TaskName, all: &ComputeSpec) -> ComputeSpec {
+    match task.job() {
+        "ps" => ComputeSpec { straggler: None, step_time: None, ..all.clone() },
+        _ => all.clone(),
+    }
+}
+
+/// What is given of the speed of a device.
+struct Speed {
+    rate: Option<FlopsPerSecond>,
+    memory: Option<BytesPerSecond>,
+    efficiency: Option<BTreeMap<KernelKind, f64>>,
+    straggler: Option<Law>,
+    step_time: Option<Law>,
+}
+
+impl SpeedFile {
+    fn read(self, path: &str, found: &mut Mistakes) -> Speed {
+        let key = |key: &str| format!("{path}.{key}");
+        for (name, rate) in
+            [("rate", self.rate.map(|rate| rate.0)), ("memory", self.memory.map(|rate| rate.0))]
+        {
+            rate.into_iter().for_each(|rate| found.above_0(rate, &key(name)));
+        }
+        for (kind, share) in self.efficiency.iter().flatten() {
+            found.unless(*share > 0.0 && *share <= 1.0, key("efficiency"), || {
+                format!("{kind:?}: {share} must be above 0 and at most 1").to_lowercase()
+            });
+        }
+        let are_both = self.straggler.is_some() && self.step_time.is_some();
+        found.unless(!are_both, key("step_time"), || {
+            "it already is the whole time of a step, which `straggler` can't multiply; remove one \
+             of them"
+                .to_owned()
+        });
+        Speed {
+            rate: self.rate,
+            memory: self.memory,
+            efficiency: self.efficiency,
+            straggler: self.straggler.map(|law| law.into_law(&key("straggler"), Some(1.0), found)),
+            step_time: self.step_time.map(|law| law.into_law(&key("step_time"), None, found)),
+        }
+    }
+}
+
+impl Speed {
+    /// `other` with what is given here. A law takes the place of both laws.
+    fn over(&self, other: &ComputeSpec) -> ComputeSpec {
+        let has_law = self.straggler.is_some() || self.step_time.is_some();
+        let laws = if has_law {
+            (&self.straggler, &self.step_time)
+        } else {
+            (&other.straggler, &other.step_time)
+        };
+        ComputeSpec {
+            rate: self.rate.unwrap_or(other.rate),
+            memory: self.memory.unwrap_or(other.memory),
+            efficiency: self.efficiency.clone().unwrap_or_else(|| other.efficiency.clone()),
+            straggler: laws.0.clone(),
+            step_time: laws.1.clone(),
+        }
     }
 }

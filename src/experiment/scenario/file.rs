@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::calibration::{CalibrationFile, calibration};
-use super::compute::{ComputeFile, compute, devices, slow};
+use super::compute::{ComputeFile, compute, devices, own_compute, slow};
 use super::error::{ScenarioError, most_like};
 use super::fault::{FaultFile, faults};
 use super::hosts::{HostsFile, hosts};
@@ -41,7 +41,7 @@ pub(super) struct ScenarioFile {
 /// Builds the scenario of `file`. `text` is the file as typed, to find lines in; none if `--set`
 /// changed it.
 pub(super) fn build(
-    file: ScenarioFile,
+    mut file: ScenarioFile,
     origin: &str,
     text: Option<&str>,
 ) -> Result<Scenario, ScenarioError> {
@@ -69,13 +69,15 @@ pub(super) fn build(
                 .to_owned()
         });
     }
+    let own = std::mem::take(&mut file.compute.tasks);
     let (mut network, mut compute) =
-        (network(file.network, &mut found), compute(file.compute, &mut found));
+        (network(file.network, &mut found), compute(file.compute.speed(), &mut found));
     let hosts = file.hosts.map(|file| hosts(&file, &cluster, &mut found));
     let calibration = file.calibration.map(|file| calibration(file, origin, &mut found));
     if let Some(calibration) = &calibration {
         calibration.apply(&mut network, &mut compute);
     }
+    let own_compute = own_compute(own, &compute, &cluster, &mut found);
     let sending_costs = || MessageThread::sending_costs(network.message_cost);
     let message_thread = calibration
         .map(|calibration| calibration.message_thread())
@@ -89,6 +91,7 @@ pub(super) fn build(
         compute,
         hosts,
         message_thread,
+        own_compute,
         devices,
         slow,
         numerics,

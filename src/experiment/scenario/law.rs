@@ -59,7 +59,7 @@ impl<Q: Into<f64>> LawFile<Q> {
     /// `mistakes`.
     pub(super) fn into_law(
         self,
-        path: &'static str,
+        path: &str,
         default_mean: Option<f64>,
         mistakes: &mut Mistakes,
     ) -> Law {
@@ -95,7 +95,7 @@ impl<Q: Into<f64>> LawFile<Q> {
         law
     }
 
-    fn into_given<'a>(self, path: &'static str, mistakes: &'a mut Mistakes) -> Given<'a> {
+    fn into_given<'a>(self, path: &'a str, mistakes: &'a mut Mistakes) -> Given<'a> {
         let one = |parameter: Option<Q>| parameter.map(|number| vec![number.into()]);
         let parameters = [
             ("value", one(self.value)),
@@ -116,7 +116,7 @@ impl<Q: Into<f64>> LawFile<Q> {
 
 /// The parameters that are given and not yet read.
 struct Given<'a> {
-    path: &'static str,
+    path: &'a str,
     numbers: BTreeMap<&'static str, Vec<f64>>,
     mistakes: &'a mut Mistakes,
 }

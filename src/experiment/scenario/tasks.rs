@@ -44,6 +44,17 @@ pub(super) fn task_of(name: &str, cluster: &BTreeMap<String, Tasks>) -> Result<T
     }
 }
 
+/// The tasks that `name` means: one, or all of a job. The error says why there are none.
+pub(super) fn tasks_of(
+    name: &str,
+    cluster: &BTreeMap<String, Tasks>,
+) -> Result<Vec<TaskName>, String> {
+    match cluster.get(name) {
+        Some(tasks) => Ok((0..tasks.count()).map(|index| TaskName::new(name, index)).collect()),
+        None => task_of(name, cluster).map(|task| vec![task]),
+    }
+}
+
 struct TasksVisitor;
 
 impl<'de> Visitor<'de> for TasksVisitor {

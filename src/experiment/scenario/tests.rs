@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use super::*;
 use crate::graph::LearningRate;
+use crate::kernels::KernelKind;
 use crate::models::{Embedding, Model};
 use crate::optimizer::{AdagradRule, ClipGradients, GradientDescentRule, Optimizer};
 use crate::simulation::{Fault, FaultKind, Law, Loopback, Racks, Trigger};
 use crate::sync::Mode;
 use crate::training::Stop;
-use crate::units::{BytesPerSecond, Time};
+use crate::units::{BytesPerSecond, FlopsPerSecond, Time};
 
 /// The scenario in `text`, in a file called `sims/example.toml`.
 fn example(text: &str) -> Result<Scenario, ScenarioError> {
@@ -122,9 +123,11 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         compute: ComputeSpec {
             rate: "50GFLOP/s".parse().unwrap(),
             memory: "10GB/s".parse().unwrap(),
+            efficiency: BTreeMap::new(),
             straggler: None,
             step_time: None,
         },
+        own_compute: BTreeMap::new(),
         devices: NonZeroU32::MIN,
         slow: BTreeMap::new(),
         hosts: None,
@@ -255,6 +258,43 @@ fn every_law_is_written_with_its_own_parameters() {
     for (text, law) in laws {
         let scenario = example(&format!("[compute]\nstraggler = {{ {text} }}")).unwrap();
         assert_eq!(scenario.compute.straggler, Some(law));
+    }
+}
+
+#[test]
+fn a_job_or_a_task_has_what_is_its_own_and_else_what_all_have() {
+    let text = "[cluster]\nps = 1\nworker = 2\n[compute]\nrate = \"1GFLOP/s\"\n\
+                efficiency = { matmul = 0.5 }\nstraggler = { law = \"constant\", value = 2 }\n\
+                [compute.tasks.ps]\nmemory = \"1GB/s\"\n\
+                step_time = { law = \"constant\", value = \"1ms\" }\n\
+                [compute.tasks.worker]\nrate = \"2GFLOP/s\"\n\
+                [compute.tasks.\"worker:1\"]\nstep_time = { law = \"constant\", value = \"1s\" }";
+    let scenario = example(text).unwrap();
+    let all = &scenario.compute;
+    assert_eq!(all.efficiency, BTreeMap::from([(KernelKind::Matmul, 0.5)]));
+    let time = |value| Some(Law::Constant { value });
+    let rate = FlopsPerSecond(2e9);
+    let own = |straggler, step_time| ComputeSpec { straggler, step_time, ..all.clone() };
+    let expected = BTreeMap::from([
+        (
+            TaskName::new("ps", 0),
+            ComputeSpec { memory: BytesPerSecond(1e9), ..own(None, time(1e-3)) },
+        ),
+        (TaskName::new("worker", 0), ComputeSpec { rate, ..all.clone() }),
+        (TaskName::new("worker", 1), ComputeSpec { rate, ..own(None, time(1.0)) }),
+    ]);
+    assert_eq!(scenario.own_compute, expected);
+    for (text, expected) in [
+        (
+            "[compute]\nefficiency = { matmul = 1.5 }",
+            "2: compute.efficiency: matmul: 1.5 must be above 0 and at most 1",
+        ),
+        (
+            "[compute.tasks.master]\nrate = \"1GFLOP/s\"",
+            "1: compute.tasks.\"master\": no task's name; write, for example, `worker:0`",
+        ),
+    ] {
+        assert_eq!(example(text).unwrap_err().to_string(), format!("sims/example.toml:{expected}"));
     }
 }
 

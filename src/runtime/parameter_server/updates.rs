@@ -7,7 +7,7 @@ use std::rc::Rc;
 use smallvec::smallvec;
 
 use crate::graph::Replica;
-use crate::kernels::Cost;
+use crate::kernels::{Cost, Costs, KernelKind};
 use crate::optimizer::{Compensation, Deltas, apply};
 use crate::sync::{
     Accumulator, Arrived, Correction, Epoch, Offer, Place, Treatment, Verdict, Version,
@@ -266,6 +266,7 @@ impl ParameterServer {
                 .iter()
                 .flat_map(|served| served.outcome.iter().map(|outputs| outputs[0].byte_len()));
             let cost = Cost::moved(2 * copied.sum::<usize>());
+            let cost = Costs::of(KernelKind::Movement, cost);
             self.launch_on(device, cost, Box::new(Gathered(gathered)));
         }
     }
@@ -284,12 +285,12 @@ impl ParameterServer {
                 continue;
             }
             let cost = own.0.iter().map(|updating| updating.update.cost()).sum();
-            self.launch_on(device, cost, own);
+            self.launch_on(device, Costs::of(KernelKind::Update, cost), own);
         }
         self.idle.push(waiting);
     }
 
-    fn launch_on(&self, device: u32, cost: Cost, calculation: Box<dyn Calculation>) {
+    fn launch_on(&self, device: u32, cost: Costs, calculation: Box<dyn Calculation>) {
         let asker = Asker(Rc::clone(&self.link.actors));
         self.devices[device as usize].launch(Work { step: None, cost, calculation, asker });
     }

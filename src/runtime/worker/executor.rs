@@ -23,7 +23,7 @@ use tracing::trace_span;
 
 use crate::cluster::TaskName;
 use crate::graph::Op;
-use crate::kernels::Cost;
+use crate::kernels::{Cost, Costs, KernelKind};
 use crate::partition::Slot;
 use crate::tensor::{DType, Shape, Tensor};
 
@@ -79,6 +79,8 @@ struct Progress {
     constants: Vec<u32>,
     sends: Vec<(u32, Option<Tensor>)>,
     received: Vec<bool>,
+    /// The number of receives to come that do not answer the step's own sends.
+    to_fetch: usize,
     unfinished: usize,
 }
 
@@ -124,6 +126,7 @@ impl Executor {
         }
         progress.unfinished -= 1;
         let receive = &plan.partition.receives[receive as usize];
+        progress.to_fetch -= usize::from(!receive.is_answer);
         if let (Some(slot), Some(value)) = (receive.slot, value) {
             progress.put(plan, slot, value);
         }
@@ -167,11 +170,17 @@ impl Executor {
         progress.held_back = held_back;
     }
 
-    /// Hop 4 of a step: adds to `ready` all that can be done now.
+    /// Hop 4 of a step: adds to `ready` all that can be done now. If the device takes the step
+    /// `whole`, no kernel can be before everything fetched has arrived.
     ///
     /// # Errors
     /// If the inputs that a step brought don't fit an operation.
-    pub(crate) fn run_ready(&mut self, memos: &mut Memos, ready: &mut Ready) -> Result<()> {
+    pub(crate) fn run_ready(
+        &mut self,
+        whole: bool,
+        memos: &mut Memos,
+        ready: &mut Ready,
+    ) -> Result<()> {
         let _span = trace_span!("run_ready", step = self.step.number).entered();
         let (plan, progress) = (&*self.plan, &mut self.progress);
         progress.run_constants(plan);
@@ -180,7 +189,9 @@ impl Executor {
             for node in progress.stateful.drain(..) {
                 ready.state_requests.push(state_request(plan, &mut batch.frame, self.step, node)?);
             }
-            ready.kernels = progress.batch(plan, self.step, memos)?;
+            if !whole || progress.to_fetch == 0 {
+                ready.kernels = progress.batch(plan, self.step, memos)?;
+            }
         }
         Ok(())
     }
@@ -230,6 +241,7 @@ impl Progress {
             constants: Vec::new(),
             sends: Vec::new(),
             received: vec![false; plan.partition.receives.len()],
+            to_fetch: 0,
             unfinished: 0,
         }
     }
@@ -243,6 +255,7 @@ impl Progress {
             .zip(&plan.nodes)
             .for_each(|(pending, node)| *pending = node.pending);
         self.received.fill(false);
+        self.to_fetch = plan.fetches;
         self.unfinished = plan.nodes.len() + plan.partition.receives.len();
     }
 
@@ -263,26 +276,31 @@ impl Progress {
         if self.kernels.is_empty() {
             return Ok(None);
         }
-        let (mut nodes, mut cost) = (std::mem::take(&mut self.batch_mut().nodes), Cost::default());
+        let (mut nodes, mut costs) =
+            (std::mem::take(&mut self.batch_mut().nodes), Costs::default());
+        let mut total = Cost::default();
         self.batch_number += 1;
         while let Some(Reverse(node)) = self.kernels.pop() {
-            let (of_node, has_known_shapes) = self.infer_types(plan, node, memos)?;
-            cost = cost + of_node;
+            let ((kind, cost), has_known_shapes) = self.infer_types(plan, node, memos)?;
             nodes.push(node);
             self.batches[node as usize] = self.batch_number;
-            cost.bytes -= self.chain(plan, node);
+            costs.add(kind, cost);
+            total = total + cost;
+            let saved = self.chain(plan, node);
+            costs.save(kind, saved);
+            total.bytes -= saved;
             if !has_known_shapes {
                 self.unknown_shapes = Some(node);
                 break;
             }
             self.make_users_ready(plan, node);
-            let enough = cost.flops >= SEND_AFTER.flops || cost.bytes >= SEND_AFTER.bytes;
+            let enough = total.flops >= SEND_AFTER.flops || total.bytes >= SEND_AFTER.bytes;
             if enough && plan.nodes[node as usize].feeds_send {
                 break;
             }
         }
         let batch = self.batch_mut();
-        (batch.part.step, batch.nodes, batch.cost) = (step, nodes, cost);
+        (batch.part.step, batch.nodes, batch.cost) = (step, nodes, costs);
         Ok(self.batch.take())
     }
 
@@ -328,16 +346,21 @@ impl Progress {
         }
     }
 
-    /// The cost of `node`, and whether its outputs' types are known before it runs; if so, notes
-    /// them.
-    fn infer_types(&mut self, plan: &Plan, node: u32, memos: &mut Memos) -> Result<(Cost, bool)> {
+    /// The kind and the cost of `node`, and whether its outputs' types are known before it runs; if
+    /// so, notes them.
+    fn infer_types(
+        &mut self,
+        plan: &Plan,
+        node: u32,
+        memos: &mut Memos,
+    ) -> Result<((KernelKind, Cost), bool)> {
         let inputs = plan.node(node).inputs.iter().map(|slot| self.types[slot.0 as usize]);
         let inputs: SmallVec<[(DType, Shape); 3]> = inputs.collect();
         let memo = infer_types(&mut memos[node as usize], plan, node, &inputs)?;
         for (slot, output) in slots_of(plan.node(node)).zip(memo.outputs.iter().flatten()) {
             self.types[slot.0 as usize] = *output;
         }
-        Ok((memo.cost, memo.outputs.is_some()))
+        Ok(((memo.kind, memo.cost), memo.outputs.is_some()))
     }
 
     /// Puts a value into its slot, and makes ready the nodes that waited for it.

@@ -5,21 +5,22 @@ use std::rc::Rc;
 use tracing::trace_span;
 
 use super::Worker;
-use crate::runtime::compute::{Asker, Calculation, Work};
+use crate::runtime::compute::{Asker, Calculation, Work, WorkerStep};
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::WorkerMail;
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::StepPart;
+use crate::runtime::messages::{Origin, StepPart};
 use crate::runtime::worker::executor::{Batch, NodeFailure};
 
 impl Worker {
     /// Hop 5 of a step: sends kernels to the device, which returns them as `Computed`.
-    pub(super) fn launch(&self, mut batch: Box<Batch>) {
+    pub(super) fn launch(&self, mut batch: Box<Batch>, origin: Option<Origin>) {
         let StepPart { step, device } = batch.part;
         let _span = trace_span!("kernels", step = step.number, count = batch.nodes.len()).entered();
         let device = &self.devices[device as usize];
         batch.numerics = device.numerics();
-        let (step, cost, asker) = (Some(step), batch.cost, Asker(Rc::clone(&self.link.actors)));
+        let step = origin.map(|origin| WorkerStep { master: step.master, origin });
+        let (cost, asker) = (batch.cost, Asker(Rc::clone(&self.link.actors)));
         device.launch(Work { step, cost, calculation: batch, asker });
     }
 

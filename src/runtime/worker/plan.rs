@@ -33,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) constants: Vec<(u32, Tensor)>,
     /// By crossing edge: the position of its receive.
     pub(crate) receive_of_crossing: Vec<Option<u32>>,
+    /// The number of receives that do not answer the partition's own sends.
+    pub(crate) fetches: usize,
     /// The nodes that can run once feeds and constants are there, in order.
     pub(crate) sources: Vec<u32>,
 }
@@ -78,6 +80,7 @@ impl Plan {
             uses: vec![0; slots],
             constants: Vec::new(),
             receive_of_crossing: vec![None; crossings],
+            fetches: partition.receives.iter().filter(|receive| !receive.is_answer).count(),
             sources: Vec::new(),
             variables,
             epoch,

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use crate::cluster::TaskName;
-use crate::kernels::{self, Cost};
-use crate::runtime::{Encoding, PeerMessage, leaves_message_thread};
+use crate::kernels::{self, Cost, Costs};
+use crate::runtime::{Encoding, PeerMessage, WorkerStep, leaves_message_thread};
 use crate::simulation::audit::EventKind;
 use crate::simulation::chore::{Chore, Kernels};
 use crate::simulation::cluster::Cluster;
@@ -55,14 +55,15 @@ impl World {
     pub(in crate::simulation) fn compute(
         &mut self,
         (task, device): (usize, usize),
-        step: Option<u64>,
-        cost: Cost,
+        step: Option<WorkerStep>,
+        costs: &Costs,
         kernels: Kernels,
     ) -> Option<Kernels> {
         let model = &mut self.devices[task][device];
         model.set_slowdown(self.faults.slowness(task));
-        let span = model.time(step, cost.flops, cost.bytes);
-        let is_drawn = model.draws_step_times() && !span.is_zero();
+        let span = model.time(step, costs);
+        let is_drawn = model.draws_times() && !span.is_zero();
+        let cost = costs.total();
         let threads = self.threads_of(task, cost);
         let Some(thread) = &self.message_thread else {
             if span.is_zero() && self.processors.is_idle(task, Part::Device(device)) {

@@ -8,7 +8,7 @@ use std::task::Waker;
 
 use super::*;
 use crate::cluster::ClusterSpec;
-use crate::kernels::{Cost, Numerics};
+use crate::kernels::{Cost, Costs, KernelKind, Numerics};
 use crate::runtime::{Asker, Calculation, Encoding, ParameterServerMessage};
 use crate::simulation::chore::Kernels;
 use crate::simulation::device::ComputeSpec;
@@ -56,9 +56,11 @@ fn world_of(faults: &[(u32, FaultKind)], change: impl FnOnce(&mut Cluster)) -> W
         compute: ComputeSpec {
             rate: FlopsPerSecond(1e9),
             memory: BytesPerSecond(1e9),
+            efficiency: BTreeMap::new(),
             straggler: None,
             step_time: None,
         },
+        own_compute: BTreeMap::new(),
         devices: NonZeroU32::MIN,
         slow: BTreeMap::new(),
         hosts: None,
@@ -90,7 +92,9 @@ fn sleep(world: &mut World, task: usize, until: Duration) -> Rc<Alarm> {
 fn compute(world: &mut World, task: usize, flops: u64) {
     let kernels =
         Kernels { job: Job::start(Box::new(Nothing), Cost::default()), asker: Asker::nobody() };
-    let at_once = world.compute((task, 0), None, Cost { flops, bytes: 0 }, kernels);
+    let cost = Cost { flops, bytes: 0 };
+    let costs = &Costs::of(KernelKind::Matmul, cost);
+    let at_once = world.compute((task, 0), None, costs, kernels);
     assert!(at_once.is_none());
 }
 

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::chain;
 use crate::graph::Known;
-use crate::kernels::{Cost, Numerics};
+use crate::kernels::{Costs, Numerics};
 use crate::partition::Slot;
 use crate::runtime::messages::{StepId, StepPart};
 use crate::runtime::worker::plan::{Plan, slots_of};
@@ -78,7 +78,7 @@ pub(crate) struct Batch {
     /// By node: whether it runs together with its only user, as a part of the same chain.
     pub(super) chained: Vec<bool>,
     pub(super) frame: Frame,
-    pub(crate) cost: Cost,
+    pub(crate) cost: Costs,
     pub(crate) numerics: Numerics,
     /// The outcome of the last run.
     pub(crate) outcome: Result<(), NodeFailure>,
@@ -96,7 +96,7 @@ impl Batch {
             nodes: Vec::new(),
             chained: vec![false; plan.nodes.len()],
             frame: Frame::new(plan),
-            cost: Cost::default(),
+            cost: Costs::default(),
             numerics: Numerics::Real,
             outcome: Ok(()),
         }

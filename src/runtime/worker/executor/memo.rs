@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 
 use crate::graph::{Known, TensorType, infer};
-use crate::kernels::Cost;
+use crate::kernels::{Cost, KernelKind};
 use crate::operations;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::worker::plan::Plan;
@@ -16,6 +16,7 @@ pub(crate) struct Memo {
     /// `None` if the shapes depend on the inputs' values, so that only the kernel can tell them.
     pub(super) outputs: Option<SmallVec<[Known; 2]>>,
     pub(super) cost: Cost,
+    pub(super) kind: KernelKind,
 }
 
 /// By node: its last memo. Kept from step to step, since shapes seldom change.
@@ -49,5 +50,5 @@ fn infer_memo(plan: &Plan, node: u32, inputs: &[Known]) -> Result<Memo> {
     let known = |output: &TensorType| Some((output.dtype, output.shape.known()?));
     let outputs: Option<SmallVec<[Known; 2]>> = outputs.iter().map(known).collect();
     let cost = operations::cost_of(op, inputs, outputs.as_deref().unwrap_or_default());
-    Ok(Memo { inputs: inputs.into(), outputs, cost })
+    Ok(Memo { inputs: inputs.into(), outputs, cost, kind: KernelKind::of(op) })
 }
