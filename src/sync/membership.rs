@@ -271,7 +271,8 @@ impl Membership {
             .map(|(worker, _)| *worker)
     }
 
-    fn has_left(&self, worker: u32) -> bool {
+    /// Whether `worker` has left in good order.
+    pub(super) fn has_left(&self, worker: u32) -> bool {
         self.state(worker) == State::Left
     }
 

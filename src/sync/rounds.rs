@@ -67,11 +67,14 @@ pub(super) struct Rounds {
     votes: Vec<u32>,
     /// The number of rounds that the global step has counted.
     counted: u64,
+    /// Once a worker has left in good order: those who have learnt since how far the training has
+    /// come.
+    informed: Option<BTreeSet<u32>>,
 }
 
 impl Rounds {
     pub(super) fn new(rule: RoundRule, workers: u32) -> Self {
-        Self { rule, workers, round: 0, votes: Vec::new(), counted: 0 }
+        Self { rule, workers, round: 0, votes: Vec::new(), counted: 0, informed: None }
     }
 
     /// The number of gradients that make a round now.
@@ -81,6 +84,14 @@ impl Rounds {
             Voters::GoOn => self.rule.size,
         };
         wanted.max(1) as usize
+    }
+
+    /// Drops the open votes: these workers learn how far the training has come, and vote again only
+    /// if they train on.
+    fn drop_open_votes(&mut self) -> Vec<Effect> {
+        let open = self.resting();
+        self.votes.clear();
+        open.into_iter().map(|worker| Effect::Drop { worker }).collect()
     }
 
     fn close_if_full(&mut self, members: &Membership) -> Vec<Effect> {
@@ -114,6 +125,9 @@ impl Policy for Rounds {
             self.round
         );
         if self.rule.versions == Versions::Same && version < self.round {
+            return vec![Effect::Drop { worker }];
+        }
+        if self.informed.as_mut().is_some_and(|informed| informed.insert(worker)) {
             return vec![Effect::Drop { worker }];
         }
         match self.rule.voters {
@@ -154,11 +168,20 @@ impl Policy for Rounds {
 
     /// Drops the open vote of `worker`; the other votes may now be enough. If voters go on there is
     /// no open vote: the worker's places stay, and the accumulators know that it is gone.
+    ///
+    /// A worker that leaves in good order may be the first to see the end of the training. Each of
+    /// the others has its next vote dropped, and goes on only if what it then learns is not the end
+    /// for it, too: else the training would end with an update too many, of too few gradients.
     fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         let mut effects = Vec::new();
         if self.resting().contains(&worker) {
             self.votes.retain(|voter| *voter != worker);
             effects.push(Effect::Drop { worker });
+        }
+        let has_begun = self.round > 0 || !self.votes.is_empty();
+        if self.rule.voters == Voters::Wait && has_begun && members.has_left(worker) {
+            self.informed = Some(self.resting());
+            effects.extend(self.drop_open_votes());
         }
         effects.extend(self.close_if_full(members));
         effects
@@ -166,9 +189,7 @@ impl Policy for Rounds {
 
     /// Gives up the round under way and drops every open vote.
     fn finish(&mut self) -> Vec<Effect> {
-        let open = self.resting();
-        self.votes.clear();
-        open.into_iter().map(|worker| Effect::Drop { worker }).collect()
+        self.drop_open_votes()
     }
 
     /// The workers that wait for the round under way to close: none of their gradients is applied

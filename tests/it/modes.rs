@@ -1,5 +1,6 @@
 //! How workers are coordinated: every mode, its laws and what it sends.
 
+mod backups;
 mod compared;
 mod compression;
 mod elastic_averaging;

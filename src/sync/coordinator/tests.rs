@@ -44,6 +44,13 @@ impl Tried {
         self.coordinator.leave(&self.members, worker)
     }
 
+    /// The task of `worker` is lost.
+    fn lose(&mut self, worker: u32) -> Vec<Effect> {
+        self.members.expect(0..=worker);
+        self.members.lose(worker, &[]);
+        self.coordinator.leave(&self.members, worker)
+    }
+
     fn rejoin(&mut self, worker: u32) {
         self.members.join(worker, u32::MAX, u64::from(worker));
         self.coordinator.rejoin(worker);
@@ -134,9 +141,9 @@ fn the_first_votes_close_a_round_and_a_late_one_is_dropped() {
 #[test]
 fn a_round_needs_no_more_than_the_live_workers_and_always_one() {
     let mut coordinator = Tried::new(Mode::Sync { backups: 1 }, 3);
-    assert_eq!(coordinator.leave(0), []);
+    assert_eq!(coordinator.lose(0), []);
     assert_eq!(coordinator.vote(1, 0), []);
-    assert_eq!(coordinator.leave(2), close(0, &[1]));
+    assert_eq!(coordinator.lose(2), close(0, &[1]));
     assert_eq!(coordinator.vote(2, 1), [Effect::Drop { worker: 2 }]);
     assert_eq!(Tried::new(Mode::Sync { backups: 9 }, 2).vote(0, 0), close(0, &[0]));
 }
@@ -147,8 +154,22 @@ fn k_async_takes_any_version_but_one_gradient_of_a_worker_and_needs_no_more_than
     assert_eq!((coordinator.vote(2, 0), coordinator.vote(2, 0)), (vec![], vec![]));
     assert_eq!(coordinator.vote(0, 0), close(0, &[0, 2]));
     assert_eq!(coordinator.vote(1, 0), [], "it is stale, and counts");
-    assert_eq!((coordinator.leave(0), coordinator.round_size()), (vec![], Some(2)));
-    assert_eq!((coordinator.leave(2), coordinator.round_size()), (close(1, &[1]), Some(1)));
+    assert_eq!((coordinator.lose(0), coordinator.round_size()), (vec![], Some(2)));
+    assert_eq!((coordinator.lose(2), coordinator.round_size()), (close(1, &[1]), Some(1)));
+}
+
+#[test]
+fn when_a_worker_leaves_in_good_order_the_others_count_again_once_they_know_how_far_it_has_come() {
+    let dropped = |worker| Effect::Drop { worker };
+    let mut coordinator = Tried::new(Mode::Sync { backups: 1 }, 3);
+    assert_eq!(coordinator.vote(1, 0), []);
+    assert_eq!(coordinator.leave(0), [dropped(1)]);
+    assert_eq!(coordinator.vote(2, 0), [dropped(2)]);
+    assert_eq!(coordinator.vote(2, 0), [], "it trains on");
+    assert_eq!(coordinator.vote(1, 0), close(0, &[1, 2]));
+    assert_eq!(coordinator.leave(1), []);
+    assert_eq!(coordinator.vote(2, 1), [dropped(2)]);
+    assert_eq!(coordinator.vote(2, 1), close(1, &[2]));
 }
 
 #[test]
@@ -184,8 +205,8 @@ fn bounded_staleness_holds_who_is_ahead_until_the_slowest_comes_near_or_leaves()
 #[test]
 fn a_worker_that_comes_back_is_waited_for_again() {
     let mut backups = Tried::new(Mode::Sync { backups: 1 }, 3);
-    backups.leave(0);
-    backups.leave(1);
+    backups.lose(0);
+    backups.lose(1);
     backups.rejoin(0);
     assert_eq!(backups.vote(2, 0), []);
     assert_eq!(backups.vote(0, 0), close(0, &[0, 2]));

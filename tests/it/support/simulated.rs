@@ -78,6 +78,7 @@ settings! {
     seed(seed: u64) cluster.seed = seed;
     steps(steps: u64) settings.stop.steps = Some(steps);
     step_time(law: Law) cluster.compute.step_time = Some(law);
+    latency(latency: Duration) cluster.network.latency = latency;
     encoding(encoding: Encoding) cluster.encoding = encoding;
     devices(devices: u32) cluster.devices = NonZeroU32::new(devices).unwrap();
     shapes() cluster.numerics = Numerics::Shapes;
@@ -212,10 +213,6 @@ impl Simulated {
 
     pub(crate) fn mode(&self) -> Mode {
         self.trial.mode
-    }
-
-    pub(crate) fn last_step(&self) -> Option<u64> {
-        self.trial.settings.stop.steps
     }
 
     pub(crate) fn workers(&self) -> usize {

@@ -1,0 +1,29 @@
+//! Backup workers: how a training with them ends.
+
+use std::time::Duration;
+
+use trainyard::models::Model;
+use trainyard::simulation::Law;
+use trainyard::sync::Mode;
+
+use crate::support::simulated::Simulated;
+
+const LATENCY: Duration = Duration::from_millis(1);
+
+fn training(workers: u32, backups: u32, law: Law) -> Simulated {
+    let training = Simulated::new(2, workers, Mode::Sync { backups });
+    training.model(Model::Null { variables: 4 }).step_time(law).latency(LATENCY)
+}
+
+#[test]
+fn a_training_with_backups_ends_at_its_last_step_and_each_update_is_of_a_whole_round() {
+    for seed in 0..10 {
+        let training = training(8, 4, Law::Exponential { mean: 0.01 }).seed(seed).steps(20);
+        let trained = training.run();
+        let last = trained.steps.iter().map(|step| step.global_step).max();
+        assert_eq!(last, Some(20), "seed {seed}");
+        for update in 1..=20 {
+            assert_eq!(trained.applied(update - 1, update).count(), 4, "{update} of seed {seed}");
+        }
+    }
+}
