@@ -303,8 +303,7 @@ impl Saver {
         known.unwrap_or(0).saturating_add(unknown)
     }
 
-    /// The length of the checkpoint of `step` \[bytes\], if it is the last that was saved and all of
-    /// it can be read.
+    /// The length of the checkpoint of `step` \[bytes\], if it was saved last and can be read.
     fn has_saved(&self, step: u64, files: &BTreeMap<String, u64>) -> Option<u64> {
         let (last, _) = self.known.iter().max_by_key(|(step, known)| (known.save, **step))?;
         if *last != step || self.broken.range(step..).next().is_some() {

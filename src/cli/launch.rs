@@ -33,11 +33,12 @@ pub(super) fn run(
     launcher.busy_poll = args.busy_poll.map(Into::into);
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::system("run an event loop"))?;
-    let predict = |at: usize, run: &Run, recording: &Recording| match &predictor {
+    let compare = |at: usize, run: &Run, recording: &Recording| match &predictor {
         Some(predictor) => predictor.compare(at, (run, recording), trainer).map(Some),
         None => Ok(None),
     };
-    runtime.block_on(launch(args, (&experiment, &trials), &launcher, (stop, predict)))
+    let launch = Launch { args, experiment: &experiment, trials: &trials, launcher, compare };
+    runtime.block_on(launch.run(stop))
 }
 
 /// Predicts the runs of an experiment as on this machine.
@@ -72,39 +73,47 @@ impl Predictor {
     }
 }
 
-/// Launches all runs, one after the other; each is in the report's files as soon as it is over.
-async fn launch(
-    args: &LaunchArgs,
-    (experiment, trials): (&Experiment, &[Trial]),
-    launcher: &Launcher,
-    (mut stop, predict): (
-        Stop,
-        impl Fn(usize, &Run, &Recording) -> Result<Option<Comparison>, Failure>,
-    ),
-) -> Result<ExitCode, Failure> {
-    let mut report = report_of(trials, World::Deployment);
-    let mut out = Out::create(args.out.as_deref())?;
-    let logs = Logs::new(args.out.clone())?;
-    for (at, trial) in trials.iter().enumerate() {
-        let place = logs.of_run(&trial.name, trials.len())?;
-        let progress = Box::new(Progress::of(trial));
-        // If this fails, the logs are kept.
-        let launched = launcher.launch((experiment, trial), place, progress, &mut stop).await?;
-        let (mut result, recording) = match launched {
-            Ended::Done(ended) => ended,
-            Ended::Stopped(code) => {
-                logs.remove();
-                return Ok(code);
-            }
-        };
-        result.comparison = predict(at, &result, &recording)?;
-        report.runs.push(result);
-        out.append(&report, trial, &recording)?;
+/// The launch of an experiment's runs.
+struct Launch<'a, Compare> {
+    args: &'a LaunchArgs,
+    experiment: &'a Experiment,
+    trials: &'a [Trial],
+    launcher: Launcher,
+    /// Compares the result of the trial of this number with its prediction, if there is one.
+    compare: Compare,
+}
+
+impl<Compare> Launch<'_, Compare>
+where
+    Compare: Fn(usize, &Run, &Recording) -> Result<Option<Comparison>, Failure>,
+{
+    /// Launches all runs, one after the other; each is in the report's files as soon as it is over.
+    async fn run(&self, mut stop: Stop) -> Result<ExitCode, Failure> {
+        let Self { args, experiment, trials, launcher, compare } = self;
+        let mut report = report_of(trials, World::Deployment);
+        let mut out = Out::create(args.out.as_deref())?;
+        let logs = Logs::new(args.out.clone())?;
+        for (at, trial) in trials.iter().enumerate() {
+            let place = logs.of_run(&trial.name, trials.len())?;
+            let progress = Box::new(Progress::of(trial));
+            // If this fails, the logs are kept.
+            let launched = launcher.launch((experiment, trial), place, progress, &mut stop).await?;
+            let (mut result, recording) = match launched {
+                Ended::Done(ended) => ended,
+                Ended::Stopped(code) => {
+                    logs.remove();
+                    return Ok(code);
+                }
+            };
+            result.comparison = compare(at, &result, &recording)?;
+            report.runs.push(result);
+            out.append(&report, trial, &recording)?;
+        }
+        logs.remove();
+        let target = trials[0].settings.stop.accuracy;
+        print(args.json, &report, target).map_err(Failure::writing("the result"))?;
+        Ok(exit_code(trials, &report.runs))
     }
-    logs.remove();
-    let target = trials[0].settings.stop.accuracy;
-    print(args.json, &report, target).map_err(Failure::writing("the result"))?;
-    Ok(exit_code(trials, &report.runs))
 }
 
 /// The folder of the tasks' logs.

@@ -102,7 +102,7 @@ pub(crate) enum ParameterServerMail {
     Forget(StepId),
     /// The worker: a task is lost, which had been these masters; forget the steps that they began.
     Lost { peer: PeerId, masters: Vec<u64>, loss: Loss },
-    /// The clock: workers that are missed since the silence of that number are waited for no longer.
+    /// The clock: workers missed since the silence of that number are waited for no longer.
     GraceIsOver { silence: u64 },
     /// The device: rows have been copied; these are the answers.
     Gathered(Vec<Served>),

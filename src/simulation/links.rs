@@ -166,8 +166,7 @@ impl Links {
         Arrival::DeliverAfterLoss(if has_died { Loss::Restarted } else { Loss::Silent })
     }
 
-    /// Takes a task down. Returns the tasks that can notice its silence: those that are connected to
-    /// it.
+    /// Takes a task down. Returns the tasks that can notice its silence: those connected to it.
     pub(super) fn crash(&mut self, task: usize) -> Vec<usize> {
         self.tasks[task] = TaskState { is_up: false, is_frozen: false, ..self.tasks[task] };
         self.unaware.retain(|(observer, _)| *observer != task);

@@ -175,6 +175,7 @@ impl SessionCreator {
             "variables have lost their values before there was a checkpoint; beginning anew"
         );
         self.clear().await?;
+        self.task.recorder().restored(0);
         let all: Vec<&Known> = self.scaffold.shared.iter().collect();
         self.initialize(self.session(OPERATION_TIMEOUT).await?, &all).await
     }

@@ -161,7 +161,7 @@ fn mistaken_job(job: &str) -> Option<&'static str> {
     }
     let in_lower_case = job.to_lowercase();
     let spelt = JOBS.into_iter().find(|known| *known == in_lower_case);
-    spelt.or_else(|| most_like(&in_lower_case, JOBS.into_iter()))
+    spelt.or_else(|| most_like(&in_lower_case, JOBS))
 }
 
 fn is_host_and_port(address: &str) -> bool {

@@ -16,7 +16,7 @@ fn at(seconds: u64) -> Time {
     Time::ZERO.after(SECOND * seconds as u32)
 }
 
-/// The faults of three tasks, all connected, that count each other as lost after a second of silence.
+/// The faults of three connected tasks that count each other as lost after a second of silence.
 fn injector(faults: &[Fault]) -> (FaultInjector, Links) {
     let faults = Faults { silence: SECOND, list: faults.to_vec() };
     let mut links = Links::new(3);

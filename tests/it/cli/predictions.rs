@@ -43,7 +43,7 @@ fn launch_compares_what_it_measures_with_what_a_calibration_predicts() {
             (step["predicted"].as_f64().unwrap(), step["measured"].as_f64().unwrap());
         let p50 = run["step_seconds"]["p50"].as_f64().unwrap();
         assert!(predicted > 0.05, "two messages and two answers cost more: {predicted} ms");
-        assert_eq!(measured, p50 * 1e3);
+        assert!((measured - p50 * 1e3).abs() < 1e-9, "{measured} ms, but {p50} s in the report");
     }
 }
 

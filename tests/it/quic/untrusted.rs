@@ -165,6 +165,7 @@ fn der(identity: &Identity, task: &TaskName) -> (CertificateDer<'static>, Privat
 }
 
 const PROTOCOL: &str = "trainyard/1";
+const VERSION: u32 = 3;
 
 /// An introduction as a task would send it.
 fn hello(version: u32, run: &str, task: &str, incarnation: u64) -> Vec<u8> {
@@ -203,7 +204,7 @@ fn told(ended: Option<ConnectionError>) -> String {
 fn without_a_certificate_of_the_run_nobody_gets_in() {
     on_actix(async {
         let attacked = Attacked::new().await;
-        let greeting = hello(2, "test", "worker:1", 1);
+        let greeting = hello(VERSION, "test", "worker:1", 1);
         let nobody = intruder(None, PROTOCOL);
         assert!(say(&nobody, attacked.address(), &greeting).await.is_some());
         attacked.refuses("certificate is missing").await;
@@ -221,15 +222,20 @@ fn another_version_another_run_and_another_name_are_refused_and_told_why() {
         let attacked = Attacked::new().await;
         let identity = attacked.identity(&absent());
         let old = intruder(Some((&identity, &absent())), "trainyard/0");
-        assert!(say(&old, attacked.address(), &hello(2, "test", "worker:1", 1)).await.is_some());
+        assert!(
+            say(&old, attacked.address(), &hello(VERSION, "test", "worker:1", 1)).await.is_some()
+        );
         attacked.refuses("different versions").await;
         let known = intruder(Some((&identity, &absent())), PROTOCOL);
         let cases = [
             (hello(9, "test", "worker:1", 1), "version 9"),
-            (hello(2, "yesterday", "worker:1", 1), "run `yesterday`"),
-            (hello(2, "test", "worker:0", 1), "says that it is worker:0, but its certificate"),
-            (hello(2, "test", "ps:0", 1), "says that it is ps:0, but its certificate"),
-            (hello(2, "test", "no name", 1), "can't be read"),
+            (hello(VERSION, "yesterday", "worker:1", 1), "run `yesterday`"),
+            (
+                hello(VERSION, "test", "worker:0", 1),
+                "says that it is worker:0, but its certificate",
+            ),
+            (hello(VERSION, "test", "ps:0", 1), "says that it is ps:0, but its certificate"),
+            (hello(VERSION, "test", "no name", 1), "can't be read"),
         ];
         for (greeting, why) in cases {
             let ended = told(say(&known, attacked.address(), &greeting).await);
@@ -246,13 +252,13 @@ fn garbage_before_an_introduction_ends_its_connection_alone() {
         let attacked = Attacked::new().await;
         let identity = attacked.identity(&absent());
         let known = intruder(Some((&identity, &absent())), PROTOCOL);
-        let mut cut = hello(2, "test", "worker:1", 1);
+        let mut cut = hello(VERSION, "test", "worker:1", 1);
         cut.truncate(20);
         let too_long = [&[1, 0, 0, 0], &u32::MAX.to_le_bytes()[..], &[0; 4]].concat();
         let cases = [
             (vec![0xff; 64], "a frame can't begin with"),
             (too_long, "of which at most"),
-            (hello(2, "test", &"x".repeat(5000), 1), "of which at most"),
+            (hello(VERSION, "test", &"x".repeat(5000), 1), "of which at most"),
             (cut, "it does not answer"),
         ];
         for (bytes, why) in cases {
@@ -279,14 +285,18 @@ fn garbage_after_an_introduction_ends_its_connection_alone() {
             (oversize[..100].to_vec(), "of which at most 1048576"),
             (booleans, "neither 0 nor 1"),
             (envelope(Note::new(u64::MAX)), "a number that nothing has"),
-            (hello(2, "test", "worker:1", 1), "is not expected here"),
+            (hello(VERSION, "test", "worker:1", 1), "is not expected here"),
         ];
         for (incarnation, (bytes, why)) in (10..).zip(cases) {
             for on_its_own_stream in [false, true] {
                 let connecting = known.connect(attacked.address(), "ps-0.task.trainyard").unwrap();
                 let connection = connecting.await.unwrap();
-                let greeting =
-                    hello(2, "test", "worker:1", incarnation * 2 + u64::from(on_its_own_stream));
+                let greeting = hello(
+                    VERSION,
+                    "test",
+                    "worker:1",
+                    incarnation * 2 + u64::from(on_its_own_stream),
+                );
                 let mut control = opened(&connection, &greeting).await.unwrap();
                 if on_its_own_stream {
                     let mut stream = opened(&connection, &bytes).await.unwrap();
@@ -306,7 +316,7 @@ fn garbage_after_an_introduction_ends_its_connection_alone() {
         let cut = envelope(Note { number: 1, tensors: vec![Tensor::full([8], 1f32)] });
         let connection =
             known.connect(attacked.address(), "ps-0.task.trainyard").unwrap().await.unwrap();
-        let _control = opened(&connection, &hello(2, "test", "worker:1", 99)).await.unwrap();
+        let _control = opened(&connection, &hello(VERSION, "test", "worker:1", 99)).await.unwrap();
         opened(&connection, &cut[..cut.len() - 1]).await.unwrap().finish().unwrap();
         assert!(told(Some(connection.closed().await)).contains("cut short"));
         Ok(())

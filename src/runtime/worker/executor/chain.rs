@@ -65,9 +65,7 @@ pub(super) fn run(plan: &Plan, node: u32, frame: &mut Frame, chained: &mut [bool
 /// makes a chain only if it is large and nothing else needs the value.
 fn first_input(plan: &Plan, node: u32, frame: &Frame, is_alone: bool) -> Option<usize> {
     let node = plan.node(node);
-    if node.op.elementwise().is_none() {
-        return None;
-    }
+    node.op.elementwise()?;
     let inputs: SmallVec<[Known; 3]> =
         node.inputs.iter().map(|slot| frame.known(*slot)).collect::<Option<_>>()?;
     // By rank and not by size: a value computed from no rows is smaller than a bias or a scalar.
