@@ -239,7 +239,7 @@ fn load(scenario: &Scenario) -> Result<Option<Dataset>, ExperimentError> {
     use crate::models::{Embedding, Model};
     let (source, seed) = (&scenario.dataset, scenario.seed);
     let loaded = match &scenario.settings.model {
-        Model::Null { .. } => return Ok(None),
+        Model::Null(_) => return Ok(None),
         Model::Softmax | Model::Mlp { .. } | Model::Convnet => source.load(seed),
         Model::Published(published) => {
             let (image, classes) = published.images();

@@ -8,6 +8,7 @@ mod inception_v3;
 mod mlp;
 mod model;
 mod network;
+mod null;
 mod resnet50;
 #[cfg(test)]
 mod size;
@@ -20,6 +21,7 @@ use crate::tensor::DType;
 
 use crate::data::Split;
 pub use model::{Embedding, Model, Published};
+pub use null::{Lookups, Null, NullGradient};
 use table::Table;
 
 /// A network in a graph.
@@ -78,7 +80,7 @@ pub(crate) fn build(model: &Model, features: &Output, split: &Split) -> Result<N
             let (logits, updates) = network::logits(published.table(), features)?;
             Network { updates, ..Network::of(logits) }
         }
-        Model::Null { .. } => {
+        Model::Null(_) => {
             return Err(Error::new(Code::Internal, "the model `null` gives no logits"));
         }
     })

@@ -1,5 +1,7 @@
 //! The model of the built-in trainer, and its sizes.
 
+use super::Null;
+
 /// A model of the built-in trainer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Model {
@@ -17,12 +19,8 @@ pub enum Model {
     Embedding(Embedding),
     /// A published image model, on random images: to measure what its training costs a cluster.
     Published(Published),
-    /// Almost no arithmetic: scalar variables are read and updated, which shows the cost of a step
-    /// itself.
-    Null {
-        /// The number of variables.
-        variables: usize,
-    },
+    /// Almost no arithmetic: variables are read and updated, which shows the cost of a step itself.
+    Null(Null),
 }
 
 /// The sizes of [`Model::Embedding`].

@@ -56,6 +56,13 @@ pub enum Law {
         /// The values.
         values: Vec<f64>,
     },
+    /// Another law, with a number added to every draw.
+    Shifted {
+        /// The number.
+        shift: f64,
+        /// The law.
+        law: Box<Law>,
+    },
 }
 
 /// Errors of [`Law::validate`]: the parameter that is out of range, and its range.
@@ -102,6 +109,7 @@ impl Law {
             }
             Self::Pareto { scale, shape } => scale * unit(&OpenClosed01, rng).powf(-1.0 / shape),
             Self::Weibull { scale, shape } => scale * unit(&Exp1, rng).powf(1.0 / shape),
+            Self::Shifted { shift, law } => shift + law.sample(rng),
             Self::Empirical { values } => {
                 assert!(!values.is_empty(), "an empirical law that was validated has values");
                 let index = unit(&StandardUniform, rng) * values.len() as f64;
@@ -122,6 +130,7 @@ impl Law {
             Self::Pareto { scale, shape } => scale * shape / (shape - 1.0),
             Self::Weibull { scale, shape } => scale * gamma(1.0 + 1.0 / shape),
             Self::Empirical { values } => values.iter().sum::<f64>() / values.len() as f64,
+            Self::Shifted { shift, law } => shift + law.mean(),
         }
     }
 
@@ -153,6 +162,10 @@ impl Law {
             Self::Weibull { scale, shape } => {
                 not_negative("weibull", "scale", *scale)?;
                 positive("weibull", "shape", *shape)
+            }
+            Self::Shifted { shift, law } => {
+                not_negative("shifted", "shift", *shift)?;
+                law.validate()
             }
             Self::Empirical { values } if values.is_empty() => Err(LawError::NoValues),
             Self::Empirical { values } => {

@@ -117,8 +117,12 @@ struct Fed {
 fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
     let settings = task.settings();
     g.global_step()?; // before all else, so that it is where a round of tasks begins
-    if let Model::Null { variables } = settings.model {
-        return null(g, variables, task);
+    if let Model::Null(sizes) = &settings.model {
+        let variable =
+            |name: &str, value: &Output| task.with_variables(g, |g| g.variable(name, value));
+        let pairs = sizes.gradients(g, variable, task.seed())?;
+        let train_op = task.apply_gradients(settings.optimizer.clone(), &pairs)?;
+        return Ok(Built { train_op, updates: Vec::new(), data: None });
     }
     let split = &task.dataset()?.train;
     let features = g.placeholder("features", DType::F32, [None, Some(split.width())])?;
@@ -130,20 +134,6 @@ fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
     let accuracy = accuracy(&logits, &labels)?;
     let train_op = task.minimize(settings.optimizer.clone(), &loss)?;
     Ok(Built { train_op, updates, data: Some(Fed { features, ids, labels, loss, accuracy }) })
-}
-
-/// A model that reads scalar variables and updates each by itself. The negation is the least
-/// arithmetic possible: a scenario's drawn step time is spent on it.
-fn null(g: &Graph, variables: usize, task: &Task) -> Result<Built, GraphError> {
-    let mut pairs = Vec::with_capacity(variables);
-    for i in 0..variables {
-        let variable =
-            task.with_variables(g, |g| g.variable(&format!("v{i}"), &g.constant(0f32)))?;
-        let gradient = variable.read().negate();
-        pairs.push((variable, gradient));
-    }
-    let train_op = task.apply_gradients(task.settings().optimizer.clone(), &pairs)?;
-    Ok(Built { train_op, updates: Vec::new(), data: None })
 }
 
 impl Built {

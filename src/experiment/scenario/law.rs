@@ -91,6 +91,11 @@ impl<Q: Into<f64>> LawFile<Q> {
             }
             LawName::Empirical => Law::Empirical { values: given.values() },
         };
+        let law = if given.has("shift") {
+            Law::Shifted { shift: given.at_least_0("shift"), law: Box::new(law) }
+        } else {
+            law
+        };
         given.refuse_the_rest();
         law
     }
@@ -122,6 +127,10 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.numbers.contains_key(name)
+    }
+
     fn at_least_0(&mut self, name: &'static str) -> f64 {
         self.number(name, "finite and at least 0", |number| number >= 0.0)
     }
@@ -132,7 +141,7 @@ impl Given<'_> {
 
     fn mean(&mut self, default: Option<f64>) -> f64 {
         match default {
-            Some(default) if !self.numbers.contains_key("mean") => default,
+            Some(default) if !self.has("mean") => default,
             _ => self.above_0("mean"),
         }
     }

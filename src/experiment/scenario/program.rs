@@ -7,11 +7,15 @@ use serde::Deserialize;
 use super::mistakes::Mistakes;
 use super::optimizer::{OptimizerFile, optimizer};
 use crate::data::Source;
-use crate::models::{Embedding, Model, Published};
+use crate::models::{Embedding, Lookups, Model, Null, NullGradient, Published};
 use crate::training::{Settings, Stop};
+use crate::units::Bytes;
 
 /// The number of variables that the model `null` reads and updates, as in TensorFlow's null step.
 const NULL_VARIABLES: usize = 16;
+
+/// The default width of a row.
+const DIM: usize = 16;
 
 /// The section as it is typed.
 #[derive(Default, Deserialize)]
@@ -23,6 +27,10 @@ pub(super) struct ProgramFile {
     dim: Option<usize>,
     slots: Option<usize>,
     partitions: Option<usize>,
+    variables: Option<usize>,
+    bytes: Option<Bytes>,
+    lookups: Option<usize>,
+    gradient: Option<NullGradient>,
     dataset: Option<Source>,
     batch: Option<usize>,
     optimizer: OptimizerFile,
@@ -73,6 +81,7 @@ pub(super) fn program(
 /// The model with its sizes.
 fn model(file: &ProgramFile, servers: u32, found: &mut Mistakes) -> Model {
     let embedding = embedding(file, servers, found);
+    let null = null(file, found);
     let given = file.hidden.clone();
     let model = match file.model {
         ModelFile::Mlp => Model::Mlp { hidden: given.unwrap_or_else(|| vec![128]) },
@@ -81,7 +90,7 @@ fn model(file: &ProgramFile, servers: u32, found: &mut Mistakes) -> Model {
         ModelFile::Vgg16 => Model::Published(Published::Vgg16),
         ModelFile::InceptionV3 => Model::Published(Published::InceptionV3),
         ModelFile::Resnet50 => Model::Published(Published::Resnet50),
-        ModelFile::Null => Model::Null { variables: NULL_VARIABLES },
+        ModelFile::Null => Model::Null(null),
         ModelFile::Convnet => Model::Convnet,
         ModelFile::Softmax => Model::Softmax,
     };
@@ -97,7 +106,7 @@ fn model(file: &ProgramFile, servers: u32, found: &mut Mistakes) -> Model {
         Model::Embedding(embedding) => found.unless(!embedding.hidden.contains(&0), path, || {
             "a hidden layer is of width 1 or more".to_owned()
         }),
-        Model::Softmax | Model::Convnet | Model::Published(_) | Model::Null { .. } => {
+        Model::Softmax | Model::Convnet | Model::Published(_) | Model::Null(_) => {
             found.unless(file.hidden.as_ref().is_none_or(Vec::is_empty), path, || {
                 "only the models `mlp` and `embedding` have hidden layers; use one, or remove them"
                     .to_owned()
@@ -109,6 +118,12 @@ fn model(file: &ProgramFile, servers: u32, found: &mut Mistakes) -> Model {
 
 /// The sizes of the model `embedding`, which no other model has.
 fn embedding(file: &ProgramFile, servers: u32, found: &mut Mistakes) -> Embedding {
+    let has_rows = file.model == ModelFile::Embedding || file.lookups.is_some();
+    found.unless(file.dim.is_none() || has_rows, "program.dim", || {
+        "only the model `embedding`, and `null` with `lookups`, have `dim`; use one, or remove this"
+            .to_owned()
+    });
+    found.at_least_1(file.dim.unwrap_or(DIM) as u64, "program.dim");
     let mut size = |key: &str, given: Option<usize>, default: usize| {
         let path = format!("program.{key}");
         found.unless(given.is_none() || file.model == ModelFile::Embedding, path.as_str(), || {
@@ -119,10 +134,43 @@ fn embedding(file: &ProgramFile, servers: u32, found: &mut Mistakes) -> Embeddin
     };
     Embedding {
         rows: size("rows", file.rows, 10_000),
-        dim: size("dim", file.dim, 16),
+        dim: file.dim.unwrap_or(DIM),
         slots: size("slots", file.slots, 8),
         partitions: size("partitions", file.partitions, servers.max(1) as usize),
         hidden: file.hidden.clone().unwrap_or_else(|| vec![32]),
+    }
+}
+
+/// The sizes of the model `null`, which no other model has.
+fn null(file: &ProgramFile, found: &mut Mistakes) -> Null {
+    let is_null = file.model == ModelFile::Null;
+    for (key, is_given) in [
+        ("variables", file.variables.is_some()),
+        ("bytes", file.bytes.is_some()),
+        ("lookups", file.lookups.is_some()),
+        ("gradient", file.gradient.is_some()),
+    ] {
+        found.unless(is_null || !is_given, format!("program.{key}"), || {
+            format!("only the model `null` has `{key}`; use it, or remove this")
+        });
+    }
+    let variables = file.variables.unwrap_or(NULL_VARIABLES);
+    found.at_least_1(variables as u64, "program.variables");
+    let width = file.dim.unwrap_or(DIM).max(1);
+    let of_all = file.bytes.map_or(variables, |bytes| (bytes.0 / 4) as usize);
+    found.unless(of_all >= variables, "program.bytes", || {
+        format!("{variables} variables have at least 4 bytes each")
+    });
+    if let Some(lookups) = file.lookups {
+        found.unless(lookups >= variables, "program.lookups", || {
+            format!("a step looks up at least one row of each of {variables} variables")
+        });
+    }
+    Null {
+        variables,
+        elements: of_all / variables.max(1),
+        lookups: file.lookups.map(|rows| Lookups { rows, width }),
+        gradient: file.gradient.unwrap_or_default(),
     }
 }
 

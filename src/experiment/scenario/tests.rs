@@ -4,6 +4,7 @@
 mod changes;
 mod errors;
 mod hosts;
+mod null;
 mod optimizer;
 
 use std::num::NonZeroU32;
@@ -249,6 +250,10 @@ fn every_law_is_written_with_its_own_parameters() {
         ),
         ("law = \"lognormal\", mean = 1.5, sigma = 0.3", Law::Lognormal { mean: 1.5, sigma: 0.3 }),
         ("law = \"pareto\", scale = 1, shape = 2.5", Law::Pareto { scale: 1.0, shape: 2.5 }),
+        (
+            "law = \"pareto\", scale = 1, shape = 2.5, shift = 0.5",
+            Law::Shifted { shift: 0.5, law: Box::new(Law::Pareto { scale: 1.0, shape: 2.5 }) },
+        ),
         ("law = \"weibull\", scale = 1, shape = 0.7", Law::Weibull { scale: 1.0, shape: 0.7 }),
         (
             "law = \"empirical\", values = [1, 1.25, 3]",

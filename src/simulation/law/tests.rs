@@ -42,6 +42,7 @@ fn the_mean_of_many_draws_is_the_mean_of_the_law() {
         Law::Weibull { scale: 2.0, shape: 1.5 },
         Law::Weibull { scale: 2.0, shape: 0.9 },
         Law::Empirical { values: vec![1.0, 2.0, 2.0, 7.0] },
+        Law::Shifted { shift: 1.0, law: Box::new(Law::Pareto { scale: 2.0, shape: 4.0 }) },
     ];
     for law in laws {
         assert_within(draw_mean(&law, 400_000), law.mean(), 0.01, &format!("{law:?}"));

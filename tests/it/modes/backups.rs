@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trainyard::models::Model;
+use trainyard::models::{Model, Null};
 use trainyard::simulation::Law;
 use trainyard::sync::Mode;
 
@@ -12,7 +12,7 @@ const LATENCY: Duration = Duration::from_millis(1);
 
 fn training(workers: u32, backups: u32, law: Law) -> Simulated {
     let training = Simulated::new(2, workers, Mode::Sync { backups });
-    training.model(Model::Null { variables: 4 }).step_time(law).latency(LATENCY)
+    training.model(Model::Null(Null::scalars(4))).step_time(law).latency(LATENCY)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Elastic averaging: workers and a center that pull each other.
 
-use trainyard::models::Model;
+use trainyard::models::{Model, Null};
 use trainyard::prelude::*;
 use trainyard::simulation::Law;
 use trainyard::sync::Mode;
@@ -14,7 +14,7 @@ fn mode(every: u32) -> Mode {
 
 #[test]
 fn a_worker_and_the_center_move_a_quarter_of_their_distance_towards_each_other() {
-    let training = Simulated::new(1, 1, mode(2)).model(Model::Null { variables: 1 });
+    let training = Simulated::new(1, 1, mode(2)).model(Model::Null(Null::scalars(1)));
     let trained = training.run_program(|task| async move {
         if task.job() == "ps" {
             return task.join().await;

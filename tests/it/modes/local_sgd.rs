@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use trainyard::cluster::TaskName;
-use trainyard::models::Model;
+use trainyard::models::{Model, Null};
 use trainyard::optimizer::LocalTrainOp;
 use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
@@ -236,7 +236,7 @@ fn a_training_that_ends_between_two_averages_ends_with_the_center() {
 #[test]
 fn a_model_without_data_averages_too() {
     let trained =
-        Simulated::new(1, 2, average(5)).model(Model::Null { variables: 3 }).steps(4).run();
+        Simulated::new(1, 2, average(5)).model(Model::Null(Null::scalars(3))).steps(4).run();
     assert_eq!(trained.steps.len(), 2 * 5 * 4);
 }
 

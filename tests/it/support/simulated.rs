@@ -11,7 +11,7 @@ use trainyard::data::{Dataset, Split};
 use trainyard::experiment::{Experiment, Trial};
 use trainyard::graph::UpdateRule;
 use trainyard::kernels::Numerics;
-use trainyard::models::{Embedding, Model};
+use trainyard::models::{Embedding, Model, Null};
 use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
 use trainyard::simulation::{Fault, FaultKind, Host, Law, Outcome, Trigger};
@@ -94,7 +94,7 @@ impl Simulated {
         let mut trial =
             Experiment::parse(scenario(ps, workers)).unwrap().trials().unwrap().remove(0);
         trial.mode = mode;
-        trial.settings.model = Model::Null { variables: 1 };
+        trial.settings.model = Model::Null(Null::scalars(1));
         Self { trial, wasted: Duration::ZERO }
     }
 
