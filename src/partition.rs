@@ -57,9 +57,8 @@ impl Partition {
     pub(crate) fn replicas(&self) -> Vec<Replica> {
         let mut replicas: Vec<Replica> = Vec::new();
         for node in &self.nodes {
-            let (Op::ApplyGradient { replica: Some(replica), .. }
-            | Op::Vote(replica)
-            | Op::CommitStep(replica)) = &node.op
+            let (Op::ApplyGradient { replica: Some(replica), .. } | Op::CommitStep(replica)) =
+                &node.op
             else {
                 continue;
             };

@@ -85,14 +85,14 @@ pub enum Op {
         /// others of its round, whose mean is applied, or its staleness is compensated.
         replica: Option<Replica>,
     },
-    /// The vote of modes with backup workers, of K-async and of K-batch: tells the coordinator that
-    /// the worker's gradients are on their way. `(version read from each parameter server…)`; gives
-    /// the verdict: the gradient's place in a round, if it has one, and the contributors of the
-    /// last rounds (i64 vector).
-    Vote(Replica),
-    /// Ends a worker's step, after its updates: `(global step read)`; in a mode with votes
-    /// `(…, verdict)`. Gives the global step after it (i64), the staleness of the worker's gradient
-    /// \[updates\] (i64) and whether it was applied (bool).
+    /// Ends a worker's step: `(global step read)`. Gives the global step after it (i64), the
+    /// staleness of the worker's gradient \[updates\] (i64) and whether it counts (bool). It runs
+    /// after the step's updates.
+    ///
+    /// In modes with backup workers, K-async and K-batch it is the worker's vote, too:
+    /// `(…, versions read…)`. It then runs while the worker's gradients are on their way, and also
+    /// gives the verdict: the gradient's place in a round, if it has one, and the contributors of
+    /// the last rounds (i64 vector).
     CommitStep(Replica),
     /// Completes once every other worker of the training is between two steps, where each stays
     /// until the fence is lifted. Meanwhile all variables hold the same whole steps.
@@ -135,7 +135,6 @@ impl Op {
             Self::IsVariableInitialized => "IsVariableInitialized",
             Self::AwaitVariable => "AwaitVariable",
             Self::ApplyGradient { rule, is_sparse, .. } => rule.kind(*is_sparse),
-            Self::Vote(_) => "Vote",
             Self::CommitStep(_) => "CommitStep",
             Self::Fence(_) => "Fence",
             Self::LiftFence(_) => "LiftFence",
@@ -173,7 +172,6 @@ impl Op {
                 | Self::IsVariableInitialized
                 | Self::AwaitVariable
                 | Self::ApplyGradient { .. }
-                | Self::Vote(_)
                 | Self::CommitStep(_)
                 | Self::Fence(_)
                 | Self::LiftFence(_)

@@ -96,9 +96,13 @@ fn stateful(
                 Err(refuse("an f32 scalar as learning rate and an f32 gradient"))
             }
         }
-        (Op::Vote(_), _, _) => Ok(one(DType::I64, [None])),
-        (Op::CommitStep(_), [read, ..], [step]) if *read == count() && *step == count() => {
-            Ok(smallvec![count(), count(), TensorType::new(DType::Bool, Shape::SCALAR)])
+        (Op::CommitStep(replica), [read, ..], [step]) if *read == count() && *step == count() => {
+            let applied = TensorType::new(DType::Bool, Shape::SCALAR);
+            let mut outputs: OutputTypes = smallvec![count(), count(), applied];
+            if replica.mode.needs().vote {
+                outputs.extend(one(DType::I64, [None]));
+            }
+            Ok(outputs)
         }
         (Op::Fence(_) | Op::LiftFence(_), [], [step]) if *step == count() => Ok(smallvec![]),
         (Op::CommitStep(_) | Op::Fence(_) | Op::LiftFence(_), _, _) => {

@@ -116,7 +116,7 @@ impl LocalSgd {
                 graph.with_control_dependencies(&after, |g| move_towards(g, &copies, &sent))?
             }
         };
-        let whole = graph.group("average", &[&round.commit, &round.whole, &go_on])?;
+        let whole = graph.group("average", &[&round.end, &round.whole, &go_on])?;
         Ok(LocalTrainOp {
             step,
             round: TrainOp { whole, ..round },

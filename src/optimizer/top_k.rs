@@ -74,12 +74,12 @@ impl Selection {
     /// Returns `step`, extended to write the new residuals if its gradient was applied.
     #[track_caller]
     pub(super) fn keep_what_is_left(&self, step: TrainOp) -> Result<TrainOp, GraphError> {
-        let (applied, mut targets) = (step.applied(), vec![step.commit.clone()]);
+        let (applied, mut targets) = (step.applied(), vec![step.end.clone()]);
         for (residual, before, left) in &self.left {
             targets.push(residual.assign(&applied.select(left, before)?)?);
         }
         let targets: Vec<&Target> = targets.iter().collect();
-        let whole = step.commit.graph().group("train_and_keep", &targets)?;
+        let whole = step.end.graph().group("train_and_keep", &targets)?;
         Ok(TrainOp { whole, ..step })
     }
 }

@@ -1,4 +1,4 @@
-//! The operations of a training step: clip, vote, update each variable, count the step.
+//! The operations of a training step: clip, update each variable, count the step.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -34,16 +34,15 @@ pub(super) fn train_op(
     let clipped = optimizer.clip.map(|clip| clip.apply(pairs)).transpose()?;
     let pairs = clipped.map_or(Cow::Borrowed(pairs), Cow::Owned);
     let replica = optimizer.replica;
-    let needs = replica.mode.needs();
-    let verdict = if needs.vote { Some(vote(&graph, &pairs, global_step, replica)?) } else { None };
+    let vote = replica.mode.needs().vote.then(|| Vote::of(&pairs));
     let selection = optimizer.top_k.map(|fraction| Selection::of(&pairs, fraction)).transpose()?;
     let rate = Rate::of(&optimizer.learning_rate, global_step)?;
-    let step = Step { graph: &graph, replica, verdict, rate };
-    let mut updates = Vec::with_capacity(pairs.len());
-    for (variable, gradient) in selection.as_ref().map_or(&*pairs, |selection| &selection.pairs) {
-        updates.push(step.update(&optimizer.rule, variable, gradient)?);
-    }
-    let step = step.commit(&updates, global_step)?;
+    let step = Step { graph: &graph, replica, global_step, rate };
+    let pairs = selection.as_ref().map_or(&*pairs, |selection| &selection.pairs);
+    let step = match vote {
+        Some(vote) => step.vote(&vote, &optimizer.rule, pairs)?,
+        None => step.commit_after(&step.updates(&optimizer.rule, pairs, None)?)?,
+    };
     match selection {
         Some(selection) => selection.keep_what_is_left(step),
         None => Ok(step),
@@ -53,12 +52,17 @@ pub(super) fn train_op(
 /// The operation of a training step, with its outputs.
 #[derive(Clone, Debug)]
 pub struct TrainOp {
-    pub(super) commit: Target,
-    /// The step with everything that follows its commit.
+    /// The end of the step: all updates are done, and the step is counted.
+    pub(super) end: Target,
+    /// The step with everything that follows its end.
     pub(super) whole: Target,
 }
 
 impl TrainOp {
+    fn of(end: Target) -> Self {
+        Self { whole: end.clone(), end }
+    }
+
     /// The operation as a target to run.
     pub fn target(&self) -> &Target {
         &self.whole
@@ -66,24 +70,21 @@ impl TrainOp {
 
     /// The global step after this one (i64).
     pub fn global_step(&self) -> Output {
-        self.told(0)
+        let [global_step, _, _] = self.end.told_of_step();
+        global_step
     }
 
     /// The number of updates that were applied between the step's reading of the variables and the
     /// application of its gradient (i64).
     pub fn staleness(&self) -> Output {
-        self.told(1)
+        let [_, staleness, _] = self.end.told_of_step();
+        staleness
     }
 
     /// Whether the gradient was applied, or came too late and was dropped (bool).
     pub fn applied(&self) -> Output {
-        self.told(2)
-    }
-}
-
-impl TrainOp {
-    fn told(&self, output: u32) -> Output {
-        self.commit.output(output).expect("a training step tells three things")
+        let [_, _, applied] = self.end.told_of_step();
+        applied
     }
 }
 
@@ -93,38 +94,77 @@ impl AsRef<Target> for TrainOp {
     }
 }
 
-/// Asks the task of the global step whether this worker is in time, if workers vote.
-#[track_caller]
-fn vote(
-    graph: &Graph,
-    pairs: &[(Variable, Gradient)],
-    global_step: &Variable,
-    replica: Replica,
-) -> Result<Output, GraphError> {
-    let versions = pairs.iter().flat_map(|(variable, gradient)| variable.versions(gradient));
-    let versions: Vec<_> = versions.map(|version| version.edge()).collect();
-    let parts = pairs.iter().flat_map(|(_, gradient)| gradient.parts());
-    let computed: Vec<OpId> = parts.map(|part| part.edge().op).collect();
-    let new = NewOperation {
-        name: Name::Numbered("vote"),
-        inputs: &versions,
-        control_inputs: &computed,
-        variables: &[global_step.op_id()],
-        colocated_with: Some(global_step.op_id()),
-        ..NewOperation::of(Op::Vote(replica))
-    };
-    Ok(graph.output(graph.add(new)?))
+/// The output of a worker's vote that is its verdict.
+const VERDICT: u32 = 3;
+
+/// A worker's vote: tells the task of the global step that the worker's gradients are on their way,
+/// and which versions they were computed from.
+struct Vote {
+    versions: Vec<Edge>,
+    /// The operations that compute the gradients.
+    computed: Vec<OpId>,
+}
+
+impl Vote {
+    fn of(pairs: &[(Variable, Gradient)]) -> Self {
+        let versions = pairs.iter().flat_map(|(variable, gradient)| variable.versions(gradient));
+        let parts = pairs.iter().flat_map(|(_, gradient)| gradient.parts());
+        Self {
+            versions: versions.map(|version| version.edge()).collect(),
+            computed: parts.map(|part| part.edge().op).collect(),
+        }
+    }
 }
 
 /// The operations of one training step while they are created.
 struct Step<'a> {
     graph: &'a Graph,
     replica: Replica,
-    verdict: Option<Output>,
+    global_step: &'a Variable,
     rate: Rate,
 }
 
 impl Step<'_> {
+    /// Updates all variables as the task of the global step decides, which is asked while the
+    /// gradients are on their way.
+    #[track_caller]
+    fn vote(
+        &self,
+        vote: &Vote,
+        rule: &UpdateRule,
+        pairs: &[(Variable, Gradient)],
+    ) -> Result<TrainOp, GraphError> {
+        let commit = self.commit(&vote.versions, &vote.computed)?;
+        let output = |index| commit.output(index).expect("a step that votes is told four things");
+        let mut before = self.updates(rule, pairs, Some(&output(VERDICT)))?;
+        before.push(commit.op_id());
+        let before: Vec<Target> =
+            before.into_iter().map(|id| Target::new(self.graph.clone(), id)).collect();
+        let before: Vec<&Target> = before.iter().collect();
+        let end = self.graph.group("train_and_update", &before)?;
+        // Whoever fetches one of these waits for the updates, too.
+        let told = self.graph.with_control_dependencies(&[&end], |_| {
+            Ok([0, 1, 2].map(|index| output(index).identity()))
+        })?;
+        self.graph.end_step_with(&end, told.each_ref());
+        Ok(TrainOp::of(end))
+    }
+
+    /// Updates all variables, each on its task.
+    #[track_caller]
+    fn updates(
+        &self,
+        rule: &UpdateRule,
+        pairs: &[(Variable, Gradient)],
+        verdict: Option<&Output>,
+    ) -> Result<Vec<OpId>, GraphError> {
+        let mut updates = Vec::with_capacity(pairs.len());
+        for (variable, gradient) in pairs {
+            updates.push(self.update(rule, variable, gradient, verdict)?);
+        }
+        Ok(updates)
+    }
+
     /// Updates one variable, on its task.
     #[track_caller]
     fn update(
@@ -132,6 +172,7 @@ impl Step<'_> {
         rule: &UpdateRule,
         variable: &Variable,
         gradient: &Gradient,
+        verdict: Option<&Output>,
     ) -> Result<OpId, GraphError> {
         let mut variables = vec![variable.op_id()];
         for slot in rule.slots() {
@@ -141,7 +182,7 @@ impl Step<'_> {
         inputs.extend(gradient.parts().iter().map(|part| part.edge()));
         let replica = Some(self.replica).filter(|replica| replica.mode.needs().version);
         if replica.is_some() {
-            inputs.extend(self.verdict.as_ref().map(Output::edge));
+            inputs.extend(verdict.map(Output::edge));
             inputs.extend(variable.versions(gradient).iter().map(Output::edge));
         }
         let is_sparse = matches!(gradient, Gradient::Slices(_));
@@ -155,21 +196,26 @@ impl Step<'_> {
         })
     }
 
-    /// Counts the step on the task of the global step, after all updates.
+    /// Counts the step after all updates.
     #[track_caller]
-    fn commit(&self, updates: &[OpId], global_step: &Variable) -> Result<TrainOp, GraphError> {
-        let mut inputs = vec![global_step.read().edge()];
-        inputs.extend(self.verdict.as_ref().map(Output::edge));
+    fn commit_after(&self, updates: &[OpId]) -> Result<TrainOp, GraphError> {
+        Ok(TrainOp::of(self.commit(&[], updates)?))
+    }
+
+    /// Counts the step on the task of the global step, after `control_inputs`.
+    #[track_caller]
+    fn commit(&self, versions: &[Edge], control_inputs: &[OpId]) -> Result<Target, GraphError> {
+        let mut inputs = vec![self.global_step.read().edge()];
+        inputs.extend(versions);
         let commit = self.graph.add(NewOperation {
             name: Name::Numbered("train"),
             inputs: &inputs,
-            control_inputs: updates,
-            variables: &[global_step.op_id()],
-            colocated_with: Some(global_step.op_id()),
+            control_inputs,
+            variables: &[self.global_step.op_id()],
+            colocated_with: Some(self.global_step.op_id()),
             ..NewOperation::of(Op::CommitStep(self.replica))
         })?;
-        let commit = Target::new(self.graph.clone(), commit);
-        Ok(TrainOp { whole: commit.clone(), commit })
+        Ok(Target::new(self.graph.clone(), commit))
     }
 }
 

@@ -124,11 +124,6 @@ impl ParameterServer {
                 self.answer(ticket, outcome);
             }
             Action::Apply(apply) => self.apply(ticket, apply),
-            Action::Vote(vote) => {
-                let (members, coordination) = self.coordination(vote.global_step, vote.replica);
-                let answers = coordination.vote(members, ticket, &vote);
-                self.served.extend(answers);
-            }
             Action::Commit(commit) => self.commit(ticket, &commit),
             Action::PutUpFence { global_step, replica } => {
                 let (members, coordination) = self.coordination(global_step, replica);
@@ -161,7 +156,6 @@ impl ParameterServer {
             }
             Action::Await(_)
             | Action::Apply(_)
-            | Action::Vote(_)
             | Action::Commit(_)
             | Action::PutUpFence { .. }
             | Action::LiftFence { .. }
@@ -201,14 +195,28 @@ impl ParameterServer {
     fn commit(&mut self, ticket: Ticket, commit: &Commit) {
         let global_step = commit.global_step;
         let now = self.store.get(global_step).initialized();
-        let mut now = match now.and_then(|value| Ok(value.item::<i64>()?)) {
+        let now = match now.and_then(|value| Ok(value.item::<i64>()?)) {
             Ok(now) => now,
             Err(error) => return self.answer(ticket, Err(error)),
         };
         let (members, coordination) = self.coordination(global_step, commit.replica);
-        let answers = coordination.commit(members, ticket, &mut now, commit);
+        let answers = coordination.commit(members, ticket, now, commit);
         self.served.extend(answers);
-        self.store.get_mut(global_step).value = Some(Tensor::scalar(now));
+        self.count_steps();
+    }
+
+    /// Adds to the global steps what has been counted.
+    fn count_steps(&mut self) {
+        for (global_step, coordination) in &mut self.coordinations {
+            let steps = coordination.take_steps();
+            if steps == 0 {
+                continue;
+            }
+            if let Some(value) = &mut self.store.get_mut(*global_step).value {
+                let now = value.item::<i64>().expect("it was a number when it was last read");
+                *value = Tensor::scalar(now + steps);
+            }
+        }
     }
 
     /// The members of the training of `replica`, and its coordination.
@@ -295,6 +303,7 @@ impl ParameterServer {
 
     /// Ends a turn: sends its answers and launches its work.
     fn end_turn(&mut self) {
+        self.count_steps();
         self.launch_gathers();
         self.launch();
         if !self.served.is_empty() {

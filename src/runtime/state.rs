@@ -63,7 +63,6 @@ pub(crate) enum Action {
     Assign(VariableId, Tensor),
     AssignAdd(VariableId, Tensor),
     Apply(ApplyGradient),
-    Vote(Vote),
     Commit(Commit),
     PutUpFence { global_step: VariableId, replica: Replica },
     LiftFence { global_step: VariableId, replica: Replica },
@@ -84,9 +83,9 @@ impl Action {
     /// taken.
     pub(crate) fn originate(&mut self, step: Taken) {
         match self {
-            Self::Apply(ApplyGradient { taken, .. })
-            | Self::Vote(Vote { taken, .. })
-            | Self::Commit(Commit { taken, .. }) => *taken = Some(step),
+            Self::Apply(ApplyGradient { taken, .. }) | Self::Commit(Commit { taken, .. }) => {
+                *taken = Some(step)
+            }
             Self::OnResource(asked) => asked.taken = Some(step),
             _ => {}
         }
@@ -95,11 +94,9 @@ impl Action {
     /// Whether the action is part of a training, and void in any epoch but its own.
     pub(crate) fn is_of_training(&self) -> bool {
         match self {
-            Self::Apply(_)
-            | Self::Vote(_)
-            | Self::Commit(_)
-            | Self::PutUpFence { .. }
-            | Self::LiftFence { .. } => true,
+            Self::Apply(_) | Self::Commit(_) | Self::PutUpFence { .. } | Self::LiftFence { .. } => {
+                true
+            }
             Self::Read { .. }
             | Self::Gather { .. }
             | Self::IsInitialized(_)
@@ -121,24 +118,15 @@ pub(crate) struct OnResource {
     pub(crate) taken: Option<Taken>,
 }
 
-/// A worker's question whether its gradients, which are on their way, are in time for the round.
-#[derive(Debug)]
-pub(crate) struct Vote {
-    pub(crate) global_step: VariableId,
-    pub(crate) replica: Replica,
-    /// The least version of a variable that the gradients were computed from.
-    pub(crate) version: Version,
-    pub(crate) taken: Option<Taken>,
-}
-
-/// The end of a worker's step.
+/// The end of a worker's step; in a mode with votes, its gradients are then still on their way.
 #[derive(Debug)]
 pub(crate) struct Commit {
     pub(crate) global_step: VariableId,
     pub(crate) replica: Replica,
     /// The global step that the worker's step began at.
     pub(crate) read: i64,
-    pub(crate) verdict: Option<Verdict>,
+    /// The least version of a variable that the gradients were computed from, if the worker votes.
+    pub(crate) version: Option<Version>,
     pub(crate) taken: Option<Taken>,
 }
 

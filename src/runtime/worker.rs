@@ -383,9 +383,7 @@ impl Worker {
         let running: SmallVec<[StepPart; 1]> =
             self.steps.keys().filter(|part| part.step == step).copied().collect();
         running.iter().for_each(|part| drop(self.steps.remove(part)));
-        if !running.is_empty() {
-            tell(&self.link.actors.parameter_server, ParameterServerMail::Forget(step));
-        }
+        tell(&self.link.actors.parameter_server, ParameterServerMail::Forget(step));
     }
 
     /// The server stops: tells the masters that wait for a step here, as far as messages still get

@@ -53,7 +53,8 @@ impl Coordinator {
         self.policy.round()
     }
 
-    /// Takes a worker's vote: its gradients are on their way to the parameter servers.
+    /// Takes the end of a worker's step whose gradients are on their way to the parameter servers:
+    /// its vote.
     ///
     /// # Panics
     /// If the mode has no votes, or if the version does not exist yet.
@@ -70,8 +71,8 @@ impl Coordinator {
         effects
     }
 
-    /// Takes the end of `worker`'s step, when its updates are applied or dropped. Releases the
-    /// worker, with bounded staleness perhaps later, and perhaps others with it.
+    /// Takes the end of `worker`'s step in a mode without votes: its updates are applied. Releases
+    /// the worker, with bounded staleness perhaps later, and perhaps others with it.
     pub fn commit(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         let mut effects = self.lift_own(worker);
         let released = if members.is_over() {
@@ -83,15 +84,10 @@ impl Coordinator {
         effects
     }
 
-    /// Counts a step whose updates are applied or dropped at the global step `now`.
-    pub(crate) fn count(
-        &mut self,
-        members: &Membership,
-        now: &mut i64,
-        step: &Ended<'_>,
-    ) -> Counted {
-        if members.is_over() || step.verdict.is_some_and(|verdict| verdict.epoch != self.epoch) {
-            return Counted::dropped(*now, step);
+    /// Counts a step whose updates are applied at the global step `now`.
+    pub(crate) fn count(&mut self, members: &Membership, now: &mut i64, step: &Ended) -> Counted {
+        if members.is_over() {
+            return Counted::dropped(*now, step.read);
         }
         self.policy.count(now, step)
     }

@@ -13,7 +13,7 @@ pub enum Effect {
         /// The contributing workers, by place.
         contributors: Vec<u32>,
     },
-    /// The gradient that `worker` voted for counts; the worker may send it.
+    /// The gradient that `worker` voted for counts; the shards may add it to its round.
     Count {
         /// The worker.
         worker: u32,

@@ -61,8 +61,8 @@ pub(crate) type Problem = (&'static str, String);
 pub(crate) struct Needs {
     /// Whether the version of the variable that was read travels with the gradient.
     pub(crate) version: bool,
-    /// Whether the worker announces its gradients, and is told whether they count before it sends
-    /// them.
+    /// Whether the worker announces its gradients to the task of the global step, which tells the
+    /// shards where they count.
     pub(crate) vote: bool,
     /// Whether a shard collects gradients into rounds, and applies their mean.
     pub(crate) rounds: bool,
@@ -195,7 +195,7 @@ impl Default for Correction {
 /// The [`Coordinator`](super::Coordinator) asks it. It never passes on a contribution of another
 /// epoch or of a departed worker, nor any once the training is over.
 pub(crate) trait Policy: fmt::Debug {
-    /// Takes a vote: a worker's gradient is on its way.
+    /// Takes a vote: the end of a worker's step, whose gradients are on their way.
     fn vote(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
         panic!("nobody votes in this mode, {members:?} {one:?}");
     }
@@ -206,8 +206,8 @@ pub(crate) trait Policy: fmt::Debug {
         vec![Effect::Release { worker }]
     }
 
-    /// Counts the step.
-    fn count(&mut self, now: &mut i64, step: &Ended<'_>) -> Counted {
+    /// Counts a step in a mode without votes.
+    fn count(&mut self, now: &mut i64, step: &Ended) -> Counted {
         count_each(now, step)
     }
 
@@ -267,19 +267,15 @@ pub(crate) trait Policy: fmt::Debug {
     }
 }
 
-/// The end of a worker's step, at the task of the global step.
+/// The end of a worker's step in a mode without votes, at the task of the global step.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended<'a> {
+pub(crate) struct Ended {
     /// The worker.
     pub(crate) worker: u32,
     /// Whether an earlier attempt of the step may have been carried out, wholly or in part.
     pub(crate) is_again: bool,
     /// The global step at which the worker's step began.
     pub(crate) read: i64,
-    /// The answer to its vote, if it voted.
-    pub(crate) verdict: Option<&'a Verdict>,
-    /// The version that it voted for, if it is known.
-    pub(crate) voted: Option<u64>,
 }
 
 /// The result of counting a step.
@@ -295,14 +291,14 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// The result of a step that does not count.
-    pub(crate) fn dropped(now: i64, step: &Ended<'_>) -> Self {
-        Self { global_step: now, staleness: now - step.read, applied: false }
+    /// The result of a step that began at the global step `read` and does not count.
+    pub(crate) fn dropped(now: i64, read: i64) -> Self {
+        Self { global_step: now, staleness: now - read, applied: false }
     }
 }
 
 /// Counts each step by itself.
-pub(super) fn count_each(now: &mut i64, step: &Ended<'_>) -> Counted {
+pub(super) fn count_each(now: &mut i64, step: &Ended) -> Counted {
     let before = *now;
     *now += 1;
     Counted { global_step: *now, staleness: before - step.read, applied: true }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::protocol::{Arrived, Contribution, Counted, Ended, Place, Policy, Treatment};
+use super::protocol::{Arrived, Contribution, Place, Policy, Treatment};
 use super::{Effect, Membership};
 
 /// How a mode makes its rounds.
@@ -65,8 +65,6 @@ pub(super) struct Rounds {
     round: u64,
     /// The workers whose gradients are in it, in the order of their votes.
     votes: Vec<u32>,
-    /// The number of rounds that the global step has counted.
-    counted: u64,
     /// Once a worker has left in good order: those who have learnt since how far the training has
     /// come.
     informed: Option<BTreeSet<u32>>,
@@ -74,7 +72,7 @@ pub(super) struct Rounds {
 
 impl Rounds {
     pub(super) fn new(rule: RoundRule, workers: u32) -> Self {
-        Self { rule, workers, round: 0, votes: Vec::new(), counted: 0, informed: None }
+        Self { rule, workers, round: 0, votes: Vec::new(), informed: None }
     }
 
     /// The number of gradients that make a round now.
@@ -143,26 +141,6 @@ impl Policy for Rounds {
                 effects.push(Effect::Count { worker, place });
                 effects
             }
-        }
-    }
-
-    /// Counts a round with the first step of it that comes here.
-    fn count(&mut self, now: &mut i64, step: &Ended<'_>) -> Counted {
-        let Some(verdict) = step.verdict else { return Counted::dropped(*now, step) };
-        let Some(place) = verdict.place else { return Counted::dropped(*now, step) };
-        let is_closed = verdict.closed.iter().any(|(round, _)| *round == place.round);
-        let done = place.round + u64::from(is_closed);
-        *now += done.saturating_sub(self.counted) as i64;
-        self.counted = self.counted.max(done);
-        let rounds_since = match self.rule.voters {
-            Voters::Wait => self.counted - done,
-            Voters::GoOn => 0,
-        };
-        let staleness = step.voted.map_or(0, |version| place.round.saturating_sub(version));
-        Counted {
-            global_step: *now - rounds_since as i64,
-            staleness: staleness as i64,
-            applied: true,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The end of each worker's step at the task that holds the global step.
 //!
-//! Adapts [`Coordinator`], which decides who counts and who waits, to the operations `Vote` and
-//! `CommitStep` and to those of a fence, which are answered.
+//! Adapts [`Coordinator`], which decides who counts and who waits, to the operations `CommitStep`,
+//! `Fence` and `LiftFence`, which are answered.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::runtime::codec::verdict_to_tensor;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::{StepId, Values};
 use crate::runtime::parameter_server::done::Done;
-use crate::runtime::state::{Commit, Served, Taken, Ticket, Vote};
+use crate::runtime::state::{Commit, Served, Taken, Ticket};
 
 /// One training's coordination, in one epoch.
 pub(super) struct Coordination {
@@ -26,15 +26,19 @@ pub(super) struct Coordination {
     training: Replica,
     /// The number of gradients in a round when a worker last left or came back; 0 without rounds.
     round_size: usize,
-    votes: BTreeMap<u32, Open>,
+    /// The global step.
+    global_step: i64,
+    /// The steps that have been counted since they were last asked for.
+    steps: i64,
+    votes: BTreeMap<u32, Vote>,
     commits: BTreeMap<u32, (Ticket, Values)>,
     /// The last request for a fence, and whether it has been answered that the fence is up.
     fence: Option<(Ticket, bool)>,
-    /// By worker: the place in which its gradient was told to count, until it commits.
-    counted: BTreeMap<u32, (Place, Open)>,
+    /// By worker: the last of its votes that counts.
+    told: BTreeMap<u32, Told>,
     /// The contributors of those closed rounds that a variable may still wait for.
     closed: BTreeMap<u64, Vec<u32>>,
-    /// The answer to the last step of each training.
+    /// In a mode without votes, the answer to the last step of each training.
     committed: Done<Counted>,
 }
 
@@ -43,11 +47,24 @@ type Answers = SmallVec<[Served; 1]>;
 
 /// A worker's vote.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct Vote {
     ticket: Ticket,
     /// The least version of a variable that its gradients were computed from.
     version: Version,
+    /// The global step that its step began at.
+    read: i64,
     taken: Option<Taken>,
+    /// Whether the step has failed or its worker was lost: the gradient may not have come to every
+    /// variable.
+    has_failed: bool,
+}
+
+/// A vote that counts, with its answer.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    vote: Vote,
+    place: Place,
+    counted: Counted,
 }
 
 /// The values that answer a worker's step.
@@ -67,75 +84,97 @@ impl Coordination {
             round_size: coordinator.round_size(members).unwrap_or(0),
             coordinator,
             training: replica,
+            global_step: 0,
+            steps: 0,
             votes: BTreeMap::new(),
             commits: BTreeMap::new(),
             fence: None,
-            counted: BTreeMap::new(),
+            told: BTreeMap::new(),
             closed: BTreeMap::new(),
             committed: Done::default(),
         }
     }
 
-    /// Takes a worker's vote: its gradients are on their way.
-    pub(super) fn vote(&mut self, members: &Membership, ticket: Ticket, vote: &Vote) -> Answers {
-        let (replica, version) = (vote.replica, vote.version);
-        if let Err(error) = self.check(replica, version) {
+    /// Takes the end of a worker's step at the global step `now`: its updates have been applied or,
+    /// if the worker votes, are on their way.
+    pub(super) fn commit(
+        &mut self,
+        members: &Membership,
+        ticket: Ticket,
+        now: i64,
+        commit: &Commit,
+    ) -> Answers {
+        self.global_step = now;
+        if let Err(error) = self.check(commit.replica, commit.version.unwrap_or_default()) {
             return smallvec![Served { ticket, outcome: Err(error) }];
         }
+        let taken = commit.taken.filter(|_| !self.coordinator.takes_steps_again());
+        match commit.version {
+            Some(version) => {
+                let vote = Vote { ticket, version, read: commit.read, taken, has_failed: false };
+                self.vote(members, commit.replica, vote)
+            }
+            None => self.count(members, commit, ticket, taken),
+        }
+    }
+
+    /// The steps that have been counted since the last call.
+    pub(super) fn take_steps(&mut self) -> i64 {
+        std::mem::take(&mut self.steps)
+    }
+
+    fn vote(&mut self, members: &Membership, replica: Replica, vote: Vote) -> Answers {
+        let (ticket, version, worker) = (vote.ticket, vote.version, replica.worker);
         if self.coordinator.is_current(version) {
             // All variables have had as many updates.
             self.closed.retain(|round, _| *round >= version.updates);
         }
-        let taken = vote.taken.filter(|_| !self.coordinator.takes_steps_again());
-        let open = Open { ticket, version, taken };
-        if let Some(place) = self.told_before(members, replica.worker, &open) {
-            return smallvec![self.tell(ticket, place)];
+        if let Some(told) = self.told_before(members, worker, &vote) {
+            self.told.insert(worker, Told { vote, ..told });
+            return smallvec![self.tell(ticket, Some(told.place), told.counted)];
         }
-        let before = self.votes.insert(replica.worker, open);
-        let mut answers: Answers =
-            Self::taken_over(replica, ticket, before.map(|open| open.ticket)).collect();
-        let one = Contribution { worker: replica.worker, version };
-        let effects = self.coordinator.vote(members, one);
+        let before = self.votes.insert(worker, vote).map(|vote| vote.ticket);
+        let mut answers: Answers = Self::taken_over(replica, ticket, before).collect();
+        let effects = self.coordinator.vote(members, Contribution { worker, version });
         answers.extend(self.answer(effects));
         answers
     }
 
     /// The answer that the worker's vote was given before, if it must not be decided anew. A step
-    /// that is taken again does not count twice. If the earlier step was lost, or the worker
-    /// itself, the worker keeps its place, since variables may wait for its gradient there.
-    fn told_before(&self, members: &Membership, worker: u32, open: &Open) -> Option<Option<Place>> {
-        if members.is_over() {
-            return None;
-        }
-        if open.taken.is_some_and(|taken| self.committed.has_step(open.ticket, taken)) {
-            return Some(None);
-        }
-        let (place, before) = self.counted.get(&worker)?;
-        let is_same_step = open.taken.is_some()
-            && (before.ticket.step.master, before.taken) == (open.ticket.step.master, open.taken);
-        let is_awaited =
-            self.coordinator.is_current(open.version) && place.round >= open.version.updates;
-        (is_same_step || is_awaited).then_some(Some(*place))
+    /// that is taken again does not count twice. If the earlier step has failed, or the worker was
+    /// lost, the worker keeps its place, since variables may wait for its gradient there.
+    fn told_before(&self, members: &Membership, worker: u32, vote: &Vote) -> Option<Told> {
+        let told = *self.told.get(&worker).filter(|_| !members.is_over())?;
+        let (master, before) = (vote.ticket.step.master, told.vote.ticket.step.master);
+        let is_same_step =
+            vote.taken.is_some() && (before, told.vote.taken) == (master, vote.taken);
+        let is_awaited = (told.vote.has_failed || before != master)
+            && self.coordinator.is_current(vote.version)
+            && told.place.round >= vote.version.updates;
+        (is_same_step || is_awaited).then_some(told)
     }
 
-    /// Takes a worker's commit: its updates have been applied or dropped. A step that is taken
-    /// again has been counted before, unless it is a part in another round by now.
-    pub(super) fn commit(
+    /// Counts a step whose updates have been applied, and holds its worker as the mode does. A step
+    /// that is taken again has been counted before.
+    fn count(
         &mut self,
         members: &Membership,
-        ticket: Ticket,
-        global_step: &mut i64,
         commit: &Commit,
+        ticket: Ticket,
+        taken: Option<Taken>,
     ) -> Answers {
         let replica = commit.replica;
-        if let Err(error) = self.check(replica, Version::default()) {
-            return smallvec![Served { ticket, outcome: Err(error) }];
-        }
-        let taken = commit.taken.filter(|_| !self.coordinator.takes_steps_again());
         if let Some(before) = taken.and_then(|taken| self.committed.done(ticket, taken)) {
             return smallvec![Served { ticket, outcome: Ok(outputs(before)) }];
         }
-        let counted = self.count(members, global_step, commit);
+        let before = self.global_step;
+        let step = Ended {
+            worker: replica.worker,
+            is_again: commit.taken.is_some_and(|taken| taken.origin.is_again),
+            read: commit.read,
+        };
+        let counted = self.coordinator.count(members, &mut self.global_step, &step);
+        self.steps += self.global_step - before;
         if let Some(taken) = taken {
             self.committed.note(ticket, taken, counted);
         }
@@ -148,21 +187,6 @@ impl Coordination {
         let effects = self.coordinator.commit(members, replica.worker);
         answers.extend(self.answer(effects));
         answers
-    }
-
-    /// Counts a step as its mode does.
-    fn count(&mut self, members: &Membership, now: &mut i64, commit: &Commit) -> Counted {
-        let voted =
-            if members.is_over() { None } else { self.counted.remove(&commit.replica.worker) };
-        let voted = voted.map(|(_, open)| open.version.updates);
-        let step = Ended {
-            worker: commit.replica.worker,
-            is_again: commit.taken.is_some_and(|taken| taken.origin.is_again),
-            read: commit.read,
-            verdict: commit.verdict.as_ref(),
-            voted,
-        };
-        self.coordinator.count(members, now, &step)
     }
 
     /// Puts up a fence: all other workers stop between two steps.
@@ -220,6 +244,10 @@ impl Coordination {
 
     /// Forgets a step that has failed, and takes down its fence.
     pub(super) fn forget(&mut self, step: StepId) -> Vec<Served> {
+        let told = self.told.values_mut().map(|told| &mut told.vote);
+        for vote in self.votes.values_mut().chain(told) {
+            vote.has_failed |= vote.ticket.step == step;
+        }
         let is_forgotten = self.fence.is_some_and(|(ticket, _)| ticket.step == step);
         let owner = self.coordinator.fence_owner().filter(|_| is_forgotten);
         let lifted = owner.and_then(|owner| self.coordinator.lift_fence(owner));
@@ -253,6 +281,9 @@ impl Coordination {
 
     /// Stops waiting for `worker`.
     pub(super) fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Served> {
+        if let Some(told) = self.told.get_mut(&worker) {
+            told.vote.has_failed = true;
+        }
         let effects = self.coordinator.leave(members, worker);
         let now = self.coordinator.round_size(members).unwrap_or(0);
         let before = std::mem::replace(&mut self.round_size, now);
@@ -282,7 +313,7 @@ impl Coordination {
     pub(super) fn waiting(self) -> impl Iterator<Item = Ticket> {
         let commits = self.commits.into_values().map(|(ticket, _)| ticket);
         let fence = self.fence.filter(|(_, is_told)| !is_told).map(|(ticket, _)| ticket);
-        self.votes.into_values().map(|open| open.ticket).chain(commits).chain(fence)
+        self.votes.into_values().map(|vote| vote.ticket).chain(commits).chain(fence)
     }
 
     /// Checks that `replica` is of this training, and `version` a version of its variables.
@@ -343,6 +374,8 @@ impl Coordination {
             match effect {
                 Effect::Close { round, contributors } => {
                     self.closed.insert(round, contributors);
+                    self.global_step += 1;
+                    self.steps += 1;
                 }
                 Effect::Count { worker, place } => {
                     served.extend(self.answer_vote(worker, Some(place)))
@@ -367,21 +400,27 @@ impl Coordination {
     }
 
     fn answer_vote(&mut self, worker: u32, place: Option<Place>) -> Option<Served> {
-        let open = self.votes.remove(&worker)?;
-        if let Some(place) = place {
-            self.counted.insert(worker, (place, open));
-        }
-        Some(self.tell(open.ticket, place))
+        let vote = self.votes.remove(&worker)?;
+        let Some(place) = place else {
+            let counted = Counted::dropped(self.global_step, vote.read);
+            return Some(self.tell(vote.ticket, None, counted));
+        };
+        let staleness = place.round.saturating_sub(vote.version.updates) as i64;
+        let counted = Counted { global_step: self.global_step, staleness, applied: true };
+        self.told.insert(worker, Told { vote, place, counted });
+        Some(self.tell(vote.ticket, Some(place), counted))
     }
 
-    fn tell(&self, ticket: Ticket, place: Option<Place>) -> Served {
+    fn tell(&self, ticket: Ticket, place: Option<Place>, counted: Counted) -> Served {
         let closed = self
             .closed
             .iter()
             .map(|(round, contributors)| (*round, contributors.clone()))
             .collect();
         let verdict = Verdict { epoch: self.coordinator.epoch(), place, closed };
-        Served { ticket, outcome: Ok(smallvec![verdict_to_tensor(&verdict)]) }
+        let mut values = outputs(counted);
+        values.push(verdict_to_tensor(&verdict));
+        Served { ticket, outcome: Ok(values) }
     }
 }
 

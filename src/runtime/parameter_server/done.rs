@@ -47,11 +47,6 @@ impl<T: Copy> Done<T> {
         self.0.get(&taken.task)?.iter().find(|last| last.is_of(ticket, taken))
     }
 
-    /// Whether anything has been done for the step `taken`, or for a later one.
-    pub(super) fn has_step(&self, ticket: Ticket, taken: Taken) -> bool {
-        self.last(ticket, taken).is_some_and(|last| last.step >= taken.origin.number)
-    }
-
     /// The result of the operation of `ticket` in the step `taken`, if it has been done.
     pub(super) fn done(&self, ticket: Ticket, taken: Taken) -> Option<T> {
         let last = self.last(ticket, taken)?;
@@ -123,7 +118,6 @@ mod tests {
         assert_eq!(done.done(ticket(7, 0), taken(3, 1)), None);
         done.note(ticket(7, 0), taken(3, 1), 'b');
         assert_eq!(done.done(ticket(7, 0), taken(3, 1)), Some('b'));
-        assert!(done.has_step(ticket(7, 5), taken(3, 0)));
         assert_eq!(done.done(ticket(8, 0), taken(3, 1)), None, "another life");
         assert_eq!(done.done(ticket(7, 0), taken(4, 0)), None, "another training");
     }

@@ -13,7 +13,7 @@ use crate::tensor::{DType, Tensor, TensorError};
 use crate::runtime::codec::{verdict_from_tensor, version_from_tensor};
 use crate::runtime::error::Result;
 use crate::runtime::messages::Values;
-use crate::runtime::state::{Action, ApplyGradient, Commit, OnResource, VariableId, Vote};
+use crate::runtime::state::{Action, ApplyGradient, Commit, OnResource, VariableId};
 use crate::runtime::worker::plan::Plan;
 
 /// The request of node `node` of `plan` to the parameter server, given its inputs.
@@ -45,21 +45,17 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
             let variables = (0..node.variables.len()).map(variable).collect();
             Action::Apply(apply_gradient(rule.clone(), *is_sparse, *replica, variables, inputs)?)
         }
-        Op::Vote(replica) => Action::Vote(Vote {
-            global_step: variable(0),
-            replica: *replica,
-            version: least_version(inputs)?.unwrap_or_default(),
-            taken: None,
-        }),
         Op::CommitStep(replica) => {
             let read = next().item()?;
-            let needs = replica.mode.needs();
-            let verdict = needs.vote.then(|| verdict_from_tensor(&next())).transpose()?;
+            let version = match replica.mode.needs().vote {
+                true => Some(least_version(inputs)?.unwrap_or_default()),
+                false => None,
+            };
             Action::Commit(Commit {
                 global_step: variable(0),
                 replica: *replica,
                 read,
-                verdict,
+                version,
                 taken: None,
             })
         }

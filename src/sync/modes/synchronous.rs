@@ -80,7 +80,7 @@ struct Barrier {
 impl Policy for Barrier {
     /// Counts a round with the first step of it that ends. If a step is taken again after others
     /// of its round have ended, it is of the round before the global step that it has read.
-    fn count(&mut self, now: &mut i64, step: &Ended<'_>) -> Counted {
+    fn count(&mut self, now: &mut i64, step: &Ended) -> Counted {
         let before = self.reached.get(&step.worker).copied();
         let is_counted = step.is_again && before.is_some_and(|before| before + 1 == step.read);
         *now += i64::from(*now == step.read && !is_counted);

@@ -1,4 +1,4 @@
-//! Backup workers: how a training with them ends.
+//! Backup workers: how a training with them ends, and what a step costs beside a plain one.
 
 use std::time::Duration;
 
@@ -13,6 +13,16 @@ const LATENCY: Duration = Duration::from_millis(1);
 fn training(workers: u32, backups: u32, law: Law) -> Simulated {
     let training = Simulated::new(2, workers, Mode::Sync { backups });
     training.model(Model::Null(Null::scalars(4))).step_time(law).latency(LATENCY)
+}
+
+#[test]
+fn a_step_with_a_vote_takes_as_many_latencies_as_a_plain_synchronous_one() {
+    let [plain, voting] = [0, 1].map(|backups| {
+        let trained = training(4, backups, Law::Constant { value: 0.1 }).steps(40).run();
+        (trained.reached(40) - trained.reached(10)) / 30.0
+    });
+    let more = (voting - plain) / LATENCY.as_secs_f64();
+    assert!(more.abs() < 0.1, "{voting} s a step, not {plain} s: {more} latencies more");
 }
 
 #[test]
