@@ -24,6 +24,7 @@ mod master;
 mod messages;
 mod ordered;
 mod parameter_server;
+mod places;
 mod processor;
 mod reply;
 mod server;
@@ -40,7 +41,8 @@ pub(crate) use mailbox::{messages_sent, tell};
 pub(crate) use master::step_plan::partitions;
 pub use messages::{
     Arrival, Arrivals, GraphHandle, MasterMessage, Origin, Packed, PackedArrivals,
-    ParameterServerMessage, PeerMessage, Scope, SessionId, StepId, Traffic, Values, WorkerMessage,
+    ParameterServerMessage, PeerMessage, Places, Scope, SessionId, StepId, Traffic, Values,
+    WorkerMessage,
 };
 pub use processor::Processor;
 pub(crate) use processor::is_computing;

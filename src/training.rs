@@ -6,6 +6,7 @@ mod checkpoints;
 mod fetched;
 pub mod hooks;
 mod monitored_session;
+mod places;
 mod record;
 mod recording;
 mod recovery;

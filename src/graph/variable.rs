@@ -6,7 +6,7 @@ use super::error::GraphError;
 use super::op::{Op, VariableSpec};
 use super::output::{Output, Target};
 use super::variable_part::VariablePart;
-use crate::cluster::TaskName;
+use crate::cluster::{DeviceSpec, TaskName};
 
 use super::{Edge, Gradient, Graph, NewOperation, OpId};
 
@@ -52,10 +52,13 @@ impl Variable {
 
     /// The task of its requested device, if the request names a task in full.
     pub fn task(&self) -> Option<TaskName> {
-        self.graph.with_operation(self.op, |operation| {
-            let device = &operation.device;
-            Some(TaskName::new(device.job()?, device.task()?))
-        })
+        let device = self.device();
+        Some(TaskName::new(device.job()?, device.task()?))
+    }
+
+    /// Its requested device.
+    pub(crate) fn device(&self) -> DeviceSpec {
+        self.graph.with_operation(self.op, |operation| operation.device.clone())
     }
 
     /// Its value in the step. All readers in a graph share one read, so that the value travels once

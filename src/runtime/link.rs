@@ -13,6 +13,7 @@ use crate::transport::{Inbox, Loss, Messages, PeerId, Transport};
 use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Address, Spare, tell};
 use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
+use crate::runtime::places::KnownPlaces;
 use crate::runtime::state::{Served, StateRequest};
 
 /// The way from one of a task's actors to all others, of this task and of the cluster.
@@ -47,6 +48,8 @@ pub(crate) struct Actors {
     partners: RefCell<BTreeSet<PeerId>>,
     /// Messages broadcast to all tasks, sent again to a task that was lost meanwhile.
     pub(crate) parting: RefCell<Vec<ParameterServerMessage>>,
+    /// Where the chief has the variables that workers share.
+    pub(crate) places: KnownPlaces,
     /// The lists that the worker and the parameter server send each other.
     pub(crate) requests: Spare<StateRequest>,
     pub(crate) served: Spare<Served>,
@@ -114,6 +117,13 @@ impl Link {
 }
 
 impl Link {
+    /// Tells `to` where this task's graph has the shared variables, now or once that is known.
+    pub(crate) fn tell_places(&self, to: PeerId) {
+        if let Some(places) = self.actors.places.own_for(to) {
+            self.send(to, ParameterServerMessage::Places(places));
+        }
+    }
+
     /// Whether `messages` say only that a worker leaves, to a task that does not wait for it. A
     /// parameter server waits for it, and so does a task that this one has sent something for a
     /// step; sending the message to all would take a connection between any two workers. The
@@ -151,6 +161,7 @@ impl Actors {
             has_servers: Cell::new(false),
             partners: RefCell::default(),
             parting: RefCell::default(),
+            places: KnownPlaces::default(),
             requests: Spare::default(),
             served: Spare::default(),
         }
@@ -181,7 +192,9 @@ impl Actors {
             }
             ParameterServerMessage::Reset { .. } => self.resets.set(self.resets.get() + 1),
             ParameterServerMessage::Leave { worker: 0 } => self.chief_has_left.set(true),
-            ParameterServerMessage::Leave { .. } => {}
+            ParameterServerMessage::Leave { .. }
+            | ParameterServerMessage::AskForPlaces
+            | ParameterServerMessage::Places(_) => {}
         }
     }
 }

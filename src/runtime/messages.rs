@@ -200,7 +200,15 @@ pub enum ParameterServerMessage {
     },
     /// Chief: the training is over; stop waiting for it.
     TrainingOver,
+    /// Program of a worker, to the chief's task: tell where the chief's graph has the variables.
+    /// Answered by `Places`, once the chief has built its graph.
+    AskForPlaces,
+    /// Chief's task: where its graph has the variables that workers share.
+    Places(Places),
 }
+
+/// The variables that workers share, by name, each with the task that a graph places it on.
+pub type Places = Vec<(String, TaskName)>;
 
 impl From<MasterMessage> for PeerMessage {
     fn from(message: MasterMessage) -> Self {

@@ -234,6 +234,8 @@ impl ParameterServer {
         match message {
             ParameterServerMessage::Leave { worker } => self.leave(worker),
             ParameterServerMessage::TrainingOver => self.finish(),
+            ParameterServerMessage::AskForPlaces => self.link.tell_places(from),
+            ParameterServerMessage::Places(places) => self.link.actors.places.hear(places),
             ParameterServerMessage::Reset { number, containers, within_training, incarnations } => {
                 for (task, incarnation) in &incarnations {
                     self.link.has_restarted(task, *incarnation);

@@ -20,7 +20,7 @@ use crate::runtime::mail::{
 };
 use crate::runtime::mailbox::{Address, tell};
 use crate::runtime::master::Master;
-use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
+use crate::runtime::messages::{ParameterServerMessage, PeerMessage, Places};
 use crate::runtime::parameter_server::ParameterServer;
 use crate::runtime::processor::Processor;
 use crate::runtime::worker::Worker;
@@ -310,6 +310,23 @@ impl Server {
             }
         }
         self.link.flush();
+    }
+
+    /// Tells the workers that ask for it where this task's graph has the shared variables.
+    pub(crate) fn publish_places(&self, places: Places) {
+        for asked_by in self.actors.places.publish(places) {
+            self.link.tell_places(asked_by);
+        }
+        self.link.flush();
+    }
+
+    /// Where the graph of the program of `chief` has the shared variables, once that is built.
+    pub(crate) async fn places_of(&self, chief: &TaskName) -> Places {
+        if let Some(peer) = self.link.resolve(chief) {
+            self.link.send(peer, ParameterServerMessage::AskForPlaces);
+            self.link.flush();
+        }
+        self.actors.places.told().await
     }
 
     /// Makes the actors write what they wait for, once they have dealt with all earlier messages.

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::future::IntoFuture;
 use std::time::Duration;
 
 use crate::graph::Graph;
@@ -10,6 +11,7 @@ use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Shape, Tensor};
 
 use super::checkpoints::{Checkpoints, part_as_slice};
+use super::places::{places, unless_misplaced};
 use super::recovery::{OPERATION_TIMEOUT, RECOVERY_TIMEOUT, given_up, lost_values};
 use super::scaffold::{Finalized, Known};
 use super::session::Session;
@@ -74,7 +76,11 @@ impl SessionCreator {
     /// time.
     pub(super) async fn create(&self) -> Result<Created> {
         let session = self.session(OPERATION_TIMEOUT).await?;
-        if self.task.is_chief() { self.prepare(session).await } else { self.wait(session).await }
+        if !self.task.is_chief() {
+            return self.wait(session).await;
+        }
+        self.task.publish_places(places(&self.graph, self.task.name()));
+        self.prepare(session).await
     }
 
     /// A session to replace one that was lost with the error `root`, in a training that was at
@@ -199,7 +205,8 @@ impl SessionCreator {
     /// The other workers' part: waits for the chief.
     async fn wait(&self, session: Session) -> Result<Created> {
         session.set_timeout(self.task.limit(self.max_wait));
-        let waited = session.run().target(&self.scaffold.all_initialized).await;
+        let initialized = session.run().target(&self.scaffold.all_initialized);
+        let waited = unless_misplaced(initialized.into_future(), &self.task, &self.graph).await;
         waited.map_err(|error| self.blame_the_chief(error))?;
         session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
         let global_step = self.scaffold.global_step(&session).await?;

@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, TaskName};
 use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Replica, Variable};
 use crate::optimizer::{LocalSgd, Optimizer, TrainOp, as_gradients, gradients_of};
-use crate::runtime::{Code, Error, ParameterServerMessage, Result, Server, ServerTarget};
+use crate::runtime::{Code, Error, ParameterServerMessage, Places, Result, Server, ServerTarget};
 use crate::sync::{Copies, Mode};
 use crate::units::Time;
 
@@ -346,6 +346,16 @@ impl Task {
     /// Whether the chief has left the training.
     pub(super) fn has_chief_left(&self) -> bool {
         self.inner.parts.server.has_chief_left()
+    }
+
+    /// Tells the workers that ask for it where this task's graph has the shared variables.
+    pub(super) fn publish_places(&self, places: Places) {
+        self.inner.parts.server.publish_places(places);
+    }
+
+    /// Where the graph of `chief` has the shared variables, once it is built.
+    pub(super) async fn places_of(&self, chief: &TaskName) -> Places {
+        self.inner.parts.server.places_of(chief).await
     }
 
     /// The number of times that the variables of this task have been cleared.

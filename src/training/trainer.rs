@@ -36,6 +36,7 @@ pub async fn train(task: Task) -> Result<()> {
         );
         return Err(Error::new(Code::InvalidArgument, message).on(task.name()));
     }
+    check_that_somebody_holds_variables(&task)?;
     let (g, model) = build_graph(&task)?;
     let mut builder = MonitoredSession::builder(&task, g);
     let stop = &task.settings().stop;
@@ -54,6 +55,21 @@ pub async fn train(task: Task) -> Result<()> {
     let mut session = builder.open().await?;
     let trained = train_until_the_end(&task, &mut session, &model).await;
     session.close_after(trained).await
+}
+
+/// Fails if workers would share variables that no task holds: a `ReplicaDeviceSetter` without
+/// parameter servers leaves each worker's on its own task, as TensorFlow's does.
+fn check_that_somebody_holds_variables(task: &Task) -> Result<()> {
+    let has_servers = task.cluster().num_tasks("ps").is_ok_and(|count| count > 0);
+    let workers = task.replica().map_or(1, |replica| replica.workers);
+    if has_servers || workers == 1 {
+        return Ok(());
+    }
+    let message = format!(
+        "the cluster has no task of the job `ps`, so nothing holds the variables that its \
+         {workers} workers share; add `ps = 1` to the cluster"
+    );
+    Err(Error::new(Code::InvalidArgument, message))
 }
 
 async fn train_until_the_end(

@@ -5,6 +5,7 @@ mod hooks;
 mod life_of_a_step;
 mod monitored_session;
 mod peer_to_peer;
+mod places;
 mod queues;
 mod servers;
 mod session_creation;

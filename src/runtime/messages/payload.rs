@@ -1,6 +1,7 @@
 //! The size of each message between tasks on the wire.
 
 use super::{MasterMessage, Packed, ParameterServerMessage, PeerMessage, WorkerMessage};
+use crate::cluster::TaskName;
 use crate::tensor::Tensor;
 use crate::transport::Payload;
 use crate::units::Bytes;
@@ -86,7 +87,13 @@ impl ParameterServerMessage {
                 let tasks = incarnations.iter().map(|(task, _)| 12 + text(task.job()));
                 containers.chain(tasks).sum()
             }
-            Self::Leave { .. } | Self::TrainingOver => 0,
+            Self::Places(places) => {
+                let place = |(name, task): &(String, TaskName)| {
+                    12 + 2 * STRING_HEADER + (name.len() + task.job().len()) as u64
+                };
+                places.iter().map(place).sum()
+            }
+            Self::Leave { .. } | Self::TrainingOver | Self::AskForPlaces => 0,
         }
     }
 }

@@ -126,7 +126,14 @@ fn messages() -> Vec<PeerMessage> {
         },
         WorkerMessage::AbortStep(step),
     ];
-    let to_parameter_servers = [
+    let to_masters = to_masters.into_iter().map(PeerMessage::from);
+    let to_workers = registered.chain(to_workers).map(PeerMessage::from);
+    let to_parameter_servers = to_parameter_servers().into_iter().map(PeerMessage::from);
+    to_masters.chain(to_workers).chain(to_parameter_servers).collect()
+}
+
+fn to_parameter_servers() -> [ParameterServerMessage; 5] {
+    [
         ParameterServerMessage::Reset {
             number: 1,
             containers: vec!["a".to_owned(), String::new()],
@@ -135,11 +142,9 @@ fn messages() -> Vec<PeerMessage> {
         },
         ParameterServerMessage::Leave { worker: 3 },
         ParameterServerMessage::TrainingOver,
-    ];
-    let to_masters = to_masters.into_iter().map(PeerMessage::from);
-    let to_workers = registered.chain(to_workers).map(PeerMessage::from);
-    let to_parameter_servers = to_parameter_servers.into_iter().map(PeerMessage::from);
-    to_masters.chain(to_workers).chain(to_parameter_servers).collect()
+        ParameterServerMessage::AskForPlaces,
+        ParameterServerMessage::Places(vec![("v".to_owned(), TaskName::new("ps", 1))]),
+    ]
 }
 
 #[test]
@@ -149,7 +154,7 @@ fn every_message_comes_back_as_it_was() {
         .iter()
         .map(|message| format!("{message:?}").split([' ', '{']).next().unwrap().to_owned())
         .collect();
-    assert_eq!(kinds.len(), 12, "each kind: {kinds:?}");
+    assert_eq!(kinds.len(), 14, "each kind: {kinds:?}");
     let bytes = encode_envelope(&all, limits).unwrap();
     let back = decode_envelope::<PeerMessage>(&bytes, limits).unwrap();
     assert_eq!(format!("{back:?}"), format!("{all:?}"));

@@ -1,0 +1,56 @@
+//! Where the chief's graph has the variables that workers share, for a worker that waits for them
+//! in vain.
+
+use std::cell::RefCell;
+
+use tokio::sync::Notify;
+
+use crate::transport::PeerId;
+
+use super::messages::Places;
+
+/// What a task knows of the places of shared variables.
+#[derive(Default)]
+pub(crate) struct KnownPlaces {
+    /// Those in the graph of this task's program, once it is built.
+    own: RefCell<Option<Places>>,
+    /// The tasks that have asked for them before.
+    asked_by: RefCell<Vec<PeerId>>,
+    /// Those in the chief's graph, as it has told this task.
+    of_chief: RefCell<Option<Places>>,
+    is_told: Notify,
+}
+
+impl KnownPlaces {
+    /// Those in this task's graph, or none yet: `asked_by` is then told later.
+    pub(super) fn own_for(&self, asked_by: PeerId) -> Option<Places> {
+        let own = self.own.borrow().clone();
+        if own.is_none() {
+            self.asked_by.borrow_mut().push(asked_by);
+        }
+        own
+    }
+
+    /// Notes those in this task's graph; returns the tasks that wait for them.
+    pub(super) fn publish(&self, places: Places) -> Vec<PeerId> {
+        *self.own.borrow_mut() = Some(places);
+        self.asked_by.take()
+    }
+
+    /// The chief has told its places.
+    pub(super) fn hear(&self, places: Places) {
+        *self.of_chief.borrow_mut() = Some(places);
+        self.is_told.notify_waiters();
+    }
+
+    /// Waits until the chief tells its places.
+    pub(super) async fn told(&self) -> Places {
+        loop {
+            let told = self.is_told.notified();
+            if let Some(places) = self.of_chief.take() {
+                return places;
+            }
+            told.await;
+        }
+    }
+}
