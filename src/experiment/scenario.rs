@@ -60,6 +60,7 @@ mod mistakes;
 mod mode;
 mod network;
 mod optimizer;
+mod partitioner;
 mod program;
 mod run;
 mod tasks;

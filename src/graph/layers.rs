@@ -4,7 +4,9 @@ mod norm;
 mod window;
 
 use super::error::{GraphError, GraphProblem};
+use super::initializers::VarianceScaling;
 use super::output::Output;
+use super::partitioned_variable::InitialRows;
 use crate::tensor::DType;
 
 pub use norm::{BatchNorm, dropout, layer_norm, moments};
@@ -37,10 +39,10 @@ pub fn dense(x: &Output, units: usize) -> Result<Output, GraphError> {
 #[track_caller]
 fn dense_in_scope(x: &Output, width: usize, units: usize) -> Result<Output, GraphError> {
     let graph = x.graph();
-    let purpose = graph.scoped_name("kernel");
-    let kernel = graph.variable("kernel", &graph.glorot_uniform(&purpose, [width, units]))?;
-    let bias = graph.variable("bias", &graph.zeros([units]))?;
-    x.matmul(&kernel.read())?.bias_add(&bias.read())
+    let glorot = InitialRows::Random(VarianceScaling::GLOROT_UNIFORM.law([width, units]));
+    let kernel = graph.weights("kernel", [width, units], glorot)?;
+    let bias = graph.weights("bias", [units], InitialRows::Constant(0.0))?;
+    x.matmul(&kernel.as_tensor()?)?.bias_add(&bias.as_tensor()?)
 }
 
 /// The share of rows whose greatest logit is that of the label (f32).

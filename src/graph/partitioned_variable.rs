@@ -75,6 +75,30 @@ impl Graph {
         Ok(PartitionedVariable { name: full_name.into(), shape, shards })
     }
 
+    /// The trainable f32 variable `name` of a layer: in shards if the partitioner in force asks for
+    /// more than one, else one variable of that name.
+    #[track_caller]
+    pub(super) fn weights(
+        &self,
+        name: &str,
+        shape: impl Into<Shape>,
+        initial: InitialRows,
+    ) -> Result<PartitionedVariable, GraphError> {
+        let shape = shape.into();
+        let partitioner = self.state().partitioner;
+        if let Some(partitioner) = partitioner
+            && partitioner.shards(shape).is_some_and(|shards| shards > 1)
+        {
+            return self.partitioned_variable(name, shape, initial, partitioner);
+        }
+        let value = match initial {
+            InitialRows::Constant(value) => self.filled(shape, value),
+            InitialRows::Random(law) => self.random(&self.scoped_name(name), law, shape),
+        };
+        let whole = self.variable(name, &value)?;
+        Ok(PartitionedVariable { name: self.scoped_name(name).into(), shape, shards: vec![whole] })
+    }
+
     /// The initial values of a shard, built outside all device scopes so that they are made on the
     /// shard's device.
     #[track_caller]

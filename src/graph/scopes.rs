@@ -6,6 +6,7 @@ use super::Graph;
 use super::device_scope::{DeviceFunction, DeviceScope};
 use super::error::{GraphError, GraphProblem};
 use super::output::Target;
+use super::partitioner::Partitioner;
 use super::state::is_legal;
 
 /// Scopes. Each ends when `build` returns, and those inside it have ended by then.
@@ -92,6 +93,23 @@ impl Graph {
         let outer = std::mem::replace(&mut self.state().is_local, are_local);
         let built = build(self);
         self.state().is_local = outer;
+        built
+    }
+
+    /// Builds with the weights of layers in as many shards as `partitioner` says, each placed by
+    /// itself (TensorFlow: `variable_scope(partitioner=…)`). It is for kernels, biases, and scales
+    /// and offsets of [`layer_norm`](super::layer_norm); those of batch normalisation stay whole.
+    ///
+    /// # Errors
+    /// The errors of `build`.
+    pub fn with_partitioner<T>(
+        &self,
+        partitioner: Partitioner,
+        build: impl FnOnce(&Self) -> Result<T, GraphError>,
+    ) -> Result<T, GraphError> {
+        let outer = self.state().partitioner.replace(partitioner);
+        let built = build(self);
+        self.state().partitioner = outer;
         built
     }
 

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use super::device_scope::{self, DeviceScope};
 use super::error::{GraphError, GraphProblem};
 use super::op::Op;
+use super::partitioner::Partitioner;
 use super::shape_inference::infer;
 use super::variable_part::VariablePart;
 use super::{Edge, GraphDef, OpId, Operation, TensorType};
@@ -65,6 +66,8 @@ pub(super) struct State {
     pub(super) settle: Option<OpId>,
     /// Whether new variables are local to each worker.
     pub(super) is_local: bool,
+    /// The rule by which the weights of new layers are cut into shards.
+    pub(super) partitioner: Option<Partitioner>,
     /// While a gradient is built: the operation on whose device new ones run, and the user's line
     /// that asked for the gradient.
     pub(super) beside: Option<(OpId, &'static Location<'static>)>,

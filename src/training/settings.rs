@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::graph::Partitioner;
 use crate::models::Model;
 use crate::optimizer::Optimizer;
 use crate::units::Span;
@@ -15,6 +16,8 @@ use crate::units::Span;
 pub struct Settings {
     /// The model to train.
     pub model: Model,
+    /// The rule by which the weights of layers are cut into shards; none leaves them whole.
+    pub partitioner: Option<Partitioner>,
     /// The optimizer that applies the gradients.
     pub optimizer: Optimizer,
     /// The batch of each worker \[samples\].

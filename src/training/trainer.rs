@@ -143,8 +143,13 @@ fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
     let split = &task.dataset()?.train;
     let features = g.placeholder("features", DType::F32, [None, Some(split.width())])?;
     let labels = g.placeholder("labels", DType::I32, [None])?;
-    let network =
-        task.with_variables(g, |_| Ok(models::build(&settings.model, &features, split)?))?;
+    let network = task.with_variables(g, |g| {
+        let build = |_: &Graph| Ok(models::build(&settings.model, &features, split)?);
+        match settings.partitioner {
+            Some(partitioner) => g.with_partitioner(partitioner, build),
+            None => build(g),
+        }
+    })?;
     let Network { logits, ids, updates } = network;
     let loss = sparse_softmax_cross_entropy(&logits, &labels)?.mean();
     let accuracy = accuracy(&logits, &labels)?;

@@ -2,5 +2,6 @@
 
 mod checkpoints;
 mod own_server;
+mod partitioners;
 mod processors;
 mod reports;

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::mistakes::Mistakes;
 use super::optimizer::{OptimizerFile, optimizer};
+use super::partitioner::PartitionerFile;
 use crate::data::Source;
 use crate::models::{Embedding, Lookups, Model, Null, NullGradient, Published};
 use crate::training::{Settings, Stop};
@@ -31,6 +32,7 @@ pub(super) struct ProgramFile {
     bytes: Option<Bytes>,
     lookups: Option<usize>,
     gradient: Option<NullGradient>,
+    partitioner: Option<PartitionerFile>,
     dataset: Option<Source>,
     batch: Option<usize>,
     optimizer: OptimizerFile,
@@ -75,7 +77,12 @@ pub(super) fn program(
         }
     };
     check_samples(&model, &dataset, found);
-    (Settings { model, optimizer, batch, stop }, dataset)
+    let has_layers = !matches!(model, Model::Null(_));
+    found.unless(has_layers || file.partitioner.is_none(), "program.partitioner", || {
+        "the model `null` has no layers to cut; remove the key".to_owned()
+    });
+    let partitioner = file.partitioner.map(|typed| typed.partitioner(found));
+    (Settings { model, partitioner, optimizer, batch, stop }, dataset)
 }
 
 /// The model with its sizes.

@@ -136,6 +136,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
         numerics: Numerics::Real,
         settings: Settings {
             model: Model::Softmax,
+            partitioner: None,
             optimizer,
             batch: 32,
             stop: Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None },

@@ -6,6 +6,7 @@ use super::super::Graph;
 use super::super::error::{GraphError, GraphProblem};
 use super::super::op::Axes;
 use super::super::output::{Output, Target};
+use super::super::partitioned_variable::InitialRows;
 use super::super::variable::Variable;
 
 /// Batch normalisation (Ioffe and Szegedy 2015; TensorFlow: `tf.layers.batch_normalization`,
@@ -155,9 +156,9 @@ pub fn layer_norm(x: &Output, epsilon: f32) -> Result<Output, GraphError> {
 #[track_caller]
 fn layer_norm_in_scope(x: &Output, width: usize, epsilon: f32) -> Result<Output, GraphError> {
     let graph = x.graph();
-    let gamma = graph.variable("gamma", &graph.filled([width], 1.0))?;
-    let beta = graph.variable("beta", &graph.zeros([width]))?;
-    x.layer_norm(&[&gamma.read(), &beta.read()], epsilon)
+    let gamma = graph.weights("gamma", [width], InitialRows::Constant(1.0))?;
+    let beta = graph.weights("beta", [width], InitialRows::Constant(0.0))?;
+    x.layer_norm(&[&gamma.as_tensor()?, &beta.as_tensor()?], epsilon)
 }
 
 /// The mean and the variance (over the count) of the elements along `axes`; with `keep_dims` these

@@ -3,6 +3,7 @@
 use super::super::error::{GraphError, GraphProblem};
 use super::super::op::{Padding, RandomLaw, Sliding};
 use super::super::output::Output;
+use super::super::partitioned_variable::InitialRows;
 
 /// A convolution without activation: `filters` channels from windows of `size` (height and width),
 /// with a bias for each channel (TensorFlow: `tf.layers.conv2d`).
@@ -72,14 +73,13 @@ fn convolved(
     let [height, width, channels, filters] = filter;
     let limit = (6.0 / (height * width * (channels + filters)) as f32).sqrt();
     let law = RandomLaw::Uniform { low: -limit, high: limit };
-    let kernel =
-        graph.variable("kernel", &graph.random(&graph.scoped_name("kernel"), law, filter))?;
-    let y = x.conv2d(&kernel.read(), sliding)?;
+    let kernel = graph.weights("kernel", filter, InitialRows::Random(law))?;
+    let y = x.conv2d(&kernel.as_tensor()?, sliding)?;
     if !has_bias {
         return Ok(y);
     }
-    let bias = graph.variable("bias", &graph.zeros([filters]))?;
-    y.bias_add(&bias.read())
+    let bias = graph.weights("bias", [filters], InitialRows::Constant(0.0))?;
+    y.bias_add(&bias.as_tensor()?)
 }
 
 /// The greatest element of each window of `size` by `strides`; an incomplete window at the edge
