@@ -35,6 +35,6 @@ pub use device::{ComputeError, ComputeSpec};
 pub use faults::{Fault, FaultKind, Faults, Trigger};
 pub use hosts::{Hosts, MessageCost, MessageThread};
 pub use law::{Law, LawError};
-pub use network::{Loopback, NetworkError, NetworkSpec, Racks};
+pub use network::{ConnectionSpec, LinkSpeed, Loopback, NetworkError, NetworkSpec, Racks};
 pub use processor::{Activity, Usage};
 pub use run::run;

@@ -1,37 +1,48 @@
 //! The modelled network: computes the arrival of each message, given the others on its links.
 //!
 //! Every host has a full-duplex NIC, and may sit in a rack with an oversubscribed, full-duplex
-//! uplink. A message first takes its sender a fixed time, one message after another (LogP's
-//! overhead; Culler et al. 1993). Then it is a flow; concurrent flows share the links by max-min
-//! fairness. It arrives one latency after its last byte has left. So messages between the same two
-//! hosts may overtake each other, as streams of one connection do. Tasks on one host share its NIC
-//! and talk to each other over its loopback. A message of a task to itself crosses no link and has
-//! no latency.
+//! uplink. Tasks on one host share its NIC and talk to each other over its loopback. A message
+//! first takes its sender a fixed time, one message after another (LogP's overhead; Culler et al.
+//! 1993); a large one takes a time to start besides. What one task sends another then shares one
+//! flow, that of their connection (`connections`); concurrent flows share the links by max-min
+//! fairness. A message arrives one latency after its last byte has left. A message of a task to
+//! itself crosses no link and has no latency.
 //!
-//! Not modelled are the effects of TCP windows and lossy switches: incast collapse, slow start,
-//! retransmission. A lower bandwidth or a longer latency stands in for them.
+//! An incast law lowers the rate of a receiving NIC by the number of connections that it receives
+//! from at a time.
 //!
-//! Most messages are alone on their links and never become flows: the network *reserves* their
-//! links and schedules their arrival at once. It takes that back ([`Network::revoke`]) if another
-//! message starts on one of the links meanwhile.
+//! Packets are not modelled: no loss, no retransmission, no slow start. The start of large messages
+//! and the incast law stand in for them.
+//!
+//! Most messages are alone on their links and never become part of a flow: the network *reserves*
+//! their links and schedules their arrival at once. It takes that back ([`Network::revoke`]) if
+//! another message starts on one of the links meanwhile.
 
 mod cards;
+mod connections;
 mod event;
 mod fill;
 mod flows;
+mod reservations;
 mod route;
+mod sharing;
 mod spec;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
+use connections::{Connection, Connections};
 use event::{Event, EventKind};
 use flows::{FlowId, Flows};
-use route::{LinkId, Route, Wiring};
-pub use spec::{Loopback, NetworkError, NetworkSpec, Racks};
+use reservations::Reservation;
+use route::{LinkId, Wiring};
+pub use spec::{ConnectionSpec, LinkSpeed, Loopback, NetworkError, NetworkSpec, Racks};
 
 use crate::units::{Bytes, Time};
+
+/// A message under way, by its place among them.
+type MessageId = u32;
 
 /// A message that has arrived.
 #[derive(Debug, PartialEq)]
@@ -49,14 +60,17 @@ pub(crate) struct Delivery<T> {
 pub(crate) struct Network<T> {
     wiring: Wiring,
     message_cost: Duration,
+    connection: ConnectionSpec,
     /// By task: the time by which it has paid the fixed cost of all messages given to it.
     sender_free: Vec<Time>,
     /// By task: whether its card stands still.
     is_paused: Vec<bool>,
     /// The messages under way; a free slot has no delivery.
     messages: Vec<Message<T>>,
-    free: Vec<FlowId>,
+    free: Vec<MessageId>,
     reservations: Vec<Reservation>,
+    connections: Connections,
+    /// The flows of the connections that share links.
     flows: Flows,
     /// Ordered by time, then sequence; the first is never stale.
     events: BinaryHeap<Reverse<Event>>,
@@ -72,25 +86,11 @@ pub(crate) struct Network<T> {
 
 struct Message<T> {
     delivery: Option<Delivery<T>>,
-    route: Route,
+    connection: FlowId,
     /// The time at which its first byte is sent.
     start: Time,
-    /// The bytes that it has to send from `start` on.
-    left: f64,
-    /// Whether it shares its links as a flow.
-    is_flow: bool,
-    /// If it is held because a card stands still: its place among all that ever were.
-    parked: Option<u64>,
-    latency: Duration,
     /// The sequence number of its one valid event; any other in the heap is stale.
     event: u64,
-}
-
-/// A link's use by one message alone, until its last byte has left.
-#[derive(Clone, Copy, Default)]
-struct Reservation {
-    message: FlowId,
-    until: Time,
 }
 
 impl<T> Network<T> {
@@ -99,15 +99,19 @@ impl<T> Network<T> {
         assert_eq!(spec.validate(), Ok(()), "a network is built from a validated spec");
         let tasks = host_of.len();
         let (wiring, capacities) = Wiring::new(spec, host_of);
+        let mut flows = Flows::new(&capacities);
+        wiring.inwards().for_each(|link| flows.set_incast(link, spec.incast));
         Self {
             wiring,
             message_cost: spec.message_cost,
+            connection: spec.connection,
             sender_free: vec![Time::ZERO; tasks],
             is_paused: vec![false; tasks],
             messages: Vec::new(),
             free: Vec::new(),
             reservations: vec![Reservation::default(); capacities.len()],
-            flows: Flows::new(&capacities),
+            connections: Connections::new(tasks),
+            flows,
             events: BinaryHeap::new(),
             sequence: 0,
             now: Time::ZERO,
@@ -132,30 +136,23 @@ impl<T> Network<T> {
         );
         self.now = now;
         self.bytes_accepted += size.0;
-        let route = self.wiring.route(from, to);
-        let start = self.sender_free[from].max(now).after(self.message_cost);
-        self.sender_free[from] = start;
+        let connection = self.connections.between(from, to, &self.wiring);
+        let handled = self.sender_free[from].max(now).after(self.message_cost);
+        self.sender_free[from] = handled;
+        let is_large = size > self.connection.large;
+        let start = if is_large { handled.after(self.connection.start) } else { handled };
         let delivery = Some(Delivery { from, to, size, sent_at: now, payload });
-        let message = Message {
-            delivery,
-            route,
-            start,
-            left: size.0 as f64,
-            is_flow: false,
-            parked: None,
-            latency: self.wiring.latency(from, to),
-            event: u64::MAX,
-        };
+        let message = Message { delivery, connection, start, event: u64::MAX };
         let id = if let Some(id) = self.free.pop() {
             self.messages[id as usize] = message;
             id
         } else {
             self.messages.push(message);
-            (self.messages.len() - 1) as FlowId
+            (self.messages.len() - 1) as MessageId
         };
         if start == now {
             self.start(id);
-        } else if self.has_to_wait(id) || !self.reserve(id) {
+        } else if self.has_to_wait(connection) || !self.reserve(id) {
             self.schedule(start, EventKind::Start(id));
         }
     }
@@ -216,94 +213,6 @@ impl<T> Network<T> {
         Bytes(self.bytes_delivered)
     }
 
-    /// Starts message `id` now: alone on its links if they are idle, else as a flow.
-    fn start(&mut self, id: FlowId) {
-        let Message { route, left, .. } = self.messages[id as usize];
-        if self.has_to_wait(id) {
-            self.hold(id, left);
-            return self.drop_stale_events();
-        }
-        for link in &*route {
-            let reservation = self.reservations[*link as usize];
-            if reservation.until > self.now {
-                self.revoke(reservation.message);
-            }
-        }
-        if !self.reserve(id) {
-            self.join(id, left);
-        }
-        self.drop_stale_events();
-    }
-
-    /// Reserves the links of message `id` and schedules its arrival, if the links are free.
-    fn reserve(&mut self, id: FlowId) -> bool {
-        let Message { route, start, left, latency, .. } = self.messages[id as usize];
-        let free = |link: &LinkId| {
-            self.reservations[*link as usize].until <= self.now && self.flows.is_idle(*link)
-        };
-        if !route.iter().all(free) {
-            return false;
-        }
-        if route.is_empty() {
-            self.schedule(start, EventKind::Arrive(id));
-            return true;
-        }
-        let transfer = left / self.flows.capacity(&route);
-        let until = start.after(Duration::from_nanos(transfer.round() as u64));
-        for link in &*route {
-            self.reservations[*link as usize] = Reservation { message: id, until };
-        }
-        self.schedule(until.after(latency), EventKind::Arrive(id));
-        true
-    }
-
-    /// Takes back the reservation of message `id`: its remaining bytes become a flow, or, if it has
-    /// not started, its start is scheduled.
-    fn revoke(&mut self, id: FlowId) {
-        let Message { route, start, left, .. } = self.messages[id as usize];
-        for link in &*route {
-            self.reservations[*link as usize].until = Time::ZERO;
-        }
-        if start > self.now {
-            self.schedule(start, EventKind::Start(id));
-        } else {
-            let sent = self.flows.capacity(&route) * self.now.since(start).as_nanos() as f64;
-            self.messages[id as usize].event = u64::MAX;
-            self.join(id, (left - sent).max(0.0));
-        }
-    }
-
-    /// Makes message `id`, of which so many bytes are left, a flow.
-    fn join(&mut self, id: FlowId, left: f64) {
-        let message = &mut self.messages[id as usize];
-        message.is_flow = true;
-        self.flows.join(id, message.route, left);
-    }
-
-    /// Ends the flows at `link` whose last byte leaves now; they arrive one latency later.
-    fn end(&mut self, link: LinkId) {
-        let mut ended = std::mem::take(&mut self.ended);
-        self.flows.end(self.now, link, &mut ended);
-        for id in ended.drain(..) {
-            let message = &mut self.messages[id as usize];
-            message.is_flow = false;
-            let arrival = self.now.after(message.latency);
-            self.schedule(arrival, EventKind::Arrive(id));
-        }
-        self.ended = ended;
-    }
-
-    /// Computes new rates after flows began or ended.
-    fn settle(&mut self) {
-        let mut rescheduled = std::mem::take(&mut self.rescheduled);
-        self.flows.settle(self.now, &mut rescheduled);
-        for link in rescheduled.drain(..) {
-            self.schedule(self.flows.next_end(link), EventKind::End(link));
-        }
-        self.rescheduled = rescheduled;
-        self.drop_stale_events();
-    }
-
     /// Takes the next event off the heap if it is due now. If none is, the rates are to be settled:
     /// once, after all flows that begin and end at one time.
     fn pop_due(&mut self) -> Option<Event> {
@@ -321,6 +230,15 @@ impl<T> Network<T> {
         }
         self.events.push(Reverse(Event { at, sequence: self.sequence, kind }));
         self.sequence += 1;
+    }
+
+    fn connection(&self, id: MessageId) -> &Connection {
+        self.connections.get(self.messages[id as usize].connection)
+    }
+
+    fn size(&self, id: MessageId) -> Bytes {
+        let delivery = self.messages[id as usize].delivery.as_ref();
+        delivery.expect("a message under way has not been delivered").size
     }
 
     fn drop_stale_events(&mut self) {

@@ -269,7 +269,7 @@ impl World {
     pub(super) fn has_closed(&mut self, task: usize) {
         for observer in (0..self.tasks.len()).filter(|other| *other != task) {
             let event = FaultEvent::PeerStopped { observer, peer: task };
-            self.schedule_fault(self.cluster.network.latency, event);
+            self.schedule_fault(self.network.latency(task, observer), event);
         }
     }
 

@@ -12,7 +12,7 @@ use super::error::{ScenarioError, most_like};
 use super::fault::{FaultFile, faults};
 use super::hosts::{HostsFile, hosts};
 use super::mistakes::Mistakes;
-use super::network::{NetworkFile, network};
+use super::network::{NetworkFile, check_cards, network};
 use super::program::{ProgramFile, program};
 use super::run::{RunFile, runs};
 use super::{Checkpoint, Scenario, Tasks};
@@ -71,8 +71,11 @@ pub(super) fn build(
     }
     let own = std::mem::take(&mut file.compute.tasks);
     let (mut network, mut compute) =
-        (network(file.network, &mut found), compute(file.compute.speed(), &mut found));
+        (network(file.network, &cluster, &mut found), compute(file.compute.speed(), &mut found));
     let hosts = file.hosts.map(|file| hosts(&file, &cluster, &mut found));
+    if let Some(hosts) = &hosts {
+        check_cards(&network, hosts, &cluster, &mut found);
+    }
     let calibration = file.calibration.map(|file| calibration(file, origin, &mut found));
     if let Some(calibration) = &calibration {
         calibration.apply(&mut network, &mut compute);

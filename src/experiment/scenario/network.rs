@@ -1,14 +1,17 @@
 //! `[network]`: the links between the tasks, when a silent task is lost, and the default
 //! compression.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::Compression;
 use super::mistakes::Mistakes;
-use crate::simulation::{Loopback, NetworkSpec, Racks};
-use crate::units::{BytesPerSecond, Span};
+use super::tasks::{Tasks, tasks_of};
+use crate::cluster::TaskName;
+use crate::simulation::{ConnectionSpec, Hosts, LinkSpeed, NetworkSpec, Racks};
+use crate::units::{Bytes, BytesPerSecond, Span};
 
 /// The section as it is typed.
 #[derive(Default, Deserialize)]
@@ -18,6 +21,10 @@ pub(super) struct NetworkFile {
     bandwidth: Option<BytesPerSecond>,
     message_cost: Option<Span>,
     racks: Option<RacksFile>,
+    connection: ConnectionFile,
+    incast: Option<f64>,
+    tasks: BTreeMap<String, SpeedFile>,
+    link: Vec<LinkFile>,
     pub(super) silence: Option<Span>,
     pub(super) compression: Compression,
 }
@@ -29,27 +36,161 @@ struct RacksFile {
     uplink: Option<BytesPerSecond>,
 }
 
-/// The links between the tasks.
-pub(super) fn network(file: NetworkFile, found: &mut Mistakes) -> NetworkSpec {
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ConnectionFile {
+    large: Option<Bytes>,
+    at_once: Option<u32>,
+    start: Option<Span>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SpeedFile {
+    latency: Option<Span>,
+    bandwidth: Option<BytesPerSecond>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkFile {
+    between: [String; 2],
+    latency: Option<Span>,
+    bandwidth: Option<BytesPerSecond>,
+}
+
+/// The links between the tasks of `cluster`.
+pub(super) fn network(
+    file: NetworkFile,
+    cluster: &BTreeMap<String, Tasks>,
+    found: &mut Mistakes,
+) -> NetworkSpec {
     file.compression.check("network.compression", found);
-    let bandwidth = file.bandwidth.unwrap_or(BytesPerSecond(1.25e9));
+    let standard = NetworkSpec::default();
+    let bandwidth = file.bandwidth.unwrap_or(standard.bandwidth);
     found.above_0(bandwidth.0, "network.bandwidth");
-    let mut racks = None;
-    if let Some(file) = file.racks {
-        match (file.hosts_per_rack, file.uplink) {
-            (Some(hosts_per_rack), Some(uplink)) => {
-                found.at_least_1(hosts_per_rack.into(), "network.racks.hosts_per_rack");
-                found.above_0(uplink.0, "network.racks.uplink");
-                racks = Some(Racks { hosts_per_rack: hosts_per_rack as usize, uplink });
-            }
-            _ => found.note("network.racks", "racks need both `hosts_per_rack` and `uplink`"),
+    let incast = file.incast.unwrap_or(standard.incast);
+    found.unless(incast.is_finite() && incast >= 0.0, "network.incast", || {
+        format!("{incast} must be finite and at least 0")
+    });
+    let spec = NetworkSpec {
+        latency: file.latency.map_or(standard.latency, Duration::from),
+        bandwidth,
+        message_cost: file.message_cost.map_or(standard.message_cost, Duration::from),
+        racks: file.racks.and_then(|racks| racks.read(found)),
+        connection: file.connection.read(found),
+        incast,
+        ..standard
+    };
+    let mut named = Named { cluster, found };
+    NetworkSpec { cards: named.cards(file.tasks), links: named.links(file.link), ..spec }
+}
+
+impl RacksFile {
+    fn read(self, found: &mut Mistakes) -> Option<Racks> {
+        let (Some(hosts_per_rack), Some(uplink)) = (self.hosts_per_rack, self.uplink) else {
+            found.note("network.racks", "racks need both `hosts_per_rack` and `uplink`");
+            return None;
+        };
+        found.at_least_1(hosts_per_rack.into(), "network.racks.hosts_per_rack");
+        found.above_0(uplink.0, "network.racks.uplink");
+        Some(Racks { hosts_per_rack: hosts_per_rack as usize, uplink })
+    }
+}
+
+impl ConnectionFile {
+    fn read(self, found: &mut Mistakes) -> ConnectionSpec {
+        let standard = ConnectionSpec::default();
+        let at_once = self.at_once.map_or(standard.at_once, |at_once| at_once as usize);
+        found.at_least_1(at_once as u64, "network.connection.at_once");
+        ConnectionSpec {
+            large: self.large.unwrap_or(standard.large),
+            at_once,
+            start: self.start.map_or(standard.start, Duration::from),
         }
     }
-    NetworkSpec {
-        latency: file.latency.map_or(Duration::from_micros(50), Duration::from),
-        bandwidth,
-        message_cost: file.message_cost.map_or(Duration::from_micros(5), Duration::from),
-        racks,
-        loopback: Loopback::default(),
+}
+
+/// The tasks of the cluster, by name.
+struct Named<'a> {
+    cluster: &'a BTreeMap<String, Tasks>,
+    found: &'a mut Mistakes,
+}
+
+impl Named<'_> {
+    /// The cards of the tasks that have their own. What is given of a job is of all its tasks; what
+    /// is given of a task comes before that.
+    fn cards(&mut self, file: BTreeMap<String, SpeedFile>) -> BTreeMap<usize, LinkSpeed> {
+        let mut cards: BTreeMap<usize, LinkSpeed> = BTreeMap::new();
+        // A job's name comes before those of its tasks.
+        for (name, own) in file {
+            let path = format!("network.tasks.\"{name}\"");
+            let own = self.speed(&own, &path);
+            for task in self.numbers(&name, &path) {
+                let card = cards.entry(task).or_default();
+                card.latency = own.latency.or(card.latency);
+                card.bandwidth = own.bandwidth.or(card.bandwidth);
+            }
+        }
+        cards
+    }
+
+    /// The links of pairs of tasks, in both directions. A later one replaces an earlier one.
+    fn links(&mut self, file: Vec<LinkFile>) -> BTreeMap<(usize, usize), LinkSpeed> {
+        let mut links = BTreeMap::new();
+        for (index, LinkFile { between: [one, other], latency, bandwidth }) in
+            file.into_iter().enumerate()
+        {
+            let path = format!("network.link[{index}]");
+            let own = self.speed(&SpeedFile { latency, bandwidth }, &path);
+            let between = format!("{path}.between");
+            let (ones, others) = (self.numbers(&one, &between), self.numbers(&other, &between));
+            for (one, other) in
+                ones.iter().flat_map(|one| others.iter().map(|other| (*one, *other)))
+            {
+                links.insert((one, other), own);
+                links.insert((other, one), own);
+            }
+        }
+        links
+    }
+
+    fn speed(&mut self, file: &SpeedFile, path: &str) -> LinkSpeed {
+        if let Some(bandwidth) = file.bandwidth {
+            self.found.above_0(bandwidth.0, &format!("{path}.bandwidth"));
+        }
+        LinkSpeed { latency: file.latency.map(Duration::from), bandwidth: file.bandwidth }
+    }
+
+    /// The numbers of the tasks that `name` means, in the order of the cluster.
+    fn numbers(&mut self, name: &str, path: &str) -> Vec<usize> {
+        let tasks = tasks_of(name, self.cluster).unwrap_or_else(|why| {
+            self.found.note(path, why);
+            Vec::new()
+        });
+        tasks.iter().map(|task| number(task, self.cluster)).collect()
+    }
+}
+
+/// The number of `task`, in the order of the cluster.
+fn number(task: &TaskName, cluster: &BTreeMap<String, Tasks>) -> usize {
+    let before = cluster.iter().take_while(|(job, _)| job.as_str() != task.job());
+    before.map(|(_, tasks)| tasks.count() as usize).sum::<usize>() + task.index() as usize
+}
+
+/// Notes a mistake if tasks of one host were given different cards: they share one.
+pub(super) fn check_cards(
+    network: &NetworkSpec,
+    hosts: &Hosts,
+    cluster: &BTreeMap<String, Tasks>,
+    found: &mut Mistakes,
+) {
+    let card = |task: &TaskName| network.cards.get(&number(task, cluster));
+    for tasks in &hosts.tasks {
+        let differs = tasks.windows(2).find(|pair| card(&pair[0]) != card(&pair[1]));
+        if let Some([one, other]) = differs.and_then(|pair| pair.first_chunk()) {
+            let why = format!("{one} and {other} share a host and its card; give both the same");
+            found.note("network.tasks", why);
+        }
     }
 }

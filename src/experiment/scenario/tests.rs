@@ -4,6 +4,7 @@
 mod changes;
 mod errors;
 mod hosts;
+mod network;
 mod null;
 mod optimizer;
 
@@ -15,7 +16,7 @@ use crate::graph::LearningRate;
 use crate::kernels::KernelKind;
 use crate::models::{Embedding, Model};
 use crate::optimizer::{AdagradRule, ClipGradients, GradientDescentRule, Optimizer};
-use crate::simulation::{Fault, FaultKind, Law, Loopback, Racks, Trigger};
+use crate::simulation::{Fault, FaultKind, Law, Racks, Trigger};
 use crate::sync::Mode;
 use crate::training::Stop;
 use crate::units::{BytesPerSecond, FlopsPerSecond, Time};
@@ -118,8 +119,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             latency: Duration::from_micros(50),
             bandwidth: "10Gbps".parse().unwrap(),
             message_cost: Duration::from_micros(5),
-            racks: None,
-            loopback: Loopback::default(),
+            ..NetworkSpec::default()
         },
         compute: ComputeSpec {
             rate: "50GFLOP/s".parse().unwrap(),

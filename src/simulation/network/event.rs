@@ -1,6 +1,6 @@
 //! The events of the network, in their total order.
 
-use super::flows::FlowId;
+use super::MessageId;
 use super::route::LinkId;
 use crate::units::Time;
 
@@ -16,9 +16,9 @@ pub(super) struct Event {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EventKind {
     /// A message's first byte is sent.
-    Start(FlowId),
+    Start(MessageId),
     /// The first of the flows that a link holds back ends.
     End(LinkId),
     /// A message arrives.
-    Arrive(FlowId),
+    Arrive(MessageId),
 }

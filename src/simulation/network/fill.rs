@@ -105,7 +105,7 @@ impl Flows {
     fn open(&mut self, region: &[LinkId]) {
         for id in region {
             let link = &self.links[*id as usize];
-            let (mut residual, mut open) = (link.capacity, 0);
+            let (mut residual, mut open) = (link.capacity(), 0);
             for flow in &link.flows {
                 if self.is_open(*flow) { open += 1 } else { residual -= self.rate(*flow) }
             }
@@ -214,7 +214,7 @@ impl Flows {
         scratch.summed = self.fill.round;
         let load: f64 =
             self.links[link as usize].flows.iter().map(|flow| self.new_rate(*flow)).sum();
-        load > self.links[link as usize].capacity * (1.0 + ROUNDING)
+        load > self.links[link as usize].capacity() * (1.0 + ROUNDING)
     }
 
     /// Writes the result of the filling to the links and flows of the region.

@@ -9,10 +9,10 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::route::{LinkId, Route};
+use super::route::{LinkId, MAX_LINKS, Route};
 use crate::units::Time;
 
-/// A flow, by the index of its message.
+/// A flow, by the number of its connection.
 pub(super) type FlowId = u32;
 
 /// The bottleneck of a flow that has none yet.
@@ -33,8 +33,10 @@ pub(super) struct Flows {
 
 /// One direction of a NIC or of an uplink.
 pub(super) struct Link {
-    /// [bytes/ns]
-    pub(super) capacity: f64,
+    /// The capacity for one flow [bytes/ns].
+    rate: f64,
+    /// The share of the rate that each further flow costs: of a receiving NIC with an incast law.
+    incast: f64,
     /// All flows that cross it.
     pub(super) flows: Vec<FlowId>,
     /// The number of flows that it holds back.
@@ -56,7 +58,7 @@ pub(super) struct Link {
 pub(super) struct Flow {
     pub(super) route: Route,
     /// Its positions in the lists of flows of the links of its route.
-    places: [u32; 4],
+    places: [u32; MAX_LINKS],
     pub(super) bottleneck: LinkId,
     /// It ends when its bottleneck has served this many bytes; without a bottleneck, its size.
     finish: f64,
@@ -89,7 +91,8 @@ impl Flows {
     /// No flows on links of the given capacities [bytes/ns].
     pub(super) fn new(capacities: &[f64]) -> Self {
         let link = |capacity: &f64| Link {
-            capacity: *capacity,
+            rate: *capacity,
+            incast: 0.0,
             flows: Vec::new(),
             held: 0,
             level: 0.0,
@@ -106,6 +109,11 @@ impl Flows {
             joined: 0,
             fill: super::fill::Scratch::new(capacities.len()),
         }
+    }
+
+    /// Gives `link` an incast law: with `n` flows, its capacity is its rate / (1 + incast (n - 1)).
+    pub(super) fn set_incast(&mut self, link: LinkId, incast: f64) {
+        self.links[link as usize].incast = incast;
     }
 
     /// Whether no flow crosses `link`.
@@ -125,7 +133,7 @@ impl Flows {
 
     /// The rate of a flow that is alone on all links of `route` [bytes/ns].
     pub(super) fn capacity(&self, route: &Route) -> f64 {
-        route.iter().map(|link| self.links[*link as usize].capacity).fold(f64::INFINITY, f64::min)
+        route.iter().map(|link| self.links[*link as usize].capacity()).fold(f64::INFINITY, f64::min)
     }
 
     /// The rate of a flow [bytes/ns]; zero before it is first settled.
@@ -138,8 +146,9 @@ impl Flows {
 
     /// Adds a flow of `size` bytes. It has no rate until [`Flows::settle`].
     pub(super) fn join(&mut self, id: FlowId, route: Route, size: f64) {
+        let places = [0; MAX_LINKS];
         let mut flow =
-            Flow { route, places: [0; 4], bottleneck: NOWHERE, finish: size, number: self.joined };
+            Flow { route, places, bottleneck: NOWHERE, finish: size, number: self.joined };
         self.joined += 1;
         for (link, place) in route.iter().zip(&mut flow.places) {
             let flows = &mut self.links[*link as usize].flows;
@@ -154,8 +163,8 @@ impl Flows {
         self.flows[index] = flow;
     }
 
-    /// Removes the flows that `link` holds back and that end at `now`, the link's next end, and
-    /// appends them to `ended` in the order in which they end.
+    /// Appends the flows that `link` holds back and that end at `now`, the link's next end, to
+    /// `ended`, in the order in which they end. Each then leaves, or is given more to send.
     pub(super) fn end(&mut self, now: Time, link: LinkId, ended: &mut Vec<FlowId>) {
         let state = &mut self.links[link as usize];
         assert_eq!(state.next_end, now, "flows end when their link has its next end");
@@ -170,27 +179,42 @@ impl Flows {
                 break;
             }
             self.links[link as usize].queue.pop();
-            self.leave(next.flow);
+            // The queue may have it twice.
+            self.flows[next.flow as usize].finish = f64::INFINITY;
             ended.push(next.flow);
         }
     }
 
-    /// Removes a flow before its end. Returns what is left of it \[bytes\].
-    pub(super) fn withdraw(&mut self, now: Time, id: FlowId) -> f64 {
+    /// The bytes that a flow has not sent.
+    pub(super) fn left(&mut self, now: Time, id: FlowId) -> f64 {
         let Flow { bottleneck, finish, .. } = self.flows[id as usize];
-        let mut left = finish;
-        if bottleneck != NOWHERE {
-            let link = &mut self.links[bottleneck as usize];
-            link.serve(now);
-            left = (finish - link.served).max(0.0);
+        if bottleneck == NOWHERE {
+            return finish;
         }
-        self.leave(id);
-        left
+        let link = &mut self.links[bottleneck as usize];
+        link.serve(now);
+        (finish - link.served).max(0.0)
     }
 
-    /// Sets the capacity of a link \[bytes/ns\].
-    pub(super) fn set_capacity(&mut self, link: LinkId, capacity: f64) {
-        self.links[link as usize].capacity = capacity;
+    /// Changes the bytes that a flow has not sent; its rate stays. Returns the link whose next end
+    /// has changed with it.
+    pub(super) fn set_left(&mut self, now: Time, id: FlowId, bytes: f64) -> Option<LinkId> {
+        let flow = &mut self.flows[id as usize];
+        let (number, bottleneck) = (flow.number, flow.bottleneck);
+        if bottleneck == NOWHERE {
+            flow.finish = bytes;
+            return None;
+        }
+        let link = &mut self.links[bottleneck as usize];
+        link.serve(now);
+        flow.finish = link.served + bytes;
+        link.queue.push(Reverse(Ending { finish: flow.finish, number, flow: id }));
+        self.reschedule(bottleneck).then_some(bottleneck)
+    }
+
+    /// Sets the capacity of a link for one flow \[bytes/ns\].
+    pub(super) fn set_rate(&mut self, link: LinkId, rate: f64) {
+        self.links[link as usize].rate = rate;
         self.unsettle(link);
         // Flows that others held back may now be too fast for this link.
         for place in 0..self.links[link as usize].flows.len() {
@@ -202,7 +226,8 @@ impl Flows {
         }
     }
 
-    fn leave(&mut self, id: FlowId) {
+    /// Removes a flow.
+    pub(super) fn leave(&mut self, id: FlowId) {
         let flow = self.flows[id as usize].clone();
         if flow.bottleneck != NOWHERE {
             self.links[flow.bottleneck as usize].held -= 1;
@@ -298,6 +323,11 @@ impl Flows {
 }
 
 impl Link {
+    /// The capacity for all flows that cross it [bytes/ns].
+    pub(super) fn capacity(&self) -> f64 {
+        self.rate / (1.0 + self.incast * self.flows.len().saturating_sub(1) as f64)
+    }
+
     /// Serves the flows that it holds back up to `now`.
     pub(super) fn serve(&mut self, now: Time) {
         self.served += self.level * now.since(self.served_at).as_nanos() as f64;

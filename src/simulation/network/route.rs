@@ -1,5 +1,6 @@
 //! Routes: the links that a message between two hosts crosses, and their capacities.
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -8,20 +9,28 @@ use super::{NetworkSpec, Racks};
 /// One direction of a NIC or of a rack's uplink, as an index into the network's links.
 pub(super) type LinkId = u32;
 
-/// The links that a message crosses, in order: none within a task, one within
-/// a host, up to four between racks.
+/// The greatest number of links that a message crosses.
+pub(super) const MAX_LINKS: usize = 5;
+
+/// The links that a message crosses, in order: none within a task, one within a host, up to four
+/// between racks, and one that the two tasks have to themselves.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Route {
-    links: [LinkId; 4],
+    links: [LinkId; MAX_LINKS],
     len: u8,
 }
 
 impl Route {
-    /// The route over `links`, at most four of them.
+    /// The route over `links`, at most [`MAX_LINKS`] of them.
     pub(super) fn over(links: &[LinkId]) -> Self {
-        let mut route = Self { links: [0; 4], len: links.len() as u8 };
-        route.links[..links.len()].copy_from_slice(links);
+        let mut route = Self::default();
+        links.iter().for_each(|link| route.push(*link));
         route
+    }
+
+    fn push(&mut self, link: LinkId) {
+        self.links[usize::from(self.len)] = link;
+        self.len += 1;
     }
 }
 
@@ -34,12 +43,14 @@ impl Deref for Route {
 }
 
 /// Numbers the links: each host's NIC out and in, then each rack's uplink out and in, then each
-/// host's loopback.
+/// host's loopback, then those that two tasks have to themselves.
 pub(super) struct Wiring {
     /// By task: its host.
     host_of: Vec<usize>,
     hosts: usize,
     racks: usize,
+    /// By sender and receiver: the link that the two have to themselves.
+    own_links: BTreeMap<(usize, usize), LinkId>,
     spec: NetworkSpec,
 }
 
@@ -48,13 +59,24 @@ impl Wiring {
     pub(super) fn new(spec: &NetworkSpec, host_of: Vec<usize>) -> (Self, Vec<f64>) {
         let hosts = host_of.iter().map(|host| host + 1).max().unwrap_or(0);
         let mut capacities = vec![spec.bandwidth.0 / 1e9; 2 * hosts];
+        for task in spec.cards.keys().filter(|task| **task < host_of.len()) {
+            let out = 2 * host_of[*task];
+            capacities[out..out + 2].fill(spec.bandwidth_of(*task).0 / 1e9);
+        }
         let mut racks = 0;
         if let Some(Racks { hosts_per_rack, uplink }) = &spec.racks {
             racks = hosts.div_ceil(*hosts_per_rack);
             capacities.resize(2 * (hosts + racks), uplink.0 / 1e9);
         }
         capacities.resize(2 * (hosts + racks) + hosts, spec.loopback.bandwidth.0 / 1e9);
-        (Self { host_of, hosts, racks, spec: spec.clone() }, capacities)
+        let mut own_links = BTreeMap::new();
+        for (pair, own) in &spec.links {
+            if let Some(bandwidth) = own.bandwidth {
+                own_links.insert(*pair, capacities.len() as LinkId);
+                capacities.push(bandwidth.0 / 1e9);
+            }
+        }
+        (Self { host_of, hosts, racks, own_links, spec: spec.clone() }, capacities)
     }
 
     /// The links from one task to another.
@@ -64,7 +86,14 @@ impl Wiring {
         if from == to {
             return Route::default();
         }
-        let (from, to) = (self.host_of[from], self.host_of[to]);
+        let mut route = self.between_hosts(self.host_of[from], self.host_of[to]);
+        if let Some(own) = self.own_links.get(&(from, to)) {
+            route.push(*own);
+        }
+        route
+    }
+
+    fn between_hosts(&self, from: usize, to: usize) -> Route {
         if from == to {
             return Route::over(&[(2 * (self.hosts + self.racks) + from) as LinkId]);
         }
@@ -82,12 +111,15 @@ impl Wiring {
 
     /// The time from a message's last byte sent to its arrival.
     pub(super) fn latency(&self, from: usize, to: usize) -> Duration {
+        let own = self.spec.links.get(&(from, to)).and_then(|own| own.latency);
         if from == to {
             Duration::ZERO
+        } else if let Some(own) = own {
+            own
         } else if self.host_of[from] == self.host_of[to] {
             self.spec.loopback.latency
         } else {
-            self.spec.latency
+            self.spec.latency_of(from).max(self.spec.latency_of(to))
         }
     }
 
@@ -97,8 +129,13 @@ impl Wiring {
         [out, out + 1]
     }
 
-    /// The capacity of each direction of a NIC \[bytes/ns\].
-    pub(super) fn card_capacity(&self) -> f64 {
-        self.spec.bandwidth.0 / 1e9
+    /// The rate of each direction of the NIC of the host of `task` \[bytes/ns\].
+    pub(super) fn card_rate(&self, task: usize) -> f64 {
+        self.spec.bandwidth_of(task).0 / 1e9
+    }
+
+    /// The direction inwards of each NIC.
+    pub(super) fn inwards(&self) -> impl Iterator<Item = LinkId> {
+        (0..self.hosts).map(|host| (2 * host + 1) as LinkId)
     }
 }

@@ -1,10 +1,12 @@
 //! The description of a network, and its check.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::units::BytesPerSecond;
+use crate::units::{Bytes, BytesPerSecond};
 
-/// The speed of a network, and how its hosts are connected.
+/// The speed of a network, and how its hosts are connected. Tasks are numbered in the order of the
+/// cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkSpec {
     /// The time from a message's last byte sent to its arrival.
@@ -18,6 +20,44 @@ pub struct NetworkSpec {
     pub racks: Option<Racks>,
     /// The way between tasks on one host.
     pub loopback: Loopback,
+    /// How what one task sends another shares their connection.
+    pub connection: ConnectionSpec,
+    /// The incast law: with `n` connections that it receives from, a NIC has the rate `bandwidth /
+    /// (1 + incast (n - 1))`; 0 for no loss.
+    pub incast: f64,
+    /// By task: the NICs that are not like the others. Of two NICs' latencies, the longer counts.
+    pub cards: BTreeMap<usize, LinkSpeed>,
+    /// By sender and receiver: the links that two tasks have to themselves. Their latency holds
+    /// whatever the NICs have; the NICs' rates hold besides.
+    pub links: BTreeMap<(usize, usize), LinkSpeed>,
+}
+
+/// The speed of one NIC or link; without a value, the network's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkSpeed {
+    /// The time from a message's last byte sent to its arrival.
+    pub latency: Option<Duration>,
+    /// The rate in each direction \[bytes/s\].
+    pub bandwidth: Option<BytesPerSecond>,
+}
+
+/// How what one task sends another shares their connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ConnectionSpec {
+    /// The size above which a message is large \[bytes\]. Small ones are sent before large ones, in
+    /// order.
+    pub large: Bytes,
+    /// The number of large messages that are sent at a time.
+    pub at_once: usize,
+    /// The time that a large message takes to start, beside its bytes.
+    pub start: Duration,
+}
+
+impl Default for ConnectionSpec {
+    /// Those of [`Quic`](crate::transport::Quic), whose large messages start at once.
+    fn default() -> Self {
+        Self { large: Bytes(64 << 10), at_once: 2, start: Duration::ZERO }
+    }
 }
 
 /// The way between tasks on one host, which all of them share.
@@ -52,33 +92,72 @@ pub enum NetworkError {
     /// A rate is zero, negative or not finite, so that messages would never arrive.
     #[error("the network's {what} is {rate}; give a finite rate above zero")]
     Rate {
-        /// `bandwidth`, `racks.uplink` or `loopback.bandwidth`.
+        /// The key of the rate.
         what: &'static str,
         /// The rate.
         rate: BytesPerSecond,
     },
+    /// The incast law is negative or not finite.
+    #[error("the network's incast is {0}; give a finite share of at least 0")]
+    Incast(f64),
+    /// Connections send no large message.
+    #[error("connection.at_once is 0; give at least 1")]
+    NoneAtOnce,
     /// The racks have no hosts.
     #[error("racks.hosts_per_rack is 0; give at least 1, or leave out the racks")]
     EmptyRacks,
 }
 
+impl Default for NetworkSpec {
+    /// 50 µs of latency, 10 Gbit/s, 5 µs a message, and nothing else.
+    fn default() -> Self {
+        Self {
+            latency: Duration::from_micros(50),
+            bandwidth: BytesPerSecond(1.25e9),
+            message_cost: Duration::from_micros(5),
+            racks: None,
+            loopback: Loopback::default(),
+            connection: ConnectionSpec::default(),
+            incast: 0.0,
+            cards: BTreeMap::new(),
+            links: BTreeMap::new(),
+        }
+    }
+}
+
 impl NetworkSpec {
+    /// The latency of the NIC of a task.
+    pub(super) fn latency_of(&self, task: usize) -> Duration {
+        self.cards.get(&task).and_then(|own| own.latency).unwrap_or(self.latency)
+    }
+
+    /// The rate of the NIC of a task.
+    pub(super) fn bandwidth_of(&self, task: usize) -> BytesPerSecond {
+        self.cards.get(&task).and_then(|own| own.bandwidth).unwrap_or(self.bandwidth)
+    }
+
     /// Checks that every message between two hosts will arrive.
     ///
     /// # Errors
     /// The first field that is out of range.
     pub fn validate(&self) -> Result<(), NetworkError> {
-        let uplink = self.racks.as_ref().map_or(self.bandwidth, |racks| racks.uplink);
-        let loopback = self.loopback.bandwidth;
-        let rates = [
-            ("bandwidth", self.bandwidth),
-            ("racks.uplink", uplink),
-            ("loopback.bandwidth", loopback),
-        ];
+        let rates =
+            [("bandwidth", self.bandwidth), ("loopback.bandwidth", self.loopback.bandwidth)];
+        let rates = rates
+            .into_iter()
+            .chain(self.racks.iter().map(|racks| ("racks.uplink", racks.uplink)))
+            .chain(self.cards.values().filter_map(|own| Some(("tasks.bandwidth", own.bandwidth?))))
+            .chain(self.links.values().filter_map(|own| Some(("link.bandwidth", own.bandwidth?))));
         for (what, rate) in rates {
             if !(rate.0.is_finite() && rate.0 > 0.0) {
                 return Err(NetworkError::Rate { what, rate });
             }
+        }
+        if !(self.incast.is_finite() && self.incast >= 0.0) {
+            return Err(NetworkError::Incast(self.incast));
+        }
+        if self.connection.at_once == 0 {
+            return Err(NetworkError::NoneAtOnce);
         }
         if self.racks.as_ref().is_some_and(|racks| racks.hosts_per_rack == 0) {
             return Err(NetworkError::EmptyRacks);

@@ -4,6 +4,8 @@ mod cards;
 mod fairness;
 mod naive;
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::units::BytesPerSecond;
 
@@ -14,8 +16,7 @@ fn spec() -> NetworkSpec {
         latency: Duration::ZERO,
         bandwidth: BytesPerSecond(NIC),
         message_cost: Duration::ZERO,
-        racks: None,
-        loopback: Loopback::default(),
+        ..NetworkSpec::default()
     }
 }
 
@@ -204,6 +205,61 @@ fn only_messages_to_other_racks_share_the_uplink() {
     assert_eq!(arrivals(&spec, 8, &messages), [4_000, 4_000, 1_000, 1_000, 2_000]);
 }
 
+/// Two large messages at a time, each a microsecond late.
+fn connected() -> NetworkSpec {
+    let start = Duration::from_micros(1);
+    NetworkSpec { connection: ConnectionSpec { large: Bytes(100), at_once: 2, start }, ..spec() }
+}
+
+#[test]
+fn messages_between_two_tasks_share_one_flow() {
+    // Three large ones from task 1 share what task 2's one has by itself.
+    let messages = [(1, 0, 600, 0), (1, 0, 600, 0), (1, 0, 600, 0), (2, 0, 600, 0)];
+    // Each flow has sent 600 by 2200: task 2's message is through, two of task 1's are half way.
+    // They are through by 2800, and the third follows.
+    assert_eq!(arrivals(&connected(), 3, &messages), [2_800, 2_800, 3_400, 2_200]);
+}
+
+#[test]
+fn a_small_message_waits_for_small_ones_before_it_and_not_for_large_ones() {
+    let messages = [(1, 0, 1_000, 0), (1, 0, 100, 1_200), (1, 0, 50, 1_210), (1, 0, 400, 1_500)];
+    // The large one begins at 1000 and waits 150 for the small ones.
+    assert_eq!(arrivals(&connected(), 2, &messages), [2_000 + 150, 1_300, 1_350, 2_900]);
+    let two = [(1, 0, 1_000, 0), (1, 0, 400, 500)];
+    // 500 left when the other starts: both at half rate until it is through.
+    assert_eq!(arrivals(&connected(), 2, &two), [2_400, 2_300]);
+}
+
+#[test]
+fn the_rate_of_a_receiving_nic_falls_with_the_number_of_its_senders() {
+    let spec = NetworkSpec { incast: 0.1, ..spec() };
+    assert_eq!(arrivals(&spec, 2, &[(1, 0, 1_000, 0), (1, 0, 1_000, 0)]), [1_000, 2_000]);
+    // Three senders: each byte takes 1.2 as long; then two, then one.
+    let unequal = [(1, 0, 1_000, 0), (2, 0, 2_000, 0), (3, 0, 3_000, 0)];
+    let expected = [3_600, 3_600 + 2_200, 3_600 + 2_200 + 1_000];
+    assert_eq!(arrivals(&spec, 4, &unequal), expected);
+    assert_eq!(arrivals(&spec, 3, &[(0, 1, 1_000, 0), (0, 2, 1_000, 0)]), [2_000, 2_000]);
+}
+
+#[test]
+fn a_task_or_a_pair_of_tasks_can_have_a_rate_and_a_latency_of_its_own() {
+    let speed = |ns, share| LinkSpeed {
+        latency: Some(Duration::from_nanos(ns)),
+        bandwidth: Some(BytesPerSecond(NIC * share)),
+    };
+    let spec = NetworkSpec {
+        latency: Duration::from_nanos(10),
+        cards: BTreeMap::from([(1, speed(30, 0.5))]),
+        links: BTreeMap::from([((0, 2), speed(5, 0.25))]),
+        ..spec()
+    };
+    let alone = |message| arrivals(&spec, 3, &[message])[0];
+    assert_eq!(alone((2, 0, 1_000, 0)), 1_010);
+    assert_eq!((alone((0, 1, 1_000, 0)), alone((1, 0, 1_000, 0))), (2_030, 2_030));
+    assert_eq!(alone((0, 2, 1_000, 0)), 4_005);
+    assert_eq!(arrivals(&spec, 3, &[(0, 2, 800, 0), (0, 1, 800, 0)]), [3_205, 1_630]);
+}
+
 #[test]
 fn messages_that_arrive_together_are_delivered_in_the_order_they_were_sent() {
     let mut network = Network::new(&spec(), (0..5).collect());
@@ -224,6 +280,7 @@ fn a_network_on_which_messages_would_never_arrive_is_refused() {
     let refused = [
         (NetworkSpec { bandwidth: BytesPerSecond(0.0), ..spec() }, "bandwidth"),
         (NetworkSpec { racks: racks(4, f64::NAN), ..spec() }, "uplink"),
+        (NetworkSpec { incast: -0.1, ..spec() }, "incast"),
         (NetworkSpec { racks: racks(0, 1e9), ..spec() }, "hosts_per_rack"),
     ];
     for (spec, word) in refused {

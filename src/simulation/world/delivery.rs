@@ -37,7 +37,7 @@ impl World {
             Arrival::Hold => return self.held.push(delivery),
             Arrival::Reset => {
                 let event = self.faults.reset(from, to);
-                return self.schedule_fault(self.cluster.network.latency, event);
+                return self.schedule_fault(self.network.latency(to, from), event);
             }
             Arrival::Drop => {
                 let (from, to) = (&self.tasks[from], &self.tasks[to]);

@@ -14,7 +14,7 @@ use crate::simulation::chore::Kernels;
 use crate::simulation::device::ComputeSpec;
 use crate::simulation::faults::{Fault, FaultKind, Faults, Trigger};
 use crate::simulation::job::Job;
-use crate::simulation::network::{Loopback, NetworkSpec};
+use crate::simulation::network::NetworkSpec;
 use crate::units::{BytesPerSecond, FlopsPerSecond};
 
 const A: usize = 0;
@@ -49,8 +49,7 @@ fn world_of(faults: &[(u32, FaultKind)], change: impl FnOnce(&mut Cluster)) -> W
             latency: LATENCY,
             bandwidth: BytesPerSecond(1e15),
             message_cost: Duration::ZERO,
-            racks: None,
-            loopback: Loopback::default(),
+            ..NetworkSpec::default()
         },
         encoding: Encoding::Exact,
         compute: ComputeSpec {

@@ -77,6 +77,26 @@ fn a_slower_card_slows_a_message_that_is_alone_on_it() {
 }
 
 #[test]
+fn a_connection_keeps_its_queue_while_a_card_stands_still() {
+    let connection = ConnectionSpec { large: Bytes(100), ..ConnectionSpec::default() };
+    let mut network = Network::new(&NetworkSpec { connection, ..spec() }, vec![0, 1]);
+    for (name, size) in [('a', 1_000), ('b', 600), ('c', 600)] {
+        network.send(Time(0), 0, 1, Bytes(size), name);
+    }
+    while network.next_event() == Some(Time(0)) {
+        assert_eq!(network.advance(Time(0)), None);
+    }
+    network.pause(Time(400), 1); // 800 of 'a' and 400 of 'b' are left
+    network.send(Time(500), 0, 1, Bytes(100), 's');
+    assert_eq!(next(&mut network), None);
+    network.resume(Time(1_000), 1);
+    assert_eq!(next(&mut network), Some((1_100, 's')), "the small one goes first");
+    assert_eq!(next(&mut network), Some((1_900, 'b')));
+    assert_eq!(next(&mut network), Some((2_700, 'a')), "it shares with 'c'");
+    assert_eq!(next(&mut network), Some((2_900, 'c')));
+}
+
+#[test]
 fn tasks_on_one_host_talk_over_its_loopback_and_share_its_card() {
     let loopback =
         Loopback { latency: Duration::from_nanos(7), bandwidth: BytesPerSecond(4.0 * NIC) };

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::naive::{Fluid, ends, fair_rates};
+use super::route::Route;
 use super::*;
 
 /// A random test's change to the flows: one joins on these links with this many bytes, or the next
@@ -45,6 +46,7 @@ fn apply(flows: &mut Flows, active: &mut Active, now: &mut Time, id: usize, chan
             flows.end(*now, link, &mut ended);
             assert!(!ended.is_empty(), "an end is the end of a flow");
             active.retain(|(id, _)| !ended.contains(id));
+            ended.into_iter().for_each(|id| flows.leave(id));
         }
     }
 }
@@ -59,14 +61,22 @@ proptest! {
     #[test]
     fn rates_are_the_max_min_fair_ones_after_every_change(
         capacities in proptest::collection::vec(prop_oneof![Just(1.0), 0.1..4.0_f64], LINKS),
+        incast in prop_oneof![Just(0.0), 0.0..0.3_f64],
         changes in proptest::collection::vec(change(), 1..60),
     ) {
         let mut flows = Flows::new(&capacities);
+        (0..LINKS).for_each(|link| flows.set_incast(link as LinkId, incast));
         let (mut active, mut now) = (Active::new(), Time::ZERO);
         for (id, change) in changes.iter().enumerate() {
             apply(&mut flows, &mut active, &mut now, id, change);
             flows.settle(now, &mut Vec::new());
             let routes: Vec<&[usize]> = active.iter().map(|(_, route)| &**route).collect();
+            let capacities: Vec<f64> = (0..LINKS)
+                .map(|link| {
+                    let crossing = routes.iter().filter(|route| route.contains(&link)).count();
+                    capacities[link] / (1.0 + incast * crossing.saturating_sub(1) as f64)
+                })
+                .collect();
             let expected = fair_rates(&capacities, &routes);
             let rates: Vec<f64> = active.iter().map(|(id, _)| flows.rate(*id)).collect();
             for (flow, route) in routes.iter().enumerate() {
@@ -103,7 +113,8 @@ proptest! {
             .map(|hosts_per_rack| Racks { hosts_per_rack, uplink: BytesPerSecond(NIC * 0.7) });
         let (latency_span, message_cost) =
             (Duration::from_nanos(latency), Duration::from_nanos(message_cost));
-        let spec = NetworkSpec { latency: latency_span, message_cost, racks, ..spec() };
+        let connection = ConnectionSpec { large: Bytes(1_500), ..ConnectionSpec::default() };
+        let spec = NetworkSpec { latency: latency_span, message_cost, racks, connection, ..spec() };
         let (wiring, capacities) = Wiring::new(&spec, (0..6).collect());
         let mut sender_free = [0; 6];
         let flows: Vec<Fluid> = messages
@@ -112,10 +123,11 @@ proptest! {
                 sender_free[*from] =
                     (*sent).max(sender_free[*from]) + message_cost.as_nanos() as u64;
                 let route = wiring.route(*from, *to).iter().map(|link| *link as usize).collect();
-                Fluid { start: sender_free[*from] as f64, size: *size as f64, route }
+                let pair = (*from, *to);
+                Fluid { start: sender_free[*from] as f64, size: *size as f64, pair, route }
             })
             .collect();
-        let expected = ends(&capacities, &flows);
+        let expected = ends(&capacities, 1_500.0, &flows);
         let arrived = arrivals(&spec, 6, &messages);
         for (index, at) in arrived.iter().enumerate() {
             let latency = if flows[index].route.is_empty() { 0 } else { latency };

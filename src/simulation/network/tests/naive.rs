@@ -38,17 +38,20 @@ fn share(
     if count == 0 { f64::INFINITY } else { left.max(0.0) / f64::from(count) }
 }
 
-/// A flow of the fluid simulation.
+/// A message of the fluid simulation.
 pub(super) struct Fluid {
     pub(super) start: f64,
     pub(super) size: f64,
+    /// The sender and the receiver.
+    pub(super) pair: (usize, usize),
     pub(super) route: Vec<usize>,
 }
 
-/// The time at which each flow ends, if all start and end at exact times.
-pub(super) fn ends(capacities: &[f64], flows: &[Fluid]) -> Vec<f64> {
+/// The time at which each message ends, if all start and end at exact times. Those above `large`
+/// are large.
+pub(super) fn ends(capacities: &[f64], large: f64, flows: &[Fluid]) -> Vec<f64> {
     let mut left: Vec<f64> = flows.iter().map(|flow| flow.size).collect();
-    // A flow that crosses no link ends at once.
+    // A message that crosses no link ends at once.
     let mut ends: Vec<f64> = flows
         .iter()
         .map(|flow| if flow.route.is_empty() { flow.start } else { f64::NAN })
@@ -56,9 +59,9 @@ pub(super) fn ends(capacities: &[f64], flows: &[Fluid]) -> Vec<f64> {
     let mut now = 0.0;
     loop {
         let begun = |flow: &usize| flows[*flow].start <= now && ends[*flow].is_nan();
-        let active: Vec<usize> = (0..flows.len()).filter(begun).collect();
-        let routes: Vec<&[usize]> = active.iter().map(|flow| &*flows[*flow].route).collect();
-        let rates = fair_rates(capacities, &routes);
+        let mut waiting: Vec<usize> = (0..flows.len()).filter(begun).collect();
+        waiting.sort_by(|a, b| flows[*a].start.total_cmp(&flows[*b].start));
+        let active = rates(capacities, large, flows, &waiting);
         let next_start = flows
             .iter()
             .map(|flow| flow.start)
@@ -66,19 +69,39 @@ pub(super) fn ends(capacities: &[f64], flows: &[Fluid]) -> Vec<f64> {
             .fold(f64::INFINITY, f64::min);
         let next_end = active
             .iter()
-            .zip(&rates)
             .map(|(flow, rate)| now + left[*flow] / rate)
             .fold(f64::INFINITY, f64::min);
         let next = next_start.min(next_end);
         if next.is_infinite() {
             return ends;
         }
-        for (flow, rate) in active.iter().zip(&rates) {
-            left[*flow] -= rate * (next - now);
-            if left[*flow] <= 1e-7 * rate {
-                ends[*flow] = next;
+        for (flow, rate) in active {
+            left[flow] -= rate * (next - now);
+            if left[flow] <= 1e-7 * rate {
+                ends[flow] = next;
             }
         }
         now = next;
     }
+}
+
+/// The messages that are sent now, with their rates: of each pair, the first small one, or else the
+/// first two large ones share one flow. `waiting` are in the order in which they began.
+fn rates(capacities: &[f64], large: f64, flows: &[Fluid], waiting: &[usize]) -> Vec<(usize, f64)> {
+    let mut pairs: Vec<(usize, usize)> = waiting.iter().map(|flow| flows[*flow].pair).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    let sent = |pair: &(usize, usize)| -> Vec<usize> {
+        let own = || waiting.iter().copied().filter(|flow| flows[*flow].pair == *pair);
+        match own().find(|flow| flows[*flow].size <= large) {
+            Some(small) => vec![small],
+            None => own().take(2).collect(),
+        }
+    };
+    let sent: Vec<Vec<usize>> = pairs.iter().map(sent).collect();
+    let routes: Vec<&[usize]> = sent.iter().map(|sent| &*flows[sent[0]].route).collect();
+    let of_pairs = fair_rates(capacities, &routes).into_iter().zip(&sent);
+    of_pairs
+        .flat_map(|(rate, sent)| sent.iter().map(move |flow| (*flow, rate / sent.len() as f64)))
+        .collect()
 }

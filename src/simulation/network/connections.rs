@@ -1,0 +1,202 @@
+//! Connections: all that one task sends another goes through one flow, in turns.
+//!
+//! A small message is sent before large ones and after all small ones before it. Large ones share
+//! the flow, some at a time, in the order in which they began, as those of the QUIC transport do. A
+//! *turn* lasts until a message is through, or until another message interrupts it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::MessageId;
+use super::flows::FlowId;
+use super::route::{Route, Wiring};
+
+/// All connections that ever carried a message.
+#[derive(Default)]
+pub(super) struct Connections {
+    /// By the number of their flow.
+    all: Vec<Connection>,
+    /// By sender: its receivers, in order, with their connections.
+    of_sender: Vec<Vec<(usize, FlowId)>>,
+}
+
+/// One direction of the connection between two tasks.
+pub(super) struct Connection {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) route: Route,
+    pub(super) latency: Duration,
+    small: VecDeque<Queued>,
+    large: VecDeque<Queued>,
+    turn: Option<Turn>,
+}
+
+/// A message with the bytes that have not left.
+struct Queued {
+    id: MessageId,
+    left: f64,
+}
+
+struct Turn {
+    /// The message that is through at the end of the turn.
+    id: MessageId,
+    bytes: f64,
+    /// The number of large messages that share the turn; 0 if it is the first small one's.
+    sharers: usize,
+}
+
+impl Connections {
+    /// No connections of `tasks` tasks.
+    pub(super) fn new(tasks: usize) -> Self {
+        Self { all: Vec::new(), of_sender: vec![Vec::new(); tasks] }
+    }
+
+    /// The connection from one task to another.
+    pub(super) fn between(&mut self, from: usize, to: usize, wiring: &Wiring) -> FlowId {
+        let known = &mut self.of_sender[from];
+        match known.binary_search_by_key(&to, |(receiver, _)| *receiver) {
+            Ok(at) => known[at].1,
+            Err(at) => {
+                let id = self.all.len() as FlowId;
+                known.insert(at, (to, id));
+                let (route, latency) = (wiring.route(from, to), wiring.latency(from, to));
+                self.all.push(Connection::new((from, to), route, latency));
+                id
+            }
+        }
+    }
+
+    pub(super) fn get(&self, id: FlowId) -> &Connection {
+        &self.all[id as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, id: FlowId) -> &mut Connection {
+        &mut self.all[id as usize]
+    }
+
+    /// The connections to and from `task`.
+    pub(super) fn of_task(&self, task: usize) -> Vec<FlowId> {
+        let ids = 0..self.all.len() as FlowId;
+        ids.filter(|id| self.get(*id).is_of(task)).collect()
+    }
+}
+
+impl Connection {
+    fn new((from, to): (usize, usize), route: Route, latency: Duration) -> Self {
+        let (small, large) = (VecDeque::new(), VecDeque::new());
+        Self { from, to, route, latency, small, large, turn: None }
+    }
+
+    /// Whether it is to or from `task`.
+    pub(super) fn is_of(&self, task: usize) -> bool {
+        self.from == task || self.to == task
+    }
+
+    /// Whether a turn is under way.
+    pub(super) fn is_flowing(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    /// Whether a message that joins ends the turn under way, if `at_once` large ones share one.
+    pub(super) fn is_interrupted_by(&self, is_large: bool, at_once: usize) -> bool {
+        let of_large = self.turn.as_ref().filter(|turn| turn.sharers > 0);
+        of_large.is_some_and(|turn| !is_large || turn.sharers < at_once)
+    }
+
+    /// Adds a message of which `left` bytes have not left.
+    pub(super) fn push(&mut self, id: MessageId, left: f64, is_large: bool) {
+        let queue = if is_large { &mut self.large } else { &mut self.small };
+        queue.push_back(Queued { id, left });
+    }
+
+    /// Begins the next turn, if there is a message. Returns the bytes of the turn. Of large
+    /// messages, `at_once` share it.
+    pub(super) fn begin_turn(&mut self, at_once: usize) -> Option<f64> {
+        assert!(self.turn.is_none(), "a turn begins after the last one");
+        let turn = if let Some(first) = self.small.front() {
+            Turn { id: first.id, bytes: first.left, sharers: 0 }
+        } else {
+            let sharers = at_once.min(self.large.len());
+            let by_left = |a: &&Queued, b: &&Queued| a.left.total_cmp(&b.left);
+            let first = self.large.iter().take(sharers).min_by(by_left)?;
+            Turn { id: first.id, bytes: first.left * sharers as f64, sharers }
+        };
+        let bytes = turn.bytes;
+        self.turn = Some(turn);
+        Some(bytes)
+    }
+
+    /// Interrupts the turn under way, of which `left` bytes have not left.
+    pub(super) fn interrupt(&mut self, left: f64) {
+        let turn = self.turn.take().expect("a turn is under way");
+        self.serve(turn.sharers, turn.bytes - left);
+    }
+
+    /// Ends the turn under way. Returns the message that is through.
+    pub(super) fn end_turn(&mut self) -> MessageId {
+        let turn = self.turn.take().expect("a turn is under way");
+        if turn.sharers == 0 {
+            self.small.pop_front();
+        } else {
+            self.serve(turn.sharers, turn.bytes);
+            self.large.retain(|queued| queued.id != turn.id);
+        }
+        turn.id
+    }
+
+    fn serve(&mut self, sharers: usize, bytes: f64) {
+        let (queue, share) = match sharers {
+            0 => (&mut self.small, bytes),
+            _ => (&mut self.large, bytes / sharers as f64),
+        };
+        for queued in queue.iter_mut().take(sharers.max(1)) {
+            queued.left = (queued.left - share).max(0.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connection() -> Connection {
+        Connection::new((0, 1), Route::default(), Duration::ZERO)
+    }
+
+    /// Runs all turns; the messages in the order in which they are through, each with the bytes
+    /// that have left by then.
+    fn run(connection: &mut Connection, at_once: usize) -> Vec<(MessageId, f64)> {
+        let (mut through, mut bytes) = (Vec::new(), 0.0);
+        while let Some(of_turn) = connection.begin_turn(at_once) {
+            bytes += of_turn;
+            through.push((connection.end_turn(), bytes));
+        }
+        through
+    }
+
+    #[test]
+    fn small_messages_keep_their_order_and_large_ones_share_two_at_a_time_after_them() {
+        let mut connection = connection();
+        for (id, size, is_large) in
+            [(0, 300.0, true), (1, 10.0, false), (2, 100.0, true), (3, 5.0, false), (4, 50.0, true)]
+        {
+            connection.push(id, size, is_large);
+        }
+        // 100 each of 0 and 2, then 50 each of 0 and 4, then the rest of 0.
+        let expected = [(1, 10.0), (3, 15.0), (2, 215.0), (4, 315.0), (0, 465.0)];
+        assert_eq!(run(&mut connection, 2), expected);
+    }
+
+    #[test]
+    fn a_small_message_interrupts_large_ones_which_lose_nothing() {
+        let mut connection = connection();
+        connection.push(0, 100.0, true);
+        connection.push(1, 100.0, true);
+        assert_eq!(connection.begin_turn(2), Some(200.0));
+        assert!(connection.is_interrupted_by(false, 2));
+        assert!(!connection.is_interrupted_by(true, 2), "a third large one waits");
+        connection.interrupt(140.0);
+        connection.push(2, 1.0, false);
+        assert_eq!(run(&mut connection, 2), [(2, 1.0), (0, 141.0), (1, 141.0)]);
+    }
+}

@@ -1,0 +1,69 @@
+//! Sharing: messages that meet others on their links go through the flows of their connections.
+
+use super::event::EventKind;
+use super::flows::FlowId;
+use super::route::LinkId;
+use super::{MessageId, Network};
+
+impl<T> Network<T> {
+    /// Puts message `id`, of which so many bytes are left, in the queue of its connection.
+    pub(super) fn queue(&mut self, id: MessageId, left: f64) {
+        let is_large = self.size(id) > self.connection.large;
+        let flow = self.messages[id as usize].connection;
+        let connection = self.connections.get_mut(flow);
+        let is_flowing = connection.is_flowing();
+        let is_interrupted = connection.is_interrupted_by(is_large, self.connection.at_once);
+        if is_interrupted {
+            connection.interrupt(self.flows.left(self.now, flow));
+        }
+        connection.push(id, left, is_large);
+        if is_interrupted {
+            self.continue_flow(flow);
+        } else if !is_flowing && !self.has_to_wait(flow) {
+            self.begin_flow(flow);
+        }
+    }
+
+    /// Begins a connection's flow, if it has something to send.
+    pub(super) fn begin_flow(&mut self, flow: FlowId) {
+        let connection = self.connections.get_mut(flow);
+        if let Some(bytes) = connection.begin_turn(self.connection.at_once) {
+            self.flows.join(flow, connection.route, bytes);
+        }
+    }
+
+    /// Begins the next turn of a connection's flow, or ends the flow.
+    fn continue_flow(&mut self, flow: FlowId) {
+        let connection = self.connections.get_mut(flow);
+        let Some(bytes) = connection.begin_turn(self.connection.at_once) else {
+            return self.flows.leave(flow);
+        };
+        if let Some(link) = self.flows.set_left(self.now, flow, bytes) {
+            self.schedule(self.flows.next_end(link), EventKind::End(link));
+        }
+    }
+
+    /// Ends the turns at `link` whose last byte leaves now; they arrive one latency later.
+    pub(super) fn end(&mut self, link: LinkId) {
+        let mut ended = std::mem::take(&mut self.ended);
+        self.flows.end(self.now, link, &mut ended);
+        for flow in ended.drain(..) {
+            let connection = self.connections.get_mut(flow);
+            let (id, latency) = (connection.end_turn(), connection.latency);
+            self.schedule(self.now.after(latency), EventKind::Arrive(id));
+            self.continue_flow(flow);
+        }
+        self.ended = ended;
+    }
+
+    /// Computes new rates after flows began or ended.
+    pub(super) fn settle(&mut self) {
+        let mut rescheduled = std::mem::take(&mut self.rescheduled);
+        self.flows.settle(self.now, &mut rescheduled);
+        for link in rescheduled.drain(..) {
+            self.schedule(self.flows.next_end(link), EventKind::End(link));
+        }
+        self.rescheduled = rescheduled;
+        self.drop_stale_events();
+    }
+}
