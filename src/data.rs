@@ -270,6 +270,11 @@ impl Dataset {
 }
 
 impl DataError {
+    /// Whether it is of a file whose content is not what it should be.
+    pub(crate) fn is_corrupt(&self) -> bool {
+        matches!(self, Self::Malformed { .. } | Self::Label { .. } | Self::Empty { .. })
+    }
+
     fn malformed(file: &Path, place: &str, problem: String) -> Self {
         Self::Malformed { file: file.display().to_string(), place: place.to_owned(), problem }
     }

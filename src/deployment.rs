@@ -25,6 +25,7 @@ pub use ask::{Question, ask};
 pub(crate) use busy_poll::block_on;
 pub(crate) use control::{Control, Event, Part};
 pub use error::DeploymentError;
+pub(crate) use error::of_certificate;
 pub use exit_code::ExitCode;
 pub(crate) use launch::folder::{self, Folder};
 pub(crate) use launch::{Ended, Launch, launch};

@@ -20,6 +20,7 @@ mod compare;
 mod error;
 mod files;
 mod launch;
+mod memory;
 pub mod scenario;
 mod summary;
 mod trial;
@@ -186,6 +187,7 @@ impl Experiment {
         for (swept, scenario) in &scenarios {
             for run in scenario.runs.iter().filter(|run| self.wants(&run.name)) {
                 let own = scenario.of(run);
+                memory::check_tasks(own, &run.name)?;
                 let mut trial = Trial::new(scenario, run, swept)?;
                 // Trials with the same data share it.
                 let same = |known: &&Trial| known.data_key == trial.data_key;
@@ -196,6 +198,16 @@ impl Experiment {
                 trials.push(trial);
             }
         }
+        Ok(trials)
+    }
+
+    /// The runs, ready for `world` on this machine alone.
+    ///
+    /// # Errors
+    /// As [`Self::trials`]; if one may take more memory than it may.
+    pub(crate) fn trials_in(&self, world: World) -> Result<Vec<Trial>, ExperimentError> {
+        let trials = self.trials()?;
+        trials.iter().try_for_each(|trial| memory::check(trial, world))?;
         Ok(trials)
     }
 
@@ -219,7 +231,7 @@ impl Experiment {
     /// # Errors
     /// As [`Self::trials`]; the first run that fails, with its root cause.
     pub fn simulate(&self, trainer: impl Trainer) -> Result<Report, ExperimentError> {
-        let trials = self.trials()?;
+        let trials = self.trials_in(World::Simulation)?;
         let mut report = report_of(&trials, World::Simulation);
         for trial in &trials {
             report.runs.push(trial.report(&trial.simulate(&trainer))?);

@@ -4,6 +4,7 @@
 mod alexnet;
 mod convnet;
 mod embedding;
+mod extent;
 mod inception_v3;
 mod mlp;
 mod model;
@@ -20,6 +21,7 @@ use crate::runtime::{Code, Error, Result};
 use crate::tensor::DType;
 
 use crate::data::Split;
+pub(crate) use extent::Extent;
 pub use model::{Embedding, Model, Published};
 pub use null::{Lookups, Null, NullGradient};
 use table::Table;

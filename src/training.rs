@@ -28,7 +28,7 @@ pub use hooks::{
     SyncReplicasHook, TraceLevel,
 };
 pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
-pub use record::{Beginning, Ending, Evaluation, Recorder, StepStats};
+pub use record::{Beginning, Ending, Evaluation, FailedCheckpoint, Recorder, StepStats};
 pub use recording::{Recording, SharedRecording, Watch};
 pub use scaffold::Scaffold;
 pub use session::{Run, Session};

@@ -188,6 +188,21 @@ impl Scale {
     }
 }
 
+/// The smallest and the largest rate that can be written, in the unit that it is kept in \[1/s\]:
+/// with others, times would be beyond every clock, or all 0.
+const RATES: [f64; 2] = [1e-3, 1e30];
+
+/// The rate `text` in units of `scale`: 0, which others refuse with their key, or one of [`RATES`].
+fn parse_rate(text: &str, scale: &Scale) -> Result<f64, ParseQuantityError> {
+    let rate = scale.parse(text)?;
+    if rate == 0.0 || (RATES[0]..=RATES[1]).contains(&rate) {
+        return Ok(rate);
+    }
+    let units = scale.units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let (what, example) = ("rate from 0.001 to 1e30 a second", scale.example);
+    Err(ParseQuantityError { text: text.to_owned(), what, units, example })
+}
+
 impl FromStr for Span {
     type Err = ParseQuantityError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -220,14 +235,14 @@ impl FromStr for Bytes {
 impl FromStr for BytesPerSecond {
     type Err = ParseQuantityError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self(DATA_RATE.parse(text)?))
+        Ok(Self(parse_rate(text, &DATA_RATE)?))
     }
 }
 
 impl FromStr for FlopsPerSecond {
     type Err = ParseQuantityError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self(FLOP_RATE.parse(text)?))
+        Ok(Self(parse_rate(text, &FLOP_RATE)?))
     }
 }
 
@@ -314,6 +329,16 @@ mod tests {
             assert!(error.contains("up to 100 years"), "{error}");
         }
         assert!("876000h".parse::<Span>().is_ok());
+    }
+
+    #[test]
+    fn a_rate_by_which_work_would_take_for_ever_or_no_time_is_refused() {
+        for text in ["1e-300FLOP/s", "1e-9GFLOP/s", "1e300FLOP/s"] {
+            let parsed = text.parse::<FlopsPerSecond>();
+            assert_eq!(parsed.is_err(), text != "1e-9GFLOP/s", "{text}");
+        }
+        let error = "1e-300bps".parse::<BytesPerSecond>().unwrap_err().to_string();
+        assert!(error.contains("rate from 0.001") && error.contains("10Gbps"), "{error}");
     }
 
     #[test]

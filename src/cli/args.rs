@@ -23,7 +23,7 @@ pub(crate) use deployment::{
 
 /// Distributed training in the shape of TensorFlow's runtime, simulated or real.
 #[derive(Debug, Parser)]
-#[command(name = "trainyard", version, after_help = exit_code::HELP)]
+#[command(name = "trainyard", version, after_help = exit_code::help())]
 pub(crate) struct Args {
     /// Log more on stderr: once for what happens, twice for every message.
     #[arg(short, long, global = true, action = ArgAction::Count)]

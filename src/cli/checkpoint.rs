@@ -53,7 +53,7 @@ fn verify(args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
         listed.problem = listed.problem.or_else(|| saver.restore(listed.global_step).err());
         if let Some(problem) = &listed.problem {
             eprintln!("error: {problem}");
-            code = ExitCode::Internal;
+            code = ExitCode::CorruptData;
         }
         rows.push(Row::of(listed));
     }

@@ -1,42 +1,33 @@
 //! The exit codes for the help.
 
+use std::fmt::Write;
+
+use crate::deployment::ExitCode;
+
 /// The codes, for `--help`.
-pub(crate) const HELP: &str = "\
-Exit codes:
-    0  done
-    1  internal error
-    2  usage or configuration
-    3  target not reached
-    4  nothing to run
-    5  a repeat differed
-    6  stalled
-    7  a run diverged: its loss is not finite
-  130  stopped by Ctrl-C, in good order
-  138  peers lost, restart me
-  143  stopped by SIGTERM, in good order";
+pub(crate) fn help() -> String {
+    let mut help = "Exit codes (128 and above: start it again):".to_owned();
+    for (code, meaning) in ExitCode::ALL {
+        write!(help, "\n  {:>3}  {meaning}", code as u8).expect("a string can be written to");
+    }
+    help
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deployment::ExitCode;
 
     #[test]
-    fn the_help_lists_each_code_and_no_other() {
-        use ExitCode::*;
-        let below = [
-            Done,
-            Internal,
-            Usage,
-            TargetNotReached,
-            NothingToRun,
-            RepeatDiffered,
-            Stalled,
-            Diverged,
-        ];
-        let codes = [&below[..], &[Interrupted, PeersLost, Terminated]].concat();
-        let codes: Vec<_> = codes.into_iter().map(|code| (code as u8).to_string()).collect();
-        let listed: Vec<_> =
-            HELP.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
-        assert_eq!(listed, codes);
+    fn the_guide_has_the_table_of_the_help() {
+        let guide = include_str!("../../docs/deploying.md");
+        for (code, meaning) in ExitCode::ALL {
+            let row = format!("| {} | {meaning} |", code as u8);
+            assert!(guide.contains(&row), "docs/deploying.md has no row `{row}`");
+        }
+        let has_code = |line: &&str| {
+            let cell = line.strip_prefix("| ").and_then(|rest| rest.split(' ').next());
+            cell.is_some_and(|cell| cell.parse::<u8>().is_ok())
+        };
+        assert_eq!(guide.lines().filter(has_code).count(), ExitCode::ALL.len());
     }
 }

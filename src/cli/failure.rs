@@ -3,9 +3,9 @@
 use std::io;
 
 use crate::checkpoint::CheckpointError;
-use crate::deployment::{DeploymentError, ExitCode};
+use crate::deployment::{DeploymentError, ExitCode, of_certificate};
 use crate::experiment::ExperimentError;
-use crate::runtime::Code;
+use crate::runtime::Error;
 use crate::transport::CertificateError;
 
 /// The error of a command that ended early.
@@ -14,6 +14,14 @@ pub(super) enum Failure {
     /// The experiment gives no report.
     #[error("{0}")]
     Experiment(#[from] ExperimentError),
+    /// The program of this deployed task failed.
+    #[error("run `{run}`: {error}")]
+    Task {
+        /// The run's name.
+        run: String,
+        /// The root cause.
+        error: Error,
+    },
     /// The requested feature does not exist.
     #[error("{0}")]
     NotSupported(String),
@@ -83,45 +91,52 @@ impl Failure {
         match self {
             Self::NotSupported(_) | Self::Graph { .. } => ExitCode::Usage,
             Self::RepeatDiffered { .. } => ExitCode::RepeatDiffered,
-            Self::Certificate(CertificateError::Crypto(_)) => ExitCode::Internal,
-            Self::Certificate(_) => ExitCode::Usage,
-            Self::Checkpoint(error) if error.is_mistaken() => ExitCode::Usage,
-            Self::Checkpoint(_) | Self::Write { .. } | Self::System { .. } => ExitCode::Internal,
+            Self::Certificate(error) => of_certificate(error),
+            Self::Checkpoint(error) => of_checkpoint(error),
+            Self::Write { .. } => ExitCode::Unwritable,
+            Self::System { .. } => ExitCode::Internal,
             Self::Deployment(error) | Self::Experiment(ExperimentError::Deployment(error)) => {
                 error.exit_code()
             }
-            Self::Experiment(ExperimentError::Run { error, .. }) => of_run(error.code),
+            Self::Experiment(ExperimentError::Run { error, .. }) => {
+                ExitCode::of_simulation(error.code)
+            }
+            Self::Task { error, .. } => ExitCode::of_task(error.code),
+            Self::Experiment(ExperimentError::Data(error)) if error.is_corrupt() => {
+                ExitCode::CorruptData
+            }
             Self::Experiment(_) => ExitCode::Usage,
         }
     }
 }
 
-/// The exit code of a run that failed with `code`.
-fn of_run(code: Code) -> ExitCode {
-    match code {
-        Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => ExitCode::Usage,
-        Code::NanLoss => ExitCode::Diverged,
-        Code::Stalled => ExitCode::Stalled,
-        Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => ExitCode::PeersLost,
-        Code::Cancelled | Code::OutOfRange | Code::DataLoss | Code::Internal => ExitCode::Internal,
+fn of_checkpoint(error: &CheckpointError) -> ExitCode {
+    match error {
+        error if error.is_mistaken() => ExitCode::Usage,
+        CheckpointError::Store { what, .. } if what.starts_with("read") => ExitCode::CorruptData,
+        CheckpointError::Store { .. } => ExitCode::Unwritable,
+        _ => ExitCode::CorruptData,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::Error;
+    use crate::runtime::Code;
 
     #[test]
-    fn the_exit_code_says_whether_to_mend_the_program_or_to_try_again() {
+    fn the_exit_code_says_whether_to_mend_the_program_or_to_start_it_again() {
         let code = |code| {
-            let (run, error) = ("r".into(), Error::new(code, ""));
-            Failure::from(ExperimentError::Run { run, error }).exit_code()
+            let (run, error) = ("r".to_owned(), Error::new(code, ""));
+            let deployed = Failure::Task { run: run.clone(), error: error.clone() };
+            let simulated = Failure::from(ExperimentError::Run { run, error });
+            (simulated.exit_code(), deployed.exit_code())
         };
-        assert_eq!(code(Code::InvalidArgument), ExitCode::Usage);
-        assert_eq!(code(Code::NanLoss), ExitCode::Diverged);
-        assert_eq!(code(Code::Stalled), ExitCode::Stalled);
-        assert_eq!(code(Code::Unavailable), ExitCode::PeersLost);
-        assert_eq!(code(Code::Internal), ExitCode::Internal);
+        assert_eq!(code(Code::InvalidArgument), (ExitCode::Usage, ExitCode::Usage));
+        assert_eq!(code(Code::NanLoss), (ExitCode::Diverged, ExitCode::Diverged));
+        assert_eq!(code(Code::Stalled), (ExitCode::Stalled, ExitCode::Stalled));
+        assert_eq!(code(Code::Unavailable), (ExitCode::TrainingLost, ExitCode::PeersLost));
+        assert_eq!(code(Code::DataLoss), (ExitCode::CorruptData, ExitCode::CorruptData));
+        assert_eq!(code(Code::Internal), (ExitCode::Internal, ExitCode::Internal));
     }
 }

@@ -6,7 +6,7 @@ use tokio::runtime;
 
 use super::args::LaunchArgs;
 use super::failure::Failure;
-use super::output::{Out, exit_code, print};
+use super::output::{Out, exit_code};
 use super::progress::Progress;
 use crate::deployment::{Ended, ExitCode, Folder, Stop, folder};
 use crate::experiment::calibration::Machine;
@@ -21,7 +21,7 @@ pub(super) fn run(
     trainer: &impl Trainer,
 ) -> Result<ExitCode, Failure> {
     let experiment = args.scenario.experiment()?;
-    let trials = experiment.trials()?;
+    let trials = experiment.trials_in(World::Deployment)?;
     let mut stop = Stop::listen(None)?;
     let predictor = match args.compare {
         true => Some(Predictor::new(args, &experiment, &mut stop)?),
@@ -107,11 +107,11 @@ where
             };
             result.comparison = compare(at, &result, &recording)?;
             report.runs.push(result);
-            out.append(&report, trial, &recording)?;
+            out.append(&report, trial, &recording);
         }
         logs.remove();
         let target = trials[0].settings.stop.accuracy;
-        print(args.json, &report, target).map_err(Failure::writing("the result"))?;
+        out.print(args.json, &report, target)?;
         Ok(exit_code(trials, &report.runs))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::args::SimArgs;
 use super::failure::Failure;
-use super::output::{Out, digests, exit_code, print};
+use super::output::{Out, digests, exit_code};
 use super::progress::Progress;
 use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, Trial, report_of};
@@ -11,7 +11,7 @@ use crate::training::{Recording, SharedRecording};
 
 /// Runs the command.
 pub(super) fn run(args: &SimArgs, trainer: &impl Trainer) -> Result<ExitCode, Failure> {
-    let trials = args.scenario.experiment()?.sweeps(&args.sweeps).trials()?;
+    let trials = args.scenario.experiment()?.sweeps(&args.sweeps).trials_in(World::Simulation)?;
     let mut report = report_of(&trials, World::Simulation);
     // Runs with different targets are compared by their speed.
     let targets = trials.iter().map(|trial| trial.settings.stop.accuracy);
@@ -20,9 +20,9 @@ pub(super) fn run(args: &SimArgs, trainer: &impl Trainer) -> Result<ExitCode, Fa
     for trial in &trials {
         let (result, recording) = repeat(args, trial, trainer)?;
         report.runs.push(result);
-        out.append(&report, trial, &recording)?;
+        out.append(&report, trial, &recording);
     }
-    print(args.json, &report, target).map_err(Failure::writing("the result"))?;
+    out.print(args.json, &report, target)?;
     Ok(exit_code(&trials, &report.runs))
 }
 

@@ -2,7 +2,7 @@
 
 use super::args::TaskArgs;
 use super::failure::Failure;
-use super::output::{Out, exit_code, print};
+use super::output::{Out, exit_code};
 use super::progress::Progress;
 use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
@@ -89,10 +89,13 @@ fn attend(
         control.tell(&Event::Part(Part::new(&recording, sent, ended)));
     }
     let run = || trial.name.clone();
-    result.map_err(|error| ExperimentError::Run { run: run(), error })?;
+    if !recording.is_unsaved() {
+        result.map_err(|error| Failure::Task { run: run(), error })?;
+    }
     let observed = Observed { ended, sent: [(task, sent)].into(), events: None, digest: None };
     let code = match control {
         None if is_chief => report(args, trial, &recording, &observed)?,
+        _ if recording.is_unsaved() => ExitCode::Unwritable,
         _ => ExitCode::Done,
     };
     Ok(stopped.unwrap_or(code))
@@ -108,8 +111,9 @@ fn report(
     let result = trial.summarise(recording, observed, observed.ended.since(Time::ZERO));
     let mut report = report_of(std::slice::from_ref(trial), World::Deployment);
     report.runs.push(result);
-    Out::create(args.out.as_deref())?.append(&report, trial, recording)?;
+    let mut out = Out::create(args.out.as_deref())?;
+    out.append(&report, trial, recording);
     let target = trial.settings.stop.accuracy;
-    print(args.json, &report, target).map_err(Failure::writing("the result"))?;
+    out.print(args.json, &report, target)?;
     Ok(exit_code(std::slice::from_ref(trial), &report.runs))
 }

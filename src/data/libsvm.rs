@@ -27,6 +27,8 @@ pub struct LibSvm {
     lines: Option<Box<dyn BufRead>>,
     text: String,
     line: usize,
+    /// The values of the samples so far, and what each sample takes besides.
+    values: usize,
 }
 
 impl LibSvm {
@@ -35,8 +37,9 @@ impl LibSvm {
     /// # Errors
     /// If the file can't be opened.
     pub fn open(path: &Path) -> Result<Self, DataError> {
-        let lines = Some(file::open(path)?);
-        Ok(Self { file: path.display().to_string(), lines, text: String::new(), line: 0 })
+        let lines = Some(file::open_text(path)?);
+        let text = String::new();
+        Ok(Self { file: path.display().to_string(), lines, text, line: 0, values: 0 })
     }
 
     /// Reads the next sample; `None` at the end.
@@ -56,7 +59,12 @@ impl LibSvm {
                     place: place(),
                     problem,
                 };
-                return parse(content).map(Some).map_err(malformed);
+                let sample = parse(content).map_err(malformed)?;
+                self.values += 16 + 2 * sample.indices.len();
+                if self.values > MOST_VALUES {
+                    return Err(malformed(format!("more than {MOST_VALUES} values")));
+                }
+                return Ok(Some(sample));
             }
         }
     }

@@ -68,7 +68,7 @@ impl Source {
     /// # Errors
     /// If a file can't be read or is malformed, or if such samples can't be drawn.
     pub fn load(&self, seed: u64) -> Result<Dataset, DataError> {
-        match self {
+        let loaded = match self {
             Self::Digits => Dataset::digits(),
             Self::Synthetic => Err(DataError::Empty { what: "columns to draw" }),
             Self::Idx { directory } => Dataset::idx(directory),
@@ -78,7 +78,8 @@ impl Source {
                 let test = test.as_ref().map(|(features, labels)| (&**features, &**labels));
                 Dataset::npy((features, labels), test, seed)
             }
-        }
+        };
+        loaded.and_then(with_samples)
     }
 
     /// Loads its samples, each of `slots` features out of `rows`; drawn if the source has no sparse
@@ -87,12 +88,28 @@ impl Source {
     /// # Errors
     /// As [`Self::load`].
     pub fn load_sparse(&self, rows: usize, slots: usize, seed: u64) -> Result<Dataset, DataError> {
-        match self {
+        let loaded = match self {
             Self::LibSvm { file, test } => {
                 Dataset::libsvm_sparse(file, test.as_deref(), (rows, slots), seed)
             }
             _ => Dataset::synthetic(rows, slots, seed),
-        }
+        };
+        loaded.and_then(with_samples)
+    }
+}
+
+/// `dataset`, if there is something to train on and something to test on: of nothing, an accuracy
+/// is no number.
+fn with_samples(dataset: Dataset) -> Result<Dataset, DataError> {
+    let Dataset { train, test } = &dataset;
+    let counts = [
+        (train.width(), "features of a sample, such as pixels"),
+        (train.len(), "samples to train on"),
+        (test.len(), "samples to test on"),
+    ];
+    match counts.into_iter().find(|(count, _)| *count == 0) {
+        Some((_, what)) => Err(DataError::Empty { what }),
+        None => Ok(dataset),
     }
 }
 

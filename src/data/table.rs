@@ -55,7 +55,8 @@ pub(super) fn load(
 }
 
 fn read(path: &Path, label: &str) -> Result<Table, DataError> {
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(file::open(path)?);
+    let mut reader =
+        csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(file::open_text(path)?);
     let in_csv = |error: csv::Error| {
         let line = error
             .position()
@@ -83,7 +84,8 @@ fn read(path: &Path, label: &str) -> Result<Table, DataError> {
             table.features.push(number);
         }
         table.labels.push(row[column].to_owned());
-        if table.features.len() > MOST_VALUES {
+        // A label is a text of its own.
+        if table.features.len() + 16 * table.labels.len() > MOST_VALUES {
             return Err(DataError::malformed(
                 path,
                 &format!("line {line}"),

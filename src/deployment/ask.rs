@@ -98,6 +98,8 @@ async fn answer(args: &Question<'_>) -> Result<Standing, DeploymentError> {
             Err(DeploymentError::Unanswered {
                 task: task.clone(),
                 address: args.address.to_owned(),
+                // The transport's reasons are texts; those of a refused handshake all name it.
+                is_refused: why.contains("certificate"),
                 why,
             })
         }

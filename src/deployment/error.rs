@@ -70,6 +70,8 @@ pub enum DeploymentError {
         address: String,
         /// The reason, as far as it is known.
         why: String,
+        /// Whether one of the two refuses the other's certificate.
+        is_refused: bool,
     },
 }
 
@@ -87,12 +89,26 @@ impl DeploymentError {
     /// The exit code of a process that ends with this error.
     pub fn exit_code(&self) -> ExitCode {
         match self {
+            Self::Network(QuicError::Identity { .. }) => ExitCode::CertificateRefused,
             Self::Cluster { .. } | Self::Network(_) => ExitCode::Usage,
-            Self::Certificate(CertificateError::Crypto(_)) => ExitCode::Internal,
-            Self::Certificate(_) => ExitCode::Usage,
-            Self::System { .. } | Self::Write { .. } => ExitCode::Internal,
+            Self::Certificate(error) => of_certificate(error),
+            Self::System { .. } => ExitCode::Internal,
+            Self::Write { .. } => ExitCode::Unwritable,
             Self::Task { code, .. } | Self::Stopped { code, .. } => *code,
-            Self::Unanswered { .. } => ExitCode::PeersLost,
+            Self::Unanswered { is_refused: true, .. } => ExitCode::CertificateRefused,
+            Self::Unanswered { .. } => ExitCode::Unanswered,
         }
+    }
+}
+
+/// The exit code of a command whose certificate can't be made or used.
+pub(crate) fn of_certificate(error: &CertificateError) -> ExitCode {
+    match error {
+        CertificateError::Read { .. } | CertificateError::Malformed { .. } => {
+            ExitCode::CertificateRefused
+        }
+        CertificateError::Write { .. } => ExitCode::Unwritable,
+        CertificateError::Crypto(_) => ExitCode::Internal,
+        _ => ExitCode::Usage,
     }
 }

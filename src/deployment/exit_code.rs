@@ -1,5 +1,7 @@
 //! The exit codes, by which a launcher, scripts and schedulers know how a process ended. Codes from
-//! 128 on mean: try again.
+//! 128 on mean: start it again. The table for users is in `docs/deploying.md`.
+
+use crate::runtime::Code;
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,12 +22,70 @@ pub enum ExitCode {
     Stalled = 6,
     /// A run diverged: its loss is not finite.
     Diverged = 7,
+    /// A data set or a checkpoint is corrupt.
+    CorruptData = 8,
+    /// A result, a log or a checkpoint can't be written, such as to a full disk.
+    Unwritable = 9,
+    /// A task that was asked for its status does not answer.
+    Unanswered = 10,
+    /// A certificate is missing, damaged or refused.
+    CertificateRefused = 11,
+    /// A simulated training was lost to its faults. Started again it is lost again.
+    TrainingLost = 12,
     /// Stopped by Ctrl-C, in good order.
     Interrupted = 130,
     /// Peers are lost; restart this task.
     PeersLost = 138,
     /// Stopped by SIGTERM, in good order.
     Terminated = 143,
+}
+
+impl ExitCode {
+    /// All of them, in order, each with its meaning.
+    pub(crate) const ALL: [(Self, &'static str); 16] = [
+        (Self::Done, "done"),
+        (Self::Internal, "internal error"),
+        (Self::Usage, "usage or configuration"),
+        (Self::TargetNotReached, "target not reached"),
+        (Self::NothingToRun, "nothing to run"),
+        (Self::RepeatDiffered, "a repeat differed"),
+        (Self::Stalled, "stalled"),
+        (Self::Diverged, "a run diverged: its loss is not finite"),
+        (Self::CorruptData, "a data set or a checkpoint is corrupt"),
+        (Self::Unwritable, "a result or a checkpoint can't be written"),
+        (Self::Unanswered, "a task does not answer"),
+        (Self::CertificateRefused, "a certificate is missing, damaged or refused"),
+        (Self::TrainingLost, "a simulated training was lost to its faults"),
+        (Self::Interrupted, "stopped by Ctrl-C, in good order"),
+        (Self::PeersLost, "peers lost, restart me"),
+        (Self::Terminated, "stopped by SIGTERM, in good order"),
+    ];
+
+    /// The exit code of this number, if there is one.
+    pub(crate) fn of(number: i32) -> Option<Self> {
+        Self::ALL.iter().map(|(code, _)| *code).find(|code| *code as i32 == number)
+    }
+
+    /// The exit code of a deployed task whose program failed with `code`. Only a task that lost
+    /// others is to be started again.
+    pub(crate) fn of_task(code: Code) -> Self {
+        match code {
+            Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => Self::PeersLost,
+            other => Self::of_simulation(other),
+        }
+    }
+
+    /// The exit code of a simulation that failed with `code`.
+    pub(crate) fn of_simulation(code: Code) -> Self {
+        match code {
+            Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => Self::Usage,
+            Code::NanLoss => Self::Diverged,
+            Code::Stalled => Self::Stalled,
+            Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => Self::TrainingLost,
+            Code::DataLoss => Self::CorruptData,
+            Code::Cancelled | Code::OutOfRange | Code::Internal => Self::Internal,
+        }
+    }
 }
 
 impl From<ExitCode> for std::process::ExitCode {

@@ -5,6 +5,7 @@ use crate::data::DataError;
 use crate::deployment::DeploymentError;
 use crate::report::NoSuchRun;
 use crate::runtime::{Code, Error};
+use crate::units::Bytes;
 
 /// The error of an experiment that gives no report.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +29,23 @@ pub enum ExperimentError {
     SeveralRuns {
         /// Their names.
         runs: Vec<String>,
+    },
+    /// A run would take more memory than the limit.
+    #[error(
+        "run `{run}` may take {needs} of memory, over the limit of {limit}: most of it, {of_it}, \
+         is for {what}; make that smaller, or set `memory_limit` higher than this machine's memory"
+    )]
+    TooLarge {
+        /// The run's name.
+        run: String,
+        /// The estimate.
+        needs: Bytes,
+        /// The limit, which is the machine's memory if the scenario has none.
+        limit: Bytes,
+        /// What needs most of it.
+        what: &'static str,
+        /// As much as that needs.
+        of_it: Bytes,
     },
     /// The data can't be read.
     #[error("program.dataset: {0}")]

@@ -106,7 +106,7 @@ impl Experiment {
     /// # Errors
     /// As [`Self::trials`]; if the system refuses; the first task that fails, with its last words.
     pub fn launch(&self, program: impl AsRef<Path>) -> Result<Report, ExperimentError> {
-        let trials = self.trials()?;
+        let trials = self.trials_in(World::Deployment)?;
         let launcher = Launcher::new(self, program.as_ref().to_owned())?;
         let logs = Folder::private("trainyard-logs")?;
         let failed = DeploymentError::system("run an event loop");

@@ -68,6 +68,8 @@ mod tasks;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
@@ -77,6 +79,7 @@ use crate::data::Source;
 use crate::kernels::Numerics;
 use crate::simulation::{ComputeSpec, Faults, Hosts, MessageThread, NetworkSpec};
 use crate::training::Settings;
+use crate::units::Bytes;
 
 pub use calibration::{Calibration, EnvelopeCost, MeasuredCompute, MeasuredNetwork};
 pub use change::{Change, Sweep};
@@ -86,6 +89,9 @@ pub use error::{ChangeError, Mistake, ScenarioError};
 pub use run::Run;
 pub use tasks::Tasks;
 
+/// The largest file that can be a scenario [bytes].
+const LARGEST_FILE: u64 = 1 << 20;
+
 /// What to train, on which cluster, and the runs to compare.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -93,6 +99,9 @@ pub struct Scenario {
     pub name: String,
     /// The seed of all randomness. Default: 0.
     pub seed: u64,
+    /// The memory that a run may take, all tasks together; a run that may need more is refused.
+    /// Default: this machine's.
+    pub memory_limit: Option<Bytes>,
     /// `[cluster]`: the tasks of each job. Default: one `ps`, two `worker`s.
     pub cluster: BTreeMap<String, Tasks>,
     /// `[network]`: the links between the tasks. Default: 50 µs of latency, 10 Gbit/s, 5 µs a
@@ -207,6 +216,17 @@ pub fn expand(
 /// # Errors
 /// If it can't be read.
 pub(crate) fn read_file(path: &Path) -> Result<String, ScenarioError> {
-    std::fs::read_to_string(path)
-        .map_err(|reason| ScenarioError::Unreadable { origin: path.display().to_string(), reason })
+    let mut text = String::new();
+    let read = File::open(path)
+        .and_then(|file| file.take(LARGEST_FILE + 1).read_to_string(&mut text))
+        .and_then(|read| match read as u64 > LARGEST_FILE {
+            true => {
+                let problem = format!("no scenario is larger than {LARGEST_FILE} bytes");
+                Err(io::Error::new(io::ErrorKind::InvalidData, problem))
+            }
+            false => Ok(()),
+        });
+    let unreadable =
+        |reason| ScenarioError::Unreadable { origin: path.display().to_string(), reason };
+    read.map(|()| text).map_err(unreadable)
 }

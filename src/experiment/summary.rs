@@ -75,6 +75,12 @@ pub(super) fn of(trial: &Trial, recording: &Recording, observed: &Observed, wall
         events: observed.events,
         digest: observed.digest.clone(),
         weights_digest: weights_digest.map(|digest| format!("{digest:016x}")),
+        failed_checkpoints: recording
+            .failed_checkpoints
+            .iter()
+            .map(|failed| (failed.global_step, failed.why.clone()))
+            .collect(),
+        is_unsaved: recording.is_unsaved(),
         comparison: None,
     }
 }

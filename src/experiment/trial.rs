@@ -21,7 +21,7 @@ use crate::runtime::{Error, Result as TaskResult, Server};
 use crate::simulation::{self, Cluster, Host, Outcome};
 use crate::sync::Mode;
 use crate::training::{Checkpointing, Recording, Settings, SharedRecording, Task, TaskParts};
-use crate::units::Time;
+use crate::units::{Bytes, Time};
 
 /// One run of an experiment. Its fields may be changed, for settings that a scenario can't express.
 #[derive(Clone)]
@@ -40,6 +40,8 @@ pub struct Trial {
     pub silence: Option<Duration>,
     /// The training's settings.
     pub settings: Settings,
+    /// The memory that it may take; none for this machine's.
+    pub memory_limit: Option<Bytes>,
     /// The training's data; none for a model without data.
     pub dataset: Option<Arc<Dataset>>,
     /// Its checkpoints, if they are not those of the scenario.
@@ -105,6 +107,7 @@ impl Trial {
             cluster,
             silence: own.silence,
             settings,
+            memory_limit: own.memory_limit,
             dataset: None,
             checkpointing: None,
             checkpoint: own.checkpoint.clone(),
@@ -178,17 +181,17 @@ impl Trial {
         Ok(Some(checkpoint.in_store(store)))
     }
 
-    /// The run's entry in the report.
+    /// The run's entry in the report. A run whose last checkpoint could not be written has one.
     ///
     /// # Errors
     /// If it failed.
     pub fn report(&self, simulated: &Simulated) -> Result<report::Run, ExperimentError> {
         let Simulated { recording, outcome, took } = simulated;
         match &outcome.result {
-            Err(error) => {
+            Err(error) if !recording.is_unsaved() => {
                 Err(ExperimentError::Run { run: self.name.clone(), error: error.clone() })
             }
-            Ok(_) => Ok(self.summarise(recording, &Observed::from(outcome), *took)),
+            _ => Ok(self.summarise(recording, &Observed::from(outcome), *took)),
         }
     }
 

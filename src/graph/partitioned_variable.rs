@@ -48,7 +48,7 @@ impl Graph {
         let shape = shape.into();
         let Some(count) = partitioner.shards(shape) else {
             let needs =
-                "at least one row, and a partitioner that asks for at least one shard".to_owned();
+                "at least one row, and a partitioner that asks for 1 to 10000 shards".to_owned();
             let problem =
                 GraphProblem::Inputs { needs, inputs: vec![TensorType::new(DType::F32, shape)] };
             return Err(GraphError::new(format!("{name} (PartitionedVariable)"), problem));
@@ -86,9 +86,7 @@ impl Graph {
     ) -> Result<PartitionedVariable, GraphError> {
         let shape = shape.into();
         let partitioner = self.state().partitioner;
-        if let Some(partitioner) = partitioner
-            && partitioner.shards(shape).is_some_and(|shards| shards > 1)
-        {
+        if let Some(partitioner) = partitioner.filter(|cut| cut.shards(shape) != Some(1)) {
             return self.partitioned_variable(name, shape, initial, partitioner);
         }
         let value = match initial {

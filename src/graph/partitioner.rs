@@ -27,8 +27,11 @@ pub enum Partitioner {
 }
 
 impl Partitioner {
-    /// The number of shards of an f32 variable of `shape`; `None` if it has no rows, or a number
-    /// here is 0.
+    /// The most shards of a variable: each is a variable, and operations, of the graph.
+    pub const MOST_SHARDS: usize = 10_000;
+
+    /// The number of shards of an f32 variable of `shape`; `None` if it has no rows, a number here
+    /// is 0, or there would be more than [`Self::MOST_SHARDS`].
     pub fn shards(self, shape: Shape) -> Option<usize> {
         let rows = shape.dims().first().copied().filter(|rows| *rows > 0)?;
         let total = (shape.elements() * DType::F32.size()) as u64;
@@ -47,7 +50,7 @@ impl Partitioner {
                 max_partitions.min(total.div_ceil(min_slice_bytes).max(1) as usize)
             }
         };
-        (shards > 0).then(|| shards.min(rows))
+        Some(shards.min(rows)).filter(|shards| (1..=Self::MOST_SHARDS).contains(shards))
     }
 }
 
@@ -92,5 +95,6 @@ mod tests {
         }
         assert_eq!(shards(Partitioner::FixedSize(2), [0, 4]), None);
         assert_eq!(Partitioner::FixedSize(2).shards(Shape::SCALAR), None);
+        assert_eq!(shards(Partitioner::FixedSize(1 << 20), [1 << 20, 1]), None, "too many");
     }
 }

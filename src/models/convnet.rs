@@ -1,6 +1,7 @@
 //! The convolutional network: two convolutions, each with relu and a pool that halves the image,
 //! then two dense layers.
 
+use super::extent::Extent;
 use crate::graph::{GraphError, Output, Padding, conv2d, dense, flatten, max_pool2d};
 
 /// The sizes of a network.
@@ -20,6 +21,31 @@ const TUTORIAL: Size = Size { window: 5, filters: [32, 64], dense: 1024 };
 const SMALL: Size = Size { window: 3, filters: [8, 16], dense: 64 };
 const LARGE: usize = 16;
 
+impl Size {
+    fn of(height: usize, width: usize) -> Self {
+        if height.min(width) < LARGE { SMALL } else { TUTORIAL }
+    }
+}
+
+/// The extent of the network for images of `[height, width, channels]`.
+pub(super) fn extent([mut height, mut width, mut channels]: [usize; 3], classes: usize) -> Extent {
+    let size = Size::of(height, width);
+    let mut extent = Extent::default();
+    for filters in size.filters {
+        extent.parameters += ((size.window * size.window * channels + 1) * filters) as f64;
+        extent.activations += (height * width * (channels * size.window * size.window)) as f64;
+        extent.activations += (2 * height * width * filters) as f64;
+        (height, width, channels) = (height.div_ceil(2), width.div_ceil(2), filters);
+    }
+    let mut before = height * width * channels;
+    for units in [size.dense, classes] {
+        extent.parameters += ((before + 1) * units) as f64;
+        extent.activations += units as f64;
+        before = units;
+    }
+    extent
+}
+
 /// The logits of `classes` classes for rows that are images of `shape` `[height, width, channels]`.
 pub(super) fn logits(
     features: &Output,
@@ -27,7 +53,7 @@ pub(super) fn logits(
     classes: usize,
 ) -> Result<Output, GraphError> {
     let [height, width, channels] = shape;
-    let size = if height.min(width) < LARGE { SMALL } else { TUTORIAL };
+    let size = Size::of(height, width);
     let mut images = features.reshape([None, Some(height), Some(width), Some(channels)])?;
     for filters in size.filters {
         let features = conv2d(&images, filters, [size.window; 2], Padding::Same)?.relu();

@@ -111,6 +111,10 @@ pub struct Run {
     pub digest: Option<String>,
     /// The digest of the final variables, 16 hex digits; none if only shapes were computed.
     pub weights_digest: Option<String>,
+    /// The checkpoints that could not be written: the global step of each, and why.
+    pub failed_checkpoints: Vec<(u64, String)>,
+    /// Whether one of them was to be the last: the run's end is in no checkpoint.
+    pub is_unsaved: bool,
     /// What was predicted of it beside what was measured; none if it was not asked for.
     pub comparison: Option<Comparison>,
 }

@@ -36,6 +36,8 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         events: Some(99),
         digest: Some("00112233aabbccdd".to_owned()),
         weights_digest: Some("0123456789abcdef".to_owned()),
+        failed_checkpoints: vec![(40, "the disk is full".to_owned())],
+        is_unsaved: false,
         comparison: None,
     }
 }
@@ -141,8 +143,9 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
     let of_a_run = "name mode parameters global_steps samples seconds wall_seconds \
                     steps_per_second samples_per_second step_seconds final_loss test_accuracy \
                      seconds_to_target staleness gradients bytes_sent step_bytes_sent \
-                     waiting_seconds events digest weights_digest comparison";
-    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 22).collect::<Vec<_>>();
+                     waiting_seconds events digest weights_digest failed_checkpoints is_unsaved \
+                     comparison";
+    let of_all_runs = of_a_run.split_whitespace().cycle().take(3 * 24).collect::<Vec<_>>();
     assert_eq!(keys_at(3), of_all_runs);
     let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped ps:0 \
                   worker:9 worker:10 ps:0 worker:10 worker:0";

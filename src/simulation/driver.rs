@@ -37,6 +37,8 @@ pub(super) enum RunCommand {
     Start { task: usize },
     /// No event is left: unless an actor has something to do, end the run.
     EndStalled,
+    /// The next event is beyond the end of the clock: end the run.
+    EndOfTime,
 }
 
 thread_local! {
@@ -135,6 +137,7 @@ impl Driver {
             }
             Action::Start { task } => self.command(RunCommand::Start { task }),
             Action::ReportStall => self.command(RunCommand::EndStalled),
+            Action::ReportEndOfTime => self.command(RunCommand::EndOfTime),
         }
     }
 

@@ -142,6 +142,7 @@ where
                     return Err(inquiry.to_error());
                 }
             }
+            RunCommand::EndOfTime => return Err(end_of_time()),
         }
         Ok(())
     }
@@ -195,6 +196,13 @@ where
             driver.has_news.set(true);
         });
     }
+}
+
+fn end_of_time() -> Error {
+    let message = "the next event would happen after more than 200 years of virtual time; a \
+                   rate of the scenario is too small for its work, or a factor or a law's mean \
+                   too large";
+    Error::new(Code::InvalidArgument, message)
 }
 
 /// The result of a program: `None` if a fault has killed it, an error if it panicked.

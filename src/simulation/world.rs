@@ -60,6 +60,10 @@ pub(super) struct World {
     audit: Audit,
 }
 
+/// The time by which every run has ended [200 years]. Beyond it, times that could not be told apart
+/// from the clock's greatest would be taken for it.
+const END_OF_TIME: Time = Time(200 * 365 * 24 * 3600 * 1_000_000_000);
+
 /// The counts of a world.
 pub(super) struct Totals {
     pub(super) now: Time,
@@ -139,6 +143,9 @@ impl World {
         let Some(next) = queued.into_iter().chain(others).min() else {
             return actions.push(Action::ReportStall);
         };
+        if next > END_OF_TIME {
+            return actions.push(Action::ReportEndOfTime);
+        }
         self.now = next;
         if queued == Some(next) {
             self.happen(actions);

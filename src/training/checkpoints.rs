@@ -62,7 +62,8 @@ impl Checkpoints {
         let at = task.date();
         let saved = self.with_saver(task, move |saver| saver.save(&snapshot, at)).await??;
         if let Some(rate) = self.write_rate.filter(|_| saved.is_new) {
-            task.take_simulated_time(Duration::from_secs_f64(saved.bytes as f64 / rate.0)).await;
+            let span = Duration::try_from_secs_f64(saved.bytes as f64 / rate.0);
+            task.take_simulated_time(span.unwrap_or(Duration::MAX)).await;
         }
         Ok(saved)
     }

@@ -97,7 +97,7 @@ impl MonitoredSession {
 
     async fn end(&mut self, reached: u64) -> Result<()> {
         self.settle().await?;
-        self.end_hooks().await?;
+        let unsaved = self.end_hooks().await?;
         let digest = self.weights_digest().await?;
         if self.global_step < reached {
             let message = format!(
@@ -111,7 +111,7 @@ impl MonitoredSession {
         if self.task.is_chief() {
             self.task.recorder().ending(Ending { weights_digest: digest });
         }
-        Ok(())
+        unsaved.map_or(Ok(()), Err)
     }
 
     /// Ends the training with `outcome`. The end of the input is a clean end; any other error is
@@ -139,17 +139,23 @@ impl MonitoredSession {
         }
     }
 
-    async fn end_hooks(&mut self) -> Result<()> {
+    /// Ends the hooks. Returns the error of one that could not save what it should: that ends
+    /// neither the other hooks nor the training's record.
+    async fn end_hooks(&mut self) -> Result<Option<Error>> {
+        let mut unsaved = None;
         for index in 0..self.hooks.list.len() {
             loop {
                 let (context, hooks) = self.context_and_hooks();
                 match hooks.list[index].end(&context).await {
                     Err(error) if is_mendable(&error) => self.recover(error).await.map(drop)?,
+                    Err(error) if error.code == Code::DataLoss => {
+                        break unsaved = unsaved.or(Some(error));
+                    }
                     ended => break ended?,
                 }
             }
         }
-        Ok(())
+        Ok(unsaved)
     }
 
     /// The hash of the weights, which the chief reports. None on other workers.

@@ -48,6 +48,17 @@ pub struct Beginning {
     pub parameters: u64,
 }
 
+/// A checkpoint that could not be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedCheckpoint {
+    /// The global step that it would have held.
+    pub global_step: u64,
+    /// The reason.
+    pub why: String,
+    /// Whether it was to be the training's last, without which its end is in no checkpoint.
+    pub is_last: bool,
+}
+
 /// How a training ended, as its chief saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
@@ -69,6 +80,9 @@ pub trait Recorder {
 
     /// The chief has measured the model on the test split.
     fn evaluation(&self, evaluation: Evaluation);
+
+    /// The chief could not write a checkpoint; the training goes on.
+    fn checkpoint_failed(&self, failed: FailedCheckpoint);
 
     /// The chief has ended its training.
     fn ending(&self, ending: Ending);

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::units::Time;
 
-use super::record::{Beginning, Ending, Evaluation, Recorder, StepStats};
+use super::record::{Beginning, Ending, Evaluation, FailedCheckpoint, Recorder, StepStats};
 
 /// Shows how far a run is.
 pub trait Watch {
@@ -25,6 +25,8 @@ pub struct Recording {
     pub steps: Vec<StepStats>,
     /// The evaluations on the test split, in order.
     pub evaluations: Vec<Evaluation>,
+    /// The checkpoints that could not be written, in order.
+    pub failed_checkpoints: Vec<FailedCheckpoint>,
     /// The end of the training. None if the chief did not get there.
     pub ending: Option<Ending>,
     watch: Option<Box<dyn Watch + Send>>,
@@ -57,6 +59,13 @@ impl SharedRecording {
     }
 }
 
+impl Recording {
+    /// Whether the training ended and is recorded, but its last checkpoint could not be written.
+    pub fn is_unsaved(&self) -> bool {
+        self.ending.is_some() && self.failed_checkpoints.iter().any(|failed| failed.is_last)
+    }
+}
+
 impl Recorder for SharedRecording {
     fn beginning(&self, beginning: Beginning) {
         self.lock().beginning = Some(beginning);
@@ -80,6 +89,10 @@ impl Recorder for SharedRecording {
 
     fn evaluation(&self, evaluation: Evaluation) {
         self.lock().evaluations.push(evaluation);
+    }
+
+    fn checkpoint_failed(&self, failed: FailedCheckpoint) {
+        self.lock().failed_checkpoints.push(failed);
     }
 
     fn ending(&self, ending: Ending) {

@@ -1,5 +1,6 @@
 //! The command line, in processes of its own.
 
+mod bad_input;
 mod checkpoint_command;
 mod commands;
 mod deploy_files;

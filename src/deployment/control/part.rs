@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::TaskName;
 use crate::runtime::Traffic;
-use crate::training::{Beginning, Ending, Evaluation, Recording, StepStats};
+use crate::training::{Beginning, Ending, Evaluation, FailedCheckpoint, Recording, StepStats};
 use crate::units::Time;
 
 /// One task's share of a run's recording. Times are in ns. Floats are sent as bits, because JSON
@@ -14,6 +14,8 @@ pub(crate) struct Part {
     parameters: Option<u64>,
     steps: Vec<Step>,
     evaluations: Vec<Look>,
+    /// The steps of those that could not be written, why, and whether one was the last.
+    failed_checkpoints: Vec<(u64, String, bool)>,
     ended: bool,
     weights_digest: Option<u64>,
     /// The data sent to other tasks.
@@ -43,6 +45,11 @@ struct Look {
 }
 
 impl Part {
+    /// Whether its training ended and is recorded here.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
     /// The part of `recording`, of a task that has `sent` so much and ended at `now`.
     pub(crate) fn new(recording: &Recording, sent: Traffic, now: Time) -> Self {
         let step = |step: &StepStats| Step {
@@ -65,6 +72,11 @@ impl Part {
             parameters: recording.beginning.map(|beginning| beginning.parameters),
             steps: recording.steps.iter().map(step).collect(),
             evaluations: recording.evaluations.iter().map(look).collect(),
+            failed_checkpoints: recording
+                .failed_checkpoints
+                .iter()
+                .map(|failed| (failed.global_step, failed.why.clone(), failed.is_last))
+                .collect(),
             ended: recording.ending.is_some(),
             weights_digest: recording.ending.and_then(|ending| ending.weights_digest),
             sent,
@@ -93,6 +105,14 @@ impl Part {
             loss: f32::from_bits(look.loss),
             accuracy: f64::from_bits(look.accuracy),
         }));
+        let failed = self.failed_checkpoints.iter().cloned();
+        recording.failed_checkpoints.extend(
+            failed.map(|(global_step, why, is_last)| FailedCheckpoint {
+                global_step,
+                why,
+                is_last,
+            }),
+        );
         if let Some(parameters) = self.parameters {
             recording.beginning = Some(Beginning { parameters });
         }
@@ -128,6 +148,9 @@ mod tests {
         told.beginning = Some(Beginning { parameters: 650 });
         told.steps.push(step.clone());
         told.evaluations.push(look);
+        let failed =
+            FailedCheckpoint { global_step: 7, why: "the disk is full".to_owned(), is_last: true };
+        told.failed_checkpoints.push(failed);
         told.ending = Some(Ending { weights_digest: Some(u64::MAX) });
         let text = serde_json::to_string(&Part::new(&told, SENT, at(40))).unwrap();
         let part: Part = serde_json::from_str(&text).unwrap();
@@ -138,5 +161,6 @@ mod tests {
         assert_eq!((heard.steps, part.sent, part.now), (vec![later], SENT, 40));
         assert_eq!(heard.evaluations, [Evaluation { at: at(35), ..look }]);
         assert_eq!((heard.beginning, heard.ending), (told.beginning, told.ending));
+        assert_eq!(heard.failed_checkpoints, told.failed_checkpoints);
     }
 }

@@ -17,9 +17,9 @@ use super::members::Cluster;
 use super::{Ended, Launch, Launched};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
-use crate::deployment::DeploymentError;
 use crate::deployment::control::{Event, Part};
 use crate::deployment::stop::{Either, GRACE, Stop, either};
+use crate::deployment::{DeploymentError, ExitCode};
 use crate::training::{Recording, Watch};
 use crate::units::Time;
 
@@ -32,6 +32,8 @@ const LINGER: Duration = Duration::from_secs(10);
 /// The number of those messages before the tasks are stopped: long enough for a task that is cut
 /// off to give up by itself.
 const MOST_LINGERS: u32 = 9;
+/// The most lines of a task's last error that are told.
+const MOST_LINES: usize = 10;
 /// The time that the tasks have to stop once one has failed.
 const STOP: Duration = Duration::from_secs(3);
 
@@ -148,7 +150,7 @@ impl Followed {
     async fn next(&mut self) -> Option<Noted> {
         let (index, event) = match self.news.recv().await? {
             News::Told(index, event) => (index, event),
-            News::Exited(index, Exit::Code(0)) => {
+            News::Exited(index, exit) if self.has_come_to_its_end(index, &exit) => {
                 self.tasks[index].has_ended = true;
                 return Some(Noted::Other);
             }
@@ -173,6 +175,17 @@ impl Followed {
             Event::Part(part) => followee.part = Some(part),
         }
         Some(Noted::Other)
+    }
+
+    /// Whether a task that ended with `exit` came to the end of its training, even if it could not
+    /// write the last checkpoint.
+    fn has_come_to_its_end(&self, index: usize, exit: &Exit) -> bool {
+        let has_ended = || self.tasks[index].part.as_ref().is_some_and(Part::has_ended);
+        match exit {
+            Exit::Code(0) => true,
+            Exit::Code(code) => *code == ExitCode::Unwritable as i32 && has_ended(),
+            Exit::Signal(_) | Exit::Unknown(_) => false,
+        }
     }
 
     /// As [`Self::next`]; once the chief is done, waits at most `LINGER`.
@@ -268,12 +281,15 @@ impl Followed {
     }
 }
 
-/// The last error in a log, or else its last line.
+/// The last error in a log, with the lines of it that follow, or else the log's last line.
 fn last_words(log: &Path) -> Option<String> {
     let text =
         fs::read(log).inspect_err(|error| tracing::warn!(%error, "a log can't be read")).ok()?;
     let text = String::from_utf8_lossy(&text);
-    let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
-    let error = lines.clone().find_map(|line| line.strip_prefix("error: "));
-    error.or_else(|| lines.next()).map(str::to_owned)
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let Some(at) = lines.iter().rposition(|line| line.starts_with("error: ")) else {
+        return lines.last().map(|line| (*line).to_owned());
+    };
+    let error = lines[at..].iter().take(MOST_LINES).copied().collect::<Vec<_>>().join("\n");
+    error.strip_prefix("error: ").map(str::to_owned)
 }

@@ -20,12 +20,14 @@ use crate::kernels::Numerics;
 use crate::models::Model;
 use crate::simulation::MessageThread;
 use crate::training::Stop;
+use crate::units::Bytes;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ScenarioFile {
     name: Option<String>,
     seed: u64,
+    memory_limit: Option<Bytes>,
     cluster: Option<BTreeMap<String, Tasks>>,
     network: NetworkFile,
     compute: ComputeFile,
@@ -88,6 +90,7 @@ pub(super) fn build(
     let scenario = Scenario {
         name: file.name.unwrap_or_else(|| stem(origin)),
         seed: file.seed,
+        memory_limit: file.memory_limit,
         faults,
         silence,
         network,

@@ -28,6 +28,10 @@ impl Mistakes {
         self.unless(number >= 1, path, || "0 must be at least 1".to_owned());
     }
 
+    pub(super) fn at_most(&mut self, number: usize, most: usize, path: &str) {
+        self.unless(number <= most, path, || format!("{number} must be at most {most}"));
+    }
+
     pub(super) fn above_0(&mut self, number: f64, path: &str) {
         self.unless(number > 0.0, path, || "must be above 0".to_owned());
     }

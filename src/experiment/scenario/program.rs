@@ -18,6 +18,12 @@ const NULL_VARIABLES: usize = 16;
 /// The default width of a row.
 const DIM: usize = 16;
 
+/// The largest batch, and the most units of a layer or rows of a table: the product of two still is
+/// a number of bytes.
+const LARGEST: usize = 1_000_000_000;
+/// The most parts of a kind, each of which is operations of the graph.
+const MOST_PARTS: usize = 10_000;
+
 /// The section as it is typed.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -67,6 +73,11 @@ pub(super) fn program(
 ) -> (Settings, Source) {
     let batch = file.batch.unwrap_or(32);
     found.at_least_1(batch as u64, "program.batch");
+    found.at_most(batch, LARGEST, "program.batch");
+    found.at_most(file.dim.unwrap_or(DIM), LARGEST, "program.dim");
+    for (layer, units) in file.hidden.iter().flatten().enumerate() {
+        found.at_most(*units, LARGEST, &format!("program.hidden[{layer}]"));
+    }
     let optimizer = optimizer(&file.optimizer, found);
     let model = model(&file, servers, found);
     let dataset = match (file.dataset, &model) {
@@ -131,19 +142,21 @@ fn embedding(file: &ProgramFile, servers: u32, found: &mut Mistakes) -> Embeddin
             .to_owned()
     });
     found.at_least_1(file.dim.unwrap_or(DIM) as u64, "program.dim");
-    let mut size = |key: &str, given: Option<usize>, default: usize| {
+    let mut size = |key: &str, given: Option<usize>, (default, most): (usize, usize)| {
         let path = format!("program.{key}");
         found.unless(given.is_none() || file.model == ModelFile::Embedding, path.as_str(), || {
             format!("only the model `embedding` has `{key}`; use it, or remove this")
         });
         found.at_least_1(given.unwrap_or(default) as u64, &path);
+        found.at_most(given.unwrap_or(default), most, &path);
         given.unwrap_or(default)
     };
+    let partitions = (servers.clamp(1, MOST_PARTS as u32) as usize, MOST_PARTS);
     Embedding {
-        rows: size("rows", file.rows, 10_000),
+        rows: size("rows", file.rows, (10_000, LARGEST)),
         dim: file.dim.unwrap_or(DIM),
-        slots: size("slots", file.slots, 8),
-        partitions: size("partitions", file.partitions, servers.max(1) as usize),
+        slots: size("slots", file.slots, (8, MOST_PARTS)),
+        partitions: size("partitions", file.partitions, partitions),
         hidden: file.hidden.clone().unwrap_or_else(|| vec![32]),
     }
 }
@@ -163,6 +176,7 @@ fn null(file: &ProgramFile, found: &mut Mistakes) -> Null {
     }
     let variables = file.variables.unwrap_or(NULL_VARIABLES);
     found.at_least_1(variables as u64, "program.variables");
+    found.at_most(variables, MOST_PARTS, "program.variables");
     let width = file.dim.unwrap_or(DIM).max(1);
     let of_all = file.bytes.map_or(variables, |bytes| (bytes.0 / 4) as usize);
     found.unless(of_all >= variables, "program.bytes", || {

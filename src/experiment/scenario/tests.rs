@@ -108,6 +108,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
     let expected = Scenario {
         name: "example".to_owned(),
         seed: 0,
+        memory_limit: None,
         cluster: BTreeMap::from([
             ("ps".to_owned(), Tasks::Count(1)),
             ("worker".to_owned(), Tasks::Count(2)),

@@ -24,4 +24,6 @@ pub(in crate::simulation) enum Action {
     Start { task: usize },
     /// Report a stall: no event is left.
     ReportStall,
+    /// Report that the next event is beyond the end of the clock.
+    ReportEndOfTime,
 }

@@ -122,6 +122,7 @@ fn next(world: &mut World) -> (Duration, Vec<String>) {
         Action::Kill { task, missed, .. } => format!("kill {task}, which missed {}", missed.len()),
         Action::Start { task } => format!("start {task}"),
         Action::ReportStall => "stall".to_owned(),
+        Action::ReportEndOfTime => "end of time".to_owned(),
     });
     (world.now().since(Time::ZERO), told.collect())
 }

@@ -7,6 +7,7 @@ use crate::runtime::{Code, Error, Result};
 
 use super::super::checkpointing::{Checkpointing, Consistency};
 use super::super::checkpoints::{Checkpoints, part_as_slice};
+use super::super::record::FailedCheckpoint;
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues, SecondOrStepTimer};
 use crate::checkpoint::{SavedVariable, Shard, Snapshot};
@@ -15,8 +16,8 @@ use crate::checkpoint::{SavedVariable, Shard, Snapshot};
 /// `CheckpointSaverHook`).
 ///
 /// It runs on the chief, and the parameter servers send it their variables: no shared file system
-/// is needed. If a checkpoint can't be written, that is logged and the training goes on; at the end
-/// of the training it is an error.
+/// is needed. If a checkpoint can't be written, that is in the log and in the report, and the
+/// training goes on; at the end of the training it is an error, after all other hooks have ended.
 pub struct CheckpointSaver {
     checkpoints: Checkpoints,
     timer: SecondOrStepTimer,
@@ -149,11 +150,18 @@ impl CheckpointSaver {
                     %error,
                     "the checkpoint of step {} can't be written; going on", context.global_step
                 );
+                note(context, &error, false);
                 Ok(())
             }
             saved => saved,
         }
     }
+}
+
+/// Notes in the training's record that a checkpoint could not be written.
+fn note(context: &HookContext<'_>, error: &Error, is_last: bool) {
+    let (global_step, why) = (context.global_step, error.message.clone());
+    context.task.recorder().checkpoint_failed(FailedCheckpoint { global_step, why, is_last });
 }
 
 impl Hook for CheckpointSaver {
@@ -212,7 +220,7 @@ impl Hook for CheckpointSaver {
     fn end<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
         Box::pin(async move {
             if self.last_saved != Some(context.global_step) {
-                self.save(context).await?;
+                self.save(context).await.inspect_err(|error| note(context, error, true))?;
             }
             let last = self.last_saved.unwrap_or(context.global_step);
             self.listeners.iter_mut().for_each(|listener| listener.end(last));

@@ -1,7 +1,7 @@
 //! `InMemoryEvaluator`: measures a model on held-out samples while it trains.
 
 use crate::graph::{Graph, Output};
-use crate::runtime::Result;
+use crate::runtime::{Code, Error, Result};
 
 use super::super::monitored_session::Feeds;
 use super::super::record::Evaluation;
@@ -105,6 +105,11 @@ impl InMemoryEvaluator {
             global_step: measured.scalar::<i64>(step)?.max(0) as u64,
             at: context.now(),
         };
+        if evaluation.accuracy.is_nan() {
+            let message = "the accuracy of the evaluation is not a number; are there no samples to \
+                           evaluate on?";
+            return Err(Error::new(Code::InvalidArgument, message));
+        }
         context.task.report_evaluation(evaluation);
         if self.target.is_some_and(|target| evaluation.accuracy >= target) {
             self.is_target_reached = true;

@@ -106,7 +106,7 @@ fn verify_reads_every_byte_and_names_the_file_that_has_changed() {
     assert_eq!((said.code, said.err.as_str()), (0, ""));
     flip(folder.join("model.ckpt-200-00001-of-00002.safetensors"));
     let said = checkpoint("verify", &folder, &[]);
-    assert_eq!(said.code, 1);
+    assert_eq!(said.code, 8);
     assert!(
         said.err.contains("model.ckpt-200-00001-of-00002.safetensors has changed"),
         "{}",

@@ -226,10 +226,10 @@ fn out_gets_the_result_and_a_row_and_events_for_each_step() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_an_error_of_the_machine() {
+fn a_folder_that_cannot_be_written_is_told_before_anything_runs() {
     let path = scenario("unwritable", SMALL);
     let said = trainyard(&["sim", &path, "--out", &path]);
-    assert_eq!(said.code, 1, "{}", said.err);
+    assert_eq!((said.code, said.out.as_str()), (9, ""), "{}", said.err);
     assert!(
         said.err.contains("cannot write") && said.err.contains("scenario.toml"),
         "{}",

@@ -1,10 +1,14 @@
 //! Checkpoints that a simulated program keeps by itself are in memory, and its run's own.
 
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use trainyard::checkpoint::{Entry, Memory, Store};
 use trainyard::experiment::Experiment;
 use trainyard::prelude::*;
-use trainyard::training::train;
+use trainyard::training::{Checkpointing, SecondOrStepTimer, train};
 
 use crate::support::simulated::assert_near;
 
@@ -81,4 +85,56 @@ fn a_checkpoint_that_is_written_at_half_the_rate_takes_twice_the_time() -> Resul
     assert!(fast > free, "{fast} s and {free} s");
     assert_near("the slower rate", slow - free, 2.0 * (fast - free), 0.01);
     Ok(())
+}
+
+/// A store that takes a number of files, and then is full.
+struct Filling {
+    memory: Memory,
+    room: AtomicU32,
+}
+
+impl Store for Filling {
+    fn list(&self) -> io::Result<Vec<Entry>> {
+        self.memory.list()
+    }
+
+    fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        self.memory.read(name)
+    }
+
+    fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
+        let room = self
+            .room
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(1));
+        match room {
+            Ok(_) => self.memory.write(name, parts),
+            Err(_) => Err(io::Error::new(io::ErrorKind::StorageFull, "no space is left")),
+        }
+    }
+
+    fn delete(&self, name: &str) -> io::Result<()> {
+        self.memory.delete(name)
+    }
+
+    fn locate(&self, name: &str) -> String {
+        format!("a full disk/{name}")
+    }
+}
+
+#[test]
+fn a_full_disk_loses_no_result_and_the_report_names_what_could_not_be_saved() {
+    let text = "[stop]\nsteps = 40\n[[run]]\nname = 'a'\nmode = 'sync'\n";
+    let report = |room: u32| {
+        let mut trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
+        let store = Filling { memory: Memory::default(), room: AtomicU32::new(room) };
+        let every = SecondOrStepTimer::every_steps(10);
+        trial.checkpointing = Some(Checkpointing { every, ..Checkpointing::new(Arc::new(store)) });
+        trial.report(&trial.simulate(&train)).unwrap()
+    };
+    let (whole, full) = (report(u32::MAX), report(9));
+    assert_eq!((whole.failed_checkpoints.len(), whole.is_unsaved), (0, false));
+    let (_, why) = full.failed_checkpoints.last().expect("the last one failed");
+    assert!(why.contains("no space is left"), "{why}");
+    assert!(full.is_unsaved && full.test_accuracy.is_some());
+    assert_eq!(full.weights_digest, whole.weights_digest, "the training is none the worse");
 }

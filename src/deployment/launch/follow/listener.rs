@@ -22,6 +22,10 @@ pub(super) enum News {
     Exited(usize, Exit),
 }
 
+/// The signals of a process that ends by its own defect: SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE
+/// and SIGSEGV. Started again it would end so again.
+const OF_A_DEFECT: [i32; 6] = [4, 5, 6, 7, 8, 11];
+
 /// How a process ended.
 pub(super) enum Exit {
     Code(i32),
@@ -37,18 +41,13 @@ impl Exit {
 
     /// The exit code of the whole cluster.
     pub(super) fn meaning(&self) -> ExitCode {
-        const AS_THEY_ARE: [ExitCode; 3] =
-            [ExitCode::Usage, ExitCode::Stalled, ExitCode::PeersLost];
-        const STOPPED: [ExitCode; 2] = [ExitCode::Interrupted, ExitCode::Terminated];
         match self {
+            Self::Signal(signal) if OF_A_DEFECT.contains(signal) => ExitCode::Internal,
             Self::Signal(_) => ExitCode::PeersLost,
-            Self::Code(code) if STOPPED.iter().any(|known| *known as i32 == *code) => {
-                ExitCode::PeersLost
-            }
-            Self::Code(code) => AS_THEY_ARE
-                .into_iter()
-                .find(|known| *known as i32 == *code)
-                .unwrap_or(ExitCode::Internal),
+            Self::Code(code) => match ExitCode::of(*code) {
+                Some(ExitCode::Interrupted | ExitCode::Terminated) => ExitCode::PeersLost,
+                known => known.unwrap_or(ExitCode::Internal),
+            },
             Self::Unknown(_) => ExitCode::Internal,
         }
     }

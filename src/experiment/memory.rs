@@ -1,0 +1,180 @@
+//! The memory that a run will need, estimated before it starts: what exceeds the limit is refused,
+//! and not ended by the system half-way.
+
+use std::fs;
+
+use super::scenario::Scenario;
+use super::{ExperimentError, Trial};
+use crate::kernels::Numerics;
+use crate::models::Extent;
+use crate::report::World;
+use crate::units::Bytes;
+
+/// The limit on a machine whose memory is not known.
+const UNKNOWN_MACHINE: Bytes = Bytes(16 << 30);
+/// A simulated task: its actors, its graph and its plans, as measured with 100 to 1000 workers.
+const SIMULATED_TASK: f64 = 512.0 * 1024.0;
+/// What each simulated task keeps of each other one.
+const PAIR: f64 = 256.0;
+/// The process of a task.
+const PROCESS: f64 = 24.0 * 1024.0 * 1024.0;
+/// A sample of a batch besides its features: its label, and its position among the samples.
+const SAMPLE: f64 = 16.0;
+const F32: f64 = 4.0;
+
+/// An estimate, by what needs the memory \[bytes\].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Estimate {
+    tasks: f64,
+    data: f64,
+    /// Variables and their slots, and what workers hold of them and of their gradients.
+    variables: f64,
+    /// Batches, and what a step computes of them.
+    batches: f64,
+}
+
+impl Estimate {
+    fn total(&self) -> f64 {
+        self.tasks + self.data + self.variables + self.batches
+    }
+
+    /// The part that needs most, with the keys that it comes from.
+    fn most(&self) -> (&'static str, f64) {
+        let parts = [
+            ("the tasks (`[cluster]`)", self.tasks),
+            ("the data (`program.dataset`)", self.data),
+            ("the variables and their gradients (`program.model` and its sizes)", self.variables),
+            ("the workers' batches (`program.batch`)", self.batches),
+        ];
+        parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are parts")
+    }
+}
+
+/// Checks that a run in `world` will fit the trial's limit, or this machine.
+///
+/// # Errors
+/// If it will not; the error names what needs most.
+pub(super) fn check(trial: &Trial, world: World) -> Result<(), ExperimentError> {
+    let limit = trial.memory_limit.unwrap_or_else(of_machine);
+    let estimate = estimate(trial, world);
+    if estimate.total() <= limit.0 as f64 {
+        return Ok(());
+    }
+    let (what, bytes) = estimate.most();
+    Err(ExperimentError::TooLarge {
+        run: trial.name.clone(),
+        needs: Bytes(estimate.total() as u64),
+        limit,
+        what,
+        of_it: Bytes(bytes as u64),
+    })
+}
+
+/// Checks that there will be memory for the tasks of `scenario`, before anything is made for each.
+///
+/// # Errors
+/// If there will not.
+pub(super) fn check_tasks(scenario: &Scenario, run: &str) -> Result<(), ExperimentError> {
+    let limit = scenario.memory_limit.unwrap_or_else(of_machine);
+    let tasks: u64 = scenario.cluster.values().map(|tasks| u64::from(tasks.count())).sum();
+    let estimate = Estimate { tasks: of_tasks(tasks as f64), ..Estimate::default() };
+    if estimate.tasks <= limit.0 as f64 {
+        return Ok(());
+    }
+    let needs = Bytes(estimate.tasks as u64);
+    let (what, _) = estimate.most();
+    Err(ExperimentError::TooLarge { run: run.to_owned(), needs, limit, what, of_it: needs })
+}
+
+fn of_tasks(tasks: f64) -> f64 {
+    tasks * SIMULATED_TASK + tasks * tasks * PAIR
+}
+
+fn estimate(trial: &Trial, world: World) -> Estimate {
+    let tasks = trial.cluster.spec.tasks().count() as f64;
+    let workers = trial.cluster.spec.tasks().filter(|task| task.trains()).count() as f64;
+    let (processes, of_tasks) = match world {
+        World::Simulation => (1.0, of_tasks(tasks)),
+        World::Deployment => (tasks, tasks * PROCESS),
+    };
+    let batch = trial.settings.batch as f64;
+    let samples = workers * batch * SAMPLE;
+    let computes = trial.cluster.numerics == Numerics::Real;
+    let Extent { parameters, activations } =
+        if computes { extent(trial) } else { Extent::default() };
+    let slots = trial.settings.optimizer.rule.slots_like_variable() as f64;
+    // A value and its slots at home; a worker's gradient, and its copy if it is another process.
+    let copies = 1.0 + slots + workers * if processes > 1.0 { 2.0 } else { 1.0 };
+    Estimate {
+        tasks: of_tasks,
+        data: processes * data(trial),
+        variables: parameters * F32 * copies,
+        // Each activation has a gradient.
+        batches: samples + workers * batch * activations * F32 * 2.0,
+    }
+}
+
+fn extent(trial: &Trial) -> Extent {
+    let split = trial.dataset.as_ref().map(|dataset| &dataset.train);
+    let (width, classes) = split.map_or((0, 0), |split| (split.width(), split.classes()));
+    let image = split.and_then(|split| split.image_shape());
+    trial.settings.model.extent(width, image, classes)
+}
+
+fn data(trial: &Trial) -> f64 {
+    let Some(dataset) = &trial.dataset else { return 0.0 };
+    if trial.cluster.numerics == Numerics::Shapes {
+        return 0.0;
+    }
+    let values = |split: &crate::data::Split| split.len() as f64 * (split.width() as f64 + 1.0);
+    (values(&dataset.train) + values(&dataset.test)) * F32
+}
+
+/// The memory of this machine, or what of it this process may use.
+fn of_machine() -> Bytes {
+    let total = fs::read_to_string("/proc/meminfo").ok().and_then(|text| in_meminfo(&text));
+    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    let group = group.and_then(|text| text.trim().parse().ok()).map(Bytes);
+    total.into_iter().chain(group).min().unwrap_or(UNKNOWN_MACHINE)
+}
+
+fn in_meminfo(text: &str) -> Option<Bytes> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Bytes(kib * 1024))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+
+    fn estimates(text: &str, world: World) -> Estimate {
+        estimate(&Experiment::parse(text).unwrap().trials().unwrap()[0], world)
+    }
+
+    #[test]
+    fn a_run_needs_its_variables_with_slots_and_a_gradient_a_worker() {
+        let text = "[cluster]\nworker = 3\nps = 1\n[program]\noptimizer = { rule = \"adam\" }\n";
+        let parameters = f64::from(65 * 10);
+        let simulated = estimates(text, World::Simulation);
+        assert_eq!(simulated.variables, parameters * 4.0 * 6.0, "1 + 2 slots + 3 gradients");
+        let deployed = estimates(text, World::Deployment);
+        assert_eq!(deployed.variables, parameters * 4.0 * 9.0, "and a copy a worker");
+        assert_eq!(deployed.data, 4.0 * simulated.data, "each process loads the data");
+        assert_eq!(simulated.batches, 3.0 * 32.0 * (16.0 + 74.0 * 8.0));
+    }
+
+    #[test]
+    fn shapes_take_no_memory_for_numbers() {
+        let text = "[compute]\nnumerics = \"shapes\"\n[program]\nmodel = \"vgg16\"\n";
+        let estimate = estimates(text, World::Simulation);
+        assert_eq!((estimate.variables, estimate.data), (0.0, 0.0));
+    }
+
+    #[test]
+    fn the_machines_memory_is_read_from_the_system() {
+        assert_eq!(in_meminfo("MemTotal:       16 kB\nMemFree: 3 kB\n"), Some(Bytes(16 << 10)));
+        assert_eq!(in_meminfo("nothing"), None);
+    }
+}

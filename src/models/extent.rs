@@ -1,0 +1,94 @@
+//! The size of a model before it is built: its parameters, and what a sample's step holds.
+
+use super::model::{Embedding, Model, Published};
+use super::null::Null;
+
+/// The numbers of values that a model has. They are floats: a product of two sizes that a scenario
+/// can ask for need not fit an integer.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Extent {
+    /// Trainable values.
+    pub(crate) parameters: f64,
+    /// Outputs of layers, for one sample.
+    pub(crate) activations: f64,
+}
+
+impl Extent {
+    /// Dense layers from `width` inputs to `widths`.
+    fn of_layers(width: f64, widths: impl IntoIterator<Item = usize>) -> Self {
+        let mut extent = Self { parameters: 0.0, activations: width };
+        let mut before = width;
+        for units in widths {
+            let units = units as f64;
+            extent.parameters += (before + 1.0) * units;
+            extent.activations += units;
+            before = units;
+        }
+        extent
+    }
+}
+
+impl Model {
+    /// Its extent for samples of `width` features, or images of `image`, of `classes`.
+    pub(crate) fn extent(&self, width: usize, image: Option<[usize; 3]>, classes: usize) -> Extent {
+        match self {
+            Self::Softmax => Extent::of_layers(width as f64, [classes]),
+            Self::Mlp { hidden } => {
+                Extent::of_layers(width as f64, hidden.iter().copied().chain([classes]))
+            }
+            Self::Convnet => {
+                let [height, width, channels] = image.unwrap_or_default();
+                super::convnet::extent([height, width, channels], classes)
+            }
+            Self::Embedding(embedding) => of_embedding(embedding, classes),
+            Self::Published(published) => of_published(*published),
+            Self::Null(Null { variables, elements, .. }) => {
+                let parameters = *variables as f64 * *elements as f64;
+                Extent { parameters, activations: 0.0 }
+            }
+        }
+    }
+}
+
+fn of_embedding(embedding: &Embedding, classes: usize) -> Extent {
+    let Embedding { rows, dim, slots, hidden, .. } = embedding;
+    let width = (dim + classes) as f64;
+    let dense = Extent::of_layers(*dim as f64, hidden.iter().copied().chain([classes]));
+    Extent {
+        parameters: *rows as f64 * width + dense.parameters,
+        activations: *slots as f64 * width + dense.activations,
+    }
+}
+
+/// The activations are those of the forward pass, as the layers' sizes give them.
+fn of_published(published: Published) -> Extent {
+    let (parameters, activations) = match published {
+        Published::Alexnet => (61.1e6, 0.9e6),
+        Published::Vgg16 => (138.4e6, 15.2e6),
+        Published::InceptionV3 => (23.8e6, 20e6),
+        Published::Resnet50 => (25.6e6, 22e6),
+    };
+    Extent { parameters, activations }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extent_of_layers_is_that_of_their_kernels_biases_and_outputs() {
+        let mlp = Model::Mlp { hidden: vec![128] }.extent(64, None, 10);
+        assert_eq!(mlp.parameters, (64 * 128 + 128 + 128 * 10 + 10) as f64);
+        assert_eq!(mlp.activations, (64 + 128 + 10) as f64);
+        let large = Model::Mlp { hidden: vec![1 << 30; 2] }.extent(64, None, 10);
+        assert!(large.parameters > 1e18, "{}", large.parameters);
+    }
+
+    #[test]
+    fn the_extent_of_the_convnet_is_that_of_its_graph() {
+        let small = Model::Convnet.extent(64, Some([8, 8, 1]), 10);
+        // 3x3 kernels to 8 and 16 channels, halved twice to 2x2, then 64 and 10 units.
+        let kernels = (9 * 8 + 8) + (9 * 8 * 16 + 16) + (2 * 2 * 16 * 64 + 64) + (64 * 10 + 10);
+        assert_eq!(small.parameters, f64::from(kernels));
+    }
+}
