@@ -1,17 +1,24 @@
 //! The saver: writes checkpoints, finds the newest complete one, and deletes superfluous ones.
 
+mod results;
+#[cfg(test)]
+mod tests;
+mod writer;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::index::Index;
-use super::names::{FileOf, Names, STATE_FILE, WRITER_FILE};
+use super::names::{FileOf, Names, STATE_FILE};
 use super::reader::{self, Reader};
 use super::shard_file::Encoded;
 use super::snapshot::{Snapshot, encode};
 use super::store::Store;
 use super::{CheckpointError, Restored, Retention, state_file};
+
+pub use results::{Found, Listed, Saved};
+use writer::Writer;
 
 /// Writes and finds the checkpoints of one training (TensorFlow: `tf.train.Saver`).
 ///
@@ -28,8 +35,7 @@ pub struct Saver {
     broken: BTreeSet<u64>,
     /// Whether the half-written files of earlier savers were deleted.
     is_swept: bool,
-    /// The saver's number among those that have taken over; `None` before.
-    writer: Option<u64>,
+    writer: Writer,
 }
 
 /// The saver's record of a checkpoint.
@@ -39,53 +45,12 @@ struct Known {
     files: Vec<String>,
 }
 
-/// A checkpoint that was saved.
-#[derive(Debug)]
-pub struct Saved {
-    /// Its name, such as `model.ckpt-300`.
-    pub name: String,
-    /// The length of its files \[bytes\].
-    pub bytes: u64,
-    /// Whether it was written now. If the last save was of the same step and can be read, it stays.
-    pub is_new: bool,
-    /// The work after the save that failed: writing the state file, or deleting older checkpoints.
-    /// The checkpoint is saved all the same, and the next save tries again.
-    pub unfinished: Vec<CheckpointError>,
-}
-
-/// The newest complete checkpoint, and the newer ones that were rejected.
-#[derive(Debug)]
-pub struct Found {
-    /// The newest complete checkpoint, if there is one.
-    pub checkpoint: Option<Restored>,
-    /// The problems of rejected checkpoints. If there are some and no `checkpoint`, a training that
-    /// began anew would lose what they might still hold: ask first.
-    pub rejected: Vec<CheckpointError>,
-}
-
-/// An entry in a list of checkpoints.
-#[derive(Debug)]
-pub struct Listed {
-    /// Its name, such as `model.ckpt-300`.
-    pub name: String,
-    /// The training's step.
-    pub global_step: u64,
-    /// The time of the save: since the epoch or, in a simulation, since its beginning.
-    pub time: Option<Duration>,
-    /// The number of its variables.
-    pub variables: Option<usize>,
-    /// The length of its files \[bytes\].
-    pub bytes: Option<u64>,
-    /// The problem with it, as far as it shows without reading the values.
-    pub problem: Option<CheckpointError>,
-}
-
 impl Saver {
     /// A saver of `model.ckpt-<step>` files in `store`.
     pub fn new(store: Arc<dyn Store>, retention: Retention) -> Self {
         let (known, broken) = (BTreeMap::new(), BTreeSet::new());
         let names = Names::default();
-        Self { store, names, retention, known, broken, is_swept: false, writer: None }
+        Self { store, names, retention, known, broken, is_swept: false, writer: Writer::default() }
     }
 
     /// Takes over the checkpoints: a saver that had done so before saves and deletes nothing more.
@@ -94,38 +59,7 @@ impl Saver {
     /// # Errors
     /// If the store refuses.
     pub fn take_over(&mut self) -> Result<(), CheckpointError> {
-        if self.writer.is_some() {
-            return Ok(());
-        }
-        let own = self.current_writer()?.map_or(1, |last| last.saturating_add(1));
-        self.write_file(WRITER_FILE, &[own.to_string().as_bytes()])?;
-        self.writer = Some(own);
-        Ok(())
-    }
-
-    /// Checks that no other saver has taken over.
-    ///
-    /// # Errors
-    /// If one has, or the store refuses.
-    fn check_writer(&self) -> Result<(), CheckpointError> {
-        let Some(ours) = self.writer else { return Ok(()) };
-        match self.current_writer()? {
-            Some(theirs) if theirs != ours => {
-                Err(CheckpointError::TakenOver { location: self.store.locate(""), theirs, ours })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The number of the saver that took over last, if any did.
-    fn current_writer(&self) -> Result<Option<u64>, CheckpointError> {
-        match self.store.read(WRITER_FILE) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => {
-                Err(CheckpointError::store("read", self.store.locate(WRITER_FILE))(error))
-            }
-            Ok(bytes) => Ok(std::str::from_utf8(&bytes).ok().and_then(|text| text.parse().ok())),
-        }
+        self.writer.take_over(&*self.store)
     }
 
     /// The same saver for files that begin with `basename` (TensorFlow: `checkpoint_basename`).
@@ -149,7 +83,7 @@ impl Saver {
     /// unchanged.
     pub fn save(&mut self, snapshot: &Snapshot, at: Duration) -> Result<Saved, CheckpointError> {
         let (contents, encoded) = encode(snapshot)?;
-        self.check_writer()?;
+        self.writer.check(&*self.store)?;
         let files = reader::list(&*self.store)?;
         self.learn(&files);
         let step = snapshot.global_step;
@@ -165,7 +99,7 @@ impl Saver {
         }
         self.broken.remove(&step);
         self.known.insert(step, Known::of(&index));
-        self.check_writer()?;
+        self.writer.check(&*self.store)?;
         Ok(Saved {
             name: self.names.checkpoint(step),
             bytes: index.bytes(),
@@ -423,6 +357,3 @@ fn steps<'a>(names: &'a Names, files: &'a BTreeMap<String, u64>) -> impl Iterato
     steps.sort_unstable();
     steps.into_iter()
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,5 +1,7 @@
 //! `Task`: a program's handle to its place in the cluster, its settings and its data.
 
+mod minimize;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,10 +10,9 @@ use std::time::Duration;
 use crate::checkpoint::Stores;
 use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, TaskName};
-use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Replica, Variable};
-use crate::optimizer::{LocalSgd, Optimizer, TrainOp, as_gradients, gradients_of};
+use crate::graph::Replica;
 use crate::runtime::{Code, Error, ParameterServerMessage, Places, Result, Server, ServerTarget};
-use crate::sync::{Copies, Mode};
+use crate::sync::Mode;
 use crate::units::Time;
 
 use super::checkpointing::Checkpointing;
@@ -217,91 +218,6 @@ impl Task {
             .tasks()
             .find(TaskName::trains)
             .expect("a task that trains is of a cluster with workers")
-    }
-
-    /// The operation of a training step that minimizes `loss` with `optimizer`: it computes the
-    /// gradients of all trainable variables, applies them and counts the step. The run's mode
-    /// coordinates it, and the run's compression applies to what it sends.
-    ///
-    /// If the run's workers train copies of their own, the graph's variables become the worker's
-    /// own, and the operation averages them as often as the run says.
-    ///
-    /// # Errors
-    /// As [`Optimizer::minimize`]; if the task is no worker.
-    #[track_caller]
-    pub fn minimize(
-        &self,
-        optimizer: impl Into<Optimizer>,
-        loss: &Output,
-    ) -> Result<TrainOp, GraphError> {
-        self.train_op(optimizer.into(), &gradients_of(loss)?)
-    }
-
-    /// The second half of [`Task::minimize`], for gradients that the program has changed.
-    ///
-    /// # Errors
-    /// As [`Optimizer::apply_gradients`]; if the task is no worker.
-    #[track_caller]
-    pub fn apply_gradients<G: Into<Gradient> + Clone>(
-        &self,
-        optimizer: impl Into<Optimizer>,
-        pairs: &[(Variable, G)],
-    ) -> Result<TrainOp, GraphError> {
-        self.train_op(optimizer.into(), &as_gradients(pairs))
-    }
-
-    /// Runs `build`, whose variables are shared by all workers or are each worker's own, as the run
-    /// trains them. A program need not call it: [`Task::minimize`] moves variables that are
-    /// elsewhere.
-    ///
-    /// # Errors
-    /// The error of `build`.
-    pub(super) fn with_variables<T>(
-        &self,
-        g: &Graph,
-        build: impl FnOnce(&Graph) -> Result<T, GraphError>,
-    ) -> Result<T, GraphError> {
-        if self.copies().is_some() { g.with_local_variables(build) } else { build(g) }
-    }
-
-    #[track_caller]
-    fn train_op(
-        &self,
-        optimizer: Optimizer,
-        pairs: &[(Variable, Gradient)],
-    ) -> Result<TrainOp, GraphError> {
-        let Some((variable, _)) = pairs.first() else {
-            return Err(GraphError::new("apply_gradients", GraphProblem::NoGradients));
-        };
-        let (graph, step) = (variable.graph(), variable.graph().global_step()?);
-        let Some(copies) = self.copies() else {
-            return self.coordinated(optimizer)?.apply_gradients(pairs, &step);
-        };
-        graph.make_variables_local();
-        let center = self.coordinated(LocalSgd::center(&copies))?;
-        // Compression is for gradients that are sent; these stay on the worker.
-        let own = Optimizer { top_k: None, ..optimizer };
-        let local = LocalSgd::new(own, center, copies.every);
-        Ok(local.apply_gradients(pairs, &step)?.train_op())
-    }
-
-    /// How the worker averages its own copies, if it trains copies.
-    fn copies(&self) -> Option<Copies> {
-        self.inner.replica.and_then(|replica| replica.mode.copies())
-    }
-
-    /// `optimizer` with the run's settings: coordinated with the other workers, its gradients
-    /// compressed.
-    ///
-    /// # Errors
-    /// If the task is no worker.
-    fn coordinated(&self, mut optimizer: Optimizer) -> Result<Optimizer> {
-        let Some(Replica { worker, workers, mode }) = self.inner.replica else {
-            let message = format!("{} is no worker: it trains nothing", self.name());
-            return Err(Error::new(Code::FailedPrecondition, message));
-        };
-        optimizer.top_k = optimizer.top_k.or(self.settings().optimizer.top_k);
-        Ok(optimizer.coordinated(mode, worker, workers))
     }
 
     /// The worker's next batch of its share of the data; batches never run out.

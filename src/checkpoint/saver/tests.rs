@@ -3,6 +3,7 @@
 mod damage;
 mod death;
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
