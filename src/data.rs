@@ -80,6 +80,7 @@ pub struct SparseBatch {
 
 /// Errors of data sets and of their batches.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DataError {
     /// A file can't be read.
     #[error("can't read {file}: {source}")]

@@ -33,5 +33,5 @@ pub use network::{Message, Standing};
 pub use role::{RoleFlags, find_role, require_role};
 pub use seat::Seat;
 pub use server::Certificates;
-pub use stop::Stop;
-pub use task::{Member, Outcome, run};
+pub use stop::StopRequest;
+pub use task::{Member, TaskOutcome, run};

@@ -37,14 +37,14 @@ pub use binary::Binary;
 pub use broadcast::Broadcast;
 pub use cast::Cast;
 pub(crate) use chain::{Link, follows, run as run_chain};
-pub use comparison::{Comparison, Logical};
+pub use comparison::{Compare, Logical};
 pub use dispatch::KernelError;
 #[cfg(test)]
 pub(crate) use dispatch::call;
 pub(crate) use dispatch::cost as cost_of;
 pub use indexed::Indexed;
 pub use log_sum_exp::LogSumExp;
-pub use loss::Loss;
+pub use loss::LossFunction;
 pub use norm::Norm;
 pub use order::Order;
 pub use product::Product;

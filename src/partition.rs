@@ -23,7 +23,7 @@ pub(crate) use cut::split;
 
 /// The place of a value in a partition: of a node's output, a feed or a received value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Slot(pub u32);
+pub struct ValueSlot(pub u32);
 
 /// The number of a crossing edge, the same in the send and in the receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -43,9 +43,9 @@ pub struct Partition {
     /// The variables that the nodes use, each once.
     pub variables: Vec<VariableSpec>,
     /// The feeds: the index among the step's feeds, and the slot.
-    pub feeds: Vec<(u32, Slot)>,
+    pub feeds: Vec<(u32, ValueSlot)>,
     /// The fetches: the index among the step's fetches, and the slot.
-    pub fetches: Vec<(u32, Slot)>,
+    pub fetches: Vec<(u32, ValueSlot)>,
     /// The values sent to other devices.
     pub sends: Vec<Send>,
     /// The values received from other devices.
@@ -78,9 +78,9 @@ pub struct Node {
     /// The operation.
     pub op: Op,
     /// The slots of its inputs.
-    pub inputs: SmallVec<[Slot; 3]>,
+    pub inputs: SmallVec<[ValueSlot; 3]>,
     /// The slot of its first output; the others follow.
-    pub first_output: Slot,
+    pub first_output: ValueSlot,
     /// The number of its outputs.
     pub outputs: u32,
     /// The nodes of this partition that must have run before it.
@@ -109,7 +109,7 @@ pub struct Send {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sent {
     /// The value in a slot.
-    Value(Slot),
+    Value(ValueSlot),
     /// The fact that a node has run.
     Done(u32),
 }
@@ -120,7 +120,7 @@ pub struct Receive {
     /// Which crossing edge.
     pub crossing: CrossingId,
     /// The slot of the value; none for a control edge.
-    pub slot: Option<Slot>,
+    pub slot: Option<ValueSlot>,
     /// The nodes that wait for a control edge, if it is one.
     pub before: SmallVec<[u32; 2]>,
     /// Whether the value depends on an operation of this partition, so that it answers what the

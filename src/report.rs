@@ -16,6 +16,6 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
-pub use comparison::{Cause, Comparison, Figure, Phase, summary};
+pub use comparison::{Comparison, Figure, Phase, TimeSpent, summary};
 pub use model::{EvaluationRow, Gradients, NoSuchRun, Report, Run, StepRow, World};
 pub use statistics::{Staleness, StepSeconds};

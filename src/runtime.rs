@@ -10,8 +10,8 @@
 //! - the *parameter server* (`parameter_server`, `variable_store`, `coordination`): variables, and
 //!   when they change
 //!
-//! The runtime is handed a transport, a clock and a device ([`World`]), and does not know whether
-//! they are real: that is what lets one program run in two worlds.
+//! The runtime is handed a transport, a clock and a device ([`ServerWorld`]), and does not know
+//! whether they are real: that is what lets one program run in two worlds.
 
 mod codec;
 mod compression;
@@ -47,4 +47,4 @@ pub use messages::{
 pub use processor::Processor;
 pub(crate) use processor::is_computing;
 pub(crate) use reply::Answer;
-pub use server::{Host, Server, ServerDef, ServerTarget, World};
+pub use server::{Host, Server, ServerDef, ServerTarget, ServerWorld};

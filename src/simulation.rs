@@ -31,7 +31,7 @@ mod world;
 
 pub use audit::Digest;
 pub use cluster::{Cluster, Host, Outcome};
-pub use device::{ComputeError, ComputeSpec};
+pub use device::{ComputeSpec, ComputeSpecError};
 pub use faults::{Fault, FaultKind, Faults, Trigger};
 pub use hosts::{Hosts, MessageCost, MessageThread};
 pub use law::{Law, LawError};

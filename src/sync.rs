@@ -11,7 +11,7 @@
 //! - An [`Accumulator`], one for each variable of a synchronous training, beside that variable,
 //!   collects the gradients of a round until the round's update can be applied; it is the barrier.
 //!
-//! [`FifoQueue`], [`ConditionalAccumulator`] and, for gradients of some rows, [`SparseSum`] are the
+//! [`QueueState`], [`AccumulatorState`] and, for gradients of some rows, [`SparseSum`] are the
 //! parts of TensorFlow's own synchronous training, for programs that use them directly.
 //!
 //! A *worker* here is its replica index, from 0. A *round* is one update of a synchronous training,
@@ -30,10 +30,10 @@ mod rounds;
 mod sparse_sum;
 
 pub use accumulator::{Accumulator, Offer, Round};
-pub use conditional_accumulator::ConditionalAccumulator;
+pub use conditional_accumulator::AccumulatorState;
 pub use coordinator::Coordinator;
 pub use effect::Effect;
-pub use fifo_queue::{Answer, FifoQueue};
+pub use fifo_queue::{Answer, QueueState};
 pub use membership::{Epoch, Joined, Membership};
 pub use modes::Mode;
 pub(crate) use protocol::{Arrived, Correction, Counted, Ended, Treatment};

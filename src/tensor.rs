@@ -31,6 +31,7 @@ pub struct Tensor {
 
 /// Errors of making or reading a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TensorError {
     /// The values are more or fewer than the shape holds.
     #[error("{values} values do not fill the shape {shape}, which holds {}", shape.elements())]

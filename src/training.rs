@@ -31,7 +31,7 @@ pub use monitored_session::{Builder, Feeds, MonitoredRun, MonitoredSession};
 pub use record::{Beginning, Ending, Evaluation, FailedCheckpoint, Recorder, StepStats};
 pub use recording::{Recording, SharedRecording, Watch};
 pub use scaffold::Scaffold;
-pub use session::{Run, Session};
+pub use session::{Session, SessionRun};
 pub use settings::{Settings, Stop};
 pub use summary::SummaryWriter;
 pub use task::{Task, TaskParts};

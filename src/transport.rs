@@ -60,6 +60,7 @@ pub trait Inbox<M> {
 
 /// The cause of a peer's loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Loss {
     /// It was silent for longer than the limit: it is dead, frozen or cut off.
     #[error("it has fallen silent")]

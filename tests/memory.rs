@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use trainyard::clock::WallClock;
 use trainyard::cluster::{ClusterSpec, TaskName};
 use trainyard::prelude::*;
-use trainyard::runtime::{ComputeModel, PeerMessage, Processor, ServerDef, World};
+use trainyard::runtime::{ComputeModel, PeerMessage, Processor, ServerDef, ServerWorld};
 use trainyard::transport::{Inbox, Loss, Messages, PeerId, Transport};
 
 const STEPS: usize = 100_000;
@@ -115,7 +115,7 @@ impl Cluster {
         let local = self.network.tasks.iter().position(|name| *name == task);
         let local = PeerId(local.expect("it is a task of the cluster") as u32);
         let device: Rc<dyn ComputeModel> = Rc::new(Processor::default());
-        let world = World {
+        let world = ServerWorld {
             transport: Rc::new(End { network: Rc::clone(&self.network), local }),
             clock: Rc::clone(&self.clock) as _,
             devices: Rc::new([device]),

@@ -4,6 +4,7 @@ use std::io;
 
 /// The error of a checkpoint that can't be written, read or used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CheckpointError {
     /// The store refuses.
     #[error("can't {what} {file}: {source}")]

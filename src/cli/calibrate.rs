@@ -5,12 +5,12 @@ use std::io::{self, Write};
 
 use super::args::CalibrateArgs;
 use super::failure::Failure;
-use crate::deployment::{ExitCode, Stop};
-use crate::experiment::calibration::{Calibration, calibrate};
+use crate::deployment::{ExitCode, StopRequest};
+use crate::experiment::calibration::{CalibratedMachine, calibrate};
 
 /// Runs the command.
 pub(super) fn run(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
-    let text = measure(&mut Stop::listen(None)?)?.to_toml();
+    let text = measure(&mut StopRequest::listen(None)?)?.to_toml();
     match &args.out {
         Some(path) => {
             fs::write(path, text).map_err(Failure::writing(path.display().to_string()))?;
@@ -21,7 +21,7 @@ pub(super) fn run(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Measures this machine, and tells on stderr what happens.
-pub(super) fn measure(stop: &mut Stop) -> Result<Calibration, Failure> {
+pub(super) fn measure(stop: &mut StopRequest) -> Result<CalibratedMachine, Failure> {
     let program = std::env::current_exe().map_err(Failure::system("find this program"))?;
     let calibration = calibrate(&program, |what| eprintln!("measuring: {what}"), stop)?;
     let (mean, greatest) = calibration.errors();

@@ -8,7 +8,7 @@ use super::args::LaunchArgs;
 use super::failure::Failure;
 use super::output::{Out, exit_code};
 use super::progress::Progress;
-use crate::deployment::{Ended, ExitCode, Folder, Stop, folder};
+use crate::deployment::{Ended, ExitCode, Folder, StopRequest, folder};
 use crate::experiment::calibration::Machine;
 use crate::experiment::{Experiment, Launcher, Trainer, Trial, folder_of, report_of};
 use crate::report::{Comparison, Run, World};
@@ -22,7 +22,7 @@ pub(super) fn run(
 ) -> Result<ExitCode, Failure> {
     let experiment = args.scenario.experiment()?;
     let trials = experiment.trials_in(World::Deployment)?;
-    let mut stop = Stop::listen(None)?;
+    let mut stop = StopRequest::listen(None)?;
     let predictor = match args.compare {
         true => Some(Predictor::new(args, &experiment, &mut stop)?),
         false => None,
@@ -49,7 +49,11 @@ struct Predictor {
 }
 
 impl Predictor {
-    fn new(args: &LaunchArgs, experiment: &Experiment, stop: &mut Stop) -> Result<Self, Failure> {
+    fn new(
+        args: &LaunchArgs,
+        experiment: &Experiment,
+        stop: &mut StopRequest,
+    ) -> Result<Self, Failure> {
         let mut experiment = experiment.clone();
         if let Some(path) = &args.calibration {
             let path =
@@ -88,7 +92,7 @@ where
     Compare: Fn(usize, &Run, &Recording) -> Result<Option<Comparison>, Failure>,
 {
     /// Launches all runs, one after the other; each is in the report's files as soon as it is over.
-    async fn run(&self, mut stop: Stop) -> Result<ExitCode, Failure> {
+    async fn run(&self, mut stop: StopRequest) -> Result<ExitCode, Failure> {
         let Self { args, experiment, trials, launcher, compare } = self;
         let mut report = report_of(trials, World::Deployment);
         let mut out = Out::create(args.out.as_deref())?;

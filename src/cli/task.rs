@@ -7,7 +7,7 @@ use super::progress::Progress;
 use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
 use crate::deployment::{
-    self, Control, Event, ExitCode, Member, Outcome, Part, Seat, Stop, require_role,
+    self, Control, Event, ExitCode, Member, Part, Seat, StopRequest, TaskOutcome, require_role,
 };
 use crate::experiment::{ExperimentError, Observed, Trainer, Trial, report_of};
 use crate::report::World;
@@ -59,7 +59,7 @@ fn attend(
     trainer: &impl Trainer,
 ) -> Result<ExitCode, Failure> {
     let launcher = control.as_ref().map(Control::try_clone).transpose()?.map(Control::into_stream);
-    let stop = Stop::listen(launcher)?;
+    let stop = StopRequest::listen(launcher)?;
     let clock = WallClock::new();
     let is_chief = seat.is_chief();
     let task = seat.task().clone();
@@ -83,7 +83,7 @@ fn attend(
         async { running?.await }
     };
     let outcome = deployment::run(member, stop, program)?;
-    let Outcome { result, stopped, ended, sent } = outcome;
+    let TaskOutcome { result, stopped, ended, sent } = outcome;
     let recording = recording.finish();
     if let Some(control) = &mut control {
         control.tell(&Event::Part(Part::new(&recording, sent, ended)));

@@ -6,6 +6,7 @@ use super::job_name::parse_index;
 
 /// The error of a text that is not a task's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AddressError {
     /// The text is empty or white space.
     #[error("the address is empty; write `host:port`")]

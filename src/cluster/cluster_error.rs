@@ -2,6 +2,7 @@
 
 /// A job or a task that is not in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClusterError {
     /// There is no such job.
     #[error("No such job in cluster: '{job}'; its jobs are: {jobs}")]

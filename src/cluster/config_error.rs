@@ -56,6 +56,7 @@ impl fmt::Display for ConfigWarning {
 
 /// A mistake at one place of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConfigProblem {
     /// The text is not JSON, or has a key twice.
     #[error("cannot be read as JSON: {0}")]

@@ -2,6 +2,7 @@
 
 /// The error of a text that is not a job name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum JobNameError {
     /// The name has a hyphen: the most common mistake, since Kubernetes and DNS names have them.
     #[error(

@@ -66,6 +66,7 @@ impl TryFrom<String> for TaskName {
 
 /// The error of a text that is not a task name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TaskNameError {
     /// There is no colon between a job and an index.
     #[error("`{0}` is not a task name; write the job and the index in it, such as `worker:3`")]

@@ -8,6 +8,7 @@ use crate::transport::{CertificateError, QuicError};
 
 /// The error of a process that can't take part in a cluster, or of a cluster of processes.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DeploymentError {
     /// The description of the cluster is wrong.
     #[error("{origin}:\n{mistakes}")]

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::stop::Stop;
+use super::stop::StopRequest;
 use super::{DeploymentError, ExitCode};
 use crate::cluster::TaskName;
 use crate::runtime::Traffic;
@@ -67,7 +67,7 @@ pub(crate) struct Launched {
 pub(crate) async fn launch(
     order: &Launch,
     watch: Box<dyn Watch>,
-    stop: &mut Stop,
+    stop: &mut StopRequest,
 ) -> Result<Ended<Launched>, DeploymentError> {
     follow::follow(members::start(order)?, order, watch, stop).await
 }

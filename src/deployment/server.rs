@@ -7,7 +7,7 @@ use super::DeploymentError;
 use super::network::Network;
 use crate::clock::WallClock;
 use crate::cluster::{ClusterSpec, TaskName};
-use crate::runtime::{ComputeModel, Processor, Server, ServerDef, World};
+use crate::runtime::{ComputeModel, Processor, Server, ServerDef, ServerWorld};
 use crate::transport::{Identity, Quic, QuicConfig, RunId};
 
 /// The proof of identity between a task and its peers: a folder of certificates, as `trainyard
@@ -47,7 +47,7 @@ impl Server {
         let quic = Quic::bind(config).await?;
         let network = Network::new(quic, cluster.clone(), cluster.clone());
         let devices = [Rc::new(Processor::default()) as Rc<dyn ComputeModel>];
-        let world = World {
+        let world = ServerWorld {
             transport: network.transport(),
             clock: Rc::new(WallClock::new()),
             devices: devices.into(),

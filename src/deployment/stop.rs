@@ -30,9 +30,9 @@ type Requests = mpsc::UnboundedSender<ExitCode>;
 /// The first request to stop, as a future of the exit code that it asks for. `None` after the
 /// request, or if there will be none.
 #[derive(Debug)]
-pub struct Stop(Option<oneshot::Receiver<ExitCode>>);
+pub struct StopRequest(Option<oneshot::Receiver<ExitCode>>);
 
-impl Stop {
+impl StopRequest {
     /// A request that never comes.
     pub fn never() -> Self {
         Self(None)
@@ -107,7 +107,7 @@ fn until_gone(mut launcher: UnixStream, requests: Requests) {
     }
 }
 
-impl Future for Stop {
+impl Future for StopRequest {
     type Output = ExitCode;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ExitCode> {

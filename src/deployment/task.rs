@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::busy_poll;
 use super::network::Network;
-use super::stop::{Either, GRACE, Stop, either};
+use super::stop::{Either, GRACE, StopRequest, either};
 use super::{DeploymentError, ExitCode, Seat};
 use crate::clock::{Clock, WallClock};
 use crate::runtime::{
@@ -42,7 +42,7 @@ pub struct Member {
 
 /// The end of a task: its result, its time, and its network traffic.
 #[derive(Debug)]
-pub struct Outcome<T> {
+pub struct TaskOutcome<T> {
     /// The value that the program returned. None if it was asked to stop and did not return in
     /// time.
     pub result: runtime::Result<Option<T>>,
@@ -70,9 +70,9 @@ impl Member {
 /// If the task can't take part in the cluster.
 pub fn run<T, F>(
     member: Member,
-    stop: Stop,
+    stop: StopRequest,
     program: impl FnOnce(Host) -> F,
-) -> Result<Outcome<T>, DeploymentError>
+) -> Result<TaskOutcome<T>, DeploymentError>
 where
     T: 'static,
     F: Future<Output = runtime::Result<T>> + 'static,
@@ -82,9 +82,9 @@ where
 
 async fn attend<T, F>(
     mut member: Member,
-    mut stop: Stop,
+    mut stop: StopRequest,
     program: impl FnOnce(Host) -> F,
-) -> Result<Outcome<T>, DeploymentError>
+) -> Result<TaskOutcome<T>, DeploymentError>
 where
     T: 'static,
     F: Future<Output = runtime::Result<T>> + 'static,
@@ -109,7 +109,7 @@ where
         tracing::debug!("not all of the last messages are known to have arrived");
     }
     server.stop();
-    Ok(Outcome { result, stopped, ended, sent: network.sent() })
+    Ok(TaskOutcome { result, stopped, ended, sent: network.sent() })
 }
 
 /// The task's server, started.
@@ -117,7 +117,7 @@ fn start(member: &Member, transport: Rc<dyn Transport<PeerMessage>>) -> Rc<Serve
     let device = |_| Rc::new(Processor::default()) as Rc<dyn ComputeModel>;
     let devices = (0..member.devices.get()).map(device).collect();
     let transport = member.encoding.over(transport);
-    let world = runtime::World { transport, clock: Rc::new(member.clock), devices };
+    let world = runtime::ServerWorld { transport, clock: Rc::new(member.clock), devices };
     let Seat { cluster, task, .. } = &member.seat;
     let server = Server::new(ServerDef { cluster: cluster.clone(), task: task.clone() }, world);
     server.start().expect("a new server can be started");

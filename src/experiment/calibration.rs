@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::ExperimentError;
-use crate::deployment::{DeploymentError, Stop};
+use crate::deployment::{DeploymentError, StopRequest};
 
 pub use machine::Machine;
 pub(super) use machine::place_together;
@@ -26,7 +26,7 @@ const EVALUATIONS: usize = 400;
 
 /// A machine, with the quality of its model.
 #[derive(Clone, Debug)]
-pub struct Calibration {
+pub struct CalibratedMachine {
     /// The machine.
     pub machine: Machine,
     /// The parameters as they were measured by themselves.
@@ -44,8 +44,8 @@ pub struct Calibration {
 pub fn calibrate(
     program: &Path,
     says: impl Fn(&str),
-    stop: &mut Stop,
-) -> Result<Calibration, ExperimentError> {
+    stop: &mut StopRequest,
+) -> Result<CalibratedMachine, ExperimentError> {
     says("messages, hand-overs and kernels");
     let guess = guess::machine()?;
     let failed = DeploymentError::system("run an event loop");
@@ -59,7 +59,7 @@ pub fn calibrate(
     let machine = guess.with(&found);
     let runs = measured.iter().zip(residuals(&machine));
     let runs = runs.map(|(run, residual)| (run.name.to_owned(), run.step, residual.exp()));
-    Ok(Calibration { runs: runs.collect(), machine, guess })
+    Ok(CalibratedMachine { runs: runs.collect(), machine, guess })
 }
 
 /// The residual of each run, on all cores.
@@ -81,7 +81,7 @@ fn residuals(runs: &[Measured], machine: &Machine) -> Vec<f64> {
     })
 }
 
-impl Calibration {
+impl CalibratedMachine {
     /// The mean and the greatest error of the predicted median steps \[%\].
     pub fn errors(&self) -> (f64, f64) {
         let errors = self.runs.iter().map(|(_, _, ratio)| 100.0 * (ratio - 1.0).abs());

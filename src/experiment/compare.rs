@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::calibration::{Machine, place_together};
 use super::{ExperimentError, Trainer, Trial};
-use crate::report::{Cause, Comparison, Figure, Phase, Run};
+use crate::report::{Comparison, Figure, Phase, Run, TimeSpent};
 use crate::simulation::{Activity, Outcome};
 use crate::training::Recording;
 
@@ -77,7 +77,7 @@ fn figures(predicted: &Run, measured: &Run) -> Vec<Figure> {
 }
 
 /// Where the tasks' time goes, for each worker step, the greatest cause first.
-fn causes(outcome: &Outcome<()>, latency: Duration, recording: &Recording) -> Vec<Cause> {
+fn causes(outcome: &Outcome<()>, latency: Duration, recording: &Recording) -> Vec<TimeSpent> {
     let steps = recording.steps.len().max(1) as f64;
     let spent = |activities: &[Activity]| -> f64 {
         let of_task = |activity: &Activity| {
@@ -85,19 +85,19 @@ fn causes(outcome: &Outcome<()>, latency: Duration, recording: &Recording) -> Ve
         };
         activities.iter().map(of_task).sum::<f64>() / steps
     };
-    let mut causes: Vec<Cause> = CAUSES
+    let mut causes: Vec<TimeSpent> = CAUSES
         .iter()
-        .map(|(name, activities)| Cause { name, seconds: spent(activities) })
+        .map(|(name, activities)| TimeSpent { name, seconds: spent(activities) })
         .collect();
     let network = outcome.deliveries as f64 * latency.as_secs_f64() / steps;
-    causes.push(Cause { name: "network", seconds: network });
+    causes.push(TimeSpent { name: "network", seconds: network });
     let all: f64 = causes.iter().map(|cause| cause.seconds).sum();
     let taken = recording
         .steps
         .iter()
         .map(|step| step.ended.since(step.started).as_secs_f64())
         .sum::<f64>();
-    causes.push(Cause { name: "waiting for others", seconds: (taken / steps - all).max(0.0) });
+    causes.push(TimeSpent { name: "waiting for others", seconds: (taken / steps - all).max(0.0) });
     causes.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     causes
 }

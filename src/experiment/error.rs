@@ -9,6 +9,7 @@ use crate::units::Bytes;
 
 /// The error of an experiment that gives no report.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ExperimentError {
     /// The scenario can't be read, or has mistakes.
     #[error("{0}")]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::summary::Observed;
 use super::{Experiment, ExperimentError, Trial, report_of};
-use crate::deployment::{DeploymentError, Ended, ExitCode, Folder, Launch, Stop, launch};
+use crate::deployment::{DeploymentError, Ended, ExitCode, Folder, Launch, StopRequest, launch};
 use crate::report::{Report, Run, World};
 use crate::training::{Recording, Watch};
 use crate::units::Time;
@@ -62,7 +62,7 @@ impl Launcher {
         (experiment, trial): (&Experiment, &Trial),
         logs: PathBuf,
         watch: Box<dyn Watch>,
-        stop: &mut Stop,
+        stop: &mut StopRequest,
     ) -> Result<Ended<(Run, Recording)>, ExperimentError> {
         let order = Launch {
             program: self.program.clone(),
@@ -113,7 +113,7 @@ impl Experiment {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let mut report = report_of(&trials, World::Deployment);
-        let mut stop = Stop::never();
+        let mut stop = StopRequest::never();
         for trial in &trials {
             let place = logs.path().to_owned();
             let launched = launcher.launch((self, trial), place, Box::new(Unwatched), &mut stop);

@@ -42,7 +42,7 @@
 //! | `[checkpoint]` | [`Checkpoint`] | a field there, its check, and what it means, in `checkpoint.rs` |
 //! | `[network]`, `[compute]`, `[program]` | [`NetworkSpec`], [`ComputeSpec`], [`Settings`] | a field there, and one of the typed form with its check and default, in the file of the section |
 //! | `[calibration]` | [`Calibration`] | a field there, and what it changes, in `calibration.rs` |
-//! | `[[run]]` | [`Run`] | a field of both forms, in `run.rs` |
+//! | `[[run]]` | [`RunSpec`] | a field of both forms, in `run.rs` |
 //! | `dataset` | [`Source`] | a variant, with how it is typed and loaded, in `data/source.rs` |
 
 mod calibration;
@@ -86,7 +86,7 @@ pub use change::{Change, Sweep};
 pub use checkpoint::Checkpoint;
 pub use compression::Compression;
 pub use error::{ChangeError, Mistake, ScenarioError};
-pub use run::Run;
+pub use run::RunSpec;
 pub use tasks::Tasks;
 
 /// The largest file that can be a scenario [bytes].
@@ -143,12 +143,12 @@ pub struct Scenario {
     pub checkpoint: Option<Checkpoint>,
     /// `[[run]]`: the runs to compare, in the file's order, under different names. Default: one,
     /// asynchronous.
-    pub runs: Vec<Run>,
+    pub runs: Vec<RunSpec>,
 }
 
 impl Scenario {
     /// The scenario with the settings of `run`, one of its own runs.
-    pub fn of<'a>(&'a self, run: &'a Run) -> &'a Self {
+    pub fn of<'a>(&'a self, run: &'a RunSpec) -> &'a Self {
         run.own.as_deref().unwrap_or(self)
     }
 

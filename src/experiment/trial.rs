@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::scenario::{Change, Checkpoint, Run, Scenario};
+use super::scenario::{Change, Checkpoint, RunSpec, Scenario};
 use super::summary::{self, Observed};
 use super::{ExperimentError, Trainer};
 use crate::checkpoint::{Memory, Stores, open_store};
@@ -70,7 +70,7 @@ impl Trial {
     /// If the scenario's cluster or network can't exist.
     pub(super) fn new(
         scenario: &Scenario,
-        run: &Run,
+        run: &RunSpec,
         swept: &[Change],
     ) -> Result<Self, ExperimentError> {
         let own = scenario.of(run);
@@ -223,7 +223,7 @@ pub(crate) fn folder_of(name: &str) -> String {
 }
 
 /// `async (cluster.worker=4, seed=1)`
-fn name(run: &Run, swept: &[Change]) -> String {
+fn name(run: &RunSpec, swept: &[Change]) -> String {
     if swept.is_empty() {
         return run.name.clone();
     }

@@ -22,6 +22,7 @@ pub struct GraphError {
 
 /// A mistake in an operation.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum GraphProblem {
     /// The inputs' element types or shapes don't fit the operation.
     #[error("it needs {needs}, but its inputs are {}", Types(inputs))]

@@ -7,6 +7,7 @@ use crate::runtime::{Code, Error};
 
 /// Errors of importing a graph.
 #[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImportError {
     /// The bytes are not a GraphDef.
     #[error("this is no binary GraphDef: {0}")]
@@ -51,6 +52,7 @@ pub struct UnknownOperation {
 
 /// A problem of a node.
 #[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NodeProblem {
     /// It has too few inputs.
     #[error("it has no input {0}")]

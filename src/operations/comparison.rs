@@ -12,7 +12,7 @@ use crate::tensor::{DType, Element, Tensor};
 
 /// A comparison of two elements of one type of numbers. Shapes are broadcast as NumPy does it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
+pub enum Compare {
     /// `a = b`, of truth values too. A NaN equals nothing.
     Equal,
     /// `a ≠ b`, of truth values too.
@@ -40,13 +40,13 @@ pub enum Logical {
 
 /// One of each kind.
 pub(super) fn kinds() -> Vec<Defined> {
-    use Comparison::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+    use Compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
     let comparisons = [Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual].map(Defined::from);
     let logical = [Logical::And, Logical::Or, Logical::Not].map(Defined::from);
     comparisons.into_iter().chain(logical).collect()
 }
 
-impl OpDef for Comparison {
+impl OpDef for Compare {
     fn kind(&self) -> &'static str {
         match self {
             Self::Equal => "Equal",
@@ -140,14 +140,14 @@ fn one_each(inputs: &[Known], outputs: &[Known]) -> Cost {
     Cost::work(outputs[0].1.elements(), bytes(inputs) + bytes(outputs))
 }
 
-fn compare<T: Element + PartialOrd>(op: Comparison, a: &Tensor, b: &Tensor) -> Outputs {
+fn compare<T: Element + PartialOrd>(op: Compare, a: &Tensor, b: &Tensor) -> Outputs {
     match op {
-        Comparison::Equal => zipped(a, b, |a: T, b: T| a == b),
-        Comparison::NotEqual => zipped(a, b, |a: T, b: T| a != b),
-        Comparison::Less => zipped(a, b, |a: T, b: T| a < b),
-        Comparison::LessEqual => zipped(a, b, |a: T, b: T| a <= b),
-        Comparison::Greater => zipped(a, b, |a: T, b: T| a > b),
-        Comparison::GreaterEqual => zipped(a, b, |a: T, b: T| a >= b),
+        Compare::Equal => zipped(a, b, |a: T, b: T| a == b),
+        Compare::NotEqual => zipped(a, b, |a: T, b: T| a != b),
+        Compare::Less => zipped(a, b, |a: T, b: T| a < b),
+        Compare::LessEqual => zipped(a, b, |a: T, b: T| a <= b),
+        Compare::Greater => zipped(a, b, |a: T, b: T| a > b),
+        Compare::GreaterEqual => zipped(a, b, |a: T, b: T| a >= b),
     }
 }
 
@@ -181,12 +181,12 @@ macro_rules! methods {
     };
 }
 methods! {
-    equal Comparison Equal "Where `a = b` (bool); of truth values too.",
-    not_equal Comparison NotEqual "Where `a ≠ b` (bool); of truth values too.",
-    less Comparison Less "Where `a < b` (bool).",
-    less_equal Comparison LessEqual "Where `a ≤ b` (bool).",
-    greater Comparison Greater "Where `a > b` (bool).",
-    greater_equal Comparison GreaterEqual "Where `a ≥ b` (bool).",
+    equal Compare Equal "Where `a = b` (bool); of truth values too.",
+    not_equal Compare NotEqual "Where `a ≠ b` (bool); of truth values too.",
+    less Compare Less "Where `a < b` (bool).",
+    less_equal Compare LessEqual "Where `a ≤ b` (bool).",
+    greater Compare Greater "Where `a > b` (bool).",
+    greater_equal Compare GreaterEqual "Where `a ≥ b` (bool).",
     logical_and Logical And "Where both hold.",
     logical_or Logical Or "Where either or both hold.",
 }

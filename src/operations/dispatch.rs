@@ -10,6 +10,7 @@ use crate::tensor::{PartialShape, Shape, Tensor};
 
 /// An error of a kernel that can't work on the values that it was given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum KernelError {
     /// An error of a defined operation.
     #[error(transparent)]

@@ -15,7 +15,7 @@ use crate::tensor::{Shape, Tensor};
 
 /// A function of logits, or a loss. Rows lie along the last axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
+pub enum LossFunction {
     /// `(logits)`: the softmax of each row.
     Softmax,
     /// `(gradient, y)`, where `y` is the softmax.
@@ -39,20 +39,20 @@ pub enum Loss {
 /// One of each kind.
 pub(super) fn kinds() -> Vec<Defined> {
     [
-        Loss::Softmax,
-        Loss::SoftmaxGrad,
-        Loss::LogSoftmax,
-        Loss::LogSoftmaxGrad,
-        Loss::SoftmaxCrossEntropyWithLogits,
-        Loss::SparseSoftmaxCrossEntropyWithLogits,
-        Loss::SigmoidCrossEntropyWithLogits,
-        Loss::L2Loss,
+        LossFunction::Softmax,
+        LossFunction::SoftmaxGrad,
+        LossFunction::LogSoftmax,
+        LossFunction::LogSoftmaxGrad,
+        LossFunction::SoftmaxCrossEntropyWithLogits,
+        LossFunction::SparseSoftmaxCrossEntropyWithLogits,
+        LossFunction::SigmoidCrossEntropyWithLogits,
+        LossFunction::L2Loss,
     ]
     .map(Defined::from)
     .into()
 }
 
-impl OpDef for Loss {
+impl OpDef for LossFunction {
     fn kind(&self) -> &'static str {
         match self {
             Self::Softmax => "Softmax",
@@ -224,7 +224,7 @@ impl Output {
     /// If the elements are not f32 or f64, or there is no axis.
     #[track_caller]
     pub fn softmax(&self) -> Result<Self, GraphError> {
-        self.with(&[], Loss::Softmax)
+        self.with(&[], LossFunction::Softmax)
     }
 
     /// The logarithms of [`Output::softmax`], precise even where the softmax is rounded to 0.
@@ -233,30 +233,30 @@ impl Output {
     /// If the elements are not f32 or f64, or there is no axis.
     #[track_caller]
     pub fn log_softmax(&self) -> Result<Self, GraphError> {
-        self.with(&[], Loss::LogSoftmax)
+        self.with(&[], LossFunction::LogSoftmax)
     }
 
     /// See [`softmax_cross_entropy`](crate::graph::softmax_cross_entropy).
     #[track_caller]
     pub(crate) fn cross_entropy(&self, labels: &Self) -> Result<Self, GraphError> {
-        self.with(&[labels], Loss::SoftmaxCrossEntropyWithLogits)
+        self.with(&[labels], LossFunction::SoftmaxCrossEntropyWithLogits)
     }
 
     /// See [`sparse_softmax_cross_entropy`](crate::graph::sparse_softmax_cross_entropy).
     #[track_caller]
     pub(crate) fn sparse_cross_entropy(&self, labels: &Self) -> Result<Self, GraphError> {
-        self.with(&[labels], Loss::SparseSoftmaxCrossEntropyWithLogits)
+        self.with(&[labels], LossFunction::SparseSoftmaxCrossEntropyWithLogits)
     }
 
     /// See [`sigmoid_cross_entropy`](crate::graph::sigmoid_cross_entropy).
     #[track_caller]
     pub(crate) fn sigmoid_cross_entropy(&self, labels: &Self) -> Result<Self, GraphError> {
-        self.with(&[labels], Loss::SigmoidCrossEntropyWithLogits)
+        self.with(&[labels], LossFunction::SigmoidCrossEntropyWithLogits)
     }
 
     /// See [`l2_loss`](crate::graph::l2_loss).
     #[track_caller]
     pub(crate) fn l2_loss(&self) -> Result<Self, GraphError> {
-        self.with(&[], Loss::L2Loss)
+        self.with(&[], LossFunction::L2Loss)
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::graph::Op;
 
-use super::{Node, Partition, Sent, Slot};
+use super::{Node, Partition, Sent, ValueSlot};
 
 /// The most slots, and the most crossing edges, of a partition.
 const MAX_SLOTS: u32 = 1 << 22;
@@ -67,7 +67,7 @@ impl Partition {
             ));
         }
         for slot in outputs(node)? {
-            checked.bring(name, Slot(slot))?;
+            checked.bring(name, ValueSlot(slot))?;
         }
         let (inputs, variables, outputs) = needs(&node.op);
         let counts = [node.inputs.len(), node.variables.len(), node.outputs as usize];
@@ -106,7 +106,7 @@ struct Checked {
 }
 
 impl Checked {
-    fn slot(&mut self, name: &str, slot: Slot) -> Result<&mut Value, String> {
+    fn slot(&mut self, name: &str, slot: ValueSlot) -> Result<&mut Value, String> {
         let slots = self.slots.len();
         self.slots
             .get_mut(slot.0 as usize)
@@ -114,7 +114,7 @@ impl Checked {
     }
 
     /// Notes that `name` is the source of the value in `slot`.
-    fn bring(&mut self, name: &str, slot: Slot) -> Result<(), String> {
+    fn bring(&mut self, name: &str, slot: ValueSlot) -> Result<(), String> {
         match std::mem::replace(self.slot(name, slot)?, Value::There(0)) {
             Value::Missing => Ok(()),
             Value::There(_) => {
@@ -124,7 +124,7 @@ impl Checked {
     }
 
     /// Notes that `name` uses the value in `slot`.
-    fn take(&mut self, name: &str, slot: Slot) -> Result<(), String> {
+    fn take(&mut self, name: &str, slot: ValueSlot) -> Result<(), String> {
         match self.slot(name, slot)? {
             Value::There(uses) if *uses < u16::MAX => *uses += 1,
             Value::There(_) => return Err(format!("value {} is used too often", slot.0)),

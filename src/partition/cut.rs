@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::lineage::Lineage;
-use super::{CrossingId, Node, Partition, Receive, Request, Send, Sent, Slot};
+use super::{CrossingId, Node, Partition, Receive, Request, Send, Sent, ValueSlot};
 use crate::cluster::{DeviceName, TaskName};
 use crate::graph::{Edge, GraphDef, Op, OpId};
 
@@ -61,9 +61,9 @@ struct Cut<'g, 'a, F> {
 struct PartitionBuilder {
     partition: Partition,
     /// The values that are computed here or received.
-    values: BTreeMap<Edge, Slot>,
+    values: BTreeMap<Edge, ValueSlot>,
     /// The values that are fed, even if an operation here computes them as well.
-    fed: BTreeMap<Edge, Slot>,
+    fed: BTreeMap<Edge, ValueSlot>,
     nodes: BTreeMap<OpId, u32>,
     /// The receive of each control edge that came from another device.
     control_receives: BTreeMap<OpId, usize>,
@@ -105,7 +105,7 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, 'a, F> {
         let node = part.partition.nodes.len() as u32;
         let first_output = part.new_slots(operation.outputs.len() as u32);
         for output in 0..operation.outputs.len() as u32 {
-            part.values.insert(Edge { op: id, output }, Slot(first_output.0 + output));
+            part.values.insert(Edge { op: id, output }, ValueSlot(first_output.0 + output));
         }
         for receive in awaited {
             part.partition.receives[receive].before.push(node);
@@ -123,7 +123,7 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, 'a, F> {
     }
 
     /// The slot of `edge` in the partition of `device`: fed, received or computed there.
-    fn value(&mut self, edge: Edge, device: &DeviceName) -> Slot {
+    fn value(&mut self, edge: Edge, device: &DeviceName) -> ValueSlot {
         if let Some(feed) = self.fed.get(&edge) {
             let feed = *feed;
             return self.part(device).feed(edge, feed);
@@ -170,7 +170,7 @@ impl<'a, F: Fn(OpId) -> &'a DeviceName> Cut<'_, 'a, F> {
         from: &DeviceName,
         to: &DeviceName,
         what: Sent,
-        slot: Option<Slot>,
+        slot: Option<ValueSlot>,
         name: Arc<str>,
     ) -> usize {
         let key = (Arc::clone(&name), to.task().clone());
@@ -234,13 +234,13 @@ impl PartitionBuilder {
         }
     }
 
-    fn new_slots(&mut self, count: u32) -> Slot {
+    fn new_slots(&mut self, count: u32) -> ValueSlot {
         let first = self.partition.slots;
         self.partition.slots += count;
-        Slot(first)
+        ValueSlot(first)
     }
 
-    fn feed(&mut self, edge: Edge, feed: u32) -> Slot {
+    fn feed(&mut self, edge: Edge, feed: u32) -> ValueSlot {
         if let Some(slot) = self.fed.get(&edge) {
             return *slot;
         }

@@ -225,7 +225,7 @@ fn a_second_output_is_sent_under_its_own_name() -> Built {
     assert_eq!(sends(&parts[0]), ["v/read:1>t:1"]);
     assert_eq!(
         parts[0].sends[0].what,
-        Sent::Value(super::Slot(parts[0].nodes[0].first_output.0 + 1))
+        Sent::Value(super::ValueSlot(parts[0].nodes[0].first_output.0 + 1))
     );
     Ok(())
 }

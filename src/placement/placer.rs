@@ -11,6 +11,7 @@ pub(crate) struct Placement {
 
 /// Errors of placement.
 #[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PlacementError {
     /// No device of the session matches the request.
     #[error(

@@ -9,7 +9,7 @@ pub struct Comparison {
     pub figures: Vec<Figure>,
     /// Where a worker step's time goes, by the prediction: each cause with its seconds, the
     /// greatest first.
-    pub causes: Vec<Cause>,
+    pub causes: Vec<TimeSpent>,
     /// The phase of a worker step in which prediction and measurement differ most.
     pub differs_most: Option<Phase>,
 }
@@ -29,7 +29,7 @@ pub struct Figure {
 
 /// A cause of a step's time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Cause {
+pub struct TimeSpent {
     /// The cause.
     pub name: &'static str,
     /// The time \[s\].
@@ -78,7 +78,7 @@ impl Comparison {
             text += &format!("  {name:<26}  {predicted:>11.4}  {measured:>11.4}  {error:>9}\n");
         }
         let sum: f64 = self.causes.iter().map(|cause| cause.seconds).sum();
-        if let Some(Cause { name, seconds }) = self.causes.first() {
+        if let Some(TimeSpent { name, seconds }) = self.causes.first() {
             text += &format!(
                 "  the largest cause of a step's time: {name}, {:.0} %\n",
                 100.0 * seconds / sum.max(f64::MIN_POSITIVE)
@@ -117,8 +117,8 @@ mod tests {
                 .flatten()
                 .collect(),
             causes: vec![
-                Cause { name: "message costs", seconds: 3e-3 },
-                Cause { name: "compute", seconds: 1e-3 },
+                TimeSpent { name: "message costs", seconds: 3e-3 },
+                TimeSpent { name: "compute", seconds: 1e-3 },
             ],
             differs_most: Some(Phase { name: "kernels", predicted: 1e-3, measured: 2e-3 }),
         }

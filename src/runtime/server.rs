@@ -27,7 +27,7 @@ use crate::runtime::worker::Worker;
 
 /// The world that a server lives in: its transport, its clock and its devices.
 #[derive(Clone)]
-pub struct World {
+pub struct ServerWorld {
     /// The task's end of the network.
     pub transport: Rc<dyn Transport<PeerMessage>>,
     /// The clock.
@@ -52,7 +52,7 @@ pub struct ServerDef {
 /// server can't be stopped (`Clean shutdown is not currently implemented`); this one can.
 pub struct Server {
     def: ServerDef,
-    world: World,
+    world: ServerWorld,
     actors: Rc<Actors>,
     link: Link,
     phase: Cell<Phase>,
@@ -117,7 +117,7 @@ fn unclear(what: &str, choices: &str) -> Error {
 
 impl Server {
     /// A server in a world; its actors run, but it takes no messages of other tasks until started.
-    pub fn new(def: ServerDef, world: World) -> Self {
+    pub fn new(def: ServerDef, world: ServerWorld) -> Self {
         let actors = Rc::new(Actors::new());
         actors.has_servers.set(def.cluster.num_tasks("ps").is_ok_and(|count| count > 0));
         let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport));
@@ -171,7 +171,8 @@ impl Server {
         let server = |task: TaskName| {
             let transport =
                 network.endpoint(&task).expect("the network is between the tasks of the cluster");
-            let world = World { transport, clock: Rc::clone(&clock), devices: Rc::clone(&devices) };
+            let world =
+                ServerWorld { transport, clock: Rc::clone(&clock), devices: Rc::clone(&devices) };
             let server = Self::new(ServerDef { cluster: cluster.clone(), task }, world);
             server.start().expect("a new server can be started");
             server

@@ -16,7 +16,7 @@ use crate::kernels::Costs;
 use crate::random;
 use crate::runtime::{Origin, WorkerStep};
 
-pub use spec::{ComputeError, ComputeSpec};
+pub use spec::{ComputeSpec, ComputeSpecError};
 
 /// The speed of one device of a task, with the draws of its laws.
 pub(crate) struct Device {

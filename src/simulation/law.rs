@@ -67,6 +67,7 @@ pub enum Law {
 
 /// Errors of [`Law::validate`]: the parameter that is out of range, and its range.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LawError {
     /// A parameter is outside of its range.
     #[error("the {law} law has {parameter} = {value}; give {range}")]

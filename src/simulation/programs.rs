@@ -11,7 +11,7 @@ use tokio::task::{AbortHandle, JoinError};
 
 use crate::clock::Clock;
 use crate::cluster::TaskName;
-use crate::runtime::{Code, ComputeModel, Error, Server, ServerDef, World};
+use crate::runtime::{Code, ComputeModel, Error, Server, ServerDef, ServerWorld};
 
 use super::cluster::{Cluster, Host};
 use super::driver::{Driver, RunCommand};
@@ -170,7 +170,7 @@ where
             Rc::new(device) as Rc<dyn ComputeModel>
         };
         let transport = SimulatedTransport { driver: driver(), task, incarnation };
-        let world = World {
+        let world = ServerWorld {
             transport: self.cluster.encoding.over(Rc::new(transport)),
             clock: Rc::clone(&clock),
             devices: (0..self.cluster.devices.get()).map(device).collect(),

@@ -8,19 +8,19 @@ use std::collections::VecDeque;
 /// return the taker that now has as many gradients as it requires, with all the gradients there
 /// were. An optimizer's synchronous mode uses [`Accumulator`](super::Accumulator) instead.
 #[derive(Debug)]
-pub struct ConditionalAccumulator<W, G> {
+pub struct AccumulatorState<W, G> {
     step: i64,
     gradients: Vec<G>,
     takers: VecDeque<(W, usize)>,
 }
 
-impl<W, G> Default for ConditionalAccumulator<W, G> {
+impl<W, G> Default for AccumulatorState<W, G> {
     fn default() -> Self {
         Self { step: 0, gradients: Vec::new(), takers: VecDeque::new() }
     }
 }
 
-impl<W, G> ConditionalAccumulator<W, G> {
+impl<W, G> AccumulatorState<W, G> {
     /// The number of gradients held.
     pub fn count(&self) -> usize {
         self.gradients.len()
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_first_taker_gets_all_there_is_once_its_number_is_complete() {
-        let mut accumulator = ConditionalAccumulator::default();
+        let mut accumulator = AccumulatorState::default();
         assert_eq!(accumulator.take("a", 2), None);
         assert_eq!(accumulator.take("b", 1), None);
         assert_eq!(accumulator.apply(0, 10), None, "b waits behind a");
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_gradient_of_an_earlier_step_is_dropped_and_one_of_a_later_counts() {
-        let mut accumulator = ConditionalAccumulator::default();
+        let mut accumulator = AccumulatorState::default();
         accumulator.apply(0, 1);
         assert_eq!(accumulator.take("a", 1), Some(("a", vec![1])));
         assert_eq!([0, 1, 7].map(|step| accumulator.staleness(step)), [1, 0, 0]);
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn who_is_forgotten_lets_the_next_go_on() {
-        let mut accumulator = ConditionalAccumulator::default();
+        let mut accumulator = AccumulatorState::default();
         accumulator.take("gone", 5);
         accumulator.take("next", 1);
         accumulator.apply(0, 1);

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// Elements that are enqueued or dequeued together go one by one, as room and elements allow, so
 /// that a request can be for more than fit at a time. Methods return the answers that are now due.
 #[derive(Debug)]
-pub struct FifoQueue<W, T> {
+pub struct QueueState<W, T> {
     /// The most elements that it holds; unbounded if `None`.
     capacity: Option<usize>,
     elements: VecDeque<T>,
@@ -54,7 +54,7 @@ pub enum Answer<W, T> {
 
 type Answers<W, T> = Vec<Answer<W, T>>;
 
-impl<W, T> FifoQueue<W, T> {
+impl<W, T> QueueState<W, T> {
     /// Creates an empty queue of at most `capacity` elements.
     pub fn new(capacity: Option<usize>) -> Self {
         let (elements, enqueuers, dequeuers) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
@@ -222,8 +222,8 @@ mod tests {
     use super::*;
 
     /// A queue of numbers whose requesters are known by name.
-    fn queue(capacity: usize) -> FifoQueue<&'static str, i32> {
-        FifoQueue::new(Some(capacity))
+    fn queue(capacity: usize) -> QueueState<&'static str, i32> {
+        QueueState::new(Some(capacity))
     }
 
     #[test]

@@ -75,8 +75,8 @@ impl Session {
     }
 
     /// A step in the making: add feeds, fetches and targets, then await it.
-    pub fn run(&self) -> Run<'_> {
-        Run { session: self, asked: self.asked() }
+    pub fn run(&self) -> SessionRun<'_> {
+        SessionRun { session: self, asked: self.asked() }
     }
 
     /// A number that is unique among the server's sessions.
@@ -295,12 +295,12 @@ impl Asked {
 
 /// A step in the making: add feeds, fetches and targets, then `.await` it.
 #[must_use = "a step runs when it is awaited"]
-pub struct Run<'a> {
+pub struct SessionRun<'a> {
     session: &'a Session,
     asked: Asked,
 }
 
-impl Run<'_> {
+impl SessionRun<'_> {
     /// Feeds `value` wherever `output` is needed.
     pub fn feed(mut self, output: &Output, value: impl Into<Tensor>) -> Self {
         self.asked.feed(output, value.into());
@@ -320,7 +320,7 @@ impl Run<'_> {
     }
 }
 
-impl<'a> IntoFuture for Run<'a> {
+impl<'a> IntoFuture for SessionRun<'a> {
     type Output = Result<Fetched>;
     type IntoFuture = RunFuture<'a>;
 

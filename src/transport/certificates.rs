@@ -49,6 +49,7 @@ pub struct Identity {
 
 /// Errors of making, reading and writing certificates.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CertificateError {
     /// A file can't be read.
     #[error(

@@ -103,6 +103,7 @@ pub struct QuicLimits {
 
 /// Errors of [`Quic::bind`].
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum QuicError {
     /// The cluster has no such task, or nothing can listen on its address.
     #[error(transparent)]

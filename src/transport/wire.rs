@@ -78,6 +78,7 @@ pub(crate) struct Outgoing {
 
 /// Errors of reading and writing frames.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WireError {
     /// The first bytes are not those of a frame.
     #[error("a frame can't begin with {0:02x?}")]

@@ -2,9 +2,9 @@
 
 use std::io;
 
+use crate::checkpoint::CheckpointError;
 use crate::checkpoint::names::WRITER_FILE;
 use crate::checkpoint::store::Store;
-use crate::checkpoint::CheckpointError;
 
 /// A saver's number among those that have taken over; none before it has.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::graph::{GraphDef, TensorType};
-use crate::partition::{Partition, Sent, Slot};
+use crate::partition::{Partition, Sent, ValueSlot};
 
 /// A partitioned graph.
 pub(super) struct Drawing {
@@ -154,7 +154,7 @@ impl Drawing {
 }
 
 /// The operation that fills a slot; none if the slot is fed.
-fn producer(partition: &Partition, slot: Slot) -> Option<String> {
+fn producer(partition: &Partition, slot: ValueSlot) -> Option<String> {
     let gives = |node: &&crate::partition::Node| {
         (node.first_output.0..node.first_output.0 + node.outputs).contains(&slot.0)
     };

@@ -18,6 +18,7 @@ pub struct DeviceNameError {
 
 /// The problem with a device name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DeviceNameProblem {
     /// It doesn't start with `/`.
     #[error("it must start with `/`, as in `/job:worker/task:3/device:CPU:0`")]

@@ -18,7 +18,7 @@ use super::{Ended, Launch, Launched};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
 use crate::deployment::control::{Event, Part};
-use crate::deployment::stop::{Either, GRACE, Stop, either};
+use crate::deployment::stop::{Either, GRACE, StopRequest, either};
 use crate::deployment::{DeploymentError, ExitCode};
 use crate::training::{Recording, Watch};
 use crate::units::Time;
@@ -45,7 +45,7 @@ pub(super) async fn follow(
     cluster: Cluster,
     order: &Launch,
     mut watch: Box<dyn Watch>,
-    stop: &mut Stop,
+    stop: &mut StopRequest,
 ) -> Result<Ended<Launched>, DeploymentError> {
     let clock = WallClock::new();
     let (sender, news) = mpsc::unbounded_channel();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::deployment::{DeploymentError, Ended, Folder, Stop};
+use crate::deployment::{DeploymentError, Ended, Folder, StopRequest};
 use crate::experiment::launch::Unwatched;
 use crate::experiment::{Experiment, ExperimentError, Launcher, Trial};
 use crate::kernels::Numerics;
@@ -88,7 +88,7 @@ impl Plan {
 pub(super) async fn measure(
     program: &Path,
     began: impl Fn(&str),
-    stop: &mut Stop,
+    stop: &mut StopRequest,
 ) -> Result<Vec<Measured>, ExperimentError> {
     let mut all = Vec::new();
     for plan in &PLANS {

@@ -8,6 +8,7 @@ use super::key_path::KeyPath;
 
 /// The error of a scenario that can't be used. The user can mend any of them: exit code 2.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ScenarioError {
     /// The file can't be read.
     #[error("{origin}: can't read the scenario: {reason}")]
@@ -48,6 +49,7 @@ pub enum ScenarioError {
 
 /// The error of a `--set`, `--unset` or `--sweep`, or of a run's own.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ChangeError {
     /// It is not written `path=value`.
     #[error(

@@ -10,7 +10,7 @@ use crate::sync::Mode;
 
 /// One training of the program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct RunSpec {
     /// The name in the report. Default: its mode, compression and changes, in words.
     pub name: String,
     /// The mode of its workers.
@@ -78,7 +78,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-impl Run {
+impl RunSpec {
     /// Its mode and compression, in words.
     pub fn how(&self) -> String {
         let mut how = self.mode.to_string();
@@ -94,14 +94,14 @@ pub(super) fn runs(
     file: Option<Vec<RunFile>>,
     (workers, compressed): (u32, Compression),
     found: &mut Mistakes,
-) -> Vec<Run> {
+) -> Vec<RunSpec> {
     let Some(file) = file else {
         let run =
-            Run { name: String::new(), mode: Mode::Async, compression: compressed, own: None };
-        return vec![Run { name: run.how(), ..run }];
+            RunSpec { name: String::new(), mode: Mode::Async, compression: compressed, own: None };
+        return vec![RunSpec { name: run.how(), ..run }];
     };
     found.unless(!file.is_empty(), "run", || "no run; give one, or remove the key".to_owned());
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<RunSpec> = Vec::new();
     for (index, run) in file.into_iter().enumerate() {
         let (changes, differs) = (run.changes(), run.differs());
         let mode = run.mode.0;
@@ -112,14 +112,14 @@ pub(super) fn runs(
             own.check(&format!("run[{index}].compression"), found);
         }
         let compression = run.compression.unwrap_or(compressed);
-        let meant = Run { name: String::new(), mode, compression, own: None };
+        let meant = RunSpec { name: String::new(), mode, compression, own: None };
         let name = run.name.unwrap_or_else(|| meant.how() + &changes);
         found.unless(
             runs.iter().all(|earlier| earlier.name != name),
             format!("run[{index}].name"),
             || format!("an earlier run is also called `{name}`"),
         );
-        runs.push(Run { name, ..meant });
+        runs.push(RunSpec { name, ..meant });
     }
     runs
 }

@@ -143,7 +143,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             stop: Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None },
         },
         dataset: Source::Digits,
-        runs: vec![Run {
+        runs: vec![RunSpec {
             name: "async".to_owned(),
             mode: Mode::Async,
             compression: Compression::None,

@@ -6,8 +6,8 @@ use crate::graph::{
     sparse_softmax_cross_entropy,
 };
 use crate::operations::{
-    Binary, Broadcast, Cast, Comparison, Logical, Loss, Order, Product, Reduce, ReduceGrad, Rows,
-    Unary, UnaryGrad,
+    Binary, Broadcast, Cast, Compare, Logical, LossFunction, Order, Product, Reduce, ReduceGrad,
+    Rows, Unary, UnaryGrad,
 };
 use crate::tensor::{DType, Shape, Tensor};
 
@@ -155,7 +155,7 @@ fn shapes_are_broadcast_as_numpy_does_it_with_what_is_unknown() {
             ("bool[] bool[]", "-"),
         ],
     );
-    let less = Op::from(Comparison::Less);
+    let less = Op::from(Compare::Less);
     assert_table(
         &less,
         &[("f64[?] f64[3,1]", "bool[3,?]"), ("bool[] bool[]", "-"), ("f32[] f64[]", "-")],
@@ -236,7 +236,7 @@ fn comparisons_along_an_axis_give_positions() {
 
 #[test]
 fn a_loss_takes_one_i32_label_a_row() {
-    let loss = Op::from(Loss::SparseSoftmaxCrossEntropyWithLogits);
+    let loss = Op::from(LossFunction::SparseSoftmaxCrossEntropyWithLogits);
     assert_table(
         &loss,
         &[("f32[?,3] i32[?]", "f32[?] f32[?,3]"), ("f32[?,3] i32[8]", "f32[8] f32[8,3]")],
@@ -247,10 +247,10 @@ fn a_loss_takes_one_i32_label_a_row() {
     );
     assert_table(&loss, &[("f64[?,3] i64[4]", "f64[4] f64[4,3]"), ("i32[4,3] i32[4]", "-")]);
     assert_table(
-        &Op::from(Loss::Softmax),
+        &Op::from(LossFunction::Softmax),
         &[("f32[?,3]", "f32[?,3]"), ("f64[3]", "f64[3]"), ("f32[]", "-")],
     );
-    let dense = Op::from(Loss::SoftmaxCrossEntropyWithLogits);
+    let dense = Op::from(LossFunction::SoftmaxCrossEntropyWithLogits);
     assert_table(
         &dense,
         &[
@@ -259,12 +259,12 @@ fn a_loss_takes_one_i32_label_a_row() {
             ("f32[3] f32[3]", "-"),
         ],
     );
-    assert_table(&Op::from(Loss::L2Loss), &[("f64[?,3]", "f64[]"), ("i32[3]", "-")]);
+    assert_table(&Op::from(LossFunction::L2Loss), &[("f64[?,3]", "f64[]"), ("i32[3]", "-")]);
 }
 
 #[test]
 fn what_is_alike_is_compared_and_everything_is_cast_and_passed_on() {
-    let equal = Op::from(Comparison::Equal);
+    let equal = Op::from(Compare::Equal);
     assert_table(
         &equal,
         &[("i64[?] i64[3]", "bool[3]"), ("i32[3] i64[3]", "-"), ("bool[3] bool[3]", "bool[3]")],

@@ -3,7 +3,7 @@
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs, plain, with_attributes};
 use crate::graph::Op;
 use crate::operations::{
-    Binary, Broadcast, Cast, Comparison, Logical, Product, Rows, Unary, UnaryGrad,
+    Binary, Broadcast, Cast, Compare, Logical, Product, Rows, Unary, UnaryGrad,
 };
 use crate::tensor::{DType, Tensor};
 
@@ -35,7 +35,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         }
         "Select" => Box::new(select),
         "SelectV2" => plain(Broadcast::Select),
-        "IsNan" => of_inputs([0, 0], Comparison::NotEqual),
+        "IsNan" => of_inputs([0, 0], Compare::NotEqual),
         "IsFinite" => Box::new(is_finite),
         "Cast" => with_attributes(|def| Ok(Cast(def.dtype("DstT")?))),
         "MatMul" => with_attributes(|def| {
@@ -103,12 +103,12 @@ fn binary(kind: &str) -> Option<Binary> {
 
 fn compared(kind: &str) -> Option<Op> {
     Some(match kind {
-        "Equal" => Comparison::Equal.into(),
-        "NotEqual" => Comparison::NotEqual.into(),
-        "Less" => Comparison::Less.into(),
-        "LessEqual" => Comparison::LessEqual.into(),
-        "Greater" => Comparison::Greater.into(),
-        "GreaterEqual" => Comparison::GreaterEqual.into(),
+        "Equal" => Compare::Equal.into(),
+        "NotEqual" => Compare::NotEqual.into(),
+        "Less" => Compare::Less.into(),
+        "LessEqual" => Compare::LessEqual.into(),
+        "Greater" => Compare::Greater.into(),
+        "GreaterEqual" => Compare::GreaterEqual.into(),
         "LogicalAnd" => Logical::And.into(),
         "LogicalOr" => Logical::Or.into(),
         "LogicalNot" => Logical::Not.into(),
@@ -142,7 +142,7 @@ fn is_finite(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     };
     let greatest = importer.helper(node, "greatest", Op::Const(greatest), &[])?;
     let size = importer.helper(node, "abs", Unary::Abs, &[&x])?;
-    importer.emit(node, Comparison::LessEqual, &[size, greatest])
+    importer.emit(node, Compare::LessEqual, &[size, greatest])
 }
 
 /// Checks that the data format of `def` is the one that exists here.

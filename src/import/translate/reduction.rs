@@ -4,7 +4,7 @@ use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs, plain};
 use crate::graph::{Axes, Output, Reduction};
 use crate::import::node::axis;
 use crate::operations::Order;
-use crate::operations::{Loss, Reduce};
+use crate::operations::{LossFunction, Reduce};
 use crate::tensor::DType;
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
@@ -23,11 +23,13 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
                 (count(node, 2)?, [importer.input(node, 0)?, importer.input(node, 1)?]);
             importer.emit(node, Order::InTopK { k }, &inputs)
         }),
-        "Softmax" => plain(Loss::Softmax),
-        "LogSoftmax" => plain(Loss::LogSoftmax),
-        "SoftmaxCrossEntropyWithLogits" => plain(Loss::SoftmaxCrossEntropyWithLogits),
-        "SparseSoftmaxCrossEntropyWithLogits" => plain(Loss::SparseSoftmaxCrossEntropyWithLogits),
-        "L2Loss" => of_inputs([0], Loss::L2Loss),
+        "Softmax" => plain(LossFunction::Softmax),
+        "LogSoftmax" => plain(LossFunction::LogSoftmax),
+        "SoftmaxCrossEntropyWithLogits" => plain(LossFunction::SoftmaxCrossEntropyWithLogits),
+        "SparseSoftmaxCrossEntropyWithLogits" => {
+            plain(LossFunction::SparseSoftmaxCrossEntropyWithLogits)
+        }
+        "L2Loss" => of_inputs([0], LossFunction::L2Loss),
         _ => return None,
     })
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::reference;
 use super::{LENGTHS, applied, assert_close, bits, values};
 use crate::graph::Op;
-use crate::operations::{Binary, Broadcast, Cast, Comparison, Logical, call};
+use crate::operations::{Binary, Broadcast, Cast, Compare, Logical, call};
 use crate::tensor::{DType, Shape, Tensor};
 
 /// A function and its definition.
@@ -97,7 +97,7 @@ proptest! {
             bits(difference.slice()),
             bits(&reference(&a, &b, of_two, |a: f32, b| a - b))
         );
-        let less = applied(&Op::from(Comparison::Less), &[&a, &b]);
+        let less = applied(&Op::from(Compare::Less), &[&a, &b]);
         prop_assert_eq!(less.slice::<bool>(), reference(&a, &b, of_two, |a: f32, b| a < b));
 
         let out = super::super::broadcast::shape_of(of_two, c.shape());
@@ -200,7 +200,7 @@ fn the_greater_and_the_lesser_of_a_nan_are_nan_and_no_nan_equals_anything() {
     }
     let of = |comparison| applied(&Op::from(comparison), &[&nan, &nan]).item::<bool>().unwrap();
     assert_eq!(
-        (of(Comparison::Equal), of(Comparison::NotEqual), of(Comparison::LessEqual)),
+        (of(Compare::Equal), of(Compare::NotEqual), of(Compare::LessEqual)),
         (false, true, false)
     );
 }
@@ -210,15 +210,15 @@ fn every_comparison_and_truth_function_has_its_table() {
     let (a, b) = (Tensor::new([3], &[1i64, 2, 3]).unwrap(), Tensor::scalar(2i64));
     let of = |comparison| applied(&Op::from(comparison), &[&a, &b]).slice::<bool>().to_vec();
     assert_eq!(
-        (of(Comparison::Equal), of(Comparison::NotEqual)),
+        (of(Compare::Equal), of(Compare::NotEqual)),
         (vec![false, true, false], vec![true, false, true])
     );
     assert_eq!(
-        (of(Comparison::Less), of(Comparison::LessEqual)),
+        (of(Compare::Less), of(Compare::LessEqual)),
         (vec![true, false, false], vec![true, true, false])
     );
     assert_eq!(
-        (of(Comparison::Greater), of(Comparison::GreaterEqual)),
+        (of(Compare::Greater), of(Compare::GreaterEqual)),
         (vec![false, false, true], vec![false, true, true])
     );
     let (a, b) =
@@ -229,7 +229,7 @@ fn every_comparison_and_truth_function_has_its_table() {
     assert_eq!(of(Logical::Or, &[&a, &b]), [false, true, true, true]);
     assert_eq!(of(Logical::Not, &[&a]), [true, false]);
     assert_eq!(
-        applied(&Op::from(Comparison::Equal), &[&a, &b]).slice::<bool>(),
+        applied(&Op::from(Compare::Equal), &[&a, &b]).slice::<bool>(),
         [true, false, false, true]
     );
 }

@@ -2,7 +2,7 @@
 
 use super::super::Numerics;
 use crate::graph::Op;
-use crate::operations::{Array, Cast, Comparison, Sparse};
+use crate::operations::{Array, Cast, Compare, Sparse};
 use crate::tensor::{DType, Shape, Tensor};
 
 fn shapes(op: &Op, inputs: &[&Tensor]) -> Tensor {
@@ -27,7 +27,7 @@ fn what_is_computed_from_a_hollow_value_is_hollow_whatever_its_type() {
     assert_eq!(predicted, Tensor::hollow(DType::I64, [7]));
     let labels = Tensor::zeros(DType::I64, [7]);
     assert_eq!(
-        shapes(&Op::from(Comparison::Equal), &[&predicted, &labels]),
+        shapes(&Op::from(Compare::Equal), &[&predicted, &labels]),
         Tensor::hollow(DType::Bool, [7])
     );
 }
@@ -37,7 +37,7 @@ fn integers_made_of_integers_are_real_and_so_is_the_shape_of_a_hollow_value() {
     let ids = Tensor::new([2], &[3i32, 4]).unwrap();
     assert_eq!(shapes(&Op::from(Cast(DType::I64)), &[&ids]).values::<i64>().unwrap(), [3, 4]);
     assert_eq!(
-        shapes(&Op::from(Comparison::Equal), &[&ids, &ids]).values::<bool>().unwrap(),
+        shapes(&Op::from(Compare::Equal), &[&ids, &ids]).values::<bool>().unwrap(),
         [true, true]
     );
     let hollow = Tensor::hollow(DType::F32, [5, 6]);

@@ -10,7 +10,7 @@ use super::super::window::{self, Windows};
 use super::super::{convert, elementwise, indexed, reduce, rows};
 use super::{applied, bits, values};
 use crate::graph::{Op, Padding, Reduction, Sliding};
-use crate::operations::{Binary, Broadcast, Comparison, Unary};
+use crate::operations::{Binary, Broadcast, Compare, Unary};
 use crate::tensor::{Shape, Tensor};
 
 /// Asserts that `kernel`, which fills a slice of `len`, gives the same bits on any number of
@@ -83,7 +83,7 @@ fn broadcast_kernels_do_not_depend_on_threads() {
         let shape = Shape::from(dims);
         Tensor::new(shape, &values(1, shape.elements())).unwrap()
     });
-    let less = applied(&Op::from(Comparison::Less), &[&row, &column]);
+    let less = applied(&Op::from(Compare::Less), &[&row, &column]);
     let write = |out: &mut [f32], op: &Op, inputs: &[&Tensor]| {
         out.copy_from_slice(applied(op, inputs).slice())
     };

@@ -8,7 +8,7 @@ use proptest::sample::Index;
 
 use super::cut;
 use crate::graph::{Edge, Graph, GraphDef, NewOperation, Op, OpId, Output, Target, prune};
-use crate::partition::{CrossingId, Node, Partition, Request, Send, Sent, Slot};
+use crate::partition::{CrossingId, Node, Partition, Request, Send, Sent, ValueSlot};
 
 /// An operation of a random graph: its place, two to a task, and its inputs and controls among the
 /// operations before it.
@@ -103,7 +103,7 @@ impl Running {
         Self { slots, ran, received, sent: vec![false; partition.sends.len()], partition }
     }
 
-    fn value(&self, slot: Slot) -> Option<String> {
+    fn value(&self, slot: ValueSlot) -> Option<String> {
         self.slots[slot.0 as usize].clone()
     }
 

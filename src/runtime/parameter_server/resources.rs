@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use crate::graph::{ResourceAction, ResourceKind, ResourceSpec};
-use crate::sync::{Answer, FifoQueue};
+use crate::sync::{Answer, QueueState};
 use crate::tensor::Tensor;
 
 use crate::runtime::error::{Code, Error, Result};
@@ -32,7 +32,7 @@ struct Resource {
 }
 
 enum State {
-    Queue(FifoQueue<Waiter, Values>),
+    Queue(QueueState<Waiter, Values>),
     Accumulator(Accumulator),
 }
 
@@ -150,7 +150,7 @@ impl Resources {
 impl Resource {
     fn new(spec: Arc<ResourceSpec>) -> Self {
         let state = match &spec.kind {
-            ResourceKind::FifoQueue { capacity, .. } => State::Queue(FifoQueue::new(*capacity)),
+            ResourceKind::FifoQueue { capacity, .. } => State::Queue(QueueState::new(*capacity)),
             ResourceKind::ConditionalAccumulator { .. }
             | ResourceKind::SparseConditionalAccumulator { .. } => {
                 State::Accumulator(Accumulator::default())
@@ -170,7 +170,7 @@ impl Resource {
 }
 
 fn on_queue(
-    queue: &mut FifoQueue<Waiter, Values>,
+    queue: &mut QueueState<Waiter, Values>,
     name: &str,
     ticket: Ticket,
     action: &ResourceAction,

@@ -24,7 +24,7 @@ use tracing::trace_span;
 use crate::cluster::TaskName;
 use crate::graph::Op;
 use crate::kernels::{Cost, Costs, KernelKind};
-use crate::partition::Slot;
+use crate::partition::ValueSlot;
 use crate::tensor::{DType, Shape, Tensor};
 
 use crate::runtime::error::Result;
@@ -64,7 +64,7 @@ struct Progress {
     /// The values of the step; absent while the device runs kernels on them.
     batch: Option<Box<Batch>>,
     /// Values that arrived while the device had the others.
-    held_back: Vec<(Slot, Tensor)>,
+    held_back: Vec<(ValueSlot, Tensor)>,
     /// The type of each slot whose value is there, or will be once the running batch is done.
     types: Vec<(DType, Shape)>,
     /// The node that ended the batch because only its kernel can tell its outputs' shapes.
@@ -322,7 +322,7 @@ impl Progress {
     /// The types of the inputs and of the output of `node`.
     fn types(&self, plan: &Plan, node: u32) -> chain::Types {
         let node = plan.node(node);
-        let of = |slot: &Slot| self.types[slot.0 as usize];
+        let of = |slot: &ValueSlot| self.types[slot.0 as usize];
         (node.inputs.iter().map(of).collect(), of(&node.first_output))
     }
 
@@ -364,7 +364,7 @@ impl Progress {
     }
 
     /// Puts a value into its slot, and makes ready the nodes that waited for it.
-    fn put(&mut self, plan: &Plan, slot: Slot, value: Tensor) {
+    fn put(&mut self, plan: &Plan, slot: ValueSlot, value: Tensor) {
         let Some(batch) = &mut self.batch else {
             self.held_back.push((slot, value));
             return;
@@ -381,7 +381,7 @@ impl Progress {
     }
 
     /// Sends the value in `slot` to its receivers.
-    fn send(&mut self, plan: &Plan, slot: Slot) {
+    fn send(&mut self, plan: &Plan, slot: ValueSlot) {
         for send in &plan.sends_of_slot[slot.0 as usize] {
             let value = self.batch_mut().frame.take(slot);
             self.sends.push((*send, Some(value)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::graph::Op;
-use crate::partition::{Node, Partition, Sent, Slot};
+use crate::partition::{Node, Partition, Sent, ValueSlot};
 use crate::sync::Epoch;
 use crate::tensor::Tensor;
 
@@ -135,8 +135,8 @@ impl Plan {
         let mut givers = vec![None; self.uses.len()];
         for (index, node) in (0u32..).zip(nodes).filter(|(_, node)| node.op.elementwise().is_some())
         {
-            let only_here = |slot: &Slot| self.uses[slot.0 as usize] == 1;
-            let giver = |(at, slot): (usize, &Slot)| {
+            let only_here = |slot: &ValueSlot| self.uses[slot.0 as usize] == 1;
+            let giver = |(at, slot): (usize, &ValueSlot)| {
                 Some((at, givers[slot.0 as usize].filter(|_| only_here(slot))?))
             };
             self.nodes[index as usize].chained = node.inputs.iter().enumerate().find_map(giver);
@@ -161,7 +161,7 @@ impl Plan {
     }
 
     /// Whether anything in the step needs the value in `slot`.
-    pub(crate) fn is_used(&self, slot: Slot) -> bool {
+    pub(crate) fn is_used(&self, slot: ValueSlot) -> bool {
         self.uses[slot.0 as usize] > 0
     }
 }
@@ -180,6 +180,6 @@ impl NodePlan {
 }
 
 /// The slots of a node's outputs, in order.
-pub(crate) fn slots_of(node: &Node) -> impl Iterator<Item = Slot> + use<> {
-    (node.first_output.0..node.first_output.0 + node.outputs).map(Slot)
+pub(crate) fn slots_of(node: &Node) -> impl Iterator<Item = ValueSlot> + use<> {
+    (node.first_output.0..node.first_output.0 + node.outputs).map(ValueSlot)
 }

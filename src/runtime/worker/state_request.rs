@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::graph::{Op, Replica, UpdateRule};
 use crate::optimizer::Delta;
-use crate::partition::Slot;
+use crate::partition::ValueSlot;
 use crate::sync::Version;
 use crate::tensor::{DType, Tensor, TensorError};
 
@@ -27,7 +27,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
     let mut next = || inputs.next().expect("shape inference has counted the inputs");
     Ok(match &node.op {
         Op::ReadVariable => {
-            let with_version = plan.is_used(Slot(node.first_output.0 + 1));
+            let with_version = plan.is_used(ValueSlot(node.first_output.0 + 1));
             if with_version && !plan.is_used(node.first_output) {
                 // A value that nobody takes is not held, lest an update copy it: an empty gather
                 // stands for it.

@@ -27,7 +27,8 @@ pub struct ComputeSpec {
 
 /// Errors of [`ComputeSpec::validate`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum ComputeError {
+#[non_exhaustive]
+pub enum ComputeSpecError {
     /// A rate is zero, negative or not finite.
     #[error("the device's {what} is {value}; give a finite rate above zero")]
     Rate {
@@ -65,24 +66,24 @@ impl ComputeSpec {
     ///
     /// # Errors
     /// The first field that is out of range.
-    pub fn validate(&self) -> Result<(), ComputeError> {
+    pub fn validate(&self) -> Result<(), ComputeSpecError> {
         for (what, value) in [("rate", self.rate.0), ("memory", self.memory.0)] {
             if !(value.is_finite() && value > 0.0) {
-                return Err(ComputeError::Rate { what, value });
+                return Err(ComputeSpecError::Rate { what, value });
             }
         }
         for (kind, value) in &self.efficiency {
             if !(*value > 0.0 && *value <= 1.0) {
-                return Err(ComputeError::Efficiency { kind: *kind, value: *value });
+                return Err(ComputeSpecError::Efficiency { kind: *kind, value: *value });
             }
         }
         for (what, law) in [("straggler", &self.straggler), ("step_time", &self.step_time)] {
             if let Some(law) = law {
-                law.validate().map_err(|source| ComputeError::Law { what, source })?;
+                law.validate().map_err(|source| ComputeSpecError::Law { what, source })?;
             }
         }
         if self.straggler.is_some() && self.step_time.is_some() {
-            Err(ComputeError::TwoLaws)
+            Err(ComputeSpecError::TwoLaws)
         } else {
             Ok(())
         }

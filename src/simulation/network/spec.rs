@@ -88,6 +88,7 @@ pub struct Racks {
 
 /// Errors of [`NetworkSpec::validate`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NetworkError {
     /// A rate is zero, negative or not finite, so that messages would never arrive.
     #[error("the network's {what} is {rate}; give a finite rate above zero")]

@@ -7,7 +7,7 @@ use trainyard::clock::WallClock;
 use trainyard::cluster::ClusterSpec;
 use trainyard::optimizer::TrainOp;
 use trainyard::prelude::*;
-use trainyard::runtime::{PeerMessage, Processor, ServerDef, World};
+use trainyard::runtime::{PeerMessage, Processor, ServerDef, ServerWorld};
 use trainyard::sync::Mode;
 use trainyard::transport::Quic;
 
@@ -29,7 +29,7 @@ pub(super) fn servers(
     let clock = Rc::new(WallClock::new());
     let server = |(task, end): (_, &Rc<Quic<PeerMessage>>)| {
         let devices = Rc::new([Rc::new(Processor::default()) as Rc<_>]);
-        let world = World {
+        let world = ServerWorld {
             transport: Rc::clone(end) as Rc<_>,
             clock: Rc::clone(&clock) as Rc<_>,
             devices,

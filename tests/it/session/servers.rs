@@ -6,7 +6,7 @@ use std::rc::Rc;
 use trainyard::clock::WallClock;
 use trainyard::cluster::ClusterSpec;
 use trainyard::prelude::*;
-use trainyard::runtime::{PeerMessage, Processor, ServerDef, World};
+use trainyard::runtime::{PeerMessage, Processor, ServerDef, ServerWorld};
 use trainyard::transport::InMemoryNetwork;
 
 use crate::support::fixture::{assert_error, both, cluster, impatient, on_actix};
@@ -16,7 +16,7 @@ fn server_in(network: &Rc<InMemoryNetwork<PeerMessage>>, def: ServerDef) -> Serv
     let transport = network.endpoint(&def.task).unwrap();
     Server::new(
         def,
-        World {
+        ServerWorld {
             transport,
             clock: Rc::new(WallClock::new()),
             devices: Rc::new([Rc::new(Processor::default())]),

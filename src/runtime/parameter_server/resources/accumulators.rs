@@ -5,7 +5,7 @@ use smallvec::smallvec;
 use crate::graph::{Reduction, ResourceAction, ResourceKind, ResourceSpec};
 use crate::kernels;
 use crate::kernels::indexed::positions;
-use crate::sync::{ConditionalAccumulator, SparseSum};
+use crate::sync::{AccumulatorState, SparseSum};
 use crate::tensor::{DType, Shape, Tensor};
 
 use super::told;
@@ -17,7 +17,7 @@ use crate::runtime::state::{Served, Taken, Ticket};
 /// An accumulator of gradients: each a value or, if sparse, the numbers of rows and the rows.
 #[derive(Default)]
 pub(super) struct Accumulator {
-    pub(super) gradients: ConditionalAccumulator<Ticket, Values>,
+    pub(super) gradients: AccumulatorState<Ticket, Values>,
     /// The staleness of the gradient of each training's last step: a gradient that is sent again is
     /// not added twice.
     applied: Done<i64>,

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::chain;
 use crate::graph::Known;
 use crate::kernels::{Costs, Numerics};
-use crate::partition::Slot;
+use crate::partition::ValueSlot;
 use crate::runtime::messages::{StepId, StepPart};
 use crate::runtime::worker::plan::{Plan, slots_of};
 use crate::tensor::Tensor;
@@ -30,21 +30,21 @@ impl Frame {
         self.uses.copy_from_slice(&plan.uses);
     }
 
-    pub(super) fn put(&mut self, slot: Slot, value: Tensor) {
+    pub(super) fn put(&mut self, slot: ValueSlot, value: Tensor) {
         self.values[slot.0 as usize] = Some(value);
     }
 
     /// The type of the value in `slot`, if it is there.
-    pub(super) fn known(&self, slot: Slot) -> Option<Known> {
+    pub(super) fn known(&self, slot: ValueSlot) -> Option<Known> {
         self.values[slot.0 as usize].as_ref().map(|value| (value.dtype(), value.shape()))
     }
 
-    pub(super) fn get(&self, slot: Slot) -> &Tensor {
+    pub(super) fn get(&self, slot: ValueSlot) -> &Tensor {
         self.values[slot.0 as usize].as_ref().expect("a node runs once its inputs are there")
     }
 
     /// Uses the value in `slot` once: the last use takes it out.
-    pub(super) fn take(&mut self, slot: Slot) -> Tensor {
+    pub(super) fn take(&mut self, slot: ValueSlot) -> Tensor {
         if self.uses[slot.0 as usize] > 1 {
             self.uses[slot.0 as usize] -= 1;
             return self.get(slot).clone();
@@ -54,11 +54,11 @@ impl Frame {
     }
 
     /// Whether the value in `slot` is needed only once more.
-    pub(super) fn is_last_use(&self, slot: Slot) -> bool {
+    pub(super) fn is_last_use(&self, slot: ValueSlot) -> bool {
         self.uses[slot.0 as usize] == 1
     }
 
-    pub(super) fn release(&mut self, slot: Slot) {
+    pub(super) fn release(&mut self, slot: ValueSlot) {
         let uses = &mut self.uses[slot.0 as usize];
         *uses -= 1;
         if *uses == 0 {
