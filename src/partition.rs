@@ -57,8 +57,9 @@ impl Partition {
     pub(crate) fn replicas(&self) -> Vec<Replica> {
         let mut replicas: Vec<Replica> = Vec::new();
         for node in &self.nodes {
-            let (Op::ApplyGradient { replica: Some(replica), .. } | Op::CommitStep(replica)) =
-                &node.op
+            let (Op::ApplyGradient { replica: Some(replica), .. }
+            | Op::BeginStep(replica)
+            | Op::CommitStep(replica)) = &node.op
             else {
                 continue;
             };

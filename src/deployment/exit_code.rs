@@ -83,7 +83,7 @@ impl ExitCode {
             Code::Stalled => Self::Stalled,
             Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => Self::TrainingLost,
             Code::DataLoss => Self::CorruptData,
-            Code::Cancelled | Code::OutOfRange | Code::Internal => Self::Internal,
+            Code::Cancelled | Code::Late | Code::OutOfRange | Code::Internal => Self::Internal,
         }
     }
 }

@@ -85,6 +85,9 @@ pub enum Op {
         /// others of its round, whose mean is applied, or its staleness is compensated.
         replica: Option<Replica>,
     },
+    /// Begins a worker's step, in a mode that stops late workers: `(versions read…)`. Completes
+    /// with the verdict on the step; fails once the step is too late to count.
+    BeginStep(Replica),
     /// Ends a worker's step: `(global step read)`. Gives the global step after it (i64), the
     /// staleness of the worker's gradient \[updates\] (i64) and whether it counts (bool). It runs
     /// after the step's updates.
@@ -135,6 +138,7 @@ impl Op {
             Self::IsVariableInitialized => "IsVariableInitialized",
             Self::AwaitVariable => "AwaitVariable",
             Self::ApplyGradient { rule, is_sparse, .. } => rule.kind(*is_sparse),
+            Self::BeginStep(_) => "BeginStep",
             Self::CommitStep(_) => "CommitStep",
             Self::Fence(_) => "Fence",
             Self::LiftFence(_) => "LiftFence",
@@ -172,6 +176,7 @@ impl Op {
                 | Self::IsVariableInitialized
                 | Self::AwaitVariable
                 | Self::ApplyGradient { .. }
+                | Self::BeginStep(_)
                 | Self::CommitStep(_)
                 | Self::Fence(_)
                 | Self::LiftFence(_)

@@ -104,8 +104,9 @@ fn stateful(
             }
             Ok(outputs)
         }
+        (Op::BeginStep(_), [_, ..], [step]) if *step == count() => Ok(smallvec![]),
         (Op::Fence(_) | Op::LiftFence(_), [], [step]) if *step == count() => Ok(smallvec![]),
-        (Op::CommitStep(_) | Op::Fence(_) | Op::LiftFence(_), _, _) => {
+        (Op::BeginStep(_) | Op::CommitStep(_) | Op::Fence(_) | Op::LiftFence(_), _, _) => {
             Err(refuse("an i64 scalar as global step"))
         }
         _ => Err(refuse("another number of inputs or variables")),

@@ -137,7 +137,10 @@ impl Step<'_> {
         let commit = self.commit(&vote.versions, &vote.computed)?;
         let output = |index| commit.output(index).expect("a step that votes is told four things");
         let mut before = self.updates(rule, pairs, Some(&output(VERDICT)))?;
-        before.push(commit.op_id());
+        before.push(match self.replica.mode.needs().cancel {
+            true => self.begin(&vote.versions, &commit)?,
+            false => commit.op_id(),
+        });
         let before: Vec<Target> =
             before.into_iter().map(|id| Target::new(self.graph.clone(), id)).collect();
         let before: Vec<&Target> = before.iter().collect();
@@ -148,6 +151,26 @@ impl Step<'_> {
         })?;
         self.graph.end_step_with(&end, told.each_ref());
         Ok(TrainOp::of(end))
+    }
+
+    /// Has the step stopped if it is too late. Returns an operation that follows `commit` on the
+    /// task of the global step: what tells the worker of the step's end must be an answer to what
+    /// the worker has computed.
+    #[track_caller]
+    fn begin(&self, versions: &[Edge], commit: &Target) -> Result<OpId, GraphError> {
+        let global_step = self.global_step.op_id();
+        let beside = |name, op| NewOperation {
+            name: Name::Numbered(name),
+            colocated_with: Some(global_step),
+            ..NewOperation::of(op)
+        };
+        let begin = self.graph.add(NewOperation {
+            inputs: versions,
+            variables: &[global_step],
+            ..beside("begin", Op::BeginStep(self.replica))
+        })?;
+        let control_inputs = &[begin, commit.op_id()];
+        self.graph.add(NewOperation { control_inputs, ..beside("counted", Op::NoOp) })
     }
 
     /// Updates all variables, each on its task.

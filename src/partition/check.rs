@@ -161,6 +161,7 @@ fn needs(op: &Op) -> (Range<usize>, Range<usize>, Range<usize>) {
             let least = 2 + usize::from(*is_sparse);
             (least..usize::MAX, exactly(1 + rule.slots().len()), ANY)
         }
+        Op::BeginStep(_) => (1..usize::MAX, exactly(1), exactly(0)),
         Op::CommitStep(_) => (1..usize::MAX, exactly(1), ANY),
         Op::Fence(_) | Op::LiftFence(_) => (exactly(0), exactly(1), exactly(0)),
         _ => (ANY, ANY, ANY),

@@ -55,6 +55,10 @@ pub trait ComputeModel {
     /// Starts `work`; the device runs one piece after the other.
     fn launch(&self, work: Work);
 
+    /// Stops the work of `step`, which nobody waits for any more. Its calculation sees for itself
+    /// that it is given up.
+    fn stop(&self, _step: WorkerStep) {}
+
     /// The message thread of the task carries out `count` operations, beside their kernels.
     fn operate(&self, _count: usize) {}
 

@@ -35,6 +35,9 @@ pub enum Code {
     /// The loss is not a number any more (TensorFlow: `NanLossDuringTrainingError`). Begin again
     /// with a lower learning rate, or with clipped gradients.
     NanLoss,
+    /// A synchronous training has gone on without this step. Take it again, from the variables as
+    /// they are now.
+    Late,
     /// Nothing can ever happen again in this simulation: everyone waits for someone else.
     Stalled,
     /// The program returned an error of its own.

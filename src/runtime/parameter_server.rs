@@ -124,6 +124,11 @@ impl ParameterServer {
                 self.answer(ticket, outcome);
             }
             Action::Apply(apply) => self.apply(ticket, apply),
+            Action::Begin(begin) => {
+                let (members, coordination) = self.coordination(begin.global_step, begin.replica);
+                let answers = coordination.begin(members, ticket, &begin);
+                self.served.extend(answers);
+            }
             Action::Commit(commit) => self.commit(ticket, &commit),
             Action::PutUpFence { global_step, replica } => {
                 let (members, coordination) = self.coordination(global_step, replica);
@@ -156,6 +161,7 @@ impl ParameterServer {
             }
             Action::Await(_)
             | Action::Apply(_)
+            | Action::Begin(_)
             | Action::Commit(_)
             | Action::PutUpFence { .. }
             | Action::LiftFence { .. }

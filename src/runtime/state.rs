@@ -63,6 +63,7 @@ pub(crate) enum Action {
     Assign(VariableId, Tensor),
     AssignAdd(VariableId, Tensor),
     Apply(ApplyGradient),
+    Begin(Begin),
     Commit(Commit),
     PutUpFence { global_step: VariableId, replica: Replica },
     LiftFence { global_step: VariableId, replica: Replica },
@@ -94,9 +95,11 @@ impl Action {
     /// Whether the action is part of a training, and void in any epoch but its own.
     pub(crate) fn is_of_training(&self) -> bool {
         match self {
-            Self::Apply(_) | Self::Commit(_) | Self::PutUpFence { .. } | Self::LiftFence { .. } => {
-                true
-            }
+            Self::Apply(_)
+            | Self::Begin(_)
+            | Self::Commit(_)
+            | Self::PutUpFence { .. }
+            | Self::LiftFence { .. } => true,
             Self::Read { .. }
             | Self::Gather { .. }
             | Self::IsInitialized(_)
@@ -116,6 +119,15 @@ pub(crate) struct OnResource {
     pub(crate) action: ResourceAction,
     pub(crate) inputs: Values,
     pub(crate) taken: Option<Taken>,
+}
+
+/// The beginning of a worker's step, in a mode that stops late workers.
+#[derive(Debug)]
+pub(crate) struct Begin {
+    pub(crate) global_step: VariableId,
+    pub(crate) replica: Replica,
+    /// The least version of a variable that the step computes from.
+    pub(crate) version: Version,
 }
 
 /// The end of a worker's step; in a mode with votes, its gradients are then still on their way.

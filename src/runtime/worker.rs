@@ -24,7 +24,7 @@ use crate::tensor::{Tensor, TensorError};
 use crate::transport::PeerId;
 use crate::units::Time;
 
-use crate::runtime::compute::Devices;
+use crate::runtime::compute::{Devices, WorkerStep};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::Link;
 use crate::runtime::mail::{ParameterServerMail, Waiting, WaitingList, WorkerMail, stopped};
@@ -382,7 +382,14 @@ impl Worker {
         self.rendezvous.abort(step);
         let running: SmallVec<[StepPart; 1]> =
             self.steps.keys().filter(|part| part.step == step).copied().collect();
-        running.iter().for_each(|part| drop(self.steps.remove(part)));
+        for part in &running {
+            let given_up = self.steps.remove(part).expect("it was just there");
+            given_up.executor.give_up();
+            if let Some(origin) = given_up.origin {
+                let step = WorkerStep { master: step.master, origin };
+                self.devices[part.device as usize].stop(step);
+            }
+        }
         tell(&self.link.actors.parameter_server, ParameterServerMail::Forget(step));
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::runtime::Asker;
+use crate::runtime::{Asker, WorkerStep};
 use crate::units::Bytes;
 
 use super::events::Envelope;
@@ -27,8 +27,20 @@ pub(super) enum Chore {
 
 /// Kernels, and the actors that are told once they have run.
 pub(super) struct Kernels {
+    /// The worker step that they are part of, if they are part of one.
+    pub(super) step: Option<WorkerStep>,
     pub(super) job: Job,
     pub(super) asker: Asker,
+}
+
+impl Chore {
+    /// Whether it has a device run kernels of `step`.
+    pub(super) fn computes(&self, step: WorkerStep) -> bool {
+        match self {
+            Self::HandOver { kernels, .. } | Self::Computed(kernels) => kernels.step == Some(step),
+            _ => false,
+        }
+    }
 }
 
 impl Kernels {

@@ -79,6 +79,11 @@ impl Device {
         Duration::from_nanos((seconds * (self.slow * self.slowdown) * 1e9).round() as u64)
     }
 
+    /// The time that it takes to stop a step that is given up.
+    pub(crate) fn stop_cost(&self) -> Duration {
+        self.spec.stop_cost
+    }
+
     /// Whether a drawn time stands for all the work of a step.
     pub(crate) fn takes_steps_whole(&self) -> bool {
         self.spec.step_time.is_some() && !self.is_server()

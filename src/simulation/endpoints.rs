@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use crate::clock::{Clock, Sleep};
 use crate::cluster::TaskName;
 use crate::kernels::{Cost, Numerics};
-use crate::runtime::{ComputeModel, PeerMessage, Work};
+use crate::runtime::{ComputeModel, PeerMessage, Work, WorkerStep};
 use crate::transport::{Inbox, Messages, PeerId, Transport};
 use crate::units::Time;
 
@@ -126,13 +126,17 @@ impl ComputeModel for SimulatedDevice {
             Numerics::Real => cost.total(),
             Numerics::Shapes => Cost::default(),
         };
-        let kernels = Kernels { job: Job::start(calculation, effort), asker };
+        let kernels = Kernels { step, job: Job::start(calculation, effort), asker };
         let mut world = self.driver.world.borrow_mut();
         let at_once = world.compute((self.task, self.device), step, &cost, kernels);
         drop(world);
         if let Some(kernels) = at_once {
             kernels.finish();
         }
+    }
+
+    fn stop(&self, step: WorkerStep) {
+        self.driver.world.borrow_mut().stop_step((self.task, self.device), step);
     }
 
     fn operate(&self, count: usize) {

@@ -200,6 +200,53 @@ impl<T> Processors<T> {
         self.reschedule(self.host_of[task]);
     }
 
+    /// Cuts short the devices' pieces of `task` whose end `is_its`: the one that runs ends after at
+    /// most `most`, the others take no time, and none is followed by anything. A frozen task gives
+    /// nothing up.
+    pub(super) fn cut_short(
+        &mut self,
+        now: Time,
+        task: usize,
+        most: Duration,
+        is_its: impl Fn(&T) -> bool,
+        nothing: impl Fn() -> T,
+    ) {
+        if self.is_frozen[task] {
+            return;
+        }
+        for id in self.lanes_of(task) {
+            let is_device = id != self.lane(task, Part::MessageThread);
+            for index in 0..self.lanes[id].pieces.len() {
+                let piece = &mut self.lanes[id].pieces[index];
+                if !is_its(&piece.then) {
+                    continue;
+                }
+                piece.then = nothing();
+                if is_device {
+                    let before = piece.span;
+                    match index {
+                        0 => self.cut_first(now, id, most),
+                        _ => piece.span = Duration::ZERO,
+                    }
+                    let saved = before.saturating_sub(self.lanes[id].pieces[index].span);
+                    self.usage[task].take_back(Activity::Kernels, saved);
+                }
+            }
+        }
+        self.reschedule(self.host_of[task]);
+    }
+
+    /// Lets the first piece of a lane end after at most `most`.
+    fn cut_first(&mut self, now: Time, id: usize, most: Duration) {
+        let host = self.host_of[id / self.lanes_per_task];
+        let left = self.hosts[host].stop(now, id);
+        let kept = left.min(most.as_nanos() as f64);
+        let saved = Duration::from_nanos((left - kept) as u64);
+        let piece = &mut self.lanes[id].pieces[0];
+        piece.span = piece.span.saturating_sub(saved);
+        self.run(now, id, kept);
+    }
+
     /// Takes all work from `task`, which has died. Returns what would have followed.
     pub(super) fn clear(&mut self, now: Time, task: usize) -> Vec<T> {
         let mut dropped = Vec::new();

@@ -53,6 +53,18 @@ impl Coordinator {
         self.policy.round()
     }
 
+    /// Notes the beginning of a worker's step, in a mode that stops late workers: the variables
+    /// that it computes from are of this version.
+    ///
+    /// # Panics
+    /// If the mode stops nobody.
+    pub fn begin(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
+        let counts =
+            self.is_current(one.version) && members.is_live(one.worker) && !members.is_over();
+        let begun = if counts { self.policy.begin(one) } else { Vec::new() };
+        self.pass(members, None, begun)
+    }
+
     /// Takes the end of a worker's step whose gradients are on their way to the parameter servers:
     /// its vote.
     ///

@@ -26,6 +26,11 @@ pub enum Effect {
         /// The worker.
         worker: u32,
     },
+    /// The step that `worker` has begun is too late to count: stop it.
+    Stop {
+        /// The worker.
+        worker: u32,
+    },
     /// `worker`, whose step is committed, may go on.
     Release {
         /// The worker.
@@ -43,7 +48,9 @@ impl Effect {
     pub(super) fn answers_vote_of(&self, worker: u32) -> bool {
         match self {
             Self::Count { worker: voter, .. } | Self::Drop { worker: voter } => *voter == worker,
-            Self::Close { .. } | Self::Release { .. } | Self::Fenced { .. } => false,
+            Self::Close { .. } | Self::Stop { .. } | Self::Release { .. } | Self::Fenced { .. } => {
+                false
+            }
         }
     }
 }

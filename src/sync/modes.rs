@@ -83,10 +83,10 @@ macro_rules! modes {
 
 modes! {
     Async = asynchronous;
-    Sync { backups: u32 } = synchronous;
+    Sync { backups: u32, cancel: bool } = synchronous;
     BoundedStaleness { slack: u32 } = bounded_staleness;
     KAsync { k: u32 } = k_async;
-    KBatchSync { k: u32 } = k_batch_sync;
+    KBatchSync { k: u32, cancel: bool } = k_batch_sync;
     KBatchAsync { k: u32 } = k_batch_async;
     StalenessAware = staleness_aware;
     DelayCompensated { lambda: f32 } = delay_compensated;

@@ -64,6 +64,9 @@ pub(crate) struct Needs {
     /// Whether the worker announces its gradients to the task of the global step, which tells the
     /// shards where they count.
     pub(crate) vote: bool,
+    /// Whether the worker says when it begins a step, and is stopped once that is too late to
+    /// count.
+    pub(crate) cancel: bool,
     /// Whether a shard collects gradients into rounds, and applies their mean.
     pub(crate) rounds: bool,
     /// Whether a shard keeps the values that each worker has read last.
@@ -73,7 +76,7 @@ pub(crate) struct Needs {
 impl Needs {
     /// Each gradient is applied by itself, whatever version it was computed from.
     pub(crate) const NOTHING: Self =
-        Self { version: false, vote: false, rounds: false, snapshot: false };
+        Self { version: false, vote: false, cancel: false, rounds: false, snapshot: false };
     /// A shard must know how stale a gradient is.
     pub(crate) const VERSION: Self = Self { version: true, ..Self::NOTHING };
     /// Gradients are collected into rounds of one gradient of each worker.
@@ -195,6 +198,11 @@ impl Default for Correction {
 /// The [`Coordinator`](super::Coordinator) asks it. It never passes on a contribution of another
 /// epoch or of a departed worker, nor any once the training is over.
 pub(crate) trait Policy: fmt::Debug {
+    /// Notes the beginning of a worker's step, if the mode stops late workers.
+    fn begin(&mut self, one: Contribution) -> Vec<Effect> {
+        panic!("nobody is stopped in this mode, {one:?}");
+    }
+
     /// Takes a vote: the end of a worker's step, whose gradients are on their way.
     fn vote(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
         panic!("nobody votes in this mode, {members:?} {one:?}");

@@ -3,7 +3,7 @@
 //!
 //! Shared by the modes whose rounds the task of the global step closes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::protocol::{Arrived, Contribution, Place, Policy, Treatment};
 use super::{Effect, Membership};
@@ -65,6 +65,8 @@ pub(super) struct Rounds {
     round: u64,
     /// The workers whose gradients are in it, in the order of their votes.
     votes: Vec<u32>,
+    /// By worker that computes and is to be stopped if it is late: the version it computes from.
+    computing: BTreeMap<u32, u64>,
     /// Once a worker has left in good order: those who have learnt since how far the training has
     /// come.
     informed: Option<BTreeSet<u32>>,
@@ -72,7 +74,14 @@ pub(super) struct Rounds {
 
 impl Rounds {
     pub(super) fn new(rule: RoundRule, workers: u32) -> Self {
-        Self { rule, workers, round: 0, votes: Vec::new(), informed: None }
+        Self {
+            rule,
+            workers,
+            round: 0,
+            votes: Vec::new(),
+            computing: BTreeMap::new(),
+            informed: None,
+        }
     }
 
     /// The number of gradients that make a round now.
@@ -100,7 +109,9 @@ impl Rounds {
         let round = self.round;
         self.round += 1;
         if self.rule.voters == Voters::GoOn {
-            return vec![Effect::Close { round, contributors }];
+            let mut effects = vec![Effect::Close { round, contributors }];
+            effects.extend(self.stop_late(round));
+            return effects;
         }
         // The gradients are summed in the order of the workers, not of their votes.
         contributors.sort_unstable();
@@ -108,15 +119,35 @@ impl Rounds {
         for (worker, index) in contributors.into_iter().zip(0..) {
             effects.push(Effect::Count { worker, place: Place { round, index } });
         }
+        effects.extend(self.stop_late(round));
         effects
+    }
+
+    /// Stops those who compute from the version `last` or an older one.
+    fn stop_late(&mut self, last: u64) -> impl Iterator<Item = Effect> + use<> {
+        let late = self.computing.extract_if(.., |_, version| *version <= last);
+        let late: Vec<u32> = late.map(|(worker, _)| worker).collect();
+        late.into_iter().map(|worker| Effect::Stop { worker })
     }
 }
 
 impl Policy for Rounds {
+    /// A worker can read variables before they have had the update of the last round. It is not
+    /// stopped before another has read them all with it: until then it might begin anew in vain.
+    fn begin(&mut self, one: Contribution) -> Vec<Effect> {
+        let version = one.version.updates;
+        self.computing.insert(one.worker, version);
+        match version.checked_sub(1) {
+            Some(before) => self.stop_late(before).collect(),
+            None => Vec::new(),
+        }
+    }
+
     /// Takes a vote. A worker that votes twice before it is answered (it restarted) has one vote
     /// and gets one answer.
     fn vote(&mut self, members: &Membership, one: Contribution) -> Vec<Effect> {
         let (worker, version) = (one.worker, one.version.updates);
+        self.computing.remove(&worker);
         assert!(
             version <= self.round,
             "a vote is for a version that exists: {version}, not {}",
@@ -151,6 +182,7 @@ impl Policy for Rounds {
     /// the others has its next vote dropped, and goes on only if what it then learns is not the end
     /// for it, too: else the training would end with an update too many, of too few gradients.
     fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
+        self.computing.remove(&worker);
         let mut effects = Vec::new();
         if self.resting().contains(&worker) {
             self.votes.retain(|voter| *voter != worker);

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use tracing::trace_span;
 
 use crate::graph::Graph;
-use crate::runtime::{Code, Error, Result, StepDone};
+use crate::runtime::{Code, Error, Origin, Result, StepDone};
 use crate::tensor::Tensor;
 use crate::units::Time;
 
@@ -254,6 +254,12 @@ impl MonitoredSession {
                     self.patience.renew();
                     return Ok(Some(done));
                 }
+                Err(error) if error.code == Code::Late => {
+                    self.report_given_up(started);
+                    asked = Asked::again(&self.session, &repeat);
+                    asked.origin = Some(self.next_origin());
+                    continue;
+                }
                 Err(error) if self.can_recover_from(&error) => error,
                 Err(error) => return Err(error),
             };
@@ -265,6 +271,13 @@ impl MonitoredSession {
             }
             asked = Asked::again(&self.session, &repeat);
         }
+    }
+
+    /// The origin of the next training step.
+    pub(super) fn next_origin(&mut self) -> Origin {
+        let number = self.begun;
+        self.begun += 1;
+        Origin { training: self.training, number, is_again: false }
     }
 
     /// Reports an attempt of a step that is taken again: its gradient counts as dropped, since the

@@ -1,12 +1,14 @@
 //! How workers are coordinated: every mode, its laws and what it sends.
 
 mod backups;
+mod cancelling;
 mod compared;
 mod compression;
 mod elastic_averaging;
 mod fences;
 mod local_sgd;
 mod repeats;
+mod server_queue;
 mod staleness;
 mod sync_replicas;
 mod trainings;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -11,7 +12,7 @@ use super::tasks::{Tasks, task_of, tasks_of};
 use crate::cluster::TaskName;
 use crate::kernels::{KernelKind, Numerics};
 use crate::simulation::{ComputeSpec, Law};
-use crate::units::{BytesPerSecond, FlopsPerSecond};
+use crate::units::{BytesPerSecond, FlopsPerSecond, Span};
 
 /// The section as it is typed.
 #[derive(Default, Deserialize)]
@@ -24,6 +25,7 @@ pub(super) struct ComputeFile {
     straggler: Option<LawFile<f64>>,
     pub(super) slow: BTreeMap<String, f64>,
     step_time: Option<LawFile<Seconds>>,
+    stop_cost: Option<Span>,
     pub(super) numerics: Numerics,
     pub(super) tasks: BTreeMap<String, SpeedFile>,
 }
@@ -37,13 +39,14 @@ pub(super) struct SpeedFile {
     efficiency: Option<BTreeMap<KernelKind, f64>>,
     straggler: Option<LawFile<f64>>,
     step_time: Option<LawFile<Seconds>>,
+    stop_cost: Option<Span>,
 }
 
 impl ComputeFile {
     /// The speed of all devices that have none of their own.
     pub(super) fn speed(self) -> SpeedFile {
-        let Self { rate, memory, efficiency, straggler, step_time, .. } = self;
-        SpeedFile { rate, memory, efficiency, straggler, step_time }
+        let Self { rate, memory, efficiency, straggler, step_time, stop_cost, .. } = self;
+        SpeedFile { rate, memory, efficiency, straggler, step_time, stop_cost }
     }
 }
 
@@ -89,6 +92,7 @@ pub(super) fn compute(file: SpeedFile, found: &mut Mistakes) -> ComputeSpec {
         efficiency: BTreeMap::new(),
         straggler: None,
         step_time: None,
+        stop_cost: Duration::ZERO,
     };
     file.read("compute", found).over(&standard)
 }
@@ -134,6 +138,7 @@ struct Speed {
     efficiency: Option<BTreeMap<KernelKind, f64>>,
     straggler: Option<Law>,
     step_time: Option<Law>,
+    stop_cost: Option<Duration>,
 }
 
 impl SpeedFile {
@@ -161,6 +166,7 @@ impl SpeedFile {
             efficiency: self.efficiency,
             straggler: self.straggler.map(|law| law.into_law(&key("straggler"), Some(1.0), found)),
             step_time: self.step_time.map(|law| law.into_law(&key("step_time"), None, found)),
+            stop_cost: self.stop_cost.map(Duration::from),
         }
     }
 }
@@ -180,6 +186,7 @@ impl Speed {
             efficiency: self.efficiency.clone().unwrap_or_else(|| other.efficiency.clone()),
             straggler: laws.0.clone(),
             step_time: laws.1.clone(),
+            stop_cost: self.stop_cost.unwrap_or(other.stop_cost),
         }
     }
 }

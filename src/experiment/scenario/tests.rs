@@ -65,8 +65,8 @@ fn the_shipped_scenario_means_what_its_comments_say() {
     assert_eq!(scenario.settings.stop.time, Some(Duration::from_secs(60)));
     let runs: Vec<_> = scenario.runs.iter().map(|run| (run.name.as_str(), run.mode)).collect();
     let expected = [
-        ("sync", Mode::Sync { backups: 0 }),
-        ("sync, 1 backup", Mode::Sync { backups: 1 }),
+        ("sync", Mode::Sync { backups: 0, cancel: false }),
+        ("sync, 1 backup", Mode::Sync { backups: 1, cancel: false }),
         ("async", Mode::Async),
         ("ssp 4", Mode::BoundedStaleness { slack: 4 }),
     ];
@@ -128,6 +128,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             efficiency: BTreeMap::new(),
             straggler: None,
             step_time: None,
+            stop_cost: Duration::ZERO,
         },
         own_compute: BTreeMap::new(),
         devices: NonZeroU32::MIN,

@@ -40,7 +40,7 @@ fn some_partitions() -> Vec<Partition> {
         };
         all.extend(partitions(&g.snapshot().unwrap(), &request, &tasks, &tasks[3]).unwrap());
     };
-    for mode in [Mode::Async, Mode::Sync { backups: 1 }] {
+    for mode in [Mode::Async, Mode::Sync { backups: 1, cancel: false }] {
         let g = Graph::new();
         let (loss, right, train) = g
             .with_device_fn(setter(), |g| {

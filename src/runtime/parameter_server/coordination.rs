@@ -17,7 +17,7 @@ use crate::runtime::codec::verdict_to_tensor;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::{StepId, Values};
 use crate::runtime::parameter_server::done::Done;
-use crate::runtime::state::{Commit, Served, Taken, Ticket};
+use crate::runtime::state::{Begin, Commit, Served, Taken, Ticket};
 
 /// One training's coordination, in one epoch.
 pub(super) struct Coordination {
@@ -30,6 +30,8 @@ pub(super) struct Coordination {
     global_step: i64,
     /// The steps that have been counted since they were last asked for.
     steps: i64,
+    /// By worker that is stopped if it is late: the beginning of its step.
+    begun: BTreeMap<u32, Ticket>,
     votes: BTreeMap<u32, Vote>,
     commits: BTreeMap<u32, (Ticket, Values)>,
     /// The last request for a fence, and whether it has been answered that the fence is up.
@@ -86,6 +88,7 @@ impl Coordination {
             training: replica,
             global_step: 0,
             steps: 0,
+            begun: BTreeMap::new(),
             votes: BTreeMap::new(),
             commits: BTreeMap::new(),
             fence: None,
@@ -93,6 +96,20 @@ impl Coordination {
             closed: BTreeMap::new(),
             committed: Done::default(),
         }
+    }
+
+    /// Takes the beginning of a worker's step, which is answered with its end.
+    pub(super) fn begin(&mut self, members: &Membership, ticket: Ticket, begin: &Begin) -> Answers {
+        let Begin { replica, version, .. } = *begin;
+        if let Err(error) = self.check(replica, version) {
+            return smallvec![Served { ticket, outcome: Err(error) }];
+        }
+        let before = self.begun.insert(replica.worker, ticket);
+        let mut answers: Answers = Self::taken_over(replica, ticket, before).collect();
+        let effects =
+            self.coordinator.begin(members, Contribution { worker: replica.worker, version });
+        answers.extend(self.answer(effects));
+        answers
     }
 
     /// Takes the end of a worker's step at the global step `now`: its updates have been applied or,
@@ -131,7 +148,9 @@ impl Coordination {
         }
         if let Some(told) = self.told_before(members, worker, &vote) {
             self.told.insert(worker, Told { vote, ..told });
-            return smallvec![self.tell(ticket, Some(told.place), told.counted)];
+            let mut answers: Answers = smallvec![self.tell(ticket, Some(told.place), told.counted)];
+            answers.extend(self.end_begun(worker, Ok(Values::new())));
+            return answers;
         }
         let before = self.votes.insert(worker, vote).map(|vote| vote.ticket);
         let mut answers: Answers = Self::taken_over(replica, ticket, before).collect();
@@ -248,6 +267,7 @@ impl Coordination {
         for vote in self.votes.values_mut().chain(told) {
             vote.has_failed |= vote.ticket.step == step;
         }
+        self.begun.retain(|_, ticket| ticket.step != step);
         let is_forgotten = self.fence.is_some_and(|(ticket, _)| ticket.step == step);
         let owner = self.coordinator.fence_owner().filter(|_| is_forgotten);
         let lifted = owner.and_then(|owner| self.coordinator.lift_fence(owner));
@@ -313,7 +333,8 @@ impl Coordination {
     pub(super) fn waiting(self) -> impl Iterator<Item = Ticket> {
         let commits = self.commits.into_values().map(|(ticket, _)| ticket);
         let fence = self.fence.filter(|(_, is_told)| !is_told).map(|(ticket, _)| ticket);
-        self.votes.into_values().map(|vote| vote.ticket).chain(commits).chain(fence)
+        let votes = self.votes.into_values().map(|vote| vote.ticket);
+        self.begun.into_values().chain(votes).chain(commits).chain(fence)
     }
 
     /// Checks that `replica` is of this training, and `version` a version of its variables.
@@ -378,9 +399,16 @@ impl Coordination {
                     self.steps += 1;
                 }
                 Effect::Count { worker, place } => {
-                    served.extend(self.answer_vote(worker, Some(place)))
+                    served.extend(self.answer_vote(worker, Some(place)));
+                    served.extend(self.end_begun(worker, Ok(Values::new())));
                 }
-                Effect::Drop { worker } => served.extend(self.answer_vote(worker, None)),
+                Effect::Drop { worker } => {
+                    served.extend(self.answer_vote(worker, None));
+                    served.extend(self.end_begun(worker, Ok(Values::new())));
+                }
+                Effect::Stop { worker } => {
+                    served.extend(self.end_begun(worker, Err(late(worker))));
+                }
                 Effect::Fenced { .. } => served.extend(self.answer_fence()),
                 Effect::Release { worker } => {
                     let released = self.commits.remove(&worker);
@@ -391,6 +419,11 @@ impl Coordination {
             }
         }
         served
+    }
+
+    /// The answer to the beginning of the worker's step, if it waits for one.
+    fn end_begun(&mut self, worker: u32, outcome: Result<Values>) -> Option<Served> {
+        self.begun.remove(&worker).map(|ticket| Served { ticket, outcome })
     }
 
     fn answer_fence(&mut self) -> Option<Served> {
@@ -422,6 +455,15 @@ impl Coordination {
         values.push(verdict_to_tensor(&verdict));
         Served { ticket, outcome: Ok(values) }
     }
+}
+
+/// The error of a step that is stopped because its round has closed without it.
+fn late(worker: u32) -> Error {
+    let message = format!(
+        "the step of worker {worker} is too late: its round has closed without it; take it again, \
+         from the variables as they are now"
+    );
+    Error::new(Code::Late, message)
 }
 
 /// The error of `older`, which gives way to the `newer` request of `replica`.

@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_in_other_modes_nor_after_a_loss_a_reset_or_the_end() {
-        for other in [Mode::Async, Mode::StalenessAware, Mode::Sync { backups: 0 }] {
+        for other in [Mode::Async, Mode::StalenessAware, Mode::Sync { backups: 0, cancel: false }] {
             assert_eq!(read(other).0.take(7, V, 5), None, "{other}");
         }
         let (mut lost, value) = read(COMPENSATED);

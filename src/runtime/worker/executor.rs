@@ -17,6 +17,7 @@ mod memo;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::SmallVec;
 use tracing::trace_span;
@@ -57,6 +58,8 @@ pub(crate) struct Executor {
     step: StepId,
     plan: Arc<Plan>,
     progress: Progress,
+    /// Whether nobody waits for the step any more; its batch reads it between two kernels.
+    is_given_up: Arc<AtomicBool>,
 }
 
 /// The progress of a step; its methods take the step's plan.
@@ -87,7 +90,9 @@ struct Progress {
 impl Executor {
     /// An executor for the step `step` of the partition of `plan`, with nothing run yet.
     pub(crate) fn new(step: StepId, plan: &Arc<Plan>) -> Self {
-        let mut new = Self { step, plan: Arc::clone(plan), progress: Progress::new(plan) };
+        let is_given_up = Arc::new(AtomicBool::new(false));
+        let progress = Progress::new(plan, &is_given_up);
+        let mut new = Self { step, plan: Arc::clone(plan), progress, is_given_up };
         new.begin(step);
         new
     }
@@ -207,6 +212,11 @@ impl Executor {
         self.plan.partition.fetches.iter().map(|(_, slot)| frame.take(*slot)).collect()
     }
 
+    /// Nobody waits for the step any more: the kernel that runs ends, and none follows.
+    pub(crate) fn give_up(&self) {
+        self.is_given_up.store(true, Ordering::Relaxed);
+    }
+
     /// The names of values that have not come from other devices, with their tasks.
     pub(crate) fn missing(&self) -> impl Iterator<Item = String> {
         let receives = self.plan.partition.receives.iter().zip(&self.progress.received);
@@ -227,9 +237,9 @@ impl Executor {
 }
 
 impl Progress {
-    fn new(plan: &Arc<Plan>) -> Self {
+    fn new(plan: &Arc<Plan>, is_given_up: &Arc<AtomicBool>) -> Self {
         Self {
-            batch: Some(Box::new(Batch::new(plan))),
+            batch: Some(Box::new(Batch::new(plan, is_given_up))),
             held_back: Vec::new(),
             types: vec![(DType::F32, Shape::SCALAR); plan.uses.len()],
             unknown_shapes: None,

@@ -13,7 +13,7 @@ use crate::tensor::{DType, Tensor, TensorError};
 use crate::runtime::codec::{verdict_from_tensor, version_from_tensor};
 use crate::runtime::error::Result;
 use crate::runtime::messages::Values;
-use crate::runtime::state::{Action, ApplyGradient, Commit, OnResource, VariableId};
+use crate::runtime::state::{Action, ApplyGradient, Begin, Commit, OnResource, VariableId};
 use crate::runtime::worker::plan::Plan;
 
 /// The request of node `node` of `plan` to the parameter server, given its inputs.
@@ -45,6 +45,11 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: Values) -> Result<Action> {
             let variables = (0..node.variables.len()).map(variable).collect();
             Action::Apply(apply_gradient(rule.clone(), *is_sparse, *replica, variables, inputs)?)
         }
+        Op::BeginStep(replica) => Action::Begin(Begin {
+            global_step: variable(0),
+            replica: *replica,
+            version: least_version(inputs)?.unwrap_or_default(),
+        }),
         Op::CommitStep(replica) => {
             let read = next().item()?;
             let version = match replica.mode.needs().vote {

@@ -1,6 +1,7 @@
 //! The description of a device's speed, and its check.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::kernels::{Cost, Costs, KernelKind};
 use crate::simulation::law::{Law, LawError};
@@ -23,6 +24,9 @@ pub struct ComputeSpec {
     /// begins when everything that the step fetches has arrived. On a parameter server, of each
     /// piece of its work.
     pub step_time: Option<Law>,
+    /// The time that a device takes to stop a step that is given up: the rest of the kernel that
+    /// runs. It stops no later than it would have ended.
+    pub stop_cost: Duration,
 }
 
 /// Errors of [`ComputeSpec::validate`].

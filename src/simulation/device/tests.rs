@@ -14,6 +14,7 @@ const SPEC: ComputeSpec = ComputeSpec {
     efficiency: BTreeMap::new(),
     straggler: None,
     step_time: None,
+    stop_cost: Duration::ZERO,
 };
 const COIN: [f64; 2] = [1.0, 3.0];
 

@@ -98,3 +98,20 @@ fn a_piece_that_takes_no_time_ends_at_once_and_in_its_turn() {
     processors.give(Time(7), 0, MessageThread, piece("b", 0));
     assert_eq!(rest(&mut processors), [(7, "a"), (7, "b")]);
 }
+
+#[test]
+fn a_piece_that_is_cut_short_ends_after_the_cost_of_that_and_those_behind_it_take_no_time() {
+    let mut processors = together(4);
+    processors.count(0, Activity::Kernels, ns(230));
+    for (name, span) in [("given up", 100), ("given up", 100), ("kept", 30)] {
+        processors.give(Time(0), 0, Device(0), piece(name, span));
+    }
+    processors.give(Time(0), 0, MessageThread, piece("given up", 200));
+    processors.cut_short(Time(40), 0, ns(5), |name| *name == "given up", || "nothing");
+    let ends = [(45, "nothing"), (45, "nothing"), (75, "kept"), (200, "nothing")];
+    assert_eq!(rest(&mut processors), ends);
+    assert_eq!(processors.usage(0).of(Activity::Kernels), ns(45 + 30));
+    processors.give(Time(300), 0, Device(0), piece("given up", 10));
+    processors.cut_short(Time(305), 0, ns(50), |_| true, || "nothing");
+    assert_eq!(rest(&mut processors), [(310, "nothing")], "it ends no later than it would have");
+}

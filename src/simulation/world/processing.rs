@@ -82,6 +82,17 @@ impl World {
         None
     }
 
+    /// Stops the kernels of `step`, which is given up: the device is free after the cost of that.
+    pub(in crate::simulation) fn stop_step(
+        &mut self,
+        (task, device): (usize, usize),
+        step: WorkerStep,
+    ) {
+        let cost = self.devices[task][device].stop_cost();
+        let is_its = |chore: &Chore| chore.computes(step);
+        self.processors.cut_short(self.now, task, cost, is_its, || Chore::Nothing);
+    }
+
     /// Has the message thread of `task` carry out `count` operations, before what it does next.
     pub(in crate::simulation) fn operate(&mut self, task: usize, count: usize) {
         if self.message_thread.is_some() {

@@ -58,6 +58,7 @@ fn world_of(faults: &[(u32, FaultKind)], change: impl FnOnce(&mut Cluster)) -> W
             efficiency: BTreeMap::new(),
             straggler: None,
             step_time: None,
+            stop_cost: Duration::ZERO,
         },
         own_compute: BTreeMap::new(),
         devices: NonZeroU32::MIN,
@@ -89,8 +90,8 @@ fn sleep(world: &mut World, task: usize, until: Duration) -> Rc<Alarm> {
 
 /// Gives the first device of a task kernels of so many operations, which write nothing.
 fn compute(world: &mut World, task: usize, flops: u64) {
-    let kernels =
-        Kernels { job: Job::start(Box::new(Nothing), Cost::default()), asker: Asker::nobody() };
+    let job = Job::start(Box::new(Nothing), Cost::default());
+    let kernels = Kernels { step: None, job, asker: Asker::nobody() };
     let cost = Cost { flops, bytes: 0 };
     let costs = &Costs::of(KernelKind::Matmul, cost);
     let at_once = world.compute((task, 0), None, costs, kernels);

@@ -35,6 +35,11 @@ impl Tried {
         self.coordinator.vote(&self.members, Contribution { worker, version })
     }
 
+    fn begin(&mut self, worker: u32, updates: u64) -> Vec<Effect> {
+        let version = Version { epoch: Epoch(0), updates };
+        self.coordinator.begin(&self.members, Contribution { worker, version })
+    }
+
     fn commit(&mut self, worker: u32) -> Vec<Effect> {
         self.coordinator.commit(&self.members, worker)
     }
@@ -107,7 +112,7 @@ fn count(worker: u32, round: u64, index: u32) -> Effect {
 
 #[test]
 fn async_and_plain_sync_release_a_worker_at_once() {
-    for mode in [Mode::Async, Mode::Sync { backups: 0 }] {
+    for mode in [Mode::Async, Mode::Sync { backups: 0, cancel: false }] {
         let mut coordinator = Tried::new(mode, 2);
         for _ in 0..3 {
             assert_eq!(coordinator.commit(1), [Effect::Release { worker: 1 }]);
@@ -118,7 +123,7 @@ fn async_and_plain_sync_release_a_worker_at_once() {
 
 #[test]
 fn a_round_of_plain_sync_is_of_the_live_workers() {
-    let mut coordinator = Tried::new(Mode::Sync { backups: 0 }, 3);
+    let mut coordinator = Tried::new(Mode::Sync { backups: 0, cancel: false }, 3);
     let mut size_after = |change: fn(&mut Tried)| {
         change(&mut coordinator);
         coordinator.round_size()
@@ -130,7 +135,7 @@ fn a_round_of_plain_sync_is_of_the_live_workers() {
 
 #[test]
 fn the_first_votes_close_a_round_and_a_late_one_is_dropped() {
-    let mut coordinator = Tried::new(Mode::Sync { backups: 1 }, 3);
+    let mut coordinator = Tried::new(Mode::Sync { backups: 1, cancel: false }, 3);
     assert_eq!(coordinator.vote(2, 0), []);
     assert_eq!(coordinator.waiting_for(), [0, 1]);
     assert_eq!(coordinator.vote(0, 0), close(0, &[0, 2]));
@@ -139,13 +144,37 @@ fn the_first_votes_close_a_round_and_a_late_one_is_dropped() {
 }
 
 #[test]
+fn who_computes_for_a_round_that_closes_is_stopped_and_who_began_again_too_early_once_one_did_not()
+{
+    let mut coordinator = Tried::new(Mode::Sync { backups: 1, cancel: true }, 3);
+    assert!((0..3).all(|worker| coordinator.begin(worker, 0).is_empty()));
+    assert_eq!(coordinator.vote(0, 0), []);
+    let stop = Effect::Stop { worker: 2 };
+    assert_eq!(coordinator.vote(1, 0), [close(0, &[0, 1]), vec![stop.clone()]].concat());
+    assert_eq!(coordinator.begin(2, 0), [], "the update may still be on its way");
+    assert_eq!(coordinator.begin(0, 1), [stop]);
+    assert_eq!((coordinator.begin(2, 1), coordinator.begin(1, 1)), (vec![], vec![]));
+}
+
+#[test]
+fn whoever_has_begun_to_compute_for_a_batch_is_stopped_when_the_batch_is_full() {
+    let mut coordinator = Tried::new(Mode::KBatchSync { k: 2, cancel: true }, 3);
+    assert!((0..3).all(|worker| coordinator.begin(worker, 0).is_empty()));
+    assert_eq!(coordinator.vote(0, 0), [count(0, 0, 0)]);
+    assert_eq!(coordinator.begin(0, 0), []);
+    let closed = Effect::Close { round: 0, contributors: vec![0, 1] };
+    let stop = |worker| Effect::Stop { worker };
+    assert_eq!(coordinator.vote(1, 0), [closed, stop(0), stop(2), count(1, 0, 1)]);
+}
+
+#[test]
 fn a_round_needs_no_more_than_the_live_workers_and_always_one() {
-    let mut coordinator = Tried::new(Mode::Sync { backups: 1 }, 3);
+    let mut coordinator = Tried::new(Mode::Sync { backups: 1, cancel: false }, 3);
     assert_eq!(coordinator.lose(0), []);
     assert_eq!(coordinator.vote(1, 0), []);
     assert_eq!(coordinator.lose(2), close(0, &[1]));
     assert_eq!(coordinator.vote(2, 1), [Effect::Drop { worker: 2 }]);
-    assert_eq!(Tried::new(Mode::Sync { backups: 9 }, 2).vote(0, 0), close(0, &[0]));
+    assert_eq!(Tried::new(Mode::Sync { backups: 9, cancel: false }, 2).vote(0, 0), close(0, &[0]));
 }
 
 #[test]
@@ -161,7 +190,7 @@ fn k_async_takes_any_version_but_one_gradient_of_a_worker_and_needs_no_more_than
 #[test]
 fn when_a_worker_leaves_in_good_order_the_others_count_again_once_they_know_how_far_it_has_come() {
     let dropped = |worker| Effect::Drop { worker };
-    let mut coordinator = Tried::new(Mode::Sync { backups: 1 }, 3);
+    let mut coordinator = Tried::new(Mode::Sync { backups: 1, cancel: false }, 3);
     assert_eq!(coordinator.vote(1, 0), []);
     assert_eq!(coordinator.leave(0), [dropped(1)]);
     assert_eq!(coordinator.vote(2, 0), [dropped(2)]);
@@ -176,7 +205,7 @@ fn when_a_worker_leaves_in_good_order_the_others_count_again_once_they_know_how_
 fn in_a_batch_mode_nobody_waits_and_a_fast_worker_has_several_gradients_in_a_round() {
     let closes =
         |contributors: [u32; 2]| Effect::Close { round: 0, contributors: contributors.to_vec() };
-    let mut batch = Tried::new(Mode::KBatchSync { k: 2 }, 3);
+    let mut batch = Tried::new(Mode::KBatchSync { k: 2, cancel: false }, 3);
     assert_eq!(batch.vote(1, 0), [count(1, 0, 0)]);
     assert_eq!(batch.vote(1, 0), [closes([1, 1]), count(1, 0, 1)]);
     assert_eq!(batch.vote(0, 0), [Effect::Drop { worker: 0 }]);
@@ -204,7 +233,7 @@ fn bounded_staleness_holds_who_is_ahead_until_the_slowest_comes_near_or_leaves()
 
 #[test]
 fn a_worker_that_comes_back_is_waited_for_again() {
-    let mut backups = Tried::new(Mode::Sync { backups: 1 }, 3);
+    let mut backups = Tried::new(Mode::Sync { backups: 1, cancel: false }, 3);
     backups.lose(0);
     backups.lose(1);
     backups.rejoin(0);
@@ -230,7 +259,7 @@ fn with_bounded_staleness_a_worker_that_comes_back_begins_beside_the_slowest() {
 
 #[test]
 fn the_end_of_the_training_lets_everybody_go_and_counts_no_more() {
-    let mut backups = Tried::new(Mode::Sync { backups: 1 }, 3);
+    let mut backups = Tried::new(Mode::Sync { backups: 1, cancel: false }, 3);
     backups.vote(1, 0);
     assert_eq!(backups.finish(), [Effect::Drop { worker: 1 }]);
     assert_eq!(backups.vote(0, 0), [Effect::Drop { worker: 0 }]);
@@ -256,7 +285,7 @@ fn a_fence_is_up_once_every_other_worker_is_at_its_commit_where_it_stays_until_t
 
 #[test]
 fn a_worker_that_waits_for_its_round_is_between_two_steps_and_the_round_closes_after_the_lift() {
-    let mut coordinator = Tried::training(Mode::Sync { backups: 1 }, 3);
+    let mut coordinator = Tried::training(Mode::Sync { backups: 1, cancel: false }, 3);
     coordinator.vote(1, 0);
     assert_eq!(coordinator.put_up_fence(0), Ok(vec![]));
     assert_eq!(coordinator.vote(2, 0), [FENCED]);
@@ -265,7 +294,10 @@ fn a_worker_that_waits_for_its_round_is_between_two_steps_and_the_round_closes_a
 
 #[test]
 fn the_barrier_of_plain_sync_holds_all_others_so_that_a_fence_is_up_at_once() {
-    assert_eq!(Tried::training(Mode::Sync { backups: 0 }, 3).put_up_fence(0), Ok(vec![FENCED]));
+    assert_eq!(
+        Tried::training(Mode::Sync { backups: 0, cancel: false }, 3).put_up_fence(0),
+        Ok(vec![FENCED])
+    );
 }
 
 #[test]

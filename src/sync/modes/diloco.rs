@@ -40,7 +40,7 @@ impl DiLoCo {
     pub(super) const EXAMPLE: &str = "{ diloco = { every = 16 } }";
 
     fn average(&self) -> Sync {
-        Sync { backups: self.backups }
+        Sync { backups: self.backups, cancel: false }
     }
 }
 

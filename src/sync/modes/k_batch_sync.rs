@@ -1,6 +1,6 @@
 //! `k_batch_sync`: one update from the first `k` gradients of the same version. Nobody waits, so
-//! that a fast worker can have several in one update; gradients that come too late are dropped
-//! (Dutta et al. 2018: K-batch-sync SGD).
+//! that a fast worker can have several in one update; gradients that come too late are dropped, and
+//! with `cancel` not computed to their end (Dutta et al. 2018: K-batch-sync SGD).
 
 use std::fmt;
 
@@ -14,13 +14,16 @@ use crate::sync::rounds::{RoundRule, Rounds, Versions, Voters, left_over};
 #[serde(deny_unknown_fields)]
 pub(crate) struct KBatchSync {
     pub(crate) k: u32,
+    /// Whether a worker that is too late for a round is stopped, and begins anew with the next one.
+    #[serde(default)]
+    pub(crate) cancel: bool,
 }
 
 impl KBatchSync {
     /// The mode's name in a scenario.
     pub(super) const NAME: &str = "k_batch_sync";
     /// An example, as it is typed.
-    pub(super) const EXAMPLE: &str = "{ k_batch_sync = { k = 4 } }";
+    pub(super) const EXAMPLE: &str = "{ k_batch_sync = { k = 4, cancel = true } }";
 }
 
 impl Protocol for KBatchSync {
@@ -29,7 +32,7 @@ impl Protocol for KBatchSync {
     }
 
     fn needs(&self) -> Needs {
-        Needs::VOTE
+        Needs { cancel: self.cancel, ..Needs::VOTE }
     }
 
     fn on_gradient(&self, arrived: &Arrived<'_>) -> Treatment {
@@ -57,6 +60,6 @@ impl Protocol for KBatchSync {
 
 impl fmt::Display for KBatchSync {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-batch-sync", self.k)
+        write!(f, "{}-batch-sync{}", self.k, if self.cancel { ", cancelling" } else { "" })
     }
 }

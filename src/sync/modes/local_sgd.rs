@@ -29,7 +29,7 @@ impl LocalSgd {
     pub(super) const EXAMPLE: &str = "{ local_sgd = { every = 8 } }";
 
     fn average(&self) -> Sync {
-        Sync { backups: self.backups }
+        Sync { backups: self.backups, cancel: false }
     }
 }
 

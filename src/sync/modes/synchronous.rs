@@ -2,7 +2,8 @@
 //! variables. With backups only the first gradients of a round count.
 //!
 //! Without backups the shards are the barrier: each collects the gradients of all live workers, and
-//! nobody has to ask. With backups the task of the global step decides who is in time.
+//! nobody has to ask. With backups the task of the global step decides who is in time, and if late
+//! workers are to be cancelled it stops those who are not (Dutta et al. 2018: K-sync SGD).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,18 +21,24 @@ use crate::sync::{Effect, Membership};
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Sync {
     pub(crate) backups: u32,
+    /// Whether a worker that is too late for a round is stopped, and begins anew with the next one.
+    pub(crate) cancel: bool,
 }
 
 impl Sync {
     /// The mode's name in a scenario.
     pub(super) const NAME: &str = "sync";
     /// Examples, as they are typed.
-    pub(super) const EXAMPLE: &str = "\"sync\", { sync = { backups = 1 } }";
+    pub(super) const EXAMPLE: &str = "\"sync\", { sync = { backups = 1, cancel = true } }";
 }
 
 impl Protocol for Sync {
     fn check(&self, workers: u32) -> Result<(), Problem> {
         let backups = self.backups;
+        if self.cancel && backups == 0 {
+            let problem = "without backups nobody is late: give some, or leave it out".to_owned();
+            return Err(("cancel", problem));
+        }
         if backups < workers {
             return Ok(());
         }
@@ -40,7 +47,10 @@ impl Protocol for Sync {
     }
 
     fn needs(&self) -> Needs {
-        if self.backups == 0 { Needs::BARRIER } else { Needs::VOTE }
+        match self.backups {
+            0 => Needs::BARRIER,
+            _ => Needs { cancel: self.cancel, ..Needs::VOTE },
+        }
     }
 
     fn on_gradient(&self, arrived: &Arrived<'_>) -> Treatment {
@@ -110,6 +120,7 @@ impl fmt::Display for Sync {
             0 => f.write_str("sync"),
             1 => f.write_str("sync, 1 backup"),
             backups => write!(f, "sync, {backups} backups"),
-        }
+        }?;
+        f.write_str(if self.cancel { ", cancelling" } else { "" })
     }
 }

@@ -173,7 +173,9 @@ impl Training {
                 }
                 Effect::Count { worker, place } => (worker, Some(place)),
                 Effect::Drop { worker } => (worker, None),
-                Effect::Release { worker } | Effect::Fenced { worker } => {
+                Effect::Stop { worker }
+                | Effect::Release { worker }
+                | Effect::Fenced { worker } => {
                     panic!("{worker} asked for no such thing")
                 }
             };
@@ -209,7 +211,8 @@ impl Training {
             gradients.iter().all(|(_, of)| *of <= number),
             "none is of a version to come: {gradients:?}"
         );
-        if let Mode::KAsync { k } | Mode::KBatchSync { k } | Mode::KBatchAsync { k } = self.mode {
+        if let Mode::KAsync { k } | Mode::KBatchSync { k, .. } | Mode::KBatchAsync { k } = self.mode
+        {
             let all_live = self.workers.iter().all(|worker| *worker != Worker::Dead);
             assert!(
                 gradients.len() == k as usize || !all_live,
@@ -276,9 +279,9 @@ impl Training {
 /// The modes with rounds, for `workers` workers.
 fn modes(workers: u32) -> impl Strategy<Value = Mode> {
     prop_oneof![
-        (0..4u32).prop_map(|backups| Mode::Sync { backups }),
+        (0..4u32).prop_map(|backups| Mode::Sync { backups, cancel: false }),
         (1..=workers).prop_map(|k| Mode::KAsync { k }),
-        (1..6u32).prop_map(|k| Mode::KBatchSync { k }),
+        (1..6u32).prop_map(|k| Mode::KBatchSync { k, cancel: false }),
         (1..6u32).prop_map(|k| Mode::KBatchAsync { k }),
     ]
 }

@@ -30,10 +30,10 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 
 const MODES: [Mode; 6] = [
     Mode::Async,
-    Mode::Sync { backups: 1 },
+    Mode::Sync { backups: 1, cancel: false },
     Mode::BoundedStaleness { slack: 1 },
     Mode::KAsync { k: 2 },
-    Mode::KBatchSync { k: 3 },
+    Mode::KBatchSync { k: 3, cancel: false },
     Mode::KBatchAsync { k: 2 },
 ];
 
@@ -63,7 +63,7 @@ impl Seen {
                 }
                 Effect::Release { worker } | Effect::Drop { worker } => self.go_on(worker),
                 Effect::Count { worker, .. } => self.go_on(worker),
-                Effect::Close { .. } => {}
+                Effect::Close { .. } | Effect::Stop { .. } => {}
             }
         }
     }

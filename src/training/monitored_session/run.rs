@@ -5,7 +5,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
 use crate::graph::{Output, Target};
-use crate::runtime::{Code, Error, Origin, Result, StepDone};
+use crate::runtime::{Code, Error, Result, StepDone};
 use crate::tensor::{DType, Tensor};
 use crate::units::Time;
 
@@ -118,12 +118,7 @@ impl<'a> MonitoredRun<'a> {
         let train_op = self.targets.iter().find_map(Target::end_of_step);
         if let Some(train_op) = &train_op {
             train_op.told_of_step().iter().for_each(|told| asked.fetch(told));
-            asked.origin = Some(Origin {
-                training: self.monitored.training,
-                number: self.monitored.begun,
-                is_again: false,
-            });
-            self.monitored.begun += 1;
+            asked.origin = Some(self.monitored.next_origin());
         }
         let mut options = self.options;
         let (context, hooks) = self.monitored.context_and_hooks();

@@ -12,9 +12,13 @@ use trainyard::units::Time;
 
 use crate::support::simulated::{Simulated, Trained};
 
-const SYNC: Mode = Mode::Sync { backups: 0 };
-const MODES: [Mode; 4] =
-    [Mode::Async, SYNC, Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 1 }];
+const SYNC: Mode = Mode::Sync { backups: 0, cancel: false };
+const MODES: [Mode; 4] = [
+    Mode::Async,
+    SYNC,
+    Mode::Sync { backups: 1, cancel: false },
+    Mode::BoundedStaleness { slack: 1 },
+];
 /// A training takes `STEPS` steps of 0.1 s.
 const STEPS: u64 = 60;
 
@@ -79,7 +83,8 @@ fn a_worker_that_dies_and_comes_back_takes_part_again() {
         assert!(back.len() > 5 && back[0].local_step == 0, "{mode}: {back:?}");
         // Of steps that all take the same time, it is always the same one that is left out.
         assert!(
-            mode == (Mode::Sync { backups: 1 }) || back.iter().all(|step| step.applied),
+            mode == (Mode::Sync { backups: 1, cancel: false })
+                || back.iter().all(|step| step.applied),
             "{mode}"
         );
         assert!(reached(&trained).0 >= STEPS, "{mode}");

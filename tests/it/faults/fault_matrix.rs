@@ -14,15 +14,15 @@ use crate::support::simulated::{Simulated, Trained};
 
 const MODES: [Mode; 4] = [
     Mode::Async,
-    Mode::Sync { backups: 0 },
-    Mode::Sync { backups: 1 },
+    Mode::Sync { backups: 0, cancel: false },
+    Mode::Sync { backups: 1, cancel: false },
     Mode::BoundedStaleness { slack: 1 },
 ];
 /// Those that share the rounds of backup workers, or the steps of `async`: not every message of
 /// theirs is tried.
 const ALIKE: [Mode; 5] = [
     Mode::KAsync { k: 2 },
-    Mode::KBatchSync { k: 2 },
+    Mode::KBatchSync { k: 2, cancel: false },
     Mode::KBatchAsync { k: 2 },
     Mode::StalenessAware,
     // A weight above 0 would make it something else than counting.

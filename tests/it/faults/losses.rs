@@ -121,7 +121,7 @@ fn a_new_session_waits_for_the_tasks_that_its_graph_needs_and_for_no_others() {
 #[test]
 fn another_training_on_the_same_servers_waits_for_all_workers_again() {
     const STEPS: u64 = 5;
-    let training = Simulated::new(1, 2, Mode::Sync { backups: 0 });
+    let training = Simulated::new(1, 2, Mode::Sync { backups: 0, cancel: false });
     let trained = training.run_program(|task| async move {
         if task.job() == "ps" {
             return task.join().await;

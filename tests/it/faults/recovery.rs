@@ -42,7 +42,7 @@ fn weights(trained: &Trained) -> u64 {
 
 #[test]
 fn a_synchronous_training_killed_at_any_event_and_begun_again_ends_with_the_same_weights() {
-    let mode = Mode::Sync { backups: 0 };
+    let mode = Mode::Sync { backups: 0, cancel: false };
     let undisturbed = training(mode, &Memory::default()).run();
     let expected = weights(&undisturbed);
     let mut resumed = 0;
@@ -67,7 +67,7 @@ fn a_synchronous_training_killed_at_any_event_and_begun_again_ends_with_the_same
 #[test]
 fn a_parameter_server_that_comes_back_at_any_event_gets_its_variables_and_the_weights_are_the_same()
 {
-    let mode = Mode::Sync { backups: 0 };
+    let mode = Mode::Sync { backups: 0, cancel: false };
     let undisturbed = training(mode, &Memory::default()).run();
     let expected = weights(&undisturbed);
     let mut after_the_end = 0;
@@ -97,7 +97,7 @@ fn a_parameter_server_that_comes_back_at_any_event_gets_its_variables_and_the_we
 /// last: after the chief, by the first message of the first step after the restore.
 #[test]
 fn a_parameter_server_that_hears_last_of_anothers_restart_loses_nothing_of_the_steps_after_it() {
-    let mode = Mode::Sync { backups: 0 };
+    let mode = Mode::Sync { backups: 0, cancel: false };
     let text = |fault: &str| {
         format!(
             "seed = 3\n[cluster]\nps = 2\nworker = 2\n[program]\nmodel = 'mlp'\nhidden = [32]\n\
@@ -175,8 +175,8 @@ fn whole_steps(store: &Memory) -> Vec<u64> {
 
 const MODES: [Mode; 4] = [
     Mode::Async,
-    Mode::Sync { backups: 0 },
-    Mode::Sync { backups: 1 },
+    Mode::Sync { backups: 0, cancel: false },
+    Mode::Sync { backups: 1, cancel: false },
     Mode::BoundedStaleness { slack: 1 },
 ];
 
@@ -219,7 +219,7 @@ fn whoever_comes_back_the_training_ends_and_every_gradient_counts_once_or_is_dro
 
 #[test]
 fn a_parameter_server_that_stands_still_costs_no_gradient_and_has_none_counted_twice() {
-    let mode = Mode::Sync { backups: 0 };
+    let mode = Mode::Sync { backups: 0, cancel: false };
     let plain = counting(mode, &Memory::default()).run_program(count);
     for delivery in (0..plain.outcome.deliveries).step_by(7) {
         for task in &tasks()[..2] {
@@ -239,7 +239,7 @@ fn a_parameter_server_that_stands_still_costs_no_gradient_and_has_none_counted_t
 
 #[test]
 fn weights_after_a_parameter_server_stood_still_are_the_same_or_the_report_has_dropped_gradients() {
-    let mode = Mode::Sync { backups: 0 };
+    let mode = Mode::Sync { backups: 0, cancel: false };
     let training = || Simulated::new(2, 2, mode).digits().steps(STEPS);
     let undisturbed = training().run();
     let expected = weights(&undisturbed);
@@ -316,8 +316,9 @@ fn a_checkpoint_is_restored_on_another_number_of_parameter_servers_and_of_partit
     let training = |servers, partitions, steps, store: &Memory| {
         let model = Embedding { rows: 100, dim: 16, slots: 4, partitions, hidden: vec![8] };
         let rule = AdagradRule::default().into();
-        let training =
-            Simulated::new(servers, 2, Mode::Sync { backups: 0 }).embedding(100).rule(rule);
+        let training = Simulated::new(servers, 2, Mode::Sync { backups: 0, cancel: false })
+            .embedding(100)
+            .rule(rule);
         training.model(Model::Embedding(model)).steps(steps).checkpoints(store, 100).run()
     };
     let [undisturbed, moved] = [Memory::default(), Memory::default()];
@@ -334,7 +335,9 @@ fn a_checkpoint_is_restored_on_another_number_of_parameter_servers_and_of_partit
 fn scalar_slots_of_partitions_that_were_not_there_are_those_of_the_first() {
     let training = |partitions, steps, store: &Memory| {
         let model = Embedding { rows: 100, dim: 16, slots: 4, partitions, hidden: vec![8] };
-        let training = Simulated::new(2, 2, Mode::Sync { backups: 0 }).embedding(100).adam(0.01);
+        let training = Simulated::new(2, 2, Mode::Sync { backups: 0, cancel: false })
+            .embedding(100)
+            .adam(0.01);
         training.model(Model::Embedding(model)).steps(steps).checkpoints(store, 100).run()
     };
     let store = Memory::default();

@@ -8,7 +8,7 @@ use trainyard::training::train;
 
 use crate::support::simulated::Simulated;
 
-const SYNC: Mode = Mode::Sync { backups: 0 };
+const SYNC: Mode = Mode::Sync { backups: 0, cancel: false };
 
 /// The error of the built-in trainer, but for what `instead` does as some of the tasks.
 fn error_of(
@@ -52,7 +52,7 @@ fn a_stall_of_a_hundred_workers_waits_for_the_answers_of_all_of_them() {
 
 #[test]
 fn with_backups_and_with_bounded_staleness_the_worker_that_is_missing_is_named_too() {
-    for mode in [Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 1 }] {
+    for mode in [Mode::Sync { backups: 1, cancel: false }, Mode::BoundedStaleness { slack: 1 }] {
         let error = error_of(mode, async |task| Ok(task.job() == "worker" && task.index() > 0));
         assert_eq!(error.code, Code::Stalled, "{error}");
         assert!(error.message.contains("the step of worker 1"), "{mode}: {error}");

@@ -7,7 +7,7 @@ use crate::support::simulated::Simulated;
 
 #[test]
 fn a_convolutional_network_learns_the_digits_with_workers_that_wait_and_with_workers_that_dont() {
-    for mode in [Mode::Sync { backups: 0 }, Mode::Async] {
+    for mode in [Mode::Sync { backups: 0, cancel: false }, Mode::Async] {
         let trained = Simulated::new(1, 2, mode)
             .digits()
             .model(Model::Convnet)

@@ -367,7 +367,9 @@ fn synchronous_workers_get_bit_for_bit_what_one_gets_that_averages_their_dense_g
         let servers = cluster(2, 3);
         let mut clients = Vec::new();
         for worker in 0..3 {
-            clients.push(Client::new(&servers, Mode::Sync { backups: 0 }, worker, 3).await?);
+            clients.push(
+                Client::new(&servers, Mode::Sync { backups: 0, cancel: false }, worker, 3).await?,
+            );
         }
         for step in 0..5 {
             let steps = (0..)
@@ -384,7 +386,11 @@ fn synchronous_workers_get_bit_for_bit_what_one_gets_that_averages_their_dense_g
 #[test]
 fn workers_with_backups_or_bounded_staleness_update_rows_too() {
     on_actix(async {
-        for mode in [Mode::Sync { backups: 1 }, Mode::BoundedStaleness { slack: 1 }, Mode::Async] {
+        for mode in [
+            Mode::Sync { backups: 1, cancel: false },
+            Mode::BoundedStaleness { slack: 1 },
+            Mode::Async,
+        ] {
             let servers = cluster(2, 2);
             let (a, b) = (
                 Client::new(&servers, mode, 0, 2).await?,
@@ -411,7 +417,11 @@ fn steps_of(trained: &Trained) -> Vec<(u64, Option<f32>)> {
 
 #[test]
 fn a_step_takes_the_time_and_the_bytes_of_the_rows_that_it_touches_however_large_the_table_is() {
-    for mode in [Mode::Async, Mode::Sync { backups: 0 }, Mode::Sync { backups: 1 }] {
+    for mode in [
+        Mode::Async,
+        Mode::Sync { backups: 0, cancel: false },
+        Mode::Sync { backups: 1, cancel: false },
+    ] {
         let training = |rows, steps| Simulated::new(4, 2, mode).embedding(rows).steps(steps).run();
         let (small, large) = (training(400, 40), training(40_000, 40));
         let durations = |trained| {
@@ -435,7 +445,7 @@ fn the_built_in_model_learns_with_any_rule_and_gives_the_same_again() {
         AdamRule::default().into(),
     ] {
         let train = || {
-            Simulated::new(4, 2, Mode::Sync { backups: 0 })
+            Simulated::new(4, 2, Mode::Sync { backups: 0, cancel: false })
                 .embedding(400)
                 .rule(rule.clone())
                 .steps(100)

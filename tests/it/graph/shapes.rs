@@ -18,8 +18,8 @@ use crate::support::simulated::Simulated;
 
 const MODES: [Mode; 4] = [
     Mode::Async,
-    Mode::Sync { backups: 0 },
-    Mode::Sync { backups: 1 },
+    Mode::Sync { backups: 0, cancel: false },
+    Mode::Sync { backups: 1, cancel: false },
     Mode::BoundedStaleness { slack: 2 },
 ];
 

@@ -11,7 +11,7 @@ use crate::support::simulated::Simulated;
 const LATENCY: Duration = Duration::from_millis(1);
 
 fn training(workers: u32, backups: u32, law: Law) -> Simulated {
-    let training = Simulated::new(2, workers, Mode::Sync { backups });
+    let training = Simulated::new(2, workers, Mode::Sync { backups, cancel: false });
     training.model(Model::Null(Null::scalars(4))).step_time(law).latency(LATENCY)
 }
 

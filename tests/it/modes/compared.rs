@@ -21,7 +21,7 @@ fn every_mode_reaches_the_target_and_accounts_for_its_gradients_and_its_bytes() 
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let runs = result["runs"].as_array().unwrap();
-    assert_eq!(runs.len(), 12);
+    assert_eq!(runs.len(), 14);
     for run in runs {
         let name = run["name"].as_str().unwrap();
         assert!(run["seconds_to_target"].as_f64().is_some(), "{name} did not reach the target");

@@ -15,7 +15,7 @@ use crate::support::fixture::{both, cluster, on_actix};
 use crate::support::simulated::{Simulated, Trained};
 
 const INT8: Encoding = Encoding::Int8 { block: NonZeroU32::new(256).unwrap() };
-const MODES: [Mode; 2] = [Mode::Sync { backups: 0 }, Mode::Async];
+const MODES: [Mode; 2] = [Mode::Sync { backups: 0, cancel: false }, Mode::Async];
 
 /// A model of the digits with a hidden layer, on a network that is felt.
 fn digits(mode: Mode) -> Simulated {
@@ -202,7 +202,7 @@ fn gradients_of_few_elements_and_of_rows_are_sent_whole() -> Result<()> {
 #[test]
 fn a_gradient_that_comes_too_late_leaves_the_residual_as_it_was() {
     on_actix(async {
-        let (servers, mode) = (cluster(1, 2), Mode::Sync { backups: 1 });
+        let (servers, mode) = (cluster(1, 2), Mode::Sync { backups: 1, cancel: false });
         let (a, b) = (
             Fed::new(&servers[1], (64, 0.02), mode, 0).await?,
             Fed::new(&servers[2], (64, 0.02), mode, 1).await?,

@@ -15,11 +15,11 @@ use crate::support::simulated::{Simulated, Trained};
 
 const MODES: [Mode; 7] = [
     Mode::Async,
-    Mode::Sync { backups: 0 },
-    Mode::Sync { backups: 1 },
+    Mode::Sync { backups: 0, cancel: false },
+    Mode::Sync { backups: 1, cancel: false },
     Mode::BoundedStaleness { slack: 1 },
     Mode::KAsync { k: 2 },
-    Mode::KBatchSync { k: 2 },
+    Mode::KBatchSync { k: 2, cancel: false },
     Mode::KBatchAsync { k: 2 },
 ];
 const STEPS: u64 = 12;

@@ -15,7 +15,7 @@ use trainyard::units::Time;
 use crate::support::fixture::{both, cluster, on_actix};
 use crate::support::simulated::{Simulated, Trained};
 
-const SYNC: Mode = Mode::Sync { backups: 0 };
+const SYNC: Mode = Mode::Sync { backups: 0, cancel: false };
 
 fn average(every: u32) -> Mode {
     Mode::LocalSgd { every, backups: 0 }

@@ -10,8 +10,8 @@ use crate::support::simulated::Simulated;
 
 const MODES: [Mode; 4] = [
     Mode::Async,
-    Mode::Sync { backups: 0 },
-    Mode::Sync { backups: 1 },
+    Mode::Sync { backups: 0, cancel: false },
+    Mode::Sync { backups: 1, cancel: false },
     Mode::BoundedStaleness { slack: 2 },
 ];
 
@@ -87,7 +87,7 @@ fn numbers_and_times_are_the_same_on_any_number_of_threads() {
 /// changed.
 #[test]
 fn the_order_of_ties_is_the_one_that_was_agreed_on() {
-    let training = Simulated::new(2, 4, Mode::Sync { backups: 1 })
+    let training = Simulated::new(2, 4, Mode::Sync { backups: 1, cancel: false })
         .step_time(Law::Constant { value: 0.1 })
         .steps(10);
     assert_eq!(training.run().outcome.digest.to_string(), "8752f88ce5332bf7");

@@ -290,7 +290,8 @@ fn the_digits_are_learnt_with_the_hook_and_all_tasks_end_in_good_order() {
 #[test]
 fn without_free_tokens_no_gradient_is_wasted_and_the_losses_are_those_of_synchronous_training() {
     let trained = by_tokens(&digits(3, 40), Some(0), 3);
-    let sync = Simulated::new(2, 3, Mode::Sync { backups: 0 }).digits().batch(32).steps(40);
+    let sync =
+        Simulated::new(2, 3, Mode::Sync { backups: 0, cancel: false }).digits().batch(32).steps(40);
     let sync = sync.run_program(|task| trainer(task, None));
     for worker in 0..3 {
         let (own, other) = (of_worker(&trained, worker), of_worker(&sync, worker));

@@ -16,11 +16,11 @@ use crate::support::simulated::{Simulated, Trained};
 
 const MODES: [Mode; 12] = [
     Mode::Async,
-    Mode::Sync { backups: 0 },
-    Mode::Sync { backups: 1 },
+    Mode::Sync { backups: 0, cancel: false },
+    Mode::Sync { backups: 1, cancel: false },
     Mode::BoundedStaleness { slack: 1 },
     Mode::KAsync { k: 2 },
-    Mode::KBatchSync { k: 4 },
+    Mode::KBatchSync { k: 4, cancel: false },
     Mode::KBatchAsync { k: 4 },
     Mode::StalenessAware,
     Mode::DelayCompensated { lambda: 0.04 },
@@ -165,22 +165,24 @@ fn two_training_operations_in_one_step_are_both_applied() {
 
 #[test]
 fn two_training_operations_of_one_variable_in_one_step_of_a_round_are_refused() {
-    let trained = Simulated::new(1, 1, Mode::Sync { backups: 0 }).run_program(|task| async move {
-        if task.job() == "ps" {
-            return task.join().await;
-        }
-        let g = Graph::new();
-        let v = g.with_device("/job:ps/task:0", |g| {
-            g.global_step()?;
-            g.variable("v", &g.constant(0f32))
-        })?;
-        let pairs = [(v.clone(), v.read().negate())];
-        let step = || task.apply_gradients(GradientDescent::new(1.0), &pairs);
-        let (one, other) = (step()?, step()?);
-        let mut session = MonitoredSession::builder(&task, g).open().await?;
-        let refused = session.run().target(&one).target(&other).await;
-        assert_error(refused, Code::InvalidArgument, &["worker 0", "two training operations"]);
-        session.close().await
-    });
+    let trained = Simulated::new(1, 1, Mode::Sync { backups: 0, cancel: false }).run_program(
+        |task| async move {
+            if task.job() == "ps" {
+                return task.join().await;
+            }
+            let g = Graph::new();
+            let v = g.with_device("/job:ps/task:0", |g| {
+                g.global_step()?;
+                g.variable("v", &g.constant(0f32))
+            })?;
+            let pairs = [(v.clone(), v.read().negate())];
+            let step = || task.apply_gradients(GradientDescent::new(1.0), &pairs);
+            let (one, other) = (step()?, step()?);
+            let mut session = MonitoredSession::builder(&task, g).open().await?;
+            let refused = session.run().target(&one).target(&other).await;
+            assert_error(refused, Code::InvalidArgument, &["worker 0", "two training operations"]);
+            session.close().await
+        },
+    );
     assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
 }

@@ -2,6 +2,7 @@
 //! worlds.
 
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use trainyard::units::Time;
 
 use super::over_quic::{servers, stop};
 use crate::support::alone::Seen;
-use crate::support::fixture::{both, impatient_quic_network, on_actix};
+use crate::support::fixture::{both, impatient, impatient_quic_network, on_actix};
 use crate::support::simulated::Simulated;
 
 const SILENCE: Duration = Duration::from_secs(1);
@@ -53,6 +54,7 @@ impl OpDef for Long {
     }
 
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        BEGUN.fetch_add(u32::from(self.kind == COUNTED.kind), Ordering::Relaxed);
         thread::sleep(self.takes);
         Ok([Tensor::scalar(inputs[0].item::<f32>()? + 1.0)].into_iter().collect())
     }
@@ -90,6 +92,28 @@ fn nobody_is_taken_for_dead_while_a_kernel_takes_longer_than_a_peer_may_be_silen
         assert!(took >= LONGER_THAN_SILENCE.takes, "{took:?}");
         assert!(after < SILENCE, "the worker answered another session after {after:?}");
         stop(servers, ends).await
+    });
+}
+
+/// How often a kernel of [`COUNTED`] has begun.
+static BEGUN: AtomicU32 = AtomicU32::new(0);
+const COUNTED: Long = Long { kind: "Counted", takes: Duration::from_millis(200) };
+
+#[test]
+fn a_kernel_that_runs_when_its_step_is_given_up_ends_and_none_follows() {
+    on_actix(async {
+        let server = Server::create_local();
+        let g = Graph::new();
+        let x = g.placeholder("x", DType::F32, [0usize; 0])?;
+        trainyard::operations::register_operation(COUNTED);
+        let chain = (0..5).try_fold(x.clone(), |of, _| of.apply(COUNTED, &[]))?;
+        let session = Session::with_options(&server.target(), &g, impatient()).await?;
+        let error = session.run().feed(&x, Tensor::scalar(1f32)).fetch(&chain).await.unwrap_err();
+        assert_eq!(error.code, Code::DeadlineExceeded);
+        tokio::time::sleep(COUNTED.takes * 4).await;
+        let begun = BEGUN.load(Ordering::Relaxed);
+        assert!((1..5).contains(&begun), "{begun} of 5 kernels have run");
+        Ok(())
     });
 }
 

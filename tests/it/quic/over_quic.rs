@@ -105,7 +105,8 @@ impl Replica {
             let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
             let y = g.placeholder("y", DType::I32, [None])?;
             let (loss, optimizer) = model(&x, &y)?;
-            let coordinated = optimizer.coordinated(Mode::Sync { backups: 0 }, worker, 2);
+            let coordinated =
+                optimizer.coordinated(Mode::Sync { backups: 0, cancel: false }, worker, 2);
             let train = coordinated.minimize(&loss, &g.global_step()?)?;
             Ok((x, y, loss, train))
         })?;

@@ -323,7 +323,7 @@ fn synchronous_clients_get_bit_for_bit_what_one_client_gets_that_averages_their_
     on_actix(async {
         const STEPS: u64 = 6;
         let servers = cluster(2, 3);
-        let clients = Client::all(&servers, Mode::Sync { backups: 0 }, None).await?;
+        let clients = Client::all(&servers, Mode::Sync { backups: 0, cancel: false }, None).await?;
         all((0..3).map(|k| {
             let client = &clients[k as usize];
             async move {
@@ -347,7 +347,7 @@ fn synchronous_clients_get_bit_for_bit_what_one_client_gets_that_averages_their_
 fn a_synchronous_step_waits_for_the_last_client_and_no_longer() {
     on_actix(async {
         let servers = cluster(2, 2);
-        let clients = Client::all(&servers, Mode::Sync { backups: 0 }, None).await?;
+        let clients = Client::all(&servers, Mode::Sync { backups: 0, cancel: false }, None).await?;
         let done = Cell::new(false);
         let first = async {
             let told = clients[0].step(0).await;
@@ -369,7 +369,8 @@ fn a_synchronous_step_waits_for_the_last_client_and_no_longer() {
 fn with_a_backup_the_gradient_that_comes_last_is_dropped_and_its_client_told_so() {
     on_actix(async {
         let servers = cluster(2, 3);
-        let clients = Client::all(&servers, Mode::Sync { backups: 1 }, Some(1)).await?;
+        let clients =
+            Client::all(&servers, Mode::Sync { backups: 1, cancel: false }, Some(1)).await?;
         let in_time = async {
             clients[0].idle().await?;
             let (a, b) = both(clients[0].step(0), clients[2].step(2)).await;
@@ -383,6 +384,29 @@ fn with_a_backup_the_gradient_that_comes_last_is_dropped_and_its_client_told_so(
         assert_eq!(clients[0].weights().await?, average_alone(3, 1, |i| i != 1).await?);
         let (late, other) = both(clients[1].step(3), clients[0].step(4)).await;
         assert!(late?.applied && other?.applied, "the next round takes it in");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_client_that_is_too_late_is_told_so_while_it_computes_and_has_a_part_in_the_next_round() {
+    on_actix(async {
+        let servers = cluster(2, 3);
+        let mode = Mode::Sync { backups: 1, cancel: true };
+        let clients = Client::all(&servers, mode, Some(1)).await?;
+        let in_time = async {
+            clients[0].idle().await?;
+            let (a, b) = both(clients[0].step(0), clients[2].step(2)).await;
+            a.and(b)
+        };
+        let (late, in_time) = both(clients[1].step(1), in_time).await;
+        assert!(in_time?.applied);
+        let late = late.unwrap_err();
+        assert_eq!(late.code, Code::Late, "its gate is still shut: {late}");
+        assert_eq!(clients[0].weights().await?, average_alone(3, 1, |i| i != 1).await?);
+        clients[1].session.run().target(&clients[1].open_gate).await?;
+        let (again, other) = both(clients[1].step(3), clients[0].step(4)).await;
+        assert!(again?.applied && other?.applied);
         Ok(())
     });
 }
@@ -414,7 +438,7 @@ fn bounded_staleness_holds_a_client_that_is_too_far_ahead_until_the_slowest_has_
 fn a_worker_whose_step_timed_out_tries_again_and_takes_the_place_of_its_first_try() {
     on_actix(async {
         let servers = cluster(2, 2);
-        let mode = Mode::Sync { backups: 0 };
+        let mode = Mode::Sync { backups: 0, cancel: false };
         let clients = Client::all(&servers, mode, None).await?;
         let hasty =
             Session::with_options(&servers[2].target(), clients[0].session.graph(), impatient())
@@ -440,7 +464,8 @@ fn clients_that_disagree_about_their_training_are_told_so() {
         let says =
             ["worker 1 of 2 (bounded staleness, slack 1)", "2 workers (async)", "train", "ps:"];
         assert_error(other.step(0).await, Code::InvalidArgument, &says);
-        let late = Client::new(&servers, 1, Mode::Sync { backups: 1 }, false).await?;
+        let late =
+            Client::new(&servers, 1, Mode::Sync { backups: 1, cancel: false }, false).await?;
         assert_error(
             late.step(0).await,
             Code::InvalidArgument,

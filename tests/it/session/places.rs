@@ -28,7 +28,7 @@ fn on_its_own_task(task: &Task) -> Result<(Builder, TrainOp)> {
 
 #[test]
 fn a_simulated_worker_that_has_a_variable_elsewhere_than_the_chief_is_told_both_places() {
-    for mode in [Mode::Async, Mode::Sync { backups: 0 }] {
+    for mode in [Mode::Async, Mode::Sync { backups: 0, cancel: false }] {
         let trained = Simulated::new(0, 2, mode).run_program(|task| async move {
             let (builder, train_op) = on_its_own_task(&task)?;
             let mut session = builder.open().await?;

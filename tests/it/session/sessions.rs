@@ -238,7 +238,8 @@ fn a_reset_ends_what_waits_in_the_trainings_of_its_variables() {
         let servers = cluster(1, 2);
         let (g, w, _) = model(&[1.0])?;
         let step = g.with_device("/job:ps", |g| g.global_step())?;
-        let sync = GradientDescent::new(0.1).coordinated(Mode::Sync { backups: 0 }, 0, 2);
+        let sync =
+            GradientDescent::new(0.1).coordinated(Mode::Sync { backups: 0, cancel: false }, 0, 2);
         let train = sync.minimize(&w.read().square().mean(), &step)?;
         let init = g.initializer();
         let trainer = Session::new(&servers[1].target(), &g).await?;

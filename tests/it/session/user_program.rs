@@ -11,7 +11,9 @@ use crate::support::simulated::{Simulated, mean};
 
 #[test]
 fn the_example_learns_the_digits_in_every_mode() {
-    for mode in [Mode::Async, Mode::Sync { backups: 0 }, Mode::BoundedStaleness { slack: 2 }] {
+    for mode in
+        [Mode::Async, Mode::Sync { backups: 0, cancel: false }, Mode::BoundedStaleness { slack: 2 }]
+    {
         let training = Simulated::new(2, 3, mode).digits().steps(150);
         let trained = training.run_program(digits_trainer::trainer);
         assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
@@ -72,7 +74,8 @@ fn a_plain_optimizer_trains_in_an_asynchronous_run_of_several_workers() {
 
 #[test]
 fn a_plain_optimizer_is_refused_before_the_first_step_of_any_other_run() {
-    let others = [Mode::Sync { backups: 0 }, Mode::KAsync { k: 2 }, Mode::StalenessAware];
+    let others =
+        [Mode::Sync { backups: 0, cancel: false }, Mode::KAsync { k: 2 }, Mode::StalenessAware];
     for mode in others {
         let trained = Simulated::new(1, 2, mode).digits().run_program(plain_trainer);
         let error = trained.outcome.result.unwrap_err();

@@ -68,13 +68,13 @@ fn check_global_steps(training: &Simulated, trained: &Trained) {
         | Mode::DelayCompensated { .. } => {
             each_of(1);
         }
-        Mode::Sync { backups } => {
+        Mode::Sync { backups, .. } => {
             each_of(training.workers() - backups as usize);
             none_is_stale();
             assert!(backups > 0 || dropped == 0, "only backups are dropped");
         }
         Mode::KAsync { k } => each_of(k as usize),
-        Mode::KBatchSync { k } => {
+        Mode::KBatchSync { k, .. } => {
             check_batches(training, trained, k);
             none_is_stale();
         }
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "gradients of global step")]
     fn a_barrier_passed_with_a_missing_worker_is_found() {
-        damaged(Mode::Sync { backups: 0 }, |steps| {
+        damaged(Mode::Sync { backups: 0, cancel: false }, |steps| {
             let last = steps.last_mut().unwrap();
             last.applied = false;
         });

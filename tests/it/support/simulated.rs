@@ -14,7 +14,7 @@ use trainyard::kernels::Numerics;
 use trainyard::models::{Embedding, Model, Null};
 use trainyard::prelude::*;
 use trainyard::runtime::Encoding;
-use trainyard::simulation::{Fault, FaultKind, Host, Law, Outcome, Trigger};
+use trainyard::simulation::{ComputeSpec, Fault, FaultKind, Host, Law, Outcome, Trigger};
 use trainyard::sync::Mode;
 use trainyard::training::{
     Checkpointing, Ending, Evaluation, SecondOrStepTimer, Settings, SharedRecording, StepStats,
@@ -78,6 +78,7 @@ settings! {
     seed(seed: u64) cluster.seed = seed;
     steps(steps: u64) settings.stop.steps = Some(steps);
     step_time(law: Law) cluster.compute.step_time = Some(law);
+    stop_cost(cost: Duration) cluster.compute.stop_cost = cost;
     latency(latency: Duration) cluster.network.latency = latency;
     encoding(encoding: Encoding) cluster.encoding = encoding;
     devices(devices: u32) cluster.devices = NonZeroU32::new(devices).unwrap();
@@ -199,6 +200,14 @@ impl Simulated {
         let (recording, outcome) = (simulated.recording, simulated.outcome);
         let evaluation = recording.evaluations.last().copied();
         Trained { steps: recording.steps, ending: recording.ending, evaluation, outcome }
+    }
+
+    /// Each piece of work of parameter server `index` takes a time of its own.
+    pub(crate) fn service_time(mut self, index: u32, law: Law) -> Self {
+        let cluster = &mut self.trial.cluster;
+        let own = ComputeSpec { step_time: Some(law), ..cluster.compute.clone() };
+        cluster.own_compute.insert(TaskName::new("ps", index), own);
+        self
     }
 
     /// Something goes wrong.

@@ -58,8 +58,8 @@ fn a_setting_may_be_a_table_and_the_last_of_two_counts() {
         "seed=2",
     ]);
     let scenario = scenario.unwrap();
-    assert_eq!(scenario.runs[0].mode, Mode::Sync { backups: 3 });
-    assert_eq!(scenario.runs[1].mode, Mode::Sync { backups: 2 });
+    assert_eq!(scenario.runs[0].mode, Mode::Sync { backups: 3, cancel: false });
+    assert_eq!(scenario.runs[1].mode, Mode::Sync { backups: 2, cancel: false });
     assert_eq!(scenario.seed, 2);
 }
 
@@ -164,7 +164,7 @@ fn commas_within_brackets_or_quotes_do_not_separate_the_values_of_a_sweep() {
         expand_file(&[], &[sweep]).unwrap().iter().map(|(_, each)| each.runs[0].mode).collect();
     let expected = [
         Mode::Async,
-        Mode::Sync { backups: 1 },
+        Mode::Sync { backups: 1, cancel: false },
         Mode::BoundedStaleness { slack: 2 },
         Mode::KAsync { k: 2 },
         Mode::StalenessAware,

@@ -1,6 +1,7 @@
 //! The values of a step, and the kernels that run on them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::SmallVec;
 
@@ -74,6 +75,7 @@ impl Frame {
 pub(crate) struct Batch {
     pub(crate) part: StepPart,
     plan: Arc<Plan>,
+    is_given_up: Arc<AtomicBool>,
     pub(crate) nodes: Vec<u32>,
     /// By node: whether it runs together with its only user, as a part of the same chain.
     pub(super) chained: Vec<bool>,
@@ -86,13 +88,14 @@ pub(crate) struct Batch {
 
 impl Batch {
     /// An empty batch: no kernels, and no values.
-    pub(super) fn new(plan: &Arc<Plan>) -> Self {
+    pub(super) fn new(plan: &Arc<Plan>, is_given_up: &Arc<AtomicBool>) -> Self {
         Self {
             part: StepPart {
                 step: StepId { master: 0, number: 0, trains: false },
                 device: plan.partition.device,
             },
             plan: Arc::clone(plan),
+            is_given_up: Arc::clone(is_given_up),
             nodes: Vec::new(),
             chained: vec![false; plan.nodes.len()],
             frame: Frame::new(plan),
@@ -122,14 +125,18 @@ pub(crate) struct NodeFailure {
     pub(crate) message: String,
 }
 
-/// Runs the kernels of `nodes` on the values of `frame`, to the extent of `numerics`.
+/// Runs the kernels of `nodes` on the values of `frame`, to the extent of `numerics`, until the
+/// step is given up.
 ///
 /// # Errors
 /// The first kernel that could not do its work, because of its input values.
 fn compute(plan: &Plan, batch: &mut Batch) -> Result<(), NodeFailure> {
-    let Batch { nodes, frame, numerics, chained, .. } = batch;
+    let Batch { nodes, frame, numerics, chained, is_given_up, .. } = batch;
     let is_real = *numerics == Numerics::Real;
     for index in nodes.iter() {
+        if is_given_up.load(Ordering::Relaxed) {
+            break;
+        }
         if !is_real {
             chained[*index as usize] = false;
         } else if chained[*index as usize] {

@@ -14,7 +14,7 @@ const STEPS: u64 = 1000;
 fn learns(optimizer: impl Into<Optimizer>) {
     let optimizer = optimizer.into();
     let rule = optimizer.rule.clone();
-    let training = Simulated::new(1, 2, Mode::Sync { backups: 0 })
+    let training = Simulated::new(1, 2, Mode::Sync { backups: 0, cancel: false })
         .digits()
         .model(Model::Mlp { hidden: vec![64] });
     let trained = training.batch(32).optimizer(optimizer).steps(STEPS).run();

@@ -75,7 +75,7 @@ fn all_gradients_of_a_synchronous_round_have_one_rate() {
                 let w = g.variable("w", &g.constant(100f32))?;
                 let gradient = g.constant(1.0 + 2.0 * worker as f32);
                 let optimizer = GradientDescent::new(stairs()).coordinated(
-                    Mode::Sync { backups: 0 },
+                    Mode::Sync { backups: 0, cancel: false },
                     worker as u32,
                     2,
                 );

@@ -1,0 +1,127 @@
+//! Rounds whose late workers are stopped and begin anew with the next round (Dutta et al. 2018),
+//! and the same rounds when late workers go on.
+//!
+//! Computation takes a drawn time and the network next to none, so that the closed forms hold.
+
+use std::time::Duration;
+
+use trainyard::random;
+use trainyard::simulation::Law;
+use trainyard::sync::Mode;
+
+use crate::support::simulated::{Simulated, Trained, assert_near};
+
+const WORKERS: u32 = 16;
+/// The mean of an exponential computation \[s\].
+const MEAN: f64 = 0.1;
+const EXPONENTIAL: Law = Law::Exponential { mean: MEAN };
+
+fn train(mode: Mode, law: Law, steps: u64) -> Trained {
+    Simulated::new(1, WORKERS, mode).step_time(law).steps(steps).run()
+}
+
+/// The mean time of an update \[s\].
+fn update_time(mode: Mode, law: Law, steps: u64) -> f64 {
+    let trained = train(mode, law, steps);
+    (trained.reached(steps) - trained.reached(50)) / (steps - 50) as f64
+}
+
+/// The mean of the `k`-th of [`WORKERS`] exponential times \[s\].
+fn order_statistic(k: u32) -> f64 {
+    (WORKERS - k + 1..=WORKERS).map(|left| MEAN / f64::from(left)).sum()
+}
+
+#[test]
+fn a_round_with_backups_takes_as_long_as_the_first_k_of_n_draws() {
+    for (backups, steps) in [(4, 6000), (1, 8000)] {
+        let k = WORKERS - backups;
+        let round = update_time(Mode::Sync { backups, cancel: true }, EXPONENTIAL, steps);
+        assert_near(&format!("{k} of {WORKERS}"), round, order_statistic(k), 0.01);
+    }
+}
+
+#[test]
+fn a_shift_of_every_draw_shifts_the_round() {
+    let shift = MEAN / 2.0;
+    let law = Law::ShiftedExponential { shift, mean: MEAN };
+    let round = update_time(Mode::Sync { backups: 4, cancel: true }, law, 4000);
+    assert_near("12 of 16", round, shift + order_statistic(12), 0.01);
+}
+
+#[test]
+fn an_update_of_k_batch_sync_takes_k_nths_of_a_draw() {
+    let update = update_time(Mode::KBatchSync { k: 8, cancel: true }, EXPONENTIAL, 8000);
+    assert_near("8 of 16", update, 8.0 / 16.0 * MEAN, 0.01);
+}
+
+#[test]
+fn every_step_that_is_stopped_is_reported_as_dropped_and_every_round_is_whole() {
+    const STEPS: u64 = 200;
+    let trained = train(Mode::Sync { backups: 4, cancel: true }, EXPONENTIAL, STEPS);
+    for step in 1..=STEPS {
+        assert_eq!(trained.applied(step - 1, step).count(), 12, "{step}");
+    }
+    let dropped = trained.steps.iter().filter(|step| !step.applied).count() as u64;
+    // At the end each learns of it by a step that does not count.
+    assert!((4 * (STEPS - 1)..=4 * STEPS + u64::from(WORKERS)).contains(&dropped), "{dropped}");
+}
+
+#[test]
+fn a_device_that_stops_a_step_is_free_after_the_time_that_the_scenario_says() {
+    const STEPS: u64 = 400;
+    let cost = Duration::from_millis(20);
+    let time = |cost| {
+        let mode = Mode::Sync { backups: 8, cancel: true };
+        let training = Simulated::new(1, WORKERS, mode).step_time(EXPONENTIAL).stop_cost(cost);
+        training.steps(STEPS).run().reached(STEPS)
+    };
+    let (free, costly) = (time(Duration::ZERO), time(cost));
+    let most = free + STEPS as f64 * cost.as_secs_f64();
+    assert!(1.05 * free < costly && costly < most, "{free} s, {costly} s");
+}
+
+/// The mean time of a round of so many votes without cancelling, by Monte Carlo. A worker begins
+/// anew when it is too late; one that has voted begins at once or, if voters wait, when the round
+/// closes.
+fn monte_carlo(law: &Law, votes: usize, voters_wait: bool) -> f64 {
+    const ROUNDS: usize = 200_000;
+    let mut draws = random::stream(11, &["monte carlo"]);
+    // By worker: when its step ends, never while it waits, and the round that it began in.
+    let mut steps: Vec<(f64, usize)> = (0..WORKERS).map(|_| (law.sample(&mut draws), 0)).collect();
+    let (mut round, mut voted, mut now) = (0, 0, 0.0);
+    while round < ROUNDS {
+        let first = (0..steps.len()).min_by(|a, b| steps[*a].0.total_cmp(&steps[*b].0)).unwrap();
+        let counts = steps[first].1 == round;
+        now = std::mem::replace(&mut steps[first].0, f64::INFINITY);
+        voted += usize::from(counts);
+        let closes = voted == votes;
+        if closes {
+            (round, voted) = (round + 1, 0);
+        } else if counts && voters_wait {
+            continue;
+        }
+        for (worker, step) in steps.iter_mut().enumerate() {
+            if step.0.is_infinite() && (closes || worker == first) {
+                *step = (now + law.sample(&mut draws), round);
+            }
+        }
+    }
+    now / ROUNDS as f64
+}
+
+#[test]
+fn without_cancelling_rounds_take_what_a_monte_carlo_of_their_law_says() {
+    for law in [
+        Law::Uniform { low: 0.5 * MEAN, high: 1.5 * MEAN },
+        Law::Lognormal { mean: MEAN, sigma: 0.5 },
+    ] {
+        for (mode, votes, voters_wait) in [
+            (Mode::Sync { backups: 4, cancel: false }, 12, true),
+            (Mode::KBatchSync { k: 8, cancel: false }, 8, false),
+        ] {
+            let expected = monte_carlo(&law, votes, voters_wait);
+            let what = format!("{mode}, {law:?}");
+            assert_near(&what, update_time(mode, law.clone(), 4000), expected, 0.01);
+        }
+    }
+}
