@@ -1,6 +1,7 @@
 //! The network against closed forms.
 
 mod cards;
+mod collectives;
 mod fairness;
 mod naive;
 
