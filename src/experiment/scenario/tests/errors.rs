@@ -22,7 +22,8 @@ fn an_unknown_key_is_shown_in_its_line_with_the_one_probably_meant() {
     let error = example("seed = 7\n\n[compute]\nnumeric = \"real\"\n").unwrap_err();
     let expected = "\
 sims/example.toml:4:1: unknown field `numeric`, expected one of `rate`, `memory`, `efficiency`, \
-`devices`, `straggler`, `slow`, `step_time`, `numerics`, `tasks`; did you mean `numerics`?
+`devices`, `straggler`, `slow`, `step_time`, `stop_cost`, `numerics`, `tasks`; did you mean \
+`numerics`?
   |
 4 | numeric = \"real\"
   | ^^^^^^^";
@@ -83,7 +84,8 @@ fn a_mode_that_there_is_not_is_shown_in_its_line() {
     let forms = format!("one of {} and {last}", others.join(", "));
     let names = format!("expected one of `{}`", Mode::NAMES.join("`, `"));
     assert!(
-        forms.starts_with("one of \"async\", \"sync\", { sync = { backups = 1 } }, "),
+        forms
+            .starts_with("one of \"async\", \"sync\", { sync = { backups = 1, cancel = true } }, "),
         "{forms}"
     );
     malformed(
