@@ -104,7 +104,7 @@ fn a_mode_that_there_is_not_is_shown_in_its_line() {
         "[[run]]\nmode = { sync = { backup = 1 } }",
         "2:19",
         "backup",
-        "unknown field `backup`, expected `backups`; did you mean `backups`?",
+        "unknown field `backup`, expected `backups` or `cancel`; did you mean `backups`?",
     );
     malformed(
         "[[run]]\nmode = \"bounded_staleness\"",
