@@ -33,29 +33,22 @@ trait Chained: Float {
     );
 }
 
-impl Chained for f32 {
-    fn apply(
-        op: &dyn Elementwise,
-        at: usize,
-        x: &[Self],
-        other: Option<Operand<'_, Self>>,
-        out: &mut [Self],
-    ) {
-        op.of_f32(at, x, other, out);
-    }
+macro_rules! chained {
+    ($($number:ident by $method:ident),*) => {$(
+        impl Chained for $number {
+            fn apply(
+                op: &dyn Elementwise,
+                at: usize,
+                x: &[Self],
+                other: Option<Operand<'_, Self>>,
+                out: &mut [Self],
+            ) {
+                op.$method(at, x, other, out);
+            }
+        }
+    )*};
 }
-
-impl Chained for f64 {
-    fn apply(
-        op: &dyn Elementwise,
-        at: usize,
-        x: &[Self],
-        other: Option<Operand<'_, Self>>,
-        out: &mut [Self],
-    ) {
-        op.of_f64(at, x, other, out);
-    }
-}
+chained!(f32 by of_f32, f64 by of_f64);
 
 /// Whether `op` computes `output` from its input `at` element by element, while each other input is
 /// as large or the same for all elements.

@@ -35,13 +35,8 @@ impl Rule for AdamRule {
     }
 
     fn parameters(&self, given: &mut Parameters) -> UpdateRule {
-        Self {
-            beta1: given.number("beta1", self.beta1, Range::Fraction),
-            beta2: given.number("beta2", self.beta2, Range::Fraction),
-            epsilon: given.number("epsilon", self.epsilon, Range::AtLeast0),
-            lazy: given.flag("lazy", self.lazy),
-        }
-        .into()
+        let [beta1, beta2, epsilon] = constants(given, [self.beta1, self.beta2, self.epsilon]);
+        Self { beta1, beta2, epsilon, lazy: given.flag("lazy", self.lazy) }.into()
     }
 
     fn default_learning_rate(&self) -> f32 {
@@ -64,6 +59,15 @@ impl Rule for AdamRule {
         let step = AdamStep::next(rate, [self.beta1, self.beta2, self.epsilon], state);
         state.each_element(step);
     }
+}
+
+/// β1, β2 and ε of Adam, and of the rules built on it, as they are given.
+pub(super) fn constants(given: &mut Parameters, [beta1, beta2, epsilon]: [f32; 3]) -> [f32; 3] {
+    [
+        given.number("beta1", beta1, Range::Fraction),
+        given.number("beta2", beta2, Range::Fraction),
+        given.number("epsilon", epsilon, Range::AtLeast0),
+    ]
 }
 
 /// The slots of Adam, and of the rules built on it.
@@ -142,20 +146,6 @@ impl Adam {
         Self { rule: AdamRule::default(), learning_rate: learning_rate.into() }
     }
 
-    /// Sets the decay rates β1 and β2.
-    #[must_use]
-    pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
-        (self.rule.beta1, self.rule.beta2) = (beta1, beta2);
-        self
-    }
-
-    /// Sets ε.
-    #[must_use]
-    pub fn epsilon(mut self, epsilon: f32) -> Self {
-        self.rule.epsilon = epsilon;
-        self
-    }
-
     /// Has a gradient of some rows move only these rows and their moments (TensorFlow: `contrib`'s
     /// `LazyAdamOptimizer`). The numbers differ, and the cost does not grow with the table.
     #[must_use]
@@ -164,6 +154,28 @@ impl Adam {
         self
     }
 }
+
+macro_rules! with_adams_constants {
+    ($optimizer:ident) => {
+        impl $optimizer {
+            /// Sets the decay rates β1 and β2.
+            #[must_use]
+            pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
+                (self.rule.beta1, self.rule.beta2) = (beta1, beta2);
+                self
+            }
+
+            /// Sets ε.
+            #[must_use]
+            pub fn epsilon(mut self, epsilon: f32) -> Self {
+                self.rule.epsilon = epsilon;
+                self
+            }
+        }
+    };
+}
+pub(super) use with_adams_constants;
+with_adams_constants!(Adam);
 
 impl Default for Adam {
     /// Uses TensorFlow's default learning rate, 0.001.

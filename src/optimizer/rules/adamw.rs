@@ -1,6 +1,6 @@
 //! Adam with weight decay apart from the gradient (Loshchilov and Hutter 2019).
 
-use super::adam::{AdamStep, moments_and_powers};
+use super::adam::{AdamStep, constants, moments_and_powers, with_adams_constants};
 use super::assert_in_range;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
 use crate::kernels::update::ElementUpdate;
@@ -35,13 +35,9 @@ impl Rule for AdamWRule {
     }
 
     fn parameters(&self, given: &mut Parameters) -> UpdateRule {
-        Self {
-            beta1: given.number("beta1", self.beta1, Range::Fraction),
-            beta2: given.number("beta2", self.beta2, Range::Fraction),
-            epsilon: given.number("epsilon", self.epsilon, Range::AtLeast0),
-            weight_decay: given.number("weight_decay", self.weight_decay, Range::AtLeast0),
-        }
-        .into()
+        let [beta1, beta2, epsilon] = constants(given, [self.beta1, self.beta2, self.epsilon]);
+        let weight_decay = given.number("weight_decay", self.weight_decay, Range::AtLeast0);
+        Self { beta1, beta2, epsilon, weight_decay }.into()
     }
 
     fn default_learning_rate(&self) -> f32 {
@@ -103,18 +99,6 @@ impl AdamW {
         assert_in_range(rule);
         Self { rule, learning_rate: learning_rate.into() }
     }
-
-    /// Sets the decay rates β1 and β2.
-    #[must_use]
-    pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
-        (self.rule.beta1, self.rule.beta2) = (beta1, beta2);
-        self
-    }
-
-    /// Sets ε.
-    #[must_use]
-    pub fn epsilon(mut self, epsilon: f32) -> Self {
-        self.rule.epsilon = epsilon;
-        self
-    }
 }
+
+with_adams_constants!(AdamW);

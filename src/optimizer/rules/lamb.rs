@@ -1,6 +1,6 @@
 //! LAMB (You et al. 2020): a direction like Adam's, scaled to the length of the variable.
 
-use super::adam::{AdamStep, moments_and_powers};
+use super::adam::{AdamStep, constants, moments_and_powers, with_adams_constants};
 use super::assert_in_range;
 use super::gradient_descent::Descent;
 use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
@@ -39,13 +39,9 @@ impl Rule for LambRule {
     }
 
     fn parameters(&self, given: &mut Parameters) -> UpdateRule {
-        Self {
-            beta1: given.number("beta1", self.beta1, Range::Fraction),
-            beta2: given.number("beta2", self.beta2, Range::Fraction),
-            epsilon: given.number("epsilon", self.epsilon, Range::AtLeast0),
-            weight_decay: given.number("weight_decay", self.weight_decay, Range::AtLeast0),
-        }
-        .into()
+        let [beta1, beta2, epsilon] = constants(given, [self.beta1, self.beta2, self.epsilon]);
+        let weight_decay = given.number("weight_decay", self.weight_decay, Range::AtLeast0);
+        Self { beta1, beta2, epsilon, weight_decay }.into()
     }
 
     fn default_learning_rate(&self) -> f32 {
@@ -113,20 +109,6 @@ impl Lamb {
         Self { rule: LambRule::default(), learning_rate: learning_rate.into() }
     }
 
-    /// Sets the decay rates β1 and β2.
-    #[must_use]
-    pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
-        (self.rule.beta1, self.rule.beta2) = (beta1, beta2);
-        self
-    }
-
-    /// Sets ε.
-    #[must_use]
-    pub fn epsilon(mut self, epsilon: f32) -> Self {
-        self.rule.epsilon = epsilon;
-        self
-    }
-
     /// Adds `λ·v` to the direction.
     ///
     /// # Panics
@@ -139,3 +121,5 @@ impl Lamb {
         self
     }
 }
+
+with_adams_constants!(Lamb);
