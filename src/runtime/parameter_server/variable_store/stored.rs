@@ -1,0 +1,244 @@
+//! One variable of a task: its value, read as a snapshot, and what waits for it.
+
+use std::collections::VecDeque;
+
+use smallvec::smallvec;
+
+use crate::graph::{Replica, VariableSpec};
+use crate::kernels::gather_rows;
+use crate::kernels::indexed::{IndexOutOfRange, positions};
+use crate::optimizer::Delta;
+use crate::sync::{Accumulator, Epoch, Membership, Version};
+use crate::tensor::Tensor;
+
+use crate::runtime::codec::version_to_tensor;
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::messages::Values;
+use crate::runtime::parameter_server::done::Done;
+use crate::runtime::state::{ApplyGradient, StateRequest, Ticket};
+
+/// A variable and the operations that wait for it.
+pub(in crate::runtime::parameter_server) struct Stored {
+    pub(in crate::runtime::parameter_server) spec: VariableSpec,
+    /// `None` until it is initialised, and while an update computes.
+    pub(in crate::runtime::parameter_server) value: Option<Tensor>,
+    /// The number of updates it has had.
+    pub(in crate::runtime::parameter_server) version: u64,
+    /// Whether an update computes; it then holds the value.
+    pub(in crate::runtime::parameter_server) is_updating: bool,
+    /// Whether the count of updates was set to 0 during an update, which then does not count.
+    pub(super) is_renumbered: bool,
+    /// Whether the variable was cleared during the update, whose result is then dropped.
+    pub(super) is_cleared: bool,
+    /// Whether the variable's session is closed.
+    pub(super) is_dropped: bool,
+    /// Requests that came during the update, in order; before there is a value, those that wait for
+    /// it.
+    pub(in crate::runtime::parameter_server) waiting: VecDeque<StateRequest>,
+    /// The variable's rounds, if its gradients make rounds.
+    pub(in crate::runtime::parameter_server) rounds: Option<Rounds>,
+    /// The last steps whose gradients have been applied.
+    pub(in crate::runtime::parameter_server) applied: Done<()>,
+}
+
+/// A variable's part in a training whose gradients make rounds.
+pub(in crate::runtime::parameter_server) struct Rounds {
+    /// One of the replicas that train the variable.
+    pub(in crate::runtime::parameter_server) training: Replica,
+    /// The coordinator's epoch, if workers vote.
+    pub(in crate::runtime::parameter_server) epoch: Epoch,
+    /// Whether the task is in a later training by now.
+    pub(in crate::runtime::parameter_server) is_past: bool,
+    /// The gradients of the round under way, and of later ones.
+    pub(in crate::runtime::parameter_server) gradients: Accumulator<Offered>,
+    /// The last steps whose gradients have been in a round, if workers wait for theirs.
+    pub(in crate::runtime::parameter_server) applied: Done<()>,
+}
+
+/// A gradient that waits for others of its round.
+#[derive(Debug)]
+pub(in crate::runtime::parameter_server) struct Offered {
+    pub(in crate::runtime::parameter_server) ticket: Ticket,
+    pub(in crate::runtime::parameter_server) apply: ApplyGradient,
+    /// Whether the ticket is answered already, so that its step has gone on.
+    pub(in crate::runtime::parameter_server) goes_on: bool,
+}
+
+impl Rounds {
+    /// Whether every worker has a part in each round, so that nobody votes.
+    pub(in crate::runtime::parameter_server) fn is_barrier(&self) -> bool {
+        !self.training.mode.needs().vote
+    }
+}
+
+impl Stored {
+    pub(super) fn new(spec: VariableSpec) -> Self {
+        Self {
+            spec,
+            value: None,
+            version: 0,
+            is_updating: false,
+            is_renumbered: false,
+            is_cleared: false,
+            is_dropped: false,
+            waiting: VecDeque::new(),
+            rounds: None,
+            applied: Done::default(),
+        }
+    }
+
+    /// Forgets all but the specification and the requests that wait for a value; returns the
+    /// operations that waited in a round.
+    pub(super) fn clear(&mut self) -> Vec<Ticket> {
+        (self.value, self.version, self.is_cleared) = (None, 0, self.is_updating);
+        self.applied = Done::default();
+        let held =
+            self.rounds.take().map(|mut rounds| rounds.gradients.finish()).unwrap_or_default();
+        held.into_iter().filter(|offered| !offered.goes_on).map(|offered| offered.ticket).collect()
+    }
+
+    /// The number of updates it has had, with the epoch of its rounds.
+    pub(in crate::runtime::parameter_server) fn version(&self) -> Version {
+        let epoch = self.rounds.as_ref().map_or(Epoch(0), |rounds| rounds.epoch);
+        Version { epoch, updates: self.version }
+    }
+
+    /// Begins another training. Returns the gradients that the one before still held.
+    pub(in crate::runtime::parameter_server) fn begin_anew(&mut self) -> Vec<Offered> {
+        self.applied = Done::default();
+        match &mut self.rounds {
+            Some(rounds) => {
+                rounds.is_past = true;
+                rounds.gradients.finish()
+            }
+            None => {
+                self.renumber();
+                Vec::new()
+            }
+        }
+    }
+
+    /// Counts updates from 0 again.
+    pub(in crate::runtime::parameter_server) fn renumber(&mut self) {
+        (self.version, self.is_renumbered) = (0, self.is_updating);
+    }
+
+    /// The workers whose gradients the round under way lacks.
+    pub(in crate::runtime::parameter_server) fn waiting_for(
+        &self,
+        members: &Membership,
+    ) -> Vec<u32> {
+        match &self.rounds {
+            Some(rounds) if !rounds.is_past => rounds.gradients.waiting_for(members),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Checks that `gradient` can update the variable.
+    ///
+    /// # Errors
+    /// If the gradient has another type, or a row that the variable does not have.
+    pub(in crate::runtime::parameter_server) fn check_gradient(
+        &self,
+        gradient: &Delta,
+    ) -> Result<()> {
+        let gradient = match gradient {
+            Delta::Dense(gradient) if gradient.shape() == self.spec.shape => return Ok(()),
+            Delta::Slices { ids, .. } => return self.positions(ids).map(drop),
+            Delta::Dense(gradient) => gradient,
+        };
+        let message = format!(
+            "a gradient {}{} does not fit the variable `{}`, which is {}",
+            gradient.dtype(),
+            gradient.shape(),
+            self.spec.shared_name,
+            self.spec.tensor_type()
+        );
+        Err(Error::new(Code::InvalidArgument, message))
+    }
+
+    pub(in crate::runtime::parameter_server) fn is_initialized(&self) -> bool {
+        self.value.is_some() || (self.is_updating && !self.is_cleared)
+    }
+
+    /// Checks that the variable has a value.
+    ///
+    /// # Errors
+    /// If it has no value yet.
+    pub(in crate::runtime::parameter_server) fn check_initialized(&self) -> Result<()> {
+        if self.is_initialized() { Ok(()) } else { self.initialized().map(drop) }
+    }
+
+    /// The rows at `ids`, and the number of updates the variable has had.
+    ///
+    /// # Errors
+    /// If it has no value yet, or no row with such an id.
+    pub(in crate::runtime::parameter_server) fn gather(&self, ids: &Tensor) -> Result<Values> {
+        let rows =
+            gather_rows(self.initialized()?, ids).map_err(|error| self.no_such_row(&error))?;
+        Ok(smallvec![rows, version_to_tensor(self.version())])
+    }
+
+    /// The positions of the rows at `ids`.
+    ///
+    /// # Errors
+    /// If it has no row with such an id.
+    fn positions(&self, ids: &Tensor) -> Result<Vec<usize>> {
+        positions(ids, self.spec.shape.dims()[0]).map_err(|error| self.no_such_row(&error))
+    }
+
+    fn no_such_row(&self, outside: &IndexOutOfRange) -> Error {
+        let (id, rows, name) = (outside.index, outside.size, &self.spec.shared_name);
+        Error::new(
+            Code::InvalidArgument,
+            format!("the id {id} is no row of `{name}`, which has {rows} rows from 0 on"),
+        )
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    /// If there is none yet.
+    pub(in crate::runtime::parameter_server) fn initialized(&self) -> Result<&Tensor> {
+        self.value.as_ref().ok_or_else(|| {
+            let message = format!(
+                "attempting to use uninitialized value `{}`; run the graph's initializer, or wait \
+                 until the chief has",
+                self.spec.shared_name
+            );
+            Error::new(Code::FailedPrecondition, message)
+        })
+    }
+
+    /// Sets the value.
+    ///
+    /// # Errors
+    /// If the value has another type.
+    pub(in crate::runtime::parameter_server) fn assign(&mut self, value: Tensor) -> Result<()> {
+        if value.dtype() != self.spec.dtype || value.shape() != self.spec.shape {
+            let message = format!(
+                "cannot assign {}{} to the variable `{}`, which is {}",
+                value.dtype(),
+                value.shape(),
+                self.spec.shared_name,
+                self.spec.tensor_type()
+            );
+            return Err(Error::new(Code::InvalidArgument, message));
+        }
+        self.value = Some(value);
+        Ok(())
+    }
+
+    /// Adds `delta` to the value.
+    ///
+    /// # Errors
+    /// If there is none yet, or the delta has another type.
+    pub(in crate::runtime::parameter_server) fn assign_add(
+        &mut self,
+        delta: &Tensor,
+    ) -> Result<()> {
+        let sum = crate::kernels::add_values(self.initialized()?, delta);
+        let sum = sum.map_err(|error| Error::new(Code::InvalidArgument, error.to_string()))?;
+        self.assign(sum)
+    }
+}
