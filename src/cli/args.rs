@@ -41,22 +41,22 @@ pub(crate) enum Command {
     Sim(SimArgs),
     /// Run a scenario for real on this machine: one process a task, over QUIC.
     Launch(LaunchArgs),
-    /// Measure this machine, and write what a simulation needs to know of it.
+    /// Measure this machine, and write a scenario's `[calibration]`.
     Calibrate(CalibrateArgs),
     /// Run one task of a scenario; its cluster and role come from the flags, a file, TF_CONFIG or
     /// SLURM.
     Task(TaskArgs),
-    /// Tell how a running task is: its cluster and devices, who waits for what, whom it can't
-    /// reach.
+    /// Show a running task's status: its cluster and devices, who waits for what, which peers it
+    /// can't reach.
     Status(StatusArgs),
-    /// Make the certificates by which the tasks of a run know one another.
+    /// Make the certificates by which the tasks of a run recognise each other.
     Certs(CertsArgs),
-    /// Tell what on this machine will hurt, and what to do.
+    /// Find what on this machine will slow or break a training, and what to do about it.
     Doctor(DoctorArgs),
     /// Show the cluster and the role that the flags, a file, TF_CONFIG or SLURM give this task, or
-    /// what is wrong.
+    /// the mistakes in them.
     Cluster(ClusterArgs),
-    /// Read a graph of TensorFlow's, or show how a step's graph is placed and cut.
+    /// Read one of TensorFlow's graphs, or show how a step's graph is placed and partitioned.
     Graph(GraphArgs),
     /// List, check and merge what a training has saved.
     Checkpoint(CheckpointArgs),
@@ -73,10 +73,10 @@ pub(crate) struct GraphArgs {
 /// What to do with a graph.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GraphCommand {
-    /// Import a binary GraphDef and print what it holds, or all of its operations that do not exist
+    /// Import a binary GraphDef and print its contents, or all of its operations that do not exist
     /// here.
     Import(ImportArgs),
-    /// Print a step's operations with their types, by task, and what goes between tasks.
+    /// Print a step's operations with their types, by task, and the values that go between tasks.
     Show(ShowArgs),
 }
 
@@ -121,11 +121,11 @@ pub(crate) struct ScenarioArgs {
     /// The scenario's file, such as `sims/sync_vs_async.toml`.
     pub(crate) scenario: PathBuf,
 
-    /// Run this one of the scenario's runs only; may be repeated.
+    /// Run only the run of this name; may be repeated.
     #[arg(long = "run", value_name = "NAME")]
     pub(crate) runs: Vec<String>,
 
-    /// The seed, in place of the scenario's, and of any that is set or swept.
+    /// Use this seed instead of the scenario's, and of any that is set or swept.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 
@@ -135,7 +135,7 @@ pub(crate) struct ScenarioArgs {
     pub(crate) sets: Vec<Change>,
 
     /// Remove one key of the scenario, as in `compute.straggler` or `fault.0`, so that it has its
-    /// default; before any is set. May be repeated.
+    /// default. Keys are removed before others are set; may be repeated.
     #[arg(long = "unset", value_name = "PATH", value_parser = Change::unset)]
     pub(crate) unset: Vec<Change>,
 }
@@ -168,7 +168,7 @@ pub(crate) struct SimArgs {
     #[arg(long = "sweep", value_name = "PATH=A,B,C")]
     pub(crate) sweeps: Vec<Sweep>,
 
-    /// Run everything so many times, and fail if any two digests of a run differ.
+    /// Run everything this many times, and fail if a run's digests differ.
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) repeat: NonZeroU32,
 
@@ -176,7 +176,7 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Print the result as JSON in place of the table.
+    /// Print the result as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
 }

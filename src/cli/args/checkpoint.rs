@@ -15,15 +15,14 @@ pub(crate) struct CheckpointArgs {
 /// What to do with checkpoints.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CheckpointCommand {
-    /// List the checkpoints of a training: when they were saved, how large they are, what is wrong
-    /// with them.
+    /// List the checkpoints of a training: time, size, and problems.
     List(CheckpointsArgs),
     /// List the variables of one checkpoint.
     Show(ShowCheckpointArgs),
-    /// Read every byte of all checkpoints; exit with 1 where one is not as it was saved.
+    /// Read every byte of all checkpoints; exit with 8 if one has changed since it was saved.
     Verify(CheckpointsArgs),
-    /// Write all variables of one checkpoint into one file of safetensors, partitioned ones as one
-    /// each.
+    /// Write all variables of one checkpoint into one safetensors file, each partitioned one as a
+    /// whole.
     Merge(MergeArgs),
 }
 

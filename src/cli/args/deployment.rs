@@ -35,13 +35,12 @@ pub(crate) struct RoleArgs {
     #[arg(long, alias = "task_index", value_name = "N")]
     pub(crate) task_index: Option<u32>,
 
-    /// Under SLURM, how many of the ranks are parameter servers; the scenario's number where this
-    /// is not given.
+    /// Under SLURM, the number of ranks that are parameter servers. Default: the scenario's.
     #[arg(long, value_name = "N")]
     pub(crate) ps: Option<u32>,
 
-    /// Under SLURM, the port of the first rank on each host; one that follows from the job where
-    /// this is not given.
+    /// Under SLURM, the port of the first rank on each host. Default: one derived from the job's
+    /// number.
     #[arg(long, alias = "port_base", value_name = "PORT")]
     pub(crate) port_base: Option<u16>,
 }
@@ -85,22 +84,21 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) certs: Option<PathBuf>,
 
-    /// What the training is called: tasks of different names do not talk. The scenario's name where
-    /// it is not given.
+    /// The training's name: tasks of trainings with different names do not talk. Default: the
+    /// scenario's name.
     #[arg(long, alias = "run_name", value_name = "NAME")]
     pub(crate) run_name: Option<String>,
 
-    /// Where the chief writes the report's files.
+    /// The directory into which the chief writes the report's files.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// How long a task that has nothing to do looks for messages before it sleeps, as in `100us`:
-    /// waking takes longer than most messages travel. `0s` where the machine has less cores than it
-    /// has tasks.
+    /// How long an idle task polls for messages before it sleeps, as in `100us`: waking up takes
+    /// longer than most messages travel. Use `0s` if the machine has fewer cores than tasks.
     #[arg(long, value_name = "DURATION", default_value = "100us")]
     pub(crate) busy_poll: Span,
 
-    /// Print the result as JSON in place of the table.
+    /// Print the result as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -119,25 +117,26 @@ pub(crate) struct LaunchArgs {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
 
-    /// Write the report's files, and a log file a task, into this directory.
+    /// Write the report's files, and a log of each task, into this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Also simulate each run as on this machine, and print predicted and measured side by side.
+    /// Also simulate each run on a model of this machine, and print predicted and measured side by
+    /// side.
     #[arg(long)]
     pub(crate) compare: bool,
 
-    /// What `calibrate` has written of this machine. Where neither this nor the scenario says it,
-    /// the machine is measured first.
+    /// The file that `calibrate` has written. Without it, and without `[calibration]` in the
+    /// scenario, the machine is measured first.
     #[arg(long, value_name = "FILE", requires = "compare")]
     pub(crate) calibration: Option<PathBuf>,
 
-    /// How long a task that has nothing to do looks for messages before it sleeps. 100us where this
-    /// is not given, none where there are more than three tasks a core.
+    /// How long an idle task polls for messages before it sleeps. Default: 100us; with more than
+    /// three tasks a core, not at all.
     #[arg(long, value_name = "DURATION")]
     pub(crate) busy_poll: Option<Span>,
 
-    /// Print the result as JSON in place of the table.
+    /// Print the result as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -145,7 +144,7 @@ pub(crate) struct LaunchArgs {
 /// The arguments of `calibrate`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CalibrateArgs {
-    /// The file to write, in place of the standard output.
+    /// The file to write, instead of the standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -200,14 +199,14 @@ pub(crate) struct IssueArgs {
 /// The arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {
-    /// Where the task listens, `host:port`.
+    /// The address of the task, `host:port`.
     pub(crate) address: String,
 
-    /// Which task that is: it has to prove it.
+    /// The task's name, which it has to prove.
     #[arg(long, value_name = "TASK")]
     pub(crate) task: TaskName,
 
-    /// What its training is called, as its --run-name, or else the scenario's name.
+    /// The training's name: the task's --run-name, or else the scenario's name.
     #[arg(long, alias = "run_name", value_name = "NAME")]
     pub(crate) run_name: String,
 
@@ -215,7 +214,7 @@ pub(crate) struct StatusArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) certs: PathBuf,
 
-    /// Whose certificate it is that is in the folder.
+    /// The name in the certificate in that folder.
     #[arg(long = "as", value_name = "TASK", default_value = "client:0")]
     pub(crate) client: TaskName,
 
