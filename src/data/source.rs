@@ -11,6 +11,7 @@ use super::{DataError, Dataset};
 
 /// A source of samples. If it names none for testing, a fifth is held out.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Source {
     /// The handwritten digits in this program.
     Digits,

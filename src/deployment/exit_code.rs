@@ -5,6 +5,7 @@ use crate::runtime::Code;
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ExitCode {
     /// Done.
     Done = 0,

@@ -94,6 +94,7 @@ const LARGEST_FILE: u64 = 1 << 20;
 
 /// What to train, on which cluster, and the runs to compare.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Scenario {
     /// The name in the report. Default: the file's name without its extension.
     pub name: String,

@@ -38,6 +38,7 @@ pub use window::{Padding, Sliding};
 /// Inputs are listed as `(a, b)`. Variables are listed apart from inputs, because a variable is a
 /// place on a parameter server and not a value that travels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Op {
     /// A value that each step is fed.
     Placeholder {

@@ -4,6 +4,7 @@ use super::Null;
 
 /// A model of the built-in trainer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Model {
     /// One dense layer.
     Softmax,
@@ -40,6 +41,7 @@ pub struct Embedding {
 
 /// A published image model of well-known size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Published {
     /// AlexNet in one column (Krizhevsky 2014): 61.1 million parameters.
     Alexnet,

@@ -12,6 +12,7 @@ use crate::units::Time;
 
 /// The result of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// The scenario's name.
     pub scenario: String,
@@ -53,6 +54,7 @@ pub struct NoSuchRun {
 /// The world that an experiment ran in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum World {
     /// In one process, in virtual time.
     Simulation,
@@ -62,6 +64,7 @@ pub enum World {
 
 /// The result of one run. A number that is not finite is written as `null`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Run {
     /// The run's name in the scenario.
     pub name: String,
@@ -129,6 +132,7 @@ impl Run {
 
 /// The numbers of gradients of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Gradients {
     /// Computed by workers.
     pub computed: u64,
@@ -141,6 +145,7 @@ pub struct Gradients {
 
 /// One worker step: one row of `steps.csv`.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct StepRow {
     /// The worker that took it.
     pub worker: TaskName,
@@ -162,6 +167,7 @@ pub struct StepRow {
 
 /// One evaluation on the test split: one row of `evaluations.csv`.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct EvaluationRow {
     /// The seed of the run.
     pub seed: u64,

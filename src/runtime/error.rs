@@ -11,6 +11,7 @@ use crate::tensor::TensorError;
 
 /// The class of an error: says what a program can do about it (TensorFlow: `error::Code`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Code {
     /// A session or its user ended the step. Final.
     Cancelled,

@@ -5,6 +5,7 @@ use rand_pcg::Pcg64;
 
 /// A distribution of non-negative numbers: of a factor on a step's time, or of a time in seconds.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Law {
     /// Always `value`.
     Constant {

@@ -50,6 +50,7 @@ pub struct Beginning {
 
 /// A checkpoint that could not be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FailedCheckpoint {
     /// The global step that it would have held.
     pub global_step: u64,
