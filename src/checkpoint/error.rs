@@ -137,6 +137,13 @@ impl CheckpointError {
         matches!(self, Self::Store { source, .. } if source.kind() != io::ErrorKind::NotFound)
     }
 
+    /// Whether the store has no room, or takes nothing: what is in it can be read.
+    pub(crate) fn is_for_lack_of_room(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        matches!(self, Self::Store { what: "write", source, .. }
+            if matches!(source.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem))
+    }
+
     /// Whether the request was for something that does not exist, as opposed to a file or a store
     /// that fails.
     pub(crate) fn is_mistaken(&self) -> bool {

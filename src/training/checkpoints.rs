@@ -1,5 +1,6 @@
 //! The checkpoints of a training: its chief saves and finds them, on a thread beside the actors.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,13 +17,19 @@ use super::task::Task;
 #[derive(Clone)]
 pub(super) struct Checkpoints {
     saver: Arc<Mutex<Saver>>,
+    /// Whether the saver has still to take over the checkpoints: there was no room to say so.
+    must_take_over: Arc<AtomicBool>,
     write_rate: Option<BytesPerSecond>,
 }
 
 impl Checkpoints {
     pub(super) fn new(checkpointing: &Checkpointing) -> Self {
         let saver = Saver::new(Arc::clone(&checkpointing.store), checkpointing.retention);
-        Self { saver: Arc::new(Mutex::new(saver)), write_rate: checkpointing.write_rate }
+        Self {
+            saver: Arc::new(Mutex::new(saver)),
+            must_take_over: Arc::default(),
+            write_rate: checkpointing.write_rate,
+        }
     }
 
     /// The newest complete checkpoint, if there is one. Incomplete ones are named in the log. From
@@ -32,9 +39,17 @@ impl Checkpoints {
     /// If the store can't be read, or if there are checkpoints and none of them is complete: a
     /// training that began anew in their place would lose what they might still hold.
     pub(super) async fn latest(&self, task: &Task) -> Result<Option<Restored>> {
+        let must_take_over = Arc::clone(&self.must_take_over);
         let found = self
-            .with_saver(task, |saver| {
-                saver.take_over()?;
+            .with_saver(task, move |saver| {
+                match saver.take_over() {
+                    // What is saved can be restored even so; before the next save it tries again.
+                    Err(error) if error.is_for_lack_of_room() => {
+                        tracing::warn!(%error, "the checkpoints can be read and not written");
+                        must_take_over.store(true, Ordering::Relaxed);
+                    }
+                    taken => taken?,
+                }
                 saver.latest()
             })
             .await?
@@ -60,7 +75,14 @@ impl Checkpoints {
     /// If it can't be written. The earlier checkpoints are then unchanged.
     pub(super) async fn save(&self, task: &Task, snapshot: Snapshot) -> Result<Saved> {
         let at = task.date();
-        let saved = self.with_saver(task, move |saver| saver.save(&snapshot, at)).await??;
+        let must_take_over = self.must_take_over.load(Ordering::Relaxed);
+        let saving = move |saver: &mut Saver| {
+            if must_take_over {
+                saver.take_over()?;
+            }
+            saver.save(&snapshot, at)
+        };
+        let saved = self.with_saver(task, saving).await??;
         if let Some(rate) = self.write_rate.filter(|_| saved.is_new) {
             let span = Duration::try_from_secs_f64(saved.bytes as f64 / rate.0);
             task.take_simulated_time(span.unwrap_or(Duration::MAX)).await;

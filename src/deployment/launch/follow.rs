@@ -293,3 +293,24 @@ fn last_words(log: &Path) -> Option<String> {
     let error = lines[at..].iter().take(MOST_LINES).copied().collect::<Vec<_>>().join("\n");
     error.strip_prefix("error: ").map(str::to_owned)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_of_a_task_are_all_lines_of_its_last_error() {
+        let folder = Folder::private("trainyard-last-words").unwrap();
+        let log = folder.path().join("worker-0.log");
+        let words = |text: &str| {
+            fs::write(&log, text).unwrap();
+            last_words(&log)
+        };
+        let mistakes = "error: early\nstep 3\nerror: task.toml:3: stop.steps: 0 must be at \
+                        least 1\ntask.toml:9: program.batch: 0 must be at least 1\n\n";
+        let said = words(mistakes).unwrap();
+        assert!(said.starts_with("task.toml:3: stop.steps") && said.contains("task.toml:9:"));
+        assert_eq!(words("step 3\nstep 4\n").as_deref(), Some("step 4"));
+        assert_eq!(words(""), None);
+    }
+}

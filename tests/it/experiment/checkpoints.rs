@@ -138,3 +138,19 @@ fn a_full_disk_loses_no_result_and_the_report_names_what_could_not_be_saved() {
     assert!(full.is_unsaved && full.test_accuracy.is_some());
     assert_eq!(full.weights_digest, whole.weights_digest, "the training is none the worse");
 }
+
+#[test]
+fn a_chief_that_is_started_again_goes_on_from_a_full_disk() {
+    let text = "[cluster]\nps = 1\nworker = 2\n[compute]\n\
+                step_time = { law = 'constant', value = '100ms' }\n[stop]\nsteps = 40\n\
+                [[run]]\nname = 'a'\nmode = 'sync'\n\
+                [[fault]]\nat = '2050ms'\ncrash = 'ps:0'\nrestart_after = '10ms'\n\
+                [[fault]]\nat = '2050ms'\ncrash = 'worker:0'\nrestart_after = '10ms'\n";
+    let mut trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
+    let store = Filling { memory: Memory::default(), room: AtomicU32::new(7) };
+    let every = SecondOrStepTimer::every_steps(10);
+    trial.checkpointing = Some(Checkpointing { every, ..Checkpointing::new(Arc::new(store)) });
+    let run = trial.report(&trial.simulate(&train)).unwrap();
+    assert_eq!((run.global_steps, run.is_unsaved), (40, true));
+    assert!(run.gradients.dropped > 0, "steps after the last checkpoint are taken again");
+}
