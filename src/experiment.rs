@@ -179,15 +179,24 @@ impl Experiment {
     /// The runs, ready for a world, in the scenario's order: at least one.
     ///
     /// # Errors
-    /// Every mistake in the scenario; an unknown run; data that can't be read.
+    /// Every mistake in the scenario; an unknown run; data that can't be read; more tasks than a
+    /// simulation has memory for.
     pub fn trials(&self) -> Result<Vec<Trial>, ExperimentError> {
+        self.trials_of(memory::check_tasks)
+    }
+
+    /// The runs whose cluster `fits`.
+    fn trials_of(
+        &self,
+        fits: impl Fn(&Scenario, &str) -> Result<(), ExperimentError>,
+    ) -> Result<Vec<Trial>, ExperimentError> {
         let scenarios = self.scenarios()?;
         self.check_names(&scenarios[0].1)?;
         let mut trials: Vec<Trial> = Vec::new();
         for (swept, scenario) in &scenarios {
             for run in scenario.runs.iter().filter(|run| self.wants(&run.name)) {
                 let own = scenario.of(run);
-                memory::check_tasks(own, &run.name)?;
+                fits(own, &run.name)?;
                 let mut trial = Trial::new(scenario, run, swept)?;
                 // Trials with the same data share it.
                 let same = |known: &&Trial| known.data_key == trial.data_key;
@@ -208,6 +217,17 @@ impl Experiment {
     pub(crate) fn trials_in(&self, world: World) -> Result<Vec<Trial>, ExperimentError> {
         let trials = self.trials()?;
         trials.iter().try_for_each(|trial| memory::check(trial, world))?;
+        Ok(trials)
+    }
+
+    /// The runs, ready for one task on this machine.
+    ///
+    /// # Errors
+    /// As [`Self::trials`]; if the task may take more memory than it may.
+    pub(crate) fn trials_of_task(&self) -> Result<Vec<Trial>, ExperimentError> {
+        // The others are on machines of their own.
+        let trials = self.trials_of(|_, _| Ok(()))?;
+        trials.iter().try_for_each(memory::check_task)?;
         Ok(trials)
     }
 

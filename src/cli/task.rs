@@ -25,7 +25,7 @@ pub(super) fn run(args: &TaskArgs, trainer: &impl Trainer) -> Result<ExitCode, F
         eprintln!("the chief looks at the test split: there is nothing for an evaluator to do");
         return Ok(ExitCode::Done);
     }
-    let trial = only(experiment.trials()?)?;
+    let trial = only(experiment.trials_of_task()?)?;
     let run = args.run_name.as_deref().unwrap_or(&trial.scenario);
     let mut seat = Seat::new(&config, trial.cluster.spec.clone(), args.certs.as_deref(), run)?;
     seat.silence = trial.silence;

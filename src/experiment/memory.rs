@@ -5,6 +5,7 @@ use std::fs;
 
 use super::scenario::Scenario;
 use super::{ExperimentError, Trial};
+use crate::cluster::TaskName;
 use crate::kernels::Numerics;
 use crate::models::Extent;
 use crate::report::World;
@@ -55,8 +56,30 @@ impl Estimate {
 /// # Errors
 /// If it will not; the error names what needs most.
 pub(super) fn check(trial: &Trial, world: World) -> Result<(), ExperimentError> {
+    fits(trial, estimate(trial, world))
+}
+
+/// Checks that one task of a deployed run will fit the trial's limit, or this machine.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn check_task(trial: &Trial) -> Result<(), ExperimentError> {
+    let of_all = estimate(trial, World::Deployment);
+    let tasks = trial.cluster.spec.tasks().count() as f64;
+    let workers = trial.cluster.spec.tasks().filter(TaskName::trains).count().max(1) as f64;
+    // A worker has a share of the batches; of the variables it has a copy and a gradient, and a
+    // parameter server what is left without the workers'.
+    let own = Estimate {
+        tasks: of_all.tasks / tasks,
+        data: of_all.data / tasks,
+        variables: of_all.variables / workers,
+        batches: of_all.batches / workers,
+    };
+    fits(trial, own)
+}
+
+fn fits(trial: &Trial, estimate: Estimate) -> Result<(), ExperimentError> {
     let limit = trial.memory_limit.unwrap_or_else(of_machine);
-    let estimate = estimate(trial, world);
     if estimate.total() <= limit.0 as f64 {
         return Ok(());
     }
@@ -92,7 +115,7 @@ fn of_tasks(tasks: f64) -> f64 {
 
 fn estimate(trial: &Trial, world: World) -> Estimate {
     let tasks = trial.cluster.spec.tasks().count() as f64;
-    let workers = trial.cluster.spec.tasks().filter(|task| task.trains()).count() as f64;
+    let workers = trial.cluster.spec.tasks().filter(TaskName::trains).count() as f64;
     let (processes, of_tasks) = match world {
         World::Simulation => (1.0, of_tasks(tasks)),
         World::Deployment => (tasks, tasks * PROCESS),

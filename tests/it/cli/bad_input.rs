@@ -53,6 +53,17 @@ fn a_run_that_would_take_more_memory_than_its_limit_is_refused_with_what_needs_i
     }
 }
 
+#[test]
+fn a_task_that_would_take_more_memory_than_its_limit_is_refused_before_it_asks_for_others() {
+    let path = scenario("too_large_task", SMALL);
+    let (ps, workers) = ("--ps-hosts=h:1", "--worker-hosts=h:2,h:3");
+    let role = [ps, workers, "--job-name=worker", "--task-index=0"];
+    let set = ["--set", "program.batch=100000000"];
+    let said = trainyard(&[&["task", path.as_str()], &role[..], &set[..]].concat());
+    assert_eq!((said.code, said.out.as_str()), (2, ""), "{}", said.err);
+    assert!(said.err.contains("over the limit of 4GB"), "{}", said.err);
+}
+
 /// `gzip` of `megabytes` of zeros: a thousandth of that.
 fn bomb(path: &Path, megabytes: usize) {
     let mut zipped = GzEncoder::new(File::create(path).unwrap(), Compression::fast());
