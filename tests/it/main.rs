@@ -9,3 +9,4 @@ mod modes;
 mod quic;
 mod session;
 mod support;
+mod validation;
