@@ -20,7 +20,9 @@ const MODES: [Mode; 4] = [
 ];
 /// Those that share the rounds of backup workers, or the steps of `async`: not every message of
 /// theirs is tried.
-const ALIKE: [Mode; 5] = [
+const ALIKE: [Mode; 7] = [
+    Mode::Sync { backups: 1, cancel: true },
+    Mode::KBatchSync { k: 2, cancel: true },
     Mode::KAsync { k: 2 },
     Mode::KBatchSync { k: 2, cancel: false },
     Mode::KBatchAsync { k: 2 },

@@ -173,7 +173,8 @@ fn whole_steps(store: &Memory) -> Vec<u64> {
     counts.into_iter().map(|(step, ..)| step).collect()
 }
 
-const MODES: [Mode; 4] = [
+const MODES: [Mode; 5] = [
+    Mode::Sync { backups: 1, cancel: true },
     Mode::Async,
     Mode::Sync { backups: 0, cancel: false },
     Mode::Sync { backups: 1, cancel: false },
