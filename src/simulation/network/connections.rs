@@ -11,13 +11,16 @@ use super::MessageId;
 use super::flows::FlowId;
 use super::route::{Route, Wiring};
 
+/// Stands for a connection that has carried no message.
+const NONE: FlowId = FlowId::MAX;
+
 /// All connections that ever carried a message.
 #[derive(Default)]
 pub(super) struct Connections {
     /// By the number of their flow.
     all: Vec<Connection>,
-    /// By sender: its receivers, in order, with their connections.
-    of_sender: Vec<Vec<(usize, FlowId)>>,
+    /// By sender and then receiver, as far as any that it ever sent to; [`NONE`] without one.
+    of_sender: Vec<Vec<FlowId>>,
 }
 
 /// One direction of the connection between two tasks.
@@ -53,17 +56,20 @@ impl Connections {
 
     /// The connection from one task to another.
     pub(super) fn between(&mut self, from: usize, to: usize, wiring: &Wiring) -> FlowId {
-        let known = &mut self.of_sender[from];
-        match known.binary_search_by_key(&to, |(receiver, _)| *receiver) {
-            Ok(at) => known[at].1,
-            Err(at) => {
-                let id = self.all.len() as FlowId;
-                known.insert(at, (to, id));
-                let (route, latency) = (wiring.route(from, to), wiring.latency(from, to));
-                self.all.push(Connection::new((from, to), route, latency));
-                id
-            }
+        match self.of_sender[from].get(to) {
+            Some(id) if *id != NONE => *id,
+            _ => self.open(from, to, wiring),
         }
+    }
+
+    fn open(&mut self, from: usize, to: usize, wiring: &Wiring) -> FlowId {
+        let id = self.all.len() as FlowId;
+        let (route, latency) = (wiring.route(from, to), wiring.latency(from, to));
+        self.all.push(Connection::new((from, to), route, latency));
+        let known = &mut self.of_sender[from];
+        known.resize(known.len().max(to + 1), NONE);
+        known[to] = id;
+        id
     }
 
     pub(super) fn get(&self, id: FlowId) -> &Connection {
