@@ -1,0 +1,108 @@
+//! The registration of partitions: their variables are looked up, and their plans are made.
+
+use std::sync::Arc;
+
+use crate::cluster::DeviceName;
+use crate::graph::Op;
+use crate::partition::Partition;
+use crate::transport::PeerId;
+
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::mail::ParameterServerMail;
+use crate::runtime::mailbox::tell;
+use crate::runtime::messages::{GraphHandle, MasterMessage, Scope, StepId};
+use crate::runtime::state::Bound;
+use crate::runtime::worker::plan::Plan;
+
+use super::{Graph, Worker};
+
+/// A partition whose variables are being looked up.
+pub(super) struct Binding {
+    pub(super) master: PeerId,
+    partition: Arc<Partition>,
+    scope: Option<Scope>,
+}
+
+impl Worker {
+    /// First half of a registration: the parameter server looks up the variables; [`Worker::bound`]
+    /// is the second.
+    pub(super) fn register(
+        &mut self,
+        from: PeerId,
+        graph: GraphHandle,
+        partition: Arc<Partition>,
+        scope: Option<Scope>,
+    ) {
+        let variables = partition.variables.clone();
+        self.masters.insert(graph.master, from);
+        self.rendezvous.regain(graph.master);
+        let bind = ParameterServerMail::Bind {
+            from,
+            graph,
+            scope,
+            variables,
+            replicas: partition.replicas(),
+        };
+        self.binding.insert(graph, Binding { master: from, partition, scope });
+        tell(&self.link.actors.parameter_server, bind);
+    }
+
+    pub(super) fn bound(&mut self, graph: GraphHandle, outcome: Result<Bound>) {
+        let Some(Binding { master, partition, scope }) = self.binding.remove(&graph) else {
+            return;
+        };
+        let outcome = outcome.and_then(|bound| {
+            self.check_device(&partition)?;
+            let receivers = self.receivers(&partition)?;
+            self.refuse_hollow(partition.nodes.iter().filter_map(|node| match &node.op {
+                Op::Const(value) => Some(value),
+                _ => None,
+            }))?;
+            let memos = vec![None; partition.nodes.len()];
+            let plan = Arc::new(Plan::new(partition, bound, scope));
+            self.graphs.insert(graph, Graph { master, plan, receivers, memos, idle: Vec::new() });
+            Ok(())
+        });
+        self.link.send(master, MasterMessage::GraphRegistered { graph, outcome });
+    }
+
+    pub(super) fn deregister(&mut self, graphs: &[GraphHandle], isolated: Option<Scope>) {
+        // An order to abort a step can still be on its way.
+        let orphans: Vec<StepId> = self
+            .steps
+            .iter()
+            .filter(|(_, step)| graphs.contains(&step.graph))
+            .map(|(part, _)| part.step)
+            .collect();
+        orphans.into_iter().for_each(|step| self.abort(step));
+        for graph in graphs {
+            self.binding.remove(graph);
+            self.graphs.remove(graph);
+        }
+        if let Some(scope) = isolated {
+            tell(&self.link.actors.parameter_server, ParameterServerMail::CloseScope(scope));
+        }
+    }
+
+    fn check_device(&self, partition: &Partition) -> Result<()> {
+        let own = self.devices.len() as u32;
+        if partition.device < own {
+            return Ok(());
+        }
+        let name = |index| DeviceName::cpu(partition.task.clone(), index).to_string();
+        let there = (0..own).map(name).collect::<Vec<_>>().join(", ");
+        let message =
+            format!("there is no {}; the devices of the task are {there}", name(partition.device));
+        Err(Error::new(Code::InvalidArgument, message).on(&partition.task))
+    }
+
+    fn receivers(&self, partition: &Partition) -> Result<Vec<PeerId>> {
+        let resolve = |task| {
+            let unknown = || {
+                format!("{} does not know the task {task}, to which it has to send", partition.task)
+            };
+            self.link.resolve(task).ok_or_else(|| Error::new(Code::Unavailable, unknown()))
+        };
+        partition.sends.iter().map(|send| resolve(&send.to)).collect()
+    }
+}
