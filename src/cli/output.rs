@@ -32,11 +32,11 @@ impl Out {
             let what =
                 format!("the files of run `{}` in {}", trial.name, files.directory().display());
             tracing::error!(%error, "{what} can't be written");
-            self.failure.get_or_insert_with(|| Failure::Write { what, error });
+            self.failure.get_or_insert(Failure::Write { what, error });
         }
     }
 
-    /// Prints the report as [`print`].
+    /// Prints the report as [`print()`].
     ///
     /// # Errors
     /// If it, or the files before, could not be written.

@@ -89,7 +89,7 @@ pub use error::{ChangeError, Mistake, ScenarioError};
 pub use run::RunSpec;
 pub use tasks::Tasks;
 
-/// The largest file that can be a scenario [bytes].
+/// The largest file that can be a scenario \[bytes\].
 const LARGEST_FILE: u64 = 1 << 20;
 
 /// What to train, on which cluster, and the runs to compare.

@@ -26,7 +26,7 @@ pub struct Null {
 pub struct Lookups {
     /// The number of rows, of all variables together.
     pub rows: usize,
-    /// The width of a row [elements].
+    /// The width of a row \[elements\].
     pub width: usize,
 }
 

@@ -62,7 +62,7 @@ pub enum Law {
         /// The number.
         shift: f64,
         /// The law.
-        law: Box<Law>,
+        law: Box<Self>,
     },
 }
 

@@ -60,7 +60,7 @@ pub(super) struct World {
     audit: Audit,
 }
 
-/// The time by which every run has ended [200 years]. Beyond it, times that could not be told apart
+/// The time by which every run has ended: 200 years. Beyond it, times that could not be told apart
 /// from the clock's greatest would be taken for it.
 const END_OF_TIME: Time = Time(200 * 365 * 24 * 3600 * 1_000_000_000);
 

@@ -125,8 +125,10 @@ impl Rounds {
 
     /// Stops those who compute from the version `last` or an older one.
     fn stop_late(&mut self, last: u64) -> impl Iterator<Item = Effect> + use<> {
-        let late = self.computing.extract_if(.., |_, version| *version <= last);
-        let late: Vec<u32> = late.map(|(worker, _)| worker).collect();
+        let is_late = |version: u64| version <= last;
+        let late = self.computing.iter().filter(|(_, version)| is_late(**version));
+        let late: Vec<u32> = late.map(|(worker, _)| *worker).collect();
+        self.computing.retain(|_, version| !is_late(*version));
         late.into_iter().map(|worker| Effect::Stop { worker })
     }
 }
