@@ -1,23 +1,25 @@
 //! The end of each worker's step at the task that holds the global step.
 //!
-//! Adapts [`Coordinator`], which decides who counts and who waits, to the operations `CommitStep`,
-//! `Fence` and `LiftFence`, which are answered.
+//! Adapts [`Coordinator`], which decides who counts and who waits, to the operations `BeginStep`,
+//! `CommitStep`, `Fence` and `LiftFence`, which are answered.
+
+mod fences;
+mod votes;
 
 use std::collections::BTreeMap;
 
 use smallvec::{SmallVec, smallvec};
 
 use crate::graph::Replica;
-use crate::sync::{
-    Contribution, Coordinator, Counted, Effect, Ended, Membership, Place, Verdict, Version,
-};
+use crate::sync::{Coordinator, Counted, Effect, Ended, Membership, Version};
 use crate::tensor::Tensor;
 
-use crate::runtime::codec::verdict_to_tensor;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::{StepId, Values};
 use crate::runtime::parameter_server::done::Done;
-use crate::runtime::state::{Begin, Commit, Served, Taken, Ticket};
+use crate::runtime::state::{Commit, Served, Taken, Ticket};
+
+use votes::{Told, Vote, late};
 
 /// One training's coordination, in one epoch.
 pub(super) struct Coordination {
@@ -46,28 +48,6 @@ pub(super) struct Coordination {
 
 /// The answers that follow from an operation, most often just its own.
 type Answers = SmallVec<[Served; 1]>;
-
-/// A worker's vote.
-#[derive(Clone, Copy, Debug)]
-struct Vote {
-    ticket: Ticket,
-    /// The least version of a variable that its gradients were computed from.
-    version: Version,
-    /// The global step that its step began at.
-    read: i64,
-    taken: Option<Taken>,
-    /// Whether the step has failed or its worker was lost: the gradient may not have come to every
-    /// variable.
-    has_failed: bool,
-}
-
-/// A vote that counts, with its answer.
-#[derive(Clone, Copy, Debug)]
-struct Told {
-    vote: Vote,
-    place: Place,
-    counted: Counted,
-}
 
 /// The values that answer a worker's step.
 fn outputs(counted: Counted) -> Values {
@@ -98,20 +78,6 @@ impl Coordination {
         }
     }
 
-    /// Takes the beginning of a worker's step, which is answered with its end.
-    pub(super) fn begin(&mut self, members: &Membership, ticket: Ticket, begin: &Begin) -> Answers {
-        let Begin { replica, version, .. } = *begin;
-        if let Err(error) = self.check(replica, version) {
-            return smallvec![Served { ticket, outcome: Err(error) }];
-        }
-        let before = self.begun.insert(replica.worker, ticket);
-        let mut answers: Answers = Self::taken_over(replica, ticket, before).collect();
-        let effects =
-            self.coordinator.begin(members, Contribution { worker: replica.worker, version });
-        answers.extend(self.answer(effects));
-        answers
-    }
-
     /// Takes the end of a worker's step at the global step `now`: its updates have been applied or,
     /// if the worker votes, are on their way.
     pub(super) fn commit(
@@ -138,39 +104,6 @@ impl Coordination {
     /// The steps that have been counted since the last call.
     pub(super) fn take_steps(&mut self) -> i64 {
         std::mem::take(&mut self.steps)
-    }
-
-    fn vote(&mut self, members: &Membership, replica: Replica, vote: Vote) -> Answers {
-        let (ticket, version, worker) = (vote.ticket, vote.version, replica.worker);
-        if self.coordinator.is_current(version) {
-            // All variables have had as many updates.
-            self.closed.retain(|round, _| *round >= version.updates);
-        }
-        if let Some(told) = self.told_before(members, worker, &vote) {
-            self.told.insert(worker, Told { vote, ..told });
-            let mut answers: Answers = smallvec![self.tell(ticket, Some(told.place), told.counted)];
-            answers.extend(self.end_begun(worker, Ok(Values::new())));
-            return answers;
-        }
-        let before = self.votes.insert(worker, vote).map(|vote| vote.ticket);
-        let mut answers: Answers = Self::taken_over(replica, ticket, before).collect();
-        let effects = self.coordinator.vote(members, Contribution { worker, version });
-        answers.extend(self.answer(effects));
-        answers
-    }
-
-    /// The answer that the worker's vote was given before, if it must not be decided anew. A step
-    /// that is taken again does not count twice. If the earlier step has failed, or the worker was
-    /// lost, the worker keeps its place, since variables may wait for its gradient there.
-    fn told_before(&self, members: &Membership, worker: u32, vote: &Vote) -> Option<Told> {
-        let told = *self.told.get(&worker).filter(|_| !members.is_over())?;
-        let (master, before) = (vote.ticket.step.master, told.vote.ticket.step.master);
-        let is_same_step =
-            vote.taken.is_some() && (before, told.vote.taken) == (master, vote.taken);
-        let is_awaited = (told.vote.has_failed || before != master)
-            && self.coordinator.is_current(vote.version)
-            && told.place.round >= vote.version.updates;
-        (is_same_step || is_awaited).then_some(told)
     }
 
     /// Counts a step whose updates have been applied, and holds its worker as the mode does. A step
@@ -208,59 +141,6 @@ impl Coordination {
         answers
     }
 
-    /// Puts up a fence: all other workers stop between two steps.
-    pub(super) fn put_up_fence(
-        &mut self,
-        members: &Membership,
-        replica: Replica,
-        ticket: Ticket,
-    ) -> Answers {
-        let refuse = |error| smallvec![Served { ticket, outcome: Err(error) }];
-        if let Err(error) = self.check(replica, Version::default()) {
-            return refuse(error);
-        }
-        let effects = match self.coordinator.put_up_fence(members, replica.worker) {
-            Ok(effects) => effects,
-            Err(owner) => {
-                let message =
-                    format!("worker {owner} has a fence here; try again once it is lifted");
-                return refuse(Error::new(Code::FailedPrecondition, message));
-            }
-        };
-        let waiting = self.fence.replace((ticket, false)).filter(|(_, is_told)| !is_told);
-        let mut answers: Answers =
-            Self::taken_over(replica, ticket, waiting.map(|(ticket, _)| ticket)).collect();
-        answers.extend(self.answer(effects));
-        answers
-    }
-
-    /// Lifts a worker's fence.
-    pub(super) fn lift_fence(
-        &mut self,
-        members: &Membership,
-        replica: Replica,
-        ticket: Ticket,
-    ) -> Answers {
-        let outcome = self.check(replica, Version::default());
-        let lifted =
-            if outcome.is_ok() { self.coordinator.lift_fence(replica.worker) } else { None };
-        let outcome = match outcome {
-            Ok(()) if lifted.is_none() && !members.is_over() => {
-                let message = format!(
-                    "the fence of worker {} is gone, for it seemed to be lost, or went on to \
-                     train; what it has read since may be of different steps: put up another and \
-                     read again",
-                    replica.worker
-                );
-                Err(Error::new(Code::Aborted, message))
-            }
-            outcome => outcome.map(|()| Values::new()),
-        };
-        let mut answers: Answers = smallvec![Served { ticket, outcome }];
-        answers.extend(self.answer(lifted.unwrap_or_default()));
-        answers
-    }
-
     /// Forgets a step that has failed, and takes down its fence.
     pub(super) fn forget(&mut self, step: StepId) -> Vec<Served> {
         let told = self.told.values_mut().map(|told| &mut told.vote);
@@ -272,31 +152,6 @@ impl Coordination {
         let owner = self.coordinator.fence_owner().filter(|_| is_forgotten);
         let lifted = owner.and_then(|owner| self.coordinator.lift_fence(owner));
         self.answer(lifted.unwrap_or_default())
-    }
-
-    /// Takes down the fence of `worker`, if it has one: it is missed, and others wait.
-    pub(super) fn take_down_fence(&mut self, worker: u32) -> Vec<Served> {
-        let lifted = self.coordinator.lift_fence(worker);
-        self.answer(lifted.unwrap_or_default())
-    }
-
-    /// `replica` makes ready to train. If it has to wait for a fence to be lifted, returns the
-    /// answers that follow.
-    pub(super) fn hold_off(
-        &mut self,
-        members: &Membership,
-        replica: Replica,
-    ) -> Option<Vec<Served>> {
-        let owner = self.coordinator.fence_owner()?;
-        if owner == replica.worker || replica.check_trains_with(&self.training).is_err() {
-            return None;
-        }
-        let effects = self.coordinator.rest(members, replica.worker);
-        Some(self.answer(effects))
-    }
-
-    pub(super) fn has_fence(&self) -> bool {
-        self.coordinator.fence_owner().is_some()
     }
 
     /// Stops waiting for `worker`.
@@ -420,50 +275,6 @@ impl Coordination {
         }
         served
     }
-
-    /// The answer to the beginning of the worker's step, if it waits for one.
-    fn end_begun(&mut self, worker: u32, outcome: Result<Values>) -> Option<Served> {
-        self.begun.remove(&worker).map(|ticket| Served { ticket, outcome })
-    }
-
-    fn answer_fence(&mut self) -> Option<Served> {
-        let (ticket, is_told) = self.fence.as_mut()?;
-        let was_told = std::mem::replace(is_told, true);
-        (!was_told).then(|| Served { ticket: *ticket, outcome: Ok(Values::new()) })
-    }
-
-    fn answer_vote(&mut self, worker: u32, place: Option<Place>) -> Option<Served> {
-        let vote = self.votes.remove(&worker)?;
-        let Some(place) = place else {
-            let counted = Counted::dropped(self.global_step, vote.read);
-            return Some(self.tell(vote.ticket, None, counted));
-        };
-        let staleness = place.round.saturating_sub(vote.version.updates) as i64;
-        let counted = Counted { global_step: self.global_step, staleness, applied: true };
-        self.told.insert(worker, Told { vote, place, counted });
-        Some(self.tell(vote.ticket, Some(place), counted))
-    }
-
-    fn tell(&self, ticket: Ticket, place: Option<Place>, counted: Counted) -> Served {
-        let closed = self
-            .closed
-            .iter()
-            .map(|(round, contributors)| (*round, contributors.clone()))
-            .collect();
-        let verdict = Verdict { epoch: self.coordinator.epoch(), place, closed };
-        let mut values = outputs(counted);
-        values.push(verdict_to_tensor(&verdict));
-        Served { ticket, outcome: Ok(values) }
-    }
-}
-
-/// The error of a step that is stopped because its round has closed without it.
-fn late(worker: u32) -> Error {
-    let message = format!(
-        "the step of worker {worker} is too late: its round has closed without it; take it again, \
-         from the variables as they are now"
-    );
-    Error::new(Code::Late, message)
 }
 
 /// The error of `older`, which gives way to the `newer` request of `replica`.
