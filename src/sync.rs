@@ -20,6 +20,7 @@
 mod accumulator;
 mod conditional_accumulator;
 mod coordinator;
+mod counting;
 mod effect;
 mod fence;
 mod fifo_queue;
@@ -32,11 +33,12 @@ mod sparse_sum;
 pub use accumulator::{Accumulator, Offer, Round};
 pub use conditional_accumulator::AccumulatorState;
 pub use coordinator::Coordinator;
+pub(crate) use counting::{Counted, Ended};
 pub use effect::Effect;
 pub use fifo_queue::{Answer, QueueState};
 pub use membership::{Epoch, Joined, Membership};
 pub use modes::Mode;
-pub(crate) use protocol::{Arrived, Correction, Counted, Ended, Treatment};
+pub(crate) use protocol::{Arrived, Correction, Treatment};
 pub use protocol::{Contribution, Copies, Exchange, Place, Verdict, Version};
 pub use sparse_sum::SparseSum;
 

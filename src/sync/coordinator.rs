@@ -1,8 +1,9 @@
 //! Decides when a worker's step counts and when the worker goes on; one for each training.
 
+use super::counting::{Counted, Ended};
 use super::effect::Effect;
 use super::fence::Fence;
-use super::protocol::{Contribution, Counted, Ended, Policy, Version};
+use super::protocol::{Contribution, Policy, Version};
 use super::{Epoch, Membership, Mode};
 
 /// Decides, at the task that holds the global step, when a worker's step counts.

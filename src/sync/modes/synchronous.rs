@@ -10,9 +10,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::sync::protocol::{
-    Arrived, Counted, Ended, Needs, Place, Policy, Problem, Protocol, Treatment,
-};
+use crate::sync::counting::{Counted, Ended};
+use crate::sync::protocol::{Arrived, Needs, Place, Policy, Problem, Protocol, Treatment};
 use crate::sync::rounds::{RoundRule, Rounds, Versions, Voters};
 use crate::sync::{Effect, Membership};
 

@@ -1,0 +1,38 @@
+//! How a step is counted at the task of the global step.
+
+/// The end of a worker's step in a mode without votes, at the task of the global step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    /// The worker.
+    pub(crate) worker: u32,
+    /// Whether an earlier attempt of the step may have been carried out, wholly or in part.
+    pub(crate) is_again: bool,
+    /// The global step at which the worker's step began.
+    pub(crate) read: i64,
+}
+
+/// The result of counting a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// The global step after this step.
+    pub(crate) global_step: i64,
+    /// The number of updates that were applied between the step's reading of the variables and the
+    /// application of its gradient.
+    pub(crate) staleness: i64,
+    /// Whether the step's gradient was applied.
+    pub(crate) applied: bool,
+}
+
+impl Counted {
+    /// The result of a step that began at the global step `read` and does not count.
+    pub(crate) fn dropped(now: i64, read: i64) -> Self {
+        Self { global_step: now, staleness: now - read, applied: false }
+    }
+}
+
+/// Counts each step by itself.
+pub(super) fn count_each(now: &mut i64, step: &Ended) -> Counted {
+    let before = *now;
+    *now += 1;
+    Counted { global_step: *now, staleness: before - step.read, applied: true }
+}
