@@ -4,6 +4,7 @@
 mod args;
 mod calibrate;
 mod certs;
+mod chaos;
 mod checkpoint;
 mod cluster;
 mod doctor;
@@ -19,6 +20,7 @@ mod status;
 mod task;
 
 use clap::Parser;
+use tracing::level_filters::LevelFilter;
 
 use crate::deployment::ExitCode;
 use crate::experiment::Trainer;
@@ -35,7 +37,9 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
             return error.print().map_or(ExitCode::Internal, |()| code);
         }
     };
-    logging::start(args.verbose);
+    // Drawn faults are expected to be warned of.
+    let is_chaos = matches!(&args.command, Command::Sim(sim) if sim.chaos.is_some());
+    logging::start(args.verbose, if is_chaos { LevelFilter::ERROR } else { LevelFilter::WARN });
     let outcome = match &args.command {
         Command::Sim(args) => sim::run(args, &trainer),
         Command::Task(args) => task::run(args, &trainer),

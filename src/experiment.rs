@@ -16,6 +16,7 @@
 //! A [`Scenario`] is a file's contents, checked; a [`Trial`] is one run of it, ready for a world.
 
 pub mod calibration;
+pub mod chaos;
 mod compare;
 mod error;
 mod files;
@@ -271,7 +272,7 @@ fn load(scenario: &Scenario) -> Result<Option<Dataset>, ExperimentError> {
     use crate::models::{Embedding, Model};
     let (source, seed) = (&scenario.dataset, scenario.seed);
     let loaded = match &scenario.settings.model {
-        Model::Null(_) => return Ok(None),
+        Model::Null(_) | Model::Count => return Ok(None),
         Model::Softmax | Model::Mlp { .. } | Model::Convnet => source.load(seed),
         Model::Published(published) => {
             let (image, classes) = published.images();

@@ -85,6 +85,7 @@ pub mod operations;
 pub mod optimizer;
 pub mod partition;
 pub mod placement;
+mod planted;
 pub mod random;
 pub mod report;
 pub mod runtime;

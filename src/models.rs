@@ -3,6 +3,7 @@
 
 mod alexnet;
 mod convnet;
+pub(crate) mod count;
 mod embedding;
 mod extent;
 mod inception_v3;
@@ -82,8 +83,8 @@ pub(crate) fn build(model: &Model, features: &Output, split: &Split) -> Result<N
             let (logits, updates) = network::logits(published.table(), features)?;
             Network { updates, ..Network::of(logits) }
         }
-        Model::Null(_) => {
-            return Err(Error::new(Code::Internal, "the model `null` gives no logits"));
+        Model::Null(_) | Model::Count => {
+            return Err(Error::new(Code::Internal, "a model without data gives no logits"));
         }
     })
 }

@@ -36,7 +36,7 @@ pub use coordinator::Coordinator;
 pub(crate) use counting::{Counted, Ended};
 pub use effect::Effect;
 pub use fifo_queue::{Answer, QueueState};
-pub use membership::{Epoch, Joined, Membership};
+pub use membership::{Departed, Epoch, Joined, Membership};
 pub use modes::Mode;
 pub(crate) use protocol::{Arrived, Correction, Treatment};
 pub use protocol::{Contribution, Copies, Exchange, Place, Verdict, Version};

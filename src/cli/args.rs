@@ -172,6 +172,11 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) repeat: NonZeroU32,
 
+    /// Run each run under faults drawn from N seeds, after those of the scenario, and check what is
+    /// promised of every training. With 0, only those of the scenario.
+    #[arg(long, value_name = "N", conflicts_with_all = ["repeat", "out"])]
+    pub(crate) chaos: Option<u64>,
+
     /// Write the report's files into this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

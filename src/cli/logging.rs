@@ -1,12 +1,12 @@
-//! Logs on stderr: warnings always, more with each `-v`.
+//! Logs on stderr: warnings unless they are expected, more with each `-v`.
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// Starts logging. A program that has set up its own logging keeps it.
-pub(super) fn start(verbose: u8) {
+/// Starts logging, at the level `least` or, with each `-v`, at a more verbose one. A program that has set up its own logging keeps it.
+pub(super) fn start(verbose: u8, least: LevelFilter) {
     let level = match verbose {
-        0 => LevelFilter::WARN,
+        0 => least,
         1 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };

@@ -4,6 +4,7 @@
 //! Only this module reads the wall clock for its own use; nothing from here goes back into a run.
 
 use std::io::IsTerminal;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -24,10 +25,68 @@ pub(crate) struct Progress {
     line: Line,
 }
 
+/// Counts what is done of several runs, one after the other, each of the same length.
+pub(crate) struct Counter {
+    what: &'static str,
+    total: u64,
+    next: Mutex<Instant>,
+    line: Line,
+}
+
+impl Counter {
+    /// `sync: 120/1000 timelines`, now and then.
+    pub(crate) fn show(&self, run: &str, done: u64) {
+        let mut next = self.next.lock().expect("nothing panics while it holds the time");
+        let now = Instant::now();
+        if now < *next {
+            return;
+        }
+        *next = now + self.line.interval();
+        self.line.show(format!("{run}: {done}/{} {}", self.total, self.what));
+    }
+
+    /// Removes the line.
+    pub(crate) fn finish(self) {
+        self.line.finish();
+    }
+}
+
 /// How the line is shown.
 enum Line {
     Redrawn(ProgressBar),
     Printed,
+}
+
+impl Line {
+    fn new() -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self::Printed;
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style =
+            ProgressStyle::with_template("{wide_msg}").expect("the template is well formed");
+        Self::Redrawn(bar.with_style(style))
+    }
+
+    fn interval(&self) -> Duration {
+        match self {
+            Self::Redrawn(_) => REDRAW_EVERY,
+            Self::Printed => PRINT_EVERY,
+        }
+    }
+
+    fn show(&self, text: String) {
+        match self {
+            Self::Redrawn(bar) => bar.set_message(text),
+            Self::Printed => eprintln!("{text}"),
+        }
+    }
+
+    fn finish(&self) {
+        if let Self::Redrawn(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
 }
 
 impl Progress {
@@ -36,20 +95,19 @@ impl Progress {
         Self::new(&*trial.name, trial.settings.stop.steps)
     }
 
+    /// A counter of what is done of each of several runs, `total` times `what`.
+    pub(crate) fn counter(what: &'static str, total: u64) -> Counter {
+        let line = Line::new();
+        let next = Mutex::new(Instant::now() + line.interval());
+        Counter { what, total, next, line }
+    }
+
     /// The progress of the run called `run`, which has at most `total_steps` global steps, if the
     /// number is known.
     pub(crate) fn new(run: impl Into<String>, total_steps: Option<u64>) -> Self {
-        let began = Instant::now();
-        let line = if std::io::stderr().is_terminal() {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            let style =
-                ProgressStyle::with_template("{wide_msg}").expect("the template is well formed");
-            Line::Redrawn(bar.with_style(style))
-        } else {
-            Line::Printed
-        };
+        let (began, line) = (Instant::now(), Line::new());
         let mut progress = Self { run: run.into(), total_steps, began, next: began, line };
-        progress.next += progress.interval();
+        progress.next += progress.line.interval();
         progress
     }
 
@@ -77,13 +135,6 @@ impl Progress {
             now.as_secs_f64()
         )
     }
-
-    fn interval(&self) -> Duration {
-        match self.line {
-            Line::Redrawn(_) => REDRAW_EVERY,
-            Line::Printed => PRINT_EVERY,
-        }
-    }
 }
 
 impl Watch for Progress {
@@ -93,19 +144,14 @@ impl Watch for Progress {
         if instant < self.next {
             return;
         }
-        self.next = instant + self.interval();
+        self.next = instant + self.line.interval();
         let text = self.describe(self.began.elapsed(), global_step, loss, now);
-        match &self.line {
-            Line::Redrawn(bar) => bar.set_message(text),
-            Line::Printed => eprintln!("{text}"),
-        }
+        self.line.show(text);
     }
 
     /// Removes the line.
     fn finish(self: Box<Self>) {
-        if let Line::Redrawn(bar) = self.line {
-            bar.finish_and_clear();
-        }
+        self.line.finish();
     }
 }
 

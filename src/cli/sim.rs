@@ -1,6 +1,7 @@
 //! `sim`: runs a scenario in simulation, run by run, and compares the runs.
 
 use super::args::SimArgs;
+use super::chaos;
 use super::failure::Failure;
 use super::output::{Out, digests, exit_code};
 use super::progress::Progress;
@@ -11,7 +12,11 @@ use crate::training::{Recording, SharedRecording};
 
 /// Runs the command.
 pub(super) fn run(args: &SimArgs, trainer: &impl Trainer) -> Result<ExitCode, Failure> {
-    let trials = args.scenario.experiment()?.sweeps(&args.sweeps).trials_in(World::Simulation)?;
+    let experiment = args.scenario.experiment()?.sweeps(&args.sweeps);
+    if let Some(seeds) = args.chaos {
+        return chaos::run(args, &experiment, seeds, trainer);
+    }
+    let trials = experiment.trials_in(World::Simulation)?;
     let mut report = report_of(&trials, World::Simulation);
     // Runs with different targets are compared by their speed.
     let targets = trials.iter().map(|trial| trial.settings.stop.accuracy);

@@ -86,6 +86,7 @@ pub use change::{Change, Sweep};
 pub use checkpoint::Checkpoint;
 pub use compression::Compression;
 pub use error::{ChangeError, Mistake, ScenarioError};
+pub(super) use fault::written as written_faults;
 pub use run::RunSpec;
 pub use tasks::Tasks;
 

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::scenario::{Change, Checkpoint, RunSpec, Scenario};
 use super::summary::{self, Observed};
 use super::{ExperimentError, Trainer};
-use crate::checkpoint::{Memory, Stores, open_store};
+use crate::checkpoint::{Memory, Retention, Store, Stores, open_store};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::ClusterSpec;
 use crate::data::{Dataset, Source};
@@ -179,6 +179,19 @@ impl Trial {
         let run = folder_of(&self.name);
         let store = open_store(&format!("{}/{run}", directory.trim_end_matches('/')))?;
         Ok(Some(checkpoint.in_store(store)))
+    }
+
+    /// Whether it keeps checkpoints.
+    pub(super) fn has_checkpoints(&self) -> bool {
+        self.checkpointing.is_some() || self.checkpoint.is_some()
+    }
+
+    /// Keeps its checkpoints, all of them, in `store`, if it has any.
+    pub(super) fn keep_all_checkpoints(&mut self, store: Arc<dyn Store>) {
+        let Some(settings) = &self.checkpoint else { return };
+        let settings = settings.in_store(store);
+        let retention = Retention { max_to_keep: Some(0), ..settings.retention };
+        self.checkpointing = Some(Checkpointing { retention, ..settings });
     }
 
     /// The run's entry in the report. A run whose last checkpoint could not be written has one.

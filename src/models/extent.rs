@@ -42,6 +42,7 @@ impl Model {
             }
             Self::Embedding(embedding) => of_embedding(embedding, classes),
             Self::Published(published) => of_published(*published),
+            Self::Count => Extent::default(), // a few scalars
             Self::Null(Null { variables, elements, .. }) => {
                 let parameters = *variables as f64 * *elements as f64;
                 Extent { parameters, activations: 0.0 }

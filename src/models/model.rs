@@ -20,6 +20,9 @@ pub enum Model {
     Embedding(Embedding),
     /// A published image model, on random images: to measure what its training costs a cluster.
     Published(Published),
+    /// Scalar variables on every parameter server, to each of which an update adds 1: to check that
+    /// no gradient counts twice.
+    Count,
     /// Almost no arithmetic: variables are read and updated, which shows the cost of a step itself.
     Null(Null),
 }

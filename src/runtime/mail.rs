@@ -1,7 +1,6 @@
 //! The mail of a task's three actors: what arrives for them, and what they, their devices and the
 //! programs of their own task tell each other. It never leaves the process.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -10,6 +9,7 @@ use tokio::sync::oneshot;
 use crate::cluster::DeviceSpec;
 use crate::graph::{GraphDef, Replica, VariableSpec};
 use crate::partition::Request;
+use crate::sync::Departed;
 use crate::transport::{Loss, PeerId};
 use crate::units::Time;
 
@@ -142,7 +142,7 @@ pub(crate) struct ResetContainers {
     /// The time by which the reset must have ended; without one it may take for ever.
     pub(crate) deadline: Option<Time>,
     /// Answered with the departed workers of the training, if one goes on.
-    pub(crate) reply: Reply<Result<BTreeSet<u32>>>,
+    pub(crate) reply: Reply<Result<Departed>>,
 }
 
 /// The result of a step.

@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use crate::cluster::TaskName;
 use crate::partition::{CrossingId, Partition};
+use crate::sync::Departed;
 use crate::tensor::Tensor;
 use crate::units::Time;
 
@@ -118,7 +119,7 @@ pub enum MasterMessage {
         /// The number of variables in the containers.
         variables: u32,
         /// The departed workers of the training, if one goes on.
-        departed: Vec<u32>,
+        departed: Departed,
     },
 }
 

@@ -22,7 +22,7 @@ use tracing::trace_span;
 
 use crate::clock::Clock;
 use crate::graph::Replica;
-use crate::sync::Membership;
+use crate::sync::{Departed, Membership};
 use crate::tensor::Tensor;
 use crate::transport::PeerId;
 
@@ -253,9 +253,9 @@ impl ParameterServer {
                 self.refuse_waiting(waiting);
                 let departed = if within_training {
                     self.members.restore();
-                    self.members.departed(u32::MAX).collect()
+                    self.members.all_that_departed()
                 } else {
-                    Vec::new()
+                    Departed::default()
                 };
                 if !within_training && containers.is_empty() {
                     self.members.begin_anew();

@@ -338,7 +338,7 @@ fn thaw(task: usize, incarnation: u32, links: &mut Links) -> Vec<FaultEffect> {
     if !links.is_alive(task, incarnation) || !links.is_frozen(task) {
         return Vec::new();
     }
-    let lost = |peer| FaultEffect::TellLost { observer: task, peer, loss: Loss::Silent };
+    let lost = |(peer, loss)| FaultEffect::TellLost { observer: task, peer, loss };
     let mut effects: Vec<FaultEffect> = links.thaw(task).into_iter().map(lost).collect();
     effects.extend([FaultEffect::Resume { task }, FaultEffect::ReleaseHeld]);
     effects

@@ -214,16 +214,19 @@ impl Links {
         (0..self.tasks.len()).filter(|other| *other != task && self.can_notice(*other)).collect()
     }
 
-    /// Lets a frozen task run again. Returns the peers that gave it up meanwhile.
-    pub(super) fn thaw(&mut self, task: usize) -> Vec<usize> {
+    /// Lets a frozen task run again. Returns the peers whose connections ended meanwhile: they gave
+    /// it up, or have restarted.
+    pub(super) fn thaw(&mut self, task: usize) -> Vec<(usize, Loss)> {
         self.tasks[task].is_frozen = false;
         let has_left =
             |other: &usize| *other != task && self.at(*other, task) > self.at(task, *other);
         let gone: Vec<usize> = (0..self.tasks.len()).filter(has_left).collect();
-        for other in &gone {
-            self.at.insert((task, *other), self.at(*other, task));
-        }
-        gone
+        let lose = |other| {
+            self.at.insert((task, other), self.at(other, task));
+            let has_restarted = self.unaware.remove(&(task, other)) && self.is_up(other);
+            (other, if has_restarted { Loss::Restarted } else { Loss::Silent })
+        };
+        gone.into_iter().map(lose).collect()
     }
 
     pub(super) fn cut(&mut self, one: usize, other: usize) {

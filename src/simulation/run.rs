@@ -19,8 +19,14 @@ where
     T: Send + 'static,
     F: Future<Output = Result<T, Error>> + 'static,
 {
+    #[cfg(test)]
+    let planted = crate::planted::planted();
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| run_here(cluster, &program));
+        let running = scope.spawn(|| {
+            #[cfg(test)]
+            crate::planted::plant(planted);
+            run_here(cluster, &program)
+        });
         running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The number of a training on the same servers, from its beginning or restore to the next one. A
 /// message of an older epoch is dropped on arrival, so that nobody has to track what else was under
 /// way.
@@ -29,6 +31,23 @@ pub struct Membership {
     revision: u64,
     /// The number of silences so far.
     silences: u64,
+}
+
+/// The departed workers of a training.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Departed {
+    /// Those that have said that they take no more steps.
+    pub left: BTreeSet<u32>,
+    /// Those whose task or master is lost, perhaps for a while.
+    pub lost: BTreeSet<u32>,
+}
+
+impl Departed {
+    /// Adds those that another task knows of.
+    pub fn extend(&mut self, other: Self) {
+        self.left.extend(other.left);
+        self.lost.extend(other.lost);
+    }
 }
 
 /// A worker.
@@ -261,6 +280,12 @@ impl Membership {
     pub fn training(&self, workers: u32) -> impl Iterator<Item = u32> {
         let members = self.members.range(..workers);
         members.filter(|(_, member)| member.state == State::Training).map(|(worker, _)| *worker)
+    }
+
+    /// All workers that have left or are lost.
+    pub fn all_that_departed(&self) -> Departed {
+        let in_state = |state| self.workers(|member| member.state == state).into_iter().collect();
+        Departed { left: in_state(State::Left), lost: in_state(State::Lost) }
     }
 
     /// The workers among `workers` that have left or are lost.

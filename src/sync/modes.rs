@@ -110,6 +110,12 @@ impl Mode {
         self.with(|mode| mode.needs())
     }
 
+    /// Whether each round is of all workers, so that its sum is the same whoever is fast.
+    pub(crate) fn needs_all_workers(self) -> bool {
+        let needs = self.needs();
+        needs.rounds && !needs.vote
+    }
+
     /// How workers exchange what they have learnt, if they train copies of their own.
     pub fn copies(self) -> Option<Copies> {
         self.with(|mode| mode.copies())

@@ -6,6 +6,7 @@
 //! newest checkpoint. If there is no checkpoint, the training ends with the first error: it would
 //! otherwise go on from values that nobody has trained.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::runtime::{Code, Error};
@@ -57,6 +58,19 @@ pub(super) fn given_up(root: &Error, why: &str) -> Error {
 pub(super) fn lost_values(root: &Error, what: &str) -> Error {
     let message = format!(
         "{}; it has come back without its variables: {what}, and no checkpoint to restore",
+        root.message
+    );
+    Error { code: Code::FailedPrecondition, message, ..root.clone() }
+}
+
+/// The error of a training that has gone back to the checkpoint of `step`, whose next steps need
+/// the workers that have `left`. Trying again does not help.
+pub(super) fn workers_have_left(root: &Error, step: u64, left: &BTreeSet<u32>) -> Error {
+    let left = left.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let message = format!(
+        "{}; it has come back without its variables, the training goes back to the checkpoint of \
+         step {step}, and needs the workers that have left (number {left}); begin it again, to go \
+         on from there",
         root.message
     );
     Error { code: Code::FailedPrecondition, message, ..root.clone() }

@@ -1,7 +1,6 @@
 //! A session: a program's way to run steps of its graph on a server's cluster.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use crate::runtime::{
     Answer, Code, Error, MasterMail, Origin, ResetContainers, Result, RunStep, ServerTarget,
     SessionId, SessionOptions, StepDone, Values, stopped, tell,
 };
+use crate::sync::Departed;
 use crate::tensor::Tensor;
 
 use super::fetched::{Edges, Fetched};
@@ -130,7 +130,7 @@ impl Session {
         target: &ServerTarget,
         containers: &[&str],
         operation_timeout: Option<Duration>,
-    ) -> Result<BTreeSet<u32>> {
+    ) -> Result<Departed> {
         let options = SessionOptions { operation_timeout, ..SessionOptions::default() };
         Self::clear(target, containers, options, true).await
     }
@@ -140,7 +140,7 @@ impl Session {
         containers: &[&str],
         options: SessionOptions,
         within_training: bool,
-    ) -> Result<BTreeSet<u32>> {
+    ) -> Result<Departed> {
         let containers = containers.iter().map(|name| (*name).to_owned()).collect();
         let deadline = options.operation_timeout.map(|limit| target.clock.now().after(limit));
         let (done, device_filters) = (Answer::new(), options.device_filters);

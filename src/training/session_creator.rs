@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use crate::graph::Graph;
 use crate::runtime::{Code, Error, Result};
+use crate::sync::Departed;
 use crate::tensor::{DType, Shape, Tensor};
 
 use super::checkpoints::{Checkpoints, part_as_slice};
 use super::places::{places, unless_misplaced};
-use super::recovery::{OPERATION_TIMEOUT, RECOVERY_TIMEOUT, given_up, lost_values};
+use super::recovery::{
+    OPERATION_TIMEOUT, RECOVERY_TIMEOUT, given_up, lost_values, workers_have_left,
+};
 use super::scaffold::{Finalized, Known};
 use super::session::Session;
 use super::task::Task;
@@ -108,10 +111,7 @@ impl SessionCreator {
         let is_untrained = global_step.max(found.global_step.unwrap_or(0)) == 0;
         if self.task.is_chief() {
             return match self.latest().await? {
-                Some(checkpoint) => {
-                    self.clear().await?;
-                    self.restore(checkpoint).await
-                }
+                Some(checkpoint) => self.go_back((global_step, root), checkpoint).await,
                 None if is_untrained => self.begin_anew(found).await,
                 None => Err(lost_values(root, &what)),
             };
@@ -236,7 +236,7 @@ impl SessionCreator {
     /// Has all tasks drop the variables and the updates under way: the leftovers of a later step
     /// would not fit a checkpoint. Workers that have departed stay departed, even if a task that
     /// has come back never heard of it.
-    async fn clear(&self) -> Result<()> {
+    async fn clear(&self) -> Result<Departed> {
         let (default, named): (BTreeSet<&str>, BTreeSet<&str>) = self
             .scaffold
             .shared
@@ -244,7 +244,7 @@ impl SessionCreator {
             .map(|variable| variable.container.as_str())
             .partition(|name| name.is_empty());
         let (target, limit) = (self.task.target(), self.task.limit(RECOVERY_TIMEOUT));
-        let mut departed = BTreeSet::new();
+        let mut departed = Departed::default();
         if !default.is_empty() {
             departed.extend(Session::reset_within_training(&target, &[], limit).await?);
         }
@@ -255,8 +255,27 @@ impl SessionCreator {
                 others => departed.extend(others?),
             }
         }
-        self.task.tell_who_has_departed(departed);
-        Ok(())
+        let all = departed.left.iter().chain(&departed.lost);
+        self.task.tell_who_has_departed(all.copied());
+        Ok(departed)
+    }
+
+    /// Clears all variables, and sets them to the values of `checkpoint`, in a training that was at
+    /// `global_step` when the error `root` came.
+    ///
+    /// # Errors
+    /// If a task fails; if workers have left that the steps after the checkpoint need again.
+    async fn go_back(
+        &self,
+        (global_step, root): (u64, &Error),
+        checkpoint: Restored,
+    ) -> Result<Created> {
+        let departed = self.clear().await?;
+        let takes_steps_again = checkpoint.global_step < global_step;
+        if takes_steps_again && self.task.needs_all_workers() && !departed.left.is_empty() {
+            return Err(workers_have_left(root, checkpoint.global_step, &departed.left));
+        }
+        self.restore(checkpoint).await
     }
 
     /// Waits until the model is ready, also by the program's own condition if there is one; then

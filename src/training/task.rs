@@ -259,6 +259,11 @@ impl Task {
         }
     }
 
+    /// Whether each round of the training is of all workers.
+    pub(super) fn needs_all_workers(&self) -> bool {
+        self.inner.replica.is_some_and(|replica| replica.mode.needs_all_workers())
+    }
+
     /// Whether the chief has left the training.
     pub(super) fn has_chief_left(&self) -> bool {
         self.inner.parts.server.has_chief_left()

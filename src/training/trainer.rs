@@ -133,10 +133,13 @@ struct Fed {
 fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
     let settings = task.settings();
     g.global_step()?; // before all else, so that it is where a round of tasks begins
-    if let Model::Null(sizes) = &settings.model {
-        let variable =
-            |name: &str, value: &Output| task.with_variables(g, |g| g.variable(name, value));
-        let pairs = sizes.gradients(g, variable, task.seed())?;
+    let variable = |name: &str, value: &Output| task.with_variables(g, |g| g.variable(name, value));
+    let without_data = match &settings.model {
+        Model::Null(sizes) => Some(sizes.gradients(g, variable, task.seed())?),
+        Model::Count => Some(models::count::gradients(g, variable, servers(task))?),
+        _ => None,
+    };
+    if let Some(pairs) = without_data {
         let train_op = task.apply_gradients(settings.optimizer.clone(), &pairs)?;
         return Ok(Built { train_op, updates: Vec::new(), data: None });
     }
@@ -155,6 +158,11 @@ fn build(g: &Graph, task: &Task) -> Result<Built, GraphError> {
     let accuracy = accuracy(&logits, &labels)?;
     let train_op = task.minimize(settings.optimizer.clone(), &loss)?;
     Ok(Built { train_op, updates, data: Some(Fed { features, ids, labels, loss, accuracy }) })
+}
+
+/// The number of the cluster's parameter servers.
+fn servers(task: &Task) -> usize {
+    task.cluster().tasks().filter(|name| name.job() == "ps").count()
 }
 
 impl Built {

@@ -160,3 +160,46 @@ impl One<'_> {
         (are_several && tasks.len() == names.len()).then_some(tasks)
     }
 }
+
+/// `faults` as a value of the key `fault`: parsed, it gives the same faults.
+pub(crate) fn written(faults: &[Fault]) -> String {
+    let faults: Vec<String> = faults.iter().map(one_written).collect();
+    format!("[{}]", faults.join(", "))
+}
+
+fn one_written(fault: &Fault) -> String {
+    let Trigger::Time(at) = fault.at else { panic!("only times are written: {:?}", fault.at) };
+    let list = |tasks: &[TaskName]| {
+        let names: Vec<String> = tasks.iter().map(|task| format!("\"{task}\"")).collect();
+        format!("[{}]", names.join(", "))
+    };
+    let what = match &fault.kind {
+        FaultKind::Crash { task, restart_after: None } => format!("crash = \"{task}\""),
+        FaultKind::Crash { task, restart_after: Some(after) } => {
+            format!("crash = \"{task}\", restart_after = {}", exact(*after))
+        }
+        FaultKind::Freeze { task, lasts } => {
+            format!("freeze = \"{task}\", for = {}", exact(*lasts))
+        }
+        FaultKind::Partition { tasks, lasts } => {
+            format!("partition = {}, for = {}", list(tasks), exact(*lasts))
+        }
+        FaultKind::SlowLink { tasks, factor, lasts } => {
+            let tasks = list(tasks);
+            format!("slow_link = {tasks}, factor = {factor:?}, for = {}", exact(*lasts))
+        }
+        FaultKind::SlowTask { task, factor, lasts } => {
+            format!("slow_task = \"{task}\", factor = {factor:?}, for = {}", exact(*lasts))
+        }
+    };
+    format!("{{ at = {}, {what} }}", exact(at.since(Time::ZERO)))
+}
+
+/// A length of time in the largest unit in which it is a whole number.
+fn exact(span: Duration) -> String {
+    let nanos = span.as_nanos();
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+    let unit = units.into_iter().find(|(_, unit)| nanos.is_multiple_of(*unit));
+    let (name, unit) = unit.unwrap_or(("ns", 1));
+    format!("\"{}{name}\"", nanos / unit)
+}

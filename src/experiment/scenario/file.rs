@@ -64,9 +64,9 @@ pub(super) fn build(
     let devices = devices(file.compute.devices, &mut found);
     let (settings, dataset) = program(file.program, file.stop, origin, servers, &mut found);
     if settings.stop.accuracy.is_some() {
-        let is_null = matches!(settings.model, Model::Null(_));
+        let is_null = matches!(settings.model, Model::Null(_) | Model::Count);
         found.unless(numerics == Numerics::Real && !is_null, "stop.accuracy", || {
-            "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by `steps` \
+            "neither `numerics = \"shapes\"` nor the models `null` and `count` have an accuracy; stop by `steps` \
              or `time`"
                 .to_owned()
         });

@@ -9,6 +9,7 @@ use super::optimizer::{OptimizerFile, optimizer};
 use super::partitioner::PartitionerFile;
 use crate::data::Source;
 use crate::models::{Embedding, Lookups, Model, Null, NullGradient, Published};
+use crate::optimizer::{GradientDescent, Optimizer};
 use crate::training::{Settings, Stop};
 use crate::units::Bytes;
 
@@ -41,7 +42,7 @@ pub(super) struct ProgramFile {
     partitioner: Option<PartitionerFile>,
     dataset: Option<Source>,
     batch: Option<usize>,
-    optimizer: OptimizerFile,
+    optimizer: Option<OptimizerFile>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Deserialize)]
@@ -60,6 +61,7 @@ enum ModelFile {
     #[serde(rename = "resnet50")]
     Resnet50,
     Null,
+    Count,
 }
 
 /// The training's settings and data. `origin` is the scenario's file, at which relative paths
@@ -78,8 +80,11 @@ pub(super) fn program(
     for (layer, units) in file.hidden.iter().flatten().enumerate() {
         found.at_most(*units, LARGEST, &format!("program.hidden[{layer}]"));
     }
-    let optimizer = optimizer(&file.optimizer, found);
     let model = model(&file, servers, found);
+    let optimizer = match model {
+        Model::Count => counting(file.optimizer.as_ref(), found),
+        _ => optimizer(&file.optimizer.unwrap_or_default(), found),
+    };
     let dataset = match (file.dataset, &model) {
         (None, Model::Embedding(_) | Model::Published(_)) => Source::Synthetic,
         (given, _) => {
@@ -88,12 +93,20 @@ pub(super) fn program(
         }
     };
     check_samples(&model, &dataset, found);
-    let has_layers = !matches!(model, Model::Null(_));
+    let has_layers = !matches!(model, Model::Null(_) | Model::Count);
     found.unless(has_layers || file.partitioner.is_none(), "program.partitioner", || {
-        "the model `null` has no layers to cut; remove the key".to_owned()
+        "the models `null` and `count` have no layers to cut; remove the key".to_owned()
     });
     let partitioner = file.partitioner.map(|typed| typed.partitioner(found));
     (Settings { model, partitioner, optimizer, batch, stop }, dataset)
+}
+
+/// The optimizer of the model `count`, which has no other.
+fn counting(given: Option<&OptimizerFile>, found: &mut Mistakes) -> Optimizer {
+    found.unless(given.is_none(), "program.optimizer", || {
+        "the model `count` adds 1 with each update; remove the key".to_owned()
+    });
+    GradientDescent::new(1.0).into()
 }
 
 /// The model with its sizes.
@@ -109,6 +122,7 @@ fn model(file: &ProgramFile, servers: u32, found: &mut Mistakes) -> Model {
         ModelFile::InceptionV3 => Model::Published(Published::InceptionV3),
         ModelFile::Resnet50 => Model::Published(Published::Resnet50),
         ModelFile::Null => Model::Null(null),
+        ModelFile::Count => Model::Count,
         ModelFile::Convnet => Model::Convnet,
         ModelFile::Softmax => Model::Softmax,
     };
@@ -124,7 +138,7 @@ fn model(file: &ProgramFile, servers: u32, found: &mut Mistakes) -> Model {
         Model::Embedding(embedding) => found.unless(!embedding.hidden.contains(&0), path, || {
             "a hidden layer is of width 1 or more".to_owned()
         }),
-        Model::Softmax | Model::Convnet | Model::Published(_) | Model::Null(_) => {
+        Model::Softmax | Model::Convnet | Model::Published(_) | Model::Null(_) | Model::Count => {
             found.unless(file.hidden.as_ref().is_none_or(Vec::is_empty), path, || {
                 "only the models `mlp` and `embedding` have hidden layers; use one, or remove them"
                     .to_owned()

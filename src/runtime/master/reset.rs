@@ -1,10 +1,9 @@
 //! A master's reset: clears containers on the tasks of the cluster, and ends all its own sessions.
 
-use std::collections::BTreeSet;
-
 use actix::{AsyncContext, Context, SpawnHandle};
 
 use crate::cluster::TaskName;
+use crate::sync::Departed;
 use crate::transport::PeerId;
 
 use super::{Master, answer};
@@ -21,10 +20,10 @@ pub(super) struct Reset {
     /// The number of variables in the containers.
     variables: u32,
     /// The departed workers of the training, if one goes on.
-    departed: BTreeSet<u32>,
+    departed: Departed,
     containers: Vec<String>,
     timer: Option<SpawnHandle>,
-    reply: Reply<Result<BTreeSet<u32>>>,
+    reply: Reply<Result<Departed>>,
 }
 
 impl Master {
@@ -56,7 +55,7 @@ impl Master {
         }
         let timer = deadline
             .map(|deadline| self.set_timer(deadline, MasterMail::ResetDeadlineReached, context));
-        let departed = BTreeSet::new();
+        let departed = Departed::default();
         self.reset =
             Some(Reset { number, outstanding, variables: 0, departed, containers, timer, reply });
     }
@@ -65,7 +64,7 @@ impl Master {
         &mut self,
         from: PeerId,
         number: u64,
-        (variables, departed): (u32, Vec<u32>),
+        (variables, departed): (u32, Departed),
         context: &mut Context<Self>,
     ) {
         let Some(mut reset) = self.reset.take_if(|reset| reset.number == number) else { return };

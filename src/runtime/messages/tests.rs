@@ -15,7 +15,7 @@ use crate::runtime::error::{Code, Error};
 use crate::runtime::master::step_plan::partitions;
 use crate::runtime::state::{Bound, VariableId};
 use crate::runtime::worker::plan::Plan;
-use crate::sync::{Epoch, Mode};
+use crate::sync::{Departed, Epoch, Mode};
 use crate::tensor::DType;
 use crate::transport::wire::{WireLimits, decode_envelope, encode_envelope};
 
@@ -79,6 +79,7 @@ fn messages() -> Vec<PeerMessage> {
         Error::new(Code::Aborted, "a long story").on(&TaskName::new("ps", 1)).in_operation("w/read")
     };
     let isolated = Some((3, SessionId(9)));
+    let departed = Departed { left: BTreeSet::from([3]), lost: BTreeSet::from([0, 7]) };
     let to_masters = [
         MasterMessage::GraphRegistered { graph, outcome: Ok(()) },
         MasterMessage::GraphRegistered { graph, outcome: Err(error()) },
@@ -94,7 +95,7 @@ fn messages() -> Vec<PeerMessage> {
             outcome: Err(error()),
             computed: Some((Time(1), Time(u64::MAX))),
         },
-        MasterMessage::ResetDone { number: 1, variables: 12, departed: vec![3] },
+        MasterMessage::ResetDone { number: 1, variables: 12, departed },
     ];
     let registered = some_partitions().into_iter().map(|partition| WorkerMessage::RegisterGraph {
         graph,

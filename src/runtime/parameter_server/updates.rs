@@ -9,6 +9,7 @@ use smallvec::smallvec;
 use crate::graph::Replica;
 use crate::kernels::{Cost, Costs, KernelKind};
 use crate::optimizer::{Compensation, Deltas, apply};
+use crate::planted::{self, Bug};
 use crate::sync::{
     Accumulator, Arrived, Correction, Epoch, Offer, Place, Treatment, Verdict, Version,
 };
@@ -231,7 +232,8 @@ impl ParameterServer {
     fn is_applied(&mut self, ticket: Ticket, apply: &ApplyGradient) -> bool {
         let Some(taken) = apply.taken else { return false };
         let stored = self.store.get_mut(apply.variables[0]);
-        let is_applied = stored.applied.done(ticket, taken).is_some();
+        let is_applied =
+            stored.applied.done(ticket, taken).is_some() && !planted::is_in(Bug::AppliesTwice);
         if !is_applied && stored.is_initialized() {
             stored.applied.note(ticket, taken, ());
         }

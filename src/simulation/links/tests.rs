@@ -108,10 +108,23 @@ fn a_task_that_thaws_learns_who_has_given_it_up_and_receives_nothing_older() {
     assert_eq!(links.watchers(B), [A]);
     links.give_up(A, B);
     let after = links.stamp(A, B);
-    assert_eq!(links.thaw(B), [A]);
+    assert_eq!(links.thaw(B), [(A, Loss::Silent)]);
     assert_eq!(links.arrive(A, B, before), Arrival::Drop);
     assert_eq!(links.arrive(B, A, own), Arrival::Drop);
     assert_eq!(links.arrive(A, B, after), Arrival::Deliver);
+}
+
+#[test]
+fn a_task_that_thaws_learns_once_of_a_peer_that_has_restarted_and_keeps_its_new_connection() {
+    let mut links = connected();
+    links.crash(A);
+    links.freeze(B);
+    links.begin_incarnation(A);
+    links.listen(A);
+    let first = links.stamp(A, B);
+    assert_eq!(links.thaw(B), [(A, Loss::Restarted)]);
+    assert!(!links.can_notice_death(B, A));
+    assert_eq!(links.arrive(A, B, first), Arrival::Deliver);
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn assert_lacks_only_its_certificate(
     certificate: &str,
 ) {
     let said = run(command, variables);
-    assert_eq!(said.code, 2, "{}", said.err);
+    assert_eq!(said.code, 11, "{}", said.err);
     assert!(said.err.contains(&format!("can't read {certificate}")), "{command:?}: {}", said.err);
 }
 

@@ -17,7 +17,18 @@ fn task(test: &str, args: &[&str], variables: &[(&str, &str)]) -> Said {
 
 #[track_caller]
 fn assert_refused(said: &Said, words: &[&str]) {
-    assert_eq!((said.code, said.out.as_str()), (2, ""), "{}", said.err);
+    assert_ended_with(2, said, words);
+}
+
+/// The task would run, if it had its certificate.
+#[track_caller]
+fn assert_lacks(said: &Said, file: &str) {
+    assert_ended_with(11, said, &[&format!("can't read none/{file}")]);
+}
+
+#[track_caller]
+fn assert_ended_with(code: i32, said: &Said, words: &[&str]) {
+    assert_eq!((said.code, said.out.as_str()), (code, ""), "{}", said.err);
     for word in words {
         assert!(said.err.contains(word), "no `{word}` in: {}", said.err);
     }
@@ -51,9 +62,7 @@ fn flags_come_before_a_file_a_file_before_tf_config() {
     let config = config.to_string();
     let variables = [("TF_CONFIG", &*config)];
     let folder = folder("role_order_files");
-    let lacks =
-        |said: &Said, file: &str| assert_refused(said, &[&format!("can't read none/{file}")]);
-    lacks(&task("role_order_1", &["--certs", "none"], &variables), "worker-0.pem");
+    assert_lacks(&task("role_order_1", &["--certs", "none"], &variables), "worker-0.pem");
     for (name, text) in [
         ("c.toml", "[cluster]\nps = ['a:1']\nworker = ['b:1', 'c:1']\n"),
         ("plain.toml", "ps = ['a:1']\nworker = ['b:1', 'c:1']\n"),
@@ -71,7 +80,7 @@ fn flags_come_before_a_file_a_file_before_tf_config() {
             "--task_index",
             "1",
         ];
-        lacks(&task("role_order_2", &args, &variables), "worker-1.pem");
+        assert_lacks(&task("role_order_2", &args, &variables), "worker-1.pem");
     }
     let hosts = [
         "--certs",
@@ -85,7 +94,7 @@ fn flags_come_before_a_file_a_file_before_tf_config() {
         "--task-index",
         "0",
     ];
-    lacks(&task("role_order_3", &hosts, &variables), "ps-0.pem");
+    assert_lacks(&task("role_order_3", &hosts, &variables), "ps-0.pem");
     let both = [&hosts[..], &["--cluster", "x.toml"]].concat();
     assert_refused(&task("role_order_4", &both, &variables), &["give one of them"]);
     assert_refused(

@@ -13,7 +13,7 @@ use trainyard::optimizer::AdagradRule;
 use trainyard::prelude::*;
 use trainyard::simulation::{FaultKind, Law, Trigger};
 use trainyard::sync::Mode;
-use trainyard::training::{StepStats, train};
+use trainyard::training::train;
 
 use crate::support::binary::trainyard;
 use crate::support::simulated::{Simulated, Trained};
@@ -77,12 +77,7 @@ fn a_parameter_server_that_comes_back_at_any_event_gets_its_variables_and_the_we
         let store = Memory::default();
         let trained = training(mode, &store).fault(Trigger::Event(event), fault).run_program(train);
         // A worker that had taken its last step has left, and does not take it again.
-        if trained.steps.iter().any(|step| step.global_step == STEPS && !step.applied) {
-            let named = |error: &Error| error.to_string().contains("begin it again");
-            assert!(
-                trained.outcome.result.as_ref().err().is_none_or(named),
-                "{ps} crashed at event {event}"
-            );
+        if trained.outcome.result.as_ref().is_err_and(|error| must_begin_again(error, &trained)) {
             after_the_end += 1;
             continue;
         }
@@ -91,6 +86,13 @@ fn a_parameter_server_that_comes_back_at_any_event_gets_its_variables_and_the_we
         assert_eq!(applied, 2 * STEPS, "{ps} crashed at event {event}");
     }
     assert!(after_the_end < 20, "{after_the_end} of the crashes came after the last step");
+}
+
+/// Whether `error` says that the training has to be begun again, since it lost its variables after
+/// workers had taken their last steps.
+fn must_begin_again(error: &Error, trained: &Trained) -> bool {
+    let has_reached_the_end = trained.steps.iter().any(|step| step.global_step >= STEPS);
+    has_reached_the_end && error.to_string().contains("begin it again")
 }
 
 /// The other parameter server has never sent anything to the one that restarts, and so learns of it
@@ -278,14 +280,12 @@ fn no_parameter_server_leaves_before_the_chief_that_had_been_lost_there() {
 
 #[track_caller]
 fn check_counts(mode: Mode, trained: &Trained, steps: &[u64], case: &str) {
-    let is_undone = |step: &StepStats| step.global_step >= STEPS && !step.applied;
     if let Err(error) = &trained.outcome.result {
         if error.to_string().contains("no checkpoint to restore") {
             assert!(steps.is_empty(), "{case}: {error}");
             return;
         }
-        let is_after_the_end = error.to_string().contains("begin it again");
-        assert!(is_after_the_end && trained.steps.iter().any(is_undone), "{case}: {error}");
+        assert!(must_begin_again(error, trained), "{case}: {error}");
         return;
     }
     let last = *steps.last().unwrap();

@@ -51,7 +51,7 @@ fn an_unknown_value_is_shown_in_its_line_with_the_one_probably_meant() {
         "2:9",
         "\"mpl\"",
         "unknown variant `mpl`, expected one of `softmax`, `mlp`, `convnet`, `embedding`, \
-         `alexnet`, `vgg16`, `inception_v3`, `resnet50`, `null`; did you mean `mlp`?",
+         `alexnet`, `vgg16`, `inception_v3`, `resnet50`, `null`, `count`; did you mean `mlp`?",
     );
     malformed(
         "[program]\ndataset = \"digit\"",
@@ -243,8 +243,8 @@ fn each_contradiction_of_the_cluster_says_what_to_write_instead() {
 
 #[test]
 fn each_contradiction_of_the_program_or_the_end_says_what_to_write_instead() {
-    let accuracy = "neither `numerics = \"shapes\"` nor the model `null` has an accuracy; stop by \
-                    `steps` or `time`";
+    let accuracy = "neither `numerics = \"shapes\"` nor the models `null` and `count` have an accuracy; \
+                    stop by `steps` or `time`";
     let computed = format!("2: stop.accuracy: {accuracy}");
     let cases = [
         (

@@ -4,6 +4,7 @@ use smallvec::smallvec;
 
 use super::{Answers, Coordination, outputs};
 use crate::graph::Replica;
+use crate::planted::{self, Bug};
 use crate::runtime::codec::verdict_to_tensor;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::messages::Values;
@@ -50,6 +51,10 @@ impl Coordination {
     /// Takes a vote: decides what becomes of its gradients, at once or later.
     pub(super) fn vote(&mut self, members: &Membership, replica: Replica, vote: Vote) -> Answers {
         let (ticket, version, worker) = (vote.ticket, vote.version, replica.worker);
+        let is_again = || self.told.get(&worker).is_some_and(|told| told.vote.has_failed);
+        if planted::is_in(Bug::LosesVotes) && is_again() {
+            return Answers::new();
+        }
         if self.coordinator.is_current(version) {
             // All variables have had as many updates.
             self.closed.retain(|round, _| *round >= version.updates);

@@ -1,0 +1,263 @@
+//! Judges how a training under faults ended, by what is promised of it.
+
+mod books;
+mod saved;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::super::{ExperimentError, Simulated, Trainer, Trial};
+use crate::checkpoint::Memory;
+use crate::cluster::TaskName;
+use crate::runtime::{Code, Error};
+use crate::simulation::{Fault, FaultKind, Trigger};
+use crate::units::Time;
+
+use saved::Saved;
+
+/// After the last fault and the time of an undisturbed run, the longest wait that a training may
+/// have before it ends: an operation's limit, and some tries.
+const LAST_WAIT: Duration = Duration::from_secs(400);
+
+/// What is promised of a training, whatever befalls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Promise {
+    /// Every task ends, and soon.
+    Ends,
+    /// A training that can go on does; one that can't says which task it has lost.
+    Explains,
+    /// A worker takes one step after the other, and the global step only grows.
+    Order,
+    /// Each gradient counts once, or is reported as dropped.
+    Counts,
+    /// A checkpoint holds whole steps.
+    Checkpoints,
+    /// The weights are those of the undisturbed run.
+    Weights,
+}
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Breach {
+    /// The promise.
+    pub promise: Promise,
+    /// How it was broken.
+    pub how: String,
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let promise = match self.promise {
+            Promise::Ends => "every task ends",
+            Promise::Explains => "a training goes on, or says which task it has lost",
+            Promise::Order => "a worker takes one step after the other",
+            Promise::Counts => "each gradient counts once or is dropped",
+            Promise::Checkpoints => "a checkpoint holds whole steps",
+            Promise::Weights => "the weights are those of the undisturbed run",
+        };
+        write!(f, "{promise}: {}", self.how)
+    }
+}
+
+/// How a training under faults ended.
+pub(super) struct Verdict {
+    /// The code of the error with which it ended.
+    pub(super) failed: Option<Code>,
+    pub(super) breaches: Vec<Breach>,
+}
+
+/// A run, with what it does undisturbed.
+pub(super) struct Judge<'a> {
+    trial: &'a Trial,
+    ended: Time,
+    weights: Option<u64>,
+    saved: Saved,
+}
+
+impl<'a> Judge<'a> {
+    /// Simulates `trial` undisturbed.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub(super) fn new(trial: &'a Trial, trainer: &impl Trainer) -> Result<Self, ExperimentError> {
+        let (simulated, store) = simulate(trial, trainer, &[]);
+        trial.report(&simulated)?;
+        let ended = simulated.outcome.ended;
+        Ok(Self { trial, ended, weights: weights(&simulated), saved: Saved::read(&store) })
+    }
+
+    pub(super) fn trial(&self) -> &'a Trial {
+        self.trial
+    }
+
+    /// How long the undisturbed run takes.
+    pub(super) fn length(&self) -> Duration {
+        self.ended.since(Time::ZERO)
+    }
+
+    /// Simulates the run under `faults`, and judges how it ended.
+    pub(super) fn verdict(&self, trainer: &impl Trainer, faults: &[Fault]) -> Verdict {
+        let (simulated, store) = simulate(self.trial, trainer, faults);
+        let timeline = Timeline { faults, trial: self.trial };
+        let mut breaches = Breaches::default();
+        self.check_time(&timeline, &simulated, &mut breaches);
+        books::check(self.trial, &timeline, &simulated.recording.steps, &mut breaches);
+        let saved = Saved::read(&store);
+        let failed = match &simulated.outcome.result {
+            Err(error) => {
+                timeline.check_error(error, &saved, &mut breaches);
+                Some(error.code)
+            }
+            Ok(_) => {
+                self.check_weights(&timeline, &simulated, &mut breaches);
+                saved.check(self.trial, &timeline, &mut breaches);
+                if timeline.is_exact() {
+                    saved.compare(&self.saved, &mut breaches);
+                }
+                None
+            }
+        };
+        Verdict { failed, breaches: breaches.0 }
+    }
+
+    fn check_time(&self, timeline: &Timeline<'_>, simulated: &Simulated, found: &mut Breaches) {
+        let latest = timeline.end().after(self.length()).after(LAST_WAIT);
+        let ended = simulated.outcome.ended;
+        found.unless(ended <= latest, Promise::Ends, || {
+            format!("the run ended at {ended}, and should have until {latest}")
+        });
+    }
+
+    fn check_weights(&self, timeline: &Timeline<'_>, simulated: &Simulated, found: &mut Breaches) {
+        if !timeline.keeps_weights() {
+            return;
+        }
+        let is_told = !timeline.is_exact() && books::tells_of_losses(self.trial, simulated);
+        let (expected, is) = (self.weights, weights(simulated));
+        found.unless(is == expected || is_told, Promise::Weights, || {
+            let hex = |digest: Option<u64>| digest.map_or("-".to_owned(), |d| format!("{d:016x}"));
+            format!("{} and not {}, and no gradient was dropped", hex(is), hex(expected))
+        });
+    }
+}
+
+/// Simulates `trial` under `faults`, and keeps all of its checkpoints.
+fn simulate(trial: &Trial, trainer: &impl Trainer, faults: &[Fault]) -> (Simulated, Memory) {
+    let (store, mut trial) = (Memory::default(), trial.clone());
+    trial.cluster.faults.list = faults.to_vec();
+    trial.keep_all_checkpoints(Arc::new(store.clone()));
+    (trial.simulate(trainer), store)
+}
+
+fn weights(simulated: &Simulated) -> Option<u64> {
+    simulated.recording.ending.and_then(|ending| ending.weights_digest)
+}
+
+/// What was broken so far.
+#[derive(Default)]
+struct Breaches(Vec<Breach>);
+
+impl Breaches {
+    fn unless(&mut self, is_kept: bool, promise: Promise, how: impl FnOnce() -> String) {
+        if !is_kept {
+            self.0.push(Breach { promise, how: how() });
+        }
+    }
+}
+
+/// The faults of a run, and what they excuse.
+struct Timeline<'a> {
+    faults: &'a [Fault],
+    trial: &'a Trial,
+}
+
+impl Timeline<'_> {
+    /// When the last fault has passed.
+    fn end(&self) -> Time {
+        let end = |fault: &Fault| {
+            let Trigger::Time(at) = fault.at else { return Time::ZERO };
+            at.after(lasts(&fault.kind))
+        };
+        self.faults.iter().map(end).max().unwrap_or_default()
+    }
+
+    fn crashes(&self) -> impl Iterator<Item = (&TaskName, Option<Duration>)> {
+        self.faults.iter().filter_map(|fault| match &fault.kind {
+            FaultKind::Crash { task, restart_after } => Some((task, *restart_after)),
+            _ => None,
+        })
+    }
+
+    /// Whether tasks may count each other as lost though neither has died.
+    fn separates(&self) -> bool {
+        let apart = |fault: &Fault| match &fault.kind {
+            FaultKind::Freeze { lasts, .. } | FaultKind::Partition { lasts, .. } => *lasts,
+            _ => Duration::ZERO,
+        };
+        let silence = self.trial.cluster.faults.silence;
+        self.faults.iter().map(apart).sum::<Duration>() >= silence
+    }
+
+    /// Whether the training may lose what it has learnt, or a task that it can't go on without.
+    fn may_end_it(&self) -> bool {
+        let has_checkpoints = self.trial.has_checkpoints();
+        self.crashes().any(|(task, restart_after)| {
+            restart_after.is_none() || (task.job() == "ps" && !has_checkpoints)
+        })
+    }
+
+    /// Whether the weights have to be those of the undisturbed run, or the loss be told: each round
+    /// is of all workers, and none of them dies.
+    fn keeps_weights(&self) -> bool {
+        let is_worker = |(task, _): (&TaskName, _)| task.job() != "ps";
+        self.trial.mode.needs_all_workers() && !self.may_end_it() && !self.crashes().any(is_worker)
+    }
+
+    /// Whether the weights have to be those of the undisturbed run in any case.
+    fn is_exact(&self) -> bool {
+        self.keeps_weights() && !self.separates()
+    }
+
+    /// A training ends early only where it has lost what it can't go on without, and says whom.
+    fn check_error(&self, error: &Error, saved: &Saved, found: &mut Breaches) {
+        let how = || format!("{:?}: {error}", error.code);
+        let is_mutual = matches!(error.code, Code::Stalled | Code::Internal);
+        found.unless(!is_mutual, Promise::Ends, how);
+        if is_mutual {
+            return;
+        }
+        let is_code =
+            matches!(error.code, Code::Unavailable | Code::Aborted | Code::DeadlineExceeded);
+        let text = error.to_string();
+        let names_one = self.victims().any(|task| text.contains(&task.to_string()));
+        let is_after_the_end = text.contains("begin it again");
+        let is_before_the_first = saved.is_empty() && text.contains("no checkpoint to restore");
+        let is_excused = self.may_end_it() || is_after_the_end || is_before_the_first;
+        found.unless(is_code && names_one && is_excused, Promise::Explains, how);
+    }
+
+    /// The tasks that a fault hits.
+    fn victims(&self) -> impl Iterator<Item = &TaskName> {
+        self.faults.iter().flat_map(|fault| match &fault.kind {
+            FaultKind::Crash { task, .. }
+            | FaultKind::Freeze { task, .. }
+            | FaultKind::SlowTask { task, .. } => std::slice::from_ref(task),
+            FaultKind::Partition { tasks, .. } | FaultKind::SlowLink { tasks, .. } => &tasks[..],
+        })
+    }
+}
+
+/// How long a fault lasts; a task that does not come back is gone at once.
+fn lasts(kind: &FaultKind) -> Duration {
+    match kind {
+        FaultKind::Crash { restart_after, .. } => restart_after.unwrap_or_default(),
+        FaultKind::Freeze { lasts, .. }
+        | FaultKind::Partition { lasts, .. }
+        | FaultKind::SlowLink { lasts, .. }
+        | FaultKind::SlowTask { lasts, .. } => *lasts,
+    }
+}

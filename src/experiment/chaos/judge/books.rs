@@ -1,0 +1,76 @@
+//! Checks the steps that a training has told of: their order, and that no gradient counts twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::super::{Simulated, Trial};
+use super::{Breaches, Promise, Timeline};
+use crate::cluster::TaskName;
+use crate::training::StepStats;
+
+/// Checks the steps of a run, in the order in which they were told.
+pub(super) fn check(
+    trial: &Trial,
+    timeline: &Timeline<'_>,
+    steps: &[StepStats],
+    found: &mut Breaches,
+) {
+    check_order(timeline, steps, found);
+    let applied: Vec<&StepStats> = steps.iter().filter(|step| step.applied).collect();
+    let mut rounds: BTreeMap<u64, Vec<&StepStats>> = BTreeMap::new();
+    for step in &applied {
+        rounds.entry(step.global_step).or_default().push(step);
+    }
+    let needs = trial.mode.needs();
+    if trial.mode.copies().is_some() {
+        return; // a step changes the worker's own copy
+    }
+    if !needs.rounds {
+        let twice = rounds.iter().find(|(_, steps)| steps.len() > 1);
+        found.unless(twice.is_none(), Promise::Counts, || format!("one update is told {twice:?}"));
+    } else if !needs.vote {
+        check_rounds(&rounds, found);
+    }
+}
+
+/// Of each worker, one step after the other.
+fn check_order(timeline: &Timeline<'_>, steps: &[StepStats], found: &mut Breaches) {
+    let mut last: BTreeMap<&TaskName, &StepStats> = BTreeMap::new();
+    let has_crashes = timeline.crashes().next().is_some();
+    for step in steps {
+        found.unless(step.started <= step.ended, Promise::Order, || format!("{step:?}"));
+        if let Some(before) = last.insert(&step.worker, step) {
+            let grows = has_crashes || before.global_step <= step.global_step;
+            let follows = before.ended <= step.started && grows;
+            found.unless(follows || is_tried_again(before, step), Promise::Order, || {
+                format!("after {before:?} comes {step:?}")
+            });
+        }
+    }
+}
+
+/// Whether `step` is another attempt at the step of `before`, which was given up.
+fn is_tried_again(before: &StepStats, step: &StepStats) -> bool {
+    !before.applied && before.started == step.started && before.ended <= step.ended
+}
+
+/// A round has one gradient of each worker at most, none of them stale.
+fn check_rounds(rounds: &BTreeMap<u64, Vec<&StepStats>>, found: &mut Breaches) {
+    for (round, steps) in rounds {
+        let workers: BTreeSet<&TaskName> = steps.iter().map(|step| &step.worker).collect();
+        found.unless(workers.len() == steps.len(), Promise::Counts, || {
+            format!("a worker is in global step {round} twice: {steps:?}")
+        });
+        found.unless(steps.iter().all(|step| step.staleness == 0), Promise::Counts, || {
+            format!("a gradient of global step {round} is stale: {steps:?}")
+        });
+    }
+}
+
+/// Whether the report shows that gradients were left out.
+pub(super) fn tells_of_losses(trial: &Trial, simulated: &Simulated) -> bool {
+    let steps = &simulated.recording.steps;
+    let applied = steps.iter().filter(|step| step.applied).count();
+    let last = steps.iter().map(|step| step.global_step).max().unwrap_or(0);
+    let workers = trial.cluster.spec.tasks().filter(TaskName::trains).count();
+    applied < steps.len() || applied < last as usize * workers
+}

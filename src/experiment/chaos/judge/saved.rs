@@ -1,0 +1,78 @@
+//! The checkpoints of a run, and what is promised of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::super::Trial;
+use super::{Breaches, Promise, Timeline};
+use crate::checkpoint::{CheckpointError, Memory, Restored, Retention, Saver};
+use crate::models::Model;
+use crate::tensor::Tensor;
+
+/// The variables of each checkpoint, by its step; or the error of one that can't be read.
+pub(super) struct Saved(Result<BTreeMap<u64, BTreeMap<String, Tensor>>, CheckpointError>);
+
+impl Saved {
+    /// Reads all checkpoints in `store`.
+    pub(super) fn read(store: &Memory) -> Self {
+        let saver = Saver::new(Arc::new(store.clone()), Retention::default());
+        let read = || {
+            let listed = saver.checkpoints()?;
+            let restored = listed.iter().map(|listed| saver.restore(listed.global_step));
+            let whole = |restored: Restored| (restored.global_step, restored.into_whole());
+            restored.map(|restored| restored.map(whole)).collect()
+        };
+        Self(read())
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.as_ref().is_ok_and(BTreeMap::is_empty)
+    }
+
+    /// Every checkpoint holds whole steps: of the model `count`, as many updates as its step says.
+    pub(super) fn check(&self, trial: &Trial, timeline: &Timeline<'_>, found: &mut Breaches) {
+        let saved = match &self.0 {
+            Ok(saved) => saved,
+            Err(error) => {
+                return found.unless(false, Promise::Checkpoints, || error.to_string());
+            }
+        };
+        let needs = trial.mode.needs();
+        // A stale gradient may count in part.
+        let is_weighted = needs.version && !needs.rounds;
+        if trial.settings.model != Model::Count || trial.mode.copies().is_some() || is_weighted {
+            return;
+        }
+        for (step, variables) in saved {
+            let counts: Vec<u64> = variables
+                .iter()
+                .filter(|(name, _)| name.starts_with("count"))
+                .map(|(_, value)| value.item::<f32>().map_or(u64::MAX, |value| value as u64))
+                .collect();
+            // Of a worker that dies in the midst of an asynchronous step, some have the gradient.
+            let torn = match needs.rounds {
+                true => 0,
+                false => timeline.crashes().count() as u64,
+            };
+            let is_whole = |count: &u64| count.abs_diff(*step) <= torn;
+            found.unless(counts.iter().all(is_whole), Promise::Checkpoints, || {
+                format!("of step {step}, its variables have had {counts:?} updates")
+            });
+        }
+    }
+
+    /// Each checkpoint is that of the undisturbed run.
+    pub(super) fn compare(&self, undisturbed: &Self, found: &mut Breaches) {
+        let (Ok(saved), Ok(expected)) = (&self.0, &undisturbed.0) else { return };
+        for (step, variables) in saved {
+            let Some(expected) = expected.get(step) else { continue };
+            let differs =
+                variables.iter().find(|(name, value)| expected.get(*name) != Some(*value));
+            found.unless(differs.is_none(), Promise::Checkpoints, || {
+                let name = differs.map_or("", |(name, _)| name);
+                format!("`{name}` of step {step} is not that of the undisturbed run")
+            });
+        }
+    }
+}

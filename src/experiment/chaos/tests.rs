@@ -1,0 +1,72 @@
+use super::*;
+use crate::experiment::scenario;
+use crate::experiment::scenario::written_faults;
+use crate::planted::{self, Bug};
+use crate::training::train;
+
+/// A short training of three workers that counts its updates.
+const SHORT: &str = r#"
+    seed = 5
+    [cluster]
+    ps = 2
+    worker = 3
+    [program]
+    model = "count"
+    [checkpoint]
+    every_steps = 2
+    [stop]
+    steps = 5
+    [[run]]
+    mode = "sync"
+"#;
+
+#[test]
+fn a_drawn_timeline_is_written_as_the_scenarios_key_and_repeats_by_its_seed() {
+    let trials = Experiment::parse(SHORT).unwrap().trials().unwrap();
+    let judge = Judge::new(&trials[0], &train).unwrap();
+    for seed in 0..50 {
+        let drawn = draw::faults(&judge, seed);
+        assert_eq!(drawn, draw::faults(&judge, seed));
+        let text = format!("fault = {}\n{SHORT}", written_faults(&drawn));
+        assert_eq!(scenario::parse(&text, "s").unwrap().faults.list, drawn, "{text}");
+    }
+}
+
+#[test]
+fn a_report_is_the_same_on_any_number_of_threads() {
+    let report = || {
+        let report = Experiment::parse(SHORT).unwrap().chaos(train, 40, |_, _| {}).unwrap();
+        serde_json::to_value(report).unwrap()
+    };
+    assert_eq!(report(), report());
+}
+
+/// Asserts that of `seeds` timelines of a run of `mode`, some break one of `promises` with `bug`
+/// that are clean without it, and that one is shrunk to two faults at most.
+#[track_caller]
+fn assert_is_found(bug: Bug, mode: &str, seeds: u64, promises: &[Promise]) {
+    let experiment = Experiment::parse(SHORT).unwrap().set(&format!("run.0.mode={mode}")).unwrap();
+    let try_all = || experiment.chaos(train, seeds, |_, _| {}).unwrap().runs.remove(0).broken;
+    let before: Vec<Option<u64>> = try_all().iter().map(|broken| broken.seed).collect();
+    planted::plant(Some(bug));
+    let found = try_all();
+    planted::plant(None);
+    let shows = |one: &&Broken| {
+        let breaks = one.breaches.iter().any(|breach| promises.contains(&breach.promise));
+        breaks && !before.contains(&one.seed)
+    };
+    let faults = |one: &Broken| one.faults.matches("at =").count();
+    let fewest = found.iter().filter(shows).map(faults).min();
+    assert!(fewest.is_some_and(|fewest| fewest <= 2), "{bug:?}: {fewest:?} of {found:?}");
+}
+
+#[test]
+fn a_gradient_that_is_applied_twice_after_a_retry_is_found_and_shrunk_to_two_faults() {
+    assert_is_found(Bug::AppliesTwice, "async", 150, &[Promise::Checkpoints]);
+}
+
+#[test]
+fn a_vote_that_is_lost_is_found_and_shrunk_to_two_faults() {
+    let mode = "{ sync = { backups = 1 } }";
+    assert_is_found(Bug::LosesVotes, mode, 25, &[Promise::Ends, Promise::Explains]);
+}
