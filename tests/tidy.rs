@@ -15,6 +15,7 @@ use std::path::Path;
 const LAYERS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("random", &[]),
+    ("planted", &[]),
     ("event_file", &[]),
     ("tensor", &["units"]),
     ("cluster", &["units"]),
@@ -62,6 +63,7 @@ const BELOW: &str = "below runtime";
 const BELOW_RUNTIME: &[&str] = &[
     "units",
     "random",
+    "planted",
     "event_file",
     "tensor",
     "cluster",

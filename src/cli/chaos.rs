@@ -60,8 +60,6 @@ fn print_broken(
         writeln!(out, "  {breach}")?;
     }
     let (scenario, faults) = (args.scenario.scenario.display(), &broken.faults);
-    writeln!(
-        out,
-        "  to replay it:\n    trainyard sim {scenario} --run '{run}' --set 'fault={faults}' --chaos 0"
-    )
+    writeln!(out, "  to replay it:")?;
+    writeln!(out, "    trainyard sim {scenario} --run '{run}' --set 'fault={faults}' --chaos 0")
 }

@@ -3,7 +3,8 @@
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// Starts logging, at the level `least` or, with each `-v`, at a more verbose one. A program that has set up its own logging keeps it.
+/// Starts logging, at the level `least` or, with each `-v`, at a more verbose one. A program that
+/// has set up its own logging keeps it.
 pub(super) fn start(verbose: u8, least: LevelFilter) {
     let level = match verbose {
         0 => least,

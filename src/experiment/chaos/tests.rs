@@ -1,3 +1,5 @@
+//! What chaos draws and writes repeats; bugs that are put in on purpose are found.
+
 use super::*;
 use crate::experiment::scenario;
 use crate::experiment::scenario::written_faults;

@@ -66,8 +66,8 @@ pub(super) fn build(
     if settings.stop.accuracy.is_some() {
         let is_null = matches!(settings.model, Model::Null(_) | Model::Count);
         found.unless(numerics == Numerics::Real && !is_null, "stop.accuracy", || {
-            "neither `numerics = \"shapes\"` nor the models `null` and `count` have an accuracy; stop by `steps` \
-             or `time`"
+            "neither `numerics = \"shapes\"` nor the models `null` and `count` have an accuracy; \
+             stop by `steps` or `time`"
                 .to_owned()
         });
     }

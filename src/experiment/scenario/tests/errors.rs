@@ -243,8 +243,8 @@ fn each_contradiction_of_the_cluster_says_what_to_write_instead() {
 
 #[test]
 fn each_contradiction_of_the_program_or_the_end_says_what_to_write_instead() {
-    let accuracy = "neither `numerics = \"shapes\"` nor the models `null` and `count` have an accuracy; \
-                    stop by `steps` or `time`";
+    let accuracy = "neither `numerics = \"shapes\"` nor the models `null` and `count` have an \
+                    accuracy; stop by `steps` or `time`";
     let computed = format!("2: stop.accuracy: {accuracy}");
     let cases = [
         (
