@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use super::Departed;
 
 /// The number of a training on the same servers, from its beginning or restore to the next one. A
 /// message of an older epoch is dropped on arrival, so that nobody has to track what else was under
@@ -31,23 +31,6 @@ pub struct Membership {
     revision: u64,
     /// The number of silences so far.
     silences: u64,
-}
-
-/// The departed workers of a training.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Departed {
-    /// Those that have said that they take no more steps.
-    pub left: BTreeSet<u32>,
-    /// Those whose task or master is lost, perhaps for a while.
-    pub lost: BTreeSet<u32>,
-}
-
-impl Departed {
-    /// Adds those that another task knows of.
-    pub fn extend(&mut self, other: Self) {
-        self.left.extend(other.left);
-        self.lost.extend(other.lost);
-    }
 }
 
 /// A worker.

@@ -110,7 +110,8 @@ impl Mode {
         self.with(|mode| mode.needs())
     }
 
-    /// Whether each round is of all workers, so that its sum is the same whoever is fast.
+    /// Whether every round has a gradient of every worker. The weights then do not depend on who is
+    /// fast.
     pub(crate) fn needs_all_workers(self) -> bool {
         let needs = self.needs();
         needs.rounds && !needs.vote

@@ -1,16 +1,12 @@
 //! Replicas that do not have their variables in the same places: they are told so, in both worlds.
 
-use std::rc::Rc;
-
-use trainyard::checkpoint::Stores;
-use trainyard::clock::WallClock;
 use trainyard::experiment::Experiment;
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
-use trainyard::training::{Builder, SharedRecording, TaskParts, train};
+use trainyard::training::{Builder, train};
 
 use crate::support::fixture::{assert_error, cluster, on_actix};
-use crate::support::simulated::Simulated;
+use crate::support::simulated::{Simulated, real_worker};
 
 const BOTH_PLACES: [&str; 3] =
     ["`layer/v` is on /job:worker/task:1", "and on /job:worker/task:0", "the chief, worker:0"];
@@ -45,20 +41,7 @@ fn a_simulated_worker_that_has_a_variable_elsewhere_than_the_chief_is_told_both_
 #[test]
 fn a_real_worker_that_has_a_variable_elsewhere_than_the_chief_is_told_both_places() {
     on_actix(async {
-        let task = |server| {
-            Task::new(TaskParts {
-                server: Rc::new(server),
-                clock: Rc::new(WallClock::new()),
-                mode: Mode::Async,
-                seed: 7,
-                settings: Simulated::new(0, 2, Mode::Async).settings().clone(),
-                dataset: None,
-                checkpointing: None,
-                stores: Stores::in_memory(),
-                recorder: Rc::new(SharedRecording::default()),
-            })
-        };
-        let tasks = cluster(0, 2).into_iter().map(task).collect::<Result<Vec<_>>>()?;
+        let tasks = cluster(0, 2).into_iter().map(real_worker).collect::<Result<Vec<_>>>()?;
         let _chief = on_its_own_task(&tasks[0])?.0.open().await?;
         let opened = on_its_own_task(&tasks[1])?.0.open().await.map(drop);
         assert_error(opened, Code::InvalidArgument, &BOTH_PLACES);

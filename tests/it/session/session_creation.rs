@@ -1,18 +1,15 @@
 //! How a model is made ready for its training, by the chief and for the other workers. The cases
 //! are those of TensorFlow's `session_manager_test.py`.
 
-use std::rc::Rc;
 use std::time::Duration;
 
-use trainyard::checkpoint::{Memory, Stores};
-use trainyard::clock::WallClock;
+use trainyard::checkpoint::Memory;
 use trainyard::prelude::*;
-use trainyard::sync::Mode;
-use trainyard::training::{Scaffold, SharedRecording, TaskParts};
+use trainyard::training::Scaffold;
 
 use crate::support::alone::{Counting, Seen, alone, at, every_steps, seconds, workers};
 use crate::support::fixture::{assert_error, cluster, on_actix};
-use crate::support::simulated::Simulated;
+use crate::support::simulated::real_worker;
 
 async fn value(session: &MonitoredSession, variable: &Variable) -> Result<f32> {
     session.raw().run().fetch(&variable.read()).await?.scalar::<f32>(0)
@@ -201,17 +198,7 @@ fn a_worker_whose_chief_does_not_come_in_time_names_it() {
     on_actix(async {
         let mut servers = cluster(1, 2);
         let server = servers.pop().expect("the last is a worker");
-        let task = Task::new(TaskParts {
-            server: Rc::new(server),
-            clock: Rc::new(WallClock::new()),
-            mode: Mode::Async,
-            seed: 7,
-            settings: Simulated::new(0, 2, Mode::Async).settings().clone(),
-            dataset: None,
-            checkpointing: None,
-            stores: Stores::in_memory(),
-            recorder: Rc::new(SharedRecording::default()),
-        })?;
+        let task = real_worker(server)?;
         let model = Counting::new(&task)?;
         let opened =
             model.builder(&task).max_wait(Duration::from_millis(300)).open().await.map(drop);

@@ -2,10 +2,12 @@
 
 use std::future::Future;
 use std::num::NonZeroU32;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use trainyard::checkpoint::Memory;
+use trainyard::checkpoint::{Memory, Stores};
+use trainyard::clock::WallClock;
 use trainyard::cluster::TaskName;
 use trainyard::data::{Dataset, Split};
 use trainyard::experiment::{Experiment, Trial};
@@ -18,7 +20,7 @@ use trainyard::simulation::{ComputeSpec, Fault, FaultKind, Host, Law, Outcome, T
 use trainyard::sync::Mode;
 use trainyard::training::{
     Checkpointing, Ending, Evaluation, SecondOrStepTimer, Settings, SharedRecording, StepStats,
-    Watch, train,
+    TaskParts, Watch, train,
 };
 use trainyard::units::{BytesPerSecond, Time};
 
@@ -272,4 +274,19 @@ pub(crate) fn assert_near(what: &str, measured: f64, expected: f64, share: f64) 
         "{what}: measured {measured}, expected {expected}: off by {:.2} %",
         off * 100.0
     );
+}
+
+/// An asynchronous worker of two on `server`, on the wall clock.
+pub(crate) fn real_worker(server: Server) -> Result<Task> {
+    Task::new(TaskParts {
+        server: Rc::new(server),
+        clock: Rc::new(WallClock::new()),
+        mode: Mode::Async,
+        seed: 7,
+        settings: Simulated::new(0, 2, Mode::Async).settings().clone(),
+        dataset: None,
+        checkpointing: None,
+        stores: Stores::in_memory(),
+        recorder: Rc::new(SharedRecording::default()),
+    })
 }
