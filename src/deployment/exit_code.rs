@@ -71,7 +71,11 @@ impl ExitCode {
     /// others is to be started again.
     pub(crate) fn of_task(code: Code) -> Self {
         match code {
-            Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => Self::PeersLost,
+            Code::Unavailable
+            | Code::Aborted
+            | Code::DeadlineExceeded
+            | Code::VariablesLost
+            | Code::WorkersLeft => Self::PeersLost,
             other => Self::of_simulation(other),
         }
     }
@@ -82,7 +86,11 @@ impl ExitCode {
             Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition => Self::Usage,
             Code::NanLoss => Self::Diverged,
             Code::Stalled => Self::Stalled,
-            Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => Self::TrainingLost,
+            Code::Unavailable
+            | Code::Aborted
+            | Code::DeadlineExceeded
+            | Code::VariablesLost
+            | Code::WorkersLeft => Self::TrainingLost,
             Code::DataLoss => Self::CorruptData,
             Code::Cancelled | Code::Late | Code::OutOfRange | Code::Internal => Self::Internal,
         }

@@ -36,6 +36,11 @@ pub enum Code {
     /// The loss is not a number any more (TensorFlow: `NanLossDuringTrainingError`). Begin again
     /// with a lower learning rate, or with clipped gradients.
     NanLoss,
+    /// Variables are lost that no checkpoint has. Begin the training anew.
+    VariablesLost,
+    /// The training has gone back to a checkpoint, and needs workers that have taken their last
+    /// step. Begin it again: it goes on from there.
+    WorkersLeft,
     /// A synchronous training has gone on without this step. Take it again, from the variables as
     /// they are now.
     Late,

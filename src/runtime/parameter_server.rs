@@ -205,6 +205,7 @@ impl ParameterServer {
             Ok(now) => now,
             Err(error) => return self.answer(ticket, Err(error)),
         };
+        self.members.end_step(commit.replica.worker);
         let (members, coordination) = self.coordination(global_step, commit.replica);
         let answers = coordination.commit(members, ticket, now, commit);
         self.served.extend(answers);
@@ -361,6 +362,9 @@ impl Receive for ParameterServer {
             }
             ParameterServerMail::Forget(step) => {
                 self.store.forget(step);
+                if step.trains {
+                    self.members.interrupt(step.master);
+                }
                 self.served.extend(self.resources.forget(step));
                 self.coordinations
                     .values_mut()

@@ -146,8 +146,16 @@ impl Coordinator {
         Ok(self.raise(members).into_iter().collect())
     }
 
-    /// Notes that `worker` is between two steps and takes none until the fence is lifted: it makes
-    /// ready for others.
+    /// Whether `worker`, which makes ready for other steps, must wait until the fence is lifted.
+    /// One that has a step to take again may do so before the fence goes up.
+    pub fn holds_off(&self, members: &Membership, worker: u32) -> bool {
+        self.fence.as_ref().is_some_and(|fence| {
+            let may_end_its_step = members.is_halfway(worker) && fence.is_held_up_by(worker);
+            fence.owner != worker && !may_end_its_step
+        })
+    }
+
+    /// Notes that `worker` is between two steps and takes none until the fence is lifted.
     pub fn rest(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         self.pass(members, Some(worker), Vec::new())
     }

@@ -41,6 +41,11 @@ impl Fence {
         worker != self.owner && !self.resting.contains(&worker)
     }
 
+    /// Whether the fence can't go up before `worker`, which trains, has ended its step.
+    pub(super) fn is_held_up_by(&self, worker: u32) -> bool {
+        !self.is_up && self.waits_for(worker)
+    }
+
     /// Has the owner told again that the fence is up.
     pub(super) fn ask_again(&mut self) {
         self.is_up = false;

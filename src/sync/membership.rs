@@ -43,6 +43,9 @@ struct Member {
     masters: BTreeSet<u64>,
     /// The number of the silence in which the worker has been missed, while it is still waited for.
     missed_in: Option<u64>,
+    /// The master that has given up a step of the worker, until the worker has ended one: a part of
+    /// that step may have been carried out.
+    halfway: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,6 +122,7 @@ impl Membership {
         let member = self.members.entry(worker).or_default();
         let had_departed = matches!(member.state, State::Left | State::Lost);
         member.missed_in = None;
+        member.halfway = member.halfway.filter(|before| *before == master);
         member.state = State::Training;
         member.masters.insert(master);
         self.revision += u64::from(had_departed);
@@ -205,6 +209,25 @@ impl Membership {
         found
     }
 
+    /// Notes that `master` has given up a training step, which its worker may take again.
+    pub fn interrupt(&mut self, master: u64) {
+        for member in self.members.values_mut().filter(|member| member.masters.contains(&master)) {
+            member.halfway = Some(master);
+        }
+    }
+
+    /// Notes that `worker` has ended a step.
+    pub fn end_step(&mut self, worker: u32) {
+        if let Some(member) = self.members.get_mut(&worker) {
+            member.halfway = None;
+        }
+    }
+
+    /// Whether the last step of `worker` was given up, and perhaps carried out in part.
+    pub(super) fn is_halfway(&self, worker: u32) -> bool {
+        self.members.get(&worker).is_some_and(|member| member.halfway.is_some())
+    }
+
     fn depart(&mut self, worker: u32, state: State) -> bool {
         let member = self.members.entry(worker).or_default();
         member.masters.clear();
@@ -239,9 +262,7 @@ impl Membership {
         self.is_over = false;
         self.revision += 1;
         for member in self.members.values_mut() {
-            member.state = State::Expected;
-            member.masters.clear();
-            member.missed_in = None;
+            *member = Member { task: member.task, ..Member::default() };
         }
     }
 
@@ -374,6 +395,24 @@ mod tests {
         assert!(!members.all_departed(2) && members.find_again(10, 7).is_empty());
         let (silence, _) = members.miss(10, &[]);
         assert!(members.find_again(10, 7).is_empty() && members.lose_missed(silence).is_empty());
+    }
+
+    #[test]
+    fn a_worker_whose_step_was_given_up_is_halfway_until_it_ends_one_or_restarts() {
+        let mut members = Membership::default();
+        members.expect([10]);
+        members.join(0, 2, 7);
+        members.interrupt(8);
+        assert!(!members.is_halfway(0), "that is another's master");
+        members.interrupt(7);
+        members.lose(10, &[7]);
+        members.join(0, 2, 7);
+        assert!(members.is_halfway(0), "it was lost for a while, and has not died");
+        members.end_step(0);
+        assert!(!members.is_halfway(0));
+        members.interrupt(7);
+        members.join(0, 2, 9);
+        assert!(!members.is_halfway(0), "its next life knows nothing of the step");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::units::Time;
 
 use super::hooks::{HookContext, Hooks, RunOptions, RunValues};
 use super::record::{Ending, StepStats};
-use super::recovery::{Patience, given_up, is_mendable};
+use super::recovery::{Patience, given_up, is_end, is_mendable};
 use super::session::{Asked, Session};
 use super::session_creator::{Created, SessionCreator};
 use super::task::Task;
@@ -106,7 +106,7 @@ impl MonitoredSession {
                  again, to go on from there",
                 self.global_step
             );
-            return Err(Error::new(Code::Unavailable, message));
+            return Err(Error::new(Code::WorkersLeft, message));
         }
         if self.task.is_chief() {
             self.task.recorder().ending(Ending { weights_digest: digest });
@@ -133,8 +133,8 @@ impl MonitoredSession {
         let Some(settle) = settle.filter(|_| self.task.is_chief()) else { return Ok(()) };
         loop {
             match self.session.run().target(&settle).await {
-                Err(error) if is_mendable(&error) => self.recover(error).await.map(drop)?,
-                settled => return settled.map(drop),
+                Err(error) => self.go_on_after(error).await?,
+                Ok(_) => return Ok(()),
             }
         }
     }
@@ -147,11 +147,11 @@ impl MonitoredSession {
             loop {
                 let (context, hooks) = self.context_and_hooks();
                 match hooks.list[index].end(&context).await {
-                    Err(error) if is_mendable(&error) => self.recover(error).await.map(drop)?,
                     Err(error) if error.code == Code::DataLoss => {
                         break unsaved = unsaved.or(Some(error));
                     }
-                    ended => break ended?,
+                    Err(error) => self.go_on_after(error).await?,
+                    Ok(()) => break,
                 }
             }
         }
@@ -162,11 +162,22 @@ impl MonitoredSession {
     async fn weights_digest(&mut self) -> Result<Option<u64>> {
         while self.task.is_chief() {
             match weights_digest(&self.session).await {
-                Err(error) if is_mendable(&error) => self.recover(error).await.map(drop)?,
-                digest => return digest,
+                Err(error) => self.go_on_after(error).await?,
+                Ok(digest) => return Ok(digest),
             }
         }
         Ok(None)
+    }
+
+    /// Goes on with a new session.
+    ///
+    /// # Errors
+    /// `error`, if no new session mends it; else as [`MonitoredSession::recover`].
+    async fn go_on_after(&mut self, error: Error) -> Result<()> {
+        if !self.can_recover_from(&error) {
+            return Err(error);
+        }
+        self.recover(error).await.map(drop)
     }
 
     /// Replaces a session that has lost a task. Returns whether the training has gone back to a
@@ -196,13 +207,10 @@ impl MonitoredSession {
             };
             match gone_on {
                 Ok(()) => return Ok(is_back),
-                Err(error) if is_mendable(&error) => {
+                Err(error) if self.can_recover_from(&error) => {
                     tracing::warn!(%error, "the new session is lost too")
                 }
-                Err(error) if error.code == Code::FailedPrecondition => {
-                    return Err(Error { code: root.code, ..error });
-                }
-                Err(error) if error.code == Code::OutOfRange => return Err(error),
+                Err(error) if is_end(&error) => return Err(error),
                 Err(error) => {
                     return Err(given_up(&root, &format!("it is not back in time: {error}")));
                 }
@@ -315,8 +323,8 @@ impl MonitoredSession {
                 let (context, hooks) = self.context_and_hooks();
                 let run = RunValues { results: hooks.own(index, fetched), ..run };
                 match hooks.list[index].after_run(&context, &run).await {
-                    Err(error) if is_mendable(&error) => self.recover(error).await.map(drop)?,
-                    seen => break seen?,
+                    Err(error) => self.go_on_after(error).await?,
+                    Ok(()) => break,
                 }
             }
         }

@@ -48,32 +48,38 @@ pub(super) fn is_mendable(error: &Error) -> bool {
     matches!(error.code, Code::Unavailable | Code::Aborted)
 }
 
+/// Whether `error` ends the training: nothing of it is left to go on with, or it is over.
+pub(super) fn is_end(error: &Error) -> bool {
+    matches!(error.code, Code::OutOfRange | Code::VariablesLost | Code::WorkersLeft)
+}
+
 /// `root`, extended by the reason why it could not be mended.
 pub(super) fn given_up(root: &Error, why: &str) -> Error {
     Error { message: format!("{}; {why}", root.message), ..root.clone() }
 }
 
-/// The error of a training whose variables are lost. Trying again does not help; starting anew
-/// does.
+/// The error of a training that has lost `what` after the error `root`. Trying again does not help;
+/// starting anew does.
 pub(super) fn lost_values(root: &Error, what: &str) -> Error {
-    let message = format!(
-        "{}; it has come back without its variables: {what}, and no checkpoint to restore",
-        root.message
-    );
-    Error { code: Code::FailedPrecondition, message, ..root.clone() }
+    let message = format!("{}; {what}, and there is no checkpoint to restore", root.message);
+    Error { code: Code::VariablesLost, message, ..root.clone() }
 }
 
 /// The error of a training that has gone back to the checkpoint of `step`, whose next steps need
 /// the workers that have `left`. Trying again does not help.
-pub(super) fn workers_have_left(root: &Error, step: u64, left: &BTreeSet<u32>) -> Error {
+pub(super) fn workers_have_left(
+    root: &Error,
+    what: &str,
+    step: u64,
+    left: &BTreeSet<u32>,
+) -> Error {
     let left = left.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     let message = format!(
-        "{}; it has come back without its variables, the training goes back to the checkpoint of \
-         step {step}, and needs the workers that have left (number {left}); begin it again, to go \
-         on from there",
+        "{}; {what}, the training goes back to the checkpoint of step {step}, and needs the \
+         workers that have left (number {left}); begin it again, to go on from there",
         root.message
     );
-    Error { code: Code::FailedPrecondition, message, ..root.clone() }
+    Error { code: Code::WorkersLeft, message, ..root.clone() }
 }
 
 #[cfg(test)]

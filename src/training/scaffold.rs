@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 
+use crate::cluster::TaskName;
 use crate::graph::{Graph, Output, Target, Variable, VariablePart};
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::{DType, Tensor};
@@ -79,7 +80,8 @@ impl Scaffold {
             let restore = can_restore.then(|| graph.restore_op(&variable)).transpose()?;
             let (name, spec) = (variable.name(), variable.spec());
             let (container, part) = (spec.container.to_string(), variable.part());
-            Ok(Known { name, part, is_initialized, initializer, read, restore, container })
+            let task = variable.task();
+            Ok(Known { name, task, part, is_initialized, initializer, read, restore, container })
         };
         let step = graph.global_step()?.read();
         let shared: Vec<Known> =
@@ -109,6 +111,8 @@ pub(super) struct Finalized {
 /// A shared variable with the operations that check, initialize and restore it.
 pub(super) struct Known {
     pub(super) name: String,
+    /// The task that it is on, if the graph names one.
+    pub(super) task: Option<TaskName>,
     pub(super) is_initialized: Output,
     initializer: Target,
     pub(super) read: Output,

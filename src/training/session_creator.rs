@@ -94,10 +94,10 @@ impl SessionCreator {
     pub(super) async fn create_again(&self, global_step: u64, root: &Error) -> Result<Created> {
         let session = self.session(RECOVERY_TIMEOUT).await?;
         let found = self.find(&session).await?;
-        let gone = found
-            .missing
-            .first()
-            .map(|variable| format!("`{}` has no value any more", variable.name));
+        let gone = found.missing.first().map(|variable| {
+            let on = variable.task.as_ref().map_or_else(String::new, |task| format!(" on {task}"));
+            format!("`{}`{on} has no value any more", variable.name)
+        });
         let gone = gone.or_else(|| {
             let now =
                 found.global_step.filter(|now| *now < global_step && self.checkpoints.is_none())?;
@@ -111,7 +111,7 @@ impl SessionCreator {
         let is_untrained = global_step.max(found.global_step.unwrap_or(0)) == 0;
         if self.task.is_chief() {
             return match self.latest().await? {
-                Some(checkpoint) => self.go_back((global_step, root), checkpoint).await,
+                Some(checkpoint) => self.go_back(global_step, root, &what, checkpoint).await,
                 None if is_untrained => self.begin_anew(found).await,
                 None => Err(lost_values(root, &what)),
             };
@@ -163,7 +163,7 @@ impl SessionCreator {
                  back without its variables, and no checkpoint to restore",
                 missing.name
             );
-            return Err(Error::new(Code::Unavailable, message));
+            return Err(Error::new(Code::VariablesLost, message));
         }
         if found.global_step.is_none() && found.missing.len() < self.scaffold.shared.len() {
             return self.begin_anew(found).await;
@@ -261,19 +261,21 @@ impl SessionCreator {
     }
 
     /// Clears all variables, and sets them to the values of `checkpoint`, in a training that was at
-    /// `global_step` when the error `root` came.
+    /// `global_step` when the error `root` came, and `what` was lost.
     ///
     /// # Errors
     /// If a task fails; if workers have left that the steps after the checkpoint need again.
     async fn go_back(
         &self,
-        (global_step, root): (u64, &Error),
+        global_step: u64,
+        root: &Error,
+        what: &str,
         checkpoint: Restored,
     ) -> Result<Created> {
         let departed = self.clear().await?;
         let takes_steps_again = checkpoint.global_step < global_step;
         if takes_steps_again && self.task.needs_all_workers() && !departed.left.is_empty() {
-            return Err(workers_have_left(root, checkpoint.global_step, &departed.left));
+            return Err(workers_have_left(root, what, checkpoint.global_step, &departed.left));
         }
         self.restore(checkpoint).await
     }

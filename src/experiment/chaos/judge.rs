@@ -230,14 +230,15 @@ impl Timeline<'_> {
         if is_mutual {
             return;
         }
-        let is_code =
-            matches!(error.code, Code::Unavailable | Code::Aborted | Code::DeadlineExceeded);
         let text = error.to_string();
         let names_one = self.victims().any(|task| text.contains(&task.to_string()));
-        let is_after_the_end = text.contains("begin it again");
-        let is_before_the_first = saved.is_empty() && text.contains("no checkpoint to restore");
-        let is_excused = self.may_end_it() || is_after_the_end || is_before_the_first;
-        found.unless(is_code && names_one && is_excused, Promise::Explains, how);
+        let is_excused = match error.code {
+            Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => self.may_end_it(),
+            Code::VariablesLost => self.may_end_it() || saved.is_empty(),
+            Code::WorkersLeft => true,
+            _ => false,
+        };
+        found.unless(names_one && is_excused, Promise::Explains, how);
     }
 
     /// The tasks that a fault hits.

@@ -72,3 +72,28 @@ fn a_vote_that_is_lost_is_found_and_shrunk_to_two_faults() {
     let mode = "{ sync = { backups = 1 } }";
     assert_is_found(Bug::LosesVotes, mode, 25, &[Promise::Ends, Promise::Explains]);
 }
+
+/// Timelines that once broke a promise, each with its run of `sims/chaos.toml`.
+const MENDED: &[(&str, &str)] = &[
+    // A worker that had lost a parameter server in the midst of a step counted as at rest.
+    ("async", r#"[{ at = "100177us", partition = ["ps:1", "worker:1"], for = "1488619us" }]"#),
+    ("async", r#"[{ at = "7442us", partition = ["ps:0", "worker:1"], for = "1114131us" }]"#),
+    ("2-batch-async", r#"[{ at = "4886us", partition = ["ps:1", "worker:1"], for = "1297ms" }]"#),
+    // The error named the task that had been lost first, and not the one that the values were on.
+    (
+        "async",
+        r#"[{ at = "28925us", freeze = "ps:1", for = "457705us" },
+            { at = "103979us", freeze = "worker:0", for = "1571065us" },
+            { at = "114032us", crash = "ps:1", restart_after = "25985us" }]"#,
+    ),
+];
+
+#[test]
+fn timelines_that_once_broke_a_promise_keep_all_of_them() {
+    for (run, faults) in MENDED {
+        let scenario = Experiment::parse(include_str!("../../../sims/chaos.toml")).unwrap();
+        let experiment = scenario.only(*run).set(&format!("fault={faults}")).unwrap();
+        let report = experiment.chaos(train, 0, |_, _| {}).unwrap();
+        assert!(report.is_clean(), "{:?}", report.runs);
+    }
+}

@@ -43,12 +43,17 @@ impl Master {
         }
     }
 
-    /// Fails the steps that wait for `peer`, and tells the other tasks of each.
+    /// Fails the steps that wait for `peer`, and tells the other tasks of each. A training step
+    /// that has a part there fails even if that is done, once the peer has restarted: what it has
+    /// done is lost, and others may wait for it.
     fn fail_steps_at(&mut self, peer: PeerId, loss: Loss) {
-        let waits = |step: &super::Step| step.unanswered().contains(&peer);
-        let waiting: Vec<StepId> =
-            self.steps.iter().filter(|(_, step)| waits(step)).map(|(id, _)| *id).collect();
-        for step in waiting {
+        let is_hit = |id: &StepId, step: &super::Step| {
+            let is_undone = loss == Loss::Restarted && id.trains && step.has_part_at(peer);
+            is_undone || step.unanswered().contains(&peer)
+        };
+        let hit: Vec<StepId> =
+            self.steps.iter().filter(|(id, step)| is_hit(id, step)).map(|(id, _)| *id).collect();
+        for step in hit {
             let what = format!("step {} waited for it to run its part", step.number);
             let error = self.lost_error(peer, loss, &what);
             self.fail(step, error);

@@ -48,6 +48,11 @@ impl Step {
     pub(super) fn unanswered(&self) -> Vec<PeerId> {
         self.plan.peers(&self.outstanding)
     }
+
+    /// Whether a part of it runs, or has run, at `peer`.
+    pub(super) fn has_part_at(&self, peer: PeerId) -> bool {
+        self.plan.parts.iter().any(|part| part.peer == peer)
+    }
 }
 
 impl Master {

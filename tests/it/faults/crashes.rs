@@ -135,7 +135,9 @@ fn a_parameter_server_that_dies_ends_the_training_and_is_named_whether_it_comes_
         for restart_after in [None, Some(0.2), Some(3.0)] {
             let trained = run(&training(mode).fault(at(1.05), crash("ps", 1, restart_after)));
             let error = trained.outcome.result.expect_err("its variables are gone");
-            assert_eq!(error.code, Code::Unavailable, "{mode} {restart_after:?}: {error}");
+            let code =
+                if restart_after.is_some() { Code::VariablesLost } else { Code::Unavailable };
+            assert_eq!(error.code, code, "{mode} {restart_after:?}: {error}");
             assert!(error.message.contains("ps:1 was lost"), "{mode} {restart_after:?}: {error}");
             assert_eq!(error.task, Some(task("ps", 1)), "{error}");
             assert!(

@@ -76,8 +76,8 @@ impl Coordination {
         members: &Membership,
         replica: Replica,
     ) -> Option<Vec<Served>> {
-        let owner = self.coordinator.fence_owner()?;
-        if owner == replica.worker || replica.check_trains_with(&self.training).is_err() {
+        let is_of_it = replica.check_trains_with(&self.training).is_ok();
+        if !is_of_it || !self.coordinator.holds_off(members, replica.worker) {
             return None;
         }
         let effects = self.coordinator.rest(members, replica.worker);
