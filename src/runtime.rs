@@ -13,6 +13,7 @@
 //! The runtime is handed a transport, a clock and a device ([`ServerWorld`]), and does not know
 //! whether they are real: that is what lets one program run in two worlds.
 
+mod access;
 mod codec;
 mod compression;
 mod compute;

@@ -33,6 +33,9 @@ pub use quic::{Quic, QuicConfig, QuicError, QuicLimits, RunId, SocketBuffers};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u32);
 
+/// The job of those who are no task of a cluster and connect to one.
+pub(crate) const CLIENT: &str = "client";
+
 /// A message that travels between tasks.
 pub trait Payload: Serialize + DeserializeOwned + Send + fmt::Debug + 'static {
     /// Its length on the wire \[bytes\].

@@ -3,13 +3,14 @@
 use super::args::{CertsCommand, IssueArgs, NewArgs};
 use super::failure::Failure;
 use crate::deployment::ExitCode;
-use crate::transport::Authority;
+use crate::transport::{Authority, CertificateError, Identity};
 
 /// Runs the command.
 pub(super) fn run(command: &CertsCommand) -> Result<ExitCode, Failure> {
     match command {
         CertsCommand::New(args) => new(args)?,
         CertsCommand::Issue(args) => issue(args)?,
+        CertsCommand::Renew(args) => renew(args)?,
     }
     Ok(ExitCode::Done)
 }
@@ -28,8 +29,19 @@ fn issue(args: &IssueArgs) -> Result<(), Failure> {
     let authority = Authority::load(&args.folder)?;
     let to = args.to.as_deref().unwrap_or(&args.folder);
     for task in &args.tasks {
-        authority.issue(task, &args.hosts)?.save(to, task)?;
+        authority.issue_for(task, &args.hosts, args.lifetime())?.save(to, task)?;
         eprintln!("{} has the certificate and the key of {task} now", to.display());
     }
+    Ok(())
+}
+
+fn renew(args: &IssueArgs) -> Result<(), Failure> {
+    let to = args.to.as_deref().unwrap_or(&args.folder);
+    let absent = args.tasks.iter().map(|task| Identity::path(to, task)).find(|path| !path.exists());
+    if let Some(path) = absent {
+        return Err(CertificateError::NotIssued(path).into());
+    }
+    issue(args)?;
+    eprintln!("tasks that run take the new ones from there within half a minute");
     Ok(())
 }

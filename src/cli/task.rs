@@ -7,7 +7,8 @@ use super::progress::Progress;
 use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
 use crate::deployment::{
-    self, Control, Event, ExitCode, Member, Part, Seat, StopRequest, TaskOutcome, require_role,
+    self, Control, Event, ExitCode, Member, Part, Proof, Seat, StopRequest, TaskOutcome,
+    require_role,
 };
 use crate::experiment::{ExperimentError, Observed, Trainer, Trial, report_of};
 use crate::report::World;
@@ -27,14 +28,14 @@ pub(super) fn run(args: &TaskArgs, trainer: &impl Trainer) -> Result<ExitCode, F
     }
     let trial = only(experiment.trials_of_task()?)?;
     let run = args.run_name.as_deref().unwrap_or(&trial.scenario);
-    let mut seat = Seat::new(&config, trial.cluster.spec.clone(), args.certs.as_deref(), run)?;
-    seat.silence = trial.silence;
-    let mut control = None;
+    let (mut socket, mut control) = (None, None);
+    let mut proof = args.certs.as_deref().map(Proof::Folder);
     if args.launched {
-        let (socket, way) = Control::take()?;
-        seat.socket = Some(socket);
-        control = Some(way);
+        let (given, identity, way) = Control::take()?;
+        (socket, control, proof) = (Some(given), Some(way), Some(Proof::Given(identity)));
     }
+    let mut seat = Seat::new(&config, trial.cluster.spec.clone(), proof, run)?;
+    (seat.socket, seat.silence) = (socket, trial.silence);
     if args.built_in {
         return attend(args, &trial, seat, control, &train);
     }

@@ -14,7 +14,7 @@ use super::DeploymentError;
 use super::network::{Message, Standing};
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::transport::{
-    Identity, Inbox, Loss, Messages, PeerId, Quic, QuicConfig, QuicError, RunId, Transport,
+    CLIENT, Identity, Inbox, Loss, Messages, PeerId, Quic, QuicConfig, QuicError, RunId, Transport,
 };
 
 /// The time limit of the answer.
@@ -33,7 +33,7 @@ pub struct Question<'a> {
     pub run: &'a str,
     /// The folder of the asker's certificate, from the same authority.
     pub certificates: &'a Path,
-    /// The asker's name in that certificate; its job must not be the task's.
+    /// The asker's name in that certificate, `client:N`.
     pub client: &'a TaskName,
 }
 
@@ -54,11 +54,10 @@ async fn answer(args: &Question<'_>) -> Result<Standing, DeploymentError> {
     let wrong =
         |mistakes: String| DeploymentError::Cluster { origin: "the flags".to_owned(), mistakes };
     let (own, task) = (args.client, args.task);
-    if own.job() == task.job() {
-        return Err(wrong(format!(
-            "--as {own}: who asks must not be of the job `{}`, which is asked",
-            task.job()
-        )));
+    if own.job() != CLIENT {
+        let mistakes = "who asks is no task of the cluster: use the certificate of a client, which \
+                        `trainyard certs issue DIR --task client:0` makes";
+        return Err(wrong(format!("--as {own}: {mistakes}")));
     }
     // Nobody connects to the asker: its own address only has to be valid.
     let own_address = "localhost:1".to_owned();

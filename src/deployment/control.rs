@@ -1,27 +1,34 @@
 //! The events that a task sends to the launcher that started it, as lines of JSON.
 //!
-//! A launched task has its listening socket as stdin, and one end of a pair of sockets as stdout. A
-//! line with an event begins with a sign that no text has; all other lines are output of the user's
+//! A launched task has its listening socket as stdin, and one end of a pair of sockets as stdout.
+//! The launcher has sent the task's certificate and key on it, which are never in a file. A line
+//! with an event begins with a sign that no text has; all other lines are output of the user's
 //! program. When the launcher closes its end, as it does when it dies, the task is asked to stop.
 
 mod part;
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::deployment::DeploymentError;
 use crate::training::Watch;
+use crate::transport::Identity;
 use crate::units::Time;
 
 pub(crate) use part::Part;
 
 /// The "record separator" of ASCII; JSON never contains it unescaped.
 const SIGN: u8 = 0x1e;
+/// The time limit of the identity, which is there before the task starts.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The greatest length of an identity's texts \[bytes\].
+const MAX_IDENTITY: u64 = 1 << 16;
 /// The time between two reports of progress.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
@@ -44,18 +51,21 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// The listening socket and the connection to the launcher, taken from stdin and stdout.
+    /// The listening socket and the connection to the launcher, taken from stdin and stdout, and
+    /// the identity that came on it.
     ///
     /// # Errors
     /// If this process was not started by `launch`.
-    pub(crate) fn take() -> Result<(UdpSocket, Self), DeploymentError> {
+    pub(crate) fn take() -> Result<(UdpSocket, Identity, Self), DeploymentError> {
         let failed =
             || DeploymentError::system("talk to the launcher; --launched is for `launch` alone");
         let socket = UdpSocket::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed())?);
         socket.local_addr().map_err(failed())?;
         let stream = UnixStream::from(io::stdout().as_fd().try_clone_to_owned().map_err(failed())?);
         stream.peer_addr().map_err(failed())?;
-        Ok((socket, Self { stream, next: Time::ZERO }))
+        let texts = received(&stream).map_err(failed())?;
+        let identity = Identity::of_texts(texts, Path::new("the launcher's certificate"))?;
+        Ok((socket, identity, Self { stream, next: Time::ZERO }))
     }
 
     /// Another handle to the same connection.
@@ -77,6 +87,22 @@ impl Control {
             tracing::debug!(%error, "the launcher does not listen");
         }
     }
+}
+
+/// Sends a task its `identity`, on the launcher's end of the connection to it.
+pub(crate) fn hand_over(identity: Identity, mut stream: &UnixStream) -> io::Result<()> {
+    let mut line = serde_json::to_vec(&identity.into_texts())?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+/// The texts of the identity that the launcher has sent.
+fn received(stream: &UnixStream) -> io::Result<[String; 3]> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut line = Vec::new();
+    BufReader::new(stream.take(MAX_IDENTITY)).read_until(b'\n', &mut line)?;
+    stream.set_read_timeout(None)?;
+    Ok(serde_json::from_slice(&line)?)
 }
 
 impl Watch for Control {
@@ -107,6 +133,17 @@ fn line(event: &Event) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_launched_task_gets_its_identity_on_its_connection() {
+        let task = crate::cluster::TaskName::new("ps", 0);
+        let identity = crate::transport::Authority::new("run").unwrap().issue(&task, &[]).unwrap();
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        hand_over(identity.clone(), &ours).unwrap();
+        assert_eq!(received(&theirs).unwrap(), identity.into_texts());
+        drop(ours);
+        assert!(received(&theirs).is_err(), "there is nothing more");
+    }
 
     #[test]
     fn an_event_is_told_from_what_the_program_prints() {

@@ -116,6 +116,7 @@ impl Network {
             let address = self.known.task_address(&task).ok().map(str::to_owned);
             (task.to_string(), address)
         });
+        let refused = server.refusals().into_iter().map(|(who, why)| (who.to_string(), why));
         Standing {
             task: server.task().to_string(),
             devices: server.devices().map(|device| device.to_string()).collect(),
@@ -129,7 +130,7 @@ impl Network {
                 .into_iter()
                 .map(|(task, why)| (task.to_string(), why))
                 .collect(),
-            refused: self.quic.refusals(),
+            refused: self.quic.refusals().into_iter().chain(refused).collect(),
         }
     }
 }

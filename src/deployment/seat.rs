@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::DeploymentError;
+use super::renewal::Renewal;
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
 use crate::transport::{Authority, Identity, QuicConfig, RunId};
 
@@ -26,19 +27,39 @@ pub struct Seat {
     is_alone: bool,
     run: RunId,
     identity: Identity,
+    /// Watches the folder of the certificate, if it has one.
+    pub(super) renewal: Option<Renewal>,
+}
+
+/// The certificate by which a process proves its task's name.
+#[derive(Debug)]
+pub enum Proof<'a> {
+    /// The certificate in a folder, which may be renewed there.
+    Folder(&'a Path),
+    /// A certificate from the launcher.
+    Given(Identity),
+}
+
+impl Proof<'_> {
+    fn renewal(&self, task: &TaskName) -> Option<Renewal> {
+        match self {
+            Self::Folder(folder) => Some(Renewal::new(folder, task)),
+            Self::Given(_) => None,
+        }
+    }
 }
 
 impl Seat {
-    /// The place that `config` gives a process in the training called `run`. `certificates` is the
-    /// folder of its certificate. `of_scenario` are the tasks that the scenario counts; a process
-    /// whose configuration lists only some tasks learns of the others from it.
+    /// The place that `config` gives a process in the training called `run`, where it proves its
+    /// name with `proof`. `of_scenario` are the tasks that the scenario counts; a process whose
+    /// configuration lists only some tasks learns of the others from it.
     ///
     /// # Errors
     /// If there is no certificate, or the scenario does not have the task.
     pub fn new(
         config: &RunConfig,
         of_scenario: ClusterSpec,
-        certificates: Option<&Path>,
+        proof: Option<Proof<'_>>,
         run: &str,
     ) -> Result<Self, DeploymentError> {
         let task = config.task().clone();
@@ -46,7 +67,8 @@ impl Seat {
         let known = if is_alone { alone(&task) } else { config.cluster_spec().clone() };
         Ok(Self {
             cluster: roster(config, of_scenario)?,
-            identity: identity(certificates, &task, is_alone)?,
+            renewal: proof.as_ref().and_then(|proof| proof.renewal(&task)),
+            identity: identity(proof, &task, is_alone)?,
             run: RunId::new(run),
             is_dynamic: config.is_dynamic(),
             socket: None,
@@ -79,18 +101,20 @@ impl Seat {
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listen = self.is_alone.then_some(anywhere);
         let silence = self.silence.unwrap_or(config.silence);
-        QuicConfig { socket: self.socket.take(), listen, silence, ..config }
+        let roster = self.cluster.clone();
+        QuicConfig { roster, socket: self.socket.take(), listen, silence, ..config }
     }
 }
 
 /// The identity that `task` proves its name with. If it `is_alone`, it may make one itself.
 fn identity(
-    folder: Option<&Path>,
+    proof: Option<Proof<'_>>,
     task: &TaskName,
     is_alone: bool,
 ) -> Result<Identity, DeploymentError> {
-    match folder {
-        Some(folder) => Ok(Identity::load(folder, task)?),
+    match proof {
+        Some(Proof::Folder(folder)) => Ok(Identity::load(folder, task)?),
+        Some(Proof::Given(identity)) => Ok(identity),
         None if is_alone => Ok(Authority::new("alone")?.issue(task, &[])?),
         None => {
             let mistakes = format!(

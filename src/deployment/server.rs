@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::DeploymentError;
 use super::network::Network;
+use super::renewal::Renewal;
 use crate::clock::WallClock;
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::runtime::{ComputeModel, Processor, Server, ServerDef, ServerWorld};
@@ -45,6 +46,8 @@ impl Server {
         let run = certificates.run.clone();
         let config = QuicConfig::new(cluster.clone(), task.clone(), run, identity);
         let quic = Quic::bind(config).await?;
+        let renewal = Renewal::new(&certificates.folder, &task);
+        actix_rt::spawn(renewal.watch(Rc::downgrade(&quic)));
         let network = Network::new(quic, cluster.clone(), cluster.clone());
         let devices = [Rc::new(Processor::default()) as Rc<dyn ComputeModel>];
         let world = ServerWorld {
@@ -53,6 +56,7 @@ impl Server {
             devices: devices.into(),
         };
         let server = Rc::new(Self::new(ServerDef { cluster: cluster.clone(), task }, world));
+        server.serve_sessions();
         server.start().expect("a new server can be started");
         network.attach(&server);
         Ok(server)

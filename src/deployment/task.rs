@@ -90,6 +90,9 @@ where
     F: Future<Output = runtime::Result<T>> + 'static,
 {
     let quic = Quic::bind(member.seat.network()).await?;
+    if let Some(renewal) = member.seat.renewal.take() {
+        actix_rt::spawn(renewal.watch(Rc::downgrade(&quic)));
+    }
     let Seat { cluster, known, is_dynamic, .. } = &member.seat;
     let network = Network::new(Rc::clone(&quic), cluster.clone(), known.clone());
     let server = start(&member, network.transport());

@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::TensorType;
 use super::error::GraphProblem;
-use super::op::{LearningRate, Op};
+use super::op::{FirstValue, LearningRate, Op, Slot, UpdateRule};
 use crate::tensor::{DType, PartialShape, Shape};
 
 /// The types of an operation's outputs.
@@ -81,6 +81,11 @@ fn stateful(
             stores(*value, *variable)?;
             Ok(smallvec![*variable])
         }
+        (Op::ApplyGradient { rule, .. }, _, [variable, slots @ ..])
+            if !slots_fit(rule, *variable, slots) =>
+        {
+            Err(refuse(&format!("the slots of {} beside {variable}", rule.name())))
+        }
         (Op::ApplyGradient { is_sparse: true, .. }, [rate, rows, ids, ..], [variable, ..]) => {
             let fits = rate.is_float_scalar() && rows::are_slices(*rows, *ids, *variable);
             let needs =
@@ -111,6 +116,16 @@ fn stateful(
         }
         _ => Err(refuse("another number of inputs or variables")),
     }
+}
+
+/// Whether `slots` are those that `rule` keeps beside `variable`.
+fn slots_fit(rule: &UpdateRule, variable: TensorType, slots: &[TensorType]) -> bool {
+    let wanted = |slot: &Slot| match slot.first {
+        FirstValue::Everywhere(_) => TensorType::new(DType::F32, variable.shape),
+        FirstValue::Scalar(_) => TensorType::new(DType::F32, Shape::SCALAR),
+        FirstValue::Count => TensorType::new(DType::I64, Shape::SCALAR),
+    };
+    rule.slots().iter().map(wanted).eq(slots.iter().copied())
 }
 
 fn stores(value: TensorType, variable: TensorType) -> Result<(), GraphProblem> {

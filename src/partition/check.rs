@@ -1,19 +1,25 @@
 //! The check of a partition from another process. Its parts refer to each other by number.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::graph::Op;
+use crate::graph::{Op, Replica};
 
 use super::{Node, Partition, Sent, ValueSlot};
 
 /// The most slots, and the most crossing edges, of a partition.
 const MAX_SLOTS: u32 = 1 << 22;
+/// The most outputs of one operation.
+const MAX_OUTPUTS: u32 = 1 << 12;
+/// The most workers of a training: the size of its tables.
+const MAX_WORKERS: u32 = 1 << 20;
 
 impl Partition {
     /// Checks a partition that another process made.
     ///
     /// # Errors
-    /// The first number out of range, value with two sources, or operation before its inputs.
+    /// The first number out of range, value with two sources or none, operation before its inputs,
+    /// or coordination that can't be.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mut checked =
             Checked { slots: vec![Value::Missing; self.slots.min(MAX_SLOTS) as usize] };
@@ -24,6 +30,7 @@ impl Partition {
                 self.slots
             ));
         }
+        self.check_names()?;
         for (_, slot) in &self.feeds {
             checked.bring("a feed", *slot)?;
         }
@@ -43,18 +50,45 @@ impl Partition {
                 Sent::Done(node) => self.nodes_exist(&send.name, &[node])?,
             }
         }
-        self.fetches.iter().try_for_each(|(_, slot)| checked.take("a fetch", *slot))
+        self.fetches.iter().try_for_each(|(_, slot)| checked.take("a fetch", *slot))?;
+        self.check_waits()?;
+        match checked.slots.iter().position(|slot| matches!(slot, Value::Missing)) {
+            Some(slot) => Err(format!("nothing sets value {slot}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that no variable and no crossing edge is there twice.
+    fn check_names(&self) -> Result<(), String> {
+        let mut variables = BTreeSet::new();
+        for variable in &self.variables {
+            if !variables.insert((&variable.container, &variable.shared_name)) {
+                return Err(format!("it has the variable `{}` twice", variable.shared_name));
+            }
+        }
+        let mut crossings = BTreeSet::new();
+        match self.receives.iter().find(|receive| !crossings.insert(receive.crossing)) {
+            Some(twice) => Err(format!("it receives `{}` twice", twice.name)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that no operation waits for more than the executor can count.
+    fn check_waits(&self) -> Result<(), String> {
+        let of_node = |node: &Node| node.inputs.len() + node.after.len();
+        let mut waits: Vec<usize> = self.nodes.iter().map(of_node).collect();
+        for before in self.receives.iter().flat_map(|receive| &receive.before) {
+            waits[*before as usize] += 1;
+        }
+        match self.nodes.iter().zip(&waits).find(|(_, waits)| **waits > usize::from(u16::MAX)) {
+            Some((node, waits)) => Err(format!("`{}` waits for {waits} others", node.name)),
+            None => Ok(()),
+        }
     }
 
     fn check_node(&self, index: u32, node: &Node, checked: &mut Checked) -> Result<(), String> {
         let name = &node.name;
         node.inputs.iter().try_for_each(|slot| checked.take(name, *slot))?;
-        if node.inputs.len() + node.after.len() >= usize::from(u16::MAX) / 2 {
-            return Err(format!(
-                "`{name}` waits for {} others",
-                node.inputs.len() + node.after.len()
-            ));
-        }
         if let Some(after) = node.after.iter().find(|after| **after >= index) {
             return Err(format!("`{name}`, number {index}, runs after number {after}"));
         }
@@ -65,6 +99,12 @@ impl Partition {
                 "`{name}` touches variable {variable} of {}",
                 self.variables.len()
             ));
+        }
+        if (1..node.variables.len()).any(|i| node.variables[..i].contains(&node.variables[i])) {
+            return Err(format!("`{name}` touches a variable twice"));
+        }
+        if let Some((replica, needs_cancel)) = replica(&node.op) {
+            check_replica(replica, needs_cancel).map_err(|why| format!("`{name}`: {why}"))?;
         }
         for slot in outputs(node)? {
             checked.bring(name, ValueSlot(slot))?;
@@ -141,14 +181,37 @@ impl Checked {
 
 fn outputs(node: &Node) -> Result<Range<u32>, String> {
     let first = node.first_output.0;
-    let end = first
-        .checked_add(node.outputs)
-        .ok_or_else(|| format!("`{}` has too many outputs", node.name))?;
-    Ok(first..end)
+    let end = first.checked_add(node.outputs).filter(|_| node.outputs <= MAX_OUTPUTS);
+    Ok(first..end.ok_or_else(|| format!("`{}` has too many outputs", node.name))?)
 }
 
-/// The numbers of inputs, variables and outputs of an operation on state. The numbers of a kernel's
-/// are checked when its types are inferred.
+/// The replica that an operation is part of the training of, and whether the operation is only for
+/// modes that stop late workers.
+fn replica(op: &Op) -> Option<(Replica, bool)> {
+    match op {
+        Op::ApplyGradient { replica, .. } => replica.map(|replica| (replica, false)),
+        Op::BeginStep(replica) => Some((*replica, true)),
+        Op::CommitStep(replica) | Op::Fence(replica) | Op::LiftFence(replica) => {
+            Some((*replica, false))
+        }
+        _ => None,
+    }
+}
+
+fn check_replica(replica: Replica, needs_cancel: bool) -> Result<(), String> {
+    let Replica { worker, workers, mode } = replica;
+    if worker >= workers || workers > MAX_WORKERS {
+        return Err(format!("worker {worker} of {workers}"));
+    }
+    mode.check(workers).map_err(|(parameter, problem)| format!("{parameter} {problem}"))?;
+    if needs_cancel && !mode.needs().cancel {
+        return Err(format!("nobody is stopped in the mode {mode}"));
+    }
+    Ok(())
+}
+
+/// The numbers of inputs, variables and outputs of an operation on state, and of those whose
+/// outputs are used before their types are inferred. All are checked again then.
 fn needs(op: &Op) -> (Range<usize>, Range<usize>, Range<usize>) {
     const ANY: Range<usize> = 0..usize::MAX;
     let exactly = |count: usize| count..count + 1;
@@ -157,13 +220,20 @@ fn needs(op: &Op) -> (Range<usize>, Range<usize>, Range<usize>) {
         Op::ResourceGather => (exactly(1), exactly(1), exactly(2)),
         Op::Assign | Op::AssignAdd => (exactly(1), exactly(1), ANY),
         Op::IsVariableInitialized | Op::AwaitVariable => (exactly(0), exactly(1), ANY),
-        Op::ApplyGradient { rule, is_sparse, .. } => {
-            let least = 2 + usize::from(*is_sparse);
-            (least..usize::MAX, exactly(1 + rule.slots().len()), ANY)
+        Op::ApplyGradient { rule, is_sparse, replica } => {
+            let votes = replica.is_some_and(|replica| replica.mode.needs().vote);
+            let least = 2 + usize::from(*is_sparse) + usize::from(votes);
+            (least..usize::MAX, exactly(1 + rule.slots().len()), exactly(0))
         }
         Op::BeginStep(_) => (1..usize::MAX, exactly(1), exactly(0)),
         Op::CommitStep(_) => (1..usize::MAX, exactly(1), ANY),
         Op::Fence(_) | Op::LiftFence(_) => (exactly(0), exactly(1), exactly(0)),
+        Op::Const(_) => (exactly(0), exactly(0), exactly(1)),
+        // These declare, and are not run.
+        Op::Placeholder { .. } | Op::Variable(_) | Op::Resource(_) => {
+            (exactly(0), exactly(0), exactly(usize::MAX - 1))
+        }
+        op if op.elementwise().is_some() => (1..3, exactly(0), exactly(1)),
         _ => (ANY, ANY, ANY),
     }
 }

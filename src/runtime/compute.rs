@@ -46,7 +46,7 @@ pub struct Asker(pub(crate) Rc<Actors>);
 impl Asker {
     /// Actors that do not run.
     pub(crate) fn nobody() -> Self {
-        Self(Rc::new(Actors::new()))
+        Self(Rc::new(Actors::new(crate::runtime::access::Access::nobody())))
     }
 }
 

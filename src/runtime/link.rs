@@ -10,6 +10,7 @@ use tracing::trace_span;
 use crate::cluster::TaskName;
 use crate::transport::{Inbox, Loss, Messages, PeerId, Transport};
 
+use crate::runtime::access::Access;
 use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Address, Spare, tell};
 use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
@@ -32,6 +33,8 @@ pub(crate) struct Actors {
     pub(crate) master: Address<MasterMail>,
     pub(crate) worker: Address<WorkerMail>,
     pub(crate) parameter_server: Address<ParameterServerMail>,
+    /// Which messages of other tasks are taken.
+    pub(crate) access: Access,
     /// Whether the chief has announced the end of the training.
     pub(crate) training_over: Cell<bool>,
     /// Wakes the programs that wait for the chief's announcement.
@@ -148,8 +151,9 @@ impl Link {
 
 impl Actors {
     /// Addresses of actors that do not run yet.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(access: Access) -> Self {
         Self {
+            access,
             master: Address::new(),
             worker: Address::new(),
             parameter_server: Address::new(),
@@ -201,7 +205,7 @@ impl Actors {
 
 impl Inbox<PeerMessage> for Actors {
     fn deliver(&self, from: PeerId, messages: Messages<PeerMessage>) {
-        for message in messages {
+        for message in messages.into_iter().filter(|one| self.access.admits(from, one)) {
             self.dispatch(from, message);
         }
     }
@@ -209,7 +213,8 @@ impl Inbox<PeerMessage> for Actors {
     fn lost(&self, peer: PeerId, loss: Loss) {
         tracing::debug!(peer = peer.0, %loss, "lost a peer");
         tell(&self.master, MasterMail::Lost { peer, loss });
-        // The worker knows the lost peer's master ids, and tells the parameter server.
-        tell(&self.worker, WorkerMail::Lost { peer, loss });
+        // The worker tells the parameter server, after the steps that it fails.
+        let masters = self.access.lose(peer);
+        tell(&self.worker, WorkerMail::Lost { peer, masters, loss });
     }
 }

@@ -60,11 +60,11 @@ pub(crate) enum MasterMail {
 pub(crate) enum WorkerMail {
     /// A task's master: an order. Another task's worker: values.
     FromPeer { from: PeerId, message: WorkerMessage },
-    /// The transport: a task is lost, with the messages on the way to and from it and the steps
-    /// that it began.
-    Lost { peer: PeerId, loss: Loss },
+    /// The transport: a task is lost, which had been these masters, with the messages on the way
+    /// to and from it and the steps that it began.
+    Lost { peer: PeerId, masters: Vec<u64>, loss: Loss },
     /// The parameter server: the variables of a partition have been found, or the error.
-    Bound { graph: GraphHandle, outcome: Result<Bound> },
+    Bound { graph: GraphHandle, attempt: u64, outcome: Result<Bound> },
     /// The parameter server: requested operations have been done.
     Served(Vec<Served>),
     /// The parameter server: these containers have been cleared, or the default one if none is
@@ -88,6 +88,7 @@ pub(crate) enum ParameterServerMail {
     Bind {
         from: PeerId,
         graph: GraphHandle,
+        attempt: u64,
         scope: Option<Scope>,
         variables: Vec<VariableSpec>,
         replicas: Vec<Replica>,

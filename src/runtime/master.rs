@@ -47,12 +47,19 @@ pub(crate) struct Master {
     next_session: u64,
     next_graph: u64,
     next_step: u64,
-    /// Partitions that workers are making ready, by the session and request that they are for.
-    registering: BTreeMap<GraphHandle, (SessionId, Arc<Request>)>,
+    /// Partitions that workers are making ready.
+    registering: BTreeMap<GraphHandle, Registration>,
     steps: Ordered<StepId, Step>,
     alarm: Option<Alarm>,
     reset: Option<Reset>,
     next_reset: u64,
+}
+
+/// A partition that a task is making ready, by the session and request that it is for.
+struct Registration {
+    at: PeerId,
+    session: SessionId,
+    request: Arc<Request>,
 }
 
 struct Session {
@@ -155,7 +162,9 @@ impl Master {
         for (partition, peer) in partitions.into_iter().zip(&peers) {
             let graph = GraphHandle { master: self.id, number: self.next_graph };
             self.next_graph += 1;
-            self.registering.insert(graph, (id, Arc::clone(&request)));
+            let registration =
+                Registration { at: *peer, session: id, request: Arc::clone(&request) };
+            self.registering.insert(graph, registration);
             ready.parts.push(Part::new(*peer, graph, &partition));
             let partition = Arc::new(partition);
             self.link.send(*peer, WorkerMessage::RegisterGraph { graph, partition, isolated });
@@ -194,9 +203,14 @@ impl Master {
 
     /// A worker has made a partition ready, or has failed to; the last one starts the waiting
     /// steps.
-    fn registered(&mut self, graph: GraphHandle, outcome: Result<()>) {
-        let Some((session_id, request)) = self.registering.remove(&graph) else {
-            return tracing::debug!(?graph, "a registration that has been given up; dropped");
+    fn registered(&mut self, from: PeerId, graph: GraphHandle, outcome: Result<()>) {
+        let is_asked = |registration: &mut Registration| registration.at == from;
+        let asked = self.registering.get_mut(&graph).is_some_and(is_asked);
+        let Some(Registration { session: session_id, request, .. }) =
+            asked.then(|| self.registering.remove(&graph)).flatten()
+        else {
+            let from = self.link.name(from);
+            return tracing::debug!(?graph, %from, "an answer that nobody waits for; dropped");
         };
         let Some(session) = self.sessions.get_mut(&session_id) else { return };
         let Some(plan) = session.plans.get_mut(&request) else { return };
@@ -294,9 +308,11 @@ impl Master {
 
     fn on_message(&mut self, from: PeerId, message: MasterMessage, context: &mut Context<Self>) {
         match message {
-            MasterMessage::GraphRegistered { graph, outcome } => self.registered(graph, outcome),
+            MasterMessage::GraphRegistered { graph, outcome } => {
+                self.registered(from, graph, outcome);
+            }
             MasterMessage::GraphDone { step, graph, outcome, computed } => {
-                self.collect(step, graph, outcome, computed);
+                self.collect(from, (step, graph), outcome, computed);
             }
             MasterMessage::ResetDone { number, variables, departed } => {
                 self.reset_done(from, number, (variables, departed), context);

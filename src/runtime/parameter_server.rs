@@ -221,7 +221,7 @@ impl ParameterServer {
             }
             if let Some(value) = &mut self.store.get_mut(*global_step).value {
                 let now = value.item::<i64>().expect("it was a number when it was last read");
-                *value = Tensor::scalar(now + steps);
+                *value = Tensor::scalar(now.saturating_add(steps));
             }
         }
     }
@@ -242,7 +242,7 @@ impl ParameterServer {
             ParameterServerMessage::Leave { worker } => self.leave(worker),
             ParameterServerMessage::TrainingOver => self.finish(),
             ParameterServerMessage::AskForPlaces => self.link.tell_places(from),
-            ParameterServerMessage::Places(places) => self.link.actors.places.hear(places),
+            ParameterServerMessage::Places(places) => self.link.actors.places.hear(from, places),
             ParameterServerMessage::Reset { number, containers, within_training, incarnations } => {
                 for (task, incarnation) in &incarnations {
                     self.link.has_restarted(task, *incarnation);
@@ -340,8 +340,8 @@ impl Receive for ParameterServer {
 
     fn receive(&mut self, message: ParameterServerMail, context: &mut Context<Self>) {
         match message {
-            ParameterServerMail::Bind { from, graph, scope, variables, replicas } => {
-                self.make_ready(Binding { from, graph, scope, variables, replicas });
+            ParameterServerMail::Bind { from, graph, attempt, scope, variables, replicas } => {
+                self.make_ready(Binding { from, graph, attempt, scope, variables, replicas });
             }
             ParameterServerMail::Replicas(tasks) => {
                 self.members.expect(tasks.into_iter().map(|task| task.0));

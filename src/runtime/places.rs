@@ -1,7 +1,8 @@
 //! Where the chief's graph has the variables that workers share, for a worker that waits for them
 //! in vain.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 
 use tokio::sync::Notify;
 
@@ -15,7 +16,9 @@ pub(crate) struct KnownPlaces {
     /// Those in the graph of this task's program, once it is built.
     own: RefCell<Option<Places>>,
     /// The tasks that have asked for them before.
-    asked_by: RefCell<Vec<PeerId>>,
+    asked_by: RefCell<BTreeSet<PeerId>>,
+    /// The chief, once it has been asked.
+    chief: Cell<Option<PeerId>>,
     /// Those in the chief's graph, as it has told this task.
     of_chief: RefCell<Option<Places>>,
     is_told: Notify,
@@ -26,19 +29,27 @@ impl KnownPlaces {
     pub(super) fn own_for(&self, asked_by: PeerId) -> Option<Places> {
         let own = self.own.borrow().clone();
         if own.is_none() {
-            self.asked_by.borrow_mut().push(asked_by);
+            self.asked_by.borrow_mut().insert(asked_by);
         }
         own
     }
 
     /// Notes those in this task's graph; returns the tasks that wait for them.
-    pub(super) fn publish(&self, places: Places) -> Vec<PeerId> {
+    pub(super) fn publish(&self, places: Places) -> BTreeSet<PeerId> {
         *self.own.borrow_mut() = Some(places);
         self.asked_by.take()
     }
 
-    /// The chief has told its places.
-    pub(super) fn hear(&self, places: Places) {
+    /// `chief` is asked for its places.
+    pub(super) fn ask(&self, chief: PeerId) {
+        self.chief.set(Some(chief));
+    }
+
+    /// `from` tells its places, which count if it was asked.
+    pub(super) fn hear(&self, from: PeerId, places: Places) {
+        if self.chief.get() != Some(from) {
+            return tracing::debug!(?from, "places that nobody asked for; dropped");
+        }
         *self.of_chief.borrow_mut() = Some(places);
         self.is_told.notify_waiters();
     }

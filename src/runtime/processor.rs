@@ -127,11 +127,9 @@ impl Drop for Away {
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
 
     use super::*;
     use crate::kernels::{Cost, Costs, KernelKind};
-    use crate::runtime::link::Actors;
 
     const LARGE: Cost = Cost { flops: 1 << 30, bytes: 0 };
 
@@ -156,7 +154,7 @@ mod tests {
     fn run(costs: &[Cost]) -> Vec<(u32, Option<usize>)> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (ends, mut ended) = tokio::sync::mpsc::unbounded_channel();
-        let (asker, processor) = (Asker(Rc::new(Actors::new())), Processor::default());
+        let (asker, processor) = (Asker::nobody(), Processor::default());
         tokio::task::LocalSet::new().block_on(&runtime, async {
             for (piece, cost) in (0..).zip(costs) {
                 let calculation = Box::new(Probe { piece, ran_on: None, ends: ends.clone() });

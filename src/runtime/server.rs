@@ -12,6 +12,7 @@ use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, DeviceName, TaskName};
 use crate::transport::{InMemoryNetwork, Transport};
 
+use crate::runtime::access::Access;
 use crate::runtime::compute::{ComputeModel, Devices};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::{Actors, Link};
@@ -118,7 +119,8 @@ fn unclear(what: &str, choices: &str) -> Error {
 impl Server {
     /// A server in a world; its actors run, but it takes no messages of other tasks until started.
     pub fn new(def: ServerDef, world: ServerWorld) -> Self {
-        let actors = Rc::new(Actors::new());
+        let access = Access::new(&def.cluster, &world.transport);
+        let actors = Rc::new(Actors::new(access));
         actors.has_servers.set(def.cluster.num_tasks("ps").is_ok_and(|count| count > 0));
         let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport));
         assert!(!world.devices.is_empty(), "a task has at least one device");
@@ -129,6 +131,7 @@ impl Server {
         let id = xxh3_64(
             format!("{} {} {}", def.task, world.clock.now().0, world.clock.birth()).as_bytes(),
         );
+        actors.access.own(id, world.transport.local());
         actors.master.run(Master::new(link(), Rc::clone(&world.clock), id, devices));
         actors.worker.run(Worker::new(link(), Rc::clone(&world.clock), Rc::clone(&world.devices)));
         let (clock, devices) = (Rc::clone(&world.clock), Rc::clone(&world.devices));
@@ -214,6 +217,17 @@ impl Server {
         let (reply, joined) = oneshot::channel();
         tell(&self.actors.parameter_server, ParameterServerMail::Join { workers, reply });
         joined.await.map_err(|_| stopped().on(self.task()))
+    }
+
+    /// Lets clients, which are no tasks of the cluster, run graphs here (a certificate of
+    /// `client:N`). A task of a training lets them only ask for its status.
+    pub fn serve_sessions(&self) {
+        self.actors.access.serve_sessions();
+    }
+
+    /// The messages that were refused: the peer, and the reason, each once.
+    pub fn refusals(&self) -> Vec<(TaskName, String)> {
+        self.actors.access.refusals()
     }
 
     /// Cancels the running steps, and takes no more messages. Stopping it again does nothing.
@@ -324,6 +338,7 @@ impl Server {
     /// Where the graph of the program of `chief` has the shared variables, once that is built.
     pub(crate) async fn places_of(&self, chief: &TaskName) -> Places {
         if let Some(peer) = self.link.resolve(chief) {
+            self.actors.places.ask(peer);
             self.link.send(peer, ParameterServerMessage::AskForPlaces);
             self.link.flush();
         }

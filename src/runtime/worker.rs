@@ -18,6 +18,7 @@ use tracing::trace_span;
 
 use crate::clock::Clock;
 use crate::kernels::Numerics;
+use crate::partition::{CrossingId, Partition};
 use crate::tensor::{Tensor, TensorError};
 use crate::transport::PeerId;
 use crate::units::Time;
@@ -28,7 +29,8 @@ use crate::runtime::link::Link;
 use crate::runtime::mail::{ParameterServerMail, Waiting, WaitingList, WorkerMail, stopped};
 use crate::runtime::mailbox::{Receive, tell};
 use crate::runtime::messages::{
-    Arrivals, GraphHandle, MasterMessage, Origin, StepId, StepPart, Values, WorkerMessage, unpacked,
+    Arrival, Arrivals, GraphHandle, MasterMessage, Origin, StepId, StepPart, Values, WorkerMessage,
+    unpacked,
 };
 use crate::runtime::ordered::Ordered;
 use crate::runtime::state::{Served, Taken};
@@ -49,8 +51,8 @@ pub(crate) struct Worker {
     /// The work to carry out for a step; empty between uses.
     ready: Ready,
     rendezvous: Rendezvous,
-    /// The peer behind each registered master's id.
-    masters: BTreeMap<u64, PeerId>,
+    /// Counts the registrations.
+    registrations: u64,
 }
 
 /// A partition that is ready to run.
@@ -59,9 +61,23 @@ struct Graph {
     plan: Arc<Plan>,
     /// By position of the send: the receiving peer.
     receivers: Vec<PeerId>,
+    /// By position of the receive: the sending peer, if it was known.
+    senders: Vec<Option<PeerId>>,
     memos: Memos,
     /// Executors whose steps have finished, to be used again.
     idle: Vec<Executor>,
+}
+
+impl Graph {
+    /// Whether the value of `crossing` comes from `peer`.
+    fn receives(&self, crossing: CrossingId, peer: PeerId, link: &Link) -> bool {
+        let Some(receive) = self.plan.receive_of(crossing) else { return false };
+        match self.senders[receive as usize] {
+            Some(sender) => sender == peer,
+            // It had no address when the graph was registered, and has connected since.
+            None => self.plan.partition.receives[receive as usize].from == link.name(peer),
+        }
+    }
 }
 
 /// A part of a step that runs here.
@@ -84,7 +100,7 @@ impl Worker {
             steps: Ordered::new(),
             ready: Ready::default(),
             rendezvous: Rendezvous::default(),
-            masters: BTreeMap::new(),
+            registrations: 0,
         }
     }
 
@@ -100,10 +116,10 @@ impl Worker {
                 self.run_graph(from, step, graph, feeds, origin)
             }
             WorkerMessage::Tensors { step, devices, arrivals } => {
-                self.receive(step, &devices, &arrivals)
+                self.receive(from, step, &devices, &arrivals)
             }
             WorkerMessage::PackedTensors { step, devices, arrivals } => {
-                self.receive(step, &devices, &unpacked(arrivals))
+                self.receive(from, step, &devices, &unpacked(arrivals))
             }
             WorkerMessage::AbortStep(step) => self.abort(step),
         }
@@ -119,6 +135,18 @@ impl Worker {
             )
         };
         let graph = self.graphs.get_mut(&graph).ok_or_else(gone)?;
+        let Partition { device, feeds: wanted, .. } = &*graph.plan.partition;
+        let refused = |message: String| Err(Error::new(Code::InvalidArgument, message));
+        if self.steps.get(&StepPart { step, device: *device }).is_some() {
+            let number = step.number;
+            return refused(format!(
+                "step {number} runs here already; its master ordered it twice"
+            ));
+        }
+        if wanted.len() != feeds.len() {
+            let (given, wanted) = (feeds.len(), wanted.len());
+            return refused(format!("{given} values are fed to a graph that takes {wanted}"));
+        }
         let Some(mut idle) = graph.idle.pop() else { return Ok(Executor::new(step, &graph.plan)) };
         idle.begin(step);
         Ok(idle)
@@ -167,24 +195,46 @@ impl Worker {
     }
 
     /// Hop 6 of a step: brings values from other devices to the steps that wait for them.
-    fn receive(&mut self, step: StepId, devices: &[u32], arrivals: &Arrivals) {
+    fn receive(&mut self, from: PeerId, step: StepId, devices: &[u32], arrivals: &Arrivals) {
         let _span =
             trace_span!("rendezvous", step = step.number, values = arrivals.len()).entered();
         for device in devices {
             let part = StepPart { step, device: *device };
             let Some(running) = self.steps.get_mut(&part) else {
-                self.rendezvous.offer(part, arrivals.clone());
+                self.keep(from, part, arrivals);
                 continue;
             };
+            let graph = &self.graphs[&running.graph];
             for arrival in arrivals {
-                if !running.executor.receive(arrival.clone()) {
+                let is_due = graph.receives(arrival.0, from, &self.link);
+                if !is_due || !running.executor.receive(arrival.clone()) {
                     tracing::warn!(
-                        step = step.number, crossing = ?arrival.0,
+                        step = step.number, crossing = ?arrival.0, from = %self.link.name(from),
                         "a value that nobody waits for; dropped"
                     );
                 }
             }
             self.run_ready(part);
+        }
+    }
+
+    /// Keeps values of `from` for a step whose order to run is still on its way: those that a graph
+    /// registered here receives. A step's graphs are registered on all tasks before it begins.
+    fn keep(&mut self, from: PeerId, part: StepPart, arrivals: &Arrivals) {
+        let first = GraphHandle { master: part.step.master, number: 0 };
+        let last = GraphHandle { number: u64::MAX, ..first };
+        let of_part = |graph: &&Graph| graph.plan.partition.device == part.device;
+        let graphs = || self.graphs.range(first..=last).map(|(_, graph)| graph).filter(of_part);
+        let is_due = |(crossing, _): &&Arrival| {
+            graphs().any(|graph| graph.receives(*crossing, from, &self.link))
+        };
+        let due: Arrivals = arrivals.iter().filter(is_due).cloned().collect();
+        let room = graphs().map(|graph| graph.senders.len()).max().unwrap_or(0);
+        if due.len() < arrivals.len() || !self.rendezvous.offer(part, due, room) {
+            tracing::warn!(
+                step = part.step.number, from = %self.link.name(from),
+                "values of a step that is not to come; dropped"
+            );
         }
     }
 
@@ -338,8 +388,10 @@ impl Receive for Worker {
     fn receive(&mut self, message: WorkerMail, context: &mut Context<Self>) {
         match message {
             WorkerMail::FromPeer { from, message } => self.on_message(from, message),
-            WorkerMail::Lost { peer, loss } => self.lost(peer, loss),
-            WorkerMail::Bound { graph, outcome } => self.bound(graph, outcome),
+            WorkerMail::Lost { peer, masters, loss } => self.lost(peer, masters, loss),
+            WorkerMail::Bound { graph, attempt, outcome } => {
+                self.bound(graph, attempt, outcome);
+            }
             WorkerMail::Served(served) => self.served(served),
             WorkerMail::Cleared(containers) => self.cleared(&containers),
             WorkerMail::Computed(batch) => self.computed(batch),

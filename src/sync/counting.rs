@@ -26,13 +26,14 @@ pub(crate) struct Counted {
 impl Counted {
     /// The result of a step that began at the global step `read` and does not count.
     pub(crate) fn dropped(now: i64, read: i64) -> Self {
-        Self { global_step: now, staleness: now - read, applied: false }
+        Self { global_step: now, staleness: now.saturating_sub(read), applied: false }
     }
 }
 
 /// Counts each step by itself.
 pub(super) fn count_each(now: &mut i64, step: &Ended) -> Counted {
     let before = *now;
-    *now += 1;
-    Counted { global_step: *now, staleness: before - step.read, applied: true }
+    *now = now.saturating_add(1);
+    let staleness = before.saturating_sub(step.read);
+    Counted { global_step: *now, staleness, applied: true }
 }

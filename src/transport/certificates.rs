@@ -5,6 +5,7 @@
 //! hosts' names, for other tools.
 
 mod files;
+mod identity;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,16 +19,17 @@ use rcgen::{
 };
 use rustls::RootCertStore;
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, DnsName, PrivateKeyDer};
+use rustls_pki_types::{CertificateDer, DnsName};
 
 use crate::clock::date;
 use crate::cluster::TaskName;
 
-use files::{Secrecy, read, write};
+use files::{Secrecy, read, read_secret, write};
+pub use identity::Identity;
 
 /// The time before its making at which a certificate becomes valid, since machines' clocks differ.
 const LEEWAY: Duration = Duration::from_secs(24 * 3600);
-/// The lifetime of an authority; its tasks' certificates end with it.
+/// The lifetime of an authority; its tasks' certificates end with it at the latest.
 const LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// The domain of all tasks' names. No name server knows it.
 const DOMAIN: &str = "task.trainyard";
@@ -37,14 +39,6 @@ pub struct Authority {
     certificate: String,
     params: CertificateParams,
     key: KeyPair,
-}
-
-/// A task's identity: its certificate, the certificate's key, and the authority's certificate.
-#[derive(Clone)]
-pub struct Identity {
-    certificate: String,
-    key: String,
-    authority: String,
 }
 
 /// Errors of making, reading and writing certificates.
@@ -95,6 +89,21 @@ pub enum CertificateError {
     /// A text is not a host's name.
     #[error("`{0}` is not a host; write a DNS name or an address, without a port")]
     Host(String),
+    /// A host's name would make its certificate another task's.
+    #[error(
+        "`{0}` is a name of the cluster's own domain, `task.trainyard`, which says what task a \
+         certificate is for; name the task with --task, and its host with --host"
+    )]
+    Reserved(String),
+    /// Others than its owner can read or change a private key.
+    #[error(
+        "others than its owner can read or change {0}, a private key: run `chmod 600 {0}`, and \
+         issue it anew if somebody may have read it"
+    )]
+    Exposed(PathBuf),
+    /// There is no certificate to renew.
+    #[error("there is no {0} to renew; `trainyard certs issue` makes a task's first certificate")]
+    NotIssued(PathBuf),
     /// The cryptography library failed, for a reason that is not the user's.
     #[error("can't make a certificate: {0}")]
     Crypto(#[from] rcgen::Error),
@@ -115,11 +124,11 @@ impl Authority {
     /// The authority that was saved in `folder`.
     ///
     /// # Errors
-    /// If it is missing or damaged.
+    /// If it is missing or damaged, or others can read its key.
     pub fn load(folder: &Path) -> Result<Self, CertificateError> {
         let (certificate_path, key_path) =
             (folder.join("authority.pem"), folder.join("authority.key"));
-        let (certificate, key) = (read(&certificate_path)?, read(&key_path)?);
+        let (certificate, key) = (read(&certificate_path)?, read_secret(&key_path)?);
         let key =
             KeyPair::from_pem(&key).map_err(|error| malformed(&key_path, "private key", &error))?;
         let name = name_of_authority(&certificate, &key)
@@ -145,9 +154,23 @@ impl Authority {
     /// # Errors
     /// If a host's name is malformed, or the task's name is too long.
     pub fn issue(&self, task: &TaskName, hosts: &[String]) -> Result<Identity, CertificateError> {
+        self.issue_for(task, hosts, LIFETIME)
+    }
+
+    /// [`Authority::issue`] for `lifetime` from now on. A task that connects later is refused;
+    /// connections that there are then stay.
+    ///
+    /// # Errors
+    /// Those of [`Authority::issue`].
+    pub fn issue_for(
+        &self,
+        task: &TaskName,
+        hosts: &[String],
+        lifetime: Duration,
+    ) -> Result<Identity, CertificateError> {
         let issuer = Issuer::from_params(&self.params, &self.key);
         let key = KeyPair::generate()?;
-        let mut params = params(&task.to_string());
+        let mut params = params(&task.to_string(), lifetime.min(LIFETIME));
         params.subject_alt_names.push(SanType::DnsName(dns_name(task)?));
         for host in hosts {
             params.subject_alt_names.push(alternative(host)?);
@@ -156,68 +179,13 @@ impl Authority {
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let certificate = params.signed_by(&key, &issuer)?.pem();
-        Ok(Identity { certificate, key: key.serialize_pem(), authority: self.certificate.clone() })
-    }
-}
-
-impl Identity {
-    /// The identity of `task` that was saved in `folder`.
-    ///
-    /// # Errors
-    /// If it or the authority's certificate is missing or damaged.
-    pub fn load(folder: &Path, task: &TaskName) -> Result<Self, CertificateError> {
-        let [certificate_path, key_path] = paths(folder, task);
-        let authority_path = folder.join("authority.pem");
-        let (certificate, key) = (read(&certificate_path)?, read(&key_path)?);
-        let authority = read(&authority_path)?;
-        parse_certificate(&certificate, &certificate_path)?;
-        parse_certificate(&authority, &authority_path)?;
-        PrivateKeyDer::from_pem_slice(key.as_bytes())
-            .map_err(|error| malformed(&key_path, "private key", &error))?;
-        Ok(Self { certificate, key, authority })
-    }
-
-    /// Writes the certificate and its key into `folder`, for `ps:0` as `ps-0.pem` and `ps-0.key`,
-    /// and `authority.pem` if that is missing. Only its owner can read the key.
-    ///
-    /// # Errors
-    /// If they can't be written, or the folder has another authority.
-    pub fn save(&self, folder: &Path, task: &TaskName) -> Result<(), CertificateError> {
-        let ([certificate, key], authority) = (paths(folder, task), folder.join("authority.pem"));
-        if !authority.exists() {
-            write(&authority, &self.authority, Secrecy::Public)?;
-        } else if read(&authority)? != self.authority {
-            return Err(CertificateError::Exists(authority));
-        }
-        write(&key, &self.key, Secrecy::OwnerOnly)?;
-        write(&certificate, &self.certificate, Secrecy::Public)
-    }
-
-    pub(super) fn certificate(&self) -> CertificateDer<'static> {
-        CertificateDer::from_pem_slice(self.certificate.as_bytes())
-            .expect("it was parsed when it was loaded")
-    }
-
-    pub(super) fn key(&self) -> PrivateKeyDer<'static> {
-        PrivateKeyDer::from_pem_slice(self.key.as_bytes())
-            .expect("it was parsed when it was loaded")
-    }
-
-    pub(super) fn authority(&self) -> CertificateDer<'static> {
-        CertificateDer::from_pem_slice(self.authority.as_bytes())
-            .expect("it was parsed when it was loaded")
+        Ok(Identity::new(certificate, key.serialize_pem(), self.certificate.clone()))
     }
 }
 
 impl fmt::Debug for Authority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Authority")
-    }
-}
-
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Identity")
     }
 }
 
@@ -247,6 +215,10 @@ fn alternative(host: &str) -> Result<SanType, CertificateError> {
         return Ok(SanType::IpAddress(address));
     }
     let wrong = || CertificateError::Host(host.to_owned());
+    let name = host.trim_end_matches('.').to_ascii_lowercase();
+    if name == DOMAIN || name.strip_suffix(DOMAIN).is_some_and(|before| before.ends_with('.')) {
+        return Err(CertificateError::Reserved(host.to_owned()));
+    }
     let name = DnsName::try_from(host).map_err(|_| wrong())?;
     Ok(SanType::DnsName(Ia5String::try_from(name.as_ref()).map_err(|_| wrong())?))
 }
@@ -257,7 +229,7 @@ fn authority_name(run: &str) -> String {
 }
 
 fn authority_params(name: &str) -> CertificateParams {
-    let mut params = params(name);
+    let mut params = params(name, LIFETIME);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     params
@@ -288,22 +260,12 @@ fn name_of_authority(pem: &str, key: &KeyPair) -> Result<String, String> {
     }
 }
 
-fn params(name: &str) -> CertificateParams {
+fn params(name: &str, lifetime: Duration) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.not_before = (date() - LEEWAY).into();
-    params.not_after = (date() + LIFETIME).into();
+    params.not_after = (date() + lifetime).into();
     params.distinguished_name.push(DnType::CommonName, name);
     params
-}
-
-fn paths(folder: &Path, task: &TaskName) -> [PathBuf; 2] {
-    ["pem", "key"]
-        .map(|extension| folder.join(format!("{}-{}.{extension}", task.job(), task.index())))
-}
-
-fn parse_certificate(pem: &str, path: &Path) -> Result<(), CertificateError> {
-    let parsed = CertificateDer::from_pem_slice(pem.as_bytes());
-    parsed.map(drop).map_err(|error| malformed(path, "certificate", &error))
 }
 
 fn malformed(path: &Path, what: &'static str, reason: &dyn fmt::Display) -> CertificateError {

@@ -23,6 +23,7 @@
 mod accepting;
 mod dialing;
 mod endpoint;
+mod handshakes;
 mod hello;
 mod link;
 mod node;
@@ -70,6 +71,8 @@ impl fmt::Display for RunId {
 pub struct QuicConfig {
     /// The tasks and their addresses.
     pub cluster: ClusterSpec,
+    /// The tasks that may connect, of whatever address. Clients may, too (`client:N`).
+    pub roster: ClusterSpec,
     /// This task.
     pub task: TaskName,
     /// The training that it is part of.
@@ -152,7 +155,8 @@ impl QuicConfig {
     pub fn new(cluster: ClusterSpec, task: TaskName, run: RunId, identity: Identity) -> Self {
         let (listen, socket, silence, limits) =
             (None, None, Duration::from_secs(5), QuicLimits::default());
-        Self { cluster, task, run, identity, listen, socket, silence, limits }
+        let roster = cluster.clone();
+        Self { cluster, roster, task, run, identity, listen, socket, silence, limits }
     }
 }
 
@@ -179,6 +183,14 @@ impl<M: Payload> Quic<M> {
         let (node, local_addr, buffers) = endpoint::bind(config)?;
         tokio::task::spawn_local(accepting::accept(Rc::clone(&node)));
         Ok(Rc::new(Self { node, local_addr, buffers }))
+    }
+
+    /// Proves its name with `identity` from now on, in new connections.
+    ///
+    /// # Errors
+    /// If the identity is not the task's, or its key is another certificate's.
+    pub fn renew(&self, identity: &Identity) -> Result<(), QuicError> {
+        self.node.renew(identity)
     }
 
     /// The address that it listens on.

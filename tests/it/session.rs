@@ -2,6 +2,7 @@
 
 mod errors;
 mod hooks;
+mod hostile_peer;
 mod life_of_a_step;
 mod monitored_session;
 mod peer_to_peer;

@@ -2,6 +2,7 @@
 //! machine.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Subcommand;
 
@@ -164,6 +165,9 @@ pub(crate) enum CertsCommand {
     New(NewArgs),
     /// Issue the certificates of tasks.
     Issue(IssueArgs),
+    /// Issue them anew, with other keys; tasks that run take them from their folder. Name the hosts
+    /// again, if the first ones had any.
+    Renew(IssueArgs),
 }
 
 /// The arguments of `certs new`.
@@ -191,9 +195,20 @@ pub(crate) struct IssueArgs {
     #[arg(long = "host", value_name = "HOST,...", value_delimiter = ',')]
     pub(crate) hosts: Vec<String>,
 
+    /// The number of days for which the certificates are valid, at most those of the authority.
+    #[arg(long, value_name = "N", default_value_t = 365,
+          value_parser = clap::value_parser!(u32).range(1..=3650))]
+    pub(crate) days: u32,
+
     /// Where to write the certificates; into the authority's folder where this is not given.
     #[arg(long, value_name = "DIR")]
     pub(crate) to: Option<PathBuf>,
+}
+
+impl IssueArgs {
+    pub(crate) fn lifetime(&self) -> Duration {
+        Duration::from_secs(u64::from(self.days) * 24 * 3600)
+    }
 }
 
 /// The arguments of `status`.

@@ -12,7 +12,6 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::folder::Folder;
 use super::members::Cluster;
 use super::{Ended, Launch, Launched};
 use crate::clock::{Clock, WallClock};
@@ -49,7 +48,7 @@ pub(super) async fn follow(
 ) -> Result<Ended<Launched>, DeploymentError> {
     let clock = WallClock::new();
     let (sender, news) = mpsc::unbounded_channel();
-    let mut followed = Followed { news, clock, tasks: Vec::new(), keys: Some(cluster.keys) };
+    let mut followed = Followed { news, clock, tasks: Vec::new() };
     let _asker = cluster.asker; // until the run is over
     for (index, member) in cluster.members.into_iter().enumerate() {
         let (task, log) = (member.task.clone(), order.log(&member.task));
@@ -99,8 +98,6 @@ struct Followed {
     news: mpsc::UnboundedReceiver<News>,
     clock: WallClock,
     tasks: Vec<Followee>,
-    /// The folder of the tasks' keys, until all of them have read theirs.
-    keys: Option<Folder>,
 }
 
 /// One process, and what is known of it.
@@ -165,9 +162,6 @@ impl Followed {
         match event {
             Event::Hello { now } => {
                 followee.began = Some(self.clock.now().0 as i64 - now as i64);
-                if self.tasks.iter().all(|followee| followee.began.is_some()) {
-                    self.keys = None;
-                }
             }
             Event::Progress { global_step, loss, now } => {
                 return Some(Noted::Progress { index, global_step, loss, now });
@@ -300,7 +294,8 @@ mod tests {
 
     #[test]
     fn the_last_words_of_a_task_are_all_lines_of_its_last_error() {
-        let folder = Folder::private("trainyard-last-words").unwrap();
+        let folder =
+            crate::deployment::launch::folder::Folder::private("trainyard-last-words").unwrap();
         let log = folder.path().join("worker-0.log");
         let words = |text: &str| {
             fs::write(&log, text).unwrap();

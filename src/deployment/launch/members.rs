@@ -4,7 +4,6 @@ use std::fs::{File, OpenOptions};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -16,15 +15,14 @@ use super::Launch;
 use super::folder::Folder;
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::deployment::DeploymentError;
-use crate::transport::Authority;
+use crate::deployment::control::hand_over;
+use crate::transport::{Authority, CLIENT, Identity};
 
 /// The processes of a cluster.
 pub(super) struct Cluster {
     pub(super) members: Vec<Member>,
-    /// The folder of their keys, which they read at their start.
-    pub(super) keys: Folder,
-    /// The folder of a certificate for asking them for their status.
-    pub(super) asker: Folder,
+    /// The folder of a certificate for asking them for their status, if the log is to tell of it.
+    pub(super) asker: Option<Folder>,
 }
 
 /// One process. It is killed when this value is dropped.
@@ -40,26 +38,35 @@ pub(super) struct Member {
 /// # Errors
 /// If the system refuses; the processes that were started are then stopped.
 pub(super) fn start(order: &Launch) -> Result<Cluster, DeploymentError> {
-    let keys = Folder::private("trainyard-keys")?;
     let authority = Authority::new(&order.run)?;
     let mut sockets = Vec::with_capacity(order.tasks.len());
-    for task in &order.tasks {
-        authority.issue(task, &[Ipv4Addr::LOCALHOST.to_string()])?.save(keys.path(), task)?;
+    for _ in &order.tasks {
         sockets.push(
             UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
                 .map_err(DeploymentError::system("open a socket"))?,
         );
     }
     let spec = addresses(&order.tasks, &sockets)?;
-    let asker = Folder::private("trainyard-status")?;
-    let client = TaskName::new("client", 0);
-    authority.issue(&client, &[])?.save(asker.path(), &client)?;
-    tracing::debug!(cluster = %spec, certs = %asker.path().display(), "`status` can ask the tasks");
+    let asker = asker(&authority, &spec)?;
     let mut members = Vec::with_capacity(order.tasks.len());
     for (task, socket) in order.tasks.iter().zip(sockets) {
-        members.push(spawn(order, (task, &spec), socket, keys.path())?);
+        let identity = authority.issue(task, &[Ipv4Addr::LOCALHOST.to_string()])?;
+        members.push(spawn(order, (task, &spec), socket, identity)?);
     }
-    Ok(Cluster { members, keys, asker })
+    Ok(Cluster { members, asker })
+}
+
+/// A certificate for `status`, for those who look for what is wrong with a launch and so have the
+/// log tell of it. No other key is ever in a file: it would outlive a launcher that is killed.
+fn asker(authority: &Authority, spec: &ClusterSpec) -> Result<Option<Folder>, DeploymentError> {
+    if !tracing::enabled!(tracing::Level::DEBUG) {
+        return Ok(None);
+    }
+    let asker = Folder::private("trainyard-status")?;
+    let client = TaskName::new(CLIENT, 0);
+    authority.issue(&client, &[])?.save(asker.path(), &client)?;
+    tracing::debug!(cluster = %spec, certs = %asker.path().display(), "`status` can ask the tasks");
+    Ok(Some(asker))
 }
 
 /// The cluster of `tasks` that listen on `sockets`.
@@ -81,7 +88,7 @@ fn spawn(
     order: &Launch,
     (task, spec): (&TaskName, &ClusterSpec),
     socket: UdpSocket,
-    keys: &Path,
+    identity: Identity,
 ) -> Result<Member, DeploymentError> {
     let failed = || DeploymentError::system(format!("start {task}"));
     let log = order.log(task);
@@ -89,6 +96,7 @@ fn spawn(
     let created = File::create(&log).and_then(|_| OpenOptions::new().append(true).open(&log));
     let log_file = created.map_err(DeploymentError::writing(log.display().to_string()))?;
     let (ours, theirs) = StdUnixStream::pair().map_err(failed())?;
+    hand_over(identity, &ours).map_err(failed())?;
     ours.set_nonblocking(true).map_err(failed())?;
     let way = UnixStream::from_std(ours).map_err(failed())?;
     let role = json!({
@@ -96,7 +104,7 @@ fn spawn(
         "task": {"type": task.job(), "index": task.index()},
     });
     let mut command = Command::new(&order.program);
-    command.args(&order.arguments).arg("--launched").arg("--certs").arg(keys);
+    command.args(&order.arguments).arg("--launched");
     if let Some(busy_poll) =
         order.busy_poll.or_else(|| is_crowded(order.tasks.len()).then(Duration::default))
     {

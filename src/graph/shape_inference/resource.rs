@@ -6,7 +6,7 @@ use super::{OutputTypes, one, refused};
 use crate::graph::TensorType;
 use crate::graph::error::GraphProblem;
 use crate::graph::op::{ResourceAction, ResourceKind};
-use crate::tensor::{DType, PartialShape, Shape};
+use crate::tensor::{DType, MAX_RANK, PartialShape, Shape};
 
 /// The outputs of `action` on a resource of `kind`.
 ///
@@ -20,6 +20,7 @@ pub(super) fn infer(
     use ResourceAction as Do;
     use ResourceKind::{ConditionalAccumulator, FifoQueue, SparseConditionalAccumulator};
     let outputs = match (kind, action, inputs) {
+        _ if !is_sound(kind, action) => None,
         (FifoQueue { components, .. }, Do::Enqueue, inputs) => {
             fit(components, inputs).then(OutputTypes::new)
         }
@@ -59,6 +60,23 @@ pub(super) fn infer(
         _ => None,
     };
     outputs.ok_or_else(|| refused(&needs(kind, action), inputs))
+}
+
+/// Whether there can be a resource of this kind, and such an action on it. A handle's constructor
+/// sees to it; another process may not have used one.
+fn is_sound(kind: &ResourceKind, action: &ResourceAction) -> bool {
+    use ResourceAction::{DequeueMany, DequeueUpTo, EnqueueMany};
+    match kind {
+        ResourceKind::FifoQueue { components, .. } => {
+            let stacks = matches!(action, EnqueueMany | DequeueMany(_) | DequeueUpTo(_));
+            let can_stack = |component: &TensorType| component.shape.rank() < MAX_RANK;
+            !components.is_empty() && (!stacks || components.iter().all(can_stack))
+        }
+        ResourceKind::ConditionalAccumulator { value, .. } => value.dtype == DType::F32,
+        ResourceKind::SparseConditionalAccumulator { whole, .. } => {
+            whole.dtype == DType::F32 && matches!(whole.shape.dims(), [Some(_), ..])
+        }
+    }
 }
 
 fn needs(kind: &ResourceKind, action: &ResourceAction) -> String {

@@ -67,9 +67,11 @@ impl Master {
         (variables, departed): (u32, Departed),
         context: &mut Context<Self>,
     ) {
-        let Some(mut reset) = self.reset.take_if(|reset| reset.number == number) else { return };
+        let is_asked =
+            |reset: &mut Reset| reset.number == number && reset.outstanding.contains(&from);
+        let Some(mut reset) = self.reset.take_if(is_asked) else { return };
         reset.outstanding.retain(|peer| *peer != from);
-        reset.variables += variables;
+        reset.variables = reset.variables.saturating_add(variables);
         reset.departed.extend(departed);
         if !reset.outstanding.is_empty() {
             self.reset = Some(reset);

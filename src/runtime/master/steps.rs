@@ -87,8 +87,8 @@ impl Master {
     /// Hop 9 of a step: takes a partition's result, or its error.
     pub(super) fn collect(
         &mut self,
-        step: StepId,
-        graph: GraphHandle,
+        from: PeerId,
+        (step, graph): (StepId, GraphHandle),
         outcome: Result<Values>,
         computed: Option<Span>,
     ) {
@@ -100,19 +100,16 @@ impl Master {
                 "an answer for a step that is over; dropped"
             );
         };
-        let Some(asked) = running.outstanding.iter().position(|awaited| *awaited == graph) else {
+        let asked = running.outstanding.iter().position(|awaited| *awaited == graph);
+        let mut parts = running.plan.parts.iter();
+        let part = parts.find(|part| part.graph == graph && part.peer == from);
+        let Some((asked, part)) = asked.zip(part) else {
+            let from = self.link.name(from);
             return tracing::warn!(
-                step = step.number,
-                ?graph,
+                step = step.number, ?graph, %from,
                 "an answer that nobody waits for; dropped"
             );
         };
-        let part = running
-            .plan
-            .parts
-            .iter()
-            .find(|part| part.graph == graph)
-            .expect("who is asked has a part");
         let values = match outcome {
             Ok(values) if values.len() == part.fetches.len() => values,
             Ok(values) => {

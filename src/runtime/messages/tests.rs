@@ -7,7 +7,9 @@ use smallvec::smallvec;
 
 use super::*;
 use crate::cluster::{ClusterSpec, TaskName};
-use crate::graph::{Edge, Graph, Output, Target, accuracy, dense, sparse_softmax_cross_entropy};
+use crate::graph::{
+    Edge, Graph, Op, Output, Target, accuracy, dense, sparse_softmax_cross_entropy,
+};
 use crate::optimizer::{Adam, IntoOptimizer};
 use crate::partition::{CrossingId, Partition, Request, Sent};
 use crate::placement::ReplicaDeviceSetter;
@@ -288,4 +290,50 @@ fn partitions_whose_numbers_stand_for_nothing_are_refused() {
         partition.slots = u32::MAX;
         Some(())
     });
+    refused("nothing sets value", |partition| {
+        partition.slots += 1;
+        Some(())
+    });
+    refused("waits for", |partition| {
+        partition.nodes.first()?;
+        let receive = partition.receives.first_mut()?;
+        receive.before = smallvec![0; 1 << 16];
+        Some(())
+    });
+    refused("twice", |partition| {
+        let receive = partition.receives.first()?.clone();
+        partition.receives.push(crate::partition::Receive { slot: None, ..receive });
+        Some(())
+    });
+    refused("twice", |partition| {
+        let variable = partition.variables.first()?.clone();
+        partition.variables.push(variable);
+        Some(())
+    });
+}
+
+#[test]
+fn partitions_with_a_coordination_that_can_not_be_are_refused() {
+    refused("worker 2 of 2", |partition| {
+        replica_of(partition)?.worker = 2;
+        Some(())
+    });
+    refused("backups", |partition| {
+        replica_of(partition)?.mode = Mode::Sync { backups: 2, cancel: false };
+        Some(())
+    });
+    refused("nobody is stopped", |partition| {
+        let replica = *replica_of(partition)?;
+        let node = partition.nodes.iter_mut().find(|node| matches!(node.op, Op::CommitStep(_)))?;
+        node.op = Op::BeginStep(replica);
+        Some(())
+    });
+}
+
+/// The replica of the first operation that has one.
+fn replica_of(partition: &mut Partition) -> Option<&mut crate::graph::Replica> {
+    partition.nodes.iter_mut().find_map(|node| match &mut node.op {
+        Op::CommitStep(replica) | Op::ApplyGradient { replica: Some(replica), .. } => Some(replica),
+        _ => None,
+    })
 }

@@ -126,7 +126,7 @@ impl Coordination {
             read: commit.read,
         };
         let counted = self.coordinator.count(members, &mut self.global_step, &step);
-        self.steps += self.global_step - before;
+        self.steps += self.global_step.saturating_sub(before);
         if let Some(taken) = taken {
             self.committed.note(ticket, taken, counted);
         }
@@ -250,7 +250,7 @@ impl Coordination {
             match effect {
                 Effect::Close { round, contributors } => {
                     self.closed.insert(round, contributors);
-                    self.global_step += 1;
+                    self.global_step = self.global_step.saturating_add(1);
                     self.steps += 1;
                 }
                 Effect::Count { worker, place } => {

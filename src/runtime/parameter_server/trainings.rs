@@ -26,6 +26,8 @@ const GRACE: Duration = Duration::from_secs(3);
 pub(super) struct Binding {
     pub(super) from: PeerId,
     pub(super) graph: GraphHandle,
+    /// The worker's number of the registration, which it is told again.
+    pub(super) attempt: u64,
     pub(super) scope: Option<Scope>,
     pub(super) variables: Vec<VariableSpec>,
     /// The replicas whose training steps it is a part of.
@@ -79,14 +81,15 @@ impl ParameterServer {
         }
     }
 
-    fn bind(&mut self, Binding { from, graph, scope, variables, replicas }: Binding) {
+    fn bind(&mut self, binding: Binding) {
+        let Binding { from, graph, attempt, scope, variables, replicas } = binding;
         for replica in replicas {
             self.take_part(from, graph.master, replica);
         }
         let epoch = self.members.epoch();
         let outcome = self.store.bind(scope, variables).map(|variables| Bound { variables, epoch });
         let outcome = outcome.map_err(|error| error.on(&self.link.name(self.link.local())));
-        tell(&self.link.actors.worker, WorkerMail::Bound { graph, outcome });
+        tell(&self.link.actors.worker, WorkerMail::Bound { graph, attempt, outcome });
     }
 
     /// `worker` takes no more steps: nothing waits for it from now on.

@@ -122,10 +122,10 @@ impl Executor {
     /// before.
     pub(crate) fn receive(&mut self, (crossing, value): Arrival) -> bool {
         let (plan, progress) = (&*self.plan, &mut self.progress);
-        let Some(receive) = plan.receive_of_crossing.get(crossing.0 as usize).copied().flatten()
-        else {
+        let Some(receive) = plan.receive_of(crossing) else { return false };
+        if plan.partition.receives[receive as usize].slot.is_some() != value.is_some() {
             return false;
-        };
+        }
         if std::mem::replace(&mut progress.received[receive as usize], true) {
             return false;
         }
@@ -192,7 +192,8 @@ impl Executor {
         ready.sends.append(&mut progress.sends);
         if let Some(batch) = &mut progress.batch {
             for node in progress.stateful.drain(..) {
-                ready.state_requests.push(state_request(plan, &mut batch.frame, self.step, node)?);
+                let inputs = state_inputs(plan, &mut batch.frame, node, memos)?;
+                ready.state_requests.push(state_request(plan, self.step, node, inputs)?);
             }
             if !whole || progress.to_fetch == 0 {
                 ready.kernels = progress.batch(plan, self.step, memos)?;
@@ -439,8 +440,16 @@ impl Progress {
     }
 }
 
-fn state_request(plan: &Plan, frame: &mut Frame, step: StepId, node: u32) -> Result<StateRequest> {
+/// The inputs of an operation on state, which are checked to fit it.
+fn state_inputs(plan: &Plan, frame: &mut Frame, node: u32, memos: &mut Memos) -> Result<Values> {
     let inputs: Values = plan.node(node).inputs.iter().map(|slot| frame.take(*slot)).collect();
+    let types = inputs.iter().map(|input| (input.dtype(), input.shape()));
+    let types: SmallVec<[(DType, Shape); 3]> = types.collect();
+    infer_types(&mut memos[node as usize], plan, node, &types)?;
+    Ok(inputs)
+}
+
+fn state_request(plan: &Plan, step: StepId, node: u32, inputs: Values) -> Result<StateRequest> {
     let action = action(plan, node, inputs);
     let action = action
         .map_err(|error| error.in_operation(&*plan.node(node).name).on(&plan.partition.task))?;

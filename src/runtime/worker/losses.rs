@@ -13,16 +13,11 @@ use crate::runtime::messages::{GraphHandle, StepId, StepPart};
 
 impl Worker {
     /// The way to `peer` has broken.
-    pub(super) fn lost(&mut self, peer: PeerId, loss: Loss) {
-        let own: Vec<u64> =
-            self.masters.iter().filter(|(_, of)| **of == peer).map(|(master, _)| *master).collect();
-        for master in &own {
-            self.masters.remove(master);
-            self.rendezvous.lose(*master);
-        }
+    pub(super) fn lost(&mut self, peer: PeerId, masters: Vec<u64>, loss: Loss) {
+        masters.iter().for_each(|master| self.rendezvous.lose(*master));
         self.forget_what_it_began(peer);
         self.fail_what_waits_for(peer, loss);
-        let lost = ParameterServerMail::Lost { peer, masters: own, loss };
+        let lost = ParameterServerMail::Lost { peer, masters, loss };
         tell(&self.link.actors.parameter_server, lost);
     }
 

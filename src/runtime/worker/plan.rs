@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::graph::Op;
-use crate::partition::{Node, Partition, Sent, ValueSlot};
+use crate::partition::{CrossingId, Node, Partition, Sent, ValueSlot};
 use crate::sync::Epoch;
 use crate::tensor::Tensor;
 
@@ -31,8 +31,8 @@ pub(crate) struct Plan {
     pub(crate) uses: Vec<u16>,
     /// Constants that wait for nothing, and their values: they have run before a step begins.
     pub(crate) constants: Vec<(u32, Tensor)>,
-    /// By crossing edge: the position of its receive.
-    pub(crate) receive_of_crossing: Vec<Option<u32>>,
+    /// The crossing edges, ordered, each with the position of its receive.
+    receive_of_crossing: Vec<(CrossingId, u32)>,
     /// The number of receives that do not answer the partition's own sends.
     pub(crate) fetches: usize,
     /// The nodes that can run once feeds and constants are there, in order.
@@ -67,19 +67,13 @@ impl Plan {
         scope: Option<Scope>,
     ) -> Self {
         let slots = partition.slots as usize;
-        let crossings = partition
-            .receives
-            .iter()
-            .map(|receive| receive.crossing.0 as usize + 1)
-            .max()
-            .unwrap_or(0);
         let mut plan = Self {
             nodes: partition.nodes.iter().map(NodePlan::new).collect(),
             users: vec![SmallVec::new(); slots],
             sends_of_slot: vec![SmallVec::new(); slots],
             uses: vec![0; slots],
             constants: Vec::new(),
-            receive_of_crossing: vec![None; crossings],
+            receive_of_crossing: Vec::new(),
             fetches: partition.receives.iter().filter(|receive| !receive.is_answer).count(),
             sources: Vec::new(),
             variables,
@@ -120,11 +114,12 @@ impl Plan {
             self.uses[slot.0 as usize] += 1;
         }
         for (index, receive) in (0u32..).zip(&partition.receives) {
-            self.receive_of_crossing[receive.crossing.0 as usize] = Some(index);
+            self.receive_of_crossing.push((receive.crossing, index));
             for node in &receive.before {
                 self.nodes[*node as usize].pending += 1;
             }
         }
+        self.receive_of_crossing.sort_unstable();
         for (plan, node) in self.nodes.iter_mut().zip(&partition.nodes) {
             plan.feeds_send =
                 slots_of(node).any(|slot| !self.sends_of_slot[slot.0 as usize].is_empty());
@@ -154,6 +149,12 @@ impl Plan {
                 _ => self.sources.push(index),
             }
         }
+    }
+
+    /// The position of the receive of a crossing edge.
+    pub(crate) fn receive_of(&self, crossing: CrossingId) -> Option<u32> {
+        let found = self.receive_of_crossing.binary_search_by_key(&crossing, |(one, _)| *one);
+        found.ok().map(|at| self.receive_of_crossing[at].1)
     }
 
     pub(crate) fn node(&self, node: u32) -> &Node {

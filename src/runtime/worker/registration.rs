@@ -16,8 +16,15 @@ use crate::runtime::worker::plan::Plan;
 
 use super::{Graph, Worker};
 
+/// The most operations, values and edges that a master may have registered here at a time: some
+/// 1.5 GB of tables.
+const MAX_REGISTERED: usize = 1 << 24;
+
 /// A partition whose variables are being looked up.
 pub(super) struct Binding {
+    /// The number of the registration: the lookup of an earlier one of the same name does not
+    /// answer it.
+    attempt: u64,
     pub(super) master: PeerId,
     partition: Arc<Partition>,
     scope: Option<Scope>,
@@ -33,22 +40,53 @@ impl Worker {
         partition: Arc<Partition>,
         scope: Option<Scope>,
     ) {
+        if let Err(error) = self.check_room(graph, &partition) {
+            let outcome = Err(error.on(&self.link.name(self.link.local())));
+            return self.link.send(from, MasterMessage::GraphRegistered { graph, outcome });
+        }
         let variables = partition.variables.clone();
-        self.masters.insert(graph.master, from);
+        let attempt = self.registrations;
+        self.registrations += 1;
         self.rendezvous.regain(graph.master);
         let bind = ParameterServerMail::Bind {
             from,
             graph,
+            attempt,
             scope,
             variables,
             replicas: partition.replicas(),
         };
-        self.binding.insert(graph, Binding { master: from, partition, scope });
+        self.binding.insert(graph, Binding { attempt, master: from, partition, scope });
         tell(&self.link.actors.parameter_server, bind);
     }
 
-    pub(super) fn bound(&mut self, graph: GraphHandle, outcome: Result<Bound>) {
-        let Some(Binding { master, partition, scope }) = self.binding.remove(&graph) else {
+    /// Checks that there is room for `partition`, and no other under the same name.
+    fn check_room(&self, graph: GraphHandle, partition: &Partition) -> Result<()> {
+        if self.graphs.contains_key(&graph) || self.binding.contains_key(&graph) {
+            let message = format!("graph {} of the master is registered already", graph.number);
+            return Err(Error::new(Code::InvalidArgument, message));
+        }
+        let size = |of: &Partition| of.nodes.len() + of.slots as usize + of.receives.len();
+        let (first, last) =
+            (GraphHandle { number: 0, ..graph }, GraphHandle { number: u64::MAX, ..graph });
+        let graphs = self.graphs.range(first..=last).map(|(_, graph)| size(&graph.plan.partition));
+        let binding = self.binding.range(first..=last).map(|(_, one)| size(&one.partition));
+        let registered = graphs.chain(binding).sum::<usize>();
+        if registered + size(partition) <= MAX_REGISTERED {
+            return Ok(());
+        }
+        let message = format!(
+            "the sessions of the master have {registered} operations and values here, of which at \
+             most {MAX_REGISTERED} are taken; close those that are not needed"
+        );
+        Err(Error::new(Code::FailedPrecondition, message))
+    }
+
+    pub(super) fn bound(&mut self, graph: GraphHandle, attempt: u64, outcome: Result<Bound>) {
+        if self.binding.get(&graph).is_none_or(|binding| binding.attempt != attempt) {
+            return;
+        }
+        let Some(Binding { master, partition, scope, .. }) = self.binding.remove(&graph) else {
             return;
         };
         let outcome = outcome.and_then(|bound| {
@@ -58,9 +96,11 @@ impl Worker {
                 Op::Const(value) => Some(value),
                 _ => None,
             }))?;
+            let senders = partition.receives.iter().map(|one| self.link.resolve(&one.from));
+            let (senders, idle) = (senders.collect(), Vec::new());
             let memos = vec![None; partition.nodes.len()];
             let plan = Arc::new(Plan::new(partition, bound, scope));
-            self.graphs.insert(graph, Graph { master, plan, receivers, memos, idle: Vec::new() });
+            self.graphs.insert(graph, Graph { master, plan, receivers, senders, memos, idle });
             Ok(())
         });
         self.link.send(master, MasterMessage::GraphRegistered { graph, outcome });

@@ -12,6 +12,9 @@ use crate::runtime::messages::{Arrival, Arrivals, StepId, StepPart};
 /// were on the way at the time.
 const REMEMBERED: usize = 1024;
 
+/// The most parts of steps for which values are kept before their order to run.
+const MAX_EARLY: usize = 1 << 16;
+
 /// Values that came before the order to run their step.
 #[derive(Debug, Default)]
 pub(crate) struct Rendezvous {
@@ -55,11 +58,21 @@ impl<T: Copy + Ord> Latest<T> {
 
 impl Rendezvous {
     /// Keeps values for a part of a step that has not begun; drops them if the step has been
-    /// aborted.
-    pub(crate) fn offer(&mut self, part: StepPart, arrivals: Arrivals) {
-        if !self.is_aborted(part.step) {
-            self.early.entry(part).or_default().extend(arrivals);
+    /// aborted. False, with nothing kept, if the part takes no more than `room` values, or too many
+    /// parts wait already.
+    pub(crate) fn offer(&mut self, part: StepPart, arrivals: Arrivals, room: usize) -> bool {
+        if self.is_aborted(part.step) || arrivals.is_empty() {
+            return true;
         }
+        if self.early.len() >= MAX_EARLY && !self.early.contains_key(&part) {
+            return false;
+        }
+        let kept = self.early.entry(part).or_default();
+        let has_room = kept.len() + arrivals.len() <= room;
+        if has_room {
+            kept.extend(arrivals);
+        }
+        has_room
     }
 
     /// Takes out the values for a part of a step that begins now.
@@ -108,17 +121,26 @@ mod tests {
     #[test]
     fn values_that_come_before_their_step_wait_for_it_once() {
         let mut rendezvous = Rendezvous::default();
-        rendezvous.offer(PART, smallvec![(CrossingId(3), None)]);
+        rendezvous.offer(PART, smallvec![(CrossingId(3), None)], 1);
         assert_eq!(rendezvous.take(PART).len(), 1);
         assert!(rendezvous.take(PART).is_empty());
     }
 
     #[test]
+    fn a_part_of_a_step_keeps_no_more_values_than_it_receives() {
+        let mut rendezvous = Rendezvous::default();
+        assert!(rendezvous.offer(PART, smallvec![(CrossingId(3), None)], 2));
+        assert!(rendezvous.offer(PART, smallvec![(CrossingId(4), None)], 2));
+        assert!(!rendezvous.offer(PART, smallvec![(CrossingId(3), None)], 2));
+        assert_eq!(rendezvous.take(PART).len(), 2);
+    }
+
+    #[test]
     fn values_of_an_aborted_step_are_dropped_before_and_after() {
         let mut rendezvous = Rendezvous::default();
-        rendezvous.offer(PART, smallvec![(CrossingId(3), None)]);
+        rendezvous.offer(PART, smallvec![(CrossingId(3), None)], 1);
         rendezvous.abort(STEP);
-        rendezvous.offer(PART, smallvec![(CrossingId(4), None)]);
+        rendezvous.offer(PART, smallvec![(CrossingId(4), None)], 1);
         assert!(rendezvous.take(PART).is_empty());
         assert!(rendezvous.is_aborted(STEP));
     }
@@ -126,13 +148,13 @@ mod tests {
     #[test]
     fn values_for_steps_of_a_lost_master_are_dropped_until_it_is_back() {
         let mut rendezvous = Rendezvous::default();
-        rendezvous.offer(PART, smallvec![(CrossingId(3), None)]);
+        rendezvous.offer(PART, smallvec![(CrossingId(3), None)], 1);
         rendezvous.lose(STEP.master);
         assert!(rendezvous.take(PART).is_empty() && rendezvous.is_aborted(STEP));
-        rendezvous.offer(PART, smallvec![(CrossingId(3), None)]);
+        rendezvous.offer(PART, smallvec![(CrossingId(3), None)], 1);
         assert!(rendezvous.take(PART).is_empty());
         rendezvous.regain(STEP.master);
-        rendezvous.offer(PART, smallvec![(CrossingId(3), None)]);
+        rendezvous.offer(PART, smallvec![(CrossingId(3), None)], 1);
         assert_eq!(rendezvous.take(PART).len(), 1);
     }
 

@@ -88,7 +88,8 @@ fn apply_gradient(
 ) -> Result<ApplyGradient> {
     let mut next = || inputs.next().expect("shape inference has counted the inputs");
     // A variable without numbers stays the same, whatever the rate.
-    let learning_rate = next().values().map_or(0.0, |rate| rate[0]);
+    let rate = next();
+    let learning_rate = if rate.is_hollow() { 0.0 } else { rate.item()? };
     let value = next();
     let gradient = match is_sparse {
         true => Delta::Slices { rows: value, ids: with_numbers(next())? },

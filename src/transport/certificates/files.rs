@@ -19,6 +19,31 @@ pub(super) fn read(path: &Path) -> Result<String, CertificateError> {
         .map_err(|source| CertificateError::Read { path: path.to_owned(), source })
 }
 
+/// Reads a private key.
+///
+/// # Errors
+/// If others than its owner can read or change it. A group may read a key that is the system's, as
+/// Kubernetes mounts a secret for the group of a pod.
+pub(super) fn read_secret(path: &Path) -> Result<String, CertificateError> {
+    let failed = |source| CertificateError::Read { path: path.to_owned(), source };
+    if is_exposed(&fs::metadata(path).map_err(failed)?) {
+        return Err(CertificateError::Exposed(path.to_owned()));
+    }
+    read(path)
+}
+
+#[cfg(unix)]
+fn is_exposed(file: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let allowed = if file.uid() == 0 { 0o740 } else { 0o700 };
+    file.mode() & 0o777 & !allowed != 0
+}
+
+#[cfg(not(unix))]
+fn is_exposed(_: &fs::Metadata) -> bool {
+    false
+}
+
 /// Writes a file, and makes its folders. A secret is never readable for others, not even for a
 /// moment, and not if the file existed before.
 pub(super) fn write(path: &Path, text: &str, secrecy: Secrecy) -> Result<(), CertificateError> {

@@ -104,3 +104,43 @@ fn no_two_tasks_have_one_name() {
         names.iter().map(|name| name.to_ascii_lowercase()).collect();
     assert_eq!(different.len(), names.len());
 }
+
+#[test]
+fn no_host_is_a_name_in_the_clusters_own_domain() {
+    let authority = Authority::new("run").unwrap();
+    let issued = |host: &str| authority.issue(&TaskName::new("worker", 1), &[host.to_owned()]);
+    for host in
+        ["ps-0.task.trainyard", "PS-0.Task.Trainyard", "task.trainyard", "ps-0.task.trainyard."]
+    {
+        let error = issued(host).unwrap_err().to_string();
+        assert!(error.contains("the cluster's own domain") && error.contains("--task"), "{error}");
+    }
+    for host in ["trainyard.example", "mytask.trainyard", "10.0.0.1"] {
+        issued(host).unwrap();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_private_key_that_others_can_read_is_refused() {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder("exposed");
+    let task = TaskName::new("ps", 0);
+    let authority = Authority::new("run").unwrap();
+    authority.save(&folder).unwrap();
+    authority.issue(&task, &[]).unwrap().save(&folder, &task).unwrap();
+    let expose = |file: &str, mode| {
+        set_permissions(folder.join(file), Permissions::from_mode(mode)).unwrap();
+    };
+    for mode in [0o644, 0o604, 0o602] {
+        expose("ps-0.key", mode);
+        let error = Identity::load(&folder, &task).unwrap_err().to_string();
+        assert!(error.contains("chmod 600") && error.contains("ps-0.key"), "{mode:o}: {error}");
+    }
+    expose("ps-0.key", 0o400);
+    Identity::load(&folder, &task).unwrap();
+    expose("authority.key", 0o644);
+    assert!(matches!(Authority::load(&folder), Err(CertificateError::Exposed(_))));
+    std::fs::remove_dir_all(folder).unwrap();
+}

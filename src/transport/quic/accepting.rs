@@ -1,12 +1,13 @@
-//! Connections that peers open: accepts or refuses them, and limits the handshakes at a time.
+//! Connections that peers open: accepts or refuses them.
 
-use std::cell::Cell;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use quinn::{Connection, Incoming};
 use rustls_pki_types::CertificateDer;
 
-use super::super::Payload;
+use super::super::{CLIENT, Payload};
+use super::handshakes::of_one_address;
 use super::hello::{Close, Hello, Refusal, introduce, listen};
 use super::link::{Link, Side};
 use super::node::Node;
@@ -14,43 +15,29 @@ use super::security::names;
 use super::{receiving, sending};
 use crate::cluster::TaskName;
 
+/// The share of the handshakes at a time above which a sender has to prove its address first.
+const UNPROVEN: usize = 8;
+
 /// Accepts connections until the endpoint is closed.
 pub(super) async fn accept<M: Payload>(node: Rc<Node<M>>) {
     while let Some(incoming) = node.endpoint.accept().await {
-        let under_way = node.handshakes.get();
-        let is_proven = incoming.remote_address_validated();
-        if under_way >= node.limits.handshakes {
+        let (limit, under_way) = (node.limits.handshakes, &node.handshakes);
+        let from = incoming.remote_address().ip().to_canonical();
+        if under_way.count() >= limit || under_way.of(from) >= of_one_address(limit) {
             incoming.ignore();
-        } else if under_way >= node.limits.handshakes / 2 && !is_proven {
+        } else if under_way.count() >= limit / UNPROVEN && !incoming.remote_address_validated() {
             // A sender with a forged address does not receive this and so can't answer.
             if let Err(error) = incoming.retry() {
                 error.into_incoming().ignore();
             }
         } else {
-            tokio::task::spawn_local(admit(Rc::clone(&node), incoming));
+            tokio::task::spawn_local(admit(Rc::clone(&node), incoming, from));
         }
     }
 }
 
-/// Counts a handshake for as long as it takes.
-struct Handshake<'a>(&'a Cell<usize>);
-
-impl<'a> Handshake<'a> {
-    fn begin(count: &'a Cell<usize>) -> Self {
-        count.set(count.get() + 1);
-        Self(count)
-    }
-}
-
-impl Drop for Handshake<'_> {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
-    }
-}
-
-async fn admit<M: Payload>(node: Rc<Node<M>>, incoming: Incoming) {
-    let _counted = Handshake::begin(&node.handshakes);
-    let from = incoming.remote_address().ip().to_canonical();
+async fn admit<M: Payload>(node: Rc<Node<M>>, incoming: Incoming, from: IpAddr) {
+    let _counted = node.handshakes.begin(from);
     let admitted = tokio::time::timeout(node.silence, shake_hands(&node, incoming));
     if let Err(refusal) = admitted.await.unwrap_or(Err(Refusal::Silent)) {
         node.note_refusal(from.to_string(), refusal.to_string());
@@ -76,6 +63,9 @@ async fn introductions<M: Payload>(
     let (hello, from_peer) = listen(connection, node.silence).await?;
     hello.check(&node.run)?;
     check_name(node, connection, &hello)?;
+    if !node.roster.contains(&hello.task) && hello.task.job() != CLIENT {
+        return Err(Refusal::Stranger(hello.task));
+    }
     let peer = node.find_or_add(&hello.task);
     let epoch = peer.greet(node, Side::Accepted, &hello)?;
     let control = introduce(connection, &node.hello(epoch)).await?;

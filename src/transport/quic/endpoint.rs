@@ -11,9 +11,10 @@ use quinn::{Endpoint, Runtime, TokioRuntime};
 use tokio::sync::Notify;
 
 use super::super::Payload;
-use super::node::{Node, peers, server_config};
+use super::handshakes::Handshakes;
+use super::node::{Node, Roles, peers, server_config};
 use super::rebirth::endpoint_config;
-use super::security::{random_number, roles};
+use super::security::incarnation;
 use super::socket::{CappedSocket, SocketBuffers, bind_everywhere, enlarge};
 use super::{QuicConfig, QuicError};
 
@@ -24,10 +25,10 @@ type Bound<M> = (Rc<Node<M>>, SocketAddr, SocketBuffers);
 
 /// Makes a task's QUIC transport, which listens.
 pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError> {
-    let QuicConfig { cluster, task, run, identity, listen, socket, silence, limits } = config;
+    let QuicConfig { cluster, roster, task, run, identity, listen, socket, silence, limits } =
+        config;
     let address = cluster.task_address(&task)?.to_owned();
-    let (client, server) = roles(&task, &identity)?;
-    let (client, server) = (Arc::new(client), Arc::new(server));
+    let roles = Roles::new(&task, &identity)?;
     let peers = peers::<M>(&cluster);
     let local = peers
         .iter()
@@ -45,7 +46,7 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         socket.set_nonblocking(true)?;
         let runtime = Arc::new(TokioRuntime);
         let socket = Arc::new(CappedSocket::new(runtime.wrap_udp_socket(socket)?));
-        let listening = server_config(&server, local_addr.ip().is_loopback(), silence);
+        let listening = server_config(&roles.server, local_addr.ip().is_loopback(), silence);
         let mut settings = endpoint_config(&identity);
         settings.max_udp_payload_size(MAX_PACKET).expect("it is above the minimum of QUIC");
         let endpoint = Endpoint::new_with_abstract_socket(
@@ -65,17 +66,17 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         task,
         local,
         run,
-        incarnation: random_number()?,
+        roster,
+        incarnation: incarnation()?,
         limits,
         silence,
         endpoint,
         socket,
-        client,
-        server,
+        roles: RefCell::new(roles),
         peers: RefCell::new(peers),
         inbox: RefCell::new(None),
         refusals: RefCell::new(BTreeSet::new()),
-        handshakes: Cell::new(0),
+        handshakes: Handshakes::default(),
         is_closed: Cell::new(false),
         is_unflushed: Cell::new(false),
         progress: Notify::new(),

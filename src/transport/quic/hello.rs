@@ -44,7 +44,7 @@ pub(super) struct Hello {
     pub(super) version: u32,
     pub(super) run: String,
     pub(super) task: TaskName,
-    /// Differs between any two incarnations of a task.
+    /// Grows from one incarnation of a task to the next.
     pub(super) incarnation: u64,
     /// The number of times that the two tasks have lost each other, as far as the sender knows.
     pub(super) epoch: u64,
@@ -59,8 +59,15 @@ pub(super) enum Refusal {
     Version { theirs: u32 },
     #[error("it says that it is {0}, but its certificate has another name")]
     Name(TaskName),
-    #[error("a later incarnation of {0} has connected")]
+    #[error(
+        "a later incarnation of {0} has connected; if this is the later one, its machine's clock \
+         is behind: set it, and start the task again"
+    )]
     Outlived(TaskName),
+    #[error(
+        "{0} is neither a task of this cluster nor a client; issue it a certificate as `client:N`"
+    )]
+    Stranger(TaskName),
     #[error("it does not answer")]
     Silent,
     #[error(transparent)]

@@ -11,12 +11,14 @@ use quinn::{ClientConfig, Endpoint, ServerConfig};
 use tokio::sync::Notify;
 
 use super::super::wire::{VERSION, WireLimits};
-use super::super::{Inbox, Loss, Messages, Payload, PeerId};
+use super::super::{Identity, Inbox, Loss, Messages, Payload, PeerId};
+use super::handshakes::Handshakes;
 use super::hello::Hello;
 use super::peer::Peer;
+use super::security::roles;
 use super::settings::transport;
 use super::socket::CappedSocket;
-use super::{QuicLimits, RunId};
+use super::{QuicError, QuicLimits, RunId};
 use crate::cluster::{ClusterSpec, TaskName};
 
 /// The number of refusals that are remembered, so that each is logged once.
@@ -27,24 +29,38 @@ pub(super) struct Node<M> {
     pub(super) task: TaskName,
     pub(super) local: PeerId,
     pub(super) run: RunId,
+    /// The tasks that may connect.
+    pub(super) roster: ClusterSpec,
     pub(super) incarnation: u64,
     pub(super) limits: QuicLimits,
     pub(super) silence: Duration,
     pub(super) endpoint: Endpoint,
     pub(super) socket: Arc<CappedSocket>,
-    pub(super) client: Arc<QuicClientConfig>,
-    pub(super) server: Arc<QuicServerConfig>,
+    pub(super) roles: RefCell<Roles>,
     /// The peers, by id.
     pub(super) peers: RefCell<Vec<Rc<Peer<M>>>>,
     pub(super) inbox: RefCell<Option<Rc<dyn Inbox<M>>>>,
     pub(super) refusals: RefCell<BTreeSet<(String, String)>>,
-    pub(super) handshakes: Cell<usize>,
+    pub(super) handshakes: Handshakes,
     /// Whether the endpoint is closed.
     pub(super) is_closed: Cell<bool>,
     /// While the task stops: whether some message is not known to have arrived.
     pub(super) is_unflushed: Cell<bool>,
     /// Wakes whoever waits for all messages to arrive.
     pub(super) progress: Notify,
+}
+
+/// The TLS settings of a task as client and as server, with its present certificate.
+pub(super) struct Roles {
+    client: Arc<QuicClientConfig>,
+    pub(super) server: Arc<QuicServerConfig>,
+}
+
+impl Roles {
+    pub(super) fn new(task: &TaskName, identity: &Identity) -> Result<Self, QuicError> {
+        let (client, server) = roles(task, identity)?;
+        Ok(Self { client: Arc::new(client), server: Arc::new(server) })
+    }
 }
 
 /// The tasks of `cluster` as peers, in the cluster's order.
@@ -86,13 +102,20 @@ impl<M: Payload> Node<M> {
     }
 
     pub(super) fn client_config(&self, is_loopback: bool) -> ClientConfig {
-        let mut config = ClientConfig::new(Arc::clone(&self.client) as Arc<_>);
+        let mut config = ClientConfig::new(Arc::clone(&self.roles.borrow().client) as Arc<_>);
         config.transport_config(self.transport(is_loopback));
         config
     }
 
     pub(super) fn server_config(&self, is_loopback: bool) -> ServerConfig {
-        server_config(&self.server, is_loopback, self.silence)
+        server_config(&self.roles.borrow().server, is_loopback, self.silence)
+    }
+
+    /// Proves the task's name with `identity` from now on.
+    pub(super) fn renew(&self, identity: &Identity) -> Result<(), QuicError> {
+        self.roles.replace(Roles::new(&self.task, identity)?);
+        self.endpoint.set_server_config(Some(self.server_config(false)));
+        Ok(())
     }
 
     fn transport(&self, is_loopback: bool) -> Arc<quinn::TransportConfig> {

@@ -15,9 +15,6 @@ use super::link::{Link, Side};
 use super::node::Node;
 use crate::cluster::TaskName;
 
-/// The number of earlier incarnations of a task that are remembered, so that none reconnects.
-const REMEMBERED_INCARNATIONS: usize = 64;
-
 /// A peer of this task.
 pub(super) struct Peer<M> {
     pub(super) id: PeerId,
@@ -35,11 +32,11 @@ struct PeerState<M> {
     /// The links. The first is used for sending; there is a second if both ends dialed.
     links: Vec<Rc<Link>>,
     epoch: u64,
+    /// The latest incarnation that has connected. No earlier one does after it.
     incarnation: Option<u64>,
-    /// The incarnation before, until the present one connects.
-    ended: Option<u64>,
-    /// Incarnations that a later one has followed.
-    earlier: VecDeque<u64>,
+    /// The latest incarnation that others have met. What they say ends the links to an earlier one,
+    /// but refuses nobody: only an incarnation itself can prove that it is there.
+    heard: Option<u64>,
     is_dialing: bool,
     /// The reason why it has not been reached.
     trouble: Option<String>,
@@ -54,8 +51,7 @@ impl<M: Payload> Peer<M> {
             links: Vec::new(),
             epoch: 0,
             incarnation: None,
-            ended: None,
-            earlier: VecDeque::new(),
+            heard: None,
             is_dialing: false,
             trouble: None,
             has_stopped: false,
@@ -143,26 +139,24 @@ impl<M: Payload> Peer<M> {
 
     /// Handles the introduction of the peer on a new connection. If it has restarted or counts more
     /// losses, the present links are lost. Returns the epoch of the connection.
+    ///
+    /// # Errors
+    /// If a later incarnation has connected before.
     pub(super) fn greet(&self, node: &Node<M>, side: Side, hello: &Hello) -> Result<u64, Refusal> {
-        let state = self.state.borrow();
-        if state.earlier.contains(&hello.incarnation) {
+        let known = self.incarnation();
+        if known.is_some_and(|known| known > hello.incarnation) {
             return Err(Refusal::Outlived(self.name.clone()));
         }
-        let is_again = state.links.iter().any(|link| link.side == side);
-        drop(state); // what follows changes it
-        self.outlive(node, hello.incarnation);
-        let is_still_linked = !self.state.borrow().links.is_empty();
-        if is_still_linked && (is_again || hello.epoch > self.epoch()) {
+        let has_restarted = known.is_some_and(|known| known < hello.incarnation);
+        let links = self.links();
+        let is_again = links.iter().any(|link| link.side == side);
+        self.state.borrow_mut().incarnation = Some(hello.incarnation);
+        if has_restarted && !links.is_empty() {
+            self.lose(node, Loss::Restarted, Close::Lost);
+        } else if !links.is_empty() && (is_again || hello.epoch > self.epoch()) {
             self.lose(node, Loss::Silent, Close::Lost);
         }
         let state = &mut *self.state.borrow_mut();
-        state.incarnation = Some(hello.incarnation);
-        if let Some(ended) = state.ended.take().filter(|ended| *ended != hello.incarnation) {
-            state.earlier.push_back(ended);
-            if state.earlier.len() > REMEMBERED_INCARNATIONS {
-                state.earlier.pop_front();
-            }
-        }
         state.epoch = state.epoch.max(hello.epoch);
         Ok(state.epoch)
     }
@@ -172,17 +166,15 @@ impl<M: Payload> Peer<M> {
         self.state.borrow().incarnation
     }
 
-    /// Ends the incarnation before `incarnation`, which this task or another has met. If there are
-    /// links to it they are lost; without links, its loss has been reported.
+    /// Another task has met `incarnation`: the links to an earlier one are lost. Without links, its
+    /// loss has been reported.
     pub(super) fn outlive(&self, node: &Node<M>, incarnation: u64) {
         let mut state = self.state.borrow_mut();
-        let Some(known) = state.incarnation else { return };
-        if known == incarnation || state.earlier.contains(&incarnation) {
+        let latest = state.incarnation.max(state.heard);
+        if latest.is_none_or(|latest| incarnation <= latest) {
             return;
         }
-        // Refused only once the later one has come by itself: what others have met may be outdated.
-        state.ended = Some(known);
-        state.incarnation = Some(incarnation);
+        state.heard = Some(incarnation);
         let has_links = !state.links.is_empty();
         drop(state);
         if has_links {

@@ -1,6 +1,7 @@
 //! Mutual TLS 1.3: the settings of both roles, and the check of a peer's name.
 
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::client::{Resumption, verify_server_name};
@@ -11,6 +12,7 @@ use rustls_pki_types::{CertificateDer, ServerName};
 
 use super::super::certificates::{Identity, task_domain};
 use super::QuicError;
+use crate::clock::date;
 use crate::cluster::TaskName;
 
 /// The protocol's name and version, which must be equal at both ends.
@@ -71,10 +73,16 @@ pub(super) fn names(certificate: &CertificateDer<'_>, task: &TaskName) -> bool {
     parsed.is_ok_and(|parsed| verify_server_name(&parsed, &ServerName::DnsName(domain)).is_ok())
 }
 
-/// A number that differs between any two incarnations of a task.
-pub(super) fn random_number() -> Result<u64, QuicError> {
-    let mut bytes = [0; 8];
+/// The lower bits of an incarnation, which are random: two that begin in one microsecond differ.
+const RANDOM_BITS: u32 = 12;
+
+/// A number that differs between any two incarnations of a task, and grows from one to the next as
+/// far as the clocks of their machines agree.
+pub(super) fn incarnation() -> Result<u64, QuicError> {
+    let mut bytes = [0; 2];
     let random = ring::default_provider().secure_random.fill(&mut bytes);
     random.map_err(|_| QuicError::Randomness)?;
-    Ok(u64::from_le_bytes(bytes))
+    let since = date().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let random = u64::from(u16::from_le_bytes(bytes)) & ((1 << RANDOM_BITS) - 1);
+    Ok((since.as_micros() as u64) << RANDOM_BITS | random)
 }

@@ -324,6 +324,111 @@ fn garbage_after_an_introduction_ends_its_connection_alone() {
 }
 
 #[test]
+fn a_certificate_of_no_task_of_the_cluster_is_refused_unless_it_is_a_clients() {
+    on_actix(async {
+        let attacked = Attacked::new().await;
+        for (name, why) in [("tester:0", "neither a task"), ("ps:1", "neither a task")] {
+            let task: TaskName = name.parse().unwrap();
+            let identity = attacked.identity(&task);
+            let stranger = intruder(Some((&identity, &task)), PROTOCOL);
+            let greeting = hello(VERSION, "test", name, 1);
+            let ended = told(say(&stranger, attacked.address(), &greeting).await);
+            assert!(ended.contains(why), "{ended}");
+        }
+        let client = TaskName::new("client", 7);
+        let identity = attacked.identity(&client);
+        let known = intruder(Some((&identity, &client)), PROTOCOL);
+        let greeting = hello(VERSION, "test", "client:7", 1);
+        assert!(say(&known, attacked.address(), &greeting).await.is_none(), "it stays connected");
+        Ok(())
+    });
+}
+
+#[test]
+fn an_earlier_incarnation_does_not_take_the_place_of_a_later_one() {
+    on_actix(async {
+        let attacked = Attacked::new().await;
+        let identity = attacked.identity(&absent());
+        let known = intruder(Some((&identity, &absent())), PROTOCOL);
+        let meet = async |incarnation| {
+            let connecting = known.connect(attacked.address(), "ps-0.task.trainyard").unwrap();
+            let connection = connecting.await.unwrap();
+            let greeting = hello(VERSION, "test", "worker:1", incarnation);
+            let control = opened(&connection, &greeting).await;
+            let ended = tokio::time::timeout(Duration::from_millis(300), connection.closed()).await;
+            (told(ended.ok()), connection, control)
+        };
+        let (ended, later, _control) = meet(20).await;
+        assert_eq!(ended, "nothing");
+        let (ended, ..) = meet(10).await; // the parameter server has never met it
+        assert!(ended.contains("a later incarnation of worker:1 has connected"), "{ended}");
+        assert!(later.close_reason().is_none(), "the later one is not disturbed");
+        assert_eq!(meet(30).await.0, "nothing");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_task_with_an_expired_certificate_is_refused_until_it_takes_a_new_one() {
+    on_actix(async {
+        let attacked = Attacked::new().await;
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let config = quic_config(&attacked.cluster, &absent(), socket, &attacked.authority);
+        let lifetime = Duration::from_secs(1);
+        let identity = attacked.authority.issue_for(&absent(), &[], lifetime).unwrap();
+        let late = Quic::<Note>::bind(QuicConfig { identity, ..config }).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(2100)).await;
+        let before = attacked.at_ps.count();
+        late.send(PeerId(0), vec![Note::new(5)]);
+        attacked.refuses("or has expired").await;
+        late.renew(&attacked.identity(&absent())).unwrap();
+        let other = attacked.identity(&TaskName::new("worker", 0));
+        assert!(late.renew(&other).is_err(), "it is another task's");
+        let sent_since = attacked.at_ps.count() - before;
+        late.send(PeerId(0), vec![Note::new(6)]);
+        attacked.at_ps.until(before + sent_since + 2).await;
+        Ok(())
+    });
+}
+
+/// The first packets of `count` handshakes with `task`, which never go on.
+async fn first_packets(count: usize) -> Vec<Vec<u8>> {
+    let nowhere = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let nobody = intruder(None, PROTOCOL);
+    let to = nowhere.local_addr().unwrap();
+    let _dialed: Vec<_> =
+        (0..count).map(|_| nobody.connect(to, "ps-0.task.trainyard").unwrap()).collect();
+    let mut packets = Vec::new();
+    while packets.len() < count {
+        let mut packet = vec![0; 1500];
+        let length = nowhere.recv(&mut packet).await.unwrap();
+        packet.truncate(length);
+        packets.push(packet);
+    }
+    packets
+}
+
+#[test]
+fn half_open_handshakes_take_no_place_from_those_who_may_come_in() {
+    on_actix(async {
+        let attacked = Attacked::new().await;
+        let forged = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for packet in first_packets(500).await {
+            forged.send_to(&packet, attacked.address()).unwrap();
+        }
+        attacked.exchange().await;
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let config = quic_config(&attacked.cluster, &absent(), socket, &attacked.authority);
+        let late = Quic::<Note>::bind(config).await.unwrap();
+        let (before, began) = (attacked.at_ps.count(), Instant::now());
+        late.send(PeerId(0), vec![Note::new(5)]);
+        attacked.at_ps.until(before + 1).await;
+        assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+        Ok(())
+    });
+}
+
+#[test]
 fn a_flood_does_not_keep_those_out_who_may_come_in() {
     on_actix(async {
         let attacked = Attacked::new().await;

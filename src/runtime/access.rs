@@ -1,0 +1,220 @@
+//! Access: which messages of a peer a task takes, by what the peer is and by what it began here.
+//!
+//! | peer | may |
+//! |---|---|
+//! | a task of the cluster | order graphs of its own master, send values, reset; leave as the worker that it is |
+//! | a client | the same orders and values, where the server serves sessions |
+//! | any other | nothing |
+//!
+//! A master's id belongs to the peer that first registered a graph under it, until that peer is
+//! lost. Worker 0's task, which restores the training for all, may also say that others have left.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::{Rc, Weak};
+
+use crate::cluster::{ClusterSpec, TaskName};
+use crate::transport::{CLIENT, PeerId, Transport};
+
+use crate::runtime::messages::{ParameterServerMessage, PeerMessage, Scope, WorkerMessage};
+
+/// The most masters of one peer: its server has one at a time.
+const MASTERS: usize = 8;
+
+/// The rights of a task's peers.
+pub(crate) struct Access {
+    cluster: ClusterSpec,
+    /// The tasks that train, by worker index.
+    workers: Vec<TaskName>,
+    /// Names the peers; weak, since the transport holds the actors.
+    transport: Option<Weak<dyn Transport<PeerMessage>>>,
+    serves_sessions: Cell<bool>,
+    /// The peers that have sent something.
+    peers: RefCell<BTreeMap<PeerId, Peer>>,
+    /// By master's id: its peer.
+    masters: RefCell<BTreeMap<u64, PeerId>>,
+    /// The refusals, each once.
+    refused: RefCell<BTreeSet<(TaskName, Refusal)>>,
+}
+
+/// A peer, as the cluster knows it.
+#[derive(Clone, Debug)]
+struct Peer {
+    name: TaskName,
+    role: Role,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// A task of the cluster; its index among those that train, if it does.
+    Task(Option<u32>),
+    Client,
+    Stranger,
+}
+
+/// The reason why a message is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("it is no task of this cluster")]
+    Stranger,
+    #[error(
+        "a client may only ask for the status here; sessions are served by a server without a \
+         training of its own"
+    )]
+    Client,
+    #[error("it gives orders as the master of another task")]
+    Master,
+    #[error("it has given orders as too many masters")]
+    Masters,
+    #[error("it speaks for a worker that it is not")]
+    Worker,
+}
+
+impl Access {
+    /// The rights of the peers that `transport` brings to a task of `cluster`.
+    pub(crate) fn new(cluster: &ClusterSpec, transport: &Rc<dyn Transport<PeerMessage>>) -> Self {
+        Self { transport: Some(Rc::downgrade(transport)), ..Self::of(cluster.clone()) }
+    }
+
+    /// The rights of nobody: for actors that do not run.
+    #[cfg(test)]
+    pub(crate) fn nobody() -> Self {
+        Self::of(ClusterSpec::default())
+    }
+
+    fn of(cluster: ClusterSpec) -> Self {
+        Self {
+            workers: cluster.tasks().filter(TaskName::trains).collect(),
+            cluster,
+            transport: None,
+            serves_sessions: Cell::new(false),
+            peers: RefCell::default(),
+            masters: RefCell::default(),
+            refused: RefCell::default(),
+        }
+    }
+
+    /// Lets clients run graphs from now on.
+    pub(crate) fn serve_sessions(&self) {
+        self.serves_sessions.set(true);
+    }
+
+    /// Notes that `master` is `peer`'s.
+    pub(crate) fn own(&self, master: u64, peer: PeerId) {
+        self.masters.borrow_mut().insert(master, peer);
+    }
+
+    /// Forgets the masters of `peer`, which is lost; returns them.
+    pub(crate) fn lose(&self, peer: PeerId) -> Vec<u64> {
+        let masters = &mut *self.masters.borrow_mut();
+        let lost = masters.iter().filter(|(_, of)| **of == peer).map(|(master, _)| *master);
+        let lost: Vec<u64> = lost.collect();
+        masters.retain(|_, of| *of != peer);
+        lost
+    }
+
+    /// The refusals so far: the peer, and the reason.
+    pub(crate) fn refusals(&self) -> Vec<(TaskName, String)> {
+        let refused = self.refused.borrow();
+        refused.iter().map(|(who, why)| (who.clone(), why.to_string())).collect()
+    }
+
+    /// Whether `message` is taken from `from`; if not, that is logged once.
+    pub(crate) fn admits(&self, from: PeerId, message: &PeerMessage) -> bool {
+        let mut peers = self.peers.borrow_mut();
+        let peer = match peers.get(&from) {
+            Some(peer) => peer,
+            None => match self.meet(from) {
+                Some(peer) => peers.entry(from).or_insert(peer),
+                None => return false, // the transport is gone, and with it the task
+            },
+        };
+        let checked = self.check_role(peer.role, message);
+        let checked = checked.and_then(|()| self.check_master(from, message));
+        let Err(refusal) = checked.and_then(|()| self.check_worker(peer.role, message)) else {
+            return true;
+        };
+        if self.refused.borrow_mut().insert((peer.name.clone(), refusal)) {
+            tracing::warn!(from = %peer.name, why = %refusal, "a message is refused");
+        }
+        false
+    }
+
+    fn meet(&self, from: PeerId) -> Option<Peer> {
+        let name = self.transport.as_ref()?.upgrade()?.name(from);
+        let worker = self.workers.iter().position(|worker| *worker == name);
+        let role = match name.job() {
+            _ if self.cluster.contains(&name) => Role::Task(worker.map(|worker| worker as u32)),
+            CLIENT => Role::Client,
+            _ => Role::Stranger,
+        };
+        Some(Peer { name, role })
+    }
+
+    fn check_role(&self, role: Role, message: &PeerMessage) -> Result<(), Refusal> {
+        use ParameterServerMessage::Reset;
+        let is_of_session = match message {
+            PeerMessage::Master(_) | PeerMessage::Worker(_) => true,
+            PeerMessage::ParameterServer(message) => matches!(message, Reset { .. }),
+        };
+        match role {
+            Role::Task(_) => Ok(()),
+            Role::Client if is_of_session && self.serves_sessions.get() => Ok(()),
+            Role::Client => Err(Refusal::Client),
+            Role::Stranger => Err(Refusal::Stranger),
+        }
+    }
+
+    /// Checks that the masters which the message names are the sender's, or nobody's yet.
+    fn check_master(&self, from: PeerId, message: &PeerMessage) -> Result<(), Refusal> {
+        let PeerMessage::Worker(message) = message else { return Ok(()) };
+        let of = |scope: &Option<Scope>| scope.map(|(master, _)| master);
+        let is_own = |master: u64| self.masters.borrow().get(&master).is_none_or(|of| *of == from);
+        let are_own = match message {
+            WorkerMessage::RegisterGraph { graph, isolated, .. } => {
+                let is_one = of(isolated).is_none_or(|master| master == graph.master);
+                if !is_one || !is_own(graph.master) {
+                    return Err(Refusal::Master);
+                }
+                return self.claim(graph.master, from);
+            }
+            WorkerMessage::DeregisterGraphs { graphs, isolated } => {
+                graphs.iter().map(|graph| graph.master).chain(of(isolated)).all(is_own)
+            }
+            WorkerMessage::RunGraph { step, graph, .. } => {
+                step.master == graph.master && is_own(step.master)
+            }
+            WorkerMessage::AbortStep(step) => is_own(step.master),
+            // Whose values a step waits for is in its partition.
+            WorkerMessage::Tensors { .. } | WorkerMessage::PackedTensors { .. } => true,
+        };
+        if are_own { Ok(()) } else { Err(Refusal::Master) }
+    }
+
+    fn claim(&self, master: u64, from: PeerId) -> Result<(), Refusal> {
+        let masters = &mut *self.masters.borrow_mut();
+        if masters.contains_key(&master) {
+            return Ok(());
+        }
+        if masters.values().filter(|of| **of == from).count() >= MASTERS {
+            return Err(Refusal::Masters);
+        }
+        masters.insert(master, from);
+        Ok(())
+    }
+
+    fn check_worker(&self, role: Role, message: &PeerMessage) -> Result<(), Refusal> {
+        let PeerMessage::ParameterServer(ParameterServerMessage::Leave { worker }) = message else {
+            return Ok(());
+        };
+        let exists = (*worker as usize) < self.workers.len();
+        match role {
+            Role::Task(Some(0)) if exists => Ok(()),
+            Role::Task(Some(own)) if own == *worker => Ok(()),
+            _ => Err(Refusal::Worker),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Each peer may send what its role and its masters allow, and no more.
+
+use std::sync::Arc;
+
+use smallvec::smallvec;
+
+use super::*;
+use crate::partition::Partition;
+use crate::runtime::messages::{GraphHandle, SessionId, StepId};
+
+const STEP: StepId = StepId { master: 7, number: 0, trains: true };
+const GRAPH: GraphHandle = GraphHandle { master: 7, number: 0 };
+
+/// The rights of a task of two parameter servers, two workers and an evaluator, which has met them
+/// and a client and a stranger as peers 0 to 6.
+fn access() -> Access {
+    let jobs = [("evaluator", 1), ("ps", 2), ("worker", 2)];
+    let access = Access::of(ClusterSpec::simulated(jobs).unwrap());
+    let names = ["ps:0", "ps:1", "worker:0", "worker:1", "evaluator:0", "client:3", "tester:0"];
+    for (id, name) in (0..).zip(names) {
+        let name: TaskName = name.parse().unwrap();
+        let worker = access.workers.iter().position(|worker| *worker == name);
+        let role = match name.job() {
+            "client" => Role::Client,
+            "tester" => Role::Stranger,
+            _ => Role::Task(worker.map(|worker| worker as u32)),
+        };
+        access.peers.borrow_mut().insert(PeerId(id), Peer { name, role });
+    }
+    access
+}
+
+const WORKERS: [PeerId; 2] = [PeerId(2), PeerId(3)];
+const EVALUATOR: PeerId = PeerId(4);
+const CLIENT_3: PeerId = PeerId(5);
+const STRANGER: PeerId = PeerId(6);
+
+fn register(graph: GraphHandle, isolated: Option<Scope>) -> PeerMessage {
+    let partition = Partition {
+        task: TaskName::new("ps", 0),
+        device: 0,
+        nodes: Vec::new(),
+        slots: 0,
+        variables: Vec::new(),
+        feeds: Vec::new(),
+        fetches: Vec::new(),
+        sends: Vec::new(),
+        receives: Vec::new(),
+    };
+    WorkerMessage::RegisterGraph { graph, partition: Arc::new(partition), isolated }.into()
+}
+
+fn run(step: StepId, graph: GraphHandle) -> PeerMessage {
+    WorkerMessage::RunGraph { step, graph, feeds: smallvec![], origin: None }.into()
+}
+
+fn leave(worker: u32) -> PeerMessage {
+    ParameterServerMessage::Leave { worker }.into()
+}
+
+#[test]
+fn a_masters_id_is_its_peers_until_that_peer_is_lost() {
+    let access = access();
+    assert!(access.admits(WORKERS[0], &register(GRAPH, None)));
+    let orders = [
+        register(GraphHandle { number: 1, ..GRAPH }, None),
+        run(STEP, GRAPH),
+        WorkerMessage::AbortStep(STEP).into(),
+        WorkerMessage::DeregisterGraphs { graphs: vec![GRAPH], isolated: None }.into(),
+        WorkerMessage::DeregisterGraphs { graphs: Vec::new(), isolated: Some((7, SessionId(0))) }
+            .into(),
+    ];
+    for order in &orders {
+        assert!(access.admits(WORKERS[0], order), "{order:?}");
+        assert!(!access.admits(WORKERS[1], order), "{order:?}");
+    }
+    assert_eq!(access.lose(WORKERS[0]), [7]);
+    assert!(access.admits(WORKERS[1], &orders[0]));
+    assert!(!access.admits(WORKERS[0], &orders[0]));
+}
+
+#[test]
+fn a_step_a_graph_and_a_session_of_different_masters_do_not_belong_together() {
+    let access = access();
+    assert!(!access.admits(WORKERS[0], &register(GRAPH, Some((8, SessionId(0))))));
+    assert!(access.admits(WORKERS[0], &register(GRAPH, Some((7, SessionId(0))))));
+    assert!(!access.admits(WORKERS[0], &run(StepId { master: 8, ..STEP }, GRAPH)));
+}
+
+#[test]
+fn this_tasks_own_master_is_nobody_elses() {
+    let access = access();
+    access.own(7, PeerId(0));
+    assert!(!access.admits(WORKERS[0], &register(GRAPH, None)));
+}
+
+#[test]
+fn a_peer_has_a_few_masters_at_a_time() {
+    let access = access();
+    let of = |master| register(GraphHandle { master, number: 0 }, None);
+    assert!((0..MASTERS as u64).all(|master| access.admits(WORKERS[0], &of(master))));
+    assert!(!access.admits(WORKERS[0], &of(99)) && access.admits(WORKERS[1], &of(99)));
+}
+
+#[test]
+fn a_worker_leaves_for_itself_and_the_chief_for_any() {
+    let access = access();
+    assert!(access.admits(WORKERS[1], &leave(1)) && !access.admits(WORKERS[1], &leave(0)));
+    assert!(access.admits(WORKERS[0], &leave(0)) && access.admits(WORKERS[0], &leave(1)));
+    assert!(!access.admits(WORKERS[0], &leave(2)), "there are two workers");
+    assert!(!access.admits(EVALUATOR, &leave(0)) && !access.admits(PeerId(1), &leave(1)));
+}
+
+#[test]
+fn a_client_runs_graphs_only_where_sessions_are_served() {
+    let access = access();
+    let over = || PeerMessage::from(ParameterServerMessage::TrainingOver);
+    assert!(!access.admits(CLIENT_3, &register(GRAPH, None)));
+    access.serve_sessions();
+    assert!(access.admits(CLIENT_3, &register(GRAPH, None)));
+    assert!(access.admits(CLIENT_3, &run(STEP, GRAPH)));
+    for of_a_training in [over(), leave(0), ParameterServerMessage::AskForPlaces.into()] {
+        assert!(!access.admits(CLIENT_3, &of_a_training), "{of_a_training:?}");
+    }
+    assert!(access.admits(EVALUATOR, &over()));
+}
+
+#[test]
+fn a_stranger_sends_nothing_and_its_refusal_is_told_once() {
+    let access = access();
+    access.serve_sessions();
+    for _ in 0..3 {
+        assert!(!access.admits(STRANGER, &register(GRAPH, None)));
+        assert!(!access.admits(STRANGER, &ParameterServerMessage::TrainingOver.into()));
+    }
+    let why = Refusal::Stranger.to_string();
+    assert_eq!(access.refusals(), [(TaskName::new("tester", 0), why)]);
+}
