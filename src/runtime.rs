@@ -37,8 +37,8 @@ pub(crate) use compute::leaves_message_thread;
 pub use compute::{Asker, Calculation, ComputeModel, Work, WorkerStep};
 pub use error::{Code, Error, Result};
 pub(crate) use mail::{MasterMail, ResetContainers, RunStep, StepDone, stopped};
-pub use mail::{SessionOptions, Waiting, WaitingList};
-pub(crate) use mailbox::{messages_sent, tell};
+pub use mail::{Patience, SessionOptions, Waiting, WaitingList};
+pub(crate) use mailbox::{messages_sent, panic_text, tell};
 pub(crate) use master::step_plan::partitions;
 pub use messages::{
     Arrival, Arrivals, GraphHandle, MasterMessage, Origin, Packed, PackedArrivals,
@@ -46,6 +46,6 @@ pub use messages::{
     WorkerMessage,
 };
 pub use processor::Processor;
-pub(crate) use processor::is_computing;
+pub(crate) use processor::{attempt, is_computing};
 pub(crate) use reply::Answer;
 pub use server::{Host, Server, ServerDef, ServerTarget, ServerWorld};

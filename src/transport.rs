@@ -76,6 +76,15 @@ pub enum Loss {
     Restarted,
 }
 
+/// The reason why messages to a peer have not been sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// The reason, as a part of a sentence.
+    pub why: String,
+    /// Whether one of the two refuses the other's certificate: waiting does not help.
+    pub is_refused: bool,
+}
+
 /// A task's connection to the others.
 pub trait Transport<M: Payload> {
     /// This task.
@@ -107,6 +116,12 @@ pub trait Transport<M: Payload> {
     /// incarnation, that one is lost now, before any message about the later one.
     #[expect(unused_variables, reason = "its tasks never restart")]
     fn has_restarted(&self, peer: PeerId, incarnation: u64) {}
+
+    /// Why messages to `peer` wait; `None` if none do, or if the transport never has any wait.
+    #[expect(unused_variables, reason = "it delivers at once")]
+    fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
+        None
+    }
 }
 
 /// The length of an envelope without its messages: lengths, ids and check values \[bytes\].

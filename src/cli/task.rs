@@ -75,7 +75,11 @@ fn attend(
     let busy_poll = args.busy_poll.0;
     let (encoding, devices) = (trial.cluster.encoding, trial.cluster.devices);
     let member = Member { seat, encoding, devices, busy_poll, clock };
+    let beating = control.as_ref().map(Control::try_clone).transpose()?;
     let program = |host: Host| {
+        if let Some(control) = beating {
+            actix_rt::spawn(control.beat());
+        }
         let task = trial.deployed_checkpoints().and_then(|checkpoints| {
             let stores = (checkpoints, Stores::Lasting);
             trial.task((host.server, host.clock), stores, &recording)

@@ -14,7 +14,8 @@ use super::DeploymentError;
 use super::network::{Message, Standing};
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::transport::{
-    CLIENT, Identity, Inbox, Loss, Messages, PeerId, Quic, QuicConfig, QuicError, RunId, Transport,
+    CLIENT, Identity, Inbox, Loss, Messages, Obstacle, PeerId, Quic, QuicConfig, QuicError, RunId,
+    Transport,
 };
 
 /// The time limit of the answer.
@@ -82,13 +83,14 @@ async fn answer(args: &Question<'_>) -> Result<Standing, DeploymentError> {
     let peer = quic.resolve(task).expect("it is in the cluster");
     quic.send(peer, vec![Message::Ask]);
     let told = timeout(PATIENCE, told).await;
-    let reasons: Vec<String> = quic.waiting_for().into_iter().map(|(_, why)| why).collect();
+    let obstacles: Vec<Obstacle> = quic.waiting_for().into_iter().map(|(_, it)| it).collect();
     if !quic.shut_down(FLUSH).await {
         tracing::debug!("the task may not know that nobody asks any more");
     }
     match told {
         Ok(Ok(standing)) => Ok(standing),
         _ => {
+            let reasons: Vec<&str> = obstacles.iter().map(|it| it.why.as_str()).collect();
             let why = if reasons.is_empty() {
                 "it does not answer".to_owned()
             } else {
@@ -97,8 +99,7 @@ async fn answer(args: &Question<'_>) -> Result<Standing, DeploymentError> {
             Err(DeploymentError::Unanswered {
                 task: task.clone(),
                 address: args.address.to_owned(),
-                // The transport's reasons are texts; those of a refused handshake all name it.
-                is_refused: why.contains("certificate"),
+                is_refused: obstacles.iter().any(|it| it.is_refused),
                 why,
             })
         }

@@ -31,12 +31,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MAX_IDENTITY: u64 = 1 << 16;
 /// The time between two reports of progress.
 const TELL_EVERY: Duration = Duration::from_millis(100);
+/// The time between two signs of life.
+pub(crate) const BEAT_EVERY: Duration = Duration::from_secs(1);
 
 /// An event of a task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Event {
     /// The task has started, and its clock shows `now` \[ns\].
     Hello { now: u64 },
+    /// The task's actors run.
+    Alive,
     /// The task's progress.
     Progress { global_step: u64, loss: Option<f32>, now: u64 },
     /// The task's recording, at its end.
@@ -73,6 +77,14 @@ impl Control {
         let stream =
             self.stream.try_clone().map_err(DeploymentError::system("talk to the launcher"))?;
         Ok(Self { stream, next: self.next })
+    }
+
+    /// Gives signs of life for as long as the actors' thread, on which this runs, is not stuck.
+    pub(crate) async fn beat(mut self) {
+        loop {
+            tokio::time::sleep(BEAT_EVERY).await;
+            self.tell(&Event::Alive);
+        }
     }
 
     /// The stream, on which the launcher's end can be noticed.

@@ -92,6 +92,7 @@ impl ExitCode {
             | Code::VariablesLost
             | Code::WorkersLeft => Self::TrainingLost,
             Code::DataLoss => Self::CorruptData,
+            Code::Unauthenticated => Self::CertificateRefused,
             Code::Cancelled | Code::Late | Code::OutOfRange | Code::Internal => Self::Internal,
         }
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::stop::StopRequest;
 use super::{DeploymentError, ExitCode};
 use crate::cluster::TaskName;
-use crate::runtime::Traffic;
+use crate::runtime::{Patience, Traffic};
 use crate::training::{Recording, Watch};
 use crate::units::Time;
 
@@ -30,6 +30,8 @@ pub(crate) struct Launch {
     /// How long an idle task polls for messages, if the user has said so.
     pub(crate) busy_poll: Option<Duration>,
     pub(crate) tasks: Vec<TaskName>,
+    /// How long a task that gives no sign of life is waited for.
+    pub(crate) patience: Patience,
     /// The folder of the tasks' logs.
     pub(crate) logs: PathBuf,
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::runtime::{PeerMessage, Server, Traffic, WaitingList};
-use crate::transport::{Inbox, Loss, Messages, Payload, PeerId, Quic, Transport};
+use crate::transport::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Quic, Transport};
 use crate::units::Bytes;
 
 /// The time between two checks whether all actors have said what they wait for, and their number.
@@ -128,7 +128,7 @@ impl Network {
                 .quic
                 .waiting_for()
                 .into_iter()
-                .map(|(task, why)| (task.to_string(), why))
+                .map(|(task, obstacle)| (task.to_string(), obstacle.why))
                 .collect(),
             refused: self.quic.refusals().into_iter().chain(refused).collect(),
         }
@@ -173,6 +173,10 @@ impl Transport<PeerMessage> for OfRuntime {
 
     fn has_restarted(&self, peer: PeerId, incarnation: u64) {
         self.0.quic.has_restarted(peer, incarnation);
+    }
+
+    fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
+        self.0.quic.obstacle(peer)
     }
 }
 

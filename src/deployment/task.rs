@@ -13,9 +13,10 @@ use super::network::Network;
 use super::stop::{Either, GRACE, StopRequest, either};
 use super::{DeploymentError, ExitCode, Seat};
 use crate::clock::{Clock, WallClock};
+use crate::cluster::TaskName;
 use crate::runtime::{
     self, Code, ComputeModel, Encoding, Error, Host, ParameterServerMessage, PeerMessage,
-    Processor, Server, ServerDef, Traffic,
+    Processor, Server, ServerDef, Traffic, panic_text,
 };
 use crate::transport::{Quic, Transport};
 use crate::units::Time;
@@ -46,7 +47,8 @@ pub struct TaskOutcome<T> {
     /// The value that the program returned. None if it was asked to stop and did not return in
     /// time.
     pub result: runtime::Result<Option<T>>,
-    /// The exit code of the request to stop, if there was one.
+    /// The exit code of the request to stop, of this task or of a parameter server, if there was
+    /// one.
     pub stopped: Option<ExitCode>,
     /// The time at the end, on the task's clock.
     pub ended: Time,
@@ -102,10 +104,17 @@ where
     }
     let host = Host { server: Rc::clone(&server), clock: Rc::new(member.clock) };
     let mut running = actix_rt::spawn(program(host));
-    let (result, stopped) = match either(&mut running, &mut stop).await {
-        Either::First(joined) => (joined.unwrap_or_else(panicked).map(Some), None),
+    let mut breaks = Box::pin(server.breaks());
+    let mut ends = Box::pin(either(&mut breaks, &mut running));
+    let first = either(&mut ends, &mut stop).await;
+    drop(ends);
+    let (result, stopped) = match first {
+        Either::First(Either::First(broken)) => (Err(broken), None),
+        Either::First(Either::Second(joined)) => (joined.unwrap_or_else(panicked).map(Some), None),
         Either::Second(code) => (drain(&server, running).await, Some(code)),
     };
+    let result = result.map_err(|error| server.broken().unwrap_or(error));
+    let stopped = stopped.or_else(|| server.stopping().map(|peer| ended_by(&peer, server.task())));
     let ended = member.clock.now();
     let flush = if result.is_ok() { FLUSH } else { FLUSH_FAILED };
     if !quic.shut_down(flush).await {
@@ -145,6 +154,12 @@ async fn drain<T>(
     Ok(None)
 }
 
+/// The exit code of a task whose training has ended because `peer` was asked to stop.
+fn ended_by(peer: &TaskName, task: &TaskName) -> ExitCode {
+    eprintln!("{peer} was asked to stop, so {task} has ended; start both again to go on");
+    ExitCode::PeersLost
+}
+
 /// Passes the end of the training on to tasks that the chief may not know.
 async fn pass_on_the_end(server: Rc<Server>) {
     server.training_is_over().await;
@@ -154,12 +169,5 @@ async fn pass_on_the_end(server: Rc<Server>) {
 /// The error of a program that panicked.
 fn panicked<T>(error: tokio::task::JoinError) -> runtime::Result<T> {
     let panic = error.try_into_panic().expect("nobody cancels a task's program");
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or(panic.downcast_ref::<String>().map(String::as_str));
-    Err(Error::new(
-        Code::Internal,
-        format!("the program panicked: {}", text.unwrap_or("without a message")),
-    ))
+    Err(Error::new(Code::Internal, format!("the program panicked: {}", panic_text(&*panic))))
 }

@@ -70,6 +70,7 @@ impl Launcher {
             run: trial.name.clone(),
             busy_poll: self.busy_poll,
             tasks: trial.cluster.spec.tasks().collect(),
+            patience: trial.settings.patience,
             logs,
         };
         let launched = match launch(&order, watch, stop).await? {

@@ -180,12 +180,18 @@ impl SyncReplicas {
             means.push((variable.clone(), collector.take(&number)?));
         }
         let update = self.inner.apply_gradients(&means, global_step)?;
-        let tokens_per_step = self.replicas_to_aggregate.max(self.total_num_replicas);
+        let tokens_per_step =
+            tokens_of_an_update(self.replicas_to_aggregate, self.total_num_replicas);
         let update_op = update.target();
         global_step.graph().with_control_dependencies(&[update_op], |_| {
             tokens.enqueue_many(&[&copies(&update.global_step(), tokens_per_step, global_step)?])
         })
     }
+}
+
+/// A token for each gradient of an update, and for each worker.
+fn tokens_of_an_update(replicas_to_aggregate: u32, total_num_replicas: u32) -> u32 {
+    replicas_to_aggregate.max(total_num_replicas)
 }
 
 impl SyncReplicasOp {
@@ -230,6 +236,11 @@ impl SyncReplicasOp {
             return self.graph().group("no_init_tokens", &[]);
         }
         self.tokens.enqueue_many(&[&copies(&self.global_step.read(), given, &self.global_step)?])
+    }
+
+    /// The number of tokens that an update puts into the queue.
+    pub fn tokens_of_an_update(&self) -> u32 {
+        tokens_of_an_update(self.replicas_to_aggregate, self.total_num_replicas)
     }
 
     /// Ends the training: workers that wait for a token and find none are at the end of their

@@ -68,6 +68,8 @@ pub(crate) enum Refusal {
     Masters,
     #[error("it speaks for a worker that it is not")]
     Worker,
+    #[error("it trains, and says that the training's variables go with it")]
+    NoServer,
 }
 
 impl Access {
@@ -204,8 +206,13 @@ impl Access {
     }
 
     fn check_worker(&self, role: Role, message: &PeerMessage) -> Result<(), Refusal> {
-        let PeerMessage::ParameterServer(ParameterServerMessage::Leave { worker }) = message else {
-            return Ok(());
+        use ParameterServerMessage::{Leave, Stopping};
+        let worker = match (message, role) {
+            (PeerMessage::ParameterServer(Leave { worker }), _) => worker,
+            (PeerMessage::ParameterServer(Stopping), Role::Task(Some(_))) => {
+                return Err(Refusal::NoServer);
+            }
+            _ => return Ok(()),
         };
         let exists = (*worker as usize) < self.workers.len();
         match role {

@@ -15,7 +15,7 @@ use half::bf16;
 use crate::cluster::TaskName;
 use crate::kernels::{convert, quantize};
 use crate::tensor::{DType, Shape, Tensor};
-use crate::transport::{Inbox, Messages, PeerId, Transport};
+use crate::transport::{Inbox, Messages, Obstacle, PeerId, Transport};
 
 use crate::runtime::messages::{Packed, PeerMessage, WorkerMessage, written};
 
@@ -127,5 +127,9 @@ impl Transport<PeerMessage> for Compressed {
 
     fn has_restarted(&self, peer: PeerId, incarnation: u64) {
         self.transport.has_restarted(peer, incarnation);
+    }
+
+    fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
+        self.transport.obstacle(peer)
     }
 }

@@ -1,5 +1,6 @@
 //! The device of a task: runs kernels, and reports when they are done.
 
+use std::any::Any;
 use std::rc::Rc;
 
 use crate::kernels::{self, Cost, Costs, Numerics};
@@ -41,6 +42,13 @@ pub trait Calculation: Send {
 /// The actors that asked for a piece of work.
 #[derive(Clone)]
 pub struct Asker(pub(crate) Rc<Actors>);
+
+impl Asker {
+    /// Ends the task: its calculation has panicked.
+    pub(crate) fn has_panicked(&self, panic: &(dyn Any + Send)) {
+        self.0.panics.note("a kernel", panic);
+    }
+}
 
 #[cfg(test)]
 impl Asker {

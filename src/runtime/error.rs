@@ -30,6 +30,8 @@ pub enum Code {
     OutOfRange,
     /// A task can't be reached. Try again later.
     Unavailable,
+    /// A task refuses this one's certificate, or this one that of the task. Issue it anew.
+    Unauthenticated,
     /// Saved state can't be read, or state can't be saved. Mend the store; nothing that was good is
     /// lost.
     DataLoss,

@@ -8,11 +8,11 @@ use tokio::sync::Notify;
 use tracing::trace_span;
 
 use crate::cluster::TaskName;
-use crate::transport::{Inbox, Loss, Messages, PeerId, Transport};
+use crate::transport::{Inbox, Loss, Messages, Obstacle, PeerId, Transport};
 
 use crate::runtime::access::Access;
 use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
-use crate::runtime::mailbox::{Address, Spare, tell};
+use crate::runtime::mailbox::{Address, Panics, Spare, tell};
 use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
 use crate::runtime::places::KnownPlaces;
 use crate::runtime::state::{Served, StateRequest};
@@ -35,12 +35,16 @@ pub(crate) struct Actors {
     pub(crate) parameter_server: Address<ParameterServerMail>,
     /// Which messages of other tasks are taken.
     pub(crate) access: Access,
+    /// Whether one of them has panicked.
+    pub(crate) panics: Rc<Panics>,
     /// Whether the chief has announced the end of the training.
     pub(crate) training_over: Cell<bool>,
     /// Wakes the programs that wait for the chief's announcement.
     pub(crate) end_of_training: Notify,
     /// Whether this task is to take no more steps, whatever the others do.
     pub(crate) stop_requested: Cell<bool>,
+    /// The parameter server that was asked to stop, if one was.
+    pub(crate) stopping: Cell<Option<PeerId>>,
     /// Whether worker 0 has said that it takes no more steps.
     pub(crate) chief_has_left: Cell<bool>,
     /// The number of times that the task's variables have been cleared.
@@ -88,6 +92,11 @@ impl Link {
         }
     }
 
+    /// Why messages to `peer` wait, if they do.
+    pub(crate) fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
+        self.transport.obstacle(peer)
+    }
+
     /// Sends `message` to its actor at `to`; a message to another task goes with the next flush.
     pub(crate) fn send(&self, to: PeerId, message: impl Into<PeerMessage>) {
         let message = message.into();
@@ -132,7 +141,7 @@ impl Link {
     /// step; sending the message to all would take a connection between any two workers. The
     /// chief's leaving goes to all.
     fn is_not_missed(&self, to: PeerId, messages: &[PeerMessage]) -> bool {
-        use ParameterServerMessage::{Leave, TrainingOver};
+        use ParameterServerMessage::{Leave, Stopping, TrainingOver};
         let partners = &self.actors.partners;
         match messages {
             [PeerMessage::ParameterServer(Leave { worker: 1.. })]
@@ -140,7 +149,7 @@ impl Link {
             {
                 self.name(to).job() != "ps" && !partners.borrow().contains(&to)
             }
-            [PeerMessage::ParameterServer(Leave { .. } | TrainingOver)] => false,
+            [PeerMessage::ParameterServer(Leave { .. } | TrainingOver | Stopping)] => false,
             _ => {
                 partners.borrow_mut().insert(to);
                 false
@@ -157,9 +166,11 @@ impl Actors {
             master: Address::new(),
             worker: Address::new(),
             parameter_server: Address::new(),
+            panics: Rc::default(),
             training_over: Cell::new(false),
             end_of_training: Notify::new(),
             stop_requested: Cell::new(false),
+            stopping: Cell::new(None),
             chief_has_left: Cell::new(false),
             resets: Cell::new(0),
             has_servers: Cell::new(false),
@@ -181,14 +192,14 @@ impl Actors {
                 tell(&self.worker, WorkerMail::FromPeer { from, message });
             }
             PeerMessage::ParameterServer(message) => {
-                self.note(&message);
+                self.note(from, &message);
                 tell(&self.parameter_server, ParameterServerMail::FromPeer { from, message });
             }
         }
     }
 
     /// Notes what the task's program asks about its training.
-    fn note(&self, message: &ParameterServerMessage) {
+    fn note(&self, from: PeerId, message: &ParameterServerMessage) {
         match message {
             ParameterServerMessage::TrainingOver => {
                 self.training_over.set(true);
@@ -196,6 +207,7 @@ impl Actors {
             }
             ParameterServerMessage::Reset { .. } => self.resets.set(self.resets.get() + 1),
             ParameterServerMessage::Leave { worker: 0 } => self.chief_has_left.set(true),
+            ParameterServerMessage::Stopping => self.stopping.set(Some(from)),
             ParameterServerMessage::Leave { .. }
             | ParameterServerMessage::AskForPlaces
             | ParameterServerMessage::Places(_) => {}

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -34,8 +35,8 @@ pub(crate) enum MasterMail {
     ExtendSession { session: SessionId, graph: Arc<GraphDef> },
     /// Session: run a step.
     RunStep(RunStep),
-    /// Session: end; running steps are cancelled.
-    CloseSession { session: SessionId },
+    /// Session: end; running steps fail with `error`.
+    CloseSession { session: SessionId, error: Error },
     /// Program: clear containers on the cluster's tasks; ends all sessions of this master.
     Reset(ResetContainers),
     /// The transport: a task is lost, with the messages on the way to and from it and all that was
@@ -109,8 +110,10 @@ pub(crate) enum ParameterServerMail {
     Gathered(Vec<Served>),
     /// The device: updates have been computed.
     Updated(Box<Updates>),
-    /// The server: answer when every one of `workers` has left.
-    Join { workers: u32, reply: oneshot::Sender<()> },
+    /// The server: answer when every one of `workers` has left, or when `patience` is at its end.
+    Join { workers: u32, patience: Patience, reply: oneshot::Sender<Result<()>> },
+    /// The clock: it is time to look whether anybody uses the task.
+    NobodyHasCome,
     /// The server: say what you wait for.
     Inquire(WaitingList),
     /// The server stops: nobody is answered any more.
@@ -146,6 +149,32 @@ pub(crate) struct ResetContainers {
     pub(crate) reply: Reply<Result<Departed>>,
 }
 
+/// How long a task waits for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// For those that have never come.
+    pub first: Duration,
+    /// For those that were lost, to come back.
+    pub recovery: Duration,
+}
+
+impl Patience {
+    /// How much longer a task is waited for that has never come: it may still have to be started.
+    const FIRST: u32 = 5;
+
+    /// The patience of a training in which a lost task has `recovery` to come back.
+    pub fn new(recovery: Duration) -> Self {
+        Self { first: recovery.saturating_mul(Self::FIRST), recovery }
+    }
+}
+
+impl Default for Patience {
+    /// A minute to come back, five to come.
+    fn default() -> Self {
+        Self::new(Duration::from_secs(60))
+    }
+}
+
 /// The result of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct StepDone {
@@ -164,7 +193,7 @@ pub struct SessionOptions {
     /// Share no variables with other sessions.
     pub isolate_session_state: bool,
     /// The time that a step may take before it fails and says who had not answered.
-    pub operation_timeout: Option<std::time::Duration>,
+    pub operation_timeout: Option<Duration>,
 }
 
 /// Who waits, and for what: for the report of a hang.

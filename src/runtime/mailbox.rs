@@ -8,19 +8,25 @@
 //! All actors of a task live on one thread, so a mailbox is a queue without a lock; it allocates
 //! nothing once it has grown.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{self, Poll, Waker};
 
 use actix::fut::ActorFuture;
 use actix::{Actor, ActorContext, ActorState, AsyncContext, Context};
+use tokio::sync::Notify;
 
 /// An actor that takes messages.
 pub(crate) trait Receive: Actor<Context = Context<Self>> {
     /// The actor's messages.
     type Message: 'static;
+
+    /// What it is of its task, as in the report of its panic.
+    const ROLE: &'static str;
 
     /// Takes one message: a turn.
     fn receive(&mut self, message: Self::Message, context: &mut Context<Self>);
@@ -38,7 +44,46 @@ struct Mailbox<M> {
 }
 
 /// An actor's end of its mailbox, which closes when the actor stops.
-struct Inlet<M>(Rc<Mailbox<M>>);
+struct Inlet<M>(Rc<Mailbox<M>>, Rc<Panics>);
+
+/// The first panic of a task's actors and kernels. An actor that has panicked has stopped, and its
+/// task is of no use any more.
+#[derive(Default)]
+pub(crate) struct Panics {
+    first: RefCell<Option<String>>,
+    noted: Notify,
+}
+
+impl Panics {
+    /// Notes that `role`, an actor or a kernel, has panicked.
+    pub(crate) fn note(&self, role: &str, panic: &(dyn Any + Send)) {
+        let text = format!("{role} panicked: {}", panic_text(panic));
+        self.first.borrow_mut().get_or_insert(text);
+        self.noted.notify_waiters();
+    }
+
+    /// What has panicked, and the panic's text.
+    pub(crate) fn first(&self) -> Option<String> {
+        self.first.borrow().clone()
+    }
+
+    /// Waits for the first panic.
+    pub(crate) async fn noted(&self) -> String {
+        loop {
+            let noted = self.noted.notified();
+            if let Some(first) = self.first() {
+                return first;
+            }
+            noted.await;
+        }
+    }
+}
+
+/// The text that a panic was given.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or(panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
+}
 
 impl<M> Clone for Address<M> {
     fn clone(&self) -> Self {
@@ -59,10 +104,10 @@ impl<M: 'static> Address<M> {
         Self(Rc::new(Mailbox { messages, waker: Cell::default(), is_closed: Cell::new(false) }))
     }
 
-    /// Runs `actor`, which then takes the messages sent here.
-    pub(crate) fn run<A: Receive<Message = M>>(&self, actor: A) {
+    /// Runs `actor`, which then takes the messages sent here. Its panic is noted in `panics`.
+    pub(crate) fn run<A: Receive<Message = M>>(&self, actor: A, panics: &Rc<Panics>) {
         let mut context = Context::new();
-        context.spawn(Inlet(Rc::clone(&self.0)));
+        context.spawn(Inlet(Rc::clone(&self.0), Rc::clone(panics)));
         context.run(actor);
     }
 }
@@ -77,7 +122,12 @@ impl<A: Receive> ActorFuture<A> for Inlet<A::Message> {
         task: &mut task::Context<'_>,
     ) -> Poll<()> {
         while let Some(message) = self.next() {
-            actor.receive(message, context);
+            let turn = catch_unwind(AssertUnwindSafe(|| actor.receive(message, context)));
+            if let Err(panic) = turn {
+                self.1.note(A::ROLE, &*panic);
+                context.terminate(); // what it holds may be half changed
+                return Poll::Ready(());
+            }
             if context.state() != ActorState::Running {
                 return Poll::Ready(());
             }

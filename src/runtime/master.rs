@@ -249,7 +249,7 @@ impl Master {
         }
     }
 
-    fn close_session(&mut self, session: SessionId, why: &str) {
+    fn close_session(&mut self, session: SessionId, error: &Error) {
         let isolated =
             self.sessions.contains_key(&session).then(|| self.scope_of(session)).flatten();
         let Some(closed) = self.sessions.remove(&session) else { return };
@@ -260,13 +260,12 @@ impl Master {
             .map(|(id, _)| *id)
             .collect();
         for step in running {
-            self.fail(step, Error::new(Code::Cancelled, why));
+            self.fail(step, error.clone());
         }
         let mut all_parts = Vec::new();
         for plan in closed.plans.into_values() {
             let (parts, waiting) = plan.into_parts();
-            let cancelled = || Error::new(Code::Cancelled, why);
-            waiting.into_iter().for_each(|accepted| refuse(accepted, cancelled()));
+            waiting.into_iter().for_each(|accepted| refuse(accepted, error.clone()));
             all_parts.extend(parts);
         }
         self.deregister(all_parts, isolated);
@@ -275,8 +274,9 @@ impl Master {
     /// The server stops: everything that runs is cancelled.
     fn stop(&mut self, context: &mut Context<Self>) {
         let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
+        let stopped = Error::new(Code::Cancelled, "the step was cancelled: its server has stopped");
         for session in sessions {
-            self.close_session(session, "the step was cancelled: its server has stopped");
+            self.close_session(session, &stopped);
         }
         context.stop();
     }
@@ -321,9 +321,6 @@ impl Master {
     }
 }
 
-/// The text that TensorFlow's users look for when a session is closed during a step.
-const CLOSED: &str = "the step was cancelled by an explicit call to `Session::close`";
-
 /// Ends a step that has not begun.
 fn refuse(accepted: Accepted, error: Error) {
     answer(accepted.run.reply, Err(error));
@@ -341,6 +338,7 @@ impl Actor for Master {
 
 impl Receive for Master {
     type Message = MasterMail;
+    const ROLE: &'static str = "the master";
 
     fn receive(&mut self, message: MasterMail, context: &mut Context<Self>) {
         match message {
@@ -353,7 +351,7 @@ impl Receive for Master {
                 }
             }
             MasterMail::RunStep(run) => self.run_step(run, context),
-            MasterMail::CloseSession { session } => self.close_session(session, CLOSED),
+            MasterMail::CloseSession { session, error } => self.close_session(session, &error),
             MasterMail::Reset(asked) => self.reset(asked, context),
             MasterMail::FromPeer { from, message } => self.on_message(from, message, context),
             MasterMail::Lost { peer, loss } => self.lost(peer, loss, context),

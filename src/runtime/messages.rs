@@ -206,6 +206,9 @@ pub enum ParameterServerMessage {
     AskForPlaces,
     /// Chief's task: where its graph has the variables that workers share.
     Places(Places),
+    /// Parameter server: it was asked to stop, and its variables go with it; save them, and end the
+    /// training.
+    Stopping,
 }
 
 /// The variables that workers share, by name, each with the task that a graph places it on.

@@ -5,6 +5,7 @@
 
 mod coordination;
 mod done;
+mod joins;
 mod resources;
 mod snapshots;
 mod trainings;
@@ -17,7 +18,6 @@ use std::rc::Rc;
 
 use actix::{Actor, ActorContext, Context};
 use smallvec::smallvec;
-use tokio::sync::oneshot;
 use tracing::trace_span;
 
 use crate::clock::Clock;
@@ -37,6 +37,7 @@ use crate::runtime::parameter_server::coordination::Coordination;
 use crate::runtime::parameter_server::resources::Resources;
 use crate::runtime::parameter_server::variable_store::VariableStore;
 use crate::runtime::state::{Action, Commit, Served, StateRequest, Ticket, VariableId};
+use joins::Joins;
 use snapshots::Snapshots;
 use trainings::Binding;
 use updating::Updates;
@@ -56,7 +57,7 @@ pub(crate) struct ParameterServer {
     /// Partitions held off because a fence was up, or because their worker's last training was not
     /// over here.
     held_off: Vec<Binding>,
-    joins: Vec<(u32, oneshot::Sender<()>)>,
+    joins: Joins,
     /// Answers for the worker, sent at the end of the turn.
     served: Vec<Served>,
     /// Answers with copied rows, sent at the end of the turn.
@@ -80,7 +81,7 @@ impl ParameterServer {
             members: Membership::default(),
             snapshots: Snapshots::default(),
             held_off: Vec::new(),
-            joins: Vec::new(),
+            joins: Joins::default(),
             served: Vec::new(),
             gathered: Vec::new(),
             updates: Box::default(),
@@ -241,6 +242,7 @@ impl ParameterServer {
         match message {
             ParameterServerMessage::Leave { worker } => self.leave(worker),
             ParameterServerMessage::TrainingOver => self.finish(),
+            ParameterServerMessage::Stopping => {} // the task's program ends the training
             ParameterServerMessage::AskForPlaces => self.link.tell_places(from),
             ParameterServerMessage::Places(places) => self.link.actors.places.hear(from, places),
             ParameterServerMessage::Reset { number, containers, within_training, incarnations } => {
@@ -304,10 +306,7 @@ impl ParameterServer {
         for (ticket, what) in self.resources.waiting() {
             list.push(Waiting { who: format!("{who}, step {}", ticket.step.number), what });
         }
-        for (workers, _) in &self.joins {
-            let what = format!("{} of {workers} workers to leave", self.members.live(*workers));
-            list.push(Waiting { who: who.clone(), what });
-        }
+        list.extend(self.joins_wait_for(&who));
     }
 
     /// Ends a turn: sends its answers and launches its work.
@@ -337,6 +336,7 @@ impl Actor for ParameterServer {
 
 impl Receive for ParameterServer {
     type Message = ParameterServerMail;
+    const ROLE: &'static str = "the parameter server";
 
     fn receive(&mut self, message: ParameterServerMail, context: &mut Context<Self>) {
         match message {
@@ -344,7 +344,8 @@ impl Receive for ParameterServer {
                 self.make_ready(Binding { from, graph, attempt, scope, variables, replicas });
             }
             ParameterServerMail::Replicas(tasks) => {
-                self.members.expect(tasks.into_iter().map(|task| task.0));
+                self.members.expect(tasks.iter().map(|task| task.0));
+                self.joins.expect(tasks);
             }
             ParameterServerMail::Lost { peer, masters, loss } => {
                 self.lose(peer, &masters, loss, context);
@@ -373,14 +374,15 @@ impl Receive for ParameterServer {
             ParameterServerMail::FromPeer { from, message } => self.on_message(from, message),
             ParameterServerMail::Gathered(served) => self.served.extend(served),
             ParameterServerMail::Updated(updates) => self.updated(updates),
-            ParameterServerMail::Join { workers, reply } => {
-                self.joins.push((workers, reply));
-                self.answer_joins();
+            ParameterServerMail::Join { workers, patience, reply } => {
+                self.join(workers, patience, reply);
             }
+            ParameterServerMail::NobodyHasCome => self.look_at_joins(context),
             ParameterServerMail::Inquire(list) => self.inquire(&list),
             ParameterServerMail::Stop => context.stop(),
         }
         self.let_in();
+        self.mind_joins(context);
         self.end_turn();
     }
 }

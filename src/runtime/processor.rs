@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
@@ -52,8 +52,10 @@ impl ComputeModel for Processor {
         if leaves_message_thread(cost.total()) {
             self.hand_over(calculation, asker);
         } else {
-            calculation.run();
-            calculation.done(&asker);
+            match attempt(&mut *calculation) {
+                Ok(()) => calculation.done(&asker),
+                Err(panic) => asker.has_panicked(&*panic),
+            }
         }
     }
 }
@@ -69,7 +71,7 @@ impl Processor {
             drop(away);
             match ran {
                 Ok(Ok(calculation)) => calculation.done(&asker),
-                Ok(Err(panic)) => resume_unwind(panic),
+                Ok(Err(panic)) => asker.has_panicked(&*panic),
                 Err(_) => unreachable!("each piece of the line is run"),
             }
         });
@@ -84,7 +86,7 @@ impl Processor {
     /// Runs pieces until none waits.
     fn run(&self) {
         while let Some(Piece { mut calculation, done }) = self.next() {
-            let ran = catch_unwind(AssertUnwindSafe(|| calculation.run()));
+            let ran = attempt(&mut *calculation);
             if done.send(ran.map(|()| calculation)).is_err() {
                 tracing::debug!("nobody waits for a calculation any more: the task has ended");
             }
@@ -101,6 +103,11 @@ impl Processor {
     fn line(&self) -> MutexGuard<'_, Line> {
         self.0.lock().expect("nobody panics while holding this lock")
     }
+}
+
+/// Runs `calculation`; returns its panic.
+pub(crate) fn attempt(calculation: &mut dyn Calculation) -> thread::Result<()> {
+    catch_unwind(AssertUnwindSafe(|| calculation.run()))
 }
 
 impl fmt::Debug for Processor {

@@ -17,7 +17,7 @@ use crate::runtime::compute::{ComputeModel, Devices};
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::link::{Actors, Link};
 use crate::runtime::mail::{
-    MasterMail, ParameterServerMail, Waiting, WaitingList, WorkerMail, stopped,
+    MasterMail, ParameterServerMail, Patience, Waiting, WaitingList, WorkerMail, stopped,
 };
 use crate::runtime::mailbox::{Address, tell};
 use crate::runtime::master::Master;
@@ -132,10 +132,14 @@ impl Server {
             format!("{} {} {}", def.task, world.clock.now().0, world.clock.birth()).as_bytes(),
         );
         actors.access.own(id, world.transport.local());
-        actors.master.run(Master::new(link(), Rc::clone(&world.clock), id, devices));
-        actors.worker.run(Worker::new(link(), Rc::clone(&world.clock), Rc::clone(&world.devices)));
-        let (clock, devices) = (Rc::clone(&world.clock), Rc::clone(&world.devices));
-        actors.parameter_server.run(ParameterServer::new(link(), clock, devices));
+        let world_of = || (Rc::clone(&world.clock), Rc::clone(&world.devices));
+        let master = Master::new(link(), Rc::clone(&world.clock), id, devices);
+        actors.master.run(master, &actors.panics);
+        let (clock, devices) = world_of();
+        actors.worker.run(Worker::new(link(), clock, devices), &actors.panics);
+        let (clock, devices) = world_of();
+        let parameter_server = ParameterServer::new(link(), clock, devices);
+        actors.parameter_server.run(parameter_server, &actors.panics);
         let link = link();
         Self { def, world, actors, link, phase: Cell::new(Phase::New) }
     }
@@ -204,8 +208,9 @@ impl Server {
     /// Waits until all `workers` replicas have left the training.
     ///
     /// # Errors
-    /// If the server is not started, or stops before.
-    pub async fn join(&self, workers: u32) -> Result<()> {
+    /// If the server is not started, or stops before; if no other task uses it for as long as
+    /// `patience` says.
+    pub async fn join(&self, workers: u32, patience: Patience) -> Result<()> {
         match self.phase.get() {
             Phase::New => {
                 let message = "a server that is not started can't be joined; start it first";
@@ -215,8 +220,8 @@ impl Server {
             Phase::Started => {}
         }
         let (reply, joined) = oneshot::channel();
-        tell(&self.actors.parameter_server, ParameterServerMail::Join { workers, reply });
-        joined.await.map_err(|_| stopped().on(self.task()))
+        tell(&self.actors.parameter_server, ParameterServerMail::Join { workers, patience, reply });
+        joined.await.map_err(|_| stopped().on(self.task()))?
     }
 
     /// Lets clients, which are no tasks of the cluster, run graphs here (a certificate of
@@ -241,6 +246,17 @@ impl Server {
             tell(&self.actors.worker, WorkerMail::Stop);
             tell(&self.actors.parameter_server, ParameterServerMail::Stop);
         }
+    }
+
+    /// The error of a server one of whose actors has panicked; it can't go on.
+    pub(crate) fn broken(&self) -> Option<Error> {
+        self.actors.panics.first().map(|what| broken(&what).on(self.task()))
+    }
+
+    /// Waits until an actor has panicked, and returns the error.
+    pub(crate) fn breaks(&self) -> impl Future<Output = Error> + use<> {
+        let (panics, task) = (Rc::clone(&self.actors.panics), self.task().clone());
+        async move { broken(&panics.noted().await).on(&task) }
     }
 
     /// The target that a session connects to.
@@ -276,9 +292,19 @@ impl Server {
         self.actors.training_over.get()
     }
 
-    /// Ends this task's training after the step that is under way; the other tasks go on.
+    /// Ends this task's training after the step that is under way; the other tasks go on. If this
+    /// is a parameter server, they save its variables and end the training.
     pub fn request_stop(&self) {
         self.actors.stop_requested.set(true);
+        if self.task().job() == "ps" {
+            self.tell_all(&ParameterServerMessage::Stopping);
+        }
+    }
+
+    /// The other task that was asked to stop and ends the training by that, if there is one.
+    pub(crate) fn stopping(&self) -> Option<TaskName> {
+        let peer = self.actors.stopping.get().filter(|peer| *peer != self.link.local())?;
+        Some(self.link.name(peer)).filter(|_| !self.is_training_over())
     }
 
     /// Whether [`Server::request_stop`] was called.
@@ -352,6 +378,10 @@ impl Server {
         tell(&self.actors.worker, WorkerMail::Inquire(Arc::clone(list)));
         tell(&self.actors.parameter_server, ParameterServerMail::Inquire(Arc::clone(list)));
     }
+}
+
+fn broken(what: &str) -> Error {
+    Error::new(Code::Internal, format!("{what}; this is a defect, of trainyard or of an operation"))
 }
 
 impl Drop for Server {

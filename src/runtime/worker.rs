@@ -384,6 +384,7 @@ impl Actor for Worker {
 
 impl Receive for Worker {
     type Message = WorkerMail;
+    const ROLE: &'static str = "the worker";
 
     fn receive(&mut self, message: WorkerMail, context: &mut Context<Self>) {
         match message {

@@ -44,8 +44,17 @@ impl Chore {
 }
 
 impl Kernels {
-    /// Waits for the result and hands it to the actors.
-    pub(super) fn finish(self) {
-        self.job.finish().done(&self.asker);
+    /// Waits for the result and hands it to the actors. Returns whether the kernels have panicked.
+    pub(super) fn finish(self) -> bool {
+        match self.job.finish() {
+            Ok(calculation) => {
+                calculation.done(&self.asker);
+                false
+            }
+            Err(panic) => {
+                self.asker.has_panicked(&*panic);
+                true
+            }
+        }
     }
 }

@@ -109,10 +109,7 @@ impl Driver {
                 waker.wake();
                 true
             }
-            Action::Finish(kernels) => {
-                kernels.finish();
-                false
-            }
+            Action::Finish(kernels) => kernels.finish(), // a panic wakes the run
             Action::Deliver { from, to, messages } => {
                 match self.inbox(to) {
                     Some(inbox) => inbox.deliver(PeerId(from as u32), messages),

@@ -1,12 +1,16 @@
 //! Jobs: real arithmetic on rayon's threads, while the simulation goes on in virtual time.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
 
 use crate::kernels::Cost;
-use crate::runtime::Calculation;
+use crate::runtime::{Calculation, attempt};
 
 /// Work that costs less stays on the simulation's own thread: waking another would take longer.
 const WORTH_A_THREAD: Cost = Cost { flops: 200_000, bytes: 400_000 };
+
+/// A calculation that has run, or its panic.
+type Ran = thread::Result<Box<dyn Calculation>>;
 
 /// A piece of arithmetic that is done by the time its result is needed.
 pub(super) enum Job {
@@ -24,7 +28,7 @@ pub(super) struct Shared {
 enum Progress {
     Waiting(Box<dyn Calculation>),
     Running,
-    Done(Box<dyn Calculation>),
+    Done(Ran),
 }
 
 impl Job {
@@ -40,13 +44,10 @@ impl Job {
         Self::Offered(shared)
     }
 
-    /// Waits until the work is done. Does it itself if rayon has not begun.
-    pub(super) fn finish(self) -> Box<dyn Calculation> {
+    /// Waits until the work is done. Does it itself if rayon has not begun. Returns its panic.
+    pub(super) fn finish(self) -> Ran {
         match self {
-            Self::Small(mut calculation) => {
-                calculation.run();
-                calculation
-            }
+            Self::Small(mut calculation) => attempt(&mut *calculation).map(|()| calculation),
             Self::Offered(shared) => {
                 shared.run_unless_taken();
                 shared.wait()
@@ -57,35 +58,32 @@ impl Job {
 
 impl Shared {
     fn run_unless_taken(&self) {
-        let Some(mut calculation) =
-            self.change(|progress| matches!(progress, Progress::Waiting(_)))
-        else {
-            return;
-        };
-        calculation.run();
-        *self.lock() = Progress::Done(calculation);
+        let Some(mut calculation) = self.take() else { return };
+        let ran = attempt(&mut *calculation).map(|()| calculation);
+        *self.lock() = Progress::Done(ran);
         self.finished.notify_all();
     }
 
-    fn wait(&self) -> Box<dyn Calculation> {
+    /// Takes the calculation if nobody has, and marks it as running.
+    fn take(&self) -> Option<Box<dyn Calculation>> {
+        let progress = &mut *self.lock();
+        match std::mem::replace(progress, Progress::Running) {
+            Progress::Waiting(calculation) => Some(calculation),
+            taken => {
+                *progress = taken;
+                None
+            }
+        }
+    }
+
+    fn wait(&self) -> Ran {
         let mut progress = self.lock();
         while !matches!(*progress, Progress::Done(_)) {
             progress = self.finished.wait(progress).expect("nobody panics while holding this lock");
         }
-        drop(progress);
-        self.change(|progress| matches!(progress, Progress::Done(_)))
-            .expect("what was done is taken once")
-    }
-
-    /// Takes the calculation out if `is_wanted` holds, and marks it as running.
-    fn change(&self, is_wanted: impl Fn(&Progress) -> bool) -> Option<Box<dyn Calculation>> {
-        let mut progress = self.lock();
-        if !is_wanted(&progress) {
-            return None;
-        }
         match std::mem::replace(&mut *progress, Progress::Running) {
-            Progress::Waiting(calculation) | Progress::Done(calculation) => Some(calculation),
-            Progress::Running => None,
+            Progress::Done(ran) => ran,
+            Progress::Waiting(_) | Progress::Running => unreachable!("it was done just now"),
         }
     }
 
@@ -114,7 +112,8 @@ mod tests {
     fn work_large_or_small_is_done_once_and_by_the_time_that_it_is_waited_for() {
         let runs = Arc::new(AtomicU32::new(0));
         for (count, flops) in (1..).zip([1, WORTH_A_THREAD.flops].repeat(200)) {
-            Job::start(Box::new(Count(Arc::clone(&runs))), Cost { flops, bytes: 0 }).finish();
+            let job = Job::start(Box::new(Count(Arc::clone(&runs))), Cost { flops, bytes: 0 });
+            assert!(job.finish().is_ok());
             assert_eq!(runs.load(Ordering::Relaxed), count);
         }
     }

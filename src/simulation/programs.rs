@@ -11,7 +11,7 @@ use tokio::task::{AbortHandle, JoinError};
 
 use crate::clock::Clock;
 use crate::cluster::TaskName;
-use crate::runtime::{Code, ComputeModel, Error, Server, ServerDef, ServerWorld};
+use crate::runtime::{Code, ComputeModel, Error, Server, ServerDef, ServerWorld, panic_text};
 
 use super::cluster::{Cluster, Host};
 use super::driver::{Driver, RunCommand};
@@ -179,23 +179,34 @@ where
         let server = Rc::new(Server::new(def, world));
         server.start().expect("a new server can be started");
         self.tasks[task].server = Some(Rc::clone(&server));
+        let (breaks, results, driver) = (server.breaks(), self.results.clone(), driver());
+        actix_rt::spawn(async move {
+            send(&driver, &results, ProgramResult { task, result: Err(breaks.await) });
+        });
         Host { server, clock }
     }
 
     /// Starts the program of a task.
     fn begin(&mut self, task: usize, host: Host) {
+        let server = Rc::clone(&host.server);
         let running = actix_rt::spawn((self.program)(host));
         self.tasks[task].program = Program::Running(running.abort_handle());
         let (driver, results) = (Rc::clone(&self.driver), self.results.clone());
         actix_rt::spawn(async move {
             let Some(result) = result_of(running.await) else { return };
+            let result = result.map_err(|error| server.broken().unwrap_or(error));
             driver.world.borrow_mut().program_returned(task);
-            if results.send(ProgramResult { task, result }).is_err() {
-                tracing::debug!(task, "a program returned after the end of the run");
-            }
-            driver.has_news.set(true);
+            send(&driver, &results, ProgramResult { task, result });
         });
     }
+}
+
+/// Sends `result` to the run, which wakes it.
+fn send<T>(driver: &Driver, results: &UnboundedSender<ProgramResult<T>>, result: ProgramResult<T>) {
+    if results.send(result).is_err() {
+        tracing::debug!("a program returned after the end of the run");
+    }
+    driver.has_news.set(true);
 }
 
 fn end_of_time() -> Error {
@@ -212,10 +223,6 @@ fn result_of<T>(joined: Result<Result<T, Error>, JoinError>) -> Option<Result<T,
         Err(error) => error,
     };
     let panic = error.try_into_panic().ok()?;
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or(panic.downcast_ref::<String>().map(String::as_str));
-    let message = format!("the program panicked: {}", text.unwrap_or("without a message"));
+    let message = format!("the program panicked: {}", panic_text(&*panic));
     Some(Err(Error::new(Code::Internal, message)))
 }

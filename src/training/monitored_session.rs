@@ -15,7 +15,7 @@ use crate::units::Time;
 
 use super::hooks::{HookContext, Hooks, RunOptions, RunValues};
 use super::record::{Ending, StepStats};
-use super::recovery::{Patience, given_up, is_end, is_mendable};
+use super::recovery::{Tries, given_up, is_end, is_mendable};
 use super::session::{Asked, Session};
 use super::session_creator::{Created, SessionCreator};
 use super::task::Task;
@@ -46,7 +46,7 @@ pub struct MonitoredSession {
     /// The step of the checkpoint that the variables were last restored from, if any.
     restored: Option<u64>,
     stop_requested: Cell<bool>,
-    patience: Patience,
+    tries: Tries,
 }
 
 impl MonitoredSession {
@@ -188,7 +188,7 @@ impl MonitoredSession {
     pub(super) async fn recover(&mut self, root: Error) -> Result<bool> {
         let mut is_back = false;
         loop {
-            let Some(pause) = self.patience.pause() else {
+            let Some(pause) = self.tries.pause() else {
                 return Err(given_up(&root, "it has been tried again, in vain"));
             };
             tracing::warn!(%root, ?pause, "going on with a new session");
@@ -259,7 +259,7 @@ impl MonitoredSession {
             }
             let error = match done {
                 Ok(done) => {
-                    self.patience.renew();
+                    self.tries.renew();
                     return Ok(Some(done));
                 }
                 Err(error) if error.code == Code::Late => {

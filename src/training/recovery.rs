@@ -14,17 +14,15 @@ use crate::runtime::{Code, Error};
 /// The time limit of a monitored session's operations: far longer than any step that makes
 /// progress.
 pub(super) const OPERATION_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long the session waits for a lost task to come back.
-pub(super) const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Decides whether to try again, and after how long a pause.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct Tries {
     /// Failures since the last success.
     failures: u32,
 }
 
-impl Patience {
+impl Tries {
     /// The number of failures in a row after which the session gives up.
     const MOST: u32 = 6;
     /// The pause after the first failure; each next one is twice as long.
@@ -88,12 +86,12 @@ mod tests {
 
     #[test]
     fn pauses_grow_until_there_is_no_more_trying_and_a_success_renews_them() {
-        let mut patience = Patience::default();
-        let pauses: Vec<Duration> = std::iter::from_fn(|| patience.pause()).collect();
-        assert_eq!(pauses.len(), Patience::MOST as usize);
+        let mut tries = Tries::default();
+        let pauses: Vec<Duration> = std::iter::from_fn(|| tries.pause()).collect();
+        assert_eq!(pauses.len(), Tries::MOST as usize);
         assert!(pauses.windows(2).all(|pair| pair[1] == 2 * pair[0]));
-        patience.renew();
-        assert_eq!(patience.pause(), Some(Patience::PAUSE));
+        tries.renew();
+        assert_eq!(tries.pause(), Some(Tries::PAUSE));
     }
 
     #[test]

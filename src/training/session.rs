@@ -20,6 +20,9 @@ use crate::tensor::Tensor;
 
 use super::fetched::{Edges, Fetched};
 
+/// The text that TensorFlow's users look for when a session is closed during a step.
+const CLOSED: &str = "the step was cancelled by an explicit call to `Session::close`";
+
 /// Runs steps of one graph through one server's master (TensorFlow: `tf.Session`).
 ///
 /// Several sessions can use one server, and one program sessions on several servers. Variables are
@@ -96,7 +99,13 @@ impl Session {
 
     /// Closes the session: running steps are cancelled, and no more are accepted.
     pub fn close(&self) {
-        tell(&self.target.master, MasterMail::CloseSession { session: self.id });
+        (self.closer())(Error::new(Code::Cancelled, CLOSED));
+    }
+
+    /// Closes the session from elsewhere: running steps fail with the given error.
+    pub(super) fn closer(&self) -> impl Fn(Error) + use<> {
+        let (master, session) = (self.target.master.clone(), self.id);
+        move |error| tell(&master, MasterMail::CloseSession { session, error })
     }
 
     /// Clears `containers`, or the default one if none is named, on all tasks of the cluster of

@@ -13,9 +13,7 @@ use crate::tensor::{DType, Shape, Tensor};
 
 use super::checkpoints::{Checkpoints, part_as_slice};
 use super::places::{places, unless_misplaced};
-use super::recovery::{
-    OPERATION_TIMEOUT, RECOVERY_TIMEOUT, given_up, lost_values, workers_have_left,
-};
+use super::recovery::{OPERATION_TIMEOUT, given_up, lost_values, workers_have_left};
 use super::scaffold::{Finalized, Known};
 use super::session::Session;
 use super::task::Task;
@@ -78,7 +76,7 @@ impl SessionCreator {
     /// If a task fails, a part of a training that has begun is lost, or the chief does not come in
     /// time.
     pub(super) async fn create(&self) -> Result<Created> {
-        let session = self.session(OPERATION_TIMEOUT).await?;
+        let session = self.session(self.task.patience().first).await?;
         if !self.task.is_chief() {
             return self.wait(session).await;
         }
@@ -92,7 +90,7 @@ impl SessionCreator {
     /// # Errors
     /// As [`SessionCreator::create`]; also if values are lost that no checkpoint has.
     pub(super) async fn create_again(&self, global_step: u64, root: &Error) -> Result<Created> {
-        let session = self.session(RECOVERY_TIMEOUT).await?;
+        let session = self.session(self.task.patience().recovery).await?;
         let found = self.find(&session).await?;
         let gone = found.missing.first().map(|variable| {
             let on = variable.task.as_ref().map_or_else(String::new, |task| format!(" on {task}"));
@@ -217,7 +215,7 @@ impl SessionCreator {
     async fn restore(&self, checkpoint: Restored) -> Result<Created> {
         let step = checkpoint.global_step;
         tracing::warn!(checkpoint = checkpoint.name, global_step = step, "restoring");
-        let session = self.session(RECOVERY_TIMEOUT).await?;
+        let session = self.session(self.task.patience().recovery).await?;
         let mut run = session.run();
         for variable in &self.scaffold.shared {
             let (place, assign) =
@@ -243,7 +241,7 @@ impl SessionCreator {
             .iter()
             .map(|variable| variable.container.as_str())
             .partition(|name| name.is_empty());
-        let (target, limit) = (self.task.target(), self.task.limit(RECOVERY_TIMEOUT));
+        let (target, limit) = (self.task.target(), self.task.limit(self.task.patience().recovery));
         let mut departed = Departed::default();
         if !default.is_empty() {
             departed.extend(Session::reset_within_training(&target, &[], limit).await?);

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::graph::Partitioner;
 use crate::models::Model;
 use crate::optimizer::Optimizer;
+use crate::runtime::Patience;
 use crate::units::Span;
 
 /// The training that a scenario describes.
@@ -24,6 +25,8 @@ pub struct Settings {
     pub batch: usize,
     /// The conditions that end the training.
     pub stop: Stop,
+    /// How long tasks wait for one another.
+    pub patience: Patience,
 }
 
 /// The conditions that end a training; the first that is met ends it. A scenario's `[stop]`.

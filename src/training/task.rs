@@ -11,7 +11,9 @@ use crate::checkpoint::Stores;
 use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, TaskName};
 use crate::graph::Replica;
-use crate::runtime::{Code, Error, ParameterServerMessage, Places, Result, Server, ServerTarget};
+use crate::runtime::{
+    Code, Error, ParameterServerMessage, Patience, Places, Result, Server, ServerTarget,
+};
 use crate::sync::Mode;
 use crate::units::Time;
 
@@ -140,6 +142,11 @@ impl Task {
     /// The training's settings, from the scenario.
     pub fn settings(&self) -> &Settings {
         &self.inner.parts.settings
+    }
+
+    /// How long tasks wait for one another.
+    pub(super) fn patience(&self) -> Patience {
+        self.inner.parts.settings.patience
     }
 
     /// The training's checkpoints, if it keeps any.
@@ -287,10 +294,11 @@ impl Task {
     /// The work of a parameter server: serves until every worker has left the training.
     ///
     /// # Errors
-    /// If the server stops before.
+    /// If the server stops before; if no worker comes, or comes back, as long as `network.recovery`
+    /// says.
     pub async fn join(&self) -> Result<()> {
         let workers = self.cluster().tasks().filter(TaskName::trains).count() as u32;
-        self.inner.parts.server.join(workers).await
+        self.inner.parts.server.join(workers, self.patience()).await
     }
 
     /// Reports an evaluation on the test split.
@@ -306,7 +314,7 @@ impl Task {
     /// Whether the training is over, for all or for this task.
     pub(super) fn is_training_over(&self) -> bool {
         let server = &self.inner.parts.server;
-        server.is_stop_requested() || server.is_training_over()
+        server.is_stop_requested() || server.is_training_over() || server.stopping().is_some()
     }
 
     pub(super) fn begin_training(&self) {

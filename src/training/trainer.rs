@@ -13,7 +13,6 @@ use crate::units::Time;
 
 use super::hooks::{InMemoryEvaluator, StopAtStep, StopAtTime};
 use super::monitored_session::MonitoredSession;
-use super::recovery::RECOVERY_TIMEOUT;
 use super::task::Task;
 use crate::data::Batch;
 use crate::models::Model;
@@ -207,13 +206,13 @@ impl Fed {
 /// will end it.
 fn check_chief(task: &Task) -> Result<()> {
     let elapsed = task.now().since(Time::ZERO);
-    let is_overdue = |limit: Duration| elapsed >= limit + RECOVERY_TIMEOUT;
+    let recovery = task.patience().recovery;
+    let is_overdue = |limit: Duration| elapsed >= limit + recovery;
     if task.is_chief() || !task.settings().stop.time.is_some_and(is_overdue) {
         return Ok(());
     }
     let chief = task.chief();
-    let message = format!(
-        "the training should have ended {RECOVERY_TIMEOUT:?} ago, but its chief, {chief}, is gone"
-    );
+    let message =
+        format!("the training should have ended {recovery:?} ago, but its chief, {chief}, is gone");
     Err(Error::new(Code::Unavailable, message).on(&chief))
 }

@@ -42,7 +42,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::certificates::{CertificateError, Identity};
-use super::{Inbox, Loss, Messages, Payload, PeerId, Transport};
+use super::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Transport};
 use crate::cluster::{ClusterError, ClusterSpec, TaskName};
 
 use hello::Close;
@@ -205,9 +205,9 @@ impl<M: Payload> Quic<M> {
 
     /// The tasks that have not been reached though there are messages for them, each with the
     /// reason.
-    pub fn waiting_for(&self) -> Vec<(TaskName, String)> {
+    pub fn waiting_for(&self) -> Vec<(TaskName, Obstacle)> {
         let peers = self.node.peers.borrow();
-        peers.iter().filter_map(|peer| Some((peer.name.clone(), peer.waits_because()?))).collect()
+        peers.iter().filter_map(|peer| Some((peer.name.clone(), peer.obstacle()?))).collect()
     }
 
     /// The refusals in either direction: the peer's address or name, and the reason. Each once, the
@@ -307,5 +307,9 @@ impl<M: Payload> Transport<M> for Quic<M> {
 
     fn has_restarted(&self, peer: PeerId, incarnation: u64) {
         self.node.peer(peer).outlive(&self.node, incarnation);
+    }
+
+    fn obstacle(&self, peer: PeerId) -> Option<Obstacle> {
+        self.node.peer(peer).obstacle()
     }
 }

@@ -1,11 +1,11 @@
 //! Follows a cluster's processes from their start to their end: their events, the first failure,
 //! and how they stop.
 
+mod cause;
 mod listener;
+mod waiting;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use tokio::net::unix::OwnedWriteHalf;
@@ -16,7 +16,7 @@ use super::members::Cluster;
 use super::{Ended, Launch, Launched};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
-use crate::deployment::control::{Event, Part};
+use crate::deployment::control::{BEAT_EVERY, Event, Part};
 use crate::deployment::stop::{Either, GRACE, StopRequest, either};
 use crate::deployment::{DeploymentError, ExitCode};
 use crate::training::{Recording, Watch};
@@ -26,13 +26,6 @@ use listener::{Exit, News, Origin};
 
 /// The time after the first failure in which another failure may turn out to be its cause.
 const CAUSE: Duration = Duration::from_millis(300);
-/// The time between two messages about the tasks that still run after the chief is done.
-const LINGER: Duration = Duration::from_secs(10);
-/// The number of those messages before the tasks are stopped: long enough for a task that is cut
-/// off to give up by itself.
-const MOST_LINGERS: u32 = 9;
-/// The most lines of a task's last error that are told.
-const MOST_LINES: usize = 10;
 /// The time that the tasks have to stop once one has failed.
 const STOP: Duration = Duration::from_secs(3);
 
@@ -48,7 +41,8 @@ pub(super) async fn follow(
 ) -> Result<Ended<Launched>, DeploymentError> {
     let clock = WallClock::new();
     let (sender, news) = mpsc::unbounded_channel();
-    let mut followed = Followed { news, clock, tasks: Vec::new() };
+    let next_beat = clock.now().after(BEAT_EVERY);
+    let mut followed = Followed { news, clock, next_beat, lingers: 0, tasks: Vec::new() };
     let _asker = cluster.asker; // until the run is over
     for (index, member) in cluster.members.into_iter().enumerate() {
         let (task, log) = (member.task.clone(), order.log(&member.task));
@@ -57,25 +51,21 @@ pub(super) async fn follow(
     }
     drop(sender);
     let chief = followed.tasks.iter().position(|followee| followee.task.trains()).unwrap_or(0);
-    let mut lingers = 0;
     let ended = loop {
-        let first = either(stop, &mut Box::pin(followed.next_or_lingering(chief))).await;
+        let first = either(stop, &mut Box::pin(followed.next_or_beat())).await;
         match first {
             Either::First(code) => break Ended::Stopped(code),
             Either::Second(None) => break Ended::Done(()),
             Either::Second(Some(Noted::Failed)) => break Ended::Done(()),
+            Either::Second(Some(Noted::Beat)) => {
+                if followed.count_beat(chief, order.patience).await {
+                    break Ended::Done(());
+                }
+            }
             Either::Second(Some(Noted::Progress { index, global_step, loss, now }))
                 if index == chief =>
             {
                 watch.update(global_step, loss, Time(now));
-            }
-            Either::Second(Some(Noted::Lingering)) if lingers == MOST_LINGERS => {
-                followed.stop(STOP).await;
-                break Ended::Done(());
-            }
-            Either::Second(Some(Noted::Lingering)) => {
-                lingers += 1;
-                followed.tell_who_lingers(lingers);
             }
             Either::Second(Some(_)) => {}
         }
@@ -97,6 +87,9 @@ pub(super) async fn follow(
 struct Followed {
     news: mpsc::UnboundedReceiver<News>,
     clock: WallClock,
+    next_beat: Time,
+    /// The number of beats since the chief is done.
+    lingers: u32,
     tasks: Vec<Followee>,
 }
 
@@ -108,6 +101,8 @@ struct Followee {
     /// The launcher's time at which the task's clock shows 0 \[ns\].
     began: Option<i64>,
     part: Option<Part>,
+    /// The number of beats since it was last heard of.
+    unheard: u32,
     /// How it failed, with the number of failures before it.
     failed: Option<(usize, Exit)>,
     /// Whether it is gone and did not fail.
@@ -123,8 +118,8 @@ enum Noted {
         now: u64,
     },
     Failed,
-    /// The chief is done, and nothing has happened for a while.
-    Lingering,
+    /// A beat has passed.
+    Beat,
     Other,
 }
 
@@ -136,6 +131,7 @@ impl Followee {
             kill: None,
             began: None,
             part: None,
+            unheard: 0,
             failed: None,
             has_ended: false,
         }
@@ -152,14 +148,15 @@ impl Followed {
                 return Some(Noted::Other);
             }
             News::Exited(index, exit) => {
-                let failures =
-                    self.tasks.iter().filter(|followee| followee.failed.is_some()).count();
-                self.tasks[index].failed = Some((failures, exit));
+                let failures = self.failures();
+                self.tasks[index].failed.get_or_insert((failures, exit));
                 return Some(Noted::Failed);
             }
         };
         let followee = &mut self.tasks[index];
+        followee.unheard = 0;
         match event {
+            Event::Alive => {}
             Event::Hello { now } => {
                 followee.began = Some(self.clock.now().0 as i64 - now as i64);
             }
@@ -178,31 +175,26 @@ impl Followed {
         match exit {
             Exit::Code(0) => true,
             Exit::Code(code) => *code == ExitCode::Unwritable as i32 && has_ended(),
-            Exit::Signal(_) | Exit::Unknown(_) => false,
+            Exit::Signal(_) | Exit::Silent(_) | Exit::Unknown(_) => false,
         }
     }
 
-    /// As [`Self::next`]; once the chief is done, waits at most `LINGER`.
-    async fn next_or_lingering(&mut self, chief: usize) -> Option<Noted> {
-        if !self.tasks[chief].has_ended {
-            return self.next().await;
+    /// The next change, or the next beat.
+    async fn next_or_beat(&mut self) -> Option<Noted> {
+        let left = self.next_beat.since(self.clock.now());
+        if let Ok(noted) = timeout(left, self.next()).await {
+            return noted;
         }
-        timeout(LINGER, self.next()).await.unwrap_or(Some(Noted::Lingering))
+        self.next_beat = self.clock.now().after(BEAT_EVERY);
+        Some(Noted::Beat)
     }
 
-    fn tell_who_lingers(&self, times: u32) {
-        let lingers = self.tasks.iter().filter(|followee| !followee.has_ended);
-        let names: Vec<String> = lingers.map(|followee| followee.task.to_string()).collect();
-        let left = LINGER * (MOST_LINGERS + 1 - times);
-        eprintln!(
-            "the chief is done; still there: {}, for {} s at most",
-            names.join(", "),
-            left.as_secs()
-        );
+    fn failures(&self) -> usize {
+        self.tasks.iter().filter(|followee| followee.failed.is_some()).count()
     }
 
     fn has_failed(&self) -> bool {
-        self.tasks.iter().any(|followee| followee.failed.is_some())
+        self.failures() > 0
     }
 
     /// Handles changes until `time` has passed or all processes are gone. Returns whether they are.
@@ -222,32 +214,6 @@ impl Followed {
         // The exit of a process that was asked to stop is no failure of its own.
         for (followee, _) in self.tasks.iter_mut().zip(known).filter(|(_, was_known)| !was_known) {
             followee.failed = None;
-        }
-    }
-
-    /// The first failure, or the first that is not merely the loss of another task.
-    fn root_cause(&self, order: &Launch) -> DeploymentError {
-        let mut failed: Vec<_> = self
-            .tasks
-            .iter()
-            .filter_map(|followee| Some((followee.failed.as_ref()?, &followee.task)))
-            .collect();
-        failed.sort_by_key(|((rank, exit), _)| (exit.is_loss_of_another(), *rank));
-        let ((_, exit), task) = failed[0];
-        let log = order.log(task);
-        let why = match exit {
-            Exit::Signal(signal) => format!("it was killed by signal {signal}"),
-            Exit::Unknown(error) => format!("it can't be waited for: {error}"),
-            Exit::Code(code) => {
-                last_words(&log).unwrap_or_else(|| format!("it ended with exit code {code}"))
-            }
-        };
-        DeploymentError::Task {
-            run: order.run.clone(),
-            task: task.clone(),
-            why,
-            log: log.display().to_string(),
-            code: exit.meaning(),
         }
     }
 
@@ -272,40 +238,5 @@ impl Followed {
             .steps
             .sort_by(|a, b| a.ended.cmp(&b.ended).then_with(|| a.worker.cmp(&b.worker)));
         told
-    }
-}
-
-/// The last error in a log, with the lines of it that follow, or else the log's last line.
-fn last_words(log: &Path) -> Option<String> {
-    let text =
-        fs::read(log).inspect_err(|error| tracing::warn!(%error, "a log can't be read")).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let Some(at) = lines.iter().rposition(|line| line.starts_with("error: ")) else {
-        return lines.last().map(|line| (*line).to_owned());
-    };
-    let error = lines[at..].iter().take(MOST_LINES).copied().collect::<Vec<_>>().join("\n");
-    error.strip_prefix("error: ").map(str::to_owned)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_words_of_a_task_are_all_lines_of_its_last_error() {
-        let folder =
-            crate::deployment::launch::folder::Folder::private("trainyard-last-words").unwrap();
-        let log = folder.path().join("worker-0.log");
-        let words = |text: &str| {
-            fs::write(&log, text).unwrap();
-            last_words(&log)
-        };
-        let mistakes = "error: early\nstep 3\nerror: task.toml:3: stop.steps: 0 must be at \
-                        least 1\ntask.toml:9: program.batch: 0 must be at least 1\n\n";
-        let said = words(mistakes).unwrap();
-        assert!(said.starts_with("task.toml:3: stop.steps") && said.contains("task.toml:9:"));
-        assert_eq!(words("step 3\nstep 4\n").as_deref(), Some("step 4"));
-        assert_eq!(words(""), None);
     }
 }

@@ -18,6 +18,7 @@ use super::run::{RunFile, runs};
 use super::{Checkpoint, Scenario, Tasks};
 use crate::kernels::Numerics;
 use crate::models::Model;
+use crate::runtime::Patience;
 use crate::simulation::MessageThread;
 use crate::training::Stop;
 use crate::units::Bytes;
@@ -62,7 +63,11 @@ pub(super) fn build(
     let faults = faults(file.fault, silence, &cluster, &mut found);
     let slow = slow(&file.compute.slow, &cluster, &mut found);
     let devices = devices(file.compute.devices, &mut found);
-    let (settings, dataset) = program(file.program, file.stop, origin, servers, &mut found);
+    let (mut settings, dataset) = program(file.program, file.stop, origin, servers, &mut found);
+    if let Some(recovery) = file.network.recovery.map(Duration::from) {
+        found.above_0(recovery.as_secs_f64(), "network.recovery");
+        settings.patience = Patience::new(recovery);
+    }
     if settings.stop.accuracy.is_some() {
         let is_null = matches!(settings.model, Model::Null(_) | Model::Count);
         found.unless(numerics == Numerics::Real && !is_null, "stop.accuracy", || {

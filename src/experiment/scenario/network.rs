@@ -1,5 +1,5 @@
-//! `[network]`: the links between the tasks, when a silent task is lost, and the default
-//! compression.
+//! `[network]`: the links between the tasks, when a silent task is lost, how long a lost one is
+//! waited for, and the default compression.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,6 +26,7 @@ pub(super) struct NetworkFile {
     tasks: BTreeMap<String, SpeedFile>,
     link: Vec<LinkFile>,
     pub(super) silence: Option<Span>,
+    pub(super) recovery: Option<Span>,
     pub(super) compression: Compression,
 }
 

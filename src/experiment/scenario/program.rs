@@ -10,6 +10,7 @@ use super::partitioner::PartitionerFile;
 use crate::data::Source;
 use crate::models::{Embedding, Lookups, Model, Null, NullGradient, Published};
 use crate::optimizer::{GradientDescent, Optimizer};
+use crate::runtime::Patience;
 use crate::training::{Settings, Stop};
 use crate::units::Bytes;
 
@@ -98,7 +99,8 @@ pub(super) fn program(
         "the models `null` and `count` have no layers to cut; remove the key".to_owned()
     });
     let partitioner = file.partitioner.map(|typed| typed.partitioner(found));
-    (Settings { model, partitioner, optimizer, batch, stop }, dataset)
+    let patience = Patience::default();
+    (Settings { model, partitioner, optimizer, batch, stop, patience }, dataset)
 }
 
 /// The optimizer of the model `count`, which has no other.

@@ -16,6 +16,7 @@ use crate::graph::LearningRate;
 use crate::kernels::KernelKind;
 use crate::models::{Embedding, Model};
 use crate::optimizer::{AdagradRule, ClipGradients, GradientDescentRule, Optimizer};
+use crate::runtime::Patience;
 use crate::simulation::{Fault, FaultKind, Law, Racks, Trigger};
 use crate::sync::Mode;
 use crate::training::Stop;
@@ -75,7 +76,8 @@ fn the_shipped_scenario_means_what_its_comments_say() {
 
 #[test]
 fn faults_are_read_with_their_times() {
-    let text = "[network]\nsilence = \"2s\"\n[[fault]]\nat = \"2s\"\ncrash = \"worker:1\"\n\
+    let text = "[network]\nsilence = \"2s\"\nrecovery = \"20s\"\n\
+                [[fault]]\nat = \"2s\"\ncrash = \"worker:1\"\n\
                 restart_after = \"1s\"\n\
                 [[fault]]\nat = \"500ms\"\nfreeze = \"ps:0\"\nfor = \"300ms\"\n\
                 [[fault]]\nat = \"1s\"\npartition = [\"ps:0\", \"worker:1\"]\nfor = \"1s\"\n\
@@ -99,6 +101,7 @@ fn faults_are_read_with_their_times() {
     let scenario = example(text).unwrap();
     assert_eq!(scenario.faults, Faults { silence: 2 * second, list });
     assert_eq!(scenario.silence, Some(2 * second));
+    assert_eq!(scenario.settings.patience, Patience { first: 100 * second, recovery: 20 * second });
 }
 
 #[test]
@@ -142,6 +145,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             optimizer,
             batch: 32,
             stop: Stop { steps: Some(1000), accuracy: None, evaluate_every: 50, time: None },
+            patience: Patience::new(Duration::from_secs(60)),
         },
         dataset: Source::Digits,
         runs: vec![RunSpec {

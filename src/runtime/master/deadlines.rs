@@ -50,10 +50,12 @@ impl Master {
         let now = self.clock.now();
         let limited = self.limited();
         for (step, deadline, waits_for) in &limited {
-            if *deadline <= now {
+            if *deadline <= now || self.is_refused(waits_for) {
                 self.deadline_reached(*step);
             } else if step.number < alarm.since {
-                tracing::info!(step = step.number, "still waiting for {}", self.names(waits_for));
+                let left = deadline.since(now);
+                let who = self.names_and_obstacles(waits_for);
+                tracing::warn!("step {} waits for {who}, for {left:.0?} more", step.number);
             }
         }
         let next = limited
@@ -116,12 +118,30 @@ impl Master {
         }
     }
 
-    /// The error of a step or reset that took longer than its limit; says who has not answered.
+    /// The error of a step or reset that took longer than its limit, or that would; says who has
+    /// not answered.
     pub(super) fn too_slow(&self, what: &str, unanswered: &[PeerId]) -> Error {
-        let message = format!(
-            "{what} took longer than it was given; no answer from {}",
-            self.names(unanswered)
-        );
+        let who = self.names_and_obstacles(unanswered);
+        if self.is_refused(unanswered) {
+            let message = format!("{what} can't be done: there is no connection to {who}");
+            return Error::new(Code::Unauthenticated, message);
+        }
+        let message = format!("{what} took longer than it was given; no answer from {who}");
         Error::new(Code::DeadlineExceeded, message)
+    }
+
+    /// Whether there is no way to one of `peers` because of a certificate.
+    fn is_refused(&self, peers: &[PeerId]) -> bool {
+        let obstacles = peers.iter().filter_map(|peer| self.link.obstacle(*peer));
+        obstacles.into_iter().any(|obstacle| obstacle.is_refused)
+    }
+
+    /// The names of `peers`, each with the reason why there is no way to it.
+    fn names_and_obstacles(&self, peers: &[PeerId]) -> String {
+        let told = |peer: &PeerId| match self.link.obstacle(*peer) {
+            Some(obstacle) => format!("{} ({})", self.link.name(*peer), obstacle.why),
+            None => self.link.name(*peer).to_string(),
+        };
+        peers.iter().map(told).collect::<Vec<_>>().join(", ")
     }
 }

@@ -35,8 +35,9 @@ impl Master {
             return answer(reply, Err(error));
         }
         let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
+        let reset = Error::new(Code::Cancelled, "the session's server was reset");
         for session in sessions {
-            self.close_session(session, "the session's server was reset");
+            self.close_session(session, &reset);
         }
         let devices = self.visible_devices(&device_filters);
         let mut outstanding: Vec<PeerId> =

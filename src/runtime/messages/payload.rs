@@ -93,7 +93,7 @@ impl ParameterServerMessage {
                 };
                 places.iter().map(place).sum()
             }
-            Self::Leave { .. } | Self::TrainingOver | Self::AskForPlaces => 0,
+            Self::Leave { .. } | Self::TrainingOver | Self::AskForPlaces | Self::Stopping => 0,
         }
     }
 }

@@ -39,6 +39,9 @@ impl ParameterServer {
     /// lifted, and until all workers have left a training that its own worker has left already.
     pub(super) fn make_ready(&mut self, binding: Binding) {
         let (task, master) = (binding.from.0, binding.graph.master);
+        if binding.from != self.link.local() {
+            self.joins.has_come(binding.from);
+        }
         let restarted = self.members.lose_earlier_life(task, master);
         self.go_on_without_all(restarted);
         for worker in self.members.find_again(task, master) {
@@ -112,6 +115,7 @@ impl ParameterServer {
         loss: Loss,
         context: &mut Context<Self>,
     ) {
+        self.joins.is_gone(peer);
         self.held_off.retain(|binding| binding.from != peer);
         self.snapshots.lose(masters);
         if loss != Loss::Silent {
@@ -223,16 +227,6 @@ impl ParameterServer {
             }
             for offered in held.into_iter().filter(|offered| !offered.goes_on) {
                 self.answer(offered.ticket, Ok(Values::new()));
-            }
-        }
-    }
-
-    pub(super) fn answer_joins(&mut self) {
-        for (workers, reply) in std::mem::take(&mut self.joins) {
-            if !self.members.all_departed(workers) {
-                self.joins.push((workers, reply));
-            } else if reply.send(()).is_err() {
-                tracing::debug!("nobody waits any more for the end of the training");
             }
         }
     }

@@ -24,11 +24,20 @@ use super::{Hook, HookContext, HookFuture, RunValues};
 pub struct SyncReplicasHook {
     op: SyncReplicasOp,
     num_tokens: Option<u32>,
-    /// The operations that put the first tokens into the queue and that close it, once the hook has
-    /// begun.
-    begun: Option<(Target, Target)>,
+    /// The operations on the queue of tokens, once the hook has begun.
+    queue: Option<Queue>,
     has_tokens: bool,
     updates: Option<Updates>,
+}
+
+/// The operations on the queue of tokens.
+#[derive(Clone)]
+struct Queue {
+    /// Puts the first tokens into it.
+    init: Target,
+    /// Puts the tokens of an update into it.
+    refill: Target,
+    close: Target,
 }
 
 /// The chief's updates under way.
@@ -43,7 +52,7 @@ impl SyncReplicasHook {
     /// A hook for the training of `op`. The number of first tokens is the number of gradients in an
     /// update.
     pub fn new(op: &SyncReplicasOp) -> Self {
-        Self { op: op.clone(), num_tokens: None, begun: None, has_tokens: false, updates: None }
+        Self { op: op.clone(), num_tokens: None, queue: None, has_tokens: false, updates: None }
     }
 
     /// Sets the number of first tokens. With 0 no gradient is wasted: a worker's first step waits
@@ -58,16 +67,22 @@ impl SyncReplicasHook {
         if !context.task.is_chief() {
             return context.session.run().target(self.op.local_init()).await.map(drop);
         }
+        let goes_on = self.updates.is_some();
         self.end_updates().await;
-        let (init_tokens, close) =
-            self.begun.clone().expect("a hook begins before there is a session");
+        let Queue { init, refill, close } =
+            self.queue.clone().expect("a hook begins before there is a session");
         context.session.run().target(self.op.chief_init()).await?;
         if !self.has_tokens || context.restored.is_some() {
-            context.session.run().target(&init_tokens).await?;
+            context.session.run().target(&init).await?;
             self.has_tokens = true;
+        } else if goes_on {
+            // The update that was under way may be lost, and with it the tokens of the next step.
+            context.session.run().target(&refill).await?;
         }
         let session = Session::new(&context.task.target(), context.session.graph()).await?;
-        self.updates = Some(Updates::begin(session, self.op.sync_op().clone(), close));
+        let stop_training = context.session.closer();
+        let updates = Updates::begin(session, self.op.sync_op().clone(), close, stop_training);
+        self.updates = Some(updates);
         Ok(())
     }
 
@@ -81,11 +96,9 @@ impl SyncReplicasHook {
         if let Some(error) = self.end_updates().await {
             return Err(error);
         }
-        match &self.begun {
-            Some((_, close)) if context.task.is_chief() => {
-                context.session.run().target(close).await.map(drop)
-            }
-            _ => Ok(()),
+        match &self.queue {
+            Some(queue) => context.session.run().target(&queue.close).await.map(drop),
+            None => Ok(()),
         }
     }
 }
@@ -98,7 +111,11 @@ impl Hook for SyncReplicasHook {
             return Err(Error::new(Code::InvalidArgument, message));
         }
         if task.is_chief() {
-            self.begun = Some((self.op.init_tokens(self.num_tokens)?, self.op.close_tokens()));
+            self.queue = Some(Queue {
+                init: self.op.init_tokens(self.num_tokens)?,
+                refill: self.op.init_tokens(Some(self.op.tokens_of_an_update()))?,
+                close: self.op.close_tokens(),
+            });
         }
         Ok(())
     }
@@ -118,8 +135,14 @@ impl Hook for SyncReplicasHook {
 }
 
 impl Updates {
-    /// Runs `sync_op` in `session` again and again, in a task of its own.
-    fn begin(session: Session, sync_op: Target, close: Target) -> Self {
+    /// Runs `sync_op` in `session` again and again, in a task of its own. `stop_training` ends the
+    /// chief's own session.
+    fn begin(
+        session: Session,
+        sync_op: Target,
+        close: Target,
+        stop_training: impl Fn(Error) + 'static,
+    ) -> Self {
         let (session, is_ended, failure) =
             (Rc::new(session), Rc::new(Cell::new(false)), Rc::default());
         let (own, ended): (Rc<Session>, Rc<Cell<bool>>) =
@@ -131,10 +154,17 @@ impl Updates {
                     break error;
                 }
             };
-            if !ended.get() {
-                give_up(&own, &close, &error).await;
-                failed.replace(Some(error));
+            if ended.get() {
+                return;
             }
+            if is_mendable(&error) {
+                // The chief's step may wait for a token that only the lost update would have given.
+                tracing::warn!(%error, "an update is lost; going on with a new session");
+                failed.replace(Some(error.clone()));
+                return stop_training(error);
+            }
+            close_queue(&own, &close, &error).await;
+            failed.replace(Some(error));
         });
         Self { session, is_ended, failure, task }
     }
@@ -151,13 +181,8 @@ impl Updates {
     }
 }
 
-/// After the last update: closes the queue, so that no worker waits for a token. After an error
-/// that a new session can mend, it stays open: the workers wait for that session.
-async fn give_up(session: &Session, close: &Target, error: &Error) {
-    if is_mendable(error) {
-        tracing::warn!(%error, "an update is lost");
-        return;
-    }
+/// Closes the queue after the last update, so that no worker waits for a token.
+async fn close_queue(session: &Session, close: &Target, error: &Error) {
     tracing::error!(%error, "the chief's updates have failed; closing the queue of tokens");
     if let Err(error) = session.run().target(close).await {
         tracing::error!(%error, "the queue of tokens can't be closed");

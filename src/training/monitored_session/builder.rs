@@ -10,7 +10,7 @@ use super::super::checkpointing::Checkpointing;
 use super::super::checkpoints::Checkpoints;
 use super::super::hooks::{CheckpointSaver, Hook, Hooks};
 use super::super::record::Beginning;
-use super::super::recovery::{OPERATION_TIMEOUT, Patience, given_up, is_mendable};
+use super::super::recovery::{Tries, given_up, is_mendable};
 use super::super::scaffold::Scaffold;
 use super::super::session_creator::{Created, SessionCreator};
 use super::super::task::Task;
@@ -37,7 +37,7 @@ impl Builder {
             hooks: Vec::new(),
             chief_only: Vec::new(),
             checkpointing: None,
-            max_wait: OPERATION_TIMEOUT,
+            max_wait: task.patience().first,
         }
     }
 
@@ -111,9 +111,9 @@ impl Builder {
         let (max_wait, resets) = (self.max_wait, Cell::new(task.resets()));
         let creator =
             SessionCreator { task: task.clone(), graph, scaffold, checkpoints, max_wait, resets };
-        let mut patience = Patience::default();
+        let mut tries = Tries::default();
         let Created { session, global_step, restored } =
-            create(&task, &creator, &mut patience).await?;
+            create(&task, &creator, &mut tries).await?;
         task.seek_batches(global_step);
         let mut opened = MonitoredSession {
             training: session.number(),
@@ -126,7 +126,7 @@ impl Builder {
             global_step,
             restored,
             stop_requested: Cell::new(false),
-            patience,
+            tries,
         };
         match opened.tell_of_the_session().await {
             Err(error) if is_mendable(&error) => opened.recover(error).await.map(drop)?,
@@ -150,14 +150,14 @@ impl Builder {
 }
 
 /// Creates the first session, trying again as long as that can help.
-async fn create(task: &Task, creator: &SessionCreator, patience: &mut Patience) -> Result<Created> {
+async fn create(task: &Task, creator: &SessionCreator, tries: &mut Tries) -> Result<Created> {
     let mut root = None;
     loop {
         let error = match creator.create().await {
             Ok(created) => return Ok(created),
             Err(error) => error,
         };
-        let pause = patience.pause().filter(|_| is_mendable(&error));
+        let pause = tries.pause().filter(|_| is_mendable(&error));
         let root: &mut Error = root.get_or_insert(error.clone());
         let Some(pause) = pause else {
             return Err(if *root == error {

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use quinn::ConnectionError;
+
 use super::super::Payload;
 use super::super::certificates::task_domain;
 use super::hello::{Close, Refusal, introduce, listen};
@@ -39,15 +41,13 @@ async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
         let attempt = tokio::time::timeout(patience, connect(&node, &peer)).await;
         if let Err(refusal) = attempt.unwrap_or(Err(Refusal::Silent)) {
             match refusal {
-                Refusal::Silent => {
-                    peer.note_trouble(format!(
-                        "no answer from {}",
-                        peer.address.as_deref().unwrap_or_default()
-                    ));
+                Refusal::Silent | Refusal::Connection(ConnectionError::TimedOut) => {
+                    let address = peer.address.as_deref().unwrap_or_default();
+                    peer.note_trouble(format!("no answer from {address}"), false);
                 }
                 refusal => {
                     node.note_refusal(peer.name.to_string(), refusal.to_string());
-                    peer.note_trouble(refusal.to_string());
+                    peer.note_trouble(refusal.to_string(), refusal.is_of_a_certificate());
                 }
             }
             tokio::time::sleep(wait).await;

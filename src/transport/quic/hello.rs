@@ -94,23 +94,39 @@ impl Refusal {
             _ => Close::Refused,
         }
     }
+
+    /// Whether one of the two refuses the other's certificate.
+    pub(super) fn is_of_a_certificate(&self) -> bool {
+        match self {
+            Self::Name(_) => true,
+            Self::Connection(error) => {
+                alert(error).is_some_and(|(_, code)| matches!(code, 42..=51 | 116))
+            }
+            _ => false,
+        }
+    }
 }
 
-/// Explains why a connection has ended; for TLS errors, in words that help.
-fn explained(error: &ConnectionError) -> String {
+/// The end that TLS complains of, and the alert, if that has ended a connection.
+fn alert(error: &ConnectionError) -> Option<(&'static str, u64)> {
     /// The first of QUIC's error codes for TLS alerts (RFC 9001, 4.8).
     const ALERTS: u64 = 0x100;
     let (who, code) = match error {
         ConnectionError::TransportError(error) => ("its", u64::from(error.code)),
         ConnectionError::ConnectionClosed(closed) => ("this task's", u64::from(closed.error_code)),
-        _ => return error.to_string(),
+        _ => return None,
     };
-    match code.checked_sub(ALERTS) {
-        Some(116) => format!("{who} certificate is missing: {error}"),
-        Some(42..=51) => {
+    Some((who, code.checked_sub(ALERTS)?))
+}
+
+/// Explains why a connection has ended; for TLS errors, in words that help.
+fn explained(error: &ConnectionError) -> String {
+    match alert(error) {
+        Some((who, 116)) => format!("{who} certificate is missing: {error}"),
+        Some((who, 42..=51)) => {
             format!("{who} certificate is not one of this run, or has expired: {error}")
         }
-        Some(120) => format!(
+        Some((_, 120)) => format!(
             "the two speak different versions of the protocol, of which this is {VERSION}: {error}"
         ),
         _ => error.to_string(),

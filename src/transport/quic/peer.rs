@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::super::{Loss, Messages, Payload, PeerId, envelope_size};
+use super::super::{Loss, Messages, Obstacle, Payload, PeerId, envelope_size};
 use super::hello::{Close, Hello, Refusal};
 use super::link::{Link, Side};
 use super::node::Node;
@@ -39,7 +39,7 @@ struct PeerState<M> {
     heard: Option<u64>,
     is_dialing: bool,
     /// The reason why it has not been reached.
-    trouble: Option<String>,
+    trouble: Option<Obstacle>,
     has_stopped: bool,
 }
 
@@ -121,12 +121,12 @@ impl<M: Payload> Peer<M> {
         is_over
     }
 
-    pub(super) fn note_trouble(&self, why: String) {
-        self.state.borrow_mut().trouble = Some(why);
+    pub(super) fn note_trouble(&self, why: String, is_refused: bool) {
+        self.state.borrow_mut().trouble = Some(Obstacle { why, is_refused });
     }
 
     /// The reason why its messages have not been sent; `None` if no messages wait.
-    pub(super) fn waits_because(&self) -> Option<String> {
+    pub(super) fn obstacle(&self) -> Option<Obstacle> {
         let state = self.state.borrow();
         let waits = state.links.is_empty() && !state.queue.is_empty();
         let unknown = if self.address.is_some() {
@@ -134,7 +134,8 @@ impl<M: Payload> Peer<M> {
         } else {
             "its address is not known"
         };
-        waits.then(|| state.trouble.clone().unwrap_or_else(|| unknown.to_owned()))
+        let unknown = || Obstacle { why: unknown.to_owned(), is_refused: false };
+        waits.then(|| state.trouble.clone().unwrap_or_else(unknown))
     }
 
     /// Handles the introduction of the peer on a new connection. If it has restarted or counts more

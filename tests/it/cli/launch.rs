@@ -196,6 +196,25 @@ fn a_task_that_is_killed_is_named_as_the_root_cause_and_the_others_are_stopped()
 }
 
 #[test]
+fn a_task_that_stands_still_is_given_up_and_named_as_the_root_cause() {
+    for stopped in ["worker:0", "ps:1"] {
+        let text = endless("'async'") + "[network]\nrecovery = '3s'\n";
+        let path = scenario(&format!("launch_still_{}", stopped.replace(':', "_")), &text);
+        let mut launch = Launch::start(&path, &[]);
+        launch.wait_for_tasks(5);
+        let (victim, _) = tasks(&path).into_iter().find(|(_, role)| role == stopped).unwrap();
+        send("STOP", victim);
+        let said = launch.end();
+        assert_eq!(said.code, 138, "{}", said.err);
+        let still = format!(
+            "{stopped} failed first: it was killed after it had given no sign of life for 3s"
+        );
+        assert!(said.err.contains(&still), "{}", said.err);
+        assert_nothing_stays(&path);
+    }
+}
+
+#[test]
 fn a_launcher_that_is_asked_to_stop_leaves_no_process_and_says_so_by_its_code() {
     for (signal, code) in [("TERM", 143), ("INT", 130)] {
         let path = scenario(&format!("launch_{signal}"), &endless("'async'"));

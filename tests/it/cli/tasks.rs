@@ -1,6 +1,8 @@
 //! `task`: several processes that find one another, as on several hosts: with partial knowledge,
 //! and asked to stop.
 
+mod waits;
+
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;

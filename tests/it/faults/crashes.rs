@@ -130,6 +130,22 @@ fn workers_whose_chief_should_have_ended_the_training_and_is_gone_end_it_and_nam
 }
 
 #[test]
+fn parameter_servers_whose_workers_are_all_lost_wait_a_minute_for_them_and_name_them() {
+    let all_crash = |restart_after| {
+        let crash = |training: Simulated, worker| {
+            training.fault(at(1.05), crash("worker", worker, restart_after))
+        };
+        run(&(0..3).fold(training(Mode::Async), crash))
+    };
+    let error = all_crash(None).outcome.result.expect_err("nobody trains");
+    assert_eq!(error.code, Code::Unavailable, "{error}");
+    assert!(error.message.contains("worker:0, worker:1, worker:2"), "{error}");
+    let back = all_crash(Some(50.0));
+    assert!(back.outcome.result.is_ok(), "{:?}", back.outcome.result);
+    assert!(reached(&back).0 >= STEPS);
+}
+
+#[test]
 fn a_parameter_server_that_dies_ends_the_training_and_is_named_whether_it_comes_back_or_not() {
     for mode in MODES {
         for restart_after in [None, Some(0.2), Some(3.0)] {

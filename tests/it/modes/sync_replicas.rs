@@ -351,6 +351,19 @@ fn a_training_goes_on_from_its_checkpoint_with_new_tokens_after_a_parameter_serv
 }
 
 #[test]
+fn an_update_that_is_lost_while_the_chief_waits_for_its_token_does_not_hold_up_the_training() {
+    for millis in 10..20 {
+        let lasts = Duration::from_secs(3);
+        let freeze = FaultKind::Freeze { task: TaskName::new("ps", 1), lasts };
+        let training = digits(3, 60);
+        let at = Trigger::Time(Time::ZERO.after(Duration::from_millis(millis)));
+        let trained = by_tokens(&training.fault(at, freeze), None, 3);
+        let ended = trained.outcome.ended.as_secs_f64();
+        assert!((3.0..20.0).contains(&ended), "frozen at {millis} ms: {ended} s");
+    }
+}
+
+#[test]
 fn a_hook_of_another_graph_than_the_session_is_refused() {
     let trained = Simulated::new(1, 1, Mode::Async).run_program(|task| async move {
         if task.job() == "ps" {

@@ -3,15 +3,20 @@
 #[path = "../../../sims/own_operation.rs"]
 mod program;
 
+use trainyard::cluster::{ClusterSpec, RunConfig};
+use trainyard::deployment::{self, Member, Seat, StopRequest};
 use trainyard::experiment::Experiment;
 use trainyard::graph::{
     Attributes, ComputeError, Cost, Defined, GraphProblem, Known, OpDef, OutputTypes, Outputs,
     TensorType, UpdateRule,
 };
 use trainyard::prelude::*;
+use trainyard::runtime::Host;
+use trainyard::sync::Mode;
 
 use super::over_quic::{quic_cluster, stop, train};
 use crate::support::fixture::{assert_error, cluster, on_actix};
+use crate::support::simulated::Simulated;
 use program::Lion;
 
 const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sims/own_operation.toml");
@@ -84,6 +89,55 @@ impl OpDef for Liar {
 
     fn compute(&self, _: &[&Tensor]) -> Result<Outputs, ComputeError> {
         Ok([Tensor::zeros(DType::F32, [7])].into_iter().collect())
+    }
+}
+
+/// An operation whose kernel panics.
+#[derive(Debug)]
+struct Confused;
+
+impl OpDef for Confused {
+    fn kind(&self) -> &'static str {
+        "Confused"
+    }
+
+    fn attributes(&self, _: &mut Attributes) -> Defined {
+        Self.into()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
+        Ok(inputs.iter().copied().collect())
+    }
+
+    fn cost(&self, _: &[Known], _: &[Known]) -> Cost {
+        Cost::default()
+    }
+
+    fn compute(&self, _: &[&Tensor]) -> Result<Outputs, ComputeError> {
+        panic!("the kernel is confused")
+    }
+}
+
+/// Runs a step that makes an actor of its own task panic, and then waits for ever.
+async fn panicking(host: Host) -> Result<()> {
+    let g = Graph::new();
+    let confused = g.zeros([3]).apply(Confused, &[])?;
+    let session = Session::new(&host.server.target(), &g).await?;
+    session.run().fetch(&confused).await?;
+    std::future::pending().await
+}
+
+#[test]
+fn an_actor_that_panics_ends_its_task_with_the_text_in_both_worlds() {
+    trainyard::operations::register_operation(Confused);
+    let config = RunConfig::from_tf_config(Some(r#"{"task": {"type": "worker", "index": 0}}"#));
+    let spec = ClusterSpec::simulated([("worker", 1)]).unwrap();
+    let seat = Seat::new(&config.unwrap(), spec, None, "panics").unwrap();
+    let deployed = deployment::run(Member::new(seat), StopRequest::never(), panicking).unwrap();
+    let simulated = Simulated::new(0, 1, Mode::Async).run_hosted(|host, _| panicking(host));
+    let says = ["a kernel panicked: the kernel is confused", "worker:0"];
+    for result in [deployed.result.map(drop), simulated.outcome.result.map(drop)] {
+        assert_error(result, Code::Internal, &says);
     }
 }
 

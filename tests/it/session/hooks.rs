@@ -8,6 +8,7 @@ use prost::Message;
 use trainyard::checkpoint::Memory;
 use trainyard::graph::FifoQueue;
 use trainyard::prelude::*;
+use trainyard::sync::Mode;
 use trainyard::tensor::Shape;
 use trainyard::training::{
     CheckpointSaver, CheckpointSaverListener, Checkpointing, FinalOps, GlobalStepWaiter, Hook,
@@ -18,6 +19,7 @@ use trainyard::training::{
 use crate::support::alone::{Counting, Noting, Seen, alone, at, every_steps, seconds, workers};
 use crate::support::binary::folder;
 use crate::support::fixture::assert_error;
+use crate::support::simulated::Simulated;
 
 fn every(seconds: u64) -> SecondOrStepTimer {
     SecondOrStepTimer::every_time(Duration::from_secs(seconds))
@@ -387,6 +389,21 @@ fn a_waiter_ends_its_wait_when_the_training_is_over_and_has_none_for_step_0() {
         }
         session.close().await
     });
+}
+
+/// TensorFlow's waits for ever, and says so each half of a second.
+#[test]
+fn a_waiter_gives_up_when_nobody_trains_and_names_the_chief() {
+    let trained = Simulated::new(0, 2, Mode::Async).run_hosted(|host, task| async move {
+        let model = Counting::new(&task)?;
+        let step = if task.is_chief() { 0 } else { 1000 };
+        let session = model.builder(&task).hook(GlobalStepWaiter::new(step)).open().await?;
+        at(&host, 3600.0).await;
+        session.close().await
+    });
+    assert!((300.0..302.0).contains(&trained.outcome.ended.as_secs_f64()));
+    let says = ["waits for global step 1000", "nobody trains", "worker:0"];
+    assert_error(trained.outcome.result.map(drop), Code::DeadlineExceeded, &says);
 }
 
 /// Notes how much of each run is recorded.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use trainyard::clock::WallClock;
 use trainyard::cluster::ClusterSpec;
 use trainyard::prelude::*;
-use trainyard::runtime::{PeerMessage, Processor, ServerDef, ServerWorld};
+use trainyard::runtime::{Patience, PeerMessage, Processor, ServerDef, ServerWorld};
 use trainyard::transport::InMemoryNetwork;
 
 use crate::support::fixture::{assert_error, both, cluster, impatient, on_actix};
@@ -69,14 +69,18 @@ fn only_a_started_server_can_be_joined() {
         let server =
             server_in(&InMemoryNetwork::new(&cluster), ServerDef::new(cluster, None, None)?);
         assert_error(
-            server.join(1).await,
+            server.join(1, Patience::default()).await,
             Code::FailedPrecondition,
             &["not started", "localhost:0"],
         );
         server.start()?;
-        let (joined, ()) = both(server.join(1), async { server.stop() }).await;
+        let (joined, ()) = both(server.join(1, Patience::default()), async { server.stop() }).await;
         assert_error(joined, Code::Unavailable, &["has stopped", "localhost:0"]);
-        assert_error(server.join(1).await, Code::Unavailable, &["has stopped", "localhost:0"]);
+        assert_error(
+            server.join(1, Patience::default()).await,
+            Code::Unavailable,
+            &["has stopped", "localhost:0"],
+        );
         Ok(())
     });
 }

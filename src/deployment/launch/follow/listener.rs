@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Child;
@@ -30,6 +31,8 @@ const OF_A_DEFECT: [i32; 6] = [4, 5, 6, 7, 8, 11];
 pub(super) enum Exit {
     Code(i32),
     Signal(i32),
+    /// It was killed after it had given no sign of life for so long.
+    Silent(Duration),
     Unknown(io::Error),
 }
 
@@ -43,7 +46,7 @@ impl Exit {
     pub(super) fn meaning(&self) -> ExitCode {
         match self {
             Self::Signal(signal) if OF_A_DEFECT.contains(signal) => ExitCode::Internal,
-            Self::Signal(_) => ExitCode::PeersLost,
+            Self::Signal(_) | Self::Silent(_) => ExitCode::PeersLost,
             Self::Code(code) => match ExitCode::of(*code) {
                 Some(ExitCode::Interrupted | ExitCode::Terminated) => ExitCode::PeersLost,
                 known => known.unwrap_or(ExitCode::Internal),

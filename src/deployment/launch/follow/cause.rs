@@ -1,0 +1,78 @@
+//! The root cause of a launch's failure: the task that failed first, with its last words.
+
+use std::fs;
+use std::path::Path;
+
+use crate::deployment::DeploymentError;
+use crate::deployment::launch::Launch;
+use crate::deployment::launch::follow::Followed;
+use crate::deployment::launch::follow::listener::Exit;
+
+/// The most lines of a task's last error that are told.
+const MOST_LINES: usize = 10;
+
+impl Followed {
+    /// The first failure, or the first that is not merely the loss of another task.
+    pub(super) fn root_cause(&self, order: &Launch) -> DeploymentError {
+        let mut failed: Vec<_> = self
+            .tasks
+            .iter()
+            .filter_map(|followee| Some((followee.failed.as_ref()?, &followee.task)))
+            .collect();
+        failed.sort_by_key(|((rank, exit), _)| (exit.is_loss_of_another(), *rank));
+        let ((_, exit), task) = failed[0];
+        let log = order.log(task);
+        let why = match exit {
+            Exit::Signal(signal) => format!("it was killed by signal {signal}"),
+            Exit::Silent(silence) => format!(
+                "it was killed after it had given no sign of life for {silence:.0?}: it stood still"
+            ),
+            Exit::Unknown(error) => format!("it can't be waited for: {error}"),
+            Exit::Code(code) => {
+                last_words(&log).unwrap_or_else(|| format!("it ended with exit code {code}"))
+            }
+        };
+        DeploymentError::Task {
+            run: order.run.clone(),
+            task: task.clone(),
+            why,
+            log: log.display().to_string(),
+            code: exit.meaning(),
+        }
+    }
+}
+
+/// The last error in a log, with the lines of it that follow, or else the log's last line.
+fn last_words(log: &Path) -> Option<String> {
+    let text =
+        fs::read(log).inspect_err(|error| tracing::warn!(%error, "a log can't be read")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let Some(at) = lines.iter().rposition(|line| line.starts_with("error: ")) else {
+        return lines.last().map(|line| (*line).to_owned());
+    };
+    let error = lines[at..].iter().take(MOST_LINES).copied().collect::<Vec<_>>().join("\n");
+    error.strip_prefix("error: ").map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deployment::Folder;
+
+    #[test]
+    fn the_last_words_of_a_task_are_all_lines_of_its_last_error() {
+        let folder = Folder::private("trainyard-last-words").unwrap();
+        let log = folder.path().join("worker-0.log");
+        let words = |text: &str| {
+            fs::write(&log, text).unwrap();
+            last_words(&log)
+        };
+        let mistakes = "error: early\nstep 3\nerror: task.toml:3: stop.steps: 0 must be at \
+                        least 1\ntask.toml:9: program.batch: 0 must be at least 1\n\n";
+        let said = words(mistakes).unwrap();
+        assert!(said.starts_with("task.toml:3: stop.steps") && said.contains("task.toml:9:"));
+        assert_eq!(words("step 3\nstep 4\n").as_deref(), Some("step 4"));
+        assert_eq!(words(""), None);
+    }
+}

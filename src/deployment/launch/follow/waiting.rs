@@ -1,0 +1,67 @@
+//! The limits of the launcher's waits: for a task that gives no sign of life, and for the others
+//! once the chief is done.
+//!
+//! Time is counted in beats and not read from a clock: after the launcher itself has stood still,
+//! the tasks have a beat to be heard.
+
+use std::time::Duration;
+
+use crate::deployment::control::BEAT_EVERY;
+use crate::deployment::launch::follow::listener::Exit;
+use crate::deployment::launch::follow::{Followed, Followee, STOP};
+use crate::runtime::Patience;
+
+/// The beats between two lines about a wait.
+const TELL_EVERY: u32 = 10;
+/// How much longer the others are waited for after the chief than a lost task is: a task that is
+/// cut off then gives up by itself.
+const LINGER: Duration = Duration::from_secs(40);
+
+impl Followed {
+    /// Counts a beat. Returns whether nothing more is to be waited for.
+    pub(super) async fn count_beat(&mut self, chief: usize, patience: Patience) -> bool {
+        for index in 0..self.tasks.len() {
+            self.count_silence(index, patience);
+        }
+        if self.has_failed() {
+            return true;
+        }
+        if !self.tasks[chief].has_ended {
+            return false;
+        }
+        self.lingers += 1;
+        let left = (patience.recovery + LINGER).saturating_sub(BEAT_EVERY * self.lingers);
+        if left.is_zero() {
+            self.stop(STOP).await;
+        } else if self.lingers.is_multiple_of(TELL_EVERY) {
+            self.tell_who_lingers(left);
+        }
+        left.is_zero()
+    }
+
+    /// Counts the silence of a task, and kills it when that is too long.
+    fn count_silence(&mut self, index: usize, patience: Patience) {
+        let failures = self.failures();
+        let Followee { task, kill, began, unheard, failed, has_ended, .. } = &mut self.tasks[index];
+        if *has_ended || failed.is_some() {
+            return;
+        }
+        *unheard += 1;
+        let silence = BEAT_EVERY * *unheard;
+        let limit = if began.is_some() { patience.recovery } else { patience.first };
+        if silence >= limit {
+            *failed = Some((failures, Exit::Silent(silence)));
+            *kill = None;
+        } else if unheard.is_multiple_of(TELL_EVERY) {
+            eprintln!(
+                "{task} has given no sign of life for {silence:.0?}; it is killed after {limit:.0?}"
+            );
+        }
+    }
+
+    fn tell_who_lingers(&self, left: Duration) {
+        let lingers = self.tasks.iter().filter(|followee| !followee.has_ended);
+        let names: Vec<String> = lingers.map(|followee| followee.task.to_string()).collect();
+        eprintln!("the chief is done; still there: {}, for {left:.0?} at most", names.join(", "));
+    }
+}

@@ -1,0 +1,168 @@
+//! Programs that wait until all workers have left: their answers, and the limit of the wait while
+//! nobody uses the task.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use actix::{AsyncContext, Context, SpawnHandle, WrapFuture};
+use tokio::sync::oneshot;
+
+use crate::transport::PeerId;
+use crate::units::Time;
+
+use super::ParameterServer;
+use crate::runtime::error::{Code, Error, Result};
+use crate::runtime::mail::{ParameterServerMail, Patience, Waiting};
+use crate::runtime::mailbox::tell;
+
+/// The interval of the lines that say whom the task waits for.
+const NOTICE: Duration = Duration::from_secs(10);
+
+/// A program that waits until all workers have left.
+struct Join {
+    workers: u32,
+    patience: Patience,
+    reply: oneshot::Sender<Result<()>>,
+}
+
+/// The programs that wait, and what they know of those they wait for.
+#[derive(Default)]
+pub(super) struct Joins {
+    waiting: Vec<Join>,
+    /// The tasks whose workers are waited for, by the workers' indices.
+    replicas: Vec<PeerId>,
+    /// The other tasks that have registered something here and are not lost.
+    users: BTreeSet<PeerId>,
+    /// Whether there has ever been one.
+    had_users: bool,
+    /// The time since which there is none, and the next look at it.
+    deserted: Option<(Time, SpawnHandle)>,
+}
+
+impl Joins {
+    pub(super) fn expect(&mut self, replicas: Vec<PeerId>) {
+        self.replicas = replicas;
+    }
+
+    pub(super) fn has_come(&mut self, user: PeerId) {
+        self.users.insert(user);
+        self.had_users = true;
+    }
+
+    pub(super) fn is_gone(&mut self, user: PeerId) {
+        self.users.remove(&user);
+    }
+
+    /// The time that is left to `join` after a wait of `waited`.
+    fn left(&self, join: &Join, waited: Duration) -> Duration {
+        let Patience { first, recovery } = join.patience;
+        if self.had_users { recovery } else { first }.saturating_sub(waited)
+    }
+}
+
+impl ParameterServer {
+    pub(super) fn join(
+        &mut self,
+        workers: u32,
+        patience: Patience,
+        reply: oneshot::Sender<Result<()>>,
+    ) {
+        self.joins.waiting.push(Join { workers, patience, reply });
+        self.answer_joins();
+    }
+
+    pub(super) fn answer_joins(&mut self) {
+        for join in std::mem::take(&mut self.joins.waiting) {
+            if self.members.all_departed(join.workers) {
+                answer(join.reply, Ok(()));
+            } else {
+                self.joins.waiting.push(join);
+            }
+        }
+    }
+
+    /// Begins to count the time when the last user is gone, and stops when one has come.
+    pub(super) fn mind_joins(&mut self, context: &mut Context<Self>) {
+        let Joins { waiting, users, deserted, .. } = &self.joins;
+        let is_deserted = !waiting.is_empty() && users.is_empty() && !self.clock.sees_stalls();
+        if is_deserted == deserted.is_some() {
+            return;
+        }
+        match self.joins.deserted.take() {
+            Some((_, timer)) => drop(context.cancel_future(timer)),
+            None => self.look_at_joins_later(self.clock.now(), context),
+        }
+    }
+
+    /// Ends the joins that nobody has come to in time, and says whom the others wait for.
+    pub(super) fn look_at_joins(&mut self, context: &mut Context<Self>) {
+        let Some((since, _)) = self.joins.deserted.take() else { return };
+        let waited = self.clock.now().since(since);
+        let missing = self.missing();
+        for join in std::mem::take(&mut self.joins.waiting) {
+            let left = self.joins.left(&join, waited);
+            if left.is_zero() {
+                answer(join.reply, Err(self.deserted(&missing, waited)));
+                continue;
+            }
+            let here = self.link.name(self.link.local());
+            tracing::warn!("{here} waits for {missing}, for {left:.0?} more");
+            self.joins.waiting.push(join);
+        }
+        if !self.joins.waiting.is_empty() {
+            self.look_at_joins_later(since, context);
+        }
+    }
+
+    /// Looks at the joins at the next notice, or when the first of them has waited long enough.
+    fn look_at_joins_later(&mut self, since: Time, context: &mut Context<Self>) {
+        let now = self.clock.now();
+        let left = |join| self.joins.left(join, now.since(since));
+        let next = self.joins.waiting.iter().map(left).min().unwrap_or(NOTICE).min(NOTICE);
+        let sleep = self.clock.sleep_until(now.after(next));
+        let own = self.link.actors.parameter_server.clone();
+        let passed = async move {
+            sleep.await;
+            tell(&own, ParameterServerMail::NobodyHasCome);
+        };
+        let timer = context.spawn(passed.into_actor(self));
+        self.joins.deserted = Some((since, timer));
+    }
+
+    /// The tasks of the workers that have not left in good order.
+    fn missing(&self) -> String {
+        let left = self.members.all_that_departed().left;
+        let replicas = (0..).zip(&self.joins.replicas);
+        let missing: Vec<String> = replicas
+            .filter(|(worker, _)| !left.contains(worker))
+            .map(|(_, peer)| self.link.name(*peer).to_string())
+            .collect();
+        if missing.is_empty() { "its workers".to_owned() } else { missing.join(", ") }
+    }
+
+    fn deserted(&self, missing: &str, waited: Duration) -> Error {
+        let what = match self.joins.had_users {
+            true => "all are gone, and none has come back",
+            false => "none has come",
+        };
+        let message = format!(
+            "the parameter server waits for {missing}: {what} for {waited:.0?}; start it again \
+             together with them"
+        );
+        Error::new(Code::Unavailable, message).on(&self.link.name(self.link.local()))
+    }
+
+    /// What the joins wait for, for the report of a hang.
+    pub(super) fn joins_wait_for(&self, who: &str) -> impl Iterator<Item = Waiting> {
+        self.joins.waiting.iter().map(move |Join { workers, .. }| {
+            let what = format!("{} of {workers} workers to leave", self.members.live(*workers));
+            Waiting { who: who.to_owned(), what }
+        })
+    }
+}
+
+fn answer(reply: oneshot::Sender<Result<()>>, joined: Result<()>) {
+    if reply.send(joined).is_err() {
+        tracing::debug!("nobody waits any more for the end of the training");
+    }
+}

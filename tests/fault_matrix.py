@@ -1,0 +1,373 @@
+#!/usr/bin/env python3
+"""Faults on real processes: signals to the tasks of trainings over loopback, every cell of a matrix.
+
+    cargo build --release && tests/fault_matrix.py --jobs 8 --write docs/faults_as_run.md
+
+A cell is a fault (KILL, STOP for 2 s, for 10 s, for ever, TERM, KILL and start again) that comes to a
+task (a parameter server, a worker, the chief) while a training runs, by `task` or by `launch`,
+synchronous, asynchronous or of K gradients, with a checkpoint folder or without. A cell is broken if
+something of it hangs, if a process ends with 0 though the training did not reach its last step, or
+with an exit code that the guide does not have, or if a wait says nothing for 30 s. The script ends
+with 1 if one is.
+"""
+
+import argparse
+import concurrent.futures
+import itertools
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TASKS = ["ps:0", "ps:1", "worker:0", "worker:1"]
+VICTIMS = {"ps": "ps:1", "worker": "worker:1", "chief": "worker:0"}
+MODES = {"sync": "'sync'", "async": "'async'", "k_async 2": "{ k_async = { k = 2 } }"}
+FAULTS = ["none", "KILL", "STOP 2 s", "STOP 10 s", "STOP", "TERM", "restart"]
+SILENCE = 3  # seconds
+RECOVERY = 15  # seconds
+CODES = {0, 9, 11, 138, 143}
+LIMIT = 300.0  # seconds: whatever runs longer hangs
+QUIET = 30.0  # seconds: the longest that a task may wait without a word
+
+SCENARIO = """name = 'matrix'
+seed = 3
+[cluster]
+ps = 2
+worker = 2
+[network]
+silence = '{silence}s'
+recovery = '{recovery}s'
+[program]
+model = 'softmax'
+batch = 8
+optimizer = {{ rule = 'adagrad', learning_rate = 0.05 }}
+[stop]
+steps = {steps}
+{checkpoint}
+[[run]]
+name = 'only'
+mode = {mode}
+"""
+
+
+class Task:
+    """A process of a training, with what it has said and when."""
+
+    def __init__(self, name, command, folder, environment):
+        self.name, self.ended = name, None
+        self.out, self.said, self.times = [], [], [time.monotonic()]
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=environment, text=True, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.readers = [threading.Thread(target=self.read, args=pair, daemon=True)
+                        for pair in ((self.process.stdout, self.out),
+                                     (self.process.stderr, self.said))]
+        for reader in self.readers:
+            reader.start()
+
+    def read(self, pipe, lines):
+        for line in pipe:
+            lines.append(line.rstrip())
+            self.times.append(time.monotonic())
+
+    def wait(self, until):
+        """Its exit code, or None if it still runs at `until`."""
+        try:
+            self.process.wait(max(0.0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return None
+        for reader in self.readers:
+            reader.join(1)
+        self.ended = self.ended or time.monotonic()
+        return self.process.returncode
+
+    def last_words(self):
+        errors = [line for line in self.said if line.startswith("error: ")]
+        return (errors or self.said or [""])[-1].removeprefix("error: ")
+
+    def silence_after(self, moment):
+        """The longest time without a word from `moment` to its end."""
+        end = self.ended or time.monotonic()
+        times = [moment, *[at for at in self.times if moment < at < end], end]
+        return max((b - a for a, b in zip(times, times[1:])), default=0.0)
+
+
+class Cell:
+    def __init__(self, how, fault, victim, mode, checkpoint):
+        self.how, self.fault, self.victim = how, fault, victim
+        self.mode, self.checkpoint = mode, checkpoint
+
+    def name(self):
+        saved = "with checkpoints" if self.checkpoint else "without"
+        return f"{self.how}, {self.mode}, {saved}: {self.fault} of the {self.victim}"
+
+
+def free_ports(count):
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Runner:
+    def __init__(self, program, base, seconds):
+        self.program, self.base, self.seconds = program, base, seconds
+        self.steps = dict.fromkeys(MODES, 300)
+        self.weights = {}
+        self.certificates = base / "certs"
+        for more in (["new", "--name", "matrix"], ["issue", "--task", ",".join(TASKS)]):
+            subprocess.run([program, "certs", more[0], self.certificates, *more[1:]], check=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def calibrate(self, jobs):
+        """Finds how many steps take `seconds` where `jobs` trainings run side by side."""
+        for mode in MODES:
+            cell = Cell("task", "none", "nobody", mode, True)
+            with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+                began = time.monotonic()
+                rows = list(pool.map(self.attempt, [cell] * jobs))
+            took = time.monotonic() - began
+            print(f"{mode}: {self.steps[mode]} steps in {took:.1f} s, {rows[0] and rows[0]['broken']}")
+            self.steps[mode] = max(300, int(300 * self.seconds / took))
+
+    def prepare(self, cell, steps):
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.base))
+        checkpoint = "[checkpoint]\nevery_steps = 50\ndirectory = 'saved'\n" if cell.checkpoint else ""
+        (folder / "matrix.toml").write_text(SCENARIO.format(
+            silence=SILENCE, recovery=RECOVERY, steps=steps, mode=MODES[cell.mode],
+            checkpoint=checkpoint))
+        return folder
+
+    def command(self, name, addresses, folder):
+        job, index = name.split(":")
+        config = {"cluster": addresses, "task": {"type": job, "index": int(index)}}
+        environment = dict(os.environ, TF_CONFIG=json.dumps(config), RAYON_NUM_THREADS="1")
+        command = [self.program, "task", "matrix.toml", "--certs", self.certificates,
+                   "--busy-poll=0us", "--json"]
+        return command, folder, environment
+
+    def run(self, cell):
+        """A row of the table. A training that was over before the fault came is tried again."""
+        for _ in range(3):
+            row = self.attempt(cell)
+            if row:
+                return row
+            self.steps[cell.mode] *= 2
+        raise RuntimeError(f"{cell.name()}: the training is always over before the fault")
+
+    def attempt(self, cell):
+        steps = self.steps[cell.mode]
+        folder, addresses = self.prepare(cell, steps), None
+        tasks, pids = {}, {}
+        try:
+            if cell.how == "task":
+                ports = [f"127.0.0.1:{port}" for port in free_ports(4)]
+                addresses = {"ps": ports[:2], "worker": ports[2:]}
+                for name in TASKS:
+                    tasks[name] = Task(name, *self.command(name, addresses, folder))
+                    pids[name] = tasks[name].process.pid
+            else:
+                environment = dict(os.environ, TMPDIR=str(folder), RAYON_NUM_THREADS="1")
+                command = [self.program, "launch", "matrix.toml", "--json", "--out", "out",
+                           "--busy-poll=0us"]
+                tasks["launch"] = Task("launch", command, folder, environment)
+                pids = self.children(tasks["launch"].process.pid)
+            began = time.monotonic()
+            self.wait_until_it_trains(folder, cell, steps)
+            if any(task.process.poll() is not None for task in tasks.values()):
+                return None
+            hit = time.monotonic()
+            self.strike(cell, tasks, pids, folder, addresses)
+            return self.judge(cell, tasks, steps, began, hit)
+        finally:
+            for pid in [*pids.values(), *(task.process.pid for task in tasks.values())]:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            for task in tasks.values():
+                task.process.wait()
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def children(self, launcher):
+        """The processes of a launch, by task."""
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            found = {}
+            listed = pathlib.Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
+            for pid in listed:
+                try:
+                    variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                except OSError:
+                    continue
+                config = [one for one in variables if one.startswith(b"TF_CONFIG=")]
+                if config:
+                    task = json.loads(config[0][10:])["task"]
+                    found[f"{task['type']}:{task['index']}"] = int(pid)
+            if len(found) == len(TASKS):
+                return found
+            time.sleep(0.05)
+        raise RuntimeError("the tasks of the launch do not start")
+
+    def wait_until_it_trains(self, folder, cell, steps):
+        """Waits until about a third of the training is over: by its checkpoints, or else by time."""
+        until = time.monotonic() + (60 if cell.checkpoint else 1 + self.seconds / 3)
+        while time.monotonic() < until:
+            saved = (folder / "saved").glob("*/model.ckpt-*.index.json")
+            if any(int(re.search(r"ckpt-(\d+)", path.name)[1]) >= steps // 3 for path in saved):
+                return
+            time.sleep(0.02)
+
+    def strike(self, cell, tasks, pids, folder, addresses):
+        victim = VICTIMS.get(cell.victim)
+        if cell.fault == "none":
+            return
+        if cell.fault in ("KILL", "restart"):
+            os.kill(pids[victim], signal.SIGKILL)
+        elif cell.fault == "TERM":
+            os.kill(pids[victim], signal.SIGTERM)
+        else:
+            os.kill(pids[victim], signal.SIGSTOP)
+            if cell.fault != "STOP":
+                time.sleep(float(cell.fault.split()[1]))
+                os.kill(pids[victim], signal.SIGCONT)
+        if cell.fault == "restart":
+            tasks[victim].process.wait()
+            time.sleep(0.5)
+            again = f"{victim} again"
+            tasks[again] = Task(again, *self.command(victim, addresses, folder))
+
+    def judge(self, cell, tasks, steps, began, hit):
+        victim = VICTIMS.get(cell.victim)
+        if cell.fault in ("KILL", "STOP", "restart"):
+            tasks = {name: task for name, task in tasks.items() if name != victim}
+        codes = {name: task.wait(began + LIMIT) for name, task in tasks.items()}
+        broken = []
+        for name, code in codes.items():
+            if code is None:
+                broken.append(f"{name} hangs")
+            elif code not in CODES:
+                broken.append(f"{name} ends with {code}")
+            quiet = tasks[name].silence_after(hit)
+            if quiet > QUIET and name != "launch":
+                broken.append(f"{name} is quiet for {quiet:.0f} s")
+        chief = next((name for name in ("launch", "worker:0 again", "worker:0")
+                      if codes.get(name) == 0), None)
+        result = self.result(tasks[chief]) if chief else None
+        if chief and (result is None or result["global_steps"] < steps):
+            broken.append("a false success")
+        same = result and result["weights_digest"] == self.weights.get((cell.mode, steps))
+        is_promised = cell.fault in ("none", "STOP 2 s") or (
+            cell.fault == "restart" and cell.victim == "ps" and cell.checkpoint)
+        if cell.mode == "sync" and result and is_promised:
+            self.weights.setdefault((cell.mode, steps), result["weights_digest"])
+            if result["weights_digest"] != self.weights[cell.mode, steps]:
+                broken.append("other weights")
+        return {"cell": cell, "codes": codes, "seconds": max(
+                    (task.ended or time.monotonic()) - hit for task in tasks.values()),
+                "broken": broken, "same": same, "words": {
+                    name: tasks[name].last_words() for name, code in codes.items() if code},
+                "said": {name: task.said[-15:] for name, task in tasks.items()}}
+
+    @staticmethod
+    def result(chief):
+        try:
+            return json.loads("\n".join(chief.out))["runs"][0]
+        except (ValueError, KeyError, IndexError):
+            return None
+
+
+def cells(pattern):
+    found = []
+    for how, fault, victim, mode, checkpoint in itertools.product(
+            ("task", "launch"), FAULTS[1:], VICTIMS, MODES, (True, False)):
+        if how == "launch" and fault == "restart":
+            continue  # a launcher starts no task again
+        cell = Cell(how, fault, victim, mode, checkpoint)
+        if re.search(pattern, cell.name()):
+            found.append(cell)
+    return found
+
+
+def told(row):
+    """A cell of a table: its exit codes, and the seconds from the fault to the last end."""
+    by_code = {}
+    for name, code in row["codes"].items():
+        by_code.setdefault("hangs" if code is None else str(code), []).append(name)
+    codes = "; ".join(f"**{code}** {', '.join(names)}" for code, names in sorted(by_code.items()))
+    same = "; same weights" if row["same"] else ""
+    broken = f"; BROKEN: {', '.join(row['broken'])}" if row["broken"] else ""
+    return f"{codes}; {row['seconds']:.0f} s{same}{broken}"
+
+
+def tables(rows):
+    lines = []
+    for how in ("task", "launch"):
+        for checkpoint in (True, False):
+            lines += ["", f"## `{how}`, {'with' if checkpoint else 'without'} checkpoints", "",
+                      "| fault | " + " | ".join(MODES) + " |", "|---|" + "---|" * len(MODES)]
+            for victim, fault in itertools.product(VICTIMS, FAULTS[1:]):
+                found = {row["cell"].mode: told(row) for row in rows
+                         if (row["cell"].how, row["cell"].checkpoint) == (how, checkpoint)
+                         and (row["cell"].victim, row["cell"].fault) == (victim, fault)}
+                if found:
+                    cells_of = " | ".join(found.get(mode, "") for mode in MODES)
+                    lines.append(f"| {fault}, {victim} | {cells_of} |")
+    return "\n".join(lines) + "\n"
+
+
+HEAD = """# Faults as run
+
+Real processes over loopback, hit by signals in the midst of a training: what `tests/fault_matrix.py`
+has seen. A cell has the exit codes (deploying.md says what each means) with the processes that ended
+with them, the seconds from the fault to the end of the last, and whether the weights are those of
+the undisturbed run. Two parameter servers and two workers; a silent task is lost after {silence} s, and
+a lost one is waited for for {recovery} s. A process that was killed or stands still has no code of its
+own. {count} cells, of which {broken} are broken: something hangs, says nothing for {quiet} s,
+ends with 0 before the last step, or has other weights where the same are promised.
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--program", default=str(ROOT / "target/release/trainyard"))
+    parser.add_argument("--jobs", type=int, default=6)
+    parser.add_argument("--only", default="", help="a regular expression of cells' names")
+    parser.add_argument("--seconds", type=float, default=6.0, help="the length of a training")
+    parser.add_argument("--write", type=pathlib.Path, help="the Markdown file of the tables")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="trainyard-matrix-") as base:
+        runner = Runner(args.program, pathlib.Path(base), args.seconds)
+        runner.calibrate(args.jobs)
+        rows = []
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            for row in pool.map(runner.run, cells(args.only)):
+                rows.append(row)
+                print(f"{row['cell'].name()}: {told(row)}", flush=True)
+                for name, words in row["words"].items():
+                    print(f"    {name}: {words}", flush=True)
+                if row["broken"]:
+                    print(json.dumps(row["said"], indent=4), flush=True)
+    broken = sum(bool(row["broken"]) for row in rows)
+    print(f"{len(rows)} cells, {broken} broken")
+    if args.write:
+        head = HEAD.format(silence=SILENCE, recovery=RECOVERY, quiet=f"{QUIET:.0f}",
+                           count=len(rows), broken=broken)
+        args.write.write_text(head + tables(rows))
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+//! Tasks that wait for others in vain, and tasks that are asked to stop: they say for whom they
+//! wait, and end in time with a code that tells what to do.
+
+use std::fs;
+use std::time::Instant;
+
+use super::*;
+
+/// A training of one parameter server and two workers that goes on until it is stopped, in which a
+/// lost task has `recovery` to come back.
+fn endless(recovery: &str) -> String {
+    text("async", "time = '10min'\nsteps = 100000000")
+        + &format!("[network]\nsilence = '1s'\nrecovery = '{recovery}'\n")
+}
+
+fn role(addresses: &[String; 3], job: &str, index: u32) -> Value {
+    let [ps, first, second] = addresses;
+    let cluster = json!({"ps": [ps], "worker": [first, second]});
+    json!({"cluster": cluster, "task": {"type": job, "index": index}})
+}
+
+fn terminate(task: &Running) {
+    let kill = format!("kill -TERM {}", task.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+}
+
+#[test]
+fn a_parameter_server_whose_workers_are_all_killed_names_them_and_is_to_be_started_again() {
+    let folder = with_certificates("waits_workers");
+    let path = scenario("waits_workers", &endless("2s"));
+    let at = addresses();
+    let start = |job, index| run(&folder, &path, &role(&at, job, index));
+    let (ps, workers) = (start("ps", 0), [start("worker", 0), start("worker", 1)]);
+    std::thread::sleep(Duration::from_secs(2));
+    drop(workers);
+    let ps = ps.end();
+    assert_eq!(ps.code, 138, "{}", ps.err);
+    assert!(ps.err.contains("worker:0, worker:1"), "{}", ps.err);
+    assert!(ps.err.contains("none has come back"), "{}", ps.err);
+}
+
+#[test]
+fn a_task_whose_others_never_come_names_them_and_is_to_be_started_again() {
+    let folder = with_certificates("waits_alone");
+    let path = scenario("waits_alone", &endless("500ms"));
+    let (at, elsewhere) = (addresses(), addresses());
+    let ps = run(&folder, &path, &role(&at, "ps", 0));
+    let worker = run(&folder, &path, &role(&elsewhere, "worker", 1));
+    let (ps, worker) = (ps.end(), worker.end());
+    assert_eq!((ps.code, worker.code), (138, 138), "{}{}", ps.err, worker.err);
+    assert!(ps.err.contains("none has come"), "{}", ps.err);
+    let unreached = format!("ps:0 (no answer from {})", elsewhere[0]);
+    assert!(worker.err.contains(&unreached), "{}", worker.err);
+}
+
+#[test]
+fn a_worker_whose_certificate_is_of_another_run_says_so_and_is_not_to_be_started_again() {
+    let (ours, theirs) = (with_certificates("waits_ours"), with_certificates("waits_theirs"));
+    let path = scenario("waits_foreign", &endless("1s"));
+    let at = addresses();
+    let _ps = run(&ours, &path, &role(&at, "ps", 0));
+    let worker = run(&theirs, &path, &role(&at, "worker", 0)).end();
+    assert_eq!(worker.code, 11, "{}", worker.err);
+    assert!(worker.err.contains("ps:0 (its certificate is not one of this run"), "{}", worker.err);
+}
+
+#[test]
+fn a_parameter_server_that_is_asked_to_stop_has_the_chief_save_and_all_are_to_be_started_again() {
+    let folder = with_certificates("waits_stop");
+    let saving = "[checkpoint]\nevery = '1h'\ndirectory = 'saved'\n";
+    let path = scenario("waits_stop", &(endless("10s") + saving));
+    let at = addresses();
+    let start = |job, index| run(&folder, &path, &role(&at, job, index));
+    let (ps, chief, other) = (start("ps", 0), start("worker", 0), start("worker", 1));
+    let saved = || {
+        let files = fs::read_dir(folder.join("saved/only")).into_iter().flatten().flatten();
+        files.filter(|file| file.path().to_string_lossy().ends_with(".index.json")).count()
+    };
+    let began = Instant::now();
+    while saved() == 0 {
+        assert!(began.elapsed() < LIMIT, "there is no checkpoint of the first values");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    terminate(&ps);
+    let (ps, chief, other) = (ps.end(), chief.end(), other.end());
+    let said = format!("{}{}{}", ps.err, chief.err, other.err);
+    assert_eq!((ps.code, chief.code, other.code), (143, 138, 138), "{said}");
+    assert!(chief.err.contains("ps:0 was asked to stop"), "{said}");
+    assert_eq!(saved(), 2, "one of the beginning, one of the end");
+}
+
+#[test]
+fn a_second_signal_ends_a_task_at_once() {
+    let folder = with_certificates("waits_twice");
+    let path = scenario("waits_twice", &endless("30s"));
+    let ps = run(&folder, &path, &role(&addresses(), "ps", 0));
+    std::thread::sleep(Duration::from_secs(1));
+    let began = Instant::now();
+    terminate(&ps);
+    std::thread::sleep(Duration::from_millis(200));
+    terminate(&ps);
+    let ps = ps.end();
+    assert_eq!(ps.code, 143, "{}", ps.err);
+    assert!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());
+}
