@@ -297,6 +297,12 @@ fn a_launch_that_is_asked_to_stop_saves_a_checkpoint_of_its_last_step() {
     let path = scenario("launch_stopped", &text);
     let mut launch = Launch::start(&path, &[]);
     launch.wait_for_tasks(5);
+    let began = Instant::now();
+    while checkpoints(&saved).is_empty() {
+        assert!(began.elapsed() < LIMIT, "there is no checkpoint of the beginning");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500)); // some steps
     send("TERM", launch.child.id());
     let said = launch.end();
     assert_eq!(said.code, 143, "{}", said.err);
