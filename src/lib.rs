@@ -95,6 +95,7 @@ pub mod tensor;
 pub mod training;
 pub mod transport;
 pub mod units;
+mod user_file;
 
 /// Runs the command line (`sim` and the rest) for your own program.
 ///

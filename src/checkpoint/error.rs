@@ -24,6 +24,14 @@ pub enum CheckpointError {
         /// The reason why it can't hold checkpoints.
         problem: String,
     },
+    /// A file can't be written in that place.
+    #[error("{file}: {problem}")]
+    Destination {
+        /// The file.
+        file: String,
+        /// The reason why not.
+        problem: String,
+    },
     /// A file does not hold what it should.
     #[error("{file}: {problem}")]
     Malformed {
@@ -147,6 +155,12 @@ impl CheckpointError {
     /// Whether the request was for something that does not exist, as opposed to a file or a store
     /// that fails.
     pub(crate) fn is_mistaken(&self) -> bool {
-        matches!(self, Self::Location { .. } | Self::NoSuchCheckpoint { .. } | Self::Basename(_))
+        matches!(
+            self,
+            Self::Location { .. }
+                | Self::Destination { .. }
+                | Self::NoSuchCheckpoint { .. }
+                | Self::Basename(_)
+        )
     }
 }

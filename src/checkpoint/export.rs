@@ -20,8 +20,10 @@ pub fn export(
     weights_only: bool,
     path: &Path,
 ) -> Result<(usize, u64), CheckpointError> {
-    let error =
-        |problem: String| CheckpointError::Malformed { file: path.display().to_string(), problem };
+    let error = |problem: String| CheckpointError::Destination {
+        file: path.display().to_string(),
+        problem,
+    };
     let step = restored.global_step.to_string();
     let mut variables = restored.into_whole();
     if weights_only {

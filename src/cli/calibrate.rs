@@ -1,7 +1,8 @@
 //! `calibrate`: measures this machine, and writes the `[calibration]` of a scenario.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use super::args::CalibrateArgs;
 use super::failure::Failure;
@@ -10,6 +11,12 @@ use crate::experiment::calibration::{CalibratedMachine, calibrate};
 
 /// Runs the command.
 pub(super) fn run(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
+    // Opened before the measurement, which takes a while; what is there stays until the end of it.
+    let open = |path: &PathBuf| {
+        let opened = OpenOptions::new().append(true).create(true).open(path);
+        opened.map(drop).map_err(Failure::writing(path.display().to_string()))
+    };
+    args.out.as_ref().map(open).transpose()?;
     let text = measure(&mut StopRequest::listen(None)?)?.to_toml();
     match &args.out {
         Some(path) => {

@@ -113,6 +113,9 @@ impl Failure {
 fn of_checkpoint(error: &CheckpointError) -> ExitCode {
     match error {
         error if error.is_mistaken() => ExitCode::Usage,
+        CheckpointError::Store { source, .. } if source.kind() == io::ErrorKind::NotADirectory => {
+            ExitCode::Usage
+        }
         CheckpointError::Store { what, .. } if what.starts_with("read") => ExitCode::CorruptData,
         CheckpointError::Store { .. } => ExitCode::Unwritable,
         _ => ExitCode::CorruptData,

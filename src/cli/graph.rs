@@ -6,7 +6,6 @@ mod dot;
 mod drawing;
 mod text;
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Mutex;
@@ -21,6 +20,7 @@ use crate::import::{Imported, sub_graph};
 use crate::partition::Request;
 use crate::runtime::{self, Error};
 use crate::training::{SharedRecording, Task, step_graph};
+use crate::user_file;
 use contents::Contents;
 use drawing::Drawing;
 
@@ -46,7 +46,7 @@ fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
 /// Imports the part of the file's graph that `outputs` need; all of it if none is named.
 fn read(file: &Path, outputs: &[String]) -> Result<Imported, Failure> {
     let path = file.display().to_string();
-    let bytes = fs::read(file)
+    let bytes = user_file::read(file, user_file::GRAPH)
         .map_err(|error| Failure::Graph { path: path.clone(), problem: error.to_string() })?;
     let wanted: Vec<&str> = outputs.iter().map(String::as_str).collect();
     sub_graph(&Graph::new(), &bytes, &wanted)

@@ -1,13 +1,12 @@
 //! Opening a data file, gzipped or not.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
 use super::DataError;
+use crate::user_file;
 
 /// The most values that a data set in memory may have: 1 GiB as f32.
 pub(super) const MOST_VALUES: usize = 1 << 28;
@@ -17,16 +16,10 @@ const LONGEST_LINE: usize = 16 << 20;
 /// Opens the file at `path`, and unzips it if its first bytes say that it is gzipped.
 ///
 /// # Errors
-/// If it can't be read, or is a device, which may have no end.
+/// If it can't be read, or is a device or a pipe, which may have no end.
 pub(super) fn open(path: &Path) -> Result<Box<dyn BufRead>, DataError> {
     let failed = |source| DataError::Unreadable { file: path.display().to_string(), source };
-    let file = File::open(path).map_err(failed)?;
-    let kind = file.metadata().map_err(failed)?.file_type();
-    if kind.is_char_device() || kind.is_block_device() {
-        let problem = "it is a device, and a data set is a file";
-        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, problem)));
-    }
-    let mut file = BufReader::new(file);
+    let mut file = BufReader::new(user_file::open(path).map_err(failed)?);
     let is_gzipped = file.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]);
     Ok(if is_gzipped {
         Box::new(BufReader::new(MultiGzDecoder::new(file)))

@@ -96,8 +96,9 @@ fn parse(line: &str) -> Result<SparseSample, String> {
         let parts = field
             .split_once(':')
             .and_then(|(index, value)| Some((index.parse().ok()?, value.parse().ok()?)));
-        let (index, value): (u32, f32) =
-            parts.ok_or_else(|| format!("`{field}` is no index:value"))?;
+        let (index, value): (u32, f32) = parts
+            .filter(|(_, value): &(u32, f32)| value.is_finite())
+            .ok_or_else(|| format!("`{field}` is no index:value"))?;
         let index =
             index.checked_sub(1).ok_or_else(|| format!("`{field}`: features count from 1"))?;
         if sample.indices.last().is_some_and(|last| *last >= index) {

@@ -77,11 +77,12 @@ fn read(path: &Path, label: &str) -> Result<Table, DataError> {
     while reader.read_record(&mut row).map_err(in_csv)? {
         let line = row.position().map_or(0, csv::Position::line);
         for (index, field) in row.iter().enumerate().filter(|(index, _)| *index != column) {
-            let number = field.parse().map_err(|_| {
+            let number = field.parse().ok().filter(|number: &f32| number.is_finite());
+            let malformed = || {
                 let place = format!("line {line}, column `{}`", &header[index]);
                 DataError::malformed(path, &place, format!("`{field}` is no number"))
-            })?;
-            table.features.push(number);
+            };
+            table.features.push(number.ok_or_else(malformed)?);
         }
         table.labels.push(row[column].to_owned());
         // A label is a text of its own.

@@ -61,7 +61,7 @@ async fn answer(args: &Question<'_>) -> Result<Standing, DeploymentError> {
         return Err(wrong(format!("--as {own}: {mistakes}")));
     }
     // Nobody connects to the asker: its own address only has to be valid.
-    let own_address = "localhost:1".to_owned();
+    let own_address = "asker.invalid:1".to_owned();
     let jobs = [
         (own.job(), [(own.index(), own_address)]),
         (task.job(), [(task.index(), args.address.to_owned())]),

@@ -105,9 +105,9 @@ impl DeploymentError {
 /// The exit code of a command whose certificate can't be made or used.
 pub(crate) fn of_certificate(error: &CertificateError) -> ExitCode {
     match error {
-        CertificateError::Read { .. } | CertificateError::Malformed { .. } => {
-            ExitCode::CertificateRefused
-        }
+        CertificateError::Read { .. }
+        | CertificateError::Malformed { .. }
+        | CertificateError::Exposed(_) => ExitCode::CertificateRefused,
         CertificateError::Write { .. } => ExitCode::Unwritable,
         CertificateError::Crypto(_) => ExitCode::Internal,
         _ => ExitCode::Usage,

@@ -1,11 +1,11 @@
 //! Finds this process's cluster and role: in the flags, a file, `TF_CONFIG` or SLURM's variables.
 
 use std::env::{self, VarError};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::DeploymentError;
 use crate::cluster::{ClusterSpec, ConfigErrors, Flags, RunConfig, Slurm, TaskName};
+use crate::user_file;
 
 /// The command line's part of a process's role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,7 +114,7 @@ fn read(path: &Path) -> Result<ClusterSpec, DeploymentError> {
     let origin = path.display().to_string();
     let wrong = |error: &dyn std::fmt::Display| mistaken(&origin, error);
     let text =
-        fs::read_to_string(path).map_err(|error| wrong(&format!("can't be read: {error}")))?;
+        user_file::read_text(path).map_err(|error| wrong(&format!("can't be read: {error}")))?;
     let cluster = if path.extension().is_some_and(|extension| extension == "json") {
         ClusterSpec::from_json(&text).map_err(|error| wrong(&error))?
     } else {

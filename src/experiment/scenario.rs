@@ -68,8 +68,6 @@ mod tasks;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
@@ -80,6 +78,7 @@ use crate::kernels::Numerics;
 use crate::simulation::{ComputeSpec, Faults, Hosts, MessageThread, NetworkSpec};
 use crate::training::Settings;
 use crate::units::Bytes;
+use crate::user_file;
 
 pub use calibration::{Calibration, EnvelopeCost, MeasuredCompute, MeasuredNetwork};
 pub use change::{Change, Sweep};
@@ -89,9 +88,6 @@ pub use error::{ChangeError, Mistake, ScenarioError};
 pub(super) use fault::written as written_faults;
 pub use run::RunSpec;
 pub use tasks::Tasks;
-
-/// The largest file that can be a scenario \[bytes\].
-const LARGEST_FILE: u64 = 1 << 20;
 
 /// What to train, on which cluster, and the runs to compare.
 #[derive(Clone, Debug, PartialEq)]
@@ -218,17 +214,7 @@ pub fn expand(
 /// # Errors
 /// If it can't be read.
 pub(crate) fn read_file(path: &Path) -> Result<String, ScenarioError> {
-    let mut text = String::new();
-    let read = File::open(path)
-        .and_then(|file| file.take(LARGEST_FILE + 1).read_to_string(&mut text))
-        .and_then(|read| match read as u64 > LARGEST_FILE {
-            true => {
-                let problem = format!("no scenario is larger than {LARGEST_FILE} bytes");
-                Err(io::Error::new(io::ErrorKind::InvalidData, problem))
-            }
-            false => Ok(()),
-        });
     let unreadable =
         |reason| ScenarioError::Unreadable { origin: path.display().to_string(), reason };
-    read.map(|()| text).map_err(unreadable)
+    user_file::read_text(path).map_err(unreadable)
 }

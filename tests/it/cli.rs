@@ -1,6 +1,7 @@
 //! The command line, in processes of its own.
 
 mod bad_input;
+mod bad_inputs;
 mod checkpoint_command;
 mod commands;
 mod deploy_files;

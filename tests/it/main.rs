@@ -4,6 +4,7 @@ mod cli;
 mod docs;
 mod experiment;
 mod faults;
+mod fuzz;
 mod graph;
 mod modes;
 mod quic;

@@ -1,8 +1,9 @@
 //! The transports, and who may use them.
 
+mod hostile_packets;
 mod large_kernels;
 mod over_quic;
 mod own_operation;
 mod quic_losses;
 pub(crate) mod transport_contract;
-mod untrusted;
+pub(crate) mod untrusted;

@@ -392,7 +392,7 @@ fn a_task_with_an_expired_certificate_is_refused_until_it_takes_a_new_one() {
 }
 
 /// The first packets of `count` handshakes with `task`, which never go on.
-async fn first_packets(count: usize) -> Vec<Vec<u8>> {
+pub(crate) async fn first_packets(count: usize) -> Vec<Vec<u8>> {
     let nowhere = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let nobody = intruder(None, PROTOCOL);
     let to = nowhere.local_addr().unwrap();

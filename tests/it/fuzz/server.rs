@@ -1,0 +1,234 @@
+//! A server and its peer: what trainings send, to be sent again with other bytes, in any order.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use trainyard::clock::WallClock;
+use trainyard::cluster::{ClusterSpec, TaskName};
+use trainyard::graph::{
+    ConditionalAccumulator, FifoQueue, IndexedSlices, Reduction, Replica,
+    SparseConditionalAccumulator,
+};
+use trainyard::optimizer::{Adam, IntoOptimizer};
+use trainyard::prelude::*;
+use trainyard::runtime::{
+    ComputeModel, ParameterServerMessage, PeerMessage, Processor, ServerDef, ServerWorld,
+    WorkerMessage,
+};
+use trainyard::sync::Mode;
+use trainyard::tensor::Shape;
+use trainyard::transport::wire::{WireLimits, decode_envelope, encode_envelope};
+use trainyard::transport::{Inbox, Messages, PeerId, Transport};
+
+pub(crate) const PS: PeerId = PeerId(0);
+pub(crate) const WORKER: PeerId = PeerId(1);
+pub(crate) const LIMITS: WireLimits =
+    WireLimits { control: 1 << 20, tensor: 1 << 16, envelope: 1 << 18 };
+
+/// A network of a parameter server and a worker that keeps, as bytes, what the worker sends.
+#[derive(Default)]
+pub(crate) struct Network {
+    pub(crate) inboxes: RefCell<[Option<Rc<dyn Inbox<PeerMessage>>>; 2]>,
+    sent: RefCell<Vec<Vec<u8>>>,
+}
+
+struct End {
+    network: Rc<Network>,
+    local: PeerId,
+}
+
+fn tasks() -> [TaskName; 2] {
+    [TaskName::new("ps", 0), TaskName::new("worker", 0)]
+}
+
+impl Transport<PeerMessage> for End {
+    fn local(&self) -> PeerId {
+        self.local
+    }
+
+    fn resolve(&self, name: &TaskName) -> Option<PeerId> {
+        tasks().iter().position(|task| task == name).map(|task| PeerId(task as u32))
+    }
+
+    fn name(&self, peer: PeerId) -> TaskName {
+        tasks()[peer.0 as usize].clone()
+    }
+
+    fn send(&self, to: PeerId, messages: Messages<PeerMessage>) {
+        for message in messages.iter().filter(|_| self.local == WORKER) {
+            let bytes = encode_envelope(&vec![message.clone()], LIMITS).unwrap();
+            self.network.sent.borrow_mut().push(bytes);
+        }
+        let inbox = self.network.inboxes.borrow()[to.0 as usize].clone();
+        if let Some(inbox) = inbox {
+            inbox.deliver(self.local, messages);
+        }
+    }
+
+    fn listen(&self, inbox: Rc<dyn Inbox<PeerMessage>>) {
+        self.network.inboxes.borrow_mut()[self.local.0 as usize] = Some(inbox);
+    }
+
+    fn close(&self) {
+        self.network.inboxes.borrow_mut()[self.local.0 as usize] = None;
+    }
+}
+
+impl Network {
+    pub(crate) fn start(self: &Rc<Self>, local: PeerId) -> Server {
+        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 1)]).unwrap();
+        let device: Rc<dyn ComputeModel> = Rc::new(Processor::default());
+        let world = ServerWorld {
+            transport: Rc::new(End { network: Rc::clone(self), local }),
+            clock: Rc::new(WallClock::new()),
+            devices: [device].into(),
+        };
+        let task = tasks()[local.0 as usize].clone();
+        let server = Server::new(ServerDef { cluster, task }, world);
+        server.start().unwrap();
+        server
+    }
+}
+
+/// A step of a training in `mode`, of a dense layer and of an embedding, with a fence.
+async fn train(worker: &Server, mode: Mode) -> Result<()> {
+    let replica = Replica { worker: 0, workers: 2, mode };
+    let g = Graph::new();
+    let (train, fences) = g.with_device("/job:ps/task:0", |g| {
+        let table = g.variable("table", &g.constant(Tensor::full([4, 2], 1f32)))?;
+        let weights = g.variable("weights", &g.constant(Tensor::full([2, 2], 1f32)))?;
+        let rows = table.gather(&g.constant(Tensor::new([2], &[1i64, 3])?))?;
+        let loss = rows.matmul(&weights.read())?.relu().square().mean();
+        let optimizer = Adam::new(0.1).coordinated(mode, replica.worker, replica.workers);
+        let train = optimizer.minimize(&loss, &g.global_step()?)?;
+        Ok((train, [g.fence(replica)?, g.lift_fence(replica)?]))
+    })?;
+    let session = Session::new(&worker.target(), &g).await?;
+    session.run().target(&g.initializer()).await?;
+    let step = tokio::time::timeout(Duration::from_millis(50), async {
+        session.run().target(train.as_ref()).await?;
+        session.run().target(&fences[0]).await?;
+        session.run().target(&fences[1]).await
+    });
+    let _waits_for_the_other_worker = step.await;
+    session.close();
+    Ok(())
+}
+
+/// A step with each operation on a queue, an accumulator and a sparse accumulator.
+async fn use_resources(worker: &Server) -> Result<()> {
+    let g = Graph::new();
+    let targets = g.with_device("/job:ps/task:0", |g| {
+        let components = [(DType::I64, Shape::SCALAR), (DType::F32, Shape::from([2]))];
+        let queue = FifoQueue::new(g, "queue", Some(8), &components)?;
+        let (one, point) = (g.constant(1i64), g.constant(Tensor::full([2], 1f32)));
+        let ones = g.constant(Tensor::full([3], 1i64));
+        let points = g.constant(Tensor::full([3, 2], 1f32));
+        let dense = ConditionalAccumulator::new(g, "dense", DType::F32, [2], Reduction::Mean)?;
+        let of_rows = SparseConditionalAccumulator::new(g, "rows", [4, 2], Reduction::Sum)?;
+        let slices = IndexedSlices::new(&points, &ones, 4)?;
+        let number = g.constant(1i32);
+        let mut targets = vec![
+            queue.enqueue(&[&one, &point])?,
+            queue.enqueue_many(&[&ones, &points])?,
+            dense.apply_grad(&point, &one)?,
+            dense.set_global_step(&one)?,
+            of_rows.apply_grad(&slices, &one)?,
+        ];
+        let outputs = [
+            queue.dequeue().remove(0),
+            queue.dequeue_many(2).remove(0),
+            queue.dequeue_up_to(1).remove(1),
+            queue.size(),
+            dense.take_grad(&number)?,
+            dense.num_accumulated(),
+            of_rows.take_grad(&number)?.values().clone(),
+        ];
+        targets.extend(outputs.iter().map(|output| output.identity().target()));
+        targets.push(queue.close(true));
+        Ok(targets)
+    })?;
+    let session = Session::new(&worker.target(), &g).await?;
+    for target in &targets {
+        let step = session.run().target(target);
+        let _some_wait =
+            tokio::time::timeout(Duration::from_millis(20), async { step.await }).await;
+    }
+    Session::reset(&worker.target(), &[]).await
+}
+
+/// What a worker's programs send to a parameter server, and what they could send besides.
+pub(crate) fn corpus() -> Vec<Vec<u8>> {
+    let network = Rc::new(Network::default());
+    on_actix(async {
+        let (_ps, worker) = (network.start(PS), network.start(WORKER));
+        for mode in [
+            Mode::Async,
+            Mode::Sync { backups: 0, cancel: false },
+            Mode::Sync { backups: 1, cancel: true },
+            Mode::DelayCompensated { lambda: 0.1 },
+        ] {
+            train(&worker, mode).await?;
+        }
+        use_resources(&worker).await
+    });
+    let mut all = network.sent.take();
+    let besides = [
+        ParameterServerMessage::Leave { worker: 0 },
+        ParameterServerMessage::TrainingOver,
+        ParameterServerMessage::AskForPlaces,
+        ParameterServerMessage::Places(vec![("v".to_owned(), TaskName::new("ps", 0))]),
+    ];
+    let besides = besides.map(PeerMessage::from);
+    all.extend(besides.map(|message| encode_envelope(&vec![message], LIMITS).unwrap()));
+    all
+}
+
+/// Whether a graph asks for more memory than this test has: those who may run graphs may do that.
+fn is_large(message: &PeerMessage) -> bool {
+    let PeerMessage::Worker(WorkerMessage::RegisterGraph { partition, .. }) = message else {
+        return false;
+    };
+    let text = format!("{:?} {:?}", partition.nodes, partition.variables);
+    text.split(|c: char| !c.is_ascii_digit()).any(|number| number.len() > 5)
+}
+
+/// Sends `envelopes` from the worker to a new parameter server, whose own session then takes a
+/// step.
+pub(crate) fn stands(envelopes: &[Vec<u8>]) {
+    on_actix(async {
+        let network = Rc::new(Network::default());
+        let ps = network.start(PS);
+        let inbox = network.inboxes.borrow()[0].clone().expect("it has started");
+        for bytes in envelopes {
+            let Ok(messages) = decode_envelope::<PeerMessage>(bytes, LIMITS) else { continue };
+            if messages.iter().any(is_large) {
+                continue;
+            }
+            inbox.deliver(WORKER, messages);
+            for _ in 0..8 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let g = Graph::new();
+        let one = g.constant(1f32);
+        let v = g.with_container("its own", |g| g.variable("v", &one))?;
+        let session = Session::new(&ps.target(), &g).await?;
+        let step = async {
+            session.run().target(&g.initializer()).await?;
+            session.run().target(&v.assign_add(&one)?).await?;
+            session.run().fetch(&v.read()).await?.scalar::<f32>(0)
+        };
+        let sum = tokio::time::timeout(Duration::from_secs(5), step).await;
+        assert_eq!(sum.expect("no actor has died")?, 2.0);
+        Ok(())
+    });
+}
+
+/// Runs `program` on actix, within a minute.
+fn on_actix(program: impl Future<Output = Result<()>>) {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let limited = async { tokio::time::timeout(Duration::from_secs(60), program).await };
+    actix_rt::System::with_tokio_rt(runtime).block_on(limited).expect("it hangs").unwrap();
+}
