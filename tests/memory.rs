@@ -1,5 +1,5 @@
 //! The memory of servers does not grow with the steps that they have run, with the sessions that
-//! have come and gone, nor with the lives of a task beside them.
+//! have come and gone, with the lives of a task beside them, nor with messages that nobody wants.
 //!
 //! A binary of its own, because the allocator is the process's. It counts the bytes that are in use
 //! when a step or a session has ended: the servers' and this test's own, which keeps nothing.
@@ -8,17 +8,23 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use trainyard::clock::WallClock;
 use trainyard::cluster::{ClusterSpec, TaskName};
+use trainyard::partition::{CrossingId, Partition};
 use trainyard::prelude::*;
-use trainyard::runtime::{ComputeModel, PeerMessage, Processor, ServerDef, ServerWorld};
+use trainyard::runtime::{
+    ComputeModel, GraphHandle, MasterMessage, ParameterServerMessage, PeerMessage, Processor,
+    ServerDef, ServerWorld, StepId, WorkerMessage,
+};
 use trainyard::transport::{Inbox, Loss, Messages, PeerId, Transport};
 
 const STEPS: usize = 100_000;
 const SESSIONS: usize = 1_000;
 const LIVES: usize = 1_000;
+const UNWANTED: usize = 5_000;
 /// How many come before those that are measured: more than a server remembers of any.
 const WARM_UP: usize = 1_100;
 /// What queues and pools may still grow by once all is warm \[bytes\]: far below one byte a step,
@@ -213,9 +219,80 @@ async fn of_lives() -> Result<i64> {
     .await
 }
 
+/// Messages of a worker that nobody has asked for, each of another step, graph or worker.
+fn unwanted(number: u64) -> Vec<PeerMessage> {
+    let (master, unknown) = (7, 1000 + number);
+    let step = |master| StepId { master, number, trains: true };
+    let graph = |master| GraphHandle { master, number };
+    let value = || Some(Tensor::full([100], 1f32));
+    let tensors = |master| WorkerMessage::Tensors {
+        step: step(master),
+        devices: [0, 1].into_iter().collect(),
+        arrivals: [(CrossingId(number as u32), value())].into_iter().collect(),
+    };
+    let register = |master| {
+        let partition = Partition {
+            task: TaskName::new("ps", 0),
+            device: 0,
+            nodes: Vec::new(),
+            slots: 0,
+            variables: Vec::new(),
+            feeds: Vec::new(),
+            fetches: Vec::new(),
+            sends: Vec::new(),
+            receives: Vec::new(),
+        };
+        let (graph, partition) = (graph(master), Arc::new(partition));
+        WorkerMessage::RegisterGraph { graph, partition, isolated: None }
+    };
+    let run = |master| WorkerMessage::RunGraph {
+        step: step(master),
+        graph: graph(master),
+        feeds: value().into_iter().collect(),
+        origin: None,
+    };
+    let done = MasterMessage::GraphDone {
+        step: step(unknown),
+        graph: graph(unknown),
+        outcome: Ok(value().into_iter().collect()),
+        computed: None,
+    };
+    let places = vec![(number.to_string(), TaskName::new("ps", 0))];
+    vec![
+        register(master).into(),
+        run(master).into(),
+        tensors(master).into(),
+        WorkerMessage::AbortStep(step(master)).into(),
+        WorkerMessage::DeregisterGraphs { graphs: vec![graph(master)], isolated: None }.into(),
+        register(unknown).into(),
+        run(unknown).into(),
+        tensors(unknown).into(),
+        WorkerMessage::AbortStep(step(unknown)).into(),
+        done.into(),
+        MasterMessage::GraphRegistered { graph: graph(unknown), outcome: Ok(()) }.into(),
+        ParameterServerMessage::Leave { worker: number as u32 }.into(),
+        ParameterServerMessage::AskForPlaces.into(),
+        ParameterServerMessage::Places(places).into(),
+    ]
+}
+
+async fn of_unwanted_messages() -> Result<i64> {
+    let cluster = Cluster::new()?;
+    let _ps = cluster.start("ps")?;
+    let inbox = cluster.network.inboxes.borrow()[0].clone().expect("it has started");
+    let mut number = 0;
+    growth(UNWANTED, async || {
+        inbox.deliver(PeerId(1), unwanted(number));
+        number += 1;
+        settled().await;
+        Ok(())
+    })
+    .await
+}
+
 /// One test: another at the same time would be counted, too.
 #[test]
-fn memory_is_constant_over_steps_sessions_and_lives_of_a_task() {
+fn memory_is_constant_over_steps_sessions_lives_and_unwanted_messages() {
     let runtime = || {
         tokio::runtime::Builder::new_current_thread().build().expect("a thread can have a runtime")
     };
@@ -224,6 +301,7 @@ fn memory_is_constant_over_steps_sessions_and_lives_of_a_task() {
         grown.push(("sessions", of_sessions(false).await?));
         grown.push(("sessions with state of their own", of_sessions(true).await?));
         grown.push(("lives of a worker", of_lives().await?));
+        grown.push(("messages that nobody wants", of_unwanted_messages().await?));
         Ok::<_, Error>(grown)
     };
     let grown = actix_rt::System::with_tokio_rt(runtime).block_on(grown).expect("the steps run");

@@ -20,6 +20,9 @@ use accumulators::{Accumulator, on_accumulator, reduced};
 /// A resource's name: the session, if the resource is its own; container; shared name.
 type Name = (Option<Scope>, Arc<str>, Arc<str>);
 
+/// The most queues and accumulators that a task has.
+const MAX_RESOURCES: usize = 1 << 16;
+
 /// The queues and accumulators of a task.
 #[derive(Default)]
 pub(super) struct Resources {
@@ -48,6 +51,11 @@ impl Resources {
     pub(super) fn serve(&mut self, ticket: Ticket, asked: OnResource) -> Vec<Served> {
         let OnResource { scope, spec, action, inputs, taken } = asked;
         let name: Name = (scope, Arc::clone(&spec.container), Arc::clone(&spec.shared_name));
+        if self.by_name.len() >= MAX_RESOURCES && !self.by_name.contains_key(&name) {
+            let message = format!("the task has {MAX_RESOURCES} queues and accumulators already");
+            let outcome = Err(Error::new(Code::FailedPrecondition, message));
+            return vec![Served { ticket, outcome }];
+        }
         let resource = self.by_name.entry(name).or_insert_with(|| Resource::new(Arc::clone(&spec)));
         if resource.spec.kind != spec.kind {
             let (name, is, wanted) = (&spec.shared_name, &resource.spec.kind, &spec.kind);

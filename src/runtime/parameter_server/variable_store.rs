@@ -18,6 +18,9 @@ use crate::runtime::state::{ApplyGradient, StateRequest, Ticket, VariableId};
 
 pub(super) use stored::{Offered, Rounds, Stored};
 
+/// The most variables that a task has, with and without values: some 500 MB of tables.
+const MAX_VARIABLES: usize = 1 << 20;
+
 /// The variables of a task.
 #[derive(Default)]
 pub(super) struct VariableStore {
@@ -41,7 +44,7 @@ impl VariableStore {
     /// The variables that `specs` name; missing ones are made, uninitialised.
     ///
     /// # Errors
-    /// If one exists with another element type or shape.
+    /// If one exists with another element type or shape, or there are too many.
     pub(super) fn bind(
         &mut self,
         scope: Option<Scope>,
@@ -53,6 +56,10 @@ impl VariableStore {
     fn bind_one(&mut self, scope: Option<Scope>, spec: VariableSpec) -> Result<VariableId> {
         let name: Name = (scope, Arc::clone(&spec.container), Arc::clone(&spec.shared_name));
         let Some(found) = self.by_name.get(&name) else {
+            if self.by_name.len() >= MAX_VARIABLES {
+                let message = format!("the task has {MAX_VARIABLES} variables, and takes no more");
+                return Err(Error::new(Code::FailedPrecondition, message));
+            }
             let id = self.store(Stored::new(spec));
             self.by_name.insert(name, id);
             return Ok(id);

@@ -34,8 +34,8 @@ struct Phases {
     after: Duration,
 }
 
-/// What came of a training: the end of each task, and the steps of its chief in a second in each
-/// phase.
+/// What came of a training: the end of each task, and the steps of its chief in one of the best
+/// seconds of each phase.
 struct Outcome {
     ends: Vec<Said>,
     dropped: u64,
@@ -121,9 +121,15 @@ fn train(test: &str, phases: Phases) -> Outcome {
     let ends: Vec<Said> = [chief].into_iter().chain(others).map(Running::end).collect();
     let steps = steps(&place.join("out/steps.csv"));
     let rate = |from: Duration, until: Duration| {
-        let (from, until) = (from.as_secs_f64(), until.as_secs_f64());
-        let within = steps.iter().filter(|end| (from..until).contains(*end)).count();
-        within as f64 / (until - from)
+        let mut seconds = vec![0; (until.as_secs() - from.as_secs()) as usize];
+        for end in steps.iter().filter(|end| **end >= from.as_secs() as f64) {
+            if let Some(second) = seconds.get_mut((end - from.as_secs() as f64) as usize) {
+                *second += 1;
+            }
+        }
+        // Not the mean: what else the machine does only takes time.
+        seconds.sort_unstable();
+        f64::from(seconds[seconds.len() * 9 / 10])
     };
     let margin = Duration::from_secs(1);
     let rates = [
