@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Faults on real processes: signals to the tasks of trainings over loopback, every cell of a matrix.
+"""Faults on real processes: signals to the tasks of trainings over loopback, a matrix of them.
 
     cargo build --release && tests/fault_matrix.py --jobs 8 --write docs/faults_as_run.md
 
-A cell is a fault (KILL, STOP for 2 s, for 10 s, for ever, TERM, KILL and start again) that comes to a
-task (a parameter server, a worker, the chief) while a training runs, by `task` or by `launch`,
-synchronous, asynchronous or of K gradients, with a checkpoint folder or without. A cell is broken if
-something of it hangs, if a process ends with 0 though the training did not reach its last step, or
-with an exit code that the guide does not have, or if a wait says nothing for 30 s. The script ends
-with 1 if one is.
+A cell is a fault (KILL, STOP for 2 s, for 10 s, for ever, TERM, KILL and start again) that comes to
+a task (a parameter server, a worker, the chief) while a training runs, by `task` or by `launch`,
+synchronous, asynchronous or of K gradients, with a checkpoint folder or without. A cell is broken
+if something of it hangs, if a wait says nothing for 30 s, if the chief or the launcher ends with 0
+before the last step, if a process ends with a code that is none of a loss, or if synchronous
+weights differ where the same are promised. The script ends with 1 if one is.
 """
 
 import argparse
@@ -32,7 +32,7 @@ TASKS = ["ps:0", "ps:1", "worker:0", "worker:1"]
 VICTIMS = {"ps": "ps:1", "worker": "worker:1", "chief": "worker:0"}
 MODES = {"sync": "'sync'", "async": "'async'", "k_async 2": "{ k_async = { k = 2 } }"}
 FAULTS = ["none", "KILL", "STOP 2 s", "STOP 10 s", "STOP", "TERM", "restart"]
-SILENCE = 3  # seconds
+SILENCE = 4  # seconds
 RECOVERY = 15  # seconds
 CODES = {0, 9, 11, 138, 143}
 LIMIT = 300.0  # seconds: whatever runs longer hangs
@@ -78,6 +78,7 @@ class Task:
         for line in pipe:
             lines.append(line.rstrip())
             self.times.append(time.monotonic())
+        self.ended = time.monotonic()
 
     def wait(self, until):
         """Its exit code, or None if it still runs at `until`."""
@@ -87,7 +88,6 @@ class Task:
             return None
         for reader in self.readers:
             reader.join(1)
-        self.ended = self.ended or time.monotonic()
         return self.process.returncode
 
     def last_words(self):
@@ -111,21 +111,31 @@ class Cell:
         return f"{self.how}, {self.mode}, {saved}: {self.fault} of the {self.victim}"
 
 
-def free_ports(count):
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+class Ports:
+    """Addresses that nobody listens on, each given once."""
+
+    def __init__(self):
+        self.lock, self.next = threading.Lock(), 21000
+
+    def take(self, count):
+        with self.lock:
+            found = []
+            while len(found) < count:
+                self.next += 1
+                with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+                    try:
+                        one.bind(("127.0.0.1", self.next))
+                    except OSError:
+                        continue
+                found.append(f"127.0.0.1:{self.next}")
+            return found
 
 
 class Runner:
     def __init__(self, program, base, seconds):
         self.program, self.base, self.seconds = program, base, seconds
-        self.steps = dict.fromkeys(MODES, 300)
-        self.weights = {}
+        self.steps = {(mode, checkpoint): 300 for mode in MODES for checkpoint in (True, False)}
+        self.weights, self.lock, self.ports = {}, threading.Lock(), Ports()
         self.certificates = base / "certs"
         for more in (["new", "--name", "matrix"], ["issue", "--task", ",".join(TASKS)]):
             subprocess.run([program, "certs", more[0], self.certificates, *more[1:]], check=True,
@@ -133,14 +143,13 @@ class Runner:
 
     def calibrate(self, jobs):
         """Finds how many steps take `seconds` where `jobs` trainings run side by side."""
-        for mode in MODES:
-            cell = Cell("task", "none", "nobody", mode, True)
+        for kind in self.steps:
+            cell = Cell("task", "none", "nobody", *kind)
             with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-                began = time.monotonic()
                 rows = list(pool.map(self.attempt, [cell] * jobs))
-            took = time.monotonic() - began
-            print(f"{mode}: {self.steps[mode]} steps in {took:.1f} s, {rows[0] and rows[0]['broken']}")
-            self.steps[mode] = max(300, int(300 * self.seconds / took))
+            rates = [row["rate"] for row in rows if row["rate"]]
+            self.steps[kind] = max(300, int(self.seconds * sum(rates) / len(rates)))
+            print(f"{kind}: {self.steps[kind]} steps", flush=True)
 
     def prepare(self, cell, steps):
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.base))
@@ -159,21 +168,21 @@ class Runner:
         return command, folder, environment
 
     def run(self, cell):
-        """A row of the table. A training that was over before the fault came is tried again."""
-        for _ in range(3):
-            row = self.attempt(cell)
-            if row:
-                return row
-            self.steps[cell.mode] *= 2
-        raise RuntimeError(f"{cell.name()}: the training is always over before the fault")
+        """A row of the table. A training that was over before the fault came is tried again, a
+        longer one."""
+        for longer in (1, 3, 9):
+            row = self.attempt(cell, longer)
+            if row["hit"]:
+                break
+        return row
 
-    def attempt(self, cell):
-        steps = self.steps[cell.mode]
+    def attempt(self, cell, longer=1):
+        steps = self.steps[cell.mode, cell.checkpoint] * longer
         folder, addresses = self.prepare(cell, steps), None
         tasks, pids = {}, {}
         try:
             if cell.how == "task":
-                ports = [f"127.0.0.1:{port}" for port in free_ports(4)]
+                ports = self.ports.take(4)
                 addresses = {"ps": ports[:2], "worker": ports[2:]}
                 for name in TASKS:
                     tasks[name] = Task(name, *self.command(name, addresses, folder))
@@ -186,11 +195,14 @@ class Runner:
                 pids = self.children(tasks["launch"].process.pid)
             began = time.monotonic()
             self.wait_until_it_trains(folder, cell, steps)
-            if any(task.process.poll() is not None for task in tasks.values()):
-                return None
             hit = time.monotonic()
-            self.strike(cell, tasks, pids, folder, addresses)
-            return self.judge(cell, tasks, steps, began, hit)
+            is_hit = all(task.process.poll() is None for task in tasks.values())
+            try:
+                if is_hit:
+                    self.strike(cell, tasks, pids, folder, addresses)
+            except ProcessLookupError:
+                is_hit = False
+            return self.judge(cell, tasks, steps, folder, began, hit) | {"hit": is_hit}
         finally:
             for pid in [*pids.values(), *(task.process.pid for task in tasks.values())]:
                 try:
@@ -249,9 +261,18 @@ class Runner:
             again = f"{victim} again"
             tasks[again] = Task(again, *self.command(victim, addresses, folder))
 
-    def judge(self, cell, tasks, steps, began, hit):
+    def undisturbed(self, folder, steps):
+        """The weights of the undisturbed synchronous run: those of the simulation."""
+        with self.lock:
+            if steps not in self.weights:
+                said = subprocess.run([self.program, "sim", "matrix.toml", "--json"], cwd=folder,
+                                      check=True, capture_output=True, text=True)
+                self.weights[steps] = json.loads(said.stdout)["runs"][0]["weights_digest"]
+            return self.weights[steps]
+
+    def judge(self, cell, tasks, steps, folder, began, hit):
         victim = VICTIMS.get(cell.victim)
-        if cell.fault in ("KILL", "STOP", "restart"):
+        if cell.fault in ("KILL", "STOP", "restart") and cell.how == "task":
             tasks = {name: task for name, task in tasks.items() if name != victim}
         codes = {name: task.wait(began + LIMIT) for name, task in tasks.items()}
         broken = []
@@ -268,15 +289,15 @@ class Runner:
         result = self.result(tasks[chief]) if chief else None
         if chief and (result is None or result["global_steps"] < steps):
             broken.append("a false success")
-        same = result and result["weights_digest"] == self.weights.get((cell.mode, steps))
+        same = result and cell.mode == "sync" and (
+            result["weights_digest"] == self.undisturbed(folder, steps))
         is_promised = cell.fault in ("none", "STOP 2 s") or (
             cell.fault == "restart" and cell.victim == "ps" and cell.checkpoint)
-        if cell.mode == "sync" and result and is_promised:
-            self.weights.setdefault((cell.mode, steps), result["weights_digest"])
-            if result["weights_digest"] != self.weights[cell.mode, steps]:
-                broken.append("other weights")
+        if cell.mode == "sync" and result and is_promised and not same:
+            broken.append("other weights")
         return {"cell": cell, "codes": codes, "seconds": max(
                     (task.ended or time.monotonic()) - hit for task in tasks.values()),
+                "rate": result and result["global_steps"] / result["seconds"],
                 "broken": broken, "same": same, "words": {
                     name: tasks[name].last_words() for name, code in codes.items() if code},
                 "said": {name: task.said[-15:] for name, task in tasks.items()}}
@@ -309,6 +330,7 @@ def told(row):
     codes = "; ".join(f"**{code}** {', '.join(names)}" for code, names in sorted(by_code.items()))
     same = "; same weights" if row["same"] else ""
     broken = f"; BROKEN: {', '.join(row['broken'])}" if row["broken"] else ""
+    broken += "" if row["hit"] else "; over before the fault"
     return f"{codes}; {row['seconds']:.0f} s{same}{broken}"
 
 
@@ -330,13 +352,17 @@ def tables(rows):
 
 HEAD = """# Faults as run
 
-Real processes over loopback, hit by signals in the midst of a training: what `tests/fault_matrix.py`
-has seen. A cell has the exit codes (deploying.md says what each means) with the processes that ended
-with them, the seconds from the fault to the end of the last, and whether the weights are those of
-the undisturbed run. Two parameter servers and two workers; a silent task is lost after {silence} s, and
-a lost one is waited for for {recovery} s. A process that was killed or stands still has no code of its
-own. {count} cells, of which {broken} are broken: something hangs, says nothing for {quiet} s,
-ends with 0 before the last step, or has other weights where the same are promised.
+Real processes over loopback, hit by signals in the midst of a training: what
+`tests/fault_matrix.py` has seen. A cell has the exit codes (the guide to deploying says what each
+means) with the processes that ended with them, the seconds from the fault to the end of the last,
+and "same weights" where a synchronous training ended with those of the undisturbed run. There are
+two parameter servers and two workers; a silent task is lost after {silence} s, and a lost one is waited
+for {recovery} s (`network.silence` and `network.recovery`, which are 5 s and a minute by default). A
+process of `task` that was killed or stands still for ever has no code of its own. A training goes
+on for some 6 s: one that a task missed the end of is over without it.
+
+{count} cells, {broken} broken. One is broken if something hangs, waits for {quiet} s without a word, ends
+with 0 before the last step, or has other weights where the same are promised.
 """
 
 

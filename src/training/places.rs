@@ -54,6 +54,10 @@ pub(super) async fn unless_misplaced<T>(
 async fn misplaced(task: &Task, graph: &Graph) -> Error {
     task.sleep(DOUBT).await;
     let chief = task.chief();
+    if task.limit(DOUBT).is_some() {
+        let own = task.name();
+        tracing::warn!("{own} waits until the chief, {chief}, gives the variables their values");
+    }
     let of_chief = task.places_of(&chief).await;
     match difference(&places(graph, task.name()), &of_chief, &chief) {
         Some(error) => error.on(task.name()),

@@ -103,7 +103,6 @@ impl SessionCreator {
         });
         let Some(what) = gone else {
             let now = found.global_step.unwrap_or(0);
-            session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
             return self.own_values(session, now, None).await;
         };
         let is_untrained = global_step.max(found.global_step.unwrap_or(0)) == 0;
@@ -122,10 +121,10 @@ impl SessionCreator {
                 format!("{what}, and the chief, which would give it one, has ended the training");
             return Err(Error::new(Code::OutOfRange, message));
         }
-        tracing::info!("{what}; waiting until the chief has given the variables their values");
+        let chief = self.task.chief();
+        tracing::warn!("{what}; waiting until the chief, {chief}, gives the variables theirs");
         session.run().target(&self.scaffold.all_initialized).await?;
         let now = self.scaffold.global_step(&session).await?;
-        session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
         self.own_values(session, now, Some(now)).await
     }
 
@@ -227,7 +226,6 @@ impl SessionCreator {
         }
         run.await?;
         self.task.recorder().restored(step);
-        session.set_timeout(self.task.limit(OPERATION_TIMEOUT));
         self.ready(session, step, Some(step)).await
     }
 
@@ -324,6 +322,7 @@ impl SessionCreator {
         restored: Option<u64>,
     ) -> Result<Created> {
         self.scaffold.initialize_own(&session).await?;
+        self.renew_timeout(&session);
         let resets = self.task.resets();
         let was_reset = self.resets.replace(resets) != resets;
         Ok(Created {

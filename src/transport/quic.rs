@@ -33,6 +33,7 @@ mod receiving;
 mod security;
 mod sending;
 mod settings;
+mod silence;
 mod socket;
 
 use std::fmt;

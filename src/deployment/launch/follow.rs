@@ -42,7 +42,7 @@ pub(super) async fn follow(
     let clock = WallClock::new();
     let (sender, news) = mpsc::unbounded_channel();
     let next_beat = clock.now().after(BEAT_EVERY);
-    let mut followed = Followed { news, clock, next_beat, lingers: 0, tasks: Vec::new() };
+    let mut followed = Followed { news, clock, next_beat, lingers: 0, chief: 0, tasks: Vec::new() };
     let _asker = cluster.asker; // until the run is over
     for (index, member) in cluster.members.into_iter().enumerate() {
         let (task, log) = (member.task.clone(), order.log(&member.task));
@@ -51,6 +51,7 @@ pub(super) async fn follow(
     }
     drop(sender);
     let chief = followed.tasks.iter().position(|followee| followee.task.trains()).unwrap_or(0);
+    followed.chief = chief;
     let ended = loop {
         let first = either(stop, &mut Box::pin(followed.next_or_beat())).await;
         match first {
@@ -58,7 +59,7 @@ pub(super) async fn follow(
             Either::Second(None) => break Ended::Done(()),
             Either::Second(Some(Noted::Failed)) => break Ended::Done(()),
             Either::Second(Some(Noted::Beat)) => {
-                if followed.count_beat(chief, order.patience).await {
+                if followed.count_beat(order.patience).await {
                     break Ended::Done(());
                 }
             }
@@ -90,6 +91,8 @@ struct Followed {
     next_beat: Time,
     /// The number of beats since the chief is done.
     lingers: u32,
+    /// The index of the task that leads the training and reports it.
+    chief: usize,
     tasks: Vec<Followee>,
 }
 
@@ -143,6 +146,7 @@ impl Followed {
     async fn next(&mut self) -> Option<Noted> {
         let (index, event) = match self.news.recv().await? {
             News::Told(index, event) => (index, event),
+            News::Exited(index, _) if self.tasks[index].has_ended => return Some(Noted::Other),
             News::Exited(index, exit) if self.has_come_to_its_end(index, &exit) => {
                 self.tasks[index].has_ended = true;
                 return Some(Noted::Other);
@@ -174,6 +178,11 @@ impl Followed {
         let has_ended = || self.tasks[index].part.as_ref().is_some_and(Part::has_ended);
         match exit {
             Exit::Code(0) => true,
+            // It has missed the end, as one that stood still: the result is there all the same.
+            exit if exit.is_loss_of_another() && self.tasks[self.chief].has_ended => {
+                eprintln!("the chief is done; {} has missed the end", self.tasks[index].task);
+                true
+            }
             Exit::Code(code) => *code == ExitCode::Unwritable as i32 && has_ended(),
             Exit::Signal(_) | Exit::Silent(_) | Exit::Unknown(_) => false,
         }

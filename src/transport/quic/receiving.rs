@@ -10,6 +10,7 @@ use super::hello::{Close, Refusal};
 use super::link::Link;
 use super::node::Node;
 use super::peer::Peer;
+use super::silence;
 
 /// The most that is read at a time \[bytes\].
 const CHUNK: usize = 1 << 20;
@@ -24,6 +25,7 @@ pub(super) fn start<M: Payload>(
     let receiver = Receiver { node: Rc::clone(node), peer: Rc::clone(peer), link: Rc::clone(link) };
     tokio::task::spawn_local(receiver.clone().read(control, Stream::Control));
     tokio::task::spawn_local(receiver.accept());
+    silence::watch(node, peer, link);
 }
 
 struct Receiver<M> {

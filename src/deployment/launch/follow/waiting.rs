@@ -19,14 +19,14 @@ const LINGER: Duration = Duration::from_secs(40);
 
 impl Followed {
     /// Counts a beat. Returns whether nothing more is to be waited for.
-    pub(super) async fn count_beat(&mut self, chief: usize, patience: Patience) -> bool {
+    pub(super) async fn count_beat(&mut self, patience: Patience) -> bool {
         for index in 0..self.tasks.len() {
             self.count_silence(index, patience);
         }
         if self.has_failed() {
             return true;
         }
-        if !self.tasks[chief].has_ended {
+        if !self.is_chief_done() {
             return false;
         }
         self.lingers += 1;
@@ -39,9 +39,13 @@ impl Followed {
         left.is_zero()
     }
 
+    fn is_chief_done(&self) -> bool {
+        self.tasks[self.chief].has_ended
+    }
+
     /// Counts the silence of a task, and kills it when that is too long.
     fn count_silence(&mut self, index: usize, patience: Patience) {
-        let failures = self.failures();
+        let (failures, is_chief_done) = (self.failures(), self.is_chief_done());
         let Followee { task, kill, began, unheard, failed, has_ended, .. } = &mut self.tasks[index];
         if *has_ended || failed.is_some() {
             return;
@@ -50,8 +54,11 @@ impl Followed {
         let silence = BEAT_EVERY * *unheard;
         let limit = if began.is_some() { patience.recovery } else { patience.first };
         if silence >= limit {
-            *failed = Some((failures, Exit::Silent(silence)));
             *kill = None;
+            *has_ended = is_chief_done; // the result is there without it
+            if !is_chief_done {
+                *failed = Some((failures, Exit::Silent(silence)));
+            }
         } else if unheard.is_multiple_of(TELL_EVERY) {
             eprintln!(
                 "{task} has given no sign of life for {silence:.0?}; it is killed after {limit:.0?}"

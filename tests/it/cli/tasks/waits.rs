@@ -19,8 +19,8 @@ fn role(addresses: &[String; 3], job: &str, index: u32) -> Value {
     json!({"cluster": cluster, "task": {"type": job, "index": index}})
 }
 
-fn terminate(task: &Running) {
-    let kill = format!("kill -TERM {}", task.id());
+fn signal(name: &str, task: &Running) {
+    let kill = format!("kill -{name} {}", task.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
 }
 
@@ -37,6 +37,24 @@ fn a_parameter_server_whose_workers_are_all_killed_names_them_and_is_to_be_start
     assert_eq!(ps.code, 138, "{}", ps.err);
     assert!(ps.err.contains("worker:0, worker:1"), "{}", ps.err);
     assert!(ps.err.contains("none has come back"), "{}", ps.err);
+}
+
+#[test]
+fn a_task_that_has_stood_still_does_not_take_that_for_the_time_that_its_peers_need() {
+    let folder = with_certificates("waits_still");
+    let path = scenario("waits_still", &endless("1s"));
+    let at = addresses();
+    let start = |job, index| run(&folder, &path, &role(&at, job, index));
+    let (ps, worker) = (start("ps", 0), start("worker", 0));
+    std::thread::sleep(Duration::from_secs(2));
+    signal("STOP", &worker);
+    drop(ps);
+    std::thread::sleep(Duration::from_secs(6));
+    signal("CONT", &worker);
+    let began = Instant::now();
+    let worker = worker.end();
+    assert_eq!(worker.code, 138, "{}", worker.err);
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}: {}", began.elapsed(), worker.err);
 }
 
 #[test]
@@ -82,7 +100,7 @@ fn a_parameter_server_that_is_asked_to_stop_has_the_chief_save_and_all_are_to_be
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(500));
-    terminate(&ps);
+    signal("TERM", &ps);
     let (ps, chief, other) = (ps.end(), chief.end(), other.end());
     let said = format!("{}{}{}", ps.err, chief.err, other.err);
     assert_eq!((ps.code, chief.code, other.code), (143, 138, 138), "{said}");
@@ -97,9 +115,9 @@ fn a_second_signal_ends_a_task_at_once() {
     let ps = run(&folder, &path, &role(&addresses(), "ps", 0));
     std::thread::sleep(Duration::from_secs(1));
     let began = Instant::now();
-    terminate(&ps);
+    signal("TERM", &ps);
     std::thread::sleep(Duration::from_millis(200));
-    terminate(&ps);
+    signal("TERM", &ps);
     let ps = ps.end();
     assert_eq!(ps.code, 143, "{}", ps.err);
     assert!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());

@@ -1,0 +1,35 @@
+//! The limit of silence: a peer from which no packet has come for so long is lost.
+//!
+//! QUIC's own timer for idle connections waits for three probe timeouts at least (RFC 9000, 10.1).
+//! A task that has stood still for 10 s measures round trips of 10 s when it goes on, and so would
+//! wait 30 s more. Time is counted in beats here, so that its own standing still is not taken for a
+//! silence of its peers.
+
+use std::rc::Rc;
+
+use super::super::{Loss, Payload};
+use super::hello::Close;
+use super::link::Link;
+use super::node::Node;
+use super::peer::Peer;
+
+/// The beats of a silence that is too long. A peer gives a sign of life in each.
+const BEATS: u32 = 5;
+
+/// Watches `link` until its end.
+pub(super) fn watch<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &Rc<Link>) {
+    let (node, peer, link) = (Rc::clone(node), Rc::clone(peer), Rc::clone(link));
+    tokio::task::spawn_local(async move {
+        let received = || link.connection.stats().udp_rx.datagrams;
+        let (mut last, mut silent) = (received(), 0);
+        while link.is_alive.get() && link.connection.close_reason().is_none() {
+            if silent == BEATS {
+                return peer.lose(&node, Loss::Silent, Close::Lost);
+            }
+            tokio::time::sleep(node.silence / BEATS).await;
+            let now = received();
+            silent = if now == last { silent + 1 } else { 0 };
+            last = now;
+        }
+    });
+}
