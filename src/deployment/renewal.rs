@@ -59,3 +59,44 @@ impl Renewal {
 fn changed(folder: &Path, task: &TaskName) -> Option<SystemTime> {
     fs::metadata(Identity::path(folder, task)).and_then(|file| file.modified()).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::ClusterSpec;
+    use crate::deployment::Message;
+    use crate::transport::{Authority, QuicConfig, RunId};
+
+    #[test]
+    fn a_renewed_certificate_is_taken_once_it_is_whole() {
+        let folder = std::env::temp_dir().join(format!("trainyard-renewal-{}", std::process::id()));
+        let _absent = fs::remove_dir_all(&folder);
+        let (task, authority) = (TaskName::new("ps", 0), Authority::new("run").unwrap());
+        let issue = || authority.issue(&task, &[]).unwrap();
+        issue().save(&folder, &task).unwrap();
+        let runtime = || {
+            let mut builder = tokio::runtime::Builder::new_current_thread();
+            builder.enable_all().build().unwrap()
+        };
+        actix_rt::System::with_tokio_rt(runtime).block_on(async {
+            let cluster = ClusterSpec::dense([("ps", ["127.0.0.1:1"])]).unwrap();
+            let identity = Identity::load(&folder, &task).unwrap();
+            let config = QuicConfig::new(cluster, task.clone(), RunId::new("run"), identity);
+            let listen = Some("127.0.0.1:0".parse().unwrap());
+            let quic = Quic::<Message>::bind(QuicConfig { listen, ..config }).await.unwrap();
+            let mut renewal = Renewal::new(&folder, &task);
+            let first = renewal.taken;
+            let key = fs::read(folder.join("ps-0.key")).unwrap();
+            issue().save(&folder, &task).unwrap();
+            let new_key = fs::read(folder.join("ps-0.key")).unwrap();
+            fs::write(folder.join("ps-0.key"), &key).unwrap();
+            renewal.look(&quic);
+            assert_eq!(renewal.taken, first, "its key is still the old one");
+            fs::write(folder.join("ps-0.key"), &new_key).unwrap();
+            renewal.look(&quic);
+            assert_ne!(renewal.taken, first);
+            assert_eq!(renewal.taken, changed(&folder, &task));
+        });
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -49,7 +49,8 @@ fn try_target(name: &str, cases: u32) {
     let seeds = seeds();
     seeds.iter().for_each(|seed| run(seed));
     let changes = prop::collection::vec(Change::any(), 1..6);
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let max_shrink_time = 10_000; // ms
+    let config = Config { cases, max_shrink_time, failure_persistence: None, ..Config::default() };
     let tried = TestRunner::new(config).run(&(any::<Index>(), changes), |(seed, changes)| {
         let mut bytes = seed.get(&seeds).clone();
         changes.iter().for_each(|change| change.apply(&mut bytes));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::binary::{Said, folder, scenario, trainyard};
+use crate::support::binary::{Said, folder, scenario, trainyard, trainyard_in};
 
 /// A scenario that is over in a moment.
 const SMALL: &str = r#"
@@ -298,4 +298,22 @@ fn a_key_may_be_unset_and_one_run_of_several_picked() {
     assert!(seconds(&["--unset", "compute.slow"]) < seconds(&[]));
     assert_refused(&["sim", &path, "--unset", "stop.time"], &["`stop.time` is not set"]);
     assert_refused(&["sim", &path, "--run", "asinc"], &["no run `asinc`", "`sync`, `async`"]);
+}
+
+#[test]
+fn a_renewed_certificate_and_its_key_take_the_place_of_the_old_ones() {
+    let folder = folder("renewed");
+    let certs = |args: &[&str]| {
+        let said = trainyard_in(&folder, &[&["certs"], args].concat(), &[]);
+        assert_eq!(said.code, 0, "{}", said.err);
+        let read = |name: &str| fs::read(folder.join("certs").join(name)).ok();
+        (read("ps-0.pem"), read("ps-0.key"), read("authority.pem"), said.err)
+    };
+    certs(&["new", "certs"]);
+    let (first, first_key, authority, _) = certs(&["issue", "certs", "--task", "ps:0"]);
+    let (second, second_key, still, said) =
+        certs(&["renew", "certs", "--task", "ps:0", "--days", "30"]);
+    assert!(first.is_some() && first != second && first_key != second_key);
+    assert_eq!(authority, still);
+    assert!(said.contains("tasks that run take the new ones"), "{said}");
 }

@@ -2,15 +2,17 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard::clock::WallClock;
 use trainyard::cluster::{ClusterSpec, TaskName};
 use trainyard::graph::{
-    ConditionalAccumulator, FifoQueue, IndexedSlices, Reduction, Replica,
+    ConditionalAccumulator, FifoQueue, IndexedSlices, Op, Reduction, Replica, ResourceAction,
     SparseConditionalAccumulator,
 };
 use trainyard::optimizer::{Adam, IntoOptimizer};
+use trainyard::partition::Partition;
 use trainyard::prelude::*;
 use trainyard::runtime::{
     ComputeModel, ParameterServerMessage, PeerMessage, Processor, ServerDef, ServerWorld,
@@ -183,6 +185,92 @@ pub(crate) fn corpus() -> Vec<Vec<u8>> {
     let besides = besides.map(PeerMessage::from);
     all.extend(besides.map(|message| encode_envelope(&vec![message], LIMITS).unwrap()));
     all
+}
+
+/// `bytes` with another graph, if they register one: an operation, a variable, a coordination or an
+/// edge of it is changed as `how` says.
+pub(crate) fn spoilt(bytes: &[u8], how: [u8; 3]) -> Vec<u8> {
+    let Ok(mut messages) = decode_envelope::<PeerMessage>(bytes, LIMITS) else {
+        return bytes.to_vec();
+    };
+    for message in &mut messages {
+        if let PeerMessage::Worker(WorkerMessage::RegisterGraph { partition, .. }) = message {
+            spoil(Arc::make_mut(partition), how.map(usize::from));
+        }
+    }
+    encode_envelope(&messages, LIMITS).unwrap_or_else(|_| bytes.to_vec())
+}
+
+fn spoil(partition: &mut Partition, [kind, a, b]: [usize; 3]) {
+    let Partition { nodes, variables, receives, sends, feeds, .. } = partition;
+    let (count, of_variables) = (nodes.len().max(1), variables.len().max(1));
+    let other = nodes.get(b % count).cloned();
+    let (Some(node), Some(other)) = (nodes.get_mut(a % count), other) else { return };
+    let variable = variables.get_mut(a % of_variables);
+    match kind % 10 {
+        0 => node.op = other.op,
+        1 => node.inputs = other.inputs,
+        2 => node.variables = other.variables,
+        3 => variable.into_iter().for_each(|spec| spec.shape = shape(b)),
+        4 => variable.into_iter().for_each(|spec| spec.dtype = DTYPES[b % DTYPES.len()]),
+        5 => node.op = Op::Const(Tensor::zeros(DTYPES[b % DTYPES.len()], shape(b / 4))),
+        6 => node.op = in_mode(&node.op, b),
+        7 => node.op = with_action(&node.op, b),
+        8 if b % 2 == 0 => receives.truncate(a % 4),
+        8 => sends.truncate(a % 4),
+        _ => feeds.truncate(a % 2),
+    }
+}
+
+const DTYPES: [DType; 4] = [DType::F32, DType::I64, DType::I32, DType::Bool];
+
+fn shape(which: usize) -> Shape {
+    let dims: [&[usize]; 6] = [&[], &[0], &[2], &[4, 2], &[3, 2], &[1, 1, 1, 1, 1, 1]];
+    Shape::new(dims[which % dims.len()])
+}
+
+/// A coordination's operation, of another worker or in another mode.
+fn in_mode(op: &Op, which: usize) -> Op {
+    let modes = [
+        Mode::Async,
+        Mode::Sync { backups: 0, cancel: false },
+        Mode::Sync { backups: 1, cancel: true },
+        Mode::DelayCompensated { lambda: 0.1 },
+        Mode::BoundedStaleness { slack: 1 },
+    ];
+    let mode = modes[which % modes.len()];
+    let other = Replica { worker: which as u32 / 8 % 3, workers: 1 + which as u32 / 32, mode };
+    match op {
+        Op::ApplyGradient { rule, is_sparse, .. } => {
+            let (rule, is_sparse) = (rule.clone(), *is_sparse);
+            Op::ApplyGradient { rule, is_sparse, replica: Some(other) }
+        }
+        Op::CommitStep(_) if which % 3 == 0 => Op::BeginStep(other),
+        Op::BeginStep(_) | Op::CommitStep(_) => Op::CommitStep(other),
+        Op::Fence(_) | Op::LiftFence(_) if which % 3 == 0 => Op::LiftFence(other),
+        Op::Fence(_) | Op::LiftFence(_) => Op::Fence(other),
+        op => op.clone(),
+    }
+}
+
+/// An operation on a queue or an accumulator that does something else.
+fn with_action(op: &Op, which: usize) -> Op {
+    let Op::OnResource { resource, .. } = op else { return op.clone() };
+    let actions = [
+        ResourceAction::Enqueue,
+        ResourceAction::EnqueueMany,
+        ResourceAction::Dequeue,
+        ResourceAction::DequeueMany(which / 16),
+        ResourceAction::DequeueUpTo(which / 16),
+        ResourceAction::CloseQueue { cancel_pending_enqueues: which > 128 },
+        ResourceAction::QueueSize,
+        ResourceAction::ApplyGradient,
+        ResourceAction::TakeGradient,
+        ResourceAction::NumAccumulated,
+        ResourceAction::SetGlobalStep,
+    ];
+    let action = actions[which % actions.len()].clone();
+    Op::OnResource { resource: Arc::clone(resource), action }
 }
 
 /// Whether a graph asks for more memory than this test has: those who may run graphs may do that.

@@ -67,30 +67,47 @@ fn with_corpus<T>(read: impl FnOnce(&[Vec<u8>]) -> T) -> T {
     CORPUS.with(|corpus| read(corpus.get_or_init(server::corpus)))
 }
 
-/// Six bytes a message: which of a worker's messages is sent, and where and to what two of its
-/// bytes are changed. The server stands.
+/// A part of what a worker's programs send, with changes: two bytes say which part, then five each
+/// change. The server stands.
 pub(crate) fn conversation(bytes: &[u8]) {
-    let changed = |corpus: &[Vec<u8>], [which, at, to, far, end, other]: [u8; 6]| {
-        let mut message = corpus[usize::from(which) % corpus.len()].clone();
-        let length = message.len();
-        if at > 0 {
-            message[usize::from(at) * length / 256] = to;
+    let [start, count, changes @ ..] = bytes else { return };
+    let mut messages = with_corpus(|corpus| {
+        let whole = corpus.iter().cycle().skip(usize::from(*start) % corpus.len());
+        whole.take(corpus.len().min(usize::from(*count) + 1)).cloned().collect::<Vec<_>>()
+    });
+    for change in changes.chunks_exact(5).take(16) {
+        let [which, kind, a, b, c] = change else { continue };
+        let at = usize::from(*which) % messages.len();
+        match kind % 8 {
+            0 => {
+                let again = messages[at].clone();
+                messages.insert(usize::from(*a) % messages.len(), again);
+            }
+            1 => swap(&mut messages, at, usize::from(*a)),
+            2 | 3 => {
+                let length = messages[at].len();
+                messages[at][(usize::from(*a) << 8 | usize::from(*b)) % length] = *c;
+            }
+            _ => messages[at] = server::spoilt(&messages[at], [*a, *b, *c]),
         }
-        if far > 0 {
-            message[(usize::from(far) + usize::from(end)) % length] = other;
-        }
-        message
-    };
-    let messages = bytes.chunks_exact(6).take(32).filter_map(|six| six.try_into().ok());
-    let sent = |corpus: &[Vec<u8>]| messages.map(|six| changed(corpus, six)).collect::<Vec<_>>();
-    server::stands(&with_corpus(sent));
+    }
+    server::stands(&messages);
 }
 
+fn swap(messages: &mut [Vec<u8>], one: usize, other: usize) {
+    messages.swap(one, other % messages.len());
+}
+
+/// The whole of what is sent, and parts of it with changes.
 fn conversations() -> Vec<Vec<u8>> {
-    let whole = with_corpus(|corpus| {
-        (0..corpus.len() as u8).flat_map(|which| [which, 0, 0, 0, 0, 0]).collect::<Vec<u8>>()
-    });
-    whole.chunks(6 * 16).map(<[u8]>::to_vec).collect()
+    let mut random = 1u32;
+    let mut byte = || {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (random >> 24) as u8
+    };
+    let mut seeds = vec![vec![0, 255]];
+    seeds.extend((0..100).map(|_| (0..2 + 5 * 6).map(|_| byte()).collect::<Vec<u8>>()));
+    seeds
 }
 
 /// Any bytes as a binary GraphDef.
