@@ -29,5 +29,8 @@ pub mod extending {}
 #[doc = include_str!("../docs/guarantees.md")]
 pub mod guarantees {}
 
+#[doc = include_str!("../docs/faults_as_run.md")]
+pub mod faults_as_run {}
+
 #[doc = include_str!("../docs/glossary.md")]
 pub mod glossary {}

@@ -9,6 +9,8 @@ synchronous, asynchronous or of K gradients, with a checkpoint folder or without
 if something of it hangs, if a wait says nothing for 30 s, if the chief or the launcher ends with 0
 before the last step, if a process ends with a code that is none of a loss, or if synchronous
 weights differ where the same are promised. The script ends with 1 if one is.
+
+`--chaos N` draws one to three faults on any task from each of N seeds instead, with the same judge.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import itertools
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -94,11 +97,12 @@ class Task:
         errors = [line for line in self.said if line.startswith("error: ")]
         return (errors or self.said or [""])[-1].removeprefix("error: ")
 
-    def silence_after(self, moment):
-        """The longest time without a word from `moment` to its end."""
-        end = self.ended or time.monotonic()
-        times = [moment, *[at for at in self.times if moment < at < end], end]
-        return max((b - a for a, b in zip(times, times[1:])), default=0.0)
+
+def silence(tasks, moment):
+    """The longest time from `moment` on in which no task has said a word or ended."""
+    ends = [task.ended or time.monotonic() for task in tasks]
+    times = sorted([moment, *ends, *(at for task in tasks for at in task.times if at > moment)])
+    return max((b - a for a, b in zip(times, times[1:])), default=0.0)
 
 
 class Cell:
@@ -109,6 +113,41 @@ class Cell:
     def name(self):
         saved = "with checkpoints" if self.checkpoint else "without"
         return f"{self.how}, {self.mode}, {saved}: {self.fault} of the {self.victim}"
+
+
+class Fault:
+    """A fault on a task: at a time since the training began, and how long it lasts, in seconds."""
+
+    def __init__(self, draws, seconds):
+        kinds = {"restart": 5, "STOP": 5, "KILL": 1, "TERM": 1}
+        self.kind = draws.choices(list(kinds), kinds.values())[0]
+        self.victim, self.at = draws.choice(TASKS), draws.uniform(0, 0.8 * seconds)
+        self.lasts = 10 ** draws.uniform(-1, 1)
+
+    def __str__(self):
+        lasts = f", {self.lasts:.1f} s" if self.kind in ("restart", "STOP") else ""
+        return f"{self.kind} of {self.victim} at {self.at:.1f} s{lasts}"
+
+
+class Timeline(Cell):
+    """A training by `task` and the faults that are drawn from a seed."""
+
+    def __init__(self, seed, seconds):
+        draws = random.Random(seed)
+        super().__init__("task", "drawn", "some", draws.choice(list(MODES)), draws.random() < 0.6)
+        self.seed = seed
+        self.faults = [Fault(draws, seconds) for _ in range(draws.randint(1, 3))]
+
+    def name(self):
+        faults = "; ".join(str(fault) for fault in self.faults)
+        saved = "with checkpoints" if self.checkpoint else "without"
+        return f"seed {self.seed}: {self.mode}, {saved}: {faults}"
+
+    def keeps_weights(self):
+        """Whether no worker dies, and nobody stands still for long enough to be lost."""
+        return all(fault.kind == "STOP" and fault.lasts < SILENCE / 2
+                   or fault.kind == "restart" and fault.victim in ("ps:0", "ps:1")
+                   for fault in self.faults) and self.checkpoint and len(self.faults) == 1
 
 
 class Ports:
@@ -153,10 +192,10 @@ class Runner:
 
     def prepare(self, cell, steps):
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.base))
-        checkpoint = "[checkpoint]\nevery_steps = 50\ndirectory = 'saved'\n" if cell.checkpoint else ""
+        saving = "[checkpoint]\nevery_steps = 50\ndirectory = 'saved'\n"
         (folder / "matrix.toml").write_text(SCENARIO.format(
             silence=SILENCE, recovery=RECOVERY, steps=steps, mode=MODES[cell.mode],
-            checkpoint=checkpoint))
+            checkpoint=saving if cell.checkpoint else ""))
         return folder
 
     def command(self, name, addresses, folder):
@@ -234,7 +273,9 @@ class Runner:
         raise RuntimeError("the tasks of the launch do not start")
 
     def wait_until_it_trains(self, folder, cell, steps):
-        """Waits until about a third of the training is over: by its checkpoints, or else by time."""
+        if isinstance(cell, Timeline):
+            return time.sleep(1)
+        """Waits until a third of the training is over: by its checkpoints, or else by time."""
         until = time.monotonic() + (60 if cell.checkpoint else 1 + self.seconds / 3)
         while time.monotonic() < until:
             saved = (folder / "saved").glob("*/model.ckpt-*.index.json")
@@ -242,10 +283,39 @@ class Runner:
                 return
             time.sleep(0.02)
 
+    def strike_all(self, cell, tasks, folder, addresses):
+        """The faults of a timeline, each of whoever then is its victim."""
+        began = time.monotonic()
+
+        def strike(fault):
+            time.sleep(max(0.0, began + fault.at - time.monotonic()))
+            name = next(name for name in reversed(tasks) if name.startswith(fault.victim))
+            victim = tasks[name]
+            if victim.process.poll() is not None:
+                return
+            if fault.kind == "STOP":
+                os.kill(victim.process.pid, signal.SIGSTOP)
+                time.sleep(fault.lasts)
+                os.kill(victim.process.pid, signal.SIGCONT)
+            elif fault.kind == "TERM":
+                os.kill(victim.process.pid, signal.SIGTERM)
+            else:
+                os.kill(victim.process.pid, signal.SIGKILL)
+                victim.process.wait()
+                if fault.kind == "restart":
+                    time.sleep(fault.lasts)
+                    again = f"{name} again"
+                    tasks[again] = Task(again, *self.command(fault.victim, addresses, folder))
+
+        with concurrent.futures.ThreadPoolExecutor(len(cell.faults)) as pool:
+            list(pool.map(strike, cell.faults))
+
     def strike(self, cell, tasks, pids, folder, addresses):
+        if isinstance(cell, Timeline):
+            return self.strike_all(cell, tasks, folder, addresses)
         victim = VICTIMS.get(cell.victim)
         if cell.fault == "none":
-            return
+            return None
         if cell.fault in ("KILL", "restart"):
             os.kill(pids[victim], signal.SIGKILL)
         elif cell.fault == "TERM":
@@ -275,23 +345,24 @@ class Runner:
         if cell.fault in ("KILL", "STOP", "restart") and cell.how == "task":
             tasks = {name: task for name, task in tasks.items() if name != victim}
         codes = {name: task.wait(began + LIMIT) for name, task in tasks.items()}
+        codes = {name: code for name, code in codes.items() if code != -signal.SIGKILL}
         broken = []
         for name, code in codes.items():
             if code is None:
                 broken.append(f"{name} hangs")
             elif code not in CODES:
                 broken.append(f"{name} ends with {code}")
-            quiet = tasks[name].silence_after(hit)
-            if quiet > QUIET and name != "launch":
-                broken.append(f"{name} is quiet for {quiet:.0f} s")
-        chief = next((name for name in ("launch", "worker:0 again", "worker:0")
-                      if codes.get(name) == 0), None)
+        quiet = silence([tasks[name] for name in codes], hit)
+        if quiet > QUIET:
+            broken.append(f"nobody says a word for {quiet:.0f} s")
+        chief = next((name for name in reversed(codes)
+                      if name.startswith(("launch", "worker:0")) and codes[name] == 0), None)
         result = self.result(tasks[chief]) if chief else None
         if chief and (result is None or result["global_steps"] < steps):
             broken.append("a false success")
         same = result and cell.mode == "sync" and (
             result["weights_digest"] == self.undisturbed(folder, steps))
-        is_promised = cell.fault in ("none", "STOP 2 s") or (
+        is_promised = cell.keeps_weights() if isinstance(cell, Timeline) else cell.fault in ("none", "STOP 2 s") or (
             cell.fault == "restart" and cell.victim == "ps" and cell.checkpoint)
         if cell.mode == "sync" and result and is_promised and not same:
             broken.append("other weights")
@@ -358,8 +429,9 @@ means) with the processes that ended with them, the seconds from the fault to th
 and "same weights" where a synchronous training ended with those of the undisturbed run. There are
 two parameter servers and two workers; a silent task is lost after {silence} s, and a lost one is waited
 for {recovery} s (`network.silence` and `network.recovery`, which are 5 s and a minute by default). A
-process of `task` that was killed or stands still for ever has no code of its own. A training goes
-on for some 6 s: one that a task missed the end of is over without it.
+process of `task` that was killed or stands still for ever has no code of its own. A training takes
+some 6 s, so that a task which stands still for 10 s may miss its end (138). With checkpoints the
+fault comes after a third of the steps; without them at a fixed time, which may be near the end.
 
 {count} cells, {broken} broken. One is broken if something hangs, waits for {quiet} s without a word, ends
 with 0 before the last step, or has other weights where the same are promised.
@@ -372,6 +444,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=6)
     parser.add_argument("--only", default="", help="a regular expression of cells' names")
     parser.add_argument("--seconds", type=float, default=6.0, help="the length of a training")
+    parser.add_argument("--chaos", type=int, default=0, help="the number of drawn timelines")
+    parser.add_argument("--first", type=int, default=0, help="the first of their seeds")
     parser.add_argument("--write", type=pathlib.Path, help="the Markdown file of the tables")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="trainyard-matrix-") as base:
@@ -379,7 +453,9 @@ def main():
         runner.calibrate(args.jobs)
         rows = []
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-            for row in pool.map(runner.run, cells(args.only)):
+            seeds = range(args.first, args.first + args.chaos)
+            tried = [Timeline(seed, args.seconds) for seed in seeds] or cells(args.only)
+            for row in pool.map(runner.run, tried):
                 rows.append(row)
                 print(f"{row['cell'].name()}: {told(row)}", flush=True)
                 for name, words in row["words"].items():
