@@ -153,10 +153,17 @@ fn outcome(place: &Path, line: &str) -> String {
     let said = String::from_utf8_lossy(&said).replace(&format!("{}", place.display()), "HERE");
     let mut text = format!("exit: {code}\n");
     for line in said.lines().filter(|line| !line.trim().is_empty()).take(LINES) {
-        let line: String = line.chars().take(200).collect();
+        let line: String = without_lists(line).chars().take(200).collect();
         text.push_str(&format!("    {}\n", line.trim_end()));
     }
     text
+}
+
+/// `line` without the list of all keys or values that there are, which grows.
+fn without_lists(line: &str) -> String {
+    let Some((before, list)) = line.split_once("expected one of `") else { return line.to_owned() };
+    let hint = list.find("; did you mean").map_or("", |at| &list[at..]);
+    format!("{before}expected one of …{hint}")
 }
 
 /// The snapshot with what comes of its commands now.
