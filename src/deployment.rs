@@ -5,7 +5,8 @@
 //! a simulated cluster. A launcher starts a process for each task of a cluster on this machine,
 //! follows the processes to their end and merges their records
 //! ([`Experiment::launch`](crate::experiment::Experiment::launch)). [`ask()`] asks a running task
-//! for its status. Processes exchange [`Message`]s, whoever started them: a server made by
+//! for its status, and [`examine_machine`] finds settings of this machine that harm a training.
+//! Processes exchange [`Message`]s, whoever started them: a server made by
 //! [`Server::quic`](crate::runtime::Server::quic) is one of them.
 
 mod ask;
@@ -14,6 +15,7 @@ mod control;
 mod error;
 mod exit_code;
 mod launch;
+mod machine;
 mod network;
 mod renewal;
 mod role;
@@ -30,6 +32,7 @@ pub(crate) use error::of_certificate;
 pub use exit_code::ExitCode;
 pub(crate) use launch::folder::{self, Folder};
 pub(crate) use launch::{Ended, Launch, launch};
+pub use machine::{Finding, examine_machine};
 pub use network::{Message, Standing};
 pub use role::{RoleFlags, find_role, require_role};
 pub use seat::{Proof, Seat};

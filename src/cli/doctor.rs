@@ -1,33 +1,14 @@
 //! `doctor`: finds settings of this machine that harm a training, and says what to do about them.
 
-mod machine;
-
 use std::io::{self, Write};
-
-use serde::Serialize;
 
 use super::args::DoctorArgs;
 use super::failure::Failure;
-use crate::deployment::ExitCode;
-
-/// A finding: the setting, its value, and advice.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-struct Finding {
-    what: String,
-    value: String,
-    /// The advice; none if all is well.
-    advice: Option<String>,
-}
-
-impl Finding {
-    fn new(what: impl Into<String>, value: impl Into<String>, advice: Option<String>) -> Self {
-        Self { what: what.into(), value: value.into(), advice }
-    }
-}
+use crate::deployment::{ExitCode, Finding, examine_machine};
 
 /// Runs the command. A harmful setting is no failure: a training runs all the same.
 pub(super) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
-    let findings = machine::look();
+    let findings = examine_machine();
     let out = io::stdout().lock();
     let printed = if args.json { write_json(&findings, out) } else { write_text(&findings, out) };
     printed.map_err(Failure::writing("the result"))?;
@@ -57,10 +38,13 @@ mod tests {
 
     #[test]
     fn a_finding_is_a_line_and_what_to_do_another() {
-        let findings = [
-            Finding::new("cores", "8", None),
-            Finding::new("net.core.rmem_max", "212992", Some("raise it".to_owned())),
-        ];
+        let finding = |what: &str, value: &str, advice: Option<&str>| Finding {
+            what: what.to_owned(),
+            value: value.to_owned(),
+            advice: advice.map(str::to_owned),
+        };
+        let findings =
+            [finding("cores", "8", None), finding("net.core.rmem_max", "212992", Some("raise it"))];
         let mut text = Vec::new();
         write_text(&findings, &mut text).unwrap();
         let expected = "ok    cores              8\n\

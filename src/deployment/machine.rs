@@ -1,10 +1,12 @@
-//! The findings about this machine: sockets, interfaces, cores, instructions, clock.
+//! Findings about this machine that matter to a training: sockets, interfaces, cores, instructions,
+//! clock.
 
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 
-use super::Finding;
+use serde::Serialize;
+
 use crate::transport::SocketBuffers;
 
 /// The buffer that the transport asks for, so that a burst of large packets fits \[bytes\].
@@ -12,8 +14,26 @@ const BUFFER: usize = 8 << 20;
 /// The packet size of an ordinary Ethernet \[bytes\].
 const ETHERNET: u32 = 1500;
 
-/// Makes all findings.
-pub(super) fn look() -> Vec<Finding> {
+/// A finding about a machine: the setting, its value, and advice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The setting's name.
+    pub what: String,
+    /// Its value, for a person to read.
+    pub value: String,
+    /// What to do about it; none if all is well.
+    pub advice: Option<String>,
+}
+
+impl Finding {
+    fn new(what: impl Into<String>, value: impl Into<String>, advice: Option<String>) -> Self {
+        Self { what: what.into(), value: value.into(), advice }
+    }
+}
+
+/// Looks for settings of this machine that harm a training. None of them keeps it from running.
+pub fn examine_machine() -> Vec<Finding> {
     let mut findings =
         vec![buffer("net.core.rmem_max"), buffer("net.core.wmem_max"), granted_buffers()];
     findings.extend(interfaces(Path::new("/sys/class/net")));
@@ -180,7 +200,7 @@ mod tests {
 
     #[test]
     fn every_machine_has_cores_and_sockets() {
-        let findings = look();
+        let findings = examine_machine();
         for what in ["cores", "UDP buffers granted", "segmentation offload", "SIMD"] {
             assert!(
                 findings.iter().any(|finding| finding.what == what && !finding.value.is_empty()),
